@@ -55,7 +55,7 @@ def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
     ]
     if options.format == "json":
         content = {"suite": record.suite, "folder": str(folder), "expected": len(record.cells), **state.counts()}
-        content |= {"unchecked": len(state.unchecked), "other_libraries": len(state.other)}
+        content |= {"unchecked": len(state.unchecked), "other_libraries": len(state.other_libraries)}
         content |= {"cpus": sorted(state.cpus), "arithmetic": sorted(state.arithmetic)}
         content |= {"unplayable": record.unplayable} if record.unplayable else {}
         print(json.dumps(content | {"failures": failures, "finish": hints}, indent=1, ensure_ascii=False))
@@ -83,8 +83,8 @@ def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
         if unregistered := ", ".join(sorted(name for name in names - registered_names() if ":" not in name)):
             absent, why = unregistered, "is nothing that this cbobench has; look with the version that played them"
         print(f"  {cells} could not be checked for staleness: {absent} {why}")
-    if state.other:
-        cells = count_noun(len(state.other), "cell")
+    if state.other_libraries:
+        cells = count_noun(len(state.other_libraries), "cell")
         print(f"  {cells} played with other libraries than this machine's {libraries()}")
     if mixed := mixed_note(state.arithmetic):
         print(printable(f"  {mixed}"))

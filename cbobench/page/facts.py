@@ -13,7 +13,7 @@ from cbobench.report.formats import TextTable, format_number
 from cbobench.report.groups import Group, describe_failures, find_arithmetic, find_cpus, find_groups
 from cbobench.report.load import Run
 from cbobench.results.lease import read_drivers
-from cbobench.results.manifest import WHATS
+from cbobench.results.manifest import VARIANT_KINDS
 from cbobench.results.provenance import mixed_note
 from cbobench.words import count_noun
 
@@ -92,7 +92,7 @@ def calls(run: Run) -> TextTable:
 def settings(run: Run, names: Collection[str] | None = None) -> TextTable:
     """Every parameter as it was resolved, or some, with those who have it: a row for every value."""
     rows = []
-    for kind in WHATS:
+    for kind in VARIANT_KINDS:
         variants, labels = run.record.variants(kind), run.record.labels(kind)
         for name in sorted({name for v in variants.values() for name in v.values if names is None or name in names}):
             values: dict[str, list[str]] = {}
@@ -126,7 +126,7 @@ def knowledge(run: Run, decisive: Collection[str]) -> TextTable:
 def failures(run: Run) -> dict[str, Any]:
     """Failed cells with their errors; tracebacks that are equal are there once."""
     failed = run.cells[run.cells["status"] == "failed"]
-    labels = {name: run.record.labels(kind) for name, kind in zip(("problem", "algorithm"), WHATS, strict=True)}
+    labels = {name: run.record.labels(kind) for name, kind in zip(("problem", "algorithm"), VARIANT_KINDS, strict=True)}
     traces: dict[str, int] = {}
     rows = []
     for row in failed.head(FAILURES).to_dict("records"):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from cbobench.papers.evidence import HOLDS, Part, Play, Verdict, judge, verdict_of
 from cbobench.report.load import Run
-from cbobench.results.manifest import Variant, What
+from cbobench.results.manifest import Variant, VariantKind
 from cbobench.rng import generator
 from cbobench.stats.paired import SIGNIFICANT
 
@@ -308,7 +308,7 @@ def _share_settings(a: Play, b: Play, within: Sequence[str]) -> bool:
 
 def describe_settings(case: Case, within: Sequence[str] = ()) -> str:
     """Describe the decisive settings of a case: first those that all methods share, then each method's own."""
-    kinds: tuple[What, What] = ("problems", "algorithms")
+    kinds: tuple[VariantKind, VariantKind] = ("problems", "algorithms")
     settings = []
     for kind in kinds:
         labels = {

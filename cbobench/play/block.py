@@ -44,7 +44,9 @@ def start(problem: Problem, cells: Sequence[Cell], horizon: int, keep: int | Non
     names = (pair.problem.name, pair.algorithm.name)
     instances = _draw_once(problem, names[0], seeds)
     first, parallel = (pair.algorithm.values.get(key) for key in (INITIAL, PARALLEL))
-    play = Play(problem, names[0], algorithm, names[1], seeds, horizon, rows.kept.tolist(), first, parallel, instances)
+    play = Play(
+        problem, names[0], algorithm, names[1], seeds, horizon, rows.recorded.tolist(), first, parallel, instances
+    )
     return play, rows
 
 
@@ -66,7 +68,7 @@ def _draw_once(problem: Problem, name: str, seeds: list[int]) -> Drawn:
     return drawn
 
 
-def share_block(pair: Pair) -> tuple[Hashable, ...]:
+def block_key(pair: Pair) -> tuple[Hashable, ...]:
     """Return what pairs must have in common to play in one block, beside the horizon (see `params.shared_values`)."""
     algorithm = pair.algorithm
     shared = params.shared_values(ALGORITHMS.get(algorithm.name), algorithm.settings)
@@ -85,12 +87,12 @@ def summaries(play: Play) -> list[dict[str, Any]]:
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     result = []
     for s in range(replicates):
-        row: dict[str, Any] = {name: _known(metrics.final[name][s]) for name in METRICS}
+        row: dict[str, Any] = {name: _none_if_nan(metrics.final[name][s]) for name in METRICS}
         first = int(metrics.first_feasible[s])
         row |= {
             "status": "ok",
-            "f_star": _known(stars[0, s]),
-            "f_plus": _known(stars[1, s]),
+            "f_star": _none_if_nan(stars[0, s]),
+            "f_plus": _none_if_nan(stars[1, s]),
             "first_feasible": first if first > 0 else None,
             "longest_streak": int(metrics.longest_streak[s]),
             "positive_dual": None if positive is None else float(positive[s]),
@@ -118,12 +120,12 @@ def _describe_recommendations(play: Play) -> list[dict[str, Any]]:
     f, result = play.metrics.reported(values[:, 0]), []
     for action, reward, g in zip(actions, f, values[:, 1:], strict=True):
         none = np.isnan(action).all() if actions.ndim == 2 else action == NONE
-        known = {} if np.isnan(reward) else {"recommended_f": float(reward), "recommended_g": g.tolist()}
-        result.append({} if none else {place: action.tolist()} | known)
+        noise_free = {} if np.isnan(reward) else {"recommended_f": float(reward), "recommended_g": g.tolist()}
+        result.append({} if none else {place: action.tolist()} | noise_free)
     return result
 
 
-def _known(value: float) -> float | None:
+def _none_if_nan(value: float) -> float | None:
     """Return a number, or None if it is NaN (R₊ on boxes)."""
     return None if np.isnan(value) else float(value)
 
@@ -148,26 +150,26 @@ class RoundRows:
 
     def __init__(self, cells: Sequence[Cell], horizon: int, keep: int | None) -> None:
         self.cells = list(cells)
-        self.kept = recorded_rounds(horizon, keep)
+        self.recorded = recorded_rounds(horizon, keep)
         self.pending: list[dict[str, NDArray[np.generic]]] = []
         self.waiting = 0
         self.written = 0
-        self.schema = rounds_schema(complete=len(self.kept) == horizon)
+        self.schema = rounds_schema(complete=len(self.recorded) == horizon)
 
     @property
     def expected(self) -> int:
         """Total number of rows."""
-        return len(self.cells) * len(self.kept)
+        return len(self.cells) * len(self.recorded)
 
     def add(self, chunk: Chunk) -> None:
         """Add the recorded rounds of a chunk."""
         last = chunk.first + len(chunk.actions) - 1
-        wanted = self.kept[(self.kept >= chunk.first) & (self.kept <= last)]
-        if len(wanted) == 0:
+        rounds = self.recorded[(self.recorded >= chunk.first) & (self.recorded <= last)]
+        if len(rounds) == 0:
             return
-        rows = wanted - chunk.first
+        rows = rounds - chunk.first
         part: dict[str, NDArray[np.generic]] = {
-            "t": wanted,
+            "t": rounds,
             "action" if chunk.actions.ndim == 2 else "x": chunk.actions[rows],
             "observed_f": chunk.observed_f[rows],
             "observed_g": chunk.observed_g[rows],
@@ -180,7 +182,7 @@ class RoundRows:
         if chunk.duals is not None:
             part["dual"] = chunk.duals[rows]
         self.pending.append(part)
-        self.waiting += len(wanted) * len(self.cells)
+        self.waiting += len(rounds) * len(self.cells)
 
     @property
     def full(self) -> bool:
@@ -201,10 +203,10 @@ class RoundRows:
             by_cell = np.ascontiguousarray(values.swapaxes(0, 1))
             nullable = name not in METRICS or METRICS[name].nullable  # observed later, or unknown
             columns[name] = _lists(by_cell) if values.ndim == 3 else pa.array(by_cell.reshape(-1), from_pandas=nullable)
-        which = np.repeat(np.arange(replicates, dtype=np.int32), rounds)
+        cell_index = np.repeat(np.arange(replicates, dtype=np.int32), rounds)
         for name, texts in _names(self.cells).items():
-            columns[name] = pa.DictionaryArray.from_arrays(which, pa.array(texts)).cast(pa.string())
-        columns["seed"] = pa.array(np.array([cell.seed for cell in self.cells])[which])
+            columns[name] = pa.DictionaryArray.from_arrays(cell_index, pa.array(texts)).cast(pa.string())
+        columns["seed"] = pa.array(np.array([cell.seed for cell in self.cells])[cell_index])
         for name in self.schema.names:
             if name not in columns:
                 columns[name] = pa.nulls(rounds * replicates, self.schema.field(name).type)

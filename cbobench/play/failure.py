@@ -23,25 +23,25 @@ class TimedOut(BaseException):
 
 def reraise_interrupt(error: BaseException) -> None:
     """Raise `Interrupted` again if it caused an error: a cell may convert it, or fail while it passes."""
-    for one in _causes(error):
-        if isinstance(one, Interrupted):
-            raise one
+    for cause in _causes(error):
+        if isinstance(cause, Interrupted):
+            raise cause
 
 
 def is_timeout(error: BaseException) -> bool:
     """Return whether `TimedOut` caused an error."""
-    return any(isinstance(one, TimedOut) for one in _causes(error))
+    return any(isinstance(cause, TimedOut) for cause in _causes(error))
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
     """Yield an error with its causes and contexts."""
-    seen, waiting = set(), [error]
+    visited, waiting = set(), [error]
     while waiting:
-        one = waiting.pop()
-        if id(one) not in seen:
-            seen.add(id(one))
-            yield one
-            waiting += [other for other in (one.__cause__, one.__context__) if other is not None]
+        cause = waiting.pop()
+        if id(cause) not in visited:
+            visited.add(id(cause))
+            yield cause
+            waiting += [earlier for earlier in (cause.__cause__, cause.__context__) if earlier is not None]
 
 
 def describe_error(error: BaseException) -> tuple[str, str]:
@@ -68,18 +68,18 @@ def describe_error(error: BaseException) -> tuple[str, str]:
 
 def _place(error: BaseException) -> str:
     """Return the place in the user's own file where an error was raised, or ""."""
-    own = ""
+    place = ""
     for frame, number in traceback.walk_tb(error.__traceback__):
         path = Path(frame.f_code.co_filename)
         if path.suffix == ".py" and OURS not in path.parents and not {*path.parts} & {"site-packages", "dist-packages"}:
-            own = f" ({path.name}:{number})"
-    return own
+            place = f" ({path.name}:{number})"
+    return place
 
 
 def safe_line(text: str) -> str:
     """Return a line that any terminal and file can hold: escaped and cut."""
-    shown = "".join(map(_escape_character, text[: LONGEST_LINE + 1]))
-    return shown if len(shown) <= LONGEST_LINE else shown[: LONGEST_LINE - 4] + " ..."
+    escaped = "".join(map(_escape_character, text[: LONGEST_LINE + 1]))
+    return escaped if len(escaped) <= LONGEST_LINE else escaped[: LONGEST_LINE - 4] + " ..."
 
 
 def safe_text(text: str) -> str:

@@ -89,10 +89,10 @@ class CapturedOutput(io.BufferedIOBase):
 @contextmanager
 def captured_output() -> Iterator[CapturedOutput]:
     """Capture what Python prints inside the block; a worker on another machine shows nothing."""
-    taken = CapturedOutput()
-    streams = [io.TextIOWrapper(taken, "utf-8", "backslashreplace", write_through=True) for _ in range(2)]
+    captured = CapturedOutput()
+    streams = [io.TextIOWrapper(captured, "utf-8", "backslashreplace", write_through=True) for _ in range(2)]
     with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
-        yield taken
+        yield captured
 
 
 def _folder() -> str | None:
@@ -118,8 +118,8 @@ def _handlers() -> dict[signal.Signals, Any]:
     """Return the handlers that Python knows, if this thread may set them again."""
     if threading.current_thread() is not threading.main_thread():
         return {}
-    known = {number: signal.getsignal(number) for number in HANDLED}
-    return {number: handler for number, handler in known.items() if handler is not None}
+    handlers = {number: signal.getsignal(number) for number in HANDLED}
+    return {number: handler for number, handler in handlers.items() if handler is not None}
 
 
 def _set_handlers(handlers: dict[signal.Signals, Any]) -> None:

@@ -62,7 +62,7 @@ class Play:
         algorithm_key: name of the algorithm in its stream.
         seeds: one per cell.
         horizon: T.
-        asked: rounds after which the algorithm is asked for a recommendation, besides the last one.
+        recommend_after: rounds after which the algorithm is asked for a recommendation, besides the last one.
         initial: rounds of the initial design by its name, {"sobol": 10}; its actions are the same for every method.
         parallel: evaluations under way at once: {"points": 4, "as": "asynchronous"}, or "batch" (see `UnderWay`).
         instances: of the seeds (see `draw_instances`), if they are drawn already.
@@ -76,7 +76,7 @@ class Play:
         algorithm_key: str,
         seeds: Sequence[int],
         horizon: int,
-        asked: Iterable[int] = (),
+        recommend_after: Iterable[int] = (),
         initial: Mapping[DesignName, int] | None = None,
         parallel: Mapping[str, Any] | None = None,
         instances: Drawn | None = None,
@@ -86,19 +86,19 @@ class Play:
         self.algorithm = algorithm
         self.instances = draw_instances(problem, problem_key, seeds) if instances is None else instances
         feedback = Streams([("feedback", problem_key, seed) for seed in seeds])
-        own = Streams([("algorithm", problem_key, algorithm_key, seed) for seed in seeds])
+        algorithm_streams = Streams([("algorithm", problem_key, algorithm_key, seed) for seed in seeds])
         self.channel = problem.feedback(self.instances, feedback)
         under_way = parallel or {"points": 1}
-        self.setting = Setting.of(problem, self.instances, horizon, own, under_way["points"])
+        self.setting = Setting.of(problem, self.instances, horizon, algorithm_streams, under_way["points"])
         self.late = UnderWay(under_way["points"], under_way["as"] == "batch") if parallel else None
         self.initial: list[Actions] = []
         for name, count in (initial or {}).items():
-            own_of_problem = [generator("initial design", problem_key, seed) for seed in seeds]
-            self.initial += list(design(problem.actions, name, count, own_of_problem))
+            design_streams = [generator("initial design", problem_key, seed) for seed in seeds]
+            self.initial += list(design(problem.actions, name, count, design_streams))
         if self.initial and isinstance(problem.actions, Box):
             self.setting = replace(self.setting, design=np.stack(self.initial, axis=1))
         self.metrics = Recorder(self.instances, horizon)
-        self.recommendations = Recommendations(problem.actions, self.instances, {*asked, horizon})
+        self.recommendations = Recommendations(problem.actions, self.instances, {*recommend_after, horizon})
         self.dual_rounds: NDArray[np.int64] | None = None
         self.seconds = 0.0  # CPU time of this thread, which a busy machine does not change
         self.round = 0  # the present round
@@ -126,17 +126,17 @@ class Play:
         duals = np.zeros((rounds, replicates, m))
         has_duals = False
         arrivals: list[Arrivals | None] = []
-        given_later = False
+        feedback_is_late = False
         answers: dict[int, Actions | None] = {}
         started = time.thread_time()
         try:
             for i in range(rounds):
                 self.round = t = first + i
-                shown = channel.before(t)
-                if shown is not None:
-                    algorithm.see(t, shown)
-                given = t <= len(self.initial)
-                chosen = self.initial[t - 1] if given else algorithm.ask(t)
+                preview = channel.before(t)
+                if preview is not None:
+                    algorithm.see(t, preview)
+                is_initial = t <= len(self.initial)
+                chosen = self.initial[t - 1] if is_initial else algorithm.ask(t)
                 _check_actions(chosen, allowed, actions)
                 actions[i] = chosen  # a copy, because the algorithm and the channel may change theirs
                 if self.watch is not None:
@@ -145,11 +145,11 @@ class Play:
                 _check_feedback(feedback, replicates, m)
                 observed_f[i] = feedback.f
                 observed_g[i] = feedback.g
-                given_later = given_later or feedback.arrivals is not None
+                feedback_is_late = feedback_is_late or feedback.arrivals is not None
                 if self.late is not None:
                     feedback = self.late.after(t, feedback)
                 arrivals.append(feedback.arrivals)
-                (algorithm.observe if given else algorithm.tell)(t, chosen, feedback)
+                (algorithm.observe if is_initial else algorithm.tell)(t, chosen, feedback)
                 dual = algorithm.duals
                 if dual is not None:
                     _check_duals(dual, replicates, m)
@@ -159,12 +159,12 @@ class Play:
                     answers[i] = algorithm.recommend(t)
         except BaseException as error:  # a user's algorithm or channel may raise any error
             if isinstance(error, Exception):
-                _check_finite(first, None if given_later else (observed_f, observed_g), duals)  # perhaps its cause
+                _check_finite(first, None if feedback_is_late else (observed_f, observed_g), duals)  # perhaps its cause
             if isinstance(error, CellFailure):
                 raise CellFailure(f"round {t}: {error}") from error
             error.add_note(f"round {t}")
             raise
-        _check_finite(first, None if given_later else (observed_f, observed_g), duals)
+        _check_finite(first, None if feedback_is_late else (observed_f, observed_g), duals)
         self.seconds += time.thread_time() - started
         if has_duals:
             positive = (duals > 0).any(axis=2).sum(axis=0)
@@ -184,22 +184,22 @@ def draw_instances(problem: Problem, problem_key: str, seeds: Sequence[int]) -> 
 
 def _check_actions(chosen: Actions, allowed: Finite | Box, actions: Actions) -> None:
     """Refuse actions outside the set, and values that NumPy would cast or broadcast into `actions`."""
-    wanted, kinds = actions.shape[1:], "iu" if actions.dtype.kind == "i" else "fiu"
-    if not isinstance(chosen, np.ndarray) or chosen.shape != wanted or chosen.dtype.kind not in kinds:
-        found = f"{chosen.dtype} of shape {chosen.shape}" if isinstance(chosen, np.ndarray) else show(chosen)
-        what = "indices" if actions.dtype.kind == "i" else "points"
-        raise CellFailure(f"ask gave {found}; it must give an array of {what}, shape {wanted}")
+    shape, kinds = actions.shape[1:], "iu" if actions.dtype.kind == "i" else "fiu"
+    if not isinstance(chosen, np.ndarray) or chosen.shape != shape or chosen.dtype.kind not in kinds:
+        answer = f"{chosen.dtype} of shape {chosen.shape}" if isinstance(chosen, np.ndarray) else show(chosen)
+        noun = "indices" if actions.dtype.kind == "i" else "points"
+        raise CellFailure(f"ask gave {answer}; it must give an array of {noun}, shape {shape}")
     if isinstance(allowed, Box):
         inside = ((chosen >= allowed.low) & (chosen <= allowed.high)).all(axis=1)
-        where = f"not in the box from {allowed.low.tolist()} to {allowed.high.tolist()}"
+        complaint = f"not in the box from {allowed.low.tolist()} to {allowed.high.tolist()}"
     elif chosen.dtype == np.intp and chosen.view(np.uintp).max() < allowed.n:  # a negative index is larger than any n
         return
     else:
         inside = (chosen >= 0) & (chosen < allowed.n)
-        where = f"no index of the set; it must give 0 to {allowed.n - 1}"
+        complaint = f"no index of the set; it must give 0 to {allowed.n - 1}"
     if not inside.all():
         s = int(inside.argmin())
-        raise CellFailure(f"action {chosen[s]} of replicate {s} is {where}")
+        raise CellFailure(f"action {chosen[s]} of replicate {s} is {complaint}")
 
 
 def _check_feedback(feedback: Feedback, replicates: int, m: int) -> None:
@@ -210,8 +210,8 @@ def _check_feedback(feedback: Feedback, replicates: int, m: int) -> None:
         raise CellFailure(f"feedback has shapes {shapes}; they must be {(replicates,)} and {(replicates, m)}")
     if arrivals is not None and not np.isfinite(arrivals.value).all():
         k = int(np.isfinite(arrivals.value).argmin())
-        what = f"the observation of round {arrivals.round[k]} that arrives for replicate {arrivals.replicate[k]}"
-        raise CellFailure(f"{what} is not a number: {arrivals.value[k]:g}")
+        observation = f"the observation of round {arrivals.round[k]} that arrives for replicate {arrivals.replicate[k]}"
+        raise CellFailure(f"{observation} is not a number: {arrivals.value[k]:g}")
 
 
 def _check_duals(duals: Array, replicates: int, m: int) -> None:
@@ -227,12 +227,13 @@ def _check_finite(first: int, observed: tuple[Array, Array] | None, duals: Array
         observed: f (rounds, S) and g (rounds, S, m); None if they are given later.
         duals: (rounds, S, m).
     """
-    known = np.zeros((*duals.shape[:2], 0)) if observed is None else np.dstack([observed[0], observed[1]])
-    good = np.stack([np.isfinite(values).all(axis=2) for values in (known, duals)], axis=1)  # (rounds, 2, S)
-    if good.all():
+    observations = np.zeros((*duals.shape[:2], 0)) if observed is None else np.dstack([observed[0], observed[1]])
+    finite_by_kind = [np.isfinite(values).all(axis=2) for values in (observations, duals)]
+    is_finite = np.stack(finite_by_kind, axis=1)  # (rounds, 2, S)
+    if is_finite.all():
         return
-    i, what, s = (int(k) for k in np.argwhere(~good)[0])
-    if what == 0:
-        values = ", ".join(f"{value:g}" for value in known[i, s])
+    i, kind, s = (int(k) for k in np.argwhere(~is_finite)[0])
+    if kind == 0:
+        values = ", ".join(f"{value:g}" for value in observations[i, s])
         raise CellFailure(f"round {first + i}: an observation of replicate {s} is not a number: (f, g) = ({values})")
     raise CellFailure(f"round {first + i}: the dual variable of replicate {s} is not finite")

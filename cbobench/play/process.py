@@ -50,9 +50,9 @@ def preserve_process() -> Iterator[None]:
         for put_back, value in before:
             with suppress(OSError, ValueError):  # what only the administrator may raise again
                 put_back(value)
-        for descriptor, copy, known in copies:
-            if _identity(copy) == known:  # else the block's code has closed this one, too
-                if _identity(descriptor) != known:
+        for descriptor, copy, identity in copies:
+            if _identity(copy) == identity:  # else the block's code has closed this one, too
+                if _identity(descriptor) != identity:
                     os.dup2(copy, descriptor)
                 os.close(copy)
 
@@ -80,9 +80,9 @@ class Traces:
     def __init__(self) -> None:
         self.programs, self.descriptors, self.state = Programs(), _open_descriptors(), _fixed_state()
 
-    def found(self) -> bool:
+    def any_left(self) -> bool:
         """Return whether there is anything, so that the worker must not play another task."""
-        closed = any(_identity(descriptor) != known for descriptor, known in self.descriptors.items())
+        closed = any(_identity(descriptor) != identity for descriptor, identity in self.descriptors.items())
         return closed or _fixed_state() != self.state or bool(self.programs.left())
 
     def holds(self, descriptor: int) -> bool:
@@ -93,10 +93,10 @@ class Traces:
 def _identity(descriptor: int) -> tuple[int, int] | None:
     """Return the file behind a descriptor; None for a closed one."""
     try:
-        found = os.fstat(descriptor)
+        status = os.fstat(descriptor)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _open_descriptors() -> dict[int, tuple[int, int]]:
@@ -104,8 +104,8 @@ def _open_descriptors() -> dict[int, tuple[int, int]]:
         descriptors = [int(place.name) for place in Path("/proc/self/fd").iterdir()]
     except OSError:
         descriptors = [0, 1, 2]
-    known = {descriptor: _identity(descriptor) for descriptor in descriptors}
-    return {descriptor: one for descriptor, one in known.items() if one is not None}
+    identities = {descriptor: _identity(descriptor) for descriptor in descriptors}
+    return {descriptor: identity for descriptor, identity in identities.items() if identity is not None}
 
 
 def _copy(descriptor: int) -> int | None:

@@ -64,8 +64,8 @@ class Recorder:
         played = self.instances.values(first, actions)  # (rounds, S, 1 + m)
         if not np.isfinite(played).all():
             t, s, j = np.argwhere(~np.isfinite(played))[0]
-            what = f"{'f' if j == 0 else f'g_{j}'} is {played[t, s, j]:g}"
-            raise CellFailure(f"round {first + t}: {what} at the action of replicate {s}; it must be finite")
+            fault = f"{'f' if j == 0 else f'g_{j}'} is {played[t, s, j]:g}"
+            raise CellFailure(f"round {first + t}: {fault} at the action of replicate {s}; it must be finite")
         f_star, f_plus = self.instances.stars(first, len(actions))
         f, g = played[:, :, 0], played[:, :, 1:]
         violated = np.asarray((g > 0).any(axis=2))

@@ -25,9 +25,9 @@ from cbobench.play.isolation import captured_output, default_warnings, isolate_p
 from cbobench.play.play import Play
 from cbobench.play.process import ChangedRounding, preserve_process, refuse_changed_rounding
 from cbobench.play.watch import (
-    GivenBack,
     NoWatchdog,
-    TooLong,
+    ReturnedTask,
+    TaskReturned,
     Watchdog,
     read_stacks,
     stacks_path,
@@ -65,7 +65,7 @@ class Task:
         attempt: 1, or more if cells are played again.
         audit: whether to audit the theory during the play.
         timeout: seconds per cell, None if the suite sets none.
-        give_back: number of seconds; a task that will take longer is handed back soon after its start (`TooLong`).
+        return_after: seconds; a task that will take longer is returned soon after its start (`ReturnedTask`).
         demand: CPUs and memory that it needs.
     """
 
@@ -76,7 +76,7 @@ class Task:
     attempt: int = 1
     audit: bool = False
     timeout: float | None = None
-    give_back: float | None = None
+    return_after: float | None = None
     demand: Demand = ONE
 
     @cached_property
@@ -84,9 +84,9 @@ class Task:
         """File name of its results, fixed by its cells and attempt."""
         digest = hashlib.sha256(canonical([self.attempt, *[cell.id for cell in self.cells]]).encode()).hexdigest()[:12]
         names = (self.pair.problem.name, self.pair.algorithm.name)
-        words = [re.sub(r"[^\w-]+", "_", name).lstrip("_")[:60] for name in names]
+        parts = [re.sub(r"[^\w-]+", "_", name).lstrip("_")[:60] for name in names]
         seeds = [cell.seed for cell in self.cells]
-        return f"{words[0]}.{words[1]}.{min(seeds)}-{max(seeds)}.{digest}"
+        return f"{parts[0]}.{parts[1]}.{min(seeds)}-{max(seeds)}.{digest}"
 
     @property
     def pair(self) -> Pair:
@@ -105,7 +105,7 @@ class Task:
     def halves(self) -> list[Task]:
         """Return the two halves of a task of several cells."""
         middle = len(self.cells) // 2
-        return [replace(self, cells=some) for some in (self.cells[:middle], self.cells[middle:])]
+        return [replace(self, cells=cells) for cells in (self.cells[:middle], self.cells[middle:])]
 
 
 @dataclass(frozen=True)
@@ -147,29 +147,29 @@ class OtherCode(CbobenchError):
     """A worker has other code or libraries than the driver that planned the sweep."""
 
 
-def refuse_other_code(problem: str, algorithm: str, label: str, source: str, wanted: str) -> None:
+def refuse_other_code(problem: str, algorithm: str, label: str, source: str, expected_libraries: str) -> None:
     """Raise unless this process would play a pair with the driver's code.
 
     Args:
         problem, algorithm: registered names or import paths.
         label: of the pair, for the message.
-        source, wanted: the driver's code and libraries (see `cbobench.results.source`).
+        source, expected_libraries: the driver's code and libraries (see `cbobench.results.source`).
 
     Raises:
         OtherCode: another cbobench, another or missing module of the user's, other libraries.
     """
-    here = f"worker {platform.node()}"
+    worker = f"worker {platform.node()}"
     try:
-        found = source_hash(problem, algorithm)
+        source_here = source_hash(problem, algorithm)
     except Misuse as error:
-        raise OtherCode(f"{here} cannot play {label}: {error}; {SHIP}, then run again") from error
-    for what, mine, drivers, then in (
-        ("code", found, source, SHIP),
-        ("libraries", libraries(algorithm), wanted, INSTALL),
+        raise OtherCode(f"{worker} cannot play {label}: {error}; {SHIP}, then run again") from error
+    for noun, actual, expected, remedy in (
+        ("code", source_here, source, SHIP),
+        ("libraries", libraries(algorithm), expected_libraries, INSTALL),
     ):
-        if mine != drivers:
+        if actual != expected:
             raise OtherCode(
-                f"{here} has other {what} for {label}: {mine}, the driver has {drivers}; {then}, then run again"
+                f"{worker} has other {noun} for {label}: {actual}, the driver has {expected}; {remedy}, then run again"
             )
 
 
@@ -188,7 +188,7 @@ def explain_crash(folder: RunFolder, task: Task, how: str) -> WorkerCrashed:
 
 def play_task_on_worker(
     problem: Problem, task: Task, folder: RunFolder, count: Count | None = None
-) -> Receipt | WorkerCrashed | TooLong:
+) -> Receipt | WorkerCrashed | ReturnedTask:
     """`play_task` on a worker, after checking that it has the driver's code.
 
     Raises:
@@ -205,12 +205,12 @@ def play_task_on_worker(
 
 def play_task(
     problem: Problem, task: Task, folder: RunFolder, report: Path | None = None, count: Count | None = None
-) -> Receipt | WorkerCrashed | TooLong:
+) -> Receipt | WorkerCrashed | ReturnedTask:
     """Play a task and publish its rounds, then its cells.
 
     The cells advance in lock step. If anything is raised, each cell is played alone with the same bits, so that only
     the faulty cell becomes a failed row. Changes of a play to this process are undone. Several cells that hang are
-    given back (`WorkerCrashed`); a single one becomes a failed row.
+    returned (`WorkerCrashed`); a single one becomes a failed row.
 
     Args:
         report: file for the stacks if this process has to end a play that cannot be interrupted; None if it must not
@@ -227,15 +227,17 @@ def play_task(
     return _play_task(problem, task, folder, guard)
 
 
-def _play_task(problem: Problem, task: Task, folder: RunFolder, guard: _Guard) -> Receipt | WorkerCrashed | TooLong:
+def _play_task(
+    problem: Problem, task: Task, folder: RunFolder, guard: _Guard
+) -> Receipt | WorkerCrashed | ReturnedTask:
     audited: list[dict[str, Any]] = []
     began = time.monotonic()
     with single_thread():
         try:
             with guard.over(task.cells) as watch:
                 rows = _play_block(problem, task, folder, audited, watch)
-        except GivenBack as given:
-            return given.answer
+        except TaskReturned as returned:
+            return returned.answer
         except StoreFailure:  # not the fault of a cell
             raise
         except ChangedRounding:  # what made the change is loaded now, or changes it in each cell for itself
@@ -291,9 +293,9 @@ def publish_cells(folder: RunFolder, task: Task, rows: Sequence[dict[str, Any]])
 
 def published_receipt(folder: RunFolder, task: Task) -> Receipt:
     """Return the receipt of a task whose results exist although no worker reported them."""
-    mine = {cell.id for cell in task.cells}  # a shard that replaced its files holds other cells, too
+    ids = {cell.id for cell in task.cells}  # a shard that replaced its files holds other cells, too
     rows = folder.read("cells", task.name, ["cell", "seed", "status", "error"]).to_pylist()
-    return _receipt(task, [row for row in rows if row["cell"] in mine])
+    return _receipt(task, [row for row in rows if row["cell"] in ids])
 
 
 def _receipt(task: Task, rows: Sequence[dict[str, Any]]) -> Receipt:
@@ -335,10 +337,10 @@ def _play_block(
     play, rows = start(problem, task.cells, task.horizon, task.keep)
     watch.play = play
     audit = start_audit(play, task.keep) if task.audit else None
-    watch_speed(play, task.give_back)
+    watch_speed(play, task.return_after)
     watch_forks(play)
 
-    found: list[dict[str, Any]] = []
+    summary_rows: list[dict[str, Any]] = []
 
     def write(sink: Any) -> None:
         ids = [cell.id for cell in task.cells]
@@ -351,17 +353,19 @@ def _play_block(
                         writer.write_table(rows.table())
                 if rows.waiting:
                     writer.write_table(rows.table())
+            # Within the write, so that nothing is published if a play has changed the rounding.
             refuse_changed_rounding(rounding)
-            found.extend(summaries(play))
+            summary_rows.extend(summaries(play))
             if audit is not None:
                 audited.extend(_identity(cell, task) | row for cell, row in zip(task.cells, audit.rows(), strict=True))
             if rows.written != rows.expected:
                 raise RuntimeError(f"{rows.written} rows were recorded, {rows.expected} were expected")
         finally:
+            # The play is over: a store that takes its time is no hang.
             watch.stop()
 
     folder.publish(f"rounds/{task.name}.parquet", write)
-    return [_identity(cell, task) | known for cell, known in zip(task.cells, found, strict=True)]
+    return [_identity(cell, task) | summary for cell, summary in zip(task.cells, summary_rows, strict=True)]
 
 
 def _play_one_by_one(
@@ -369,7 +373,7 @@ def _play_one_by_one(
 ) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     tables: list[pa.Table] = []
-    good: list[str] = []
+    ok_cells: list[str] = []
     for before, cell in enumerate(task.cells):
         try:
             with guard.over([cell], before) as watch:
@@ -379,21 +383,21 @@ def _play_one_by_one(
                 audit = start_audit(play, task.keep) if task.audit else None
                 for chunk in play:
                     collected.add(chunk)
-                found, table = summaries(play), collected.table()
-                seen = [] if audit is None else [_identity(cell, task) | audit.rows()[0]]
+                summary_rows, table = summaries(play), collected.table()
+                audit_rows = [] if audit is None else [_identity(cell, task) | audit.rows()[0]]
         except BaseException as error:
             reraise_interrupt(error)
             rows.append(failed_row(cell, task, error))
         else:
-            rows.append(_identity(cell, task) | found[0])
-            audited += seen
+            rows.append(_identity(cell, task) | summary_rows[0])
+            audited += audit_rows
             tables.append(table)
-            good.append(cell.id)
+            ok_cells.append(cell.id)
 
     def write(sink: Any) -> None:
         count = sum(table.num_rows for table in tables)
         columns = tables[0].schema if tables else schema("rounds")
-        with TableWriter(sink, columns, make_footer("rounds", task.name, good, count, task.attempt)) as writer:
+        with TableWriter(sink, columns, make_footer("rounds", task.name, ok_cells, count, task.attempt)) as writer:
             for table in tables:
                 writer.write_table(table)
 

@@ -53,15 +53,15 @@ class Watchdog:
         count: Callable[[int], None] | None = None,
     ) -> None:
         self.timeout, self.report, self.cells, self.count = timeout, report, cells, count
-        self.whole = float("inf") if timeout is None else timeout * cells
+        self.allowed_seconds = float("inf") if timeout is None else timeout * cells
         self.stall = STALL if timeout is None else timeout * max(1.0, cells / horizon)
         self.grace = min(GRACE, max(1.0, self.stall))
         self.play: Play | None = None
         self.timed_out = 0.0  # seconds after which the signal was sent
         self.stalled = self.played = 0.0  # seconds since the last round, and since the start
-        self.seen = -1
-        self.live = True
-        self._over = threading.Event()
+        self.last_round = -1
+        self.is_live = True
+        self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> Watchdog:
@@ -72,8 +72,8 @@ class Watchdog:
 
     def stop(self) -> None:
         """Stop watching once the play is over: publishing its files may take any time."""
-        self.live = False
-        self._over.set()
+        self.is_live = False
+        self._ended.set()
         self._thread.join()
         if self.report is not None:
             faulthandler.cancel_dump_traceback_later()
@@ -85,7 +85,7 @@ class Watchdog:
     def _arm(self) -> None:
         """Schedule the end of the process some time after the interruption, even if no Python code runs by then."""
         if self.report is not None:
-            left = max(0.0, min(self.stall - self.stalled, self.whole - self.played))
+            left = max(0.0, min(self.stall - self.stalled, self.allowed_seconds - self.played))
             with suppress(OSError):  # the null device has no length
                 self.report.seek(0)
                 self.report.truncate()
@@ -97,28 +97,29 @@ class Watchdog:
         main, signalled = threading.main_thread().ident, -self.grace
         assert main is not None
         tick, last = min(TICK, self.stall / 8), time.monotonic()
-        while not self._over.wait(tick if self.count is None else min(tick, REPORT_SECONDS)):
+        while not self._ended.wait(tick if self.count is None else min(tick, REPORT_SECONDS)):
             if self.count is not None and self.play is not None:
                 self.count(max(0, self.play.round - 1) * self.cells)
-            now = time.monotonic()
-            if self.count is not None and now - last < tick:
+            current_time = time.monotonic()
+            if self.count is not None and current_time - last < tick:
                 continue
-            passed, last = min(now - last, 2 * tick), now  # a suspended process did not hang
+            passed, last = min(current_time - last, 2 * tick), current_time  # a suspended process did not hang
             self.stalled, self.played = self.stalled + passed, self.played + passed
-            here = -1 if self.play is None else self.play.round
-            if here != self.seen:
+            current_round = -1 if self.play is None else self.play.round
+            if current_round != self.last_round:
                 if self.timeout is None:
                     self.stall = max(self.stall, SLOWER * self.stalled)
-                self.seen, self.stalled = here, 0.0
+                self.last_round, self.stalled = current_round, 0.0
                 self._arm()
+            # The signal is sent again after a while, because a cell may swallow the exception.
             stalls, signalled_before = self.stalled > self.stall, self.played - signalled <= self.grace / 2
-            if (stalls or self.played > self.whole) and not signalled_before:
+            if (stalls or self.played > self.allowed_seconds) and not signalled_before:
                 self.timed_out, signalled = self.stalled if stalls else self.played, self.played
                 with suppress(ProcessLookupError):
                     signal.pthread_kill(main, SIGNAL)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        if self.live and self.timed_out:
+        if self.is_live and self.timed_out:
             raise TimedOut(f"timed out after {self.timed_out:.0f} s")
 
 
@@ -183,23 +184,23 @@ def read_stacks(folder: RunFolder, task: str) -> str:
 
 
 @dataclass(frozen=True)
-class TooLong:
-    """A task that is given back to be cut: the seconds and seed-rounds played so far."""
+class ReturnedTask:
+    """A task that is returned to be cut: the seconds and seed-rounds played so far."""
 
     seconds: float
     rounds: int
 
 
-class GivenBack(Exception):
+class TaskReturned(Exception):
     """Ends a play with an answer."""
 
-    def __init__(self, answer: TooLong) -> None:
+    def __init__(self, answer: ReturnedTask) -> None:
         super().__init__(str(answer))
         self.answer = answer
 
 
 def watch_speed(play: Play, allowed: float | None) -> None:
-    """Measure the speed of a play once, early, and end it (`GivenBack`) if it would exceed the allowed seconds.
+    """Measure the speed of a play once, early, and end it (`TaskReturned`) if it would exceed the allowed seconds.
 
     A task of hours would be lost whole with its machine. The few seconds played here are discarded.
 
@@ -209,17 +210,17 @@ def watch_speed(play: Play, allowed: float | None) -> None:
     if allowed is None:
         return
     began, before = time.monotonic(), play.watch
-    look = began + TRIAL
+    measure_at = began + TRIAL
 
     def watch(t: int) -> None:
-        nonlocal look
+        nonlocal measure_at
         if before is not None:
             before(t)
-        now = time.monotonic()
-        if now > look:
-            look = inf  # measured only once: later, more would be lost
-            if (now - began) * play.horizon > allowed * t:
-                raise GivenBack(TooLong(now - began, t * play.setting.replicates))
+        current_time = time.monotonic()
+        if current_time > measure_at:
+            measure_at = inf  # measured only once: later, more would be lost
+            if (current_time - began) * play.horizon > allowed * t:
+                raise TaskReturned(ReturnedTask(current_time - began, t * play.setting.replicates))
 
     play.watch = watch
 

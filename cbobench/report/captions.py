@@ -25,7 +25,7 @@ from cbobench.report.kinds import AnyPanel
 from cbobench.report.load import Run
 from cbobench.report.quantities import SIMPLE_REGRET, find_undefined_regret
 from cbobench.report.recommended import describe_best
-from cbobench.results.manifest import WHATS
+from cbobench.results.manifest import VARIANT_KINDS
 from cbobench.results.provenance import mixed_note
 from cbobench.words import count_noun
 
@@ -161,7 +161,7 @@ def _describe_settings(run: Run, contents: FigureContents) -> list[str]:
         "problems": dict.fromkeys(problem for problem, _ in contents.pairs),
         "algorithms": dict.fromkeys(algorithm for _, algorithm in contents.pairs),
     }
-    for kind, noun in zip(WHATS, ("Problem", "Method"), strict=True):
+    for kind, noun in zip(VARIANT_KINDS, ("Problem", "Method"), strict=True):
         variants, labels = run.record.variants(kind), run.record.labels(kind)
         drawn_variants = [variants[title] for title in titles[kind]]
         shared = _find_shared(drawn_variants)

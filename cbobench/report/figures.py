@@ -32,7 +32,7 @@ from cbobench.report.load import Run
 from cbobench.report.planes import Plane, TradeOff
 from cbobench.report.profiles import Profile
 from cbobench.report.style import Size, legend_label, looks, size_of
-from cbobench.results.manifest import WHATS
+from cbobench.results.manifest import VARIANT_KINDS
 from cbobench.words import count_noun
 
 __all__ = [
@@ -102,7 +102,7 @@ def compose(run: Run, figure: Figure, size: Size) -> tuple[Any, FigureContents]:
     """A figure as a matplotlib image, and what it shows; to be called in the context of the size."""
     algorithm_looks, contents = looks(run.full_record), FigureContents()
     # Text takes its fonts when it is made, so they are chosen before the axes are.
-    use_fonts_for(label for kind in WHATS for label in run.record.labels(kind).values())
+    use_fonts_for(label for kind in VARIANT_KINDS for label in run.record.labels(kind).values())
     image, axes = grid(figure.panels, size, figure.columns)
     for axis, panel in zip(axes, figure.panels, strict=True):
         frame = panel.data(run)

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from cbobench.errors import DamagedRun, unknown, words_of
 from cbobench.results.bundle import open_run
 from cbobench.results.folder import retry_if_gone
-from cbobench.results.manifest import Manifest, Pair, What, as_numbers, as_words
+from cbobench.results.manifest import Manifest, Pair, VariantKind, as_numbers, as_words
 from cbobench.results.query import ABSENT, cell_positions, read_published, sort_by_cell
 from cbobench.results.rounds import cell_codes
 from cbobench.results.schema import schema
 from cbobench.results.staleness import Freshness
 
-WHAT: dict[str, What] = {"problem": "problems", "algorithm": "algorithms"}
+WHAT: dict[str, VariantKind] = {"problem": "problems", "algorithm": "algorithms"}
 
 
 class Run:

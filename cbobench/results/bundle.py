@@ -52,16 +52,16 @@ def is_bundle(place: str) -> bool:
     return Path(place).is_file() or (place.endswith(SUFFIX) and not Path(place).is_dir())
 
 
-def open_run(where: Any) -> RunFolder:
+def open_run(run: Any) -> RunFolder:
     """Open the run at a path or URI, or of an object that has one (the result of `cbobench.run`).
 
     Local paths are made absolute.
     """
-    if isinstance(folder := getattr(where, "folder", where), RunFolder):
+    if isinstance(folder := getattr(run, "folder", run), RunFolder):
         return folder
-    if not isinstance(where, (str, Path)):
-        raise Misuse(f"{show(where)} is no run; give a path, a URI, or what cbobench.run returned")
-    text = str(where).removeprefix("file://").removeprefix("file:")
+    if not isinstance(run, (str, Path)):
+        raise Misuse(f"{show(run)} is no run; give a path, a URI, or what cbobench.run returned")
+    text = str(run).removeprefix("file://").removeprefix("file:")
     place = text if "://" in text else str(Path(text).absolute())
     refuse_strange(mask_secrets(place), "the run folder's name")
     return Bundle(place) if is_bundle(place) else RunFolder(place)
@@ -97,25 +97,25 @@ class Bundle(RunFolder):
                 members = [info for info in archive.infolist() if info.filename in {ABOUT, FILE, *FILES.values()}]
                 # A compressed member may expand to any size.
                 large = any(info.compress_type != zipfile.ZIP_STORED for info in members)
-                found = {} if large else {info.filename: archive.read(info) for info in members}
+                files = {} if large else {info.filename: archive.read(info) for info in members}
         except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
             if not data.startswith(b"PK"):
                 self._refuse("it is no zip archive")
             raise DamagedRun(f"{self} is a damaged bundle ({first_line(error)}); {REMEDY}") from error
-        if ABOUT not in found:
+        if ABOUT not in files:
             self._refuse(f"it has no {ABOUT}")
-        about = self._json(found[ABOUT], ABOUT)
+        about = self._json(files[ABOUT], ABOUT)
         if about.get("bundle") != VERSION:
             raise DamagedRun(
                 f"{self} has bundle version {show(about.get('bundle'))}, this cbobench reads {VERSION}; use the "
                 "version that wrote it, or export the run again"
             )
-        said = about.get("files")
+        digests = about.get("files")
         for name in (FILE, *FILES.values()):
-            digest = said.get(name) if isinstance(said, dict) else None
-            if name not in found or hashlib.sha256(found[name]).hexdigest() != digest:
+            digest = digests.get(name) if isinstance(digests, dict) else None
+            if name not in files or hashlib.sha256(files[name]).hexdigest() != digest:
                 raise DamagedRun(f"{self} is a damaged bundle ({name} is not what was exported); {REMEDY}")
-        return found
+        return files
 
     def _read(self) -> bytes:
         try:
@@ -126,8 +126,8 @@ class Bundle(RunFolder):
         except (FileNotFoundError, NotADirectoryError):
             place = Path(self.uri)
             close = nearest(place.stem, [file.stem for file in place.parent.glob(f"*{SUFFIX}")] if self.local else [])
-            meant = f"; did you mean {printable(str(place.with_name(close + SUFFIX)))}?" if close else ""
-            raise Misuse(f"{self} is not a run folder or a bundle: there is no such file{meant}") from None
+            suggestion = f"; did you mean {printable(str(place.with_name(close + SUFFIX)))}?" if close else ""
+            raise Misuse(f"{self} is not a run folder or a bundle: there is no such file{suggestion}") from None
 
     def _refuse(self, why: str) -> NoReturn:
         raise Misuse(f"{self} is not a run folder or a bundle: {why}; give what cbobench run or cbobench export wrote")
@@ -170,15 +170,15 @@ class Bundle(RunFolder):
         self, kind: str, task: str, columns: list[str] | None = None, cells: Sequence[str] | None = None
     ) -> Iterator[pa.Table]:
         """Yield the row groups of a table, of some cells or of all. A metric that is newer than the file is null."""
-        known = self.schema(kind)
-        wanted = [field for field in known if columns is None or field.name in columns]
+        table_schema = self.schema(kind)
+        fields = [field for field in table_schema if columns is None or field.name in columns]
         try:
             file = pq.ParquetFile(io.BytesIO(self._files[FILES[kind]]), read_dictionary=["cell"])
             types = {field.name: field.type for field in file.schema_arrow}
-            strange = [f.name for f in known if types.get(f.name, f.type) not in (f.type, _CODED)]
-            if strange or set(known.names) - set(types) - set(METRICS) - ADDED_COLUMNS:
+            strange = [f.name for f in table_schema if types.get(f.name, f.type) not in (f.type, _CODED)]
+            if strange or set(table_schema.names) - set(types) - set(METRICS) - ADDED_COLUMNS:
                 raise DamagedRun(f"{self} has other columns in {FILES[kind]} than cbobench writes; {REMEDY}")
-            for part in read_row_groups(file, wanted, cells):
+            for part in read_row_groups(file, fields, cells):
                 self._check(kind, part)
                 yield part
         except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError) as error:

@@ -53,7 +53,7 @@ class _SourceFile:
 
     task: str
     cells: list[str]
-    good: list[str]
+    ok_cells: list[str]
     rows: int
     complete: bool
 
@@ -66,8 +66,9 @@ class _Shard:
     members: list[_SourceFile] = field(default_factory=list)
 
     @property
-    def full(self) -> bool:
-        return sum(one.rows for one in self.members) >= ROWS or sum(len(one.cells) for one in self.members) >= CELLS
+    def is_full(self) -> bool:
+        rows, cells = sum(m.rows for m in self.members), sum(len(m.cells) for m in self.members)
+        return rows >= ROWS or cells >= CELLS
 
 
 def compact(folder: RunFolder, above: int = 1) -> tuple[int, int]:
@@ -124,6 +125,7 @@ def _remove_replaced(folder: RunFolder) -> None:
     for kind in ("rounds", "audit"):
         old = time.time_ns() - int(OLD * 1e9)
         begun = {n.removesuffix(".parquet") for n, info in folder.listing(kind).items() if (info.mtime_ns or old) < old}
+        # A younger shard without cells may be one that another call is publishing.
         for name in sorted(begun - {*folder.names("cells")}):
             if name.startswith(SHARD):
                 folder.remove(f"{kind}/{name}.parquet")
@@ -135,36 +137,37 @@ def _remove(folder: RunFolder, tasks: Iterable[str]) -> None:
             folder.remove(f"{kind}/{task}.parquet")
 
 
-def _plan_shards(folder: RunFolder, found: PublishedCells) -> list[_Shard]:
+def _plan_shards(folder: RunFolder, published: PublishedCells) -> list[_Shard]:
     """Group the small files by shard. A single file stays as it is."""
-    horizon = np.array(found.table["horizon"].to_pylist(), dtype=np.int64)
-    counts = np.sort(found.rows)
-    ids = dict(zip(found.rows.tolist(), as_words(found.ids), strict=True))
-    cuts = np.searchsorted(found.task[counts], np.arange(len(found.tasks) + 1))
+    horizon = np.array(published.table["horizon"].to_pylist(), dtype=np.int64)
+    latest_rows = np.sort(published.rows)
+    ids = dict(zip(published.rows.tolist(), as_words(published.ids), strict=True))
+    cuts = np.searchsorted(published.task[latest_rows], np.arange(len(published.tasks) + 1))
     open_shards: dict[tuple[int, int], _Shard] = {}
     shards: list[_Shard] = []
-    first = np.searchsorted(found.task, np.arange(len(found.tasks)))
-    for position in sorted(range(len(found.tasks)), key=lambda i: found.tasks[i]):
-        rows = counts[cuts[position] : cuts[position + 1]]
+    first_rows = np.searchsorted(published.task, np.arange(len(published.tasks)))
+    for position in sorted(range(len(published.tasks)), key=lambda i: published.tasks[i]):
+        rows = latest_rows[cuts[position] : cuts[position + 1]]
         cells = [ids[row] for row in rows.tolist()]
-        good = [ids[row] for row in rows[~found.failed[rows]].tolist()]
-        task, start = found.tasks[position], int(first[position])
-        whole = folder.footer("rounds", task) if good else NO_ROUNDS
-        if whole["rows"] >= ROWS // 2 or start >= len(found.task) or len(cells) >= CELLS // 2:
+        ok_cells = [ids[row] for row in rows[~published.failed[rows]].tolist()]
+        task, start = published.tasks[position], int(first_rows[position])
+        footer = folder.footer("rounds", task) if ok_cells else NO_ROUNDS
+        if footer["rows"] >= ROWS // 2 or start >= len(published.task) or len(cells) >= CELLS // 2:
             continue
-        key = int(horizon[start]), int(found.attempt[start])
+        key = int(horizon[start]), int(published.attempt[start])
         shard = open_shards.setdefault(key, _Shard(key[1]))
-        shard.members.append(_SourceFile(task, cells, good, _count(folder, task, good, whole), whole["complete"]))
-        if shard.full:
+        count = _count(folder, task, ok_cells, footer)
+        shard.members.append(_SourceFile(task, cells, ok_cells, count, footer["complete"]))
+        if shard.is_full:
             shards.append(open_shards.pop(key))
     return [shard for shard in (*shards, *open_shards.values()) if len(shard.members) > 1]
 
 
-def _count(folder: RunFolder, task: str, good: list[str], whole: dict[str, Any]) -> int:
+def _count(folder: RunFolder, task: str, ok_cells: list[str], footer: dict[str, Any]) -> int:
     """Count the recorded rounds of some cells of a file."""
-    if len(good) == len(whole["cells"]):
-        return int(whole["rows"])
-    return sum(map(len, folder.row_groups("rounds", task, ["cell"], good)))
+    if len(ok_cells) == len(footer["cells"]):
+        return int(footer["rows"])
+    return sum(map(len, folder.row_groups("rounds", task, ["cell"], ok_cells)))
 
 
 def _merge(folder: RunFolder, shard: _Shard, block: int, before: Iterable[str] | None = None) -> None:
@@ -173,26 +176,28 @@ def _merge(folder: RunFolder, shard: _Shard, block: int, before: Iterable[str] |
     Args:
         before: tasks that these files had replaced in turn; None to read them from shards among the files.
     """
-    names = [one.task for one in shard.members]
+    names = [member.task for member in shard.members]
     if before is None:
         earlier = [name for name in names if name.startswith(SHARD)]
         before = [task for name in earlier for task in folder.footer("cells", name)["replaces"]]
     replaces = sorted({*names, *before})
     name = SHARD + hashlib.sha256("\n".join(replaces).encode()).hexdigest()[:16]
-    wanted = [cell for one in shard.members for cell in one.cells]
-    good = [cell for one in shard.members for cell in one.good]
+    cell_ids = [cell for member in shard.members for cell in member.cells]
+    ok_cells = [cell for member in shard.members for cell in member.ok_cells]
     audited = {*folder.names("audit")} & {*names}
     empty = schema("audit").empty_table()
     audit = pa.concat_tables([empty, *_parts(folder, shard, "audit", audited)])
-    cells = {"rounds": good, "cells": wanted, "audit": audit["cell"].to_pylist()}
-    rows = {"rounds": sum(one.rows for one in shard.members), "cells": len(wanted), "audit": len(audit)}
+    cells = {"rounds": ok_cells, "cells": cell_ids, "audit": audit["cell"].to_pylist()}
+    rows = {"rounds": sum(member.rows for member in shard.members), "cells": len(cell_ids), "audit": len(audit)}
     kinds = [kind for kind in KINDS if kind != "audit" or audited]
+    # The cells come last: from then on readers prefer the shard.
     for kind in kinds:
         metadata = make_footer(kind, name, cells[kind], rows[kind], shard.attempt, replaces=replaces, block=block)
         parts = iter([audit]) if kind == "audit" else _parts(folder, shard, kind, audited)
-        columns = rounds_schema(all(one.complete for one in shard.members)) if kind == "rounds" else schema(kind)
+        columns = rounds_schema(all(member.complete for member in shard.members)) if kind == "rounds" else schema(kind)
         folder.publish(f"{kind}/{name}.parquet", partial(_write, columns, metadata, parts, rows[kind]))
     for kind in kinds:
+        # Read back before the replaced files go: an upload that broke off must not cost them.
         folder.footer(kind, name)
     _remove(folder, names)
 
@@ -207,11 +212,11 @@ def _drop(folder: RunFolder, cells: set[str], block: int) -> None:
         rows = folder.read("cells", task, ["cell", "status", "attempt"]).to_pylist()
         left = [row for row in rows if row["cell"] not in cells]
         if left and len(left) < len(rows):
-            good = [row["cell"] for row in left if row["status"] == "ok"]
-            whole = folder.footer("rounds", task) if good else NO_ROUNDS
-            count = _count(folder, task, good, whole)
-            one = _SourceFile(task, [row["cell"] for row in left], good, count, whole["complete"])
-            _merge(folder, _Shard(left[0]["attempt"], [one]), block, before=())
+            ok_cells = [row["cell"] for row in left if row["status"] == "ok"]
+            footer = folder.footer("rounds", task) if ok_cells else NO_ROUNDS
+            count = _count(folder, task, ok_cells, footer)
+            source_file = _SourceFile(task, [row["cell"] for row in left], ok_cells, count, footer["complete"])
+            _merge(folder, _Shard(left[0]["attempt"], [source_file]), block, before=())
         elif not left:
             _remove(folder, [task])
     for task in {*folder.names("rounds")} - {*folder.names("cells")}:
@@ -221,10 +226,10 @@ def _drop(folder: RunFolder, cells: set[str], block: int) -> None:
 
 def _parts(folder: RunFolder, shard: _Shard, kind: str, audited: set[str]) -> Iterator[pa.Table]:
     """Yield the latest rows of a shard's files of a kind."""
-    for one in shard.members:
-        ids = one.good if kind == "rounds" else one.cells
-        if ids and (kind != "audit" or one.task in audited):
-            for part in folder.row_groups(kind, one.task, cells=ids):
+    for member in shard.members:
+        ids = member.ok_cells if kind == "rounds" else member.cells
+        if ids and (kind != "audit" or member.task in audited):
+            for part in folder.row_groups(kind, member.task, cells=ids):
                 yield part.cast(schema(kind))
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 DYNAMIC = {
-    "__import__", "__init_subclass__", "__subclasses__", "eval", "exec", "globals", "import_module", "locals", "vars",
-}  # fmt: skip
-WHOLE = "*"  # in place of a definition's name: the whole module
+    *("__import__", "__init_subclass__", "__subclasses__", "import_module"),
+    *("eval", "exec", "globals", "locals", "vars"),
+}
+WHOLE_MODULE = "*"  # in place of a definition's name: the whole module
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Module:
                 self._add_import(node)
             self.whole = bool(self.starred) or not self._split() or self._is_dynamic(text)
         except (SyntaxError, ValueError, RecursionError):  # not parsable: only the bytes can be compared
-            self._definitions[WHOLE] = Definition(hashlib.sha256(text).hexdigest(), frozenset())
+            self._definitions[WHOLE_MODULE] = Definition(hashlib.sha256(text).hexdigest(), frozenset())
             self.whole = True
 
     def _add_import(self, node: ast.Import | ast.ImportFrom) -> None:
@@ -81,20 +82,21 @@ class Module:
             self.nodes |= dict.fromkeys(names, node)
             if isinstance(node, ast.Assign | ast.AnnAssign) and any(isinstance(n, ast.Call) for n in ast.walk(node)):
                 self.calling += names
+        # A module's __getattr__ may answer for any name.
         return "__getattr__" not in self.nodes
 
     def _is_dynamic(self, text: bytes) -> bool:
-        if not any(word.encode() in text for word in DYNAMIC):  # a quick check that clears most files
+        if not any(marker.encode() in text for marker in DYNAMIC):  # a quick check that clears most files
             return False
-        words = {part for name in self.definition(WHOLE).names for part in name}
-        words |= {node.name for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)}
-        return not words.isdisjoint(DYNAMIC)
+        identifiers = {part for name in self.definition(WHOLE_MODULE).names for part in name}
+        identifiers |= {node.name for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)}
+        return not identifiers.isdisjoint(DYNAMIC)
 
     def definition(self, name: str) -> Definition:
         """Return the definition of a name; if it is too deeply nested for Python, the hash of the file."""
         if name not in self._definitions:
             try:
-                self._definitions[name] = define(self.tree if name == WHOLE else self.nodes[name])
+                self._definitions[name] = define(self.tree if name == WHOLE_MODULE else self.nodes[name])
             except RecursionError:
                 self._definitions[name] = Definition(hashlib.sha256(self.path.read_bytes()).hexdigest(), frozenset())
         return self._definitions[name]
@@ -148,19 +150,19 @@ def _bound(node: ast.stmt) -> list[str]:
         return [node.name]
     if not isinstance(node, ast.Assign | ast.AnnAssign):
         return []
-    parts: list[ast.expr] = []
+    targets: list[ast.expr] = []
     for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-        parts += target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
-    names = [part.id for part in parts if isinstance(part, ast.Name)]
-    return names if len(names) == len(parts) else []
+        targets += target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+    names = [part.id for part in targets if isinstance(part, ast.Name)]
+    return names if len(names) == len(targets) else []
 
 
 def define(node: ast.AST) -> Definition:
     """Describe a statement or an expression."""
-    words: list[str] = []
+    tokens: list[str] = []
     names: set[tuple[str, ...]] = set()
-    _write(node, words, names, annotated=False)
-    return Definition(sha256(words), frozenset(names))
+    _write(node, tokens, names, annotated=False)
+    return Definition(sha256(tokens), frozenset(names))
 
 
 def sha256(lines: Iterable[str]) -> str:
@@ -168,8 +170,8 @@ def sha256(lines: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _write(node: Any, words: list[str], names: set[tuple[str, ...]], annotated: bool) -> None:
-    """Append a syntax tree as words that do not depend on the version of Python: only fields with content.
+def _write(node: Any, tokens: list[str], names: set[tuple[str, ...]], annotated: bool) -> None:
+    """Append a syntax tree as tokens that do not depend on the version of Python: only fields with content.
 
     Args:
         names: collects the dotted names.
@@ -177,25 +179,25 @@ def _write(node: Any, words: list[str], names: set[tuple[str, ...]], annotated: 
     """
     if isinstance(node, list):
         for item in node:
-            _write(item, words, names, annotated)
+            _write(item, tokens, names, annotated)
     elif not isinstance(node, ast.AST):
-        words.append(f"{type(node).__name__} {node!r}")
+        tokens.append(f"{type(node).__name__} {node!r}")
     elif name := _dotted_parts(node):
         names.add(name)
-        words.append(f"name {'.'.join(name)}")
+        tokens.append(f"name {'.'.join(name)}")
     elif not _is_text(node):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             annotated = bool(node.decorator_list)
         elif isinstance(node, ast.ClassDef):
             annotated = True
-        words.append(type(node).__name__)
+        tokens.append(type(node).__name__)
         for field, value in ast.iter_fields(node):
             if value is None or value == [] or field in ("ctx", "kind", "type_comment"):
                 continue
             if annotated or field not in ("annotation", "returns"):
-                words.append(field)
-                _write(value, words, names, annotated)
-        words.append(")")
+                tokens.append(field)
+                _write(value, tokens, names, annotated)
+        tokens.append(")")
 
 
 def _dotted_parts(node: ast.AST) -> tuple[str, ...]:

@@ -79,10 +79,10 @@ def export(run: Any, out: str | Path | None = None) -> Exported:
             target.about  # noqa: B018 - raises where it is no bundle
         except CbobenchError:
             raise Misuse(f"{target} is there and no bundle of this version; remove it, or give another --out") from None
-    manifest, found = Manifest.read(folder), read_published(folder, None)
-    if not (found.find(manifest.cells.ids) != ABSENT).any():
+    manifest, published = Manifest.read(folder), read_published(folder, None)
+    if not (published.find(manifest.cells.ids) != ABSENT).any():
         raise CbobenchError(f"{folder} has no cell that was played; nothing to export, see cbobench status")
-    files = bundle_files(folder, manifest, found)
+    files = bundle_files(folder, manifest, published)
     about = json.loads(files[ABOUT])
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as zipped:
@@ -102,20 +102,20 @@ def _split_address(folder: RunFolder) -> tuple[str, str, str]:
     return place, name, mark + query
 
 
-def bundle_files(folder: RunFolder, manifest: Manifest, found: PublishedCells) -> dict[str, bytes]:
+def bundle_files(folder: RunFolder, manifest: Manifest, published: PublishedCells) -> dict[str, bytes]:
     """Return the files of a run's bundle, by name."""
     ids = manifest.cells.ids
-    at = found.find(ids)
-    rows = at[at != ABSENT]
-    pairs = [manifest.cells.by_pair[i].pair for i in manifest.cells.of[at != ABSENT].tolist()]
-    cells = found.table.drop_columns([*LEFT_OUT["cells"]]).take(pa.array(rows))
-    said = {"problem": [p.problem.title for p in pairs], "algorithm": [p.algorithm.title for p in pairs]}
-    said["error"] = [None if text is None else cut_at_path(text) for text in cells["error"].to_pylist()]
-    for name, words in said.items():
-        cells = cells.set_column(cells.column_names.index(name), name, pa.array(words, pa.string()))
-    failed = found.failed[rows]
-    good = cells.filter(pa.array(~failed))
-    curves, improved, recorded = _curves_and_improvements(folder, found, good)
+    positions = published.find(ids)
+    rows = positions[positions != ABSENT]
+    pairs = [manifest.cells.by_pair[i].pair for i in manifest.cells.of[positions != ABSENT].tolist()]
+    cells = published.table.drop_columns([*LEFT_OUT["cells"]]).take(pa.array(rows))
+    texts = {"problem": [p.problem.title for p in pairs], "algorithm": [p.algorithm.title for p in pairs]}
+    texts["error"] = [None if text is None else cut_at_path(text) for text in cells["error"].to_pylist()]
+    for name, column in texts.items():
+        cells = cells.set_column(cells.column_names.index(name), name, pa.array(column, pa.string()))
+    failed = published.failed[rows]
+    ok_cells = cells.filter(pa.array(~failed))
+    curves, improved, recorded = _curves_and_improvements(folder, published, ok_cells)
     grids = tuple(_public_grid(grid) for grid in manifest.grids)
     calls = tuple({name: call[name] for name in CALL_FIELDS if name in call} for call in manifest.invocations)
     public = replace(manifest, grids=grids, invocations=calls, audit=False)
@@ -124,19 +124,21 @@ def bundle_files(folder: RunFolder, manifest: Manifest, found: PublishedCells) -
     code: dict[str, set[str]] = {}
     for pair, source in zip(pairs, cells["source"].to_pylist(), strict=True):
         code.setdefault(pair.title, set()).add(source)
-    seconds = float(np.nansum(good["seconds"].to_numpy()))
+    seconds = float(np.nansum(ok_cells["seconds"].to_numpy()))
     about = {
-        "bundle": VERSION, "suite": manifest.suite, "about": manifest.about,
+        "bundle": VERSION,
+        "suite": manifest.suite,
+        "about": manifest.about,
         "cells": {"expected": len(ids), "done": int((~failed).sum()), "failed": int(failed.sum())},
         "rounds": {str(horizon): t.tolist() for horizon, t in recorded.items()},
         "calls": list(calls),
-        "cpus": sorted(found.cpus(rows)),
-        "arithmetic": sorted(found.arithmetic(rows)),
+        "cpus": sorted(published.cpus(rows)),
+        "arithmetic": sorted(published.arithmetic(rows)),
         "libraries": sorted({*cells["libraries"].to_pylist()}),
-        "sources": {title: sorted(some) for title, some in code.items()},
+        "sources": {title: sorted(hashes) for title, hashes in code.items()},
         "cost": {"seconds": seconds, "cpu_hours": seconds / 3600},
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
-    }  # fmt: skip
+    }
     return {ABOUT: _json(about), **files}
 
 
@@ -144,44 +146,45 @@ def select_fixed_rounds(recorded: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the recorded rounds that a bundle holds: the nearest to 10^(k/10), k = 0, 1, ..., and the last one."""
     if not len(recorded):
         return recorded
-    wanted = 10 ** (np.arange(np.floor(PER_DECADE * np.log10(recorded[-1])) + 1) / PER_DECADE)
-    after = np.searchsorted(recorded, wanted).clip(max=len(recorded) - 1)
+    targets = 10 ** (np.arange(np.floor(PER_DECADE * np.log10(recorded[-1])) + 1) / PER_DECADE)
+    after = np.searchsorted(recorded, targets).clip(max=len(recorded) - 1)
     before = (after - 1).clip(min=0)
-    near = np.where(wanted - recorded[before] <= recorded[after] - wanted, before, after)
+    near = np.where(targets - recorded[before] <= recorded[after] - targets, before, after)
     return np.asarray(recorded[np.unique([*near, len(recorded) - 1])])
 
 
 def _curves_and_improvements(
-    folder: RunFolder, found: PublishedCells, good: pa.Table
+    folder: RunFolder, published: PublishedCells, ok_cells: pa.Table
 ) -> tuple[pa.Table, pa.Table, dict[int, NDArray[np.int64]]]:
     """Return some cells' curves at fixed rounds, improvements of simple regret, and the fixed rounds by horizon."""
-    ids, horizons = good["cell"].to_pylist(), good["horizon"].to_numpy()
+    ids, horizons = ok_cells["cell"].to_pylist(), ok_cells["horizon"].to_numpy()
     position = {cell: i for i, cell in enumerate(ids)}
-    tasks = found.by_task(ids)
-    of = {cell: task for task, some in tasks.items() for cell in some}
+    tasks = published.by_task(ids)
+    of = {cell: task for task, task_cells in tasks.items() for cell in task_cells}
     recorded: dict[int, NDArray[np.int64]] = {}
     for horizon in np.unique(horizons).tolist():
         cell = ids[int(np.argmax(horizons == horizon))]
         parts = [part["t"].to_numpy() for part in folder.row_groups("rounds", of[cell], _AT, [cell])]
         recorded[horizon] = select_fixed_rounds(np.unique(np.concatenate(parts)))
     names = [field.name for field in bundle_schema("rounds") if field.name in METRICS]
-    kept: list[pa.Table] = []
+    curve_parts: list[pa.Table] = []
     steps: list[pa.Table] = []
-    for task, some in tasks.items():
-        mine = {cell: position[cell] for cell in some}
-        for part in folder.row_groups("rounds", task, [*_AT, *names], some):
-            row = cell_positions(part, mine)
+    for task, task_cells in tasks.items():
+        task_positions = {cell: position[cell] for cell in task_cells}
+        for part in folder.row_groups("rounds", task, [*_AT, *names], task_cells):
+            row = cell_positions(part, task_positions)
             part = part.drop_columns(["cell"]).append_column("row", pa.array(row))
             t, fixed = part["t"].to_numpy(), np.zeros(len(row), dtype=bool)
             for horizon, rounds in recorded.items():
                 fixed |= (horizons[row] == horizon) & np.isin(t, rounds)
-            kept.append(part.filter(pa.array(fixed)))
+            curve_parts.append(part.filter(pa.array(fixed)))
+            # Only improvements within the part are held in memory; those over all parts are chosen below.
             steps.append(_improvements(part.select(["row", "t", IMPROVED])))
     schema = pa.schema([("t", pa.int64()), *((name, pa.float64()) for name in names), ("row", pa.int64())])
-    curves = pa.concat_tables([schema.empty_table(), *kept]).sort_by([("row", "ascending"), ("t", "ascending")])
+    curves = pa.concat_tables([schema.empty_table(), *curve_parts]).sort_by([("row", "ascending"), ("t", "ascending")])
     schema = pa.schema([schema.field(name) for name in ("row", "t", IMPROVED)])
     improved = _improvements(pa.concat_tables([schema.empty_table(), *steps]))
-    return _with_cell_keys("rounds", curves, good), _with_cell_keys("improvements", improved, good), recorded
+    return _with_cell_keys("rounds", curves, ok_cells), _with_cell_keys("improvements", improved, ok_cells), recorded
 
 
 _AT = ["cell", "t"]
@@ -200,9 +203,9 @@ def _improvements(table: pa.Table) -> pa.Table:
     return table.filter(pa.array(better))
 
 
-def _with_cell_keys(kind: str, table: pa.Table, good: pa.Table) -> pa.Table:
+def _with_cell_keys(kind: str, table: pa.Table, ok_cells: pa.Table) -> pa.Table:
     """Replace the positions of cells in a table of rounds by their keys."""
-    keys = good.select(["cell", "problem", "algorithm", "seed"]).take(table["row"])
+    keys = ok_cells.select(["cell", "problem", "algorithm", "seed"]).take(table["row"])
     for name in keys.column_names:
         table = table.append_column(name, keys[name])
     return table.select(bundle_schema(kind).names)
@@ -230,9 +233,11 @@ def _public_grid(grid: Grid) -> Grid:
 def _absolute_paths(manifest: Manifest) -> Iterable[str]:
     """Return absolute paths among the suite's parameters; a bundle holds them as part of a cell's name."""
     variants = [*manifest.variants("problems").values(), *manifest.variants("algorithms").values()]
-    said = {f"{v.name}: {name} {value}" for v in variants for some in (v.settings, v.values)
-            for name, value in some.items() if isinstance(value, str) and ABSOLUTE.match(value)}  # fmt: skip
-    return sorted(said)
+    parameters = [
+        (v.name, name, value) for v in variants for part in (v.settings, v.values) for name, value in part.items()
+    ]
+    texts = [(owner, name, value) for owner, name, value in parameters if isinstance(value, str)]
+    return sorted({f"{owner}: {name} {value}" for owner, name, value in texts if ABSOLUTE.match(value)})
 
 
 def _json(content: dict[str, Any]) -> bytes:
@@ -241,13 +246,11 @@ def _json(content: dict[str, Any]) -> bytes:
 
 def _parquet(kind: str, table: pa.Table) -> bytes:
     """Write a table as Parquet bytes, with text by dictionary and numbers split by bytes."""
-    known = bundle_schema(kind)
-    table = table.select(known.names).cast(known)
+    table_schema = bundle_schema(kind)
+    table = table.select(table_schema.names).cast(table_schema)
     sink = io.BytesIO()
-    words = [name for name in DICTIONARY if name in known.names]
-    floats = [field.name for field in known if pa.types.is_floating(field.type)]
-    pq.write_table(
-        table, sink, compression="zstd", compression_level=9, use_dictionary=words,
-        use_byte_stream_split=floats, write_page_checksum=True, store_schema=False,
-    )  # fmt: skip
+    text_columns = [name for name in DICTIONARY if name in table_schema.names]
+    floats = [field.name for field in table_schema if pa.types.is_floating(field.type)]
+    layout = {"use_dictionary": text_columns, "use_byte_stream_split": floats, "store_schema": False}
+    pq.write_table(table, sink, compression="zstd", compression_level=9, write_page_checksum=True, **layout)
     return sink.getvalue()

@@ -91,14 +91,14 @@ class RunFolder:
     def path(self, relative: str) -> str:
         return f"{self._place[1].rstrip('/')}/{relative}"
 
-    def _retry(self, call: Callable[[], T], what: str = "reach") -> T:
+    def _retry(self, call: Callable[[], T], action: str = "reach") -> T:
         """Return the result of a call to the store; turn final errors into `StoreFailure`."""
         try:
             return retry(call, str(self), not self.local)
         except (FileNotFoundError, NotADirectoryError):
             raise
         except OSError as error:
-            raise store_failure(what, str(self), error) from error
+            raise store_failure(action, str(self), error) from error
 
     def refuse_bundle(self, then: str) -> RunFolder:
         """Return the folder itself. Raise `Misuse` for a bundle, which is read-only; `then` says what to do."""
@@ -137,6 +137,7 @@ class RunFolder:
         """
         target = self.path(relative)
         if not self.local:
+            # The file is made in memory, because an upload may be repeated and `write` is called once.
             sink, origin = pa.BufferOutputStream(), os.getpid()
             write(sink)
             leave_fork(origin)
@@ -208,8 +209,10 @@ class RunFolder:
             place = Path(self.uri)
             beside = [file.parent.name for file in place.parent.glob(f"*/{relative}")] if self.local else []
             close = nearest(place.name, beside)
-            meant = f"did you mean {printable(str(place.with_name(close)))}?" if close else "give the folder of a run"
-            raise Misuse(f"{self} is not a run folder: it has no {relative}; {meant}") from None
+            remedy = "give the folder of a run"
+            if close:
+                remedy = f"did you mean {printable(str(place.with_name(close)))}?"
+            raise Misuse(f"{self} is not a run folder: it has no {relative}; {remedy}") from None
         except (ValueError, RecursionError) as error:
             raise DamagedRun(f"{self.path(relative)} is not JSON: {one_line(error)}") from error
         if not isinstance(content, dict):
@@ -313,24 +316,25 @@ def _concatenate(tables: list[pa.Table], kind: str, columns: list[str] | None) -
 
 
 def read_row_groups(
-    file: pq.ParquetFile, wanted: list[pa.Field], cells: Sequence[str] | None = None
+    file: pq.ParquetFile, fields: list[pa.Field], cells: Sequence[str] | None = None
 ) -> Iterator[pa.Table]:
     """Yield some columns of each row group of a file, of some cells or of all.
 
     Missing columns are computed (`results.rounds`), or null.
     """
-    names = [field.name for field in wanted]
-    held = set(file.schema_arrow.names)
-    sums = RewardSums([name for name in names if name in REWARD_STEPS and name not in held and "f_star" in held])
+    names = [field.name for field in fields]
+    stored = set(file.schema_arrow.names)
+    sums = RewardSums([name for name in names if name in REWARD_STEPS and name not in stored and "f_star" in stored])
     needed = SOURCES if sums.names else ("cell",) if cells is not None else ()
-    read = [*names, *(name for name in needed if name not in names)]
+    read_columns = [*names, *(name for name in needed if name not in names)]
     for number in range(file.num_row_groups):
-        part = file.read_row_group(number, read, use_threads=file.metadata.num_rows > SMALL)
+        part = file.read_row_group(number, read_columns, use_threads=file.metadata.num_rows > SMALL)
         part.validate(full=True)
         part = part if cells is None else select_cells(part, cells)
         part = sums.add_to(part) if sums.names else part
-        found = set(part.column_names)
-        yield pa.table([part[f.name] if f.name in found else pa.nulls(len(part), f.type) for f in wanted], names=names)
+        part_columns = set(part.column_names)
+        columns = [part[f.name] if f.name in part_columns else pa.nulls(len(part), f.type) for f in fields]
+        yield pa.table(columns, names=names)
 
 
 def read_footer(path: str, kind: str, task: str, metadata: pq.FileMetaData) -> dict[str, Any]:
@@ -352,11 +356,11 @@ def read_footer(path: str, kind: str, task: str, metadata: pq.FileMetaData) -> d
         raise DamagedRun(f"{path} should hold {show(footer['rows'])} rows of {kind}, it has {rows}; {REPAIR}")
     if footer["task"] != task:
         raise DamagedRun(f"{path} holds the task {show(footer['task'])}; {REPAIR}")
-    known = schema(kind)
-    if not columns.equals(known):  # of another version, whose metrics may differ
+    expected = schema(kind)
+    if not columns.equals(expected):  # of another version, whose metrics may differ
         types = {field.name: field.type for field in columns}
         missing = required_columns(kind) - set(types)
-        if missing or any(types.get(f.name, f.type) != f.type for f in known):
+        if missing or any(types.get(f.name, f.type) != f.type for f in expected):
             raise DamagedRun(f"{path} has other columns than cbobench writes; {REPAIR}")
     footer["complete"] = not REWARD_STEPS.keys() & {*columns.names}  # whether readers derive them
     return footer

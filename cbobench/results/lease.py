@@ -34,14 +34,14 @@ from cbobench.suite.cells import Cells, Pair, as_numbers
 from cbobench.suite.variants import canonical
 from cbobench.words import count_noun
 
-FOLDER = "drivers"
+DRIVERS_FOLDER = "drivers"
 HEARTBEAT_SECONDS = 10.0  # seconds between two heartbeats
 FIRST_HEARTBEAT = 1.0  # seconds until the first one that reports progress
 JOIN_TIMEOUT = 10.0  # seconds that an ending call waits for a heartbeat in progress
 EXPIRES_AFTER = 150.0  # seconds without a heartbeat after which a lease of another machine expires
-PROGRESS = "news"  # key of the progress in a lease file
+PROGRESS_KEY = "news"  # key of the progress in a lease file
 VISIBLE_WITHIN = 10.0  # seconds until another machine must see a new file
-OWN = {FILE, *KINDS, FOLDER, "invocations", "log", "quarantine", "simulations"}
+RUN_ENTRIES = {FILE, *KINDS, DRIVERS_FOLDER, "invocations", "log", "quarantine", "simulations"}
 """What a run folder holds."""
 TEMPORARY = re.compile(r"\..+\.([\w-]+)\.(\d+)\.\d+\.tmp")
 """Name of a file that is being written: on which machine, by which process."""
@@ -66,15 +66,16 @@ class Driver:
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host} (since {self.since})"
 
-    def alive(self, heard: float | None) -> bool:
+    def alive(self, silent_for: float | None) -> bool:
         """Return whether it may still play.
 
         Args:
-            heard: seconds since its last heartbeat, by the clock of the folder; None if unknown.
+            silent_for: seconds since its last heartbeat, by the clock of the folder; None if unknown.
         """
         if self.machine == machine_id():
+            # Its process id may be in use again, by a process that started later.
             return process_start(self.pid) == self.born
-        return heard is None or heard < EXPIRES_AFTER
+        return silent_for is None or silent_for < EXPIRES_AFTER
 
 
 class Heartbeat(NamedTuple):
@@ -93,15 +94,16 @@ class Heartbeat(NamedTuple):
 
 def read_heartbeats(folder: RunFolder) -> list[Heartbeat]:
     """Return the latest heartbeat of every call with a lease file, in order."""
-    listed = {name: info for name, info in folder.listing(FOLDER).items() if name.endswith(".json") and name[0] != "."}
-    found = []
+    entries = folder.listing(DRIVERS_FOLDER)
+    listed = {name: info for name, info in entries.items() if name.endswith(".json") and name[0] != "."}
+    heartbeats = []
     for name, info in sorted(listed.items()):
         with suppress(DamagedRun, Misuse, KeyError):  # removed meanwhile, or not ours
-            content = folder.read_json(f"{FOLDER}/{name}") | {"id": name.removesuffix(".json")}
+            content = folder.read_json(f"{DRIVERS_FOLDER}/{name}") | {"id": name.removesuffix(".json")}
             driver = Driver(**{field.name: content[field.name] for field in fields(Driver)})
-            progress = content.get(PROGRESS)
-            found.append(Heartbeat(driver, info.mtime_ns, progress if isinstance(progress, dict) else {}))
-    return found
+            progress = content.get(PROGRESS_KEY)
+            heartbeats.append(Heartbeat(driver, info.mtime_ns, progress if isinstance(progress, dict) else {}))
+    return heartbeats
 
 
 def read_drivers(folder: RunFolder, clock: str | None = None) -> list[tuple[Driver, bool]]:
@@ -110,9 +112,11 @@ def read_drivers(folder: RunFolder, clock: str | None = None) -> list[tuple[Driv
     Args:
         clock: a call whose lease was just written, to read the folder's clock.
     """
-    found = read_heartbeats(folder)
-    now = next((one.written for one in found if one.driver.id == clock and one.written), time.time_ns())
-    return [(one.driver, one.driver.alive(one.written and (now - one.written) / 1e9)) for one in found]
+    heartbeats = read_heartbeats(folder)
+    # A lease just written has the time of the folder's clock; those of machines may differ.
+    times = (written for driver, written, _ in heartbeats if driver.id == clock and written)
+    folder_time = next(times, time.time_ns())
+    return [(driver, driver.alive(written and (folder_time - written) / 1e9)) for driver, written, _ in heartbeats]
 
 
 def refuse_played(folder: RunFolder, then: str) -> None:
@@ -148,21 +152,19 @@ class Lease:
         self.id, self.note = new_call_id(), note
         self._unleased, self.folder = folder, replace(folder, driver=self.id)
         since = datetime.now(UTC).isoformat(timespec="seconds")
-        self.mine = Driver(
-            self.id, platform.node(), os.getpid(), machine_id(), process_start(os.getpid()), since, False,
-            _seed_ranges_of(cells),
-        )  # fmt: skip
+        pid, ranges = os.getpid(), _seed_ranges_of(cells)
+        self.driver = Driver(self.id, platform.node(), pid, machine_id(), process_start(pid), since, False, ranges)
         place = Path(folder.uri)
-        self._created = [one for one in (place, *place.parents) if folder.local and not one.exists()]
-        self._over = threading.Event()
+        self._created = [path for path in (place, *place.parents) if folder.local and not path.exists()]
+        self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._progress: Callable[[], dict[str, Any]] = dict
 
     def __enter__(self) -> Self:
         try:
-            _write_lease(self._unleased, self.mine)
+            _write_lease(self._unleased, self.driver)
         except StoreFailure as error:
-            if not self.mine.cells:
+            if not self.driver.cells:
                 raise
             raise Misuse(f"{str(error).partition(';')[0]}; give another --out") from error
         try:
@@ -179,11 +181,12 @@ class Lease:
         Each call writes its request before it reads the others', so that of two calls at least one sees the other.
         """
         while True:
-            others = [(d, alive) for d, alive in read_drivers(self.folder, self.id) if d.id != self.id]
-            rivals = [(d, n) for d, alive in others if alive and (n := _count_common(d.cells, self.mine.cells))]
+            drivers = [(d, alive) for d, alive in read_drivers(self.folder, self.id) if d.id != self.id]
+            rivals = [(d, n) for d, alive in drivers if alive and (n := _count_common(d.cells, self.driver.cells))]
             for driver, number in rivals:
+                # Ids sort by time: of two calls that ask at once, the later one gives up.
                 if driver.holds or driver.id < self.id:
-                    count = sum(end - first for ranges in self.mine.cells.values() for first, end in ranges)
+                    count = sum(end - first for ranges in self.driver.cells.values() for first, end in ranges)
                     raise Misuse(
                         f"{number:,} of the {count_noun(count, 'cell')} to play in {self.folder} are played by "
                         f"{driver} already; wait for it, or end it, or ask for other cells with --only"
@@ -191,12 +194,12 @@ class Lease:
             if not rivals:
                 break
             time.sleep(0.05)  # a later call either sees this request and gives up, or holds its lease
-        for driver, alive in others:
+        for driver, alive in drivers:
             if not alive:
                 self.note(f"{driver} stopped unexpectedly; what it has published stays, the rest is played")
                 self.folder.remove(_file(driver.id))
-        self.mine = replace(self.mine, holds=True)
-        _write_lease(self._unleased, self.mine)
+        self.driver = replace(self.driver, holds=True)
+        _write_lease(self._unleased, self.driver)
         self.renewed = time.monotonic()
 
     def report_progress(self, progress: Callable[[], dict[str, Any]]) -> None:
@@ -208,13 +211,13 @@ class Lease:
         if time.monotonic() - self.renewed >= HEARTBEAT_SECONDS:
             self.renewed = time.monotonic()
             with suppress(CbobenchError):
-                _write_lease(self.folder, self.mine, self._progress())
+                _write_lease(self.folder, self.driver, self._progress())
 
     def start_heartbeat_thread(self) -> None:
         """Renew the lease from a thread, for work that neither calls `send_heartbeat` nor forks."""
 
         def live() -> None:
-            while not self._over.wait(HEARTBEAT_SECONDS):
+            while not self._ended.wait(HEARTBEAT_SECONDS):
                 self.send_heartbeat()
 
         self._thread = threading.Thread(target=live, daemon=True)
@@ -223,7 +226,7 @@ class Lease:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._over.set()
+        self._ended.set()
         _leases.pop(self.id, None)
         if self._thread is not None:
             self._thread.join(JOIN_TIMEOUT)  # otherwise its heartbeat would bring the file back
@@ -231,9 +234,9 @@ class Lease:
             self.folder.remove(_file(self.id))
         if self._created and kind is not None:
             with suppress(OSError):  # leaves no empty folders after an early failure
-                Path(self.folder.path(FOLDER)).rmdir()
-                for made in self._created:
-                    made.rmdir()
+                Path(self.folder.path(DRIVERS_FOLDER)).rmdir()
+                for directory in self._created:
+                    directory.rmdir()
 
 
 _leases: dict[str, Lease] = {}
@@ -249,7 +252,7 @@ def refuse_unshared_folder(folder: RunFolder) -> None:
     """Raise `StoreFailure` if this machine does not see the driver's lease: the folder of that name is another one
     here.
     """
-    if not folder.driver or folder.driver in _seen:
+    if not folder.driver or folder.driver in _visible_drivers:
         return
     deadline = time.monotonic() + VISIBLE_WITHIN
     while not folder.exists(_file(folder.driver)):
@@ -259,18 +262,18 @@ def refuse_unshared_folder(folder: RunFolder) -> None:
                 "give --out on a file system that all machines share, or in a bucket"
             )
         time.sleep(0.5)
-    _seen.add(folder.driver)
+    _visible_drivers.add(folder.driver)
 
 
-_seen: set[str] = set()
+_visible_drivers: set[str] = set()
 
 
 def _file(name: str) -> str:
-    return f"{FOLDER}/{name}.json"
+    return f"{DRIVERS_FOLDER}/{name}.json"
 
 
 def _write_lease(folder: RunFolder, driver: Driver, progress: dict[str, Any] | None = None) -> None:
-    folder.write_json(_file(driver.id), {**driver.__dict__, PROGRESS: progress or {}})
+    folder.write_json(_file(driver.id), {**driver.__dict__, PROGRESS_KEY: progress or {}})
 
 
 def pair_id(pair: Pair, horizon: int) -> str:
@@ -279,26 +282,27 @@ def pair_id(pair: Pair, horizon: int) -> str:
 
 
 def _seed_ranges_of(cells: Cells) -> SeedRanges:
-    found: dict[str, list[int]] = {}
+    seeds_by_pair: dict[str, list[int]] = {}
     for pair_cells in cells.by_pair:
-        found.setdefault(pair_id(pair_cells.pair, pair_cells.horizon), []).extend(np.asarray(pair_cells.seeds).tolist())
-    return {key: seed_ranges(seeds) for key, seeds in found.items()}
+        key = pair_id(pair_cells.pair, pair_cells.horizon)
+        seeds_by_pair.setdefault(key, []).extend(np.asarray(pair_cells.seeds).tolist())
+    return {key: seed_ranges(seeds) for key, seeds in seeds_by_pair.items()}
 
 
 def seed_ranges(seeds: list[int]) -> list[list[int]]:
     """Return seeds as ranges [first, end)."""
-    found: list[list[int]] = []
+    ranges: list[list[int]] = []
     for seed in sorted(seeds):
-        if found and found[-1][1] == seed:
-            found[-1][1] += 1
+        if ranges and ranges[-1][1] == seed:
+            ranges[-1][1] += 1
         else:
-            found.append([seed, seed + 1])
-    return found
+            ranges.append([seed, seed + 1])
+    return ranges
 
 
-def _count_common(one: SeedRanges, other: SeedRanges) -> int:
+def _count_common(left: SeedRanges, right: SeedRanges) -> int:
     """Count the cells that two calls have in common."""
-    pairs = ((a, b) for key in {*one} & {*other} for a in one[key] for b in other[key])
+    pairs = ((a, b) for key in {*left} & {*right} for a in left[key] for b in right[key])
     return sum(max(0, min(a[1], b[1]) - max(a[0], b[0])) for a, b in pairs)
 
 
@@ -306,11 +310,12 @@ def refuse_foreign_folder(folder: RunFolder) -> None:
     """Raise `Misuse` if a path without run.json is a non-empty folder or no folder."""
     if folder.exists(""):
         raise Misuse(f"{folder} is a file; give a folder for the run")
-    others = [name for name in folder.listing("") if name not in OWN and not name.startswith(".run.json.")]
-    within = [name for kind in KINDS for name in folder.listing(kind) if not name.endswith((".parquet", ".tmp"))]
-    if others or within:
-        what = show(min(others or within))
-        raise Misuse(f"{folder} is not empty and not a run folder: it holds {what}; give another --out")
+    entries = [name for name in folder.listing("") if not name.startswith(".run.json.")]
+    foreign_entries = [name for name in entries if name not in RUN_ENTRIES]
+    foreign_files = [name for kind in KINDS for name in folder.listing(kind) if not name.endswith((".parquet", ".tmp"))]
+    if foreign_entries or foreign_files:
+        example = show(min(foreign_entries or foreign_files))
+        raise Misuse(f"{folder} is not empty and not a run folder: it holds {example}; give another --out")
 
 
 def find_leftovers(folder: RunFolder, call: str) -> list[Path]:
@@ -320,7 +325,7 @@ def find_leftovers(folder: RunFolder, call: str) -> list[Path]:
     Args:
         call: the asking call, which has not begun or is over.
     """
-    places = [Path(folder.path(kind)) for kind in ("", *(OWN - {FILE}))] if folder.local else []
+    places = [Path(folder.path(kind)) for kind in ("", *(RUN_ENTRIES - {FILE}))] if folder.local else []
     dead, elsewhere = [], []
     for path in (path for place in places for path in place.glob(".*.tmp")):
         match = TEMPORARY.fullmatch(path.name)
@@ -360,11 +365,11 @@ def remove_leftovers(folder: RunFolder, call: str, over: bool = False) -> int:
     if not orphans:
         return removed
     with suppress(DamagedRun):  # `verify` names damaged files
-        found = read_published(folder)
+        published = read_published(folder)
         for task in orphans:
             footer = folder.footer("rounds", task)
-            rows = found.find(as_numbers(footer["cells"]))
-            if (rows != ABSENT).all() and (found.attempt[rows] >= footer.get("attempt", 0)).all():
+            rows = published.find(as_numbers(footer["cells"]))
+            if (rows != ABSENT).all() and (published.attempt[rows] >= footer.get("attempt", 0)).all():
                 folder.remove(f"rounds/{task}.parquet")
                 folder.remove(f"audit/{task}.parquet")
                 removed += 1

@@ -36,8 +36,8 @@ UNKNOWN = ""
 """The suite's name in a manifest that was rebuilt from the cells, which do not hold it: the next call gives it."""
 CHANGED = "is not what was written: something has changed it since"
 REMAKE = "cbobench verify RUN --repair moves it away and makes it again"
-What = Literal["problems", "algorithms"]
-WHATS: tuple[What, What] = ("problems", "algorithms")
+VariantKind = Literal["problems", "algorithms"]
+VARIANT_KINDS: tuple[VariantKind, VariantKind] = ("problems", "algorithms")
 
 
 @dataclass(frozen=True)
@@ -77,14 +77,17 @@ class Manifest:
                 f"or: {mask_secrets(shlex.join(['cbobench', 'verify', folder.uri, '--repair']))}"
             )
         content = None if calls and not folder.exists(FILE) else folder.read_json(FILE)
-        found = None if content is None else cls.from_json(content, folder.path(FILE))
-        known = set() if found is None else found.calls
+        manifest = None if content is None else cls.from_json(content, folder.path(FILE))
+        included = set() if manifest is None else manifest.calls
         for name in calls:
-            if name not in known:
-                one = cls.from_json(folder.read_json(f"{CALLS}/{name}.json"), folder.path(f"{CALLS}/{name}.json"))
-                found = one if found is None else found.append_call(one.grids[-1], one.about, one.invocations[-1])
-        assert found is not None
-        return found
+            if name not in included:
+                file = f"{CALLS}/{name}.json"
+                call = cls.from_json(folder.read_json(file), folder.path(file))
+                if manifest is not None:
+                    call = manifest.append_call(call.grids[-1], call.about, call.invocations[-1])
+                manifest = call
+        assert manifest is not None
+        return manifest
 
     @classmethod
     def from_json(cls, content: dict[str, Any], path: str) -> Manifest:
@@ -95,44 +98,47 @@ class Manifest:
         """
         refuse_version(path, content.get("schema"))
         try:
-            found = cls._of(content)
-            whole = content.get(DIGEST) in (None, content_digest(content))
+            manifest = cls._of(content)
+            is_unchanged = content.get(DIGEST) in (None, content_digest(content))
         except (KeyError, TypeError, ValueError, RecursionError, Misuse) as error:
             reason = one_line(error)
             raise DamagedRun(f"{path} is not what cbobench writes ({reason})") from error
-        if not whole:
+        if not is_unchanged:
             raise DamagedRun(f"{path} {CHANGED}; {REMAKE}")
-        return found
+        return manifest
 
     @classmethod
     def _of(cls, content: dict[str, Any]) -> Manifest:
-        for what, text, _ in texts(content):
-            refuse_strange(text, what, lines=True)
-        found = cls(
-            content["suite"], content["about"], content["keep"], content["block"],
-            tuple(Grid.from_json(g) for g in content["grids"]), tuple(content["invocations"]),
-            content.get("audit", False),
-        )  # fmt: skip
-        keep = 1 if found.keep is None else found.keep
-        for name, good in (
-            ("suite", isinstance(found.suite, str)),
-            ("about", isinstance(found.about, str)),
+        for text_name, text, _ in texts(content):
+            refuse_strange(text, text_name, lines=True)
+        grids = tuple(Grid.from_json(g) for g in content["grids"])
+        suite, about, keep, block = (content[name] for name in ("suite", "about", "keep", "block"))
+        manifest = cls(suite, about, keep, block, grids, tuple(content["invocations"]), content.get("audit", False))
+        keep = 1 if manifest.keep is None else manifest.keep
+        for name, is_valid in (
+            ("suite", isinstance(manifest.suite, str)),
+            ("about", isinstance(manifest.about, str)),
             ("keep", type(keep) is int and keep > 0),
-            ("block", type(found.block) is int and found.block > 0),
-            ("grids", found.grids),
-            ("invocations", all(isinstance(call, dict) for call in found.invocations)),
-            ("audit", isinstance(found.audit, bool)),
+            ("block", type(manifest.block) is int and manifest.block > 0),
+            ("grids", manifest.grids),
+            ("invocations", all(isinstance(call, dict) for call in manifest.invocations)),
+            ("audit", isinstance(manifest.audit, bool)),
         ):
-            if not good:
+            if not is_valid:
                 raise ValueError(f"{name} is {show(content.get(name))}")
-        return found
+        return manifest
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of `run.json`, with its digest."""
         content = {
-            "schema": SCHEMA_VERSION, "suite": self.suite, "about": self.about, "keep": self.keep,
-            "block": self.block, "grids": [g.to_json() for g in self.grids], "invocations": list(self.invocations),
-        }  # fmt: skip
+            "schema": SCHEMA_VERSION,
+            "suite": self.suite,
+            "about": self.about,
+            "keep": self.keep,
+            "block": self.block,
+            "grids": [grid.to_json() for grid in self.grids],
+            "invocations": list(self.invocations),
+        }
         content |= {"audit": True} if self.audit else {}
         return content | {DIGEST: content_digest(content)}
 
@@ -147,14 +153,15 @@ class Manifest:
             name: of the call.
         """
         call = self.invocations[-1] | {"id": name}
-        mine = replace(self, invocations=(*self.invocations[:-1], call))
-        folder.write_json(f"{CALLS}/{name}.json", replace(mine, grids=self.grids[-1:], invocations=(call,)).to_json())
+        manifest = replace(self, invocations=(*self.invocations[:-1], call))
+        alone = replace(manifest, grids=self.grids[-1:], invocations=(call,))
+        folder.write_json(f"{CALLS}/{name}.json", alone.to_json())
         if not folder.exists(FILE):
-            mine.write(folder)
+            manifest.write(folder)
         for _ in range(TRIES):  # calls may write at once: the last writer has seen all calls, or writes again
-            now = Manifest.read(folder)
-            now.write(folder)
-            if now.calls.issuperset(folder.calls(CALLS)):
+            latest = Manifest.read(folder)
+            latest.write(folder)
+            if latest.calls.issuperset(folder.calls(CALLS)):
                 break
 
     @property
@@ -167,27 +174,27 @@ class Manifest:
         """Return whether a folder has a manifest."""
         return folder.exists(FILE) or bool(folder.calls(CALLS))
 
-    def add_call(self, new: Grid, suite: Suite, invocation: dict[str, Any], where: str) -> Manifest:
+    def add_call(self, new: Grid, suite: Suite, invocation: dict[str, Any], location: str) -> Manifest:
         """Return this manifest with another call.
 
         Raises:
             Misuse: the call is of another suite, or records other rounds.
         """
         if self.suite == UNKNOWN and all(
-            _kept(g.horizon, self.keep) == _kept(g.horizon, suite.keep) for g in self.grids
+            _recorded_rounds(g.horizon, self.keep) == _recorded_rounds(g.horizon, suite.keep) for g in self.grids
         ):
-            return replace(self, suite=suite.name, keep=suite.keep).add_call(new, suite, invocation, where)
+            return replace(self, suite=suite.name, keep=suite.keep).add_call(new, suite, invocation, location)
         if self.suite not in (suite.name, UNKNOWN):
-            raise Misuse(f"{where} holds the suite {self.suite!r}, not {suite.name!r}; give another --out")
+            raise Misuse(f"{location} holds the suite {self.suite!r}, not {suite.name!r}; give another --out")
         if self.keep != suite.keep:
-            kept = "all rounds" if self.keep is None else count_noun(self.keep, "round")
+            recorded = "all rounds" if self.keep is None else count_noun(self.keep, "round")
             raise Misuse(
-                f"{where} records {kept}, the suite now asks otherwise; restore `record:` or give another --out"
+                f"{location} records {recorded}, the suite now asks otherwise; restore `record:` or give another --out"
             )
         if self.audit != suite.audit:
-            now = "is audited" if self.audit else "is not audited"
-            raise Misuse(f"{where} {now}, the suite now asks otherwise; restore `audit:` or give another --out")
-        self._refuse_namesakes(new, where)
+            state = "is audited" if self.audit else "is not audited"
+            raise Misuse(f"{location} {state}, the suite now asks otherwise; restore `audit:` or give another --out")
+        self._refuse_namesakes(new, location)
         return self.append_call(new, suite.about, invocation)
 
     def append_call(self, new: Grid, about: str, invocation: dict[str, Any]) -> Manifest:
@@ -196,32 +203,32 @@ class Manifest:
         grids, calls = (*earlier, new), (*self.invocations, invocation)
         return replace(self, about=about, grids=grids, invocations=calls)
 
-    def _refuse_namesakes(self, new: Grid, where: str) -> None:
+    def _refuse_namesakes(self, new: Grid, location: str) -> None:
         """Raise `Misuse` if a title or label would name two things, because tables and figures group by it."""
         spelt = self.append_call(new, "", {})._spelt
-        for what in WHATS:
-            known = {v.title: v for g in self.grids for v in getattr(g, what)}
-            for variant in getattr(new, what):
-                others = [known[variant.title]] if variant.title in known else []
-                others += [v for v in spelt[what].values() if {v.title, v.label} & {variant.title, variant.label}]
-                old = next((other for other in others if other.key != variant.key), None)
-                if old is not None:
-                    changed = difference([old, variant]) or {"name": [old.name, variant.name]}
-                    words = ", ".join(f"{name} {show(was)} → {show(now)}" for name, (was, now) in changed.items())
+        for kind in VARIANT_KINDS:
+            earlier = {v.title: v for g in self.grids for v in getattr(g, kind)}
+            for variant in getattr(new, kind):
+                candidates = [earlier[variant.title]] if variant.title in earlier else []
+                candidates += [v for v in spelt[kind].values() if {v.title, v.label} & {variant.title, variant.label}]
+                namesake = next((candidate for candidate in candidates if candidate.key != variant.key), None)
+                if namesake is not None:
+                    changed = difference([namesake, variant]) or {"name": [namesake.name, variant.name]}
+                    changes = [f"{name} {show(old)} → {show(current)}" for name, (old, current) in changed.items()]
                     raise Misuse(
-                        f"{where} holds {show(variant.label)} with other parameters ({words}); give another --out or "
-                        f"another label{self._removal(what, old, where)}"
+                        f"{location} holds {show(variant.label)} with other parameters ({', '.join(changes)}); give "
+                        f"another --out or another label{self._removal(kind, namesake, location)}"
                     )
 
-    def _removal(self, what: What, old: Variant, where: str) -> str:
+    def _removal(self, kind: VariantKind, variant: Variant, location: str) -> str:
         """Return the command that removes a variant and nothing else, or "" if there is none."""
-        for glob in (old.label, old.title):
+        for glob in (variant.label, variant.title):
             with suppress(Misuse):  # the variant has another spelling now
                 keys = self.keys(glob)
-                if {key[WHATS.index(what)] for key in keys} == {old.key}:
+                if {key[VARIANT_KINDS.index(kind)] for key in keys} == {variant.key}:
                     if self.without(keys) is None:
                         return ", or remove the folder"
-                    command = shlex.join(["cbobench", "remove", where, glob])
+                    command = shlex.join(["cbobench", "remove", location, glob])
                     return f", or remove what is superseded: {mask_secrets(command)}"
         return ""
 
@@ -229,14 +236,14 @@ class Manifest:
     def cells(self) -> CellIndex:
         """Every requested cell by id, under its latest spelling."""
         by_pair: list[PairCells] = []
-        before: dict[tuple[tuple[str, str], int], list[PairCells]] = {}
+        parts_by_pair: dict[tuple[tuple[str, str], int], list[PairCells]] = {}
         for g in self.grids:
             for pair_cells in g.cells.by_pair:
                 key = pair_cells.pair.key
-                earlier = before.setdefault((key, g.horizon), [])
+                earlier = parts_by_pair.setdefault((key, g.horizon), [])
                 if earlier:
-                    known = np.concatenate([np.asarray(other.seeds, dtype=np.int64) for other in earlier])
-                    pair_cells = pair_cells.only(~np.isin(np.asarray(pair_cells.seeds, dtype=np.int64), known))
+                    earlier_seeds = np.concatenate([np.asarray(part.seeds, dtype=np.int64) for part in earlier])
+                    pair_cells = pair_cells.only(~np.isin(np.asarray(pair_cells.seeds, dtype=np.int64), earlier_seeds))
                 if len(pair_cells):
                     pair = self._latest(pair_cells.pair)
                     earlier.append(pair_cells if pair == pair_cells.pair else replace(pair_cells, pair=pair))
@@ -245,24 +252,27 @@ class Manifest:
 
     @cached_property
     def _spelt(self) -> dict[str, dict[str, Variant]]:
-        return {what: {v.key: v for v in self.variants(what).values()} for what in WHATS}
+        return {kind: {v.key: v for v in self.variants(kind).values()} for kind in VARIANT_KINDS}
 
     def _latest(self, pair: Pair) -> Pair:
         """Return a pair under its latest spelling, or as it is if no other is known (see `only`)."""
-        spelt = (self._spelt[what].get(v.key, v) for what, v in zip(WHATS, (pair.problem, pair.algorithm), strict=True))
-        return Pair(*spelt)
+        variants = zip(VARIANT_KINDS, (pair.problem, pair.algorithm), strict=True)
+        return Pair(*(self._spelt[kind].get(variant.key, variant) for kind, variant in variants))
 
     @cached_property
     def unplayable(self) -> list[str]:
         """Pairs that cannot be played: algorithm, problems and reason, a line each."""
         played = {pair.key for grid in self.grids for pair in grid.pairs}
-        found: dict[tuple[str, str], dict[str, None]] = {}
+        problems_by_reason: dict[tuple[str, str], dict[str, None]] = {}
         for grid in self.grids:
             for pair, why in grid.unplayable:
                 if pair.key not in played:
-                    now = self._latest(pair)
-                    found.setdefault((now.algorithm.label, why), {})[now.problem.label] = None
-        return [printable(f"{algorithm} on {', '.join(some)}: {why}") for (algorithm, why), some in found.items()]
+                    latest = self._latest(pair)
+                    problems_by_reason.setdefault((latest.algorithm.label, why), {})[latest.problem.label] = None
+        return [
+            printable(f"{algorithm} on {', '.join(problems)}: {why}")
+            for (algorithm, why), problems in problems_by_reason.items()
+        ]
 
     def only(self, glob: str) -> Manifest:
         """Return the manifest of the matching pairs, by their latest names.
@@ -278,8 +288,8 @@ class Manifest:
         grids = self._grids_of(lambda pair: self._latest(pair).matches(glob), variants_of="pairs")
         if not grids:
             pairs = (self._latest(pair) for grid in self.grids for pair in grid.pairs)
-            words = {word for pair in pairs for v in (pair.problem, pair.algorithm) for word in (v.label, v.name)}
-            raise unknown("pair", glob, words, then="* and ? are wildcards")
+            names = {name for pair in pairs for v in (pair.problem, pair.algorithm) for name in (v.label, v.name)}
+            raise unknown("pair", glob, names, then="* and ? are wildcards")
         return replace(self, grids=grids)
 
     def keys(self, glob: str) -> set[tuple[str, str]]:
@@ -293,54 +303,53 @@ class Manifest:
         grids = self._grids_of(lambda pair: pair.key not in keys, variants_of="named")
         return replace(self, grids=grids) if grids else None
 
-    def _grids_of(self, wanted: Callable[[Pair], bool], variants_of: Literal["pairs", "named"]) -> tuple[Grid, ...]:
-        """Return the grids with the wanted pairs; grids without a playable pair are dropped.
+    def _grids_of(self, selects: Callable[[Pair], bool], variants_of: Literal["pairs", "named"]) -> tuple[Grid, ...]:
+        """Return the grids with the selected pairs; grids without a playable pair are dropped.
 
         Args:
             variants_of: "named" keeps problems and algorithms that occur only in unplayable pairs; "pairs" does not.
         """
         grids = []
         for grid in self.grids:
-            left = replace(
-                grid, pairs=tuple(pair for pair in grid.pairs if wanted(pair)),
-                unplayable=tuple((pair, why) for pair, why in grid.unplayable if wanted(pair)),
-            )  # fmt: skip
-            problems, algorithms = (
-                [getattr(pair, one) for pair in getattr(left, variants_of)] for one in ("problem", "algorithm")
+            pairs = tuple(pair for pair in grid.pairs if selects(pair))
+            unplayable = tuple((pair, why) for pair, why in grid.unplayable if selects(pair))
+            left = replace(grid, pairs=pairs, unplayable=unplayable)
+            named_problems, named_algorithms = (
+                [getattr(pair, role) for pair in getattr(left, variants_of)] for role in ("problem", "algorithm")
             )
-            left = replace(
-                left, problems=tuple(p for p in grid.problems if p in problems),
-                algorithms=tuple(a for a in grid.algorithms if a in algorithms),
-            )  # fmt: skip
-            grids += [left] if left.pairs else []
+            if pairs:
+                problems = tuple(problem for problem in grid.problems if problem in named_problems)
+                algorithms = tuple(algorithm for algorithm in grid.algorithms if algorithm in named_algorithms)
+                grids.append(replace(left, problems=problems, algorithms=algorithms))
         return tuple(grids)
 
-    def variants(self, what: What) -> dict[str, Variant]:
+    def variants(self, kind: VariantKind) -> dict[str, Variant]:
         """Return the run's problems or algorithms by title, in the suite's order, each under its latest spelling."""
         result: dict[str, Variant] = {}
         for g in reversed(self.grids):
-            some: Iterable[Variant] = getattr(g, what)
-            known = {variant.key for variant in result.values()}
-            for variant in some:
-                if variant.key not in known:
+            variants: Iterable[Variant] = getattr(g, kind)
+            listed_keys = {variant.key for variant in result.values()}
+            for variant in variants:
+                if variant.key not in listed_keys:
                     result.setdefault(variant.title, variant)
         return result
 
-    def labels(self, what: What) -> dict[str, str]:
+    def labels(self, kind: VariantKind) -> dict[str, str]:
         """Return labels by title, in the suite's order. Equal labels get the parameters in which their variants differ.
 
         Control characters are escaped.
         """
         alike: dict[str, list[Variant]] = {}
-        for variant in self.variants(what).values():
+        for variant in self.variants(kind).values():
             alike.setdefault(variant.label, []).append(variant)
-        found = {}
-        for label, some in alike.items():
-            values = difference(some)
-            for i, variant in enumerate(some):
-                words = ", ".join(f"{name} = {short(each[i])}" for name, each in values.items()) or variant.title
-                found[variant.title] = printable(f"{label} ({words})" if len(some) > 1 else label)
-        return {title: found[title] for title in self.variants(what)}
+        labels = {}
+        for label, variants in alike.items():
+            values = difference(variants)
+            for i, variant in enumerate(variants):
+                parameters = ", ".join(f"{name} = {short(column[i])}" for name, column in values.items())
+                suffix = parameters or variant.title
+                labels[variant.title] = printable(f"{label} ({suffix})" if len(variants) > 1 else label)
+        return {title: labels[title] for title in self.variants(kind)}
 
 
 def content_digest(content: dict[str, Any]) -> str:
@@ -348,30 +357,35 @@ def content_digest(content: dict[str, Any]) -> str:
     return hashlib.sha256(canonical({k: v for k, v in content.items() if k != DIGEST}).encode()).hexdigest()
 
 
-def _kept(horizon: int, keep: int | None) -> int:
+def _recorded_rounds(horizon: int, keep: int | None) -> int:
     return horizon if keep is None else min(horizon, keep)
 
 
 ABSENT = -1
 
 
-def locate(ids: NDArray[np.uint64], known: NDArray[np.uint64], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return (k,) the places of ids among the (n,) known ascending ones; `ABSENT` for unknown ids."""
-    if not len(known):
+def locate(ids: NDArray[np.uint64], sorted_ids: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return (k,) the position of each of some ids, of which (n,) are known and sorted; `ABSENT` for unknown ids.
+
+    Args:
+        sorted_ids: (n,) the known ids, ascending.
+        positions: (n,) of the known ids.
+    """
+    if not len(sorted_ids):
         return np.full(len(ids), ABSENT)
-    at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-    return np.where(known[at] == ids, places[at], ABSENT)
+    at = np.minimum(np.searchsorted(sorted_ids, ids), len(sorted_ids) - 1)
+    return np.where(sorted_ids[at] == ids, positions[at], ABSENT)
 
 
 class CellIndex(Mapping[str, Cell]):
     """The cells that a run was asked for, by id, in the suite's order. A cell is made on lookup.
 
     Args:
-        pair_cells: without duplicate cells.
+        by_pair: without duplicate cells.
 
     Attributes:
-        pair_cells: the same.
-        of: (n,) the index in `pair_cells` of each cell.
+        by_pair: the same.
+        of: (n,) the index in `by_pair` of each cell.
     """
 
     def __init__(self, by_pair: Iterable[PairCells]) -> None:
@@ -390,7 +404,7 @@ class CellIndex(Mapping[str, Cell]):
     def __getitem__(self, cell: str) -> Cell:
         position = ABSENT
         with suppress(ValueError, TypeError):  # not an id
-            position = int(self.where([cell])[0])
+            position = int(self.positions_of([cell])[0])
         if position == ABSENT:
             raise KeyError(cell)
         return self._cells[position]
@@ -400,13 +414,13 @@ class CellIndex(Mapping[str, Cell]):
         """(n,) the ids as numbers, in order."""
         return self._cells.ids
 
-    def where(self, ids: Sequence[str] | NDArray[np.uint64]) -> NDArray[np.int64]:
+    def positions_of(self, ids: Sequence[str] | NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return (k,) the positions of cells by their ids, `ABSENT` for cells that were not asked for."""
         return locate(ids if isinstance(ids, np.ndarray) else as_numbers(ids), self._sorted, self._order)
 
     def pairs(self, ids: Sequence[str]) -> list[Pair]:
         """The pairs of the requested cells."""
-        return [self.by_pair[i].pair for i in self.of[self.where(ids)].tolist()]
+        return [self.by_pair[i].pair for i in self.of[self.positions_of(ids)].tolist()]
 
 
 REBUILT_FROM = ["cell", "problem", "algorithm", "seed", "horizon", "spec", "status"]
@@ -425,25 +439,27 @@ def rebuild_manifest(folder: RunFolder) -> Manifest:
     pairs: dict[tuple[str, str], Pair] = {}
     seeds: dict[tuple[int, tuple[str, str]], set[int]] = {}
     block = 1
-    kept: dict[int, int] = {}
+    recorded: dict[int, int] = {}
     for task in folder.names("cells"):
         footer, table = folder.read_file("cells", task, REBUILT_FROM)
         rows = table.to_pylist()
+        # Only a shard says the run's block, because it holds the rows of several tasks.
         block = max(block, footer.get("block", len(rows)))
-        good = sum(row["status"] == "ok" for row in rows)
+        ok_count = sum(row["status"] == "ok" for row in rows)
         for row in rows:
             cell = cell_of_row(row, folder.path(f"cells/{task}.parquet"))
             key = cell.pair.key
             pairs.setdefault(key, cell.pair)
             seeds.setdefault((cell.horizon, key), set()).add(cell.seed)
-        if good and rows[0]["horizon"] not in kept:
-            kept[rows[0]["horizon"]] = folder.footer("rounds", task)["rows"] // good
+        if ok_count and rows[0]["horizon"] not in recorded:
+            recorded[rows[0]["horizon"]] = folder.footer("rounds", task)["rows"] // ok_count
     if not pairs:
         raise Misuse(f"{folder} is not a run folder: it has no {FILE} and no cells; give the folder of a run")
-    thinned = [count for horizon, count in kept.items() if count < horizon]
+    # A horizon of which every round was recorded says nothing of the limit.
+    thinned = [count for horizon, count in recorded.items() if count < horizon]
     alike: dict[tuple[int, tuple[int, ...]], list[Pair]] = {}
-    for (horizon, key), some in sorted(seeds.items()):
-        alike.setdefault((horizon, tuple(sorted(some))), []).append(pairs[key])
+    for (horizon, key), cell_seeds in sorted(seeds.items()):
+        alike.setdefault((horizon, tuple(sorted(cell_seeds))), []).append(pairs[key])
     grids = []
     for (horizon, numbers), played in alike.items():
         problems = {p.problem.key: p.problem for p in played}
@@ -457,19 +473,19 @@ def cell_of_row(row: dict[str, Any], path: str) -> Cell:
     """Return the cell of a published row. Raises `DamagedRun` if its id, columns and `spec` disagree."""
     try:
         spec = json.loads(row["spec"])
-        problem, algorithm = (_variant_of(spec[what], row[what]) for what in ("problem", "algorithm"))
+        problem, algorithm = (_variant_of(spec[role], row[role]) for role in ("problem", "algorithm"))
         cell = Cell(Pair(problem, algorithm), spec["horizon"], spec["seed"])
-        said = (cell.id, cell.horizon, cell.seed) == (row["cell"], row["horizon"], row["seed"])
+        is_consistent = (cell.id, cell.horizon, cell.seed) == (row["cell"], row["horizon"], row["seed"])
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
-        said = False
-    if not said:
+        is_consistent = False
+    if not is_consistent:
         raise DamagedRun(f"{path} holds a cell {row['cell']} that does not say what it is")
     return cell
 
 
 def _variant_of(spec: dict[str, Any], title: str) -> Variant:
-    """Return the variant of a title; the parameters in the title are the given ones."""
+    """Return the variant of a title; the parameters in the title are its given ones."""
     values = dict(spec["values"])
     named = re.findall(r"(?:\[|,)(\w+)=", title[len(spec["name"]) :])
-    given = {name: values[name] for name in named if name in values}
-    return Variant(spec["name"], given, values, title, given)
+    settings = {name: values[name] for name in named if name in values}
+    return Variant(spec["name"], settings, values, title, settings)

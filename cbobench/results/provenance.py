@@ -54,10 +54,10 @@ def _git(*arguments: str) -> str | None:
     if not (ROOT.parent / ".git").exists():
         return None
     try:
-        done = subprocess.run(["git", *arguments], cwd=ROOT.parent, capture_output=True, text=True, check=True)
+        process = subprocess.run(["git", *arguments], cwd=ROOT.parent, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return None
-    return done.stdout.strip()
+    return process.stdout.strip()
 
 
 @cache
@@ -79,8 +79,8 @@ def mixed_note(kinds: Collection[str]) -> str:
     if len(kinds) < 2:
         return ""
     names = sorted(kinds)
-    more = [f"{len(names) - SHOWN} more"] if len(names) > SHOWN else []
-    listed = "; ".join([*names[:SHOWN], *more])
+    remainder = [f"{len(names) - SHOWN} more"] if len(names) > SHOWN else []
+    listed = "; ".join([*names[:SHOWN], *remainder])
     return f"played in {len(names)} kinds of arithmetic ({listed}): in each a seed may be another play"
 
 

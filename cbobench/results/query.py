@@ -73,8 +73,8 @@ class PublishedCells:
 
     def has_origin(self, rows: NDArray[np.int64], holds: Callable[[Origin], bool]) -> NDArray[np.bool_]:
         """Return (k,) whether a condition holds for the origin of some rows."""
-        known = np.array([holds(origin) for origin in self.origins], dtype=bool)
-        return known[self.origin[rows]]
+        matches = np.array([holds(origin) for origin in self.origins], dtype=bool)
+        return matches[self.origin[rows]]
 
     def cpus(self, rows: NDArray[np.int64]) -> set[str]:
         """Return the known kinds of CPU that played some rows."""
@@ -89,11 +89,11 @@ class PublishedCells:
 
     def by_task(self, cells: Iterable[str]) -> dict[str, list[str]]:
         """Group published cells by the file that holds them."""
-        listed = list(cells)
-        found: dict[str, list[str]] = {}
-        for cell, task in zip(listed, self.task[self.find(as_numbers(listed))].tolist(), strict=True):
-            found.setdefault(self.tasks[task], []).append(cell)
-        return found
+        cell_ids = list(cells)
+        cells_by_task: dict[str, list[str]] = {}
+        for cell, task in zip(cell_ids, self.task[self.find(as_numbers(cell_ids))].tolist(), strict=True):
+            cells_by_task.setdefault(self.tasks[task], []).append(cell)
+        return cells_by_task
 
 
 def read_published(folder: RunFolder, columns: list[str] | None = COLUMNS) -> PublishedCells:
@@ -118,18 +118,19 @@ def _read_published(folder: RunFolder, columns: list[str] | None) -> PublishedCe
     replaced: set[str] = set()
     tasks: list[str] = []
     tables: list[pa.Table] = []
+    # Shards come first: their footers name the files that need not be read.
     for name in sorted(names, key=lambda name: (not name.startswith(SHARD), name)):
         if name not in replaced:
             footer, table = folder.read_file("cells", name, columns)
             replaced.update(footer.get("replaces", ()))
             tasks.append(name)
             tables.append(table)
-    known = set()
+    readable_rounds = set()
     for name in rounds:
         if name not in replaced:
             try:
                 folder.footer("rounds", name)
-                known.add(name)
+                readable_rounds.add(name)
             except TruncatedFile:
                 if name in names:
                     raise  # otherwise its cells are played and written again
@@ -138,24 +139,26 @@ def _read_published(folder: RunFolder, columns: list[str] | None) -> PublishedCe
     origins: dict[Origin, int] = {}
     try:
         numbers = as_numbers(table["cell"].to_pylist())
-        each = map(Origin, *(table[name].to_pylist() for name in Origin._fields))
-        origin = np.array([origins.setdefault(one, len(origins)) for one in each], dtype=np.int64)
-        if any(one.source is None or one.libraries is None for one in origins):
+        row_origins = map(Origin, *(table[name].to_pylist() for name in Origin._fields))
+        origin = np.array([origins.setdefault(row_origin, len(origins)) for row_origin in row_origins], dtype=np.int64)
+        if any(key.source is None or key.libraries is None for key in origins):
             raise ValueError("a cell without the code that played it")
         attempt = np.array(table["attempt"].to_pylist(), dtype=np.int64)  # Arrow's own conversion would import pandas
         failed = np.array([state != "ok" for state in table["status"].to_pylist()], dtype=bool)
     except (ValueError, TypeError, pa.ArrowException) as error:
         raise DamagedRun(f"{folder.path('cells')} holds rows that cbobench did not write; {REPAIR}") from error
-    bare = ~np.array([name in known for name in tasks], dtype=bool)[task] & ~failed
+    lacks_rounds = ~np.array([name in readable_rounds for name in tasks], dtype=bool)[task] & ~failed
+    # A cell's latest attempt comes last, and of equal attempts the row that was read first.
     order = np.lexsort((-np.arange(len(numbers)), attempt, numbers))
-    order = order[~bare[order]]
+    order = order[~lacks_rounds[order]]
     latest = order[np.append(numbers[order][1:] != numbers[order][:-1], np.ones(min(1, len(order)), bool))]
-    found = PublishedCells(numbers[latest], latest, table, task, origin, tasks, [*origins], failed, attempt)
-    for row in np.flatnonzero(bare):
-        other = found.find(numbers[row : row + 1])[0]
-        if other == ABSENT or attempt[row] > attempt[other]:  # otherwise a late file of a call that died
+    published = PublishedCells(numbers[latest], latest, table, task, origin, tasks, [*origins], failed, attempt)
+    for row in np.flatnonzero(lacks_rounds):
+        published_row = published.find(numbers[row : row + 1])[0]
+        # Otherwise it is a late file of a call that died.
+        if published_row == ABSENT or attempt[row] > attempt[published_row]:
             _refuse_bare(folder, tasks[task[row]])
-    return found
+    return published
 
 
 def _refuse_bare(folder: RunFolder, task: str) -> None:
@@ -175,7 +178,7 @@ class Status:
     Attributes:
         stale: done cells played by code that has changed since.
         unchecked: done cells whose code cannot be imported here.
-        other: done cells played with other libraries than this machine's.
+        other_libraries: done cells played with other libraries than this machine's.
         cpus, arithmetic: known kinds of CPU, and of arithmetic, that played done cells.
     """
 
@@ -186,7 +189,7 @@ class Status:
     stale: Cells
     missing: Cells
     unchecked: Cells
-    other: Cells
+    other_libraries: Cells
 
     def counts(self) -> dict[str, int]:
         return {name: len(getattr(self, name)) for name in ("done", "failed", "stale", "missing")}
@@ -195,29 +198,31 @@ class Status:
 def read_status(folder: RunFolder) -> tuple[Manifest, Status]:
     """Return the state of every requested cell, from the folder alone."""
     manifest = Manifest.read(folder)
-    found, freshness = read_published(folder), Freshness()
-    by_pair: dict[str, list[PairCells]] = {name: [] for name in ("done", "stale", "missing", "unchecked", "other")}
+    published, freshness = read_published(folder), Freshness()
+    by_pair: dict[str, list[PairCells]] = {
+        name: [] for name in ("done", "stale", "missing", "unchecked", "other_libraries")
+    }
     failures: list[tuple[Cell, str]] = []
     cpus: set[str] = set()
     kinds: set[str] = set()
     for pair_cells in manifest.cells.by_pair:
-        rows = found.find(pair_cells.ids)
-        there = rows != ABSENT
-        failed = there & found.failed[rows] if len(found) else there
-        good = there & ~failed
-        states = {"missing": ~there, "done": good}
-        if good.any():
-            states["stale"] = good & found.has_origin(rows, partial(freshness.stale, pair_cells.pair))
-            states["unchecked"] = good & freshness.unknown(pair_cells.pair)
-            states["other"] = good & found.has_origin(rows, freshness.other_libraries)
-            cpus |= found.cpus(rows[good])
-            kinds |= found.arithmetic(rows[good])
-        for name, wanted in states.items():
-            if wanted.any():
-                by_pair[name].append(pair_cells if wanted.all() else pair_cells.only(wanted))
-        errors = [(i, found.table["error"][rows[i]].as_py()) for i in np.flatnonzero(failed).tolist()]
+        rows = published.find(pair_cells.ids)
+        is_published = rows != ABSENT
+        failed = is_published & published.failed[rows] if len(published) else is_published
+        is_done = is_published & ~failed
+        states = {"missing": ~is_published, "done": is_done}
+        if is_done.any():
+            states["stale"] = is_done & published.has_origin(rows, partial(freshness.stale, pair_cells.pair))
+            states["unchecked"] = is_done & freshness.unknown(pair_cells.pair)
+            states["other_libraries"] = is_done & published.has_origin(rows, freshness.other_libraries)
+            cpus |= published.cpus(rows[is_done])
+            kinds |= published.arithmetic(rows[is_done])
+        for name, mask in states.items():
+            if mask.any():
+                by_pair[name].append(pair_cells if mask.all() else pair_cells.only(mask))
+        errors = [(i, published.table["error"][rows[i]].as_py()) for i in np.flatnonzero(failed).tolist()]
         failures += [(pair_cells.cell(i), error or "") for i, error in errors]
-    cells = {name: Cells(tuple(some)) for name, some in by_pair.items()}
+    cells = {name: Cells(tuple(parts)) for name, parts in by_pair.items()}
     return manifest, Status(failed=failures, cpus=cpus, arithmetic=kinds, **cells)
 
 
@@ -250,14 +255,14 @@ class FailureCounts:
 
     def __str__(self) -> str:
         """Return the total and the commonest kinds: "12 failed: 10 x ValueError: no, 2 x timed out"."""
-        words = []
+        kinds = []
         for kind, count in self.counts.most_common(SHOWN):
             text = _CELL.sub("", self.first[kind], count=1)
             text = text if len(text) <= LONGEST else text[: LONGEST - 4] + " ..."
-            words.append(f"{count:,} x {text}")
-        others = len(self.counts) - len(words)
-        more = [count_noun(others, "other kind")] if others else []
-        return f"{self.total:,} failed: {', '.join([*words, *more])}"
+            kinds.append(f"{count:,} x {text}")
+        remaining = len(self.counts) - len(kinds)
+        remainder = [count_noun(remaining, "other kind")] if remaining else []
+        return f"{self.total:,} failed: {', '.join([*kinds, *remainder])}"
 
     def examples(self) -> list[str]:
         """Return the first failure of each of the commonest kinds."""
@@ -274,8 +279,8 @@ def sort_by_cell(table: pa.Table, order: dict[str, int]) -> list[tuple[int, pa.T
     return [(int(ranks[a]), table.slice(a, b - a)) for a, b in itertools.pairwise(bounds) if b > a]
 
 
-def cell_positions(table: pa.Table, known: dict[str, int]) -> NDArray[np.int64]:
+def cell_positions(table: pa.Table, positions: dict[str, int]) -> NDArray[np.int64]:
     """Return (rows,) the positions of the rows' cells, `ABSENT` for unknown cells."""
     codes = cell_codes(table)
-    found = np.array([known.get(cell, ABSENT) for cell in codes.dictionary.to_pylist()], dtype=np.int64)
-    return found[codes.indices.to_numpy()]
+    position_by_code = np.array([positions.get(cell, ABSENT) for cell in codes.dictionary.to_pylist()], dtype=np.int64)
+    return position_by_code[codes.indices.to_numpy()]

@@ -42,23 +42,23 @@ class RewardSums:
             ArrowInvalid: rounds of a cell are missing, so that the file is not what was written.
         """
         codes = cell_codes(part)
-        ids, of = codes.dictionary.to_pylist(), codes.indices.to_numpy()
-        order = np.argsort(of, kind="stable")  # a shard's row group may hold a cell in several places
-        starts = np.flatnonzero(np.diff(of[order], prepend=-1))
-        lengths = np.diff(starts, append=len(of))
+        ids, codes_of_rows = codes.dictionary.to_pylist(), codes.indices.to_numpy()
+        order = np.argsort(codes_of_rows, kind="stable")  # a shard's row group may hold a cell in several places
+        starts = np.flatnonzero(np.diff(codes_of_rows[order], prepend=-1))
+        lengths = np.diff(starts, append=len(codes_of_rows))
         t, *rewards = (part[name].to_numpy() for name in SOURCES[1:])
-        sums = np.empty((len(self.names), len(of)))
+        sums = np.empty((len(self.names), len(codes_of_rows)))
         for length in np.unique(lengths).tolist():  # cells of as many rounds together
             rows = order[starts[lengths == length] + np.arange(length)[:, None]]  # (rounds, cells)
-            some = [ids[code] for code in of[rows[0]].tolist()]
-            before = [self.before.get(cell, (0, np.zeros(len(self.names)))) for cell in some]
-            count, start = (np.array(each) for each in zip(*before, strict=True))
+            cell_ids = [ids[code] for code in codes_of_rows[rows[0]].tolist()]
+            before = [self.before.get(cell, (0, np.zeros(len(self.names)))) for cell in cell_ids]
+            count, start = (np.array(column) for column in zip(*before, strict=True))
             if (t[rows] != count + np.arange(1, length + 1)[:, None]).any():
                 raise pa.ArrowInvalid("it lacks rounds of a cell, or they are in another order")
-            known = _Rewards(*(values[rows] for values in rewards))
+            rewards_played = _Rewards(*(values[rows] for values in rewards))
             for total, name, so_far in zip(sums, self.names, start.T, strict=True):
-                total[rows] = np.concatenate([so_far[None], REWARD_STEPS[name](known)]).cumsum(axis=0)[1:]
-            after = zip(some, (count + length).tolist(), sums[:, rows[-1]].T, strict=True)
+                total[rows] = np.concatenate([so_far[None], REWARD_STEPS[name](rewards_played)]).cumsum(axis=0)[1:]
+            after = zip(cell_ids, (count + length).tolist(), sums[:, rows[-1]].T, strict=True)
             self.before |= {cell: (rounds, values) for cell, rounds, values in after}
         for name, total in zip(self.names, sums, strict=True):
             part = part.append_column(name, pa.array(total, from_pandas=True))
@@ -68,8 +68,8 @@ class RewardSums:
 def select_cells(table: pa.Table, cells: Sequence[str]) -> pa.Table:
     """Return the rows of some cells."""
     codes = cell_codes(table)
-    kept = np.isin(codes.dictionary.to_numpy(zero_copy_only=False), cells)
-    return table if kept.all() else table.filter(pa.array(kept[codes.indices.to_numpy()]))
+    is_selected = np.isin(codes.dictionary.to_numpy(zero_copy_only=False), cells)
+    return table if is_selected.all() else table.filter(pa.array(is_selected[codes.indices.to_numpy()]))
 
 
 def cell_codes(table: pa.Table) -> pa.DictionaryArray:

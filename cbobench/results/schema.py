@@ -75,11 +75,11 @@ AUDIT_COLUMNS: tuple[Column, ...] = (
 )
 
 
-def refuse_version(path: str, given: object) -> None:
+def refuse_version(path: str, version: object) -> None:
     """Raise `DamagedRun` if a file has a schema version that this cbobench does not read."""
-    if given not in READABLE:
+    if version not in READABLE:
         raise DamagedRun(
-            f"{path} has schema version {show(given)}, this cbobench reads {READABLE[0]} to {READABLE[-1]}; "
+            f"{path} has schema version {show(version)}, this cbobench reads {READABLE[0]} to {READABLE[-1]}; "
             "use the version that wrote it, or a new run folder"
         )
 
@@ -161,13 +161,12 @@ def _schema(kind: str, measured: tuple[str, ...]) -> pa.Schema:
     )
 
 
-def make_footer(kind: str, task: str, cells: list[str], rows: int, attempt: int, **more: Any) -> dict[bytes, bytes]:
-    """Return schema metadata that identifies a file and announces its digest; `more` holds the fields of shards."""
-    content = {
-        "schema": SCHEMA_VERSION, "kind": kind, "task": task, "cells": cells, "rows": rows, "attempt": attempt,
-        "digest": True,
-    }  # fmt: skip
-    return {FOOTER: json.dumps(content | more).encode()}
+def make_footer(
+    kind: str, task: str, cells: list[str], rows: int, attempt: int, **shard_fields: Any
+) -> dict[bytes, bytes]:
+    """Return schema metadata that identifies a file and announces its digest; `shard_fields` are those of shards."""
+    content = {"schema": SCHEMA_VERSION, "kind": kind, "task": task, "cells": cells, "rows": rows, "attempt": attempt}
+    return {FOOTER: json.dumps(content | {"digest": True} | shard_fields).encode()}
 
 
 class _HashingSink:
@@ -215,10 +214,10 @@ def digest_matches(source: Any, metadata: dict[bytes, bytes]) -> bool:
         metadata: of its schema.
     """
     size, _, digest = metadata.get(DIGEST, b"").decode(errors="replace").partition(" ")
-    left, found = int(size) if size.isdecimal() else 0, hashlib.sha256()
+    left, hasher = int(size) if size.isdecimal() else 0, hashlib.sha256()
     source.seek(0)
     while left > 0 and (data := source.read(min(left, 2**20))):
-        found.update(data)
+        hasher.update(data)
         left -= len(data)
-    found.update(metadata[FOOTER])
-    return found.hexdigest() == digest
+    hasher.update(metadata[FOOTER])
+    return hasher.hexdigest() == digest

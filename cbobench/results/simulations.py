@@ -24,7 +24,7 @@ from cbobench.results.manifest import CHANGED, DIGEST, content_digest
 from cbobench.results.source import problem_hash
 from cbobench.words import count_noun
 
-FOLDER = "simulations"
+SIMULATIONS_FOLDER = "simulations"
 KEYS = {"values", "size", "reason", "seconds"}
 REFRESH = 5.0  # seconds after which a worker looks for what others have simulated
 
@@ -52,7 +52,7 @@ class SimulationStore:
     def names(self) -> set[str]:
         """The files that are there; looked up again after a result was kept, which is what takes long."""
         self.listed = monotonic()
-        return {*self.folder.calls(FOLDER)}
+        return {*self.folder.calls(SIMULATIONS_FOLDER)}
 
     @contextmanager
     def of(self, problem: str) -> Iterator[None]:
@@ -86,7 +86,7 @@ class SimulationStore:
         """Return a line on the files that are simulated again, or nothing."""
         if not self.damaged:
             return []
-        count, first = count_noun(len(self.damaged), "kept simulation"), f"{FOLDER}/{self.damaged[0]}.json"
+        count, first = count_noun(len(self.damaged), "kept simulation"), f"{SIMULATIONS_FOLDER}/{self.damaged[0]}.json"
         return [f"damaged, and simulated again: {count} (first {first}); cbobench verify names all that are damaged"]
 
     def put(self, key: str, result: Simulation) -> None:
@@ -113,7 +113,7 @@ class SimulationStore:
 
 def write_simulation(folder: RunFolder, name: str, content: dict[str, Any]) -> None:
     """Write the file of a simulation, with its digest."""
-    folder.write_json(f"{FOLDER}/{name}.json", content | {DIGEST: _digest(name, content)})
+    folder.write_json(f"{SIMULATIONS_FOLDER}/{name}.json", content | {DIGEST: _digest(name, content)})
 
 
 def read_simulation(folder: RunFolder, name: str) -> tuple[Simulation | None, bool]:
@@ -123,17 +123,17 @@ def read_simulation(folder: RunFolder, name: str) -> tuple[Simulation | None, bo
         Misuse: there is no such file.
         DamagedRun: it is not what was written.
     """
-    file = f"{FOLDER}/{name}.json"
+    file = f"{SIMULATIONS_FOLDER}/{name}.json"
     content = folder.read_json(file)
     try:
-        found = Simulation.from_json(content)
+        simulation = Simulation.from_json(content)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DamagedRun(f"{folder.path(file)} is not what cbobench writes") from error
     if content.keys() == KEYS:
         return None, False
     if content.keys() != KEYS | {DIGEST} or content[DIGEST] != _digest(name, content):
         raise DamagedRun(f"{folder.path(file)} {CHANGED}")
-    return found, True
+    return simulation, True
 
 
 def _digest(name: str, content: dict[str, Any]) -> str:

@@ -29,13 +29,15 @@ from typing import Any
 from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse
 from cbobench.problems import PROBLEMS
-from cbobench.results.definitions import WHOLE, Definition, Module, define, parse, sha256, with_parents
+from cbobench.results.definitions import WHOLE_MODULE, Definition, Module, define, parse, sha256, with_parents
 
 PACKAGE = __name__.split(".")[0]
 LOOP = (
-    ("play.block", "start"), ("play.block", "summaries"),
-    ("play.isolation", "isolate_play"), ("threads", "single_thread"),
-)  # fmt: skip
+    ("play.block", "start"),
+    ("play.block", "summaries"),
+    ("play.isolation", "isolate_play"),
+    ("threads", "single_thread"),
+)
 """Where a cell's play begins, and what records it."""
 METRICS = (f"{PACKAGE}.metrics", "_TABLE")
 REGISTRIES = {(f"{PACKAGE}.algorithms", "ALGORITHMS"): ALGORITHMS, (f"{PACKAGE}.problems", "PROBLEMS"): PROBLEMS}
@@ -65,11 +67,11 @@ def problem_hash(problem: str) -> str:
     return code.hash_of(starts)[:16]
 
 
-def is_same_code(made: str, now: str) -> bool:
+def is_same_code(recorded: str, current: str) -> bool:
     """Return whether a cell's hash matches today's code, which may have more metrics."""
-    (pair, _, metrics), (todays_pair, _, todays) = made.partition("-"), now.partition("-")
-    known = {todays[i : i + 6] for i in range(0, len(todays), 6)}
-    return pair == todays_pair and all(metrics[i : i + 6] in known for i in range(0, len(metrics), 6))
+    (pair, _, metrics), (current_pair, _, current_metrics) = recorded.partition("-"), current.partition("-")
+    todays_metrics = {current_metrics[i : i + 6] for i in range(0, len(current_metrics), 6)}
+    return pair == current_pair and all(metrics[i : i + 6] in todays_metrics for i in range(0, len(metrics), 6))
 
 
 def closure(problem: str, algorithm: str) -> dict[str, Path]:
@@ -101,7 +103,7 @@ def look_again() -> None:
 
 def code_hash(path: Path) -> str:
     """Return the hash of all code in a file."""
-    return parse(path, path.stem).definition(WHOLE).digest
+    return parse(path, path.stem).definition(WHOLE_MODULE).digest
 
 
 def libraries(algorithm: str | None = None) -> str:
@@ -133,24 +135,24 @@ def versions(names: tuple[str, ...]) -> str:
     return ", ".join(f"{name} {installed(name)}" for name in names)
 
 
-def other_versions(made: str) -> bool:
+def other_versions(recorded: str) -> bool:
     """Return whether the result of `libraries`, made here or elsewhere, differs from the installed versions."""
-    return made != versions(tuple(word.split(" ")[0] for word in made.split(", ")))
+    return recorded != versions(tuple(word.split(" ")[0] for word in recorded.split(", ")))
 
 
 def _starts(problem: str, algorithm: str | None = None) -> tuple[Code, list[Key]]:
     """Return the code that counts for a pair, and its entry points: both classes, their bases, import paths, the round
     loop; or those of a problem alone.
     """
-    found = [(f"{PACKAGE}.{module}", name) for module, name in LOOP if algorithm is not None]
+    starts = [(f"{PACKAGE}.{module}", name) for module, name in LOOP if algorithm is not None]
     for registry, name in ((PROBLEMS, problem), (ALGORITHMS, algorithm)):
         if name is None:
             continue
-        found += [(base.__module__, base.__qualname__.split(".")[0]) for base in registry.get(name).__mro__]
+        starts += [(base.__module__, base.__qualname__.split(".")[0]) for base in registry.get(name).__mro__]
         module, _, attribute = name.partition(":")
-        found += [(module, attribute)] if attribute else []
-    tops = {module.split(".")[0] for module, _ in found} - sys.stdlib_module_names - {PACKAGE}
-    return _code(frozenset(top for top in tops if any(map(_is_installed, _places(top))))), list(dict.fromkeys(found))
+        starts += [(module, attribute)] if attribute else []
+    tops = {module.split(".")[0] for module, _ in starts} - sys.stdlib_module_names - {PACKAGE}
+    return _code(frozenset(top for top in tops if any(map(_is_installed, _places(top))))), list(dict.fromkeys(starts))
 
 
 class Code:
@@ -178,11 +180,11 @@ class Code:
         return self.modules.get(name)
 
     def _file(self, name: str) -> Path | None:
-        top, *rest = name.split(".")
+        top, *submodules = name.split(".")
         file, folders = top_level(top)
         if name == PACKAGE or (top not in (PACKAGE, *self.families) and any(map(_is_installed, _places(top)))):
             return None
-        for part in rest:
+        for part in submodules:
             tried = [(folder / part / "__init__.py", folder / f"{part}.py", folder / part) for folder in folders]
             file = next((path for paths in tried for path in paths[:2] if path.is_file()), None)
             folders = tuple(paths[2] for paths in tried if paths[2].is_dir())
@@ -190,14 +192,17 @@ class Code:
 
     def _imported(self, start: str) -> frozenset[str]:
         """Return a module, its packages, and all modules that they import, directly or not."""
-        found: set[str] = set()
+        reached: set[str] = set()
         waiting = with_parents(start)
         while waiting:
             name = waiting.pop()
-            if name not in found and (module := self.module(name)) is not None:
-                found.add(name)
-                waiting += [*module.imported, *(one for base in module.starred for one in self._starred(base))]
-        return frozenset(found)
+            if name not in reached and (module := self.module(name)) is not None:
+                reached.add(name)
+                waiting += [
+                    *module.imported,
+                    *(submodule for base in module.starred for submodule in self._starred(base)),
+                ]
+        return frozenset(reached)
 
     def _starred(self, name: str) -> list[str]:
         """Return what `from name import *` may import: the module and its submodules."""
@@ -210,39 +215,40 @@ class Code:
         """Yield the definitions of a module that may have an effect without being named."""
         module = self.modules[name]
         if module.whole:
-            yield name, WHOLE
-        for one in module.calling:
-            if (name, one) != METRICS:
-                yield name, one
-        for one, node in module.nodes.items():
+            yield name, WHOLE_MODULE
+        for definition in module.calling:
+            if (name, definition) != METRICS:
+                yield name, definition
+        for definition, node in module.nodes.items():
             decorators = self._keys(module, getattr(node, "decorator_list", [])) - REGISTRIES.keys()
             bases = self._keys(module, getattr(node, "bases", []))
-            if decorators or any(WHOLE in base and not base[0].startswith(f"{PACKAGE}.") for base in bases):
-                yield name, one
+            if decorators or any(WHOLE_MODULE in base and not base[0].startswith(f"{PACKAGE}.") for base in bases):
+                yield name, definition
 
     def _keys(self, module: Module, expressions: list[ast.expr]) -> set[Key]:
         """Return the definitions that expressions name."""
         names = {name for expression in expressions for name in define(expression).names}
         return {key for name in names for key in self.meaning(module, name) if not isinstance(key, str)}
 
-    def resolve(self, dotted: str, seen: frozenset[str] = frozenset()) -> set[Key | str]:
+    def resolve(self, dotted: str, visited: frozenset[str] = frozenset()) -> set[Key | str]:
         """Return the meaning of a full dotted name: definitions whose code counts, or the name itself."""
         parts = dotted.split(".")
         for cut in range(len(parts), 0, -1):
             module = self.module(".".join(parts[:cut]))
             if module is not None and cut == len(parts):
-                return {(module.name, WHOLE)}
+                return {(module.name, WHOLE_MODULE)}
             if module is not None:
-                return self.meaning(module, tuple(parts[cut:]), seen) or {(module.name, WHOLE)}
+                return self.meaning(module, tuple(parts[cut:]), visited) or {(module.name, WHOLE_MODULE)}
         return {dotted}
 
-    def meaning(self, module: Module, name: tuple[str, ...], seen: frozenset[str] = frozenset()) -> set[Key | str]:
+    def meaning(self, module: Module, name: tuple[str, ...], visited: frozenset[str] = frozenset()) -> set[Key | str]:
         """Return the meaning of a dotted name in a module; an empty set for local and built-in names."""
         first = name[0]
-        found: set[Key | str] = {(module.name, first)} if first in module.nodes else set()
-        for target in module.imports.get(first, set()) - seen:
-            found |= self.resolve(".".join([target, *name[1:]]), seen | {target})
-        return found
+        meanings: set[Key | str] = {(module.name, first)} if first in module.nodes else set()
+        # Visited targets are left out, because modules may import each other in a circle.
+        for target in module.imports.get(first, set()) - visited:
+            meanings |= self.resolve(".".join([target, *name[1:]]), visited | {target})
+        return meanings
 
     def _reach(self, start: Key) -> frozenset[Key]:
         """Return the definitions behind a name, those that importing its module runs, and all that they reach."""
@@ -256,21 +262,21 @@ class Code:
         return self._follow([*self._run_on_import(name)])
 
     def _follow(self, waiting: list[Key]) -> frozenset[Key]:
-        found: set[Key] = set()
+        reached: set[Key] = set()
         while waiting:
             key = waiting.pop()
-            if key not in found:
-                found.add(key)
+            if key not in reached:
+                reached.add(key)
                 waiting += self._look(key)[1]
-        return frozenset(found)
+        return frozenset(reached)
 
     def hash_of(self, starts: Iterable[Key]) -> str:
         """Hash all that the entry points reach."""
         begun = [f"start {self._look(key)[0]}" for start in starts for key in self._starting(start)]
         return self._hash({key for start in starts for key in self.reach(start)}, begun)
 
-    def _hash(self, keys: Iterable[Key], more: Iterable[str] = ()) -> str:
-        return sha256(sorted({*more, *(self._look(key)[0] for key in keys)}))
+    def _hash(self, keys: Iterable[Key], lines: Iterable[str] = ()) -> str:
+        return sha256(sorted({*lines, *(self._look(key)[0] for key in keys)}))
 
     @cached_property
     def metrics(self) -> str:
@@ -278,8 +284,8 @@ class Code:
         module = self.module(METRICS[0])
         assert module is not None
         table: Any = module.nodes[METRICS[1]]
-        found = [self._describe(METRICS, module, define(entry)) for entry in table.value.elts]
-        return "".join(sorted(self._hash(self._follow(named), [digest])[:6] for digest, named in found))
+        descriptions = [self._describe(METRICS, module, define(entry)) for entry in table.value.elts]
+        return "".join(sorted(self._hash(self._follow(named), [digest])[:6] for digest, named in descriptions))
 
     def definition(self, key: Key) -> Definition:
         return self.modules[key[0]].definition(key[1])
@@ -292,9 +298,9 @@ class Code:
 
     def _describe(self, key: Key, module: Module, definition: Definition) -> tuple[str, list[Key]]:
         names, lines, named = {*definition.names}, set(), []
-        if key[1] == WHOLE:
+        if key[1] == WHOLE_MODULE:
             names |= {(local,) for local in module.imports.keys() - {name[0] for name in names}}
-            named += [(one, WHOLE) for base in module.starred for one in self._starred(base)]
+            named += [(submodule, WHOLE_MODULE) for base in module.starred for submodule in self._starred(base)]
         for name in names:
             for target in self.meaning(module, name):
                 if isinstance(target, str):
@@ -302,14 +308,14 @@ class Code:
                 elif target != METRICS:
                     lines.add(f"{'.'.join(name)} {self.definition(target).digest}")
                     named += [target, *self._registered(key, name, target)]
-                    named += [(target[0], WHOLE)] if "__subclasses__" in name else []
+                    named += [(target[0], WHOLE_MODULE)] if "__subclasses__" in name else []
         return sha256([definition.digest, *sorted(lines)]), named
 
     def _registered(self, key: Key, name: tuple[str, ...], target: Key) -> list[Key]:
         """Return all modules of a registry in which a user's code looks something up."""
         if target not in REGISTRIES or name[-1] == "register" or key[0].split(".")[0] == PACKAGE:
             return []
-        return [(module, WHOLE) for package in REGISTRIES[target].packages for module in self._starred(package)]
+        return [(module, WHOLE_MODULE) for package in REGISTRIES[target].packages for module in self._starred(package)]
 
 
 _code = cache(Code)
@@ -338,5 +344,5 @@ def _places(top: str) -> list[Path]:
 @cache
 def _is_installed(path: Path) -> bool:
     """Return whether a path belongs to the standard library or to installed packages."""
-    places = [sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
-    return any(path.is_relative_to(place) for place in places) or bool({*path.parts} & SITES)
+    roots = [sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
+    return any(path.is_relative_to(root) for root in roots) or bool({*path.parts} & SITES)

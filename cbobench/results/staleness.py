@@ -20,7 +20,7 @@ from cbobench.results.source import is_same_code, look_again, other_versions, so
 from cbobench.suite.cells import Pair
 
 
-class Made(Protocol):
+class CodeOrigin(Protocol):
     """The code and libraries that a published cell names."""
 
     @property
@@ -30,7 +30,7 @@ class Made(Protocol):
     def libraries(self) -> str: ...
 
 
-def _at_hand(name: str) -> bool:
+def _is_examinable(name: str) -> bool:
     """Return whether a class can be examined without importing the user's code; our own modules are none of it."""
     module = name.partition(":")[0]
     return ":" not in name or module in sys.modules or module.split(".")[0] == __name__.split(".")[0]
@@ -45,7 +45,7 @@ def import_named(pairs: Iterable[Pair]) -> None:
     """Import the modules that pairs name, as far as possible (`--imports` of the reading commands)."""
     for name in sorted({name for pair in pairs for name in (pair.problem.name, pair.algorithm.name)}):
         with suppress(CbobenchError):
-            if not _at_hand(name):
+            if not _is_examinable(name):
                 import_object(name, beside=[Path()])
 
 
@@ -61,20 +61,20 @@ class Freshness:
         names = pair.problem.name, pair.algorithm.name
         if names not in self._current:
             try:
-                self._current[names] = source_hash(*names) if all(map(_at_hand, names)) else None
+                self._current[names] = source_hash(*names) if all(map(_is_examinable, names)) else None
             except CbobenchError:
                 self._current[names] = None
         return self._current[names]
 
-    def stale(self, pair: Pair, made: Made) -> bool:
+    def stale(self, pair: Pair, origin: CodeOrigin) -> bool:
         """Return whether the code that played a cell has changed since."""
-        now = self.current(pair)
-        return now is not None and not is_same_code(made.source, now)
+        current_hash = self.current(pair)
+        return current_hash is not None and not is_same_code(origin.source, current_hash)
 
     def unknown(self, pair: Pair) -> bool:
         """Return whether the code that would play a pair cannot be examined."""
         return self.current(pair) is None
 
-    def other_libraries(self, made: Made) -> bool:
+    def other_libraries(self, origin: CodeOrigin) -> bool:
         """Return whether other libraries played a cell: its bits may differ, but it is not stale."""
-        return other_versions(made.libraries)
+        return other_versions(origin.libraries)

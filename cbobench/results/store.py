@@ -45,13 +45,13 @@ class StoreFailure(CbobenchError):
 
 def retry_seconds() -> float:
     """Return the seconds for which a store may be away."""
-    given = os.environ.get(RETRY_VARIABLE, "")
+    text = os.environ.get(RETRY_VARIABLE, "")
     try:
-        seconds = float(given) if given else DEFAULT_RETRY_SECONDS
+        seconds = float(text) if text else DEFAULT_RETRY_SECONDS
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):
-        raise Misuse(f"{RETRY_VARIABLE} is {given!r}; it must be a number of seconds, at least 0")
+        raise Misuse(f"{RETRY_VARIABLE} is {text!r}; it must be a number of seconds, at least 0")
     return seconds
 
 
@@ -64,7 +64,7 @@ def is_transient(error: OSError, remote: bool) -> bool:
     return not any(word in str(error).upper() for word in FINAL_WORDS)
 
 
-def retry(call: Callable[[], T], where: str, remote: bool) -> T:
+def retry(call: Callable[[], T], location: str, remote: bool) -> T:
     """Return the result of a call to a store, retried while its errors are transient.
 
     Raises:
@@ -83,27 +83,32 @@ def retry(call: Callable[[], T], where: str, remote: bool) -> T:
                 raise
             left = deadline - time.monotonic()
             if left <= 0:
-                raise store_failure("reach", where, error) from error
+                raise store_failure("reach", location, error) from error
             if waited > REPORT_AFTER and not reported:
                 reported = True
-                print(f"{where} does not answer ({first_line(error)}); trying for {left:.0f} s more", file=sys.stderr)
+                print(
+                    f"{location} does not answer ({first_line(error)}); trying for {left:.0f} s more", file=sys.stderr
+                )
+        # Jitter: workers that wait for the same store do not all return at once.
         wait = min(left, pause * JITTER.uniform(0.5, 1.0))
         time.sleep(wait)
         waited, pause = waited + wait, min(LONGEST_PAUSE, 2 * pause)
 
 
-def store_failure(what: str, where: str, error: BaseException) -> StoreFailure:
+def store_failure(action: str, location: str, error: BaseException) -> StoreFailure:
     """Return the error that says in one line what failed and what to do."""
-    return StoreFailure(f"cannot {what} {where}: {first_line(error)}; when that is mended the same command resumes")
+    return StoreFailure(
+        f"cannot {action} {location}: {first_line(error)}; when that is mended the same command resumes"
+    )
 
 
 @contextmanager
-def writing(where: str) -> Iterator[None]:
+def writing(location: str) -> Iterator[None]:
     """Turn an `OSError` inside the block into a `StoreFailure`."""
     try:
         yield
     except OSError as error:
-        raise store_failure("write to", where, error) from error
+        raise store_failure("write to", location, error) from error
 
 
 def first_line(error: BaseException) -> str:
@@ -117,6 +122,7 @@ def first_line(error: BaseException) -> str:
 def machine_id() -> str:
     """Return an id of this machine or container; equal ids mean that process ids are comparable."""
     host = re.sub(r"[^A-Za-z0-9-]+", "_", platform.node())[:40] or "host"
+    # Hosts of one name may be containers: the boot and the namespace of process ids tell them apart.
     marks = [host]
     with suppress(OSError):
         marks += [Path("/proc/sys/kernel/random/boot_id").read_text(), str(Path("/proc/self/ns/pid").stat().st_ino)]
@@ -126,21 +132,22 @@ def machine_id() -> str:
 def process_start(pid: int) -> str:
     """Return when a process of this machine started, or "" for none or a zombie."""
     try:
-        state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        # The program's name, in parentheses, may hold spaces: fields are counted behind it.
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return ""
-    return "" if state in "ZX" else rest[18]
+    return "" if state in "ZX" else fields[18]
 
 
 class _PatientFile(io.FileIO):
     """A new local file whose writes are retried. A write that fails has written nothing."""
 
-    def __init__(self, path: Path, where: str) -> None:
-        self.where = where
+    def __init__(self, path: Path, location: str) -> None:
+        self.location = location
         super().__init__(path, "w")
 
     def write(self, data: Any) -> int:
-        return retry(partial(super().write, data), self.where, False)
+        return retry(partial(super().write, data), self.location, False)
 
 
 class AtomicFile(io.BufferedWriter):
@@ -151,38 +158,38 @@ class AtomicFile(io.BufferedWriter):
 
     Args:
         target: the file's path.
-        where: the run folder, for messages.
+        location: the run folder, for messages.
 
     Raises:
         StoreFailure: by every method that writes.
     """
 
-    def __init__(self, target: Path, where: str) -> None:
-        self.target, self.where, self.origin, self.checksum = target, where, os.getpid(), 0
+    def __init__(self, target: Path, location: str) -> None:
+        self.target, self.location, self.origin, self.checksum = target, location, os.getpid(), 0
         self.temporary = target.parent / f".{target.name}.{machine_id()}.{os.getpid()}.{time.monotonic_ns()}.tmp"
 
     def open(self) -> None:
         """Create the file. The caller discards it after any exception: a signal may come before the next line."""
-        with writing(self.where):
-            super().__init__(retry(lambda: _PatientFile(self.temporary, self.where), self.where, False))
+        with writing(self.location):
+            super().__init__(retry(lambda: _PatientFile(self.temporary, self.location), self.location, False))
 
     def write(self, data: Any) -> int:
         leave_fork(self.origin)
-        with writing(self.where):
+        with writing(self.location):
             self.checksum = zlib.crc32(data, self.checksum)
             return super().write(data)
 
     def publish(self) -> None:
         """Rename the file to its final name."""
         leave_fork(self.origin)
-        with writing(self.where):
+        with writing(self.location):
             self.flush()
             self._bring_to_disk()
             written, stored = self.tell(), os.fstat(self.fileno())
             if stored.st_size != written:
                 raise OSError(f"{stored.st_size} of {written} bytes were stored")
             self._close()
-            retry(lambda: self._rename(stored), self.where, False)
+            retry(lambda: self._rename(stored), self.location, False)
 
     def _bring_to_disk(self) -> None:
         """Return when the disk has all that was written.
@@ -209,7 +216,7 @@ class AtomicFile(io.BufferedWriter):
                 failed.append(error)
                 raise
 
-        retry(flush, self.where, False)
+        retry(flush, self.location, False)
 
     def _close(self) -> None:
         """Close the file, which is on disk and must not be closed twice."""
@@ -240,12 +247,12 @@ class RetryingReader(io.RawIOBase):
 
     Args:
         source: the open file.
-        where: its address.
+        location: its address.
     """
 
-    def __init__(self, source: Any, where: str) -> None:
-        self.source, self.where, self.position = source, where, 0
-        self.length: int = retry(source.size, where, True)
+    def __init__(self, source: Any, location: str) -> None:
+        self.source, self.location, self.position = source, location, 0
+        self.length: int = retry(source.size, location, True)
 
     def readable(self) -> bool:
         return True
@@ -262,14 +269,14 @@ class RetryingReader(io.RawIOBase):
 
     def read(self, size: int | None = -1) -> bytes:
         left = max(0, self.length - self.position)
-        wanted = left if size is None or size < 0 else min(size, left)
+        count = left if size is None or size < 0 else min(size, left)
 
         def call() -> bytes:
-            found = bytes(self.source.read_at(wanted, self.position))
-            if len(found) < wanted:
-                raise OSError(f"{len(found)} of {wanted} bytes came")
-            return found
+            chunk = bytes(self.source.read_at(count, self.position))
+            if len(chunk) < count:
+                raise OSError(f"{len(chunk)} of {count} bytes came")
+            return chunk
 
-        found = retry(call, self.where, True)
-        self.position += len(found)
-        return found
+        chunk = retry(call, self.location, True)
+        self.position += len(chunk)
+        return chunk

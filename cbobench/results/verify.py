@@ -23,7 +23,7 @@ from cbobench.results.folder import REPAIR, FileGone, RunFolder
 from cbobench.results.lease import Lease, find_orphans, refuse_played
 from cbobench.results.manifest import CALLS, CHANGED, DIGEST, FILE, REMAKE, Manifest, cell_of_row, rebuild_manifest
 from cbobench.results.schema import KINDS
-from cbobench.results.simulations import FOLDER, read_simulation
+from cbobench.results.simulations import SIMULATIONS_FOLDER, read_simulation
 from cbobench.suite.cells import Cells
 from cbobench.words import count_noun
 
@@ -87,104 +87,108 @@ def verify(folder: RunFolder) -> Verification:
         Misuse: no run there.
         StoreFailure: it cannot be reached.
     """
-    found = Verification()
-    manifest = _check_manifest(folder, found)
+    verification = Verification()
+    manifest = _check_manifest(folder, verification)
     # In this order, every listed task is complete.
     tasks = {kind: folder.names(kind) for kind in ("cells", "audit", "rounds")}
     results: dict[tuple[str, int], tuple[str, Any]] = {}
-    whole: dict[str, int] = {}
+    latest_attempts: dict[str, int] = {}
     without_rounds: dict[str, Rows] = {}
     for task in tasks["cells"]:
         cells, rounds, audit = (
-            _check_file(folder, found, kind, task, manifest) if task in tasks[kind] else None
+            _check_file(folder, verification, kind, task, manifest) if task in tasks[kind] else None
             for kind in ("cells", "rounds", "audit")
         )
         if cells is None:
             continue
-        good = {cell: row for cell, row in cells.items() if row["status"] == "ok"}
-        if task not in tasks["rounds"] and good:
-            without_rounds[task] = good
+        ok_cells = {cell: row for cell, row in cells.items() if row["status"] == "ok"}
+        if task not in tasks["rounds"] and ok_cells:
+            without_rounds[task] = ok_cells
             continue
-        why = None if rounds is None else _disagree(good, rounds)
-        if why is None and audit is not None and not {*audit} <= {*good}:
+        why = None if rounds is None else _disagree(ok_cells, rounds)
+        if why is None and audit is not None and not {*audit} <= {*ok_cells}:
             why = "its audit is of other cells"
         for cell, row in cells.items() if why is None else ():
             result = tuple(row.get(name) for name in SHARED_METRICS)
-            other, before = results.setdefault((cell, row["attempt"]), (task, result))
-            if other != task and not _same(before, result):
-                why = f"its cell {cell} has another result in cells/{other}.parquet"
-            found.twice += other != task
+            first_task, first_result = results.setdefault((cell, row["attempt"]), (task, result))
+            if first_task != task and not _same(first_result, result):
+                why = f"its cell {cell} has another result in cells/{first_task}.parquet"
+            verification.twice += first_task != task
         if why is not None:
-            found.damaged.append(Damage(f"cells/{task}.parquet", why))
-        elif rounds is not None or not good:
+            verification.damaged.append(Damage(f"cells/{task}.parquet", why))
+        elif rounds is not None or not ok_cells:
             for cell, row in cells.items():
-                whole[cell] = max(whole.get(cell, 0), row["attempt"])
-    for task, good in without_rounds.items():
-        if all(whole.get(cell, 0) >= row["attempt"] for cell, row in good.items()):
-            found.stragglers.append(task)
+                latest_attempts[cell] = max(latest_attempts.get(cell, 0), row["attempt"])
+    for task, ok_cells in without_rounds.items():
+        if all(latest_attempts.get(cell, 0) >= row["attempt"] for cell, row in ok_cells.items()):
+            verification.stragglers.append(task)
         else:
-            found.damaged.append(Damage(f"cells/{task}.parquet", "its rounds are missing"))
-    found.orphans = [task for task in find_orphans(folder) if task in tasks["rounds"] and task not in tasks["cells"]]
-    for task in found.orphans:
-        _check_file(folder, found, "rounds", task, manifest)
-    _check_simulations(folder, found)
-    found.cells = len(whole)
+            verification.damaged.append(Damage(f"cells/{task}.parquet", "its rounds are missing"))
+    verification.orphans = [
+        task for task in find_orphans(folder) if task in tasks["rounds"] and task not in tasks["cells"]
+    ]
+    for task in verification.orphans:
+        _check_file(folder, verification, "rounds", task, manifest)
+    _check_simulations(folder, verification)
+    verification.cells = len(latest_attempts)
     if manifest is not None:
-        found.expected, found.cells = len(manifest.cells), len({*whole} & {*manifest.cells})
-    return found
+        verification.expected, verification.cells = len(manifest.cells), len({*latest_attempts} & {*manifest.cells})
+    return verification
 
 
-def _check_manifest(folder: RunFolder, found: Verification) -> Manifest | None:
+def _check_manifest(folder: RunFolder, verification: Verification) -> Manifest | None:
     """Return the run's manifest if it is whole; a changed one is not used to judge cells."""
     calls = folder.calls(CALLS)
-    known = {f"{CALLS}/{name}.json": {name} for name in calls}
+    expected_calls = {f"{CALLS}/{name}.json": {name} for name in calls}
     if folder.exists(FILE) or not (calls or any(folder.names(kind) for kind in KINDS)):
-        known[FILE] = set()
+        expected_calls[FILE] = set()
     else:
-        found.files += 1
-        found.damaged.append(Damage(FILE, ABSENT))
-    for file, call in known.items():
-        found.files += 1
+        verification.files += 1
+        verification.damaged.append(Damage(FILE, ABSENT))
+    for file, call in expected_calls.items():
+        verification.files += 1
         try:
             content = folder.read_json(file)
             manifest = Manifest.from_json(content, file)
-            found.unsigned += DIGEST not in content
+            verification.unsigned += DIGEST not in content
             if call and manifest.calls != call:
                 raise DamagedRun("holds another call")
         except DamagedRun as error:
-            found.damaged.append(Damage(file, str(error).removeprefix(f"{file} ").removesuffix(f"; {REMAKE}")))
-    if any(damage.file == FILE and damage.why != ABSENT for damage in found.damaged):
+            verification.damaged.append(Damage(file, str(error).removeprefix(f"{file} ").removesuffix(f"; {REMAKE}")))
+    if any(damage.file == FILE and damage.why != ABSENT for damage in verification.damaged):
         return None
     with suppress(DamagedRun):
         return Manifest.read(folder) if Manifest.exists(folder) else None
     return None
 
 
-def _check_simulations(folder: RunFolder, found: Verification) -> None:
-    for name in folder.calls(FOLDER):
-        file = f"{FOLDER}/{name}.json"
+def _check_simulations(folder: RunFolder, verification: Verification) -> None:
+    for name in folder.calls(SIMULATIONS_FOLDER):
+        file = f"{SIMULATIONS_FOLDER}/{name}.json"
         try:
-            found.unsigned += not read_simulation(folder, name)[1]
+            verification.unsigned += not read_simulation(folder, name)[1]
         except Misuse:  # removed meanwhile
             continue
         except DamagedRun as error:
-            found.damaged.append(Damage(file, str(error).removeprefix(f"{folder.path(file)} ")))
-        found.files += 1
+            verification.damaged.append(Damage(file, str(error).removeprefix(f"{folder.path(file)} ")))
+        verification.files += 1
 
 
-def _check_file(folder: RunFolder, found: Verification, kind: str, task: str, manifest: Manifest | None) -> Rows | None:
+def _check_file(
+    folder: RunFolder, verification: Verification, kind: str, task: str, manifest: Manifest | None
+) -> Rows | None:
     """Return a row of each cell of a file, or None if it is damaged or gone."""
     file = f"{kind}/{task}.parquet"
     try:
         rows, unsigned = _read_checked(folder, kind, task, manifest)
-        found.unsigned += unsigned
+        verification.unsigned += unsigned
     except FileGone:
         return None
     except DamagedRun as error:
         why = str(error).removeprefix(f"{folder.path(file)} ").removesuffix(f"; {REPAIR}")
-        found.damaged.append(Damage(file, why))
+        verification.damaged.append(Damage(file, why))
         rows = None
-    found.files += 1
+    verification.files += 1
     return rows
 
 
@@ -225,7 +229,7 @@ def _last_rounds(groups: Iterator[pa.Table]) -> Rows:
             column = part[name]
             if column.null_count < len(column) and not np.isfinite(column.to_numpy()).all():
                 raise DamagedRun(f"holds {name} that is not finite")
-        unknown = {name: ~np.isfinite(part[name].to_numpy()) for name in FINITE_OR_ABSENT}
+        non_finite = {name: ~np.isfinite(part[name].to_numpy()) for name in FINITE_OR_ABSENT}
         if not np.isfinite(pc.list_flatten(part["g"]).to_numpy()).all():
             raise DamagedRun("holds g that is not finite")
         cells = part["cell"].cast(pa.string()).to_numpy()
@@ -235,8 +239,8 @@ def _last_rounds(groups: Iterator[pa.Table]) -> Rows:
             before = rows.get(cells[start], {"t": 0, "count": 0})
             if t[start] <= before["t"] or (np.diff(t[start:end]) <= 0).any():
                 raise DamagedRun(f"holds the rounds of the cell {cells[start]} in another order")
-            for name, where in unknown.items():
-                if where[start:end].any() and (part[name][start:end].null_count < end - start):
+            for name, mask in non_finite.items():
+                if mask[start:end].any() and (part[name][start:end].null_count < end - start):
                     raise DamagedRun(f"holds {name} that is not finite")
             last = {name: part[name][end - 1].as_py() for name in ("t", "seed", *METRICS)}
             rows[cells[start]] = last | {"count": before["count"] + end - start}
@@ -258,11 +262,12 @@ def _disagree(cells: Rows, rounds: Rows) -> str | None:
     return None
 
 
-def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    return all(a == b or (a != a and b != b) for a, b in zip(one, other, strict=True))
+def _same(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
+    # Two NaN are the same value here.
+    return all(a == b or (a != a and b != b) for a, b in zip(left, right, strict=True))
 
 
-def repair(folder: RunFolder, found: Verification) -> list[str]:
+def repair(folder: RunFolder, verification: Verification) -> list[str]:
     """Move damaged files and the other files of their tasks into `quarantine/`, and rebuild a lost run.json.
 
     Nothing is deleted; the next run plays the cells again. No call can begin meanwhile, and cells played since the
@@ -275,14 +280,14 @@ def repair(folder: RunFolder, found: Verification) -> list[str]:
         Misuse: another call plays into the folder.
     """
     refuse_played(folder, "repair it")
-    if not found.damaged:
+    if not verification.damaged:
         return []
-    with Lease(folder, _asked_for(folder)) as lease:
+    with Lease(folder, _requested_cells(folder)) as lease:
         lease.start_heartbeat_thread()
         return _quarantine(lease.folder, verify(folder))
 
 
-def _asked_for(folder: RunFolder) -> Cells:
+def _requested_cells(folder: RunFolder) -> Cells:
     """Return all cells of the run; none if neither manifest nor cells can be read, because then no call can begin."""
     with suppress(DamagedRun, Misuse):
         manifest = Manifest.read(folder) if Manifest.exists(folder) else rebuild_manifest(folder)
@@ -290,11 +295,11 @@ def _asked_for(folder: RunFolder) -> Cells:
     return Cells()
 
 
-def _quarantine(folder: RunFolder, found: Verification) -> list[str]:
-    others = [damage.file for damage in found.damaged if damage.file.partition("/")[0] not in KINDS]
-    manifests = [file for file in others if file.partition("/")[0] != FOLDER]
-    files = [f"{kind}/{task}.parquet" for task in found.tasks for kind in ("cells", "rounds", "audit")]
-    moved = [file for file in (*files, *others) if folder.exists(file)]
+def _quarantine(folder: RunFolder, verification: Verification) -> list[str]:
+    other_files = [damage.file for damage in verification.damaged if damage.file.partition("/")[0] not in KINDS]
+    manifests = [file for file in other_files if file.partition("/")[0] != SIMULATIONS_FOLDER]
+    files = [f"{kind}/{task}.parquet" for task in verification.tasks for kind in ("cells", "rounds", "audit")]
+    moved = [file for file in (*files, *other_files) if folder.exists(file)]
     for file in moved:
         folder.move(file, _free(folder, f"{QUARANTINE}/{file}"))
     if manifests:

@@ -61,9 +61,9 @@ class Pair:
         if pattern is None:
             return True
         regex = re.compile("".join(".*" if c == "*" else "." if c == "?" else re.escape(c) for c in pattern), re.DOTALL)
-        p, a = self.problem.words, self.algorithm.words
-        words = itertools.chain(p, a, (f"{mine}/{other}" for mine, other in itertools.product(p, a)))
-        return any(regex.fullmatch(word) for word in words)
+        problem_names, algorithm_names = self.problem.aliases, self.algorithm.aliases
+        pair_names = map("/".join, itertools.product(problem_names, algorithm_names))
+        return any(regex.fullmatch(name) for name in itertools.chain(problem_names, algorithm_names, pair_names))
 
 
 @dataclass(frozen=True)
@@ -117,17 +117,18 @@ class PairCells:
         head = hashlib.sha256(self.pair.spec(self.horizon, "")[:-1].encode())
         digests = []
         for seed in self.seeds:
-            one = head.copy()
-            one.update(b"%d}" % seed)
-            digests.append(one.digest()[:8])
+            digest = head.copy()
+            digest.update(b"%d}" % seed)
+            digests.append(digest.digest()[:8])
         return np.frombuffer(b"".join(digests), ">u8").astype(np.uint64)
 
-    def only(self, wanted: NDArray[Any]) -> PairCells:
+    def only(self, selection: NDArray[Any]) -> PairCells:
         """Return some of them, by indices or by a mask."""
-        seeds = np.asarray(self.seeds, dtype=np.int64)[wanted]
+        seeds = np.asarray(self.seeds, dtype=np.int64)[selection]
         part = replace(self, seeds=seeds)
+        # Ids that were hashed already are not hashed again.
         if "ids" in self.__dict__:
-            part.__dict__["ids"] = self.ids[wanted]
+            part.__dict__["ids"] = self.ids[selection]
         return part
 
 
@@ -156,9 +157,9 @@ class Cells(Sequence[Cell]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         index = range(len(self))[index]
-        which = bisect_right(self._ends, index)
-        pair_cells = self.by_pair[which]
-        return pair_cells.cell(index - self._ends[which] + len(pair_cells))
+        pair_index = bisect_right(self._ends, index)
+        pair_cells = self.by_pair[pair_index]
+        return pair_cells.cell(index - self._ends[pair_index] + len(pair_cells))
 
     def __iter__(self) -> Iterator[Cell]:
         for pair_cells in self.by_pair:
@@ -218,11 +219,11 @@ class Grid:
         """Every pair that it names, played or left out."""
         return [*self.pairs, *(pair for pair, _ in self.unplayable)]
 
-    def covers(self, other: Grid) -> bool:
-        """Return whether this grid holds every cell of the other, whatever their spelling."""
-        mine = {pair.key for pair in self.pairs}
-        same = self.horizon == other.horizon and set(other.seeds) <= set(self.seeds)
-        return same and all(pair.key in mine for pair in other.pairs)
+    def covers(self, grid: Grid) -> bool:
+        """Return whether this grid holds every cell of another, whatever their spelling."""
+        keys = {pair.key for pair in self.pairs}
+        same = self.horizon == grid.horizon and set(grid.seeds) <= set(self.seeds)
+        return same and all(pair.key in keys for pair in grid.pairs)
 
     def to_json(self) -> dict[str, Any]:
         """Return its form in `run.json`; pairs by titles."""
@@ -249,8 +250,8 @@ class Grid:
         horizon, seeds, command = (content[name] for name in ("horizon", "seeds", "command"))
         if type(horizon) is not int or not 0 < horizon <= MAX_HORIZON:
             raise ValueError(f"horizon is {show(horizon)}")
-        whole = all(type(seed) is int and 0 <= seed <= MAX_SEED for seed in seeds)
-        if not whole or not 0 < len({*seeds}) == len(seeds):
+        are_numbers = all(type(seed) is int and 0 <= seed <= MAX_SEED for seed in seeds)
+        if not are_numbers or not 0 < len({*seeds}) == len(seeds):
             raise ValueError(f"seeds is {show(seeds)}")
         if not isinstance(command, list) or not all(isinstance(word, str) for word in command):
             raise ValueError(f"command is {show(command)}")
@@ -258,25 +259,26 @@ class Grid:
         if not 0 < len(pairs) * len(seeds) <= MAX_CELLS:
             raise ValueError(f"{len(pairs)} pairs x {len(seeds)} seeds")
         left_out = [(Pair(problems[p], algorithms[a]), str(why)) for p, a, why in content.get("unplayable", ())]
-        made = tuple(problems.values()), tuple(algorithms.values())
-        return cls(*made, horizon, tuple(seeds), pairs, tuple(command), tuple(left_out))
+        variants = tuple(problems.values()), tuple(algorithms.values())
+        return cls(*variants, horizon, tuple(seeds), pairs, tuple(command), tuple(left_out))
 
 
 def _variant(content: dict[str, Any]) -> Variant:
     """Return a problem or an algorithm of a stored grid."""
-    made = Variant(**content)
+    variant = Variant(**content)
     kinds = {"name": str, "label": str, "given": dict, "values": dict, "settings": dict, "note": str}
-    pairs = made.inputs if isinstance(made.inputs, list) else [] if made.inputs is None else [None]
-    if not all(isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) for one in pairs):
-        raise ValueError(f"inputs is {show(made.inputs)}")
-    said = made.objective or ["", 0.0, 1.0]
-    if not isinstance(said, list) or [*map(type, said)] != [str, float, float] or not all(map(math.isfinite, said[1:])):
-        raise ValueError(f"objective is {show(made.objective)}")
+    pairs = variant.inputs if isinstance(variant.inputs, list) else [] if variant.inputs is None else [None]
+    if not all(isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str) for entry in pairs):
+        raise ValueError(f"inputs is {show(variant.inputs)}")
+    objective = variant.objective or ["", 0.0, 1.0]
+    is_typed = isinstance(objective, list) and [*map(type, objective)] == [str, float, float]
+    if not is_typed or not all(map(math.isfinite, objective[1:])):
+        raise ValueError(f"objective is {show(variant.objective)}")
     for name, kind in kinds.items():
-        if not isinstance(getattr(made, name), kind):
-            raise ValueError(f"{name} is {show(getattr(made, name))}")
-    made.key, made.title  # noqa: B018 - raise where a value is no JSON
-    return made
+        if not isinstance(getattr(variant, name), kind):
+            raise ValueError(f"{name} is {show(getattr(variant, name))}")
+    variant.key, variant.title  # noqa: B018 - raise where a value is no JSON
+    return variant
 
 
 @dataclass(frozen=True)

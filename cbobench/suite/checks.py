@@ -26,12 +26,12 @@ from cbobench.suite.variants import Variant
 ALTERNATIVES = "; can play it: "  # begins the part of a reason that tables leave out
 
 
-def check_shared(shared: Mapping[str, Any], algorithms: list[Variant], where: str, imports: bool) -> None:
+def check_shared(shared: Mapping[str, Any], algorithms: list[Variant], location: str, imports: bool) -> None:
     """Raises `Misuse` for a shared parameter that no algorithm has."""
-    known = {p.name for v in algorithms for p in params.params_of(ALGORITHMS.get(v.name, imports=imports))}
+    names = {p.name for v in algorithms for p in params.params_of(ALGORITHMS.get(v.name, imports=imports))}
     for name in shared:
-        if name not in known:
-            raise unknown("shared parameter", name, known, location=where, then="no algorithm of this suite has it")
+        if name not in names:
+            raise unknown("shared parameter", name, names, location=location, then="no algorithm of this suite has it")
 
 
 def _try_start(variant: Variant, problem: Problem, instance: Drawn | None, horizon: int) -> None:
@@ -97,15 +97,15 @@ def check_pairs(
 def memory_of(pair: Pair, problem: Problem, horizon: int) -> int:
     """Return the bytes that a cell of a pair holds at most (see `choice.replicate_memory`)."""
     algorithm: Algorithm = params.build(ALGORITHMS.get(pair.algorithm.name), pair.algorithm.settings)
-    told, kind = 1 + problem.constraints, algorithm.posterior_kind()
-    apart = 1 if "feedback at once" in problem.offers() and kind != "observations" else told
+    functions, kind = 1 + problem.constraints, algorithm.posterior_kind()
+    apart = 1 if "feedback at once" in problem.offers() and kind != "observations" else functions
     lam = 0.0
     if isinstance(algorithm, ScoreAlgorithm):
         lam = algorithm.lam_for(horizon)
         apart *= 1 + (algorithm.evidence_horizon(horizon) is not None)
         if algorithm.pending == "variance":
             apart = 2 * apart if count_parallel(pair.algorithm) > 1 else apart + (apart > 1)
-    return choice.replicate_memory(problem.actions, horizon, apart, told, kind, lam)
+    return choice.replicate_memory(problem.actions, horizon, apart, functions, kind, lam)
 
 
 def check_actions(problem: Problem) -> None:
@@ -114,20 +114,20 @@ def check_actions(problem: Problem) -> None:
         refuse_covariance(problem.actions.covariance, "the covariance of its actions")
 
 
-def check_unique(variants: list[Variant], what: str, path: Path) -> None:
+def check_unique(variants: list[Variant], noun: str, path: Path) -> None:
     for attribute in ("title", "label", "key"):
-        seen: dict[str, Variant] = {}
+        first_variants: dict[str, Variant] = {}
         for variant in variants:
             value = getattr(variant, attribute)
-            if value in seen:
+            if value in first_variants:
                 hint = "remove one" if attribute != "label" else "give them different labels"
-                first = seen[value].label
-                also = "" if first == variant.label else f", once as {show(variant.label)}"
-                raise Misuse(f"{path}: {what} {show(first)} stands twice{also}; {hint}")
-            seen[value] = variant
+                first = first_variants[value].label
+                suffix = "" if first == variant.label else f", once as {show(variant.label)}"
+                raise Misuse(f"{path}: {noun} {show(first)} stands twice{suffix}; {hint}")
+            first_variants[value] = variant
     titles = {variant.title: variant for variant in variants}
     for variant in variants:
         if titles.get(variant.label, variant) is not variant:
             raise Misuse(
-                f"{path}: the label {show(variant.label)} is the name of another {what}; give it another label"
+                f"{path}: the label {show(variant.label)} is the name of another {noun}; give it another label"
             )

@@ -31,7 +31,7 @@ MOST_INPUTS = 100_000  # values of inputs that a manifest holds; of a larger tab
 
 
 @dataclass(frozen=True)
-class Where:
+class SourceLine:
     """A place in a suite file, at the start of an error."""
 
     path: Path
@@ -62,11 +62,11 @@ class Entry:
             yield dict(zip(self.axes, values, strict=True))
 
 
-def entries(content: yamlio.Located, key: str, at: Where) -> list[Entry]:
+def entries(content: yamlio.Located, key: str, at: SourceLine) -> list[Entry]:
     items = content[key]
     if not isinstance(items, yamlio.LocatedList) or not items:
-        given = f"{at(content.lines[key])}{key} is {show(items)}"
-        raise Misuse(f"{given}; allowed: a list of names, or of name: {{parameters}}")
+        problem = f"{at(content.lines[key])}{key} is {show(items)}"
+        raise Misuse(f"{problem}; allowed: a list of names, or of name: {{parameters}}")
     result = []
     for item, line in zip(items, items.lines, strict=True):
         if isinstance(item, str):
@@ -88,7 +88,7 @@ def entries(content: yamlio.Located, key: str, at: Where) -> list[Entry]:
     return result
 
 
-def _entry(name: str, settings: yamlio.Located, label: str | None, line: int, at: Where) -> Entry:
+def _entry(name: str, settings: yamlio.Located, label: str | None, line: int, at: SourceLine) -> Entry:
     axes, swept_keys = {}, set()
     for key, value in settings.items():
         if key in ("label", "resources"):
@@ -103,36 +103,36 @@ def _entry(name: str, settings: yamlio.Located, label: str | None, line: int, at
             swept_keys.add(key)
     counts = {key: len(values) for key, values in axes.items()}
     refuse_product(counts, MAX_VARIANTS, f"variants of {show(name)}", at(line))
-    wanted = parse_resources(settings.get("resources"), at(settings.lines.get("resources", line)))
-    return Entry(name, axes, frozenset(swept_keys), label, line, wanted)
+    demand = parse_resources(settings.get("resources"), at(settings.lines.get("resources", line)))
+    return Entry(name, axes, frozenset(swept_keys), label, line, demand)
 
 
-def _swept(given: Any) -> Sequence[Any]:
+def _swept(values: Any) -> Sequence[Any]:
     """The values of a sweep: a list, or the whole numbers from the first to the last of "1-54"; none if it is neither.
 
     A range may be far too long to be listed: it gives at most one value more than an entry may have variants.
     """
-    if isinstance(given, str) and (ends := re.fullmatch(r"(\d{1,18}) *- *(\d{1,18})", given, re.ASCII)):
+    if isinstance(values, str) and (ends := re.fullmatch(r"(\d{1,18}) *- *(\d{1,18})", values, re.ASCII)):
         first, last = map(int, ends.groups())
         return [*range(first, min(last, first + MAX_VARIANTS) + 1)]
-    return given if isinstance(given, list) else []
+    return values if isinstance(values, list) else []
 
 
 def problem_variants(
     entry: Entry,
-    at: Where,
+    at: SourceLine,
     folder: DataFolder,
     imports: bool,
     beside: Sequence[Path],
-    wanted: Callable[[Variant], bool],
+    is_requested: Callable[[Variant], bool],
     keep: Keep = lambda problem: nullcontext(),
 ) -> list[tuple[Variant, Problem]]:
     """Return the variants of an entry with their prepared problems; an unwanted one that fails may be left out."""
-    where = at(entry.line)
-    cls = PROBLEMS.get(entry.name, location=where, imports=imports, beside=beside)
+    location = at(entry.line)
+    cls = PROBLEMS.get(entry.name, location=location, imports=imports, beside=beside)
     result = []
     for settings in entry.settings():
-        problem: Problem = params.build(cls, settings, location=f"{where}{entry.name}: ")
+        problem: Problem = params.build(cls, settings, location=f"{location}{entry.name}: ")
         resolved = params.resolve(cls, settings)
         try:
             with keep(entry.name), single_thread(), np.errstate(all="ignore"):  # errors are reported in a sentence
@@ -146,51 +146,51 @@ def problem_variants(
             if problem.feasibility_tolerance:
                 fixed |= {"feasibility_tolerance": float(problem.feasibility_tolerance)}
         except Exception as error:  # a user's problem may raise any error
-            if not wanted(_variant(entry, settings, resolved, resolved)):
+            if not is_requested(_variant(entry, settings, resolved, resolved)):
                 continue
             reason = error if isinstance(error, CbobenchError) else one_line(error)
-            raise Misuse(f"{where}{entry.name}: {reason}") from error
+            raise Misuse(f"{location}{entry.name}: {reason}") from error
         values = params.identity(cls, resolved) | fixed
         pairs = None if inputs is None else [[name, plain] for name, plain in inputs.items()]
         if pairs is not None and sum(len(plain) for _, plain in pairs) > MOST_INPUTS:
             pairs = None
         objective = [printable(name), zero, unit] if math.isfinite(zero) and math.isfinite(unit) else None
-        made = replace(_variant(entry, settings, values, resolved), note=note, inputs=pairs, objective=objective)
-        result.append((made, problem))
+        variant = replace(_variant(entry, settings, values, resolved), note=note, inputs=pairs, objective=objective)
+        result.append((variant, problem))
     return result
 
 
-def _refuse_unwritable(values: Any, what: str) -> None:
+def _refuse_unwritable(values: Any, noun: str) -> None:
     """Raises `Misuse` for what a problem says of itself that `run.json` cannot hold, before anything is written."""
     for place, text, _ in yamlio.texts(values):
-        refuse_strange(text, f"{what}: {place}", lines=True)
+        refuse_strange(text, f"{noun}: {place}", lines=True)
     try:
         canonical(values)
     except (TypeError, ValueError) as error:
         allowed = "text, finite numbers, true, false and None, in lists and mappings by text"
-        raise Misuse(f"{what} gives what a run cannot store ({one_line(error)}); allowed: {allowed}") from error
+        raise Misuse(f"{noun} gives what a run cannot store ({one_line(error)}); allowed: {allowed}") from error
 
 
 def algorithm_variants(
-    entry: Entry, at: Where, shared: Mapping[str, Any], imports: bool, beside: Sequence[Path]
+    entry: Entry, at: SourceLine, shared: Mapping[str, Any], imports: bool, beside: Sequence[Path]
 ) -> list[Variant]:
-    where = at(entry.line)
-    cls = ALGORITHMS.get(entry.name, location=where, imports=imports, beside=beside)
-    params.refuse_unfinished(cls, location=where)
-    known = {p.name for p in params.params_of(cls)}
-    common = {name: value for name, value in shared.items() if name in known}
+    location = at(entry.line)
+    cls = ALGORITHMS.get(entry.name, location=location, imports=imports, beside=beside)
+    params.refuse_unfinished(cls, location=location)
+    names = {p.name for p in params.params_of(cls)}
+    common = {name: value for name, value in shared.items() if name in names}
     result = []
     for settings in entry.settings():
-        params.build(cls, common | settings, location=f"{where}{entry.name}: ")
+        params.build(cls, common | settings, location=f"{location}{entry.name}: ")
         resolved = params.resolve(cls, common | settings)
         result.append(_variant(entry, settings, params.identity(cls, resolved), resolved))
     return result
 
 
-def _variant(entry: Entry, given: dict[str, Any], values: dict[str, Any], settings: dict[str, Any]) -> Variant:
-    given = {name: settings[name] for name in given}  # resolved values: 1 and 1.0 are equal
-    label = entry.label if entry.label is not None else Variant(entry.name, given, values, "", settings).title
-    swept = {k: v for k, v in given.items() if k in entry.swept}
+def _variant(entry: Entry, entry_settings: dict[str, Any], values: dict[str, Any], settings: dict[str, Any]) -> Variant:
+    entry_settings = {name: settings[name] for name in entry_settings}  # resolved values: 1 and 1.0 are equal
+    label = entry.label if entry.label is not None else Variant(entry.name, entry_settings, values, "", settings).title
+    swept = {k: v for k, v in entry_settings.items() if k in entry.swept}
     if entry.label is not None and swept:
         label += f" ({', '.join(f'{k} = {short(v)}' for k, v in swept.items())})"
-    return Variant(entry.name, given, values, label, settings)
+    return Variant(entry.name, entry_settings, values, label, settings)

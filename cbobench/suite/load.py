@@ -13,7 +13,7 @@ from cbobench.problems.data import DataFolder
 from cbobench.suite import yamlio
 from cbobench.suite.cells import Grid, Pair, Suite
 from cbobench.suite.checks import check_pairs, check_shared, check_unique
-from cbobench.suite.entries import Keep, Where, algorithm_variants, entries, problem_variants
+from cbobench.suite.entries import Keep, SourceLine, algorithm_variants, entries, problem_variants
 from cbobench.suite.settings import ONE, SPREAD, apply_settings, check_initial, parse_initial, parse_parallel
 from cbobench.suite.yamlio import (
     MAX_CELLS,
@@ -67,7 +67,7 @@ def load(
     """
     content = yamlio.read(source) if isinstance(source, Path) else yamlio.copy_without_lines(source)
     path = source if isinstance(source, Path) else Path("the suite")
-    at = Where(path)
+    at = SourceLine(path)
     check_texts(content, at)
     for word in command:
         refuse_strange(word, "the command line:")
@@ -87,16 +87,17 @@ def load(
         shared = {}
     if not isinstance(shared, Mapping):
         raise Misuse(f"{at(content.lines['shared'])}shared is {show(shared)}; it must map parameters to values")
-    asked = {key: entries(content, key, at) for key in ("problems", "algorithms")}
-    refuse_product(
-        {key: sum(entry.count for entry in some) for key, some in asked.items()}, MAX_PAIRS, "pairs", f"{path}: "
-    )
+    listed = {key: entries(content, key, at) for key in ("problems", "algorithms")}
+    variant_counts = {key: sum(entry.count for entry in key_entries) for key, key_entries in listed.items()}
+    refuse_product(variant_counts, MAX_PAIRS, "pairs", f"{path}: ")
     beside = [path.parent, Path()]
     initial = parse_initial(content["initial"], T, at(content.lines["initial"])) if "initial" in content else {}
     parallel = parse_parallel(content["parallel"], T, at(content.lines["parallel"])) if "parallel" in content else {}
     common = (SPREAD if parallel else {}) | dict(shared)
-    made = [(v, e.demand) for e in asked["algorithms"] for v in algorithm_variants(e, at, common, imports, beside)]
-    made = [(apply_settings(variant, initial, parallel), wanted) for variant, wanted in made]
+    with_demands = [
+        (v, e.demand) for e in listed["algorithms"] for v in algorithm_variants(e, at, common, imports, beside)
+    ]
+    with_demands = [(apply_settings(variant, initial, parallel), demand) for variant, demand in with_demands]
     skip = content.get("skip")
     if skip not in (None, "unplayable"):
         raise Misuse(f"{at(content.lines['skip'])}skip is {show(skip)}; allowed: unplayable")
@@ -104,14 +105,14 @@ def load(
     audit = content.get("audit", False)
     if not isinstance(audit, bool):
         raise Misuse(f"{at(content.lines['audit'])}audit is {show(audit)}; allowed: true, false")
-    for what, used in (("an initial design", initial), ("several evaluations under way", parallel)):
-        if audit and used:
-            raise Misuse(f"{at(content.lines['audit'])}audit is true, but no theorem is of {what}; remove one")
+    for noun, setting in (("an initial design", initial), ("several evaluations under way", parallel)):
+        if audit and setting:
+            raise Misuse(f"{at(content.lines['audit'])}audit is true, but no theorem is of {noun}; remove one")
     timeout = content.get("timeout")
     number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
     if timeout is not None and not (number and 0 < timeout < float("inf")):
-        where = at(content.lines["timeout"])
-        raise Misuse(f"{where}timeout is {show(timeout)}; allowed: a number of seconds per cell, above 0")
+        location = at(content.lines["timeout"])
+        raise Misuse(f"{location}timeout is {show(timeout)}; allowed: a number of seconds per cell, above 0")
     name, about = content["suite"], content.get("about") or ""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise Misuse(
@@ -119,60 +120,61 @@ def load(
         )
     if not isinstance(about, str):
         raise Misuse(f"{at(content.lines['about'])}about is {show(about)}; it must be text")
-    algorithms = [variant for variant, _ in made]
+    algorithms = [variant for variant, _ in with_demands]
+    # Faults of algorithms are reported before problems are prepared, which may take long.
     check_shared(shared, algorithms, at(content.lines.get("shared", 0)), imports)
     check_unique(algorithms, "algorithm", path)
     folder = DataFolder(data, path.parent, on_wait)
-    keeping, found = store(name), []
-    for i, entry in enumerate(asked["problems"], 1):
-        say(f"prepares {entry.name} ({i} of {len(asked['problems'])})")
-        found += problem_variants(
+    keeping, with_problems = store(name), []
+    for i, entry in enumerate(listed["problems"], 1):
+        say(f"prepares {entry.name} ({i} of {len(listed['problems'])})")
+        with_problems += problem_variants(
             entry, at, folder, imports, beside, lambda v: any(Pair(v, a).matches(only) for a in algorithms), keeping
         )
-    check_unique([variant for variant, _ in found], "problem", path)
-    problems = {variant.title: problem for variant, problem in found}
+    check_unique([variant for variant, _ in with_problems], "problem", path)
+    problems = {variant.title: problem for variant, problem in with_problems}
     check_initial(initial, problems, at(content.lines.get("initial", 0)))
-    every = [Pair(variant, algorithm) for variant, _ in found for algorithm in algorithms]
+    every = [Pair(variant, algorithm) for variant, _ in with_problems for algorithm in algorithms]
     pairs = [pair for pair in every if pair.matches(only)]
     if not pairs:
-        close = nearest(str(only), [word for p in every for word in (p.title, *p.problem.words, *p.algorithm.words)])
-        some = ", ".join(f"{pair.problem.brief}/{pair.algorithm.brief}" for pair in every[:6])
+        aliases = [alias for p in every for alias in (p.title, *p.problem.aliases, *p.algorithm.aliases)]
+        close = nearest(str(only), aliases)
+        examples = ", ".join(f"{pair.problem.brief}/{pair.algorithm.brief}" for pair in every[:6])
         hint = f"did you mean {close!r}? " if close else ""
-        raise Misuse(f"--only {show(only)} matches nothing; {hint}pairs are {some}, ... (use * as a wildcard)")
+        raise Misuse(f"--only {show(only)} matches nothing; {hint}pairs are {examples}, ... (use * as a wildcard)")
     refuse_product({"pairs": len(pairs), "seeds": len(chosen)}, MAX_CELLS, "cells", f"{path}: ")
     say(f"starts every algorithm on every problem ({count_noun(len(pairs), 'pair')})")
     unplayable = check_pairs(pairs, problems, T, path, skip is not None)
     left_out = {id(pair) for pair, _ in unplayable}
     pairs = [pair for pair in pairs if id(pair) not in left_out]
-    demands = {variant.title: wanted for variant, wanted in made if wanted != ONE}
-    variants = tuple(v for v, _ in found), tuple(algorithms)
+    demands = {variant.title: demand for variant, demand in with_demands if demand != ONE}
+    variants = tuple(v for v, _ in with_problems), tuple(algorithms)
     grid = Grid(*variants, T, chosen, tuple(pairs), tuple(command), tuple(unplayable))
     return Suite(name, about, keep, grid, problems, audit, timeout, demands)
 
 
-def _seeds(given: Any, where: str) -> tuple[int, ...]:
-    if _whole(given) and 0 < given <= MAX_SEEDS:
-        return tuple(range(given))
-    if isinstance(given, list) and given and all(_whole(s) and 0 <= s <= MAX_SEED for s in given):
-        if len(set(given)) < len(given):
-            raise Misuse(f"{where}seeds holds a number twice: {show(given)}")
-        return tuple(given)
-    if isinstance(given, Mapping) and set(given) == {"first", "count"}:
-        first, count = given["first"], given["count"]
+def _seeds(value: Any, location: str) -> tuple[int, ...]:
+    if _whole(value) and 0 < value <= MAX_SEEDS:
+        return tuple(range(value))
+    if isinstance(value, list) and value and all(_whole(s) and 0 <= s <= MAX_SEED for s in value):
+        if len(set(value)) < len(value):
+            raise Misuse(f"{location}seeds holds a number twice: {show(value)}")
+        return tuple(value)
+    if isinstance(value, Mapping) and set(value) == {"first", "count"}:
+        first, count = value["first"], value["count"]
         if _whole(first) and _whole(count) and 0 <= first <= MAX_SEED - count and 0 < count <= MAX_SEEDS:
             return tuple(range(first, first + count))
-    most = f"from 1 to {MAX_SEEDS:,} of them, none above {MAX_SEED:,}"
-    raise Misuse(
-        f"{where}seeds is {show(given)}; allowed: a count, a list of whole numbers, or {{first: a, count: n}}; {most}"
-    )
+    forms = "a count, a list of whole numbers, or {first: a, count: n}"
+    limits = f"from 1 to {MAX_SEEDS:,} of them, none above {MAX_SEED:,}"
+    raise Misuse(f"{location}seeds is {show(value)}; allowed: {forms}; {limits}")
 
 
-def _keep(given: Any, where: str) -> int | None:
-    if given == "all":
+def _keep(value: Any, location: str) -> int | None:
+    if value == "all":
         return None
-    if isinstance(given, Mapping) and set(given) == {"rounds"} and _whole(given["rounds"]) and given["rounds"] > 0:
-        return int(given["rounds"])
-    raise Misuse(f"{where}record is {show(given)}; allowed: all, or {{rounds: a whole number of at least 1}}")
+    if isinstance(value, Mapping) and set(value) == {"rounds"} and _whole(value["rounds"]) and value["rounds"] > 0:
+        return int(value["rounds"])
+    raise Misuse(f"{location}record is {show(value)}; allowed: all, or {{rounds: a whole number of at least 1}}")
 
 
 def _whole(value: Any) -> bool:

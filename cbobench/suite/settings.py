@@ -28,35 +28,36 @@ WAYS = ("asynchronous", "batch")
 SPREAD = {"pending": "variance"}  # unless a suite says otherwise: methods that ignore what is under way repeat a point
 
 
-def parse_parallel(given: Any, horizon: int, where: str) -> dict[str, Any]:
+def parse_parallel(value: Any, horizon: int, location: str) -> dict[str, Any]:
     """Return the evaluations under way, {"points": q, "as": way}; empty for one at a time.
 
     Raises:
-        Misuse: anything else; `where` (file and line) starts the message.
+        Misuse: anything else; `location` (file and line) starts the message.
     """
-    points, way = given, WAYS[0]
-    if isinstance(given, Mapping):
-        if not {"points"} <= set(given) <= {"points", "as"}:
-            raise Misuse(f"{where}parallel is {show(given)}; allowed: a number, or {{points: number, as: batch}}")
-        points, way = given["points"], given.get("as", WAYS[0])
+    points, way = value, WAYS[0]
+    if isinstance(value, Mapping):
+        if not {"points"} <= set(value) <= {"points", "as"}:
+            raise Misuse(f"{location}parallel is {show(value)}; allowed: a number, or {{points: number, as: batch}}")
+        points, way = value["points"], value.get("as", WAYS[0])
     if way not in WAYS:
-        raise Misuse(f"{where}parallel: as is {show(way)}; allowed: {', '.join(WAYS)}")
+        raise Misuse(f"{location}parallel: as is {show(way)}; allowed: {', '.join(WAYS)}")
     if not isinstance(points, int) or isinstance(points, bool) or not 1 <= points < max(2, horizon):
         most = max(1, horizon - 1)
         allowed = f"a whole number of evaluations under way, from 1 to {most}, as the horizon is {horizon}"
-        raise Misuse(f"{where}parallel is {show(points)}; allowed: {allowed}")
+        raise Misuse(f"{location}parallel is {show(points)}; allowed: {allowed}")
     return {"points": points, "as": way} if points > 1 else {}
 
 
 def count_parallel(algorithm: Variant) -> int:
     """Return the number of evaluations that an algorithm has under way at once."""
-    found: int = algorithm.values.get(PARALLEL, {"points": 1})["points"]
-    return found
+    count: int = algorithm.values.get(PARALLEL, {"points": 1})["points"]
+    return count
 
 
 def pending_notes(algorithms: Iterable[Variant]) -> tuple[str, ...]:
     """Return lines about algorithms that ignore pending evaluations."""
-    blind = [one.label for one in algorithms if count_parallel(one) > 1 and one.settings.get("pending") == "ignore"]
+    parallel = (algorithm for algorithm in algorithms if count_parallel(algorithm) > 1)
+    blind = [algorithm.label for algorithm in parallel if algorithm.settings.get("pending") == "ignore"]
     if not blind:
         return ()
     return (
@@ -73,38 +74,38 @@ def describe_parallel(parallel: Mapping[str, Any]) -> str:
     return f"{parallel['points']} evaluations under way at once ({how})"
 
 
-def parse_initial(given: Any, horizon: int, where: str) -> dict[str, int]:
+def parse_initial(value: Any, horizon: int, location: str) -> dict[str, int]:
     """Return the initial design, {name: rounds}.
 
     Raises:
-        Misuse: anything else; `where` (file and line) starts the message.
+        Misuse: anything else; `location` (file and line) starts the message.
     """
-    if not isinstance(given, Mapping) or len(given) != 1 or next(iter(given)) not in get_args(DesignName):
-        raise Misuse(f"{where}initial is {show(given)}; allowed: {{sobol: rounds}} or {{random: rounds}}")
-    name, count = next(iter(given.items()))
+    if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in get_args(DesignName):
+        raise Misuse(f"{location}initial is {show(value)}; allowed: {{sobol: rounds}} or {{random: rounds}}")
+    name, count = next(iter(value.items()))
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count < horizon:
         allowed = f"a whole number from 1 to {horizon - 1}, as the horizon is {horizon}"
-        raise Misuse(f"{where}initial: {name} is {show(count)}; allowed: {allowed}")
+        raise Misuse(f"{location}initial: {name} is {show(count)}; allowed: {allowed}")
     return {name: count}
 
 
 def apply_settings(algorithm: Variant, initial: dict[str, int], parallel: dict[str, Any]) -> Variant:
     """Return an algorithm shaped by a suite's `initial` and `parallel`; reference methods stay unchanged."""
-    found = {INITIAL: initial, PARALLEL: parallel}
-    if ALGORITHMS.get(algorithm.name).reference or not any(found.values()):
+    settings = {INITIAL: initial, PARALLEL: parallel}
+    if ALGORITHMS.get(algorithm.name).reference or not any(settings.values()):
         return algorithm
-    values = algorithm.values | {key: value for key, value in found.items() if value}
+    values = algorithm.values | {key: value for key, value in settings.items() if value}
     return replace(algorithm, values=values, note=describe_parallel(parallel))
 
 
-def check_initial(initial: dict[str, int], problems: Mapping[str, Problem], where: str) -> None:
+def check_initial(initial: dict[str, int], problems: Mapping[str, Problem], location: str) -> None:
     """Raise `Misuse` if a problem, by title, has fewer actions than the design has rounds."""
     for count in initial.values():
         for title, problem in problems.items():
             try:
                 check_design(problem.actions, count)
             except Misuse as error:
-                raise Misuse(f"{where}{title}: {error}") from None
+                raise Misuse(f"{location}{title}: {error}") from None
 
 
 UNITS = {"MB": 10**6, "GB": 10**9, "MiB": 2**20, "GiB": 2**30}
@@ -136,34 +137,34 @@ class Demand:
 ONE = Demand()
 
 
-def parse_resources(given: Any, where: str) -> Demand:
+def parse_resources(value: Any, location: str) -> Demand:
     """Return the resources of a suite's entry; `ONE` if it has none.
 
     Raises:
         Misuse: anything but `{cpus: 2, memory: 8GB}`.
     """
-    if given is None:
+    if value is None:
         return ONE
-    if not isinstance(given, Mapping):
-        raise Misuse(f"{where}resources is {show(given)}; allowed: {{cpus: a whole number, memory: as in 8GB}}")
-    for key in given:
+    if not isinstance(value, Mapping):
+        raise Misuse(f"{location}resources is {show(value)}; allowed: {{cpus: a whole number, memory: as in 8GB}}")
+    for key in value:
         if key not in ("cpus", "memory"):
-            raise unknown("resource", key, ("cpus", "memory"), location=where)
-    cpus, memory = given.get("cpus", 1), given.get("memory")
+            raise unknown("resource", key, ("cpus", "memory"), location=location)
+    cpus, memory = value.get("cpus", 1), value.get("memory")
     if not isinstance(cpus, int) or isinstance(cpus, bool) or not 1 <= cpus <= MAX_CPUS:
-        raise Misuse(f"{where}cpus is {show(cpus)}; it must be a whole number of at least 1, at most {MAX_CPUS}")
+        raise Misuse(f"{location}cpus is {show(cpus)}; it must be a whole number of at least 1, at most {MAX_CPUS}")
     match = _MEMORY.fullmatch(memory) if isinstance(memory, str) else None
     if memory is not None and (match is None or float(match[1]) == 0):
         units = ", ".join(UNITS)
-        raise Misuse(f"{where}memory is {show(memory)}; give a number above 0 with its unit: {units} (as in 8GB)")
+        raise Misuse(f"{location}memory is {show(memory)}; give a number above 0 with its unit: {units} (as in 8GB)")
     return Demand(cpus, 0 if match is None else int(float(match[1]) * UNITS[match[2]]))
 
 
 def refuse_excess(demands: Mapping[str, Demand], cpus: int, memory: int) -> None:
     """Raise `Misuse` for an algorithm (by its title) that needs more than a machine has."""
-    for title, wanted in demands.items():
-        if not wanted.fits(cpus, memory):
+    for title, demand in demands.items():
+        if not demand.fits(cpus, memory):
             raise Misuse(
-                f"{title} wants {wanted} per task; this run has {Demand(cpus, memory)}: lower its resources, raise "
+                f"{title} wants {demand} per task; this run has {Demand(cpus, memory)}: lower its resources, raise "
                 "--cpus, or play on a larger machine"
             )

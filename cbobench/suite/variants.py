@@ -58,7 +58,7 @@ class Variant:
         return canonical({"name": self.name, "values": self.values})
 
     @property
-    def words(self) -> tuple[str, str, str]:
+    def aliases(self) -> tuple[str, str, str]:
         """The names that a reader may use: title, registered name, label."""
         return self.title, self.name, self.label
 
@@ -73,15 +73,15 @@ def flatten_values(values: Any, name: str = "") -> dict[str, Any]:
     if not isinstance(values, dict) or not values:
         return {name: values}
     inner = (flatten_values(value, f"{name}.{key}" if name else key) for key, value in values.items())
-    return {key: value for some in inner for key, value in some.items()}
+    return {key: value for part in inner for key, value in part.items()}
 
 
 def difference(variants: Sequence[Variant]) -> dict[str, list[Any]]:
     """Return the parameters in which variants differ, with all values; of mappings only the differing entries."""
-    known = [flatten_values(variant.values) for variant in variants]
-    names = dict.fromkeys(name for one in known for name in one if name)
-    found = {name: [one.get(name) for one in known] for name in names}
-    return {name: some for name, some in found.items() if len({*map(canonical, some)}) > 1}
+    flattened = [flatten_values(variant.values) for variant in variants]
+    names = dict.fromkeys(name for values in flattened for name in values if name)
+    columns = {name: [values.get(name) for values in flattened] for name in names}
+    return {name: column for name, column in columns.items() if len({*map(canonical, column)}) > 1}
 
 
 def short(value: Any) -> str:

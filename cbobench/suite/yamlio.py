@@ -28,13 +28,13 @@ MAX_PAIRS, MAX_CELLS = 100_000, 10**7
 SEVERAL_LINES = "about"  # key of a text with several lines
 
 
-def refuse_size(nodes: int, depth: int, where: str) -> None:
+def refuse_size(nodes: int, depth: int, location: str) -> None:
     """Raise `Misuse` for more than a suite may hold."""
     if depth > MAX_DEPTH:
-        raise Misuse(f"{where}nested more than {MAX_DEPTH} deep; a suite needs no more than 6")
+        raise Misuse(f"{location}nested more than {MAX_DEPTH} deep; a suite needs no more than 6")
     if nodes > MAX_NODES:
         raise Misuse(
-            f"{where}more than {MAX_NODES:,} keys and values (allowed; those behind an alias count each time); "
+            f"{location}more than {MAX_NODES:,} keys and values (allowed; those behind an alias count each time); "
             "many seeds are {first: a, count: n}"
         )
 
@@ -43,32 +43,32 @@ def texts(content: Any, key: str = "", line: int = 0) -> Iterator[tuple[str, str
     """Yield every text in mappings and lists with lines, keys included: (its name, the text, its line)."""
     if isinstance(content, Mapping):
         for name, value in content.items():
-            here = content.lines.get(name, line) if hasattr(content, "lines") else line
-            yield "the key", name, here
-            yield from texts(value, name, here)
+            entry_line = content.lines.get(name, line) if hasattr(content, "lines") else line
+            yield "the key", name, entry_line
+            yield from texts(value, name, entry_line)
     elif isinstance(content, list):
         lines = getattr(content, "lines", [line] * len(content))
-        for value, here in zip(content, lines, strict=True):
-            yield from texts(value, key, here)
+        for value, entry_line in zip(content, lines, strict=True):
+            yield from texts(value, key, entry_line)
     elif isinstance(content, str):
         yield key, content, line
 
 
-def check_texts(content: Any, where: Any) -> None:
+def check_texts(content: Any, location: Any) -> None:
     """Raise `Misuse` for a text that is too long or holds unprintable characters.
 
     Args:
-        where: returns the place of a line, for messages.
+        location: returns the place of a line, for messages.
     """
-    for what, text, line in texts(content):
-        longest = {"label": MAX_LABEL, "suite": MAX_NAME}.get(what, MAX_TEXT)
+    for key, text, line in texts(content):
+        longest = {"label": MAX_LABEL, "suite": MAX_NAME}.get(key, MAX_TEXT)
         if len(text) > longest:
-            raise Misuse(f"{where(line)}{show(what)} has {len(text):,} characters; allowed: {longest:,}")
-        name = what if what == "the key" or what.isidentifier() else show(what)
-        refuse_strange(text, f"{where(line)}{name}", lines=what == SEVERAL_LINES)
+            raise Misuse(f"{location(line)}{show(key)} has {len(text):,} characters; allowed: {longest:,}")
+        name = key if key == "the key" or key.isidentifier() else show(key)
+        refuse_strange(text, f"{location(line)}{name}", lines=key == SEVERAL_LINES)
 
 
-def refuse_product(counts: Mapping[str, int], limit: int, what: str, where: str) -> None:
+def refuse_product(counts: Mapping[str, int], limit: int, noun: str, location: str) -> None:
     """Raise `Misuse` for more combinations than allowed, before they are made.
 
     Args:
@@ -77,7 +77,7 @@ def refuse_product(counts: Mapping[str, int], limit: int, what: str, where: str)
     product = prod(counts.values())
     if product > limit:
         factors = " x ".join(f"{count:,} {name}" for name, count in counts.items() if count > 1)
-        raise Misuse(f"{where}{factors} = {product:,} {what}; allowed: {limit:,}; cut it into several suites")
+        raise Misuse(f"{location}{factors} = {product:,} {noun}; allowed: {limit:,}; cut it into several suites")
 
 
 class Located(dict[str, Any]):
@@ -119,24 +119,26 @@ _Loader.add_implicit_resolver(
 )
 
 
-def _measure(node: yaml.Node, known: dict[int, tuple[int, int] | None]) -> tuple[int, int]:
+def _measure(node: yaml.Node, sizes: dict[int, tuple[int, int] | None]) -> tuple[int, int]:
     """Return (nodes, depth) of a node's subtree with every alias expanded."""
-    if id(node) in known:
-        found = known[id(node)]
-        if found is None:
+    if id(node) in sizes:
+        size = sizes[id(node)]
+        if size is None:
             raise _wrong(node, "an alias within what it stands for")
-        return found
-    known[id(node)] = None
+        return size
+    # Marked as begun: an alias within what it stands for would never end.
+    sizes[id(node)] = None
     children = node.value if isinstance(node, yaml.CollectionNode) else ()
-    parts = [_measure(one, known) for child in children for one in (child if isinstance(child, tuple) else (child,))]
+    entries = (entry if isinstance(entry, tuple) else (entry,) for entry in children)
+    parts = [_measure(child, sizes) for entry in entries for child in entry]
     nodes, depth = 1 + sum(n for n, _ in parts), 1 + max((d for _, d in parts), default=0)
     refuse_size(nodes, depth, _place(node))
-    known[id(node)] = nodes, depth
+    sizes[id(node)] = nodes, depth
     return nodes, depth
 
 
-def _place(found: yaml.Node | yaml.Event) -> str:
-    mark = found.start_mark
+def _place(node: yaml.Node | yaml.Event) -> str:
+    mark = node.start_mark
     return f"{mark.name}:{mark.line + 1}: " if mark is not None else ""
 
 
@@ -194,24 +196,21 @@ _Loader.add_constructor(None, _refuse_tag)
 def copy_without_lines(value: Any) -> Any:
     """Copy Python's mappings and lists as if they had been read from a file; every line is 0.
 
-    Args:
-        depth, count: depth here, and number of nodes so far.
-
     Raises:
         Misuse: a key that is no text, or more than a suite may hold.
     """
     if isinstance(value, Mapping):
         result = Located()
         result.lines, result.line = dict.fromkeys(value, 0), 0
-        for key, one in value.items():
+        for key, item in value.items():
             if not isinstance(key, str):
                 raise Misuse(f"the suite: the key {show(key)} is no text; name it as in a suite file")
-            result[key] = copy_without_lines(one)
+            result[key] = copy_without_lines(item)
         return result
     if isinstance(value, (list, tuple)):
-        some = LocatedList(copy_without_lines(one) for one in value)
-        some.lines = [0] * len(some)
-        return some
+        items = LocatedList(copy_without_lines(item) for item in value)
+        items.lines = [0] * len(items)
+        return items
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -230,11 +229,11 @@ SYNTAX = {
 def _explain_error(error: yaml.MarkedYAMLError) -> str:
     """Return place and cause: line and column of a syntax error, the line of another error."""
     problem = error.problem or ""
-    words = next((words for begin, words in SYNTAX.items() if problem.startswith(begin)), None)
+    explanation = next((explanation for begin, explanation in SYNTAX.items() if problem.startswith(begin)), None)
     found_late = problem.startswith(("could not find expected ':'", "expected ',' or", "found unexpected end"))
     mark = error.context_mark if found_late else error.problem_mark
-    place = "" if mark is None else f":{mark.line + 1}" + (f":{mark.column + 1}" if words else "")
-    return f"{place}: not valid YAML: {words or problem}"
+    place = "" if mark is None else f":{mark.line + 1}" + (f":{mark.column + 1}" if explanation else "")
+    return f"{place}: not valid YAML: {explanation or problem}"
 
 
 def read(path: Path) -> Located:
@@ -246,12 +245,14 @@ def read(path: Path) -> Located:
     refuse_strange(str(path), "the suite's file name")
     try:
         with path.open("rb") as stream:
+            # One byte above the limit shows that a file is too large, however large it is.
             text = stream.read(MAX_BYTES + 1)
         if len(text) > MAX_BYTES:
             raise Misuse(f"{path} is larger than a suite may be; allowed: {MAX_BYTES:,} bytes")
         loader = _Loader(text.decode())
         loader.name = str(path)
         node = loader.get_single_node()
+        # Measured before any object is made: a few aliases within aliases stand for billions of nodes.
         if node is not None:
             _measure(node, {})
         content = None if node is None else loader.construct_document(node)

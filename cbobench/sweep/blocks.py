@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.posteriors import choice
-from cbobench.play.block import share_block
+from cbobench.play.block import block_key
 from cbobench.play.task import Task
 from cbobench.problems.base import Problem
 from cbobench.results.query import ABSENT, PublishedCells
@@ -43,7 +43,7 @@ CELL_MEMORY = 2**32  # and those of one cell
 TASK_SECONDS = 30.0  # of work per task: what a lost machine takes with it
 MIN_PIECE_SECONDS = 1.0  # of a piece at the end of a sweep
 PIECES_PER_WORKER = 2  # pieces per worker into which what is left would be cut, so that the last ones end together
-LONG = 300.0  # seconds that a task may take of which nothing was known; a longer one is given back soon (see `Task`)
+RETURN_AFTER = 300.0  # seconds that a task of unknown pace may take; a longer one is returned soon (see `Task`)
 # Seeds in lock step share what a round costs Python, whatever their number: on finite sets a round of 100 seeds takes
 # twice as long as one of a single seed. Pieces are no smaller than that they cost so many times as much CPU time.
 SHARED_ROUND = {True: 8e-5, False: 1.5e-3}  # seconds per round, measured on finite sets and on boxes
@@ -60,9 +60,9 @@ def block_size(pairs: int, seeds: int, cpus: int, least: int = MIN_BLOCK, horizo
         least: seeds that are worth a task, although workers stand idle; 1 where rounds are slow by themselves.
         horizon: T; if it is short, more seeds share a task.
     """
-    wanted = math.ceil(pairs * seeds / max(1, cpus))
-    most = max(MAX_BLOCK, min(MOST_SEEDS, BLOCK_ROUNDS // horizon))
-    return max(1, min(most, max(least, wanted), seeds))
+    even_share = math.ceil(pairs * seeds / max(1, cpus))
+    largest = max(MAX_BLOCK, min(MOST_SEEDS, BLOCK_ROUNDS // horizon))
+    return max(1, min(largest, max(least, even_share), seeds))
 
 
 def memory_limit(suite: Suite, cpus: int | None) -> int:
@@ -86,14 +86,14 @@ def memory_limit(suite: Suite, cpus: int | None) -> int:
             size = f"{needed / 1e9:.0f} GB per cell at T = {horizon:,}"
             if 16 * recorded > needed // 2:
                 raise Misuse(f"{pair.label} would need {size} to record all rounds; set record: {{rounds: 1000}}")
-            less = "fewer actions" if isinstance(problem.actions, Finite) else "set grid"
+            remedy = "fewer actions" if isinstance(problem.actions, Finite) else "set grid"
             raise Misuse(
-                f"{pair.label} would need {size}; allowed: {CELL_MEMORY / 1e9:.0f}; lower the horizon, or {less}"
+                f"{pair.label} would need {size}; allowed: {CELL_MEMORY / 1e9:.0f}; lower the horizon, or {remedy}"
             )
         shared = choice.shared_memory(problem.actions)
-        whole = needed + shared
-        if cpus is not None and whole > machine_memory():
-            size = f"{whole / 1e9:.1f} GB; this machine has {machine_memory() / 1e9:.1f}"
+        total = needed + shared
+        if cpus is not None and total > machine_memory():
+            size = f"{total / 1e9:.1f} GB; this machine has {machine_memory() / 1e9:.1f}"
             raise Misuse(f"{pair.label} would need {size}; lower the horizon, or play on a larger machine")
         fitting.append(max(1, (BLOCK_MEMORY - min(shared, BLOCK_MEMORY // 2)) // max(1, needed)))
     return min(fitting)
@@ -105,47 +105,47 @@ def machine_memory() -> int:
 
 
 def cells_to_play(
-    grid: Grid, found: PublishedCells, again: Collection[str]
+    grid: Grid, published: PublishedCells, replay: Collection[str]
 ) -> tuple[list[PairCells], list[NDArray[np.int64]] | None, int]:
     """What of a grid is still to be played.
 
     Args:
-        found: what is published.
-        again: "failed" and "stale" cells are played again.
+        published: what is published.
+        replay: "failed" and "stale" cells are played again.
 
     Returns:
         The cells by pair; (n,) how often those of each pair were played before, or None where nothing is published;
         how many of the others are stale.
     """
-    if not len(found):
+    if not len(published):
         return list(grid.cells.by_pair), None, 0
     freshness = Freshness()
     by_pair, attempts, stale = [], [], 0
     for pair_cells in grid.cells.by_pair:
-        rows = found.find(pair_cells.ids)
-        there = rows != ABSENT
-        old = there & found.has_origin(rows, partial(freshness.stale, pair_cells.pair))
-        anew = (found.failed[rows] & ("failed" in again)) | (old & ("stale" in again))
-        play = ~there | anew
-        stale += int((old & ~play).sum())
-        by_pair.append(pair_cells.only(play))
-        attempts.append(np.where(there, found.attempt[rows], 0)[play])
+        rows = published.find(pair_cells.ids)
+        is_published = rows != ABSENT
+        is_stale = is_published & published.has_origin(rows, partial(freshness.stale, pair_cells.pair))
+        is_replayed = (published.failed[rows] & ("failed" in replay)) | (is_stale & ("stale" in replay))
+        is_waiting = ~is_published | is_replayed
+        stale += int((is_stale & ~is_waiting).sum())
+        by_pair.append(pair_cells.only(is_waiting))
+        attempts.append(np.where(is_published, published.attempt[rows], 0)[is_waiting])
     return by_pair, attempts, stale
 
 
-def measure_cells(grid: Grid, found: PublishedCells) -> list[Measured]:
+def measure_cells(grid: Grid, published: PublishedCells) -> list[Measured]:
     """What the published cells of each pair took.
 
     Args:
-        found: read with the column `seconds`.
+        published: read with the column `seconds`.
     """
     result = []
-    for pair_cells in grid.cells.by_pair if len(found) else ():
-        rows = found.find(pair_cells.ids)
+    for pair_cells in grid.cells.by_pair if len(published) else ():
+        rows = published.find(pair_cells.ids)
         rows = rows[rows != ABSENT]
-        took = found.table["seconds"].take(pa.array(rows)).drop_null()
-        if len(took):
-            result.append((pair_cells.pair, sum(took.to_pylist()), len(took) * pair_cells.horizon))
+        seconds = published.table["seconds"].take(pa.array(rows)).drop_null()
+        if len(seconds):
+            result.append((pair_cells.pair, sum(seconds.to_pylist()), len(seconds) * pair_cells.horizon))
     return result
 
 
@@ -160,7 +160,7 @@ class Tasks(Sequence[Task]):
         audit: whether the theory is audited.
         timeout: seconds that a cell may take, None where the suite does not say.
         demands: what a task takes of a machine, by the algorithm's title.
-        together: cells per task, where pairs may play in one block (see `share_block`); at least those of a pair.
+        together: cells per task, where pairs may play in one block (see `block_key`); at least those of a pair.
 
     Attributes:
         by_pair: the pairs with cells, each in the order of play.
@@ -186,21 +186,23 @@ class Tasks(Sequence[Task]):
         cuts: list[NDArray[np.int64]] = []
         groups: dict[Hashable, int] = {}
         listed = [pair_cells for pair_cells in by_pair if len(pair_cells)]
-        before = [None] * len(listed) if attempts is None else [some for some in attempts if len(some)]
-        for pair_cells, played in zip(listed, before, strict=True):
-            number = np.asarray(pair_cells.seeds, dtype=np.int64) // block
-            order = np.argsort(number, kind="stable")
-            first = np.flatnonzero(np.diff(number[order], prepend=-1))
+        earlier_attempts = [None] * len(listed) if attempts is None else [counts for counts in attempts if len(counts)]
+        for pair_cells, played in zip(listed, earlier_attempts, strict=True):
+            block_numbers = np.asarray(pair_cells.seeds, dtype=np.int64) // block
+            order = np.argsort(block_numbers, kind="stable")
+            first = np.flatnonzero(np.diff(block_numbers[order], prepend=-1))
             ends = np.append(first[1:], len(order))
-            which = np.full(len(first), len(self.by_pair))
-            group = groups.setdefault(self._shared(pair_cells), len(groups))
-            cuts.append(np.stack([number[order][first], np.full_like(which, group), which, first, ends]))
+            pair_index = np.full(len(first), len(self.by_pair))
+            group = groups.setdefault(self._group_key(pair_cells), len(groups))
+            groups_of_cuts = np.full_like(pair_index, group)
+            cuts.append(np.stack([block_numbers[order][first], groups_of_cuts, pair_index, first, ends]))
             self.by_pair.append(pair_cells.only(order))
             self.attempts.append(None if played is None else played[order])
-        found = np.concatenate(cuts, axis=1) if cuts else np.empty((5, 0), dtype=np.int64)
-        found = found[:, np.lexsort((found[2], found[1], found[0]))]
-        self._cuts = found[2:]
-        self._starts = self._first_cuts(found)
+        sorted_cuts = np.concatenate(cuts, axis=1) if cuts else np.empty((5, 0), dtype=np.int64)
+        # Blocks of seeds first, then groups, then pairs: a stopped sweep is balanced over the pairs.
+        sorted_cuts = sorted_cuts[:, np.lexsort((sorted_cuts[2], sorted_cuts[1], sorted_cuts[0]))]
+        self._cuts = sorted_cuts[2:]
+        self._starts = self._first_cuts(sorted_cuts)
         self.sources: dict[tuple[str, str], str] = {}
         for pair in (pair_cells.pair for pair_cells in self.by_pair):
             names = pair.problem.name, pair.algorithm.name
@@ -208,12 +210,12 @@ class Tasks(Sequence[Task]):
                 refuse_edits(*names)
                 self.sources[names] = source_hash(*names)
 
-    def _shared(self, pair_cells: PairCells) -> Hashable:
+    def _group_key(self, pair_cells: PairCells) -> Hashable:
         """What pairs have in common that may play in one block."""
         pair = pair_cells.pair
         if self.together == 1 or self.audit:
             return pair.title, pair_cells.horizon
-        return pair_cells.horizon, self.demands.get(pair.algorithm.title, ONE), *share_block(pair)
+        return pair_cells.horizon, self.demands.get(pair.algorithm.title, ONE), *block_key(pair)
 
     def _first_cuts(self, cuts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return where each task begins among the sorted cuts, and their number at the end."""
@@ -240,37 +242,37 @@ class Tasks(Sequence[Task]):
     def _task(self, cuts: NDArray[np.int64]) -> Task:
         cells: list[Cell] = []
         attempt = 1
-        for which, first, end in cuts.T.tolist():
-            pair_cells, attempts = self.by_pair[which], self.attempts[which]
+        for pair_index, first, end in cuts.T.tolist():
+            pair_cells, attempts = self.by_pair[pair_index], self.attempts[pair_index]
             cells += [pair_cells.cell(i) for i in range(first, end)]
             attempt = attempt if attempts is None else max(attempt, 1 + int(attempts[first:end].max()))
         pair = pair_cells.pair
-        made_of = self.sources[pair.problem.name, pair.algorithm.name], libraries(pair.algorithm.name)
-        wanted = self.demands.get(pair.algorithm.title, ONE)
-        return Task(tuple(cells), self.keep, *made_of, attempt, self.audit, self.timeout, demand=wanted)
+        code_and_libraries = self.sources[pair.problem.name, pair.algorithm.name], libraries(pair.algorithm.name)
+        demand = self.demands.get(pair.algorithm.title, ONE)
+        return Task(tuple(cells), self.keep, *code_and_libraries, attempt, self.audit, self.timeout, demand=demand)
 
     def of_pairs(self) -> list[Task]:
         """The tasks with the first cells of every pair, each once."""
         _, first = np.unique(self._cuts[0], return_index=True)
         return [self[i] for i in np.unique(np.searchsorted(self._starts, first, side="right") - 1).tolist()]
 
-    def without(self, found: PublishedCells) -> Tasks:
+    def without(self, published: PublishedCells) -> Tasks:
         """Those of the cells that are not published yet, at least not of this attempt."""
         by_pair, attempts = [], []
         for pair_cells, played in zip(self.by_pair, self.attempts, strict=True):
-            rows = found.find(pair_cells.ids)
+            rows = published.find(pair_cells.ids)
             before = np.zeros(len(pair_cells), dtype=np.int64) if played is None else played
-            play = (rows == ABSENT) | (found.attempt[rows] <= before)
-            by_pair.append(pair_cells.only(play))
-            attempts.append(before[play])
+            is_waiting = (rows == ABSENT) | (published.attempt[rows] <= before)
+            by_pair.append(pair_cells.only(is_waiting))
+            attempts.append(before[is_waiting])
         return Tasks(by_pair, self.block, self.keep, attempts, self.audit, self.timeout, self.demands, self.together)
 
     @property
     def rounds(self) -> int:
         """Seed-rounds of all tasks."""
-        which, first, end = self._cuts
+        pair_index, first, end = self._cuts
         horizons = np.array([pair_cells.horizon for pair_cells in self.by_pair], dtype=np.int64)
-        return int(((end - first) * horizons[which]).sum())
+        return int(((end - first) * horizons[pair_index]).sum())
 
     @property
     def cells(self) -> Cells:
@@ -283,24 +285,24 @@ class Pace:
 
     Args:
         problems: the suite's prepared problems, by title.
-        known: what cells that were published before took.
+        measured: what cells that were published before took.
     """
 
-    def __init__(self, problems: Mapping[str, Problem], known: Iterable[Measured] = ()) -> None:
+    def __init__(self, problems: Mapping[str, Problem], measured: Iterable[Measured] = ()) -> None:
         self.finite = {title: isinstance(problem.actions, Finite) for title, problem in problems.items()}
         self.sums: dict[tuple[str, ...], list[float]] = {}
-        for pair, seconds, rounds in known:
+        for pair, seconds, rounds in measured:
             self._add(pair, seconds, rounds)
 
     def learn(self, task: Task, seconds: float, rounds: int) -> None:
         """Seconds that some seed-rounds of a task have taken."""
-        shared = self._shared(task) * rounds / len(task.cells)
+        shared = self._shared_seconds(task) * rounds / len(task.cells)
         self._add(task.pair, max(0.0, seconds - shared), rounds)
 
     def expected(self, task: Task) -> float | None:
         """Seconds that a task will take; None where nothing like it has ended."""
-        own = self._own(task)
-        return None if own is None else task.horizon * (self._shared(task) + own * len(task.cells))
+        per_round = self._seconds_per_round(task)
+        return None if per_round is None else task.horizon * (self._shared_seconds(task) + per_round * len(task.cells))
 
     def pieces(self, task: Task, slots: int, waiting: int) -> list[Task]:
         """A task as it is to be played: whole, or in pieces of `TASK_SECONDS`, shorter ones when a sweep ends.
@@ -313,32 +315,32 @@ class Pace:
         if cells == 1:
             return [task]
         if seconds is None:
-            return [replace(task, give_back=LONG)]
-        wanted = TASK_SECONDS
+            return [replace(task, return_after=RETURN_AFTER)]
+        piece_seconds = TASK_SECONDS
         if slots > 1:
             left = max(1.0, waiting / task.rounds) * seconds  # as if all were like this one
-            wanted = min(TASK_SECONDS, max(MIN_PIECE_SECONDS, left / (PIECES_PER_WORKER * slots)))
-        count = max(1, min(math.ceil(seconds / wanted), int(cells / self._least(task)), cells))
+            piece_seconds = min(TASK_SECONDS, max(MIN_PIECE_SECONDS, left / (PIECES_PER_WORKER * slots)))
+        count = max(1, min(math.ceil(seconds / piece_seconds), int(cells / self._least(task)), cells))
         ends = [cells * i // count for i in range(count + 1)]
-        return [replace(task, cells=task.cells[a:b], give_back=None) for a, b in pairwise(ends)]
+        return [replace(task, cells=task.cells[a:b], return_after=None) for a, b in pairwise(ends)]
 
     def _least(self, task: Task) -> float:
         """Cells of the smallest piece of a task that costs no more than `MAX_COST_RATIO` allows."""
-        own, shared = self._own(task) or 0.0, self._shared(task)
-        return shared / (MAX_COST_RATIO * shared / len(task.cells) + (MAX_COST_RATIO - 1) * own)
+        per_round, shared = self._seconds_per_round(task) or 0.0, self._shared_seconds(task)
+        return shared / (MAX_COST_RATIO * shared / len(task.cells) + (MAX_COST_RATIO - 1) * per_round)
 
     def _add(self, pair: Pair, seconds: float, rounds: int) -> None:
         for key in _keys(pair):
-            some = self.sums.setdefault(key, [0.0, 0.0])
-            some[0] += seconds
-            some[1] += rounds
+            totals = self.sums.setdefault(key, [0.0, 0.0])
+            totals[0] += seconds
+            totals[1] += rounds
 
-    def _own(self, task: Task) -> float | None:
+    def _seconds_per_round(self, task: Task) -> float | None:
         """Seconds of a seed-round without what its block shares."""
-        found = (self.sums[key] for key in _keys(task.pair) if key in self.sums)
-        return next((seconds / rounds for seconds, rounds in found), None)
+        totals = (self.sums[key] for key in _keys(task.pair) if key in self.sums)
+        return next((seconds / rounds for seconds, rounds in totals), None)
 
-    def _shared(self, task: Task) -> float:
+    def _shared_seconds(self, task: Task) -> float:
         return SHARED_ROUND[self.finite[task.pair.problem.title]]
 
 

@@ -24,7 +24,7 @@ from cbobench.errors import CbobenchError, Misuse, show
 from cbobench.play.failure import describe_error
 from cbobench.play.task import SHIP, refuse_other_code
 from cbobench.results.folder import RunFolder
-from cbobench.results.lease import FOLDER, VISIBLE_WITHIN, refuse_unshared_folder
+from cbobench.results.lease import DRIVERS_FOLDER, VISIBLE_WITHIN, refuse_unshared_folder
 from cbobench.results.source import PACKAGE, closure, libraries, top_level
 from cbobench.results.store import machine_id
 from cbobench.words import count_noun
@@ -104,7 +104,7 @@ def _below(folder: Path, needed: Collection[Path]) -> Iterable[Path]:
     for path in sorted(folder.iterdir()):
         if path.is_dir():
             left_out = path.name in LEFT_OUT or path.name.startswith(".")
-            if not left_out or any(one.is_relative_to(path) for one in needed):
+            if not left_out or any(file.is_relative_to(path) for file in needed):
                 yield from _below(path, needed)
         elif not path.name.startswith(".") and path.is_file():
             yield path
@@ -130,7 +130,7 @@ def check_nodes(ray: Any, folder: RunFolder, code: Code, note: Callable[[str], N
     )
 
     # Within, so that it travels by value: a node may have no cbobench, or an older one.
-    def there(
+    def probe(
         mark: str, uri: str, driver: str, pairs: list[tuple[str, str, str, str]], folders: list[str]
     ) -> tuple[str, str]:
         try:
@@ -145,8 +145,8 @@ def check_nodes(ray: Any, folder: RunFolder, code: Code, note: Callable[[str], N
     hosts: dict[Any, tuple[str, str]] = {}
     for node in ray.nodes():
         if node["Alive"] and node["Resources"].get("CPU", 0) > 0:
-            on = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-            remote = ray.remote(there).options(num_cpus=0, max_retries=0, scheduling_strategy=on)
+            strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+            remote = ray.remote(probe).options(num_cpus=0, max_retries=0, scheduling_strategy=strategy)
             mark = marker_of(node["NodeID"])
             hosts[remote.remote(mark, *sent)] = (mark, node["NodeManagerHostname"])
     if not hosts:
@@ -177,8 +177,8 @@ def check_here(folder: RunFolder, mark: str, pairs: Sequence[tuple[str, str, str
     """On a node: write a file for the driver, and compare the code; what is wrong, or ""."""
     try:
         refuse_unshared_folder(folder)
-        for problem, algorithm, source, wanted in pairs:
-            refuse_other_code(problem, algorithm, f"{problem} / {algorithm}", source, wanted)
+        for problem, algorithm, source, versions in pairs:
+            refuse_other_code(problem, algorithm, f"{problem} / {algorithm}", source, versions)
         folder.write_json(_file(mark), {"mark": mark})
     except CbobenchError as error:
         return str(error)
@@ -209,8 +209,8 @@ def refuse_wrong_nodes(folder: RunFolder, answers: Mapping[str, tuple[str, str]]
     for text, hosts in wrong.items():
         named = ", ".join(hosts[:SHOWN]) + (", …" if len(hosts) > SHOWN else "")
         count = f"{len(hosts)} of {count_noun(len(answers), 'node')} ({named})"
-        others = f"; and {len(wrong) - 1} other reasons" if len(wrong) > 1 else ""
-        raise Misuse(f"nothing is played: {count}: {text.replace('HOST', hosts[0])}{others}")
+        suffix = f"; and {len(wrong) - 1} other reasons" if len(wrong) > 1 else ""
+        raise Misuse(f"nothing is played: {count}: {text.replace('HOST', hosts[0])}{suffix}")
 
 
 def marker_of(node: str) -> str:
@@ -219,4 +219,4 @@ def marker_of(node: str) -> str:
 
 
 def _file(mark: str) -> str:
-    return f"{FOLDER}/{mark}"
+    return f"{DRIVERS_FOLDER}/{mark}"

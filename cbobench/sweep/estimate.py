@@ -30,7 +30,7 @@ from cbobench.results.compact import MANY
 from cbobench.results.schema import TableWriter, make_footer
 from cbobench.results.source import import_libraries
 from cbobench.suite.cells import Pair
-from cbobench.sweep.blocks import LONG
+from cbobench.sweep.blocks import RETURN_AFTER
 from cbobench.sweep.executors import usable_cpus
 from cbobench.sweep.run import Plan
 from cbobench.threads import single_thread
@@ -92,71 +92,71 @@ def in_time() -> Iterator[None]:
         LATEST.reset(before)
 
 
-def estimate(todo: Plan, cpus: int | None, say: Callable[[str], None] = lambda text: None) -> str:
+def estimate(plan: Plan, cpus: int | None, say: Callable[[str], None] = lambda text: None) -> str:
     """Lines on cells, time, disk and simulations. Measures on this machine, for its CPUs (or `cpus`).
 
     Args:
         say: called with a line before a step that may take long.
     """
-    trials, tried = try_pairs(todo, say)
-    pairs = {pair_cells.pair.title for pair_cells in todo.tasks.by_pair}
-    rows, work, longest = 0.0, TASK_SECONDS * len(todo.tasks), 0.0
-    for pair_cells in todo.tasks.by_pair:
+    trials, tried = try_pairs(plan, say)
+    pairs = {pair_cells.pair.title for pair_cells in plan.tasks.by_pair}
+    rows, work, longest = 0.0, TASK_SECONDS * len(plan.tasks), 0.0
+    for pair_cells in plan.tasks.by_pair:
         trial = trials.get(pair_cells.pair.title, Trial(0.0))
         per_cell = trial.per_round * pair_cells.horizon + CELL_SECONDS
         work += per_cell * len(pair_cells)
-        longest = max(longest, min(LONG, per_cell * min(len(pair_cells), todo.record.block)))
-        rows += trial.per_row * len(pair_cells) * len(recorded_rounds(pair_cells.horizon, todo.record.keep))
+        longest = max(longest, min(RETURN_AFTER, per_cell * min(len(pair_cells), plan.record.block)))
+        rows += trial.per_row * len(pair_cells) * len(recorded_rounds(pair_cells.horizon, plan.record.keep))
     workers = max(1, cpus if cpus is not None else usable_cpus())
-    wide = max((wanted.cpus for wanted in todo.suite.demands.values()), default=1)
-    wall = max(work / max(1, min(workers // wide, len(todo.tasks))), longest)
-    new, unknown = todo.cells - todo.done, len(pairs - trials.keys())
-    some = f"; {part_of(tried, len(pairs), 'pair')} known" if tried < len(pairs) - unknown else ""
-    files = len(todo.tasks) * (3 if todo.record.audit else 2)
-    merged = ", merged when the run ends" if len(todo.tasks) > MANY else ""
-    begin = STARTUP_SECONDS * (cpus != 0) + sum(_pilot_seconds(problem) for problem in todo.suite.problems.values())
-    startup = f", plus about {duration(begin)} to start" if begin and todo.tasks else ""
+    wide = max((demand.cpus for demand in plan.suite.demands.values()), default=1)
+    wall = max(work / max(1, min(workers // wide, len(plan.tasks))), longest)
+    new, unknown = plan.cells - plan.done, len(pairs - trials.keys())
+    coverage = f"; {part_of(tried, len(pairs), 'pair')} known" if tried < len(pairs) - unknown else ""
+    files = len(plan.tasks) * (3 if plan.record.audit else 2)
+    merged = ", merged when the run ends" if len(plan.tasks) > MANY else ""
+    begin = STARTUP_SECONDS * (cpus != 0) + sum(_pilot_seconds(problem) for problem in plan.suite.problems.values())
+    startup = f", plus about {duration(begin)} to start" if begin and plan.tasks else ""
     took = f"{'more than' if unknown else 'about'} {duration(wall)} on {workers} CPU(s){startup}"
-    took = f"{took} ({duration(work)} of work{some})" if not unknown or unknown < len(pairs) else "not estimated"
+    took = f"{took} ({duration(work)} of work{coverage})" if not unknown or unknown < len(pairs) else "not estimated"
     size = f"{rows / 1e6:.0f} MB" if rows < 1e9 else f"{rows / 1e9:.1f} GB"
     return "\n".join(
         [
-            f"{todo.suite.name}: {new:,} of {count_noun(todo.cells, 'cell')} to play, in "
-            f"{count_noun(len(todo.tasks), 'task')} -> {todo.folder}",
+            f"{plan.suite.name}: {new:,} of {count_noun(plan.cells, 'cell')} to play, in "
+            f"{count_noun(len(plan.tasks), 'task')} -> {plan.folder}",
             f"time: {took}",
-            *_name_unknown(todo, trials),
+            *_name_unknown(plan, trials),
             f"disk: about {size} in {count_noun(files, 'file')}{merged}",
-            *_describe_simulations(todo),
+            *_describe_simulations(plan),
         ]
     )
 
 
-def _name_unknown(todo: Plan, trials: Mapping[str, Trial]) -> list[str]:
+def _name_unknown(plan: Plan, trials: Mapping[str, Trial]) -> list[str]:
     """A line that names the algorithms of pairs without a measurement, with how many pairs of each; none without."""
-    unknown = {p.pair.title: p.pair.algorithm.label for p in todo.tasks.by_pair if p.pair.title not in trials}
+    unknown = {p.pair.title: p.pair.algorithm.label for p in plan.tasks.by_pair if p.pair.title not in trials}
     counts = Counter(unknown.values()).items()
     names = ", ".join(f"{label} ({count_noun(count, 'pair')})" for label, count in counts)
     return [f"not estimated, and not counted: {names}: too slow to be tried"] if names else []
 
 
-def _describe_simulations(todo: Plan) -> list[str]:
+def _describe_simulations(plan: Plan) -> list[str]:
     """A line per simulator: how many simulations a cell and the sweep take, beside the pilot, and how long each."""
     cells: dict[str, list[int]] = defaultdict(list)
-    for pair_cells in todo.tasks.by_pair:
+    for pair_cells in plan.tasks.by_pair:
         cells[pair_cells.pair.problem.title] += [pair_cells.horizon] * len(pair_cells)
     lines = []
     for title, horizons in cells.items():
-        problem = todo.suite.problems[title]
+        problem = plan.suite.problems[title]
         if isinstance(problem, Simulator):
             pilot, per_round, end = problem.simulations
             total, seconds = sum(horizons) * per_round + len(horizons) * end, problem.pilot_facts.seconds
-            each = f"{per_round} a round, {max(horizons) * per_round + end:,} a cell, {total:,} in all"
+            counts = f"{per_round} a round, {max(horizons) * per_round + end:,} a cell, {total:,} in all"
             long = f"{duration(seconds)} each" if seconds >= 1 else f"{1000 * seconds:.1f} ms each"
-            lines.append(
-                f"simulations of {title}: {each}, {long}: {duration(total * seconds)} of work; and {pilot} of the pilot"
-            )
-    if lines and todo.simulations is not None and (kept := len(todo.simulations.names)):
-        lines.append(f"{count_noun(kept, 'simulation')} of a second or more kept in the run, not to be paid for again")
+            work = duration(total * seconds)
+            lines.append(f"simulations of {title}: {counts}, {long}: {work} of work; and {pilot} of the pilot")
+    if lines and plan.simulations is not None and (kept_count := len(plan.simulations.names)):
+        count = count_noun(kept_count, "simulation")
+        lines.append(f"{count} of a second or more kept in the run, not to be paid for again")
     return lines
 
 
@@ -170,18 +170,18 @@ def _simulation_seconds(problem: Problem) -> float:
     return problem.pilot_facts.seconds * problem.simulations[1] if isinstance(problem, Simulator) else 0.0
 
 
-def try_pairs(todo: Plan, say: Callable[[str], None] = lambda text: None) -> tuple[dict[str, Trial], int]:
+def try_pairs(plan: Plan, say: Callable[[str], None] = lambda text: None) -> tuple[dict[str, Trial], int]:
     """Measurements by the title of a pair, and how many pairs were measured themselves."""
     deadline = min(max(LATEST.get(), time.monotonic() + MIN_BUDGET), time.monotonic() + BUDGET)
-    found = {pair.title: Trial(seconds / rounds) for pair, seconds, rounds in todo.measured}
-    tasks = [task for task in todo.tasks.of_pairs() if task.pair.title not in found]
+    trials = {pair.title: Trial(seconds / rounds) for pair, seconds, rounds in plan.measured}
+    tasks = [task for task in plan.tasks.of_pairs() if task.pair.title not in trials]
     slow: set[str] = set()  # algorithms that are not tried elsewhere: there would be no time for the others
     for task in tasks:
-        problem = todo.suite.problems[task.pair.problem.title]
+        problem = plan.suite.problems[task.pair.problem.title]
         least = _simulation_seconds(problem)
         if least * MIN_ROUNDS * _cells_to_try(task, problem) > PAIR_SECONDS:
-            found[task.pair.title] = Trial(least)  # nobody waits for what is known
-    untried = [task for task in tasks if task.pair.title not in found]
+            trials[task.pair.title] = Trial(least)  # nobody waits for what is known
+    untried = [task for task in tasks if task.pair.title not in trials]
     first = {task.pair.algorithm.name: task for task in reversed(untried)}
     untried.sort(key=lambda task: first[task.pair.algorithm.name] is not task)
     if untried:
@@ -189,25 +189,25 @@ def try_pairs(todo: Plan, say: Callable[[str], None] = lambda text: None) -> tup
         say(f"tries {count_noun(len(untried), 'pair')} of which nothing is known, for {left:.0f} s at most")
     share = min(MAX_TRIAL, max(MIN_TRIAL, ALL_TRIALS / max(1, len(untried))))
     for task in untried:
-        trial = None if task.pair.algorithm.name in slow else _try_pair(todo, task, share, deadline)
+        trial = None if task.pair.algorithm.name in slow else _try_pair(plan, task, share, deadline)
         if trial is None:
             slow.add(task.pair.algorithm.name)
         else:
-            least = _simulation_seconds(todo.suite.problems[task.pair.problem.title])
+            least = _simulation_seconds(plan.suite.problems[task.pair.problem.title])
             trial = trial._replace(per_round=max(least, trial.per_round))
-            found = {cell.pair.title: trial for cell in task.cells} | found
-    of: dict[tuple[str, ...], list[Trial]] = defaultdict(list)
-    by_pair = todo.tasks.by_pair
+            trials = {cell.pair.title: trial for cell in task.cells} | trials
+    trials_by_names: dict[tuple[str, ...], list[Trial]] = defaultdict(list)
+    by_pair = plan.tasks.by_pair
     for pair_cells in by_pair:
-        if pair_cells.pair.title in found:
+        if pair_cells.pair.title in trials:
             for key in _names(pair_cells.pair):
-                of[key].append(found[pair_cells.pair.title])
-    known = len({pair_cells.pair.title for pair_cells in by_pair if pair_cells.pair.title in found})
+                trials_by_names[key].append(trials[pair_cells.pair.title])
+    measured_count = len({pair_cells.pair.title for pair_cells in by_pair if pair_cells.pair.title in trials})
     for pair_cells in by_pair:
-        like = next((of[key] for key in _names(pair_cells.pair) if key in of), None)
-        if like is not None:
-            found.setdefault(pair_cells.pair.title, Trial(*np.mean(like, axis=0).tolist()))
-    return found, known
+        similar = next((trials_by_names[key] for key in _names(pair_cells.pair) if key in trials_by_names), None)
+        if similar is not None:
+            trials.setdefault(pair_cells.pair.title, Trial(*np.mean(similar, axis=0).tolist()))
+    return trials, measured_count
 
 
 def _names(pair: Pair) -> tuple[tuple[str, ...], ...]:
@@ -219,11 +219,11 @@ def _cells_to_try(task: Task, problem: Problem) -> int:
     return len(task.cells) if isinstance(problem.actions, Finite) else min(CELLS_OF_A_BOX, len(task.cells))
 
 
-def _try_pair(todo: Plan, task: Task, seconds: float, deadline: float) -> Trial | None:
+def _try_pair(plan: Plan, task: Task, seconds: float, deadline: float) -> Trial | None:
     """Play the first rounds of a task for about some seconds; None if that takes too long, or fails."""
-    problem = todo.suite.problems[task.pair.problem.title]
+    problem = plan.suite.problems[task.pair.problem.title]
     cells = task.cells[: _cells_to_try(task, problem)]
-    at: list[float] = []
+    times: list[float] = []
     latest = 0.0  # when the round that is played began, on the clock
     try:
         import_libraries(task.pair.algorithm.name)  # takes seconds that are no round's, and must not be broken off
@@ -231,23 +231,23 @@ def _try_pair(todo: Plan, task: Task, seconds: float, deadline: float) -> Trial 
 
         def watch(t: int) -> None:
             nonlocal latest
-            at.append(time.thread_time())
+            times.append(time.thread_time())
             latest = time.monotonic()
 
         with time_limit(limit), single_thread():
             while limit > 0:
                 play, rows = start(problem, cells, rounds, None)
-                at.clear()
+                times.clear()
                 play.watch = watch
                 for chunk in play:
                     rows.add(chunk)
-                at.append(time.thread_time())
-                if rounds == task.horizon or at[-1] - at[0] > seconds / 4:
+                times.append(time.thread_time())
+                if rounds == task.horizon or times[-1] - times[0] > seconds / 4:
                     per_row = _row_bytes(task.name, rows.table())
-                    return Trial(_extrapolate(np.diff(at), task.horizon) / (task.horizon * len(cells)), per_row)
+                    return Trial(_extrapolate(np.diff(times), task.horizon) / (task.horizon * len(cells)), per_row)
                 rounds = min(4 * rounds, task.horizon)
     except TimeIsUp:
-        work = _extrapolate_broken_off(np.diff(at), time.monotonic() - latest, task.horizon)
+        work = _extrapolate_broken_off(np.diff(times), time.monotonic() - latest, task.horizon)
         return None if work is None else Trial(work / (task.horizon * len(cells)))
     except Exception:  # what cannot be played is told of when it is
         return None
@@ -262,13 +262,12 @@ def _extrapolate(rounds: Array, horizon: int) -> float:
     n = len(rounds)
     level = float(rounds[n // 2 :].mean())
     if n >= 2 * FIRST_ROUNDS:
-        some = np.array_split(
-            np.arange(n // 2, n), FIRST_ROUNDS
-        )  # a beginning is its own: delays that fill, models that settle
-        x = np.array([part.mean() for part in some])
-        y = np.array([rounds[part].mean() for part in some])
-        line, rest, *_ = np.polyfit(x, y, 1, full=True)
-        error = float(np.sqrt(rest.sum() / (FIRST_ROUNDS - 2) / ((x - x.mean()) ** 2).sum()))
+        # Only the later half: at the beginning delays fill and models settle.
+        windows = np.array_split(np.arange(n // 2, n), FIRST_ROUNDS)
+        x = np.array([part.mean() for part in windows])
+        y = np.array([rounds[part].mean() for part in windows])
+        line, residuals, *_ = np.polyfit(x, y, 1, full=True)
+        error = float(np.sqrt(residuals.sum() / (FIRST_ROUNDS - 2) / ((x - x.mean()) ** 2).sum()))
         if line[0] > 2 * error:
             level = float(y.mean() + (line[0] - 2 * error) * (min((n + horizon) / 2, MAX_EXTRAPOLATION * n) - x.mean()))
         elif line[0] < -3 * error:
@@ -293,9 +292,9 @@ def _extrapolate_broken_off(rounds: Array, unfinished: float, horizon: int) -> f
 def _row_bytes(name: str, table: pa.Table) -> float:
     """Bytes of a recorded row, from a file with some rounds and one with none."""
     sizes = []
-    for some in (table, table.slice(0, 0)):
+    for rows in (table, table.slice(0, 0)):
         sink = pa.BufferOutputStream()
-        with TableWriter(sink, some.schema, make_footer("rounds", name, [], some.num_rows, 1)) as writer:
-            writer.write_table(some)
+        with TableWriter(sink, rows.schema, make_footer("rounds", name, [], rows.num_rows, 1)) as writer:
+            writer.write_table(rows)
         sizes.append(int(sink.getvalue().size))
     return (sizes[0] - sizes[1]) / max(1, table.num_rows)

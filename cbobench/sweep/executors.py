@@ -32,7 +32,7 @@ from cbobench.errors import CbobenchError
 from cbobench.play.failure import describe_error
 from cbobench.play.process import Traces
 from cbobench.play.task import Receipt, Task, WorkerCrashed, explain_crash, play_task, play_task_on_worker
-from cbobench.play.watch import TooLong
+from cbobench.play.watch import ReturnedTask
 from cbobench.problems.base import Problem
 from cbobench.processes import end_session
 from cbobench.registry import fresh_interpreter
@@ -62,7 +62,7 @@ class ExecutorDied(CbobenchError):
     """An executor has ended, and not because it was closed; what is published stays."""
 
 
-Answer = Receipt | WorkerCrashed | TooLong | NodeLost
+Answer = Receipt | WorkerCrashed | ReturnedTask | NodeLost
 
 
 class Executor(Protocol):
@@ -232,8 +232,8 @@ class ProcessExecutor:
         return self.slots - len(self.pending)
 
     def accepts(self, task: Task) -> bool:
-        demands = [other.demand for other in self.pending]
-        cpus, memory = sum(one.cpus for one in demands), sum(one.memory for one in demands)
+        demands = [running.demand for running in self.pending]
+        cpus, memory = sum(demand.cpus for demand in demands), sum(demand.memory for demand in demands)
         return not demands or task.demand.fits(self.cpus - cpus, machine_memory() - memory)
 
     def submit(self, task: Task) -> None:
@@ -251,7 +251,7 @@ class ProcessExecutor:
         for link in wait(list(links), seconds):
             worker = links[link]  # type: ignore[index]
             try:
-                answer, spent = worker.child.link.recv()
+                answer, worn_out = worker.child.link.recv()
             except (EOFError, ConnectionResetError):
                 how = describe_end(self._replace(worker))
                 if worker.task is not None:
@@ -266,7 +266,7 @@ class ProcessExecutor:
                 worker.ready, self.failed_starts = True, 0
                 continue
             task, worker.task = worker.task, None
-            if spent:
+            if worn_out:
                 self._replace(worker)
             assert task is not None
             yield task, answer
@@ -320,22 +320,22 @@ def serve_tasks(link: Any, problems: dict[str, Problem] | None = None) -> None:
 
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")  # where memory runs out, before its driver
-    known = {} if problems is None else problems
+    problems_by_title = {} if problems is None else problems
     _answer(link, (READY, False))
     traces = Traces()
     while True:
         title, problem, task, folder = inbox.get()
         try:
             if problem is not None:
-                known[title] = pickle.loads(problem)  # noqa: S301 - from our own driver
-            answer: Any = play_task_on_worker(known[title], task, folder, count)
+                problems_by_title[title] = pickle.loads(problem)  # noqa: S301 - from our own driver
+            answer: Any = play_task_on_worker(problems_by_title[title], task, folder, count)
         except CbobenchError as error:
             answer = error
         except BaseException as error:
             answer = CbobenchError(f"task {task.name} could not be carried out: {describe_error(error)[0]}")
         if not traces.holds(link.fileno()):  # a cell has closed it; what was opened since is not the driver's
             _end_itself()
-        _answer(link, (answer, has_lingering_threads() or traces.found()))
+        _answer(link, (answer, has_lingering_threads() or traces.any_left()))
 
 
 def _answer(link: Any, message: tuple[Any, bool]) -> None:
@@ -372,9 +372,13 @@ def spawn(name: str, serve: Callable[[Any], None], fresh: bool = False) -> Child
         if not fresh and can_fork() and is_as_requested():
             return Child(_fork(theirs, serve), None, ours)
         process = subprocess.Popen(
-            fresh_interpreter(BOOT, name, str(theirs.fileno())), pass_fds=[theirs.fileno()], start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=2, env=os.environ | dict.fromkeys(THREAD_VARIABLES, "1"),
-        )  # fmt: skip
+            fresh_interpreter(BOOT, name, str(theirs.fileno())),
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=2,
+            env=os.environ | dict.fromkeys(THREAD_VARIABLES, "1"),
+        )
         return Child(process.pid, process, ours)
 
 

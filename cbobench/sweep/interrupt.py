@@ -22,22 +22,22 @@ class Interruption:
     """The handler of signals: they raise `Interrupted`; while a sweep closes down (`ignoring`) they do nothing.
 
     Attributes:
-        taken: monotonic time of the last signal; None before the first.
+        received_at: monotonic time of the last signal; None before the first.
     """
 
     def __init__(self) -> None:
         self.ignoring = False
-        self.taken: float | None = None
+        self.received_at: float | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        now = time.monotonic()
-        if not self.ignoring and (self.taken is None or now - self.taken > REPEAT_SECONDS):
-            self.taken = now
+        current_time = time.monotonic()
+        if not self.ignoring and (self.received_at is None or current_time - self.received_at > REPEAT_SECONDS):
+            self.received_at = current_time
             raise Interrupted
 
     def check(self) -> None:
         """Raise `Interrupted` if a cell swallowed the exception of an earlier signal."""
-        if self.taken is not None:
+        if self.received_at is not None:
             raise Interrupted
 
 

@@ -30,16 +30,16 @@ class Journal:
     """Writes the log of one call.
 
     Args:
-        todo: what it plays. Nothing is written before something has happened: a call that is refused leaves no log.
+        plan: what it plays. Nothing is written before something has happened: a call that is refused leaves no log.
     """
 
-    def __init__(self, todo: Plan) -> None:
-        self.folder = todo.folder
+    def __init__(self, plan: Plan) -> None:
+        self.folder = plan.folder
         self.began, self.uploaded = time.monotonic(), time.monotonic()
         self.lines: list[str] = []
         self.written = 0
         self.name = f"log/{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{platform.node()}-{os.getpid()}.jsonl"
-        self._add("resumed" if todo.done else "started", cells=todo.cells, done=todo.done, tasks=len(todo.tasks))
+        self._add("resumed" if plan.done else "started", cells=plan.cells, done=plan.done, tasks=len(plan.tasks))
 
     def record_receipt(self, receipt: Receipt) -> None:
         """Write that a task was played, and which of its cells failed."""
@@ -62,12 +62,12 @@ class Journal:
         if outcome.tasks:
             self._write(over=True)
 
-    def _add(self, event: str, **more: Any) -> None:
+    def _add(self, event: str, **fields: Any) -> None:
         if self.written + len(self.lines) >= LINES and event != "ended":
             return
         seconds = round(time.monotonic() - self.began, 3)
         content = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, "seconds": seconds}
-        self.lines.append(json.dumps(content | more) + "\n")
+        self.lines.append(json.dumps(content | fields) + "\n")
 
     def _write(self, over: bool = False) -> None:
         with suppress(OSError, CbobenchError):

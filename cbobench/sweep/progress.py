@@ -64,27 +64,32 @@ class RoundCounter:
         """The content of a heartbeat."""
         seconds, left = time.monotonic() - self.began, self.seconds_left()
         return {
-            "seconds": round(seconds, 1), "cells": self.cells, "rounds": self.rounds, "total": self.total,
-            "rate": round(self.rounds / max(seconds, 1e-3), 1), "again": self.played_before,
-            "left": None if left is None else [round(each, 1) for each in left],
-        }  # fmt: skip
+            "seconds": round(seconds, 1),
+            "cells": self.cells,
+            "rounds": self.rounds,
+            "total": self.total,
+            "rate": round(self.rounds / max(seconds, 1e-3), 1),
+            "again": self.played_before,
+            "left": None if left is None else [round(bound, 1) for bound in left],
+        }
 
 
 def _played_before(tasks: Tasks) -> SeedRanges:
     """Cells with earlier attempts: [first seed, end, attempts] by a hash of pair and horizon."""
-    found: SeedRanges = {}
+    ranges_by_pair: SeedRanges = {}
     for pair_cells, before in zip(tasks.by_pair, tasks.attempts, strict=True):
-        for often in () if before is None else np.unique(before[before > 0]).tolist():
-            some = seed_ranges(np.asarray(pair_cells.seeds)[before == often].tolist())
-            found.setdefault(pair_id(pair_cells.pair, pair_cells.horizon), []).extend([*one, often] for one in some)
-    return found
+        for attempts in () if before is None else np.unique(before[before > 0]).tolist():
+            ranges = seed_ranges(np.asarray(pair_cells.seeds)[before == attempts].tolist())
+            pair_ranges = ranges_by_pair.setdefault(pair_id(pair_cells.pair, pair_cells.horizon), [])
+            pair_ranges += [[*seed_range, attempts] for seed_range in ranges]
+    return ranges_by_pair
 
 
 class Progress:
     """Shows the progress of a sweep on standard error."""
 
-    def __init__(self, todo: Plan) -> None:
-        self.todo = todo
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
         self.failed = FailureCounts()
         self.last_failed = 0
         self.begun = False
@@ -99,11 +104,11 @@ class Progress:
         if self.begun:
             return
         self.begun = True
-        new = self.todo.cells - self.todo.done
-        stale = f", {self.todo.stale} of them stale: play them again with --again stale" if self.todo.stale else ""
-        kept = f" ({self.todo.done} done before{stale})" if self.todo.done else ""
-        tasks = count_noun(len(self.todo.tasks), "task")
-        print(f"{self.todo.suite.name}: {count_noun(new, 'cell')} in {tasks}{kept}", file=sys.stderr)
+        new = self.plan.cells - self.plan.done
+        stale = f", {self.plan.stale} of them stale: play them again with --again stale" if self.plan.stale else ""
+        suffix = f" ({self.plan.done} done before{stale})" if self.plan.done else ""
+        tasks = count_noun(len(self.plan.tasks), "task")
+        print(f"{self.plan.suite.name}: {count_noun(new, 'cell')} in {tasks}{suffix}", file=sys.stderr)
 
     def note(self, text: str) -> None:
         """Print a note; before the first one, what there is to play."""
@@ -138,11 +143,11 @@ class Progress:
         """Set the bar to the rounds that are played."""
         if self.bar is not None and self.bar.task_ids and self.counter is not None:
             left, total = self.counter.seconds_left(), self.failed.total
+            description = f"playing ({total} failed)" if total else "playing"
+            remaining = "unknown" if left is None else time_left(*left)
             self.bar.update(
-                self.bar.task_ids[0], completed=self.counter.rounds,
-                description="playing" if not total else f"playing ({total} failed)",
-                left="unknown" if left is None else time_left(*left),
-            )  # fmt: skip
+                self.bar.task_ids[0], completed=self.counter.rounds, description=description, left=remaining
+            )
 
     def add(self, receipt: Receipt) -> None:
         """Count a receipt; print the failures at the first one, at a new kind, and whenever they have doubled."""

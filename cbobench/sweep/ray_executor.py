@@ -31,7 +31,7 @@ from typing import Any
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.play.failure import describe_error
 from cbobench.play.task import Receipt, Task, WorkerCrashed, explain_crash, play_task_on_worker
-from cbobench.play.watch import TooLong
+from cbobench.play.watch import ReturnedTask
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import send_heartbeat
@@ -172,8 +172,8 @@ class RayExecutor:
             raise self._died() from None
 
     def _died(self) -> ExecutorDied:
-        where = "on this machine" if self.address is None else f"at {self.address}"
-        return ExecutorDied(f"Ray {where} has ended (its raylet or its GCS died)")
+        location = "on this machine" if self.address is None else f"at {self.address}"
+        return ExecutorDied(f"Ray {location} has ended (its raylet or its GCS died)")
 
 
 def in_flight(slots: int, cpus: int | None, address: str | None) -> int:
@@ -209,7 +209,7 @@ def serve_ray(link: Any) -> None:
 
 
 def _pass_on(client: RayClient, send: Callable[[Any], None], inbox: Any, nodes: NodeWatch | None) -> None:
-    looked, known = time.monotonic(), client.cpus()
+    checked_at, cpus = time.monotonic(), client.cpus()
     while True:
         with suppress(Empty):
             message = inbox.get(timeout=CHECK_SECONDS)
@@ -222,15 +222,15 @@ def _pass_on(client: RayClient, send: Callable[[Any], None], inbox: Any, nodes: 
                 client.cancel(message)
             elif message in client.flight:
                 send(client.collect(message))
-        if time.monotonic() - looked > CHECK_SECONDS:
+        if time.monotonic() - checked_at > CHECK_SECONDS:
             if dead := client.dead():
                 raise ExecutorDied(f"Ray has ended (its {' and '.join(dead)} died)")
             client.metrics.count_in_flight(len(client.flight))
             send(client.rounds.read())
-            looked, now = time.monotonic(), client.cpus()
-            if now != known:
-                send(now)
-                known = now
+            checked_at, current_cpus = time.monotonic(), client.cpus()
+            if current_cpus != cpus:
+                send(current_cpus)
+                cpus = current_cpus
             if nodes is not None:
                 nodes.places = client.places()
 
@@ -247,7 +247,7 @@ class RayClient:
         flight: names of tasks by their futures.
     """
 
-    here = False  # whether Ray runs on this machine alone
+    is_local = False  # whether Ray runs on this machine alone
 
     def __init__(
         self,
@@ -259,16 +259,16 @@ class RayClient:
         note: Callable[[str], None],
         when_ended: Callable[[Future[Any]], None],
     ) -> None:
-        self.folder, self.here, self.when_ended = folder, address is None, when_ended
+        self.folder, self.is_local, self.when_ended = folder, address is None, when_ended
         self.flight: dict[Future[Any], str] = {}
         self.ray = start_ray(cpus, address, code)
         if code is not None:
             check_nodes(self.ray, folder, code, note)
-        place = str(Path.cwd()) if self.here else None
+        place = str(Path.cwd()) if self.is_local else None
         folders = () if code is None else code.folders
         self.rounds = rounds = RoundBoard()
 
-        def play(problem: bytes, task: bytes) -> Receipt | WorkerCrashed | TooLong:
+        def play(problem: bytes, task: bytes) -> Receipt | WorkerCrashed | ReturnedTask:
             return play_on_ray(problem, task, folders, place, folder, rounds)
 
         self.problems = {title: self.ray.put(problem) for title, problem in problems.items()}
@@ -283,8 +283,8 @@ class RayClient:
         Ray itself notices after up to a minute.
         """
         node = getattr(self.ray._private.worker, "_global_node", None)
-        found: list[tuple[str, Any]] = getattr(node, "dead_processes", list)()
-        return [kind for kind, _ in found if kind in ("raylet", "gcs_server")]
+        processes: list[tuple[str, Any]] = getattr(node, "dead_processes", list)()
+        return [kind for kind, _ in processes if kind in ("raylet", "gcs_server")]
 
     def places(self) -> set[tuple[str, int]]:
         """Host and port of every node that Ray counts as alive."""
@@ -308,11 +308,11 @@ class RayClient:
             Misuse: no machine has so much, and none is to be started (a cluster of a head without CPUs starts some).
         """
         machines = [node["Resources"] for node in self.ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
-        sizes = [(some["CPU"], some.get("memory", inf)) for some in machines]
-        if not self.here and sizes and not any(demand.fits(*size) for size in sizes):
+        sizes = [(resources["CPU"], resources.get("memory", inf)) for resources in machines]
+        if not self.is_local and sizes and not any(demand.fits(*size) for size in sizes):
             raise Misuse(f"a task wants {demand}; no machine of the cluster has so much: lower the suite's resources")
         # Of this machine's memory Ray counts what is free as it starts; the plan has looked at all of it.
-        memory = None if self.here else demand.memory or None
+        memory = None if self.is_local else demand.memory or None
         return self.remote.options(max_retries=0, num_cpus=demand.cpus, memory=memory)
 
     def collect(self, future: Future[Any]) -> tuple[str, Answer | str]:
@@ -321,7 +321,7 @@ class RayClient:
         try:
             answer: Answer = future.result()
         except (errors.NodeDiedError, errors.ObjectLostError):
-            return name, NodeLost(elsewhere=not self.here)
+            return name, NodeLost(elsewhere=not self.is_local)
         except errors.OutOfMemoryError:
             return name, "ran out of memory"
         except errors.WorkerCrashedError:
@@ -338,7 +338,7 @@ class RayClient:
         return name, answer
 
     def cancel(self, name: str) -> None:
-        for future in [future for future, its in self.flight.items() if its == name]:
+        for future in [future for future, task_name in self.flight.items() if task_name == name]:
             del self.flight[future]
             self.ray.cancel(future.object_ref, force=True)  # type: ignore[attr-defined]
 
@@ -351,14 +351,15 @@ class RayClient:
 
 def play_on_ray(
     problem: bytes, task: bytes, folders: Collection[str], place: str | None, folder: RunFolder, rounds: RoundBoard
-) -> Receipt | WorkerCrashed | TooLong:
+) -> Receipt | WorkerCrashed | ReturnedTask:
     """Play a task on a worker of Ray. The problem comes pickled, because its class may lie in one of the folders."""
     prepare_worker(folders, place)
-    its: Task = pickle.loads(task)  # noqa: S301 - from our own driver
+    sent_task: Task = pickle.loads(task)  # noqa: S301 - from our own driver
+    sent_problem: Problem = pickle.loads(problem)  # noqa: S301
     try:
-        return play_task_on_worker(pickle.loads(problem), its, folder, partial(rounds.write, its.name))  # noqa: S301
+        return play_task_on_worker(sent_problem, sent_task, folder, partial(rounds.write, sent_task.name))
     finally:
-        rounds.clear(its.name)
+        rounds.clear(sent_task.name)
 
 
 class RoundBoard:
@@ -387,8 +388,8 @@ class RoundBoard:
         """How far the tasks are that are played; empty if the head does not answer."""
         with suppress(Exception):
             keys = _store().internal_kv_keys(self.prefix.encode(), BOARD, timeout=BOARD_SECONDS)
-            found = _store().internal_kv_multi_get(keys, BOARD, timeout=BOARD_SECONDS)
-            return {key.decode().removeprefix(self.prefix): int(rounds) for key, rounds in found.items()}
+            values = _store().internal_kv_multi_get(keys, BOARD, timeout=BOARD_SECONDS)
+            return {key.decode().removeprefix(self.prefix): int(rounds) for key, rounds in values.items()}
         return {}
 
 
@@ -427,9 +428,10 @@ class NodeWatch:
         """Call every node; a node is silent if it fails to answer twice in a row."""
         places = self.places
         with ThreadPoolExecutor(PARALLEL_CALLS) as pool:
-            there = {place for place, well in zip(places, pool.map(is_reachable, places), strict=True) if well}
-        self.answered |= there
-        before, self.missed = self.missed, (self.answered & places) - there
+            answers = zip(places, pool.map(is_reachable, places), strict=True)
+            reachable = {place for place, has_answered in answers if has_answered}
+        self.answered |= reachable
+        before, self.missed = self.missed, (self.answered & places) - reachable
         silent, lost = before & self.missed, self.silent - places
         if lost:
             self.note(f"given up: {_describe(lost, len(places | lost))}; what played there is queued again")
@@ -441,12 +443,11 @@ class NodeWatch:
         self.silent = reported | silent if self.missed else set()
 
 
-def _describe(some: set[tuple[str, int]], count: int) -> str:
+def _describe(nodes: set[tuple[str, int]], count: int) -> str:
     """Return how many of the nodes, and their hosts."""
-    hosts = sorted({host for host, _ in some})
-    return (
-        f"{len(some)} of {count_noun(count, 'node')} ({', '.join(hosts[:SHOWN])}{', …' if len(hosts) > SHOWN else ''})"
-    )
+    hosts = sorted({host for host, _ in nodes})
+    listed = ", ".join(hosts[:SHOWN]) + (", …" if len(hosts) > SHOWN else "")
+    return f"{len(nodes)} of {count_noun(count, 'node')} ({listed})"
 
 
 def is_reachable(place: tuple[str, int]) -> bool:

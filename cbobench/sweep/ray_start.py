@@ -50,9 +50,9 @@ def import_ray(address: str | None) -> Any:
 
 def _has_token() -> bool:
     """Whether there is a token for clusters, in the places where Ray looks."""
-    given = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
+    token = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
     try:
-        return bool(given) or Path("~/.ray/auth_token").expanduser().is_file()
+        return bool(token) or Path("~/.ray/auth_token").expanduser().is_file()
     except RuntimeError:  # no home folder is known
         return False
 
@@ -62,16 +62,20 @@ def private_folder() -> Path:
 
     Ray's own are for everyone to write into. Unix sockets lie in it, whose paths have at most 107 bytes: Ray adds 68.
     """
-    wanted = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
-    folder = tempfile.mkdtemp(prefix="cbobench-", dir=wanted if len(wanted) <= 20 else "/tmp")
+    base = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
+    folder = tempfile.mkdtemp(prefix="cbobench-", dir=base if len(base) <= 20 else "/tmp")
     # Its standard input ends with this process; Ray's daemons then take a moment to end, and write meanwhile.
     remove = 'cat; for i in $(seq 100); do rm -rf "$0"; sleep 0.1; [ -e "$0" ] || exit 0; done'
     end, _ = os.pipe()  # the other end is never closed
-    nowhere = subprocess.DEVNULL
     subprocess.Popen(
-        ["sh", "-c", remove, folder], stdin=end, stdout=nowhere, stderr=nowhere, start_new_session=True,
-        cwd="/", env={"PATH": os.defpath},
-    )  # fmt: skip
+        ["sh", "-c", remove, folder],
+        stdin=end,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        cwd="/",
+        env={"PATH": os.defpath},
+    )
     os.close(end)
     return Path(folder)
 
@@ -105,18 +109,18 @@ def start_ray(cpus: int | None, address: str | None, code: Code | None = None) -
         runtime["worker_process_setup_hook"] = _arithmetic_hook(os.environ.get(CHOICE))
     if runtime:
         options["runtime_env"] = runtime
-    said = folder / "said"
+    messages = folder / "said"
     try:
-        with _in_empty_folder(folder / "empty"), _stderr_to(said):
+        with _in_empty_folder(folder / "empty"), _stderr_to(messages):
             ray.init(**options)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        where = address or "this machine"
-        if "Unauthenticated" in said.read_text(errors="replace") or type(error).__name__ == "AuthenticationError":
+        location = address or "this machine"
+        if "Unauthenticated" in messages.read_text(errors="replace") or type(error).__name__ == "AuthenticationError":
             raise Misuse(
-                f"Ray at {where} asks for another token than this machine's; copy ~/.ray/auth_token from its head, "
+                f"Ray at {location} asks for another token than this machine's; copy ~/.ray/auth_token from its head, "
                 "or set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN to what they are there"
             ) from error
-        raise Misuse(f"cannot start on Ray at {where}: {first_line(error)}; is the cluster up?") from error
+        raise Misuse(f"cannot start on Ray at {location}: {first_line(error)}; is the cluster up?") from error
     return ray
 
 

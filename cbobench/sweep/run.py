@@ -81,7 +81,7 @@ class Plan:
         stale: those of them that other code played.
         notes: what a reader should know of the folder, a line each.
         simulations: those of the problems' pilots, which the sweep keeps.
-        known: files that were published when the plan was made.
+        published_tasks: files that were published when the plan was made.
         measured: what cells in the folder took (see `blocks.measure_cells`).
         loading: arguments of `load` that gave the suite.
     """
@@ -93,7 +93,7 @@ class Plan:
     done: int
     stale: int
     notes: tuple[str, ...] = ()
-    known: frozenset[str] = frozenset()
+    published_tasks: frozenset[str] = frozenset()
     simulations: SimulationStore | None = None
     measured: Sequence[blocks.Measured] = ()
     loading: Mapping[str, Any] = field(default_factory=dict)
@@ -164,12 +164,17 @@ def plan(
         return simulations.of
 
     loading: dict[str, Any] = {
-        "source": source, "data": data, "horizon": horizon, "seeds": seeds, "only": only, "imports": imports,
+        "source": source,
+        "data": data,
+        "horizon": horizon,
+        "seeds": seeds,
+        "only": only,
+        "imports": imports,
         "command": command,
-    }  # fmt: skip
-    here = cpus == 0 or engine == "inline"
+    }
+    plays_inline = cpus == 0 or engine == "inline"
     try:
-        with preserve_process(), pilots_on(0 if here else cpus or usable_cpus()):  # a user's simulators run
+        with preserve_process(), pilots_on(0 if plays_inline else cpus or usable_cpus()):  # a user's simulators run
             loaded = load(**loading, say=say, on_wait=on_wait, store=store)
     except BaseException:
         if simulations is not None and LATEST.get() == inf:  # not in a dry run
@@ -194,20 +199,34 @@ def plan(
         size = block or min(together, len(grid.seeds))
         record = Manifest(loaded.name, loaded.about, loaded.keep, size, (grid,), (call,), loaded.audit)
     if block and block != record.block:
-        each = count_noun(record.block, "seed")
-        notes += (f"this run plays {each} per task, as it began; for another --block, give a new --out",)
+        seeds_per_task = count_noun(record.block, "seed")
+        notes += (f"this run plays {seeds_per_task} per task, as it began; for another --block, give a new --out",)
     notes += tuple(simulations.describe_damage() if simulations is not None else ())
-    found = read_published(folder, [*COLUMNS, "seconds"])
-    by_pair, attempts, stale = blocks.cells_to_play(grid, found, again)
+    published = read_published(folder, [*COLUMNS, "seconds"])
+    by_pair, attempts, stale = blocks.cells_to_play(grid, published, again)
     tasks = blocks.Tasks(
-        by_pair, record.block, record.keep, attempts, record.audit, loaded.timeout, loaded.demands,
+        by_pair,
+        record.block,
+        record.keep,
+        attempts,
+        audit=record.audit,
+        timeout=loaded.timeout,
+        demands=loaded.demands,
         together=block or together,
-    )  # fmt: skip
-    done = len(grid.cells) - len(tasks.cells)
+    )
     return Plan(
-        loaded, folder, record, tasks, done, stale, notes, frozenset(found.tasks), simulations,
-        blocks.measure_cells(grid, found), loading,
-    )  # fmt: skip
+        loaded,
+        folder,
+        record,
+        tasks,
+        done=len(grid.cells) - len(tasks.cells),
+        stale=stale,
+        notes=notes,
+        published_tasks=frozenset(published.tasks),
+        simulations=simulations,
+        measured=blocks.measure_cells(grid, published),
+        loading=loading,
+    )
 
 
 def _keep_simulations(simulations: SimulationStore) -> None:
@@ -223,7 +242,7 @@ def _run_folder(suite: str, out: str | Path | None) -> RunFolder:
 
 
 def execute(
-    todo: Plan,
+    sweep_plan: Plan,
     *,
     cpus: int | None = None,
     address: str | None = None,
@@ -251,7 +270,7 @@ def execute(
 
     Ctrl-C, SIGTERM or SIGHUP stops it: what is published stays, and the same command resumes (`stopped` is then true).
     """
-    journal = Journal(todo)
+    journal = Journal(sweep_plan)
 
     def note(text: str) -> None:
         journal.record_note(text)
@@ -261,53 +280,61 @@ def execute(
         journal.record_end(outcome)
         when_played(outcome)
 
-    told: list[str] = []  # names of the tasks that are said to be done
+    finished_tasks: list[str] = []  # names of the tasks that are said to be done
     errors: list[str] = []
     played = failed = 0
     stopped, limit = False, Budget(budget)
     scheduler: Scheduler | None = None
-    folder = todo.folder
+    folder = sweep_plan.folder
     inline = choose_engine(engine, cpus, address) == "inline"
-    here = describe_arithmetic(fresh=not inline and not is_as_requested()) if address is None else []
-    for text in (*todo.notes, *(f"not played: {line}" for line in todo.record.unplayable), *here):
+    arithmetic_notes = describe_arithmetic(fresh=not inline and not is_as_requested()) if address is None else []
+    unplayable_notes = [f"not played: {line}" for line in sweep_plan.record.unplayable]
+    for text in (*sweep_plan.notes, *unplayable_notes, *arithmetic_notes):
         note(text)
 
     def outcome() -> Outcome:
-        published = folder.published_tasks() if told else set()
-        absent = tuple(name for name in told if name not in published)
+        published = folder.published_tasks() if finished_tasks else set()
+        absent = tuple(name for name in finished_tasks if name not in published)
         spent = scheduler is not None and scheduler.spent
-        return Outcome(folder, todo.cells, played, failed, tuple(errors), stopped, len(told), absent, spent)
+        cells, tasks = sweep_plan.cells, len(finished_tasks)
+        return Outcome(folder, cells, played, failed, tuple(errors), stopped, tasks, absent, spent)
 
-    if not todo.tasks:
-        _write_record(todo, new_call_id())
+    if not sweep_plan.tasks:
+        _write_record(sweep_plan, new_call_id())
         done = outcome()
         end(done)
         return done
-    with interruptible() as interrupted, Lease(todo.folder, todo.tasks.cells, note) as lease:
+    with interruptible() as interrupted, Lease(sweep_plan.folder, sweep_plan.tasks.cells, note) as lease:
         executor: Executor | None = None
         try:
-            todo = _refresh_plan(todo, lease)
+            sweep_plan = _refresh_plan(sweep_plan, lease)
             if inline:
                 lease.start_heartbeat_thread()
-            if todo.simulations is not None:
-                todo.simulations.flush(todo.folder)
-            if todo.tasks:
-                problems = todo.suite.problems
+            if sweep_plan.simulations is not None:
+                sweep_plan.simulations.flush(sweep_plan.folder)
+            if sweep_plan.tasks:
+                problems = sweep_plan.suite.problems
                 if not inline and not is_as_requested():
-                    problems = prepare_problems(todo.loading, todo.folder)
+                    problems = prepare_problems(sweep_plan.loading, sweep_plan.folder)
                 executor = start_executor(
-                    problems, todo.folder, todo.tasks, engine=engine, cpus=cpus, address=address, ship=ship,
+                    problems,
+                    sweep_plan.folder,
+                    sweep_plan.tasks,
+                    engine=engine,
+                    cpus=cpus,
+                    address=address,
+                    ship=ship,
                     note=note,
-                )  # fmt: skip
-                pace = blocks.Pace(todo.suite.problems, todo.measured)
-                scheduler = Scheduler(todo.folder, todo.tasks, executor, pace, note, limit)
-                counter = RoundCounter(todo.tasks, scheduler.rounds_in_play)
+                )
+                pace = blocks.Pace(sweep_plan.suite.problems, sweep_plan.measured)
+                scheduler = Scheduler(sweep_plan.folder, sweep_plan.tasks, executor, pace, note, limit)
+                counter = RoundCounter(sweep_plan.tasks, scheduler.rounds_in_play)
                 in_play = scheduler.cells_in_play
                 on_start(counter)
                 lease.report_progress(lambda: counter.report() | {"playing": in_play()})
-            _write_record(todo, lease.id)
+            _write_record(sweep_plan, lease.id)
             for receipt in () if scheduler is None else scheduler.play():
-                told.append(receipt.task)
+                finished_tasks.append(receipt.task)
                 errors += receipt.errors
                 failed += receipt.failed
                 played += receipt.ok + receipt.failed
@@ -321,8 +348,8 @@ def execute(
             if not stopped:
                 if not inline:
                     lease.start_heartbeat_thread()  # nobody forks any more, and to merge takes minutes
-                remove_leftovers(todo.folder, lease.id, over=True)
-                compact_if_large(todo.folder, note)
+                remove_leftovers(sweep_plan.folder, lease.id, over=True)
+                compact_if_large(sweep_plan.folder, note)
         except KeyboardInterrupt:
             stopped = True
         finally:
@@ -337,24 +364,26 @@ def execute(
     return done
 
 
-def _refresh_plan(todo: Plan, lease: Lease) -> Plan:
+def _refresh_plan(sweep_plan: Plan, lease: Lease) -> Plan:
     """The plan for the leased folder, without the cells that another call has published since it was made."""
-    if removed := remove_leftovers(todo.folder, lease.id):
+    if removed := remove_leftovers(sweep_plan.folder, lease.id):
         lease.note(f"removed {removed} unfinished files of calls that were killed")
-    new = todo.folder.published_tasks() - todo.known  # of pieces, perhaps, that are called otherwise
-    return replace(
-        todo, folder=lease.folder, tasks=todo.tasks.without(read_published(todo.folder)) if new else todo.tasks
-    )
+    tasks = sweep_plan.tasks
+    # The names of new files tell nothing of their cells: they may be of pieces, which have names of their own.
+    if sweep_plan.folder.published_tasks() - sweep_plan.published_tasks:
+        tasks = tasks.without(read_published(sweep_plan.folder))
+    return replace(sweep_plan, folder=lease.folder, tasks=tasks)
 
 
-def _write_record(todo: Plan, name: str) -> None:
+def _write_record(sweep_plan: Plan, name: str) -> None:
     """Write run.json, keeping what another call may have added since the plan was made."""
-    record = todo.record
-    if Manifest.exists(todo.folder):
-        now = Manifest.read(todo.folder)
-        if len(now.invocations) >= len(record.invocations):
-            record = now.add_call(todo.suite.grid, todo.suite, record.invocations[-1], str(todo.folder))
-    record.publish_call(todo.folder, name)
+    record = sweep_plan.record
+    if Manifest.exists(sweep_plan.folder):
+        current = Manifest.read(sweep_plan.folder)
+        if len(current.invocations) >= len(record.invocations):
+            suite, call = sweep_plan.suite, record.invocations[-1]
+            record = current.add_call(suite.grid, suite, call, str(sweep_plan.folder))
+    record.publish_call(sweep_plan.folder, name)
 
 
 def run(suite: str | Path | Mapping[str, Any], *, out: str | Path | None = None, **options: Any) -> Outcome:
@@ -381,19 +410,19 @@ def run(suite: str | Path | Mapping[str, Any], *, out: str | Path | None = None,
         >>> done = cbobench.run(suite, out="runs/my-study")  # doctest: +SKIP
         >>> print(cbobench.compare(done))  # doctest: +SKIP
     """
-    of_execute = ("ship", "fail_fast", "budget", "on_receipt", "on_note")
-    known = {*inspect.signature(plan).parameters, *of_execute} - {"suite", "out", "command", "say", "on_wait"}
+    execute_names = ("ship", "fail_fast", "budget", "on_receipt", "on_note")
+    option_names = {*inspect.signature(plan).parameters, *execute_names} - {"suite", "out", "command", "say", "on_wait"}
     for name, value in options.items():
-        if name not in known:
-            raise unknown("option", name, known)
+        if name not in option_names:
+            raise unknown("option", name, option_names)
         if name in ("seeds", "horizon", "cpus", "block") and not (value is None or isinstance(value, int)):
             raise Misuse(f"{name} is {show(value)}; it must be a whole number")
     if isinstance(options.get("again"), str):
         options["again"] = (options["again"],)
-    executing = {k: options.pop(k) for k in of_execute if k in options}
-    words = ["cbobench", "run", str(suite), *(["--out", str(out)] if out is not None else [])]
+    execute_options = {k: options.pop(k) for k in execute_names if k in options}
+    arguments = ["cbobench", "run", str(suite), *(["--out", str(out)] if out is not None else [])]
     for name in ("seeds", "horizon", "only", "data"):
-        words += [f"--{name}", str(options[name])] if options.get(name) is not None else []
-    todo = plan(suite, out=out, command=[] if isinstance(suite, Mapping) else words, **options)
-    executing |= {name: options.get(name) for name in ("cpus", "address", "engine")}
-    return execute(todo, **executing)
+        arguments += [f"--{name}", str(options[name])] if options.get(name) is not None else []
+    sweep_plan = plan(suite, out=out, command=[] if isinstance(suite, Mapping) else arguments, **options)
+    execute_options |= {name: options.get(name) for name in ("cpus", "address", "engine")}
+    return execute(sweep_plan, **execute_options)

@@ -16,7 +16,7 @@ from math import inf
 
 from cbobench.errors import CbobenchError, CellFailure, Misuse, show, unknown
 from cbobench.play.task import Receipt, Task, failed_row, publish_cells, published_receipt
-from cbobench.play.watch import TooLong
+from cbobench.play.watch import ReturnedTask
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import pair_id, send_heartbeat
@@ -103,24 +103,24 @@ def start_executor(
     Raises:
         Misuse: options that exclude each other. CbobenchError: what was asked for cannot be started.
     """
-    wanted = choose_engine(engine, cpus, address)
+    chosen_engine = choose_engine(engine, cpus, address)
     if ship and address is None:
         raise Misuse("--ship sends this machine's code to a cluster; give its --address, too")
-    if wanted == "inline":
+    if chosen_engine == "inline":
         note("played by this process")
         return InlineExecutor(problems, folder)
-    mine = ray_is_started()
-    if mine and address is not None:
+    ray_started = ray_is_started()
+    if ray_started and address is not None:
         raise Misuse(f"this program has started Ray already; leave address {show(address)} out, or call ray.shutdown()")
-    if wanted == "ray" or (wanted is None and (mine or len(tasks) > SMALL)):
-        if mine:
+    if chosen_engine == "ray" or (chosen_engine is None and (ray_started or len(tasks) > SMALL)):
+        if ray_started:
             address = sys.modules["ray"].get_runtime_context().gcs_address
         code = None if address is None else collect_code(tasks.sources, ship)
         try:
-            limit = cpus if mine or address is None else None
+            limit = cpus if ray_started or address is None else None
             ray = RayExecutor(problems, folder, limit, address, code, note)
         except CbobenchError as error:
-            if wanted == "ray" or mine:
+            if chosen_engine == "ray" or ray_started:
                 raise
             note(f"Ray did not start ({error}); worker processes play instead")
         else:
@@ -190,8 +190,9 @@ class Scheduler:
                     else:
                         yield self._account(receipt)
         except ExecutorDied:
-            there = self.folder.published_tasks()
-            for task in [task for task in self.executor.pending if task.name in there]:
+            # What was published before the executor died needs no other play.
+            published = self.folder.published_tasks()
+            for task in [task for task in self.executor.pending if task.name in published]:
                 with suppress(ExecutorDied):
                     self.executor.cancel(task)
                 yield published_receipt(self.folder, task)
@@ -200,15 +201,15 @@ class Scheduler:
 
     def cells_in_play(self) -> dict[str, list[int]]:
         """Submitted cells by a hash of pair and horizon: [count, finished seed-rounds]."""
-        found: dict[str, list[int]] = {}
+        counts_by_pair: dict[str, list[int]] = {}
         rounds = dict(self.executor.rounds)
         for task in [*self.executor.pending]:
-            each = rounds.get(task.name, 0) // len(task.cells)
+            rounds_per_cell = rounds.get(task.name, 0) // len(task.cells)
             for cell in task.cells:
-                counts = found.setdefault(pair_id(cell.pair, cell.horizon), [0, 0])
+                counts = counts_by_pair.setdefault(pair_id(cell.pair, cell.horizon), [0, 0])
                 counts[0] += 1
-                counts[1] += each
-        return found
+                counts[1] += rounds_per_cell
+        return counts_by_pair
 
     def rounds_in_play(self) -> int:
         """Finished seed-rounds of tasks that are not over."""
@@ -228,15 +229,15 @@ class Scheduler:
         """The next task, cut to a suitable size; the longest first when few are left."""
         slots = self.executor.slots
         if len(self.queue) <= min(LONGEST_FIRST, LONGEST_FIRST_PER_SLOT * slots):
-            made = [self._make_task(one) for one in self.queue]
-            longest = max(range(len(made)), key=lambda i: self.pace.expected(made[i]) or inf)
-            self.queue = deque([made.pop(longest), *made])
-        task, *others = self.pace.pieces(self._make_task(self.queue.popleft()), slots, self.rounds)
-        self.queue.extendleft(reversed(others))
+            tasks = [self._make_task(entry) for entry in self.queue]
+            longest = max(range(len(tasks)), key=lambda i: self.pace.expected(tasks[i]) or inf)
+            self.queue = deque([tasks.pop(longest), *tasks])
+        task, *later_pieces = self.pace.pieces(self._make_task(self.queue.popleft()), slots, self.rounds)
+        self.queue.extendleft(reversed(later_pieces))
         return task
 
-    def _make_task(self, one: int | Task) -> Task:
-        return self.tasks[one] if isinstance(one, int) else one
+    def _make_task(self, entry: int | Task) -> Task:
+        return self.tasks[entry] if isinstance(entry, int) else entry
 
     def _queue_again(self, tasks: Iterable[Task]) -> None:
         tasks = [*tasks]
@@ -262,7 +263,7 @@ class Scheduler:
                 began = f"{task.pair.label} began with {show(answer.printed)}"
                 self.note(f"what cells print is shown only with --cpus 0; {began}")
             return answer
-        if isinstance(answer, TooLong):
+        if isinstance(answer, ReturnedTask):
             self.pace.learn(task, answer.seconds, answer.rounds)
             self._queue_again([task])
             return None
@@ -299,52 +300,53 @@ class OverdueTasks:
 
     def __init__(self, folder: RunFolder, note: Callable[[str], None]) -> None:
         self.folder, self.note = folder, note
-        self.last = self.looked = self.called = time.monotonic()
+        self.answered_at = self.checked_at = self.called_at = time.monotonic()
         self.longest: dict[tuple[str, str], float] = {}
         self.published: set[str] = set()
-        self.say = NOTE_SECONDS
+        self.note_after = NOTE_SECONDS
 
     def answered(self, task: Task, answer: Answer) -> None:
         """An answer has come."""
-        self.last, self.say = time.monotonic(), NOTE_SECONDS
+        self.answered_at, self.note_after = time.monotonic(), NOTE_SECONDS
         if isinstance(answer, Receipt) and answer.seconds is not None:
             key = _names(task)
             self.longest[key] = max(self.longest.get(key, 0.0), answer.seconds)
 
     def look(self, pending: Collection[Task]) -> Iterator[tuple[Task, Receipt | None]]:
         """Pending tasks to give up after long silence: with a receipt, or None to queue them again."""
-        now = time.monotonic()
-        if now - self.called > SUSPENDED_SECONDS:
-            self.last += now - self.called
-        self.called = now
-        if not pending or now - self.last < SILENCE_SECONDS or now - self.looked < CHECK_SECONDS:
+        current_time = time.monotonic()
+        if current_time - self.called_at > SUSPENDED_SECONDS:
+            self.answered_at += current_time - self.called_at
+        self.called_at = current_time
+        silence, since_check = current_time - self.answered_at, current_time - self.checked_at
+        if not pending or silence < SILENCE_SECONDS or since_check < CHECK_SECONDS:
             return
-        self.looked = now
-        minutes = f"{(now - self.last) / 60:.0f} min"
+        self.checked_at = current_time
+        minutes = f"{silence / 60:.0f} min"
         try:
-            there = self.folder.published_tasks()
+            published = self.folder.published_tasks()
         except (OSError, CbobenchError):  # the store does not answer either
-            there = set()
+            published = set()
         overdue = []
         for task in list(pending):
-            if task.name in there & self.published:
+            if task.name in published & self.published:
                 self.note(f"{task.name} is done, though its worker's answer was lost")
                 yield task, published_receipt(self.folder, task)
-            elif task.name not in there and self._is_overdue(task, now):
+            elif task.name not in published and self._is_overdue(task, current_time):
                 overdue.append(task)
-        self.published = there
+        self.published = published
         if overdue:
             self.note(f"no answer for {minutes} from {_list_names(overdue)}; queued again")
             yield from ((task, None) for task in overdue)
-            self.last = now
-        elif now - self.last >= self.say:
-            self.say *= 2
+            self.answered_at = current_time
+        elif current_time - self.answered_at >= self.note_after:
+            self.note_after *= 2
             self.note(f"no answer for {minutes}; in play: {_list_names(list(pending))}")
 
-    def _is_overdue(self, task: Task, now: float) -> bool:
+    def _is_overdue(self, task: Task, current_time: float) -> bool:
         """Whether the time since the last answer is far longer than the pair's tasks took."""
         longest = self.longest.get(_names(task))
-        return longest is not None and now - self.last > max(OVERDUE_SECONDS, OVERDUE_FACTOR * longest)
+        return longest is not None and current_time - self.answered_at > max(OVERDUE_SECONDS, OVERDUE_FACTOR * longest)
 
 
 def _names(task: Task) -> tuple[str, str]:
@@ -353,5 +355,5 @@ def _names(task: Task) -> tuple[str, str]:
 
 
 def _list_names(tasks: list[Task]) -> str:
-    shown = ", ".join(task.name for task in tasks[:3])
-    return shown if len(tasks) <= 3 else f"{shown} and {len(tasks) - 3} more"
+    names = ", ".join(task.name for task in tasks[:3])
+    return names if len(tasks) <= 3 else f"{names} and {len(tasks) - 3} more"

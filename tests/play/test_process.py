@@ -219,10 +219,10 @@ def test_the_process_is_restored(change):
 def test_traces_are_found(tmp_path):
     with (tmp_path / "file").open("w") as file:
         traces = Traces()
-        assert not traces.found()
+        assert not traces.any_left()
         assert traces.holds(file.fileno())
         other = os.open(tmp_path, os.O_RDONLY)
         os.dup2(other, file.fileno())
         os.close(other)
-        assert traces.found()
+        assert traces.any_left()
         assert not traces.holds(file.fileno())

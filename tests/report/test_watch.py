@@ -47,7 +47,7 @@ def signed(run, news=None, **other):
     claim = Lease(live.open_run(run), grid.cells)
     file = run / "drivers" / f"{claim.id}.json"
     file.parent.mkdir(exist_ok=True)
-    file.write_text(json.dumps(asdict(replace(claim.mine, holds=True, **other)) | {"news": news or {}}))
+    file.write_text(json.dumps(asdict(replace(claim.driver, holds=True, **other)) | {"news": news or {}}))
     return file
 
 

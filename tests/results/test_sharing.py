@@ -88,7 +88,7 @@ def left(run, todo, **other):
     held = Lease(todo.folder, all_cells(todo))
     file = run / "drivers" / f"{held.id}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(asdict(replace(held.mine, holds=True, **other))))
+    file.write_text(json.dumps(asdict(replace(held.driver, holds=True, **other))))
     return file
 
 

@@ -59,7 +59,7 @@ for pair in PAIRS:
 names = {module.path: [*module.nodes] for module in modules.values()}
 assert len(reached) > 400
 for (module, name), pairs in sorted(reached.items())[::step]:
-    if name == source.WHOLE:
+    if name == source.WHOLE_MODULE:
         continue
     file, node = modules[module].path, modules[module].nodes[name]
     lines = texts[file].splitlines(keepends=True)
@@ -73,7 +73,7 @@ for (module, name), pairs in sorted(reached.items())[::step]:
     if after({file: "".join([*lines[:first], *edited, *lines[last:]])}) != pairs:
         wrong.append(["not seen", module, name])
     together = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple)
-    if (module, source.WHOLE) in reached or together:
+    if (module, source.WHOLE_MODULE) in reached or together:
         continue
     statements = [n for n in modules[module].tree.body if isinstance(n, (ast.Import, ast.ImportFrom))]
     imports = "".join(ast.unparse(n) + "\\n" for n in statements)
@@ -94,7 +94,7 @@ for module in modules.values():
             line = node.body[0].end_lineno - 1
             lines[line] = lines[line].rstrip()[:-3] + " More words." + chr(34) * 3 + "\\n"
     unrelated = "\\n\\nUNRELATED = 1\\n\\n\\ndef _unrelated(x: int) -> int:\\n    return x\\n"
-    whole = (module.name, source.WHOLE) in reached
+    whole = (module.name, source.WHOLE_MODULE) in reached
     more[module.path] = "# a comment\\n" + "".join(lines) + ("" if whole else unrelated)
 if after(more):
     wrong.append("words, or definitions that nothing names")
@@ -160,7 +160,7 @@ def test_what_a_play_really_runs_is_reached(problem, settings, algorithm):
     finally:
         sys.setprofile(None)
     table = str(PACKAGE / "metrics.py")
-    known = {file for file, name in covered if name == source.WHOLE} | {table}
+    known = {file for file, name in covered if name == source.WHOLE_MODULE} | {table}
     anonymous = ("<lambda>", "<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<module>")
     assert {(f, n) for f, n in ran - covered if f not in known and n not in anonymous} == set()
     assert len(ran) > 50
@@ -292,7 +292,9 @@ def test_a_lookup_in_a_registry_counts_every_class(project):
     text = PLAIN.format("PROBLEMS.get('rkhs' + '-1d')").replace("\n", "\nfrom cbobench.problems import PROBLEMS\n", 1)
     project({"mine.py": text})
     code, starts = source._starts("mine:Mine", "random")
-    assert ("cbobench.problems.literature", source.WHOLE) in {key for start in starts for key in code.reach(start)}
+    assert ("cbobench.problems.literature", source.WHOLE_MODULE) in {
+        key for start in starts for key in code.reach(start)
+    }
 
 
 def test_what_changes_no_result_makes_nothing_stale(project):
@@ -386,8 +388,8 @@ def test_code_that_is_not_at_hand_is_said(project, write_suite, tmp_path, comman
 
 
 def test_our_own_modules_are_at_hand_by_their_import_paths():
-    assert staleness._at_hand("cbobench.problems.forest:Forest")
-    assert not staleness._at_hand("cbobench_of_others.forest:Forest")
+    assert staleness._is_examinable("cbobench.problems.forest:Forest")
+    assert not staleness._is_examinable("cbobench_of_others.forest:Forest")
 
 
 def test_another_numpy_is_a_mark_of_its_own(small_suite, tmp_path, command, monkeypatch):

@@ -40,13 +40,13 @@ def sizes(tasks):
 def test_a_long_task_is_cut_into_pieces_of_half_a_minute(first):
     _, task, pace = first
     assert pace.expected(task) is None
-    assert [t.give_back for t in pace.pieces(task, 2, 10**9)] == [paces.LONG], "nothing is known: whole"
+    assert [t.return_after for t in pace.pieces(task, 2, 10**9)] == [paces.RETURN_AFTER], "nothing is known: whole"
     pace.learn(task, 100.0, task.rounds)
     assert pace.expected(task) == pytest.approx(100.0)
     pieces = pace.pieces(task, 2, 10**9)
     assert sizes(pieces) == [12, 13, 12, 13]
     assert [c for piece in pieces for c in piece.cells] == list(task.cells)
-    assert all(pace.expected(piece) < paces.TASK_SECONDS and piece.give_back is None for piece in pieces)
+    assert all(pace.expected(piece) < paces.TASK_SECONDS and piece.return_after is None for piece in pieces)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_pieces_change_nothing_and_resume(small_suite, tmp_path, monkeypatch):
 def test_what_takes_too_long_is_given_back_and_cut(write_suite, tmp_path, monkeypatch):
     """The whole task would be lost with its machine; what it played until then is."""
     monkeypatch.setattr(watch, "TRIAL", 0.1)
-    monkeypatch.setattr(paces, "LONG", 1.0)
+    monkeypatch.setattr(paces, "RETURN_AFTER", 1.0)
     monkeypatch.setattr(paces, "TASK_SECONDS", 0.5)
     text = "suite: t\nhorizon: 50\nseeds: 24\nproblems: [rkhs-1d]\nalgorithms: ['tests.sweep.test_pace:Sleepy']\n"
     todo = plan(write_suite(text), out=tmp_path / "r", cpus=0, block=24)

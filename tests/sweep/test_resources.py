@@ -118,7 +118,7 @@ def test_ray_is_told_and_a_cluster_without_such_a_machine_refuses(make, tmp_path
     told = []
     remote = SimpleNamespace(options=lambda **options: told.append(options))
     client = RayClient.__new__(RayClient)
-    client.remote, client.here = remote, False
+    client.remote, client.is_local = remote, False
     wanted = next(task.demand for task in todo.tasks if task.demand.cpus == 2)
     machines = [{"Alive": True, "Resources": {"CPU": 2.0, "memory": 1e9}}]
     client.ray = SimpleNamespace(nodes=lambda: machines)

@@ -225,7 +225,7 @@ def test_ray_tells_lost_nodes_from_crashes_and_refusals(small_suite, tmp_path):
 
     client, ended = RayClient.__new__(RayClient), []
     client.ray, client.remote, client.metrics = Mock(exceptions=Errors), Mock(remote=begin), Mock()
-    client.here, client.problems, client.flight, client.when_ended = False, {"p": "put"}, {}, ended.append
+    client.is_local, client.problems, client.flight, client.when_ended = False, {"p": "put"}, {}, ended.append
     for i in range(len(answers)):
         client.submit(f"task {i}", "p", task.demand, b"task")
     assert [client.collect(future) for future in ended[:5]] == [
