@@ -15,7 +15,7 @@ from cbobench.report.paired import format_p
 from cbobench.resources import find_suite
 from cbobench.stats.paired import SIGNIFICANT, decidable
 from cbobench.suite import yamlio
-from cbobench.suite.entries import Where, algorithm_variants, entries
+from cbobench.suite.entries import SourceLine, algorithm_variants, entries
 from cbobench.words import count_noun
 
 HERE = Path(__file__).parent
@@ -150,7 +150,7 @@ def overall(found: Findings, most: int | None = None) -> str:
 def not_played(found: Findings) -> list[str]:
     """The methods of the suite, as it is today, of which no cell was played."""
     suite = find_suite(found["suite"])
-    content, at = yamlio.read(suite), Where(suite)
+    content, at = yamlio.read(suite), SourceLine(suite)
     played = {row["algorithm"] for row in found["table"] if row["n"]}
     variants = [
         variant

@@ -51,30 +51,18 @@ def make(name: str, **settings: Any) -> Any:
     return params.build(ALGORITHMS.get(name), settings)
 
 
-def entry(name: str, *more: Any) -> Any:
+def entry(name: str, *more: Any, long: bool = False) -> Any:
     """Arguments of a test that plays an algorithm, which is skipped where the algorithm's library is not installed.
 
     CI installs the light ones; PyTorch is none of them.
     """
     missing = getattr(ALGORITHMS.get(name), "missing", str)()
-    return pytest.param(name, *more, marks=pytest.mark.skip(reason=f"{name}: {missing}") if missing else ())
+    marks = [pytest.mark.skip(reason=f"{name}: {missing}")] if missing else []
+    return pytest.param(name, *more, marks=[*marks, *([pytest.mark.long] if long else [])])
 
 
-SAMPLE = {
-    "admmbo", "bandit-oco", "cei", "ckb-restart", "ckb-ts", "ckb-ucb", "fixed-penalty", "penalty-noisy", "random",
-    "rpol-sw", "safeopt", "scbo",
-}  # fmt: skip
-"""Methods that play where a law is tried on every method: the others are long forms."""
-
-
-def learners(*more: Any) -> list[Any]:
-    """All methods that know no reference, as `entry` gives them."""
-    names = [name for name in ALGORITHMS.names() if not ALGORITHMS.get(name).reference]
-    every = {name: entry(name, *more) for name in names}
-    return [
-        one if name in SAMPLE else pytest.param(*one.values, marks=[*one.marks, pytest.mark.long])
-        for name, one in every.items()
-    ]
+LEARNERS = [name for name in ALGORITHMS.names() if not ALGORITHMS.get(name).reference]
+"""All methods that know no reference."""
 
 
 def on_boxes(*but: type) -> list[Any]:

@@ -23,14 +23,16 @@ from cbobench.opponents.library import LibraryMethod
 from cbobench.problems import PROBLEMS
 from tests.conftest import ROOT
 
-FIRST = ["README.md", "docs/bundles.md"]
-OTHERS = [f"docs/{name}.md" for name in ("tutorial", "report", "reading", "suites", "own_method", "own_problem")]
+PAGES = ["README.md"]
+PAGES += [
+    f"docs/{name}.md" for name in ("bundles", "tutorial", "report", "reading", "suites", "own_method", "own_problem")
+]
 TEXTS = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 BLOCK = printed.BLOCK
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", [*FIRST, *(pytest.param(page, marks=pytest.mark.long) for page in OTHERS)])
+@pytest.mark.long  # `.ci/run` plays them at every push
+@pytest.mark.parametrize("page", PAGES)
 def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(page, tmp_path):
     text = (ROOT / page).read_text(encoding="utf-8")
     for block, output in printed.play(printed.playable(text), tmp_path):
@@ -40,7 +42,7 @@ def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(page, tmp_path):
 
 
 def test_no_page_with_code_is_left_out():
-    assert {path.relative_to(ROOT).as_posix() for path in printed.pages_with_code()} == {*FIRST, *OTHERS}
+    assert {path.relative_to(ROOT).as_posix() for path in printed.pages_with_code()} == {*PAGES}
 
 
 def test_a_page_that_is_wrong_is_found_out(tmp_path):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
 from cbobench.papers.audit import Audit
 from cbobench.play.play import Play
-from tests.helpers import actions, learners, make, problem
+from tests.helpers import LEARNERS, actions, entry, make, problem
 
 T, S = 40, 3
 
@@ -155,8 +157,17 @@ def test_bounds_hold_where_everything_assumed_is_so():
     assert all({"B < |f|", "G < |g|"} <= set(row["notes"]) for row in wrong)
 
 
-@pytest.mark.parametrize("name", learners())
-@pytest.mark.parametrize("where", ["rkhs-1d", "gardner-1", "feasible-pocket-drift"])
+ELSEWHERE = ["gardner-1", "feasible-pocket-drift"]
+
+
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        *(entry(name, "rkhs-1d") for name in LEARNERS),
+        *itertools.product(["ckb-ucb", "cei", "rpol-sw"], ELSEWHERE),
+        *(entry(name, place, long=True) for name in LEARNERS for place in ELSEWHERE),
+    ],
+)
 def test_an_audit_changes_no_bit(name, where):
     task = problem(where)
     if make(name).needs - task.offers():

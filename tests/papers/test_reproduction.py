@@ -79,7 +79,7 @@ def test_a_short_run_of_it(tmp_path):
     assert [id for id, _ in script.primary(rows)] == ["ZJ8"]
 
 
-@pytest.mark.slow
+@pytest.mark.long  # test_literature plays a sample of stored cells again, bit by bit
 def test_a_suite_played_again_gives_what_is_stored(tmp_path, stored):
     """Another CPU may round otherwise, and so play another action: a twentieth of the interval is allowed.
 

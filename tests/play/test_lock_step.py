@@ -20,7 +20,7 @@ from tests.helpers import assert_same_rows
 
 SUITE = """\
 suite: variants
-horizon: 40
+horizon: 20
 seeds: 3
 problems: [rkhs-1d, {rkhs-1d: {h: 0.25}}]
 algorithms:
@@ -47,7 +47,7 @@ def shared(cell):
     return cell.pair.problem.title, cell.pair.algorithm.name, str(found)
 
 
-@pytest.mark.parametrize("cpus", [0, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("cpus", [0, pytest.param(2, marks=pytest.mark.long)])
 def test_the_bits_are_those_of_a_cell_alone(write_suite, tmp_path, cpus):
     cbobench.run(write_suite(SUITE), out=tmp_path / "together", cpus=cpus)
     cbobench.run(write_suite(SUITE), out=tmp_path / "alone", cpus=0, block=1)

@@ -15,7 +15,7 @@ from cbobench.gp.recommend import LIKELY, PROBABILITY, likely_best
 from cbobench.play.play import CHUNK, Play
 from cbobench.play.recommend import Incumbents
 from cbobench.problems.base import Arrivals
-from tests.helpers import learners, make, play, problem
+from tests.helpers import LEARNERS, entry, make, play, problem
 
 
 def test_the_quantile():
@@ -101,7 +101,10 @@ def ask(task, algorithm, seeds, horizon):
 BY_INCUMBENT = {"igp-ucb", "gp-ts", "scgp-ucb", "penalty-noiseless", "scbo", "furbo", "bandit-oco", "random"}
 
 
-@pytest.mark.parametrize(("name", "settings"), [*learners({}), ("fixed-penalty", {"form": "exponential"})])
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [*(entry(name, {}) for name in LEARNERS), ("fixed-penalty", {"form": "exponential"})],
+)
 def test_every_method_recommends_by_the_one_rule(name, settings):
     """A model of f and g, here one fitted afresh to what was observed, by the 0.95 rule; all others their incumbent."""
     shown = "full information of the constraints" in ALGORITHMS.get(name).needs
@@ -111,12 +114,12 @@ def test_every_method_recommends_by_the_one_rule(name, settings):
         key: value for key, value in more.items() if key in {one.name for one in params.params_of(ALGORITHMS.get(name))}
     }
     algorithm = make(name, **own, **settings)
-    cells, (chunk,) = play(task, algorithm, seeds=6, horizon=25)
+    cells, (chunk,) = play(task, algorithm, seeds=3, horizon=25)
     answer, K = algorithm.recommend(25), task.actions.covariance
     told = np.concatenate([chunk.observed_f[..., None], chunk.observed_g], axis=2)
     expected = []
     by_incumbent = name in BY_INCUMBENT or isinstance(algorithm, AskTell) or "form" in settings
-    for s in range(6):
+    for s in range(3):
         where = chunk.actions[:, s]
         if by_incumbent:
             expected.append(incumbent_by_hand(where, told[:, s, 0], told[:, s, 1:])[-1])
@@ -195,7 +198,7 @@ def test_a_model_of_one_run_on_a_box_against_a_dense_search():
 @pytest.mark.slow
 def test_to_be_asked_changes_nothing_and_when_does_not_matter(name, task):
     made = problem(task)
-    horizon = 25
+    horizon = 20
     all_rounds = play(made, make(name), seeds=3, horizon=horizon, asked=range(1, horizon))[1][0]
     some = play(made, make(name), seeds=3, horizon=horizon, asked=[4, 17])[1][0]
     last = play(made, make(name), seeds=3, horizon=horizon)[1][0]

@@ -22,6 +22,7 @@ from tests.helpers import make, play, problem
 from tests.problems import derive_high_dimensional as derivation
 
 NAMES = [n for n in PROBLEMS.names() if issubclass(PROBLEMS.get(n), HighDimensional)]
+PREPARED = [pytest.param(n, marks=pytest.mark.long) if n == "ridge-20" else n for n in NAMES]  # which takes seconds
 ACKLEY = [n for n in NAMES if n.startswith("ackley")]
 KEANE = [n for n in NAMES if n.startswith("keane")]
 PUBLISHED = {"keane-10": 0.747310, "keane-30": 0.82188, "keane-50": 0.83526}  # by many authors, rounded down
@@ -48,7 +49,7 @@ def test_the_stored_point_is_feasible_and_has_the_stored_value(name):
     assert (values[1:] > -1e-6 * (1 + np.abs(task.formula(some(task))[:, 1:]).max(axis=0))).any(), "one is active"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PREPARED)
 def test_a_wrong_reference_is_refused(name):
     task = made(name)
     task.prepare(DataFolder())
@@ -59,7 +60,7 @@ def test_a_wrong_reference_is_refused(name):
         wrong().prepare(DataFolder())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PREPARED)
 def test_what_is_played(name):
     """Finite at corners too, in units of the spread, and the oracle has no regret."""
     task = problem(name, candidates=64)

@@ -11,6 +11,7 @@ from cbobench.errors import Misuse
 from cbobench.params import build
 from cbobench.problems import PROBLEMS, pocket
 from cbobench.problems.data import DataFolder
+from cbobench.problems.high_dimensional import HighDimensional
 from cbobench.problems.literature import Gramacy
 from tests.algorithms.easy import Bowl
 from tests.helpers import on_boxes
@@ -56,7 +57,7 @@ def test_a_tolerance_allows_for_rounded_coordinates():
     prepared(type("Bowl", (Bowl,), {"feasibility_tolerance": 1e-8}), rounded)
 
 
-@pytest.mark.parametrize("name", on_boxes())
+@pytest.mark.parametrize("name", on_boxes(HighDimensional))
 def test_ours_are_consistent_whatever_the_parameters(name):
     for settings in ({}, {"scaled": True}, {"scaled": False}, {"kappa": 1e6, "c": 0.9}, {"arrivals": 3.0}):
         allowed = {p: v for p, v in settings.items() if p in PROBLEMS.get(name).__dataclass_fields__}

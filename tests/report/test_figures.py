@@ -163,7 +163,9 @@ def test_files_are_laid_out_together_and_drawn_once(run, tmp_path, monkeypatch):
     assert calls == ["execute"] * 2 + ["draw"] * 3  # the first to see which labels must be broken
 
 
-@pytest.mark.parametrize(("width", "inches"), [("3.25in", 3.25), ("12cm", 12 / 2.54), ("505.89pt", 7.0)])
+@pytest.mark.parametrize(
+    ("width", "inches"), [("12cm", 12 / 2.54), pytest.param("505.89pt", 7.0, marks=pytest.mark.long)]
+)
 def test_a_width_and_a_font_are_those_of_a_paper(run, composed, tmp_path, width, inches):
     """Of any width, nothing is cut off; an SVG has the same size in points and the same bytes every time."""
     options = DrawOptions(width, font="serif", svg=True)

@@ -83,7 +83,7 @@ def test_notebooks_are_kept_with_what_they_show(path):
     assert str(ROOT) not in text
 
 
-@pytest.mark.slow
+@pytest.mark.long  # `.ci/run` plays them at every push
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks_show_what_they_are_kept_with(path, tmp_path, monkeypatch):
     for module in ("nbclient", "nbformat", "ipykernel"):

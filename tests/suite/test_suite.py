@@ -260,7 +260,7 @@ SHIPPED = {
 
 
 LONG = {name for name in SHIPPED if name.startswith("map_")} - {"map_zhou_ji_model", "map_guo_zhu_liu_theory"}
-LONG |= {"literature_small", "zhou_ji_2022_cost"}
+LONG |= {"coco_constrained", "literature_small", "zhou_ji_2022_cost"}  # which prepare many problems
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.long] * (n in LONG)) for n in sorted(SHIPPED)])

@@ -40,7 +40,7 @@ class X(Random):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long  # test_code_sent has what the driver and its workers say
 def test_other_code_is_refused_or_sent(small_suite, tmp_path, command):
     """Of other code, and where a module of the user's is missing: one line; with --ship the same rows."""
     shutil.copytree(PACKAGE, tmp_path / "there" / "cbobench", ignore=shutil.ignore_patterns("__pycache__"))

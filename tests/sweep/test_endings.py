@@ -46,7 +46,7 @@ def assert_one_line_that_resumes(errors, code, out):
     [
         pytest.param(0, "as it comes", signal.SIGHUP, marks=pytest.mark.long),
         (2, "as it comes", signal.SIGINT),
-        (2, "ray", signal.SIGTERM),
+        pytest.param(2, "ray", signal.SIGTERM, marks=pytest.mark.long),
         pytest.param(0, "as it comes", signal.SIGTERM, marks=pytest.mark.long),
         pytest.param(2, "fresh workers", signal.SIGTERM, marks=pytest.mark.long),
         pytest.param(2, "ray", signal.SIGINT, marks=pytest.mark.long),

@@ -125,7 +125,7 @@ def test_whatever_a_cell_raises_is_its_row(write_suite, tmp_path, command):
     ("players", "died"),
     [
         ("as it comes", DIED),
-        ("ray", {"exit": DIED["exit"]}),
+        pytest.param("ray", {"exit": DIED["exit"]}, marks=pytest.mark.long),
         pytest.param("fresh workers", {"exit": DIED["exit"]}, marks=pytest.mark.long),
     ],
 )

@@ -94,7 +94,7 @@ EXECUTORS = {
 }
 
 
-@pytest.mark.parametrize("name", ["inline", "processes", pytest.param("ray", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["inline", "processes", pytest.param("ray", marks=pytest.mark.long)])
 def test_rounds_are_counted_while_a_task_is_played(name, write_suite, tmp_path, monkeypatch):
     gate, seen = tmp_path / "open", []
     method = {"tests.sweep.test_progress:Waits": {"gate": str(gate)}}

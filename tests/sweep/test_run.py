@@ -84,7 +84,9 @@ def undisturbed(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("players", ["as it comes", pytest.param("fresh workers", marks=pytest.mark.long), "ray"])
+@pytest.mark.parametrize(
+    "players", ["as it comes", *(pytest.param(players, marks=pytest.mark.long) for players in ("fresh workers", "ray"))]
+)
 def test_a_killed_driver_leaves_a_resumable_run(undisturbed, write_suite, tmp_path, command, players):
     """SIGKILL of the driver in the middle, and a resume at once, while orphaned workers may still publish."""
     suite = write_suite(SLOW)

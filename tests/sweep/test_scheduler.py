@@ -34,7 +34,9 @@ def inline(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("players", ["as it comes", "fresh workers", pytest.param("ray", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "players", ["as it comes", *(pytest.param(players, marks=pytest.mark.long) for players in ("fresh workers", "ray"))]
+)
 def test_the_engine_changes_no_bit(inline, tmp_path, command, players):
     """A run that Ray began and worker processes ended is compared in `test_run`."""
     suite, run = inline
