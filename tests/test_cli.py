@@ -212,15 +212,18 @@ def test_light_commands_import_neither_ray_nor_pandas(words):
 def test_reading_commands_import_neither_ray_nor_what_draws(small_suite, tmp_path, run):
     run("run", small_suite(), "--out", tmp_path / "r", "--cpus", 0)
     code = (
-        "import sys; from cbobench.cli import main; main(sys.argv[1:])\n"
-        "heavy = {'ray', 'matplotlib', 'seaborn', 'scipy.stats', 'scipy.optimize'} & set(sys.modules)\n"
-        "sys.exit(f'imported {heavy}' if heavy else 0)\n"
+        "import json, sys; from cbobench.cli import main\n"
+        "for words in json.loads(sys.argv[1]):\n"
+        "    main(words)\n"
+        "    heavy = {'ray', 'matplotlib', 'seaborn', 'scipy.stats', 'scipy.optimize'} & set(sys.modules)\n"
+        "    if heavy:\n        sys.exit(f'{words} imported {heavy}')\n"
     )
     here = str(tmp_path / "r")
-    for words in (["status", here], ["compare", here], ["compare", here, "--best"], ["compare", here, here],
-                  ["claims", here, "--recipe", "zhou_ji_2022_claims"]):  # fmt: skip
-        done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+    claims = ["claims", here, "--recipe", "zhou_ji_2022_claims"]
+    commands = [["status", here], ["compare", here], ["compare", here, "--best"], ["compare", here, here], claims]
+    words = [sys.executable, "-c", code, json.dumps(commands)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_places_that_cannot_be_written(run, small_suite, tmp_path):

@@ -13,7 +13,7 @@ def learned(count=6, **settings):
     run = started("admmbo", on_box(constraints=2), side=1.0, lam=0.05, **settings)
     rng = np.random.default_rng(2)
     for x in rng.random((count, 2)):
-        run.where = x[None]
+        run.inputs = x[None]
         run.tell_one(0, x, float(np.sin(5 * x[0]) + x[1]), np.array([x[0] - 0.6, 0.4 - x[1]]))
     return run
 
@@ -89,11 +89,11 @@ def test_incumbent_is_the_best_mean_among_the_surely_feasible():
     run = started("admmbo", on_box(), lam=1e-4, scaled=False)
     told = [((0.1, 0.1), 1.0, -1.0), ((0.9, 0.1), 2.0, -0.8), ((0.5, 0.9), 3.0, 0.5)]
     for x, f, g in told[2:] + told[:2]:
-        run.where = np.array([x])
+        run.inputs = np.array([x])
         run.tell_one(0, x, f, np.array([g]))
     assert run._incumbent() == 2
     only_infeasible = started("admmbo", on_box(), lam=1e-4, scaled=False)
     for x, f, g in (((0.1, 0.1), 5.0, 0.9), ((0.9, 0.9), 1.0, 0.2)):
-        only_infeasible.where = np.array([x])
+        only_infeasible.inputs = np.array([x])
         only_infeasible.tell_one(0, x, f, np.array([g]))
     assert only_infeasible._incumbent() == 1

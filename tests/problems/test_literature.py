@@ -61,7 +61,10 @@ ELSEWHERE = (HighDimensional, Coco)
 BOXES = [n for n in PROBLEMS.names() if issubclass(c := PROBLEMS.get(n), BoxProblem) and not issubclass(c, ELSEWHERE)]
 CASES = {n: published(n) for n in BOXES} | {f"feasible-pocket-drift, phase {k + 1}": phase(k) for k in range(3)}
 LITERATURE = [n for n in BOXES if issubclass(PROBLEMS.get(n), PublishedProblem)]
-every_case = pytest.mark.parametrize("name", CASES)
+DEAR = {"robust-speed-reducer"}  # of eleven constraints, whose plain form is always tested
+every_case = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long) if name in DEAR else name for name in CASES]
+)
 
 
 def local_optimum(case: Case, u: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:

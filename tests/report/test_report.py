@@ -170,7 +170,7 @@ def test_recipes_are_refused_when_they_are_none(finished, tmp_path):
 @pytest.mark.parametrize(
     "name",
     [
-        name if name == "zhou_ji_2022" else pytest.param(name, marks=pytest.mark.long)
+        name if name == "summary" else pytest.param(name, marks=pytest.mark.long)
         for name in sorted(resources.recipes())
         if not name.endswith("_claims")
     ],

@@ -117,7 +117,7 @@ print(json.dumps(wrong))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", [37, pytest.param(4, marks=pytest.mark.long)])
+@pytest.mark.parametrize("step", [97, pytest.param(4, marks=pytest.mark.long)])
 def test_edits_of_reached_definitions_are_seen_and_no_others(tmp_path, step):
     shutil.copytree(PACKAGE, tmp_path / "cbobench", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "planted.py").write_text(PLANTED)
@@ -355,7 +355,7 @@ def test_a_class_of_the_script_that_runs_is_refused(tmp_path, write_suite):
     assert "lies in the script that runs; put the class into a module of its own" in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.long  # what marks cells as stale is tested above; here a user does it, in four processes
 def test_a_users_helper_makes_stale_until_it_is_played_again(command, write_suite, tmp_path):
     """By the command line, as a user would: change a helper, look at the status, play the stale cells again."""
     (tmp_path / "mine.py").write_text("import parts\n" + PLAIN.format("parts.gain()"))

@@ -14,7 +14,7 @@ from tests.processes import until
 
 SLOW = """\
 suite: slow
-horizon: 1500
+horizon: 1000
 seeds: 12
 record: {rounds: 50}
 problems:

@@ -80,7 +80,7 @@ def test_a_signal_while_ray_is_starting(write_suite, tmp_path):
 
 def test_nohup_is_respected(write_suite, tmp_path):
     """A sweep that was started to outlive its terminal does."""
-    suite = write_suite(SLOW.replace("1500", "300").replace("12", "2"))
+    suite = write_suite(SLOW.replace("1000", "300").replace("12", "2"))
     words = ["nohup", *cbobench_words(), "run", str(suite), "--out", "whole", "--cpus", "2", "--block", "1"]
     driver = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     until(lambda: program(driver.pid) == words[1], lambda: "nohup has not begun", driver)
@@ -107,7 +107,7 @@ def test_a_terminal_that_is_gone(write_suite, tmp_path):
 @pytest.mark.slow
 def test_ray_that_dies(write_suite, tmp_path):
     """Long before the rest could be played: Ray's death is noticed after some seconds."""
-    driver = start_and_wait(write_suite(SLOW.replace("1500", "6000")), tmp_path / "cut", 2, 2, "ray")
+    driver = start_and_wait(write_suite(SLOW.replace("1000", "6000")), tmp_path / "cut", 2, 2, "ray")
     children = below(driver.pid)
     (found,) = [pid for pid in children if program(pid).endswith("/raylet")]
     os.kill(found, signal.SIGKILL)

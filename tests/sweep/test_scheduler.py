@@ -28,7 +28,7 @@ from tests.sweep.helpers import SLOW, FakeExecutor, scheduler_of, start_and_wait
 def inline(tmp_path_factory):
     """A suite, and its run in this process."""
     folder = tmp_path_factory.mktemp("inline")
-    (folder / "suite.yaml").write_text(SLOW.replace("1500", "60").replace("12", "8"))
+    (folder / "suite.yaml").write_text(SLOW.replace("1000", "60").replace("12", "8"))
     cbobench.run(folder / "suite.yaml", out=folder / "run", engine="inline", block=50)
     return folder / "suite.yaml", folder / "run"
 
