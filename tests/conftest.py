@@ -47,7 +47,7 @@ BEGAN = pytest.StashKey[float]()
 """CPU time before a test."""
 
 # Folders whose files share a dear fixture among their tests.
-SHARING = {"page", "play", "report", "results", "suite", "sweep"}
+SHARING = {"page", "papers", "play", "report", "results", "suite", "sweep"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

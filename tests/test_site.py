@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 import pytest
 from printed import BLOCK, environment
-from website import draw, pages, words
+from website import draw, methods, pages, words
 from website.__main__ import forget
 from website.pictures import NOT_NOW, Pictures
 
@@ -87,7 +87,8 @@ def test_a_new_class_has_a_page_without_a_list(tmp_path, monkeypatch):
         source, about, knows, cost = "ours", "a <b> method", ("B",), "O(1)"
         width: float = param(1.0, "a | b")
 
-    text = pages.texts(Pictures(tmp_path, only=()))["methods/mine-too.md"]
+    assert "mine-too" in ALGORITHMS.names(), "of which every one has a page"
+    text = methods.page("mine-too", Pictures(tmp_path, only=()))
     assert "x<sub>t</sub> = argmax |f<sub>t</sub>| ≤ 1 | T<sup>(2/3)</sup>" in text
     assert "A \\<b\\> method." in text
     assert "a \\| b" in text

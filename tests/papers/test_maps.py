@@ -51,7 +51,7 @@ def test_maps_are_restored_from_what_is_stored(script, stored):
         assert len(map.cells) == len(one["settings"]), "no two settings share a cell"
 
 
-@pytest.mark.slow
+@pytest.mark.long  # test_reproduction plays a short run
 def test_a_short_run_says_what_decides(script, tmp_path):
     """Every setting of a suite counts once, every cell of a claim once in its cost."""
     words = ["--seeds", "2", "--horizon", "20", "--cpus", "0", "--only", "*B=norm*"]

@@ -104,8 +104,8 @@ def homes(tmp_path):
     return found
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("full", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.long  # test_run joins the Ray of its own process
+@pytest.mark.parametrize("full", [False, True])
 def test_a_head_is_joined_with_the_token_of_this_home(tmp_path, play, homes, full):
     """A head asks for a token where there is one as it starts."""
     with_token, without = homes
