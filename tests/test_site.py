@@ -76,6 +76,7 @@ def test_what_pages_say_is_said_elsewhere_too(texts):
             assert (f"[`{problem}`]" in said) == (f"[`{name}`]" in other), (name, problem)
 
 
+@pytest.mark.long  # `make site`, which every push runs, makes a page of every class
 def test_a_new_class_has_a_page_without_a_list(tmp_path, monkeypatch):
     monkeypatch.setattr(ALGORITHMS, "_classes", {**ALGORITHMS._classes})
 

@@ -190,4 +190,4 @@ def test_suites_sweep_it(cocoex, tmp_path, capsys):
     entry = "coco: {function: 7, dimension: {sweep: [2, 3]}, instance: {sweep: 2-3}}"
     (tmp_path / "s.yaml").write_text(f"suite: s\nhorizon: 5\nseeds: 1\nproblems: [{entry}]\nalgorithms: [random]\n")
     assert main(["run", str(tmp_path / "s.yaml"), "--out", str(tmp_path / "run"), "--engine", "inline"]) == 0
-    assert "coco[dimension=3,instance=3]" in capsys.readouterr().out
+    assert "coco[dimension=3,function=7,instance=3]" in capsys.readouterr().out

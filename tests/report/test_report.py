@@ -22,6 +22,7 @@ from cbobench.report.summary import summary
 from cbobench.stats.intervals import interval
 from tests.conftest import ROOT
 from tests.helpers import swept
+from tests.report.made import make
 
 SUITE = """\
 suite: figures
@@ -166,16 +167,21 @@ def test_recipes_are_refused_when_they_are_none(finished, tmp_path):
         list(draw_all(Run(finished), tmp_path, "zhou_ji_2022_claims"))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name == "summary" else pytest.param(name, marks=pytest.mark.long)
-        for name in sorted(resources.recipes())
-        if not name.endswith("_claims")
-    ],
-)
-def test_recipes_run_by_path_and_draw_the_same_bytes(name, finished, drawn, tmp_path):
+def test_a_recipe_run_by_path_draws_the_same_bytes(tmp_path):
+    curves = {"t": [10, 40], "regret": [[1.0, 2.0], [2.0, 4.0]], "violation_hard": [[1.0, 2.0], [2.0, 4.0]]}
+    cells = {("P", "A"): {"regret": [2.0, 4.0]}}
+    run = make(tmp_path / "run", cells, seeds=range(2), horizon=40, rounds=dict.fromkeys(cells, curves))
+    ((_, paths),) = draw_all(Run(run), tmp_path / "here", "summary")
+    words = [sys.executable, ROOT / "analysis" / "summary.py", run, tmp_path / "there"]
+    subprocess.run(words, capture_output=True, check=True)
+    assert [path.name for path in sorted((tmp_path / "there").iterdir())] == sorted(path.name for path in paths)
+    for path in paths:
+        assert (tmp_path / "there" / path.name).read_bytes() == path.read_bytes(), f"{path.name} is not the same bytes"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [name for name in sorted(resources.recipes()) if not name.endswith("_claims")])
+def test_all_recipes_run_by_path_and_draw_the_same_bytes(name, finished, drawn, tmp_path):
     done = subprocess.run(
         [sys.executable, ROOT / "analysis" / f"{name}.py", finished, tmp_path / "out"],
         capture_output=True,
