@@ -54,7 +54,7 @@ class Run:
     @cached_property
     def audit(self) -> pd.DataFrame:
         """One row per cell of an audited run that was played to its end (columns: `results.schema.AUDIT_COLUMNS`)."""
-        table = retry_if_gone(self._read_audit)
+        table = self._read_audit()
         numbers, attempt = as_numbers(table["cell"].to_pylist()), table["attempt"].to_numpy()
         rows = {cell: row for row, cell in enumerate(zip(numbers.tolist(), attempt.tolist(), strict=True))}
         ids = self.record.cells.ids
@@ -64,6 +64,7 @@ class Run:
         positions = [rows.get(cell_attempt, ABSENT) for cell_attempt in zip(ids.tolist(), latest.tolist(), strict=True)]
         return self._take_rows(table, np.array(positions, dtype=np.int64))
 
+    @retry_if_gone
     def _read_audit(self) -> pa.Table:
         files = {self.played.tasks[i] for i in np.unique(self.played.task[self.played.rows])}
         if files - {*self.folder.names("audit")}:  # of cells that crashed, or what a shard has replaced meanwhile

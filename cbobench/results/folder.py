@@ -12,9 +12,9 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -28,6 +28,7 @@ from cbobench.results.schema import FOOTER, digest_matches, refuse_version, requ
 from cbobench.results.store import AtomicFile, RetryingReader, first_line, is_transient, retry, store_failure, writing
 
 T = TypeVar("T")
+P = ParamSpec("P")
 READ_ATTEMPTS = 20
 SHARD = "shard-"
 """Prefix of the files that hold what several tasks published; the names of tasks hold a dot."""
@@ -44,12 +45,17 @@ class TruncatedFile(DamagedRun):
     """A file cannot be read: an upload broke off and the store kept its beginning, or the file changed later."""
 
 
-def retry_if_gone(read: Callable[[], T]) -> T:
-    """Return the result of `read`, repeated while files disappear (see `results.compact`)."""
-    for _ in range(READ_ATTEMPTS):
-        with suppress(FileGone):
-            return read()
-    return read()
+def retry_if_gone(read: Callable[P, T]) -> Callable[P, T]:
+    """Make a function that reads repeat it while files disappear (see `results.compact`)."""
+
+    @wraps(read)
+    def read_again(*args: P.args, **options: P.kwargs) -> T:
+        for _ in range(READ_ATTEMPTS):
+            with suppress(FileGone):
+                return read(*args, **options)
+        return read(*args, **options)
+
+    return read_again
 
 
 @dataclass(frozen=True)
@@ -223,14 +229,11 @@ class RunFolder:
         text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
         self.publish(relative, lambda sink: sink.write(text.encode()))
 
+    @retry_if_gone  # shards may be merged meanwhile
     def replacements(self) -> dict[str, str]:
         """Return by task the shard that has replaced its files (see `results.compact`)."""
-
-        def read() -> dict[str, str]:
-            shards = (name for name in self.names("cells") if name.startswith(SHARD))
-            return {task: name for name in shards for task in self.footer("cells", name).get("replaces", ())}
-
-        return retry_if_gone(read)  # shards may be merged meanwhile
+        shards = (name for name in self.names("cells") if name.startswith(SHARD))
+        return {task: name for name in shards for task in self.footer("cells", name).get("replaces", ())}
 
     def published_tasks(self) -> set[str]:
         """Return the names of the tasks whose cells are published, including those that shards have replaced."""

@@ -96,6 +96,7 @@ class PublishedCells:
         return cells_by_task
 
 
+@retry_if_gone
 def read_published(folder: RunFolder, columns: list[str] | None = COLUMNS) -> PublishedCells:
     """Read the latest row of every published cell; a cell that was played twice counts once.
 
@@ -109,10 +110,6 @@ def read_published(folder: RunFolder, columns: list[str] | None = COLUMNS) -> Pu
     Raises:
         DamagedRun: a file of the run is truncated or foreign, or a task's rounds are missing.
     """
-    return retry_if_gone(lambda: _read_published(folder, columns))
-
-
-def _read_published(folder: RunFolder, columns: list[str] | None) -> PublishedCells:
     names = folder.names("cells")
     rounds = folder.names("rounds")
     replaced: set[str] = set()
