@@ -22,8 +22,9 @@ import pyarrow.parquet as pq
 
 from cbobench.errors import DamagedRun, Misuse, mask_secrets, nearest, printable, refuse_strange, show
 from cbobench.metrics import METRICS
-from cbobench.results.folder import RunFolder, read_row_groups
+from cbobench.results.folder import RunFolder
 from cbobench.results.manifest import FILE
+from cbobench.results.rounds import read_row_groups
 from cbobench.results.schema import ADDED_COLUMNS, schema
 from cbobench.results.store import first_line
 

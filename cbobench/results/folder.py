@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from cbobench.errors import DamagedRun, Misuse, mask_secrets, nearest, one_line, printable, show
 from cbobench.metrics import REWARD_STEPS
 from cbobench.processes import leave_fork
-from cbobench.results.rounds import SOURCES, RewardSums, select_cells
+from cbobench.results.rounds import read_row_groups
 from cbobench.results.schema import FOOTER, digest_matches, refuse_version, required_columns, schema
 from cbobench.results.store import AtomicFile, RetryingReader, first_line, is_transient, retry, store_failure, writing
 
@@ -33,7 +33,6 @@ READ_ATTEMPTS = 20
 SHARD = "shard-"
 """Prefix of the files that hold what several tasks published; the names of tasks hold a dot."""
 REPAIR = "cbobench verify RUN names all that is damaged, with --repair it is moved away and the next run plays it again"
-SMALL = 20_000  # rows below which threads cost more than they save
 _UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
 
 
@@ -316,28 +315,6 @@ def _select_columns(kind: str, columns: list[str] | None) -> list[pa.Field]:
 
 def _concatenate(tables: list[pa.Table], kind: str, columns: list[str] | None) -> pa.Table:
     return pa.concat_tables(tables) if tables else pa.schema(_select_columns(kind, columns)).empty_table()
-
-
-def read_row_groups(
-    file: pq.ParquetFile, fields: list[pa.Field], cells: Sequence[str] | None = None
-) -> Iterator[pa.Table]:
-    """Yield some columns of each row group of a file, of some cells or of all.
-
-    Missing columns are computed (`results.rounds`), or null.
-    """
-    names = [field.name for field in fields]
-    stored = set(file.schema_arrow.names)
-    sums = RewardSums([name for name in names if name in REWARD_STEPS and name not in stored and "f_star" in stored])
-    needed = SOURCES if sums.names else ("cell",) if cells is not None else ()
-    read_columns = [*names, *(name for name in needed if name not in names)]
-    for number in range(file.num_row_groups):
-        part = file.read_row_group(number, read_columns, use_threads=file.metadata.num_rows > SMALL)
-        part.validate(full=True)
-        part = part if cells is None else select_cells(part, cells)
-        part = sums.add_to(part) if sums.names else part
-        part_columns = set(part.column_names)
-        columns = [part[f.name] if f.name in part_columns else pa.nulls(len(part), f.type) for f in fields]
-        yield pa.table(columns, names=names)
 
 
 def read_footer(path: str, kind: str, task: str, metadata: pq.FileMetaData) -> dict[str, Any]:

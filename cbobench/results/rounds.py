@@ -7,15 +7,39 @@ steps are added in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from cbobench.metrics import REWARD_STEPS, Array
 
 SOURCES = ("cell", "t", "f", "f_star", "f_plus")
+SMALL = 20_000  # rows below which threads cost more than they save
+
+
+def read_row_groups(
+    file: pq.ParquetFile, fields: list[pa.Field], cells: Sequence[str] | None = None
+) -> Iterator[pa.Table]:
+    """Yield some columns of each row group of a file, of some cells or of all.
+
+    Missing columns are computed, or null.
+    """
+    names = [field.name for field in fields]
+    stored = set(file.schema_arrow.names)
+    sums = RewardSums([name for name in names if name in REWARD_STEPS and name not in stored and "f_star" in stored])
+    needed = SOURCES if sums.names else ("cell",) if cells is not None else ()
+    read_columns = [*names, *(name for name in needed if name not in names)]
+    for number in range(file.num_row_groups):
+        part = file.read_row_group(number, read_columns, use_threads=file.metadata.num_rows > SMALL)
+        part.validate(full=True)
+        part = part if cells is None else _select_cells(part, cells)
+        part = sums.add_to(part) if sums.names else part
+        part_columns = set(part.column_names)
+        columns = [part[f.name] if f.name in part_columns else pa.nulls(len(part), f.type) for f in fields]
+        yield pa.table(columns, names=names)
 
 
 class _Rewards(NamedTuple):
@@ -65,7 +89,7 @@ class RewardSums:
         return part
 
 
-def select_cells(table: pa.Table, cells: Sequence[str]) -> pa.Table:
+def _select_cells(table: pa.Table, cells: Sequence[str]) -> pa.Table:
     """Return the rows of some cells."""
     codes = cell_codes(table)
     is_selected = np.isin(codes.dictionary.to_numpy(zero_copy_only=False), cells)
