@@ -8,8 +8,8 @@ import pandas as pd
 from cbobench.errors import Misuse
 from cbobench.report.compare import Comparison
 from cbobench.report.formats import TextTable, find_gap, format_number
-from cbobench.report.groups import Where, find_groups, open_run, select_latest
-from cbobench.report.load import to_column
+from cbobench.report.groups import find_groups, select_latest
+from cbobench.report.load import Where, open_run, to_column
 from cbobench.report.recommended import describe_by, describe_inputs, find_recommendations
 
 NOTE = (

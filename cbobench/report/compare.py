@@ -12,17 +12,15 @@ from cbobench.report.changes import compare_runs
 from cbobench.report.formats import FORMATS, TextTable, render, render_html, render_records
 from cbobench.report.groups import (
     Group,
-    Where,
     count_crossed_seeds,
     describe_failures,
     describe_horizons,
     describe_problems,
     find_arithmetic,
     find_groups,
-    open_run,
     select_latest,
 )
-from cbobench.report.load import Run
+from cbobench.report.load import Run, Where, open_run
 from cbobench.report.paired import tabulate_differences
 from cbobench.report.quantities import HEADLINE, SIMPLE_VALUE, Quantity, quantities, select_metrics
 from cbobench.report.ranks import profile_algorithms, rank_algorithms

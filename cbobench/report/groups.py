@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 
 KEY = ("problem", "algorithm", "horizon")  # what the cells of a group share
 WORDS = {True: "binds", False: "does not bind"}
-Where = Any
-"""A run: opened, or its folder as a path or URI, or what `cbobench.run` returned."""
-
-
-def open_run(source: Where) -> Run:
-    """The run itself."""
-    return source if isinstance(source, Run) else Run(source)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cbobench.errors import DamagedRun, unknown, words_of
-from cbobench.results.bundle import open_run
+from cbobench.results import bundle
 from cbobench.results.folder import retry_if_gone
 from cbobench.results.manifest import Manifest, Pair, VariantKind, as_numbers, as_words
 from cbobench.results.query import ABSENT, cell_positions, read_published, sort_by_cell
@@ -22,6 +22,8 @@ from cbobench.results.schema import schema
 from cbobench.results.staleness import Freshness
 
 WHAT: dict[str, VariantKind] = {"problem": "problems", "algorithm": "algorithms"}
+Where = Any
+"""A run: opened, or its folder as a path or URI, or what `cbobench.run` returned."""
 
 
 class Run:
@@ -35,7 +37,7 @@ class Run:
     """
 
     def __init__(self, location: str | Path) -> None:
-        self.folder = open_run(location)
+        self.folder = bundle.open_run(location)
         self.record = self.full_record = Manifest.read(self.folder)
         self.played = read_published(self.folder, None)
 
@@ -289,6 +291,11 @@ class Run:
         return [
             title for title, variant in self.record.variants(WHAT[kind]).items() if variant.name in registered_names
         ]
+
+
+def open_run(source: Where) -> Run:
+    """The run itself."""
+    return source if isinstance(source, Run) else Run(source)
 
 
 def load_cells(run: str | Path, **filters: Any) -> pd.DataFrame:

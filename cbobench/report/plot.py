@@ -9,8 +9,8 @@ from cbobench.errors import CbobenchError, Misuse, show
 from cbobench.metrics import METRICS
 from cbobench.report.curves import Panel, Statistic
 from cbobench.report.figures import Figure, compose, problems_played
-from cbobench.report.groups import Where, open_run
 from cbobench.report.kinds import AnyPanel, metrics_of
+from cbobench.report.load import Where, open_run
 from cbobench.report.planes import Plane
 from cbobench.report.profiles import Profile
 from cbobench.report.style import size_of

@@ -21,8 +21,8 @@ from cbobench.report.formats import (
     format_interval,
     format_number,
 )
-from cbobench.report.groups import Group, Where, count_binding, find_groups, open_run
-from cbobench.report.load import Run
+from cbobench.report.groups import Group, count_binding, find_groups
+from cbobench.report.load import Run, Where, open_run
 from cbobench.report.paired import mark_best
 from cbobench.report.quantities import (
     SHARE,
