@@ -15,7 +15,7 @@ from cbobench.report.groups import (
     count_crossed_seeds,
     describe_failures,
     describe_horizons,
-    describe_problems,
+    describe_variants,
     find_arithmetic,
     find_groups,
     select_latest,
@@ -166,7 +166,7 @@ def compare(
     notes += describe_best(opened, select_latest(selection, groups)) if not table_kinds else []
     notes += describe_failures(groups)
     notes += [
-        *_describe_variants(opened, groups),
+        *describe_variants(opened, groups),
         *(f"not played: {line}" for line in unplayable),
         *_describe_arithmetic(groups),
     ]
@@ -184,13 +184,6 @@ def _select_columns(
         value = quantities()[SIMPLE_VALUE]
         return [value, *columns], [value, *main]
     return columns, main
-
-
-def _describe_variants(run: Run, groups: list[Group]) -> list[str]:
-    """What the problems of some groups say of their own numbers, and what their algorithms do."""
-    notes = describe_problems(run, dict.fromkeys(group.problem for group in groups))
-    algorithms = run.record.variants("algorithms")
-    return [*notes, *dict.fromkeys(note for group in groups if (note := algorithms[group.algorithm].note))]
 
 
 def _add_notes(comparison: Comparison, lines: Iterable[str]) -> Comparison:

@@ -188,6 +188,13 @@ def describe_problems(run: Run, problems: Iterable[str]) -> list[str]:
     return [f"{', '.join(note_labels)}: {note}" for note, note_labels in labels_by_note.items()]
 
 
+def describe_variants(run: Run, groups: list[Group]) -> list[str]:
+    """What the problems of some groups say of their own numbers, and what their algorithms do."""
+    notes = describe_problems(run, dict.fromkeys(group.problem for group in groups))
+    algorithms = run.record.variants("algorithms")
+    return [*notes, *dict.fromkeys(note for group in groups if (note := algorithms[group.algorithm].note))]
+
+
 def describe_failures(groups: Iterable[Group]) -> list[str]:
     """How many evaluations, and how many fits of models, failed in the good cells of some groups, where any did."""
     groups, notes = list(groups), []
