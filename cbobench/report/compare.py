@@ -22,8 +22,9 @@ from cbobench.report.groups import (
 )
 from cbobench.report.load import Run, Where, open_run
 from cbobench.report.paired import tabulate_differences
+from cbobench.report.profiles import profile_algorithms
 from cbobench.report.quantities import HEADLINE, SIMPLE_VALUE, Quantity, quantities, select_metrics
-from cbobench.report.ranks import profile_algorithms, rank_algorithms
+from cbobench.report.ranks import rank_algorithms
 from cbobench.report.recommended import describe_best
 from cbobench.report.summary import select_groups, summarise_groups, tabulate_summary
 from cbobench.results.provenance import mixed_note

@@ -1,4 +1,4 @@
-"""Performance and data profiles of simple regret: the shares of a run's cells, and the panels that draw them.
+"""Performance and data profiles of simple regret: the shares of a run's cells, their table, and the panels.
 
 A row counts every cell that was asked for: one that failed, or never found a feasible action, solves nothing. It needs
 no other algorithm: references and targets belong to the problem (see `cbobench.stats.profiles`).
@@ -16,6 +16,7 @@ import pandas as pd
 
 from cbobench.errors import Misuse
 from cbobench.report.curves import Looks, marker_offset
+from cbobench.report.formats import TextTable
 from cbobench.report.groups import Group, find_groups, group_by, select_latest
 from cbobench.report.load import Run
 from cbobench.report.quantities import SIMPLE_REGRET, Array, find_first_rounds, find_undefined_regret
@@ -84,6 +85,49 @@ _first_rounds: WeakKeyDictionary[Run, tuple[dict[str, Array], dict[str, Array]]]
 """The first rounds that `share_solved` has found in open runs, to relative and to absolute targets.
 
 A page asks for its table and for its curves."""
+
+
+def profile_algorithms(
+    run: Run, groups: list[Group], title: str, absolute: bool = False
+) -> tuple[pd.DataFrame, TextTable]:
+    """Performance and data profiles of simple regret, one row per algorithm.
+
+    Args:
+        absolute: of COCO's targets, in units of f, instead of those in units of |f*|.
+
+    Raises:
+        Misuse: a run that records no simple regret.
+    """
+    check_regret_known(run, groups)
+    precisions = COCO_PRECISIONS if absolute else PRECISIONS
+    within, by = performance(groups, precisions, absolute), share_solved(run, groups, SHARES, absolute)
+    rows = []
+    for algorithm in within:
+        algorithm_groups = [group for group in groups if group.algorithm == algorithm]
+        row: dict[str, Any] = {"algorithm": algorithm, "algorithm_label": algorithm_groups[0].algorithm_label}
+        row |= {
+            "n": sum(len(group.good) for group in algorithm_groups),
+            "expected": sum(group.expected for group in algorithm_groups),
+        }
+        row |= {f"within_{p:g}": float(share) for p, share in zip(precisions, within[algorithm], strict=True)}
+        row |= {f"solved_by_{s:g}": float(share) for s, share in zip(SHARES, by[algorithm], strict=True)}
+        rows.append(row)
+    columns = ["algorithm", "n", *(f"r ≤ {p:g}" for p in precisions), *(f"{s:g} T" for s in SHARES)]
+    keys = [*(f"within_{p:g}" for p in precisions), *(f"solved_by_{s:g}" for s in SHARES)]
+    cells = [
+        [row["algorithm_label"], f"{row['n']}/{row['expected']}", *(f"{100 * row[key]:.0f} %" for key in keys)]
+        for row in rows
+    ]
+    listed = f"{', '.join(f'{p:g}' for p in PRECISIONS)} times |f*|"
+    unit, targets = ("", "COCO's 41 from 100 to 1e-06, in units of f") if absolute else (" |f*|", listed)
+    note = (
+        f"r ≤ x: share of the cells asked for whose final simple regret is at most x{unit}; s T: share of (cell, "
+        f"target) pairs solved by round s T, targets {targets}; no number of a row depends on another row"
+    )
+    for why, labels in find_undefined_regret(groups).items():
+        note += f"\nnot defined, and so not solved, {why}: {', '.join(labels)}"
+    weights = [0, 0, 0, 0, 0, 1, 4, 0, 3, 2, 0]
+    return pd.DataFrame(rows), TextTable(columns, cells, f"{title}: profiles", note, left=1, weights=weights)
 
 
 def check_regret_known(run: Run, groups: Sequence[Group]) -> None:

@@ -1,4 +1,4 @@
-"""Many problems at once: average ranks with their critical difference, and profiles against fixed references."""
+"""Many problems at once: average ranks with their critical difference."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ import pandas as pd
 from cbobench.errors import Misuse
 from cbobench.report.formats import Marked, TextTable, format_number
 from cbobench.report.groups import Group, group_by_arena
-from cbobench.report.load import Run
-from cbobench.report.profiles import COCO_PRECISIONS, PRECISIONS, SHARES, check_regret_known, performance, share_solved
-from cbobench.report.quantities import UNREACHED, Array, Quantity, find_undefined_regret, is_reached
+from cbobench.report.quantities import UNREACHED, Array, Quantity, is_reached
 from cbobench.stats import ranks as stats
 
 
@@ -93,46 +91,3 @@ def _compute_median(group: Group, quantity: Quantity) -> float:
     median = np.median([*values, *[-quantity.sign * UNREACHED] * group.failed]) if len(values) else np.nan
     # halfway between a value and UNREACHED counts as unreached
     return float(median if is_reached(median) else np.sign(median) * UNREACHED)
-
-
-def profile_algorithms(
-    run: Run, groups: list[Group], title: str, absolute: bool = False
-) -> tuple[pd.DataFrame, TextTable]:
-    """Performance and data profiles of simple regret, one row per algorithm (see `report.profiles`).
-
-    Args:
-        absolute: of COCO's targets, in units of f, instead of those in units of |f*|.
-
-    Raises:
-        Misuse: a run that records no simple regret.
-    """
-    check_regret_known(run, groups)
-    precisions = COCO_PRECISIONS if absolute else PRECISIONS
-    within, by = performance(groups, precisions, absolute), share_solved(run, groups, SHARES, absolute)
-    rows = []
-    for algorithm in within:
-        algorithm_groups = [group for group in groups if group.algorithm == algorithm]
-        row: dict[str, Any] = {"algorithm": algorithm, "algorithm_label": algorithm_groups[0].algorithm_label}
-        row |= {
-            "n": sum(len(group.good) for group in algorithm_groups),
-            "expected": sum(group.expected for group in algorithm_groups),
-        }
-        row |= {f"within_{p:g}": float(share) for p, share in zip(precisions, within[algorithm], strict=True)}
-        row |= {f"solved_by_{s:g}": float(share) for s, share in zip(SHARES, by[algorithm], strict=True)}
-        rows.append(row)
-    columns = ["algorithm", "n", *(f"r ≤ {p:g}" for p in precisions), *(f"{s:g} T" for s in SHARES)]
-    keys = [*(f"within_{p:g}" for p in precisions), *(f"solved_by_{s:g}" for s in SHARES)]
-    cells = [
-        [row["algorithm_label"], f"{row['n']}/{row['expected']}", *(f"{100 * row[key]:.0f} %" for key in keys)]
-        for row in rows
-    ]
-    listed = f"{', '.join(f'{p:g}' for p in PRECISIONS)} times |f*|"
-    unit, targets = ("", "COCO's 41 from 100 to 1e-06, in units of f") if absolute else (" |f*|", listed)
-    note = (
-        f"r ≤ x: share of the cells asked for whose final simple regret is at most x{unit}; s T: share of (cell, "
-        f"target) pairs solved by round s T, targets {targets}; no number of a row depends on another row"
-    )
-    for why, labels in find_undefined_regret(groups).items():
-        note += f"\nnot defined, and so not solved, {why}: {', '.join(labels)}"
-    weights = [0, 0, 0, 0, 0, 1, 4, 0, 3, 2, 0]
-    return pd.DataFrame(rows), TextTable(columns, cells, f"{title}: profiles", note, left=1, weights=weights)
