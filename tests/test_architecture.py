@@ -1,7 +1,8 @@
-"""docs/architecture.md stays true: its picture shows the imports, and it names every room and only files that exist."""
+"""docs/architecture.md and the way of a run stay true: the picture shows the imports, and all that is named exists."""
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
 
@@ -9,6 +10,8 @@ import pytest
 
 from tests.conftest import ROOT
 
+GUIDE = (ROOT / "CONTRIBUTING.md").read_text()
+STEP = re.compile(r"`([\w/]+\.py):([\w.]+)`")
 TEXT = (ROOT / "docs" / "architecture.md").read_text()
 spec = importlib.util.spec_from_file_location("architecture", ROOT / "docs" / "architecture.py")
 architecture = importlib.util.module_from_spec(spec)
@@ -38,3 +41,37 @@ def test_every_room_is_named_and_every_named_file_exists():
         assert about.startswith('"""'), f"{room}/__init__.py does not say what lives there"
     for name in re.findall(r"`((?:cbobench|analysis|suites)/[\w/.]*)`", TEXT):
         assert (ROOT / name).exists() or (architecture.PACKAGE.parent / name).exists(), name
+
+
+def names_defined(body, prefix=""):
+    """Functions and classes of some statements, methods as `Holder.name`."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield prefix + node.name
+            if isinstance(node, ast.ClassDef):
+                yield from names_defined(node.body, f"{prefix}{node.name}.")
+
+
+def absent_steps(text):
+    """Steps `file:function` of a text that no file of the package defines."""
+    for file, function in STEP.findall(text):
+        path = architecture.PACKAGE / file
+        if not path.is_file() or function not in names_defined(ast.parse(path.read_text()).body):
+            yield f"{file}:{function}"
+
+
+def test_every_step_of_the_way_is_a_function():
+    assert list(absent_steps(GUIDE)) == []
+    wrong = "`sweep/run.py:plan`, `sweep/run.py:Plan.gone`, `sweep/run.py:gone`, `gone/run.py:plan`"
+    assert list(absent_steps(wrong)) == ["sweep/run.py:Plan.gone", "sweep/run.py:gone", "gone/run.py:plan"]
+
+
+def test_a_step_is_in_its_room():
+    rows = re.findall(r"^\| `(\w+)` \|.*\| `([\w/]+\.py:[\w.]+)` \|$", GUIDE, re.M)
+    assert rows
+    assert [step for room, step in rows if not step.startswith(f"{room}/")] == []
+    assert len(rows) == len(STEP.findall(GUIDE[GUIDE.index("| room |") :].partition("\n\n")[0])), "one function a step"
+
+
+def test_the_guide_is_one_page():
+    assert len(GUIDE.splitlines()) <= 110
