@@ -25,7 +25,7 @@ import cbobench
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.gp.posteriors.features import Outer
-from cbobench.play.play import Play
+from cbobench.play.play import Play, PlayOptions
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
@@ -262,7 +262,7 @@ def recommending(folder: Path) -> Figures:
             "ckb-ucb",
             range(50),
             1000,
-            range(every, 1000, every),
+            PlayOptions(range(every, 1000, every)),
         )
         spent[every] = seconds(list, cells)
     return {"every tenth round, ratio": spent[10] / spent[1000]}

@@ -29,6 +29,7 @@ from cbobench.params import param
 from cbobench.problems.base import Actions
 from cbobench.sweep.blocks import Pace
 from cbobench.sweep.interrupt import interruptible
+from cbobench.sweep.options import EngineOptions
 from cbobench.sweep.run import plan
 from cbobench.sweep.scheduler import Scheduler, start_executor
 
@@ -80,7 +81,7 @@ def drive(address: str, cpus: int, seconds: float, tasks: int) -> dict[str, floa
             for seeds, only in ((cpus, "meet"), (tasks, "sleep"))
         )
         began = time.monotonic()
-        executor = start_executor(todo.suite.problems, todo.folder, todo.tasks, address=address)
+        executor = start_executor(todo.suite.problems, todo.folder, todo.tasks, EngineOptions(address=address))
         try:
             looks, pids = [], (os.getpid(), executor.child.pid)  # type: ignore[attr-defined]
             for some in (first, todo):

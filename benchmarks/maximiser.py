@@ -32,7 +32,7 @@ from cbobench.gp.box import sobol
 from cbobench.gp.kernels import Array
 from cbobench.gp.maximise import WALL, polish
 from cbobench.gp.parts import Parts
-from cbobench.play.play import Play
+from cbobench.play.play import Play, PlayOptions
 from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DataFolder
 
@@ -200,7 +200,7 @@ def measure(setting: tuple[str, dict[str, Any], str, dict[str, Any]], rounds: in
         return action
 
     algorithm.ask, algorithm.maximise = spy, timed
-    for _ in Play(problem, "maximiser", algorithm, method, list(range(seeds)), horizon, initial=design):
+    for _ in Play(problem, "maximiser", algorithm, method, list(range(seeds)), horizon, PlayOptions(initial=design)):
         pass
     return np.concatenate(shortfalls), 1e3 * float(np.mean(seconds)) / seeds
 

@@ -63,7 +63,7 @@ def play_methods(names: list[str]) -> dict[str, str]:
     from cbobench import params
     from cbobench.algorithms import ALGORITHMS
     from cbobench.check.trial import play_to_arrays
-    from cbobench.play.play import Play
+    from cbobench.play.play import Play, PlayOptions
     from cbobench.problems import PROBLEMS as REGISTERED
     from cbobench.problems.data import DataFolder
     from cbobench.threads import single_thread
@@ -81,7 +81,8 @@ def play_methods(names: list[str]) -> dict[str, str]:
                     if title not in rounds:
                         continue
                     algorithm, horizon = params.build(cls, {}), rounds[title]
-                    play = Play(problem, title, algorithm, name, range(replicates), horizon, range(1, horizon))
+                    options = PlayOptions(range(1, horizon))
+                    play = Play(problem, title, algorithm, name, range(replicates), horizon, options)
                     digest = hashlib.sha256()
                     for what, values in sorted(play_to_arrays(play).items()):
                         digest.update(f"{what} {values.shape} {values.dtype}".encode())

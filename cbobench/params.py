@@ -14,40 +14,53 @@ import operator
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass
+from dataclasses import KW_ONLY, MISSING, Field, dataclass
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from cbobench.errors import Misuse, nearest, one_line, show, unknown
+from cbobench.options import accept_fields
 
 T = TypeVar("T")
 LARGEST = 1e100  # products of larger numbers overflow
 BOUNDS = {"above": operator.gt, "at_least": operator.ge, "below": operator.lt, "at_most": operator.le}
 
 
-def param(
-    default: Any,
-    about: str,
-    *,
-    above: float | None = None,
-    at_least: float | None = None,
-    below: float | None = None,
-    at_most: float | None = None,
-    called: str = "",
-    quiet: bool = False,
-    varies: bool = False,
-) -> Any:
-    """Return a constructor field with a default, one line of description, and bounds for its numeric values.
+@dataclass(frozen=True)
+class ParamOptions:
+    """What is declared of a parameter.
 
-    Args:
+    Attributes:
+        default: its value where a suite gives none.
+        about: one line of description.
+        above, at_least, below, at_most: bounds for numbers.
         called: the parameter's name, if the class uses that attribute for something else.
         quiet: whether the default is left out of a cell's identity, for parameters added later.
         varies: whether cells with different numbers may play in one block. The class then finds an array (S, 1) in the
             place of the number, and must give every replicate the bits that it has alone.
     """
-    metadata = {"about": about, "above": above, "at_least": at_least, "below": below, "at_most": at_most}
-    metadata |= {"called": called, "quiet": quiet, "varies": varies}
+
+    default: Any
+    about: str
+    _: KW_ONLY
+    above: float | None = None
+    at_least: float | None = None
+    below: float | None = None
+    at_most: float | None = None
+    called: str = ""
+    quiet: bool = False
+    varies: bool = False
+
+
+@accept_fields(ParamOptions)
+def param(options: ParamOptions) -> Any:
+    """Return a constructor field with a default, one line of description, and bounds for its numeric values.
+
+    Args: see `ParamOptions`.
+    """
+    metadata = {**vars(options)}
+    default = metadata.pop("default")
     if isinstance(default, (list, dict)):
         return dataclasses.field(default_factory=lambda: default.copy(), metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)

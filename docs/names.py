@@ -104,8 +104,9 @@ def _entry(head: str, line: str) -> Iterator[str]:
 
 
 def signature(thing: Any, name: str) -> str:
-    """A call's form, without quotes around annotations."""
+    """A call's form, without quotes around annotations, and with `...` for a default that is a function."""
     plain = re.sub(r"""(: |-> )(['"])(.*?)\2""", r"\1\3", str(inspect.signature(thing)))
+    plain = re.sub(r"<function .*? at 0x\w+>", "...", plain)
     return name + plain.replace("(self, ", "(").replace("(self)", "()").replace("(cls, ", "(")
 
 

@@ -19,7 +19,7 @@ from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.gp.actions import Finite
-from cbobench.play.play import Chunk, Play
+from cbobench.play.play import Chunk, Play, PlayOptions
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.box import BoxProblem
@@ -103,7 +103,7 @@ def play(
 ) -> tuple[Play, list[Chunk]]:
     """A finished play and its chunks."""
     seeds = list(range(seeds)) if isinstance(seeds, int) else seeds
-    cells = Play(task, key, algorithm, algorithm.name, seeds, horizon, asked, parallel=parallel)
+    cells = Play(task, key, algorithm, algorithm.name, seeds, horizon, PlayOptions(asked, parallel=parallel))
     return cells, list(cells)
 
 

@@ -20,12 +20,12 @@ PACKAGE = Path(cbobench.__file__).parent
 FILES = sorted(p for p in PACKAGE.rglob("*.py") if p.relative_to(PACKAGE).parts[0] not in ("_suites", "_analysis"))
 LEAVES = {
     "errors", "registry", "rng", "params", "resources", "metrics", "threads", "words", "arithmetic", "processes",
-    "float_state", "",
+    "float_state", "options", "",
 }  # fmt: skip
 ALLOWED = {
     "errors": set(), "rng": set(), "metrics": set(), "threads": set(), "words": set(),
     "registry": {"errors", "float_state"}, "processes": set(), "float_state": set(),
-    "params": {"errors"}, "resources": {"errors"}, "arithmetic": {"errors"},
+    "options": {"errors"}, "params": {"errors", "options"}, "resources": {"errors"}, "arithmetic": {"errors"},
     "stats": {"errors", "rng"},
     "gp": {"errors", "registry", "rng", "params"},
     "problems": {"gp", "errors", "registry", "rng", "params", "words", "processes", "float_state"},
@@ -148,6 +148,24 @@ def test_files_are_short(tmp_path):
     long = tmp_path / "long.py"
     long.write_text("pass\n" * 501)
     assert too_long([long]) == [f"{long} has 501 lines: two rooms?"]
+
+
+def with_many_parameters(path):
+    """Functions of a file that take more than seven parameters."""
+    for function in [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]:
+        arguments = function.args
+        listed = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+        count = sum(argument is not None and argument.arg not in ("self", "cls") for argument in listed)
+        if count > 7:
+            yield f"{name_of(path)}:{function.lineno} {function.name} takes {count} parameters: which belong together?"
+
+
+def test_functions_have_few_parameters(tmp_path):
+    assert [line for path in FILES for line in with_many_parameters(path)] == []
+    (many := tmp_path / "many.py").write_text("def many(self, a, b, c, d, *e, f, g, h=1): ...\n")
+    assert [line.partition(" ")[2] for line in with_many_parameters(many)] == [
+        "many takes 8 parameters: which belong together?"
+    ]
 
 
 CLOCKS = {"time", "monotonic", "perf_counter", "process_time", "thread_time"}

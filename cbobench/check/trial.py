@@ -19,7 +19,7 @@ from cbobench import params
 from cbobench.errors import CbobenchError
 from cbobench.gp.kernels import Array
 from cbobench.play.failure import describe_error
-from cbobench.play.play import Play
+from cbobench.play.play import Play, PlayOptions
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
@@ -132,7 +132,7 @@ class Trial:
         """
         algorithm = self.algorithm() if algorithm is None else algorithm
         names = (self.problem, self.place, algorithm, self.name)
-        return play_to_arrays(Play(*names, seeds, self.horizon, recommended_rounds))
+        return play_to_arrays(Play(*names, seeds, self.horizon, PlayOptions(recommended_rounds)))
 
 
 def play_to_arrays(play: Play) -> dict[str, Array]:

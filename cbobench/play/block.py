@@ -15,7 +15,7 @@ from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import NONE
 from cbobench.metrics import METRICS
-from cbobench.play.play import Chunk, Play, draw_instances
+from cbobench.play.play import Chunk, Play, PlayOptions, draw_instances
 from cbobench.problems.base import Drawn, Instances, Problem
 from cbobench.results.schema import rounds_schema
 from cbobench.suite.variants import INITIAL, PARALLEL, canonical
@@ -44,9 +44,8 @@ def start(problem: Problem, cells: Sequence[Cell], horizon: int, keep: int | Non
     names = (pair.problem.name, pair.algorithm.name)
     instances = _draw_once(problem, names[0], seeds)
     first, parallel = (pair.algorithm.values.get(key) for key in (INITIAL, PARALLEL))
-    play = Play(
-        problem, names[0], algorithm, names[1], seeds, horizon, rows.recorded.tolist(), first, parallel, instances
-    )
+    options = PlayOptions(rows.recorded.tolist(), first, parallel, instances)
+    play = Play(problem, names[0], algorithm, names[1], seeds, horizon, options)
     return play, rows
 
 

@@ -47,6 +47,23 @@ class Chunk:
     metrics: ChunkMetrics
 
 
+@dataclass(frozen=True)
+class PlayOptions:
+    """What a play adds to its rounds.
+
+    Attributes:
+        recommend_after: rounds after which the algorithm is asked for a recommendation, besides the last one.
+        initial: rounds of the initial design by its name, {"sobol": 10}; its actions are the same for every method.
+        parallel: evaluations under way at once: {"points": 4, "as": "asynchronous"}, or "batch" (see `UnderWay`).
+        instances: of the seeds (see `draw_instances`), if they are drawn already.
+    """
+
+    recommend_after: Iterable[int] = ()
+    initial: Mapping[DesignName, int] | None = None
+    parallel: Mapping[str, Any] | None = None
+    instances: Drawn | None = None
+
+
 class Play:
     """Iterates over the rounds of S cells in chunks; afterwards `metrics` and `seconds` hold the cells' summary.
 
@@ -62,10 +79,7 @@ class Play:
         algorithm_key: name of the algorithm in its stream.
         seeds: one per cell.
         horizon: T.
-        recommend_after: rounds after which the algorithm is asked for a recommendation, besides the last one.
-        initial: rounds of the initial design by its name, {"sobol": 10}; its actions are the same for every method.
-        parallel: evaluations under way at once: {"points": 4, "as": "asynchronous"}, or "batch" (see `UnderWay`).
-        instances: of the seeds (see `draw_instances`), if they are drawn already.
+        options: what is added to the rounds.
     """
 
     def __init__(
@@ -76,11 +90,9 @@ class Play:
         algorithm_key: str,
         seeds: Sequence[int],
         horizon: int,
-        recommend_after: Iterable[int] = (),
-        initial: Mapping[DesignName, int] | None = None,
-        parallel: Mapping[str, Any] | None = None,
-        instances: Drawn | None = None,
+        options: PlayOptions = PlayOptions(),
     ) -> None:
+        parallel, instances = options.parallel, options.instances
         self.horizon = horizon
         self.problem = problem
         self.algorithm = algorithm
@@ -92,13 +104,13 @@ class Play:
         self.setting = Setting.of(problem, self.instances, horizon, algorithm_streams, under_way["points"])
         self.late = UnderWay(under_way["points"], under_way["as"] == "batch") if parallel else None
         self.initial: list[Actions] = []
-        for name, count in (initial or {}).items():
+        for name, count in (options.initial or {}).items():
             design_streams = [generator("initial design", problem_key, seed) for seed in seeds]
             self.initial += list(design(problem.actions, name, count, design_streams))
         if self.initial and isinstance(problem.actions, Box):
             self.setting = replace(self.setting, design=np.stack(self.initial, axis=1))
         self.metrics = Recorder(self.instances, horizon)
-        self.recommendations = Recommendations(problem.actions, self.instances, {*recommend_after, horizon})
+        self.recommendations = Recommendations(problem.actions, self.instances, {*options.recommend_after, horizon})
         self.dual_rounds: NDArray[np.int64] | None = None
         self.seconds = 0.0  # CPU time of this thread, which a busy machine does not change
         self.round = 0  # the present round

@@ -172,6 +172,20 @@ class MeasuredRows:
         return Feedback(observed[:, 0], observed[:, 1:])
 
 
+@dataclass(frozen=True)
+class ConfigurationModel:
+    """How learners model measured configurations.
+
+    Attributes:
+        kernel, lengthscale: on the unit cube.
+        covariance: of the configurations, (n, n), in their place.
+    """
+
+    kernel: StationaryName
+    lengthscale: float
+    covariance: Array | None = None
+
+
 class Configurations(Problem):
     """A finite problem of measured configurations; `table` with `layout: configurations` is the one of suites.
 
@@ -179,8 +193,7 @@ class Configurations(Problem):
         measured: the table.
         rules: the objective, then the constraints.
         noise: standard deviations of Gaussian noise in the columns' units, (1 + m,), or None: rows are drawn.
-        kernel, lengthscale: of the learners' models, on the unit cube.
-        covariance: in their place, (n, n).
+        model: of the learners.
         scaled: f shifted to mean 0, f and every g_j divided by their standard deviations over the configurations.
         seed_size: how many random feasible configurations a safe method may start from.
         on_failure: what a row without a value counts as; a configuration of which most rows have none counts as that.
@@ -196,15 +209,13 @@ class Configurations(Problem):
         measured: Measured,
         rules: Sequence[Rule],
         noise: Array | None,
-        kernel: StationaryName,
-        lengthscale: float,
-        covariance: Array | None = None,
+        model: ConfigurationModel,
         scaled: bool = True,
         seed_size: int = 5,
         on_failure: FailureRule | None = None,
     ) -> None:
         self.measured, self.rules, self.noise = measured, list(rules), noise
-        self.kernel, self.lengthscale, self.covariance, self.seed_size = kernel, lengthscale, covariance, seed_size
+        self.model, self.seed_size = model, seed_size
         signs, bounds = (np.array([getattr(rule, name) for rule in rules]) for name in ("sign", "bound"))
         row_values = signs * (measured.rows - bounds)  # (f, g_1, ...) of every row, in the columns' units
         means = measured.means(row_values)
@@ -244,9 +255,10 @@ class Configurations(Problem):
     @cached_property
     def actions(self) -> Finite:
         points, names = self.measured.points, self.measured.names
-        if self.covariance is not None:
-            return Finite(self.covariance, points, "given", names)
-        return Finite.at(points, stationary(self.kernel, self.lengthscale), self.kernel, names)
+        model = self.model
+        if model.covariance is not None:
+            return Finite(model.covariance, points, "given", names)
+        return Finite.at(points, stationary(model.kernel, model.lengthscale), model.kernel, names)
 
     @property
     def constraints(self) -> int:

@@ -102,18 +102,34 @@ def place(actions: Actions, finite: bool) -> Array:
     return np.asarray(actions[..., None] if finite else actions, dtype=np.float64)
 
 
+@dataclass(frozen=True)
+class MeasureOptions:
+    """What metrics of a simulator are measured by.
+
+    Attributes:
+        observed: whether they are of the observed values, instead of the means of simulations.
+        point: the best known point, (d,), or None: regret is against its value.
+        target: else regret is against this reward; None: there is no regret.
+        noisy: whether two simulations of one point may differ.
+        remeasures: whether the actions recommended in the end are then simulated, for their means.
+    """
+
+    observed: bool
+    point: Array | None
+    target: float | None
+    noisy: bool
+    remeasures: bool = False
+
+
 class Simulated(Drawn):
     """The instances of a simulator (see `Drawn`).
 
     Args:
         runs: the simulator in the units played.
-        known: of it.
+        pilot_facts: of it.
         scenarios: seeds of the simulations that metrics average, for each of S replicates; where it has no noise, one.
-        observed: whether metrics are of the observed values instead.
+        measure: what metrics are measured by.
         finite: whether actions are indices of a finite set; each is then a point with its index as coordinate.
-        remeasures: whether the actions recommended in the end are then simulated, for their means.
-        point: the best known point, (d,), or None: regret is against its value.
-        target: else regret is against this reward; None: there is no regret.
     """
 
     exact = False
@@ -125,16 +141,12 @@ class Simulated(Drawn):
         runs: Runs,
         pilot_facts: PilotFacts,
         scenarios: Sequence[Seeds],
-        observed: bool,
-        point: Array | None,
-        target: float | None,
-        noisy: bool,
-        remeasures: bool = False,
+        measure: MeasureOptions,
         finite: bool = False,
     ) -> None:
-        replicates = len(scenarios)
-        self.runs, self.scenarios, self.observed, self.point = runs, scenarios, observed, point
-        self.keeps, self.remeasures, self.finite = observed or not noisy, remeasures, finite
+        replicates, point, target = len(scenarios), measure.point, measure.target
+        self.runs, self.scenarios, self.observed, self.point = runs, scenarios, measure.observed, point
+        self.keeps, self.remeasures, self.finite = measure.observed or not measure.noisy, measure.remeasures, finite
         facts = (pilot_facts.norm, pilot_facts.noise, pilot_facts.sup)
         self.norm, self.noise, self.sup = (np.tile(fact, (replicates, 1)) for fact in facts)
         self.slater = np.full(replicates, pilot_facts.slater)

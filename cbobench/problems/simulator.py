@@ -30,7 +30,15 @@ from cbobench.problems.channels import DELAY, add_delays
 from cbobench.problems.failures import ABOUT, FailureRule
 from cbobench.problems.inputs import InputSpace
 from cbobench.problems.pilot import METER, POOL, Meter, drawn_from
-from cbobench.problems.simulated import STORE, PilotFacts, Simulated, SimulatedFeedback, Simulation, succeeded
+from cbobench.problems.simulated import (
+    STORE,
+    MeasureOptions,
+    PilotFacts,
+    Simulated,
+    SimulatedFeedback,
+    Simulation,
+    succeeded,
+)
 from cbobench.processes import leave_fork
 from cbobench.rng import Streams, generator
 from cbobench.words import count_noun
@@ -477,10 +485,8 @@ class Simulator(Problem):
             else float((self.target - self.pilot_facts.shift[0]) / self.pilot_facts.divisor[0])
         )
         observed = self.noisy and (not self.repeats or self.measure == "end")
-        remeasures, finite = observed and self.repeats > 0, self.inputs is not None
-        return Simulated(
-            self.runs, self.pilot_facts, scenarios, observed, point, target, self.noisy, remeasures, finite
-        )
+        measure = MeasureOptions(observed, point, target, self.noisy, remeasures=observed and self.repeats > 0)
+        return Simulated(self.runs, self.pilot_facts, scenarios, measure, finite=self.inputs is not None)
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         assert isinstance(instances, Simulated)

@@ -22,7 +22,15 @@ from cbobench.problems.columns import (
     refuse_ambiguous,
     refuse_unnamed,
 )
-from cbobench.problems.configurations import Configurations, Measured, Rule, constraints_of, deviation, objective_of
+from cbobench.problems.configurations import (
+    ConfigurationModel,
+    Configurations,
+    Measured,
+    Rule,
+    constraints_of,
+    deviation,
+    objective_of,
+)
 from cbobench.problems.data import DataFolder, sha256
 from cbobench.problems.failures import FailureRule
 from cbobench.problems.files import doubt_header, read_frame
@@ -222,9 +230,8 @@ class UserTable(Problem):
             frames = frames | {"covariance": numeric(frames["covariance"], sources["covariance"])}
             matrix = self._covariance(frames, len(measured.counts), "configurations, in the order of the rows")
         stated = self._stated(rules, measured)
-        problem = Configurations(
-            measured, rules, stated, self.kernel, self.lengthscale, matrix, self.scaled, self.seed_size, rule
-        )
+        model = ConfigurationModel(self.kernel, self.lengthscale, matrix)
+        problem = Configurations(measured, rules, stated, model, self.scaled, self.seed_size, rule)
         if self.noise == "gaussian":
             problem.noise = problem.pooled()
         return problem

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 import pandas as pd
 
 from cbobench.errors import Misuse, show
+from cbobench.options import accept_fields
 from cbobench.report.changes import compare_runs
 from cbobench.report.formats import FORMATS, TextTable, render, render_html, render_records
 from cbobench.report.groups import (
@@ -74,26 +75,11 @@ class Comparison:
         return self.render("markdown")
 
 
-def compare(
-    run: Where,
-    other: Where | None = None,
-    *,
-    only: str | None = None,
-    metric: str | Iterable[str] | None = None,
-    by: str = "problem",
-    target: float | None = None,
-    best: bool = False,
-    against: str | None = None,
-    ranks: bool = False,
-    profile: bool = False,
-    absolute: bool = False,
-    means: bool = False,
-    only_changed: bool = False,
-    factor: float = 1.0,
-) -> Comparison:
-    """Compare the algorithms of a run, or two runs.
+@dataclass(frozen=True)
+class CompareOptions:
+    """What is compared, and how.
 
-    Args:
+    Attributes:
         run: an open run, a path or URI, or what `cbobench.run` returned.
         other: a second run, such as of another commit: what changed from `run` to it.
         only: a glob over "problem/algorithm", by title, name or label.
@@ -107,6 +93,56 @@ def compare(
         absolute: with the targets of COCO's constrained suite in `profile`, from 100 to 1e-6 in units of f.
         means: show every column however wide, also in LaTeX, which by default has headline metrics without means.
         only_changed, factor: of two runs, only rows that changed, and by more than this factor.
+    """
+
+    run: Where
+    other: Where | None = None
+    _: KW_ONLY
+    only: str | None = None
+    metric: str | Iterable[str] | None = None
+    by: str = "problem"
+    target: float | None = None
+    best: bool = False
+    against: str | None = None
+    ranks: bool = False
+    profile: bool = False
+    absolute: bool = False
+    means: bool = False
+    only_changed: bool = False
+    factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        if len(self.kinds) > 1:
+            raise Misuse(f"{' and '.join(self.kinds)} are different tables; ask for one of them")
+        if self.means and self.kinds:
+            raise Misuse(f"means are in the table of results; leave them out with {self.kinds[0]}")
+        if self.other is None and (self.only_changed or self.factor != 1.0):
+            raise Misuse("only_changed and factor are about two runs; give a second run")
+        if self.other is not None and (self.target is not None or self.by != "problem"):
+            raise Misuse("target and by are about one run; leave them out, or give no second run")
+        if (self.ranks or self.profile) and self.by != "problem":
+            raise Misuse("ranks and profiles have one row per algorithm over all problems; leave by out")
+        if self.absolute and not self.profile:
+            raise Misuse("absolute is about the targets of profiles; ask for profile too, or leave it out")
+        if self.profile and (self.metric or self.target is not None):
+            raise Misuse("profiles are of simple regret against targets of their own; leave metric and target out")
+
+    @property
+    def kinds(self) -> list[str]:
+        """The tables that are asked for in place of the table of results."""
+        kinds = {"best": self.best, "against": self.against, "ranks": self.ranks, "profile": self.profile}
+        return [
+            name
+            for name, value in (kinds | {"two runs": self.other}).items()
+            if value is not None and value is not False
+        ]
+
+
+@accept_fields(CompareOptions)
+def compare(options: CompareOptions) -> Comparison:
+    """Compare the algorithms of a run, or two runs.
+
+    Args: see `CompareOptions`.
 
     Raises:
         Misuse: no run there, a word that names nothing, or options that do not go together.
@@ -117,54 +153,39 @@ def compare(
         >>> cbobench.compare("runs/quickstart", against="random").frame["p_holm"]  # doctest: +SKIP
         >>> assert not cbobench.compare("runs/before", "runs/after").worse  # doctest: +SKIP
     """
-    kinds = {"best": best, "against": against, "ranks": ranks, "profile": profile, "two runs": other}
-    table_kinds = [name for name, value in kinds.items() if value is not None and value is not False]
-    two_runs = "two runs" in table_kinds
-    if len(table_kinds) > 1:
-        raise Misuse(f"{' and '.join(table_kinds)} are different tables; ask for one of them")
-    if means and table_kinds:
-        raise Misuse(f"means are in the table of results; leave them out with {table_kinds[0]}")
-    if not two_runs and (only_changed or factor != 1.0):
-        raise Misuse("only_changed and factor are about two runs; give a second run")
-    if two_runs and (target is not None or by != "problem"):
-        raise Misuse("target and by are about one run; leave them out, or give no second run")
-    if (ranks or profile) and by != "problem":
-        raise Misuse("ranks and profiles have one row per algorithm over all problems; leave by out")
-    if absolute and not profile:
-        raise Misuse("absolute is about the targets of profiles; ask for profile too, or leave it out")
-    if profile and (metric or target is not None):
-        raise Misuse("profiles are of simple regret against targets of their own; leave metric and target out")
-    opened = open_run(run)
-    columns, main = _select_columns(opened, only, metric)
-    if table_kinds and (neither := [q.symbol for q in main if q.better is None]):
+    opened = open_run(options.run)
+    columns, main = _select_columns(opened, options.only, options.metric)
+    if options.kinds and (neither := [q.symbol for q in main if q.better is None]):
         raise Misuse(f"of {', '.join(neither)} neither side is better: it is in the table of one run only")
-    if other is not None:
-        after = open_run(other)
-        changes = Comparison(*compare_runs(opened, after, only, main, only_changed, factor))
-        return _add_notes(changes, _describe_arithmetic([*find_groups(opened, only), *find_groups(after, only)]))
-    groups, available = select_groups(opened, only, by, target)
-    if target is not None:
+    if options.other is not None:
+        after = open_run(options.other)
+        changes = Comparison(*compare_runs(opened, after, options.only, main, options.only_changed, options.factor))
+        return _add_notes(
+            changes, _describe_arithmetic([*find_groups(opened, options.only), *find_groups(after, options.only)])
+        )
+    groups, available = select_groups(opened, options.only, options.by, options.target)
+    if options.target is not None:
         columns, main = [columns[0], available[1], *columns[1:]], [*main, available[1]]
-    selection = opened if only is None else opened.only(only)
+    selection = opened if options.only is None else opened.only(options.only)
     notes = list[str]()
     latest_groups = select_latest(selection, groups)
     # One play under two horizons is no two problems, nor two cells.
-    if (ranks or profile) and len(latest_groups) < len(groups):
+    if (options.ranks or options.profile) and len(latest_groups) < len(groups):
         groups = latest_groups
         notes = [describe_horizons(selection, dict.fromkeys(group.problem for group in groups))]
     title = _make_title(opened, groups)
-    if best or against is not None:
-        comparison = Comparison(*tabulate_differences(opened, groups, main, title, against, by))
-    elif ranks:
+    if options.best or options.against is not None:
+        comparison = Comparison(*tabulate_differences(opened, groups, main, title, options.against, options.by))
+    elif options.ranks:
         comparison = Comparison(*rank_algorithms(groups, main, title))
-    elif profile:
-        comparison = Comparison(*profile_algorithms(opened, groups, title, absolute))
+    elif options.profile:
+        comparison = Comparison(*profile_algorithms(opened, groups, title, options.absolute))
     else:
         frame = summarise_groups(groups, available)
-        table = tabulate_summary(title, groups, frame, columns, main, named=metric is not None, by=by)
-        comparison = Comparison(frame, replace(table, weights=()) if means else table)
+        table = tabulate_summary(title, groups, frame, columns, main, named=options.metric is not None, by=options.by)
+        comparison = Comparison(frame, replace(table, weights=()) if options.means else table)
     unplayable = tuple(selection.record.unplayable)
-    notes += describe_best(opened, select_latest(selection, groups)) if not table_kinds else []
+    notes += describe_best(opened, select_latest(selection, groups)) if not options.kinds else []
     notes += describe_failures(groups)
     notes += [
         *describe_variants(opened, groups),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, get_args
 
 from cbobench.errors import CbobenchError, Misuse, show
 from cbobench.metrics import METRICS
+from cbobench.options import accept_fields
 from cbobench.report.curves import Panel, Statistic
 from cbobench.report.figures import Figure, compose, problems_played
 from cbobench.report.kinds import AnyPanel, metrics_of
@@ -19,23 +21,11 @@ ALIEN = {"curves": (), "plane": ("last",), "profile": ("average", "last", "stati
 """Parameters that do not apply to a kind of figure."""
 
 
-def plot(
-    run: Where,
-    metric: str | Iterable[str] | None = None,
-    *,
-    kind: str = "curves",
-    problem: str | Iterable[str] | None = None,
-    algorithm: str | Iterable[str] | None = None,
-    average: bool = False,
-    last: int | None = None,
-    statistic: Statistic | None = None,
-    log: str = "",
-    size: str | None = None,
-    font: str | None = None,
-) -> Any:
-    """A figure of the latest horizon: per problem, curves of a metric or two metrics in the end; or profiles over all.
+@dataclass(frozen=True)
+class PlotOptions:
+    """What a figure shows, and how it looks.
 
-    Args:
+    Attributes:
         run: an open run, a path or URI, or what `cbobench.run` returned.
         metric: by name, symbol or label; by default regret, against the stronger violation in a plane.
         kind: "curves" over the rounds; "plane", two metrics against each other in the end, with 95 % intervals; or
@@ -48,6 +38,27 @@ def plot(
         log: axes on a logarithmic scale, "x", "y" or "xy".
         size: "single", "double" or "slide" (by default single for one panel, else double), or a width ("3.25in").
         font: "serif", "sans-serif", "monospace", or the name of an installed family.
+    """
+
+    run: Where
+    metric: str | Iterable[str] | None = None
+    _: KW_ONLY
+    kind: str = "curves"
+    problem: str | Iterable[str] | None = None
+    algorithm: str | Iterable[str] | None = None
+    average: bool = False
+    last: int | None = None
+    statistic: Statistic | None = None
+    log: str = ""
+    size: str | None = None
+    font: str | None = None
+
+
+@accept_fields(PlotOptions)
+def plot(options: PlotOptions) -> Any:
+    """A figure of the latest horizon: per problem, curves of a metric or two metrics in the end; or profiles over all.
+
+    Args: see `PlotOptions`.
 
     Returns:
         A matplotlib figure; its panels are in `figure.axes`. Whatever a matplotlibrc says, it is saved in its size and
@@ -64,14 +75,20 @@ def plot(
         >>> figure.savefig("simple_regret.pdf")  # doctest: +SKIP
         >>> cbobench.plot("runs/quickstart", ["R", "N"], kind="plane").savefig("plane.pdf")  # doctest: +SKIP
     """
-    names = metrics_of(kind, metric or ("regret" if kind == "curves" else None))
+    kind, average, last, log = options.kind, options.average, options.last, options.log
+    names = metrics_of(kind, options.metric or ("regret" if kind == "curves" else None))
     if kind == "curves" and len(names) != 1:
-        raise Misuse(f"metric is {show(metric)}; a plot of curves is of one metric")
-    has_option = {"average": average, "last": last is not None, "statistic": statistic is not None, "log": bool(log)}
+        raise Misuse(f"metric is {show(options.metric)}; a plot of curves is of one metric")
+    has_option = {
+        "average": average,
+        "last": last is not None,
+        "statistic": options.statistic is not None,
+        "log": bool(log),
+    }
     if alien := [word for word in ALIEN[kind] if has_option[word]]:
         verb, pronoun = ("does", "it") if len(alien) == 1 else ("do", "them")
         raise Misuse(f"{' and '.join(alien)} {verb} not apply to a {kind}; leave {pronoun} out")
-    statistic = statistic or "median"
+    statistic = options.statistic or "median"
     for word, value, allowed in (("log", log, ("", "x", "y", "xy")), ("statistic", statistic, get_args(Statistic))):
         if value not in allowed:
             raise Misuse(f"{word} is {show(value)}; allowed: {', '.join(map(repr, allowed))}")
@@ -79,17 +96,19 @@ def plot(
         raise Misuse(f"last is {show(last)}; it must be a round, a whole number of at least 1")
     if average and (levels := [name for name in names if not METRICS[name].cumulative]):
         raise Misuse(f"{levels[0]} is no sum over rounds, so there is no average of it; leave out average")
-    opened = open_run(run)
+    opened = open_run(options.run)
     titles = opened.record.labels("problems")
     played = problems_played(opened)
-    problem_titles = list(titles) if problem is None else opened.titles("problem", problem)
+    problem_titles = list(titles) if options.problem is None else opened.titles("problem", options.problem)
     drawn_titles = [title for title in problem_titles if title in played]
     if not drawn_titles:
         raise CbobenchError(
             f"{opened.folder} has no good cell of {', '.join(titles[t] for t in problem_titles)} yet: nothing to draw"
         )
     algorithm_titles = (
-        list(opened.record.labels("algorithms")) if algorithm is None else opened.titles("algorithm", algorithm)
+        list(opened.record.labels("algorithms"))
+        if options.algorithm is None
+        else opened.titles("algorithm", options.algorithm)
     )
     panels: Sequence[AnyPanel]
     if kind == "profile":
@@ -107,6 +126,6 @@ def plot(
             Panel(names[0], title, None, average, titles[title], last, statistic, log, titles=algorithm_titles)
             for title in drawn_titles
         ]
-    page = size_of(size, len(panels), font)
+    page = size_of(options.size, len(panels), options.font)
     with page.context():
         return compose(opened, Figure(names[0], METRICS[names[0]].label, panels), page)[0]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
 from cbobench.errors import Misuse, nearest, refuse_strange, show, unknown
+from cbobench.options import accept_fields
 from cbobench.problems.data import DataFolder
 from cbobench.suite import yamlio
 from cbobench.suite.cells import Grid, Pair, Suite
@@ -34,22 +36,11 @@ DEFAULT_KEEP = 1000
 NAME = re.compile(r"[A-Za-z0-9][\w .-]*")
 
 
-def load(
-    source: Path | Mapping[str, Any],
-    *,
-    data: Path | None = None,
-    horizon: int | None = None,
-    seeds: int | None = None,
-    only: str | None = None,
-    imports: bool = True,
-    command: Sequence[str] = (),
-    say: Callable[[str], None] = lambda text: None,
-    on_wait: Callable[[str], None] = lambda text: None,
-    store: Callable[[str], Keep] = lambda suite: lambda problem: nullcontext(),
-) -> Suite:
-    """Read and validate a suite file; prepare its problems.
+@dataclass(frozen=True)
+class LoadOptions:
+    """Which suite is read, what a call changes in it, and who is told.
 
-    Args:
+    Attributes:
         source: the YAML file, or a mapping with the same content.
         data: the folder of `--data`.
         horizon, seeds: replace the file's T and number of seeds.
@@ -61,10 +52,31 @@ def load(
         say: called with one line before a step that may take long.
         on_wait: called with one line by a problem whose preparation takes long.
         store: gives, for the suite's name, where simulations of a problem (its name) are kept while it is prepared.
+    """
+
+    source: Path | Mapping[str, Any]
+    _: KW_ONLY
+    data: Path | None = None
+    horizon: int | None = None
+    seeds: int | None = None
+    only: str | None = None
+    imports: bool = True
+    command: Sequence[str] = ()
+    say: Callable[[str], None] = lambda text: None
+    on_wait: Callable[[str], None] = lambda text: None
+    store: Callable[[str], Keep] = lambda suite: lambda problem: nullcontext()
+
+
+@accept_fields(LoadOptions)
+def load(options: LoadOptions) -> Suite:
+    """Read and validate a suite file; prepare its problems.
+
+    Args: see `LoadOptions`.
 
     Raises:
         Misuse: anything unknown, missing, out of range or impossible.
     """
+    source, only, imports, command = options.source, options.only, options.imports, options.command
     content = yamlio.read(source) if isinstance(source, Path) else yamlio.copy_without_lines(source)
     path = source if isinstance(source, Path) else Path("the suite")
     at = SourceLine(path)
@@ -77,11 +89,11 @@ def load(
     for key in ("suite", "horizon", "seeds", "problems", "algorithms"):
         if key not in content:
             raise Misuse(f"{path}: the key {key!r} is missing; needed: suite, horizon, seeds, problems, algorithms")
-    T = horizon if horizon is not None else content["horizon"]
+    T = options.horizon if options.horizon is not None else content["horizon"]
     if not _whole(T) or not 1 <= T <= MAX_HORIZON:
         line = at(content.lines["horizon"])
         raise Misuse(f"{line}horizon is {show(T)}; it must be a whole number of at least 1, at most {MAX_HORIZON}")
-    chosen = _seeds(content["seeds"] if seeds is None else seeds, at(content.lines["seeds"]))
+    chosen = _seeds(content["seeds"] if options.seeds is None else options.seeds, at(content.lines["seeds"]))
     shared = content.get("shared", {})
     if shared is None:
         shared = {}
@@ -124,10 +136,10 @@ def load(
     # Faults of algorithms are reported before problems are prepared, which may take long.
     check_shared(shared, algorithms, at(content.lines.get("shared", 0)), imports)
     check_unique(algorithms, "algorithm", path)
-    folder = DataFolder(data, path.parent, on_wait)
-    keeping, with_problems = store(name), []
+    folder = DataFolder(options.data, path.parent, options.on_wait)
+    keeping, with_problems = options.store(name), []
     for i, entry in enumerate(listed["problems"], 1):
-        say(f"prepares {entry.name} ({i} of {len(listed['problems'])})")
+        options.say(f"prepares {entry.name} ({i} of {len(listed['problems'])})")
         with_problems += problem_variants(
             entry, at, folder, imports, beside, lambda v: any(Pair(v, a).matches(only) for a in algorithms), keeping
         )
@@ -143,7 +155,7 @@ def load(
         hint = f"did you mean {close!r}? " if close else ""
         raise Misuse(f"--only {show(only)} matches nothing; {hint}pairs are {examples}, ... (use * as a wildcard)")
     refuse_product({"pairs": len(pairs), "seeds": len(chosen)}, MAX_CELLS, "cells", f"{path}: ")
-    say(f"starts every algorithm on every problem ({count_noun(len(pairs), 'pair')})")
+    options.say(f"starts every algorithm on every problem ({count_noun(len(pairs), 'pair')})")
     unplayable = check_pairs(pairs, problems, T, path, skip is not None)
     left_out = {id(pair) for pair, _ in unplayable}
     pairs = [pair for pair in pairs if id(pair) not in left_out]

@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
-from types import MappingProxyType
 from typing import overload
 
 import numpy as np
@@ -149,17 +148,31 @@ def measure_cells(grid: Grid, published: PublishedCells) -> list[Measured]:
     return result
 
 
+@dataclass(frozen=True)
+class TaskOptions:
+    """What a suite asks of all its tasks.
+
+    Attributes:
+        keep: how many rounds are recorded, None for all.
+        audit: whether the theory is audited.
+        timeout: seconds that a cell may take, None where the suite does not say.
+        demands: what a task takes of a machine, by the algorithm's title.
+    """
+
+    keep: int | None = None
+    audit: bool = False
+    timeout: float | None = None
+    demands: Mapping[str, Demand] = field(default_factory=dict)
+
+
 class Tasks(Sequence[Task]):
     """Tasks that play some cells, each made when it is asked for: a million cells take the memory of their seeds.
 
     Args:
         by_pair: the cells to play, pair by pair.
         block: seeds per task.
-        keep: how many rounds are recorded, None for all.
+        options: of all tasks.
         attempts: (n,) how often each cell of a pair was played before; None: never.
-        audit: whether the theory is audited.
-        timeout: seconds that a cell may take, None where the suite does not say.
-        demands: what a task takes of a machine, by the algorithm's title.
         together: cells per task, where pairs may play in one block (see `block_key`); at least those of a pair.
 
     Attributes:
@@ -172,15 +185,11 @@ class Tasks(Sequence[Task]):
         self,
         by_pair: Iterable[PairCells],
         block: int,
-        keep: int | None,
+        options: TaskOptions = TaskOptions(),
         attempts: Iterable[NDArray[np.int64]] | None = None,
-        audit: bool = False,
-        timeout: float | None = None,
-        demands: Mapping[str, Demand] = MappingProxyType({}),
         together: int = 1,
     ) -> None:
-        self.block, self.keep, self.audit, self.timeout = block, keep, audit, timeout
-        self.demands, self.together = demands, together
+        self.block, self.options, self.together = block, options, together
         self.by_pair: list[PairCells] = []
         self.attempts: list[NDArray[np.int64] | None] = []
         cuts: list[NDArray[np.int64]] = []
@@ -213,9 +222,9 @@ class Tasks(Sequence[Task]):
     def _group_key(self, pair_cells: PairCells) -> Hashable:
         """What pairs have in common that may play in one block."""
         pair = pair_cells.pair
-        if self.together == 1 or self.audit:
+        if self.together == 1 or self.options.audit:
             return pair.title, pair_cells.horizon
-        return pair_cells.horizon, self.demands.get(pair.algorithm.title, ONE), *block_key(pair)
+        return pair_cells.horizon, self.options.demands.get(pair.algorithm.title, ONE), *block_key(pair)
 
     def _first_cuts(self, cuts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return where each task begins among the sorted cuts, and their number at the end."""
@@ -248,8 +257,9 @@ class Tasks(Sequence[Task]):
             attempt = attempt if attempts is None else max(attempt, 1 + int(attempts[first:end].max()))
         pair = pair_cells.pair
         code_and_libraries = self.sources[pair.problem.name, pair.algorithm.name], libraries(pair.algorithm.name)
-        demand = self.demands.get(pair.algorithm.title, ONE)
-        return Task(tuple(cells), self.keep, *code_and_libraries, attempt, self.audit, self.timeout, demand=demand)
+        demand = self.options.demands.get(pair.algorithm.title, ONE)
+        keep, audit, timeout = self.options.keep, self.options.audit, self.options.timeout
+        return Task(tuple(cells), keep, *code_and_libraries, attempt, audit, timeout, demand=demand)
 
     def of_pairs(self) -> list[Task]:
         """The tasks with the first cells of every pair, each once."""
@@ -265,7 +275,7 @@ class Tasks(Sequence[Task]):
             is_waiting = (rows == ABSENT) | (published.attempt[rows] <= before)
             by_pair.append(pair_cells.only(is_waiting))
             attempts.append(before[is_waiting])
-        return Tasks(by_pair, self.block, self.keep, attempts, self.audit, self.timeout, self.demands, self.together)
+        return Tasks(by_pair, self.block, self.options, attempts, self.together)
 
     @property
     def rounds(self) -> int:

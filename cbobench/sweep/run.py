@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from math import inf
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from cbobench import resources
 from cbobench.arithmetic import describe_arithmetic, is_as_requested
 from cbobench.errors import CbobenchError, Misuse, mask_secrets, show, unknown
+from cbobench.options import accept_fields
 from cbobench.play.process import preserve_process
-from cbobench.play.task import Receipt
 from cbobench.problems.simulator import LATEST, Simulator
 from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact_if_large
@@ -35,6 +34,7 @@ from cbobench.sweep.budget import Budget
 from cbobench.sweep.executors import Executor, usable_cpus
 from cbobench.sweep.interrupt import interruptible
 from cbobench.sweep.journal import Journal
+from cbobench.sweep.options import EngineOptions, RunOptions, StopOptions, SuiteOptions
 from cbobench.sweep.pilots import pilots_on
 from cbobench.sweep.progress import RoundCounter
 from cbobench.sweep.scheduler import Scheduler, choose_engine, start_executor
@@ -42,7 +42,6 @@ from cbobench.words import count_noun
 
 CLUSTER_CPUS = 64  # a guess, as a cluster may grow: it only decides how finely a run is cut
 SLOW_SIMULATION = 0.1  # seconds of a simulation beside which what a round costs Python does not count
-Again = Literal["failed", "stale"]
 
 
 @dataclass(frozen=True)
@@ -104,57 +103,44 @@ class Plan:
         return len(self.suite.grid.cells)
 
 
-def plan(
-    suite: str | Path | Mapping[str, Any],
-    *,
-    out: str | Path | None = None,
-    seeds: int | None = None,
-    horizon: int | None = None,
-    only: str | None = None,
-    data: Path | None = None,
-    cpus: int | None = None,
-    address: str | None = None,
-    engine: str | None = None,
-    block: int | None = None,
-    again: Sequence[Again] = (),
-    imports: bool = True,
-    command: Sequence[str] = (),
-    say: Callable[[str], None] = lambda text: None,
-    on_wait: Callable[[str], None] = lambda text: None,
-) -> Plan:
-    """Validate a suite and find what is still to be played. Writes nothing.
+@dataclass(frozen=True)
+class PlanOptions(EngineOptions, SuiteOptions):
+    """What is played, and who is told while it is planned.
 
-    Args:
-        suite: a file, the name of a shipped suite, or what would be in the file, as a mapping.
-        out: run folder (path or URI); `runs/<suite>` by default.
-        seeds, horizon: replace the suite's.
-        only: a glob over "problem/algorithm".
-        data: folder with the original data sets.
-        cpus: how many workers to cut blocks for; None for one per CPU that this process may use.
-        address: of a cluster; blocks are then cut for many workers.
-        engine: "ray", "processes" or "inline"; by the number of tasks where None.
-        block: seeds per task; chosen when a run begins and kept for its life.
-        again: also play cells that failed, or that older code played.
-        imports: whether import paths in the suite are allowed.
+    Attributes:
         command: the command line, for the record.
         say: told in a line what is begun that may take long.
         on_wait: told in a line what takes long, such as a simulator's pilot.
+    """
+
+    _: KW_ONLY
+    command: Sequence[str] = ()
+    say: Callable[[str], None] = lambda text: None
+    on_wait: Callable[[str], None] = lambda text: None
+
+
+@accept_fields(PlanOptions)
+def plan(options: PlanOptions) -> Plan:
+    """Validate a suite and find what is still to be played. Writes nothing.
+
+    Args: see `PlanOptions`.
 
     Raises:
         Misuse: a wrong suite, or a folder that holds something else. DamagedRun: a broken file in the folder.
     """
-    for name, number in (("seeds", seeds), ("horizon", horizon), ("block", block)):
+    suite, out, cpus, address, block = options.suite, options.out, options.cpus, options.address, options.block
+    for name, number in (("seeds", options.seeds), ("horizon", options.horizon), ("block", block)):
         if number is not None and number < 1:
             raise Misuse(f"{name} is {number}; it must be at least 1")
     if cpus is not None and cpus < 0:
         raise Misuse(f"cpus is {cpus}; it must be at least 0 (0: in this process)")
-    choose_engine(engine, cpus, address)
-    for word in again:
+    choose_engine(options.engine, cpus, address)
+    for word in options.again:
         if word not in ("failed", "stale"):
             raise unknown("kind of cell to play again", word, ("failed", "stale"))
     if not isinstance(suite, str | Path | Mapping):
         raise Misuse(f"{show(suite)} is no suite; give a file, the name of a shipped suite, or a mapping")
-    command = [mask_secrets(word) for word in command]
+    command = [mask_secrets(word) for word in options.command]
     source = suite if isinstance(suite, Mapping) else resources.find_suite(suite)
     simulations: SimulationStore | None = None
 
@@ -165,17 +151,17 @@ def plan(
 
     loading: dict[str, Any] = {
         "source": source,
-        "data": data,
-        "horizon": horizon,
-        "seeds": seeds,
-        "only": only,
-        "imports": imports,
+        "data": options.data,
+        "horizon": options.horizon,
+        "seeds": options.seeds,
+        "only": options.only,
+        "imports": options.imports,
         "command": command,
     }
-    plays_inline = cpus == 0 or engine == "inline"
+    plays_inline = cpus == 0 or options.engine == "inline"
     try:
         with preserve_process(), pilots_on(0 if plays_inline else cpus or usable_cpus()):  # a user's simulators run
-            loaded = load(**loading, say=say, on_wait=on_wait, store=store)
+            loaded = load(**loading, say=options.say, on_wait=options.on_wait, store=store)
     except BaseException:
         if simulations is not None and LATEST.get() == inf:  # not in a dry run
             _keep_simulations(simulations)
@@ -203,15 +189,12 @@ def plan(
         notes += (f"this run plays {seeds_per_task} per task, as it began; for another --block, give a new --out",)
     notes += tuple(simulations.describe_damage() if simulations is not None else ())
     published = read_published(folder, [*COLUMNS, "seconds"])
-    by_pair, attempts, stale = blocks.cells_to_play(grid, published, again)
+    by_pair, attempts, stale = blocks.cells_to_play(grid, published, options.again)
     tasks = blocks.Tasks(
         by_pair,
         record.block,
-        record.keep,
+        blocks.TaskOptions(record.keep, record.audit, loaded.timeout, loaded.demands),
         attempts,
-        audit=record.audit,
-        timeout=loaded.timeout,
-        demands=loaded.demands,
         together=block or together,
     )
     return Plan(
@@ -241,52 +224,48 @@ def _run_folder(suite: str, out: str | Path | None) -> RunFolder:
     return open_run(Path("runs") / suite if out is None else out).refuse_bundle("give a folder for the run")
 
 
-def execute(
-    sweep_plan: Plan,
-    *,
-    cpus: int | None = None,
-    address: str | None = None,
-    engine: str | None = None,
-    ship: bool = False,
-    fail_fast: bool = False,
-    budget: str | None = None,
-    on_receipt: Callable[[Receipt], None] = lambda receipt: None,
-    on_note: Callable[[str], None] = lambda text: None,
-    on_start: Callable[[RoundCounter], None] = lambda counter: None,
-    when_played: Callable[[Outcome], None] = lambda outcome: None,
-) -> Outcome:
-    """Play a plan.
+@dataclass(frozen=True)
+class ExecuteOptions(StopOptions, EngineOptions):
+    """How a plan is played.
 
-    Args:
-        cpus: how many tasks at a time on this machine (None: as many as CPUs), or 0 to play in this process.
-        address: of a Ray cluster, instead of this machine.
-        engine: "ray", "processes" or "inline"; None: worker processes where there are few tasks, else Ray.
-        ship: send it this machine's cbobench, and the modules of the user's that the suite names.
-        fail_fast: stop at the first failed cell.
-        budget: begin no further task once those that ended have taken so long, such as "2cpuh".
-        on_receipt, on_note: called with each receipt, and with one line on who plays, or what is lost or overdue.
+    Attributes:
+        sweep_plan: what is played.
         on_start: called before the first task begins, with what counts the rounds.
         when_played: called with the outcome as soon as it is known, before Ray is shut down (which takes a second).
+    """
+
+    sweep_plan: Plan
+    _: KW_ONLY
+    on_start: Callable[[RoundCounter], None] = lambda counter: None
+    when_played: Callable[[Outcome], None] = lambda outcome: None
+
+
+@accept_fields(ExecuteOptions)
+def execute(options: ExecuteOptions) -> Outcome:
+    """Play a plan.
+
+    Args: see `ExecuteOptions`.
 
     Ctrl-C, SIGTERM or SIGHUP stops it: what is published stays, and the same command resumes (`stopped` is then true).
     """
+    sweep_plan, address = options.sweep_plan, options.address
     journal = Journal(sweep_plan)
 
     def note(text: str) -> None:
         journal.record_note(text)
-        on_note(text)
+        options.on_note(text)
 
     def end(outcome: Outcome) -> None:
         journal.record_end(outcome)
-        when_played(outcome)
+        options.when_played(outcome)
 
     finished_tasks: list[str] = []  # names of the tasks that are said to be done
     errors: list[str] = []
     played = failed = 0
-    stopped, limit = False, Budget(budget)
+    stopped, limit = False, Budget(options.budget)
     scheduler: Scheduler | None = None
     folder = sweep_plan.folder
-    inline = choose_engine(engine, cpus, address) == "inline"
+    inline = choose_engine(options.engine, options.cpus, address) == "inline"
     arithmetic_notes = describe_arithmetic(fresh=not inline and not is_as_requested()) if address is None else []
     unplayable_notes = [f"not played: {line}" for line in sweep_plan.record.unplayable]
     for text in (*sweep_plan.notes, *unplayable_notes, *arithmetic_notes):
@@ -320,17 +299,15 @@ def execute(
                     problems,
                     sweep_plan.folder,
                     sweep_plan.tasks,
-                    engine=engine,
-                    cpus=cpus,
-                    address=address,
-                    ship=ship,
+                    options,
+                    ship=options.ship,
                     note=note,
                 )
                 pace = blocks.Pace(sweep_plan.suite.problems, sweep_plan.measured)
                 scheduler = Scheduler(sweep_plan.folder, sweep_plan.tasks, executor, pace, note, limit)
                 counter = RoundCounter(sweep_plan.tasks, scheduler.rounds_in_play)
                 in_play = scheduler.cells_in_play
-                on_start(counter)
+                options.on_start(counter)
                 lease.report_progress(lambda: counter.report() | {"playing": in_play()})
             _write_record(sweep_plan, lease.id)
             for receipt in () if scheduler is None else scheduler.play():
@@ -340,9 +317,9 @@ def execute(
                 played += receipt.ok + receipt.failed
                 counter.add(receipt)
                 journal.record_receipt(receipt)
-                on_receipt(receipt)
+                options.on_receipt(receipt)
                 interrupted.check()
-                if fail_fast and receipt.failed:
+                if options.fail_fast and receipt.failed:
                     stopped = True
                     break
             if not stopped:
@@ -386,14 +363,11 @@ def _write_record(sweep_plan: Plan, name: str) -> None:
     record.publish_call(sweep_plan.folder, name)
 
 
-def run(suite: str | Path | Mapping[str, Any], *, out: str | Path | None = None, **options: Any) -> Outcome:
+@accept_fields(RunOptions)
+def run(options: RunOptions) -> Outcome:
     """`cbobench run` as a function: `plan`, then `execute`.
 
-    Args:
-        suite: a file, the name of a shipped suite, or what would be in the file, as a mapping.
-        out: run folder (path or URI); `runs/<suite>` by default.
-        options: those of `plan` (seeds, horizon, only, data, cpus, address, engine, block, again, imports) and of
-            `execute` (ship, fail_fast, budget, on_receipt, on_note).
+    Args: see `RunOptions`.
 
     Returns:
         What was done. `cbobench.compare`, `summary`, `plot`, `load_cells` and `load_rounds` take it as the run.
@@ -410,19 +384,19 @@ def run(suite: str | Path | Mapping[str, Any], *, out: str | Path | None = None,
         >>> done = cbobench.run(suite, out="runs/my-study")  # doctest: +SKIP
         >>> print(cbobench.compare(done))  # doctest: +SKIP
     """
-    execute_names = ("ship", "fail_fast", "budget", "on_receipt", "on_note")
-    option_names = {*inspect.signature(plan).parameters, *execute_names} - {"suite", "out", "command", "say", "on_wait"}
-    for name, value in options.items():
-        if name not in option_names:
-            raise unknown("option", name, option_names)
-        if name in ("seeds", "horizon", "cpus", "block") and not (value is None or isinstance(value, int)):
+    for name in ("seeds", "horizon", "cpus", "block"):
+        value = getattr(options, name)
+        if not (value is None or isinstance(value, int)):
             raise Misuse(f"{name} is {show(value)}; it must be a whole number")
-    if isinstance(options.get("again"), str):
-        options["again"] = (options["again"],)
-    execute_options = {k: options.pop(k) for k in execute_names if k in options}
-    arguments = ["cbobench", "run", str(suite), *(["--out", str(out)] if out is not None else [])]
-    for name in ("seeds", "horizon", "only", "data"):
-        arguments += [f"--{name}", str(options[name])] if options.get(name) is not None else []
-    sweep_plan = plan(suite, out=out, command=[] if isinstance(suite, Mapping) else arguments, **options)
-    execute_options |= {name: options.get(name) for name in ("cpus", "address", "engine")}
-    return execute(sweep_plan, **execute_options)
+    command = [] if isinstance(options.suite, Mapping) else ["cbobench", "run", str(options.suite)]
+    for name in ("out", "seeds", "horizon", "only", "data") if command else ():
+        value = getattr(options, name)
+        command += [f"--{name}", str(value)] if value is not None else []
+    plan_fields = _select_fields(options, SuiteOptions, EngineOptions)
+    if isinstance(options.again, str):
+        plan_fields["again"] = (options.again,)
+    return execute(plan(**plan_fields, command=command), **_select_fields(options, EngineOptions, StopOptions))
+
+
+def _select_fields(options: RunOptions, *kinds: type[Any]) -> dict[str, Any]:
+    return {f.name: getattr(options, f.name) for kind in kinds for f in fields(kind)}

@@ -32,6 +32,7 @@ from cbobench.sweep.executors import (
     ProcessExecutor,
     usable_cpus,
 )
+from cbobench.sweep.options import EngineOptions
 from cbobench.sweep.ray_executor import RayExecutor
 from cbobench.words import count_noun
 
@@ -81,29 +82,27 @@ def start_executor(
     problems: Mapping[str, Problem],
     folder: RunFolder,
     tasks: Tasks,
+    engine_options: EngineOptions,
     *,
-    engine: str | None = None,
-    cpus: int | None = None,
-    address: str | None = None,
     ship: bool = False,
     note: Callable[[str], None] = lambda text: None,
 ) -> Executor:
-    """Start the executor that `engine` names; by default Ray, or worker processes if there are few tasks.
+    """Start the executor that the options name; by default Ray, or worker processes if there are few tasks.
 
     A Ray that the program has started itself runs all tasks. Worker processes replace a Ray that does not start here.
 
     Args:
         problems: the suite's prepared problems, by title.
         folder: the run.
-        cpus: how many tasks at a time on this machine, None for all its CPUs; 0 for "inline".
-        address: of a Ray cluster, instead of this machine.
+        engine_options: where they are played.
         ship: whether this machine's code is sent to the cluster.
         note: called with one line that says who plays.
 
     Raises:
         Misuse: options that exclude each other. CbobenchError: what was asked for cannot be started.
     """
-    chosen_engine = choose_engine(engine, cpus, address)
+    cpus, address = engine_options.cpus, engine_options.address
+    chosen_engine = choose_engine(engine_options.engine, cpus, address)
     if ship and address is None:
         raise Misuse("--ship sends this machine's code to a cluster; give its --address, too")
     if chosen_engine == "inline":

@@ -13,7 +13,7 @@ from cbobench.check.trial import difference, play_to_arrays, select_replicate
 from cbobench.errors import CellFailure
 from cbobench.metrics import METRICS
 from cbobench.params import build
-from cbobench.play.play import Play
+from cbobench.play.play import Play, PlayOptions
 from cbobench.problems import PROBLEMS
 from cbobench.problems.high_dimensional import HighDimensional
 from tests.helpers import actions, entry, make, play, problem
@@ -62,7 +62,8 @@ def check_alone_as_in_a_block(made, name, horizon=10):
     if "torch" in ALGORITHMS.get(name).libraries:
         horizon = 12  # ten points of an initial design, and two rounds with models
     whole, alone = (
-        Play(made, "test", make(name), name, seeds, horizon, range(1, horizon)) for seeds in (range(4), [3])
+        Play(made, "test", make(name), name, seeds, horizon, PlayOptions(range(1, horizon)))
+        for seeds in (range(4), [3])
     )
     came_to = play_to_arrays(whole)
     assert difference(select_replicate(came_to, 3), play_to_arrays(alone)) == ""

@@ -14,7 +14,7 @@ import cbobench
 from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.box import design
-from cbobench.play.play import Play
+from cbobench.play.play import Play, PlayOptions
 from cbobench.report.load import Run
 from cbobench.rng import generator
 from cbobench.suite.load import load
@@ -25,7 +25,8 @@ GRID = partial(problem, "rkhs", d=2, n=36)
 
 
 def played(task, name, rounds=8, seeds=(0, 1, 2), initial=5, key="test"):
-    play = Play(task, key, make(name), name, list(seeds), rounds, (), {"sobol": initial} if initial else None)
+    options = PlayOptions(initial={"sobol": initial} if initial else None)
+    play = Play(task, key, make(name), name, list(seeds), rounds, options)
     return play, actions(list(play))
 
 
@@ -54,7 +55,7 @@ def test_models_learn_from_it_as_from_rounds_of_their_own():
 
 
 def test_dual_variables_rest_while_the_design_is_played():
-    play = Play(GRID(), "test", make("ckb-ucb"), "ckb-ucb", [0, 1], 6, (), {"sobol": 5})
+    play = Play(GRID(), "test", make("ckb-ucb"), "ckb-ucb", [0, 1], 6, PlayOptions(initial={"sobol": 5}))
     duals = np.concatenate([chunk.duals for chunk in play])
     assert not duals[:5].any()
 
@@ -69,7 +70,7 @@ def test_dual_variables_rest_while_the_design_is_played():
 )
 def test_epochs_and_restarts_are_counted_from_round_one(name, given, begun):
     """Also those that fall into the design: what is known in the end is of the rounds since the last one."""
-    play = Play(GRID(), "test", make(name, **given), name, [0, 1], 11, (), {"sobol": 10})
+    play = Play(GRID(), "test", make(name, **given), name, [0, 1], 11, PlayOptions(initial={"sobol": 10}))
     chosen = actions(list(play))
     algorithm = play.algorithm
     expected = algorithm.cheapest(2)
@@ -92,7 +93,8 @@ def test_epochs_and_restarts_are_counted_from_round_one(name, given, begun):
 def test_a_price_moves_by_the_mean_of_the_costs_that_were_told_of_rounds_of_its_own(initial, points, told):
     design_of, under_way = ({"sobol": initial} if initial else None), {"points": points, "as": "asynchronous"}
     algorithm = make("penalty-noisy", S=8, mu=0.5)
-    play = Play(GRID(), "test", algorithm, "penalty-noisy", [0, 1], 9, (), design_of, under_way if points > 1 else None)
+    options = PlayOptions(initial=design_of, parallel=under_way if points > 1 else None)
+    play = Play(GRID(), "test", algorithm, "penalty-noisy", [0, 1], 9, options)
     chunks = list(play)
     g, duals = (np.concatenate([getattr(chunk, what) for chunk in chunks]) for what in ("observed_g", "duals"))
     assert not duals[:8].any()
@@ -104,7 +106,8 @@ def test_a_price_moves_by_the_mean_of_the_costs_that_were_told_of_rounds_of_its_
 def test_a_dual_of_observed_costs_hears_nothing_of_a_design_that_is_told_late():
     algorithm = make("primal-dual-bo", form="observed", eps=0.0)
     given = {"points": 4, "as": "asynchronous"}
-    chunks = list(Play(GRID(), "test", algorithm, "primal-dual-bo", [0, 1, 2], 8, (), {"sobol": 5}, given))
+    options = PlayOptions(initial={"sobol": 5}, parallel=given)
+    chunks = list(Play(GRID(), "test", algorithm, "primal-dual-bo", [0, 1, 2], 8, options))
     assert not chunks[0].duals.any(), "rounds up to 5 are told after round 8, and all are the design's"
 
 
@@ -125,7 +128,7 @@ ROUGH = partial(problem, "hartmann-4", candidates=64)
 def test_a_method_that_samples_paths_learns_at_the_very_points_of_the_design(task, settings, parallel):
     """Its model, of candidates and the design, is a direct solve; the design's points may be played again."""
     task, algorithm = task(), make("ckb-ts", **settings)
-    play = Play(task, "test", algorithm, "ckb-ts", [0, 1, 2], 9, (), {"sobol": 5}, parallel)
+    play = Play(task, "test", algorithm, "ckb-ts", [0, 1, 2], 9, PlayOptions(initial={"sobol": 5}, parallel=parallel))
     (chunk,) = list(play)
     assert np.array_equal(chunk.actions[:5], design(task.actions, "sobol", 5, streams(3)))
     model, box, kernel = algorithm.posterior, task.box, task.box.kernel
@@ -146,7 +149,7 @@ def test_a_method_that_samples_paths_learns_at_the_very_points_of_the_design(tas
 
 def test_a_sampled_path_has_the_covariance_of_the_model_at_the_design_too():
     algorithm = make("ckb-ts", lam=0.1)
-    list(Play(ROUGH(), "test", algorithm, "ckb-ts", [0, 1], 7, (), {"sobol": 5}))
+    list(Play(ROUGH(), "test", algorithm, "ckb-ts", [0, 1], 7, PlayOptions(initial={"sobol": 5})))
     model = algorithm.posterior
     roots = model.paths(np.tile(np.eye(model.rank), (2, 1, 1)))  # (S, r + c, n + c)
     assert roots.shape == (2, model.rank, 64 + 5)
@@ -157,7 +160,7 @@ def test_values_that_arrive_late_enter_at_the_points_of_the_design():
     """`reveal` after plays with zeros for values is `update` with the values."""
     algorithms = [make("ckb-ts", lam=0.1) for _ in range(2)]
     for algorithm in algorithms:
-        list(Play(ROUGH(), "test", algorithm, "ckb-ts", [0, 1], 6, (), {"sobol": 5}))
+        list(Play(ROUGH(), "test", algorithm, "ckb-ts", [0, 1], 6, PlayOptions(initial={"sobol": 5})))
     told, later = (algorithm.posterior for algorithm in algorithms)
     values = np.array([[1.0, -2.0], [3.0, 0.5]])
     for action in (3, 64 + 2):
@@ -176,7 +179,7 @@ def test_fitted_models_that_sample_paths_know_the_design(seeds):
     """Those of `ckb-ts` believe at the design's actions what they do at what was observed there."""
     algorithm = make("ckb-ts", kernel="fit")
     task = problem("feasible-pocket", candidates=32)
-    (chunk,) = list(Play(task, "test", algorithm, "ckb-ts", seeds, 7, (), {"sobol": 5}))
+    (chunk,) = list(Play(task, "test", algorithm, "ckb-ts", seeds, 7, PlayOptions(initial={"sobol": 5})))
     low, high = algorithm.grid_points.min(axis=0), algorithm.grid_points.max(axis=0)
     np.testing.assert_allclose(algorithm.posterior.points.swapaxes(0, 1), (chunk.actions - low) / (high - low))
     mean, variance, _ = algorithm.posterior.at_observations()
@@ -185,7 +188,7 @@ def test_fitted_models_that_sample_paths_know_the_design(seeds):
 
 
 def test_a_design_that_the_setting_does_not_name_is_refused():
-    play = Play(BOX(), "test", make("ckb-ts"), "ckb-ts", [0, 1], 7, (), {"sobol": 5})
+    play = Play(BOX(), "test", make("ckb-ts"), "ckb-ts", [0, 1], 7, PlayOptions(initial={"sobol": 5}))
     play.setting = replace(play.setting, design=None)
     with pytest.raises(CellFailure, match="the points of round 1 are not those of the setting's design"):
         list(play)

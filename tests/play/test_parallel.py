@@ -16,7 +16,7 @@ from cbobench.algorithms.base import OneRun
 from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.gp.kernels import Matern
-from cbobench.play.play import Play
+from cbobench.play.play import Play, PlayOptions
 from cbobench.problems.base import Feedback
 from cbobench.problems.channels import UnderWay
 from cbobench.suite.load import load
@@ -33,7 +33,8 @@ LATE = {
 
 
 def played(task, algorithm, parallel, rounds=9, seeds=(0, 1, 2), initial=None):
-    play = Play(task, "test", algorithm, algorithm.name, list(seeds), rounds, range(1, rounds), initial, parallel)
+    options = PlayOptions(range(1, rounds), initial=initial, parallel=parallel)
+    play = Play(task, "test", algorithm, algorithm.name, list(seeds), rounds, options)
     return play, actions(list(play))
 
 
@@ -96,7 +97,7 @@ def dense(points, values, at, kernel, lam):
 
 def told(task, algorithm, parallel, rounds=8):
     """A play, and of replicate 1 the points of the cube that it played and f as observed there."""
-    play = Play(task, "test", algorithm, algorithm.name, [0, 1, 2], rounds, (), None, parallel)
+    play = Play(task, "test", algorithm, algorithm.name, [0, 1, 2], rounds, PlayOptions(parallel=parallel))
     chunks = list(play)
     points = task.box.unit(actions(chunks)[:, 1])
     return play, points, np.concatenate([chunk.observed_f for chunk in chunks])[:, 1]
@@ -187,7 +188,8 @@ def test_optuna_is_asked_before_it_is_told_and_told_of_the_right_trials():
     study = play.algorithm.runs[1].run_optimiser.study
     states = [trial.state.name for trial in study.trials]
     assert states == ["COMPLETE"] * 7 + ["RUNNING"] * 2
-    again = list(Play(BOX(), "test", make("optuna-tpe", startup=2), "optuna-tpe", [0, 1, 2], 9, (), None, ASYNCHRONOUS))
+    options = PlayOptions(parallel=ASYNCHRONOUS)
+    again = list(Play(BOX(), "test", make("optuna-tpe", startup=2), "optuna-tpe", [0, 1, 2], 9, options))
     observed = np.concatenate([chunk.observed_f for chunk in again])
     assert [trial.value for trial in study.trials[:7]] == observed[:7, 1].tolist()
 

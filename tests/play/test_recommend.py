@@ -12,7 +12,7 @@ from cbobench.algorithms.asktell import AskTell
 from cbobench.algorithms.base import Algorithm
 from cbobench.errors import CellFailure
 from cbobench.gp.recommend import LIKELY, PROBABILITY, likely_best
-from cbobench.play.play import CHUNK, Play
+from cbobench.play.play import CHUNK, Play, PlayOptions
 from cbobench.play.recommend import Incumbents
 from cbobench.problems.base import Arrivals
 from tests.helpers import LEARNERS, entry, make, play, problem
@@ -348,4 +348,4 @@ def test_a_wrong_answer_fails_the_cell(answers, says):
     algorithm = Bad()
     algorithm.answers = answers
     with pytest.raises(CellFailure, match=says):
-        list(Play(problem("rkhs", n=30), "test", algorithm, "bad", [0, 1], 2, [1]))
+        list(Play(problem("rkhs", n=30), "test", algorithm, "bad", [0, 1], 2, PlayOptions([1])))

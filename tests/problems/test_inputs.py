@@ -12,7 +12,7 @@ from cbobench.algorithms.asktell import Given
 from cbobench.algorithms.base import Setting
 from cbobench.errors import Misuse
 from cbobench.params import build
-from cbobench.play.play import Play
+from cbobench.play.play import Play, PlayOptions
 from cbobench.problems.data import DataFolder
 from cbobench.problems.inputs import InputSpace, InputType
 from cbobench.problems.simulator import Simulator
@@ -164,7 +164,7 @@ def test_blocks_change_no_bit(name):
 
 def test_cei_finds_the_best_of_all_soon_after_a_design():
     task = prepared()
-    cells = Play(task, "net", make("cei"), "cei", range(4), 20, (), {"sobol": 8})
+    cells = Play(task, "net", make("cei"), "cei", range(4), 20, PlayOptions(initial={"sobol": 8}))
     list(cells)
     np.testing.assert_allclose(cells.metrics.final["simple_value"], brute_force()[0])
 

@@ -231,7 +231,7 @@ def test_what_killed_calls_left_is_swept_up(small_suite, run):
     todo = plan(suite, out=run, cpus=0, seeds=2)
     whole, *others = todo.tasks.by_pair
     first, rest = (  # a second attempt
-        Tasks(by_pair, 1, None, [np.ones(len(pair_cells), dtype=np.int64) for pair_cells in by_pair])
+        Tasks(by_pair, 1, attempts=[np.ones(len(pair_cells), dtype=np.int64) for pair_cells in by_pair])
         for by_pair in ([whole], others)
     )
     with Lease(todo.folder, Cells()):  # someone else is there: only what is surely dead goes

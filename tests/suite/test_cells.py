@@ -100,7 +100,7 @@ def test_a_million_cells_are_planned_in_the_memory_of_their_seeds():
     grid = Grid((), (), 10, tuple(range(50_000)), pairs)
 
     def work():
-        tasks = Tasks(grid.cells.by_pair, 10, None)
+        tasks = Tasks(grid.cells.by_pair, 10)
         assert len(tasks) == 100_000
         assert tasks.rounds == 10**7
         assert [c.seed for c in tasks[-1].cells] == list(range(49_990, 50_000))

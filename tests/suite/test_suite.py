@@ -297,11 +297,11 @@ def test_blocks():
 def test_tasks_are_seed_first_and_stable(write_suite):
     grid = load(write_suite(GOOD), seeds=10).grid
     by_pair = grid.cells.by_pair
-    tasks = blocks.Tasks(by_pair, 4, None)
+    tasks = blocks.Tasks(by_pair, 4)
     assert [t.cells[0].seed for t in tasks] == [0, 0, 0, 4, 4, 4, 8, 8, 8]
     done = {tasks[0].pair.title: [0, 1, 2, 3], tasks[4].pair.title: [5]}
     left = [pair_cells.only(~np.isin(pair_cells.seeds, done.get(pair_cells.pair.title, []))) for pair_cells in by_pair]
-    again = {t.name: t for t in blocks.Tasks(left, 4, None)}
+    again = {t.name: t for t in blocks.Tasks(left, 4)}
     assert len(again) == 8
     assert {t.name for t in tasks} - set(again) == {tasks[0].name, tasks[4].name}
     halves = tasks[0].halves()

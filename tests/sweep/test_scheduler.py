@@ -17,6 +17,7 @@ from cbobench.play.task import Receipt, WorkerCrashed, play_task
 from cbobench.results.folder import RunFolder
 from cbobench.sweep import executors, ray_executor, scheduler
 from cbobench.sweep.executors import InlineExecutor, NodeLost, ProcessExecutor
+from cbobench.sweep.options import EngineOptions
 from cbobench.sweep.ray_executor import RayClient, RayExecutor
 from cbobench.sweep.run import plan
 from tests.helpers import assert_same_rows
@@ -53,7 +54,9 @@ def engines(monkeypatch):
     for name in ("RayExecutor", "ProcessExecutor"):
         monkeypatch.setattr(scheduler, name, lambda *given, name=name: Mock(made=name, slots=2))
     return lambda todo, **options: getattr(
-        scheduler.start_executor(todo.suite.problems, todo.folder, todo.tasks, **options), "made", "InlineExecutor"
+        scheduler.start_executor(todo.suite.problems, todo.folder, todo.tasks, EngineOptions(**options)),
+        "made",
+        "InlineExecutor",
     )
 
 
