@@ -29,8 +29,8 @@ from cbobench.params import param
 from cbobench.problems.base import Actions
 from cbobench.sweep.blocks import Pace
 from cbobench.sweep.interrupt import interruptible
-from cbobench.sweep.options import EngineOptions
 from cbobench.sweep.run import plan
+from cbobench.sweep.run_options import EngineOptions
 from cbobench.sweep.scheduler import Scheduler, start_executor
 
 MEETING_SECONDS = 300.0  # for which the first task of each CPU waits for the others

@@ -28,7 +28,7 @@ import numpy as np
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.score import ScoreAlgorithm
-from cbobench.gp.box import sobol
+from cbobench.gp.box_actions import sobol
 from cbobench.gp.kernels import Array
 from cbobench.gp.maximise import WALL, polish
 from cbobench.gp.parts import Parts

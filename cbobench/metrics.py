@@ -29,7 +29,7 @@ class Rounds(NamedTuple):
         f_plus: value of the best randomised policy, (rounds, S); NaN if unknown (boxes).
         violated: whether any g_j > 0, (rounds, S).
         recommended: (f, g_1, ..., g_m) of the action recommended after the round, (rounds, S, 1 + m); NaN without a
-            recommendation, and in rounds for which none was requested (see `play.recommend`).
+            recommendation, and in rounds for which none was requested (see `play.recommendations`).
         moving: whether the functions move in any round of the play.
         beatable: whether f_star is a target or the best known value, so that a feasible action may be better.
     """

@@ -20,7 +20,7 @@ def accept_fields(
 ) -> Callable[[Callable[[Options], Result]], Callable[Fields, Result]]:
     """Return a decorator that lets a function of one `options_class` be called with the fields of it.
 
-    `help` shows the fields. Where the function's docstring has a line "Args: see `Class`.", `help` shows there what the
+    `help` shows the fields. Where the function's docstring has a line "Args: see `...`.", `help` shows there what the
     docstrings of the class and its bases say under "Attributes:".
 
     Raises:

@@ -13,7 +13,7 @@ from cbobench.errors import Misuse
 from cbobench.report.formats import format_number
 from cbobench.report.paired import format_p
 from cbobench.resources import find_suite
-from cbobench.stats.paired import SIGNIFICANT, decidable
+from cbobench.stats.paired_tests import SIGNIFICANT, decidable
 from cbobench.suite import yamlio
 from cbobench.suite.entries import SourceLine, algorithm_variants, entries
 from cbobench.words import count_noun

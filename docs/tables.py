@@ -73,7 +73,7 @@ WHERE = {
 }
 
 
-class Known(Simulator):
+class StatedSimulator(Simulator):
     low, high, m = (0.0,), (1.0,), 1
 
     def simulate(self, x: Any, gen: np.random.Generator) -> Any:
@@ -87,7 +87,7 @@ def made(name: str, settings: dict[str, Any]) -> Problem:
         (Path(folder) / "r.csv").write_text("a,b,c\n1,2,4\n2,2,3\n1,3,5\n")
         given = {k: str(Path(folder) / v) if k == "rows" else v for k, v in settings.items()}
         if name == "simulator":
-            problem: Problem = type("Known", (Known,), given)()
+            problem: Problem = type("StatedSimulator", (StatedSimulator,), given)()
         else:
             problem = params.build(PROBLEMS.get(name), given)
         problem.prepare(DataFolder())

@@ -157,7 +157,7 @@ def with_many_parameters(path):
         listed = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
         count = sum(argument is not None and argument.arg not in ("self", "cls") for argument in listed)
         if count > 7:
-            yield f"{name_of(path)}:{function.lineno} {function.name} takes {count} parameters: which belong together?"
+            yield f"{path}:{function.lineno} {function.name} takes {count} parameters: which belong together?"
 
 
 def test_functions_have_few_parameters(tmp_path):

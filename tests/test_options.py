@@ -9,7 +9,7 @@ import pytest
 import cbobench
 from cbobench.errors import Misuse
 from cbobench.params import param
-from cbobench.suite.load import load
+from cbobench.suite.suite_file import load
 from cbobench.sweep.run import execute, plan
 
 CALLED = [cbobench.compare, cbobench.plot, cbobench.run, plan, execute, load, param]

@@ -40,7 +40,7 @@ import numpy as np
 
 from cbobench.algorithms.base import NONE, OneRun, Setting
 from cbobench.errors import CellFailure, Misuse, show
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
 from cbobench.params import required, state

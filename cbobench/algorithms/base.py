@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure, Misuse, show
 from cbobench.gp.actions import Finite
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
 from cbobench.params import required, state
@@ -185,7 +185,7 @@ class Algorithm:
 
         `NONE`, or NaN, means no recommendation yet. It is called after some rounds only and must change nothing: no
         randomness, no state, no dependence on earlier calls. None, the default without a model of f and every g_j,
-        means the incumbent by observed values (`cbobench.play.recommend`).
+        means the incumbent by observed values (`cbobench.play.recommendations`).
         """
         return None
 

@@ -16,7 +16,7 @@ from typing import Literal
 
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.problems.base import Problem
 
 KernelChoice = Literal["given", "fit"]

@@ -12,8 +12,8 @@ from cbobench.algorithms.fitting import OnBoxes, holds
 from cbobench.algorithms.score import PENDING, Pending, ScoreAlgorithm
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.kernels import Array
-from cbobench.gp.posteriors.base import Posterior
 from cbobench.gp.posteriors.choice import Kind
+from cbobench.gp.posteriors.interface import Posterior
 from cbobench.gp.posteriors.separate import OwnNoise
 from cbobench.gp.recommend import Goal
 from cbobench.gp.single import Noise, RunningScale, bilog, noise_variance, own_noise, true_noise

@@ -19,14 +19,14 @@ from cbobench.algorithms.fitting import check_fit, is_fitted
 from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.beliefs import UCB, Belief, Explore
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.gp.confidence import GainName, Width, WidthForm, gain_rate, greedy_gain
 from cbobench.gp.kernels import Array, extend_features
 from cbobench.gp.maximise import WALL
 from cbobench.gp.parts import Parts
 from cbobench.gp.posteriors import choice
-from cbobench.gp.posteriors.base import Mask, Posterior, SharedPosterior
 from cbobench.gp.posteriors.features import ExtendedPosterior
+from cbobench.gp.posteriors.interface import Mask, Posterior, SharedPosterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.gp.posteriors.separate import KnownNoise
 from cbobench.gp.single import true_noise

@@ -14,7 +14,7 @@ from cbobench.algorithms.asktell import AskTell, Given
 from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.algorithms.optimistic import OptimisticReward
 from cbobench.gp.beliefs import UCB, Belief, Explore, Thompson
-from cbobench.gp.box import Box, scrambled_sobol
+from cbobench.gp.box_actions import Box, scrambled_sobol
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
 from cbobench.params import state

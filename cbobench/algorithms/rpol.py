@@ -20,7 +20,7 @@ from cbobench.gp.beliefs import Belief
 from cbobench.gp.confidence import WidthForm, greedy_gain
 from cbobench.gp.kernels import Array
 from cbobench.gp.parts import Parts
-from cbobench.gp.posteriors.base import Posterior
+from cbobench.gp.posteriors.interface import Posterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.params import param, state
 from cbobench.problems.base import Feedback, Problem

@@ -14,7 +14,7 @@ from cbobench.algorithms.base import OneRun, Setting
 from cbobench.algorithms.fitting import OnBoxes, check_fit, holds, is_fitted
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
-from cbobench.gp.box import sobol
+from cbobench.gp.box_actions import sobol
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
 from cbobench.gp.single import Noise, bilog, noise_variance, true_noise

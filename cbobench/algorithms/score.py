@@ -16,13 +16,13 @@ from cbobench.algorithms.fitting import KernelChoice, check_fit, is_fitted
 from cbobench.errors import Misuse
 from cbobench.gp.actions import break_ties, tie_widths
 from cbobench.gp.beliefs import AtPlayed, Belief, FunctionBelief
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
 from cbobench.gp.maximise import Starts, polish
 from cbobench.gp.parts import Parts, Score, check_shape
 from cbobench.gp.posteriors import choice
-from cbobench.gp.posteriors.base import Mask, Posterior, SharedPosterior
 from cbobench.gp.posteriors.fitted import FittedPosterior
+from cbobench.gp.posteriors.interface import Mask, Posterior, SharedPosterior
 from cbobench.gp.posteriors.pending import PendingPosterior, add_pending, make_separate
 from cbobench.gp.recommend import Goal, recommend_action
 from cbobench.params import param, required, state

@@ -23,7 +23,7 @@ from cbobench.check.trial import (
 )
 from cbobench.errors import one_line
 from cbobench.gp.actions import Finite
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
 from cbobench.problems.base import Actions, Drawn, Problem
 from cbobench.problems.box import BoxProblem

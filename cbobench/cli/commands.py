@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from cbobench.check.command import do_check
+from cbobench.check.verdicts import do_check
 from cbobench.cli.catalogue import do_data, do_list, do_reference, do_show
 from cbobench.cli.maintenance import do_compact, do_export, do_remove, do_status, do_verify, finishing, import_if_asked
 from cbobench.cli.new import do_new
@@ -99,21 +99,23 @@ def _run(options: argparse.Namespace, command_line: list[str], resume_command: s
 
         cpus = 0 if options.engine == "inline" else options.cpus
         with in_time():
-            todo = planned(say=say)
-            lines = [estimate(todo, cpus, say), *(f"not played: {line}" for line in todo.record.unplayable)]
+            sweep_plan = planned(say=say)
+            lines = [estimate(sweep_plan, cpus, say), *(f"not played: {line}" for line in sweep_plan.record.unplayable)]
         print("\n".join(lines))
         return 0
-    todo = planned(on_wait=lambda text: print(printable(text), file=sys.stderr, flush=True))
+    sweep_plan = planned(on_wait=lambda text: print(printable(text), file=sys.stderr, flush=True))
     code = 0
     out = sys.stdout
-    with Progress(todo) as progress, contextlib.redirect_stdout(sys.stderr):  # Ray prints of crashed workers
+    with Progress(sweep_plan) as progress, contextlib.redirect_stdout(sys.stderr):  # Ray prints of crashed workers
 
         def finish(outcome: sweep.Outcome) -> None:
             nonlocal code
             progress.begin()
             progress.close()
             try:
-                code = _print_outcome(outcome, todo.done, resume_command, options.fail_fast, progress.last_failed, out)
+                code = _print_outcome(
+                    outcome, sweep_plan.done, resume_command, options.fail_fast, progress.last_failed, out
+                )
             except OSError:
                 if not outcome.stopped:
                     raise
@@ -121,7 +123,7 @@ def _run(options: argparse.Namespace, command_line: list[str], resume_command: s
 
         try:
             sweep.execute(
-                todo,
+                sweep_plan,
                 cpus=options.cpus,
                 address=options.address,
                 engine=options.engine,

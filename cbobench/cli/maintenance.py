@@ -145,7 +145,7 @@ def do_verify(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench verify`."""
     from cbobench.results.bundle import open_run
     from cbobench.results.query import read_status
-    from cbobench.results.verify import ABSENT, repair, verify
+    from cbobench.results.verify import MISSING, repair, verify
 
     folder = open_run(options.run)
     folder.refuse_bundle("a bundle is checked whenever it is read; give a run folder to verify")
@@ -184,7 +184,7 @@ def do_verify(options: argparse.Namespace, command_line: list[str]) -> int:
     if condition.unsigned:
         files = count_noun(condition.unsigned, "file")
         print(f"  {files} of an older version without digests: changed values may pass there")
-    absent = [damage.file for damage in condition.damaged if damage.why == ABSENT]
+    absent = [damage.file for damage in condition.damaged if damage.why == MISSING]
     if absent:
         print(f"  made again{'' if options.repair else ' by the next run, or with --repair'}: {', '.join(absent)}")
     if not options.repair:

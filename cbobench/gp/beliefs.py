@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.gp.kernels import Array
-from cbobench.gp.posteriors.base import Posterior
+from cbobench.gp.posteriors.interface import Posterior
 from cbobench.rng import Draws, Streams, standard_normal, uniform
 
 ONE = np.ones((1, 1))

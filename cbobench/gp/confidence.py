@@ -22,7 +22,7 @@ import numpy as np
 
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import SMOOTHNESS, Array
 from cbobench.gp.posteriors.features import FeaturePosterior
 

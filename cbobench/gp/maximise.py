@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.gp.actions import levels, smallest
-from cbobench.gp.box import Box, sobol
+from cbobench.gp.box_actions import Box, sobol
 from cbobench.gp.kernels import Array
 from cbobench.gp.parts import Parts
-from cbobench.gp.posteriors.base import VARIANCE_FLOOR, Jet, Mask
+from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Jet, Mask
 from cbobench.gp.sqp import BESIDE, Climbs, best_step, may_kinks_meet, neighbours, pick, rank_values
 from cbobench.gp.taylor import STEP, Taylor, taylor
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.gp.actions import Finite
-from cbobench.gp.box import Box, sobol
+from cbobench.gp.box_actions import Box, sobol
 from cbobench.gp.kernels import Array
-from cbobench.gp.posteriors.base import VARIANCE_FLOOR, Mask, Posterior
+from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Mask, Posterior
 from cbobench.gp.taylor import taylor
 
 PROBABILITY = 0.95  # for each constraint separately

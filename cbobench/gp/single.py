@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
-from cbobench.gp.posteriors.base import Posterior
 from cbobench.gp.posteriors.fitted import FittedPosterior
+from cbobench.gp.posteriors.interface import Posterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.gp.posteriors.separate import OwnNoise
 

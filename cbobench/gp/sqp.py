@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.gp.kernels import Array
-from cbobench.gp.posteriors.base import Mask
+from cbobench.gp.posteriors.interface import Mask
 from cbobench.gp.taylor import Taylor
 
 BESIDE = 0.75  # in units of the spacing: distance from the best point at which others start

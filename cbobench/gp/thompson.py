@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite, smallest
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array, squared_lengths
-from cbobench.gp.posteriors.base import VARIANCE_FLOOR
 from cbobench.gp.posteriors.factor import SMALL, Factor, lapack
 from cbobench.gp.posteriors.fitted import UNIT, FittedPosterior
+from cbobench.gp.posteriors.interface import VARIANCE_FLOOR
 from cbobench.gp.single import RunData, normal_scores
 
 BLOCK = 48  # actions per block

@@ -17,7 +17,7 @@ from cbobench.papers.evidence import HOLDS, Part, Play, Verdict, judge, verdict_
 from cbobench.report.load import Run
 from cbobench.results.manifest import Variant, VariantKind
 from cbobench.rng import generator
-from cbobench.stats.paired import SIGNIFICANT
+from cbobench.stats.paired_tests import SIGNIFICANT
 
 OF_PROBLEMS = ("data", "normalise", "unit_variance", "h_of", "supports", "scaled", "instance")
 OF_MODELS = ("kernel", "lengthscale", "lam", "beta", "beta_scale", "R", "B", "G")

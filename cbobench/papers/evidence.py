@@ -13,7 +13,7 @@ import pandas as pd
 
 from cbobench.report.load import Run
 from cbobench.results.manifest import Variant
-from cbobench.stats.paired import SIGNIFICANT, holm
+from cbobench.stats.paired_tests import SIGNIFICANT, holm
 
 Verdict = Literal[
     "reproduced", "stronger than claimed", "reproduced in part", "contradicted", "cannot tell", "not in these runs"

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cbobench.metrics import METRICS
 from cbobench.papers.evidence import HOLDS, Part, Play, Verdict, count_seeds_needed, judge, verdict_of
 from cbobench.stats.intervals import Array, draw_resamples, interval, is_carried_by_few, percentiles, proportion
-from cbobench.stats.paired import SIGNIFICANT, difference
+from cbobench.stats.paired_tests import SIGNIFICANT, difference
 
 SIMILAR = 2.0  # means that differ by less than this factor are similar
 FAR = 3.0  # a mean of ours that lies beyond this factor of the paper's may contradict it

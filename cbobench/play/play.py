@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.errors import CellFailure, show
 from cbobench.gp.actions import Finite
-from cbobench.gp.box import Box, DesignName, design
+from cbobench.gp.box_actions import Box, DesignName, design
 from cbobench.gp.kernels import Array
-from cbobench.play.recommend import Recommendations
+from cbobench.play.recommendations import Recommendations
 from cbobench.play.recorder import ChunkMetrics, Recorder
 from cbobench.problems.base import Actions, Arrivals, Drawn, Feedback, Problem
 from cbobench.problems.channels import UnderWay

@@ -24,7 +24,7 @@ from cbobench.play.failure import describe_error, is_timeout, reraise_interrupt,
 from cbobench.play.isolation import captured_output, default_warnings, isolate_play
 from cbobench.play.play import Play
 from cbobench.play.process import ChangedRounding, preserve_process, refuse_changed_rounding
-from cbobench.play.watch import (
+from cbobench.play.watchdog import (
     NoWatchdog,
     ReturnedTask,
     TaskReturned,

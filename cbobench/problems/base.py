@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
 from cbobench.problems.instances import Actions as Actions
 from cbobench.problems.instances import Drawn as Drawn

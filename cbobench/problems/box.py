@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
-from cbobench.gp.box import Box, finite, sobol
+from cbobench.gp.box_actions import Box, finite, sobol
 from cbobench.gp.kernels import Array, StationaryName
 from cbobench.params import build, param
 from cbobench.problems.base import Drawn, Inputs, Instances, Objective, choose_seed_set

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cbobench.errors import Misuse, refuse_strange, show, unknown
-from cbobench.gp.box import sobol
+from cbobench.gp.box_actions import sobol
 from cbobench.gp.kernels import Array
 from cbobench.params import LARGEST
 from cbobench.problems.columns import encode_categories

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import LARGEST, Finite
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import AT_ONCE, Array
 
 PAIRS = 2**18  # of actions per batch, so that intermediate arrays stay small

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cbobench.errors import CbobenchError, Misuse, one_line
-from cbobench.gp.box import Box, sobol
+from cbobench.gp.box_actions import Box, sobol
 from cbobench.gp.kernels import Array
 from cbobench.problems.instances import Formula
 

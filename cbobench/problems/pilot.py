@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from cbobench.gp.kernels import Array
-from cbobench.problems.simulated import Simulation
+from cbobench.problems.simulated import SimulationResult
 from cbobench.words import count_noun, duration
 
 LONG_PILOT = 5.0  # seconds from which on a pilot is announced, and runs on all workers
@@ -26,7 +26,9 @@ class Pool(Protocol):
 
     workers: int
 
-    def run(self, simulator: Any, x: Array, gens: Sequence[np.random.Generator]) -> Iterator[tuple[int, Simulation]]:
+    def run(
+        self, simulator: Any, x: Array, gens: Sequence[np.random.Generator]
+    ) -> Iterator[tuple[int, SimulationResult]]:
         """Yield the number of each point (k, d) and its simulation, as they come.
 
         Raises:
@@ -79,7 +81,7 @@ class Meter:
             wait = duration(self.seconds / workers)
             self.say(f"{self.name}: a pilot of {count_noun(self.total, 'simulation')}{on_workers}, about {wait}")
 
-    def add(self, result: Simulation, timestamp: float) -> None:
+    def add(self, result: SimulationResult, timestamp: float) -> None:
         """Count a simulation."""
         self.count, self.drew = self.count + 1, self.drew or result.drew
         if self.began is not None and timestamp - self.last_report >= REPORT_SECONDS and self.count < self.total:

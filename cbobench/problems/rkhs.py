@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp import kernels
 from cbobench.gp.actions import Finite, Large
-from cbobench.gp.box import Box, sobol
+from cbobench.gp.box_actions import Box, sobol
 from cbobench.gp.kernels import Array, Matern, SquaredExponential, StationaryName
 from cbobench.params import param
 from cbobench.problems import PROBLEMS

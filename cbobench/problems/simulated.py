@@ -53,7 +53,7 @@ class PilotFacts:
 
 
 @dataclass(frozen=True)
-class Simulation:
+class SimulationResult:
     """What one run of a simulator gave.
 
     Attributes:
@@ -74,7 +74,7 @@ class Simulation:
         return {"values": values, "size": len(self.values), "reason": self.reason, "seconds": self.seconds}
 
     @classmethod
-    def from_json(cls, content: dict[str, Any]) -> Simulation:
+    def from_json(cls, content: dict[str, Any]) -> SimulationResult:
         """Return the simulation that `to_json` described."""
         values = content["values"]
         numbers = np.full(int(content["size"]), np.nan) if values is None else np.array(values, dtype=np.float64)
@@ -84,8 +84,8 @@ class Simulation:
 class Store(Protocol):
     """Keeps the results of simulations that take long."""
 
-    def get(self, key: str) -> Simulation | None: ...
-    def put(self, key: str, result: Simulation) -> None: ...
+    def get(self, key: str) -> SimulationResult | None: ...
+    def put(self, key: str, result: SimulationResult) -> None: ...
 
 
 STORE: ContextVar[Store | None] = ContextVar("STORE", default=None)
@@ -121,7 +121,7 @@ class MeasureOptions:
     remeasures: bool = False
 
 
-class Simulated(Drawn):
+class SimulatedInstances(Drawn):
     """The instances of a simulator (see `Drawn`).
 
     Args:
@@ -233,7 +233,7 @@ class Simulated(Drawn):
             return np.full(len(self.reference), int(self.point[0]))
         return np.tile(self.point, (len(self.reference), 1))
 
-    def settled(self, settle: Callable[[Array], Array]) -> Simulated:
+    def settled(self, settle: Callable[[Array], Array]) -> SimulatedInstances:
         clone = copy.copy(self)
         clone.settle = settle
         return clone
@@ -249,7 +249,7 @@ class SimulatedFeedback:
         failed: simulations that failed so far, (S,).
     """
 
-    def __init__(self, instances: Simulated, streams: Streams, skip: bool) -> None:
+    def __init__(self, instances: SimulatedInstances, streams: Streams, skip: bool) -> None:
         self.instances, self.streams, self.skip = instances, streams, skip
         self.failed: NDArray[np.intp] = np.zeros(len(streams.scopes), dtype=np.intp)
 

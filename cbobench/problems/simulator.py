@@ -22,7 +22,7 @@ import numpy as np
 from cbobench.errors import CbobenchError, CellFailure, Misuse, one_line
 from cbobench.float_state import restore_float_state, save_float_state
 from cbobench.gp.actions import LARGEST, Finite
-from cbobench.gp.box import Box, nearest, sobol
+from cbobench.gp.box_actions import Box, nearest, sobol
 from cbobench.gp.kernels import RIDGE, Array, StationaryName, stationary
 from cbobench.params import param, state
 from cbobench.problems.base import Ability, Channel, Drawn, Inputs, Problem
@@ -34,9 +34,9 @@ from cbobench.problems.simulated import (
     STORE,
     MeasureOptions,
     PilotFacts,
-    Simulated,
     SimulatedFeedback,
-    Simulation,
+    SimulatedInstances,
+    SimulationResult,
     succeeded,
 )
 from cbobench.processes import leave_fork
@@ -175,7 +175,7 @@ class Simulator(Problem):
         """One run per point, unless its result is kept: values, NaN where it failed, and the first reason."""
         store, meter = STORE.get(), METER.get()
         keys = [self._key(point, gen, is_repeat) for point, gen in zip(x, gens, strict=True)] if store else []
-        simulations: list[Simulation | None] = [store.get(key) for key in keys] if store else [None] * len(x)
+        simulations: list[SimulationResult | None] = [store.get(key) for key in keys] if store else [None] * len(x)
         left = [i for i, simulation in enumerate(simulations) if simulation is None]
         if left and meter is not None:
             meter.begin(monotonic())
@@ -190,7 +190,7 @@ class Simulator(Problem):
         reason = next((result.reason for result in results if result.reason), "")
         return np.array([result.values for result in results]), reason
 
-    def _run_all(self, x: Array, gens: Sequence[np.random.Generator]) -> Iterator[tuple[int, Simulation]]:
+    def _run_all(self, x: Array, gens: Sequence[np.random.Generator]) -> Iterator[tuple[int, SimulationResult]]:
         """The number of each point and its run: all at once, on the workers of a long pilot, or one by one."""
         meter, together = METER.get(), type(self).simulate_many is not Simulator.simulate_many
         if meter is not None and meter.pool is not None and not together and len(x) > 1:
@@ -219,8 +219,8 @@ class Simulator(Problem):
             (type(self).__qualname__, self._own_parameters, self.as_written(x), seed.entropy, seed.spawn_key, is_repeat)
         )
 
-    def run_points(self, x: Array, gens: Sequence[np.random.Generator], watched: bool = False) -> list[Simulation]:
-        """One run per point (k, d), simulated; if `watched`, each says whether any of them drew random numbers.
+    def run_points(self, x: Array, gens: Sequence[np.random.Generator], traced: bool = False) -> list[SimulationResult]:
+        """One run per point (k, d), simulated; if `traced`, each says whether any of them drew random numbers.
 
         Raises:
             CellFailure: a result of another shape.
@@ -228,7 +228,7 @@ class Simulator(Problem):
         began, call, origin = monotonic(), f"{type(self).__name__}: simulate", os.getpid()
         # Copies for a batch: if it fails, its points are run one by one from the same random numbers.
         generators = gens if len(x) == 1 else copy.deepcopy(gens)
-        before = drawn_from(generators) if watched else ()
+        before = drawn_from(generators) if traced else ()
         try:
             try:
                 rows = self._run_batch(x, generators)
@@ -239,14 +239,14 @@ class Simulator(Problem):
             raise
         except Exception as error:  # a user's simulator may raise anything
             if len(x) > 1:  # one takes no others with it
-                return [self.run_points(x[i : i + 1], gens[i : i + 1], watched)[0] for i in range(len(x))]
+                return [self.run_points(x[i : i + 1], gens[i : i + 1], traced)[0] for i in range(len(x))]
             reason = f"{call} fails at x = {self.as_written(x[0])}: {one_line(error)}"
-            return [Simulation(np.full(1 + self.m, np.nan), reason, monotonic() - began)]
-        seconds, drew = (monotonic() - began) / len(x), watched and drawn_from(generators) != before
+            return [SimulationResult(np.full(1 + self.m, np.nan), reason, monotonic() - began)]
+        seconds, drew = (monotonic() - began) / len(x), traced and drawn_from(generators) != before
         return [
-            Simulation(values, "", seconds, drew)
+            SimulationResult(values, "", seconds, drew)
             if np.isfinite(values).all()
-            else Simulation(
+            else SimulationResult(
                 np.full_like(values, np.nan),
                 f"{call} gives {values.tolist()} at x = {self.as_written(point)}",
                 seconds,
@@ -479,20 +479,16 @@ class Simulator(Problem):
         count = max(1, self.repeats) if self.noisy else 1
         scenarios = [gen.bit_generator.seed_seq.spawn(count) for gen in generators]  # type: ignore[attr-defined]
         point = None if self.best_known is None else self._best_point
-        target = (
-            None
-            if self.target is None
-            else float((self.target - self.pilot_facts.shift[0]) / self.pilot_facts.divisor[0])
-        )
+        facts = self.pilot_facts
+        target = None if self.target is None else float((self.target - facts.shift[0]) / facts.divisor[0])
         observed = self.noisy and (not self.repeats or self.measure == "end")
         measure = MeasureOptions(observed, point, target, self.noisy, remeasures=observed and self.repeats > 0)
-        return Simulated(self.runs, self.pilot_facts, scenarios, measure, finite=self.inputs is not None)
+        return SimulatedInstances(self.runs, facts, scenarios, measure, finite=self.inputs is not None)
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
-        assert isinstance(instances, Simulated)
-        return add_delays(
-            SimulatedFeedback(instances, streams, self.failure.then == "skip"), self.delay, streams, 1 + self.m
-        )
+        assert isinstance(instances, SimulatedInstances)
+        feedback = SimulatedFeedback(instances, streams, self.failure.then == "skip")
+        return add_delays(feedback, self.delay, streams, 1 + self.m)
 
 
 _SHARED = {f.name for f in fields(Simulator)}  # parameters of every simulator, which no run of it depends on

@@ -9,7 +9,7 @@ from cbobench.errors import Misuse
 from cbobench.report.compare import Comparison
 from cbobench.report.formats import TextTable, find_gap, format_number
 from cbobench.report.groups import find_groups, select_latest
-from cbobench.report.load import Where, open_run, to_column
+from cbobench.report.load import RunLike, open_run, to_column
 from cbobench.report.recommended import describe_by, describe_inputs, find_recommendations
 
 NOTE = (
@@ -18,7 +18,7 @@ NOTE = (
 )
 
 
-def best(run: Where, *, top: int = 5, only: str | None = None) -> Comparison:
+def best(run: RunLike, *, top: int = 5, only: str | None = None) -> Comparison:
     """The configurations that a run's cells recommend in the end, the best of each problem first.
 
     Args:

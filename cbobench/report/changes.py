@@ -18,7 +18,7 @@ from cbobench.report.load import Run
 from cbobench.report.paired import format_p, pair_by_seed
 from cbobench.report.paired import pair_difference as difference
 from cbobench.report.quantities import Quantity, restore_infinite
-from cbobench.stats.paired import SIGNIFICANT, choose_family, decidable, holm, signed_rank
+from cbobench.stats.paired_tests import SIGNIFICANT, choose_family, decidable, holm, signed_rank
 from cbobench.words import count_noun
 
 CHANGED = ("better", "worse", "newly failing", "fixed", "missing")

@@ -21,7 +21,7 @@ from cbobench.report.groups import (
     find_groups,
     select_latest,
 )
-from cbobench.report.load import Run, Where, open_run
+from cbobench.report.load import Run, RunLike, open_run
 from cbobench.report.paired import tabulate_differences
 from cbobench.report.profiles import profile_algorithms
 from cbobench.report.quantities import HEADLINE, SIMPLE_VALUE, Quantity, quantities, select_metrics
@@ -95,8 +95,8 @@ class CompareOptions:
         only_changed, factor: of two runs, only rows that changed, and by more than this factor.
     """
 
-    run: Where
-    other: Where | None = None
+    run: RunLike
+    other: RunLike | None = None
     _: KW_ONLY
     only: str | None = None
     metric: str | Iterable[str] | None = None

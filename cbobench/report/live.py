@@ -17,7 +17,7 @@ from cbobench.results.bundle import open_run
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import HEARTBEAT_SECONDS, Driver, Heartbeat, pair_id, read_drivers, read_heartbeats
 from cbobench.results.manifest import CALLS, FILE, Manifest, Pair
-from cbobench.results.query import ABSENT, FailureCounts, PublishedCells, read_published
+from cbobench.results.query import NO_POSITION, FailureCounts, PublishedCells, read_published
 from cbobench.results.store import machine_id
 
 SILENT_SECONDS = 2.5 * HEARTBEAT_SECONDS  # a call is silent after so long without a heartbeat
@@ -63,15 +63,15 @@ class PairState:
         return self.expected * self.horizon
 
 
-class Caller(NamedTuple):
+class DriverState(NamedTuple):
     """A call that has left its file: `alive`, `silent` (longer than it should be: stopped, or cut off) or `dead`."""
 
-    sign: Heartbeat
+    heartbeat: Heartbeat
     state: str
     silence: float
 
     def __str__(self) -> str:
-        who = str(self.sign.driver)
+        who = str(self.heartbeat.driver)
         if self.state == "dead":
             return f"{who} stopped unexpectedly; its last heartbeat was {self.silence:.0f} s ago"
         if self.state == "silent":
@@ -98,7 +98,7 @@ class View:
     folder: RunFolder
     state: str
     pairs: list[PairState]
-    callers: list[Caller]
+    drivers: list[DriverState]
     orphans: int
     rate: float | None
     left: tuple[float, float, float] | None
@@ -128,7 +128,7 @@ class Live:
     location: Any
     uncertain: bool = field(default=False, init=False)
     _stamp: Any = None
-    _signs: dict[str, tuple[int | None, float, float]] = field(default_factory=dict)
+    _heartbeats: dict[str, tuple[int | None, float, float]] = field(default_factory=dict)
     _compared: tuple[Comparison | None, list[tuple[str, int, int, int]]] = field(default_factory=lambda: (None, []))
     _attempts: int = 0  # a cell that is played again changes the numbers
     _next_comparison: float = 0.0
@@ -142,20 +142,20 @@ class Live:
 
     def look(self) -> View:
         """The run as it is now."""
-        callers = self._read_callers(read_heartbeats(self.folder))  # before the cells: who has ended has published them
+        drivers = self._read_drivers(read_heartbeats(self.folder))  # before the cells: who has ended has published them
         self._read_record()
         published = read_published(self.folder, None)
-        pairs, orphans = self._count_pairs(published, [c for c in callers if c.state != "dead"])
+        pairs, orphans = self._count_pairs(published, [c for c in drivers if c.state != "dead"])
         missing = sum(pair.expected - pair.ok - pair.failed for pair in pairs)
-        holding = [c for c in callers if c.sign.driver.cells and c.state != "dead"]
-        alive = [c.sign.progress for c in holding if c.state == "alive"]
+        holding = [c for c in drivers if c.heartbeat.driver.cells and c.state != "dead"]
+        alive = [c.heartbeat.progress for c in holding if c.state == "alive"]
         state = "playing" if alive else "silent" if holding else "idle" if missing else "complete"
         return View(
             self.record,
             self.folder,
             state,
             pairs,
-            callers,
+            drivers,
             orphans,
             _sum_rates(alive),
             _find_time_left(holding),
@@ -170,30 +170,30 @@ class Live:
         if stamp != self._stamp:
             self.record, self._stamp = Manifest.read(self.folder), stamp
 
-    def _read_callers(self, heartbeats: list[Heartbeat]) -> list[Caller]:
+    def _read_drivers(self, heartbeats: list[Heartbeat]) -> list[DriverState]:
         """The calls with a lease: alive by process on this machine, elsewhere by the time since the last heartbeat.
 
         The folder's clock differs from ours. So the first look alone trusts it; later ones time the changes by our own
         clock. The folder's clock alone never makes a call dead.
         """
-        clock, callers, self.uncertain = time.monotonic(), [], False
-        for sign in heartbeats:
-            driver = sign.driver
-            written, since, first_look = self._signs.get(driver.id, (-1, clock, clock))
+        clock, drivers, self.uncertain = time.monotonic(), [], False
+        for heartbeat in heartbeats:
+            driver = heartbeat.driver
+            written, since, first_look = self._heartbeats.get(driver.id, (-1, clock, clock))
             if written == -1:
-                since = clock - max(0.0, (time.time_ns() - (sign.written or time.time_ns())) / 1e9)
-            elif written != sign.written:
+                since = clock - max(0.0, (time.time_ns() - (heartbeat.written or time.time_ns())) / 1e9)
+            elif written != heartbeat.written:
                 since = clock
-            self._signs[driver.id] = sign.written, since, first_look
+            self._heartbeats[driver.id] = heartbeat.written, since, first_look
             silence = clock - since
             state = "silent" if silence >= SILENT_SECONDS else "alive"
             if not driver.alive(silence):
                 uncertain = driver.machine != machine_id() and clock - first_look < CONFIRM_SECONDS
                 self.uncertain, state = self.uncertain or uncertain, "silent" if uncertain else "dead"
-            callers.append(Caller(sign, state, silence))
-        return callers
+            drivers.append(DriverState(heartbeat, state, silence))
+        return drivers
 
-    def _count_pairs(self, published: PublishedCells, callers: list[Caller]) -> tuple[list[PairState], int]:
+    def _count_pairs(self, published: PublishedCells, drivers: list[DriverState]) -> tuple[list[PairState], int]:
         labels = self.record.labels("problems"), self.record.labels("algorithms")
         cells_by_pair: dict[str, list[Any]] = {}
         for pair_cells in self.record.cells.by_pair:  # of one pair there are several where several grids ask for it
@@ -205,13 +205,13 @@ class Live:
             rows, is_published, failed = _find_published(published, ids)
             seeds = np.concatenate([np.asarray(pair_cells.seeds, dtype=np.int64) for pair_cells in by_pair])
             held, due, playing, rounds = np.zeros(len(seeds), dtype=bool), ~is_published, 0, 0
-            for caller in callers:
-                for first, end in caller.sign.driver.cells.get(key, ()):
+            for driver in drivers:
+                for first, end in driver.heartbeat.driver.cells.get(key, ()):
                     held |= (seeds >= first) & (seeds < end)
-                for first, end, attempts in caller.sign.progress.get("again", {}).get(key, ()):
+                for first, end, attempts in driver.heartbeat.progress.get("again", {}).get(key, ()):
                     # A cell that is played again is due until an attempt after those that were there is published.
                     due |= is_published & (seeds >= first) & (seeds < end) & (published.attempt[rows] <= attempts)
-                reported = caller.sign.progress.get("playing", {}).get(key, (0, 0))
+                reported = driver.heartbeat.progress.get("playing", {}).get(key, (0, 0))
                 playing, rounds = playing + reported[0], rounds + reported[1]
             orphans += int((~is_published & ~held).sum())
             open_count = int(due.sum())  # what has come meanwhile is in both
@@ -302,7 +302,7 @@ def _find_published(
 ) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]:
     """(n,) rows of cells, whether they are published, and whether they failed."""
     rows = published.find(ids)
-    is_published = rows != ABSENT
+    is_published = rows != NO_POSITION
     return rows, is_published, is_published & published.failed[rows] if len(published) else is_published
 
 
@@ -312,13 +312,13 @@ def _sum_rates(alive: list[dict[str, Any]]) -> float | None:
     return None if None in rates or not rates else float(sum(rates))
 
 
-def _find_time_left(holding: list[Caller]) -> tuple[float, float, float] | None:
+def _find_time_left(holding: list[DriverState]) -> tuple[float, float, float] | None:
     """When the last call will be done, as heartbeats report it; None unless each of them does."""
     ends: list[list[float]] = []
-    for caller in holding:
-        progress = caller.sign.progress
-        if caller.state != "alive" or progress.get("left") is None:
+    for driver in holding:
+        progress = driver.heartbeat.progress
+        if driver.state != "alive" or progress.get("left") is None:
             return None
         if "total" not in progress or progress["total"] != progress.get("rounds"):  # else it only merges files
-            ends.append([max(0.0, float(end) - caller.silence) for end in progress["left"]])
+            ends.append([max(0.0, float(end) - driver.silence) for end in progress["left"]])
     return tuple(max(column) for column in zip(*ends, strict=True)) if ends else None  # type: ignore[return-value]

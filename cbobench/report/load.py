@@ -16,13 +16,13 @@ from cbobench.errors import DamagedRun, unknown, words_of
 from cbobench.results import bundle
 from cbobench.results.folder import retry_if_gone
 from cbobench.results.manifest import Manifest, Pair, VariantKind, as_numbers, as_words
-from cbobench.results.query import ABSENT, cell_positions, read_published, sort_by_cell
+from cbobench.results.query import NO_POSITION, cell_positions, read_published, sort_by_cell
 from cbobench.results.rounds import cell_codes
 from cbobench.results.schema import schema
 from cbobench.results.staleness import Freshness
 
 WHAT: dict[str, VariantKind] = {"problem": "problems", "algorithm": "algorithms"}
-Where = Any
+RunLike = Any
 """A run: opened, or its folder as a path or URI, or what `cbobench.run` returned."""
 
 
@@ -62,8 +62,10 @@ class Run:
         ids = self.record.cells.ids
         at = self.played.find(ids)
         # A row of the audit is of one attempt; of a cell that was played again the last one counts.
-        latest = np.where(at == ABSENT, 0, self.played.attempt[at] if len(self.played) else 0)
-        positions = [rows.get(cell_attempt, ABSENT) for cell_attempt in zip(ids.tolist(), latest.tolist(), strict=True)]
+        latest = np.where(at == NO_POSITION, 0, self.played.attempt[at] if len(self.played) else 0)
+        positions = [
+            rows.get(cell_attempt, NO_POSITION) for cell_attempt in zip(ids.tolist(), latest.tolist(), strict=True)
+        ]
         return self._take_rows(table, np.array(positions, dtype=np.int64))
 
     @retry_if_gone
@@ -76,8 +78,8 @@ class Run:
         return pa.concat_tables([schema("audit").empty_table(), *tables])
 
     def _take_rows(self, table: pa.Table, rows: NDArray[np.int64]) -> pd.DataFrame:
-        """Some rows of a table in their order, without those that are `ABSENT`."""
-        rows = rows[rows != ABSENT]
+        """Some rows of a table in their order, without those that are `NO_POSITION`."""
+        rows = rows[rows != NO_POSITION]
         keep = np.zeros(len(table), dtype=bool)
         keep[rows] = True
         frame = self._name_pairs(table.filter(pa.array(keep)))  # long columns of text can be filtered, not taken
@@ -112,7 +114,7 @@ class Run:
         cell_ids: set[str] = set()
         for pair_cells in self.record.cells.by_pair:
             rows = self.played.find(pair_cells.ids)
-            is_published = rows != ABSENT
+            is_published = rows != NO_POSITION
             if is_published.any():
                 matching = pair_cells.ids[is_published][holds(pair_cells.pair, rows[is_published])]
                 cell_ids.update(as_words(matching))
@@ -293,7 +295,7 @@ class Run:
         ]
 
 
-def open_run(source: Where) -> Run:
+def open_run(source: RunLike) -> Run:
     """The run itself."""
     return source if isinstance(source, Run) else Run(source)
 

@@ -20,7 +20,7 @@ from cbobench.report.groups import Group, group_by_arena
 from cbobench.report.load import Run
 from cbobench.report.quantities import UNREACHED, Array, Quantity, restore_infinite
 from cbobench.stats.intervals import interval
-from cbobench.stats.paired import SIGNIFICANT, decidable, difference, holm, signed_rank
+from cbobench.stats.paired_tests import SIGNIFICANT, decidable, difference, holm, signed_rank
 
 PAIRED = (
     "algorithm - against, seed by seed: median [{around}], mean [95 % interval]; n: seeds that both have, of those "

@@ -12,7 +12,7 @@ from cbobench.options import accept_fields
 from cbobench.report.curves import Panel, Statistic
 from cbobench.report.figures import Figure, compose, problems_played
 from cbobench.report.kinds import AnyPanel, metrics_of
-from cbobench.report.load import Where, open_run
+from cbobench.report.load import RunLike, open_run
 from cbobench.report.planes import Plane
 from cbobench.report.profiles import Profile
 from cbobench.report.style import size_of
@@ -40,7 +40,7 @@ class PlotOptions:
         font: "serif", "sans-serif", "monospace", or the name of an installed family.
     """
 
-    run: Where
+    run: RunLike
     metric: str | Iterable[str] | None = None
     _: KW_ONLY
     kind: str = "curves"

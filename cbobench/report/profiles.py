@@ -1,7 +1,7 @@
 """Performance and data profiles of simple regret: the shares of a run's cells, their table, and the panels.
 
 A row counts every cell that was asked for: one that failed, or never found a feasible action, solves nothing. It needs
-no other algorithm: references and targets belong to the problem (see `cbobench.stats.profiles`).
+no other algorithm: references and targets belong to the problem (see `cbobench.stats.profile_shares`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cbobench.report.groups import Group, find_groups, group_by, select_latest
 from cbobench.report.load import Run
 from cbobench.report.quantities import SIMPLE_REGRET, Array, find_first_rounds, find_undefined_regret
 from cbobench.report.style import legend_label
-from cbobench.stats import profiles
+from cbobench.stats import profile_shares
 
 PRECISIONS = (1.0, 0.1, 0.01, 0.001)
 """Targets of simple regret in units of |f*| (of 1 where f* is 0), stored with every cell."""
@@ -50,7 +50,7 @@ def performance(groups: Sequence[Group], ratios: Sequence[float], absolute: bool
             [*(g.good[SIMPLE_REGRET].to_numpy(float) for g in algorithm_groups), np.full(absent, np.nan)]
         )
         scale = np.concatenate([*(_find_scale(g, absolute) for g in algorithm_groups), np.ones(absent)])
-        result[algorithm] = profiles.performance_profile(regret, scale, ratios)[0]
+        result[algorithm] = profile_shares.performance_profile(regret, scale, ratios)[0]
     return result
 
 
@@ -77,7 +77,7 @@ def share_solved(
     for algorithm, algorithm_groups in group_by(groups, "algorithm").items():
         when = [first[cell] / group.horizon for group in algorithm_groups for cell in group.good["cell"]]
         never = [np.full(len(targets), np.nan)] * _count_absent(algorithm_groups)
-        result[algorithm] = profiles.data_profile([*when, *never], at)
+        result[algorithm] = profile_shares.data_profile([*when, *never], at)
     return result
 
 

@@ -11,7 +11,7 @@ from cbobench.errors import Misuse
 from cbobench.report.formats import Marked, TextTable, format_number
 from cbobench.report.groups import Group, group_by_arena
 from cbobench.report.quantities import UNREACHED, Array, Quantity, is_reached
-from cbobench.stats import ranks as stats
+from cbobench.stats import rank_tests as stats
 
 
 def rank_algorithms(groups: list[Group], quantities: list[Quantity], title: str) -> tuple[pd.DataFrame, TextTable]:

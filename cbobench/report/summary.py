@@ -22,7 +22,7 @@ from cbobench.report.formats import (
     format_number,
 )
 from cbobench.report.groups import Group, count_binding, find_groups
-from cbobench.report.load import Run, Where, open_run
+from cbobench.report.load import Run, RunLike, open_run
 from cbobench.report.paired import mark_best
 from cbobench.report.quantities import (
     SHARE,
@@ -42,7 +42,7 @@ NEVER = "k/n: only k seeds got there; the median counts the others as worse than
 STATISTICS = ("mean", "low", "high", "median", "median_low", "median_high", "q25", "q75", "carried", "defined")
 
 
-def summary(run: Where, *, only: str | None = None, by: str = "problem", target: float | None = None) -> pd.DataFrame:
+def summary(run: RunLike, *, only: str | None = None, by: str = "problem", target: float | None = None) -> pd.DataFrame:
     """Results of the seeds of every (problem, algorithm, horizon).
 
     Args:

@@ -12,7 +12,7 @@ from typing import Any
 
 from cbobench.errors import printable
 from cbobench.report.formats import TextTable, render, terminal_width
-from cbobench.report.live import CONFIRM_SECONDS, Caller, Live, PairState, View, find_beginners
+from cbobench.report.live import CONFIRM_SECONDS, DriverState, Live, PairState, View, find_beginners
 from cbobench.words import count_noun, time_left
 
 INTERVAL, REMOTE_INTERVAL = 2.0, 5.0  # seconds between looks at a local folder, and at a bucket
@@ -118,7 +118,7 @@ def text(view: View, height: int | None = None) -> str:
         height: lines that there are; None for any. Pairs that are over, or have not begun, are left out first.
     """
     lines = summary(view)
-    lines += [printable(f"  {_describe_role(c)} {c}") for c in view.callers]
+    lines += [printable(f"  {_describe_role(c)} {c}") for c in view.drivers]
     if view.orphans:
         lines.append(
             f"  !! nobody plays {count_noun(view.orphans, 'cell')} of the {_count_missing(view)} that are missing"
@@ -130,9 +130,9 @@ def text(view: View, height: int | None = None) -> str:
     return "\n".join([*lines, "", *_tabulate_pairs(view.pairs, room), "", *compared])
 
 
-def _describe_role(caller: Caller) -> str:
+def _describe_role(driver: DriverState) -> str:
     """A call whose lease holds no cells, such as `cbobench compact`, plays nothing."""
-    return "!!" if caller.state != "alive" else "played by" if caller.sign.driver.cells else "merged by"
+    return "!!" if driver.state != "alive" else "played by" if driver.heartbeat.driver.cells else "merged by"
 
 
 def _tabulate_pairs(pairs: list[PairState], room: int | None) -> list[str]:
@@ -196,13 +196,13 @@ def as_object(view: View) -> dict[str, Any]:
         "left": None if view.left is None else dict(zip(("seconds", "low", "high"), view.left, strict=True)),
         "drivers": [
             {
-                "host": printable(c.sign.driver.host),
-                "pid": c.sign.driver.pid,
-                "since": c.sign.driver.since,
+                "host": printable(c.heartbeat.driver.host),
+                "pid": c.heartbeat.driver.pid,
+                "since": c.heartbeat.driver.since,
                 "state": c.state,
                 "heard_seconds": round(c.silence, 1),
             }
-            for c in view.callers
+            for c in view.drivers
         ],
         "pairs": [
             {

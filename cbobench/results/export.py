@@ -22,7 +22,7 @@ from cbobench.metrics import METRICS
 from cbobench.results.bundle import ABOUT, FILES, IMPROVED, LEFT_OUT, SUFFIX, VERSION, Bundle, bundle_schema, open_run
 from cbobench.results.folder import RunFolder
 from cbobench.results.manifest import FILE, Manifest
-from cbobench.results.query import ABSENT, PublishedCells, cell_positions, read_published
+from cbobench.results.query import NO_POSITION, PublishedCells, cell_positions, read_published
 from cbobench.results.schema import DICTIONARY
 from cbobench.suite.cells import Grid
 from cbobench.suite.variants import Variant
@@ -80,7 +80,7 @@ def export(run: Any, out: str | Path | None = None) -> Exported:
         except CbobenchError:
             raise Misuse(f"{target} is there and no bundle of this version; remove it, or give another --out") from None
     manifest, published = Manifest.read(folder), read_published(folder, None)
-    if not (published.find(manifest.cells.ids) != ABSENT).any():
+    if not (published.find(manifest.cells.ids) != NO_POSITION).any():
         raise CbobenchError(f"{folder} has no cell that was played; nothing to export, see cbobench status")
     files = bundle_files(folder, manifest, published)
     about = json.loads(files[ABOUT])
@@ -106,8 +106,8 @@ def bundle_files(folder: RunFolder, manifest: Manifest, published: PublishedCell
     """Return the files of a run's bundle, by name."""
     ids = manifest.cells.ids
     positions = published.find(ids)
-    rows = positions[positions != ABSENT]
-    pairs = [manifest.cells.by_pair[i].pair for i in manifest.cells.of[positions != ABSENT].tolist()]
+    rows = positions[positions != NO_POSITION]
+    pairs = [manifest.cells.by_pair[i].pair for i in manifest.cells.of[positions != NO_POSITION].tolist()]
     cells = published.table.drop_columns([*LEFT_OUT["cells"]]).take(pa.array(rows))
     texts = {"problem": [p.problem.title for p in pairs], "algorithm": [p.algorithm.title for p in pairs]}
     texts["error"] = [None if text is None else cut_at_path(text) for text in cells["error"].to_pylist()]

@@ -27,7 +27,7 @@ import numpy as np
 from cbobench.errors import CbobenchError, DamagedRun, Misuse, show
 from cbobench.results.folder import SHARD, RunFolder
 from cbobench.results.manifest import FILE
-from cbobench.results.query import ABSENT, read_published
+from cbobench.results.query import NO_POSITION, read_published
 from cbobench.results.schema import KINDS
 from cbobench.results.store import StoreFailure, machine_id, process_start
 from cbobench.suite.cells import Cells, Pair, as_numbers
@@ -369,7 +369,7 @@ def remove_leftovers(folder: RunFolder, call: str, over: bool = False) -> int:
         for task in orphans:
             footer = folder.footer("rounds", task)
             rows = published.find(as_numbers(footer["cells"]))
-            if (rows != ABSENT).all() and (published.attempt[rows] >= footer.get("attempt", 0)).all():
+            if (rows != NO_POSITION).all() and (published.attempt[rows] >= footer.get("attempt", 0)).all():
                 folder.remove(f"rounds/{task}.parquet")
                 folder.remove(f"audit/{task}.parquet")
                 removed += 1

@@ -361,20 +361,20 @@ def _recorded_rounds(horizon: int, keep: int | None) -> int:
     return horizon if keep is None else min(horizon, keep)
 
 
-ABSENT = -1
+NO_POSITION = -1
 
 
 def locate(ids: NDArray[np.uint64], sorted_ids: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return (k,) the position of each of some ids, of which (n,) are known and sorted; `ABSENT` for unknown ids.
+    """Return (k,) the position of each of some ids, of which (n,) are known and sorted; `NO_POSITION` for unknown ids.
 
     Args:
         sorted_ids: (n,) the known ids, ascending.
         positions: (n,) of the known ids.
     """
     if not len(sorted_ids):
-        return np.full(len(ids), ABSENT)
+        return np.full(len(ids), NO_POSITION)
     at = np.minimum(np.searchsorted(sorted_ids, ids), len(sorted_ids) - 1)
-    return np.where(sorted_ids[at] == ids, positions[at], ABSENT)
+    return np.where(sorted_ids[at] == ids, positions[at], NO_POSITION)
 
 
 class CellIndex(Mapping[str, Cell]):
@@ -402,10 +402,10 @@ class CellIndex(Mapping[str, Cell]):
         return iter(as_words(self.ids))
 
     def __getitem__(self, cell: str) -> Cell:
-        position = ABSENT
+        position = NO_POSITION
         with suppress(ValueError, TypeError):  # not an id
             position = int(self.positions_of([cell])[0])
-        if position == ABSENT:
+        if position == NO_POSITION:
             raise KeyError(cell)
         return self._cells[position]
 
@@ -415,7 +415,7 @@ class CellIndex(Mapping[str, Cell]):
         return self._cells.ids
 
     def positions_of(self, ids: Sequence[str] | NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return (k,) the positions of cells by their ids, `ABSENT` for cells that were not asked for."""
+        """Return (k,) the positions of cells by their ids, `NO_POSITION` for cells that were not asked for."""
         return locate(ids if isinstance(ids, np.ndarray) else as_numbers(ids), self._sorted, self._order)
 
     def pairs(self, ids: Sequence[str]) -> list[Pair]:

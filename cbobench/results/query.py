@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from cbobench.errors import DamagedRun
 from cbobench.results.folder import REPAIR, SHARD, FileGone, RunFolder, TruncatedFile, retry_if_gone
-from cbobench.results.manifest import ABSENT as ABSENT
+from cbobench.results.manifest import NO_POSITION as NO_POSITION
 from cbobench.results.manifest import Manifest, locate
 from cbobench.results.provenance import name_arithmetic
 from cbobench.results.rounds import cell_codes
@@ -68,7 +68,7 @@ class PublishedCells:
         return len(self.ids)
 
     def find(self, ids: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return (k,) the rows of cells, `ABSENT` for unpublished ones."""
+        """Return (k,) the rows of cells, `NO_POSITION` for unpublished ones."""
         return locate(ids, self.ids, self.rows)
 
     def has_origin(self, rows: NDArray[np.int64], holds: Callable[[Origin], bool]) -> NDArray[np.bool_]:
@@ -153,7 +153,7 @@ def read_published(folder: RunFolder, columns: list[str] | None = COLUMNS) -> Pu
     for row in np.flatnonzero(lacks_rounds):
         published_row = published.find(numbers[row : row + 1])[0]
         # Otherwise it is a late file of a call that died.
-        if published_row == ABSENT or attempt[row] > attempt[published_row]:
+        if published_row == NO_POSITION or attempt[row] > attempt[published_row]:
             _refuse_bare(folder, tasks[task[row]])
     return published
 
@@ -204,7 +204,7 @@ def read_status(folder: RunFolder) -> tuple[Manifest, Status]:
     kinds: set[str] = set()
     for pair_cells in manifest.cells.by_pair:
         rows = published.find(pair_cells.ids)
-        is_published = rows != ABSENT
+        is_published = rows != NO_POSITION
         failed = is_published & published.failed[rows] if len(published) else is_published
         is_done = is_published & ~failed
         states = {"missing": ~is_published, "done": is_done}
@@ -277,7 +277,9 @@ def sort_by_cell(table: pa.Table, order: dict[str, int]) -> list[tuple[int, pa.T
 
 
 def cell_positions(table: pa.Table, positions: dict[str, int]) -> NDArray[np.int64]:
-    """Return (rows,) the positions of the rows' cells, `ABSENT` for unknown cells."""
+    """Return (rows,) the positions of the rows' cells, `NO_POSITION` for unknown cells."""
     codes = cell_codes(table)
-    position_by_code = np.array([positions.get(cell, ABSENT) for cell in codes.dictionary.to_pylist()], dtype=np.int64)
+    position_by_code = np.array(
+        [positions.get(cell, NO_POSITION) for cell in codes.dictionary.to_pylist()], dtype=np.int64
+    )
     return position_by_code[codes.indices.to_numpy()]

@@ -18,7 +18,7 @@ from time import monotonic
 from typing import Any
 
 from cbobench.errors import DamagedRun, Misuse
-from cbobench.problems.simulated import STORE, Simulation
+from cbobench.problems.simulated import STORE, SimulationResult
 from cbobench.results.folder import RunFolder
 from cbobench.results.manifest import CHANGED, DIGEST, content_digest
 from cbobench.results.source import problem_hash
@@ -67,11 +67,11 @@ class SimulationStore:
     def _name(self, key: str) -> str:
         return hashlib.sha256(f"{problem_hash(self.problem)} {key}".encode()).hexdigest()[:32]
 
-    def get(self, key: str) -> Simulation | None:
+    def get(self, key: str) -> SimulationResult | None:
         """Return a kept result. A damaged file counts as none, and is replaced."""
         name = self._name(key)
         if name in self.waiting:
-            return Simulation.from_json(self.waiting[name])
+            return SimulationResult.from_json(self.waiting[name])
         if name not in self.names:
             return None
         try:
@@ -89,7 +89,7 @@ class SimulationStore:
         count, first = count_noun(len(self.damaged), "kept simulation"), f"{SIMULATIONS_FOLDER}/{self.damaged[0]}.json"
         return [f"damaged, and simulated again: {count} (first {first}); cbobench verify names all that are damaged"]
 
-    def put(self, key: str, result: Simulation) -> None:
+    def put(self, key: str, result: SimulationResult) -> None:
         """Keep a result, unless it is a failure of a play (see above)."""
         if result.reason and not self.buffered:
             return
@@ -116,7 +116,7 @@ def write_simulation(folder: RunFolder, name: str, content: dict[str, Any]) -> N
     folder.write_json(f"{SIMULATIONS_FOLDER}/{name}.json", content | {DIGEST: _digest(name, content)})
 
 
-def read_simulation(folder: RunFolder, name: str) -> tuple[Simulation | None, bool]:
+def read_simulation(folder: RunFolder, name: str) -> tuple[SimulationResult | None, bool]:
     """Return a kept simulation, and whether its file is signed; None for a file of an older version, without a digest.
 
     Raises:
@@ -126,7 +126,7 @@ def read_simulation(folder: RunFolder, name: str) -> tuple[Simulation | None, bo
     file = f"{SIMULATIONS_FOLDER}/{name}.json"
     content = folder.read_json(file)
     try:
-        simulation = Simulation.from_json(content)
+        simulation = SimulationResult.from_json(content)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DamagedRun(f"{folder.path(file)} is not what cbobench writes") from error
     if content.keys() == KEYS:

@@ -28,7 +28,7 @@ from cbobench.suite.cells import Cells
 from cbobench.words import count_noun
 
 QUARANTINE = "quarantine"
-ABSENT = "is missing"
+MISSING = "is missing"
 ALWAYS_FINITE = ["f", *(name for name, metric in METRICS.items() if not metric.nullable)]
 """Columns of rounds that are finite in every row."""
 FINITE_OR_ABSENT = [name for name, metric in METRICS.items() if metric.relative and metric.cumulative]
@@ -144,7 +144,7 @@ def _check_manifest(folder: RunFolder, verification: Verification) -> Manifest |
         expected_calls[FILE] = set()
     else:
         verification.files += 1
-        verification.damaged.append(Damage(FILE, ABSENT))
+        verification.damaged.append(Damage(FILE, MISSING))
     for file, call in expected_calls.items():
         verification.files += 1
         try:
@@ -155,7 +155,7 @@ def _check_manifest(folder: RunFolder, verification: Verification) -> Manifest |
                 raise DamagedRun("holds another call")
         except DamagedRun as error:
             verification.damaged.append(Damage(file, str(error).removeprefix(f"{file} ").removesuffix(f"; {REMAKE}")))
-    if any(damage.file == FILE and damage.why != ABSENT for damage in verification.damaged):
+    if any(damage.file == FILE and damage.why != MISSING for damage in verification.damaged):
         return None
     with suppress(DamagedRun):
         return Manifest.read(folder) if Manifest.exists(folder) else None

@@ -20,7 +20,7 @@ from typing import Any, get_args
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse, show, unknown
-from cbobench.gp.box import DesignName, check_design
+from cbobench.gp.box_actions import DesignName, check_design
 from cbobench.problems.base import Problem
 from cbobench.suite.variants import INITIAL, PARALLEL, Variant
 

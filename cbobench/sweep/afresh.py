@@ -15,7 +15,7 @@ from cbobench.play.failure import describe_error
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.results.simulations import SimulationStore
-from cbobench.suite.load import load
+from cbobench.suite.suite_file import load
 from cbobench.sweep.executors import become_worker, pickle_problem, spawn
 
 

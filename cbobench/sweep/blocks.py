@@ -24,7 +24,7 @@ from cbobench.gp.posteriors import choice
 from cbobench.play.block import block_key
 from cbobench.play.task import Task
 from cbobench.problems.base import Problem
-from cbobench.results.query import ABSENT, PublishedCells
+from cbobench.results.query import NO_POSITION, PublishedCells
 from cbobench.results.source import libraries, refuse_edits, source_hash
 from cbobench.results.staleness import Freshness
 from cbobench.suite.cells import Cell, Cells, Grid, Pair, PairCells, Suite
@@ -122,7 +122,7 @@ def cells_to_play(
     by_pair, attempts, stale = [], [], 0
     for pair_cells in grid.cells.by_pair:
         rows = published.find(pair_cells.ids)
-        is_published = rows != ABSENT
+        is_published = rows != NO_POSITION
         is_stale = is_published & published.has_origin(rows, partial(freshness.stale, pair_cells.pair))
         is_replayed = (published.failed[rows] & ("failed" in replay)) | (is_stale & ("stale" in replay))
         is_waiting = ~is_published | is_replayed
@@ -141,7 +141,7 @@ def measure_cells(grid: Grid, published: PublishedCells) -> list[Measured]:
     result = []
     for pair_cells in grid.cells.by_pair if len(published) else ():
         rows = published.find(pair_cells.ids)
-        rows = rows[rows != ABSENT]
+        rows = rows[rows != NO_POSITION]
         seconds = published.table["seconds"].take(pa.array(rows)).drop_null()
         if len(seconds):
             result.append((pair_cells.pair, sum(seconds.to_pylist()), len(seconds) * pair_cells.horizon))
@@ -272,7 +272,7 @@ class Tasks(Sequence[Task]):
         for pair_cells, played in zip(self.by_pair, self.attempts, strict=True):
             rows = published.find(pair_cells.ids)
             before = np.zeros(len(pair_cells), dtype=np.int64) if played is None else played
-            is_waiting = (rows == ABSENT) | (published.attempt[rows] <= before)
+            is_waiting = (rows == NO_POSITION) | (published.attempt[rows] <= before)
             by_pair.append(pair_cells.only(is_waiting))
             attempts.append(before[is_waiting])
         return Tasks(by_pair, self.block, self.options, attempts, self.together)

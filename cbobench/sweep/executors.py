@@ -32,7 +32,7 @@ from cbobench.errors import CbobenchError
 from cbobench.play.failure import describe_error
 from cbobench.play.process import Traces
 from cbobench.play.task import Receipt, Task, WorkerCrashed, explain_crash, play_task, play_task_on_worker
-from cbobench.play.watch import ReturnedTask
+from cbobench.play.watchdog import ReturnedTask
 from cbobench.problems.base import Problem
 from cbobench.processes import end_session
 from cbobench.registry import fresh_interpreter

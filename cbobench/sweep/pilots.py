@@ -16,7 +16,7 @@ from cbobench.play.failure import describe_error
 from cbobench.play.isolation import captured_output, default_warnings
 from cbobench.play.process import preserve_process
 from cbobench.problems.pilot import POOL
-from cbobench.problems.simulated import Simulation
+from cbobench.problems.simulated import SimulationResult
 from cbobench.problems.simulator import Simulator
 from cbobench.sweep.executors import Child, become_worker, describe_end, pickle_problem, spawn
 from cbobench.threads import single_thread
@@ -34,7 +34,7 @@ class ProcessPool:
 
     def run(
         self, simulator: Simulator, x: Array, gens: Sequence[np.random.Generator]
-    ) -> Iterator[tuple[int, Simulation]]:
+    ) -> Iterator[tuple[int, SimulationResult]]:
         """Yield simulations as they come; one that ends its worker has failed."""
         content, waiting = pickle_problem(simulator), list(reversed(range(len(x))))
         played: dict[Any, tuple[Child, int]] = {}
@@ -61,7 +61,7 @@ class ProcessPool:
                     except (EOFError, ConnectionResetError):
                         how = describe_end(child.end())
                         reason = f"{type(simulator).__name__}: simulate {how} at x = {simulator.as_written(x[i])}"
-                        answer = Simulation(np.full(1 + simulator.m, np.nan), reason, 0.0)
+                        answer = SimulationResult(np.full(1 + simulator.m, np.nan), reason, 0.0)
                         if waiting:
                             start()
                     else:

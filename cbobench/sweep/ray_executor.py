@@ -31,7 +31,7 @@ from typing import Any
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.play.failure import describe_error
 from cbobench.play.task import Receipt, Task, WorkerCrashed, explain_crash, play_task_on_worker
-from cbobench.play.watch import ReturnedTask
+from cbobench.play.watchdog import ReturnedTask
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import send_heartbeat

@@ -16,7 +16,7 @@ from math import inf
 
 from cbobench.errors import CbobenchError, CellFailure, Misuse, show, unknown
 from cbobench.play.task import Receipt, Task, failed_row, publish_cells, published_receipt
-from cbobench.play.watch import ReturnedTask
+from cbobench.play.watchdog import ReturnedTask
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import pair_id, send_heartbeat
@@ -32,8 +32,8 @@ from cbobench.sweep.executors import (
     ProcessExecutor,
     usable_cpus,
 )
-from cbobench.sweep.options import EngineOptions
 from cbobench.sweep.ray_executor import RayExecutor
+from cbobench.sweep.run_options import EngineOptions
 from cbobench.words import count_noun
 
 ENGINES = ("ray", "processes", "inline")
@@ -290,7 +290,7 @@ class Scheduler:
 class OverdueTasks:
     """Finds tasks whose answer was lost although their results are published, and tasks that were lost themselves.
 
-    A worker ends hanging cells itself (`cbobench.play.watch`); this class covers the way from worker to driver.
+    A worker ends hanging cells itself (`cbobench.play.watchdog`); this class covers the way from worker to driver.
 
     Args:
         folder: the run.

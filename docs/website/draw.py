@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cbobench.gp.actions import Finite
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
 from cbobench.problems.base import Drawn, Problem
 from cbobench.report.canvas import Image

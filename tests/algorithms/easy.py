@@ -8,7 +8,7 @@ import numpy as np
 
 from cbobench import params
 from cbobench.algorithms.base import Setting
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.params import param
 from cbobench.problems.box import BoxProblem, Reference
 from cbobench.problems.data import DataFolder

@@ -13,9 +13,9 @@ import pytest
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse
-from cbobench.gp.box import scrambled_sobol
+from cbobench.gp.box_actions import scrambled_sobol
 from cbobench.opponents.library import LibraryMethod
-from cbobench.suite.load import load
+from cbobench.suite.suite_file import load
 from tests.algorithms.easy import bowl, on_box, started
 from tests.conftest import ROOT
 from tests.helpers import actions, entry, make, play, problem

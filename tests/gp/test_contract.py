@@ -10,10 +10,10 @@ import pytest
 
 import cbobench
 from cbobench.gp.actions import Finite
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import kernel
-from cbobench.gp.posteriors.base import Posterior
 from cbobench.gp.posteriors.features import FeaturePosterior
+from cbobench.gp.posteriors.interface import Posterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.gp.posteriors.separate import OwnNoise, SeparatePosterior
 

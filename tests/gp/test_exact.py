@@ -7,7 +7,7 @@ import pytest
 
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import squared_lengths, stationary
 from cbobench.gp.posteriors.factor import Factor
 from cbobench.gp.posteriors.observations import ObservationPosterior

@@ -11,7 +11,7 @@ from scipy.optimize import approx_fprime, minimize
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.gp.fit import EVERY, LEAST_NOISE, MOST, Fitted, Objective, due, fit
 from cbobench.gp.posteriors.fitted import FittedPosterior
 from cbobench.gp.posteriors.slots import models_at

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.gp.posteriors import choice
 from cbobench.gp.posteriors.features import InterpolatedPosterior
 from cbobench.gp.posteriors.observations import ObservationPosterior

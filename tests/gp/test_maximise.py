@@ -7,7 +7,7 @@ import pytest
 
 from cbobench.gp import maximise
 from cbobench.gp.parts import Parts
-from cbobench.gp.posteriors.base import Jet
+from cbobench.gp.posteriors.interface import Jet
 from cbobench.gp.taylor import taylor
 from tests.helpers import make, play, problem
 

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from cbobench.gp.box import Box, sobol
+from cbobench.gp.box_actions import Box, sobol
 from cbobench.gp.kernels import SquaredExponential
 from cbobench.gp.mesh import LARGEST, Mesh, resolving
 from cbobench.gp.taylor import taylor

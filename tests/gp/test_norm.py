@@ -7,7 +7,7 @@ import pytest
 
 from cbobench.algorithms.optimistic import read_bound
 from cbobench.errors import CellFailure
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from tests.helpers import make, on_boxes, play, problem
 
 CENTRES = np.random.default_rng(0).random((6, 2))

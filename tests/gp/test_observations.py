@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cbobench.gp.actions import Finite
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import kernel
 from cbobench.gp.posteriors import choice
 from cbobench.gp.posteriors.features import FeaturePosterior

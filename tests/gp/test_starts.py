@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cbobench.gp import maximise
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.gp.maximise import FRESH, Starts, _spread
 from cbobench.gp.parts import Parts
 from cbobench.gp.sqp import pick

@@ -9,7 +9,7 @@ from scipy.stats import norm
 from cbobench.errors import CellFailure
 from cbobench.gp import thompson
 from cbobench.gp.actions import Finite
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import kernel
 from cbobench.gp.thompson import ThompsonModel, best_of, shortfall, upper
 

@@ -13,11 +13,11 @@ from scipy.stats import kstest, qmc, uniform
 import cbobench
 from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import CellFailure, Misuse
-from cbobench.gp.box import design
+from cbobench.gp.box_actions import design
 from cbobench.play.play import Play, PlayOptions
 from cbobench.report.load import Run
 from cbobench.rng import generator
-from cbobench.suite.load import load
+from cbobench.suite.suite_file import load
 from tests.helpers import LEARNERS, actions, entry, make, problem, swept
 
 BOX = partial(problem, "feasible-pocket")

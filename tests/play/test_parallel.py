@@ -19,7 +19,7 @@ from cbobench.gp.kernels import Matern
 from cbobench.play.play import Play, PlayOptions
 from cbobench.problems.base import Feedback
 from cbobench.problems.channels import UnderWay
-from cbobench.suite.load import load
+from cbobench.suite.suite_file import load
 from tests.helpers import actions, assert_same_rows, make, problem
 
 BOX = partial(problem, "feasible-pocket", candidates=64)

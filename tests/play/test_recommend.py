@@ -13,7 +13,7 @@ from cbobench.algorithms.base import Algorithm
 from cbobench.errors import CellFailure
 from cbobench.gp.recommend import LIKELY, PROBABILITY, likely_best
 from cbobench.play.play import CHUNK, Play, PlayOptions
-from cbobench.play.recommend import Incumbents
+from cbobench.play.recommendations import Incumbents
 from cbobench.problems.base import Arrivals
 from tests.helpers import LEARNERS, entry, make, play, problem
 

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import numpy as np
 from scipy.optimize import minimize
 
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.params import build
 from cbobench.problems import PROBLEMS
 from cbobench.problems.box import BoxProblem

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from cbobench.errors import Misuse
-from cbobench.gp.box import sobol
+from cbobench.gp.box_actions import sobol
 from cbobench.problems.applications import energy, service
 from cbobench.rng import Streams
 from tests.helpers import problem

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from cbobench.gp.box import sobol
+from cbobench.gp.box_actions import sobol
 from cbobench.problems.shi_eryilmaz import PRICES, SHAPES, RateAllocation, log_utility, sigmoid_utility
 from cbobench.rng import Streams
 from tests.helpers import problem

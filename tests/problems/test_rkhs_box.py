@@ -7,7 +7,7 @@ import pytest
 
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.gp.box import sobol
+from cbobench.gp.box_actions import sobol
 from cbobench.params import build
 from cbobench.problems import PROBLEMS
 from cbobench.rng import generator

@@ -12,7 +12,7 @@ import pytest
 
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.params import build
 from cbobench.problems import PROBLEMS
 from cbobench.problems.optimum import search, slopes

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaincc
 
-from cbobench.gp.box import scrambled_sobol
+from cbobench.gp.box_actions import scrambled_sobol
 from cbobench.params import build
 from cbobench.problems import PROBLEMS, ridge
 from cbobench.problems.box import BoxProblem

@@ -8,7 +8,7 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.report.changes import judge_rows
-from cbobench.stats.paired import decidable, difference
+from cbobench.stats.paired_tests import decidable, difference
 from tests.report.made import make
 
 
@@ -115,7 +115,7 @@ def judged(gen, seeds, shift, problems, methods=2):
 @pytest.fixture(autouse=True)
 def cheap_intervals(monkeypatch):
     """Intervals decide nothing here."""
-    monkeypatch.setattr("cbobench.stats.paired.interval", lambda apart, statistic: (np.nan, np.nan))
+    monkeypatch.setattr("cbobench.stats.paired_tests.interval", lambda apart, statistic: (np.nan, np.nan))
 
 
 def test_the_level_of_the_gate_is_that_of_all_its_rows_together():

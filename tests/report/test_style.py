@@ -9,7 +9,7 @@ import pytest
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.report.style import PALETTE, PUBLISHED, Look, look_of, looks, mix_colour, variant_of
-from cbobench.suite.load import load
+from cbobench.suite.suite_file import load
 
 TOGETHER = [  # what one panel shows, in the papers' figures unless said
     ("ckb-ucb", "ckb-ts", "ckb-rand", "stageopt", "sgp-ucb"),

@@ -145,7 +145,7 @@ def test_a_call_here_that_is_stopped_is_told(half, monkeypatch):
         assert looking.look().left is not None
         monkeypatch.setattr(live.time, "monotonic", lambda: now + EXPIRES_AFTER + 1)
         view = looking.look()
-        assert (view.state, view.left, view.callers[0].state) == ("silent", None, "silent")
+        assert (view.state, view.left, view.drivers[0].state) == ("silent", None, "silent")
         assert "has sent no heartbeat for 15" in text(view)
     finally:
         file.unlink()

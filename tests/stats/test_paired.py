@@ -10,7 +10,7 @@ from scipy import stats
 
 from cbobench.errors import Misuse
 from cbobench.stats.intervals import interval
-from cbobench.stats.paired import EXACT, choose_family, decidable, difference, holm, mean_ranks, signed_rank
+from cbobench.stats.paired_tests import EXACT, choose_family, decidable, difference, holm, mean_ranks, signed_rank
 
 
 def enumerated(apart):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cbobench.errors import Misuse
-from cbobench.stats.profiles import data_profile, performance_profile
+from cbobench.stats.profile_shares import data_profile, performance_profile
 
 
 def test_a_performance_profile_by_hand():

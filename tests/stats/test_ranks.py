@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from cbobench.errors import Misuse
-from cbobench.stats.ranks import average_ranks, critical_difference, friedman, ranks
+from cbobench.stats.rank_tests import average_ranks, critical_difference, friedman, ranks
 
 # Demšar (2006), Table 6: AUC of C4.5, C4.5+m, C4.5+cf, C4.5+m+cf on fourteen data sets.
 AUC = np.array(

@@ -9,7 +9,7 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.suite.load import load
+from cbobench.suite.suite_file import load
 
 MINE = "import {helper}\nfrom cbobench.algorithms.references import Random\n\n\nclass Mine(Random):\n    pass\n"
 SUITE = "suite: m\nhorizon: 5\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: [{name}:Mine, random]\n"

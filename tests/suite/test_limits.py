@@ -9,7 +9,7 @@ import pytest
 from cbobench.cli import main
 from cbobench.errors import Misuse, mask_secrets, one_line, printable, refuse_strange, show
 from cbobench.suite import yamlio
-from cbobench.suite.load import load
+from cbobench.suite.suite_file import load
 from cbobench.sweep import blocks
 from tests.conftest import ROOT, calls
 

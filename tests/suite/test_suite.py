@@ -9,7 +9,7 @@ from cbobench import resources
 from cbobench.errors import Misuse
 from cbobench.problems.data import DATA_SETS
 from cbobench.suite import yamlio
-from cbobench.suite.load import load
+from cbobench.suite.suite_file import load
 from cbobench.sweep import blocks
 
 GOOD = """\

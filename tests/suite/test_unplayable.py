@@ -11,7 +11,7 @@ from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.results.bundle import open_run
 from cbobench.results.manifest import Manifest
-from cbobench.suite.load import load
+from cbobench.suite.suite_file import load
 
 SUITE = """\
 suite: u

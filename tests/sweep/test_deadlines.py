@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from cbobench.errors import Misuse
-from cbobench.play import watch as watching
+from cbobench.play import watchdog as watching
 from cbobench.sweep.run import plan
 from tests.processes import until
 

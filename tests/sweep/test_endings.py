@@ -15,7 +15,7 @@ import pytest
 
 import cbobench
 from cbobench.cli import main
-from cbobench.play import watch
+from cbobench.play import watchdog
 from cbobench.play.failure import Interrupted
 from cbobench.report.load import Run
 from cbobench.results import folder as folders
@@ -255,8 +255,8 @@ def test_a_deadline_while_a_half_written_file_is_removed(tmp_path, monkeypatch):
     discard = store.AtomicFile.discard
 
     def late(self):
-        signal.getsignal(watch.SIGNAL).__self__.timed_out = 1.0
-        signal.raise_signal(watch.SIGNAL)
+        signal.getsignal(watchdog.SIGNAL).__self__.timed_out = 1.0
+        signal.raise_signal(watchdog.SIGNAL)
         discard(self)
 
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -9,7 +9,7 @@ import pytest
 
 import cbobench
 from cbobench.algorithms.references import Random
-from cbobench.play import watch
+from cbobench.play import watchdog
 from cbobench.sweep import blocks as paces
 from cbobench.sweep.blocks import Pace
 from cbobench.sweep.run import execute, plan
@@ -97,7 +97,7 @@ def test_pieces_change_nothing_and_resume(small_suite, tmp_path, monkeypatch):
 
 def test_what_takes_too_long_is_given_back_and_cut(write_suite, tmp_path, monkeypatch):
     """The whole task would be lost with its machine; what it played until then is."""
-    monkeypatch.setattr(watch, "TRIAL", 0.1)
+    monkeypatch.setattr(watchdog, "TRIAL", 0.1)
     monkeypatch.setattr(paces, "RETURN_AFTER", 1.0)
     monkeypatch.setattr(paces, "TASK_SECONDS", 0.5)
     text = "suite: t\nhorizon: 50\nseeds: 24\nproblems: [rkhs-1d]\nalgorithms: ['tests.sweep.test_pace:Sleepy']\n"

@@ -15,7 +15,7 @@ from cbobench.algorithms.references import Random
 from cbobench.errors import CellFailure
 from cbobench.params import param
 from cbobench.play import task as plays
-from cbobench.play import watch
+from cbobench.play import watchdog
 from cbobench.play.task import Receipt
 from cbobench.sweep import progress
 from cbobench.sweep.executors import InlineExecutor, ProcessExecutor
@@ -100,7 +100,7 @@ def test_rounds_are_counted_while_a_task_is_played(name, write_suite, tmp_path, 
     method = {"tests.sweep.test_progress:Waits": {"gate": str(gate)}}
     text = f"suite: t\nhorizon: 40\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [{method}]\n"
     todo = plan(write_suite(text), out=tmp_path / "run", cpus=0, block=3)
-    monkeypatch.setattr(watch, "REPORT_SECONDS", 0.05)
+    monkeypatch.setattr(watchdog, "REPORT_SECONDS", 0.05)
     executor = EXECUTORS[name](todo)
     scheduler = scheduler_of(todo, executor)
     counter = RoundCounter(todo.tasks, scheduler.rounds_in_play)
@@ -127,7 +127,7 @@ def test_rounds_are_counted_while_a_task_is_played(name, write_suite, tmp_path, 
 def test_cells_played_one_by_one_are_counted_together(small_suite, tmp_path, monkeypatch):
     todo, reports = plan(small_suite(horizon=30), out=tmp_path / "run", cpus=0), []
     (task, *_), counts = todo.tasks, []
-    monkeypatch.setattr(plays, "watch_play", lambda *given: counts.append(given[-1]) or watch.watch_play(*given))
+    monkeypatch.setattr(plays, "watch_play", lambda *given: counts.append(given[-1]) or watchdog.watch_play(*given))
     guard = plays._Guard(task, None, reports.append)
     for before in (0, 2):
         with guard.over(task.cells[:1], before):

@@ -17,9 +17,9 @@ from cbobench.play.task import Receipt, WorkerCrashed, play_task
 from cbobench.results.folder import RunFolder
 from cbobench.sweep import executors, ray_executor, scheduler
 from cbobench.sweep.executors import InlineExecutor, NodeLost, ProcessExecutor
-from cbobench.sweep.options import EngineOptions
 from cbobench.sweep.ray_executor import RayClient, RayExecutor
 from cbobench.sweep.run import plan
+from cbobench.sweep.run_options import EngineOptions
 from tests.helpers import assert_same_rows
 from tests.processes import assert_gone, below
 from tests.sweep.helpers import SLOW, FakeExecutor, scheduler_of, start_and_wait

@@ -13,7 +13,7 @@ import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.problems import simulator
-from cbobench.problems.simulated import Simulation
+from cbobench.problems.simulated import SimulationResult
 from cbobench.results import simulations
 from cbobench.results.bundle import open_run
 from cbobench.results.simulations import SimulationStore
@@ -223,7 +223,7 @@ def test_a_worker_sees_what_others_have_simulated_since_it_began(counted, tmp_pa
     folder = open_run(tmp_path / "run")
     (tmp_path / "run").mkdir()
     one, other = SimulationStore(folder), SimulationStore(folder)
-    result = Simulation(np.array([1.0, -1.0]), "", 2.0)
+    result = SimulationResult(np.array([1.0, -1.0]), "", 2.0)
     assert other.get("a") is None
     one.put("a", result)
     assert other.get("a") is None, "no folder is read anew for every call"

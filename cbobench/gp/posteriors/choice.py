@@ -6,10 +6,10 @@ import math
 from typing import Literal
 
 from cbobench.gp.actions import LARGEST_RANK, Finite, Large
-from cbobench.gp.box import Box
-from cbobench.gp.posteriors.base import SharedPosterior
+from cbobench.gp.box_actions import Box
 from cbobench.gp.posteriors.factor import SMALL
 from cbobench.gp.posteriors.features import FeaturePosterior, InterpolatedPosterior
+from cbobench.gp.posteriors.interface import SharedPosterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 
 Kind = Literal["none", "cheapest", "features", "observations"]

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array, combine_features
-from cbobench.gp.posteriors.base import VARIANCE_FLOOR, Jet, Mask, SharedPosterior
+from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Jet, Mask, SharedPosterior
 from cbobench.gp.posteriors.slots import interpolate_jet
 
 EXACT_FROM = 1e-8  # smallest exact λ: Φ omits 1e-13 of K

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.gp.fit import Fitted, due, fit, modal_lengthscale
 from cbobench.gp.kernels import Array, Matern, covariances
-from cbobench.gp.posteriors.base import VARIANCE_FLOOR, Arrivals, Jet, Mask, pick
 from cbobench.gp.posteriors.factor import lapack
+from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Arrivals, Jet, Mask, pick
 from cbobench.gp.posteriors.slots import models_at, times
 from cbobench.gp.taylor import taylor
 

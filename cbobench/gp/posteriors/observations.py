@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array, squared_lengths
-from cbobench.gp.posteriors.base import VARIANCE_FLOOR, Mask, pick
 from cbobench.gp.posteriors.factor import SMALL, Factor
+from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Mask, pick
 from cbobench.gp.posteriors.slots import Differentiable
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.gp.kernels import Array
-from cbobench.gp.posteriors.base import Arrivals, Jet, Mask, SharedPosterior
+from cbobench.gp.posteriors.interface import Arrivals, Jet, Mask, SharedPosterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 
 

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.gp.actions import Finite
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array, Matern, SquaredExponential, squared_lengths
 from cbobench.gp.mesh import Mesh
-from cbobench.gp.posteriors.base import Jet, Mask, SharedPosterior
 from cbobench.gp.posteriors.factor import Factor
+from cbobench.gp.posteriors.interface import Jet, Mask, SharedPosterior
 from cbobench.gp.taylor import taylor
 
 

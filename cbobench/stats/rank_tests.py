@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from cbobench.errors import Misuse
 from cbobench.stats.intervals import Array, numbers
-from cbobench.stats.paired import Better, mean_ranks, signs
+from cbobench.stats.paired_tests import Better, mean_ranks, signs
 
 
 def ranks(values: ArrayLike, better: Better = "lower") -> Array:

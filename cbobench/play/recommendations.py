@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cbobench.algorithms.base import NONE
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
-from cbobench.gp.box import Box
+from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
 from cbobench.problems.base import Actions, Arrivals, Drawn
 
