@@ -104,12 +104,15 @@ def _git(*words: str) -> str:
 
 def describe_machine() -> dict[str, Any]:
     """Return what the figures depend on beside the code."""
-    cpu = next((line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
-                if line.startswith("model name")), platform.processor())  # fmt: skip
+    facts = (line.partition(":") for line in Path("/proc/cpuinfo").read_text().splitlines())
+    models = [value.strip() for name, _, value in facts if name.startswith("model name")]
     return {
-        "at": time.strftime("%Y-%m-%d %H:%M"), "cpu": cpu, "cpus": os.cpu_count(), "python": platform.python_version(),
+        "at": time.strftime("%Y-%m-%d %H:%M"),
+        "cpu": models[0] if models else platform.processor(),
+        "cpus": os.cpu_count(),
+        "python": platform.python_version(),
         "numpy": np.__version__,
-    }  # fmt: skip
+    }
 
 
 def lines(case: str, taken: Taken, failed: dict[str, str]) -> Iterator[str]:

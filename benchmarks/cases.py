@@ -25,12 +25,15 @@ import cbobench
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.gp.posteriors.features import Outer
-from cbobench.play.play import Play, PlayOptions
+from cbobench.play import play as round_loop
+from cbobench.play.play import Play
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
 
 Figures = dict[str, float]
+# Commits before `PlayOptions` take the rounds of recommendations themselves in its place.
+recommend_after: Callable[[range], Any] = getattr(round_loop, "PlayOptions", list)
 LONGEST = 100.0  # seconds after which a command is ended
 TINY = """{suite: tiny, horizon: 10, seeds: %d, record: all, problems: [rkhs-1d],
 algorithms: [ckb-ucb, ckb-rand, igp-ucb, random]}"""
@@ -121,9 +124,11 @@ def run_command(*words: object, longest: float = LONGEST) -> tuple[float, float,
     start = time.perf_counter()
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(
-            [sys.executable, "-m", "cbobench", *map(str, words)], cwd=tempfile.gettempdir(),  # a tree would come first
-            stdout=subprocess.DEVNULL, stderr=said,
-        )  # fmt: skip
+            [sys.executable, "-m", "cbobench", *map(str, words)],
+            cwd=tempfile.gettempdir(),  # a tree would come first
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+        )
         while True:
             ended, status, usage = os.wait4(process.pid, os.WNOHANG)
             taken = time.perf_counter() - start
@@ -215,8 +220,10 @@ def big(folder: Path) -> Figures:
     return {
         "CPU over cells', ratio": sweep.cpu / sweep.cells,
         "rows, bytes each": size / 2.5e6,
-        "figures, s": figures[0], "figures, CPU s": figures[1], "compare, s": compare[0],
-    }  # fmt: skip
+        "figures, s": figures[0],
+        "figures, CPU s": figures[1],
+        "compare, s": compare[0],
+    }
 
 
 def large(folder: Path) -> Figures:
@@ -262,7 +269,7 @@ def recommending(folder: Path) -> Figures:
             "ckb-ucb",
             range(50),
             1000,
-            PlayOptions(range(every, 1000, every)),
+            recommend_after(range(every, 1000, every)),
         )
         spent[every] = seconds(list, cells)
     return {"every tenth round, ratio": spent[10] / spent[1000]}

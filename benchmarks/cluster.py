@@ -94,12 +94,17 @@ def drive(address: str, cpus: int, seconds: float, tasks: int) -> dict[str, floa
     (started, before), (ended, after) = looks
     slept, changes = seconds * tasks / cpus, list(zip(before, after, strict=True))
     return {
-        "cpus": cpus, "sleep": seconds, "tasks": tasks, "start": started - began,
-        "busy": slept / (ended - started), "whole": slept / (ended - began),
+        "cpus": cpus,
+        "sleep": seconds,
+        "tasks": tasks,
+        "start": started - began,
+        "busy": slept / (ended - started),
+        "whole": slept / (ended - began),
         "lost": 1e3 * (ended - started - slept) * cpus / tasks,
         "cpu": 1e3 * sum(b[0] - a[0] for a, b in changes) / tasks,
-        "memory": sum(b[2] for _, b in changes), "grew": sum(b[2] - a[1] for a, b in changes),
-    }  # fmt: skip
+        "memory": sum(b[2] for _, b in changes),
+        "grew": sum(b[2] - a[1] for a, b in changes),
+    }
 
 
 def main() -> None:
@@ -121,10 +126,13 @@ def main() -> None:
     # The names of sockets lie in the folder, and may not be long; daemons write into it for a moment after their end.
     with interruptible(), tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as folder:
         os.environ |= {
-            "RAY_TMPDIR": folder, "RAY_USAGE_STATS_ENABLED": "0", "OMP_NUM_THREADS": "1",
-            "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16),
+            "RAY_TMPDIR": folder,
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "OMP_NUM_THREADS": "1",
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN": secrets.token_hex(16),
             "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # Ray then takes 127.0.0.1 as the address of this machine
-        }  # fmt: skip
+        }
         from ray.cluster_utils import Cluster
 
         for cpus in given.cpus:

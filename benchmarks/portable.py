@@ -21,9 +21,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = (
-    "CBOBENCH_ARITHMETIC", "OPENBLAS_CORETYPE", "NPY_DISABLE_CPU_FEATURES", "NPY_ENABLE_CPU_FEATURES", "MKL_CBWR",
-    "ATEN_CPU_CAPABILITY", "DNNL_MAX_CPU_ISA",
-)  # fmt: skip
+    "CBOBENCH_ARITHMETIC",
+    "OPENBLAS_CORETYPE",
+    "NPY_DISABLE_CPU_FEATURES",
+    "NPY_ENABLE_CPU_FEATURES",
+    "MKL_CBWR",
+    "ATEN_CPU_CAPABILITY",
+    "DNNL_MAX_CPU_ISA",
+)
 BEYOND = "X86_V4 AVX512_ICL AVX512_SPR"
 PROBLEMS = {  # a finite set and two boxes: one on which methods may know everything, one with plateaus
     "rkhs": {"n": 60, "d": 2, "m": 2, "full_information": True},
@@ -97,10 +102,9 @@ def run_on(machine: Machine, names: list[str]) -> dict[str, str] | str:
     if emulator and not emulator[0]:
         return "skipped: qemu-x86_64 is missing (package qemu-user)"
     clean = {name: value for name, value in os.environ.items() if name not in OURS}
-    done = subprocess.run(
-        [*emulator, sys.executable, str(Path(__file__).resolve()), "--play", *names], capture_output=True, text=True,
-        env=clean | machine.variables | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": str(len(str(machine)))},
-    )  # fmt: skip
+    environment = clean | machine.variables | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": str(len(str(machine)))}
+    command = [*emulator, sys.executable, str(Path(__file__).resolve()), "--play", *names]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
         return f"failed ({done.returncode}): {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])

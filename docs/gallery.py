@@ -112,11 +112,8 @@ def collect(run: Run, figure: PaperFigure) -> tuple[dict[str, Any], pd.DataFrame
         frames.append(thin(panel.data(run)).assign(panel=i))
     rows = pd.concat(frames)
     shown = {*rows["algorithm"]}
-    about = {
-        "caption": made.caption, "columns": made.columns, "panels": panels,
-        "looks": {title: asdict(look) for title, look in known.items() if title in shown},
-    }  # fmt: skip
-    return about, rows
+    stored_looks = {title: asdict(look) for title, look in known.items() if title in shown}
+    return {"caption": made.caption, "columns": made.columns, "panels": panels, "looks": stored_looks}, rows
 
 
 def collect_all(runs: Path) -> tuple[dict[str, Any], pd.DataFrame]:
@@ -134,15 +131,19 @@ def collect_all(runs: Path) -> tuple[dict[str, Any], pd.DataFrame]:
     return about, found.astype(dict.fromkeys(numeric, "float32"))
 
 
+def _with_tuples(stored: dict[str, Any]) -> dict[str, Any]:
+    """What was stored as JSON, with the tuples that it made lists of."""
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()}
+
+
 def draw(key: str, about: dict[str, Any], rows: pd.DataFrame) -> Any:
     """A stored figure as a matplotlib image."""
     frame, own = rows[rows["figure"] == key], about[key]
     panels = []
     for one in own["panels"]:
-        values = {k: tuple(v) if isinstance(v, list) else v for k, v in one.items() if k != "kind"}
-        panels.append(KINDS[one["kind"]](**values))
-    known = {title: Look(**{k: tuple(v) if isinstance(v, list) else v for k, v in look.items()})
-             for title, look in own["looks"].items()}  # fmt: skip
+        values = _with_tuples(one)
+        panels.append(KINDS[values.pop("kind")](**values))
+    known = {title: Look(**_with_tuples(look)) for title, look in own["looks"].items()}
     size = size_of("double" if len(panels) > 1 or len(known) > 6 else "single", len(panels))
     with size.context():
         image, axes = grid(panels, size, own["columns"])

@@ -72,10 +72,13 @@ def page(found: Findings) -> str:
     since = "".join(f"\n- {change}" for change in found["since"])
     problems = list(dict.fromkeys(row["problem"] for row in rows))
     introduction = INTRODUCTION.format(
-        origin=origin(found), since=f" Since then:\n{since}" if since else "",
-        problems=count_noun(len(problems), "problem"), horizon=rows[0]["horizon"], cpu=found["cpu"],
+        origin=origin(found),
+        since=f" Since then:\n{since}" if since else "",
+        problems=count_noun(len(problems), "problem"),
+        horizon=rows[0]["horizon"],
+        cpu=found["cpu"],
         seeds=count_noun(max(row["expected"] for row in rows), "seed"),
-    )  # fmt: skip
+    )
     text = [introduction, "## Over all problems\n", overall(found)]
     text += ["## Ours against BoTorch's\n", verdicts(found), versus(found["paired"])]
     for problem in problems:
@@ -122,10 +125,8 @@ def overall(found: Findings, most: int | None = None) -> str:
     played = list(dict.fromkeys(row["algorithm"] for row in found["table"] if row["n"]))
     for algorithm in sorted(played, key=lambda a: value(rank[a]["rank"]) if a in rank else math.inf):
         rows = [row for row in found["table"] if row["algorithm"] == algorithm]
-        body.append(
-            [f"`{rows[0]['algorithm_label']}`", standing(rank.get(algorithm)), count(rows),
-             format_number(spent[algorithm]) if algorithm in spent else "–"]
-        )  # fmt: skip
+        cost = format_number(spent[algorithm]) if algorithm in spent else "–"
+        body.append([f"`{rows[0]['algorithm_label']}`", standing(rank.get(algorithm)), count(rows), cost])
     text = lines(["method", "mean rank", "runs", "ms per round"], body[:most])
     if len(body) > (most or len(body)):
         text += f"\nThe best {most} of {len(body)} methods.\n"
@@ -199,12 +200,11 @@ def versus(rows: list[dict[str, Any]]) -> str:
     for row in rows:
         middle = spread(*(value(row[key]) for key in ("median", "median_low", "median_high")))
         told = outcome(row, tests[row["against"]])
-        body.append(
-            [f"`{row['algorithm_label']}`", f"`{row['against_label']}`", plain_label(row["problem_label"]),
-             f"**{told}**" if told.startswith("worse") else told, middle, format_p(value(row["p"])),
-             format_p(value(row["p_holm"])), f"{row['wins']}/{row['ties']}/{row['losses']}",
-             f"{row['n']}/{row['expected']}"]
-        )  # fmt: skip
+        verdict = f"**{told}**" if told.startswith("worse") else told
+        names = [f"`{row['algorithm_label']}`", f"`{row['against_label']}`", plain_label(row["problem_label"])]
+        p_values = [format_p(value(row[name])) for name in ("p", "p_holm")]
+        counts = [f"{row['wins']}/{row['ties']}/{row['losses']}", f"{row['n']}/{row['expected']}"]
+        body.append([*names, verdict, middle, *p_values, *counts])
     head = ["method", "against", "problem", "verdict", "median difference", "p", "p (Holm)", "w/t/l", "n"]
     rules = RULES.format(tests=max(tests.values(), default=0))
     return lines(head, body, left=4) + rules if rows else "Not played yet.\n"

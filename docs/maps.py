@@ -57,19 +57,31 @@ def measured(runs: Iterable[Path], figures: Path | None = None) -> Stored:
     return {
         **describe_origin(call for run in read for call in run.record.invocations),
         "suites": {run.record.suite: round(float(run.cells["seconds"].sum()) / 60, 2) for run in read},
-        "maps": [
-            {
-                "id": map.claim, "statement": map.findings[0].claim.statement, "suites": list(map.findings[0].suites),
-                "cpu_minutes": round(map.minutes, 2), "common": ", ".join(map.common),
-                "settings": [
-                    {"axes": f.axes, "where": f.places, "verdict": f.verdict, "n": f.n, "expected": f.expected,
-                     "parts": [part.verdict for part in f.parts]}
-                    for f in map.findings
-                ],
-            }
-            for map in maps_of(found)
-        ],
-    }  # fmt: skip
+        "maps": [_store_map(map) for map in maps_of(found)],
+    }
+
+
+def _store_map(map: Map) -> Stored:
+    first = map.findings[0]
+    return {
+        "id": map.claim,
+        "statement": first.claim.statement,
+        "suites": list(first.suites),
+        "cpu_minutes": round(map.minutes, 2),
+        "common": ", ".join(map.common),
+        "settings": [_store_finding(finding) for finding in map.findings],
+    }
+
+
+def _store_finding(finding: Finding) -> Stored:
+    return {
+        "axes": finding.axes,
+        "where": finding.places,
+        "verdict": finding.verdict,
+        "n": finding.n,
+        "expected": finding.expected,
+        "parts": [part.verdict for part in finding.parts],
+    }
 
 
 def restore(stored: Stored) -> Iterator[Map]:
@@ -78,12 +90,10 @@ def restore(stored: Stored) -> Iterator[Map]:
     for one in stored["maps"]:
         found = []
         for setting in one["settings"]:
-            n, expected = setting["n"], setting["expected"]
+            n, expected, verdict = setting["n"], setting["expected"], setting["verdict"]
             parts = tuple(Part("", "", "", verdict, 0.0, 0.0, 0.0, n, expected) for verdict in setting["parts"])
-            found.append(
-                Finding(claims[one["id"]], setting["verdict"], setting["where"], tuple(one["suites"]), (), parts,
-                        setting["axes"], one["common"])
-            )  # fmt: skip
+            claim, suites = claims[one["id"]], tuple(one["suites"])
+            found.append(Finding(claim, verdict, setting["where"], suites, (), parts, setting["axes"], one["common"]))
         yield Map.of(found)
 
 

@@ -176,10 +176,12 @@ def measured(runs: Iterable[Path]) -> dict[str, Any]:
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=HERE, capture_output=True, text=True, check=False)
     seconds = sum(float(Run(folder).cells["seconds"].sum()) for folder in folders)
     return {
-        "commit": commit.stdout.strip() or "unknown", "date": date.today().isoformat(), "cpu": cpu_kind(),
+        "commit": commit.stdout.strip() or "unknown",
+        "date": date.today().isoformat(),
+        "cpu": cpu_kind(),
         "cpu_minutes": round(seconds / 60, 1),
         "rows": [{k: v for k, v in as_record(one).items() if k != "cpu_minutes"} for one in found],
-    }  # fmt: skip
+    }
 
 
 def write(stored: dict[str, Any]) -> None:

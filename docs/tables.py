@@ -34,9 +34,12 @@ from cbobench.words import count_noun
 HERE = Path(__file__).parent
 PAGES = ("methods.md", "problems.md", "suites.md", "which_method.md", "commands.md", "clusters.md")
 CONFIGURATIONS = {
-    "layout": "configurations", "rows": "c.csv", "inputs": ["a"], "objective": "f",
+    "layout": "configurations",
+    "rows": "c.csv",
+    "inputs": ["a"],
+    "objective": "f",
     "constraints": {"g": {"at_most": 1}},
-}  # fmt: skip
+}
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "table of configurations": ("table", CONFIGURATIONS),
     "table of readings": ("table", {"layout": "readings", "rows": "r.csv"}),
@@ -168,13 +171,17 @@ def efficiency() -> str:
     """Measured: how busy nodes are kept, what a task loses, and what the driver takes."""
     found = json.loads((HERE / "cluster.json").read_text(encoding="utf-8"))
     head = ["nodes", "task", "tasks", "start", "efficiency", "lost per task", "driver", "its memory"]
-    body = [
-        [
-            str(row["cpus"]), f"{row['sleep']:g} s", str(row["tasks"]), f"{row['start']:.0f} s", f"{row['busy']:.2f}",
-            f"{row['lost']:.0f} ms", f"{100 * driver(row):.1f} %", f"{row['memory']:.0f} MB",
-        ]
-        for row in found["rows"]
-    ]  # fmt: skip
+    columns: list[Callable[[dict[str, float]], str]] = [
+        lambda row: str(row["cpus"]),
+        lambda row: f"{row['sleep']:g} s",
+        lambda row: str(row["tasks"]),
+        lambda row: f"{row['start']:.0f} s",
+        lambda row: f"{row['busy']:.2f}",
+        lambda row: f"{row['lost']:.0f} ms",
+        lambda row: f"{100 * driver(row):.1f} %",
+        lambda row: f"{row['memory']:.0f} MB",
+    ]
+    body = [[column(row) for column in columns] for row in found["rows"]]
     return f"{rows(head, body)}\n\nMeasured {origin(found)}; {found['cpus']} CPUs, {found['cpu']}."
 
 
@@ -217,9 +224,14 @@ def unexplained() -> set[str]:
 
 TABLES: dict[str, Callable[[], str]] = {
     **{what: (lambda what=what: listed(what)) for what in ("algorithms", "problems")},  # type: ignore[misc]
-    "suites": suites, "offers": offered, "playable": playable, "told": told, "commands": commands,
-    "efficiency": efficiency, "sweeps": sweeps,
-}  # fmt: skip
+    "suites": suites,
+    "offers": offered,
+    "playable": playable,
+    "told": told,
+    "commands": commands,
+    "efficiency": efficiency,
+    "sweeps": sweeps,
+}
 
 
 def refreshed(text: str) -> str:

@@ -150,6 +150,11 @@ def test_files_are_short(tmp_path):
     assert too_long([long]) == [f"{long} has 501 lines: two rooms?"]
 
 
+def test_the_formatter_lays_out_all_code():
+    scripts = [path for folder in ("analysis", "benchmarks", "docs") for path in (ROOT / folder).rglob("*.py")]
+    assert [name_of(path) for path in [*FILES, *scripts] if "# fmt: skip" in path.read_text()] == []
+
+
 def with_many_parameters(path):
     """Functions of a file that take more than seven parameters."""
     for function in [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]:

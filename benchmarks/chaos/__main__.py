@@ -276,8 +276,8 @@ def main() -> int:
                 break
             chaos.trial(number, kind)
         short = chaos.faults.total() < options.faults
-        print(f"{chaos.faults.total()} faults in {time.monotonic() - began:.0f} s: "
-              + ", ".join(f"{count} {name}" for name, count in sorted(chaos.faults.items())))  # fmt: skip
+        counts = ", ".join(f"{count} {name}" for name, count in sorted(chaos.faults.items()))
+        print(f"{chaos.faults.total()} faults in {time.monotonic() - began:.0f} s: {counts}")
         print("\n".join(chaos.wrong) or "nothing lost, doubled, changed or left over; nothing hung")
         if short:
             print(f"only {chaos.faults.total()} of {options.faults} faults in {options.seconds:.0f} s")

@@ -153,9 +153,14 @@ class Hosts:
         words = [*self.there(2), sys.executable, str(script), "--host", host, "--keys", str(keys)]
         with log.open("a") as errors:
             server = subprocess.Popen(
-                words, env=self.environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+                words,
+                env=self.environment,
+                text=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
                 start_new_session=True,
-            )  # fmt: skip
+            )
         self.daemons.append(server)
         assert server.stdout is not None
         port = server.stdout.readline().strip()

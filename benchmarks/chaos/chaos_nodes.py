@@ -26,9 +26,14 @@ class Nodes:
         more = {"RAY_USAGE_STATS_ENABLED": "0", **self.token}
         with log.open("wb") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, str(Path(__file__))], env=environment | more, text=True,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True,
-            )  # fmt: skip
+                [sys.executable, str(Path(__file__))],
+                env=environment | more,
+                text=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,
+            )
         self.address = self.hear()
 
     def hear(self) -> str:

@@ -212,7 +212,5 @@ def scattered(task: Problem, drawn: Drawn) -> tuple[Any, str]:
 
 def hatch(axis: Any, line: Array, bad: Array) -> None:
     """Hatches the parts of a line that are infeasible."""
-    axis.fill_between(
-        line, 0, 1, where=bad, transform=axis.get_xaxis_transform(), facecolor="none", edgecolor="0.6", hatch=HATCH,
-        linewidth=0.0,
-    )  # fmt: skip
+    look = {"facecolor": "none", "edgecolor": "0.6", "hatch": HATCH, "linewidth": 0.0}
+    axis.fill_between(line, 0, 1, where=bad, transform=axis.get_xaxis_transform(), **look)

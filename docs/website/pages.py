@@ -19,15 +19,15 @@ ROOT = DOCS.parent
 TOP = ("README", "CONTRIBUTING", "SECURITY", "CHANGELOG")  # pages that lie beside docs/
 BESIDE = ("*.png", "*.svg", "notebooks/*.ipynb")  # files that pages show or link
 FIRST = "index"  # what the site calls the README
+YOURS = ("own_problem", "own_method", "which_method")
+RUNS = ("reading", "report", "papers", "clusters", "runs", "bundles")
 ORDER = {
     "Start": ("tutorial",),
-    "How to": (
-        "own_problem", "own_method", "which_method", "reading", "report", "papers", "clusters", "runs", "bundles",
-    ),
+    "How to": (*YOURS, *RUNS),
     "Reference": ("commands", "suites", "problems", "methods", "glossary", "guarantees", "api", "architecture"),
     "Research": ("reproduction", "maps", "literature"),
     "Project": ("CONTRIBUTING", "SECURITY", "CHANGELOG"),
-}  # fmt: skip
+}
 """Pages of the menu; a page of docs/ that is not here comes last."""
 LINK = re.compile(r"(?:(?<=\[)(\w+\.md))?\]\((?!https?:|mailto:)([^)#\s]*)(#[^)\s]*)?\)")
 FENCED = re.compile(r"(^```.*?^```$)", flags=re.M | re.S)

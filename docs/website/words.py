@@ -22,6 +22,10 @@ from cbobench.problems.data import DataFolder
 from cbobench.report.formats import Code, TextTable, escape_markdown, render
 from cbobench.suite import yamlio
 
+SUBSCRIPT = re.compile(
+    r"((?<![^\W_])(?:sum|[^\W\d_][\u0300-\u036f]?)|[|\])]|Proj)"  # of what: a letter, a sum, what is in brackets
+    r"_([A-Za-zͰ-Ͽ\d]+(?![A-Za-z0-9_])|\{[^{}]*\}|\[[^\[\]]*\])"
+)
 GIVEN_BY_ALL = {n for _, rooms in names.ROOMS.values() for some in rooms.values() for n in some}
 """Names that docs/api.md explains; pages do not say it again."""
 
@@ -72,10 +76,7 @@ def _set(text: str, block: bool) -> str:
     text = re.sub(r"(?<=\s)\\?(<=|>=|<-)(?=\s|$)", lambda found: {"<=": "≤", ">=": "≥", "<-": "←"}[found[1]], text)
     if block:
         return text
-    text = re.sub(
-        r"((?<![^\W_])(?:sum|[^\W\d_][\u0300-\u036f]?)|[|\])]|Proj)_([A-Za-zͰ-Ͽ\d]+(?![A-Za-z0-9_])|\{[^{}]*\}|\[[^\[\]]*\])",
-        lambda found: f"{found[1]}<sub>{found[2].strip('{}')}</sub>", text,
-    )  # fmt: skip
+    text = SUBSCRIPT.sub(lambda match: f"{match[1]}<sub>{match[2].strip('{}')}</sub>", text)
     return re.sub(r"(?<=\S)\^(\([^()]*\)|[A-Za-zͰ-Ͽ\d]+(?:\.\d+)?|[+*])", r"<sup>\1</sup>", text)
 
 
