@@ -102,6 +102,7 @@ class Box:
 @lru_cache(maxsize=64)
 def _norms(kernel: SquaredExponential | Matern, d: int, shape: tuple[int, int], values: bytes) -> Array:
     """See `Box.norm`; values at the points as the bytes of an array (p, POINTS)."""
+    # At the points between it is seen how much of the prior variance the others leave.
     points, between = sobol(d, POINTS), sobol(d, 2 * POINTS)[POINTS::8]
     covariance, cross = kernel(points, points), kernel(points, between)
     explained = (cross * np.linalg.solve(covariance + RIDGE * np.eye(POINTS), cross)).sum(axis=0)

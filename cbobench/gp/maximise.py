@@ -170,6 +170,7 @@ def _step(climbs: Climbs, surface: Surface, price: Array, pace: Pace, number: in
     climbs.multipliers = np.where(returning[..., None], climbs.multipliers, multipliers)
     climbs.points = np.minimum(np.maximum(climbs.points + step, 0.0), 1.0)
     reached, climbs.models, _ = surface.model(climbs.points, active, pace.fine)
+    # A smaller gain may be rounding, which would lead a climb along a plateau.
     better = (reached > climbs.value + climbs.least) & active
     climbs.length = np.where(returning, climbs.length, np.abs(step).max(axis=2))
     grown = np.minimum(2 * climbs.reach, surface.radius)
@@ -321,6 +322,7 @@ class Starts:
             starts += self._sides(parts.kinked - lowest, peaks, which, at)
         # Between two observations next to the best one there may be a better one.
         starts.append(neighbours(peaks[:, 0], BESIDE * self.spacing))
+        # Near an observation such a score may change within a millionth of a side, where no candidate shows a maximum.
         if self.narrow:
             sides, cloud_size = _on_sides(d), min(CLOUD, max(1, AROUND // observed.shape[1]))
             clouds = [self._clouds(observed, side * self.spacing, cloud_size) for side in (1.5, 0.3)]

@@ -310,6 +310,7 @@ def refuse_foreign_folder(folder: RunFolder) -> None:
     """Raise `Misuse` if a path without run.json is a non-empty folder or no folder."""
     if folder.exists(""):
         raise Misuse(f"{folder} is a file; give a folder for the run")
+    # An unfinished run.json is of a call that was killed while it wrote it, or that is about to publish it.
     entries = [name for name in folder.listing("") if not name.startswith(".run.json.")]
     foreign_entries = [name for name in entries if name not in RUN_ENTRIES]
     foreign_files = [name for kind in KINDS for name in folder.listing(kind) if not name.endswith((".parquet", ".tmp"))]

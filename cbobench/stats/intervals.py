@@ -123,6 +123,7 @@ def of_mean(columns: Array, confidence: float = CONFIDENCE) -> Array:
 
 def invert_hall(u: float, skewness: Array) -> Array:
     """Hall's transformation turned around: the t at which t + γt²/3 + γ²t³/27 + γ/6 = u, for γ = skewness / √n."""
+    # Near γ = 0 the cube root less 1 has few digits left, and at 0 there is nothing to divide by.
     small = np.abs(skewness) < 1e-6
     gamma = np.where(small, 1.0, skewness)
     return np.where(small, u, 3 * (np.cbrt(1 + gamma * (u - gamma / 6)) - 1) / gamma)

@@ -294,6 +294,7 @@ class ProcessExecutor:
 
     def _start(self) -> None:
         child = spawn(f"{__name__}:serve_tasks", partial(serve_tasks, problems=dict(self.problems)))
+        # A fork has the problems that this process holds. A fresh interpreter is sent each with the first task of it.
         self.workers.append(_Worker(child, {*self.problems} if child.process is None else set()))
 
 
@@ -335,6 +336,7 @@ def serve_tasks(link: Any, problems: dict[str, Problem] | None = None) -> None:
             answer = CbobenchError(f"task {task.name} could not be carried out: {describe_error(error)[0]}")
         if not traces.holds(link.fileno()):  # a cell has closed it; what was opened since is not the driver's
             _end_itself()
+        # Later cells of this worker must not meet what a task leaves running, or what cannot be restored after it.
         _answer(link, (answer, has_lingering_threads() or traces.any_left()))
 
 
@@ -369,6 +371,7 @@ def spawn(name: str, serve: Callable[[Any], None], fresh: bool = False) -> Child
     ours, theirs = Pipe()
     _open_links.add(ours)
     with theirs:
+        # A fork keeps the arithmetic with which this process has imported NumPy.
         if not fresh and can_fork() and is_as_requested():
             return Child(_fork(theirs, serve), None, ours)
         process = subprocess.Popen(

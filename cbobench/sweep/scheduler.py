@@ -201,6 +201,7 @@ class Scheduler:
     def cells_in_play(self) -> dict[str, list[int]]:
         """Submitted cells by a hash of pair and horizon: [count, finished seed-rounds]."""
         counts_by_pair: dict[str, list[int]] = {}
+        # Copies, because the thread that sends heartbeats may ask while tasks begin and end.
         rounds = dict(self.executor.rounds)
         for task in [*self.executor.pending]:
             rounds_per_cell = rounds.get(task.name, 0) // len(task.cells)
@@ -262,6 +263,7 @@ class Scheduler:
                 began = f"{task.pair.label} began with {show(answer.printed)}"
                 self.note(f"what cells print is shown only with --cpus 0; {began}")
             return answer
+        # It is longer than a task of unknown pace may be. Now its pace is known, and it is cut before it is played.
         if isinstance(answer, ReturnedTask):
             self.pace.learn(task, answer.seconds, answer.rounds)
             self._queue_again([task])
@@ -275,6 +277,7 @@ class Scheduler:
                 self.loss_noted_at = time.monotonic()
                 self.note(f"a machine was lost that played {task.name}; its tasks are queued again")
             return None
+        # One of its cells may be at fault. Half by half it is soon alone, and the others are played.
         if len(task.cells) > 1:
             self._queue_again(task.halves())
             return None
@@ -314,6 +317,7 @@ class OverdueTasks:
     def look(self, pending: Collection[Task]) -> Iterator[tuple[Task, Receipt | None]]:
         """Pending tasks to give up after long silence: with a receipt, or None to queue them again."""
         current_time = time.monotonic()
+        # This process itself was suspended. In that time it could hear of nobody.
         if current_time - self.called_at > SUSPENDED_SECONDS:
             self.answered_at += current_time - self.called_at
         self.called_at = current_time
@@ -328,6 +332,7 @@ class OverdueTasks:
             published = set()
         overdue = []
         for task in list(pending):
+            # It was published before the last look already: its answer has had the time between two looks to come.
             if task.name in published & self.published:
                 self.note(f"{task.name} is done, though its worker's answer was lost")
                 yield task, published_receipt(self.folder, task)
@@ -337,6 +342,7 @@ class OverdueTasks:
         if overdue:
             self.note(f"no answer for {minutes} from {_list_names(overdue)}; queued again")
             yield from ((task, None) for task in overdue)
+            # The silence begins anew. Otherwise the next look would find what is queued now overdue as well.
             self.answered_at = current_time
         elif current_time - self.answered_at >= self.note_after:
             self.note_after *= 2
