@@ -11,10 +11,8 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.machinery import ModuleSpec, SourceFileLoader
-from importlib.util import module_from_spec
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -220,22 +218,15 @@ def write_numbers(frame: pd.DataFrame, path: Path) -> None:
     frame.to_csv(path, index=False)
 
 
-class RecipeLoader(SourceFileLoader):
-    """Compiles a recipe each time: Python's cache knows an edit by second and size, and would miss a quick one."""
-
-    def get_code(self, fullname: str) -> CodeType:
-        return self.source_to_code(self.get_data(self.path), self.path)
-
-
 def load_recipe(path: Path) -> ModuleType:
     """A recipe file as a module."""
     if path.suffix != ".py":
         raise Misuse(f"{path} is not a Python file")
-    name = f"cbobench_recipe_{path.stem}"
-    module = module_from_spec(ModuleSpec(name, loader := RecipeLoader(name, str(path)), origin=str(path)))
+    module = ModuleType(f"cbobench_recipe_{path.stem}")
     module.__file__ = str(path)
     try:
-        loader.exec_module(module)
+        # Not imported: Python's cache knows an edit by second and size, and would miss a quick one.
+        exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), vars(module))
     except Exception as error:  # a recipe of the user's may fail in any way
         raise Misuse(f"{path} cannot be run: {one_line(error)}") from error
     if not (hasattr(module, "figures") or hasattr(module, "claims")):
