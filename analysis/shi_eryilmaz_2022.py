@@ -39,7 +39,9 @@ def figures(run: Run) -> list[Figure]:
                 )
             elif variants and baselines:
                 titles = [variants[0], *baselines]
-                panels = [_boxes(run, metric, title, method) for method in titles for metric in (quality, "violation")]
+                panels = [
+                    _boxes(run, metric, title, algorithm) for algorithm in titles for metric in (quality, "violation")
+                ]
                 result.append(_figure(run, boxes, "time averages", label, *panels))
                 curves = [
                     Panel(metric, title, average=average, last=FIRST, titles=titles)
