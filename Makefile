@@ -9,7 +9,7 @@ WORKERS ?= auto
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test test-long portable fast browser-test lint hooks bench bench-compare chaos scale cluster-bench maximiser paper-figures claims maps literature literature-small reference pages printed notebooks site wheel dist wheel-test lowest clean
+.PHONY: demo test test-long portable fast browser-test lint hooks bench bench-compare chaos scale cluster-bench maximiser paper-figures claims maps literature literature-small reference pages printed notebooks site wheel wheel-demo dist wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -39,9 +39,10 @@ lint: .make/lint  ## style, types
 hooks: .make/lint  ## run style, types and house rules before every commit
 	$(BIN)/pre-commit install
 
+# The other tests of the page need no browser: `make test` has them.
 browser-test: .make/test  ## the page of `cbobench report` in Chromium (on the path, or CHROMIUM=its place)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[browsertest]"
-	$(PYTEST) tests/page $(ARGS)
+	$(PYTEST) tests/page/test_browser.py tests/page/test_drawn.py $(ARGS)
 
 bench: .make/test  ## measure what people wait for, into build/bench (ARGS="--only dispatch tiny --repeats 3")
 	$(BIN)/python benchmarks/bench.py $(ARGS)
@@ -114,6 +115,18 @@ dist: .make/lint  ## build what is published, wheel and source archive, into dis
 	$(BIN)/pip install --quiet --disable-pip-version-check build twine
 	$(BIN)/python -m build --outdir dist
 	$(BIN)/twine check --strict dist/*
+
+# Suites, recipes and the page's files lie in other folders of a wheel than of the checkout.
+WHEEL_FILES = $(CURDIR)/.make/wheel-files
+wheel-demo: .make/install  ## two seeds of the demo by the files of the built wheel, with the libraries that are here
+	rm -rf $(WHEEL_FILES) && mkdir -p $(WHEEL_FILES)/elsewhere
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(WHEEL_FILES)/dist .
+	$(BIN)/python -m zipfile -e $(WHEEL_FILES)/dist/*.whl $(WHEEL_FILES)/files
+	cd $(WHEEL_FILES)/elsewhere && export PYTHONPATH=$(WHEEL_FILES)/files && \
+	  $(abspath $(BIN))/python -P -c "import cbobench; assert 'wheel-files' in cbobench.__file__, cbobench.__file__" && \
+	  $(abspath $(BIN))/python -P -m cbobench run quickstart --seeds 2 && \
+	  $(abspath $(BIN))/python -P -m cbobench figures runs/quickstart && \
+	  $(abspath $(BIN))/python -P -m cbobench report runs/quickstart
 
 # The wheel in a bare environment, from another directory: nothing of the checkout is on the path.
 WHEEL_TEST = $(CURDIR)/.make/wheel-test
