@@ -61,6 +61,7 @@ def test_the_ratio_and_its_interval(bench):
     assert np.isnan(low), "too few for an interval"
 
 
+@pytest.mark.long
 def test_a_tree_is_measured_with_its_own_code(bench, tmp_path):
     with pytest.raises(RuntimeError, match=r"cbobench was imported from .*, not from"):
         bench.measure("refit", tmp_path)

@@ -62,7 +62,7 @@ def test_a_page_that_is_wrong_is_found_out(tmp_path):
             printed.play(wrong, tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.long  # `.ci/run` draws it at every push
 def test_the_first_picture_is_what_the_demo_draws(tmp_path):
     """Up to the rendering of another version of Matplotlib: a mean difference of 2 of 255 grey levels."""
     picture, drawn = (imread(path)[..., :3] for path in (printed.PICTURE, printed.draw_picture(tmp_path)))

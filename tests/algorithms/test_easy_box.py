@@ -11,10 +11,10 @@ from tests.helpers import make, play
 LATE = 25  # rounds at the end
 METHODS = [
     ("bandit-oco", {}, 400, 21),
-    ("bandit-oco", {"points": 1, "c": 3.0, "delta_scale": 0.5}, 2000, None),
+    pytest.param("bandit-oco", {"points": 1, "c": 3.0, "delta_scale": 0.5}, 2000, None, marks=pytest.mark.long),
     ("admmbo", {"first_g": 20}, 120, None),
     ("cei", {}, 60, 21),
-    ("scbo", {"shortest": 1e-6}, 50, None),  # no restart within the horizon
+    pytest.param("scbo", {"shortest": 1e-6}, 50, None, marks=pytest.mark.long),  # no restart within the horizon
 ]
 
 

@@ -43,6 +43,7 @@ HINTS: dict[str, list[dict[str, Any]]] = {  # by a parameter's name: beside whic
     "n": [{"psi": "power", "S": 5}],
     "L": [{"metric": "input"}],
     "longest": [{"length": 0.3, "successes": 1}],
+    "first": [{"keep": False}],
     "subtract_mean": [{"points": 1}],
     "threshold": [{"beta_scale": 0.03}],
     "G": [{"lam": 0.3}],
@@ -57,6 +58,8 @@ def declared_in(name: str, parameter: str) -> type:
 
 
 ONCE = [*{(declared_in(*one), one[1]): one for one in EVERY}.values()]  # of methods that share a parameter the last one
+
+DEAR = {"admmbo", "cobyla", "furbo", "scbo", "slsqp", "vq-ucb"}  # whose plays take a second, so by night
 
 
 @functools.cache
@@ -129,7 +132,7 @@ def check_parameter(name: str, parameter: str) -> None:
     assert what_shows(ALGORITHMS.get(name), parameter, places), f"nothing depends on {name}.{parameter}"
 
 
-@pytest.mark.parametrize(("name", "parameter"), [entry(*one) for one in ONCE])
+@pytest.mark.parametrize(("name", "parameter"), [entry(*one, long=one[0] in DEAR) for one in ONCE])
 def test_every_parameter_changes_some_result_of_a_method(name, parameter):
     check_parameter(name, parameter)
 
@@ -152,7 +155,7 @@ class Spare(IGPUCB):
             raise Misuse("even is odd")
 
 
-@pytest.mark.parametrize("parameter", ["word", "even"])
+@pytest.mark.parametrize("parameter", [pytest.param("word", marks=pytest.mark.long), "even"])
 def test_a_parameter_that_does_nothing_is_caught(parameter):
     assert what_shows(Spare, parameter, ["grid"]) is None
     assert what_shows(Spare, "beta_scale", ["grid"])

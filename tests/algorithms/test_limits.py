@@ -17,6 +17,7 @@ TASKS = {
     "finite": {"name": "rkhs", "d": 2, "n": 60},  # no symmetric points: rounding breaks no ties
     "box": {"name": "feasible-pocket", "candidates": 64},
 }
+FINITE_AND_BOX = ["finite", pytest.param("box", marks=pytest.mark.long)]  # every day one limit on a box
 
 
 def played(task, algorithm, horizon=T, seeds=2):
@@ -44,7 +45,7 @@ def agree(one, other, task, close=1e-5):
     return mine
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", FINITE_AND_BOX)
 def test_restart_after_the_horizon_is_ckb(task):
     agree(make("ckb-restart", restart=T, **SAME), make("ckb-ucb", **SAME), task)
     other = played(TASKS[task], same_streams(make("ckb-restart", restart=10, **SAME), "twin"))
@@ -58,7 +59,7 @@ def test_a_window_of_the_whole_horizon_is_rpol(task):
     assert not np.allclose(other, played(TASKS[task], same_streams(make("rpol-ucb", **SAME), "twin")))
 
 
-@pytest.mark.parametrize(("task", "delay"), [("finite", 1e-12), ("box", None)])
+@pytest.mark.parametrize(("task", "delay"), [("finite", 1e-12), pytest.param("box", None, marks=pytest.mark.long)])
 def test_no_delay_is_rpol(task, delay):
     """Without delays, and with delays that are always 0 but go the whole way of delayed feedback."""
     prompt, late = TASKS[task], TASKS[task] | {"delay": delay}
@@ -69,7 +70,7 @@ def test_no_delay_is_rpol(task, delay):
     np.testing.assert_allclose(also_plain, plain, atol=1e-5)
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", FINITE_AND_BOX)
 def test_a_large_exact_penalty_is_config(task):
     agree(make("epbo", rho=1e5, **SAME), make("config", **SAME), task)
     mild = played(TASKS[task], same_streams(make("epbo", rho=0.01, **SAME), "twin"))

@@ -21,7 +21,12 @@ DELAYED = partial(problem, "feasible-pocket-delayed", grid=9, delay=3.0)
 
 
 @pytest.mark.parametrize(
-    ("name", "settings"), [("cei", {"kernel": "given"}), ("scbo", {"kernel": "fit"}), ("admmbo", {"kernel": "fit"})]
+    ("name", "settings"),
+    [
+        ("cei", {"kernel": "given"}),
+        pytest.param("scbo", {"kernel": "fit"}, marks=pytest.mark.long),
+        ("admmbo", {"kernel": "fit"}),
+    ],
 )
 def test_it_is_the_number_where_all_noise_is_alike(name, settings):
     told, number = ({**settings, "lam": lam} for lam in ("true", 0.2**2))

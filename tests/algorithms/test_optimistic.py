@@ -115,7 +115,7 @@ def test_config_maximises_f_where_only_a_polished_point_is_allowed():
             found.append(algorithm.achieved[0])
             assert found[-1] == pytest.approx(algorithm.explore_f(belief.f)[0, 0], abs=1e-3)
 
-    play(problem("feasible-pocket", kernel="matern52", candidates=16), watch_asks(algorithm, look), seeds=1, horizon=80)
+    play(problem("feasible-pocket", kernel="matern52", candidates=16), watch_asks(algorithm, look), seeds=1, horizon=40)
     assert found
 
 

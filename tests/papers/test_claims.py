@@ -224,11 +224,11 @@ def test_a_rule_accepts_a_replication_of_itself(made):
     """The paper's trials and ours are drawn from the same cells: a number holds in most draws, and fails in few."""
     rewrite(made, "random", {"violations": lambda s, t: RARE[s]})
     some = claim(lambda a, b: [number("violations", a, 99.0), below("regret", a, b), vanishes("violation_hard", a)])
-    (found,) = findings([Run(made)], [some], draws=60)
+    (found,) = findings([Run(made)], [some], draws=30)
     assert found.verdict != "reproduced", "the number itself is wrong"
     assert found.rates.holds >= 0.8
     assert found.rates.contradicted <= 0.05
-    (again,) = findings([Run(made)], [some], draws=60)
+    (again,) = findings([Run(made)], [some], draws=30)
     assert again.rates == found.rates
 
 
@@ -242,13 +242,13 @@ def test_a_bad_rule_is_known_by_its_rate(made):
         return [evidence.Part("equal", "", "", said, ours, 0.0, 0.0, SEEDS, SEEDS)]
 
     rewrite(made, "random", {"violations": lambda s, t: RARE[s]})
-    (found,) = findings([Run(made)], [claim(equal)], draws=60)
+    (found,) = findings([Run(made)], [claim(equal)], draws=30)
     assert found.verdict == "reproduced", "as a number is equal to itself"
     assert found.rates.holds < 0.2
     assert found.rates.contradicted > 0.8
     wrong = claim(lambda a, b: equal(a, b, stated=99.0))
     assert [one.verdict for one in findings([Run(made)], [wrong])] == ["contradicted"]
-    assert [one.verdict for one in findings([Run(made)], [wrong], draws=60)] == ["cannot tell"]
+    assert [one.verdict for one in findings([Run(made)], [wrong], draws=30)] == ["cannot tell"]
 
 
 def test_failed_cells_and_one_seed(made, played, tmp_path):

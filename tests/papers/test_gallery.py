@@ -35,7 +35,12 @@ def test_every_figure_has_claims_with_verdicts():
 
 
 @pytest.mark.parametrize(
-    ("key", "panels"), [("zhou_ji_fig1a_best", 1), ("shi_eryilmaz_fig1_letter", 1), ("shi_eryilmaz_fig2_best", 6)]
+    ("key", "panels"),
+    [
+        ("zhou_ji_fig1a_best", 1),
+        ("shi_eryilmaz_fig1_letter", 1),
+        pytest.param("shi_eryilmaz_fig2_best", 6, marks=pytest.mark.long),
+    ],
 )
 def test_a_figure_is_drawn_from_its_rows(stored, key, panels):
     import matplotlib.pyplot as plt

@@ -12,7 +12,7 @@ from cbobench.papers.program import solve
 from tests.helpers import problem
 
 
-def drawn(m, n=7, many=40):
+def drawn(m, n=7, many=12):
     """Tiny programs, some of them with a feasible action only just: f (S, n), g (S, m, n)."""
     rng = np.random.default_rng(m)
     f, g = rng.normal(size=(many, n)), rng.normal(size=(many, m, n)) + rng.choice([0.0, 0.7], size=(many, 1, 1))
@@ -38,7 +38,7 @@ def test_policy_and_dual_are_those_of_an_interior_point_solver(m):
 
 @pytest.mark.parametrize("m", [1, 2])
 def test_no_other_price_gives_a_lower_dual_function(m):
-    f, g = drawn(m, many=15)
+    f, g = drawn(m)
     found = solve(f, g)
     grid = np.linspace(0, 6, 241 if m == 1 else 61)
     prices = np.array([*itertools.product(grid, repeat=m)])

@@ -70,8 +70,9 @@ def test_a_paper_is_read_in_a_sitting():
     assert len(page.split()) + len((script.HERE / "maps.md").read_text().split()) <= 8000
 
 
-def test_a_short_run_of_it(tmp_path):
+def test_a_short_run_of_it(tmp_path, monkeypatch):
     """A suite played short gives findings of its claims, all others are not in these runs."""
+    monkeypatch.setattr(script, "DRAWS", 5)
     assert play("zhou_ji_2022_slack", tmp_path, seeds=2, horizon=20, cpus=0)
     assert not play("zhou_ji_2022_slack", tmp_path, seeds=0), "refused"
     rows = script.measured([tmp_path / "zhou_ji_2022_slack"])["rows"]

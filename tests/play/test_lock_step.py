@@ -20,8 +20,8 @@ from tests.helpers import assert_same_rows
 
 SUITE = """\
 suite: variants
-horizon: 20
-seeds: 3
+horizon: 6
+seeds: 2
 problems: [rkhs-1d, {rkhs-1d: {h: 0.25}}]
 algorithms:
   - ckb-ucb: {beta_scale: {sweep: [0.1, 0.2, 0.4]}, V: {sweep: [theory, 3.0, 5.0]}}
@@ -37,7 +37,7 @@ def test_pairs_that_may_share_a_block_do(write_suite, tmp_path):
         cells.setdefault(task.pair.problem.title, []).append(len(task.cells))
         assert len({shared(cell) for cell in task.cells}) == 1
     # V: theory, and V: a number; two laws; random
-    assert [sorted(sizes) for sizes in cells.values()] == [[3, 6, 6, 9, 18]] * 2
+    assert [sorted(sizes) for sizes in cells.values()] == [[2, 4, 4, 6, 12]] * 2
     alone = plan(write_suite(SUITE), out=tmp_path / "r", cpus=1, block=1).tasks
     assert {len(task.cells) for task in alone} == {1}
 
@@ -51,7 +51,7 @@ def shared(cell):
 def test_the_bits_are_those_of_a_cell_alone(write_suite, tmp_path, cpus):
     cbobench.run(write_suite(SUITE), out=tmp_path / "together", cpus=cpus)
     cbobench.run(write_suite(SUITE), out=tmp_path / "alone", cpus=0, block=1)
-    assert len(cbobench.load_cells(tmp_path / "together")) == 2 * (9 + 4 + 1) * 3
+    assert len(cbobench.load_cells(tmp_path / "together")) == 2 * (9 + 4 + 1) * 2
     assert_same_rows(tmp_path / "together", tmp_path / "alone")
 
 
@@ -117,7 +117,7 @@ def test_what_is_in_play_is_told_by_pair(write_suite, tmp_path):
     todo = plan(write_suite(SUITE), out=tmp_path / "r", cpus=1)
     executor = SimpleNamespace(pending=list(todo.tasks), rounds={})
     told = Scheduler.cells_in_play(SimpleNamespace(executor=executor))
-    assert sorted(told.values()) == [[3, 0]] * len(todo.suite.grid.pairs)
+    assert sorted(told.values()) == [[2, 0]] * len(todo.suite.grid.pairs)
 
 
 def test_a_block_is_tried_once_for_all_its_pairs(write_suite, tmp_path):

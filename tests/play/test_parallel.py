@@ -277,7 +277,7 @@ def test_a_problem_with_delays_and_a_method_that_must_be_told_are_refused_or_ski
     assert "admmbo on feasible-pocket[candidates=64]: it needs feedback at once, before the next round" in table
 
 
-@pytest.mark.slow
+@pytest.mark.long  # blocks are held above, workers and restarts by tests/sweep
 def test_same_bits_for_blocks_workers_and_a_restart_with_fitted_models(suite, tmp_path):
     path = suite()
     cbobench.run(path, out=tmp_path / "whole", cpus=0)

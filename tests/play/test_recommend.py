@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -103,7 +105,7 @@ BY_INCUMBENT = {"igp-ucb", "gp-ts", "scgp-ucb", "penalty-noiseless", "scbo", "fu
 
 @pytest.mark.parametrize(
     ("name", "settings"),
-    [*(entry(name, {}) for name in LEARNERS), ("fixed-penalty", {"form": "exponential"})],
+    [*(entry(name, {}, long=name == "cobyla") for name in LEARNERS), ("fixed-penalty", {"form": "exponential"})],
 )
 def test_every_method_recommends_by_the_one_rule(name, settings):
     """A model of f and g, here one fitted afresh to what was observed, by the 0.95 rule; all others their incumbent."""
@@ -151,8 +153,8 @@ def test_every_method_recommends_by_the_one_rule(name, settings):
     [
         ("ckb-ucb", "feasible-pocket", {}), pytest.param("cei", "gardner-1", {}, marks=pytest.mark.long),
         pytest.param("config", "gramacy", {}, marks=pytest.mark.long),
-        ("rpol-ucb", "gramacy", {"kernel": "matern52", "candidates": 256}),
-        ("ckb-ucb", "feasible-pocket-delayed", {"delay": 3.0}),
+        pytest.param("rpol-ucb", "gramacy", {"kernel": "matern52", "candidates": 256}, marks=pytest.mark.long),
+        pytest.param("ckb-ucb", "feasible-pocket-delayed", {"delay": 3.0}, marks=pytest.mark.long),
     ],
 )  # fmt: skip
 @pytest.mark.slow
@@ -161,7 +163,7 @@ def test_a_model_on_a_box_against_a_dense_search(name, task, settings):
     made, algorithm = problem(task, **settings), make(name)
     cells, _ = play(made, algorithm, seeds=3, horizon=30)
     box = made.box
-    axis = np.linspace(0, 1, 241)
+    axis = np.linspace(0, 1, 161)
     dense = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
     units = np.concatenate([box.unit(algorithm.recommend(30))[:, None], dense[None].repeat(3, axis=0)], axis=1)
     value, mean, variance = algorithm.goal(*algorithm.posterior.at(units))
@@ -193,8 +195,14 @@ def test_a_model_of_one_run_on_a_box_against_a_dense_search():
             assert mean[0, 0] >= mean[0, allowed].max() - 0.005 * np.ptp(mean[0])
 
 
-@pytest.mark.parametrize("name", ["ckb-ts", "cei", "admmbo", "bandit-oco", "oracle"])
-@pytest.mark.parametrize("task", ["rkhs-1d", "feasible-pocket"])
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [
+        *product(["ckb-ts", "cei", "admmbo", "bandit-oco", "oracle"], ["rkhs-1d"]),
+        *product(["ckb-ts", "admmbo", "bandit-oco"], ["feasible-pocket"]),
+        pytest.param("cei", "feasible-pocket", marks=pytest.mark.long),
+    ],
+)
 @pytest.mark.slow
 def test_to_be_asked_changes_nothing_and_when_does_not_matter(name, task):
     made = problem(task)
@@ -257,7 +265,7 @@ BOX = {"name": "feasible-pocket", "candidates": 64}
         (GRID, "penalty-noisy", {"S": 4, "keep": False, "pending": "variance"}, {1, 2}),
     ],
 )
-@pytest.mark.parametrize("parallel", [ASYNCHRONOUS, BATCH])
+@pytest.mark.parametrize("parallel", [ASYNCHRONOUS, pytest.param(BATCH, marks=pytest.mark.long)])
 def test_pending_points_are_no_data(task, name, settings, none, parallel):
     """Nothing is recommended before the first feedback, nor right after data that are stale were thrown away."""
     (chunk,) = play(problem(**task), make(name, **settings), 2, 8, asked=range(1, 8), parallel=parallel)[1]

@@ -16,7 +16,7 @@ record: {keep}
 problems:
   - rkhs: {{n: 25, m: 2}}
   - feasible-pocket-drift: {{grid: 12}}
-algorithms: [ckb-ucb, scbo, random]
+algorithms: [ckb-ucb, random]
 """
 
 
