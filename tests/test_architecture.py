@@ -18,8 +18,11 @@ architecture = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(architecture)
 
 
+ROOMS = architecture.read_rooms()
+
+
 def test_the_picture_shows_the_imports_of_today():
-    drawn = architecture.draw(architecture.read_rooms())
+    drawn = architecture.draw(ROOMS)
     assert architecture.PICTURE.read_text() == drawn, "run `make pages`"
 
 
@@ -35,7 +38,7 @@ def test_arrows_that_follow_from_others_are_left_out():
 
 
 def test_every_room_is_named_and_every_named_file_exists():
-    for room in architecture.read_rooms():
+    for room in ROOMS:
         assert f"cbobench/{room}/" in TEXT, f"docs/architecture.md does not name {room}"
         about = (architecture.PACKAGE / room / "__init__.py").read_text()
         assert about.startswith('"""'), f"{room}/__init__.py does not say what lives there"

@@ -1,4 +1,4 @@
-"""CKB: three rounds by hand, the limits in which methods must coincide, and its options."""
+"""CKB: three rounds by hand, its duals, and its options."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from cbobench.errors import CellFailure, Misuse
-from cbobench.gp.kernels import kernel
 from cbobench.problems.base import Feedback
 from tests.helpers import make, play, problem, setting, watch_asks
 
@@ -49,31 +48,6 @@ def test_theory_parameters():
         other = make("ckb-ucb", B=choice)
         other.start(setting(np.eye(3), horizon=400, **facts))
         np.testing.assert_allclose(other.bound_f, bound)
-
-
-def test_without_an_active_constraint_ckb_is_igp_ucb():
-    """Same width, truncation out of reach, unequal prior variances so that there are no ties.
-
-    A Matérn-1/2 kernel, because there observed values of -50 never make the mean of another action positive.
-    """
-    shared = {"beta": 2.0, "B": 1e6, "G": 1e6}
-    rng = np.random.default_rng(0)
-    points, scale = np.linspace(0, 1, 12)[:, None], rng.uniform(0.5, 1, 12)
-    covariance = kernel("matern12", 0.2)(points, points) * np.outer(scale, scale)
-    truth = rng.standard_normal(12)
-    histories = {}
-    for name in ("ckb-ucb", "igp-ucb"):  # the same noise for both
-        known = shared if name == "ckb-ucb" else {"beta": 2.0, "B": 1e6}
-        algorithm, noise = make(name, **known), np.random.default_rng(1)
-        algorithm.start(setting(covariance))
-        played = []
-        for t in range(1, 201):
-            arm = algorithm.ask(t)
-            algorithm.tell(t, arm, Feedback(truth[arm] + noise.standard_normal(1), np.full((1, 1), -50.0)))
-            played.append(int(arm[0]))
-        histories[name] = played
-    assert histories["ckb-ucb"] == histories["igp-ucb"]
-    assert len(set(histories["igp-ucb"])) > 2
 
 
 def test_a_function_outside_the_space_has_no_norm_to_use():

@@ -152,34 +152,13 @@ def test_oracle_has_no_regret_and_no_violation():
     assert not any(cells.metrics.final[m].any() for m in ("regret", "violation_hard", "violations"))
 
 
-class Alternating(OneRun):
-    """A user's algorithm that thinks one run at a time."""
-
-    def start_one(self, setting):
-        self.best, self.value, self.n = 0, -np.inf, setting.actions.n
-
-    def ask_one(self, t):
-        return (t * 7) % self.n if t % 2 else self.best
-
-    def tell_one(self, t, action, f, g):
-        if f > self.value and (g <= 0).all():
-            self.best, self.value = action, f
-
-    def dual_one(self):
-        return np.array([self.value if np.isfinite(self.value) else 0.0])
-
-
 def test_a_fractional_action_is_no_action():
-    class Half(Alternating):
+    class Half(OneRun):
+        def start_one(self, setting):
+            pass
+
         def ask_one(self, t):
             return 1.7
 
     with pytest.raises(CellFailure, match=r"round 1: ask_one gave 1.7; it must give an index, 0 to 99"):
         play(problem("rkhs-1d"), build(Half, {}), seeds=1, horizon=2)
-
-
-def test_one_run_algorithms_are_looped():
-    _, chunks = play(problem("rkhs-1d"), build(Alternating, {}), seeds=4, horizon=50)
-    _, alone = play(problem("rkhs-1d"), build(Alternating, {}), seeds=[2], horizon=50)
-    np.testing.assert_array_equal(actions(chunks)[:, 2:3], actions(alone))
-    assert chunks[0].duals.shape == (50, 4, 1)

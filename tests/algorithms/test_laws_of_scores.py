@@ -34,20 +34,6 @@ def trial(cls, name, where):
     return Trial(cls, name, problem(**TASKS[where]), f"a {where}", horizon=12)
 
 
-def test_kinks_are_parts_on_a_box():
-    """The climb meets kinks: a score of parts has kinked parts there."""
-    algorithm, counts = make("ckb-ucb"), []
-    begin = algorithm.begin
-
-    def spy(t, belief):
-        begin(t, belief)
-        counts.append(algorithm.parts(belief).kinks().kinked.shape[1])
-
-    algorithm.begin = spy
-    play(problem(**TASKS["box"]), algorithm, horizon=3)
-    assert max(counts) > 0
-
-
 def test_two_formulas_are_caught():
     assert list(scores.defined_once(Twice))
     (found,) = scores.pure(trial(Twice, "twice", "finite"))

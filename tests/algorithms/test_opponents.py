@@ -5,9 +5,6 @@ PyTorch is too large for CI: tests of methods that need it are skipped where it 
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -52,17 +49,7 @@ def test_they_are_found_and_each_names_an_extra_of_the_project():
         assert set(cls.libraries) == installed, name
 
 
-def test_to_list_them_loads_none_of_their_libraries():
-    code = """import sys, cbobench
-from cbobench.cli import main
-main(["list", "algorithms"]); main(["show", "botorch-scbo"])
-print(sorted({"torch", "botorch", "optuna", "pymoo", "cma"} & set(sys.modules)))"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "botorch-scbo" in done.stdout
-    assert done.stdout.endswith("[]\n")
-
-
-@pytest.mark.parametrize("name", [*LIGHT, *TORCH])
+@pytest.mark.parametrize("name", ["optuna-tpe", "botorch-scbo"])
 def test_a_missing_library_is_named_with_its_extra_before_anything_is_written(name, monkeypatch, tmp_path, clean_tree):
     monkeypatch.setattr("cbobench.opponents.library.find_spec", lambda library: None)
     suite = tmp_path / "suite.yaml"
@@ -163,10 +150,10 @@ def test_scipy_plays_what_it_plays_alone(name, solver, options):
     run = started(name, on_box(2))
     for t, x in enumerate(DESIGN, start=1):
         run.observe_one(t, x, *observed(x))
-    mine = steps(run, 80)
+    mine = steps(run, 48)
     starts = [DESIGN[1], *scrambled_sobol(2, run.given.setting.streams.role("ask and tell")[0]).random(8)]
     seen, runs = [], 0
-    while len(seen) < 80:
+    while len(seen) < 48:
         points = [starts[0]] if runs == 0 else []
 
         def look(x, points=points):
@@ -181,18 +168,10 @@ def test_scipy_plays_what_it_plays_alone(name, solver, options):
         )  # fmt: skip
         seen += points[1:] if runs == 0 else points
         runs += 1
-    assert runs >= 3
-    np.testing.assert_array_equal(mine, np.clip(seen[:80], 0, 1))
+    assert runs >= 2
+    np.testing.assert_array_equal(mine, np.clip(seen[:48], 0, 1))
     if name == "slsqp":  # its gradients of f and g together take d evaluations
         np.testing.assert_allclose(mine[:2] - DESIGN[1], 2.0**-26 * np.eye(2), atol=1e-15)
-
-
-@pytest.mark.parametrize("name", ["cobyla", "slsqp"])
-def test_a_local_optimiser_plays_the_nearest_actions_of_a_finite_set(name):
-    task = bowl(grid=9, noise_f=0.0, noise_g=0.0)
-    played = actions(play(task, make(name), seeds=2, horizon=20)[1])
-    assert played.dtype.kind == "i"
-    assert len(np.unique(played[:, 0])) > 1
 
 
 def test_what_was_observed_before_is_used():
@@ -224,17 +203,6 @@ def test_botorch_solves_an_easy_problem_and_leaves_pytorch_as_it_was(name):
     assert cells.metrics.final["simple_regret"][0] < 0.01
     assert torch.equal(torch.get_rng_state(), before[0])
     assert (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()) == before[1:]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "settings"), [entry("botorch-cei", {"bilog": False, "noise": "tiny"})])
-def test_variants_of_botorch_are_other_models_of_the_same_data(name, settings):
-    played = [
-        actions(play(bowl(noise_f=0.0, noise_g=0.0), make(name, initial=5, **some), seeds=1, horizon=9)[1])
-        for some in ({}, settings, {"models": "turbo"})
-    ]
-    np.testing.assert_array_equal(played[0][:5], played[1][:5])
-    assert not any(np.array_equal(played[i][5:], played[j][5:]) for i, j in ((0, 1), (0, 2), (1, 2)))
 
 
 def plain_loop(name, seeds, x, f, g):

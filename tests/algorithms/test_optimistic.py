@@ -1,4 +1,4 @@
-"""CONFIG after it declares infeasibility, windows and restarts, widths of combined targets, memory."""
+"""CONFIG after it declares infeasibility, windows and restarts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import cbobench
-from cbobench.errors import Misuse
 from cbobench.problems.base import Feedback
 from tests.helpers import make, play, problem, setting, watch_asks
 
@@ -91,18 +89,6 @@ def test_restarts_forget_what_is_under_way(task, name, settings):
             assert (gain.sum() > earlier.sum()) == bool(fresh)
 
 
-def test_the_width_of_a_combined_target_knows_all_noise():
-    """Algorithm 3's R √(1 + Σ κ²) for equal constants, and the exact spread for others."""
-    for f, g, kappa, expected in ((0.1, 0.1, 3.0, 0.1 * np.sqrt(10)), (0.1, 0.5, 2.0, np.sqrt(0.01 + 1.0))):
-        algorithm = make("fixed-penalty", kappa=kappa, B="sup", G="sup")
-        play(problem("feasible-pocket", candidates=64, noise_f=f, noise_g=g), algorithm, seeds=1, horizon=2)
-        assert algorithm.noise_constants()[0, 0] == pytest.approx(expected)
-    noisy = make("penalty-noisy", S=5, B="sup", G="sup", mu=2.0)
-    play(problem("feasible-pocket", candidates=64), noisy, seeds=1, horizon=12)
-    assert noisy.price[0, 0] > 0
-    assert noisy.noise_constants()[0, 0] == pytest.approx(0.1 * np.sqrt(1 + noisy.price[0, 0] ** 2))
-
-
 def test_config_maximises_f_where_only_a_polished_point_is_allowed():
     """With few candidates and thin widths the allowed set lies between them; its best point is played."""
     algorithm = make("config", lam=0.05, beta=0.3, B="sup", G="sup")
@@ -117,18 +103,3 @@ def test_config_maximises_f_where_only_a_polished_point_is_allowed():
 
     play(problem("feasible-pocket", kernel="matern52", candidates=16), watch_asks(algorithm, look), seeds=1, horizon=40)
     assert found
-
-
-@pytest.mark.parametrize(
-    ("task", "method"),
-    [("feasible-pocket: {kernel: matern52}", "rpol-ucb"), ("feasible-pocket", "rpol-ucb: {lam: 1.0e-4}")],
-)
-def test_a_run_that_would_not_fit_into_memory_is_refused(task, method, tmp_path):
-    suite = tmp_path / "s.yaml"
-    suite.write_text(
-        f"suite: s\nhorizon: 50000\nseeds: 1\nproblems:\n  - {task}\nalgorithms:\n  - {method}\n",
-        encoding="utf-8",
-    )
-    with pytest.raises(Misuse, match="GB per cell at T = 50,000"):
-        cbobench.run(suite, out=tmp_path / "run", cpus=0)
-    assert not (tmp_path / "run").exists()

@@ -24,14 +24,14 @@ def test_the_bound_holds_whatever_kappa_is(name, settings):
 
 
 def test_the_width_follows_the_bound():
-    """B + κ G at κ = 0 and 3, by hand: β = B + R √(2(γ + 1 + ln(2L/α))) with R √(1 + κ²)."""
+    """B + κ G at κ = 0 and 3, by hand: β = B + R √(2(γ + 1 + ln(2L/α))) of noise √(1 + 4κ²), as R is 1 and 2."""
     algorithm = make("penalty-noisy", S=50)
-    algorithm.start(setting(np.eye(3), norm=np.array([[2.0, 5.0]])))
+    algorithm.start(setting(np.eye(3), norm=np.array([[2.0, 5.0]]), noise=np.array([[1.0, 2.0]])))
     constant = np.sqrt(2 * (1 + np.log(2 * 2 / 0.1)))  # L = 2 epochs
     for kappa in (0.0, 3.0):
         algorithm.price = np.array([[kappa]])
         algorithm.set_width()
-        expected = 2 + 5 * kappa + np.sqrt(1 + kappa**2) * constant
+        expected = 2 + 5 * kappa + np.sqrt(1 + 4 * kappa**2) * constant
         np.testing.assert_allclose(algorithm.width.at(np.zeros(1)), [[expected]])
 
 

@@ -29,7 +29,12 @@ def test_no_violation_when_the_width_is_honest(name, settings):
 @pytest.mark.parametrize("name", ["sgp-ucb", "stageopt", "safeopt"])
 def test_violations_when_the_width_is_not(name):
     """Negative control: with hardly any width the same methods do violate."""
-    cells, _ = play(problem("rkhs-1d", h=0.25, noise=2.0), make(name, beta=0.01), seeds=10, horizon=150)
+    cells, _ = play(
+        problem("rkhs-1d", h=0.25, noise=2.0),
+        make(name, beta=0.01),
+        seeds=20,
+        horizon=400 if name == "sgp-ucb" else 100,
+    )
     assert cells.metrics.final["violations"].sum() > 0
 
 

@@ -93,16 +93,24 @@ def verdict(run, test, algorithms=("random", "oracle")):
     return found
 
 
+def check_verdicts(run, *expected):
+    for test, said in expected:
+        assert verdict(run, test).verdict == said
+
+
 def test_an_order_is_reproduced_contradicted_or_cannot_be_told(made):
     found = verdict(made, lambda a, b: [below("regret", a, b)])
     assert found.verdict == "reproduced"
     assert (found.n, found.expected) == (SEEDS, SEEDS)
     np.testing.assert_allclose(found.parts[0].value, -2 + 0.1 * NOISE.mean(), rtol=1e-12)
     assert found.parts[0].p == pytest.approx(2.0 ** (1 - SEEDS), rel=1e-9), "every pair has the same sign"
-    assert verdict(made, lambda a, b: [below("regret", b, a)]).verdict == "contradicted"
-    assert verdict(made, lambda a, b: [below("regret", a, b, higher=True)]).verdict == "contradicted"
-    assert verdict(made, lambda a, b: [below("regret", b, a, higher=True)]).verdict == "reproduced"
-    assert verdict(made, lambda a, b: [below("regret", a, a)]).verdict == "cannot tell"
+    check_verdicts(
+        made,
+        (lambda a, b: [below("regret", b, a)], "contradicted"),
+        (lambda a, b: [below("regret", a, b, higher=True)], "contradicted"),
+        (lambda a, b: [below("regret", b, a, higher=True)], "reproduced"),
+        (lambda a, b: [below("regret", a, a)], "cannot tell"),
+    )
     both = verdict(made, lambda a, b: [below("regret", a, b), below("regret", b, a)])
     assert (both.verdict, both.held) == ("reproduced in part", 1)
     assert both.deciding.verdict == "contradicted", "the part that is wrong is shown"
@@ -150,15 +158,18 @@ def test_numbers_of_the_paper(made):
     found = verdict(made, lambda a, b: [number("violations", a, 3.0)])
     assert found.verdict == "reproduced"
     assert found.parts[0].value == mean
-    assert verdict(made, lambda a, b: [number("violations", a, 4.0)]).verdict == "reproduced", "within a factor of 2"
-    assert verdict(made, lambda a, b: [number("violations", a, 0.2)]).verdict == "contradicted"
-    assert verdict(made, lambda a, b: [number("violations", a, 40.0)]).verdict == "stronger than claimed"
-    assert verdict(made, lambda a, b: [number("violations", b, 0)]).verdict == "reproduced"
-    assert verdict(made, lambda a, b: [number("violations", b, 0.3)]).verdict == "reproduced", "less than a round"
-    assert verdict(made, lambda a, b: [number("violations", b, 30)]).verdict == "stronger than claimed"
-    assert verdict(made, lambda a, b: [at_most("violations", b, 30)]).verdict == "reproduced", "as it says"
-    assert verdict(made, lambda a, b: [at_most("violations", a, 3)]).verdict == "reproduced"
-    assert verdict(made, lambda a, b: [at_most("violations", a, 0.1)]).verdict == "contradicted"
+    check_verdicts(
+        made,
+        (lambda a, b: [number("violations", a, 4.0)], "reproduced"),  # within a factor of 2
+        (lambda a, b: [number("violations", a, 0.2)], "contradicted"),
+        (lambda a, b: [number("violations", a, 40.0)], "stronger than claimed"),
+        (lambda a, b: [number("violations", b, 0)], "reproduced"),
+        (lambda a, b: [number("violations", b, 0.3)], "reproduced"),  # less than a round
+        (lambda a, b: [number("violations", b, 30)], "stronger than claimed"),
+        (lambda a, b: [at_most("violations", b, 30)], "reproduced"),  # as it says
+        (lambda a, b: [at_most("violations", a, 3)], "reproduced"),
+        (lambda a, b: [at_most("violations", a, 0.1)], "contradicted"),
+    )
     rewrite(made, "random", {"violations": lambda s, t: 100.0 * (s == 0)})
     assert verdict(made, lambda a, b: [number("violations", a, 0.5)]).verdict == "cannot tell", "one seed carries it"
 
@@ -170,20 +181,29 @@ def test_zero_similar_and_growth(made):
     (share,) = verdict(made, lambda a, b: [never("violation", a)]).parts
     assert (share.value, share.verdict) == (0.95, "reproduced"), "1 of 20 is what 0 of 50 may become"
     rewrite(made, "random", {"violation": lambda s, t: 20.0 * (s % 4 == 3)})
-    assert verdict(made, lambda a, b: [never("violation", a)]).verdict == "contradicted", "5 of 20 is not"
-    assert verdict(made, lambda a, b: [similar("regret", a, b)]).verdict == "reproduced"
-    assert verdict(made, lambda a, b: [not_worse("regret", a, b)]).verdict == "reproduced"
+    check_verdicts(
+        made,
+        (lambda a, b: [never("violation", a)], "contradicted"),  # 5 of 20 is not
+        (lambda a, b: [similar("regret", a, b)], "reproduced"),
+        (lambda a, b: [not_worse("regret", a, b)], "reproduced"),
+    )
     rewrite(made, "random", {"regret": lambda s, t: (1.0 + s / 10) * t})
-    assert verdict(made, lambda a, b: [similar("regret", a, b)]).verdict == "contradicted"
-    assert verdict(made, lambda a, b: [not_worse("regret", a, b)]).verdict == "contradicted"
-    assert verdict(made, lambda a, b: [similar("regret", b, a)]).verdict == "stronger than claimed"
-    assert verdict(made, lambda a, b: [not_worse("regret", b, a)]).verdict == "reproduced"
+    check_verdicts(
+        made,
+        (lambda a, b: [similar("regret", a, b)], "contradicted"),
+        (lambda a, b: [not_worse("regret", a, b)], "contradicted"),
+        (lambda a, b: [similar("regret", b, a)], "stronger than claimed"),
+        (lambda a, b: [not_worse("regret", b, a)], "reproduced"),
+    )
     found = verdict(made, lambda a, b: [vanishes("violation_hard", a)])
     assert found.verdict == "reproduced"
     assert found.parts[0].value == pytest.approx(0.5, abs=1e-12)
-    assert verdict(made, lambda a, b: [vanishes("violation_hard", a, stays=True)]).verdict == "contradicted"
-    assert verdict(made, lambda a, b: [vanishes("violation_hard", b)]).verdict == "contradicted"
-    assert verdict(made, lambda a, b: [vanishes("violation_hard", b, stays=True)]).verdict == "reproduced"
+    check_verdicts(
+        made,
+        (lambda a, b: [vanishes("violation_hard", a, stays=True)], "contradicted"),
+        (lambda a, b: [vanishes("violation_hard", b)], "contradicted"),
+        (lambda a, b: [vanishes("violation_hard", b, stays=True)], "reproduced"),
+    )
     assert verdict(made, lambda a, b: [vanishes("violation", b)]).parts[0].value == -math.inf, "nothing in the end"
 
 

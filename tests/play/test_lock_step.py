@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,11 +10,10 @@ import pytest
 import cbobench
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.ckb import CKBUCB
-from cbobench.params import build_block, shared_values
+from cbobench.params import shared_values
 from cbobench.problems.rkhs import RKHS1D
 from cbobench.sweep.estimate import try_pairs
 from cbobench.sweep.run import plan
-from cbobench.sweep.scheduler import Scheduler
 from tests.helpers import assert_same_rows
 
 SUITE = """\
@@ -82,12 +80,6 @@ def test_a_cell_that_fails_leaves_the_others_of_its_block(write_suite, tmp_path)
     assert sorted(good[good["status"] == "ok"]["algorithm"]) == [f"{__name__}:Fails[slack=0.1]"] * 2
 
 
-def test_only_parameters_that_differ_become_arrays():
-    made = build_block(CKBUCB, [{"slack": 0.1, "V": 2.0}, {"slack": 0.2, "V": 2.0}])
-    assert made.slack.tolist() == [[0.1], [0.2]]
-    assert made.V == 2.0
-
-
 def test_instances_are_drawn_once_for_all_algorithms(write_suite, tmp_path, monkeypatch):
     text = "suite: t\nhorizon: 5\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms:\n"
     text += f"  - random\n  - ckb-ucb\n  - {__name__}:Spoils\n  - igp-ucb\n"
@@ -111,13 +103,6 @@ class Spoils(CKBUCB):
     def start(self, setting):
         setting.norm[:] *= 3
         super().start(setting)
-
-
-def test_what_is_in_play_is_told_by_pair(write_suite, tmp_path):
-    todo = plan(write_suite(SUITE), out=tmp_path / "r", cpus=1)
-    executor = SimpleNamespace(pending=list(todo.tasks), rounds={})
-    told = Scheduler.cells_in_play(SimpleNamespace(executor=executor))
-    assert sorted(told.values()) == [[2, 0]] * len(todo.suite.grid.pairs)
 
 
 def test_a_block_is_tried_once_for_all_its_pairs(write_suite, tmp_path):

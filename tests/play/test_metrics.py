@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cbobench.metrics import METRICS, Rounds
 from cbobench.play.block import recorded_rounds
 from cbobench.play.recorder import Recorder
 from tests.helpers import problem
@@ -80,12 +79,3 @@ def test_recorded_rounds():
     assert len(odd) == 100
     assert odd[-1] == 1537
     assert (np.diff(odd) > 0).all()
-
-
-def test_there_is_no_simple_value_if_the_functions_move():
-    f, g = np.array([[1.0], [2.0]]), np.array([[[-1.0]], [[1.0]]])
-    unknown = np.full((2, 1, 2), np.nan)
-    for moving in (False, True):
-        rounds = Rounds(1, f, g, f, f, (g > 0).any(axis=2), unknown, moving)
-        value = METRICS["simple_value"].running()(rounds)
-        np.testing.assert_array_equal(value, [[np.nan]] * 2 if moving else [[1.0]] * 2)

@@ -17,8 +17,6 @@ from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.gp.kernels import Matern
 from cbobench.play.play import Play, PlayOptions
-from cbobench.problems.base import Feedback
-from cbobench.problems.channels import UnderWay
 from cbobench.suite.suite_file import load
 from tests.helpers import actions, assert_same_rows, make, problem
 
@@ -36,25 +34,6 @@ def played(task, algorithm, parallel, rounds=9, seeds=(0, 1, 2), initial=None):
     options = PlayOptions(range(1, rounds), initial=initial, parallel=parallel)
     play = Play(task, "test", algorithm, algorithm.name, list(seeds), rounds, options)
     return play, actions(list(play))
-
-
-def test_by_hand_which_rounds_are_told_after_which():
-    def told(way):
-        late = UnderWay(3, way == "batch")
-        found = []
-        for t in range(1, 8):
-            now = late.after(t, Feedback(np.array([t, 10.0 * t]), np.array([[-t], [-10.0 * t]])))
-            assert np.isnan(now.f).all()
-            assert np.isnan(now.g).all()
-            found.append([when for when, _ in now.rounds()])
-            for when, values in now.rounds():
-                assert values.f.tolist() == [when, 10.0 * when]
-                assert values.g.tolist() == [[-when], [-10.0 * when]]
-            assert now.costs().tolist() == [[-float(sum(found[-1]))], [-10.0 * sum(found[-1])]]
-        return found
-
-    assert told("asynchronous") == [[], [], [1], [2], [3], [4], [5]]
-    assert told("batch") == [[], [], [1, 2, 3], [], [], [4, 5, 6], []]
 
 
 @dataclass(kw_only=True)
@@ -116,7 +95,7 @@ def test_means_know_what_was_told_and_variances_what_pending_says(pending, paral
     np.testing.assert_allclose(posterior.variance[1], variance, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", ["cei", "ckb-ucb"])
+@pytest.mark.parametrize("name", ["cei", pytest.param("ckb-ucb", marks=pytest.mark.long)])
 def test_fitted_models_know_pending_points_under_the_hyperparameters_of_what_was_told(name):
     play, points, values = told(BOX(), make(name, kernel="fit", pending="variance"), ASYNCHRONOUS)
     posterior, plain = (

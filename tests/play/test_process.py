@@ -20,10 +20,9 @@ import pytest
 
 import cbobench
 from cbobench.float_state import float_controls
-from cbobench.play.process import Traces, preserve_process
+from cbobench.play.process import preserve_process
 from cbobench.registry import import_object
 from cbobench.results.bundle import open_run
-from cbobench.results.store import AtomicFile
 from cbobench.results.verify import verify
 from cbobench.sweep import executors
 from cbobench.sweep.run import execute, plan
@@ -150,27 +149,6 @@ def test_a_fork_that_returns_publishes_nothing(harmful, suite):
     assert_same_rows("whole", "run")
 
 
-def ended_in_a_fork(work):
-    """The exit code of a fork that does some work; 7 where it comes back from it."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            work()
-        finally:
-            os._exit(7)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
-def test_a_fork_writes_into_no_file_of_its_parent(tmp_path):
-    file = AtomicFile(tmp_path / "file", "run")
-    file.open()
-    file.write(b"whole")
-    for work in (lambda: file.write(b"more"), file.publish, file.discard):
-        assert ended_in_a_fork(work) == 0
-    file.publish()
-    assert (tmp_path / "file").read_bytes() == b"whole"
-
-
 def test_a_worker_that_cannot_be_restored_plays_no_more(harmful, tmp_path):
     harmful.HARM += ["pid", "nice"]
     suite = METHOD | {"algorithms": ["harmful:Method"], "seeds": [1, 4]}
@@ -214,15 +192,3 @@ def test_the_process_is_restored(change):
     with preserve_process():
         spoil()
     assert look() == before
-
-
-def test_traces_are_found(tmp_path):
-    with (tmp_path / "file").open("w") as file:
-        traces = Traces()
-        assert not traces.any_left()
-        assert traces.holds(file.fileno())
-        other = os.open(tmp_path, os.O_RDONLY)
-        os.dup2(other, file.fileno())
-        os.close(other)
-        assert traces.any_left()
-        assert not traces.holds(file.fileno())
