@@ -85,6 +85,15 @@ def test_numpy_that_was_imported_before_is_told():
     assert "NumPy was imported before cbobench; import cbobench first, or let workers play" in said
 
 
+@pytest.fixture
+def asked_anew():
+    """What this process plays with is found again, and again after the test."""
+    arithmetic.arithmetic_kind.cache_clear()
+    yield
+    arithmetic.arithmetic_kind.cache_clear()
+
+
+@pytest.mark.usefixtures("asked_anew")
 @pytest.mark.parametrize(("flags", "machine", "reason"), [
     ("sse2 avx", "x86_64", "this CPU is not known to have AVX2 and FMA"),
     ("fp asimd", "aarch64", "this CPU is aarch64"),
@@ -93,29 +102,22 @@ def test_numpy_that_was_imported_before_is_told():
 def test_other_cpus_play_natively(monkeypatch, flags, machine, reason):
     monkeypatch.setattr(arithmetic, "_cpu_flags", lambda: frozenset(flags.split()))
     monkeypatch.setattr("platform.machine", lambda: machine)
-    arithmetic.arithmetic_kind.cache_clear()
-    try:
-        assert reason_against() == reason
-        assert arithmetic_kind().startswith("native: " if machine == "x86_64" else "aarch64: ")
-        assert [reason in line for line in arithmetic.describe_arithmetic()] == [True]
-        before = dict(os.environ)
-        monkeypatch.delenv(arithmetic.KERNEL, raising=False)
-        arithmetic.set_arithmetic()
-        assert arithmetic.KERNEL not in os.environ
-        assert {*before} - {*os.environ} <= {arithmetic.KERNEL}
-    finally:
-        arithmetic.arithmetic_kind.cache_clear()
+    assert reason_against() == reason
+    assert arithmetic_kind().startswith("native: " if machine == "x86_64" else "aarch64: ")
+    assert [reason in line for line in arithmetic.describe_arithmetic()] == [True]
+    monkeypatch.delenv(arithmetic.KERNEL, raising=False)
+    before = dict(os.environ)
+    arithmetic.set_arithmetic()
+    assert arithmetic.KERNEL not in os.environ
+    assert {*before} <= {*os.environ}
 
 
+@pytest.mark.usefixtures("asked_anew")
 def test_another_blas_plays_natively(monkeypatch):
     monkeypatch.setattr(arithmetic, "blas_kernels", lambda: ["mkl Intel(R) AVX2"])
-    arithmetic.arithmetic_kind.cache_clear()
-    try:
-        assert "mkl" in arithmetic_kind()
-        assert ["BLAS is not OpenBLAS" in line for line in arithmetic.describe_arithmetic()] in ([True], [])
-        assert arithmetic_kind() != PORTABLE
-    finally:
-        arithmetic.arithmetic_kind.cache_clear()
+    assert "mkl" in arithmetic_kind()
+    assert ["BLAS is not OpenBLAS" in line for line in arithmetic.describe_arithmetic()] in ([True], [])
+    assert arithmetic_kind() != PORTABLE
 
 
 def test_a_wrong_word_is_refused_in_one_line(monkeypatch, small_suite, capsys):

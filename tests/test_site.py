@@ -10,30 +10,14 @@ from importlib.util import find_spec
 
 import pytest
 from printed import environment
-from website import draw, methods, pages, words
+from website import draw, methods, words
 from website.__main__ import forget
 from website.pictures import NOT_NOW, Pictures
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Algorithm
 from cbobench.params import param
-from cbobench.problems import PROBLEMS
 from tests.conftest import ROOT
-
-
-@pytest.fixture(scope="module")
-def texts(tmp_path_factory):
-    return pages.texts(Pictures(tmp_path_factory.mktemp("pictures"), only=()))
-
-
-@pytest.mark.long  # `make site`, which every push runs, makes all pages and follows their links
-def test_what_pages_say_is_said_elsewhere_too(texts):
-    """Who can play whom, as the pages of both sides have it."""
-    for name in ALGORITHMS.names():
-        said = texts[f"methods/{name}.md"].partition("With default parameters: ")[2].partition("\n")[0]
-        for problem in PROBLEMS.names():
-            other = texts[f"problems/{problem}.md"].partition("With default parameters: ")[2].partition("\n")[0]
-            assert (f"[`{problem}`]" in said) == (f"[`{name}`]" in other), (name, problem)
 
 
 @pytest.mark.long  # `make site`, which every push runs, makes a page of every class

@@ -15,12 +15,19 @@ from tests.helpers import LEARNERS, actions, entry, make, problem
 T, S = 40, 3
 
 
+def watched(task, algorithm, seeds=S, horizon=T, key="test", look=None):
+    """A finished play, its chunks, and its audit; `look` follows the audit in every round."""
+    seeds = list(range(seeds)) if isinstance(seeds, int) else seeds
+    cells = Play(task, key, algorithm, algorithm.name, seeds, horizon)
+    audit = Audit(cells)
+    watch = cells.watch
+    cells.watch = lambda t: (watch(t), look and look(t))
+    return cells, list(cells), audit
+
+
 def audited(task, name, seeds=S, horizon=T, key="test", **settings):
     """A finished play, its chunks, and its audit rows."""
-    algorithm = make(name, **settings)
-    cells = Play(task, key, algorithm, name, list(range(seeds)) if isinstance(seeds, int) else seeds, horizon)
-    audit = Audit(cells)
-    chunks = list(cells)
+    cells, chunks, audit = watched(task, make(name, **settings), seeds, horizon, key)
     return cells, chunks, audit.rows()
 
 
@@ -74,13 +81,9 @@ def test_events_are_those_of_a_dense_recomputation(task, name):
 @pytest.mark.parametrize("name", ["ckb-ucb", "ckb-ts", "ckb-rand"])
 def test_estimates_are_those_of_a_dense_recomputation(task, name):
     """E^conc, E^anti and optimism at x*, with the draws of every round taken from the algorithm as it goes."""
-    algorithm = make(name)
-    cells = Play(task, "test", algorithm, name, list(range(S)), T)
-    audit = Audit(cells)
-    look, draws = cells.watch, []
+    algorithm, draws = make(name), []
 
-    def watch(t):
-        look(t)
+    def look(t):
         b = algorithm.belief
         if name == "ckb-ts":
             draws.append(np.concatenate([b.f.path[:, None], b.constraint.path], axis=1).copy())
@@ -89,8 +92,7 @@ def test_estimates_are_those_of_a_dense_recomputation(task, name):
         else:
             draws.append(np.broadcast_to(np.array([1.0, -1.0, -1.0])[:, None], (S, 3, 1)))
 
-    cells.watch = watch
-    chunks = list(cells)
+    cells, chunks, audit = watched(task, algorithm, look=look)
     dual = np.concatenate([np.zeros((1, S, 2)), *[c.duals for c in chunks]])
     n, sign, seen = 30, np.array([1.0, -1.0, -1.0]), set()
     for s, row in enumerate(audit.rows()):
@@ -149,10 +151,7 @@ def test_bounds_hold_where_everything_assumed_is_so():
             super().set_bounds(setting)
             self.bound_f, self.bound_g = self.bound_f / 10, self.bound_g / 10
 
-    cells = Play(task, "rkhs-1d", Tenth(), "ckb-ucb", list(range(20)), 150)
-    audit = Audit(cells)
-    list(cells)
-    wrong = audit.rows()
+    wrong = watched(task, Tenth(), 20, 150, "rkhs-1d")[2].rows()
     assert sum(row["est_always"] for row in wrong) == 0
     assert all({"B < |f|", "G < |g|"} <= set(row["notes"]) for row in wrong)
 
@@ -210,17 +209,9 @@ def test_wrong_claims_of_safety_are_counted():
     """With widths of 0 a safe method calls safe what is not; the count is that of its safe sets, recomputed."""
     task = problem("rkhs-1d", constraint="independent")
     for name in ("stageopt", "sgp-ucb", "safeopt"):
-        algorithm = make(name, beta=0.05)
-        cells = Play(task, "test", algorithm, name, list(range(6)), 60)
-        audit = Audit(cells)
-        look, ever = cells.watch, np.zeros((6, 100), dtype=bool)
-
-        def watch(t, look=look, ever=ever, algorithm=algorithm):
-            look(t)
-            ever |= algorithm.safe
-
-        cells.watch = watch
-        list(cells)
+        algorithm, safe = make(name, beta=0.05), []
+        cells, _, audit = watched(task, algorithm, 6, 60, look=lambda t, a=algorithm, s=safe: s.append(a.safe.copy()))
+        ever = np.any(safe, axis=0)
         instances = cells.instances
         beyond = ever & ~instances.seed_set
         unsafe = beyond & (instances.g[:, 0] > 0)
@@ -237,16 +228,13 @@ def test_wrong_claims_of_safety_are_counted():
 def test_a_box_is_looked_at_in_its_candidates(where, name):
     """Needed widths and deviations of what is played, from the beliefs of every round and the problem's formula."""
     task, algorithm = problem(where, candidates=128), make(name)
-    cells = Play(task, "test", algorithm, name, [0, 1], 25)
-    audit = Audit(cells)
-    look, needed, spread = cells.watch, np.zeros((2, 2)), np.zeros((2, 2))
+    needed, spread = np.zeros((2, 2)), np.zeros((2, 2))
 
     def points(task):
         return task.actions.scale(task.actions.candidates) if name == "ckb-ucb" else task.actions.grid.points
 
-    def watch(t):
+    def look(t):
         nonlocal spread, needed
-        look(t)
         b = algorithm.belief
         values = task.formula(points(task))
         f = np.abs(values[:, 0] - b.f.mean) / (b.f.width * b.f.deviation)
@@ -258,15 +246,12 @@ def test_a_box_is_looked_at_in_its_candidates(where, name):
             each = at.f.width * at.f.deviation, at.constraint.width[:, 0] * at.constraint.deviation[:, 0]
             spread = spread + np.concatenate(each, axis=1)
 
-    cells.watch = watch
-    list(cells)
+    _, _, audit = watched(task, algorithm, 2, 25, look=look)
     rows = audit.rows()
     np.testing.assert_allclose([row["needed"] for row in rows], needed, rtol=1e-9)
     if name == "ckb-ucb":
         np.testing.assert_allclose(audit.events.spread, spread, rtol=1e-9)
     assert ("feedback is delayed" in rows[0]["notes"]) == (where == "feasible-pocket-delayed")
-    values = task.formula(
-        task.actions.scale(task.actions.candidates) if name == "ckb-ucb" else task.actions.grid.points
-    )
+    values = task.formula(points(task))
     best = policy(values[:, 0], values[:, 1:].T)
     assert rows[0]["mixed"] == (best > 0).sum()

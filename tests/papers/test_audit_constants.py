@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from cbobench.gp.beliefs import UCB, FunctionBelief, RandUCB
-from cbobench.papers.audit import Audit
-from cbobench.play.play import Play
 from cbobench.rng import Streams
-from tests.helpers import actions, make, problem
+from tests.helpers import actions, problem
+from tests.papers.test_audit import audited
 
 T = 30
 
@@ -17,12 +16,6 @@ T = 30
 @pytest.fixture(scope="module")
 def task():
     return problem("rkhs", constraint="independent", m=2, n=40)
-
-
-def audited(task, name, **settings):
-    cells = Play(task, "test", make(name, **settings), name, [0, 1, 2], T)
-    audit = Audit(cells)
-    return cells, list(cells), audit.rows()
 
 
 def gain_of(task, x):
@@ -34,7 +27,7 @@ def gain_of(task, x):
 @pytest.mark.parametrize("name", ["ckb-ucb", "ckb-ts", "ckb-rand"])
 def test_bounds_at_the_horizon_are_those_of_the_papers(task, name):
     """Theorem 1 by (13), (15) and Lemma 2; Theorem 2 by (22): typed in again from the appendix, for each seed alone."""
-    cells, chunks, rows = audited(task, name)
+    cells, chunks, rows = audited(task, name, horizon=T)
     i, n, alpha, m = cells.instances, 40, 0.1, 2
     for s, row in enumerate(rows):
         x = actions(chunks)[:, s]
@@ -64,7 +57,7 @@ def test_bounds_at_the_horizon_are_those_of_the_papers(task, name):
 
 def test_norms_noise_and_margins_are_those_of_the_draw(task):
     """The audit fits norms to values; the draw knows them from its weights."""
-    cells, _, rows = audited(task, "ckb-ucb", B=3.0, G="sup", R=0.2, delta=0.25)
+    cells, _, rows = audited(task, "ckb-ucb", horizon=T, B=3.0, G="sup", R=0.2, delta=0.25)
     i = cells.instances
     np.testing.assert_allclose([row["norm"] for row in rows], i.norm, rtol=1e-6)
     np.testing.assert_allclose([row["bound"] for row in rows], np.stack([[3.0, *sup[1:]] for sup in i.sup]))
@@ -96,7 +89,7 @@ def test_explorations_keep_what_they_promise(explore):
 def test_the_margin_of_a_box_is_not_that_of_its_candidates():
     """A program on candidates finds less slack than a box has: δ in use, the true one, is not called too large."""
     pocket = problem("feasible-pocket")
-    _, _, rows = audited(pocket, "ckb-ucb")
+    _, _, rows = audited(pocket, "ckb-ucb", horizon=T)
     assert rows[0]["margin"] < rows[0]["margin_used"]
     assert not any("δ exceeds" in note for note in rows[0]["notes"])
-    assert any("δ exceeds" in note for note in audited(pocket, "ckb-ucb", delta=0.9)[2][0]["notes"])
+    assert any("δ exceeds" in note for note in audited(pocket, "ckb-ucb", horizon=T, delta=0.9)[2][0]["notes"])

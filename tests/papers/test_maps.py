@@ -8,7 +8,6 @@ import json
 import pytest
 
 from cbobench import resources
-from cbobench.cli import main
 from cbobench.papers.claim_tables import claims_of
 from tests.conftest import ROOT
 
@@ -49,18 +48,3 @@ def test_maps_are_restored_from_what_is_stored(script, stored):
     for map, one in zip(maps, stored["maps"], strict=True):
         assert [f.verdict for f in map.findings] == [setting["verdict"] for setting in one["settings"]]
         assert len(map.cells) == len(one["settings"]), "no two settings share a cell"
-
-
-@pytest.mark.long  # test_reproduction plays a short run
-def test_a_short_run_says_what_decides(script, tmp_path):
-    """Every setting of a suite counts once, every cell of a claim once in its cost."""
-    words = ["--seeds", "2", "--horizon", "20", "--cpus", "0", "--only", "*B=norm*"]
-    assert main(["run", "map_zhou_ji_synthetic", "--out", str(tmp_path / "run"), *words]) == 0
-    stored = script.measured([tmp_path / "run"])
-    three = next(map for map in stored["maps"] if map["id"] == "ZJ3")
-    assert len(three["settings"]) == 2 * 3 * 3, "h, β scale, stages: both as they are, or one of them short"
-    assert three["cpu_minutes"] == pytest.approx(stored["suites"]["map-zhou-ji-synthetic"], abs=0.02)
-    (made,) = [map for map in script.restore(stored) if map.claim == "ZJ3"]
-    words = script.describe(made)
-    assert words.startswith("- **zhou-ji-synthetic** (18 settings, 2 seeds): ")
-    assert "Most depends on" in words or "No choice changes" in words
