@@ -219,15 +219,6 @@ def shipped(library, monkeypatch):
 
 
 @pytest.mark.usefixtures("shipped")
-def test_the_command_says_where_the_page_is(run, tmp_path, capsys):
-    out = tmp_path / "page.html"
-    assert cli.main(["report", str(run), "--out", str(out)]) == 0
-    assert capsys.readouterr().out.startswith(f"{out} (")
-    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
-    assert out.read_text().startswith("<!doctype html>")
-
-
-@pytest.mark.usefixtures("shipped")
 def test_what_is_wrong_is_one_line_and_leaves_nothing(run, tmp_path, capsys, monkeypatch):
     empty, odd = tmp_path / "empty", tmp_path / "odd"
     made(empty)
@@ -265,15 +256,17 @@ def test_a_page_that_cannot_be_finished_leaves_the_old_one(run, tmp_path, monkey
 
 
 @pytest.mark.usefixtures("shipped")
-def test_a_run_that_is_not_over_says_so(tmp_path, capsys):
+def test_the_command_says_where_the_page_is_and_that_a_run_is_not_over(tmp_path, capsys):
     part = made(tmp_path / "part")
-    cells = sorted(part.glob("cells/*"))[0]
-    cells.unlink()
+    sorted(part.glob("cells/*"))[0].unlink()
     out = tmp_path / "page.html"
     assert cli.main(["report", str(part), "--out", str(out)]) == 0
-    assert f"incomplete: {SEEDS} of {6 * SEEDS} cells are not played yet" in capsys.readouterr().err
-    data = json.loads(Elements(out.read_text()).scripts[0])
-    assert data["runs"][0]["notes"] == [f"incomplete: {SEEDS} of {6 * SEEDS} cells are not played yet"]
+    said, note = capsys.readouterr(), f"incomplete: {SEEDS} of {6 * SEEDS} cells are not played yet"
+    assert said.out.startswith(f"{out} (")
+    assert note in said.err
+    assert {path.name for path in tmp_path.iterdir()} == {"page.html", "part"}
+    assert out.read_text().startswith("<!doctype html>")
+    assert json.loads(Elements(out.read_text()).scripts[0])["runs"][0]["notes"] == [note]
 
 
 def test_a_missing_library_is_one_line(run, capsys, monkeypatch):

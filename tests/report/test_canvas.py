@@ -175,6 +175,7 @@ def test_labels_in_any_script_take_an_installed_font_that_has_them(tmp_path):
     assert b"Cats" not in saved(cbobench.plot(run, "regret", algorithm="A"), "pdf"), "only where it is needed"
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_what_no_font_has_is_one_line_that_says_what_to_install(tmp_path, capsys):
     run = run_of(tmp_path / "run", "猫と犬ですから", ("P", "Q"))
     expected = "no installed font has か す で と ら and 2 more: figures show boxes instead; install Noto Sans CJK"

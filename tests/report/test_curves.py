@@ -7,7 +7,7 @@ import pytest
 
 from cbobench.errors import Misuse
 from cbobench.report.curves import centre
-from cbobench.report.figures import Figure, Panel, draw
+from cbobench.report.figures import Panel
 from cbobench.report.load import Run
 from cbobench.report.quantities import quantities
 from cbobench.report.summary import statistics
@@ -38,7 +38,7 @@ def test_no_statistic_of_a_sample_depends_on_another_sample():
             assert found["defined"] == 0 or found["mean"] == pytest.approx(np.nanmean(values))
 
 
-def test_captions_say_which_curves_are_undefined_and_why(tmp_path):
+def test_captions_say_which_curves_are_undefined_and_why(tmp_path, words_of):
     values = {
         "A": [[1.0, 0.5]] * 4,
         "late": [[np.nan, 0.5]] * 3 + [[np.nan] * 2],
@@ -49,8 +49,7 @@ def test_captions_say_which_curves_are_undefined_and_why(tmp_path):
     run = Run(make(tmp_path / "run", cells, seeds=range(4), rounds=rounds))
     problem = next(iter(run.record.labels("problems")))
     for statistic, wanted in (("mean", ["late (known in 3", "never (known in 1"]), ("median", ["never (known in 1"])):
-        panels = [Panel("simple_regret", problem, statistic=statistic)]
-        words = " ".join(draw(run, Figure("one", "one", panels), tmp_path / "out")[3].read_text().split())
+        words = words_of(run, [Panel("simple_regret", problem, statistic=statistic)])
         listed = ", ".join(f"{statistic} of r of {one} of 4 seeds)" for one in wanted)
         assert f"Undefined in the end: {listed}. A mean is drawn where every seed has a value" in words
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+from contextlib import ExitStack
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -15,7 +17,6 @@ from PIL import Image
 
 import cbobench
 from cbobench.cli import main
-from cbobench.errors import Misuse
 from cbobench.report.captions import identity
 from cbobench.report.curves import centre
 from cbobench.report.figures import Boxes, DrawOptions, Figure, Panel, Plane, Profile, TradeOff, compose, draw, numbered
@@ -72,21 +73,17 @@ def figures():
 @pytest.fixture
 def composed(run):
     """A figure as a drawn image, closed in the end."""
-    open_ones = []
+    with ExitStack() as stack:
 
-    def make(figure, size="double", font=None):
-        look = size_of(size, len(figure.panels), font)
-        context = look.context()
-        context.__enter__()
-        image, shown = compose(run, figure, look)
-        open_ones.append((image, context))
-        image.draw_without_rendering()
-        return image, shown
+        def make(figure, size="double", font=None):
+            look = size_of(size, len(figure.panels), font)
+            stack.enter_context(look.context())
+            image, shown = compose(run, figure, look)
+            stack.callback(plt.close, image)
+            image.draw_without_rendering()
+            return image, shown
 
-    yield make
-    for image, context in open_ones:
-        plt.close(image)
-        context.__exit__(None, None, None)
+        yield make
 
 
 def drawn(image):
@@ -131,22 +128,22 @@ def test_nothing_is_cut_off_and_everything_is_legible(name, size, composed):
     assert cut_off(image) == ["beyond the page, as a control"]
 
 
-def test_files_have_the_printed_width(run, tmp_path, monkeypatch):
-    for size, width in (("single", 3.25), ("double", 6.75), ("slide", 10.0)):
-        pdf, png, *_ = draw(run, figures()["one"], tmp_path / size, DrawOptions(size))
-        box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+) ?\]", pdf.read_bytes())
-        assert float(box.group(1)) == pytest.approx(72 * width)
-        with Image.open(png) as image:
-            assert image.width == pytest.approx(width * SIZES[size].dpi, abs=1)
-    with Image.open(draw(run, figures()["one"], tmp_path)[1]) as image:
-        assert image.width == 975, "one panel: a single column"
-    with Image.open(draw(run, figures()["three"], tmp_path)[1]) as image:
-        assert image.width == 2025, "several: a double one"
+def test_files_have_the_printed_width(run, tmp_path):
+    pdf, png, *_ = draw(run, figures()["one"], tmp_path)
+    box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+) ?\]", pdf.read_bytes())
+    assert float(box.group(1)) == pytest.approx(72 * 3.25)
+    with Image.open(png) as image:
+        assert image.width == 975, "one panel: a single column, at 300 dpi"
+
+
+def test_a_width_that_nobody_chose_is_that_of_the_panels(run, tmp_path, monkeypatch):
+    widths = []
+    monkeypatch.setattr("cbobench.report.figures.save", lambda image, *_: widths.append(image.get_figwidth()))
+    for name in ("one", "three"):
+        draw(run, figures()[name], tmp_path)
     monkeypatch.setattr("cbobench.report.figures.FEW", 5)
-    with Image.open(draw(run, figures()["one"], tmp_path)[1]) as image:
-        assert image.width == 2025, "one with many curves, too"
-    with pytest.raises(Misuse, match="unknown size 'tripel'; allowed: double, single, slide"):
-        draw(run, figures()["one"], tmp_path, DrawOptions("tripel"))
+    draw(run, figures()["one"], tmp_path)
+    assert widths == [3.25, 6.75, 6.75], "a single column for one panel, unless it has many curves"
 
 
 def test_files_are_laid_out_together_and_drawn_once(run, tmp_path, monkeypatch):
@@ -158,8 +155,7 @@ def test_files_are_laid_out_together_and_drawn_once(run, tmp_path, monkeypatch):
 
     count(ConstrainedLayoutEngine, "execute")
     count(mpl.figure.Figure, "draw")
-    paths = draw(run, figures()["three"], tmp_path, DrawOptions(svg=True))
-    assert [path.suffix for path in paths[:3]] == [".pdf", ".png", ".svg"]
+    draw(run, figures()["one"], tmp_path, DrawOptions(svg=True))
     assert calls == ["execute"] * 2 + ["draw"] * 3  # the first to see which labels must be broken
 
 
@@ -169,11 +165,11 @@ def test_files_are_laid_out_together_and_drawn_once(run, tmp_path, monkeypatch):
 def test_a_width_and_a_font_are_those_of_a_paper(run, composed, tmp_path, width, inches):
     """Of any width, nothing is cut off; an SVG has the same size in points and the same bytes every time."""
     options = DrawOptions(width, font="serif", svg=True)
-    paths = draw(run, figures()["three"], tmp_path, options)
-    assert [path.suffix for path in paths] == [".pdf", ".png", ".svg", ".csv", ".txt"]
-    svg = paths[2].read_bytes()
+    first, again = (draw(run, figures()["one"], tmp_path / name, options) for name in ("first", "again"))
+    assert [path.suffix for path in first] == [".pdf", ".png", ".svg", ".csv", ".txt"]
+    svg = first[2].read_bytes()
     assert float(re.search(rb'<svg[^>]* width="([\d.]+)pt"', svg).group(1)) == pytest.approx(72 * inches)
-    assert draw(run, figures()["three"], tmp_path / "again", options)[2].read_bytes() == svg
+    assert again[2].read_bytes() == svg
     image, _ = composed(figures()["three"], width, "serif")
     assert cut_off(image) == []
     assert {text.get_fontname() for text in drawn(image)} == {"DejaVu Serif"}
@@ -187,10 +183,25 @@ def test_a_width_and_a_font_are_those_of_a_paper(run, composed, tmp_path, width,
         (["--width", "9ft"], "width is '9ft'; allowed"),
         (["--width", "900cm"], "width is '900cm'; allowed"),
         (["--width", "3in", "--size", "single"], "not allowed with argument"),
+        (["--size", "tripple"], "unknown --size 'tripple'"),
         (["--font", "Sans"], "or give serif, sans-serif, monospace"),
+        (["--metric", "regrets"], "unknown metric 'regrets'; did you mean 'regret'?"),
+        (["--only", "sgp-ucp"], "unknown pair 'sgp-ucp'; did you mean 'sgp-ucb'?"),
+        (["--metric", "R", "--recipe", "zhou_ji_2022"], "the recipe zhou_ji_2022 has metrics of its own"),
+        (["--kind", "plain"], "unknown --kind 'plain'; did you mean 'plane'?"),
+        (["--kind", "plane", "--metric", "R"],
+         "a plane is of two metrics, not of regret; give the horizontal and the vertical one"),
+        (["--kind", "plane", "--metric", "R", "streak"], "unknown metric of rounds 'longest_streak'"),
+        (["--kind", "plane", "--recipe", "zhou_ji_2022"],
+         "the recipe zhou_ji_2022 has figures of its own; leave --kind out"),
+        (["--kind", "profile", "--metric", "R"],
+         "profiles are of simple_regret, which has targets, not of regret; leave the metric out"),
+        (["--kind", "profile", "--statistic", "mean"],
+         "profiles are shares of cells, of which there is neither mean nor median"),
+        (["--kind", "profile", "--recipe", "guo_zhu_liu_2022", "--metric", "r"], "has metrics and figures of its own"),
     ],
-)
-def test_what_is_no_width_or_font_is_refused(folder, tmp_path, capsys, words, message):
+)  # fmt: skip
+def test_wrong_words_are_refused_and_nothing_is_drawn(folder, tmp_path, capsys, words, message):
     assert main(["figures", str(folder), "--out", str(tmp_path / "none"), *words]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
@@ -210,52 +221,44 @@ def test_panels_have_letters_and_share_scales(composed):
     image, _ = composed(figures()["boxes"])
     assert [axis.get_title(loc="left")[:3] for axis in image.axes] == ["(a)", "(b)", "(c)", "(d)"]
     a, b, c, d = (axis.get_ylim() for axis in image.axes)
-    assert a == c
-    assert b == d
+    assert (a, b) == (c, d)
     assert a != b
-    single, _ = composed(figures()["trade"])
-    assert single.axes[0].get_title(loc="left") == ""
-    three, _ = composed(figures()["three"])
-    assert three.axes[1].get_title(loc="left") == r"(b) \$x_1\$", "no formula"
+    assert [t.get_text() for t in image.legends[0].get_texts()] == ["f* (best feasible)"]
+    one, _ = composed(figures()["one"])
+    assert one.axes[0].get_title(loc="left") == r"\$x_1\$", "no letter, no formula"
 
 
 def zero_lines(image):
     return [any(line.get_gid() == "zero" for line in axis.get_lines()) for axis in image.axes]
 
 
-def test_a_zero_line_and_a_note_where_regret_is_negative(run, composed, tmp_path):
+def test_a_zero_line_and_a_note_where_regret_is_negative(composed, words_of, run):
     image, shown = composed(figures()["one"])
     assert image.axes[0].get_ylim()[0] < 0
     assert zero_lines(image) == [True]
     assert list(shown.negative) == ["Cumulative regret"]
-    assert "Cumulative regret below zero (the grey line)" in draw(run, figures()["one"], tmp_path)[3].read_text()
-    high, shown = composed(Figure("high", "", [Boxes("regret", THRESHOLD, "sgp-ucb", 10, 40)]))
-    assert zero_lines(high) == [high.axes[0].get_ylim()[0] < 0]
+    assert "Cumulative regret below zero (the grey line)" in words_of(run, figures()["one"].panels)
     rewards, shown = composed(Figure("rewards", "", [Panel("reward", THRESHOLD)]))
-    assert not shown.negative
+    assert (zero_lines(rewards), list(shown.negative)) == ([rewards.axes[0].get_ylim()[0] < 0], [])
 
 
 def test_nothing_lies_below_what_a_quantity_can_be(run, composed):
     heavy = np.zeros((1, 20))
     heavy[0, :2] = 10_000
-    for metric in ("violations",):
-        mean, low, high = centre(heavy, metric)
-        assert 0 <= low[0] <= mean[0] == 1000 <= high[0]
-        assert [part[0] for part in centre(heavy, metric, "median")] == [0, 0, 0]
-        for statistic in ("mean", "median"):
-            assert (Panel(metric, INDEPENDENT, statistic=statistic).data(run)["low"] >= 0).all()
-        image, _ = composed(Figure(metric, "", [Panel(metric, INDEPENDENT)]))
-        low, high = image.axes[0].get_ylim()
-        assert -0.05 * high < low <= 0
+    mean, low, high = centre(heavy, "violations")
+    assert 0 <= low[0] <= mean[0] == 1000 <= high[0]
+    assert [part[0] for part in centre(heavy, "violations", "median")] == [0, 0, 0]
     assert centre(-heavy, "regret")[1][0] < -1000, "regret has no bound"
+    for statistic in ("mean", "median"):
+        assert (Panel("violations", INDEPENDENT, statistic=statistic).data(run)["low"] >= 0).all()
+    image, _ = composed(Figure("low", "", [Panel("violations", INDEPENDENT)]))
+    low, high = image.axes[0].get_ylim()
+    assert -0.05 * high < low <= 0
 
 
-def test_rewards_are_drawn_with_the_best_feasible_one(run, composed):
+def test_rewards_are_drawn_with_the_best_feasible_one(run):
     frame = Panel("reward", THRESHOLD, average=True).data(run)
-    best = run.cells.query("problem == @THRESHOLD")["f_star"].mean()
-    np.testing.assert_allclose(frame["f_star"], best, rtol=1e-9)
-    image, _ = composed(figures()["boxes"])
-    assert [t.get_text() for t in image.legends[0].get_texts()] == ["f* (best feasible)"]
+    np.testing.assert_allclose(frame["f_star"], run.cells.query("problem == @THRESHOLD")["f_star"].mean(), rtol=1e-9)
 
 
 def test_numbers_of_figures_belong_to_the_papers_suites(run):
@@ -274,29 +277,30 @@ def test_numbers_of_figures_belong_to_the_papers_suites(run):
     assert "settings that come nearest" in caption
 
 
-def test_captions_are_beside_the_figure(run, tmp_path):
-    pdf, png, csv, txt = draw(run, figures()["three"], tmp_path)
+def test_captions_are_beside_the_figure(run, tmp_path, words_of):
+    pdf, png, csv, txt = draw(run, Figure("two", "two", figures()["three"].panels[:2]), tmp_path)
     words = txt.read_text()
     joined = " ".join(words.split())
-    assert words.startswith("three.\n(a) $x_1$: Cumulative regret. (b)")
-    assert "Means over 5 seeds; bars: 95 % intervals of the mean. T = 40." in joined
-    assert "constraint = independent" in joined
-    assert re.search(r"Shared by the algorithms: B = sup, .*lam = theory", joined)
-    assert "Method Rand (beta_scale = 0.1) (ckb-rand): beta_scale = 0.1" in joined
+    assert words.startswith("two.\n(a) $x_1$: Cumulative regret. (b)")
     assert max(map(len, words.splitlines())) <= 100
+    for said in (
+        "Means over 5 seeds; bars: 95 % intervals of the mean. T = 40.", "constraint = independent", identity(run),
+        "Method Rand (beta_scale = 0.1) (ckb-rand): beta_scale = 0.1",
+    ):  # fmt: skip
+        assert said in joined
+    assert re.search(r"Shared by the algorithms: B = sup, .*lam = theory", joined)
     assert re.fullmatch(r"printed, grid [0-9a-f]{12}", identity(run))
-    assert identity(run) in joined
     assert identity(run).encode() in pdf.read_bytes()
     with Image.open(png) as image:
         assert image.text["Description"] == joined
-    median = draw(run, figures()["three"], tmp_path / "median", DrawOptions(statistic="median"))
-    assert "Medians over 5 seeds; bands from quartile to quartile." in median[3].read_text()
-    assert {"median", "low", "high"} <= set(pd.read_csv(median[2]).columns)
-    boxes = draw(run, figures()["boxes"], tmp_path, DrawOptions(statistic="median"))
-    assert "Boxes over 5 seeds" in boxes[3].read_text()
+    median = words_of(run, figures()["one"].panels, statistic="median")
+    assert "Medians over 5 seeds; bands from quartile to quartile." in median
+    assert {"median", "low", "high"} <= set(pd.read_csv(tmp_path / "words" / "words.csv").columns)
+    assert "Boxes over 5 seeds" in words_of(run, figures()["boxes"].panels, statistic="median")
 
 
-def test_what_a_reader_may_choose(folder, tmp_path, capsys):
+@pytest.mark.usefixtures("unpainted")
+def test_what_a_reader_may_choose(folder, tmp_path):
     words = ["figures", str(folder), "--out", str(tmp_path / "some"), "--only", "h = B/4/*ckb*"]
     assert main([*words, "--metric", "R", "violations", "--size", "single", "--statistic", "mean"]) == 0
     assert sorted(p.name for p in (tmp_path / "some").glob("*.csv")) == ["summary_printed_h_B_4.csv"]
@@ -304,49 +308,24 @@ def test_what_a_reader_may_choose(folder, tmp_path, capsys):
     assert set(frame["metric"]) == {"regret", "violations"}
     assert not frame["algorithm"].str.contains("sgp").any()
     assert "mean" in frame
-    for wrong, message in (
-        (["--metric", "regrets"], "unknown metric 'regrets'; did you mean 'regret'?"),
-        (["--only", "sgp-ucp"], "unknown pair 'sgp-ucp'; did you mean 'sgp-ucb'?"),
-        (["--metric", "R", "--recipe", "zhou_ji_2022"], "the recipe zhou_ji_2022 has metrics of its own"),
-        (["--size", "tripple"], "unknown --size 'tripple'"),
-    ):
-        assert main(["figures", str(folder), "--out", str(tmp_path / "none"), *wrong]) == 2
-        assert message in capsys.readouterr().err
-    assert not (tmp_path / "none").exists()
     part = Run(folder).only("SGP")
     assert [len(part.record.variants(what)) for what in ("problems", "algorithms")] == [2, 1]
     assert set(part.cells["algorithm"]) == {"sgp-ucb"}
     assert len(part.full_record.variants("algorithms")) == 6
 
 
-def test_missing_and_stale_cells_are_marked(folder, tmp_path, composed):
-    import shutil
-
-    shutil.copytree(folder, tmp_path / "part")
-    for kind in ("cells", "rounds"):
-        for file in (tmp_path / "part" / kind).glob("*sgp-ucb*"):
-            file.unlink()
+def test_missing_and_stale_cells_are_marked(folder, tmp_path, words_of):
+    shutil.copytree(folder, tmp_path / "part", ignore=shutil.ignore_patterns("*sgp-ucb*"))
     part = Run(tmp_path / "part")
     assert not (part.cells["algorithm"] == "sgp-ucb").any()
     part.__dict__["stale"] = set(part.cells.query("algorithm == 'ckb-ts'")["cell"])
-    context = SIZES["double"].context()
-    with context:
-        image, shown = compose(part, figures()["one"], SIZES["double"])
-        labels = [text.get_text() for text in image.legends[0].get_texts()]
+    with SIZES["double"].context():
+        image, _ = compose(part, figures()["one"], SIZES["double"])
         plt.close(image)
-    assert {"SGP (0 of 5)", "ckb-ts (stale)"} <= set(labels)
-    words = " ".join(draw(part, figures()["one"], tmp_path / "out")[3].read_text().split())
+    assert {"SGP (0 of 5)", "ckb-ts (stale)"} <= {text.get_text() for text in image.legends[0].get_texts()}
+    words = words_of(part, figures()["one"].panels)
     assert "Incomplete: SGP 0 of 5 seeds." in words
     assert "Stale: 5 of 25 cells, played by code that has changed since." in words
     nothing = Figure("nothing", "", [Panel("regret", INDEPENDENT, ["sgp-ucb"])])
     assert draw(part, nothing, tmp_path / "nothing") == []
     assert list((tmp_path / "nothing").iterdir()) == []
-
-
-def test_the_latest_horizon_is_shown_and_others_are_named(small_suite, tmp_path):
-    for horizon in (20, 1200):
-        cbobench.run(small_suite(horizon=horizon, seeds=1), out=tmp_path / "run", cpus=0)
-    figure = Figure("latest", "latest", [Panel("regret", "rkhs-1d[h=0.25]")])
-    words = " ".join(draw(Run(tmp_path / "run"), figure, tmp_path / "out")[3].read_text().split())
-    assert "The values of one seed." in words
-    assert "T = 1,200 (the run also holds T = 20, not shown)." in words

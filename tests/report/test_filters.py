@@ -6,7 +6,6 @@ import pytest
 
 import cbobench
 from cbobench.errors import Misuse
-from cbobench.report.formats import format_number
 from tests.helpers import swept
 
 SUITE = """\
@@ -65,10 +64,3 @@ def test_words_that_match_nothing_are_refused(run, filters, message):
         cbobench.load_cells(run, **filters)
     with pytest.raises(Misuse, match=message):
         cbobench.load_rounds(run, **filters)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0.5, "0.5"), (2.0, "2"), (1234.5, "1,234.5"), (0.0, "0"), (0.25, "0.2500")]
-)
-def test_medians_of_counts(value, text):
-    assert format_number(value, is_count=True) == text

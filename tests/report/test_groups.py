@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cbobench
 from cbobench.report import groups
-from cbobench.report.figures import Figure, Profile, draw
+from cbobench.report.figures import Profile
 from cbobench.report.load import Run
 from cbobench.report.quantities import Quantity
 from tests.helpers import swept
@@ -12,12 +12,12 @@ from tests.helpers import swept
 SUITE = "suite: g\nhorizon: 10\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: [random, oracle]\n"
 
 
-def test_the_groups_of_a_run_are_made_once(tmp_path, monkeypatch):
+def test_the_groups_of_a_run_are_made_once(tmp_path, monkeypatch, words_of):
     """However often the panels and the caption of a figure ask; what a table adds to them stays its own."""
     made, grouped = [], groups._group_cells
     monkeypatch.setattr(groups, "_group_cells", lambda run, only: made.append(only) or grouped(run, only))
     run = Run(swept(tmp_path, SUITE))
-    assert draw(run, Figure("one", "one", [Profile("performance"), Profile("data")]), tmp_path)
+    assert words_of(run, [Profile("performance"), Profile("data")])
     assert made == [None]
     cbobench.compare(run, target=1.0)
     assert "rounds_to_target" not in groups.find_groups(run)[0].good

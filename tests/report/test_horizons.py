@@ -11,7 +11,7 @@ import pytest
 
 import cbobench
 from cbobench.report.curves import curves
-from cbobench.report.figures import Figure, Panel, Profile, compose, draw
+from cbobench.report.figures import Figure, Panel, Profile, compose
 from cbobench.report.groups import describe_horizons
 from cbobench.report.load import Run
 from cbobench.report.planes import Plane
@@ -23,7 +23,7 @@ mpl.use("Agg")
 SEEDS = range(3)
 REGRETS = {  # in the end, by horizon
     100: {("P", "A"): 0.5, ("P", "B"): 0.05, ("Q", "A"): 0.5, ("Q", "B"): 0.5},
-    200: {("P", "A"): 0.0005, ("P", "B"): 0.005},
+    1200: {("P", "A"): 0.0005, ("P", "B"): 0.005},
 }
 
 
@@ -36,10 +36,10 @@ def played(folder, horizon, pairs):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """T = 200 was asked of both problems, and played on P."""
+    """T = 1,200 was asked of both problems, and played on P."""
     folder = tmp_path_factory.mktemp("horizons") / "run"
     first, then = (partial(played, folder, horizon, pairs) for horizon, pairs in REGRETS.items())
-    return Run(asked_again(folder, first, 200, [then]))
+    return Run(asked_again(folder, first, 1200, [then]))
 
 
 @pytest.fixture
@@ -48,15 +48,15 @@ def titles(run):
 
 
 def test_every_problem_has_the_latest_of_which_a_cell_is_good(run, titles):
-    assert [run.horizon_of(titles[label]) for label in "PQ"] == [200, 100]
-    for label, horizon in (("P", 200), ("Q", 100)):
+    assert [run.horizon_of(titles[label]) for label in "PQ"] == [1200, 100]
+    for label, horizon in (("P", 1200), ("Q", 100)):
         frame = curves(run, "simple_regret", titles[label])
         assert set(frame.groupby("algorithm")["t"].max()) == {horizon}
         assert (frame[["n", "expected"]] == 3).all().all()
         assert Plane("regret", "violations", titles[label]).data(run)["x"].tolist() == [horizon] * 2
         assert (Plane("regret", "violations", titles[label], average=True).data(run)["x"] == 1).all()
-    assert describe_horizons(run, [titles["P"]]) == "T = 200 (the run also holds T = 100, not shown)"
-    assert describe_horizons(run, [titles["Q"]]) == "T = 100 (no cell of T = 200 is good)"
+    assert describe_horizons(run, [titles["P"]]) == "T = 1,200 (the run also holds T = 100, not shown)"
+    assert describe_horizons(run, [titles["Q"]]) == "T = 100 (no cell of T = 1,200 is good)"
     assert run.only("*/A").horizon_of(titles["Q"]) == 100
 
 
@@ -74,22 +74,24 @@ def test_tables_and_figures_have_one_rule(run, only):
             assert [share[one] for one in at] == [table.loc[label, f"{column}_{one:g}"] for one in at]
     assert table.loc["A", "within_0.001"] == (0 if only == "Q/*" else 0.5)
     words = " ".join(str(made).split())
-    assert ("T = 100 (Q), 200 (P) (the run also" if only != "Q/*" else "T = 100 (no cell of T = 200 is good)") in words
+    assert (
+        "T = 100 (Q), 1,200 (P) (the run also" if only != "Q/*" else "T = 100 (no cell of T = 1,200 is good)"
+    ) in words
 
 
 def test_ranks_are_of_the_same_cells(run):
     frame = cbobench.compare(run, ranks=True, metric="simple_regret").frame.set_index("algorithm_label")
-    assert frame["rank"].to_dict() == {"A": 1.25, "B": 1.75}, "A is better on P at T = 200, neither on Q"
+    assert frame["rank"].to_dict() == {"A": 1.25, "B": 1.75}, "A is better on P at T = 1,200, neither on Q"
     assert set(frame["blocks"]) == {2}
     assert set(frame["expected"]) == {2}
 
 
-def test_captions_and_axes_say_so(run, titles, tmp_path):
+def test_captions_and_axes_say_so(run, titles, words_of):
     panels = [Panel("simple_regret", titles[label], title=label) for label in "PQ"]
-    words = " ".join(draw(run, Figure("both", "both", panels), tmp_path)[3].read_text().split())
-    assert "T = 100 (Q), 200 (P)" in words
+    assert "T = 100 (Q), 1,200 (P)" in words_of(run, panels)
+    assert "T = 1,200 (the run also holds T = 100, not shown)." in words_of(run, panels[:1])
     with SIZES["single"].context():
         image, _ = compose(run, Figure("p", "p", [Profile("data")]), SIZES["single"])
+        plt.close(image)
     assert image.axes[0].get_xlabel() == "Round t, in units of T"
     assert np.isclose(image.axes[0].get_lines()[0].get_xdata()[-1], 1.0)
-    plt.close(image)

@@ -70,8 +70,8 @@ def differing(cells: pd.DataFrame) -> list[str]:
 
 
 def test_a_sample_of_the_cells_behind_the_readme_plays_the_same_today(tmp_path):
-    cells = replay(fraction=50, seconds=0.5, out=tmp_path)
-    assert len(cells) >= 4
+    cells = replay(fraction=100, seconds=0.2, out=tmp_path)
+    assert len(cells) >= 2
     assert differing(cells) == [], "README's table is not what this code plays: make literature-small"
     cells.iloc[0, cells.columns.get_loc("simple_regret")] += 1e-9
     assert differing(cells) == [cells.index[0]], "negative control"

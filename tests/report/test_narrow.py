@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 import cbobench
-from cbobench.errors import Misuse
 from cbobench.report.formats import Marked, TextTable, render
 from tests.report.made import make
 
@@ -49,9 +48,6 @@ def test_order_by_algorithm_holds_for_differences_too(run):
     found = cbobench.compare(run, best=True, by="algorithm", metric="regret")
     assert list(found.frame["algorithm_label"]) == ["B", "B", "broken", "broken"]
     assert found.table.columns[0] == "algorithm"
-    for options in ({"ranks": True}, {"profile": True}):
-        with pytest.raises(Misuse, match="leave by out"):
-            cbobench.compare(run, by="binds", **options)
 
 
 def test_seeds_that_all_bind_or_do_not_say_so(run):
@@ -72,22 +68,3 @@ def test_tables_of_words_fit_too(monkeypatch):
     table = TextTable(["claim", "statement", "ours"], [["A1", "word " * 40, "number " * 20]], left=3)
     monkeypatch.setenv("COLUMNS", "70")
     assert max(map(len, render(table, "table").splitlines())) <= 70
-
-
-def test_what_cannot_be_compared_is_not_called_unchanged(run, tmp_path):
-    other = make(tmp_path / "other", {("P", "A"): {"regret": [1.0] * 6}}, seeds=SEEDS)
-    found = cbobench.compare(run, other, metric="regret", only_changed=True)
-    assert "missing (only before)" in str(found)
-    assert found.worse
-    found = cbobench.compare(other, run, metric="regret", only_changed=True)
-    assert not found.frame["verdict"].eq("not comparable").any(), "what is new is hidden, and said below"
-    assert "6 not comparable" in str(found)
-
-
-def test_curves_take_one_metric_and_axes_that_there_are(run):
-    with pytest.raises(Misuse, match="one metric"):
-        cbobench.plot(run, ["regret", "violations"])
-    with pytest.raises(Misuse, match="log is 'z'"):
-        cbobench.plot(run, "regret", log="z")
-    with pytest.raises(Misuse, match="statistic is 'mode'"):
-        cbobench.plot(run, "regret", statistic="mode")

@@ -14,38 +14,36 @@ import pytest
 import cbobench
 from cbobench.metrics import METRICS, Metric, total
 from cbobench.report.compare import compare
-from cbobench.report.figures import Figure, Panel, draw
+from cbobench.report.figures import Panel
 from cbobench.report.load import Run
+from tests.helpers import swept
+
+SUITE = "suite: toy\nhorizon: 30\nseeds: 3\nproblems: [rkhs-1d: {h: 0.25}]\nalgorithms: [random, ckb-ts]\n"
 
 
-@pytest.fixture
-def squares(monkeypatch):
-    """A toy metric: the sum of squares of f over feasible rounds, unknown where f* is negative."""
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    """A run, and a toy metric: the sum of squares of f over feasible rounds, unknown where f* is negative."""
 
     def step(rounds):
         worth = np.where(rounds.violated, 0.0, rounds.f**2)
         return np.where(rounds.f_star > 0, worth, np.nan)
 
     toy = Metric("squares", "Q", "Cumulative squares Q", total(step), better="higher", nullable=True, is_count=True)
-    monkeypatch.setitem(METRICS, toy.name, toy)
-    return toy
-
-
-@pytest.fixture
-def played(squares, small_suite, tmp_path):
-    cbobench.run(small_suite(horizon=30, seeds=5), out=tmp_path / "run", cpus=0)
-    return Run(tmp_path / "run")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(METRICS, toy.name, toy)
+        yield Run(swept(tmp_path_factory.mktemp("toy"), SUITE))
 
 
 def test_it_is_in_parquet_and_in_frames(played):
     for kind in ("rounds", "cells"):
         file = next(played.folder.path(kind) + "/" + name + ".parquet" for name in played.folder.names(kind))
         assert "squares" in pq.read_schema(file).names
-    rounds = cbobench.load_rounds(played.folder.uri, algorithm="ckb-ucb", seed=2)
+    rounds = cbobench.load_rounds(played.folder.uri, algorithm="random", seed=2)
     feasible = [all(g <= 0 for g in row) for row in rounds["g"]]
     expected = (rounds["f"] ** 2).where(feasible, 0.0).cumsum()
     np.testing.assert_allclose(rounds["squares"], expected, rtol=1e-12)
-    cells = cbobench.load_cells(played.folder.uri, algorithm="ckb-ucb", seed=2)
+    cells = cbobench.load_cells(played.folder.uri, algorithm="random", seed=2)
     assert cells["squares"].item() == rounds["squares"].iloc[-1]
 
 
@@ -61,29 +59,25 @@ def test_it_is_in_tables_of_every_format(played):
         assert heading in compare(played, means=style == "latex").render(style)
 
 
-def test_it_is_in_a_figure(played, tmp_path):
+def test_it_is_in_a_figure(played, words_of, tmp_path):
     problem = played.expected["problem"].iloc[0]
-    figure = Figure("toy", "a toy", [Panel("squares", problem), Panel("squares", problem, average=True)])
-    paths = draw(played, figure, tmp_path / "figures")
-    behind = pd.read_csv(paths[2])
+    assert words_of(played, [Panel("squares", problem), Panel("squares", problem, average=True)])
+    behind = pd.read_csv(tmp_path / "words" / "words.csv")
     assert set(behind["metric"]) == {"squares", "average_squares"}
     last = behind[(behind["metric"] == "squares") & (behind["t"] == 30) & (behind["algorithm"] == "ckb-ts")]
     np.testing.assert_allclose(last["mean"].item(), played.cells.query("algorithm == 'ckb-ts'")["squares"].mean())
     assert METRICS["squares"].label_of(average=True) == "Average squares Q"
 
 
-def test_runs_of_other_metrics_can_be_read(played, monkeypatch, small_suite, tmp_path):
+def test_runs_of_other_metrics_can_be_read(played, monkeypatch, tmp_path):
     """One that is not there any more is left out, and one that was not there yet is null."""
-    toy = METRICS["squares"]
     with monkeypatch.context() as without:
         without.delitem(METRICS, "squares")
         run = Run(played.folder.uri)
-        assert "squares" not in run.cells
-        assert "squares" not in run.rounds()
+        assert "squares" not in {*run.cells, *run.rounds()}
         assert compare(run)
-        cbobench.run(small_suite(), out=tmp_path / "before", cpus=0)
-    assert METRICS["squares"] is toy
-    early = Run(tmp_path / "before")
+        before = swept(tmp_path, SUITE)
+    early = Run(before)
     assert early.cells["squares"].isna().all()
     assert early.rounds(["squares"])["squares"].isna().all()
     assert early.stale == set(), "the table of this test lives in no module that a play imports"

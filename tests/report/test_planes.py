@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
@@ -10,8 +12,7 @@ import pytest
 
 import cbobench
 from cbobench.cli import main
-from cbobench.errors import Misuse
-from cbobench.report.figures import Figure, Plane, TradeOff, compose, draw
+from cbobench.report.figures import Figure, Plane, TradeOff, compose
 from cbobench.report.kinds import KINDS
 from cbobench.report.load import Run
 from cbobench.report.style import SIZES
@@ -46,17 +47,15 @@ def run(tmp_path_factory):
 @pytest.fixture
 def composed(run):
     """A figure of one panel as an axis, closed in the end."""
-    images = []
+    with ExitStack() as stack:
 
-    def made(panel, of=run):
-        with SIZES["single"].context():
-            image, shown = compose(of, Figure("one", "one", [panel]), SIZES["single"])
-        images.append(image)
-        return image, shown
+        def made(panel, of=run):
+            with SIZES["single"].context():
+                image, shown = compose(of, Figure("one", "one", [panel]), SIZES["single"])
+            stack.callback(plt.close, image)
+            return image, shown
 
-    yield made
-    for image in images:
-        plt.close(image)
+        yield made
 
 
 def title(run, label, what="problems"):
@@ -143,52 +142,44 @@ def test_zero_lines_and_bounds(run, composed):
     assert all(float(tick).is_integer() for tick in counts)
 
 
-def test_captions_count_what_is_missing(tmp_path, composed):
+def test_captions_count_what_is_missing(tmp_path, composed, words_of):
     cells = {key: CELLS[key] for key in (("P", "good"), ("P", "late"), ("P", "never"))}
     failed = {("P", "good"): [2], ("P", "never"): range(8)}
     some = Run(make(tmp_path / "run", cells, seeds=range(8), failed=failed))
-    words = " ".join(draw(some, Figure("f", "f", [plane(some)]), tmp_path)[3].read_text().split())
-    assert (
-        "Medians over 7 to 8 seeds; bars around the median: 95 % interval. Incomplete: good 7 of 8, never 0 of 8"
-        in words
-    )
+    said = "Medians over 7 to 8 seeds; bars around the median: 95 % interval. Incomplete: good 7 of 8, never 0 of 8"
+    assert said in words_of(some, [plane(some)])
     assert plane(some).data(some)["n"].tolist() == [7, 8, 0]
     assert list(drawn(composed(plane(some), some)[0])) == ["good (7 of 8)", "late", "never (0 of 8)"]
-    one = Run(make(tmp_path / "one", {("P", "A"): {"regret": [2.0]}}, seeds=range(1)))
-    pdf, _, csv, txt = draw(one, Figure("one", "one", [plane(one)]), tmp_path)
-    assert "The values of one seed." in " ".join(txt.read_text().split())
     few = Run(make(tmp_path / "few", {("P", "A"): {"regret": [2.0, 3, 4, 5, 6]}}, seeds=range(5)))
-    words = " ".join(draw(few, Figure("few", "few", [plane(few)]), tmp_path)[3].read_text().split())
-    assert "Medians over 5 seeds; bars around the median: range: 93.8 % for 5 seeds." in words
-    row = pd.read_csv(csv).iloc[0]
+    assert "Medians over 5 seeds; bars around the median: range: 93.8 % for 5 seeds." in words_of(few, [plane(few)])
+    one = Run(make(tmp_path / "one", {("P", "A"): {"regret": [2.0]}}, seeds=range(1)))
+    assert "The values of one seed." in words_of(one, [plane(one)])
+    row = pd.read_csv(tmp_path / "words" / "words.csv").iloc[0]
     assert (row["x"], np.isnan(row["x_low"]), np.isnan(row["y_high"])) == (2.0, True, True)
-    assert b"one seed" in pdf.read_bytes()
 
 
-def test_the_command_line_draws_planes(run, tmp_path, capsys):
-    words = ["figures", run.folder.uri, "--kind", "plane"]
-    for build in ("one", "two"):
-        assert main([*words, "--out", str(tmp_path / build), "--only", "P/*", "--metric", "r", "N"]) == 0
-    names = sorted(path.name for path in (tmp_path / "one").iterdir())
-    assert names == [f"plane_made_P.{kind}" for kind in ("csv", "pdf", "png", "txt")]
-    for name in names:
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+@pytest.mark.usefixtures("unpainted")
+def test_the_command_line_draws_planes(run, tmp_path):
+    words = ["figures", run.folder.uri, "--kind", "plane", "--out"]
+    assert main([*words, str(tmp_path / "one"), "--only", "P/*", "--metric", "r", "N"]) == 0
+    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == ["plane_made_P.csv", "plane_made_P.txt"]
     behind = pd.read_csv(tmp_path / "one" / "plane_made_P.csv")
     table = cbobench.compare(run, only="P/*").frame
     np.testing.assert_array_equal(behind["x_high"], table["simple_regret_median_high"])
-    assert main([*words, "--out", str(tmp_path / "mean"), "--statistic", "mean", "--size", "slide"]) == 0
+    assert main([*words, str(tmp_path / "mean"), "--statistic", "mean", "--size", "slide"]) == 0
     assert len(list((tmp_path / "mean").glob("*.csv"))) == 2
     assert pd.read_csv(tmp_path / "mean" / "plane_made_P.csv")["x"][0] == cbobench.summary(run)["regret"][0]
-    capsys.readouterr()
-    for wrong, message in (
-        (["--metric", "R"], "a plane is of two metrics, not of regret; give the horizontal and the vertical one"),
-        (["--metric", "R", "streak"], "unknown metric of rounds 'longest_streak'"),
-        (["--recipe", "zhou_ji_2022"], "the recipe zhou_ji_2022 has figures of its own; leave --kind out"),
-        (["--kind", "plain"], "unknown --kind 'plain'; did you mean 'plane'?"),
-    ):
-        assert main([*words, "--out", str(tmp_path / "none"), *wrong]) == 2
-        assert message in capsys.readouterr().err
-    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.long  # test_report draws curves twice, in another process
+@pytest.mark.parametrize("kind", ["plane", "profile"])
+def test_other_kinds_have_the_same_bytes_again(run, tmp_path, kind):
+    one, two = tmp_path / "one", tmp_path / "two"
+    for out in (one, two):
+        assert main(["figures", run.folder.uri, "--kind", kind, "--out", str(out)]) == 0
+    assert {path.suffix for path in one.iterdir()} == {".csv", ".pdf", ".png", ".txt"}
+    for path in one.iterdir():
+        assert path.read_bytes() == (two / path.name).read_bytes()
 
 
 def test_planes_in_python(run):
@@ -196,9 +187,3 @@ def test_planes_in_python(run):
     assert [axis.get_xlabel() for axis in figure.axes] == ["Cumulative regret, mean"] * 2
     assert [axis.get_yscale() for axis in figure.axes] == ["log", "linear"], "on Q nothing is above 0"
     assert cbobench.plot(run, kind="plane", problem="P", average=True).axes[0].get_xlabel() == "Average regret, median"
-    with pytest.raises(Misuse, match="last does not apply to a plane"):
-        cbobench.plot(run, kind="plane", last=3)
-    with pytest.raises(Misuse, match="unknown kind 'plan'; did you mean 'plane'"):
-        cbobench.plot(run, kind="plan")
-    with pytest.raises(Misuse, match="simple_regret is no sum over rounds"):
-        cbobench.plot(run, ["r", "V"], kind="plane", average=True)

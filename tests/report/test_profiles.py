@@ -11,7 +11,7 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.report.figures import Figure, Profile, compose, draw
+from cbobench.report.figures import Figure, Profile, compose
 from cbobench.report.load import Run
 from cbobench.report.profiles import PRECISIONS, RATIOS
 from cbobench.report.style import SIZES
@@ -107,7 +107,7 @@ def test_no_algorithm_moves_another(run, tmp_path):
         pd.testing.assert_frame_equal(before, beside)
 
 
-def test_what_failed_solves_nothing_and_is_counted(tmp_path):
+def test_what_failed_solves_nothing_and_is_counted(tmp_path, words_of):
     some = made(tmp_path / "run", failed={("P", "A"): [0], ("P", "B"): range(3), ("Q", "B"): range(3)})
     assert shares(some, "performance", "A")[1.0] == 4 / 6
     frame = Profile("data").data(some).drop_duplicates("label").set_index("label")
@@ -116,64 +116,53 @@ def test_what_failed_solves_nothing_and_is_counted(tmp_path):
     panels = [Profile("performance"), Profile("data")]
     with SIZES["single"].context():
         image, _ = compose(some, Figure("p", "p", panels), SIZES["single"])
+        plt.close(image)
     assert [text.get_text() for text in image.legends[0].get_texts()] == ["A (5 of 6)", "B (0 of 6)"]
-    plt.close(image)
-    words = " ".join(draw(some, Figure("p", "p", panels), tmp_path / "out")[3].read_text().split())
-    assert "Incomplete: A on P 2 of 3, B on P 0 of 3, B on Q 0 of 3 seeds." in words
+    assert "Incomplete: A on P 2 of 3, B on P 0 of 3, B on Q 0 of 3 seeds." in words_of(some, panels)
 
 
-def test_captions_say_what_counts(run, tmp_path):
-    pdf, _, csv, txt = draw(run, Figure("p", "profiles", [Profile("performance"), Profile("data")]), tmp_path)
-    words = " ".join(txt.read_text().split())
-    assert "(a) Performance profile: Share of the cells asked for whose final simple regret is at most x times" in words
-    assert "(b) Data profile: Share of (cell, target) pairs solved by round t, targets 1, 0.1, 0.01, 0.001" in words
-    assert (
-        "3 seeds of each problem; a cell that failed, or never played a feasible action, solves nothing. T = 100"
-        in words
-    )
-    assert "Problem Q (rkhs-1d)" in words
-    assert b"solves nothing" in pdf.read_bytes()
-    assert set(pd.read_csv(csv)["metric"]) == {"performance_profile", "data_profile"}
-    one = make(
-        tmp_path / "one", {("P", "A"): {}}, seeds=[0], rounds={("P", "A"): {"t": T, "simple_regret": [[0.1] * 7]}}
-    )
-    single = draw(Run(one), Figure("p", "profiles", [Profile("data")]), tmp_path / "two")[3].read_text()
-    assert "One seed of each problem" in single
-
-
-def test_the_command_line_draws_profiles(run, tmp_path, capsys):
-    words = ["figures", run.folder.uri, "--kind", "profile"]
-    for build in ("one", "two"):
-        assert main([*words, "--out", str(tmp_path / build), "--only", "*/A", "--size", "single"]) == 0
-    names = sorted(path.name for path in (tmp_path / "one").iterdir())
-    assert names == [f"profile_made.{kind}" for kind in ("csv", "pdf", "png", "txt")]
-    for name in names:
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
-    assert set(pd.read_csv(tmp_path / "one" / "profile_made.csv")["label"]) == {"A"}
-    assert main([*words, "--out", str(tmp_path / "named"), "--metric", "r"]) == 0
-    capsys.readouterr()
-    for wrong, message in (
-        (["--metric", "R"], "profiles are of simple_regret, which has targets, not of regret; leave the metric out"),
-        (["--statistic", "mean"], "profiles are shares of cells, of which there is neither mean nor median"),
-        (["--recipe", "guo_zhu_liu_2022", "--metric", "r"], "has metrics and figures of its own"),
-        (["--only", "R/*"], "unknown pair 'R/*'"),
+def test_captions_say_what_counts(run, tmp_path, words_of):
+    words = words_of(run, [Profile("performance"), Profile("data")])
+    for said in (
+        "(a) Performance profile: Share of the cells asked for whose final simple regret is at most x times",
+        "(b) Data profile: Share of (cell, target) pairs solved by round t, targets 1, 0.1, 0.01, 0.001",
+        "3 seeds of each problem; a cell that failed, or never played a feasible action, solves nothing. T = 100",
+        "Problem Q (rkhs-1d)",
     ):
-        assert main([*words, "--out", str(tmp_path / "none"), *wrong]) == 2
-        assert message in capsys.readouterr().err
-    assert not (tmp_path / "none").exists()
+        assert said in words
+    frame = pd.read_csv(tmp_path / "words" / "words.csv")
+    assert set(frame["metric"]) == {"performance_profile", "data_profile"}
+    rounds = {("P", "A"): {"t": T, "simple_regret": [[0.1] * 7]}}
+    one = Run(make(tmp_path / "one", {("P", "A"): {}}, seeds=[0], rounds=rounds))
+    assert "One seed of each problem" in words_of(one, [Profile("data")])
+
+
+@pytest.mark.usefixtures("unpainted")
+def test_the_command_line_draws_profiles(run, tmp_path):
+    words = [
+        "figures",
+        run.folder.uri,
+        "--kind",
+        "profile",
+        "--only",
+        "*/A",
+        "--size",
+        "single",
+        "--out",
+        str(tmp_path),
+    ]
+    assert main([*words, "--metric", "r"]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["profile_made.csv", "profile_made.txt"]
+    assert set(pd.read_csv(tmp_path / "profile_made.csv")["label"]) == {"A"}
 
 
 def test_profiles_in_python(run):
     figure = cbobench.plot(run, kind="profile", problem="Q", algorithm="A", size="single")
     line = next(line for line in figure.axes[0].get_lines() if line.get_gid() is None)
     assert line.get_ydata()[-1] == 1.0, "on Q alone"
-    with pytest.raises(Misuse, match="average and statistic do not apply to a profile"):
-        cbobench.plot(run, kind="profile", average=True, statistic="mean")
-    with pytest.raises(Misuse, match="profiles are of simple_regret, which has targets, not of regret"):
-        cbobench.plot(run, "regret", kind="profile")
 
 
-def test_functions_that_move_have_no_simple_regret(tmp_path):
+def test_functions_that_move_have_no_simple_regret(tmp_path, words_of):
     cells = {("still", "A"): {"simple_regret": [0.1]}, ("moves", "A"): {"simple_regret": [NAN]}}
     rounds = {
         ("still", "A"): {"t": T, "simple_regret": [[0.1] * 7]},
@@ -183,8 +172,7 @@ def test_functions_that_move_have_no_simple_regret(tmp_path):
     assert "functions move" not in str(cbobench.compare(some))
     assert "not solved, where functions move: moves" in str(cbobench.compare(some, profile=True)).replace("\n", " ")
     assert "functions move" not in str(cbobench.compare(some, only="still/*", profile=True)), "negative control"
-    words = draw(some, Figure("p", "p", [Profile("data")]), tmp_path)[3].read_text()
-    assert "Simple regret is not defined where functions move: moves." in words
+    assert "Simple regret is not defined where functions move: moves." in words_of(some, [Profile("data")])
     refusal = pytest.raises(Misuse, match=r"which is not defined where functions move \(moves\)")
     with refusal:
         cbobench.compare(some, only="moves/*", profile=True)

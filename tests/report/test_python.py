@@ -76,14 +76,29 @@ def test_what_is_no_run_is_refused():
 @pytest.mark.parametrize(
     ("ask", "options", "message"),
     [
+        (cbobench.plot, {"metric": "regrt"}, "unknown metric 'regrt'; did you mean 'regret'"),
+        (cbobench.plot, {"metric": "longest_streak"}, "unknown metric of rounds 'longest_streak'"),
+        (cbobench.plot, {"metric": ["regret", "violations"]}, "one metric"),
+        (cbobench.plot, {"metric": "regret", "log": "z"}, "log is 'z'"),
+        (cbobench.plot, {"metric": "regret", "statistic": "mode"}, "statistic is 'mode'"),
+        (cbobench.plot, {"metric": "simple_regret", "average": True}, "no sum over rounds"),
+        (cbobench.plot, {"problem": "quartr"}, "unknown problem 'quartr'; did you mean 'quarter'"),
+        (cbobench.plot, {"kind": "plan"}, "unknown kind 'plan'; did you mean 'plane'"),
+        (cbobench.plot, {"kind": "plane", "last": 3}, "last does not apply to a plane"),
+        (cbobench.plot, {"kind": "plane", "metric": ["r", "V"], "average": True}, "simple_regret is no sum"),
+        (cbobench.plot, {"kind": "profile", "average": True, "statistic": "mean"},
+         "average and statistic do not apply to a profile"),
+        (cbobench.plot, {"kind": "profile", "metric": "regret"}, "profiles are of simple_regret, which has targets"),
         (cbobench.plot, {"metric": 3}, "metric is 3; give a name, or a list of names"),
         (cbobench.plot, {"problem": 3.5}, "unknown problem 3.5; allowed: "),
         (cbobench.plot, {"last": "x"}, "last is 'x'; it must be a round, a whole number of at least 1"),
         (cbobench.compare, {"only": 3}, "only is 3; give a glob over problem/algorithm, such as 'rkhs-1d/"),
+        (cbobench.compare, {"by": "binds", "ranks": True}, "leave by out"),
+        (cbobench.compare, {"by": "binds", "profile": True}, "leave by out"),
         (cbobench.compare, {"against": 3}, "unknown algorithm 3; allowed: "),
         (cbobench.load_rounds, {"columns": [3]}, "columns is .3.; give a name, or a list of names"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_word_is_refused(done, ask, options, message):
     with pytest.raises(Misuse, match=message):
         ask(done, **options)
@@ -100,14 +115,6 @@ def test_plot(done, tmp_path):
     figure.savefig(tmp_path / "one.png")
     average = cbobench.plot(done, "regret", problem="quarter", average=True, last=10)
     assert average.axes[0].get_ylabel().startswith("Average regret")
-    with pytest.raises(Misuse, match="unknown metric 'regrt'; did you mean 'regret'"):
-        cbobench.plot(done, "regrt")
-    with pytest.raises(Misuse, match="unknown problem 'quartr'; did you mean 'quarter'"):
-        cbobench.plot(done, "regret", problem="quartr")
-    with pytest.raises(Misuse, match="no sum over rounds"):
-        cbobench.plot(done, "simple_regret", average=True)
-    with pytest.raises(Misuse, match="unknown metric of rounds 'longest_streak'"):
-        cbobench.plot(done, "longest_streak")
 
 
 def test_a_plot_of_nothing(tmp_path):

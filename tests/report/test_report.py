@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import shutil
 import subprocess
 import sys
@@ -13,12 +14,10 @@ import pytest
 import cbobench
 from cbobench import resources
 from cbobench.errors import CbobenchError, Misuse
-from cbobench.report.compare import compare
 from cbobench.report.curves import curves
 from cbobench.report.figures import draw_all
-from cbobench.report.formats import TextTable, format_number, render
+from cbobench.report.formats import TextTable, render
 from cbobench.report.load import Run
-from cbobench.report.summary import summary
 from cbobench.stats.intervals import interval
 from tests.conftest import ROOT
 from tests.helpers import swept
@@ -48,32 +47,10 @@ def finished(tmp_path_factory):
     return swept(tmp_path_factory.mktemp("figures"), SUITE)
 
 
-def test_summary_is_the_mean_over_cells(finished):
-    frame = summary(Run(finished))
-    assert list(frame["problem_label"].unique()) == ["h = B/4", "independent g", "light", "stocks"]
-    assert list(frame["algorithm_label"][:5]) == ["CKB-UCB", "ckb-ts", "ckb-rand", "stageopt", "SGP"]
-    assert (frame["n"] == 4).all()
-    assert (frame["expected"] == 4).all()
-    cells = cbobench.load_cells(finished, problem=frame["problem"][3], algorithm=frame["algorithm"][3])
-    assert frame["regret"][3] == cells["regret"].mean()
-    assert frame["violations_median"][3] == cells["violations"].median()
-
-
-def test_a_partial_group_says_so(finished, tmp_path):
-    """Two tasks are taken away: the table shows 0/4 there, and nothing is averaged over what is not there."""
-    shutil.copytree(finished, tmp_path / "part")
-    for kind in ("cells", "rounds"):
-        for file in (tmp_path / "part" / kind).glob("stocks.ckb-*"):
-            file.unlink()
-    frame = summary(Run(tmp_path / "part"))
-    gone = frame[(frame["problem_label"] == "stocks") & frame["algorithm"].str.startswith("ckb")]
-    assert gone["n"].tolist() == [0, 0, 0]
-    assert gone["regret"].isna().all()
-    assert "0/4" in str(compare(Run(tmp_path / "part")))
-    for kind in ("cells", "rounds"):
-        shutil.rmtree(tmp_path / "part" / kind)
+def test_a_run_without_cells_draws_nothing(finished, tmp_path):
+    shutil.copytree(finished, tmp_path / "none", ignore=shutil.ignore_patterns("*.parquet"))
     with pytest.raises(CbobenchError, match="no good cell yet"):
-        list(draw_all(Run(tmp_path / "part"), tmp_path))
+        list(draw_all(Run(tmp_path / "none"), tmp_path))
 
 
 def test_curves_are_means_over_seeds(finished):
@@ -90,22 +67,6 @@ def test_curves_are_means_over_seeds(finished):
     np.testing.assert_allclose(middle[["low", "median", "high"]].astype(float), at.quantile([0.25, 0.5, 0.75]))
     average = curves(run, "regret", problem, average=True)
     np.testing.assert_allclose(average["mean"] * average["t"], frame["mean"], rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0, "0"),
-        (1234567.0, "1.23e+06"),
-        (12345.6, "12,346"),
-        (1.23456, "1.235"),
-        (12.3456, "12.35"),
-        (float("nan"), "–"),
-        (0.00001, "1.00e-05"),
-    ],
-)
-def test_numbers(value, text):
-    assert format_number(value) == text
 
 
 TABLE = TextTable(["problem", "algorithm", "R₊"], [["a|b", "x_1", "1 ± 2"], ["a|b", "y", "–"]], "title", "a note")
@@ -135,19 +96,10 @@ EXPECTED = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def drawn(finished, tmp_path_factory):
-    """The files of every figure, by its name."""
-    folder = tmp_path_factory.mktemp("drawn")
-    return {figure.name: paths for figure, paths in draw_all(Run(finished), folder)}
-
-
-@pytest.mark.slow
-def test_figures_and_the_numbers_behind_them(finished, drawn):
+@pytest.mark.usefixtures("unpainted")
+def test_figures_and_the_numbers_behind_them(finished, tmp_path):
+    drawn = {figure.name: paths for figure, paths in draw_all(Run(finished), tmp_path)}
     assert set(drawn) == EXPECTED
-    for paths in drawn.values():
-        assert [p.suffix for p in paths] == [".pdf", ".png", ".csv", ".txt"]
-        assert all(p.stat().st_size > 500 for p in paths)
     behind = pd.read_csv(drawn["figures_average_regret_stocks"][2])
     assert set(behind["metric"]) == {"average_regret"}
     last = behind[(behind["algorithm"] == "sgp-ucb") & (behind["t"] == 40)]["mean"].item()
@@ -167,41 +119,34 @@ def test_recipes_are_refused_when_they_are_none(finished, tmp_path):
         list(draw_all(Run(finished), tmp_path, "zhou_ji_2022_claims"))
 
 
+def assert_the_same_bytes(recipe, run, folder, figures):
+    """A recipe that is run by its path, in a process of its own, draws so many figures as they are drawn here."""
+    here = [path for _, paths in draw_all(Run(run), folder / "here", recipe) for path in paths]
+    words = [sys.executable, ROOT / "analysis" / f"{recipe}.py", run, folder / "there"]
+    subprocess.run(words, capture_output=True, check=True)
+    assert len(here) == 4 * figures
+    assert sorted(path.name for path in (folder / "there").glob("*")) == sorted(path.name for path in here)
+    for path in here:
+        assert (folder / "there" / path.name).read_bytes() == path.read_bytes(), f"{path.name} is not the same bytes"
+
+
 def test_a_recipe_run_by_path_draws_the_same_bytes(tmp_path):
+    """It costs over 5 CPU-seconds for its process, which imports matplotlib and draws a figure of three panels."""
     curves = {"t": [10, 40], "regret": [[1.0, 2.0], [2.0, 4.0]], "violation_hard": [[1.0, 2.0], [2.0, 4.0]]}
     cells = {("P", "A"): {"regret": [2.0, 4.0]}}
     run = make(tmp_path / "run", cells, seeds=range(2), horizon=40, rounds=dict.fromkeys(cells, curves))
-    ((_, paths),) = draw_all(Run(run), tmp_path / "here", "summary")
-    words = [sys.executable, ROOT / "analysis" / "summary.py", run, tmp_path / "there"]
-    subprocess.run(words, capture_output=True, check=True)
-    assert [path.name for path in sorted((tmp_path / "there").iterdir())] == sorted(path.name for path in paths)
-    for path in paths:
-        assert (tmp_path / "there" / path.name).read_bytes() == path.read_bytes(), f"{path.name} is not the same bytes"
+    assert_the_same_bytes("summary", run, tmp_path, 1)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in sorted(resources.recipes()) if not name.endswith("_claims")])
-def test_all_recipes_run_by_path_and_draw_the_same_bytes(name, finished, drawn, tmp_path):
-    done = subprocess.run(
-        [sys.executable, ROOT / "analysis" / f"{name}.py", finished, tmp_path / "out"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found = {path.name: path for path in (tmp_path / "out").glob("*")}
-    prefix = {"summary": "summary_", "zhou_ji_2022": "figures_"}.get(name)  # of other papers the run has no problem
-    expected = {path.name: path for stem in drawn if prefix and stem.startswith(prefix) for path in drawn[stem]}
-    assert set(found) == set(expected)
-    assert bool(found) == (prefix is not None)
-    for file, path in expected.items():
-        assert found[file].read_bytes() == path.read_bytes(), f"{file} is not the same bytes"
+def test_all_recipes_run_by_path_and_draw_the_same_bytes(name, finished, tmp_path):
+    assert_the_same_bytes(name, finished, tmp_path, {"summary": 4, "zhou_ji_2022": 7}.get(name, 0))
 
 
-def test_a_recipe_refuses_what_is_no_run(tmp_path):
-    wrong = subprocess.run(
-        [sys.executable, ROOT / "analysis" / "summary.py", tmp_path], capture_output=True, text=True, check=False
-    )
-    assert wrong.returncode == 2
-    assert "is not a run folder" in wrong.stderr
-    assert "Traceback" not in wrong.stderr
+def test_a_recipe_refuses_what_is_no_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["summary.py", str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(ROOT / "analysis" / "summary.py", run_name="__main__")
+    assert ended.value.code == 2
+    assert "is not a run folder" in capsys.readouterr().err

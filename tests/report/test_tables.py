@@ -86,16 +86,14 @@ def test_a_few_seeds_that_carry_the_mean_are_marked(run):
     assert "†" in str(cbobench.compare(run, metric="violations"))
 
 
-def test_an_algorithm_more_moves_no_other_row(run, tmp_path):
-    less = make(tmp_path / "less", cells("AB"), seeds=SEEDS)
-    more = make(tmp_path / "more", cells("ABC"), seeds=SEEDS)
-    for options in ({}, {"by": "binds"}):
-        two = cbobench.summary(less, **options)
-        three = cbobench.summary(more, **options)
-        pd.testing.assert_frame_equal(two, three[three["algorithm_label"] != "C"].reset_index(drop=True))
-    against = [cbobench.compare(one, against="A").frame.drop(columns="p_holm") for one in (less, more)]
-    kept = against[1][against[1]["algorithm_label"] != "C"].reset_index(drop=True)
-    pd.testing.assert_frame_equal(against[0], kept)
+def test_an_algorithm_more_moves_no_other_row(tmp_path):
+    less, more = (make(tmp_path / names, cells(names, ("Q",)), seeds=SEEDS) for names in ("AB", "ABC"))
+    for made in (
+        cbobench.summary, lambda one: cbobench.summary(one, by="binds"),
+        lambda one: cbobench.compare(one, against="A").frame.drop(columns="p_holm"),
+    ):  # fmt: skip
+        kept = made(more)
+        pd.testing.assert_frame_equal(made(less), kept[kept["algorithm_label"] != "C"].reset_index(drop=True))
 
 
 @pytest.mark.parametrize("width", [60, 200])
@@ -213,15 +211,13 @@ def test_wrong_words_are_refused_in_one_line(run, options, message):
     assert "\n" not in str(caught.value)
 
 
-def test_metrics_go_by_name_symbol_and_label(run):
-    for word, name in (
-        ("r", "simple_regret"),
-        ("R", "regret"),
-        ("cumulative regret", "regret"),
-        ("V⁺", "violation_hard"),
-    ):
-        shown = cbobench.compare(run, metric=word).table.columns
-        assert cbobench.compare(run, metric=name).table.columns == shown, word
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [("r", "simple_regret"), ("R", "regret"), ("cumulative regret", "regret"), ("V⁺", "violation_hard")],
+)
+def test_metrics_go_by_name_symbol_and_label(run, word, name):
+    columns = [cbobench.compare(run, metric=one, only="P/A").table.columns for one in (word, name)]
+    assert columns[0] == columns[1]
 
 
 def test_a_run_without_cells_and_one_without_an_algorithm(tmp_path):
@@ -244,6 +240,18 @@ def test_values_that_are_no_numbers_are_left_out(tmp_path):
     row = row_of(cbobench.summary(run), "P", "A")
     assert (row["n"], row["regret_defined"], row["regret"], row["regret_median"]) == (7, 5, 4.0, 4.0)
     assert "5/7" in str(cbobench.compare(run, metric="regret"))
+
+
+@pytest.mark.parametrize(
+    ("value", "is_count", "text"),
+    [
+        (0, False, "0"), (1234567.0, False, "1.23e+06"), (12345.6, False, "12,346"), (1.23456, False, "1.235"),
+        (12.3456, False, "12.35"), (float("nan"), False, "–"), (0.00001, False, "1.00e-05"),
+        (0.5, True, "0.5"), (2.0, True, "2"), (1234.5, True, "1,234.5"), (0.0, True, "0"), (0.25, True, "0.2500"),
+    ],
+)  # fmt: skip
+def test_numbers(value, is_count, text):
+    assert format_number(value, is_count=is_count) == text
 
 
 @pytest.mark.parametrize(
@@ -333,14 +341,13 @@ def test_a_mean_near_a_large_median_has_its_digits():
 
 def test_values_near_a_billion_differ_in_tables(tmp_path):
     cells = {("P", name): {"simple_value": 1e9 + shift + np.arange(8.0)} for name, shift in (("A", 0), ("B", 200))}
-    before, after = (make(tmp_path / name, cells, seeds=range(8)) for name in "ab")
+    before = make(tmp_path / "a", cells, seeds=range(8))
     texts = [row[1:] for row in cbobench.compare(before, metric="best f").table.rows]
     assert len({*texts}) == 2
     assert all(text.count("1,000,000,") == 4 for text in map(" ".join, texts)), "median, ends and mean"
     later = {key: {"simple_value": some["simple_value"] - 40} for key, some in cells.items()}
     changed = cbobench.compare(before, make(tmp_path / "c", later, seeds=range(8)), metric="best f").table.rows
     assert changed[0][5:7] == ["1,000,000,004", "999,999,964"]
-    assert after.exists()
 
 
 def test_ranks_by_hand(run):
@@ -355,16 +362,6 @@ def test_ranks_by_hand(run):
     np.testing.assert_allclose(frame["critical_difference"], gap, rtol=1e-9)
     assert list(frame["separable_from_best"]) == list(ranks - ranks.min() > gap)
     assert "(2/2)" in str(cbobench.compare(run, ranks=True))
-
-
-def test_more_seeds_of_the_same_problems_are_no_more_blocks(tmp_path):
-    seeds = 5
-    values = np.random.default_rng(0).random((2, 3, seeds)) + np.arange(3)[:, None]
-    made = {(f"P{i}", f"A{j}"): {"regret": values[i, j]} for i in range(2) for j in range(3)}
-    run = make(tmp_path / "run", made, seeds=range(seeds))
-    frame = cbobench.compare(run, ranks=True, metric="regret").frame
-    np.testing.assert_array_equal(frame["rank"], [1, 2, 3])
-    np.testing.assert_allclose(frame["critical_difference"], 2.3437 * np.sqrt(3 * 4 / (6 * 2)), rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -417,8 +414,7 @@ def test_latex_is_what_a_paper_prints(run):
     assert r"\label{tab:made}" in lines
     known = "usepackage begin end caption label centering toprule midrule bottomrule textbf infty varphi mu dagger surd"
     assert set(re.findall(r"\\([a-z]+)", text)) <= {*known.split(), "ge", "le"}
-    for command in (r"\begin{", r"\end{", "{", "}"):
-        assert text.count(r"\begin{") == text.count(r"\end{"), command
+    assert text.count(r"\begin{") == text.count(r"\end{")
     assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
     everything = cbobench.compare(run, means=True)
     wide = everything.render("latex")

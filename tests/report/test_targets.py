@@ -75,12 +75,6 @@ def test_profiles_by_hand(run):
     assert b[["within_1", "solved_by_1"]].tolist() == [0, 0], "3 is more than 2"
 
 
-def test_a_profile_needs_no_other_algorithm(run, tmp_path):
-    alone = cbobench.compare(made(tmp_path / "a", "A"), profile=True).frame
-    beside = cbobench.compare(run, profile=True).frame
-    assert alone.iloc[0].tolist() == beside.iloc[0].tolist()
-
-
 def test_a_run_without_simple_regret_says_so(run, monkeypatch):
     monkeypatch.delitem(METRICS, "simple_regret")
     for options in ({"target": 1.0}, {"profile": True}):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -27,8 +25,8 @@ class Shop(Simulator):
 """
 SUITE = """\
 suite: shop
-horizon: 12
-seeds: 4
+horizon: 6
+seeds: 3
 problems:
   - mine_shop:Shop: {candidates: 64, repeats: 2, label: shop}
   - rkhs-1d
@@ -49,30 +47,25 @@ def run(tmp_path_factory):
 
 def test_tables_show_the_best_feasible_value_and_say_why(run):
     table = cbobench.compare(run)
-    assert "best f" in str(table)
-    assert "shop: g in units of " in str(table)
-    assert "no optimum is known, so there is no regret" in str(table).replace("\n", " ")
+    text = str(table).replace("\n", " ")
+    for said in ("best f", "shop: g in units of ", "no optimum is known, so there is no regret"):
+        assert said in text
     alone = str(cbobench.compare(run, only="shop/*")).replace("\n", " ")
     assert "left out: r (no optimum is known); R (no optimum is known)" in alone
     known = str(cbobench.compare(run, only="rkhs-1d/*"))
-    assert "best f" not in known, "negative control"
-    assert "no optimum" not in known
+    assert ("best f" in known, "no optimum" in known) == (False, False), "negative control"
     frame = table.frame.set_index("problem_label")
     assert np.isnan(frame.loc["shop", "regret_median"]).all()
-    assert (frame.loc["shop", "simple_value_median"] > 95).all(), "in the simulator's own units"
     assert np.isfinite(frame.loc["rkhs-1d", "regret_median"]).all()
+    assert (frame.loc["shop", "simple_value_median"] > 90).all(), "in the simulator's own units"
 
 
-def test_files_hold_null_and_verify_says_they_are_whole(run, capsys):
-    cells = cbobench.load_cells(run)
-    shop = cells[cells["problem"].str.contains("Shop")]
+def test_files_hold_null_and_verify_says_they_are_whole(run):
+    shop = cbobench.load_cells(run, problem="shop")
     assert shop[["f_star", "regret", "simple_regret"]].isna().all(axis=None)
     assert shop[["simple_value", "violation", "first_feasible"]].notna().all(axis=None)
-    assert main(["verify", str(run)]) == 0
-    assert main(["status", str(run)]) == 0
-    assert "8 of 8" in capsys.readouterr().out or len(cells) == 16
-    note = json.loads((run / "run.json").read_text())
-    assert "no optimum is known" in json.dumps(note)
+    assert [main([command, str(run)]) for command in ("verify", "status")] == [0, 0]
+    assert "no optimum is known" in (run / "run.json").read_text()
 
 
 def test_ranks_and_pairs_count_what_is_known(run):
@@ -89,6 +82,7 @@ def test_profiles_say_what_is_missing(run):
         cbobench.compare(run, profile=True, only="shop/*")
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_figures_draw_the_best_feasible_value(run, tmp_path):
     assert main(["figures", str(run), "--out", str(tmp_path / "f"), "--only", "shop/*"]) == 0
     words = next((tmp_path / "f").glob("*.txt")).read_text().replace("\n", " ")

@@ -48,9 +48,16 @@ def runs(tmp_path_factory):
     return {name: str(path) for name, path in found.items()}
 
 
-@pytest.mark.parametrize("name", ["empty", "one", "lost", "half", "nan", "apart", "schema"])
-def test_every_wrong_run_is_a_table_or_a_line(runs, name, capsys):
-    for first, *words in COMMANDS:
+WRONG = ("empty", "one", "lost", "half", "nan", "apart", "schema")
+
+
+@pytest.mark.parametrize(
+    ("name", "commands"),
+    [pytest.param(name, COMMANDS[i % 3 :: 3], id=name) for i, name in enumerate(WRONG)]
+    + [pytest.param(name, COMMANDS, id=f"{name} all", marks=pytest.mark.long) for name in WRONG],
+)
+def test_every_wrong_run_is_a_table_or_a_line(runs, name, commands, capsys):
+    for first, *words in commands:
         code = main([first, runs[name], *words])
         seen = capsys.readouterr()
         assert seen.out if code == 0 else seen.err.startswith("cbobench: ")
@@ -70,6 +77,7 @@ def test_what_is_left_shows_n_of_expected(runs, capsys):
     assert "0/6" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_figures_say_what_they_leave_out(runs, tmp_path, capsys):
     assert main(["figures", runs["half"], "--out", str(tmp_path / "out"), "--recipe", "summary"]) == 0
     assert capsys.readouterr().err == "not drawn, without a good cell of T = 100: Q\n"

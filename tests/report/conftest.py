@@ -1,0 +1,31 @@
+"""Figures without their images, for tests of what is said and of the numbers behind: most of the time goes there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cbobench.report import figures
+from cbobench.report.load import Run
+
+
+@pytest.fixture
+def unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are composed, and written without PDF and PNG."""
+    monkeypatch.setattr(figures, "save", lambda *_: None)
+
+
+@pytest.fixture
+def words_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., str]:
+    """The caption of a figure, on one line; its other files are in `words`, but for the images."""
+
+    def words(run: Run, panels: list[figures.AnyPanel], **options: str) -> str:
+        figure = figures.Figure("words", "words", panels)
+        with monkeypatch.context() as patch:
+            patch.setattr(figures, "save", lambda *_: None)
+            paths = figures.draw(run, figure, tmp_path / "words", figures.DrawOptions(**options))
+        return " ".join(paths[-1].read_text(encoding="utf-8").split())
+
+    return words
