@@ -8,7 +8,9 @@ import io
 import json
 import os
 import re
+import shutil
 from html.parser import HTMLParser
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,6 +24,7 @@ from cbobench.report.curves import curves
 from cbobench.report.load import Run
 from cbobench.report.planes import Plane
 from cbobench.report.profiles import Profile
+from cbobench.results.export import export
 from cbobench.results.lease import Lease
 from cbobench.suite.cells import Cells
 from tests.page.conftest import IMAGE, MANY, PLAIN, ROUNDS, SCRIPT, SEEDS, made, odd
@@ -199,8 +202,7 @@ def test_nothing_is_loaded(page):
 
 def test_failed_cells_are_listed(data):
     failures = data["runs"][0]["failures"]
-    assert failures["count"] == 1
-    assert failures["rows"][0][:5] == [SCRIPT, PLAIN, 120, 0, "broken"]
+    assert (failures["count"], failures["rows"][0][:5]) == (1, [SCRIPT, PLAIN, 120, 0, "broken"])
 
 
 def test_runs_stand_side_by_side(run, tmp_path, library):
@@ -219,30 +221,29 @@ def shipped(library, monkeypatch):
 
 
 @pytest.mark.usefixtures("shipped")
-def test_what_is_wrong_is_one_line_and_leaves_nothing(run, tmp_path, capsys, monkeypatch):
-    empty, odd = tmp_path / "empty", tmp_path / "odd"
-    made(empty)
-    for path in (*empty.glob("cells/*"), *empty.glob("rounds/*")):
-        path.unlink()
-    made(odd)
-    (odd / "run.json").write_text((odd / "run.json").read_text().replace('"schema": 5', '"schema": 3', 1))
-    damaged = made(tmp_path / "damaged")
+def test_what_is_wrong_is_one_line_and_leaves_nothing(run, tmp_path, capsys):
+    empty = shutil.copytree(run, tmp_path / "empty", ignore=shutil.ignore_patterns("*.parquet"))
+    odd, damaged = (shutil.copytree(run, tmp_path / name) for name in ("odd", "damaged"))
+    record = odd / "run.json"
+    record.write_text(record.read_text().replace('"schema": 5', '"schema": 3', 1))
     rounds = sorted(damaged.glob("rounds/*"))[0]
     rounds.write_bytes(rounds.read_bytes()[:200])
-    before = set(tmp_path.rglob("*"))
-    monkeypatch.chdir(tmp_path)
+    os.mkfifo(tmp_path / "pipe.html")
+    before, kept = set(tmp_path.rglob("*")), record.read_bytes()
     for arguments, said in (
         ([str(empty)], "has no cell yet"), ([str(odd)], "schema version 3"), ([str(damaged)], rounds.name),
         ([str(tmp_path / "none")], "none"), ([str(run), str(run)], "given twice"),
         ([str(run), "--out", str(tmp_path)], "is a folder"),
         ([str(run), "--out", str(tmp_path / "measured.csv")], "ends with .html"),
+        ([str(run), "--out", str(record)], "a file that ends with .html"),
+        ([str(run), "--out", str(tmp_path / "pipe.html")], "a file that ends with .html"),
         ([str(run), "--out", str(tmp_path / "no" / "page.html")], "is no folder"),
     ):  # fmt: skip
         assert cli.main(["report", *arguments]) in (1, 2), arguments
         message = capsys.readouterr().err
         assert message.count("\n") == 1, message
         assert said in message
-    assert set(tmp_path.rglob("*")) == before
+    assert (set(tmp_path.rglob("*")), record.read_bytes()) == (before, kept)
 
 
 @pytest.mark.usefixtures("shipped")
@@ -251,8 +252,7 @@ def test_a_page_that_cannot_be_finished_leaves_the_old_one(run, tmp_path, monkey
     out.write_text("old")
     monkeypatch.setattr(assemble.Path, "replace", lambda *_: (_ for _ in ()).throw(OSError("no space left")))
     assert cli.main(["report", str(run), "--out", str(out)]) == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
-    assert out.read_text() == "old"
+    assert ([path.name for path in tmp_path.iterdir()], out.read_text()) == (["page.html"], "old")
 
 
 @pytest.mark.usefixtures("shipped")
@@ -275,8 +275,8 @@ def test_a_missing_library_is_one_line(run, capsys, monkeypatch):
     assert "pip install 'cbobench[page]'" in capsys.readouterr().err
 
 
-def test_a_run_that_is_played_says_by_whom(tmp_path):
-    run = Run(made(tmp_path / "run"))
+def test_a_run_that_is_played_says_by_whom(run):
+    run = Run(run)
     with Lease(run.folder, Cells(run.record.cells.by_pair)):
         assert facts.describe_running(run).startswith(f"still running: process {os.getpid()} on ")
     assert facts.describe_running(run) == ""
@@ -284,13 +284,23 @@ def test_a_run_that_is_played_says_by_whom(tmp_path):
 
 def test_it_says_what_each_method_is_told(data):
     told = data["runs"][0]["settings"][0]
-    assert told["title"] == "What each method is told"
-    assert [row[1:] for row in told["rows"]] == [["nothing", "–"]] * 3
+    assert (told["title"], [row[1:] for row in told["rows"]]) == ("What each method is told", [["nothing", "–"]] * 3)
     values = {"cei": {"lam": "scaled", "delta": 0.05, "keep": None}, "mine:Own": {"lam": 0.1, "keep": False}}
     variants = {name: SimpleNamespace(name=name, values=own) for name, own in values.items()}
     record = SimpleNamespace(labels=lambda what: {name: name for name in variants}, variants=lambda what: variants)
     rows = facts.knowledge(SimpleNamespace(record=record), ("lam", "keep")).rows
-    assert rows[0][0] == "cei"
-    assert rows[0][1].startswith("kernel, λ")
-    assert rows[0][2] == "lam scaled"
+    assert (rows[0][0], rows[0][1][:9], rows[0][2]) == ("cei", "kernel, λ", "lam scaled")
     assert rows[1] == ["mine:Own", "not known here", "lam 0.1, keep false"], "forgotten data are a choice"
+
+
+@pytest.mark.usefixtures("shipped")
+def test_a_bundle_has_a_page_beside_it_without_what_it_does_not_hold(run, data, tmp_path, capsys):
+    bundle = Path(export(run, tmp_path / "one.zip").file)
+    assert cli.main(["report", str(bundle)]) == 0
+    assert "a bundle: no claims are tested, no tracebacks" in capsys.readouterr().err
+    shown = json.loads(Elements((tmp_path / "one.html").read_text()).scripts[0])
+    (mine,), (theirs,) = data["runs"], shown["runs"]
+    assert all(theirs[part] == mine[part] for part in ("tables", "finals", "ranks", "profiles"))
+    assert "Hosts" not in dict(theirs["facts"])
+    assert (theirs["failures"]["rows"][0][4], theirs["failures"]["traces"]) == ("broken", [""])
+    assert "rounds that no bundle holds" in shown["unclaimed"], "not tested with what is left of the rounds"

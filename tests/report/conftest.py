@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import matplotlib as mpl
 import pytest
 
 from cbobench.report import figures
 from cbobench.report.load import Run
+
+mpl.use("Agg")
 
 
 @pytest.fixture

@@ -38,6 +38,17 @@ def played(tmp_path_factory):
     return cbobench.run(suite, out=folder / "run", cpus=0).folder
 
 
+def of_rows(folder, rows, names, objective, seeds, horizon=1, **more):
+    """The run of a table whose first column is its input and whose last one is a constraint, at most 1."""
+    pd.DataFrame(rows, columns=names).to_csv(folder / "t.csv", index=False)
+    table = {
+        "layout": "configurations", "rows": str(folder / "t.csv"), "inputs": names[:1], "amounts": names[:1],
+        "objective": objective, "constraints": {names[2]: {"at_most": 1}}, **more,
+    }  # fmt: skip
+    suite = {"suite": "few", "horizon": horizon, "seeds": seeds, "algorithms": ["random"]}
+    return cbobench.run(suite | {"problems": [{"table": table}]}, out=folder / "run", cpus=0)
+
+
 def test_cells_say_what_they_recommend(played):
     cells = cbobench.load_cells(played, problem="nets")
     assert set(cells["recommended_action"]) == {3}, "twelve draws of four see the best"
@@ -74,23 +85,17 @@ def test_the_best_comes_first_with_its_seeds(played):
     assert (first["rank"], first["f"], first["violation"], first["seeds"], first["feasible"]) == (1, 8.0, 0.0, 6, 6)
     assert first["by"] == "oracle 3/3, random 3/3"
     assert "act tanh, f 64, rate 0.3" in str(found)
+    both = cbobench.best(played, top=1).table
+    assert (both.columns[2], [row[2] for row in both.rows]) == ("objective", ["score 8.000", "f 2.000"])
     box = cbobench.best(played, only="box", top=2).frame
-    assert list(box["rank"]) == [1, 2]
-    assert box.loc[0, "by"] == "oracle 3/3"
+    assert (list(box["rank"]), box.loc[0, "by"]) == ([1, 2], "oracle 3/3")
     assert "3 more: --top" not in str(cbobench.best(played, only="box"))
 
 
 def test_infeasible_ones_come_last_by_violation(tmp_path):
-    frame = pd.DataFrame([(0, 1, 5), (1, 9, 4), (2, 3, 2), (3, 2, 0)], columns=["a", "f", "g"])
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    table = {
-        "layout": "configurations", "rows": str(tmp_path / "t.csv"), "inputs": ["a"], "amounts": ["a"],
-        "objective": "f", "constraints": {"g": {"at_most": 1}},
-    }  # fmt: skip
-    suite = {"suite": "few", "horizon": 1, "seeds": 40, "problems": [{"table": table}], "algorithms": ["random"]}
-    found = cbobench.best(cbobench.run(suite, out=tmp_path / "run", cpus=0)).frame
-    assert list(found["a"]) == [3, 2, 1, 0]
-    assert list(found["violation"] > 0) == [False, True, True, True]
+    rows = [(0, 1, 5), (1, 9, 4), (2, 3, 2), (3, 2, 0)]
+    found = cbobench.best(of_rows(tmp_path, rows, ["a", "f", "g"], "f", seeds=40)).frame
+    assert (list(found["a"]), list(found["violation"] > 0)) == ([3, 2, 1, 0], [False, True, True, True])
     assert found["seeds"].sum() == 40
 
 
@@ -122,19 +127,12 @@ def test_on_the_command_line(played, capsys, tmp_path):
 
 
 def test_the_objective_is_the_users_column_with_its_sign_and_unit(tmp_path):
-    frame = pd.DataFrame([(0, 12.5, 0), (1, 12.1, 0), (2, 11.9, 2)], columns=["a", "time_s", "g"])
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    table = {
-        "layout": "configurations", "rows": str(tmp_path / "t.csv"), "inputs": ["a"], "amounts": ["a"],
-        "objective": {"minimise": "time_s"}, "constraints": {"g": {"at_most": 1}}, "label": "slow",
-    }  # fmt: skip
-    suite = {"suite": "few", "horizon": 6, "seeds": 4, "problems": [{"table": table}], "algorithms": ["random"]}
-    run = cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    rows, names = [(0, 12.5, 0), (1, 12.1, 0), (2, 11.9, 2)], ["a", "time_s", "g"]
+    run = of_rows(tmp_path, rows, names, {"minimise": "time_s"}, seeds=4, horizon=6, label="slow")
     found = cbobench.best(run)
     first = found.frame.iloc[0]
     assert (first["objective"], first["value"], first["f"]) == ("time_s", 12.1, -12.1)
-    assert found.table.columns[2] == "time_s"
-    assert found.table.rows[0][2] == "12.10"
+    assert (found.table.columns[2], found.table.rows[0][2]) == ("time_s", "12.10")
     text = str(cbobench.compare(run))
     assert "best: a 1: time_s = 12.10, the optimum" in text
     assert "slow: f = minus time_s; g: g at most 1" in text
@@ -154,27 +152,14 @@ def test_a_formula_in_units_of_its_spread_is_shown_as_its_page_does(tmp_path):
     found = cbobench.best(run, only="a/*")
     row = found.frame.iloc[0]
     assert (row["objective"], row["value"]) == ("f", pytest.approx(-0.59979, abs=1e-5))
-    assert row["f"] == pytest.approx(0.9803, abs=1e-4)
-    assert found.table.rows[0][2] == "-0.5998"
+    assert (row["f"], found.table.rows[0][2]) == (pytest.approx(0.9803, abs=1e-4), "-0.5998")
     text = str(cbobench.compare(run))
     assert re.search(r"best of a: .*: f = -0.5998, the optimum", text)
     assert "a, b: f, less its mean, and every g_j are in units of their spread over the box" in text
     assert text.count("in units of their spread") == 1, "one line for all that say the same"
 
 
-def test_several_objectives_are_named_in_their_cells(played):
-    found = cbobench.best(played, top=1)
-    assert found.table.columns[2] == "objective"
-    assert [row[2] for row in found.table.rows] == ["score 8.000", "f 2.000"]
-
-
 def test_configurations_near_a_billion_are_told_apart(tmp_path):
-    values = [1e9 + 200, 1e9 + 100, 1e9]
-    pd.DataFrame({"a": range(3), "cost": values, "g": 0}).to_csv(tmp_path / "t.csv", index=False)
-    table = {
-        "layout": "configurations", "rows": str(tmp_path / "t.csv"), "inputs": ["a"], "amounts": ["a"],
-        "objective": {"minimise": "cost"}, "constraints": {"g": {"at_most": 1}},
-    }  # fmt: skip
-    suite = {"suite": "few", "horizon": 1, "seeds": 20, "problems": [{"table": table}], "algorithms": ["random"]}
-    rows = cbobench.best(cbobench.run(suite, out=tmp_path / "run", cpus=0)).table.rows
-    assert [row[2] for row in rows] == ["1,000,000,000", "1,000,000,100", "1,000,000,200"]
+    values = [(0, 1e9 + 200, 0), (1, 1e9 + 100, 0), (2, 1e9, 0)]
+    run = of_rows(tmp_path, values, ["a", "cost", "g"], {"minimise": "cost"}, seeds=20)
+    assert [row[2] for row in cbobench.best(run).table.rows] == ["1,000,000,000", "1,000,000,100", "1,000,000,200"]

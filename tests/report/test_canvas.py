@@ -22,7 +22,6 @@ from cbobench.report.canvas import Image
 from cbobench.report.style import SIZES
 from tests.report.made import make
 
-mpl.use("Agg")
 USERS = {
     "text.usetex": True, "savefig.bbox": "tight", "savefig.dpi": 33, "figure.dpi": 40, "pdf.fonttype": 3,
     "ps.fonttype": 3, "figure.autolayout": True, "savefig.transparent": True, "xtick.major.size": 40, "font.size": 30,
@@ -67,7 +66,7 @@ def drawn(run):
     yield image
 
 
-@pytest.mark.parametrize("kind", ["pdf", pytest.param("eps", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["pdf", pytest.param("eps", marks=pytest.mark.long)])
 @pytest.mark.filterwarnings("ignore:The PostScript backend")
 def test_fonts_are_such_as_publishers_take(run, kind):
     image, other = cbobench.plot(run, "regret"), plt.figure()
@@ -104,7 +103,7 @@ def test_pages_of_one_file_have_fonts_of_one_type(run, tmp_path):
     assert mpl.rcParams["pdf.fonttype"] == 3, "the user's settings are left alone"
 
 
-@pytest.mark.parametrize("kind", ["png", "svg"])
+@pytest.mark.parametrize("kind", [pytest.param("png", marks=pytest.mark.long), "svg"])
 def test_a_matplotlibrc_changes_no_bit(run, kind):
     ours = [saved(image, kind) for image in drawn(run)]
     after = cbobench.plot(run, "regret")
@@ -130,8 +129,7 @@ def test_pyplot_knows_a_figure_once_it_is_shown(run):
     image.show(warn=False)
     assert plt.gcf() is image
     image.show(warn=False)
-    assert len(plt.get_fignums()) == 1
-    assert types(saved(image, "pdf")) == {42}
+    assert (len(plt.get_fignums()), types(saved(image, "pdf"))) == (1, {42})
     plt.close(image)
 
 

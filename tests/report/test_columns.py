@@ -1,4 +1,4 @@
-"""Entries of vectors and labels as plain columns of recorded rounds."""
+"""What a reader may ask a run for: columns, labels, titles and registered names; nearest words are shown."""
 
 from __future__ import annotations
 
@@ -67,3 +67,61 @@ def test_cells_say_what_became_of_duals_and_constraints(run):
             assert cell.positive_dual == pytest.approx(share[cell.cell], abs=1e-12)
     assert cells.loc[cells["problem"] == "no-fixed-penalty", "binds"].all()
     assert cells["binds"].notna().all()
+
+
+WORDS = """\
+suite: filters
+horizon: 20
+seeds: 3
+problems:
+  - rkhs-1d: {h: 0.25, label: quarter}
+  - rkhs-1d: {label: half}
+algorithms:
+  - ckb-rand: {beta_scale: {sweep: [0.2, 1.0]}, label: Rand}
+  - ckb-ucb: {label: UCB}
+  - ckb-ucb: {slack: 0.1}
+"""
+
+
+@pytest.fixture(scope="module")
+def variants(tmp_path_factory):
+    return swept(tmp_path_factory.mktemp("filters"), WORDS)
+
+
+@pytest.mark.parametrize(
+    ("filters", "cells"),
+    [
+        ({"algorithm": "UCB"}, 6),  # a label
+        ({"algorithm": "ckb-ucb"}, 6),  # a title, which is also the name of two variants
+        ({"algorithm": "ckb-ucb[slack=0.1]"}, 6),  # a title
+        ({"algorithm": "ckb-rand"}, 12),  # the name of two variants, and no title
+        ({"algorithm": "Rand (beta_scale = 0.2)"}, 6),
+        ({"algorithm": ["UCB", "ckb-rand"]}, 18),
+        ({"problem": "quarter"}, 12),
+        ({"problem": "rkhs-1d[h=0.25]", "algorithm": "UCB", "seed": [0, 2]}, 2),
+        ({"status": "failed"}, 0),  # none has failed: an empty frame is the answer
+        ({"horizon": 20, "seed": 1}, 8),
+    ],
+)
+def test_words_that_a_reader_may_use(variants, filters, cells):
+    assert len(cbobench.load_cells(variants, **filters)) == cells
+    assert len(cbobench.load_rounds(variants, ["regret"], **filters)) == 20 * cells
+
+
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        ({"algorithm": "UBC"}, "unknown algorithm 'UBC'; did you mean 'UCB'"),
+        ({"algorithm": ["UCB", "stageopt"]}, "unknown algorithm 'stageopt'; allowed: Rand"),
+        ({"problem": "quartr"}, "unknown problem 'quartr'; did you mean 'quarter'"),
+        ({"seed": 3}, "unknown seed 3; allowed: 0, 1, 2"),
+        ({"horizon": 21}, "unknown horizon 21; allowed: 20"),
+        ({"status": "faild"}, "unknown status 'faild'; did you mean 'failed'"),
+        ({"sead": 3}, "unknown filter 'sead'; did you mean 'seed'"),
+    ],
+)
+def test_words_that_match_nothing_are_refused(variants, filters, message):
+    with pytest.raises(Misuse, match=message):
+        cbobench.load_cells(variants, **filters)
+    with pytest.raises(Misuse, match=message):
+        cbobench.load_rounds(variants, **filters)

@@ -38,7 +38,6 @@ algorithms:
   - sgp-ucb: {{label: SGP}}
 """
 INDEPENDENT, THRESHOLD = "rkhs-1d[constraint=independent]", "rkhs-1d[h=0.25]"
-mpl.use("Agg")
 
 
 @pytest.fixture(scope="module")
@@ -128,14 +127,6 @@ def test_nothing_is_cut_off_and_everything_is_legible(name, size, composed):
     assert cut_off(image) == ["beyond the page, as a control"]
 
 
-def test_files_have_the_printed_width(run, tmp_path):
-    pdf, png, *_ = draw(run, figures()["one"], tmp_path)
-    box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+) ?\]", pdf.read_bytes())
-    assert float(box.group(1)) == pytest.approx(72 * 3.25)
-    with Image.open(png) as image:
-        assert image.width == 975, "one panel: a single column, at 300 dpi"
-
-
 def test_a_width_that_nobody_chose_is_that_of_the_panels(run, tmp_path, monkeypatch):
     widths = []
     monkeypatch.setattr("cbobench.report.figures.save", lambda image, *_: widths.append(image.get_figwidth()))
@@ -171,8 +162,7 @@ def test_a_width_and_a_font_are_those_of_a_paper(run, composed, tmp_path, width,
     assert float(re.search(rb'<svg[^>]* width="([\d.]+)pt"', svg).group(1)) == pytest.approx(72 * inches)
     assert again[2].read_bytes() == svg
     image, _ = composed(figures()["three"], width, "serif")
-    assert cut_off(image) == []
-    assert {text.get_fontname() for text in drawn(image)} == {"DejaVu Serif"}
+    assert (cut_off(image), {text.get_fontname() for text in drawn(image)}) == ([], {"DejaVu Serif"})
 
 
 @pytest.mark.parametrize(
@@ -207,16 +197,6 @@ def test_wrong_words_are_refused_and_nothing_is_drawn(folder, tmp_path, capsys, 
     assert not (tmp_path / "none").exists()
 
 
-def test_curves_wear_the_look_of_their_algorithm(composed):
-    image, _ = composed(figures()["one"])
-    lines = {line.get_label(): line for line in image.axes[0].get_lines()}
-    assert lines["ckb-ts"].get_color() == look_of("ckb-ts").colour
-    assert lines["SGP"].get_marker() == look_of("sgp-ucb").marker
-    shown = [text.get_text() for text in image.legends[0].get_texts()]
-    assert len(shown) == 6
-    assert image.get_suptitle() == "", "the caption is not in the picture"
-
-
 def test_panels_have_letters_and_share_scales(composed):
     image, _ = composed(figures()["boxes"])
     assert [axis.get_title(loc="left")[:3] for axis in image.axes] == ["(a)", "(b)", "(c)", "(d)"]
@@ -224,8 +204,16 @@ def test_panels_have_letters_and_share_scales(composed):
     assert (a, b) == (c, d)
     assert a != b
     assert [t.get_text() for t in image.legends[0].get_texts()] == ["f* (best feasible)"]
-    one, _ = composed(figures()["one"])
-    assert one.axes[0].get_title(loc="left") == r"\$x_1\$", "no letter, no formula"
+
+
+def test_curves_wear_the_look_of_their_algorithm(composed):
+    image, _ = composed(figures()["one"])
+    assert image.axes[0].get_title(loc="left") == r"\$x_1\$", "no letter, no formula"
+    lines = {line.get_label(): line for line in image.axes[0].get_lines()}
+    assert lines["ckb-ts"].get_color() == look_of("ckb-ts").colour
+    assert lines["SGP"].get_marker() == look_of("sgp-ucb").marker
+    assert len(image.legends[0].get_texts()) == 6
+    assert image.get_suptitle() == "", "the caption is not in the picture"
 
 
 def zero_lines(image):
@@ -235,8 +223,7 @@ def zero_lines(image):
 def test_a_zero_line_and_a_note_where_regret_is_negative(composed, words_of, run):
     image, shown = composed(figures()["one"])
     assert image.axes[0].get_ylim()[0] < 0
-    assert zero_lines(image) == [True]
-    assert list(shown.negative) == ["Cumulative regret"]
+    assert (zero_lines(image), list(shown.negative)) == ([True], ["Cumulative regret"])
     assert "Cumulative regret below zero (the grey line)" in words_of(run, figures()["one"].panels)
     rewards, shown = composed(Figure("rewards", "", [Panel("reward", THRESHOLD)]))
     assert (zero_lines(rewards), list(shown.negative)) == ([rewards.axes[0].get_ylim()[0] < 0], [])
@@ -277,8 +264,10 @@ def test_numbers_of_figures_belong_to_the_papers_suites(run):
     assert "settings that come nearest" in caption
 
 
-def test_captions_are_beside_the_figure(run, tmp_path, words_of):
+def test_files_have_the_printed_width_and_their_caption(run, tmp_path, words_of):
     pdf, png, csv, txt = draw(run, Figure("two", "two", figures()["three"].panels[:2]), tmp_path)
+    box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+) ?\]", pdf.read_bytes())
+    assert float(box.group(1)) == pytest.approx(72 * 6.75)
     words = txt.read_text()
     joined = " ".join(words.split())
     assert words.startswith("two.\n(a) $x_1$: Cumulative regret. (b)")
@@ -292,7 +281,7 @@ def test_captions_are_beside_the_figure(run, tmp_path, words_of):
     assert re.fullmatch(r"printed, grid [0-9a-f]{12}", identity(run))
     assert identity(run).encode() in pdf.read_bytes()
     with Image.open(png) as image:
-        assert image.text["Description"] == joined
+        assert (image.width, image.text["Description"]) == (2025, joined), "300 dpi"
     median = words_of(run, figures()["one"].panels, statistic="median")
     assert "Medians over 5 seeds; bands from quartile to quartile." in median
     assert {"median", "low", "high"} <= set(pd.read_csv(tmp_path / "words" / "words.csv").columns)
@@ -310,8 +299,7 @@ def test_what_a_reader_may_choose(folder, tmp_path):
     assert "mean" in frame
     part = Run(folder).only("SGP")
     assert [len(part.record.variants(what)) for what in ("problems", "algorithms")] == [2, 1]
-    assert set(part.cells["algorithm"]) == {"sgp-ucb"}
-    assert len(part.full_record.variants("algorithms")) == 6
+    assert (set(part.cells["algorithm"]), len(part.full_record.variants("algorithms"))) == ({"sgp-ucb"}, 6)
 
 
 def test_missing_and_stale_cells_are_marked(folder, tmp_path, words_of):
@@ -327,5 +315,4 @@ def test_missing_and_stale_cells_are_marked(folder, tmp_path, words_of):
     assert "Incomplete: SGP 0 of 5 seeds." in words
     assert "Stale: 5 of 25 cells, played by code that has changed since." in words
     nothing = Figure("nothing", "", [Panel("regret", INDEPENDENT, ["sgp-ucb"])])
-    assert draw(part, nothing, tmp_path / "nothing") == []
-    assert list((tmp_path / "nothing").iterdir()) == []
+    assert (draw(part, nothing, tmp_path / "nothing"), list((tmp_path / "nothing").iterdir())) == ([], [])

@@ -83,16 +83,6 @@ def test_a_method_that_is_worse_on_each_of_many_problems_is_worse_over_all(tmp_p
     assert (over["verdict"], over["n"], over["losses"], over["p"]) == ("worse", 12, 12, 2.0**-11)
 
 
-def test_a_method_that_is_missing_afterwards_does_not_pass(tmp_path, capsys):
-    """Be it that it was renamed, or has other parameters; one that is new does."""
-    one, other = ({("P", "same"): {}, ("P", name): {}} for name in ("mine", "mine[V=2.0]"))
-    before, after = (make(tmp_path / name, cells, seeds=range(10)) for name, cells in (("a", one), ("b", other)))
-    assert main(["compare", str(before), str(after), "--only-changed"]) == 1
-    assert "missing (only before)" in capsys.readouterr().out
-    less = make(tmp_path / "c", {("P", "same"): {}}, seeds=range(10))
-    assert main(["compare", str(less), str(after), "--only-changed"]) == 0
-
-
 METRICS = ("r", "R", "V⁺", "N")
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pytest
 
 from cbobench.report.layout import _add_legend, _break_text, _make_tick_format
 from cbobench.report.style import SIZES
-
-mpl.use("Agg")
 
 
 @pytest.fixture
@@ -50,8 +47,7 @@ def test_long_labels_are_broken_evenly(page):
     assert text.get_text() == words, "it fits"
     _break_text(text, 0.55 * wide, "width")
     lines = text.get_text().split("\n")
-    assert " ".join(lines) == words
-    assert len(lines) == 2
+    assert (" ".join(lines), len(lines)) == (words, 2)
     assert abs(len(lines[0]) - len(lines[1])) <= 5
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 
 import literature as script
@@ -23,8 +24,8 @@ SEEDS = range(8)
 REGRETS = {"cei": 0.1, "scbo": 0.3, "botorch-cei": 0.2, "botorch-scbo": 0.3, "random": 0.9}
 
 
-@pytest.fixture
-def run(tmp_path):
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
     """cei beats BoTorch's on every seed, scbo is beaten by it on p and is as good as BoTorch's own."""
     noise = 0.01 * np.random.default_rng(0).random((len(REGRETS), 8))
     cells = {
@@ -32,7 +33,18 @@ def run(tmp_path):
         for problem in ("p", "q")
         for i, (name, value) in enumerate(REGRETS.items())
     }
-    return make(tmp_path / "run", cells, seeds=SEEDS, failed={("q", "random"): [0]})
+    return make(tmp_path_factory.mktemp("literature") / "run", cells, seeds=SEEDS, failed={("q", "random"): [0]})
+
+
+@pytest.fixture(scope="module")
+def measured(run):
+    return script.measured(Run(run))
+
+
+@pytest.fixture
+def found(measured):
+    """What is measured of the run, a test's own."""
+    return deepcopy(measured)
 
 
 def test_the_pages_are_current():
@@ -84,8 +96,7 @@ def test_a_tenth_of_the_cells_behind_the_readme_play_the_same_today(tmp_path):
     assert differing(cells) == [], "README's table is not what this code plays: make literature-small"
 
 
-def test_numbers_are_those_of_compare(run):
-    found = script.measured(Run(run))
+def test_numbers_are_those_of_compare(run, found):
     frame = cbobench.summary(run)
     rows = found["table"]
     np.testing.assert_allclose([row["median"] for row in rows], frame["simple_regret_median"], rtol=1e-5)
@@ -100,22 +111,15 @@ def test_numbers_are_those_of_compare(run):
         assert (row["median"], row["p"]) == pytest.approx((same["median"], same["p"]), rel=1e-5)
 
 
-def test_victories_defeats_and_what_is_missing_are_said(run):
-    found = script.measured(Run(run))
+def test_victories_defeats_and_what_is_missing_are_said(found):
     text = pages.page(found)
-    assert (
-        "- `cei` against `botorch-cei`: better on 2 of 2 problems, no significant difference on 0, worse on none"
-        in text
-    )
-    assert (
-        "- `scbo` against `botorch-cei`: better on 0 of 2 problems, no significant difference on 0, worse on p, q"
-        in text
-    )
-    assert (
-        "- `scbo` against `botorch-scbo`: better on 0 of 2 problems, no significant difference on 2, worse on none"
-        in text
-    )
-    assert "too few seeds on 0" in text
+    for said in (
+        "- `cei` against `botorch-cei`: better on 2 of 2 problems, no significant difference on 0, worse on none",
+        "- `scbo` against `botorch-cei`: better on 0 of 2 problems, no significant difference on 0, worse on p, q",
+        "- `scbo` against `botorch-scbo`: better on 0 of 2 problems, no significant difference on 2, worse on none",
+        "too few seeds on 0",
+    ):
+        assert said in text
     assert "| `random` | – | 15/16 (1 failed) |" in pages.overall(found)
     assert "by the median simple regret over 2 problems, among the 4 methods that have all 8 seeds on each" in text
     assert (found["hours"], found["hours_of_opponents"]) == (0.0219, 0.00889), "79 and 32 seconds"
@@ -130,8 +134,7 @@ def test_victories_defeats_and_what_is_missing_are_said(run):
         pages.in_readme(found, "a\nb")
 
 
-def test_a_defeat_is_named_though_the_adjustment_hides_it(run):
-    found = script.measured(Run(run))
+def test_a_defeat_is_named_though_the_adjustment_hides_it(found):
     for row in found["paired"]:
         row |= {"p": 0.04, "p_holm": 0.3, "effect": -1.0 if row["problem_label"] == "p" else 1.0}
     text = pages.page(found)
@@ -144,8 +147,7 @@ def test_a_defeat_is_named_though_the_adjustment_hides_it(run):
     )
 
 
-def test_time_is_compared_problem_by_problem(run):
-    found = script.measured(Run(run))
+def test_time_is_compared_problem_by_problem(found):
     for row in found["table"]:
         row["ms_per_round"] = 1.0 if row["algorithm_label"] in script.OURS else 30.0
     for row in found["table"][:1]:
@@ -170,8 +172,8 @@ def test_few_seeds_and_none_that_found_anything(tmp_path):
     assert "| `sobol` | ∞ |" in text
 
 
-def test_the_page_says_who_played_and_refuses_several_kinds_of_cpu(run, monkeypatch):
-    found = script.measured(Run(run)) | {"commit": "abc1234", "date": "2026-01-02", "since": ["All is new."]}
+def test_the_page_says_who_played_and_refuses_several_kinds_of_cpu(run, found, monkeypatch):
+    found |= {"commit": "abc1234", "date": "2026-01-02", "since": ["All is new."]}
     start = pages.page(found)[:200]
     assert (
         "**Played by commit abc1234 on 2026-01-02 (suite `literature_full`).** Since then:\n\n- All is new.\n" in start
@@ -199,11 +201,10 @@ def test_several_folders_are_one_run(tmp_path):
         script.run_of([tmp_path / "random", tmp_path / "none"], tmp_path / "again")
 
 
-def test_a_bundle_is_a_run_alone_and_refused_among_several(run, tmp_path):
+def test_a_bundle_is_a_run_alone_and_refused_among_several(run, found, tmp_path):
     bundle = tmp_path / "A.zip"
     assert main(["export", str(run), "--out", str(bundle)]) == 0
-    rows, same = (script.measured(script.run_of([where], tmp_path / "none"))["table"] for where in (run, bundle))
-    assert rows == same
+    assert script.measured(script.run_of([bundle], tmp_path / "none"))["table"] == found["table"]
     for folders in ([run, bundle], [bundle, run]):
         with pytest.raises(Misuse, match=r"A\.zip is a bundle, and only run folders are read as one; give it alone"):
             script.run_of(folders, tmp_path / "both")

@@ -1,11 +1,14 @@
-"""What stays in a table: columns that were asked for, algorithms that have values, labels of any kind."""
+"""What stays in a table: columns asked for, algorithms with values, seeds set apart by whether a constraint binds."""
 
 from __future__ import annotations
 
 import pytest
 
 import cbobench
+from cbobench.algorithms import ALGORITHMS
+from cbobench.cli import main
 from cbobench.report.formats import Marked, TextTable, render
+from cbobench.report.load import Run
 from tests.report.made import make
 
 SEEDS = range(6)
@@ -50,10 +53,6 @@ def test_order_by_algorithm_holds_for_differences_too(run):
     assert found.table.columns[0] == "algorithm"
 
 
-def test_seeds_that_all_bind_or_do_not_say_so(run):
-    assert "[Q]: does not bind" in set(cbobench.summary(run, by="binds")["problem_label"])
-
-
 def test_advice_is_what_the_table_takes(run):
     assert "choose with" not in cbobench.compare(run, best=True).render("table", 60)
     assert "choose with --metric" in " ".join(cbobench.compare(run).render("table", 60).split())
@@ -68,3 +67,57 @@ def test_tables_of_words_fit_too(monkeypatch):
     table = TextTable(["claim", "statement", "ours"], [["A1", "word " * 40, "number " * 20]], left=3)
     monkeypatch.setenv("COLUMNS", "70")
     assert max(map(len, render(table, "table").splitlines())) <= 70
+
+
+TEN = range(10)
+CELLS = {("Q", name): {"regret": [float(i) for i in TEN], "binds": [i < 4 for i in TEN]} for name in "AB"}
+
+
+def row_of(frame, problem, algorithm):
+    return frame[(frame["problem_label"] == problem) & (frame["algorithm_label"] == algorithm)].iloc[0]
+
+
+def test_groups_by_binds_keep_the_marks_of_their_cells(tmp_path):
+    part = Run(make(tmp_path / "run", CELLS, seeds=TEN))
+    part.__dict__["stale"] = set(part.cells.query("seed in [1, 2, 7]")["cell"])
+    part.__dict__["unchecked"] = set(part.cells.query("seed == 0")["cell"])
+    whole = cbobench.summary(part)
+    frame = cbobench.summary(part, by="binds")
+    for name in ("n", "expected", "failed", "stale", "unchecked"):
+        assert frame[name].sum() == whole[name].sum(), name
+    counts = row_of(frame, "Q: binds", "A")[["stale", "unchecked"]], row_of(frame, "Q: does not bind", "A")["stale"]
+    assert (counts[0].tolist(), counts[1]) == ([2, 1], 1)
+    assert "4/4 (2 stale, 1 unchecked)" in str(cbobench.compare(part, by="binds"))
+
+
+def test_seeds_of_which_nothing_is_known_are_a_group_of_their_own(tmp_path):
+    lost = {("Q", name): [3, 8] for name in "AB"} | {("Q", "A"): [3, 8, 9]}
+    found = Run(make(tmp_path / "run", CELLS, seeds=TEN, failed=lost))
+    frame = cbobench.summary(found, by="binds")
+    assert frame["expected"].sum() == 20
+    rest = row_of(frame, "Q: not known whether it binds", "A")
+    assert (rest["n"], rest["failed"], rest["expected"]) == (0, 2, 2)
+    text = str(cbobench.compare(found, by="binds"))
+    assert "0/2 (2 failed)" in text
+    assert "4/5 (1 failed)" in text
+
+
+def test_a_problem_of_which_it_is_not_known_says_nothing_of_it(tmp_path):
+    unknown = {("Open", "A"): {"regret": CELLS["Q", "A"]["regret"]}}
+    run = make(tmp_path / "run", CELLS | unknown, seeds=TEN)
+    text = str(cbobench.compare(run))
+    assert "Q (binds in 4/10)" in text
+    assert "Open" in text
+    assert "Open (" not in text
+
+
+def test_status_names_what_played_and_is_no_more(tmp_path, capsys, monkeypatch):
+    run = make(tmp_path / "run", CELLS, seeds=TEN)
+    assert main(["status", str(run)]) == 0
+    assert "staleness" not in capsys.readouterr().out
+    monkeypatch.delitem(ALGORITHMS._classes, "random")
+    assert main(["status", str(run)]) == 0
+    assert (
+        "20 cells could not be checked for staleness: random is nothing that this cbobench has; look with the version"
+        in capsys.readouterr().out
+    )

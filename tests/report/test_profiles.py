@@ -1,8 +1,9 @@
-"""Performance and data profiles as figures: their numbers are those of `cbobench compare --profile`."""
+"""Performance and data profiles, and rounds to a target, of curves made by hand, in figures and tables."""
 
 from __future__ import annotations
 
-import matplotlib as mpl
+import itertools
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -11,13 +12,14 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
+from cbobench.metrics import METRICS
 from cbobench.report.figures import Figure, Profile, compose
 from cbobench.report.load import Run
 from cbobench.report.profiles import PRECISIONS, RATIOS
 from cbobench.report.style import SIZES
+from cbobench.results.folder import RunFolder
 from tests.report.made import make
 
-mpl.use("Agg")
 NAN = np.nan
 T = [1, 2, 5, 10, 20, 50, 100]
 CURVES = {  # of three seeds; |f*| is 1
@@ -83,21 +85,20 @@ def test_absolute_targets_are_those_of_coco(tmp_path):
 def test_curves_are_steps_that_grow(run):
     assert set(PRECISIONS) <= set(RATIOS)
     assert (np.diff(RATIOS) > 0).all()
-    for kind in ("performance", "data"):
-        for label in "AB":
-            found = shares(run, kind, label)
-            assert found.index.is_monotonic_increasing
-            assert (np.diff(found) >= 0).all()
+    for kind, label in itertools.product(("performance", "data"), "AB"):
+        found = shares(run, kind, label)
+        assert found.index.is_monotonic_increasing
+        assert found.is_monotonic_increasing
     with SIZES["single"].context():
         image, shown = compose(run, Figure("p", "p", [Profile("performance"), Profile("data")]), SIZES["single"])
+        plt.close(image)
     for axis in image.axes:
         assert {line.get_drawstyle() for line in axis.get_lines() if line.get_gid() is None} == {"steps-post"}
         assert axis.get_xscale() == "log"
         assert axis.get_ylim()[0] < 0 < 1 < axis.get_ylim()[1]
-    lines = image.axes[1].get_lines()
-    assert lines[0].get_markevery() != lines[1].get_markevery()
+    one, other, *_ = image.axes[1].get_lines()
+    assert one.get_markevery() != other.get_markevery()
     assert not shown.absent
-    plt.close(image)
 
 
 def test_no_algorithm_moves_another(run, tmp_path):
@@ -178,3 +179,60 @@ def test_functions_that_move_have_no_simple_regret(tmp_path, words_of):
         cbobench.compare(some, only="moves/*", profile=True)
     with refusal:
         Profile("data").data(some.only("moves/*"))
+
+
+ROUNDS = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100]
+FOUR = {  # of four seeds
+    "A": [[np.nan] * 2 + [0.5] * 3 + [0.05] * 5, [2.0] * 9 + [1.0], [np.nan] * 10, [0.0005] * 10],
+    "B": [[3.0] * 10] * 4,
+}
+
+
+@pytest.fixture(scope="module")
+def targeted(tmp_path_factory):
+    cells = {("P", a): {"simple_regret": [curve[-1] for curve in FOUR[a]], "f_star": [-2.0, 1, 1, 0]} for a in "AB"}
+    rounds = {("P", a): {"t": ROUNDS, "simple_regret": FOUR[a]} for a in "AB"}
+    return Run(make(tmp_path_factory.mktemp("targets") / "run", cells, seeds=range(4), rounds=rounds))
+
+
+def test_rounds_to_a_target(targeted):
+    frame = cbobench.summary(targeted, target=0.5)
+    a, b = (frame[frame["algorithm_label"] == name].iloc[0] for name in "AB")
+    assert (a["rounds_to_target_defined"], a["rounds_to_target"]) == (2, 20.0), "30 and 10; two never"
+    assert (a["rounds_to_target_median"], b["rounds_to_target_defined"]) == (np.inf, 0)
+    assert np.isnan(b["rounds_to_target_median"])
+    assert cbobench.summary(targeted, target=1)["rounds_to_target_median"][0] == 65, "between 30 and 100"
+    assert "∞ 2/4" in str(cbobench.compare(targeted, target=0.5))
+    paired = cbobench.compare(targeted, target=0.5, against="B").frame.set_index("metric").loc["rounds_to_target"]
+    assert (paired["n"], paired["wins"], paired["ties"]) == (4, 2, 2), "two never got there with either"
+
+
+def test_tables_without_a_target_read_no_rounds(targeted, monkeypatch):
+    read = RunFolder.row_groups
+
+    def cells_only(self, kind, task, columns=None):
+        assert kind == "cells", "rounds"
+        return read(self, kind, task, columns)
+
+    monkeypatch.setattr(RunFolder, "row_groups", cells_only)
+    for options in ({}, {"best": True}, {"ranks": True}, {"other": targeted.folder.uri}):
+        assert str(cbobench.compare(targeted.folder.uri, **options))
+    with pytest.raises(AssertionError, match="rounds"):
+        cbobench.compare(targeted, profile=True)
+
+
+def test_targets_are_in_units_of_the_optimum(targeted):
+    """References are 2, 1, 1 and (f* = 0) 1: final regrets of A are 0.025, 1, none and 0.0005 of them."""
+    frame = cbobench.compare(targeted, profile=True).frame
+    a, b = (frame[frame["algorithm_label"] == name].iloc[0] for name in "AB")
+    assert a[["within_1", "within_0.1", "within_0.01", "within_0.001"]].tolist() == [0.75, 0.5, 0.25, 0.25]
+    # targets 2, 0.2, 0.02, 0.002 of the first seed: rounds 30, 60, -, -; 1 of the second: 100; the last all at 10
+    assert (a["solved_by_0.1"], a["solved_by_0.5"], a["solved_by_1"]) == (4 / 16, 5 / 16, 7 / 16)
+    assert b[["within_1", "solved_by_1"]].tolist() == [0, 0], "3 is more than 2"
+
+
+def test_a_run_without_simple_regret_says_so(targeted, monkeypatch):
+    monkeypatch.delitem(METRICS, "simple_regret")
+    for options in ({"target": 1.0}, {"profile": True}):
+        with pytest.raises(Misuse, match="need the metric simple_regret, which this run does not record"):
+            cbobench.compare(targeted.folder.uri, **options)

@@ -56,16 +56,13 @@ def test_a_run_without_cells_draws_nothing(finished, tmp_path):
 def test_curves_are_means_over_seeds(finished):
     run = Run(finished)
     problem = run.expected["problem"].iloc[0]
-    frame = curves(run, "regret", problem)
-    rounds = cbobench.load_rounds(finished, problem=problem, algorithm="ckb-ts")
-    at = rounds[rounds["t"] == 17]["regret"]
-    row = frame[(frame["algorithm"] == "ckb-ts") & (frame["t"] == 17)].iloc[0]
-    np.testing.assert_allclose(row["mean"], at.mean(), rtol=1e-12)
-    np.testing.assert_allclose((row["low"], row["high"]), interval(at), rtol=1e-12)
-    middle = curves(run, "regret", problem, statistic="median", last=17).query("algorithm == 'ckb-ts'").iloc[-1]
-    assert middle["t"] == 17
-    np.testing.assert_allclose(middle[["low", "median", "high"]].astype(float), at.quantile([0.25, 0.5, 0.75]))
-    average = curves(run, "regret", problem, average=True)
+    at = cbobench.load_rounds(finished, problem=problem, algorithm="ckb-ts").query("t == 17")["regret"]
+    for statistic, *expected in (("mean", *interval(at), at.mean()), ("median", *at.quantile([0.25, 0.75, 0.5]))):
+        frame = curves(run, "regret", problem, statistic=statistic)
+        row = frame.query("algorithm == 'ckb-ts' and t == 17").iloc[0]
+        np.testing.assert_allclose(row[["low", "high", statistic]].astype(float), expected, rtol=1e-12)
+    frame, average = (curves(run, "regret", problem, average=average, last=30) for average in (False, True))
+    assert frame["t"].max() == 30
     np.testing.assert_allclose(average["mean"] * average["t"], frame["mean"], rtol=1e-12)
 
 
@@ -83,8 +80,7 @@ def test_table_formats_to_the_letter():
         r"a$|$b & x\_1 & 1 $\pm$ 2 \\", r"a$|$b & y & -- \\", r"\bottomrule", r"\end{tabular}", r"\end{table}",
     ]  # fmt: skip
     lines = render(TABLE, "table").splitlines()
-    assert lines[0].split() == ["title"]
-    assert lines[-1] == "a note"
+    assert (lines[0].split(), lines[-1]) == (["title"], "a note")
     assert [line.split() for line in lines[3:5]] == [["a|b", "x_1", "1", "±", "2"], ["y", "–"]]
 
 
@@ -109,14 +105,18 @@ def test_figures_and_the_numbers_behind_them(finished, tmp_path):
     assert set(shown["algorithm"]) == {"ckb-ucb", "ckb-ts", "ckb-rand"}
 
 
-def test_recipes_are_refused_when_they_are_none(finished, tmp_path):
-    with pytest.raises(Misuse, match="unknown recipe 'zhou'"):
-        list(draw_all(Run(finished), tmp_path, "zhou"))
+@pytest.mark.parametrize(
+    ("recipe", "message"),
+    [
+        ("zhou", "unknown recipe 'zhou'"),
+        ("mine.py", "has no function figures"),
+        ("zhou_ji_2022_claims", "draws nothing"),
+    ],
+)
+def test_recipes_are_refused_when_they_are_none(finished, tmp_path, recipe, message):
     (tmp_path / "mine.py").write_text("x = 1\n")
-    with pytest.raises(Misuse, match="has no function figures"):
-        list(draw_all(Run(finished), tmp_path, str(tmp_path / "mine.py")))
-    with pytest.raises(Misuse, match="draws nothing"):
-        list(draw_all(Run(finished), tmp_path, "zhou_ji_2022_claims"))
+    with pytest.raises(Misuse, match=message):
+        list(draw_all(Run(finished), tmp_path, recipe))
 
 
 def assert_the_same_bytes(recipe, run, folder, figures):

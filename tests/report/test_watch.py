@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
 import time
 from dataclasses import asdict, replace
 
@@ -22,8 +19,6 @@ from cbobench.results.folder import RunFolder
 from cbobench.results.lease import EXPIRES_AFTER, Lease, pair_id
 from cbobench.suite.cells import Cells
 from cbobench.sweep.run import execute, plan
-from tests.conftest import ROOT
-from tests.processes import until
 from tests.report.made import make
 
 
@@ -41,14 +36,22 @@ def half(tmp_path_factory):
     return folder / "run"
 
 
-def signed(run, news=None, **other):
-    """The file of a call that plays what is missing."""
-    grid = live.Live(run).record.grids[-1]
-    claim = Lease(live.open_run(run), grid.cells)
-    file = run / "drivers" / f"{claim.id}.json"
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(json.dumps(asdict(replace(claim.driver, holds=True, **other)) | {"news": news or {}}))
-    return file
+@pytest.fixture
+def signed():
+    """Sign a run with the file of a call that plays what is missing; it is taken away in the end."""
+    files = []
+
+    def sign(run, news=None, **other):
+        grid = live.Live(run).record.grids[-1]
+        claim = Lease(live.open_run(run), grid.cells)
+        files.append(run / "drivers" / f"{claim.id}.json")
+        files[-1].parent.mkdir(exist_ok=True)
+        files[-1].write_text(json.dumps(asdict(replace(claim.driver, holds=True, **other)) | {"news": news or {}}))
+        return files[-1]
+
+    yield sign
+    for file in files:
+        file.unlink()
 
 
 def test_a_run_that_nobody_plays(half, capsys):
@@ -63,92 +66,78 @@ def test_the_comparison_is_of_seeds_that_all_have(half):
     assert view.seeds == [("rkhs-1d", 20, 3, 4)]
     frame = view.comparison.frame
     whole = cbobench.compare(half).frame
-    assert frame["n"].tolist() == [3, 3]
-    assert whole["n"].tolist() == [4, 3]
+    assert (frame["n"].tolist(), whole["n"].tolist()) == ([3, 3], [4, 3])
     random = [f["algorithm"].eq("random") for f in (frame, whole)]
     assert frame[random[0]]["regret_median"].item() == whole[random[1]]["regret_median"].item()
     cells = cbobench.load_cells(half, algorithm="ckb-ucb", seed=[0, 1, 3])
     assert frame[~random[0]]["regret_median"].item() == cells["regret"].median()
 
 
-def test_a_sign_of_life_says_how_far_it_is(half):
+def test_a_sign_of_life_says_how_far_it_is(half, signed):
     pair = next(p for p in live.Live(half).record.grids[-1].pairs if p.algorithm.name == "random")
     news = {"rate": 50.0, "left": [3.0, 2.0, 5.0], "playing": {pair_id(pair, 20): [1, 7]}}
     file = signed(half, news)
-    try:
-        view = live.Live(half).look()
-        assert view.state == "playing"
-        assert [(p.ok, p.playing, p.rounds) for p in view.pairs] == [(4, 0, 80), (3, 1, 67)]
-        said = as_object(view)
-        assert said["cells"] == {"expected": 8, "ok": 7, "failed": 0, "playing": 1, "missing": 1, "of_nobody": 0}
-        assert said["rounds"] == {"done": 147, "total": 160, "per_second": 50.0}
-        assert 2.0 < said["left"]["high"] <= 5.0
-        assert "91 % of the rounds, 50 a second; left: about" in text(view)
-        file.write_text(file.read_text().replace('"left": [3.0, 2.0, 5.0]', '"left": null'))
-        assert live.Live(half).look().left is None
-    finally:
-        file.unlink()
+    view = live.Live(half).look()
+    assert (view.state, [(p.ok, p.playing, p.rounds) for p in view.pairs]) == ("playing", [(4, 0, 80), (3, 1, 67)])
+    said = as_object(view)
+    assert said["cells"] == {"expected": 8, "ok": 7, "failed": 0, "playing": 1, "missing": 1, "of_nobody": 0}
+    assert said["rounds"] == {"done": 147, "total": 160, "per_second": 50.0}
+    assert 2.0 < said["left"]["high"] <= 5.0
+    assert "91 % of the rounds, 50 a second; left: about" in text(view)
+    file.write_text(file.read_text().replace('"left": [3.0, 2.0, 5.0]', '"left": null'))
+    assert live.Live(half).look().left is None
 
 
-def test_a_call_elsewhere_that_falls_silent_is_told(half, monkeypatch):
+def test_a_call_elsewhere_that_falls_silent_is_told(half, monkeypatch, signed):
     file = signed(half, machine="elsewhere-1")
     now = time.monotonic()
     monkeypatch.setattr(live.time, "monotonic", lambda: now)  # a slow machine must not age the heartbeat
-    try:
-        looking = live.Live(half)
-        assert looking.look().state == "playing"
-        for after, state in (
-            (live.SILENT_SECONDS - 1, "playing"),
-            (live.SILENT_SECONDS + 1, "silent"),
-            (EXPIRES_AFTER + 1, "idle"),
-        ):
-            monkeypatch.setattr(live.time, "monotonic", lambda after=after: now + after)
-            view = looking.look()
-            assert view.state == state, f"after {after} s"
-            assert live.SILENT_SECONDS < 30, "told within half a minute"
-        assert "stopped unexpectedly" in text(view)
-        os.utime(file)
-        assert looking.look().state == "playing", "it was the network"
-    finally:
-        file.unlink()
+    looking = live.Live(half)
+    assert looking.look().state == "playing"
+    for after, state in (
+        (live.SILENT_SECONDS - 1, "playing"),
+        (live.SILENT_SECONDS + 1, "silent"),
+        (EXPIRES_AFTER + 1, "idle"),
+    ):
+        monkeypatch.setattr(live.time, "monotonic", lambda after=after: now + after)
+        view = looking.look()
+        assert view.state == state, f"after {after} s"
+        assert live.SILENT_SECONDS < 30, "told within half a minute"
+    assert "stopped unexpectedly" in text(view)
+    os.utime(file)
+    assert looking.look().state == "playing", "it was the network"
 
 
-def test_a_clock_alone_ends_no_watch(half, monkeypatch, capsys):
+def test_a_clock_alone_ends_no_watch(half, monkeypatch, capsys, signed):
     """The folder's clock is behind ours by more than a dead call would be silent."""
     file = signed(half, machine="elsewhere-1")
     now = time.monotonic()
     behind = time.time() - 2 * EXPIRES_AFTER
-    try:
-        for sign, state in ((behind, "idle"), (behind + 10, "playing")):
-            os.utime(file, (behind, behind))
-            looking = live.Live(half)
-            assert (looking.look().state, looking.uncertain) == ("silent", True)
-            os.utime(file, (sign, sign))
-            monkeypatch.setattr(live.time, "monotonic", lambda: now + live.CONFIRM_SECONDS + 1)
-            assert (looking.look().state, looking.uncertain) == (state, False)
-            monkeypatch.undo()
-        waited = []
+    for sign, state in ((behind, "idle"), (behind + 10, "playing")):
         os.utime(file, (behind, behind))
-        monkeypatch.setattr(live.time, "sleep", lambda seconds: waited.append(seconds) or os.utime(file))
-        assert main(["watch", str(half), "--once"]) == 0
-        assert capsys.readouterr().out.startswith("half: playing")
-        assert waited == [live.CONFIRM_SECONDS]
-    finally:
-        file.unlink()
-
-
-def test_a_call_here_that_is_stopped_is_told(half, monkeypatch):
-    file = signed(half, {"left": [3.0, 2.0, 5.0]})
-    try:
         looking = live.Live(half)
-        now = time.monotonic()
-        assert looking.look().left is not None
-        monkeypatch.setattr(live.time, "monotonic", lambda: now + EXPIRES_AFTER + 1)
-        view = looking.look()
-        assert (view.state, view.left, view.drivers[0].state) == ("silent", None, "silent")
-        assert "has sent no heartbeat for 15" in text(view)
-    finally:
-        file.unlink()
+        assert (looking.look().state, looking.uncertain) == ("silent", True)
+        os.utime(file, (sign, sign))
+        monkeypatch.setattr(live.time, "monotonic", lambda: now + live.CONFIRM_SECONDS + 1)
+        assert (looking.look().state, looking.uncertain) == (state, False)
+        monkeypatch.undo()
+    waited = []
+    os.utime(file, (behind, behind))
+    monkeypatch.setattr(live.time, "sleep", lambda seconds: waited.append(seconds) or os.utime(file))
+    assert main(["watch", str(half), "--once"]) == 0
+    assert capsys.readouterr().out.startswith("half: playing")
+    assert waited == [live.CONFIRM_SECONDS]
+
+
+def test_a_call_here_that_is_stopped_is_told(half, monkeypatch, signed):
+    signed(half, {"left": [3.0, 2.0, 5.0]})
+    looking = live.Live(half)
+    now = time.monotonic()
+    assert looking.look().left is not None
+    monkeypatch.setattr(live.time, "monotonic", lambda: now + EXPIRES_AFTER + 1)
+    view = looking.look()
+    assert (view.state, view.left, view.drivers[0].state) == ("silent", None, "silent")
+    assert "has sent no heartbeat for 15" in text(view)
 
 
 def test_who_merges_plays_nothing(half, capsys):
@@ -160,7 +149,7 @@ def test_who_merges_plays_nothing(half, capsys):
     assert "nobody plays 1 cell" in said
 
 
-def test_what_a_call_said_of_a_pair_counts_once(tmp_path):
+def test_what_a_call_said_of_a_pair_counts_once(tmp_path, signed):
     """Two grids ask for it, and both lack seeds."""
     run, some = tmp_path / "run", {"suite": "s", "horizon": 20, "problems": ["rkhs-1d"], "algorithms": ["random"]}
     for seeds in (2, 4):
@@ -217,15 +206,13 @@ def test_cells_that_are_played_again_are_yet_to_be_done(tmp_path, monkeypatch):
     assert seen == [[(3, 1, 60), (4, 0, 80)], [(4, 0, 80), (4, 0, 80)]]
     assert [view.state for view in views] == ["playing", "playing"]
     assert views[0].left is not None
-    assert [view.orphans for view in views] == [0, 0]
-    assert live.Live(run).look().state == "complete"
+    assert ([view.orphans for view in views], live.Live(run).look().state) == ([0, 0], "complete")
 
 
 def test_a_seed_that_failed_is_not_complete(tmp_path):
     cells = {("p", "a"): {"regret": [1.0, 2.0, 3.0]}, ("p", "b"): {"regret": [4.0, 50.0, 6.0]}}
     view = live.Live(make(tmp_path / "run", cells, seeds=[0, 1, 2], failed={("p", "a"): [1]})).look()
-    assert view.seeds == [("p", 100, 2, 3)]
-    assert view.comparison.frame["n"].tolist() == [2, 2]
+    assert (view.seeds, view.comparison.frame["n"].tolist()) == ([("p", 100, 2, 3)], [2, 2])
     assert view.comparison.frame["regret_median"].tolist() == [2.0, 5.0]
     assert "\nof seeds that are ok for every method (p: 2 of 3):\n" in text(view)
     lost = {("p", "a"): [0, 1, 2]}
@@ -234,34 +221,26 @@ def test_a_seed_that_failed_is_not_complete(tmp_path):
     assert text(view).endswith("no seed is ok for every method of a problem")
 
 
-@pytest.mark.long  # a driver of its own; what is killed is shown by tests/sweep/test_endings.py
-def test_a_call_that_is_killed_is_told(small_suite, tmp_path, capsys):
-    suite = small_suite(horizon=200_000, seeds=8, extra="record: {rounds: 10}\n")
-    words = [sys.executable, "-m", "cbobench", "run", str(suite), "--out", str(tmp_path / "run"), "--cpus", "0"]
-    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as driver:
-        try:
-            until((tmp_path / "run" / "run.json").exists, lambda: "no run begins", driver)
-            looking = live.Live(tmp_path / "run")
-            until(lambda: looking.look().sum("rounds"), lambda: "no round is played", driver)
-            playing = looking.look()
-            assert playing.state == "playing"
-            assert 0 < playing.sum("rounds") < playing.sum("expected") * 200_000
-        finally:
-            driver.send_signal(signal.SIGKILL)
-            driver.wait()
-    view = looking.look()
+def test_a_call_here_that_is_killed_is_told(half, signed, capsys):
+    """Its process has ended, and another one, which began later, may have its number."""
+    signed(half, born="before that of its number")
+    view = live.Live(half).look()
     assert view.state == "idle"
     assert "stopped unexpectedly" in text(view)
-    assert main(["watch", str(tmp_path / "run"), "--json", "--once"]) == 1
+    assert main(["watch", str(half), "--json", "--once"]) == 1
     assert json.loads(capsys.readouterr().out)["drivers"][0]["state"] == "dead"
 
 
-def test_a_finished_run_says_so_and_returns(small_suite, tmp_path, capsys):
-    execute(plan(small_suite(horizon=20), out=tmp_path / "run", cpus=0), cpus=0)
+def test_a_finished_run_says_so_and_returns_and_its_bundle_is_a_line(small_suite, tmp_path, capsys):
+    execute(plan(small_suite(horizon=5, seeds=1), out=tmp_path / "run", cpus=0), cpus=0)
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
     assert main(["watch", str(tmp_path / "run")]) == 0
-    assert capsys.readouterr().out.startswith("small: complete: 12 of 12 cells ok, 0 failed\n")
+    assert capsys.readouterr().out.startswith("small: complete: 3 of 3 cells ok, 0 failed\n")
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")} == files, "nothing is written"
+    bundle = export(tmp_path / "run", tmp_path / "run.zip").file
+    assert main(["watch", bundle]) == 2
+    said = f"cbobench: {bundle} is a file; nobody plays a bundle; its state: cbobench status"
+    assert capsys.readouterr().err.splitlines() == [said]
 
 
 @pytest.mark.parametrize(
@@ -307,12 +286,3 @@ def test_a_run_that_has_not_begun_is_waited_for(small_suite, tmp_path, capsys, m
     assert said.startswith(first)
     assert said.count("not begun yet") == 1
     assert "small: complete: 3 of 3 cells ok, 0 failed" in said
-
-
-def test_a_bundle_is_a_line(small_suite, tmp_path, capsys):
-    execute(plan(small_suite(horizon=5), out=tmp_path / "run", cpus=0), cpus=0)
-    bundle = export(tmp_path / "run", tmp_path / "run.zip").file
-    assert main(["watch", bundle]) == 2
-    assert capsys.readouterr().err.splitlines() == [
-        f"cbobench: {bundle} is a file; nobody plays a bundle; its state: cbobench status"
-    ]
