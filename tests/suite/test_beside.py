@@ -36,7 +36,8 @@ def forget():
         del sys.modules[module]
 
 
-@pytest.mark.parametrize("players", ["fresh workers", pytest.param("ray", marks=pytest.mark.long)])
+@pytest.mark.long  # tests/sweep/test_shadow.py has a fresh worker find one
+@pytest.mark.parametrize("players", ["fresh workers", "ray"])
 def test_a_module_beside_the_suite_is_found_by_workers(beside, command, tmp_path, players):
     away = tmp_path / "away"
     away.mkdir()

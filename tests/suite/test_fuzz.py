@@ -1,6 +1,6 @@
 """Suites and run folders changed at random: each is taken, or refused in one line with exit code 1 or 2.
 
-Never a traceback, never a change on disk. The examples are the same in every run; the long forms have twenty times as
+Never a traceback, never a change on disk. The examples are the same in every run; the long forms have sixty times as
 many.
 """
 
@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 from cbobench.cli import main, make_parser
 from cbobench.errors import printable
 
-SUITES, FOLDERS = 35, 18  # examples of a short form
-LONG = 20  # times as many in a long one
+SUITES, FOLDERS = 12, 6  # examples of a short form
+LONG = 60  # times as many in a long one
 same_parser = functools.cache(make_parser)  # to build one takes a third of the time in which a suite is read
 FORMS = pytest.mark.parametrize("times", [1, pytest.param(LONG, marks=pytest.mark.long)])
 ALIKE = {"derandomize": True, "database": None, "deadline": None, "suppress_health_check": list(HealthCheck)}

@@ -47,6 +47,12 @@ WRONG = [
     (("seeds: 3", "seeds: 0"), "seeds is 0; allowed: .*; from 1 to 1,000,000 of them"),
     (("seeds: 3", "seeds: [1, 1]"), "holds a number twice"),
     (("seeds: 3", "seeds: {first: 3}"), "allowed: a count, a list"),
+    (
+        ("seeds: 3", "seeds: 3\ntimeout: soon"),
+        r"suite.yaml:4: timeout is .soon.; allowed: a number of seconds per cell",
+    ),
+    (("seeds: 3", "seeds: 3\ntimeout: .inf"), "timeout is '.inf'; allowed: a number of seconds per cell"),
+    (("seeds: 3", "seeds: 3\ntimeout: 0"), "timeout is 0; allowed: a number of seconds per cell"),
     (("seeds: 3", "seeds: 3\nrecord: some"), "record is 'some'; allowed: all, or {rounds:"),
     (
         ("seeds: 3", "seeds: 3\nshared: {bta_scale: 1}"),
@@ -260,7 +266,8 @@ SHIPPED = {
 
 
 LONG = {name for name in SHIPPED if name.startswith("map_")} - {"map_zhou_ji_model", "map_guo_zhu_liu_theory"}
-LONG |= {"coco_constrained", "literature_small", "zhou_ji_2022_cost"}  # which prepare many problems
+LONG |= {"coco_constrained", "literature_small", "literature_full", "zhou_ji_2022_cost"}  # prepare many problems
+LONG |= {name for name in SHIPPED if name.endswith("_fit")} - {"guo_zhu_liu_2022_delayed_fit"}
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.long] * (n in LONG)) for n in sorted(SHIPPED)])

@@ -14,15 +14,29 @@ from tests.processes import until
 
 SLOW = """\
 suite: slow
-horizon: 1000
+horizon: 20
 seeds: 12
-record: {rounds: 50}
-problems:
-  - rkhs-1d
-algorithms:
-  - ckb-ucb
-  - ckb-ts
+problems: [rkhs-1d]
+algorithms: [dawdling:Dawdling, random]
 """
+DAWDLING = """
+import os, time
+from cbobench.algorithms.ckb import CKBUCB
+
+
+class Dawdling(CKBUCB):
+    def ask(self, t):
+        if any(scope[-1] > 1 for scope in self.setting.streams.scopes):
+            time.sleep(float(os.environ.get("DAWDLE", "0")))
+        return super().ask(t)
+"""
+
+
+def write_slow(folder):
+    """A suite whose first seeds are played at once; the others take their time where `DAWDLE` says so, and no CPU."""
+    (folder / "dawdling.py").write_text(DAWDLING)
+    (folder / "slow.yaml").write_text(SLOW)
+    return folder / "slow.yaml"
 
 
 def environment_of(folder, **more):
@@ -33,7 +47,8 @@ def environment_of(folder, **more):
 def start_and_wait(suite, out, cpus, cells, players="as it comes"):
     """A driver in its own process that has published at least so many cells (one per file), and is not done."""
     words = [*cbobench_words(players), "run", suite, "--out", out, "--cpus", cpus, "--block", 1]
-    driver = subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    driver = subprocess.Popen(list(map(str, words)), **pipes, text=True, env=os.environ | {"DAWDLE": "0.2"})
     until(lambda: len(list((out / "cells").glob("*.parquet"))) >= cells, lambda: "too few cells are played", driver)
     assert driver.poll() is None, "the run ended too early to be stopped"
     return driver

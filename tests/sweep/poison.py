@@ -9,6 +9,7 @@ from tests.sweep.helpers import environment_of
 CODE = '''
 import asyncio
 import ctypes
+import faulthandler
 import os
 import random
 import signal
@@ -57,6 +58,7 @@ def fail(how):
 
 
 def harm(how):
+    faulthandler.disable()  # that of who runs the tests
     if how == "seterr":
         np.seterr(all="raise")
     if how == "seed":

@@ -7,9 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cbobench.errors import Misuse
 from cbobench.play import watchdog as watching
-from cbobench.sweep.run import plan
 from tests.processes import until
 
 
@@ -32,12 +30,6 @@ def test_without_a_timeout_a_round_may_take_minutes(monkeypatch):
 
     with pytest.raises(watching.TimedOut, match="timed out after 1 s"):
         rounds_without_end()
-
-
-@pytest.mark.parametrize("wrong", ["0", "soon", ".inf"])
-def test_a_timeout_is_a_number_of_seconds(small_suite, tmp_path, wrong):
-    with pytest.raises(Misuse, match=r"suite.yaml:\d+: timeout is .*; allowed: a number of seconds per cell"):
-        plan(small_suite(extra=f"timeout: {wrong}\n"), out=tmp_path / "run", cpus=0)
 
 
 def test_who_was_suspended_has_not_hung(monkeypatch):

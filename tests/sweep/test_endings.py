@@ -25,7 +25,7 @@ from cbobench.sweep.executors import ExecutorDied, InlineExecutor
 from cbobench.sweep.interrupt import interruptible
 from tests.conftest import cbobench_words
 from tests.processes import PATIENCE, assert_gone, below, program, until
-from tests.sweep.helpers import SLOW, FakeExecutor, environment_of, start_and_wait
+from tests.sweep.helpers import FakeExecutor, environment_of, start_and_wait, write_slow
 
 
 def assert_one_line_that_resumes(errors, code, out):
@@ -52,9 +52,9 @@ def assert_one_line_that_resumes(errors, code, out):
         pytest.param(2, "ray", signal.SIGINT, marks=pytest.mark.long),
     ],
 )
-def test_a_signal_leaves_a_resumable_run_and_no_half_written_file(write_suite, tmp_path, cpus, players, number):
+def test_a_signal_leaves_a_resumable_run_and_no_half_written_file(tmp_path, cpus, players, number):
     """Ctrl-C, a closed terminal, and what Slurm and Kubernetes send (Ray would replace the handler of SIGTERM)."""
-    driver = start_and_wait(write_suite(SLOW), tmp_path / "cut", cpus, 2, players)
+    driver = start_and_wait(write_slow(tmp_path), tmp_path / "cut", cpus, 2, players)
     children = below(driver.pid)
     driver.send_signal(number)
     _, errors = driver.communicate(timeout=PATIENCE)
@@ -64,8 +64,8 @@ def test_a_signal_leaves_a_resumable_run_and_no_half_written_file(write_suite, t
 
 
 @pytest.mark.long
-def test_a_signal_while_ray_is_starting(write_suite, tmp_path):
-    words = [*cbobench_words("ray"), "run", write_suite(SLOW), "--out", "cut", "--cpus", "2"]
+def test_a_signal_while_ray_is_starting(tmp_path):
+    words = [*cbobench_words("ray"), "run", write_slow(tmp_path), "--out", "cut", "--cpus", "2"]
     driver = subprocess.Popen(
         list(map(str, [*words, "--block", "1"])), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -78,10 +78,11 @@ def test_a_signal_while_ray_is_starting(write_suite, tmp_path):
     assert_gone(children)
 
 
-def test_nohup_is_respected(write_suite, tmp_path):
+@pytest.mark.long  # test_failures ignores the signal, as nohup does, in this process
+def test_nohup_is_respected(tmp_path):
     """A sweep that was started to outlive its terminal does."""
-    suite = write_suite(SLOW.replace("1000", "300").replace("12", "2"))
-    words = ["nohup", *cbobench_words(), "run", str(suite), "--out", "whole", "--cpus", "2", "--block", "1"]
+    suite = write_slow(tmp_path)
+    words = ["nohup", *cbobench_words(), "run", str(suite), "--out", "whole", "--cpus", "2", "--seeds", "2"]
     driver = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     until(lambda: program(driver.pid) == words[1], lambda: "nohup has not begun", driver)
     until(lambda: driver.send_signal(signal.SIGHUP) or driver.poll() is not None, lambda: "it does not end")
@@ -90,11 +91,13 @@ def test_nohup_is_respected(write_suite, tmp_path):
     assert len(Run(tmp_path / "whole").cells) == 4
 
 
-def test_a_terminal_that_is_gone(write_suite, tmp_path):
+@pytest.mark.long  # its signal ends a sweep in test_failures, and another one a driver above
+def test_a_terminal_that_is_gone(tmp_path):
     """Nothing can be said any more: the exit code is that of a sweep that was stopped, and no worker is left."""
     ours, theirs = pty.openpty()
-    words = [*cbobench_words(), "run", str(write_suite(SLOW)), "--out", "cut", "--cpus", "2", "--block", "1"]
-    driver = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+    words = [*cbobench_words(), "run", str(write_slow(tmp_path)), "--out", "cut", "--cpus", "2", "--block", "1"]
+    slow = os.environ | {"DAWDLE": "0.2"}
+    driver = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True, env=slow)
     os.close(theirs)
     until(lambda: list(tmp_path.glob("cut/cells/*.parquet")), lambda: "no cell is played", driver)
     children = below(driver.pid)
@@ -105,9 +108,9 @@ def test_a_terminal_that_is_gone(write_suite, tmp_path):
 
 
 @pytest.mark.slow
-def test_ray_that_dies(write_suite, tmp_path):
+def test_ray_that_dies(tmp_path):
     """Long before the rest could be played: Ray's death is noticed after some seconds."""
-    driver = start_and_wait(write_suite(SLOW.replace("1000", "6000")), tmp_path / "cut", 2, 2, "ray")
+    driver = start_and_wait(write_slow(tmp_path), tmp_path / "cut", 2, 2, "ray")
     children = below(driver.pid)
     (found,) = [pid for pid in children if program(pid).endswith("/raylet")]
     os.kill(found, signal.SIGKILL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 
 import pytest
 
@@ -65,7 +66,7 @@ def test_a_failed_cell_is_a_row_and_can_be_played_again(write_suite, tmp_path, m
     (tmp_path / "mine_broken.py").write_text(BROKEN)
     monkeypatch.syspath_prepend(str(tmp_path))
     suite = write_suite(
-        f"suite: b\nhorizon: 30\nseeds: 12\nproblems: [rkhs-1d]\nalgorithms:\n"
+        f"suite: b\nhorizon: 20\nseeds: 6\nproblems: [rkhs-1d]\nalgorithms:\n"
         f"  - mine_broken:Broken: {{how: {{sweep: [{', '.join(MESSAGES)}]}}}}\n"
     )
     outcome = cbobench.run(suite, out=tmp_path / "b", cpus=0)
@@ -74,7 +75,7 @@ def test_a_failed_cell_is_a_row_and_can_be_played_again(write_suite, tmp_path, m
     assert outcome.failed == len(failed)
     for how, message in MESSAGES.items():
         errors = failed.loc[failed["algorithm"].str.contains(how), "error"]
-        assert 0 < len(errors) < 12
+        assert 0 < len(errors) < 6
         assert errors.str.contains(message).all(), how
     assert failed["traceback"].str.contains("Traceback").all()
     assert failed["regret"].isna().all()
@@ -85,8 +86,8 @@ def test_a_failed_cell_is_a_row_and_can_be_played_again(write_suite, tmp_path, m
     assert (again.played, again.failed) == (len(failed[failed["algorithm"].str.contains("raise")]), 0)
     after = cbobench.load_cells(tmp_path / "b", algorithm="mine_broken:Broken[how=raise]")
     assert (after["status"] == "ok").all()
-    assert after["attempt"].value_counts().to_dict() == {1: 12 - again.played, 2: again.played}
-    assert len(cbobench.load_rounds(tmp_path / "b", algorithm="mine_broken:Broken[how=raise]")) == 12 * 30
+    assert after["attempt"].value_counts().to_dict() == {1: 6 - again.played, 2: again.played}
+    assert len(cbobench.load_rounds(tmp_path / "b", algorithm="mine_broken:Broken[how=raise]")) == 6 * 20
 
 
 def rows_of(run):
@@ -110,30 +111,27 @@ def assert_only_the_poisoned_failed(run, expected):
     assert failed["traceback"].str.len().max() < 2 * LONGEST_TRACE
 
 
-def test_whatever_a_cell_raises_is_its_row(write_suite, tmp_path, command):
-    environment = write_poison(tmp_path)
-    suite = write_suite(suite_of([*RAISED, "none"]))
-    done = command("run", suite, "--out", tmp_path / "p", "--cpus", 2, env=environment)
+def test_whatever_a_cell_raises_is_its_row(write_suite, tmp_path, cli):
+    write_poison(tmp_path)
+    done = cli("run", write_suite(suite_of([*RAISED, "none"])), "--out", tmp_path / "p", "--cpus", 2)
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr
     assert_only_the_poisoned_failed(tmp_path / "p", RAISED)
     assert rows_of(tmp_path / "p")["traceback"].dropna().str.contains("in fail").all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("players", "died"),
     [
-        ("as it comes", DIED),
+        (None, DIED),
         pytest.param("ray", {"exit": DIED["exit"]}, marks=pytest.mark.long),
         pytest.param("fresh workers", {"exit": DIED["exit"]}, marks=pytest.mark.long),
     ],
 )
-def test_whatever_ends_its_worker_is_its_row(write_suite, tmp_path, command, players, died):
+def test_whatever_ends_its_worker_is_its_row(write_suite, tmp_path, cli, players, died):
     """With the reason, as far as the kernel tells it; a neighbour in the block is played again, and stands."""
-    environment = write_poison(tmp_path)
-    suite = write_suite(suite_of([*died, "none"]))
-    done = command("run", suite, "--out", tmp_path / "p", "--cpus", 2, env=environment, players=players)
+    write_poison(tmp_path)
+    done = cli("run", write_suite(suite_of([*died, "none"])), "--out", tmp_path / "p", "--cpus", 2, players=players)
     assert done.returncode == 1, done.stderr
     assert done.stdout.startswith("p, T = 5"), done.stderr  # only the table is on standard output
     assert "raylet" not in done.stdout + done.stderr
@@ -154,15 +152,12 @@ algorithms:
 """
 
 
-@pytest.mark.parametrize(
-    ("cpus", "players"), [(0, None), pytest.param(2, None, marks=pytest.mark.slow),
-                          pytest.param(2, "ray", marks=pytest.mark.long)],
-)  # fmt: skip
-def test_a_cell_that_hangs_is_a_row_with_its_stack(write_suite, tmp_path, command, cpus, players):
+@pytest.mark.parametrize(("cpus", "players"), [(0, None), (2, None), pytest.param(2, "ray", marks=pytest.mark.long)])
+def test_a_cell_that_hangs_is_a_row_with_its_stack(write_suite, tmp_path, cli, cpus, players):
     """Its block is cut in two until it is alone; one that cannot be interrupted loses its process each time."""
-    environment = write_poison(tmp_path)
+    write_poison(tmp_path)
     suite = write_suite(HANGING.replace("hang]", "hang, deaf hang]" if cpus else "hang]"))
-    done = command("run", suite, "--out", "h", "--cpus", cpus, env=environment, players=players)
+    done = cli("run", suite, "--out", "h", "--cpus", cpus, players=players)
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr
     assert "Timeout" not in done.stderr
@@ -221,19 +216,24 @@ class Swallowing(Random):
     def ask(self, t):
         try:
             if t == 3:
-                os.kill(os.getpid(), signal.SIGTERM)
+                os.kill(os.getpid(), signal.SIGHUP)
         except BaseException:
             pass
         return super().ask(t)
 """
 
 
-def test_a_signal_that_a_cell_swallows_still_ends_the_sweep(write_suite, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("before", "played"), [(signal.SIG_DFL, 3), (signal.SIG_IGN, 6)])
+def test_a_signal_that_a_cell_swallows_still_ends_the_sweep(write_suite, tmp_path, before, played):
+    """That of a terminal that is closed; but not where `nohup` had it ignored."""
     (tmp_path / "swallowing.py").write_text(SWALLOWING)
-    monkeypatch.syspath_prepend(str(tmp_path))
     text = "suite: s\nhorizon: 5\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [swallowing:Swallowing, random]\n"
-    outcome = cbobench.run(write_suite(text), out="s", cpus=0)
-    assert (outcome.stopped, outcome.played, outcome.cells) == (True, 3, 6)
+    handler = signal.signal(signal.SIGHUP, before)
+    try:
+        outcome = cbobench.run(write_suite(text), out="s", cpus=0)
+    finally:
+        signal.signal(signal.SIGHUP, handler)
+    assert (outcome.stopped, outcome.played) == (played < 6, played)
 
 
 TENDER = "  - poison_plugin:Tender\n"

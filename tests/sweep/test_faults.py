@@ -69,6 +69,7 @@ except OtherCode as error:
 """
 
 
+@pytest.mark.long  # below, a worker is told that its code is other code
 def test_a_worker_with_other_code_is_refused(small_suite, tmp_path):
     """In an interpreter that has another gp/confidence.py, as another machine would; nothing is published."""
     shutil.copytree(PACKAGE, tmp_path / "there" / "cbobench", ignore=shutil.ignore_patterns("__pycache__"))
@@ -94,11 +95,19 @@ def test_a_worker_with_other_code_is_refused(small_suite, tmp_path):
     assert there() == "receipt 4\n", "a comment is no other code"
 
 
-def test_a_worker_with_another_numpy_is_refused(small_suite, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("what", "other", "says"),
+    [
+        ("libraries", "numpy 1.0.0, scipy 1.0.0", "libraries for .*: numpy 1.0.0, scipy 1.0.0, the driver has numpy"),
+        ("source_hash", "0123-abcdef", "code for rkhs-1d.* / ckb-ucb: 0123-abcdef, the driver has"),
+    ],
+)
+def test_a_worker_that_is_another_is_refused(small_suite, tmp_path, monkeypatch, what, other, says):
     todo = plan(small_suite(), out=tmp_path / "run", cpus=0)
-    monkeypatch.setattr("cbobench.play.task.libraries", lambda name: "numpy 1.0.0, scipy 1.0.0")
-    with pytest.raises(OtherCode, match="other libraries for .*: numpy 1.0.0, scipy 1.0.0, the driver has numpy"):
+    monkeypatch.setattr(f"cbobench.play.task.{what}", lambda *names: other)
+    with pytest.raises(OtherCode, match=f"has other {says}"):
         play_task_on_worker(next(iter(todo.suite.problems.values())), todo.tasks[0], todo.folder)
+    assert not (tmp_path / "run" / "cells").exists()
 
 
 LOSING = '''

@@ -9,7 +9,6 @@ import sys
 import pytest
 
 from cbobench.play.isolation import captured_output
-from tests.sweep.helpers import environment_of
 
 LOUD = """
 import os, sys, warnings
@@ -29,19 +28,19 @@ class Loud(Random):
 
 
 @pytest.fixture
-def loud(write_suite, tmp_path, command):
+def loud(write_suite, tmp_path, cli):
     (tmp_path / "loud.py").write_text(LOUD)
     suite = write_suite("suite: s\nhorizon: 4\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [loud:Loud]\n")
 
     def play(players, cpus):
-        done = command("run", suite, "--cpus", cpus, "--block", 1, players=players, env=environment_of(tmp_path))
+        done = cli("run", suite, "--cpus", cpus, "--block", 1, players=players)
         assert done.returncode == 0, done.stderr[-2000:]
         return done.stdout + done.stderr
 
     return play
 
 
-@pytest.mark.parametrize("players", ["as it comes", pytest.param("ray", marks=pytest.mark.long)])
+@pytest.mark.parametrize("players", [None, pytest.param("ray", marks=pytest.mark.long)])
 def test_what_cells_print_is_not_shown_and_one_line_says_so(loud, players):
     said = loud(players, 2)
     assert len(said) < 5000

@@ -16,32 +16,20 @@ from cbobench.errors import CbobenchError, Misuse
 from cbobench.play.task import Receipt, WorkerCrashed, play_task
 from cbobench.results.folder import RunFolder
 from cbobench.sweep import executors, ray_executor, scheduler
-from cbobench.sweep.executors import InlineExecutor, NodeLost, ProcessExecutor
+from cbobench.sweep.executors import NodeLost, ProcessExecutor
 from cbobench.sweep.ray_executor import RayClient, RayExecutor
 from cbobench.sweep.run import plan
 from cbobench.sweep.run_options import EngineOptions
 from tests.helpers import assert_same_rows
-from tests.processes import assert_gone, below
-from tests.sweep.helpers import SLOW, FakeExecutor, scheduler_of, start_and_wait
+from tests.sweep.helpers import FakeExecutor, scheduler_of
 
 
-@pytest.fixture(scope="module")
-def inline(tmp_path_factory):
-    """A suite, and its run in this process."""
-    folder = tmp_path_factory.mktemp("inline")
-    (folder / "suite.yaml").write_text(SLOW.replace("1000", "60").replace("12", "8"))
-    cbobench.run(folder / "suite.yaml", out=folder / "run", engine="inline", block=50)
-    return folder / "suite.yaml", folder / "run"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "players", ["as it comes", *(pytest.param(players, marks=pytest.mark.long) for players in ("fresh workers", "ray"))]
-)
-def test_the_engine_changes_no_bit(inline, tmp_path, command, players):
-    """A run that Ray began and worker processes ended is compared in `test_run`."""
-    suite, run = inline
-    done = command("run", suite, "--out", tmp_path / "there", "--cpus", 2, "--block", 3, players=players)
+@pytest.mark.parametrize("players", [None, pytest.param("ray", marks=pytest.mark.long)])
+def test_the_engine_changes_no_bit(small_suite, tmp_path, cli, players):
+    """A run that worker processes began and this one ended is compared in `test_run`."""
+    suite, run = small_suite(horizon=30), tmp_path / "run"
+    cbobench.run(suite, out=run, engine="inline", block=50)
+    done = cli("run", suite, "--out", tmp_path / "there", "--cpus", 2, "--block", 3, players=players)
     assert done.returncode == 0, done.stderr
     who = "on Ray" if players == "ray" else "by 2 worker processes"
     assert f"\nplayed {who}\n" in done.stderr
@@ -134,22 +122,12 @@ def test_a_lease_is_renewed_while_a_cluster_starts(monkeypatch):
     assert (made.slots, beats) == (4, [made.folder] * 3)
 
 
-@pytest.mark.parametrize("players", ["as it comes", "fresh workers"])
-def test_workers_end_with_a_driver_that_is_killed(write_suite, tmp_path, players):
-    driver = start_and_wait(write_suite(SLOW), tmp_path / "cut", 2, 1, players)
-    workers = below(driver.pid)
-    assert len(workers) == 2
-    driver.kill()
-    driver.communicate()
-    assert_gone(workers)
-
-
 @pytest.fixture
-def processes():
-    """Plays a plan on two worker processes; returns the receipts."""
+def processes(forking):
+    """Plays a plan on worker processes; returns the receipts."""
 
-    def play(todo):
-        executor = ProcessExecutor(todo.suite.problems, todo.folder, 2, 2)
+    def play(todo, slots=2):
+        executor = ProcessExecutor(todo.suite.problems, todo.folder, slots, slots)
         try:
             return list(scheduler_of(todo, executor).play())
         finally:
@@ -182,11 +160,11 @@ def test_a_worker_that_is_killed_before_it_begins_is_replaced(small_suite, tmp_p
 
 
 def test_a_problem_that_python_cannot_pickle_reaches_its_worker(small_suite, tmp_path, monkeypatch, processes):
-    """Ray's pickler takes functions within functions, too."""
+    """Ray's pickler takes functions within functions, too; a fresh interpreter needs it."""
     monkeypatch.setattr(executors, "can_fork", lambda: False)
-    todo = plan(small_suite(), out=tmp_path / "run", cpus=1)
+    todo = plan(small_suite(horizon=5), out=tmp_path / "run", cpus=1)
     next(iter(todo.suite.problems.values())).hook = lambda: None
-    assert sum(receipt.ok for receipt in processes(todo)) == 12
+    assert sum(receipt.ok for receipt in processes(todo, 1)) == 12
 
 
 def test_a_lost_node_and_a_crash(small_suite, tmp_path):
@@ -252,14 +230,6 @@ def test_the_longest_of_the_last_tasks_goes_first(small_suite, tmp_path):
     for seconds, task in enumerate(todo.tasks, 1):
         one.pace.learn(task, float(seconds), task.rounds)
     assert [one._next().name for _ in todo.tasks] == [task.name for task in reversed(todo.tasks)]
-
-
-def test_inline_leaves_nothing_half_written(small_suite, tmp_path):
-    todo, removed = plan(small_suite(), out=tmp_path / "run", cpus=0), []
-    executor = InlineExecutor(todo.suite.problems, Mock(remove_temporary=removed.append))
-    executor.submit(todo.tasks[0])
-    executor.close()
-    assert removed == [[todo.tasks[0].name]]
 
 
 def silent(monkeypatch, todo, executor, **limits):

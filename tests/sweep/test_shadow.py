@@ -8,6 +8,8 @@ import sys
 import pytest
 
 import cbobench
+from cbobench.cli import main
+from cbobench.sweep import executors
 from tests.conftest import PLAYERS
 from tests.sweep.test_cluster import cluster
 
@@ -19,11 +21,15 @@ SUITE = "suite: s\nhorizon: 5\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: [{name
 
 @pytest.fixture
 def shadowed(tmp_path):
-    """A folder with a suite, a module of the user's, and shadows; whoever runs one of these leaves a file."""
+    """A folder with a suite, a module of the user's, and shadows; whoever runs one of these leaves a file.
+
+    Beside it is a folder of shadows alone.
+    """
     folder = tmp_path / "shadowed"
-    folder.mkdir()
-    for name in SHADOWS:
-        (folder / f"{name}.py").write_text(SHADOW.format(marker=str(tmp_path / f"ran-{name}")))
+    for place in (folder, tmp_path / "away"):
+        place.mkdir()
+        for name in SHADOWS:
+            (place / f"{name}.py").write_text(SHADOW.format(marker=str(tmp_path / f"ran-{name}")))
     (folder / "mine.py").write_text(MINE)
     (folder / "own.yaml").write_text(SUITE.format(name="mine:MyMethod"))
     (folder / "plain.yaml").write_text(SUITE.format(name="random"))
@@ -38,21 +44,32 @@ def play(folder, suite, out, players="as it comes", words=(), environment=None):
         [sys.executable, "-P", "-c", code, *map(str, words)],
         cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
-    assert sorted(path.name for path in out.parent.glob("ran-*")) == [], done.stderr
-    assert done.returncode == 0, done.stderr
+    assert_fine(done.returncode, out, done.stderr)
+
+
+def assert_fine(code, out, said):
+    assert sorted(path.name for path in out.parent.glob("ran-*")) == [], said
+    assert code == 0, said
     assert [*cbobench.load_cells(out)["status"]] == ["ok", "ok"]
 
 
 WAYS = [
-    pytest.param("as it comes", "plain.yaml", ["--cpus", 2, "--no-imports"], id="forked"),
-    pytest.param("fresh workers", "own.yaml", ["--cpus", 2], id="fresh"),
+    pytest.param("as it comes", "plain.yaml", ["--cpus", 2, "--no-imports"], id="forked", marks=pytest.mark.long),
+    pytest.param("fresh workers", "own.yaml", ["--cpus", "1"], id="fresh"),
     pytest.param("ray", "own.yaml", ["--cpus", 2], id="ray", marks=pytest.mark.long),
 ]
 
 
 @pytest.mark.parametrize(("players", "suite", "words"), WAYS)
-def test_shadow_modules_are_not_run(shadowed, tmp_path, players, suite, words):
-    play(shadowed, suite, tmp_path / "run", players, words)
+def test_shadow_modules_are_not_run(shadowed, tmp_path, monkeypatch, capsys, players, suite, words):
+    """A fresh worker finds the module beside the suite, in whatever folder it is started, and no shadow."""
+    if players != "fresh workers":
+        play(shadowed, suite, tmp_path / "run", players, words)
+        return
+    monkeypatch.setattr(executors, "can_fork", lambda: False)
+    monkeypatch.chdir(tmp_path / "away")
+    code = main(["run", str(shadowed / suite), "--out", str(tmp_path / "run"), *words])
+    assert_fine(code, tmp_path / "run", capsys.readouterr().err)
 
 
 @pytest.mark.long

@@ -1,0 +1,31 @@
+"""The command in the process of the tests, for what needs none of its own."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from cbobench.cli import main
+from cbobench.sweep import executors
+from tests.sweep.helpers import environment_of
+
+
+@pytest.fixture
+def forking(monkeypatch):
+    """Workers are forked from this process, as from one without threads: a fresh interpreter costs seconds."""
+    monkeypatch.setattr(executors, "can_fork", lambda: True)
+
+
+@pytest.fixture
+def cli(forking, command, capfd, tmp_path):
+    """Run `cbobench ...` in this process, or, where other players are asked for, in one of its own."""
+
+    def run(*words, players=None):
+        if players is not None:
+            return command(*words, players=players, env=environment_of(tmp_path))
+        code = main([*map(str, words)])
+        said = capfd.readouterr()
+        return SimpleNamespace(returncode=code, stdout=said.out, stderr=said.err)
+
+    return run
