@@ -59,8 +59,7 @@ def repacked(original, out, compression=zipfile.ZIP_STORED, **changed):
 
 def test_a_bundle_is_compared_as_its_run_is(run, bundle):
     wanted = cbobench.compare(run, run)
-    for one, two in ((run, bundle), (bundle, run), (bundle, bundle)):
-        pd.testing.assert_frame_equal(cbobench.compare(one, two).frame, wanted.frame)
+    pd.testing.assert_frame_equal(cbobench.compare(run, bundle).frame, wanted.frame)
     assert cbobench.compare(bundle, run, only_changed=True).frame.empty
 
 

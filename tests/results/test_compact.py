@@ -71,6 +71,12 @@ def contents(run):
     return frames, series, state.counts(), len(record.cells), str(compare(opened))
 
 
+@pytest.fixture(scope="module")
+def before(played_once):
+    """What readers see of the run before anything is merged."""
+    return contents(played_once / "run")
+
+
 def same(one, other):
     for mine, theirs in zip(one[0], other[0], strict=True):
         pd.testing.assert_frame_equal(mine, theirs)
@@ -78,8 +84,7 @@ def same(one, other):
     assert one[2:] == other[2:]
 
 
-def test_a_merged_run_reads_the_same_from_few_files(played_once, run):
-    before = contents(run)
+def test_a_merged_run_reads_the_same_from_few_files(played_once, run, before):
     folder = open_run(run)
     assert compact(folder) == (14, 2), "one for each horizon"
     assert {name[: len(SHARD)] for kind in ("cells", "rounds", "audit") for name in folder.names(kind)} == {SHARD}
@@ -146,13 +151,11 @@ def test_cells_that_were_published_twice_are_there_once(small_suite, tmp_path):
     ("call", "kills"),
     [
         ("publish", (3,)),  # after the lease's two files and a shard's rounds
-        ("remove", (1,)),
         pytest.param("publish", range(7), marks=pytest.mark.long),
         pytest.param("remove", (0, 1, 2, 21, 41, 42), marks=pytest.mark.long),
     ],
 )
-def test_wherever_it_is_killed_nothing_is_lost_or_doubled(played_once, tmp_path, monkeypatch, call, kills):
-    before = contents(played_once / "run")
+def test_wherever_it_is_killed_nothing_is_lost_or_doubled(played_once, before, tmp_path, monkeypatch, call, kills):
     original = getattr(RunFolder, call)
     for kill in kills:
         run = tmp_path / f"run{kill}"
@@ -182,10 +185,9 @@ def test_wherever_it_is_killed_nothing_is_lost_or_doubled(played_once, tmp_path,
 
 
 @pytest.mark.parametrize("moment", [2, *(pytest.param(i, marks=pytest.mark.long) for i in (0, 1, 3, 4, 20))])
-def test_a_reader_beside_it_sees_every_cell(run, monkeypatch, moment):
+def test_a_reader_beside_it_sees_every_cell(run, before, monkeypatch, moment):
     """The files go between two looks of a reader, wherever that is."""
     names, calls = RunFolder.names, iter(range(10**6))
-    before = contents(run)
     busy = []
 
     def meanwhile(self, kind):
@@ -197,12 +199,10 @@ def test_a_reader_beside_it_sees_every_cell(run, monkeypatch, moment):
 
     monkeypatch.setattr(RunFolder, "names", meanwhile)
     same(before, contents(run))
-    same(before, contents(run))
 
 
-def test_shards_have_a_size(run, monkeypatch):
+def test_shards_have_a_size(run, before, monkeypatch):
     folder = open_run(run)
-    before = contents(run)
     monkeypatch.setattr(merging, "ROWS", 15)
     assert compact(folder) == (14, 5), "three tasks of five rounds each"
     assert max(folder.footer("rounds", name)["rows"] for name in folder.names("rounds")) == 15
@@ -210,10 +210,10 @@ def test_shards_have_a_size(run, monkeypatch):
     assert compact(folder) == (5, 5), "those that are full stay"
 
 
-def test_a_shard_that_is_being_made_is_nobodys_leftover(run, monkeypatch):
+def test_a_shard_that_is_being_made_is_nobodys_leftover(run, before, monkeypatch):
     """Its rounds are there, its cells not yet: a call that ends meanwhile leaves them alone; a day later they go."""
     folder = open_run(run)
-    before, publish = contents(run), RunFolder.publish
+    publish = RunFolder.publish
     half = run / "rounds" / ".shard-x.parquet.elsewhere-1.1.2.tmp"
 
     def meanwhile(self, relative, write):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -29,26 +30,32 @@ algorithms: [random]
 SUMS = [*REWARD_STEPS]
 
 
-@pytest.fixture(autouse=True)
-def in_parts(monkeypatch):
+@pytest.fixture(autouse=True, scope="module")
+def in_parts():
     """Row groups of some rounds, so that cells span several of them."""
-    monkeypatch.setattr(block.RoundRows, "FLUSH", 100)
-    monkeypatch.setattr("cbobench.play.play.CHUNK", 7)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(block.RoundRows, "FLUSH", 100)
+        patch.setattr("cbobench.play.play.CHUNK", 7)
+        yield
 
 
-@pytest.fixture
-def run(tmp_path):
-    (tmp_path / "derived").mkdir()
-    return swept(tmp_path / "derived", SUITE.format(record="all"))
-
-
-@pytest.fixture
-def stored(tmp_path, monkeypatch):
-    """The same run with every column stored as it was recorded."""
-    (tmp_path / "stored").mkdir()
-    with monkeypatch.context() as patch:
+@pytest.fixture(scope="module")
+def both(tmp_path_factory, in_parts):
+    """A run, and the same with every column stored as it was recorded; to read only."""
+    derived = swept(tmp_path_factory.mktemp("derived"), SUITE.format(record="all"))
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(block, "rounds_schema", lambda complete: schema("rounds"))
-        return swept(tmp_path / "stored", SUITE.format(record="all"))
+        return derived, swept(tmp_path_factory.mktemp("stored"), SUITE.format(record="all"))
+
+
+@pytest.fixture
+def run(both, tmp_path):
+    return shutil.copytree(both[0], tmp_path / "derived")
+
+
+@pytest.fixture
+def stored(both, tmp_path):
+    return shutil.copytree(both[1], tmp_path / "stored")
 
 
 def files(run):
@@ -82,18 +89,14 @@ def test_one_column_is_derived_alone(run, stored):
         assert one.equals(other)
 
 
-def test_merged_files_derive_them_too(run, stored):
-    assert compact(open_run(run)) == (3, 1)
-    assert held(run) == [[]]
-    assert_same_rows(run, stored)
-
-
-def test_files_of_both_kinds_are_merged_with_the_sums(run, stored):
+@pytest.mark.parametrize(("with_sums", "sums"), [(0, []), (1, SUMS)])
+def test_merged_files_derive_them_too(run, stored, with_sums, sums):
+    """And hold them where one of the files does."""
     for kind in ("rounds", "cells"):
-        file = sorted((stored / kind).glob("*.parquet"))[0]
-        (run / kind / file.name).write_bytes(file.read_bytes())
+        for file in sorted((stored / kind).glob("*.parquet"))[:with_sums]:
+            shutil.copy(file, run / kind)
     assert compact(open_run(run)) == (3, 1)
-    assert held(run) == [SUMS]
+    assert held(run) == [sums]
     assert_same_rows(run, stored)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -353,39 +352,6 @@ def test_a_class_of_the_script_that_runs_is_refused(tmp_path, write_suite):
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert "lies in the script that runs; put the class into a module of its own" in done.stderr
-
-
-@pytest.mark.long  # what marks cells as stale is tested above; here a user does it, in four processes
-def test_a_users_helper_makes_stale_until_it_is_played_again(command, write_suite, tmp_path):
-    """By the command line, as a user would: change a helper, look at the status, play the stale cells again."""
-    (tmp_path / "mine.py").write_text("import parts\n" + PLAIN.format("parts.gain()"))
-    (tmp_path / "parts.py").write_text("def gain():\n    return 1\n")
-    suite = write_suite(SUITE.replace("'mine:Mine'", "'mine:Mine', rkhs-1d"))
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
-
-    def told(*words):
-        done = command(*words, env=environment)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.splitlines()[0]
-
-    told("run", suite, "--out", tmp_path / "m", "--cpus", 0)
-    (tmp_path / "parts.py").write_text("def gain():\n    return 2\n")
-    assert told("status", tmp_path / "m", "--imports").endswith("2 stale"), "the cells of mine:Mine, not of rkhs-1d"
-    told("run", suite, "--out", tmp_path / "m", "--cpus", 0, "--again", "stale")
-    assert told("status", tmp_path / "m", "--imports").endswith("0 stale")
-
-
-def test_code_that_is_not_at_hand_is_said(project, write_suite, tmp_path, capsys):
-    project({"mine.py": PLAIN.format(1)})
-    cbobench.run(write_suite(SUITE), out=tmp_path / "m", cpus=0)
-    (tmp_path / "mine.py").unlink()
-    del sys.modules["mine"]
-    assert main(["status", str(tmp_path / "m"), "--imports"]) == 0
-    out = capsys.readouterr().out
-    assert "0 stale" in out
-    assert "2 cells could not be checked for staleness: mine:Mine cannot be imported (from" in out
-    assert main(["compare", str(tmp_path / "m"), "--format", "latex"]) == 0
-    assert re.search(r"\\label\{tab:[a-z-]*\}", capsys.readouterr().out), "without counts"
 
 
 def test_our_own_modules_are_at_hand_by_their_import_paths():

@@ -141,24 +141,6 @@ def test_all_damaged_files_are_named_at_once(played, capsys):
     assert command("verify", run).stdout.startswith("1 of 9 files is damaged; 8 of 12 cells are whole\n")
 
 
-def test_the_hint_is_about_the_folder_that_was_asked_for(small_suite, tmp_path, capsys, monkeypatch):
-    suite = small_suite(horizon=20)
-    monkeypatch.chdir(tmp_path)
-    for words in (["--out", "one"], []):
-        assert main(["run", str(suite), "--cpus", "0", "--only", "stageopt", *words]) == 0
-        there = tmp_path / ("one" if words else "runs/small")
-        files(there, "cells")[0].unlink()
-        shutil.copytree(there, tmp_path / "two")
-        capsys.readouterr()
-        main(["status", str(there)])
-        begin = f"to go on: cbobench run {suite} --cpus 0 --only stageopt"
-        assert capsys.readouterr().out.endswith(f"{' '.join([begin, *words])}\n")
-        main(["status", str(tmp_path / "two")])
-        assert capsys.readouterr().out.endswith(f"{begin} --out {tmp_path / 'two'}\n")
-        shutil.rmtree(tmp_path / "two")
-        shutil.rmtree(there)
-
-
 def two_blocks(small_suite, tmp_path):
     """A run in tasks of one cell, and beside it the same in tasks of two."""
     for name, block in (("run", 1), ("blocks", 2)):

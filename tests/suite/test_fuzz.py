@@ -196,49 +196,55 @@ def played(tmp_path_factory):
     return lambda: {path.relative_to(folder / "run"): content for path, content in files}
 
 
-def flipped(content, position, bits):
-    if not content:
-        return content
-    changed = bytearray(content)
-    changed[position % len(content)] ^= bits
-    return bytes(changed)
+def in_column(table, name, values):
+    """A table with other values in a column."""
+    return table.set_column(table.column_names.index(name), name, values)
+
+
+TABLES = {
+    "column away": lambda table, name: table.drop_columns([name]),
+    "column of texts": lambda table, name: in_column(table, name, pa.array(["a\x1b[31m"] * len(table))),
+    "column of nulls": lambda table, name: in_column(table, name, pa.nulls(len(table), table.schema.field(name).type)),
+    "column of lists": lambda table, name: in_column(table, name, pa.array([[1.5]] * len(table))),
+    "rows twice": lambda table, name: pa.concat_tables([table, table]),
+    "no rows": lambda table, name: table.slice(0, 0),
+    "footer": lambda table, name: table,
+}
+"""Changes of a table, most of them of a column."""
 
 
 def table_changed(content, how, number):
     """A Parquet file that says something else, and is one."""
     table = pq.read_table(io.BytesIO(content))
-    meta, name = table.schema.metadata, table.column_names[number % table.num_columns]
-    at = table.column_names.index(name)
-    if how == "column away":
-        table = table.drop_columns([name])
-    elif how == "column of texts":
-        table = table.set_column(at, name, pa.array(["a\x1b[31m"] * len(table)))
-    elif how == "column of nulls":
-        table = table.set_column(at, name, pa.nulls(len(table), table.schema.field(name).type))
-    elif how == "column of lists":
-        table = table.set_column(at, name, pa.array([[1.5]] * len(table)))
-    elif how == "rows twice":
-        table = pa.concat_tables([table, table])
-    elif how == "no rows":
-        table = table.slice(0, 0)
+    meta = table.schema.metadata
     footer = {b"cbobench": [b"[]", b"{}", b"\xff", b"1", b"[" * 5000, meta[b"cbobench"]][number % 6]}
-    table = table.replace_schema_metadata(footer if how == "footer" else meta)
+    table = TABLES[how](table, table.column_names[number % table.num_columns])
     sink = io.BytesIO()
-    pq.write_table(table, sink)
+    pq.write_table(table.replace_schema_metadata(footer if how == "footer" else meta), sink)
     return sink.getvalue()
 
 
-TABLES = ["column away", "column of texts", "column of nulls", "column of lists", "rows twice", "no rows", "footer"]
 PLACE, NUMBER = st.integers(0, 10**6), st.integers(0, 255)
 CHANGES = st.one_of(
     st.tuples(st.just("flip"), PLACE, st.integers(1, 255)),
     st.tuples(st.just("cut"), PLACE, NUMBER),
     st.tuples(st.just("zero"), PLACE, st.integers(1, 64)),
     st.tuples(st.sampled_from(["swap", "away", "renamed", "folder", "text"]), PLACE, NUMBER),
-    st.tuples(st.sampled_from(TABLES), PLACE, NUMBER),
+    st.tuples(st.sampled_from([*TABLES]), PLACE, NUMBER),
     st.tuples(st.just("json"), PLACE, VALUES),
 )
 COMMANDS = ("status", "compare", "audit", "claims", "run")
+
+
+BYTES = {
+    "flip": lambda content, at, bits: (
+        content[:at] + bytes([content[at] ^ bits]) + content[at + 1 :] if content else b""
+    ),
+    "cut": lambda content, at, _: content[:at],
+    "zero": lambda content, at, count: content[:at] + bytes(count) + content[at + count :],
+    "text": lambda content, at, token: TOKENS[token % len(TOKENS)].encode(),
+}
+"""Changes of a file's content, most of them at a place."""
 
 
 def changed(files, which, change):
@@ -246,22 +252,13 @@ def changed(files, which, change):
     how, where, what = change
     path = sorted(files)[which % len(files)]
     content = files.pop(path)
-    if how == "flip":
-        files[path] = flipped(content, where, what)
-    elif how == "cut":
-        files[path] = content[: where % (len(content) + 1)]
-    elif how == "zero":
-        start = where % (len(content) + 1)
-        files[path] = content[:start] + bytes(what) + content[start + what :]
+    if how in BYTES:
+        files[path] = BYTES[how](content, where % max(len(content), 1), what)
     elif how == "swap" and files:
         other = sorted(files)[where % len(files)]
         files[path], files[other] = files[other], content
-    elif how == "renamed":
-        files[path.with_name(f"other{path.suffix}")] = content
-    elif how == "folder":
-        files[path / "within"] = content
-    elif how == "text":
-        files[path] = TOKENS[what % len(TOKENS)].encode()
+    elif how in ("renamed", "folder"):
+        files[path.with_name(f"other{path.suffix}") if how == "renamed" else path / "within"] = content
     elif how in TABLES and path.suffix == ".parquet" and content[-4:] == b"PAR1":
         with contextlib.suppress(pa.ArrowException, OSError, KeyError, TypeError):
             content = table_changed(content, how, where)

@@ -291,14 +291,15 @@ def test_shipped_suites_name_known_data(monkeypatch, tmp_path):
                 load(resources.suites()[suite])
 
 
-def test_blocks():
-    assert blocks.block_size(pairs=5, seeds=50, cpus=2) == 50
-    assert blocks.block_size(pairs=1, seeds=50, cpus=2) == 25
-    assert blocks.block_size(pairs=5, seeds=50, cpus=64) == 10
-    assert blocks.block_size(pairs=5, seeds=3, cpus=2) == 3
-    assert blocks.block_size(pairs=5, seeds=1000, cpus=2) == 100
-    assert blocks.block_size(pairs=5, seeds=1000, cpus=2, horizon=50) == 200
-    assert blocks.block_size(pairs=5, seeds=9999, cpus=2, horizon=1) == 1000
+@pytest.mark.parametrize(
+    ("pairs", "seeds", "cpus", "more", "size"),
+    [
+        (5, 50, 2, {}, 50), (1, 50, 2, {}, 25), (5, 50, 64, {}, 10), (5, 3, 2, {}, 3), (5, 1000, 2, {}, 100),
+        (5, 1000, 2, {"horizon": 50}, 200), (5, 9999, 2, {"horizon": 1}, 1000),
+    ],
+)  # fmt: skip
+def test_blocks(pairs, seeds, cpus, more, size):
+    assert blocks.block_size(pairs=pairs, seeds=seeds, cpus=cpus, **more) == size
 
 
 def test_tasks_are_seed_first_and_stable(write_suite):
@@ -321,12 +322,13 @@ def test_what_only_leaves_out_need_not_be_playable(write_suite, tmp_path, monkey
     path = write_suite(
         GOOD.replace("  - rkhs-1d: {h: 0.25}\n", "  - rkhs-1d\n  - feasible-pocket\n  - stocks\n") + "  - stageopt\n"
     )
-    with pytest.raises(Misuse, match="stocks: fin.csv"):
-        load(path)
-    with pytest.raises(Misuse, match="stageopt cannot play feasible-pocket: it needs"):
-        load(path, only="feasible-pocket")
-    with pytest.raises(Misuse, match="stocks: fin.csv"):
-        load(path, only="stocks/ckb-ucb")
+    for only, why in (
+        (None, "stocks: fin.csv"),
+        ("feasible-pocket", "stageopt cannot play feasible-pocket: it needs"),
+        ("stocks/ckb-ucb", "stocks: fin.csv"),
+    ):
+        with pytest.raises(Misuse, match=why):
+            load(path, only=only)
     one = load(path, only="rkhs-1d/stageopt").grid
     assert [pair.title for pair in one.pairs] == ["rkhs-1d/stageopt"]
     assert [v.title for v in one.problems] == ["rkhs-1d", "feasible-pocket"]

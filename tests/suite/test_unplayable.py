@@ -36,7 +36,7 @@ def test_tables_and_status_say_it(run, capsys):
     assert f"  not played: {SAFE}\n  not played: {SHOWN}\n" in capsys.readouterr().out
     assert main(["status", str(run), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["unplayable"] == [SAFE, SHOWN]
-    for more in ([], ["--profile"], ["--against", "random"], ["--format", "latex"]):
+    for more in (["--profile"], ["--against", "random"]):
         assert main(["compare", str(run), *more]) == 0
         assert capsys.readouterr().out.count("not played: ") == 2
     assert main(["compare", str(run), "--format", "csv"]) == 0

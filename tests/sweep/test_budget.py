@@ -33,18 +33,18 @@ def test_a_wrong_budget_is_refused_before_anything_is_said(small_suite, tmp_path
 
 @pytest.mark.parametrize("cpus", [0, pytest.param(2, marks=pytest.mark.long)])
 def test_a_budget_ends_a_run_between_seeds_and_the_same_command_goes_on(small_suite, tmp_path, capsys, cpus):
-    suite, run = small_suite(seeds=6), tmp_path / "run"
+    suite, run = small_suite(horizon=20, seeds=3), tmp_path / "run"
     words = ["run", str(suite), "--out", str(run), "--cpus", str(cpus), "--block", "1", "--budget", "0.000001cpus"]
     done = 0
     for _ in range(2):
         assert main(words) == 0
         err = capsys.readouterr().err
         counts = cbobench.load_cells(run).groupby("algorithm").size()
-        assert done < counts.sum() < 18
+        assert done < counts.sum() < 9
         done = int(counts.sum())
         are = "is" if done == 1 else "are"
-        assert f"the budget is spent: {done} of 18 cells {are} done; to go on: cbobench run" in err
+        assert f"the budget is spent: {done} of 9 cells {are} done; to go on: cbobench run" in err
     full = cbobench.run(suite, out=run, cpus=cpus, budget="1cpuh")
-    assert (full.spent, full.played) == (False, 18 - done)
+    assert (full.spent, full.played) == (False, 9 - done)
     frame = cbobench.load_rounds(run)
     assert frame.equals(cbobench.load_rounds(cbobench.run(suite, out=tmp_path / "plain", cpus=0)))

@@ -78,19 +78,6 @@ def test_a_signal_while_ray_is_starting(tmp_path):
     assert_gone(children)
 
 
-@pytest.mark.long  # test_failures ignores the signal, as nohup does, in this process
-def test_nohup_is_respected(tmp_path):
-    """A sweep that was started to outlive its terminal does."""
-    suite = write_slow(tmp_path)
-    words = ["nohup", *cbobench_words(), "run", str(suite), "--out", "whole", "--cpus", "2", "--seeds", "2"]
-    driver = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    until(lambda: program(driver.pid) == words[1], lambda: "nohup has not begun", driver)
-    until(lambda: driver.send_signal(signal.SIGHUP) or driver.poll() is not None, lambda: "it does not end")
-    _, errors = driver.communicate(timeout=PATIENCE)
-    assert driver.returncode == 0, errors
-    assert len(Run(tmp_path / "whole").cells) == 4
-
-
 @pytest.mark.long  # its signal ends a sweep in test_failures, and another one a driver above
 def test_a_terminal_that_is_gone(tmp_path):
     """Nothing can be said any more: the exit code is that of a sweep that was stopped, and no worker is left."""

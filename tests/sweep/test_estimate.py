@@ -59,7 +59,7 @@ def growing(write_suite, tmp_path, growth, horizon=2000, **options):
 
 
 @pytest.mark.usefixtures("own_clock")
-@pytest.mark.parametrize("growth", [0.0, 0.01])
+@pytest.mark.parametrize("growth", [pytest.param(0.0, marks=pytest.mark.long), 0.01])
 def test_a_cost_that_grows_is_carried_on(write_suite, tmp_path, monkeypatch, growth):
     todo = growing(write_suite, tmp_path, [growth], horizon=2000 if growth else 1000)
     expected = truth(todo, growth)

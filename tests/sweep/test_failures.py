@@ -1,25 +1,24 @@
-"""Cells that fail, crash, hang or leave anything behind: each is a failed row, and no other cell notices."""
+"""Cells that fail, crash, hang or leave anything behind: each is a failed row, and no other cell notices.
+
+Failures are counted by kind; what cells print, 16 MB of it, reaches no terminal.
+"""
 
 from __future__ import annotations
 
+import gc
+import logging
 import re
 import signal
+import sys
 
 import pytest
 
 import cbobench
+from cbobench.cli import main
 from cbobench.errors import CellFailure
-from cbobench.play.failure import (
-    LONGEST_LINE,
-    LONGEST_TRACE,
-    Interrupted,
-    TimedOut,
-    describe_error,
-    is_timeout,
-    reraise_interrupt,
-    safe_line,
-    safe_text,
-)  # fmt: skip
+from cbobench.play.failure import LONGEST_LINE, LONGEST_TRACE, describe_error, safe_line, safe_text
+from cbobench.play.isolation import captured_output
+from cbobench.results.query import FailureCounts
 from tests.sweep.poison import DIED, LEFT, RAISED, suite_of, write_poison
 
 BROKEN = '''
@@ -192,22 +191,6 @@ def test_the_text_of_a_failure_is_one_safe_line():
     assert (long[:7], long[-9:]) == ("first\ny", "\nlast\\x07")
 
 
-def test_the_users_signal_is_no_failure_of_a_cell():
-    """However a cell dresses it up; and what no signal raised is the cell's own."""
-    try:
-        try:
-            raise Interrupted
-        except KeyboardInterrupt:
-            raise ValueError("the cell's words") from None
-    except ValueError as error:
-        dressed = error
-    with pytest.raises(Interrupted):
-        reraise_interrupt(dressed)
-    assert not is_timeout(dressed)
-    reraise_interrupt(KeyboardInterrupt())
-    assert is_timeout(TimedOut())
-
-
 SWALLOWING = """
 from cbobench.algorithms.references import Random
 import os, signal
@@ -218,15 +201,22 @@ class Swallowing(Random):
             if t == 3:
                 os.kill(os.getpid(), signal.SIGHUP)
         except BaseException:
-            pass
+            {how}
         return super().ask(t)
 """
 
 
-@pytest.mark.parametrize(("before", "played"), [(signal.SIG_DFL, 3), (signal.SIG_IGN, 6)])
-def test_a_signal_that_a_cell_swallows_still_ends_the_sweep(write_suite, tmp_path, before, played):
-    """That of a terminal that is closed; but not where `nohup` had it ignored."""
-    (tmp_path / "swallowing.py").write_text(SWALLOWING)
+@pytest.mark.parametrize(
+    ("how", "before", "played"),
+    [
+        ("pass", signal.SIG_DFL, 3),
+        ("raise ValueError('of the cell') from None", signal.SIG_DFL, 0),
+        ("pass", signal.SIG_IGN, 6),
+    ],
+)
+def test_a_signal_that_a_cell_swallows_still_ends_the_sweep(write_suite, tmp_path, how, before, played):
+    """Or dresses; that of a terminal that is closed, but not where `nohup` had it ignored."""
+    (tmp_path / "swallowing.py").write_text(SWALLOWING.format(how=how))
     text = "suite: s\nhorizon: 5\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [swallowing:Swallowing, random]\n"
     handler = signal.signal(signal.SIGHUP, before)
     try:
@@ -248,3 +238,82 @@ def test_what_a_cell_leaves_behind_no_other_meets(write_suite, tmp_path, command
     assert done.returncode == 0, done.stderr
     assert len(rows_of(tmp_path / "p")) == 4 * (len(LEFT) + 1)
     assert done.stdout.startswith("p, T = 5"), "the table is where it belongs"
+
+
+LOUD = """
+import os, sys, warnings
+from cbobench.algorithms.references import Random
+
+
+class Loud(Random):
+    def ask(self, t):
+        print("round", t)
+        sys.stderr.write("\\x1b[31mred\\n" * 40_000)
+        sys.stdout.buffer.write(b"bytes")
+        os.write(1, b"x" * 100_000)
+        os.write(sys.stderr.fileno(), b"y" * 100_000)
+        warnings.warn("careful")
+        return super().ask(t)
+"""
+
+
+@pytest.fixture
+def loud(write_suite, tmp_path, cli):
+    (tmp_path / "loud.py").write_text(LOUD)
+    suite = write_suite("suite: s\nhorizon: 4\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [loud:Loud]\n")
+
+    def play(players, cpus):
+        done = cli("run", suite, "--cpus", cpus, "--block", 1, players=players)
+        assert done.returncode == 0, done.stderr[-2000:]
+        return done.stdout + done.stderr
+
+    return play
+
+
+@pytest.mark.parametrize("players", [None, pytest.param("ray", marks=pytest.mark.long)])
+def test_what_cells_print_is_not_shown_and_one_line_says_so(loud, players):
+    said = loud(players, 2)
+    assert len(said) < 5000
+    line = "what cells print is shown only with --cpus 0; rkhs-1d / loud:Loud began with 'round 1'"
+    assert [found for found in said.splitlines() if "cells print" in found] == [line]
+
+
+def test_who_keeps_a_stream_of_an_earlier_play_may_write_to_it():
+    with captured_output():
+        kept, handler = sys.stdout, logging.StreamHandler()
+    with captured_output() as printed:
+        kept.write("late\n")
+        handler.emit(logging.makeLogRecord({"msg": "late"}))
+        del kept, handler
+        gc.collect()
+        print("now")
+    assert printed.line() == "now"
+
+
+def test_what_differs_in_numbers_alone_is_one_kind():
+    tally = FailureCounts(
+        [f"rkhs-1d / random[a=2] seed {s}: round {s + 1}: action -{s} is not in 0..9" for s in range(10)]
+    )
+    tally.add("rkhs-1d / random seed 3: timed out after 62 s")
+    tally.add("rkhs-1d / random seed 4: timed out after 71 s")
+    assert str(tally) == "12 failed: 10 x action -0 is not in 0..9, 2 x timed out after 62 s"
+    assert tally.examples()[1] == "rkhs-1d / random seed 3: timed out after 62 s"
+    many = FailureCounts(f"p / a seed 1: {kind * 50}: no" for kind in "ABCDEFG")
+    assert str(many).endswith(", 2 other kinds")
+    assert len(str(many)) < 500
+
+
+def test_failures_are_told_by_kind_during_a_run_and_at_its_end(write_suite, tmp_path, monkeypatch, capsys):
+    write_poison(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    text = suite_of(["ansi", "memory"]).replace("{how", "{every: true, how")
+    suite = write_suite(text)
+    assert main(["run", str(suite), "--out", "t", "--cpus", "0", "--block", "2"]) == 1
+    error = capsys.readouterr().err
+    assert re.search(r"bell \(poison_plugin.py:\d+\)", error)
+    lines = re.sub(r" \(poison_plugin.py:\d+\)", "", error).splitlines()
+    ansi = r"4 x ValueError: red \x1b[31m and \x07 bell"
+    assert lines[2] == ansi.replace("4 x", "2 failed: 2 x")
+    assert lines[3] == f"4 failed: {ansi.replace('4', '2', 1)}, 2 x MemoryError"
+    assert f"8 failed: {ansi}, 4 x MemoryError" in lines[4:]
+    assert sum(line.startswith("failed: ") for line in lines) == 2

@@ -8,8 +8,7 @@ import subprocess
 import pytest
 
 import cbobench
-from cbobench.processes import Programs, find_programs
-from cbobench.sweep import executors
+from cbobench.processes import find_programs
 from cbobench.sweep.executors import become_worker, spawn
 from tests.processes import alive, assert_gone, kill, until
 
@@ -23,13 +22,8 @@ def serve(link):
     subprocess.Popen(["sleep", "1000"], start_new_session=True).wait()
 
 
-@pytest.fixture(autouse=True)
-def _workers_are_forked(monkeypatch):
-    monkeypatch.setattr(executors, "can_fork", lambda: True)
-
-
 @pytest.fixture
-def worker():
+def worker(forking):
     child = spawn("", serve)
     until(lambda: len(find_programs(child.pid)) == STARTED, lambda: "too few programs are started")
     pids = [child.pid, *find_programs(child.pid)]
@@ -38,25 +32,23 @@ def worker():
     child.end()
 
 
-def test_programs_end_with_their_worker(worker):
+ENDS = {
+    "its driver ends it": lambda child: child.end(),
+    "its driver dies": lambda child: child.link.close(),  # as the kernel does for a driver that is killed
+    "it dies": lambda child: os.kill(child.pid, 9),
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_programs_end_with_their_worker(worker, how):
+    """But for one in a session of its own where the worker dies: nothing ties it to that any more."""
     child, pids = worker
     assert alive(pids) == pids
-    child.end()
-    assert_gone(pids)
-
-
-def test_programs_end_with_a_worker_whose_driver_dies(worker):
-    child, pids = worker
-    child.link.close()  # as the kernel does for a driver that is killed
-    assert_gone(pids)
-
-
-def test_programs_end_with_a_worker_that_dies(worker):
-    """But for one in a session of its own, which nothing ties to it any more."""
-    child, pids = worker
-    os.kill(child.pid, 9)
-    child.end()
-    until(lambda: len(alive(pids)) <= 1, lambda: f"{alive(pids)} are still there")
+    ENDS[how](child)
+    if how == "it dies":
+        child.end()
+    most = how == "it dies"
+    until(lambda: len(alive(pids)) <= most, lambda: f"{alive(pids)} are still there")
 
 
 LEAVING = """
@@ -78,7 +70,7 @@ def running(pids):
 """
 
 
-def test_programs_end_with_the_task_that_started_them(tmp_path, monkeypatch):
+def test_programs_end_with_the_task_that_started_them(tmp_path, monkeypatch, forking):
     """As those of a cell that timed out in the middle: the next cell does not share the machine with them."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -89,16 +81,3 @@ def test_programs_end_with_the_task_that_started_them(tmp_path, monkeypatch):
     assert len(pids) == 2
     assert_gone(pids)
     assert (tmp_path / "late").read_text().split() == [str(pids[1])]
-
-
-def test_to_ask_for_programs_reads_little_where_none_was_started(monkeypatch):
-    programs = Programs()
-    monkeypatch.setattr("cbobench.processes.find_programs", lambda leader: pytest.fail("all processes are read"))
-    monkeypatch.setattr("cbobench.processes._has_children", lambda: False)
-    assert programs.left() == []
-    monkeypatch.undo()
-    child = subprocess.Popen(["sleep", "1000"])
-    assert child.pid in programs.left()
-    child.kill()
-    child.wait()
-    assert child.pid not in programs.left()

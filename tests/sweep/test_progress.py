@@ -1,27 +1,31 @@
-"""How far a sweep is, and how long the rest takes."""
+"""What a run says of itself while it plays: how far it is, how long the rest takes, its log, and counters on Ray."""
 
 from __future__ import annotations
 
+import json
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock, call
 
 import pytest
 
+import cbobench
 from cbobench.algorithms.references import Random
-from cbobench.errors import CellFailure
+from cbobench.errors import CbobenchError, CellFailure
 from cbobench.params import param
-from cbobench.play import task as plays
 from cbobench.play import watchdog
 from cbobench.play.task import Receipt
-from cbobench.sweep import progress
+from cbobench.sweep import journal, progress
 from cbobench.sweep.executors import InlineExecutor, ProcessExecutor
 from cbobench.sweep.progress import Progress, RoundCounter
-from cbobench.sweep.ray_executor import RayExecutor
-from cbobench.sweep.run import execute, plan
+from cbobench.sweep.ray_executor import RayExecutor, SweepMetrics
+from cbobench.sweep.run import plan
 from tests.sweep.helpers import FakeExecutor, scheduler_of
 
 
@@ -37,14 +41,6 @@ def test_the_rest_takes_what_the_rounds_so_far_took(small_suite, tmp_path, monke
     assert seconds == pytest.approx(5.0)
     assert low < seconds < high
     assert counter.report() | {"cells": 8, "rounds": 800, "total": 1200, "rate": 80.0} == counter.report()
-
-
-def test_a_sweep_is_counted_while_it_is_played(small_suite, tmp_path):
-    started = []
-    execute(plan(small_suite(horizon=50, seeds=2), out=tmp_path / "run", cpus=0), cpus=0, on_start=started.append)
-    (counter,) = started
-    assert counter.rounds == counter.total == 300
-    assert counter.seconds_left()[0] == 0.0
 
 
 def test_a_bar_on_a_terminal_says_rounds_and_time_left(small_suite, tmp_path, monkeypatch):
@@ -124,19 +120,6 @@ def test_rounds_are_counted_while_a_task_is_played(name, write_suite, tmp_path, 
     assert scheduler.rounds_in_play() == 0, "what is over is no longer in play"
 
 
-def test_cells_played_one_by_one_are_counted_together(small_suite, tmp_path, monkeypatch):
-    todo, reports = plan(small_suite(horizon=30), out=tmp_path / "run", cpus=0), []
-    (task, *_), counts = todo.tasks, []
-    monkeypatch.setattr(plays, "watch_play", lambda *given: counts.append(given[-1]) or watchdog.watch_play(*given))
-    guard = plays._Guard(task, None, reports.append)
-    for before in (0, 2):
-        with guard.over(task.cells[:1], before):
-            counts[-1](7)
-    assert reports == [7, 2 * 30 + 7]
-    with plays._Guard(task, None, None).over(task.cells):
-        assert counts[-1] is None, "nobody asks"
-
-
 def test_rounds_of_tasks_that_are_over_are_not_counted_twice(small_suite, tmp_path):
     todo = plan(small_suite(horizon=50, seeds=2), out=tmp_path / "run", cpus=0)
     executor = FakeExecutor(1)
@@ -146,3 +129,93 @@ def test_rounds_of_tasks_that_are_over_are_not_counted_twice(small_suite, tmp_pa
     assert counter.report()["rounds"] == 90
     counter.add(Receipt("b", 4, 0, 250, ()))
     assert counter.report()["rounds"] == 300, "never more than there are"
+
+
+def logs(run):
+    """The events of each call, oldest first."""
+    files = sorted((run / "log").glob("*.jsonl"), key=lambda path: path.stat().st_mtime_ns)
+    return [[json.loads(line) for line in path.read_text().splitlines()] for path in files]
+
+
+BAD = """
+from cbobench.algorithms.references import Random
+
+
+class Bad(Random):
+    def ask(self, t):
+        if t == 3 and any(scope[-1] == 1 for scope in self.setting.streams.scopes):
+            raise ValueError("on purpose")
+        return super().ask(t)
+"""
+
+
+def test_a_call_writes_a_line_per_event(write_suite, tmp_path, monkeypatch):
+    (tmp_path / "bad_watch.py").write_text(BAD)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    text = "suite: w\nhorizon: 5\nseeds: {}\nproblems: [rkhs-1d]\nalgorithms: [random, bad_watch:Bad]\n"
+    cbobench.run(write_suite(text.format(3)), out=tmp_path / "run", cpus=0, block=1)
+    cbobench.run(write_suite(text.format(4)), out=tmp_path / "run", cpus=0)
+    first, second = logs(tmp_path / "run")
+    words = [line["event"] for line in first]
+    assert words[:2] + words[-1:] == ["started", "note", "ended"]
+    assert Counter(words[2:-1]) == {"played": 6, "failed": 1}
+    assert first[0] | {"cells": 6, "done": 0, "tasks": 6} == first[0]
+    failed = words.index("failed")
+    assert first[failed - 1]["failed"] == 1
+    assert first[failed]["cell"].startswith(
+        "rkhs-1d / bad_watch:Bad seed 1: round 3: ValueError: on purpose (bad_watch.py:"
+    )
+    assert first[-1] | {"played": 6, "failed": 1, "absent": 0, "stopped": False} == first[-1]
+    assert [line["event"] for line in second] == ["resumed", "note", "played", "played", "ended"]
+    assert second[0] | {"cells": 8, "done": 6, "tasks": 2} == second[0]
+    for lines in (first, second):
+        seconds = [line["seconds"] for line in lines]
+        assert seconds == sorted(seconds)
+        assert all(datetime.fromisoformat(line["time"]).tzinfo is not None for line in lines)
+
+
+def test_a_log_is_bounded(small_suite, tmp_path, monkeypatch):
+    monkeypatch.setattr(journal, "LINES", 6)
+    cbobench.run(small_suite(horizon=3), out=tmp_path / "run", cpus=0, block=1)
+    ((*lines, ended),) = logs(tmp_path / "run")
+    assert len(lines) == 6
+    assert ended | {"event": "ended", "played": 12} == ended
+
+
+def test_a_log_that_cannot_be_written_stops_nothing(small_suite, tmp_path):
+    cbobench.run(small_suite(horizon=3), out=tmp_path / "run", cpus=0)
+    (tmp_path / "run" / "log").rename(tmp_path / "old")
+    (tmp_path / "run" / "log").write_text("in the way")
+    assert cbobench.run(small_suite(horizon=3, seeds=5), out=tmp_path / "run", cpus=0).played == 3
+    assert (tmp_path / "run" / "log").read_text() == "in the way"
+
+
+def test_counters_on_ray():
+    made = Mock(side_effect=lambda *given, **more: Mock())
+    meters = SweepMetrics(Mock(Counter=made, Gauge=made), "s3://user:secret@bucket/some/run")
+    meters.count_in_flight(2)
+    meters.count_receipt(Receipt("a", 3, 1, 40, ("why",)))
+    meters.count_receipt(Receipt("b", 2, 0, 20, ()))
+    meters.flight.set.assert_called_once_with(2, tags={"run": "run"})
+    assert meters.rounds.inc.mock_calls == [call(40, tags={"run": "run"}), call(20, tags={"run": "run"})]
+    told = [(one.args[0], one.kwargs["tags"]["status"]) for one in meters.cells.inc.mock_calls]
+    assert sorted(told) == [(1, "failed"), (2, "ok"), (3, "ok")], "and none of nothing, which Ray refuses"
+
+
+def test_where_files_cannot_grow_the_log_is_uploaded_whole(small_suite, tmp_path, monkeypatch):
+    """As on object stores; a store that is away does not end the sweep for its log."""
+    uploads = []
+
+    def publish(name, write):
+        uploads.append(name)
+        raise CbobenchError("the store does not answer")
+
+    log = journal.Journal(plan(small_suite(horizon=3), out=tmp_path / "run", cpus=0))
+    monkeypatch.setattr(log, "folder", SimpleNamespace(local=False, publish=publish))
+    log.record_note("played by this process")
+    log.record_receipt(Receipt("a", 1, 0, 3, ()))
+    assert uploads == [], "once a minute"
+    monkeypatch.setattr(journal, "UPLOAD", 0.0)
+    log.record_receipt(Receipt("b", 1, 0, 3, ()))
+    assert uploads == [log.name]
+    assert len(log.lines) == 4, "the next upload has them all"

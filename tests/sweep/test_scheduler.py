@@ -224,14 +224,6 @@ def test_ray_tells_lost_nodes_from_crashes_and_refusals(small_suite, tmp_path):
     assert not client.flight
 
 
-def test_the_longest_of_the_last_tasks_goes_first(small_suite, tmp_path):
-    todo = plan(small_suite(seeds=2), out=tmp_path / "r", cpus=0)
-    one = scheduler_of(todo)
-    for seconds, task in enumerate(todo.tasks, 1):
-        one.pace.learn(task, float(seconds), task.rounds)
-    assert [one._next().name for _ in todo.tasks] == [task.name for task in reversed(todo.tasks)]
-
-
 def silent(monkeypatch, todo, executor, **limits):
     """A scheduler whose clock goes on when its executor is waited for, however long that takes here."""
     monkeypatch.setattr(scheduler, "time", SimpleNamespace(monotonic=lambda: executor.now))

@@ -63,7 +63,6 @@ class Told(RKHS1D):
 @dataclass(kw_only=True)
 class ToldBox(FeasiblePocket):
     how: str = param("", "what is told in round 20")
-    feedback = Told.feedback
 
     def feedback(self, instances, streams):
         even = np.array([scope[-1] % 2 == 0 for scope in streams.scopes])
@@ -137,7 +136,9 @@ FINITE = ("ckb-ucb", "rpol-sw: {window: 5, variation: none}", "scbo")
     ],
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("task", ["Told: {how: %s}", "ToldBox: {how: %s, candidates: 64}"])
+@pytest.mark.parametrize(
+    "task", ["Told: {how: %s}", pytest.param("ToldBox: {how: %s, candidates: 64}", marks=pytest.mark.long)]
+)
 def test_an_observation_that_is_no_number_ends_its_cell_alone(mine, task, how, message):
     methods = FINITE if task.startswith("Told:") else ("rpol-ucb", "random")
     cells = mine("mine_wrong:" + task % how, *methods)
@@ -147,7 +148,13 @@ def test_an_observation_that_is_no_number_ends_its_cell_alone(mine, task, how, m
     assert failed["error"].str.contains(message).all(), failed["error"].tolist()
 
 
-@pytest.mark.parametrize("task", ["Told: {how: late, delay: 2.0}", "ToldBox: {how: late, delay: 2.0, candidates: 64}"])
+@pytest.mark.parametrize(
+    "task",
+    [
+        pytest.param("Told: {how: late, delay: 2.0}", marks=pytest.mark.long),
+        "ToldBox: {how: late, delay: 2.0, candidates: 64}",
+    ],
+)
 def test_a_late_observation_that_is_no_number_ends_its_cell(mine, task):
     cells = mine("mine_wrong:" + task, "rpol-censored", seeds=3)
     failed = cells.loc[cells["status"] == "failed", "error"]
