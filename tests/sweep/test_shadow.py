@@ -68,6 +68,7 @@ def test_shadow_modules_are_not_run(shadowed, tmp_path, monkeypatch, capsys, pla
         return
     monkeypatch.setattr(executors, "can_fork", lambda: False)
     monkeypatch.chdir(tmp_path / "away")
+    monkeypatch.setattr(sys, "path", [*sys.path, ""])  # which a fault would put first
     code = main(["run", str(shadowed / suite), "--out", str(tmp_path / "run"), *words])
     assert_fine(code, tmp_path / "run", capsys.readouterr().err)
 
