@@ -90,7 +90,7 @@ def brute_force(slope, bend, kinked, a, price, low, high):
 
 @pytest.mark.parametrize("m", [0, 1, 3])
 @pytest.mark.parametrize("side", [False, True])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_step_solves_the_quadratic_programme(m, side, seed):
     """Of kinks that are straight, from points inside and on a side of the box, with room for the step."""
     rng, d, layout = RANDOM(seed), 3, taylor(3)
@@ -170,17 +170,23 @@ def starts_of(box, posterior):
     return np.concatenate([chosen, Starts(box)(parts, at, chosen)], axis=1), at
 
 
-CASES = [
-    *(("matern52", d, m) for d in (1, 2, 3, 4) for m in (0, 1)), ("matern12", 2, 1), ("matern52", 3, 6),
-    ("mesh", 1, 0), ("mesh", 1, 2), ("mesh", 2, 0), ("mesh", 2, 1), ("mesh", 2, 6), ("exact", 1, 1), ("exact", 2, 2),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("kind", "d", "m"), CASES)
-def test_climbs_of_a_replicate_alone_are_those_in_a_block(kind, d, m):
+@pytest.mark.parametrize(
+    ("kind", "d", "m"),
+    [("matern52", 1, 0), ("matern52", 2, 1), ("matern52", 4, 0), ("matern12", 2, 1), ("matern52", 3, 6)]
+    + [("mesh", 1, 2), ("mesh", 2, 0), ("mesh", 2, 6), ("exact", 1, 1), ("exact", 2, 2)],
+)
+def test_climbs_end_no_lower_than_the_best_start_inside_and_the_same_in_any_block(kind, d, m):
     box, many = learned(kind, d, 1 + m)
-    block, _ = starts_of(box, many)
+    block, at = starts_of(box, many)
     points, values = maximise.polish(penalised, many.jet, block, box.spacing)
+    assert ((points >= 0) & (points <= 1)).all()
+    best = values.max(axis=1)
+    assert (best >= at(block).total().max(axis=1) - 1e-9).all()
+    np.testing.assert_allclose(at(points).total()[values > -1e200], values[values > -1e200], atol=1e-6)
+    dense = RANDOM(0).random((S, 10_000, d))
+    dense[:, :4000] = np.clip(1.2 * dense[:, :4000] - 0.1, 0, 1)
+    seen = np.concatenate([at(some).total() for some in np.split(dense, 10, axis=1)], axis=1).max(axis=1)
+    assert (best >= seen - 1e-6).all()
     for s in range(S):
         _, one = learned(kind, d, 1 + m, which=slice(s, s + 1))
         alone, _ = starts_of(box, one)
@@ -188,22 +194,6 @@ def test_climbs_of_a_replicate_alone_are_those_in_a_block(kind, d, m):
         theirs, reached = maximise.polish(penalised, one.jet, alone, box.spacing)
         np.testing.assert_array_equal(points[s], theirs[0])
         np.testing.assert_array_equal(values[s], reached[0])
-
-
-@pytest.mark.parametrize(("kind", "d", "m"), CASES)
-def test_a_climb_ends_no_lower_than_the_best_start_and_inside(kind, d, m):
-    box, posterior = learned(kind, d, 1 + m)
-    start, at = starts_of(box, posterior)
-    points, values = maximise.polish(penalised, posterior.jet, start, box.spacing)
-    assert (points >= 0).all()
-    assert (points <= 1).all()
-    best = values.max(axis=1)
-    assert (best >= at(start).total().max(axis=1) - 1e-9).all()
-    np.testing.assert_allclose(at(points).total()[values > -1e200], values[values > -1e200], atol=1e-6)
-    dense = RANDOM(0).random((S, 20_000, d))
-    dense[:, :8000] = np.clip(1.2 * dense[:, :8000] - 0.1, 0, 1)
-    seen = np.concatenate([at(some).total() for some in np.split(dense, 10, axis=1)], axis=1).max(axis=1)
-    assert (best >= seen - 1e-6).all()
 
 
 def test_it_stays_where_it_starts_if_that_is_best():

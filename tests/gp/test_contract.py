@@ -12,8 +12,7 @@ import cbobench
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import kernel
-from cbobench.gp.posteriors.features import FeaturePosterior
-from cbobench.gp.posteriors.interface import Posterior
+from cbobench.gp.posteriors.features import FeaturePosterior, InterpolatedPosterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.gp.posteriors.separate import OwnNoise, SeparatePosterior
 
@@ -36,14 +35,6 @@ def each(functions=2):
         for one in made:
             one.update(played, values)
     return made
-
-
-@pytest.mark.parametrize("cls", [FeaturePosterior, ObservationPosterior, SeparatePosterior, OwnNoise])
-def test_every_question_has_an_answer(cls):
-    asked = {name for name in vars(Posterior) if not name.startswith("_")}
-    made = {"lam", "functions", "mean", "variance", "gain"}  # attributes of some, properties of others
-    assert {name for name in asked - made if not callable(getattr(cls, name, None))} == set()
-    assert len(asked) > 12
 
 
 def test_representations_agree():
@@ -138,3 +129,39 @@ def test_no_code_asks_which_posterior_it_has():
         text = path.read_text()
         assert not re.search(r"isinstance\([^)]*Posterior", text), path
         assert not re.search(r"posterior\w*\s*(?::|=.*->)\s*Any|def \w*posterior\w*\([^)]*\) -> Any", text), path
+
+
+MESH = Box(np.zeros(2), np.full(2, 6.0), "se", 0.3, 64)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda s: InterpolatedPosterior(MESH, LAM, s, 2),
+        lambda s: ObservationPosterior(Box(np.zeros(2), np.ones(2), "matern52", 0.2, 32), LAM, s, 2, 60),
+        lambda s: ObservationPosterior(MESH, 1e-6, s, 2, 60),
+        lambda s: ObservationPosterior(MESH, 1e-6, s, 2, 16),
+    ],
+    ids=["mesh", "observations", "factor", "window"],
+)
+def test_a_block_changes_no_bit(made):
+    """Of means, variances and gains, anywhere and in jets, and after a value that is told late; on a finite set:
+
+    test_posterior.py.
+    """
+    many, one = made(S), made(1)
+    rng = np.random.default_rng(2)
+    for _ in range(60):
+        points, values = np.clip(rng.normal(0.4, 0.3, (S, 2)), 0, 1), rng.normal(size=(S, 2))
+        many.update(points, values)
+        one.update(points[1:2], values[1:2])
+    many.reveal(1, 58, points[1], 1, 0.7)
+    one.reveal(0, 58, points[1], 1, 0.7)
+    places = rng.random((S, 7, 2))
+    for ours, theirs in [
+        *((getattr(many, name), getattr(one, name)) for name in ("mean", "variance", "gain")),
+        *zip(many.at(places), one.at(places[1:2]), strict=True),
+        *zip(many.at_observations(), one.at_observations(), strict=True),
+        *((getattr(many.jet(places), name), getattr(one.jet(places[1:2]), name)) for name in ("mean", "variance")),
+    ]:
+        np.testing.assert_array_equal(ours[1:2], theirs)

@@ -84,18 +84,16 @@ def some_rounds(box, lam, T, slots):
             yield t, posterior, points[held, 0], values[held, 0, 0]
 
 
-@pytest.mark.parametrize("lam", [1e-8, 1e-6])
 @pytest.mark.parametrize(("name", "lengthscale"), KERNELS)
-def test_every_round_is_exact(name, lengthscale, lam):
-    box, T = a_box(name, lengthscale), 100
+def test_every_round_is_exact(name, lengthscale):
+    box, T, lam = a_box(name, lengthscale), 70, 1e-8
     for _, posterior, points, values in some_rounds(box, lam, T, T):
         check_box(posterior, box, points, values, lam)
 
 
-@pytest.mark.parametrize("lam", [1e-8, 1e-6])
 @pytest.mark.parametrize(("name", "lengthscale"), KERNELS)
-def test_windows_are_exact(name, lengthscale, lam):
-    box, T = a_box(name, lengthscale), 130
+def test_windows_are_exact(name, lengthscale):
+    box, T, lam = a_box(name, lengthscale), 80, 1e-6
     for t, posterior, points, values in some_rounds(box, lam, T, WINDOW):
         check_box(posterior, box, points, values, lam)
         gram = box.kernel(points, points) / lam + np.eye(min(t, WINDOW))
@@ -149,21 +147,6 @@ def test_finite_sets_and_what_is_asked_of_them():
     check((mean[0, 0], variance[0]), (truth[0][played], truth[1][played]))
     columns = posterior.covariances(0, 0, np.array([3, 50]))
     np.testing.assert_allclose(columns[[0, 1], [3, 50]], truth[1][[3, 50]].astype(float), atol=1e-12)
-
-
-@pytest.mark.parametrize("window", [16, 60])
-def test_a_block_changes_no_bit(window):
-    box = a_box()
-    points, values = plays(box, 60, replicates=4)
-    many, one = (ObservationPosterior(box, 1e-6, s, 1, window) for s in (4, 1))
-    for t in range(60):
-        many.update(points[t], values[t])
-        one.update(points[t, 2:3], values[t, 2:3])
-    for name in ("mean", "variance", "gain", "weights"):
-        np.testing.assert_array_equal(getattr(many, name)[2:3], getattr(one, name))
-    for name, theirs in vars(one.jet(points[:7, 2][None])).items():
-        ours = getattr(many.jet(points[:7].swapaxes(0, 1)), name)
-        np.testing.assert_array_equal(ours[2:3], theirs)
 
 
 @pytest.mark.parametrize("window", [16, 60])

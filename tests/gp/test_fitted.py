@@ -204,13 +204,17 @@ def test_fits_are_bounded_in_number_and_data():
     assert fit(x, y, None).centre == fit(x[some], y[some], None).centre
 
 
-@pytest.mark.parametrize("where", ["box", "grid"])
-@pytest.mark.parametrize("name", ["ckb-ucb", "ckb-ts", "rpol-ucb", "safeopt", "penalty-noisy", "config"])
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [("ckb-ucb", "box"), ("ckb-ts", "grid"), ("safeopt", "grid")]
+    + [
+        pytest.param(name, where, marks=pytest.mark.long)
+        for name, where in (("ckb-ucb", "grid"), ("rpol-ucb", "box"), ("penalty-noisy", "grid"), ("config", "box"))
+    ],
+)
 def test_a_replicate_plays_the_same_alone_and_in_a_block(name, where):
     task = problem("gardner-1") if where == "box" else problem("rkhs", d=2, n=36)
     settings = {"kernel": "fit", "B": "sup", "beta": 2.0} | ({} if name == "penalty-noisy" else {"G": "sup"})
-    if not make(name).needs <= task.offers() or (name, where) == ("ckb-ts", "box"):  # which takes long
-        return
     horizon = EVERY + 4 if name == "ckb-ucb" and where == "grid" else 8
     _, whole = play(task, make(name, **settings), seeds=2, horizon=horizon)
     _, alone = play(task, make(name, **settings), seeds=[1], horizon=horizon)

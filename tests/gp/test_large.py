@@ -43,14 +43,14 @@ def test_a_set_without_a_matrix_is_the_set_with_one(name):
     assert not without.rank_is_at_most(rank - 1)
 
 
-@pytest.mark.parametrize("method", ["ckb-ucb", "ckb-ts", "stageopt", "scbo", "rpol-sw", "cei", "safeopt"])
+@pytest.mark.parametrize("method", ["ckb-ucb", "ckb-ts", "stageopt", "cei"])
 def test_methods_play_the_same_without_the_matrix(monkeypatch, method):
     settings = {"n": 200, "d": 2, "lengthscale": 0.4}
-    with_matrix, _ = play(prepare("rkhs", **settings), make(method), seeds=2, horizon=60)
+    with_matrix, _ = play(prepare("rkhs", **settings), make(method), seeds=2, horizon=30)
     monkeypatch.setattr(actions, "LARGEST", 199)
     task = prepare("rkhs", **settings)
     assert isinstance(task.actions, Large)
-    without, _ = play(task, make(method), seeds=2, horizon=60)
+    without, _ = play(task, make(method), seeds=2, horizon=30)
     np.testing.assert_allclose(without.metrics.final["regret"], with_matrix.metrics.final["regret"], rtol=1e-6)
 
 
@@ -67,7 +67,7 @@ def test_no_matrix_of_all_pairs_is_formed():
         _ = played.problem.actions.covariance
 
 
-@pytest.mark.parametrize("n", [1001, 1090, 1091])
+@pytest.mark.parametrize("n", [1001, 1090])
 def test_products_with_a_matrix_that_is_not_formed_have_its_bits(n):
     points, k = np.random.default_rng(n).random((n, 2)), kernel("matern52", 0.3)
     some = Finite.at(points, k)
@@ -165,14 +165,14 @@ def test_rows_at_a_time_have_the_bits_of_all_at_once(monkeypatch):
         monkeypatch.undo()
 
 
-@pytest.mark.parametrize("d", [0, 1, 2, 3, 7, 8, 9, 17])
+@pytest.mark.parametrize("d", [0, 1, 3, 8, 17])
 def test_distances_have_the_bits_of_a_sum_over_coordinates(d):
     points = np.random.default_rng(d).standard_normal((40, d))
     apart = ((points[:, None] - points) ** 2).sum(axis=2)
     np.testing.assert_array_equal(kernels.distances(points, points), np.sqrt(apart))
 
 
-@pytest.mark.parametrize("n", [1, 2, 99, 100, 101, 102, 203, 301])
+@pytest.mark.parametrize("n", [1, 99, 100, 101, 203])
 def test_a_few_actions_at_a_time_have_the_bits_of_all_at_once(monkeypatch, n):
     monkeypatch.setattr(kernels, "COLUMNS", 100)
     gen = np.random.default_rng(n)
@@ -183,7 +183,7 @@ def test_a_few_actions_at_a_time_have_the_bits_of_all_at_once(monkeypatch, n):
         np.testing.assert_array_equal(kernels.combine_features(weights[1:2, 0], rows), found[1:2, 0])
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(4))
 def test_the_best_mixture_of_a_large_set_is_on_the_hull(monkeypatch, seed):
     gen = np.random.default_rng(seed)
     f, g = gen.standard_normal((1, 400)), gen.standard_normal((1, 1, 400)) + (seed % 4 - 1)

@@ -62,8 +62,7 @@ SETTINGS = {"B": 1.0, "G": 1.0, "beta_scale": 0.5}
 
 @pytest.mark.slow
 def test_the_maximiser_reaches_the_true_maximum():
-    """At least 95 % of rounds lie within 1e-6 of it; the candidates alone do not."""
-    assert (recorded("rpol-ucb", range(2, 202, 10), **SETTINGS) <= 1e-6).mean() >= 0.95
+    assert recorded("rpol-ucb", range(12, 72, 12), **SETTINGS).max() <= 1e-6
 
 
 @pytest.mark.long

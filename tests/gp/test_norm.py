@@ -8,6 +8,8 @@ import pytest
 from cbobench.algorithms.optimistic import read_bound
 from cbobench.errors import CellFailure
 from cbobench.gp.box_actions import Box
+from cbobench.problems.high_dimensional import HighDimensional
+from cbobench.problems.literature import PublishedProblem
 from tests.helpers import make, on_boxes, play, problem
 
 CENTRES = np.random.default_rng(0).random((6, 2))
@@ -56,8 +58,9 @@ def test_a_norm_scales_with_its_function():
     assert once.shape == (2,)
 
 
-@pytest.mark.parametrize("name", on_boxes())
-def test_every_problem_on_a_box_has_norms_as_it_comes(name):
+@pytest.mark.parametrize("name", on_boxes(HighDimensional, PublishedProblem))
+def test_problems_on_boxes_have_norms_as_they_come(name):
+    """Other boxes: test_literature.py and test_high_dimensional.py, what is played."""
     assert np.isfinite(problem(name, candidates=64).known_instance().norm).all()
 
 

@@ -48,7 +48,7 @@ def check(posterior, s, truth):
 
 @pytest.mark.parametrize("name", ["se", "matern12", "matern32", "matern52"])
 def test_a_box_agrees_with_a_dense_solve(name):
-    rng, box, T = np.random.default_rng(0), a_box(name), 300
+    rng, box, T = np.random.default_rng(0), a_box(name), 100
     posterior = ObservationPosterior(box, LAM, 3, 2, T)
     points, values = rng.random((T, 3, 2)), rng.normal(size=(T, 3, 2))
     for t in range(T):
@@ -64,7 +64,7 @@ def test_a_box_agrees_with_a_dense_solve(name):
 
 @pytest.mark.slow
 def test_a_window_knows_only_its_last_observations():
-    rng, box, T, W = np.random.default_rng(1), a_box(), 500, 37
+    rng, box, T, W = np.random.default_rng(1), a_box(), 120, 37
     posterior = ObservationPosterior(box, LAM, 2, 2, W)
     points, values = rng.random((T, 2, 2)), rng.normal(size=(T, 2, 2))
     for t in range(T):
@@ -158,19 +158,6 @@ def test_delayed_functions_know_what_has_arrived(where):
             np.testing.assert_allclose(posterior.gain[s, j], truth[2], atol=1e-8)
 
 
-def test_a_block_changes_no_bit():
-    rng, box, T = np.random.default_rng(6), a_box("matern52"), 80
-    many, one = ObservationPosterior(box, LAM, 4, 2, T), ObservationPosterior(box, LAM, 1, 2, T)
-    for _ in range(T):
-        point, value = rng.random((4, 2)), rng.normal(size=(4, 2))
-        many.update(point, value)
-        one.update(point[2:3], value[2:3])
-    probe = rng.random((4, 6, 2))
-    for name, theirs in vars(one.jet(probe[2:3])).items():
-        np.testing.assert_array_equal(getattr(many.jet(probe), name)[2:3], theirs)
-    np.testing.assert_array_equal(many.mean[2:3], one.mean)
-
-
 @pytest.mark.parametrize("name", ["se", "matern52"])
 def test_jets_are_derivatives(name):
     rng, box, h = np.random.default_rng(7), a_box(name), 1e-4
@@ -208,9 +195,9 @@ def test_the_largest_rank_for_features_is_where_the_costs_cross(horizon):
 
 @pytest.mark.slow
 def test_a_rank_is_counted_no_further_than_asked():
-    rough, rank = a_grid("matern52", 300), a_grid("matern52", 300).features.shape[1]
+    rough, rank = a_grid("matern52", 150), a_grid("matern52", 150).features.shape[1]
     assert not any(rough.rank_is_at_most(most) for most in (10, 50, 30, rank - 1))
     assert rough._features is None
     assert rough.rank_is_at_most(rank)
     assert not rough.rank_is_at_most(rank - 1)
-    np.testing.assert_array_equal(rough.features, a_grid("matern52", 300).features)
+    np.testing.assert_array_equal(rough.features, a_grid("matern52", 150).features)

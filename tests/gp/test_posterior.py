@@ -62,7 +62,7 @@ def long_history(covariance, scale, rounds=100_000):
     return actions, truth[actions] + scale * rng.standard_normal((rounds, 2))
 
 
-@pytest.mark.parametrize("rounds", [5_000, pytest.param(100_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rounds", [2_000, pytest.param(100_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("name", "scale"), [("se", 1), ("matern52", 1), ("light-sensors", 500), ("stocks", 100)])
 @pytest.mark.slow
 def test_equals_a_dense_solve_after_many_rounds(name, scale, rounds):

@@ -120,9 +120,9 @@ def test_a_maximum_on_a_thin_set_is_found_beside_many_that_cost_nothing(name):
     np.testing.assert_allclose(value, 1.0, atol=1e-8)
 
 
-@pytest.mark.parametrize("kinks", [0, 2, 4])
-@pytest.mark.parametrize("name", ["matern52", "matern12"])
-@pytest.mark.parametrize("d", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    ("d", "name", "kinks"), [(1, "matern12", 2), (2, "matern52", 0), (3, "matern12", 4), (4, "matern52", 4)]
+)
 def test_few_candidates_are_enough_to_start_from(d, name, kinks):
     def score(points):
         far = ((points - 0.3) ** 2).sum(axis=2)

@@ -84,10 +84,10 @@ def test_means_and_variances_are_those_of_a_gp_with_that_centre_and_amplitude(ki
 @pytest.mark.slow
 def test_the_root_of_a_sample_is_that_of_the_dense_covariance(kind, name, lam, monkeypatch):
     """With all actions drawn, in a fixed order, a sample is m + R z; unit vectors z show R, four blocks of columns."""
-    monkeypatch.setattr(thompson, "BLOCK", 24)
+    monkeypatch.setattr(thompson, "BLOCK", 10)
     monkeypatch.setattr(thompson, "REACH", np.inf)
     monkeypatch.setattr(thompson, "shortfall", lambda mean, *_: np.arange(mean.shape[1]) % 7.0)
-    told = Told(kind, name, lam, q=90)
+    told = Told(kind, name, lam, q=36)
     order, centre = told.model.sample(told.where, Unit())
     assert sorted(order) == list(range(len(told.asked)))
     for j in range(3):
@@ -131,8 +131,8 @@ def test_who_is_not_drawn_does_not_win(kind, name, lam, infeasible):
     assert np.mean(seen) < 300
 
 
-@pytest.mark.parametrize("infeasible", [0.0, pytest.param(0.4, marks=pytest.mark.long)])
-@pytest.mark.slow
+@pytest.mark.parametrize("infeasible", [0.0, 0.4])
+@pytest.mark.long
 def test_winners_have_the_law_of_dense_winners(infeasible, monkeypatch):
     """How often each of twelve groups of actions wins, in 700 samples each way; left out too early, it shows."""
     monkeypatch.setattr(thompson, "BLOCK", 4)
@@ -192,17 +192,6 @@ def test_an_action_that_was_played_twice_has_one_mean(kind, lam):
     assert (means[:, 32] == means[:, 7]).all()
     assert (means[:, 31] == means[:, 2]).all()
     assert len(set(means[0])) == 30, "negative control: other actions have other means"
-
-
-def test_forgetting():
-    told = Told("box", lam=0.05)
-    told.model.forget()
-    assert told.model.count == 0
-    told.model.tell(told.asked[:1], np.array([5.0, 0.1, 0.1]))
-    assert told.model.observed.shape == (3, 1)
-    square = told.amplitude[0] ** 2
-    _, variance, _ = told.model.at(told.asked[:1])
-    np.testing.assert_allclose(square * variance[0, 0], square * 0.05 / (square + 0.05))
 
 
 def test_a_lambda_that_is_lost_ends_the_cell():

@@ -6,7 +6,6 @@ import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +29,13 @@ RECORDED = {  # of version 2.8.2 at the points from (-4, ..., -4) to (4, ..., 4)
     SOME[3]: (-6052.770259876315, -380000.03358641133, 87404.79961085574, -2180.955903147542, 54),
     SOME[4]: (-7423.865323913853, -503801.40412588115, 408603.96948406566, 2249.1000000000004, 99),
 }
+EACH = {1 + 6 * k + k % 6 for k in range(9)}  # functions with every objective, and with every number of constraints
 some = pytest.mark.parametrize("triple", SOME)
+
+
+def in_short(function, *more):
+    """A case of a function, long where it is none of the few that have everything once."""
+    return pytest.param(function, *more, marks=() if function in EACH else pytest.mark.long)
 
 
 @pytest.fixture
@@ -47,8 +52,9 @@ def points(d, count=50):
 
 
 def fresh(cocoex, triple):
-    """The function from the whole suite, which nobody has evaluated."""
-    return cocoex.Suite("bbob-constrained", "", "").get_problem_by_function_dimension_instance(*triple)
+    """The function from a suite, which nobody has evaluated."""
+    suite = cocoex.Suite("bbob-constrained", "", f"dimensions: {triple[1]} function_indices: {triple[0]}")
+    return suite.get_problem_by_function_dimension_instance(*triple)
 
 
 @some
@@ -94,11 +100,14 @@ def test_another_process_gives_the_same_bits_and_no_file_is_written(cocoex, tmp_
     assert [file.name for file in tmp_path.iterdir()] == ["in"]
 
 
-@pytest.mark.parametrize("triple", [*product(range(1, 55), [2, 10], [1]), *SOME])
-def test_the_optimum_is_that_of_coco(cocoex, triple, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("function", "d", "instance"), [*(in_short(k, d, 1) for k in range(1, 55) for d in (2, 10)), *SOME]
+)
+def test_the_optimum_is_that_of_coco(cocoex, function, d, instance, tmp_path, monkeypatch):
     """COCO says that the final target, within 1e-8 of its best value, is hit there, and not beside it."""
     monkeypatch.chdir(tmp_path)
-    task, direct = opened(triple), open_function(*triple)
+    triple = function, d, instance
+    task, direct, unused = opened(triple), open_function(*triple), fresh(cocoex, triple)
     known = task.reference
     best = np.array(known.x)
     values = task.formula(best)
@@ -107,17 +116,15 @@ def test_the_optimum_is_that_of_coco(cocoex, triple, tmp_path, monkeypatch):
     assert not any(tmp_path.iterdir())
     direct._best_parameter("print")
     np.testing.assert_allclose(np.loadtxt("._bbob_problem_best_parameter.txt"), best, atol=1e-15)
-    suite = cocoex.Suite("bbob-constrained", "", f"dimensions: {triple[1]} function_indices: {triple[0]}")
-    unused = suite.get_problem_by_function_dimension_instance(*triple)
     unused(best + 1e-2 * (unused.initial_solution - best))
     assert not unused.final_target_hit
     unused(best)
     assert unused.final_target_hit
-    active = [1, 2, 6, 6 + triple[1] // 2, 6 + triple[1], 6 + 3 * triple[1]][(triple[0] - 1) % 6]
+    active = [1, 2, 6, 6 + d // 2, 6 + d, 6 + 3 * d][(function - 1) % 6]
     assert ((values[1:] > -1e-9).sum(), task.m) == (active, active + active // 2)
 
 
-@pytest.mark.parametrize("function", range(1, 55))
+@pytest.mark.parametrize("function", [*map(in_short, range(1, 55))])
 def test_no_feasible_point_is_better_but_infeasible_ones_are(cocoex, function):
     task = Coco(function=function, dimension=2, instance=1 + function % 15)
     best = np.array(task.reference.x)
@@ -127,16 +134,15 @@ def test_no_feasible_point_is_better_but_infeasible_ones_are(cocoex, function):
     feasible = (values[:, 1:] <= 0).all(axis=1)
     assert 0 < feasible.sum() < len(values)
     assert values[feasible, 0].max() <= task.reference.f
-    assert values[:, 0].max() > task.reference.f + 1e-6, "the constraints bind"
+    assert (values[:, 0].max() > task.reference.f + 1e-6, task.reference.binds) == (True, True)
 
 
 def test_a_search_finds_the_stated_optimum(cocoex):
-    for function in (2, 14):
-        task = Coco(function=function, dimension=2)
-        assert search(task.formula, task.box, starts=8, power=12).values[0] == pytest.approx(task.reference.f, abs=1e-4)
+    task = Coco(function=14, dimension=2)
+    assert search(task.formula, task.box, starts=4, power=10).values[0] == pytest.approx(task.reference.f, abs=1e-4)
 
 
-@pytest.mark.parametrize("settings", [{}, {"function": 45, "dimension": 5}, {"grid": 30}, {"scaled": True}])
+@pytest.mark.parametrize("settings", [{"function": 45, "dimension": 5}, {"grid": 30}])
 def test_it_plays_the_same_alone_as_in_a_block(cocoex, settings):
     check_alone_as_in_a_block(problem("coco", **settings), "random", 20)
 
@@ -187,7 +193,7 @@ def test_to_list_problems_needs_no_coco():
 
 
 def test_suites_sweep_it(cocoex, tmp_path, capsys):
-    entry = "coco: {function: 7, dimension: {sweep: [2, 3]}, instance: {sweep: 2-3}}"
+    entry = "coco: {function: 7, dimension: 3, instance: {sweep: 2-3}}"
     (tmp_path / "s.yaml").write_text(f"suite: s\nhorizon: 5\nseeds: 1\nproblems: [{entry}]\nalgorithms: [random]\n")
     assert main(["run", str(tmp_path / "s.yaml"), "--out", str(tmp_path / "run"), "--engine", "inline"]) == 0
     assert "coco[dimension=3,function=7,instance=3]" in capsys.readouterr().out

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize_scalar
 
 from cbobench.problems.shi_eryilmaz import penalty_of
 from tests.helpers import problem
 
-CASES = [(kappa, kind, c) for kappa in (0.0, 1.0, 7.0) for kind in ("linear", "exponential") for c in (0.2, 0.5)]
+CASES = [(0.0, "linear", 0.5), (1.0, "exponential", 0.1), (7.0, "linear", 0.2), (50.0, "exponential", 0.5)]
 
 
 @pytest.mark.parametrize(("kappa", "kind", "c"), CASES)
@@ -20,9 +19,7 @@ def test_the_penalised_maximum_is_infeasible_and_the_optimum_is_at_the_boundary(
     penalised = f - kappa * penalty_of(kind, g)
     assert abs(x[penalised.argmax()] - c) < 1e-9
     assert g[penalised.argmax()] == pytest.approx(c)
-    inside = minimize_scalar(lambda v: -task.formula(np.array([v]))[0], bounds=(-1, 0), method="bounded")
-    assert -inside.fun <= task.optimum.f + 1e-12
-    assert -inside.fun == pytest.approx(task.optimum.f, abs=1e-4)
+    assert (f.max() > task.optimum.f + 1e-6, task.optimum.binds) == (True, True)
     assert task.formula(np.array(task.optimum.x))[0] == task.optimum.f
     assert task.draw([np.random.default_rng(0)]).stars(1, 1)[0].item() == task.optimum.f
     assert f[g <= 0].max() == pytest.approx(task.optimum.f, abs=1e-12)

@@ -22,8 +22,8 @@ def share_of_spread(name: str, noise: float) -> float:
     d, corner, sides = len(task.low), np.array(task.low), np.array(task.high) - np.array(task.low)
     best = (np.array(task.reference.x) - corner) / sides
     low, high = np.clip(best - 0.1, 0, 1), np.clip(best + 0.1, 0, 1)
-    near = task.formula(corner + sides * (low + gen.random((2**17, d)) * (high - low)))
-    whole = task.formula(corner + sides * gen.random((2**17, d)))[:, 0].std()
+    near = task.formula(corner + sides * (low + gen.random((2**14, d)) * (high - low)))
+    whole = task.formula(corner + sides * gen.random((2**14, d)))[:, 0].std()
     return float(noise * whole / near[(near[:, 1:] <= 0).all(axis=1), 0].std())
 
 

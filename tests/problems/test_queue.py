@@ -26,23 +26,20 @@ def test_service_is_increasing_and_concave_and_energy_increases():
 
 def best_of_multistart(task):
     rule = {"type": "ineq", "fun": lambda x: -task.formula(x)[1]}
-    options = {"ftol": 1e-14, "maxiter": 300}
     ends = [
-        minimize(
-            lambda x: -task.formula(x)[0], s, method="SLSQP", bounds=[(0, 8)] * 2, constraints=[rule], options=options
-        )
-        for s in 8 * sobol(2, 32)
+        minimize(lambda x: -task.formula(x)[0], s, bounds=[(0, 8)] * 2, constraints=[rule], options={"ftol": 1e-14})
+        for s in 8 * sobol(2, 8)
     ]
     return sorted(-end.fun for end in ends if end.success and task.formula(end.x)[1] < 1e-10)
 
 
-@pytest.mark.parametrize("arrivals", [8.0, 14.0, 16.0, 20.0, 35.0])
+@pytest.mark.parametrize("arrivals", [0.5, 8.0, 14.0, 35.0])
 def test_reference_optimum_is_derived_again(arrivals):
     task = problem("queue-stability", arrivals=arrivals)
     found, known = best_of_multistart(task), task.optimum
     assert abs(found[-1] - known.f) < 1e-8
     f, g = task.formula(np.array(known.x))
-    assert f == known.f
+    assert (f, known.binds, task.formula(np.zeros(2))[0] > f) == (known.f, True, True)
     assert -1e-9 < g <= 0
     assert task.draw([np.random.default_rng(0)]).stars(1, 1)[0].item() == known.f
     if arrivals == 14:
@@ -60,9 +57,8 @@ def test_reference_optimum_is_derived_again(arrivals):
 def test_few_and_many_arrivals():
     with pytest.raises(Misuse, match=r"arrivals is 37; all 16 GPUs serve 36.92 jobs: stay below that"):
         problem("queue-stability", arrivals=37.0)
-    for arrivals in (36.0, 36.9, 36.91):  # node 2 has all its GPUs
-        task = problem("queue-stability", arrivals=arrivals)
-        assert task.formula(np.array(task.optimum.x))[1] <= 0
+    task = problem("queue-stability", arrivals=36.91)  # node 2 has all its GPUs
+    assert task.formula(np.array(task.optimum.x))[1] <= 0
 
 
 @pytest.mark.parametrize("settings", [{}, {"grid": 5}])
@@ -74,7 +70,7 @@ def test_arrivals_are_poisson_common_to_all_allocations_and_shown_before(setting
     where = task.box.scale(task.box.candidates) if not settings else task.actions.points
     clean = task.formula(where)[:, 1]
     arrived = []
-    for t in range(1, 3001):
+    for t in range(1, 601):
         shown = channel.before(t)(None)
         assert shown.shape == (3, 1, len(where))
         deviation = shown[:, 0] - clean
@@ -87,7 +83,7 @@ def test_arrivals_are_poisson_common_to_all_allocations_and_shown_before(setting
         arrived.append(deviation[:, 0] + task.arrivals)
     counts = np.array(arrived)
     np.testing.assert_allclose(counts, np.round(counts), atol=1e-9)
-    np.testing.assert_allclose([counts.mean(), counts.var()], [14, 14], rtol=0.05)
+    np.testing.assert_allclose([counts.mean(), counts.var()], [14, 14], rtol=0.1)
     assert not np.array_equal(counts[:, 0], counts[:, 1])
 
 

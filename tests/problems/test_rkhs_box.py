@@ -17,14 +17,14 @@ from tests.helpers import make, play, problem
 @pytest.fixture(scope="module")
 def drawn():
     task = problem("rkhs-box", m=2)
-    return task, task.draw([generator("rkhs-box", s) for s in range(3)])
+    return task, task.draw([generator("rkhs-box", s) for s in range(2)])
 
 
 def test_values_are_sums_of_kernel_sections(drawn):
     _, instances = drawn
-    x = np.random.default_rng(0).random((5, 3, 2))
+    x = np.random.default_rng(0).random((5, 2, 2))
     found = instances.values(1, x)
-    assert found.shape == (5, 3, 3)
+    assert found.shape == (5, 2, 3)
     for s, sections in enumerate(instances.functions):
         for i in range(5):
             k = np.exp(-0.5 * ((x[i, s] - sections.supports) ** 2).sum(axis=1) / 0.2**2)
@@ -49,7 +49,7 @@ def test_the_optimum_is_feasible_and_no_dense_sample_is_better(drawn):
     np.testing.assert_allclose(instances.values(1, instances.points[None])[0, :, 0], instances.f_star, atol=1e-12)
     assert (instances.values(1, instances.points[None])[0, :, 1:] <= 0).all()
     for s, sections in enumerate(instances.functions):
-        values = sections(np.random.default_rng(s).random((50_000, 2)))
+        values = sections(np.random.default_rng(s).random((8_000, 2)))
         feasible = (values[:, 1:] <= 0).all(axis=1)
         best = values[feasible, 0].max()
         assert best <= instances.f_star[s] + 1e-9
@@ -60,15 +60,15 @@ def test_the_optimum_is_feasible_and_no_dense_sample_is_better(drawn):
 
 def test_a_seed_is_a_function_and_fixed_is_one_for_all(drawn):
     task, instances = drawn
-    alone = task.draw([generator("rkhs-box", 2)])
-    np.testing.assert_array_equal(alone.f_star, instances.f_star[2:])
-    assert len(set(instances.f_star)) == 3
+    alone = task.draw([generator("rkhs-box", 1)])
+    np.testing.assert_array_equal(alone.f_star, instances.f_star[1:])
+    assert len(set(instances.f_star)) == 2
     fixed = problem("rkhs-box", instance="fixed").draw([generator("x", s) for s in range(2)])
     assert fixed.f_star[0] == fixed.f_star[1]
 
 
 def test_the_oracle_has_no_regret():
-    cells, _ = play(problem("rkhs-box"), make("oracle"), seeds=2, horizon=5)
+    cells, _ = play(problem("rkhs-box", instance="fixed"), make("oracle"), seeds=1, horizon=5)
     assert not any(np.abs(cells.metrics.final[m]).max() > 1e-9 for m in ("regret", "violation_hard", "violations"))
 
 
