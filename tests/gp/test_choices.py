@@ -7,7 +7,7 @@ import pytest
 
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.actions import Finite, break_ties, levels
-from cbobench.gp.beliefs import UCB, FunctionBelief, RandUCB
+from cbobench.gp.beliefs import FunctionBelief, RandUCB
 from cbobench.gp.confidence import Width, gain_rate, greedy_gain
 from cbobench.gp.kernels import kernel
 from cbobench.rng import Draws, Streams, generator, standard_normal, uniform
@@ -22,11 +22,6 @@ def test_ties_are_broken_uniformly_and_only_among_the_best():
     counts = np.bincount(chosen, minlength=5)
     assert counts[[0, 2]].sum() == 0
     assert np.abs(counts[[1, 3, 4]] - 1000).max() < 6 * np.sqrt(1000 * 2 / 3)
-
-
-def test_without_ties_the_coin_does_nothing():
-    score = np.random.default_rng(1).random((20, 9))
-    np.testing.assert_array_equal(break_ties(score, np.full(20, 0.99)), score.argmax(axis=1))
 
 
 def test_a_tie_in_one_replicate_leaves_the_others_alone():
@@ -82,6 +77,14 @@ def belief(count):
     return FunctionBelief(np.zeros((count, 3)), np.ones((count, 3)), np.full((count, 1), 2.0))
 
 
+@pytest.mark.parametrize(
+    ("law", "mean", "variance", "low", "high"),
+    [
+        ("normal", 0.0, 4.0, -np.inf, np.inf),
+        ("uniform", 2.0, 4 / 3, 0.0, 4.0),
+        ("discrete-gaussian", 1.45, 0.98, 0.0, 4.0),
+    ],
+)
 def test_rand_laws(law, mean, variance, low, high):
     """Moments in units of beta = 2; points 200 so that the discrete laws are near their limits."""
     gain, cost = RandUCB(law, points=200), RandUCB(law, sign=-1, points=200)

@@ -172,8 +172,13 @@ def starts_of(box, posterior):
 
 @pytest.mark.parametrize(
     ("kind", "d", "m"),
-    [("matern52", 1, 0), ("matern52", 2, 1), ("matern52", 4, 0), ("matern12", 2, 1), ("matern52", 3, 6)]
-    + [("mesh", 1, 2), ("mesh", 2, 0), ("mesh", 2, 6), ("exact", 1, 1), ("exact", 2, 2)],
+    [
+        *(("matern52", d, m) for d, m in ((1, 0), (2, 1), (3, 6), (4, 0))),
+        *(("mesh", d, m) for d, m in ((1, 2), (2, 0), (2, 6))),
+        ("matern12", 2, 1),
+        ("exact", 1, 1),
+        ("exact", 2, 2),
+    ],
 )
 def test_climbs_end_no_lower_than_the_best_start_inside_and_the_same_in_any_block(kind, d, m):
     box, many = learned(kind, d, 1 + m)

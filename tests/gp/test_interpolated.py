@@ -9,9 +9,7 @@ from cbobench.gp.box_actions import Box
 from cbobench.gp.posteriors import choice
 from cbobench.gp.posteriors.features import InterpolatedPosterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
-from cbobench.gp.posteriors.separate import SeparatePosterior
 from cbobench.gp.taylor import taylor
-from cbobench.problems.base import Arrivals
 
 S, P = 3, 2
 
@@ -82,28 +80,6 @@ def test_many_rounds_agree_with_a_dense_solve_and_with_observation_space(d, leng
     assert ours[2].all()
 
 
-@pytest.mark.parametrize("lam", [1e-3, 0.05])
-def test_delayed_functions_know_what_has_arrived(lam):
-    rng, box, T = np.random.default_rng(5), a_box(), 60
-    posterior = SeparatePosterior([InterpolatedPosterior(box, lam, S, 1) for _ in range(P)])
-    points, values = plays(2, T)
-    due = np.arange(1, T + 1)[:, None, None] + rng.poisson(6, (T, S, P))
-    for t in range(1, T + 1):
-        found = sorted((s, r + 1, j, values[r, s, j]) for r, s, j in np.argwhere(due == t).tolist())
-        columns = list(zip(*found, strict=True)) or [(), (), (), ()]
-        arrivals = Arrivals(*(np.array(c, dtype=np.intp) for c in columns[:3]), np.array(columns[3], dtype=float))
-        posterior.receive(t, list(points[:t]), arrivals)
-        if t in (3, 20, T):
-            for s in range(S):
-                for j, one in enumerate(posterior.posteriors):
-                    there = due[:, s, j] <= t
-                    if there.any():
-                        check(one, s, box, points[there, s], values[there, s, j, None], lam)
-    jet = posterior.jet(points[:4].swapaxes(0, 1))
-    assert jet.mean.shape == (S, P, 4, 6)
-    assert jet.variance.shape == (S, P, 4, 6)
-
-
 def test_a_mask_says_who_observes():
     rng, box, T, lam = np.random.default_rng(6), a_box(), 40, 0.05
     posterior, slots = InterpolatedPosterior(box, lam, S, P), ObservationPosterior(box, lam, S, P, T)
@@ -122,43 +98,6 @@ def test_a_mask_says_who_observes():
     for s in range(S):  # slots are filled from the first on, entries of the others in order
         np.testing.assert_allclose(ours[0][s][:, ours[2][s]], theirs[0][s][:, theirs[2][s]], atol=1e-8)
         np.testing.assert_allclose(ours[1][s][ours[2][s]], theirs[1][s][theirs[2][s]], atol=1e-9)
-
-
-@pytest.mark.parametrize("size", [1.0, 1e3])
-def test_values_that_are_revealed_later_move_means_alone(size):
-    box, T, lam = a_box(), 60, 1e-3
-    posterior = InterpolatedPosterior(box, lam, S, P)
-    points, values = plays(2, T, size=size)
-    told = np.zeros((T, P))
-    for t in range(1, T + 1):
-        posterior.update(points[t - 1], np.zeros((S, P)))
-        if t > 7:
-            told[t - 8, 1] = values[t - 8, 2, 1]
-            before = posterior.variance.copy()
-            posterior.reveal(2, t - 7, points[t - 8, 2], 1, told[t - 8, 1])
-            np.testing.assert_array_equal(posterior.variance, before)
-    check(posterior, 2, box, points[:, 2], told, lam)
-    assert not posterior.mean[:2].any()
-    assert not posterior.mean[2, 0].any()
-
-
-def test_the_prior_is_a_tie_at_the_candidates_and_reset_restores_it():
-    box = a_box()
-    used, fresh = (InterpolatedPosterior(box, 0.05, S, P) for _ in range(2))
-    assert (fresh.variance == 1.0).all()
-    assert not fresh.mean.any()
-    points, values = plays(2, 20)
-    for t in range(20):
-        used.update(points[t], values[t])
-    used.reset(0.5)
-    fresh.reset(0.5)
-    np.testing.assert_array_equal(used.variance, np.ones_like(used.variance))
-    for t in range(5):
-        used.update(points[t], values[t])
-        fresh.update(points[t], values[t])
-    for name in ("mean", "variance", "gain", "lam"):
-        np.testing.assert_array_equal(getattr(used, name), getattr(fresh, name))
-    np.testing.assert_array_equal(used.at_observations()[0], fresh.at_observations()[0])
 
 
 def test_where_a_mesh_does_the_choice_is_feature_space():
@@ -198,11 +137,12 @@ def layouts(jet, d):
     return both[..., 0], taylor(d).slopes(both), taylor(d).bends(both)
 
 
-@pytest.mark.parametrize("window", [12, 60])
-@pytest.mark.parametrize("lam", [1e-6, 0.05])
-def test_a_window_on_a_mesh_has_the_jets_of_what_it_remembers(window, lam):
-    """From fields on the mesh, and from the factor that a replicate has where λ is small."""
-    box, T, h = a_box(2, 0.4), 40, 1e-4
+@pytest.mark.parametrize(
+    ("name", "lam", "window"), [("se", 1e-6, 12), ("se", 0.05, 12), ("se", 1e-6, 60), ("matern52", 0.05, 60)]
+)
+def test_a_window_has_the_jets_of_what_it_remembers(name, lam, window):
+    """From fields on the mesh, from the factor that a replicate has where λ is small, and without a mesh."""
+    box, T, h = a_box(2, 0.4, name), 40, 1e-4
     posterior = ObservationPosterior(box, lam, S, P, window)
     points, values = plays(2, T)
     if lam < 1e-3:  # functions of the kernel's space: others have huge means there

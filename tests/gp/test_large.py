@@ -100,47 +100,61 @@ def test_draws_ahead_are_those_one_at_a_time(monkeypatch, ahead):
         np.testing.assert_allclose(found.g[s], g, atol=1e-10)
 
 
-def suite(tmp_path, problem, *algorithms):
+def suite(tmp_path, problem, algorithm, horizon="5"):
     path = tmp_path / "s.yaml"
-    lines = ["suite: s", "horizon: 5", "seeds: 1", "problems:", f"  - {problem}", "algorithms:"]
-    path.write_text("\n".join([*lines, *[f"  - {a}" for a in algorithms], ""]))
+    lines = [
+        "suite: s",
+        f"horizon: {horizon}",
+        "seeds: 1",
+        "problems:",
+        f"  - {problem}",
+        "algorithms:",
+        f"  - {algorithm}",
+        "",
+    ]
+    path.write_text("\n".join(lines))
     return path
 
 
 @pytest.mark.parametrize(
-    ("task", "method", "message"),
+    ("task", "method", "message", "horizon"),
     [
+        ("rkhs: {n: 100000}", "scbo", r"scbo would need \d+ GB per cell at T = 10,000; .*fewer actions", "10000"),
+        (
+            "rkhs-1d",
+            "random",
+            r"16 GB per cell .* to record all rounds; set record: \{rounds: 1000\}",
+            "1000000000\nrecord: all",
+        ),
         (
             "rkhs: {n: 12000}",
             "stageopt: {metric: kernel}",
             r"metric: kernel .* 1 GB .* allowed: 10,000 .* metric: none",
+            "5",
         ),
-        ("rkhs: {n: 20000}", "safeopt: {metric: input}", r"metric: input .* 3 GB .* allowed: 10,000"),
-        ("rkhs: {n: 11000, d: 2, kernel: matern12}", "ckb-ucb", r"matern12 has more than 100 features.*10,000 actions"),
-        ("feasible-pocket: {candidates: 20000, kernel: matern32}", "ckb-ts", r"matern32 has more than 100 features"),
-        ("rkhs: {n: 20000}", "scbo", None),
-        ("rkhs: {n: 20000}", "stageopt", None),
+        ("rkhs: {n: 20000}", "safeopt: {metric: input}", r"metric: input .* 3 GB .* allowed: 10,000", "5"),
+        (
+            "rkhs: {n: 11000, d: 2, kernel: matern12}",
+            "ckb-ucb",
+            r"matern12 has more than 100 features.*10,000 actions",
+            "5",
+        ),
+        ("rkhs: {n: 20000}", "scbo", None, "5"),
+        ("rkhs: {n: 20000}", "stageopt", None, "5"),
     ],
 )
 @pytest.mark.slow
-def test_what_needs_all_pairs_is_refused_before_the_sweep(tmp_path, monkeypatch, task, method, message):
+def test_what_would_not_fit_is_refused_before_the_sweep(tmp_path, monkeypatch, task, method, message, horizon):
     from cbobench.sweep.run import plan
 
     monkeypatch.setattr(actions, "LARGEST_RANK", 100)
-    made = suite(tmp_path, task, method)
+    made = suite(tmp_path, task, method, horizon)
     if message is None:
         assert plan(made, out=tmp_path / "run", cpus=0).tasks
         return
     with pytest.raises(Misuse, match=message):
         cbobench.run(made, out=tmp_path / "run", cpus=0)
     assert not (tmp_path / "run").exists()
-
-
-def test_observations_that_would_not_fit_are_refused(tmp_path):
-    made = suite(tmp_path, "rkhs: {n: 100000}", "scbo")
-    made.write_text(made.read_text().replace("horizon: 5", "horizon: 10000"))
-    with pytest.raises(Misuse, match=r"scbo would need \d+ GB per cell at T = 10,000; .*fewer actions"):
-        cbobench.run(made, out=tmp_path / "run", cpus=0)
 
 
 def test_a_small_machine_refuses_what_it_cannot_hold(tmp_path, monkeypatch):
@@ -193,10 +207,3 @@ def test_the_best_mixture_of_a_large_set_is_on_the_hull(monkeypatch, seed):
     pairs = instances.best_policy_value(f, g)
     monkeypatch.setattr(instances, "LARGEST", 0)
     np.testing.assert_allclose(instances.best_policy_value(f, g), pairs, rtol=1e-12)
-
-
-def test_rounds_that_would_not_fit_are_refused(tmp_path):
-    made = suite(tmp_path, "rkhs-1d", "random")
-    made.write_text(made.read_text().replace("horizon: 5", "horizon: 1000000000\nrecord: all"))
-    with pytest.raises(Misuse, match=r"16 GB per cell .* to record all rounds; set record: \{rounds: 1000\}"):
-        cbobench.run(made, out=tmp_path / "run", cpus=0)

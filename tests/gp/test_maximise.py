@@ -103,11 +103,3 @@ def test_a_quadratic_with_a_kink(kink, price, expected):
     points, values = maximise.polish(quadratic(kink, price), flat, start, 0.3)
     np.testing.assert_allclose(points[0], [expected] * points.shape[1], atol=1e-6)
     np.testing.assert_allclose(values, values[0, 0], atol=1e-9)
-
-
-def test_the_corner_of_the_box_is_a_maximum():
-    def uphill(mean, variance, points):
-        return Parts(points.sum(axis=2), np.empty((len(points), 0, points.shape[1])), np.empty((len(points), 0)))
-
-    points, _ = maximise.polish(uphill, flat, np.array([[[0.3, 0.6]]]), 0.2)
-    np.testing.assert_allclose(points, 1.0, atol=1e-9)

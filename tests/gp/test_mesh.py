@@ -80,13 +80,6 @@ def test_values_slopes_and_bends_are_those_of_the_function(d, lengthscale, squar
     np.testing.assert_allclose(mesh.values(fields, np.stack([at, at]))[0, 0], value, atol=1e-11)
 
 
-def test_on_its_own_points_a_mesh_changes_nothing():
-    mesh = found(2, 0.2)
-    field = np.random.default_rng(0).normal(size=(1, 1, mesh.size**2))
-    np.testing.assert_allclose(mesh.values(field, mesh.points[None]), field, atol=1e-12)
-    assert {(0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (1.0, 1.0)} <= {tuple(p) for p in mesh.points}
-
-
 @pytest.mark.parametrize(("d", "lengthscale"), [(1, 0.2), (2, 0.2), (2, 0.5)])
 def test_a_coarser_mesh_would_not_do(d, lengthscale):
     mesh = found(d, lengthscale)

@@ -9,10 +9,9 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import kernel
 from cbobench.gp.posteriors import choice
-from cbobench.gp.posteriors.features import FeaturePosterior
+from cbobench.gp.posteriors.features import FeaturePosterior, InterpolatedPosterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.gp.posteriors.separate import SeparatePosterior
-from cbobench.gp.taylor import taylor
 from cbobench.problems.base import Arrivals
 
 LAM = 0.05
@@ -74,17 +73,34 @@ def test_a_window_knows_only_its_last_observations():
     assert not np.allclose(posterior.gain[0], box_truth(box, points[:, 0], values[:, 0], box.candidates)[2])
 
 
-def test_reset_is_a_new_posterior():
-    rng, box = np.random.default_rng(2), a_box()
-    used, fresh = (ObservationPosterior(box, LAM, 2, 1, 50) for _ in range(2))
+@pytest.mark.parametrize("kind", ["features", "observations", "mesh"])
+def test_reset_is_a_new_posterior(kind):
+    """With the prior's means and variances, and what is told later is all that it knows."""
+    rng, grid, T = np.random.default_rng(2), a_grid(), 50
+    made = {
+        "features": lambda: FeaturePosterior(grid.features, LAM, 2, 1, grid.prior),
+        "observations": lambda: ObservationPosterior(a_box(), LAM, 2, 1, T),
+        "mesh": lambda: InterpolatedPosterior(a_box(), LAM, 2, 1),
+    }[kind]
+    used, fresh = made(), made()
+
+    def tell(*those):
+        point, value = (
+            rng.random((2, 2)) if kind != "features" else rng.integers(grid.n, size=2),
+            rng.normal(size=(2, 1)),
+        )
+        for one in those:
+            one.update(point, value)
+
     for _ in range(30):
-        used.update(rng.random((2, 2)), rng.normal(size=(2, 1)))
-    used.reset()
+        tell(used)
+    for one in (used, fresh):
+        one.reset(0.5)
+    assert not used.mean.any()
+    np.testing.assert_allclose(used.variance, 1.0, rtol=1e-12)
     for _ in range(20):
-        point, value = rng.random((2, 2)), rng.normal(size=(2, 1))
-        used.update(point, value)
-        fresh.update(point, value)
-    for name in ("mean", "variance", "gain"):
+        tell(used, fresh)
+    for name in ("mean", "variance", "gain", "lam"):
         np.testing.assert_array_equal(getattr(used, name), getattr(fresh, name))
 
 
@@ -100,36 +116,37 @@ def test_features_and_observations_are_one_posterior():
         np.testing.assert_allclose(getattr(features, name), getattr(observations, name), atol=1e-8)
 
 
-@pytest.mark.parametrize("kind", ["features", "observations"])
+@pytest.mark.parametrize("kind", ["features", "observations", "mesh"])
 def test_censored_values_enter_means_when_they_arrive_and_variances_when_played(kind):
-    rng, actions, T = np.random.default_rng(4), a_grid(), 60
-    posterior = (
-        FeaturePosterior(actions.features, LAM, 2, 2)
-        if kind == "features"
-        else ObservationPosterior(actions, LAM, 2, 2, T)
-    )
-    played, values = rng.integers(actions.n, size=(T, 2)), rng.normal(size=(T, 2, 2))
-    known = np.zeros_like(values)
-    for t in range(1, T + 1):
-        posterior.update(played[t - 1], np.zeros((2, 2)))
-        when = t - 7 if t > 7 else 0
-        if when:
-            posterior.reveal(0, when, played[when - 1, 0], 1, values[when - 1, 0, 1])
-            known[when - 1, 0, 1] = values[when - 1, 0, 1]
+    rng, grid, box, T = np.random.default_rng(4), a_grid(), a_box(), 60
+    posterior = {
+        "features": lambda: FeaturePosterior(grid.features, LAM, 2, 2),
+        "observations": lambda: ObservationPosterior(grid, LAM, 2, 2, T),
+        "mesh": lambda: InterpolatedPosterior(box, LAM, 2, 2),
+    }[kind]()
+    played = rng.random((T, 2, 2)) if kind == "mesh" else rng.integers(grid.n, size=(T, 2))
+    values, known = rng.normal(size=(T, 2, 2)), np.zeros((T, 2, 2))
+    for t in range(T):
+        posterior.update(played[t], np.zeros((2, 2)))
+        if t >= 7:
+            known[t - 7, 0, 1] = values[t - 7, 0, 1]
+            posterior.reveal(0, t - 6, played[t - 7, 0], 1, known[t - 7, 0, 1])
     for s in range(2):
-        K = actions.covariance
-        index = played[:, s]
-        check(posterior, s, dense(K[np.ix_(index, index)], K[index], K.diagonal(), known[:, s]))
+        index, K = played[:, s], grid.covariance
+        if kind == "mesh":
+            check(posterior, s, box_truth(box, index, known[:, s], box.candidates))
+        else:
+            check(posterior, s, dense(K[np.ix_(index, index)], K[index], K.diagonal(), known[:, s]))
 
 
-@pytest.mark.parametrize("where", ["box", "features", "observations"])
+@pytest.mark.parametrize("where", ["box", "mesh", "features", "observations"])
 def test_delayed_functions_know_what_has_arrived(where):
     rng, T, S = np.random.default_rng(5), 40, 3
     box, grid = a_box(), a_grid()
 
     def single():
-        if where == "box":
-            return ObservationPosterior(box, LAM, S, 1, T)
+        if where in ("box", "mesh"):
+            return InterpolatedPosterior(box, LAM, S, 1) if where == "mesh" else ObservationPosterior(box, LAM, S, 1, T)
         return (
             FeaturePosterior(grid.features, LAM, S, 1)
             if where == "features"
@@ -137,7 +154,7 @@ def test_delayed_functions_know_what_has_arrived(where):
         )
 
     posterior = SeparatePosterior([single(), single()])
-    played = rng.random((T, S, 2)) if where == "box" else rng.integers(grid.n, size=(T, S))
+    played = rng.random((T, S, 2)) if where in ("box", "mesh") else rng.integers(grid.n, size=(T, S))
     values, due = rng.normal(size=(T, S, 2)), np.arange(1, T + 1)[:, None, None] + rng.poisson(4, (T, S, 2))
     for t in range(1, T + 1):
         found = sorted((s, r + 1, j, values[r, s, j]) for r, s, j in np.argwhere(due == t).tolist())
@@ -148,7 +165,7 @@ def test_delayed_functions_know_what_has_arrived(where):
         for j in range(2):
             there = due[:, s, j] <= T
             seen, told = played[there, s], values[there, s, j][:, None]
-            if where == "box":
+            if where in ("box", "mesh"):
                 truth = box_truth(box, seen, told, box.candidates)
             else:
                 K = grid.covariance
@@ -156,25 +173,6 @@ def test_delayed_functions_know_what_has_arrived(where):
             np.testing.assert_allclose(posterior.mean[s, j], truth[0][:, 0], atol=1e-8)
             np.testing.assert_allclose(posterior.variance[s, j], truth[1], atol=1e-8)
             np.testing.assert_allclose(posterior.gain[s, j], truth[2], atol=1e-8)
-
-
-@pytest.mark.parametrize("name", ["se", "matern52"])
-def test_jets_are_derivatives(name):
-    rng, box, h = np.random.default_rng(7), a_box(name), 1e-4
-    posterior = ObservationPosterior(box, 1.0, 2, 2, 50)
-    for _ in range(50):
-        posterior.update(rng.random((2, 2)), rng.normal(size=(2, 2)))
-    at, layout = rng.random((2, 3, 2)), taylor(2)
-    jet = posterior.jet(at)
-    for i in range(2):
-        step = h * np.eye(2)[i]
-        up, down = posterior.jet(at + step), posterior.jet(at - step)
-        for what in ("mean", "variance"):
-            here, above, below = (getattr(one, what) for one in (jet, up, down))
-            difference = (above[..., 0] - below[..., 0]) / (2 * h)
-            np.testing.assert_allclose(layout.slopes(here)[..., i], difference, atol=1e-4)
-            difference = (layout.slopes(above) - layout.slopes(below)) / (2 * h)
-            np.testing.assert_allclose(layout.bends(here)[..., i], difference, atol=1e-2)
 
 
 def test_the_cheaper_representation_is_chosen():

@@ -9,9 +9,8 @@ import pytest
 
 from cbobench.gp import maximise
 from cbobench.gp.box_actions import Box
-from cbobench.gp.maximise import FRESH, Starts, _spread
+from cbobench.gp.maximise import FRESH, Starts
 from cbobench.gp.parts import Parts
-from cbobench.gp.sqp import pick
 from cbobench.gp.taylor import taylor
 
 RANDOM = np.random.default_rng
@@ -80,26 +79,6 @@ def test_candidates_near_a_corner_stand_for_it(name, d):
     assert box.candidates.max() < 1.0
     start = Starts(box)(score(box.candidates[None]), score, np.full((1, 1, d), 0.5))
     assert (start[0] == 1.0).all(axis=1).any()
-
-
-@pytest.mark.parametrize(("name", "d"), BOXES)
-def test_extremes_are_those_among_the_nearest(name, d):
-    """On a mesh those of the cell around, elsewhere those of the nearest candidates; ends have no neighbours beyond."""
-    box = box_of(name, d)
-    values = RANDOM(3).normal(size=(2, len(box.candidates)))
-    found = Starts(box)._around(values, np.maximum)
-    if box.mesh is not None:
-        index = np.stack(np.unravel_index(np.arange(len(box.candidates)), [box.mesh.size] * d), axis=1)
-        near = np.abs(index[:, None] - index).max(axis=2) <= 1
-    else:
-        apart = ((box.candidates[:, None] - box.candidates) ** 2).sum(axis=2)
-        near = apart <= np.sort(apart, axis=1)[:, [min(3**d, 21) - 1]]
-    every = np.where(near, values[:, None], -np.inf).max(axis=2)
-    if box.mesh is not None:
-        np.testing.assert_array_equal(found, every)
-    else:  # some neighbours are equally near
-        assert (found <= every).all()
-        assert (found == every).mean() > 0.8
 
 
 @pytest.mark.parametrize("name", ["se", "matern52"])
@@ -186,15 +165,3 @@ def test_where_many_kinks_meet_some_climbs_begin_elsewhere_in_every_round():
     first, second = (starts(parts, score, observed)[:, -FRESH:] for _ in range(2))
     assert not (first[0, :, None] == second[0]).all(axis=2).any()
     np.testing.assert_array_equal(first[0], first[1])
-
-
-def test_spread_points_are_the_best_that_are_apart():
-    points, values = RANDOM(2).random((3, 200, 2)), RANDOM(3).normal(size=(3, 200))
-    chosen = pick(points, _spread(points, values, 6, 0.2))
-    for some, every, value in zip(chosen, points, values, strict=True):
-        distance = np.abs(some[:, None] - some).max(axis=2) + np.eye(6)
-        assert distance.min() >= 0.2
-        left = list(np.argsort(-value))  # by hand: the best that is left, then all near it go
-        for point in some:
-            np.testing.assert_array_equal(point, every[left[0]])
-            left = [i for i in left if np.abs(every[i] - point).max() >= 0.2]

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from cbobench.errors import Misuse
 from cbobench.stats import intervals
 from cbobench.stats.intervals import interval
 from tests.conftest import ROOT, calls
@@ -36,12 +35,13 @@ def quoted():
 
 
 @pytest.mark.slow
-def test_the_coverage_of_means_is_what_the_docstring_quotes():
+@pytest.mark.parametrize("some", [{5, 20}, pytest.param({2, 3, 4, 6, 8, 10, 50}, marks=pytest.mark.long)])
+def test_the_coverage_of_means_is_what_the_docstring_quotes(some):
     assert set(quoted()) == set(coverage().LAWS)
     for law, entries in quoted().items():
-        for n, says in entries.items():
+        for n in some & entries.keys():
             held, _ = coverage().measured(coverage().LAWS[law], "mean", n, 4000, 50, seed=1)["interval"]
-            assert held == pytest.approx(says, abs=3 if says < 90 else 1.5), (law, n)
+            assert held == pytest.approx(entries[n], abs=3 if entries[n] < 90 else 1.5), (law, n)
 
 
 def test_the_quoted_coverage_is_near_95_or_says_so():
@@ -91,7 +91,7 @@ def test_ends_solve_halls_equation_or_are_students(confidence):
         assert abs(gamma) <= 1 + 1e-12
 
 
-@pytest.mark.parametrize("n", [3, 4, 5, 8, 11, 20])
+@pytest.mark.parametrize("n", [3, 4, 20])
 def test_intervals_of_a_smooth_curve_are_smooth(n):
     """One seed drifts away from the others, from among them to far beyond: no end moves seven times as fast."""
     drift = np.arange(0, 20, 0.001)
@@ -102,7 +102,7 @@ def test_intervals_of_a_smooth_curve_are_smooth(n):
         assert max(np.abs(np.diff(low)).max(), np.abs(np.diff(high)).max()) < 7 * 0.001
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 8, 12, 50])
+@pytest.mark.parametrize("n", [2, 3, 8, 50])
 def test_no_interval_is_much_wider_than_students(n):
     x = np.random.default_rng(n).lognormal(0, 2, size=(n, 2000))
     low, high = interval(x)
@@ -126,17 +126,15 @@ def test_the_interval_of_a_median_by_hand():
     np.testing.assert_allclose(interval(x, "median"), (2 + weight, 9 - weight), rtol=1e-12)
 
 
-@pytest.mark.parametrize("n", range(2, 60))
-def test_the_interval_of_a_median_lies_between_two_exact_ones(n):
-    x = np.sort(np.random.default_rng(n).normal(size=n))
-    low, high = interval(x, "median")
-    holds = [stats.binom.cdf(n - k, n, 0.5) - stats.binom.cdf(k - 1, n, 0.5) for k in range(1, n // 2 + 2)]
-    if holds[0] < 0.95:
-        assert (low, high) == (x[0], x[-1])
-        return
-    k = sum(p >= 0.95 for p in holds)
-    assert x[k - 1] <= low <= x[k]
-    assert x[n - k - 1] <= high <= x[n - k]
+def test_the_interval_of_a_median_lies_between_two_exact_ones():
+    for n in range(2, 60):
+        x = np.sort(np.random.default_rng(n).normal(size=n))
+        low, high = interval(x, "median")
+        holds = [stats.binom.cdf(n - k, n, 0.5) - stats.binom.cdf(k - 1, n, 0.5) for k in range(1, n // 2 + 2)]
+        k = sum(p >= 0.95 for p in holds)  # of too few values their range
+        assert x[max(k - 1, 0)] <= low <= x[k]
+        assert x[n - k - 1] <= high <= x[min(n - k, n - 1)]
+        assert k or (low, high) == (x[0], x[-1])
 
 
 @pytest.mark.parametrize("statistic", ["mean", "median"])
@@ -185,18 +183,6 @@ def test_edges(statistic):
     assert low <= 1 <= 2 <= high
 
 
-def test_what_has_no_interval_is_refused_in_one_line():
-    for wrong, says in (
-        (lambda: interval([1, np.inf]), "infinite"),
-        (lambda: interval([1, 2], "mode"), "allowed: mean, median"),
-        (lambda: interval([1, 2], confidence=95), "strictly between 0 and 1"),
-        (lambda: intervals.proportion(5, 4), "0 <= successes <= n"),
-    ):
-        with pytest.raises(Misuse, match=says) as error:
-            wrong()
-        assert "\n" not in str(error.value)
-
-
 def test_resamples_are_draws_with_replacement_and_always_the_same():
     counts = intervals.draw_resamples(10, 5000)
     assert (counts.sum(axis=1) == 10).all()
@@ -229,13 +215,6 @@ def test_proportions_are_clopper_and_pearsons(n):
     assert np.isnan(intervals.proportion(0, 0)).all()
 
 
-def test_proportions_are_covered_at_least_as_often_as_is_said():
-    for p in (0.02, 0.1, 0.5, 0.93):
-        ends = [intervals.proportion(k, 30) for k in range(31)]
-        covered = sum(stats.binom.pmf(k, 30, p) for k, (low, high) in enumerate(ends) if low <= p <= high)
-        assert 0.95 <= covered <= 1
-
-
 def test_a_mean_that_few_seeds_carry_is_marked():
     gen = np.random.default_rng(0)
     assert intervals.is_carried_by_few([*gen.integers(20, 110, size=49), 12_513])
@@ -247,9 +226,9 @@ def test_a_mean_that_few_seeds_carry_is_marked():
     assert not intervals.is_carried_by_few([])
 
 
-@pytest.mark.parametrize("n", [6, 8, 10, 15, 20, 50, 200])
+@pytest.mark.parametrize("n", [6, 15, 50])
 def test_normal_means_are_hardly_ever_marked(n):
-    x = np.random.default_rng(n).normal(size=(3000, n))
+    x = np.random.default_rng(n).normal(size=(1000, n))
     assert np.mean([intervals.is_carried_by_few(row) for row in x]) < 0.01
 
 

@@ -1,0 +1,53 @@
+"""What has no interval, exponent, rank, difference or profile is refused in one line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cbobench.errors import Misuse
+from cbobench.stats import intervals
+from cbobench.stats.growth import exponent
+from cbobench.stats.intervals import interval
+from cbobench.stats.paired_tests import difference, holm
+from cbobench.stats.profile_shares import data_profile, performance_profile
+from cbobench.stats.rank_tests import critical_difference, ranks
+
+T = np.arange(1.0, 2001.0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (lambda: interval([1, np.inf]), "infinite"),
+        (lambda: interval([1, 2], "mode"), "allowed: mean, median"),
+        (lambda: interval([1, 2], confidence=95), "strictly between 0 and 1"),
+        (lambda: intervals.proportion(5, 4), "0 <= successes <= n"),
+        (lambda: exponent(T, T[:-1]), "t has shape"),
+        (lambda: exponent(T[::-1], T), "increase"),
+        (lambda: exponent(T - 1, T), "positive"),
+        (lambda: exponent(T, T, part=0), "part = 0"),
+        (lambda: exponent([1.0], [1.0]), "a slope needs two"),
+        (lambda: exponent([], []), "a slope needs two"),
+        (lambda: exponent(T, np.full_like(T, np.inf)), "infinite"),
+        (lambda: performance_profile([[1.0]], [0.0], [1]), "positive"),
+        (lambda: performance_profile([[1.0]], [np.nan], [1]), "positive"),
+        (lambda: performance_profile([[1.0, 2.0]], [1.0], [1]), "allowed: \\(algorithms, 1 references\\)"),
+        (lambda: performance_profile(np.empty((1, 0)), [], [1]), "at least one"),
+        (lambda: data_profile([], [1]), "at least one"),
+        (lambda: ranks([[1, np.nan]]), "complete blocks"),
+        (lambda: ranks([[1, np.inf]]), "infinite"),
+        (lambda: ranks([1, 2]), "blocks, algorithms"),
+        (lambda: critical_difference(1, 5), "k >= 2"),
+        (lambda: difference([1, np.nan], [1, 2]), "complete pairs"),
+        (lambda: difference([1, np.inf], [1, 2]), "infinite"),
+        (lambda: difference([1, 2, 3], [1, 2]), "one length"),
+        (lambda: difference([[1, 2]], [[1, 2]]), "vectors"),
+        (lambda: difference([1, 2], [1, 2], "more"), "allowed: lower, higher"),
+        (lambda: holm([0.1, 1.2]), "outside"),
+    ],
+)
+def test_what_has_no_answer_is_refused_in_one_line(wrong, says):
+    with pytest.raises(Misuse, match=says) as error:
+        wrong()
+    assert "\n" not in str(error.value)
