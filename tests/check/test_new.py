@@ -10,7 +10,7 @@ from cbobench.cli import main
 from cbobench.cli.new import new
 from cbobench.errors import Misuse
 
-SOME = ("documented", "plays", "no global randomness", "same bits in any block", "optimum not beaten")
+SOME = ("documented", "plays", "no global randomness", "optimum not beaten")
 
 
 @pytest.mark.parametrize("what", ["algorithm", "problem"])
@@ -20,7 +20,7 @@ def test_what_is_written_obeys_the_laws_and_plays(tmp_path, what):
     assert max(map(len, code.read_text().splitlines())) <= 120
     verdicts = check("fresh_one:FreshOne", only=SOME)
     assert [str(v.finding) for v in verdicts if v.finding is not None] == []
-    assert len(verdicts) > 3
+    assert len(verdicts) > 2
     done = cbobench.run(suite, out=tmp_path / "run", cpus=0, seeds=1, horizon=5)
     assert done.failed == 0
     assert done.played == (6 if what == "algorithm" else 3)

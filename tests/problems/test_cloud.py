@@ -83,10 +83,6 @@ def test_instances_and_rows():
     assert 0.3 < (drawn.g[0, 0] <= 0).mean() < 0.7
     assert (drawn.f_star < drawn.f.max(axis=1)).all(), "the cheapest configuration is too slow"
     assert (drawn.slater > 0.1).all()
-    facts = type(task).facts()
-    assert facts["actions"] == f"n = {task.actions.n}, d = {task.actions.d}"
-    assert facts["feasible"] == f"{(drawn.g[0, 0] <= 0).sum()} of {task.actions.n}"
-    assert facts["best"] == f"{drawn.f_star[0]:.7g}"
     rows = task.readings.rows
     np.testing.assert_allclose(drawn.functions[0], rows.mean(axis=0))
     np.testing.assert_allclose(drawn.noise[0], np.abs(rows - rows.mean(axis=0)).max(axis=(0, 2)))

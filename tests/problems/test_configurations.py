@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from cbobench import params
-from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse
 from cbobench.problems.data import DataFolder
 from cbobench.problems.table import UserTable
+from tests.algorithms.test_contract import check_alone_as_in_a_block
 from tests.helpers import actions, make, play
 
 WIDTHS, RATES = (16, 64, 256), (0.001, 0.01, 0.1)
@@ -197,12 +197,7 @@ def test_a_kernel_matrix_of_ones_own(tmp_path):
 
 @pytest.mark.parametrize("name", ["safeopt", "ckb-ts"])
 def test_blocks_change_no_bit_and_coordinates_are_there(tmp_path, name):
-    task = table(tmp_path)
-    assert ALGORITHMS.get(name).needs <= task.offers()
-    _, chunks = play(task, make(name), seeds=3, horizon=15)
-    _, alone = play(task, make(name), seeds=[2], horizon=15)
-    np.testing.assert_array_equal(actions(chunks)[:, 2:], actions(alone))
-    np.testing.assert_array_equal(chunks[0].observed_g[:, 2:], alone[0].observed_g)
+    check_alone_as_in_a_block(table(tmp_path), name, 15)
 
 
 # Wrong input ----------------------------------------------------------------------------------------------------------

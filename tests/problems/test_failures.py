@@ -16,27 +16,9 @@ from cbobench.problems.data import DataFolder
 from cbobench.problems.failures import FailureRule
 from cbobench.problems.table import UserTable
 from cbobench.report.groups import describe_failures
+from tests.algorithms.test_contract import check_alone_as_in_a_block
 from tests.helpers import actions, make, play
 from tests.problems.test_simulator import Noisy, truth
-
-FLAKY = '''
-from dataclasses import dataclass
-from cbobench.problems.simulator import Simulator
-
-@dataclass(kw_only=True)
-class Flaky(Simulator):
-    """A bowl whose runs fail: one in twenty raises, one in twenty gives no number."""
-    source = "a test"
-    about = "a bowl that fails"
-    low, high = (0.0, 0.0), (2.0, 4.0)
-
-    def simulate(self, x, gen):
-        luck = gen.random()
-        if luck < 0.05:
-            raise ArithmeticError("diverged")
-        f = 10 - (x[0] - 1) ** 2 - (x[1] - 2) ** 2
-        return [float("nan") if luck < 0.1 else f + 0.1 * gen.normal(), x[0] + x[1] - 2.5]
-'''
 
 
 @dataclass(kw_only=True)
@@ -130,16 +112,9 @@ def test_retries_draw_other_numbers_and_leave_the_rest_as_it_is():
     assert (np.abs(again[0].observed_f - truth(actions(again))[0]) < 1).mean() > 0.99
 
 
-@pytest.mark.parametrize("cls", [Flaky, Batch])
-@pytest.mark.parametrize("rule", ["infeasible", {"retry": 1}])
+@pytest.mark.parametrize(("cls", "rule"), [(Flaky, "infeasible"), (Batch, {"retry": 1})])
 def test_blocks_change_no_bit(cls, rule):
-    task = prepared(cls, on_failure=rule, repeats=3)
-    whole, chunks = play(task, make("random"), seeds=3, horizon=40)
-    alone, one = play(task, make("random"), seeds=[2], horizon=40)
-    np.testing.assert_array_equal(chunks[0].observed_f[:, 2:], one[0].observed_f)
-    for metric, values in chunks[0].metrics.values.items():
-        np.testing.assert_array_equal(values[:, 2:], one[0].metrics.values[metric], err_msg=metric)
-    assert whole.channel.failed[2] == alone.channel.failed[0]
+    check_alone_as_in_a_block(prepared(cls, on_failure=rule, repeats=3), "random", 40)
 
 
 def test_batches_are_what_single_runs_are():
@@ -299,13 +274,10 @@ def test_failed_fits_are_said_with_their_rounds():
     assert describe_failures([group("p", "c", failed_fits=[None])]) == []
 
 
-def test_a_sweep_goes_on_and_says_how_often(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "flaky_sim.py").write_text(FLAKY)
+def test_a_sweep_goes_on_and_says_how_often(tmp_path):
     suite = {
-        "suite": "flaky", "horizon": 20, "seeds": 3, "problems": ["flaky_sim:Flaky"],
-        "algorithms": ["random", {"cei": {"lam": "scaled"}}],
+        "suite": "flaky", "horizon": 20, "seeds": 3, "problems": [f"{__name__}:Flaky"],
+        "algorithms": ["random", "sobol"],
     }  # fmt: skip
     done = cbobench.run(suite, out=tmp_path / "run", cpus=0)
     assert (done.played, done.failed) == (6, 0)

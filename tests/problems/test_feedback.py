@@ -64,9 +64,9 @@ def test_delays_are_poisson_and_independent_and_lose_nothing():
     _, channel = channel_of(task)
     _, direct = channel_of(prompt)
     delays, rng, truth = [], np.random.default_rng(0), {}
-    for t in range(1, 2001):
+    for t in range(1, 1101):
         point = task.box.scale(rng.random((2, 2)))
-        if t <= 1900:
+        if t <= 1000:
             told = direct.at(t, point)
             for s in range(2):
                 truth[s, t, 0], truth[s, t, 1] = told.f[s], told.g[s, 0]
@@ -75,18 +75,18 @@ def test_delays_are_poisson_and_independent_and_lose_nothing():
         assert np.isnan(feedback.g).all()
         a = feedback.arrivals
         for s, r, j, value in zip(a.replicate, a.round, a.function, a.value, strict=True):
-            if r <= 1900:
+            if r <= 1000:
                 assert truth.pop((s, r, j)) == value
                 delays.append((s, r, j, t - r))
     assert not truth, "everything arrives, once"
     late = np.array([d for *_, d in delays])
-    assert late.mean() == pytest.approx(4, abs=0.15)
-    assert late.var() == pytest.approx(4, abs=0.4)
+    assert late.mean() == pytest.approx(4, abs=0.2)
+    assert late.var() == pytest.approx(4, abs=0.5)
     paired = {key: {} for key in (0, 1)}
     for s, r, j, d in delays:
         paired[j][s, r] = d
     f, g = (np.array([paired[j][key] for key in sorted(paired[0])]) for j in (0, 1))
-    assert abs(np.corrcoef(f, g)[0, 1]) < 0.05
+    assert abs(np.corrcoef(f, g)[0, 1]) < 0.08
 
 
 def test_recorded_observations_are_null_until_told(tmp_path):
@@ -156,7 +156,7 @@ def test_pairs_that_cannot_be_played_are_refused_before_anything_runs(tmp_path, 
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("horizon", [800, pytest.param(3000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("horizon", [400, pytest.param(3000, marks=pytest.mark.long)])
 def test_no_constant_penalty_works(horizon):
     """Proposition 1: the violation of a constant multiplier grows linearly; that of methods which adapt it does not."""
     task = problem("no-fixed-penalty", grid=81, noise_f=0.05, noise_g=0.0, penalty="exponential", kappa=1.0)
@@ -176,3 +176,10 @@ def test_no_constant_penalty_works(horizon):
     }
     assert constant >= 0.95
     assert max(adaptive.values()) < 0.8, adaptive
+
+
+@pytest.mark.parametrize("name", ["queue-stability", "expert-guidance"])
+def test_without_full_information_nothing_is_shown(name):
+    task = problem(name, full_information=False)
+    assert problem(name).offers() - task.offers() == {"full information of the constraints"}
+    assert channel_of(task)[1].before(1) is None

@@ -17,7 +17,8 @@ from cbobench.problems.data import DataFolder
 from cbobench.problems.inputs import InputSpace, InputType
 from cbobench.problems.simulator import Simulator
 from cbobench.rng import Streams
-from tests.helpers import actions, make, play
+from tests.algorithms.test_contract import check_alone_as_in_a_block
+from tests.helpers import actions, entry, make, play
 
 TYPES = {
     "width": {"int": [32, 512], "log": True},
@@ -117,6 +118,10 @@ WRONG = {
     "halves": ({"a": {"int": [1.5, 4]}}, "the ends must be whole numbers"),
     "one choice": ({"a": {"choice": ["x"]}}, "give two or more different values"),
     "twice": ({"a": {"choice": ["x", "x"]}}, "choice holds 'x' and 'x', which are equal; give different values"),
+    "infinite": ({"a": {"float": [0.0, float("inf")]}}, r"float is \[0.0, inf\]; give two numbers, \[low, high\]"),
+    "no number": ({"a": {"float": [float("nan"), 1.0]}}, "give two numbers"),
+    "too large": ({"a": {"int": [0, 10**400]}}, "give two numbers"),
+    "beyond a float": ({"a": {"int": [0, 2**60]}}, "the ends must be whole numbers of at most 9,007,199,254,740,992"),
     "no list": ({"a": {"int": 3}}, "int is 3; it must be a list"),
 }
 
@@ -149,17 +154,9 @@ def test_simulators_get_names_and_values():
         assert chunks[0].observed_f[t, s] == pytest.approx(f)
 
 
-@pytest.mark.parametrize("name", ["cei", "ckb-ucb", "random", "optuna-tpe", "pymoo-ga"])
+@pytest.mark.parametrize("name", ["cei", "random", *map(entry, ("optuna-tpe", "pymoo-ga"))])
 def test_blocks_change_no_bit(name):
-    if name in ("optuna-tpe", "pymoo-ga"):
-        pytest.importorskip(name.split("-")[0])
-    task = prepared(pilot=16)
-    _, chunks = play(task, make(name), seeds=3, horizon=15)
-    _, one = play(task, make(name), seeds=[2], horizon=15)
-    np.testing.assert_array_equal(actions(chunks)[:, 2:], actions(one))
-    np.testing.assert_array_equal(
-        chunks[0].metrics.values["simple_value"][:, 2:], one[0].metrics.values["simple_value"]
-    )
+    check_alone_as_in_a_block(prepared(pilot=16), name, 15)
 
 
 def test_cei_finds_the_best_of_all_soon_after_a_design():

@@ -34,15 +34,6 @@ def test_a_file_that_could_be_either_is_refused_with_both_readings(tmp_path, cas
     assert "\n" not in both
 
 
-def test_row_numbers_are_no_arm(tmp_path):
-    ARMS.to_csv(tmp_path / "c.csv")
-    with pytest.raises(Misuse, match="a column has no name"):
-        params.build(UserTable, {"rows": "c.csv"}).prepare(DataFolder(base=tmp_path))
-    ok = params.build(UserTable, {"rows": "c.csv", "ignore": ["Unnamed: 0"]})
-    ok.prepare(DataFolder(base=tmp_path))
-    assert ok.actions.names == ("a", "b", "c")
-
-
 SUITE = """\
 suite: mine
 horizon: 10

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,52 +15,29 @@ from scipy.stats import qmc
 
 from cbobench.params import build
 from cbobench.problems import PROBLEMS
-from cbobench.problems.box import BoxProblem, Formula, Reference
+from cbobench.problems.box import BoxProblem, Reference
 from cbobench.problems.coco import Coco
 from cbobench.problems.high_dimensional import HighDimensional
 from cbobench.problems.literature import PublishedProblem
-from cbobench.problems.pocket import DRIFT, pocket
 from tests.helpers import make, play, problem
+from tests.problems.derive_high_dimensional import evaluate, local
 from tests.problems.freeze_literature import points
 
-STEP = 2e-4
 FROZEN = Path(__file__).parent / "literature_values.npz"
 FREEZE = "run: python tests/problems/freeze_literature.py, in the environment that its first lines name"
-
-
-@dataclass(frozen=True)
-class Case:
-    """A formula (..., d) to (..., 1 + m) on a box, and what is claimed of it."""
-
-    formula: Formula
-    low: np.ndarray
-    high: np.ndarray
-    reference: Reference
-
-    def __call__(self, units: np.ndarray) -> np.ndarray:
-        return self.formula(self.low + units * (self.high - self.low))
-
-    def slopes(self, u: np.ndarray) -> np.ndarray:
-        """Derivatives (1 + m, d) at a point of the unit cube, by differences of fourth order."""
-        steps = STEP * np.eye(len(u))
-        near, far = self(u + steps) - self(u - steps), self(u + 2 * steps) - self(u - 2 * steps)
-        return (8 * near - far).T / (12 * STEP)
-
-
-def published(name: str) -> Case:
-    made = build(PROBLEMS.get(name), {})
-    return Case(made.formula, np.array(made.low), np.array(made.high), made.reference)
-
-
-def phase(k: int) -> Case:
-    shifts, level, found = DRIFT[k]
-    return Case(lambda x: pocket(x, shifts, level), np.zeros(2), np.full(2, 6.0), found)
 
 
 # Those in many dimensions: test_high_dimensional.py. COCO's: test_coco.py.
 ELSEWHERE = (HighDimensional, Coco)
 BOXES = [n for n in PROBLEMS.names() if issubclass(c := PROBLEMS.get(n), BoxProblem) and not issubclass(c, ELSEWHERE)]
-CASES = {n: published(n) for n in BOXES} | {f"feasible-pocket-drift, phase {k + 1}": phase(k) for k in range(3)}
+CASES = {  # formula, box and what is claimed, of every phase
+    name + (f", phase {k}" if name == "feasible-pocket-drift" else ""): SimpleNamespace(
+        formula=formula, box=task.box, reference=reference
+    )
+    for name in BOXES
+    for task in [build(PROBLEMS.get(name), {})]
+    for k, (formula, reference) in enumerate(task.stated(), 1)
+}
 LITERATURE = [n for n in BOXES if issubclass(PROBLEMS.get(n), PublishedProblem)]
 DEAR = {"robust-speed-reducer"}  # of eleven constraints, whose plain form is always tested
 every_case = pytest.mark.parametrize(
@@ -67,50 +45,19 @@ every_case = pytest.mark.parametrize(
 )
 
 
-def local_optimum(case: Case, u: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Where SLSQP ends from u: point (d,) of the unit cube and values (1 + m,); None if that is not feasible to 1e-12.
-
-    Every function is divided by its slope where a run starts, and runs start again where the last one ended. What is
-    still violated then is undone by Newton steps of least length.
-    """
-    for _ in range(3):
-        slopes = np.linalg.norm(case.slopes(u), axis=1)
-        unit = np.where(slopes > 0, slopes, 1.0)
-        found = minimize(
-            lambda v, unit=unit: -case(v)[0] / unit[0],
-            u,
-            jac=lambda v, unit=unit: -case.slopes(v)[0] / unit[0],
-            bounds=[(0.0, 1.0)] * len(u),
-            constraints={
-                "type": "ineq",
-                "fun": lambda v, unit=unit: -case(v)[1:] / unit[1:],
-                "jac": lambda v, unit=unit: -case.slopes(v)[1:] / unit[1:, None],
-            },
-            method="SLSQP",
-            options={"maxiter": 300, "ftol": 1e-16},
-        )
-        u = np.clip(found.x, 0.0, 1.0)
-    for _ in range(3):
-        over, slopes = np.maximum(case(u)[1:], 0), case.slopes(u)[1:]
-        broken = over > 0
-        u = np.clip(u - np.linalg.lstsq(slopes[broken], over[broken], rcond=None)[0], 0.0, 1.0)
-    values = case(u)
-    return (u, values) if (values[1:] / unit[1:]).max() <= 1e-12 else None
-
-
 @cache
 def derived(name: str) -> float:
     """The best f that a multistart finds: from the best points of a sample, near the reference, and at random."""
     case = CASES[name]
-    d = len(case.low)
+    d = case.box.d
     gen = np.random.default_rng(7)
     sample = qmc.Sobol(d, scramble=False).random_base2(12)
-    values = case(sample)
+    values = evaluate(case, sample)
     feasible = (values[:, 1:] <= 0).all(axis=1)
     best = sample[feasible][np.argsort(-values[feasible, 0])[:3]]
-    near = (np.array(case.reference.x) - case.low) / (case.high - case.low) + gen.normal(0, 0.02, (2, d))
-    ends = [local_optimum(case, u) for u in np.clip([*best, *near, *gen.random((3, d))], 1e-6, 1 - 1e-6)]
-    return max(float(end[1][0]) for end in ends if end is not None)
+    near = case.box.unit(np.array(case.reference.x)) + gen.normal(0, 0.02, (2, d))
+    ends = [local(case, u, rounds=3) for u in np.clip([*best, *near, *gen.random((3, d))], 1e-6, 1 - 1e-6)]
+    return max(float(evaluate(case, end)[0]) for end in ends if end is not None)
 
 
 def is_derived(name: str, reference: Reference) -> bool:
@@ -169,7 +116,7 @@ def test_gardner_by_hand(point, expected):
 def test_values_are_those_of_other_packages(name):
     """1,000 points; `freeze_literature.py` says whose values these are."""
     case = CASES[name]
-    ours = case(points(len(case.low)))
+    ours = evaluate(case, points(case.box.d))
     expected = np.load(FROZEN)[name]
     if name == "tension-spring":  # only ours is clipped
         expected[:, 2] = np.clip(expected[:, 2], -100, 100)
@@ -192,7 +139,7 @@ def test_the_robust_speed_reducer_by_all_deviations():
     made = np.array([1, 0, 0, 1, 1, 1, 1]) * 0.015
     corners = made * np.array(list(product((-1, 1), repeat=7)))
     gen = np.random.default_rng(5)
-    for x in [*gen.uniform(nominal.low, nominal.high, (50, 7)), np.array(robust.reference.x)]:
+    for x in [*gen.uniform(nominal.box.low, nominal.box.high, (50, 7)), np.array(robust.reference.x)]:
         f, *g = robust.formula(x)
         assert f == nominal.formula(x)[0]
         np.testing.assert_array_equal(g, nominal.formula(x + corners)[:, 1:].max(axis=0))
@@ -201,17 +148,20 @@ def test_the_robust_speed_reducer_by_all_deviations():
         assert (nominal.formula(x)[1:] < g)[np.arange(11) != 6].all(), "all but one depend on a tolerance"
 
 
-@pytest.mark.parametrize("name", LITERATURE)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.long) if n.endswith(("reducer", "spring", "beam")) else n for n in LITERATURE],
+)
 def test_what_is_played_is_in_units_of_the_spread(name):
     """Scaled: mean 0 and deviation 1 over the box, the same feasible set, and a margin that some point has."""
     task = problem(name, candidates=64)
     case = CASES[name]
     drawn = task.known_instance()
-    u = qmc.Sobol(len(case.low), scramble=False).random_base2(13) + 0.5 / 2**13
-    values = drawn.values(1, np.minimum(case.low + u * (case.high - case.low), case.high)[None])[0]
+    u = qmc.Sobol(case.box.d, scramble=False).random_base2(13) + 0.5 / 2**13
+    values = drawn.values(1, case.box.scale(np.minimum(u, 1))[None])[0]
     assert values[:, 0].mean() == pytest.approx(0, abs=1e-6)
     np.testing.assert_allclose(values.std(axis=0), 1, rtol=1e-6)
-    np.testing.assert_array_equal(values[:, 1:] <= 0, case(np.minimum(u, 1))[:, 1:] <= 0)
+    np.testing.assert_array_equal(values[:, 1:] <= 0, evaluate(case, np.minimum(u, 1))[:, 1:] <= 0)
     assert drawn.values(1, drawn.best(1)[None])[0, 0, 0] == pytest.approx(drawn.stars(1, 1)[0][0, 0], abs=1e-12)
     assert 0 < drawn.slater[0] <= 1
     assert np.isfinite(drawn.norm).all()

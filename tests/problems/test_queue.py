@@ -85,13 +85,3 @@ def test_arrivals_are_poisson_common_to_all_allocations_and_shown_before(setting
     np.testing.assert_allclose(counts, np.round(counts), atol=1e-9)
     np.testing.assert_allclose([counts.mean(), counts.var()], [14, 14], rtol=0.1)
     assert not np.array_equal(counts[:, 0], counts[:, 1])
-
-
-def test_without_full_information_nothing_is_shown():
-    task = problem("queue-stability", full_information=False)
-    assert "full information of the constraints" not in task.offers()
-    drawn = task.draw([np.random.default_rng(0)])
-    assert task.feedback(drawn, Streams([("test", 0)])).before(1) is None
-    assert "full information of the constraints" in problem("queue-stability").offers()
-    with pytest.raises(Misuse, match="noise_g"):
-        problem("queue-stability", noise_g=1.0)

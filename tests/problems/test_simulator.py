@@ -87,9 +87,12 @@ def test_of_a_noisy_one_they_are_means_with_streams_of_their_own():
     assert error[0, 0] != error[0, 1]
 
 
-def test_or_the_observed_values_as_they_were_told():
-    task = prepared(Noisy, repeats=0)
-    _, chunks = play(task, make("random"), seeds=2, horizon=12, asked=range(1, 12))
+def test_or_the_observed_values_as_they_were_told(monkeypatch):
+    """Of one point, too, those of their rounds."""
+    task, algorithm = prepared(Noisy, repeats=0), make("random")
+    monkeypatch.setattr(algorithm, "ask", lambda t: np.full((2, 2), 1.0 + t // 6))
+    _, chunks = play(task, algorithm, seeds=2, horizon=9)
+    assert len(np.unique(chunks[0].metrics.f)) == 18
     np.testing.assert_allclose(chunks[0].metrics.f, chunks[0].observed_f, atol=1e-12)
     np.testing.assert_allclose(chunks[0].metrics.g, chunks[0].observed_g, atol=1e-12)
     assert "observed values, with their noise" in task.note()
@@ -107,17 +110,6 @@ def test_only_what_is_recommended_in_the_end_may_be_measured():
     assert every.simulations[1:] == (401, 0)
     assert end.simulations[1:] == (1, 400)
     assert "those of the recommended point in the end of means of 400" in end.note()
-
-
-class Stubborn(ALGORITHMS.get("random")):
-    def ask(self, t):
-        return np.ones((self.setting.replicates, 2))
-
-
-def test_observed_values_of_one_point_are_those_of_their_rounds():
-    _, chunks = play(prepared(Noisy, repeats=0), build(Stubborn, {}), seeds=2, horizon=9)
-    assert len(np.unique(chunks[0].metrics.f)) == 18
-    np.testing.assert_allclose(chunks[0].metrics.f, chunks[0].observed_f, atol=1e-12)
 
 
 def test_methods_meet_the_same_noise_at_a_round():

@@ -53,10 +53,6 @@ def test_instances():
     assert 0.3 <= (drawn.g[0, 0] <= 0).mean() <= 0.6
     assert (drawn.f_star < drawn.f.max(axis=1)).all(), "the best configuration is too slow"
     assert (drawn.slater == 1).all(), "capped"
-    facts = type(task).facts()
-    assert facts["actions"] == f"n = {task.actions.n}, d = {task.actions.d}"
-    assert facts["feasible"] == f"{(drawn.g[0, 0] <= 0).sum()} of {task.actions.n}"
-    assert facts["best"] == f"{drawn.f_star[0]:.7g}"
     other = problem("tuning-under-deadline", clock="cpu").draw([np.random.default_rng(0)])
     assert not np.array_equal(other.g[0], drawn.g[0])
     np.testing.assert_array_equal(other.f[0], drawn.f[0])
