@@ -14,7 +14,6 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from cbobench.gp.box_actions import Box
 from cbobench.gp.fit import EVERY, LEAST_NOISE, MOST, Fitted, Objective, due, fit
 from cbobench.gp.posteriors.fitted import FittedPosterior
-from cbobench.gp.posteriors.slots import models_at
 from cbobench.gp.taylor import taylor
 from tests.helpers import actions, make, play, problem
 
@@ -133,33 +132,6 @@ def test_jets_are_the_posteriors_derivatives():
             np.testing.assert_allclose(found[..., 1 + i], (up[which] - down[which]) / (2 * h), rtol=1e-4, atol=1e-5)
             bend = (up[which] - 2 * found[..., 0] + down[which]) / h**2
             np.testing.assert_allclose(layout.bends(found)[..., i, i], bend, rtol=1e-2, atol=1e-3)
-
-
-def test_a_jet_of_all_functions_takes_one_pass_and_has_the_bits_of_each_alone(monkeypatch):
-    x, y = data(12)
-    told = np.stack([y, np.cos(4 * x[:, 2]), y**2 - x[:, 1]], axis=1)
-    passes = []
-
-    def count(*args):
-        passes.append(args)
-        return models_at(*args)
-
-    monkeypatch.setattr("cbobench.gp.posteriors.fitted.models_at", count)
-    points = np.random.default_rng(3).random((2, 7, 3))
-    wanted = np.arange(7) < np.array([[7], [2]])
-
-    def jet_of(values):
-        posterior = FittedPosterior(BOX, 2, values.shape[1])
-        for point, value in zip(x, values, strict=True):
-            posterior.update(np.stack([point, 1 - point]), np.stack([value, -value]))
-        return posterior.jet(points, wanted)
-
-    whole = jet_of(told)
-    assert len(passes) == 1
-    for j in range(3):
-        alone = jet_of(told[:, j : j + 1])
-        assert np.array_equal(whole.mean[:, j][wanted], alone.mean[:, 0][wanted])
-        assert np.array_equal(whole.variance[:, j][wanted], alone.variance[:, 0][wanted])
 
 
 def test_known_noise_is_taken_as_it_is():

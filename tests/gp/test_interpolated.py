@@ -80,26 +80,6 @@ def test_many_rounds_agree_with_a_dense_solve_and_with_observation_space(d, leng
     assert ours[2].all()
 
 
-def test_a_mask_says_who_observes():
-    rng, box, T, lam = np.random.default_rng(6), a_box(), 40, 0.05
-    posterior, slots = InterpolatedPosterior(box, lam, S, P), ObservationPosterior(box, lam, S, P, T)
-    points, values = plays(2, T)
-    masks = rng.random((T, S)) < [0.5, 0.0, 1.0]
-    before = posterior.mean.copy(), posterior.variance.copy()
-    for t in range(T):
-        posterior.update_some(t + 1, points[t], values[t], masks[t])
-        slots.update_some(t + 1, points[t], values[t], masks[t])
-    for s in (0, 2):
-        check(posterior, s, box, points[masks[:, s], s], values[masks[:, s], s], lam)
-    np.testing.assert_array_equal(posterior.mean[1], before[0][1])
-    np.testing.assert_array_equal(posterior.variance[1], before[1][1])
-    assert posterior.gain[1] == 0.0
-    ours, theirs = posterior.at_observations(), slots.at_observations()
-    for s in range(S):  # slots are filled from the first on, entries of the others in order
-        np.testing.assert_allclose(ours[0][s][:, ours[2][s]], theirs[0][s][:, theirs[2][s]], atol=1e-8)
-        np.testing.assert_allclose(ours[1][s][ours[2][s]], theirs[1][s][theirs[2][s]], atol=1e-9)
-
-
 def test_where_a_mesh_does_the_choice_is_feature_space():
     def chosen(box, lam):
         return type(choice.make_cheapest(box, S, P, 100, lam))
@@ -123,12 +103,6 @@ def test_the_choice_in_words_and_what_it_needs():
     posterior = InterpolatedPosterior(a_box(), 0.05, 1, P)
     held = sum(getattr(posterior, name).nbytes for name in ("mean", "variance", "factor"))
     assert held < short < 5 * held
-    slots = [
-        choice.replicate_memory(a_box(), 1000, 1, P, kind, lam)
-        for kind, lam in (("cheapest", 1e-4), ("observations", 1.0))
-    ]
-    assert slots == [8 * 1000 * (4 * 1000 + 2 * 28**2)] * 2
-    assert choice.replicate_memory(a_box(3), 1000, 1, P) == 8 * 1000 * (4 * 1000 + 2 * 64)
 
 
 def layouts(jet, d):

@@ -12,7 +12,6 @@ from cbobench.errors import CellFailure, Misuse
 from cbobench.gp import actions, kernels
 from cbobench.gp.actions import LARGEST, Finite, Large, Scattered
 from cbobench.gp.kernels import kernel
-from cbobench.gp.posteriors import choice
 from cbobench.problems import instances, rkhs
 from cbobench.threads import single_thread
 from tests.helpers import make, play, prepare
@@ -78,11 +77,6 @@ def test_products_with_a_matrix_that_is_not_formed_have_its_bits(n):
     np.testing.assert_array_equal(some.rows(np.array([5, n - 1])), matrix[[5, n - 1]])
     assert "covariance" not in vars(some)
     np.testing.assert_array_equal(some.covariance, matrix)
-
-
-def test_medium_sets_are_played_without_their_matrix():
-    played, _ = play(prepare("rkhs", n=1500, d=2), make("ckb-ucb"), seeds=2, horizon=5)
-    assert "covariance" not in vars(played.problem.actions)
 
 
 @pytest.mark.parametrize("ahead", [2**22, 0])
@@ -163,12 +157,6 @@ def test_a_small_machine_refuses_what_it_cannot_hold(tmp_path, monkeypatch):
     monkeypatch.setattr(blocks, "machine_memory", lambda: 10**7)
     with pytest.raises(Misuse, match=r"would need 0.0 GB|this machine has 0.0"):
         cbobench.run(suite(tmp_path, "rkhs: {n: 2000}", "ckb-ucb"), out=tmp_path / "run", cpus=0)
-
-
-def test_features_serve_every_horizon():
-    _, without = both()
-    assert choice.in_features(without, 1)
-    assert choice.in_features(without, 10**6)
 
 
 def test_rows_at_a_time_have_the_bits_of_all_at_once(monkeypatch):

@@ -10,6 +10,7 @@ from cbobench.errors import CellFailure
 from cbobench.gp.box_actions import Box
 from cbobench.problems.high_dimensional import HighDimensional
 from cbobench.problems.literature import PublishedProblem
+from cbobench.problems.pocket import DriftingPocket
 from tests.helpers import make, on_boxes, play, problem
 
 CENTRES = np.random.default_rng(0).random((6, 2))
@@ -51,16 +52,9 @@ def test_a_lengthscale_that_the_points_do_not_resolve_has_no_norm(lengthscale, d
         read_bound("B", "norm", found[None], np.ones((1, 1)))
 
 
-def test_a_norm_scales_with_its_function():
-    box = a_box()
-    once, thrice = box.norm(lambda x: np.sin(6 * x)), box.norm(lambda x: 3 * np.sin(6 * x))
-    np.testing.assert_allclose(thrice, 3 * once, rtol=1e-10)
-    assert once.shape == (2,)
-
-
-@pytest.mark.parametrize("name", on_boxes(HighDimensional, PublishedProblem))
+@pytest.mark.parametrize("name", on_boxes(HighDimensional, PublishedProblem, DriftingPocket))
 def test_problems_on_boxes_have_norms_as_they_come(name):
-    """Other boxes: test_literature.py and test_high_dimensional.py, what is played."""
+    """Other boxes: test_literature.py, what is played; that of a drift is below."""
     assert np.isfinite(problem(name, candidates=64).known_instance().norm).all()
 
 

@@ -61,18 +61,6 @@ def test_a_box_agrees_with_a_dense_solve(name):
     np.testing.assert_allclose(variance[1], truth[1], atol=1e-8)
 
 
-@pytest.mark.slow
-def test_a_window_knows_only_its_last_observations():
-    rng, box, T, W = np.random.default_rng(1), a_box(), 120, 37
-    posterior = ObservationPosterior(box, LAM, 2, 2, W)
-    points, values = rng.random((T, 2, 2)), rng.normal(size=(T, 2, 2))
-    for t in range(T):
-        posterior.update(points[t], values[t])
-    for s in range(2):
-        check(posterior, s, box_truth(box, points[-W:, s], values[-W:, s], box.candidates))
-    assert not np.allclose(posterior.gain[0], box_truth(box, points[:, 0], values[:, 0], box.candidates)[2])
-
-
 @pytest.mark.parametrize("kind", ["features", "observations", "mesh"])
 def test_reset_is_a_new_posterior(kind):
     """With the prior's means and variances, and what is told later is all that it knows."""
@@ -102,18 +90,6 @@ def test_reset_is_a_new_posterior(kind):
         tell(used, fresh)
     for name in ("mean", "variance", "gain", "lam"):
         np.testing.assert_array_equal(getattr(used, name), getattr(fresh, name))
-
-
-def test_features_and_observations_are_one_posterior():
-    rng, actions = np.random.default_rng(3), a_grid()
-    features = FeaturePosterior(actions.features, LAM, 3, 2, actions.covariance.diagonal())
-    observations = ObservationPosterior(actions, LAM, 3, 2, 200)
-    for _ in range(200):
-        played, values = rng.integers(actions.n, size=3), rng.normal(size=(3, 2))
-        features.update(played, values)
-        observations.update(played, values)
-    for name in ("mean", "variance", "gain"):
-        np.testing.assert_allclose(getattr(features, name), getattr(observations, name), atol=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["features", "observations", "mesh"])

@@ -1,16 +1,12 @@
-"""The lock-step posterior against a dense solve, scikit-learn, and its own laws."""
+"""The lock-step posterior against a dense solve, and its own laws."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF
 
 from cbobench.gp.kernels import features, kernel
 from cbobench.gp.posteriors.features import FeaturePosterior
-from cbobench.problems.data import DataFolder
-from cbobench.problems.recorded import LightSensors, Stocks
 from tests.helpers import problem
 
 GRID = np.linspace(0, 1, 100)[:, None]
@@ -72,27 +68,6 @@ def test_equals_a_dense_solve_after_many_rounds(name, scale, lam, rounds):
     covariance = covariances(name)
     actions, values = long_history(covariance, scale, rounds)
     check(after(covariance, rounds, values, actions, lam), covariance, lam, actions, values, scale)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("cls", "scale"), [(LightSensors, 500), (Stocks, 100)])
-def test_equals_a_dense_solve_on_the_recorded_covariances(cls, scale, original_data):
-    made = cls()
-    made.prepare(DataFolder(original_data))
-    covariance, lam = made.actions.covariance, 1.002
-    actions, values = long_history(covariance, scale)
-    check(after(covariance, 100_000, values, actions, lam), covariance, lam, actions, values, scale)
-
-
-def test_equals_scikit_learn():
-    rng = np.random.default_rng(2)
-    actions, values = rng.integers(0, 100, 30), rng.standard_normal((30, 2))
-    posterior = after(covariances("se"), 30, values, actions, 0.5)
-    for j in range(2):
-        gp = GaussianProcessRegressor(RBF(0.2), alpha=0.5, optimizer=None).fit(GRID[actions], values[:, j])
-        mean, cov = gp.predict(GRID, return_cov=True)
-        np.testing.assert_allclose(posterior.mean[0, j], mean, atol=1e-9)
-        np.testing.assert_allclose(posterior.covariance(0), cov, atol=1e-9)
 
 
 @pytest.mark.parametrize("size", [1, 7, 64])

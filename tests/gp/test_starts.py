@@ -9,7 +9,7 @@ import pytest
 
 from cbobench.gp import maximise
 from cbobench.gp.box_actions import Box
-from cbobench.gp.maximise import FRESH, Starts
+from cbobench.gp.maximise import Starts
 from cbobench.gp.parts import Parts
 from cbobench.gp.taylor import taylor
 
@@ -156,12 +156,3 @@ def test_a_basin_once_found_is_not_lost_where_basins_are_narrow(name, d, m, kept
     again = starts(parts, score, observed)
     found = (again[:, :, None] == ended[:, None]).all(axis=3).any(axis=1)
     assert found.all() if kept else not found.any()
-
-
-def test_where_many_kinks_meet_some_climbs_begin_elsewhere_in_every_round():
-    box, score = box_of("matern52", 3), flat(4)
-    starts, observed = Starts(box), np.full((2, 1, 3), 0.5)
-    parts = score(np.broadcast_to(box.candidates, (2, *box.candidates.shape)))
-    first, second = (starts(parts, score, observed)[:, -FRESH:] for _ in range(2))
-    assert not (first[0, :, None] == second[0]).all(axis=2).any()
-    np.testing.assert_array_equal(first[0], first[1])

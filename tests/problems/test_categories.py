@@ -80,14 +80,6 @@ def test_what_is_no_category_is_one_line_with_file_column_and_row(tmp_path, case
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
-def test_a_blank_in_a_file_is_refused_before_anything_is_written(write_suite, tmp_path, capsys, dry):
-    chosen(["sqrt", "None", None]).to_csv(tmp_path / "c.csv", index=False)
-    assert main(["run", str(write_suite(SUITE)), "--out", str(tmp_path / "out"), "--cpus", "0", *dry]) == 2
-    assert "table: rows 'c.csv': input 'features', row 3 is blank" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
 def test_none_is_played_recorded_and_shown(write_suite, tmp_path, capsys):
     chosen(["None", "NA", "sqrt"]).to_csv(tmp_path / "c.csv", index=False)
     assert main(["run", str(write_suite(SUITE)), "--out", str(tmp_path / "out"), "--cpus", "0"]) == 0

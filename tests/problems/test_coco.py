@@ -15,7 +15,6 @@ from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.problems import coco as module
 from cbobench.problems.coco import Coco, best_point, open_function
-from cbobench.problems.optimum import search
 from tests.algorithms.test_contract import check_alone_as_in_a_block
 from tests.helpers import prepare, problem
 
@@ -135,11 +134,6 @@ def test_no_feasible_point_is_better_but_infeasible_ones_are(cocoex, function):
     assert 0 < feasible.sum() < len(values)
     assert values[feasible, 0].max() <= task.reference.f
     assert (values[:, 0].max() > task.reference.f + 1e-6, task.reference.binds) == (True, True)
-
-
-def test_a_search_finds_the_stated_optimum(cocoex):
-    task = Coco(function=14, dimension=2)
-    assert search(task.formula, task.box, starts=4, power=10).values[0] == pytest.approx(task.reference.f, abs=1e-4)
 
 
 @pytest.mark.parametrize("settings", [{"function": 45, "dimension": 5}, {"grid": 30}])

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.gp.box_actions import sobol
 from cbobench.params import build
 from cbobench.problems import PROBLEMS
 from cbobench.rng import generator
-from tests.helpers import make, play, problem
+from tests.helpers import problem
 
 
 @pytest.fixture(scope="module")
@@ -67,17 +66,7 @@ def test_a_seed_is_a_function_and_fixed_is_one_for_all(drawn):
     assert fixed.f_star[0] == fixed.f_star[1]
 
 
-def test_the_oracle_has_no_regret():
-    cells, _ = play(problem("rkhs-box", instance="fixed"), make("oracle"), seeds=1, horizon=5)
-    assert not any(np.abs(cells.metrics.final[m]).max() > 1e-9 for m in ("regret", "violation_hard", "violations"))
-
-
 @pytest.mark.parametrize("settings", [{"kernel": "matern12"}, {"d": 7}, {"lengthscale": 0.01}, {"supports": 0}])
 def test_what_no_search_is_sure_of_is_refused(settings):
     with pytest.raises(Misuse, match=f"{next(iter(settings))} is "):
         build(PROBLEMS.get("rkhs-box"), settings)
-
-
-def test_it_has_no_one_reference(capsys):
-    assert main(["reference", "rkhs-box"]) == 2
-    assert "rkhs-box draws a function per seed" in capsys.readouterr().err

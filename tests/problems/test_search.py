@@ -86,6 +86,7 @@ def test_a_users_problem_and_what_it_states(tmp_path, command, capsys, monkeypat
         (["nowhere:Problem"], "cannot import 'nowhere'"),
         (["mine:Yours"], "unknown problem in mine 'Yours'"),
         (["rkhs-1d"], "finite action set"),
+        (["rkhs-box"], "rkhs-box draws a function per seed"),
         (["mine:Broken"], "mine:Broken: formula at points of shape (2,) fails: ValueError: not yet"),
         (["gramacy", "--starts", "1"], "--starts is '1'; it must be a whole number from 2 to 4096"),
     ],

@@ -58,7 +58,9 @@ def prepared(cls, attributes=None, **settings):
 
 def test_without_noise_metrics_are_the_simulators_own_values():
     task = prepared(Exact)
+    type(task).calls = 0
     cells, chunks = play(task, make("random"), seeds=3, horizon=25)
+    assert type(task).calls == 75, "each play is one call"
     x, (f, g) = actions(chunks), truth(actions(chunks))
     np.testing.assert_allclose(chunks[0].metrics.f, f, atol=1e-9)
     np.testing.assert_allclose(chunks[0].observed_f, f, atol=1e-9)
@@ -66,13 +68,6 @@ def test_without_noise_metrics_are_the_simulators_own_values():
     best = np.where(g <= 0, f, -np.inf).max(axis=0)
     np.testing.assert_allclose(cells.metrics.final["simple_value"], best, atol=1e-9)
     assert x.shape == (25, 3, 2)
-
-
-def test_an_exact_simulator_is_asked_once_per_play():
-    task = prepared(Exact)
-    type(task).calls = 0
-    play(task, make("random"), seeds=3, horizon=25)
-    assert type(task).calls == 75
 
 
 def test_of_a_noisy_one_they_are_means_with_streams_of_their_own():

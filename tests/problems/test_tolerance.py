@@ -147,21 +147,3 @@ def test_a_tolerance_is_finite_and_not_negative(wrong):
     task.feasibility_tolerance = wrong
     with pytest.raises(Misuse, match="feasibility_tolerance is .*; it must be at least 0 and finite"):
         drawn(task)
-
-
-class Drawing:
-    """A mixin that is no problem by itself."""
-
-    def draw(self, generators):
-        return RKHS1D.draw.__wrapped__(self, generators)
-
-
-def test_a_draw_that_a_mixin_brings_is_settled_too():
-    @dataclass(kw_only=True)
-    class Mixed(Drawing, RKHS1D):
-        feasibility_tolerance = 10.0
-
-    drawn = build(Mixed, {}).draw([np.random.default_rng(0)])
-    plain = build(RKHS1D, {}).draw([np.random.default_rng(0)])
-    assert (plain.g > 0).any()
-    assert not (drawn.g > 0).any()
