@@ -114,7 +114,7 @@ class CubicLine(Line):
 
 
 GlobalRandomness, Entropy, Outside = map(made_of, (GlobalLine, EntropyLine, OutsideLine))
-Hash, CachedHash, MutableDefault, Slow = map(made_of, (HashLine, CachedHashLine, DefaultLine, CubicLine))
+CachedHash, MutableDefault, Slow = map(made_of, (CachedHashLine, DefaultLine, CubicLine))
 
 
 class Declared(Slow):

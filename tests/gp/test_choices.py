@@ -24,11 +24,6 @@ def test_ties_are_broken_uniformly_and_only_among_the_best():
     assert np.abs(counts[[1, 3, 4]] - 1000).max() < 6 * np.sqrt(1000 * 2 / 3)
 
 
-def test_a_tie_in_one_replicate_leaves_the_others_alone():
-    score = np.array([[1.0, 3.0, 2.0], [5.0, 5.0, 0.0], [1.0, 0.0, 7.0]])
-    assert break_ties(score, np.array([0.9, 0.9, 0.0])).tolist() == [1, 1, 2]
-
-
 def test_a_score_that_is_not_a_number_is_an_error():
     for score in ([[0.0, np.nan]], [[0, np.nan], [2, 2]], [[3.0, 1.0], [np.nan, 1.0], [2.0, 2.0]]):
         with pytest.raises(CellFailure, match="not a number"):

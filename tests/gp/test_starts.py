@@ -68,19 +68,6 @@ def test_a_maximum_on_a_kink_between_candidates_is_found(name, d):
     np.testing.assert_allclose(value, 1.4321, rtol=1e-8)
 
 
-@pytest.mark.parametrize(("name", "d"), [("matern52", 1), ("matern52", 2), ("matern52", 3), ("matern12", 4)])
-def test_candidates_near_a_corner_stand_for_it(name, d):
-    """They end short of it; so what is best in the corner alone is started from there, where there are kinks."""
-
-    def score(points):
-        return Parts(-((points - 1.0) ** 2).sum(axis=2), points[:, None, :, 0] - 2, np.ones((1, 1)))
-
-    box = box_of(name, d)
-    assert box.candidates.max() < 1.0
-    start = Starts(box)(score(box.candidates[None]), score, np.full((1, 1, d), 0.5))
-    assert (start[0] == 1.0).all(axis=1).any()
-
-
 @pytest.mark.parametrize("name", ["se", "matern52"])
 def test_a_maximum_on_a_thin_set_is_found_beside_many_that_cost_nothing(name):
     """Beside it every candidate pays more than the maxima elsewhere are worth."""
@@ -130,29 +117,3 @@ def test_a_small_feasible_set_between_candidates_is_found(name, d):
     point, value = reached(box, score)
     np.testing.assert_allclose(value, centre[0] + 0.5 * apart, atol=1e-5)
     np.testing.assert_allclose(point[1:], centre[1:], atol=1e-3)
-
-
-def flat(m, price=1.0):
-    """A score that is the same everywhere, with m kinks, of two replicates."""
-
-    def score(points):
-        replicates, k = points.shape[:2]
-        return Parts(np.zeros((replicates, k)), np.ones((replicates, m, k)), np.full((replicates, m), price))
-
-    return score
-
-
-@pytest.mark.parametrize(
-    ("name", "d", "m", "kept"),
-    [("matern12", 2, 1, True), ("matern52", 3, 3, True), ("matern52", 3, 2, False), ("se", 2, 3, False)],
-)
-def test_a_basin_once_found_is_not_lost_where_basins_are_narrow(name, d, m, kept):
-    box, score = box_of(name, d), flat(m)
-    starts, parts = Starts(box), score(np.broadcast_to(box.candidates, (2, *box.candidates.shape)))
-    observed = np.full((2, 1, d), 0.5)
-    ended = RANDOM(1).random((2, 5, d))
-    starts(parts, score, observed)
-    starts.ended = ended
-    again = starts(parts, score, observed)
-    found = (again[:, :, None] == ended[:, None]).all(axis=3).any(axis=1)
-    assert found.all() if kept else not found.any()

@@ -8,20 +8,8 @@ from scipy.optimize import minimize
 
 from cbobench.errors import Misuse
 from cbobench.gp.box_actions import sobol
-from cbobench.problems.applications import energy, service
 from cbobench.rng import Streams
 from tests.helpers import problem
-
-
-def test_service_is_increasing_and_concave_and_energy_increases():
-    x = np.linspace(0, 8, 200)
-    for served in service(x, x):
-        assert served[0] == 0
-        assert (np.diff(served) > 0).all()
-        assert (np.diff(served, 2) < 0).all()
-    cost = energy(x[:, None] + 0 * x, x + 0 * x[:, None])
-    assert (np.diff(cost, axis=0) > 0).all()
-    assert (np.diff(cost, axis=1) > 0).all(), "so that the optimum lies on the boundary"
 
 
 def best_of_multistart(task):

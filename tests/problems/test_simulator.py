@@ -127,18 +127,6 @@ def test_blocks_change_no_bit(name, repeats):
     assert repeats == 0 or "recommended_violation" not in unknown, "only where nothing was observed there"
 
 
-def test_batches_are_what_single_runs_are():
-    class Batch(Noisy):
-        def simulate_many(self, x, gens):
-            noise = np.array([gen.normal(size=2) for gen in gens]) * [SD, 0.1]
-            return np.stack(truth(x), axis=1) + noise
-
-    made = [prepared(cls, repeats=3) for cls in (Noisy, type("Noisy", (Batch,), {}))]
-    each = [play(task, make("random"), seeds=2, horizon=6)[1][0] for task in made]
-    np.testing.assert_allclose(each[0].metrics.f, each[1].metrics.f, rtol=1e-12)
-    np.testing.assert_allclose(each[0].observed_g, each[1].observed_g, rtol=1e-9)
-
-
 # What regret is against -----------------------------------------------------------------------------------------------
 
 

@@ -25,8 +25,6 @@ def test_the_table_is_inside_the_package_and_says_where_it_comes_from():
     assert set(about["columns"]) == set(frame.columns)
     assert {"command", "date", "cpu", "threads", "seconds"} <= set(about)
     assert {"python", "numpy", "scikit-learn"} <= set(about["versions"])
-    assert frame["wall_ms"].sum() < 1000 * about["seconds"], "trainings fit into the time they took"
-    assert frame["cpu_ms"].sum() <= 1.02 * frame["wall_ms"].sum(), "one thread"
 
 
 def test_readings_are_those_of_the_table():
