@@ -131,6 +131,39 @@ def test_who_is_not_drawn_does_not_win(kind, name, lam, infeasible):
     assert np.mean(seen) < 300
 
 
+@pytest.mark.parametrize("infeasible", [0.0, 0.4])
+@pytest.mark.long
+def test_winners_have_the_law_of_dense_winners(infeasible, monkeypatch):
+    """How often each of twelve groups of actions wins, in 700 samples each way; left out too early, it shows."""
+    monkeypatch.setattr(thompson, "BLOCK", 4)
+    told = Told("box", "matern52", 0.3, q=60, infeasible=infeasible)
+    rng = np.random.default_rng(0)
+    moments = [told.dense(told.asked, j) for j in range(3)]
+    roots = [np.linalg.cholesky(covariance + 1e-8 * np.eye(60)) for _, covariance in moments]
+
+    def dense():
+        return best_of(np.stack([m + r @ rng.standard_normal(60) for (m, _), r in zip(moments, roots, strict=True)]))
+
+    def lazy():
+        drawn, values = told.model.sample(told.where, rng)
+        sizes.append(len(drawn))
+        return drawn[best_of(values)]
+
+    def counts(draw):
+        return np.bincount([draw() % 12 for _ in range(700)], minlength=12)
+
+    def distance(one, other):
+        """Chi-squared of two samples, eleven degrees of freedom: 31.3 is exceeded once in a thousand."""
+        return ((one - other) ** 2 / np.maximum(one + other, 1)).sum()
+
+    sizes = []
+    expected = counts(dense)
+    assert distance(counts(lazy), expected) < 31.3
+    assert np.mean(sizes) < 55
+    monkeypatch.setattr(thompson, "REACH", 0.5)
+    assert distance(counts(lazy), expected) > 31.3, "negative control"
+
+
 def test_shortfall_by_hand():
     mean, deviation = np.array([[1.0, 4.0], [2.0, -1.0]]), np.array([[1.0, 2.0], [0.5, 1.0]])
     np.testing.assert_allclose(shortfall(mean, deviation, np.array([3.0, -0.2])), [2.0**2 + 4.0**2, 0.0])
@@ -159,6 +192,17 @@ def test_an_action_that_was_played_twice_has_one_mean(kind, lam):
     assert (means[:, 32] == means[:, 7]).all()
     assert (means[:, 31] == means[:, 2]).all()
     assert len(set(means[0])) == 30, "negative control: other actions have other means"
+
+
+def test_forgetting():
+    told = Told("box", lam=0.05)
+    told.model.forget()
+    assert told.model.count == 0
+    told.model.tell(told.asked[:1], np.array([5.0, 0.1, 0.1]))
+    assert told.model.observed.shape == (3, 1)
+    square = told.amplitude[0] ** 2
+    _, variance, _ = told.model.at(told.asked[:1])
+    np.testing.assert_allclose(square * variance[0, 0], square * 0.05 / (square + 0.05))
 
 
 def test_a_lambda_that_is_lost_ends_the_cell():
