@@ -203,11 +203,18 @@ def clean_tree(tmp_path: Path) -> Callable[[], list[str]]:
     return lambda: sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _one_width() -> Iterator[None]:
+    """Tables have one width for a test and for what a whole file shares, which is made before it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "200")
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _no_runs_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Commands without --out write to ./runs: keep that inside the test's folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
     shutil.rmtree(tmp_path / "runs", ignore_errors=True)
 
 

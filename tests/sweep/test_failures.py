@@ -215,7 +215,7 @@ class Swallowing(Random):
     ],
 )
 def test_a_signal_that_a_cell_swallows_still_ends_the_sweep(write_suite, tmp_path, how, before, played):
-    """Or dresses; that of a terminal that is closed, but not where `nohup` had it ignored."""
+    """Or dresses; that of a terminal that is closed, but not where nohup had it ignored."""
     (tmp_path / "swallowing.py").write_text(SWALLOWING.format(how=how))
     text = "suite: s\nhorizon: 5\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [swallowing:Swallowing, random]\n"
     handler = signal.signal(signal.SIGHUP, before)
