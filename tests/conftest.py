@@ -19,6 +19,7 @@ import cbobench as cbobench  # before NumPy, which then computes as every proces
 import numpy as np
 import pytest
 
+from cbobench.results.source import look_again
 from tests.processes import ended_with_the_test
 
 np.seterr(divide="raise", over="raise", invalid="raise")
@@ -220,9 +221,13 @@ def _no_runs_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def _forgotten_modules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """What a test writes and imports is not imported by the next one, which writes another module of that name."""
+    """What a test writes and imports is not imported by the next one, which writes another module of that name.
+
+    Nor does its code stand in hashes that were kept.
+    """
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield
     for name, module in [*sys.modules.items()]:
         if str(getattr(module, "__file__", None)).startswith(str(tmp_path)):
             del sys.modules[name]
+            look_again()
