@@ -14,6 +14,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
@@ -31,9 +34,18 @@ def is_fitted(kernel: OnBoxes, actions: Finite | Box) -> bool:
     return kernel == "fit" or (kernel == "fit on boxes" and isinstance(actions, Box))
 
 
-def holds(option: bool | Literal["on boxes"], actions: Finite | Box) -> bool:
-    """Return whether an option applies to an action set."""
-    return isinstance(actions, Box) if option == "on boxes" else bool(option)
+Bilog = bool | Literal["by evidence"]
+"""Whether the bilog of a constraint stands in its place; by evidence: where it is likelier, with fitted models (ours).
+
+The bilog tames heavy tails, which a GP would take for roughness. It also bends what was smooth: of a sum of ten inputs
+it leaves a model that sees no slope. No rule serves all functions, so the densities of both models decide, function by
+function, at each fit.
+"""
+
+
+def undecided_functions(option: Bilog, constraints: int) -> NDArray[np.bool_] | None:
+    """Return the functions (1 + m,) of which fitted models may take the bilog: the constraints, or None for none."""
+    return np.arange(1 + constraints) > 0 if option == "by evidence" else None
 
 
 def check_fit(kernel: OnBoxes, problem: Problem, joint: bool = False) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.fitting import Bilog
 from cbobench.algorithms.scbo import SCBO
 from cbobench.gp.kernels import Array
 from cbobench.params import param
@@ -45,7 +46,7 @@ class FuRBO(SCBO):
     successes: int = param(2, "τ_succ", at_least=1)
     failures: int | Literal["theory"] = param(3, "τ_fail; theory: SCBO's", at_least=1)
     margin: float = param(0.0, "a success improves on the incumbent by this share of its absolute value", at_least=0.0)
-    bilog: bool | Literal["on boxes"] = param(False, "model sign(g) ln(1 + |g|) in place of g (SCBO's)")
+    bilog: Bilog = param(False, "model sign(g) ln(1 + |g|) in place of g (SCBO's)")
     inspectors: int = param(1000, "how many, for every coordinate", at_least=FEWEST)
     share: float = param(0.1, "of the inspectors that spans the region", above=0.0, at_most=1.0)
 

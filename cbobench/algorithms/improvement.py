@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.fitting import OnBoxes, holds
+from cbobench.algorithms.fitting import Bilog, OnBoxes, undecided_functions
 from cbobench.algorithms.score import PENDING, Pending, ScoreAlgorithm
 from cbobench.gp.beliefs import Belief, FunctionBelief
+from cbobench.gp.fit import bilog
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
-from cbobench.gp.posteriors.interface import Posterior
+from cbobench.gp.posteriors.interface import Mask, Posterior
 from cbobench.gp.posteriors.separate import OwnNoise
 from cbobench.gp.recommend import Goal
-from cbobench.gp.single import Noise, RunningScale, bilog, noise_variance, own_noise, true_noise
+from cbobench.gp.single import Noise, RunningScale, noise_variance, own_noise, true_noise
 from cbobench.params import param, state
 from cbobench.problems.base import Actions, Feedback
 
@@ -30,9 +30,9 @@ class ConstrainedEI(ScoreAlgorithm):
 
     The incumbent is, under noise, the largest posterior mean of f among the played actions with P(g <= 0) >= 1 - δ
     (Gelbart et al. 2014). Without one, Σ_j log Φ(-μ_j/σ_j) alone is maximised. On a box the models are fitted, those of
-    g to its bilog transform, as in SCBO (ours here: it tames heavy tails). On finite sets, and with the problem's
-    kernel, centres and amplitudes follow the running range of the observations. It uses no confidence width and no
-    norm.
+    each g_j to its bilog transform, as in SCBO, where that is likelier (ours, see `fitting.Bilog`). On finite sets, and
+    with the problem's kernel, centres and amplitudes follow the running range of the observations. It uses no
+    confidence width and no norm.
     """
 
     source = "Gardner et al. (2014); Gelbart et al. (2014)"
@@ -55,8 +55,9 @@ class ConstrainedEI(ScoreAlgorithm):
     delta: float = param(0.05, "δ: an action counts as feasible where P(g <= 0) >= 1 - δ", above=0.0, below=1.0)
     scaled: bool = param(True, "centre and amplitude of the models from the running range; else 0 and 1")
 
-    bilog: bool | Literal["on boxes"] = param(
-        "on boxes", "model sign(g) ln(1 + |g|) in place of g (Eriksson & Poloczek 2021)"
+    bilog: Bilog = param(
+        "by evidence",
+        "model sign(g) ln(1 + |g|) in place of g (Eriksson & Poloczek 2021); by evidence: where fits find it likelier",
     )
 
     incumbent: Array = state()
@@ -79,6 +80,9 @@ class ConstrainedEI(ScoreAlgorithm):
             return true_noise(noise)
         return None if self.lam == "scaled" else np.full(noise.shape, self.lam_for(self.setting.horizon))
 
+    def undecided(self) -> Mask | None:
+        return undecided_functions(self.bilog, self.setting.constraints)
+
     def make_posterior(self, functions: int) -> Posterior:
         """Model a constant 1 beside f and g, see `cbobench.gp.single`."""
         if not self._own_noise():
@@ -93,7 +97,7 @@ class ConstrainedEI(ScoreAlgorithm):
             self.played_mask = np.zeros((replicates, self.setting.finite.n), dtype=bool)
 
     def targets(self, feedback: Feedback) -> Array:
-        g = bilog(feedback.g) if holds(self.bilog, self.setting.actions) else feedback.g
+        g = bilog(feedback.g) if self.bilog is True else feedback.g
         values = np.concatenate([feedback.f[:, None], g], axis=1)
         return values if self.fits else np.concatenate([values, np.ones_like(feedback.f)[:, None]], axis=1)
 

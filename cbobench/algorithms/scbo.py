@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import OneRun, Setting
-from cbobench.algorithms.fitting import OnBoxes, check_fit, holds, is_fitted
+from cbobench.algorithms.fitting import Bilog, OnBoxes, check_fit, is_fitted, undecided_functions
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import sobol
+from cbobench.gp.fit import bilog
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
-from cbobench.gp.single import Noise, bilog, noise_variance, true_noise
+from cbobench.gp.single import Noise, noise_variance, true_noise
 from cbobench.gp.thompson import FittedThompson, ThompsonModel, best_of
 from cbobench.params import param, state
 from cbobench.problems.base import Problem
@@ -83,7 +84,10 @@ class SCBO(OneRun):
     successes: int = param(3, "τ_succ (the paper's; a published tutorial takes 10)", at_least=1)
     failures: int | Literal["theory"] = param("theory", "τ_fail; theory: max(4, d)", at_least=1)
     margin: float = param(1e-3, "a success improves on the incumbent by this share of its absolute value", at_least=0.0)
-    bilog: bool | Literal["on boxes"] = param("on boxes", "model sign(g) ln(1 + |g|) in place of g (the paper's)")
+    bilog: Bilog = param(
+        "by evidence",
+        "model sign(g) ln(1 + |g|) in place of g (the paper's: true); by evidence: where it is likelier, if fitted",
+    )
     copula: bool = param(False, "model Φ⁻¹ of the ranks of f in place of f, with fitted models (the paper's)")
 
     side: float = state()
@@ -109,7 +113,10 @@ class SCBO(OneRun):
             noise = None if self.lam == "scaled" else np.full(functions, noise_variance(self.lam, setting.horizon))
             if self.lam == "true":
                 noise = true_noise(setting.noise[0])
-            self.model: ThompsonModel = FittedThompson(setting.actions, functions, noise, setting.horizon, self.copula)
+            undecided = undecided_functions(self.bilog, setting.constraints)
+            self.model: ThompsonModel = FittedThompson(
+                setting.actions, functions, noise, setting.horizon, self.copula, undecided
+            )
         else:
             lam = true_noise(setting.noise[0]) if self.lam == "true" else self.lam
             self.model = ThompsonModel(setting.actions, functions, lam, setting.horizon, self.scaled)
@@ -119,7 +126,6 @@ class SCBO(OneRun):
         self.most = most if self.candidates == "paper" else self.candidates
         self.sobol = sobol(d, self.most)
         self.patience = max(4, d) if self.failures == "theory" else self.failures
-        self.transformed = holds(self.bilog, setting.actions)
         self.restarts = -1
         self._restart()
 
@@ -138,13 +144,13 @@ class SCBO(OneRun):
             incumbent = self._centre()
             candidates = self._region(self.model.played[incumbent : incumbent + 1])
             drawn, sample = self.model.sample(candidates, self.generator)
-            point = candidates[drawn[[best_of(sample)]]]
+            point = candidates[drawn[[best_of(self.model.judged(sample))]]]
         self.proposals[t] = point, incumbent
         return self.model.action(point)
 
     def _centre(self) -> int:
         """Return the played point at the centre of the region."""
-        return best_of(self.model.played_means)
+        return best_of(self.model.judged(self.model.played_means))
 
     def _bounds(self, middle: Array) -> tuple[Array, Array]:
         """Return the corners (d,) of the trust region about a point (d,) of the unit cube."""
@@ -178,14 +184,14 @@ class SCBO(OneRun):
         point, incumbent = self.proposals.pop(t)
         self._learn(point, f, g)
         if incumbent >= 0:
-            means = self.model.played_means
+            means = self.model.judged(self.model.played_means)
             self._adapt(improves(means[:, -1], means[:, incumbent], self.margin))
 
     def observe_one(self, t: int, action: Any, f: float, g: Array) -> None:
         self._learn(self.model.input_of(action), f, g)
 
     def _learn(self, point: NDArray[Any], f: float, g: Array) -> None:
-        self.model.tell(point, np.concatenate([[f], bilog(g) if self.transformed else g]))
+        self.model.tell(point, np.concatenate([[f], bilog(g) if self.bilog is True else g]))
 
     def _adapt(self, success: bool) -> None:
         """Count the outcome, and double or halve the side."""

@@ -88,6 +88,10 @@ class ScoreAlgorithm(Algorithm):
         """Noise variances (S, 1 + m) that fitted models take as given; None if they are fitted."""
         return None
 
+    def undecided(self) -> Mask | None:
+        """Return the functions, (1 + m,), of which fitted models may take the bilog; None for none."""
+        return None
+
     def posterior_kind(self) -> choice.Kind:
         return "cheapest" if self.kernel == "given" else "observations"
 
@@ -200,10 +204,9 @@ class ScoreAlgorithm(Algorithm):
     def _fresh_posterior(self, functions: int) -> Posterior:
         if not self.fits:
             return self.make_posterior(functions)
-        actions = self.box or self.setting.actions
-        return FittedPosterior(
-            actions, self.setting.replicates, functions, self.known_noise(), further=self.further_units()
-        )
+        actions, replicates = self.box or self.setting.actions, self.setting.replicates
+        noise, further, undecided = self.known_noise(), self.further_units(), self.undecided()
+        return FittedPosterior(actions, replicates, functions, noise, further=further, undecided=undecided)
 
     def further_units(self) -> Array | None:
         """Return actions of each replicate's own beside a finite set, in its unit cube (S, c, d); None if none."""

@@ -17,6 +17,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.factor import lapack
@@ -40,12 +41,14 @@ class Fitted:
         amplitude: s.
         ratio: the noise variance, in units of s².
         centre: c.
+        evidence: logarithm of the density of the observations and hyperparameters, up to a constant of the kernel.
     """
 
     lengthscales: Array
     amplitude: float
     ratio: float
     centre: float
+    evidence: float = 0.0
 
 
 def due(count: int, last: int) -> bool:
@@ -56,6 +59,11 @@ def due(count: int, last: int) -> bool:
 def modal_lengthscale(d: int) -> float:
     """Return the mode of a lengthscale's prior, used before any observation."""
     return float(math.exp(math.sqrt(2) + math.log(d) / 2 - WIDTH**2))
+
+
+def thinned(count: int) -> NDArray[np.intp]:
+    """Return the observations of which a fit takes account."""
+    return np.linspace(0, count - 1, min(count, MOST)).round().astype(np.intp)
 
 
 def fit(points: Array, values: Array, before: Fitted | None, noise: float | None = None) -> Fitted:
@@ -72,10 +80,8 @@ def fit(points: Array, values: Array, before: Fitted | None, noise: float | None
     """
     from scipy.optimize import minimize  # imported late: SciPy takes long to load
 
-    count = len(points)
-    if count > MOST:
-        indices = np.linspace(0, len(points) - 1, MOST).round().astype(np.intp)
-        points, values = points[indices], values[indices]
+    indices = thinned(len(points))
+    points, values = points[indices], values[indices]
     middle, spread = float(values.mean()), float(values.std())
     spread = spread if spread > 0 else 1.0
     objective = Objective(points, (values - middle) / spread, None if noise is None else noise / spread**2)
@@ -88,7 +94,27 @@ def fit(points: Array, values: Array, before: Fitted | None, noise: float | None
     best = min(optima, key=lambda optimum: float(optimum.fun))
     lengthscales, scale, noise_variance = objective.read(best.x)
     centre = objective.centre(best.x)
-    return Fitted(lengthscales, spread * math.sqrt(scale), noise_variance / scale, middle + spread * centre)
+    evidence = -float(best.fun) - len(values) * math.log(spread)
+    return Fitted(lengthscales, spread * math.sqrt(scale), noise_variance / scale, middle + spread * centre, evidence)
+
+
+def bilog(g: Array) -> Array:
+    """sign(g) ln(1 + |g|), which keeps the sign and pulls large values in (Eriksson & Poloczek 2021)."""
+    return np.asarray(np.sign(g) * np.log1p(np.abs(g)))
+
+
+def fit_both(
+    points: Array, values: Array, before: tuple[Fitted, Fitted] | None, noise: float | None
+) -> tuple[tuple[Fitted, Fitted], bool]:
+    """Fit models of values (c,) and of their `bilog`; return both, and whether that of the bilog is the likelier one.
+
+    The densities are of the same thing: that of the bilog is multiplied by the slopes of the transform, 1/(1 + |g|)
+    (Snelson, Rasmussen & Ghahramani 2003, eq. 6).
+    """
+    first, second = (None, None) if before is None else before
+    plain, pulled = fit(points, values, first, noise), fit(points, bilog(values), second, noise)
+    slopes = -float(np.log1p(np.abs(values[thinned(len(values))])).sum())
+    return (plain, pulled), pulled.evidence + slopes > plain.evidence
 
 
 class Objective:

@@ -49,11 +49,6 @@ def own_noise(actions: Finite | Box, lam: float, replicates: int, functions: int
     return OwnNoise([ObservationPosterior(actions, lam, replicates, 2, slots) for _ in range(functions)])
 
 
-def bilog(g: Array) -> Array:
-    """sign(g) ln(1 + |g|), which keeps the sign and pulls large values in (Eriksson & Poloczek 2021)."""
-    return np.asarray(np.sign(g) * np.log1p(np.abs(g)))
-
-
 def normal_scores(values: Array) -> Array:
     """Return Φ⁻¹ of the empirical distribution function, (rank - 1/2)/n, of values (p, n): a Gaussian copula's margins.
 

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite, smallest
 from cbobench.gp.box_actions import Box
+from cbobench.gp.fit import bilog
 from cbobench.gp.kernels import Array, squared_lengths
 from cbobench.gp.posteriors.factor import SMALL, Factor, lapack
 from cbobench.gp.posteriors.fitted import UNIT, FittedPosterior
-from cbobench.gp.posteriors.interface import VARIANCE_FLOOR
+from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Mask
 from cbobench.gp.single import RunData, normal_scores
 
 BLOCK = 48  # actions per block
@@ -93,6 +94,14 @@ class ThompsonModel(RunData):
         """Return means (p, q) from those of the unit GPs: per factor its functions' and the constant's."""
         return self.scale.means(np.concatenate([m[:-1] for m in means] + [m[-1:] for m in means])[None])[0]
 
+    def judged(self, values: Array) -> Array:
+        """Return values (1 + m, q) of the models in the units in which violations are added up."""
+        return values
+
+    def limits(self, violation: float) -> Array | float:
+        """Return the models' values of all g_j, (m, 1), at a violation in those units."""
+        return violation
+
     # Prior covariances ----------------------------------------------------------------------------------------------
 
     def _prior(self, left: NDArray[Any], right: NDArray[Any]) -> Array:
@@ -145,8 +154,8 @@ class ThompsonModel(RunData):
         drawn, values = np.empty(0, dtype=np.intp), np.empty((len(mean), 0))
         # Candidates are conditioned on the drawn actions; contenders, indices of candidates, can still win.
         candidates = contenders = np.arange(len(inputs))
-        goal = mean.max(axis=1) * (np.arange(len(mean)) == 0)  # the goal of the first block
-        gaps = shortfall(mean, amplitude * np.sqrt(variance + JITTER), goal)
+        best, limits = mean[0].max(), self.limits(0.0)  # the goal of the first block
+        gaps = shortfall(mean, amplitude * np.sqrt(variance + JITTER), best, limits)
         while len(contenders):
             size = BLOCK if len(contenders) > 1.5 * BLOCK else len(contenders)
             chosen = smallest(gaps[contenders], size)
@@ -160,10 +169,12 @@ class ThompsonModel(RunData):
             normals = generator.standard_normal((len(mean), size))
             drawn = np.concatenate([drawn, candidates[block]])
             values = np.concatenate([values, mean[:, block] + amplitude * times(normals, roots)], axis=1)
-            goal = values[:, best_of(values)]
+            goal = self.judged(values)[:, best_of(self.judged(values))]
+            violation = float(np.maximum(goal[1:], 0.0).sum())
+            best, limits = goal[0] if violation == 0 else None, self.limits(violation)
 
             deviation = amplitude * np.sqrt(variance[:, remainder] + JITTER)
-            remainder = remainder[shortfall(mean[:, remainder], deviation, goal) < REACH]
+            remainder = remainder[shortfall(mean[:, remainder], deviation, best, limits) < REACH]
             if not len(remainder):
                 break
             candidates, whitened = candidates[remainder], [white[remainder] for white in whitened]
@@ -175,7 +186,7 @@ class ThompsonModel(RunData):
             mean = mean[:, remainder] + amplitude * times(normals, [rows.T for rows in new_rows])
             variance = np.maximum(variance[:, remainder] - np.stack([squares(rows) for rows in new_rows]), 0.0)
             whitened = [np.concatenate(pair, axis=1) for pair in zip(whitened, new_rows, strict=True)]
-            gaps = shortfall(mean, amplitude * np.sqrt(variance + JITTER), goal)
+            gaps = shortfall(mean, amplitude * np.sqrt(variance + JITTER), best, limits)
             contenders = np.flatnonzero(gaps < REACH)
         return drawn, values
 
@@ -186,14 +197,23 @@ class FittedThompson(ThompsonModel):
     Args:
         noise: the functions' noise variances, (p,); None to fit them.
         scored: whether f is modelled by its `normal_scores`.
+        undecided: functions that may be modelled by their bilog (see `FittedPosterior`). Their violations are added up
+            in its units, whichever is modelled.
     """
 
     def __init__(
-        self, actions: Finite | Box, functions: int, noise: Array | None, slots: int, scored: bool = False
+        self,
+        actions: Finite | Box,
+        functions: int,
+        noise: Array | None,
+        slots: int,
+        scored: bool = False,
+        undecided: Mask | None = None,
     ) -> None:
         no_candidates = np.empty((0, actions.d))
         self.scored = scored
-        self.fitted = FittedPosterior(actions, 1, functions, None if noise is None else noise[None], no_candidates)
+        noise = None if noise is None else noise[None]
+        self.fitted = FittedPosterior(actions, 1, functions, noise, no_candidates, undecided=undecided)
         super().__init__(actions, functions, 1.0, slots, scaled=False)
 
     def forget(self) -> None:
@@ -212,6 +232,17 @@ class FittedThompson(ThompsonModel):
     @property
     def amplitude(self) -> Array:
         return np.asarray(self.fitted.amplitude[0])
+
+    @property
+    def _plain(self) -> Mask:
+        """The functions, (p, 1), that might be modelled by their bilog and are not."""
+        return np.asarray((self.fitted.undecided & ~self.fitted.pulled[0])[:, None])
+
+    def judged(self, values: Array) -> Array:
+        return np.where(self._plain, bilog(values), values) if self.fitted.undecided.any() else values
+
+    def limits(self, violation: float) -> Array | float:
+        return np.where(self._plain[1:], np.expm1(violation), violation)
 
     def _kernel_inputs(self, inputs: NDArray[Any]) -> list[NDArray[Any]]:
         return [lift_points((self.units(inputs) - 0.5) / lengths) for lengths in self.fitted.lengthscales[0]]
@@ -248,19 +279,18 @@ def best_of(values: Array) -> int:
     return int(np.where(violation > 0, -np.inf, values[0]).argmax())
 
 
-def shortfall(mean: Array, deviation: Array, goal: Array) -> Array:
-    """Return Σ_j x_j², x_j >= 0 the deviations by which function j falls short of beating the goal, (q,).
+def shortfall(mean: Array, deviation: Array, best: float | None, limits: Array | float) -> Array:
+    """Return Σ_j x_j², x_j >= 0 the deviations by which function j falls short of beating a goal, (q,).
 
     Args:
         mean, deviation: (1 + m, q).
-        goal: f and g, (1 + m,). To beat a feasible one, no g_j may be above 0 and f must be larger; to beat an
-            infeasible one, no g_j may be above its total violation.
+        best: f of a feasible goal, which only a larger one beats; None if the goal is infeasible.
+        limits: what no g_j may be above, (m, 1): 0, or the total violation of an infeasible goal.
     """
-    violation = np.maximum(goal[1:], 0.0).sum()
-    short = np.maximum((mean[1:] - violation) / deviation[1:], 0.0)
+    short = np.maximum((mean[1:] - limits) / deviation[1:], 0.0)
     total = (short * short).sum(axis=0)
-    if violation == 0:
-        total += np.maximum((goal[0] - mean[0]) / deviation[0], 0.0) ** 2
+    if best is not None:
+        total += np.maximum((best - mean[0]) / deviation[0], 0.0) ** 2
     return np.asarray(total)
 
 

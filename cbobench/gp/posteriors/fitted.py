@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
-from cbobench.gp.fit import Fitted, due, fit, modal_lengthscale
+from cbobench.gp.fit import Fitted, bilog, due, fit, fit_both, modal_lengthscale
 from cbobench.gp.kernels import Array, Matern, covariances
 from cbobench.gp.posteriors.factor import lapack
 from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Arrivals, Jet, Mask, pick
@@ -40,9 +40,12 @@ class FittedPosterior:
         replicates, functions: S, p.
         noise: the noise variances (S, p), or of more functions, in units of the observations; None to fit them, too.
         further: actions of each replicate's own, points (S, c, d); their indices begin at that of a finite set's n.
+        undecided: functions, (p,), of which each fit decides whether they or their `bilog` are modelled, whichever is
+            likelier (see `fit_both`); None for none.
 
     Attributes:
-        mean, variance: (S, p, M), in units of the observations; gain (S, p).
+        mean, variance: (S, p, M), in units of the observations, or of their bilog; gain (S, p).
+        pulled: whether the bilog is modelled, (S, p).
         fits: hyperparameters, one list of p per replicate.
     """
 
@@ -54,6 +57,7 @@ class FittedPosterior:
         noise: Array | None = None,
         candidates: Array | None = None,
         further: Array | None = None,
+        undecided: Mask | None = None,
     ) -> None:
         self.actions, self.replicates, self.functions, self.noise = actions, replicates, functions, noise
         self.cube = actions.units if isinstance(actions, Finite) else None
@@ -66,6 +70,7 @@ class FittedPosterior:
         if further is not None:
             self.sites = np.concatenate([self.sites.repeat(replicates, axis=0), further], axis=1)
         self.d = candidates.shape[1]
+        self.undecided = np.zeros(functions, dtype=bool) if undecided is None else undecided
         self.lam = 1.0
         self.reset()
 
@@ -73,12 +78,14 @@ class FittedPosterior:
         """λ is fitted, so a given number is only stored."""
         self.lam = self.lam if lam is None else lam
         plain = Fitted(np.full(self.d, modal_lengthscale(self.d)), 1.0, 1e-3, 0.0)
-        self.fits = [[plain] * self.functions for _ in range(self.replicates)]
+        self.fits = [[plain for _ in range(self.functions)] for _ in range(self.replicates)]
+        self.alternatives: dict[tuple[int, int], tuple[Fitted, Fitted]] = {}
+        self.pulled = np.broadcast_to(self.undecided, (self.replicates, self.functions)).copy()
         self.fitted_at = self.count = 0
         shape = (self.replicates, self.functions)
         self.points = np.empty((self.replicates, 0, self.d))
         self.alike = np.empty((self.replicates, 0), dtype=np.intp)  # per observation: the first one at the same action
-        self.values = np.empty((*shape, 0))
+        self.observed = self.values = np.empty((*shape, 0))  # as they are, and as they are modelled
         self.mean, self.gain = np.zeros((*shape, self.sites.shape[1])), np.zeros(shape)
         self._store_hyperparameters()
         self._recompute()
@@ -100,23 +107,29 @@ class FittedPosterior:
         if self.count == 1:  # its own centre, until a second one shows a spread
             self.fits = [
                 [Fitted(f.lengthscales, 1.0, f.ratio, float(centre)) for f, centre in zip(fits, centres, strict=True)]
-                for fits, centres in zip(self.fits, values, strict=True)
+                for fits, centres in zip(self.fits, self.values[:, :, 0], strict=True)
             ]
             self._store_hyperparameters()
         if not due(self.count, self.fitted_at):
             self._recompute() if self.count == 1 else self._border(point)
             return
         self.fitted_at, first = self.count, self.count == 2
-        for s, row in enumerate(self.fits):
-            self.fits[s] = [
-                fit(self.points[s], self.values[s, j], None if first else last_fit, self._noise_of(s, j))
-                for j, last_fit in enumerate(row)
-            ]
+        for s, j in np.ndindex(self.pulled.shape):
+            if self.undecided[j]:
+                last_pair = self.alternatives.get((s, j))
+                pair, pulled = fit_both(self.points[s], self.observed[s, j], last_pair, self._noise_of(s, j))
+                self.alternatives[s, j], self.pulled[s, j] = pair, pulled
+                self.fits[s][j] = pair[int(pulled)]
+            else:
+                last_fit = None if first else self.fits[s][j]
+                self.fits[s][j] = fit(self.points[s], self.values[s, j], last_fit, self._noise_of(s, j))
+        self.values = self._modelled(self.observed)
         self._store_hyperparameters()
         self._recompute()
 
     def imagine(self, actions: NDArray[Any]) -> None:
         point = self._enter(actions, self.centre)
+        self.values[:, :, -1] = self.centre  # which is of what is modelled
         if self.count == 1:
             self._recompute()
         else:
@@ -126,11 +139,16 @@ class FittedPosterior:
         """Store an observation; its points (S, d) are of the cube."""
         point = np.asarray(self._points_of(actions), dtype=np.float64)
         self.points = np.concatenate([self.points, point[:, None]], axis=1)
-        self.values = np.concatenate([self.values, values[:, :, None]], axis=2)
+        self.observed = np.concatenate([self.observed, values[:, :, None]], axis=2)
+        self.values = np.concatenate([self.values, self._modelled(values[:, :, None])], axis=2)
         same = (self.points == point[:, None]).all(axis=2).argmax(axis=1)
         self.alike = np.concatenate([self.alike, same[:, None]], axis=1)
         self.count += 1
         return point
+
+    def _modelled(self, values: Array) -> Array:
+        """Return values (S, p, c) as they are modelled."""
+        return np.where(self.pulled[..., None], bilog(values), values) if self.undecided.any() else values
 
     def _points_of(self, actions: NDArray[Any]) -> Array:
         """Return the points (S[, q], d) of actions (S[, q]), or of the cube already."""
@@ -180,7 +198,7 @@ class FittedPosterior:
 
     def replace_values(self, values: Array) -> None:
         """Replace the observed values by others (S, p, c); hyperparameters stay until the next fit."""
-        self.values = values
+        self.observed, self.values = values, self._modelled(values)
         self._project()
 
     def _border(self, point: Array) -> None:
