@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
-from cbobench.gp.fit import Fitted, bilog, due, fit, fit_both, modal_lengthscale
+from cbobench.gp.fit import ANEW, Fitted, bilog, due, fit, fit_both, modal_lengthscale
 from cbobench.gp.kernels import Array, Matern, covariances
 from cbobench.gp.posteriors.factor import lapack
 from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Arrivals, Jet, Mask, pick
@@ -81,7 +81,7 @@ class FittedPosterior:
         self.fits = [[plain for _ in range(self.functions)] for _ in range(self.replicates)]
         self.alternatives: dict[tuple[int, int], tuple[Fitted, Fitted]] = {}
         self.pulled = np.broadcast_to(self.undecided, (self.replicates, self.functions)).copy()
-        self.fitted_at = self.count = 0
+        self.fitted_at = self.fitted_anew_at = self.count = 0
         shape = (self.replicates, self.functions)
         self.points = np.empty((self.replicates, 0, self.d))
         self.alike = np.empty((self.replicates, 0), dtype=np.intp)  # per observation: the first one at the same action
@@ -113,17 +113,17 @@ class FittedPosterior:
         if not due(self.count, self.fitted_at):
             self._recompute() if self.count == 1 else self._border(point)
             return
-        self.fitted_at, first = self.count, self.count == 2
+        anew, first, self.fitted_at = due(self.count, self.fitted_anew_at, ANEW), self.count == 2, self.count
         for s, j in np.ndindex(self.pulled.shape):
-            if self.undecided[j]:
-                last_pair = self.alternatives.get((s, j))
-                pair, pulled = fit_both(self.points[s], self.observed[s, j], last_pair, self._noise_of(s, j))
+            points, last_fit, noise = self.points[s], None if first else self.fits[s][j], self._noise_of(s, j)
+            if anew and self.undecided[j]:
+                pair, pulled = fit_both(points, self.observed[s, j], self.alternatives.get((s, j)), noise)
                 self.alternatives[s, j], self.pulled[s, j] = pair, pulled
                 self.fits[s][j] = pair[int(pulled)]
             else:
-                last_fit = None if first else self.fits[s][j]
-                self.fits[s][j] = fit(self.points[s], self.values[s, j], last_fit, self._noise_of(s, j))
-        self.values = self._modelled(self.observed)
+                self.fits[s][j] = fit(points, self.values[s, j], last_fit, noise, anew)
+        if anew:
+            self.fitted_anew_at, self.values = self.count, self._modelled(self.observed)
         self._store_hyperparameters()
         self._recompute()
 
