@@ -31,6 +31,7 @@ BLOCK = 48  # actions per block
 JITTER = 1e-8  # added to drawn variances in units of the prior's; ten times more if no factor exists
 NEGLIGIBLE = 1e-10
 REACH = -2 * math.log(NEGLIGIBLE)
+MOST_VIOLATION = 700.0  # of a bilog; larger ones stand for it, as their inverse overflows
 
 Indices = NDArray[np.intp]
 KernelInputs = Sequence[NDArray[Any]]
@@ -98,9 +99,9 @@ class ThompsonModel(RunData):
         """Return values (1 + m, q) of the models in the units in which violations are added up."""
         return values
 
-    def limits(self, violation: float) -> Array | float:
+    def limits(self, violation: float) -> Array:
         """Return the models' values of all g_j, (m, 1), at a violation in those units."""
-        return violation
+        return np.full((len(self.observed) - 1, 1), violation)
 
     # Prior covariances ----------------------------------------------------------------------------------------------
 
@@ -197,8 +198,8 @@ class FittedThompson(ThompsonModel):
     Args:
         noise: the functions' noise variances, (p,); None to fit them.
         scored: whether f is modelled by its `normal_scores`.
-        undecided: functions that may be modelled by their bilog (see `FittedPosterior`). Their violations are added up
-            in its units, whichever is modelled.
+        undecided: functions that may be modelled by their bilog (see `FittedPosterior`). Violations are added up in
+            its units if one of them is, and as they are if none is.
     """
 
     def __init__(
@@ -234,15 +235,16 @@ class FittedThompson(ThompsonModel):
         return np.asarray(self.fitted.amplitude[0])
 
     @property
-    def _plain(self) -> Mask:
-        """The functions, (p, 1), that might be modelled by their bilog and are not."""
-        return np.asarray((self.fitted.undecided & ~self.fitted.pulled[0])[:, None])
+    def _translated(self) -> Mask:
+        """The functions, (p, 1), that are modelled as they are while others are modelled by their bilog."""
+        pulled = self.fitted.pulled[0]
+        return np.asarray((self.fitted.undecided & ~pulled & pulled.any())[:, None])
 
     def judged(self, values: Array) -> Array:
-        return np.where(self._plain, bilog(values), values) if self.fitted.undecided.any() else values
+        return np.where(self._translated, bilog(values), values) if self.fitted.pulled.any() else values
 
-    def limits(self, violation: float) -> Array | float:
-        return np.where(self._plain[1:], np.expm1(violation), violation)
+    def limits(self, violation: float) -> Array:
+        return np.where(self._translated[1:], np.expm1(min(violation, MOST_VIOLATION)), violation)
 
     def _kernel_inputs(self, inputs: NDArray[Any]) -> list[NDArray[Any]]:
         return [lift_points((self.units(inputs) - 0.5) / lengths) for lengths in self.fitted.lengthscales[0]]
@@ -279,19 +281,27 @@ def best_of(values: Array) -> int:
     return int(np.where(violation > 0, -np.inf, values[0]).argmax())
 
 
-def shortfall(mean: Array, deviation: Array, best: float | None, limits: Array | float) -> Array:
-    """Return Σ_j x_j², x_j >= 0 the deviations by which function j falls short of beating a goal, (q,).
+def shortfall(mean: Array, deviation: Array, best: float | None, limits: Array) -> Array:
+    """Return x² such that a point beats a goal with probability at most exp(-x²/2), (q,).
+
+    It is the sum of the squares of the deviations by which f and every g_j fall short. To beat an infeasible goal the
+    violations must also add up to less than its own, V. That is not so where Σ_j g_j / limit_j > 1 over any of the
+    constraints, here over those with positive means: on [0, limit_j] the violation, g_j or its bilog, is concave, 0 at
+    0 and V at limit_j. This sum has a normal law, too, and the better of both bounds is taken.
 
     Args:
         mean, deviation: (1 + m, q).
         best: f of a feasible goal, which only a larger one beats; None if the goal is infeasible.
-        limits: what no g_j may be above, (m, 1): 0, or the total violation of an infeasible goal.
+        limits: what no g_j may be above, (m, 1): 0, or the violation of an infeasible goal in units of the model.
     """
     short = np.maximum((mean[1:] - limits) / deviation[1:], 0.0)
-    total = (short * short).sum(axis=0)
+    total = np.asarray((short * short).sum(axis=0))
     if best is not None:
-        total += np.maximum((best - mean[0]) / deviation[0], 0.0) ** 2
-    return np.asarray(total)
+        return total + np.maximum((best - mean[0]) / deviation[0], 0.0) ** 2
+    violated = mean[1:] > 0
+    excess = np.where(violated, mean[1:] / limits, 0.0).sum(axis=0) - 1
+    variance = np.where(violated, (deviation[1:] / limits) ** 2, 0.0).sum(axis=0)
+    return np.maximum(total, np.where(excess > 0, excess, 0.0) ** 2 / np.where(excess > 0, variance, 1.0))
 
 
 def squares(rows: Array) -> Array:

@@ -85,6 +85,9 @@ def test_violations_are_added_in_one_unit_whatever_is_modelled():
     values = model.played_means
     expected = np.stack([values[0], bilog(values[1]), values[2]])
     np.testing.assert_array_equal(model.judged(values), expected)
+    model.fitted.pulled[:] = False
+    assert model.judged(values) is values, "where none is modelled by its bilog, violations are as they are"
+    model.fitted.pulled[0, 2] = True
     # No value of a model at a violation V is above V in the units in which it is added up.
     np.testing.assert_allclose(bilog(model.limits(1.5)[:1]), 1.5)
     assert model.limits(1.5)[1] == 1.5

@@ -166,12 +166,31 @@ def test_winners_have_the_law_of_dense_winners(infeasible, monkeypatch):
 
 def test_shortfall_by_hand():
     mean, deviation = np.array([[1.0, 4.0], [2.0, -1.0]]), np.array([[1.0, 2.0], [0.5, 1.0]])
-    np.testing.assert_allclose(shortfall(mean, deviation, np.array([3.0, -0.2])), [2.0**2 + 4.0**2, 0.0])
-    np.testing.assert_allclose(shortfall(mean, deviation, np.array([3.0, 1.5])), [1.0, 0.0])
+    np.testing.assert_allclose(shortfall(mean, deviation, 3.0, np.zeros((1, 1))), [2.0**2 + 4.0**2, 0.0])
+    np.testing.assert_allclose(shortfall(mean, deviation, None, np.array([[1.5]])), [1.0, 0.0])
+    limits = np.array([[1.0]])  # of each constraint its own
+    np.testing.assert_allclose(shortfall(mean, deviation, None, limits), [2.0**2, 0.0])
     rng = np.random.default_rng(0)
-    mean, deviation, goal = rng.normal(size=(3, 500)), rng.random((3, 500)) + 0.1, np.array([0.5, -1.0, 0.0])
-    chance = norm.sf((goal[0] - mean[0]) / deviation[0]) * norm.cdf(-mean[1:] / deviation[1:]).prod(axis=0)
-    assert (chance <= np.exp(-shortfall(mean, deviation, goal) / 2)).all(), "a bound on the probability to win"
+    mean, deviation = rng.normal(size=(3, 500)), rng.random((3, 500)) + 0.1
+    chance = norm.sf((0.5 - mean[0]) / deviation[0]) * norm.cdf(-mean[1:] / deviation[1:]).prod(axis=0)
+    assert (chance <= np.exp(-shortfall(mean, deviation, 0.5, np.zeros((2, 1))) / 2)).all(), (
+        "a bound on the probability to win"
+    )
+
+
+def test_violations_that_add_up_to_more_than_the_goals_cannot_win():
+    """Twenty constraints of which none alone is above the goal's violation: counted in a million draws."""
+    rng = np.random.default_rng(0)
+    mean, deviation = np.full((21, 3), 0.3), np.full((21, 3), 0.4)
+    mean[:, 1], mean[:, 2] = 0.05, -1.0
+    for limits, violation in ((2.0, lambda g: g), (np.expm1(2.0), np.log1p)):
+        bound = np.exp(-shortfall(mean, deviation, None, np.full((20, 1), limits)) / 2)
+        draws = mean[1:, :, None] + deviation[1:, :, None] * rng.standard_normal((20, 3, 50_000))
+        wins = (violation(np.maximum(draws, 0.0)).sum(axis=0) < 2.0).mean(axis=1)
+        assert (wins <= bound + 1e-3).all()
+        assert bound[2] == 1.0
+    bound = np.exp(-shortfall(mean, deviation, None, np.full((20, 1), 2.0)) / 2)
+    assert bound[0] < 0.1
 
 
 def test_the_best_point():
