@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
-from cbobench.gp.fit import ANEW, Fitted, bilog, due, fit, fit_both, modal_lengthscale
+from cbobench.gp.fit import ANEW, Fitted, bilog, due, fit_all, is_bilog_likelier, modal_lengthscale
 from cbobench.gp.kernels import Array, Matern, covariances
 from cbobench.gp.posteriors.factor import lapack
 from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Arrivals, Jet, Mask, pick
@@ -41,7 +41,7 @@ class FittedPosterior:
         noise: the noise variances (S, p), or of more functions, in units of the observations; None to fit them, too.
         further: actions of each replicate's own, points (S, c, d); their indices begin at that of a finite set's n.
         undecided: functions, (p,), of which each fit decides whether they or their `bilog` are modelled, whichever is
-            likelier (see `fit_both`); None for none.
+            likelier (see `is_bilog_likelier`); None for none.
 
     Attributes:
         mean, variance: (S, p, M), in units of the observations, or of their bilog; gain (S, p).
@@ -79,7 +79,8 @@ class FittedPosterior:
         self.lam = self.lam if lam is None else lam
         plain = Fitted(np.full(self.d, modal_lengthscale(self.d)), 1.0, 1e-3, 0.0)
         self.fits = [[plain for _ in range(self.functions)] for _ in range(self.replicates)]
-        self.alternatives: dict[tuple[int, int], tuple[Fitted, Fitted]] = {}
+        # The last fits of every replicate, of functions as they are and of their bilog.
+        self.by_form = [{form: [plain for _ in range(self.functions)] for form in (False, True)} for _ in self.fits]
         self.pulled = np.broadcast_to(self.undecided, (self.replicates, self.functions)).copy()
         self.fitted_at = self.fitted_anew_at = self.count = 0
         shape = (self.replicates, self.functions)
@@ -113,19 +114,33 @@ class FittedPosterior:
         if not due(self.count, self.fitted_at):
             self._recompute() if self.count == 1 else self._border(point)
             return
-        anew, first, self.fitted_at = due(self.count, self.fitted_anew_at, ANEW), self.count == 2, self.count
-        for s, j in np.ndindex(self.pulled.shape):
-            points, last_fit, noise = self.points[s], None if first else self.fits[s][j], self._noise_of(s, j)
-            if anew and self.undecided[j]:
-                pair, pulled = fit_both(points, self.observed[s, j], self.alternatives.get((s, j)), noise)
-                self.alternatives[s, j], self.pulled[s, j] = pair, pulled
-                self.fits[s][j] = pair[int(pulled)]
-            else:
-                self.fits[s][j] = fit(points, self.values[s, j], last_fit, noise, anew)
+        self._fit(due(self.count, self.fitted_anew_at, ANEW))
+        self._recompute()
+
+    def _fit(self, anew: bool) -> None:
+        """Fit hyperparameters to all observations; anew, also from the priors' modes, and to both forms of a function
+        that is undecided.
+        """
+        for s, forms in enumerate(self.by_form):
+            targets = [
+                (j, form)
+                for j in range(self.functions)
+                for form in (False, True)
+                if (anew and self.undecided[j]) or self.pulled[s, j] == form
+            ]
+            values = np.stack([bilog(self.observed[s, j]) if form else self.observed[s, j] for j, form in targets])
+            before = [None if self.count == 2 else forms[form][j] for j, form in targets]
+            noise = None if self.noise is None else np.array([self.noise[s, j] for j, _ in targets])
+            for (j, form), hyper in zip(targets, fit_all(self.points[s], values, before, noise, anew), strict=True):
+                forms[form][j] = hyper
+            if anew:
+                for j in np.flatnonzero(self.undecided):
+                    self.pulled[s, j] = is_bilog_likelier(self.observed[s, j], forms[False][j], forms[True][j])
+            self.fits[s] = [forms[bool(self.pulled[s, j])][j] for j in range(self.functions)]
+        self.fitted_at = self.count
         if anew:
             self.fitted_anew_at, self.values = self.count, self._modelled(self.observed)
         self._store_hyperparameters()
-        self._recompute()
 
     def imagine(self, actions: NDArray[Any]) -> None:
         point = self._enter(actions, self.centre)
@@ -161,9 +176,6 @@ class FittedPosterior:
     def _sites_of(self, s: int) -> Array:
         """Return the points where a replicate's beliefs are kept, (M, d)."""
         return np.asarray(self.sites[s if len(self.sites) > 1 else 0])
-
-    def _noise_of(self, s: int, j: int) -> float | None:
-        return None if self.noise is None else float(self.noise[s, j])
 
     def _recompute(self) -> None:
         """Compute L⁻¹ and all derived arrays from scratch."""
