@@ -203,8 +203,9 @@ class Objective:
         weights = np.matmul(inverse, residuals[..., None])[..., 0]
         quadratic = (residuals * weights).sum(axis=1)
         pull = inverse - weights[:, :, None] * weights[:, None]
-        bends = pull[:, low[0], low[1]] * ((5 / 3) * (1 + a) * decay)
-        noise_term = noise * pull[:, np.arange(n), np.arange(n)].sum(axis=1)
+        # Row by row in memory: sums and products of another layout have other bits, and the layout would depend on q.
+        bends = np.ascontiguousarray(pull[:, low[0], low[1]]) * ((5 / 3) * (1 + a) * decay)
+        noise_term = noise * np.ascontiguousarray(pull[:, np.arange(n), np.arange(n)]).sum(axis=1)
         slope = np.empty_like(logs)
         slope[:, :d] = np.matmul(self.squares, bends[..., None])[..., 0] * rates
         # tr(K⁻¹ K) - wᵀ K w, without noise
