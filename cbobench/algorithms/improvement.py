@@ -16,7 +16,16 @@ from cbobench.gp.posteriors.choice import Kind
 from cbobench.gp.posteriors.interface import Mask, Posterior
 from cbobench.gp.posteriors.separate import OwnNoise
 from cbobench.gp.recommend import Goal
-from cbobench.gp.single import Noise, RunningScale, noise_variance, own_noise, true_noise
+from cbobench.gp.single import (
+    NOISELESS,
+    AutoNoise,
+    Noise,
+    RunningScale,
+    noise_variance,
+    own_noise,
+    settle_noise,
+    true_noise,
+)
 from cbobench.params import param, state
 from cbobench.problems.base import Actions, Feedback
 
@@ -37,7 +46,7 @@ class ConstrainedEI(ScoreAlgorithm):
 
     source = "Gardner et al. (2014); Gelbart et al. (2014)"
     about = "expected improvement times the probability of feasibility"
-    knows = ("kernel", "λ", "T (if λ is theory)", "R (if λ is true)")
+    knows = ("kernel", "λ", "T (if λ is theory)", "R (if λ is true, or auto on a finite set)")
     needs = frozenset({"feedback at once"})
     late = True
     narrow = True
@@ -47,9 +56,10 @@ class ConstrainedEI(ScoreAlgorithm):
     kernel: OnBoxes = param(  # type: ignore[assignment]
         "fit on boxes", "the models' kernel: the problem's (given), or one that is fitted (fit)"
     )
-    lam: Noise = param(
-        "scaled",
-        "noise variance; scaled (ours): 0.01 of each model's squared amplitude, or fitted; theory: 1 + 2/T; true: R²",
+    lam: AutoNoise = param(
+        "auto",
+        "noise variance; auto: fitted with fitted models, else true; true: R²; theory: 1 + 2/T; scaled (ours): 0.01 of "
+        "each model's squared amplitude, or fitted",
         above=0.0,
     )
     delta: float = param(0.05, "δ: an action counts as feasible where P(g <= 0) >= 1 - δ", above=0.0, below=1.0)
@@ -62,23 +72,29 @@ class ConstrainedEI(ScoreAlgorithm):
 
     incumbent: Array = state()
 
+    @property
+    def noise_rule(self) -> Noise:
+        """`lam`, without auto."""
+        return settle_noise(self.lam, self.fits)
+
     def lam_for(self, horizon: float) -> float:
-        return noise_variance(self.lam, horizon)
+        return noise_variance(settle_noise(self.lam, fitted=False), horizon)
 
     def posterior_kind(self) -> Kind:
-        return "observations" if self.kernel != "given" or self._own_noise() else "cheapest"
+        return "cheapest" if self.kernel == "given" and (self.lam == "scaled" or not self.scaled) else "observations"
 
     def _own_noise(self) -> bool:
-        return self.lam == "true" or (self.lam != "scaled" and self.scaled)
+        lam = self.noise_rule
+        return lam == "true" or (lam != "scaled" and self.scaled)
 
     def known_noise(self) -> Array | None:
         """Noise variances by function, (S, 1 + m), in units of the observations; None for a share of squared
         amplitudes.
         """
         noise = self.setting.noise
-        if self.lam == "true":
+        if self.noise_rule == "true":
             return true_noise(noise)
-        return None if self.lam == "scaled" else np.full(noise.shape, self.lam_for(self.setting.horizon))
+        return None if self.noise_rule == "scaled" else np.full(noise.shape, self.lam_for(self.setting.horizon))
 
     def undecided(self) -> Mask | None:
         return undecided_functions(self.bilog, self.setting.constraints)
@@ -142,7 +158,16 @@ class ConstrainedEI(ScoreAlgorithm):
         has_incumbent = np.isfinite(self.incumbent)
         best = np.where(has_incumbent, self.incumbent, 0.0)[:, None]
         improvement = log_expected_improvement(belief.f.mean, belief.f.deviation, best)
-        return np.where(has_incumbent[:, None], improvement, 0.0) + log_feasibility(belief.constraint)
+        score = np.where(has_incumbent[:, None], improvement, 0.0) + log_feasibility(belief.constraint)
+        return self._skip_known(score) if self.box is None else score
+
+    def _skip_known(self, score: Array) -> Array:
+        """Put played actions behind all others where no noise is said to be: there they have nothing more to tell."""
+        noise = self.known_noise()
+        if noise is None:
+            return score
+        known = self.played_mask & (noise.max(axis=1) <= NOISELESS)[:, None] & ~self.played_mask.all(axis=1)[:, None]
+        return np.where(known, score.min(axis=1, keepdims=True) - 1.0, score)
 
 
 def log_feasibility(g: FunctionBelief) -> Array:
