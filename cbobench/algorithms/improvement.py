@@ -71,6 +71,7 @@ class ConstrainedEI(ScoreAlgorithm):
     )
 
     incumbent: Array = state()
+    known: Mask | None = state()
 
     @property
     def noise_rule(self) -> Noise:
@@ -142,6 +143,7 @@ class ConstrainedEI(ScoreAlgorithm):
 
     def begin(self, t: int, belief: Belief) -> None:
         """Set the incumbent's value, (S,): minus infinity if no played action is feasible enough."""
+        self.known = self._known_actions()  # to be passed over
         self.incumbent = np.full(self.setting.replicates, -np.inf)
         if self.told == 0:
             return
@@ -154,20 +156,23 @@ class ConstrainedEI(ScoreAlgorithm):
         value = np.where((likely >= np.log1p(-self.delta)) & played_mask, belief.f.mean, -np.inf)
         self.incumbent = value.max(axis=1)
 
+    def _known_actions(self) -> Mask | None:
+        """Return the actions (S, n) that have nothing more to tell: played ones, where no noise is said to be.
+
+        They come behind all others, until there is no other.
+        """
+        noise = self.known_noise() if self.box is None else None
+        if noise is None:
+            return None
+        noise_free = noise.max(axis=1) <= NOISELESS
+        return np.asarray(self.played_mask & (noise_free & ~self.played_mask.all(axis=1))[:, None])
+
     def score(self, belief: Belief) -> Array:
         has_incumbent = np.isfinite(self.incumbent)
         best = np.where(has_incumbent, self.incumbent, 0.0)[:, None]
         improvement = log_expected_improvement(belief.f.mean, belief.f.deviation, best)
         score = np.where(has_incumbent[:, None], improvement, 0.0) + log_feasibility(belief.constraint)
-        return self._skip_known(score) if self.box is None else score
-
-    def _skip_known(self, score: Array) -> Array:
-        """Put played actions behind all others where no noise is said to be: there they have nothing more to tell."""
-        noise = self.known_noise()
-        if noise is None:
-            return score
-        known = self.played_mask & (noise.max(axis=1) <= NOISELESS)[:, None] & ~self.played_mask.all(axis=1)[:, None]
-        return np.where(known, score.min(axis=1, keepdims=True) - 1.0, score)
+        return score if self.known is None else np.where(self.known, score.min(axis=1, keepdims=True) - 1.0, score)
 
 
 def log_feasibility(g: FunctionBelief) -> Array:

@@ -100,7 +100,8 @@ def fit_all(
     spread = np.where(spread > 0, spread, 1.0)
     standardised = (values - middle[:, None]) / spread[:, None]
     objective = Objective(points, standardised, None if noise is None else noise / spread**2)
-    starts, rows = [], []
+    starts: list[Array] = []
+    rows: list[int] = []  # whose start it is
     for row, last in enumerate(before):
         if last is not None:
             starts.append(objective.of(last, float(spread[row])))

@@ -13,7 +13,7 @@ from cbobench.gp import maximise
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.problems.base import Feedback
 from tests.algorithms.easy import bowl
-from tests.helpers import make, play, problem, setting
+from tests.helpers import actions, make, play, problem, setting
 
 ONE = np.ones((1, 1))
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "maximiser.py"
@@ -33,7 +33,7 @@ def test_score_is_the_logarithm_of_an_expectation(best):
     f, s = np.array([0.5, 0.0, 1.0]), np.array([0.3, 0.6, 0.1])
     g, r = np.array([[-0.2, 0.3, 0.1], [0.1, -1.0, -0.05]]), np.array([[0.4, 0.3, 0.2], [0.5, 0.5, 0.1]])
     algorithm = make("cei")
-    algorithm.incumbent = np.array([best])
+    algorithm.incumbent, algorithm.known = np.array([best]), None
     z = np.random.default_rng(0).standard_normal((200_000, 3, 3))
     feasible = (g + r * z[:, 1:] <= 0).all(axis=1)
     gain = np.maximum(f + s * z[:, 0] - best, 0.0) if np.isfinite(best) else 1.0
@@ -61,7 +61,7 @@ def test_incumbent_by_hand():
 
     Means are y/1.01, deviations √(0.01/1.01): arm 0 is feasible by ten deviations, arm 1 is not, arm 2 is not played.
     """
-    algorithm = make("cei", scaled=False)
+    algorithm = make("cei", scaled=False, lam="scaled")
     algorithm.start(setting(np.eye(3)))
     incumbents = []
     for t, (arm, f, g) in enumerate([(1, 2.0, 1.0), (0, 1.0, -1.0), (2, 0.0, 0.0)], start=1):
@@ -78,7 +78,7 @@ def test_incumbent_is_read_at_the_played_points(grid, kernel):
     """On a box from the observations' own weights, on a grid from all means: both as the posterior says there."""
     from scipy.special import ndtr
 
-    algorithm = make("cei", kernel=kernel)
+    algorithm = make("cei", kernel=kernel, lam="scaled")
     _, chunks = play(bowl(grid=grid, candidates=64), algorithm, seeds=3, horizon=15)
     algorithm.ask(16)
     played = chunks[0].actions
@@ -119,3 +119,14 @@ def test_it_plays_the_maximum_of_its_score(monkeypatch):
     monkeypatch.setattr(maximise, "SHARE", 1e9)
     monkeypatch.setattr(maximise, "AROUND", 1)
     assert missed() >= 3
+
+
+@pytest.mark.parametrize("name", ["gardner-1", "gramacy"])
+def test_without_noise_it_finds_the_optimum_of_a_finite_set_and_plays_nothing_twice(name):
+    """By default: with a noise variance of one per cent it would stay where it began."""
+    task = problem(name, grid=15, noise_f=0.0, noise_g=0.0)
+    cells, chunks = play(task, make("cei"), seeds=3, horizon=60)
+    assert np.max(cells.metrics.final["simple_regret"]) == 0.0
+    assert [len(set(column)) for column in actions(chunks).T] == [60] * 3
+    _, chunks = play(task, make("cei", lam="scaled"), seeds=3, horizon=60)
+    assert max(len(set(column)) for column in actions(chunks).T) < 60, "negative control"

@@ -14,7 +14,7 @@ from tests.helpers import actions, make, play, problem, setting
 
 
 def test_counters_by_hand():
-    run = started("scbo", on_box(6), length=0.4, longest=1.0)
+    run = started("scbo", on_box(6), length=0.4, longest=1.0, successes=3, failures="theory")
     assert (run.patience, run.successes) == (6, 3)
     sides = []
     for success in [True, True, False, True, True, True, True, True, True] + [False] * 6 + [False] * 5 + [True]:
@@ -28,7 +28,7 @@ def test_counters_by_hand():
 
 
 def test_restart_under_the_shortest_side():
-    run = started("scbo", on_box(2, horizon=200), length=0.5, shortest=0.2, initial=3, candidates=16)
+    run = started("scbo", on_box(2, horizon=200), length=0.5, shortest=0.2, initial=3, candidates=16, successes=3, failures=4)
     rng = np.random.default_rng(0)
     counts, sides = [], []
     for t in range(30):

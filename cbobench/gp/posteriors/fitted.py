@@ -134,7 +134,7 @@ class FittedPosterior:
             for (j, form), hyper in zip(targets, fit_all(self.points[s], values, before, noise, anew), strict=True):
                 forms[form][j] = hyper
             if anew:
-                for j in np.flatnonzero(self.undecided):
+                for j in np.flatnonzero(self.undecided).tolist():
                     self.pulled[s, j] = is_bilog_likelier(self.observed[s, j], forms[False][j], forms[True][j])
             self.fits[s] = [forms[bool(self.pulled[s, j])][j] for j in range(self.functions)]
         self.fitted_at = self.count
