@@ -9,25 +9,24 @@ take.
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from statistics import fmean
 
 import numpy as np
-import pyarrow as pa
 
 from cbobench.gp.actions import Finite
+from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
 from cbobench.play.block import recorded_rounds, start
+from cbobench.play.failure import TimedOut
 from cbobench.play.task import Task
+from cbobench.play.watchdog import watch_play
 from cbobench.problems.base import Problem
 from cbobench.problems.simulator import LATEST, Simulator
 from cbobench.results.compact import MANY
-from cbobench.results.schema import TableWriter, make_footer
 from cbobench.results.source import import_libraries
 from cbobench.suite.cells import Pair
 from cbobench.sweep.blocks import RETURN_AFTER
@@ -49,37 +48,7 @@ MAX_EXTRAPOLATION = 3  # times the rounds that were played: no line through a fe
 CELL_SECONDS = 0.002  # of a cell, beside its rounds
 TASK_SECONDS = 0.012  # to publish its files, and to hand it out
 STARTUP_SECONDS = 2.0  # imports, worker processes, the table
-ROW_BYTES = 150.0  # of a recorded round, where it is not known
-
-
-class Trial(NamedTuple):
-    """A measurement of a pair: seconds per seed-round, bytes per recorded row."""
-
-    per_round: float
-    per_row: float = ROW_BYTES
-
-
-class TimeIsUp(BaseException):
-    """A trial took too long. No Exception, so that no method catches it as an error of its own."""
-
-
-@contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raise `TimeIsUp` after some seconds of wall time; does nothing outside the main thread."""
-
-    def raise_time_is_up(number: int, frame: object) -> None:
-        raise TimeIsUp
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGALRM, raise_time_is_up)
-    signal.setitimer(signal.ITIMER_REAL, max(0.001, seconds))
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+NUMBER_BYTES, METRIC_BYTES = 8.0, 30.0  # of a recorded round: of each coordinate, f and g; of all its metrics
 
 
 @contextmanager
@@ -98,59 +67,57 @@ def estimate(plan: Plan, cpus: int | None, say: Callable[[str], None] = lambda t
     Args:
         say: called with a line before a step that may take long.
     """
-    trials, tried = try_pairs(plan, say)
-    pairs = {pair_cells.pair.title for pair_cells in plan.tasks.by_pair}
-    rows, work, longest = 0.0, TASK_SECONDS * len(plan.tasks), 0.0
-    for pair_cells in plan.tasks.by_pair:
-        trial = trials.get(pair_cells.pair.title, Trial(0.0))
-        per_cell = trial.per_round * pair_cells.horizon + CELL_SECONDS
-        work += per_cell * len(pair_cells)
-        longest = max(longest, min(RETURN_AFTER, per_cell * min(len(pair_cells), plan.record.block)))
-        rows += trial.per_row * len(pair_cells) * len(recorded_rounds(pair_cells.horizon, plan.record.keep))
+    per_round, tried = try_pairs(plan, say)
+    unknown: dict[str, str] = {}  # the algorithms of pairs without a measurement, by pair
+    size, work, longest = 0.0, TASK_SECONDS * len(plan.tasks), 0.0
+    for cells in plan.tasks.by_pair:
+        title, problem = cells.pair.title, plan.suite.problems[cells.pair.problem.title]
+        if title not in per_round:
+            unknown[title] = cells.pair.algorithm.label
+        per_cell = per_round.get(title, 0.0) * cells.horizon + CELL_SECONDS
+        work += per_cell * len(cells)
+        longest = max(longest, min(RETURN_AFTER, per_cell * min(len(cells), plan.record.block)))
+        numbers = 2 * (1 + problem.constraints) + (problem.actions.d if isinstance(problem.actions, Box) else 0)
+        rows = len(cells) * len(recorded_rounds(cells.horizon, plan.record.keep))
+        size += rows * (NUMBER_BYTES * numbers + METRIC_BYTES)
     workers = max(1, cpus if cpus is not None else usable_cpus())
     wide = max((demand.cpus for demand in plan.suite.demands.values()), default=1)
     wall = max(work / max(1, min(workers // wide, len(plan.tasks))), longest)
-    new, unknown = plan.cells - plan.done, len(pairs - trials.keys())
-    coverage = f"; {part_of(tried, len(pairs), 'pair')} known" if tried < len(pairs) - unknown else ""
-    files = len(plan.tasks) * (3 if plan.record.audit else 2)
-    merged = ", merged when the run ends" if len(plan.tasks) > MANY else ""
-    begin = STARTUP_SECONDS * (cpus != 0) + sum(_pilot_seconds(problem) for problem in plan.suite.problems.values())
+    pairs = len({cells.pair.title for cells in plan.tasks.by_pair})
+    coverage = f"; {part_of(tried, pairs, 'pair')} known" if tried < pairs - len(unknown) else ""
+    simulators = [problem for problem in plan.suite.problems.values() if isinstance(problem, Simulator)]
+    begin = STARTUP_SECONDS * (cpus != 0) + sum(s.pilot_facts.seconds * s.simulations[0] for s in simulators)
     startup = f", plus about {duration(begin)} to start" if begin and plan.tasks else ""
     took = f"{'more than' if unknown else 'about'} {duration(wall)} on {workers} CPU(s){startup}"
-    took = f"{took} ({duration(work)} of work{coverage})" if not unknown or unknown < len(pairs) else "not estimated"
-    size = f"{rows / 1e6:.0f} MB" if rows < 1e9 else f"{rows / 1e9:.1f} GB"
+    took = "not estimated" if unknown and len(unknown) == pairs else f"{took} ({duration(work)} of work{coverage})"
+    counts = Counter(unknown.values()).items()
+    names = ", ".join(f"{label} ({count_noun(count, 'pair')})" for label, count in counts)
+    disk = f"{size / 1e6:.0f} MB" if size < 1e9 else f"{size / 1e9:.1f} GB"
+    files = count_noun(len(plan.tasks) * (3 if plan.record.audit else 2), "file")
     return "\n".join(
         [
-            f"{plan.suite.name}: {new:,} of {count_noun(plan.cells, 'cell')} to play, in "
+            f"{plan.suite.name}: {plan.cells - plan.done:,} of {count_noun(plan.cells, 'cell')} to play, in "
             f"{count_noun(len(plan.tasks), 'task')} -> {plan.folder}",
             f"time: {took}",
-            *_name_unknown(plan, trials),
-            f"disk: about {size} in {count_noun(files, 'file')}{merged}",
+            *([f"not estimated, and not counted: {names}: too slow to be tried"] if names else []),
+            f"disk: about {disk} in {files}{', merged when the run ends' if len(plan.tasks) > MANY else ''}",
             *_describe_simulations(plan),
         ]
     )
 
 
-def _name_unknown(plan: Plan, trials: Mapping[str, Trial]) -> list[str]:
-    """A line that names the algorithms of pairs without a measurement, with how many pairs of each; none without."""
-    unknown = {p.pair.title: p.pair.algorithm.label for p in plan.tasks.by_pair if p.pair.title not in trials}
-    counts = Counter(unknown.values()).items()
-    names = ", ".join(f"{label} ({count_noun(count, 'pair')})" for label, count in counts)
-    return [f"not estimated, and not counted: {names}: too slow to be tried"] if names else []
-
-
 def _describe_simulations(plan: Plan) -> list[str]:
     """A line per simulator: how many simulations a cell and the sweep take, beside the pilot, and how long each."""
-    cells: dict[str, list[int]] = defaultdict(list)
-    for pair_cells in plan.tasks.by_pair:
-        cells[pair_cells.pair.problem.title] += [pair_cells.horizon] * len(pair_cells)
+    horizons: dict[str, list[int]] = defaultdict(list)
+    for cells in plan.tasks.by_pair:
+        horizons[cells.pair.problem.title] += [cells.horizon] * len(cells)
     lines = []
-    for title, horizons in cells.items():
+    for title, of_cells in horizons.items():
         problem = plan.suite.problems[title]
         if isinstance(problem, Simulator):
             pilot, per_round, end = problem.simulations
-            total, seconds = sum(horizons) * per_round + len(horizons) * end, problem.pilot_facts.seconds
-            counts = f"{per_round} a round, {max(horizons) * per_round + end:,} a cell, {total:,} in all"
+            total, seconds = sum(of_cells) * per_round + len(of_cells) * end, problem.pilot_facts.seconds
+            counts = f"{per_round} a round, {max(of_cells) * per_round + end:,} a cell, {total:,} in all"
             long = f"{duration(seconds)} each" if seconds >= 1 else f"{1000 * seconds:.1f} ms each"
             work = duration(total * seconds)
             lines.append(f"simulations of {title}: {counts}, {long}: {work} of work; and {pilot} of the pilot")
@@ -160,54 +127,38 @@ def _describe_simulations(plan: Plan) -> list[str]:
     return lines
 
 
-def _pilot_seconds(problem: Problem) -> float:
-    """Seconds of a simulator's pilot, which precedes the run."""
-    return problem.pilot_facts.seconds * problem.simulations[0] if isinstance(problem, Simulator) else 0.0
-
-
-def _simulation_seconds(problem: Problem) -> float:
-    """Wall time of a seed-round's simulations, a lower bound for the seed-round."""
-    return problem.pilot_facts.seconds * problem.simulations[1] if isinstance(problem, Simulator) else 0.0
-
-
-def try_pairs(plan: Plan, say: Callable[[str], None] = lambda text: None) -> tuple[dict[str, Trial], int]:
-    """Measurements by the title of a pair, and how many pairs were measured themselves."""
+def try_pairs(plan: Plan, say: Callable[[str], None] = lambda text: None) -> tuple[dict[str, float], int]:
+    """Seconds of a seed-round by the title of a pair, and how many pairs were measured themselves."""
     deadline = min(max(LATEST.get(), time.monotonic() + MIN_BUDGET), time.monotonic() + BUDGET)
-    trials = {pair.title: Trial(seconds / rounds) for pair, seconds, rounds in plan.measured}
-    tasks = [task for task in plan.tasks.of_pairs() if task.pair.title not in trials]
-    slow: set[str] = set()  # algorithms that are not tried elsewhere: there would be no time for the others
-    for task in tasks:
+    known = {pair.title: seconds / rounds for pair, seconds, rounds in plan.measured}
+    untried = []
+    for task in plan.tasks.of_pairs():
         problem = plan.suite.problems[task.pair.problem.title]
         least = _simulation_seconds(problem)
         if least * MIN_ROUNDS * _cells_to_try(task, problem) > PAIR_SECONDS:
-            trials[task.pair.title] = Trial(least)  # nobody waits for what is known
-    untried = [task for task in tasks if task.pair.title not in trials]
+            known.setdefault(task.pair.title, least)  # nobody waits for what is known
+        elif task.pair.title not in known:
+            untried.append(task)
     first = {task.pair.algorithm.name: task for task in reversed(untried)}
     untried.sort(key=lambda task: first[task.pair.algorithm.name] is not task)
     if untried:
         left = deadline - time.monotonic()
         say(f"tries {count_noun(len(untried), 'pair')} of which nothing is known, for {left:.0f} s at most")
     share = min(MAX_TRIAL, max(MIN_TRIAL, ALL_TRIALS / max(1, len(untried))))
+    slow: set[str] = set()  # algorithms that are not tried elsewhere: there would be no time for the others
     for task in untried:
-        trial = None if task.pair.algorithm.name in slow else _try_pair(plan, task, share, deadline)
-        if trial is None:
+        seconds = None if task.pair.algorithm.name in slow else _try_pair(plan, task, share, deadline)
+        if seconds is None:
             slow.add(task.pair.algorithm.name)
         else:
-            least = _simulation_seconds(plan.suite.problems[task.pair.problem.title])
-            trial = trial._replace(per_round=max(least, trial.per_round))
-            trials = {cell.pair.title: trial for cell in task.cells} | trials
-    trials_by_names: dict[tuple[str, ...], list[Trial]] = defaultdict(list)
-    by_pair = plan.tasks.by_pair
-    for pair_cells in by_pair:
-        if pair_cells.pair.title in trials:
-            for key in _names(pair_cells.pair):
-                trials_by_names[key].append(trials[pair_cells.pair.title])
-    measured_count = len({pair_cells.pair.title for pair_cells in by_pair if pair_cells.pair.title in trials})
-    for pair_cells in by_pair:
-        similar = next((trials_by_names[key] for key in _names(pair_cells.pair) if key in trials_by_names), None)
-        if similar is not None:
-            trials.setdefault(pair_cells.pair.title, Trial(*np.mean(similar, axis=0).tolist()))
-    return trials, measured_count
+            known = {cell.pair.title: seconds for cell in task.cells} | known
+    pairs = {cells.pair.title: cells.pair for cells in plan.tasks.by_pair}
+    similar: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for title in pairs.keys() & known.keys():
+        for key in _names(pairs[title]):
+            similar[key].append(known[title])
+    means = {title: fmean(similar[key]) for title, p in pairs.items() for key in reversed(_names(p)) if key in similar}
+    return means | known, len(pairs.keys() & known.keys())
 
 
 def _names(pair: Pair) -> tuple[tuple[str, ...], ...]:
@@ -215,86 +166,66 @@ def _names(pair: Pair) -> tuple[tuple[str, ...], ...]:
     return (pair.problem.name, pair.algorithm.name), (pair.algorithm.name,)
 
 
+def _simulation_seconds(problem: Problem) -> float:
+    """Wall time of a seed-round's simulations, a lower bound for the seed-round."""
+    return problem.pilot_facts.seconds * problem.simulations[1] if isinstance(problem, Simulator) else 0.0
+
+
 def _cells_to_try(task: Task, problem: Problem) -> int:
     return len(task.cells) if isinstance(problem.actions, Finite) else min(CELLS_OF_A_BOX, len(task.cells))
 
 
-def _try_pair(plan: Plan, task: Task, seconds: float, deadline: float) -> Trial | None:
-    """Play the first rounds of a task for about some seconds; None if that takes too long, or fails."""
+def _try_pair(plan: Plan, task: Task, seconds: float, deadline: float) -> float | None:
+    """Seconds of a seed-round, from the first rounds of a task; None if they take too long, or fail.
+
+    Args:
+        seconds: after which the trial ends, unless most of them were those of one round.
+        deadline: when it is broken off.
+    """
     problem = plan.suite.problems[task.pair.problem.title]
     cells = task.cells[: _cells_to_try(task, problem)]
-    times: list[float] = []
-    latest = 0.0  # when the round that is played began, on the clock
+    times: list[tuple[float, float]] = []  # when a round began: CPU time, and on the clock
+
+    def watch(t: int) -> None:
+        times.append((time.thread_time(), time.monotonic()))
+        took = times[-1][0] - times[0][0]
+        if t > FIRST_ROUNDS and took > seconds and 2 * np.diff(times, axis=0)[:, 0].max() < took:
+            raise TimedOut
+
     try:
         import_libraries(task.pair.algorithm.name)  # takes seconds that are no round's, and must not be broken off
-        limit, rounds = min(PAIR_SECONDS, deadline - time.monotonic()), min(FIRST_ROUNDS, task.horizon)
-
-        def watch(t: int) -> None:
-            nonlocal latest
-            times.append(time.thread_time())
-            latest = time.monotonic()
-
-        with time_limit(limit), single_thread():
-            while limit > 0:
-                play, rows = start(problem, cells, rounds, None)
-                times.clear()
-                play.watch = watch
-                for chunk in play:
-                    rows.add(chunk)
-                times.append(time.thread_time())
-                if rounds == task.horizon or times[-1] - times[0] > seconds / 4:
-                    per_row = _row_bytes(task.name, rows.table())
-                    return Trial(_extrapolate(np.diff(times), task.horizon) / (task.horizon * len(cells)), per_row)
-                rounds = min(4 * rounds, task.horizon)
-    except TimeIsUp:
-        work = _extrapolate_broken_off(np.diff(times), time.monotonic() - latest, task.horizon)
-        return None if work is None else Trial(work / (task.horizon * len(cells)))
+        limit = max(0.001, min(PAIR_SECONDS, deadline - time.monotonic()))
+        with suppress(TimedOut), watch_play(limit, 1, task.horizon, None), single_thread():
+            play, _ = start(problem, cells, task.horizon, plan.record.keep)
+            play.watch = watch
+            for _ in play:
+                pass
+            times.append((time.thread_time(), time.monotonic()))
     except Exception:  # what cannot be played is told of when it is
         return None
-    return None
+    is_whole = len(times) > task.horizon
+    if not is_whole and len(times) <= MIN_ROUNDS:
+        return None
+    rounds, unfinished = np.diff(times, axis=0)[:, 0], time.monotonic() - times[-1][1]
+    if not is_whole and unfinished > MOST_UNFINISHED * rounds.max():
+        return None
+    per_round = _extrapolate(rounds, task.horizon) / (task.horizon * len(cells))
+    return max(_simulation_seconds(problem), per_round)
 
 
 def _extrapolate(rounds: Array, horizon: int) -> float:
     """Seconds of `horizon` rounds, given the (n,) seconds of the first ones.
 
-    If the rounds grow slower significantly, the line is extrapolated. If they grow faster, the last level stays.
+    Many methods begin with rounds that cost nothing, before they fit a model: only the later half of the time counts.
+    If the rounds of it grow slower significantly, the line is extrapolated.
     """
     n = len(rounds)
-    level = float(rounds[n // 2 :].mean())
-    if n >= 2 * FIRST_ROUNDS:
-        # Only the later half: at the beginning delays fill and models settle.
-        windows = np.array_split(np.arange(n // 2, n), FIRST_ROUNDS)
-        x = np.array([part.mean() for part in windows])
-        y = np.array([rounds[part].mean() for part in windows])
-        line, residuals, *_ = np.polyfit(x, y, 1, full=True)
-        error = float(np.sqrt(residuals.sum() / (FIRST_ROUNDS - 2) / ((x - x.mean()) ** 2).sum()))
-        if line[0] > 2 * error:
-            level = float(y.mean() + (line[0] - 2 * error) * (min((n + horizon) / 2, MAX_EXTRAPOLATION * n) - x.mean()))
-        elif line[0] < -3 * error:
-            level = float(y[-1])
+    begin = int(np.searchsorted(np.cumsum(rounds), rounds.sum() / 2))
+    begin = min(max(n // 2, begin), n - 1)
+    later = rounds[begin:]
+    level = float(later.mean())
+    if len(later) >= FIRST_ROUNDS:
+        line, covariance = np.polyfit(np.arange(begin, n), later, 1, cov=True)
+        slope = max(0.0, float(line[0] - 2 * np.sqrt(covariance[0, 0])))
+        level += slope * (min((n + horizon) / 2, MAX_EXTRAPOLATION * n) - (begin + n - 1) / 2)
     return float(rounds.sum()) + (horizon - n) * level
-
-
-def _extrapolate_broken_off(rounds: Array, unfinished: float, horizon: int) -> float | None:
-    """As `_extrapolate`, of a trial that ran out of time; None if its rounds do not say what the later ones take.
-
-    Many methods begin with rounds that cost nothing, before they fit a model: only the later half of the time counts.
-
-    Args:
-        unfinished: seconds of the round that was broken off.
-    """
-    if len(rounds) < MIN_ROUNDS or unfinished > MOST_UNFINISHED * rounds.max():
-        return None
-    later = rounds[int(np.searchsorted(np.cumsum(rounds), rounds.sum() / 2)) :]
-    return float(rounds.sum() + (horizon - len(rounds)) * later.mean())
-
-
-def _row_bytes(name: str, table: pa.Table) -> float:
-    """Bytes of a recorded row, from a file with some rounds and one with none."""
-    sizes = []
-    for rows in (table, table.slice(0, 0)):
-        sink = pa.BufferOutputStream()
-        with TableWriter(sink, rows.schema, make_footer("rounds", name, [], rows.num_rows, 1)) as writer:
-            writer.write_table(rows)
-        sizes.append(int(sink.getvalue().size))
-    return (sizes[0] - sizes[1]) / max(1, table.num_rows)

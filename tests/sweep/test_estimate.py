@@ -13,6 +13,7 @@ from cbobench.algorithms.references import Random
 from cbobench.cli import main
 from cbobench.params import param
 from cbobench.play import play as plays
+from cbobench.play.failure import TimedOut
 from cbobench.problems.simulator import Simulator
 from cbobench.sweep import estimate
 from cbobench.sweep.run import plan
@@ -75,10 +76,8 @@ def test_pairs_are_tried_as_far_as_there_is_time(write_suite, tmp_path, monkeypa
     trials, tried = estimate.try_pairs(todo)
     expected = [ROUND * (1 + growth * 100) for growth in (0.0, 0.3, 0.001, 0.002)]
     assert tried == 4
-    assert [trials[pair_cells.pair.title].per_round for pair_cells in todo.tasks.by_pair] == pytest.approx(
-        expected, rel=0.5
-    )
-    answers = iter([estimate.Trial(1.0)])
+    assert [trials[pair_cells.pair.title] for pair_cells in todo.tasks.by_pair] == pytest.approx(expected, rel=0.5)
+    answers = iter([1.0])
     monkeypatch.setattr(estimate, "_try_pair", lambda *given: next(answers, None))
     assert "; 1 of 4 pairs is known)" in estimate.estimate(todo, 2), "the others have the mean of those that are"
 
@@ -120,7 +119,7 @@ class Late(Random):
         spent[0] += float(t > 10)
         if t == self.last:
             spent[0] += 1.0
-            raise estimate.TimeIsUp
+            raise TimedOut
         return super().ask(t)
 
 
@@ -131,7 +130,7 @@ def test_rounds_that_cost_nothing_do_not_stand_for_those_that_fit_a_model(write_
     todo = plan(write_suite(text), out=tmp_path / "r", cpus=0)
     estimates = [estimate._try_pair(todo, task, 0.25, np.inf) for task in todo.tasks.of_pairs()]
     assert estimates[0] is None, "broken off in its first model: unknown, and not 0 s"
-    assert estimates[1].per_round * 40 == pytest.approx(30.0, rel=0.1)
+    assert estimates[1] * 40 == pytest.approx(30.0, rel=0.1)
 
 
 class Clock:
