@@ -31,7 +31,6 @@ from cbobench.suite.yamlio import texts
 from cbobench.words import count_noun
 
 FILE, CALLS, DIGEST = "run.json", "invocations", "digest"
-TRIES = 20
 UNKNOWN = ""
 """The suite's name in a manifest that was rebuilt from the cells, which do not hold it: the next call gives it."""
 CHANGED = "is not what was written: something has changed it since"
@@ -158,11 +157,7 @@ class Manifest:
         folder.write_json(f"{CALLS}/{name}.json", alone.to_json())
         if not folder.exists(FILE):
             manifest.write(folder)
-        for _ in range(TRIES):  # calls may write at once: the last writer has seen all calls, or writes again
-            latest = Manifest.read(folder)
-            latest.write(folder)
-            if latest.calls.issuperset(folder.calls(CALLS)):
-                break
+        Manifest.read(folder).write(folder)  # what calls at the same time leave out of it, `read` takes from their files
 
     @property
     def calls(self) -> set[str]:
