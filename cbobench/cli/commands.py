@@ -70,10 +70,10 @@ def do_run(options: argparse.Namespace, command_line: list[str]) -> int:
 
 def _run(options: argparse.Namespace, command_line: list[str], resume_command: str) -> int:
     from cbobench.sweep import run as sweep
-    from cbobench.sweep.budget import Budget
     from cbobench.sweep.estimate import estimate, in_time
     from cbobench.sweep.executors import ExecutorDied
     from cbobench.sweep.progress import Progress
+    from cbobench.sweep.run_options import Budget
 
     Budget(options.budget)  # a wrong one is refused before anything is read
     planned = partial(

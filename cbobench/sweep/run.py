@@ -29,14 +29,11 @@ from cbobench.suite.entries import Keep
 from cbobench.suite.settings import pending_notes
 from cbobench.suite.suite_file import load
 from cbobench.sweep import blocks
-from cbobench.sweep.afresh import prepare_problems
-from cbobench.sweep.budget import Budget
 from cbobench.sweep.executors import Executor, usable_cpus
 from cbobench.sweep.interrupt import interruptible
-from cbobench.sweep.journal import Journal
-from cbobench.sweep.pilots import pilots_on
-from cbobench.sweep.progress import RoundCounter
-from cbobench.sweep.run_options import EngineOptions, RunOptions, StopOptions, SuiteOptions
+from cbobench.sweep.preparation import pilots_on, prepare_problems
+from cbobench.sweep.progress import Journal, RoundCounter
+from cbobench.sweep.run_options import Budget, EngineOptions, RunOptions, StopOptions, SuiteOptions
 from cbobench.sweep.scheduler import Scheduler, choose_engine, start_executor
 from cbobench.words import count_noun
 

@@ -21,7 +21,6 @@ from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import pair_id, send_heartbeat
 from cbobench.sweep.blocks import Pace, Tasks
-from cbobench.sweep.budget import Budget
 from cbobench.sweep.cluster import collect_code
 from cbobench.sweep.executors import (
     Answer,
@@ -33,7 +32,7 @@ from cbobench.sweep.executors import (
     usable_cpus,
 )
 from cbobench.sweep.ray_executor import RayExecutor
-from cbobench.sweep.run_options import EngineOptions
+from cbobench.sweep.run_options import Budget, EngineOptions
 from cbobench.words import count_noun
 
 ENGINES = ("ray", "processes", "inline")

@@ -8,7 +8,7 @@ import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.play.task import Receipt
-from cbobench.sweep.budget import Budget
+from cbobench.sweep.run_options import Budget
 
 
 def test_units_and_what_is_no_budget():

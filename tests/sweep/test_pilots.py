@@ -21,7 +21,7 @@ from cbobench.results.bundle import open_run
 from cbobench.results.verify import verify
 from cbobench.sweep import executors
 from cbobench.sweep.interrupt import interruptible
-from cbobench.sweep.pilots import ProcessPool, pilots_on
+from cbobench.sweep.preparation import ProcessPool, pilots_on
 from cbobench.sweep.run import plan
 
 

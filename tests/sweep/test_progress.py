@@ -21,7 +21,7 @@ from cbobench.errors import CbobenchError, CellFailure
 from cbobench.params import param
 from cbobench.play import watchdog
 from cbobench.play.task import Receipt
-from cbobench.sweep import journal, progress
+from cbobench.sweep import progress
 from cbobench.sweep.executors import InlineExecutor, ProcessExecutor
 from cbobench.sweep.progress import Progress, RoundCounter
 from cbobench.sweep.ray_executor import RayExecutor, SweepMetrics
@@ -175,7 +175,7 @@ def test_a_call_writes_a_line_per_event(write_suite, tmp_path, monkeypatch):
 
 
 def test_a_log_is_bounded(small_suite, tmp_path, monkeypatch):
-    monkeypatch.setattr(journal, "LINES", 6)
+    monkeypatch.setattr(progress, "LINES", 6)
     cbobench.run(small_suite(horizon=3), out=tmp_path / "run", cpus=0, block=1)
     ((*lines, ended),) = logs(tmp_path / "run")
     assert len(lines) == 6
@@ -210,12 +210,12 @@ def test_where_files_cannot_grow_the_log_is_uploaded_whole(small_suite, tmp_path
         uploads.append(name)
         raise CbobenchError("the store does not answer")
 
-    log = journal.Journal(plan(small_suite(horizon=3), out=tmp_path / "run", cpus=0))
+    log = progress.Journal(plan(small_suite(horizon=3), out=tmp_path / "run", cpus=0))
     monkeypatch.setattr(log, "folder", SimpleNamespace(local=False, publish=publish))
     log.record_note("played by this process")
     log.record_receipt(Receipt("a", 1, 0, 3, ()))
     assert uploads == [], "once a minute"
-    monkeypatch.setattr(journal, "UPLOAD", 0.0)
+    monkeypatch.setattr(progress, "UPLOAD", 0.0)
     log.record_receipt(Receipt("b", 1, 0, 3, ()))
     assert uploads == [log.name]
     assert len(log.lines) == 4, "the next upload has them all"

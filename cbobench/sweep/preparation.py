@@ -1,9 +1,14 @@
-"""Runs the pilots of simulators on worker processes of this machine while a sweep is planned."""
+"""Prepares problems in other processes while a sweep is planned: pilots of simulators on workers of this machine; all
+in a fresh interpreter, for a driver that imported NumPy before its arithmetic was chosen.
+
+What a problem prepares (features, instances, pilots) travels to the workers, which would play native numbers.
+"""
 
 from __future__ import annotations
 
+import os
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import wait
 from typing import Any
@@ -15,9 +20,13 @@ from cbobench.gp.kernels import Array
 from cbobench.play.failure import describe_error
 from cbobench.play.isolation import captured_output, default_warnings
 from cbobench.play.process import preserve_process
+from cbobench.problems.base import Problem
 from cbobench.problems.pilot import POOL
 from cbobench.problems.simulated import SimulationResult
 from cbobench.problems.simulator import Simulator
+from cbobench.results.folder import RunFolder
+from cbobench.results.simulations import SimulationStore
+from cbobench.suite.suite_file import load
 from cbobench.sweep.executors import Child, become_worker, describe_end, pickle_problem, spawn
 from cbobench.threads import single_thread
 
@@ -101,3 +110,40 @@ def pilots_on(workers: int) -> Iterator[None]:
         yield
     finally:
         POOL.reset(token)
+
+
+def prepare_problems(loading: Mapping[str, Any], folder: RunFolder) -> dict[str, Problem]:
+    """Return the prepared problems of a suite by title.
+
+    Args:
+        loading: arguments of `load` that can be pickled.
+        folder: the run, whose kept simulations are used.
+
+    Raises:
+        CbobenchError: they cannot be prepared.
+    """
+    child = spawn(f"{__name__}:serve_problems", serve_problems, fresh=True)
+    try:
+        child.link.send((dict(loading), folder))
+        answer = child.link.recv()
+    except (EOFError, OSError) as error:
+        raise CbobenchError("the process that prepares the problems ended; import cbobench before NumPy") from error
+    finally:
+        child.end()
+    if isinstance(answer, CbobenchError):
+        raise answer
+    return {title: pickle.loads(problem) for title, problem in answer.items()}  # noqa: S301 - from our own process
+
+
+def serve_problems(link: Any) -> None:
+    """Prepare the problems of the suite that the driver asks for, and end."""
+    loading, folder = become_worker(link).get()
+    try:
+        suite = load(**loading, store=lambda name: SimulationStore(folder).of)
+        answer: Any = {title: pickle_problem(problem) for title, problem in suite.problems.items()}
+    except CbobenchError as error:
+        answer = error
+    except BaseException as error:
+        answer = CbobenchError(f"the problems could not be prepared: {describe_error(error)[0]}")
+    link.send(answer)
+    os._exit(0)
