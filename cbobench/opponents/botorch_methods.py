@@ -173,6 +173,7 @@ class BotorchMethod(LibraryMethod):
     late = True
     extra = "botorch"
     libraries = ("torch", "botorch")
+    cost = "O(m t³) per fit, with PyTorch"
 
     initial: int = param(10, "points of a scrambled Sobol set before there are models", at_least=2)
     models: Models = param("turbo", MODELS_ARE)
@@ -237,7 +238,6 @@ class BotorchCEI(Climbed):
 
     source = "BoTorch (Balandat et al. 2020; Ament et al. 2023)"
     about = "constrained log-EI of the BoTorch library, with models fitted every round"
-    cost = "O(m t³) per fit, with PyTorch"
 
     models: Models = param("default", MODELS_ARE)
     bilog: bool = param(True, "model sign(g) ln(1 + |g|) in place of g (Eriksson & Poloczek 2021)")
@@ -268,7 +268,6 @@ class BotorchNEI(Climbed):
 
     source = "BoTorch (Balandat et al. 2020; Letham et al. 2019; Ament et al. 2023)"
     about = "noisy constrained log-EI of the BoTorch library, with models fitted every round"
-    cost = "O(m t³) per fit, with PyTorch"
 
     models: Models = param("default", MODELS_ARE)
     bilog: bool = param(True, "model sign(g) ln(1 + |g|) in place of g (Eriksson & Poloczek 2021)")
@@ -299,7 +298,6 @@ class BotorchUCBPenalty(Climbed):
 
     source = "BoTorch (Balandat et al. 2020), qUpperConfidenceBound"
     about = "UCB of the BoTorch library on an objective with a fixed penalty, with models fitted every round"
-    cost = "O(m t³) per fit, with PyTorch"
 
     beta: float = param(2.0, "β: the bound is μ + √β σ", at_least=0.0)
     price: float = param(10.0, "of a unit of violation, in units of f", at_least=0.0)

@@ -210,7 +210,7 @@ def test_pymoo_gets_the_types():
 
 def test_a_logarithm_of_pymoo_is_ours():
     pytest.importorskip("pymoo", reason="pip install 'cbobench[pymoo]'")
-    from cbobench.opponents.pymoo_ga import TypedCube
+    from cbobench.opponents.pymoo_methods import TypedCube
 
     given = {"rate": {"float": [1e-4, 1e-1], "log": True}, "width": {"int": [32, 512], "log": True}}
     cube = TypedCube(InputSpace.of(given, 500))
