@@ -108,14 +108,11 @@ class CloudLatency(ReadingsProblem):
 
     source = "CBO preprint 1, simulation ours"
     about = "servers × speed: least cost under a 95th percentile of latency, simulated M/M/c queue"
+    stated_facts = ("n = 80, d = 2", "1", "47 of 80", "-3.939796")
 
     load: float = param(10.0, "jobs per second, mean over days", above=0.0, at_most=50.0)
     limit: float = param(0.9, "limit of the 95th percentile of latency, seconds", above=0.0)
     days: int = param(64, "simulated days", at_least=2, at_most=256)
-
-    @classmethod
-    def facts(cls) -> dict[str, str]:
-        return {"actions": "n = 80, d = 2", "constraints": "1", "feasible": "47 of 80", "best": "-3.939796"}
 
     def prepare(self, data: Any) -> None:
         self.readings = simulate(self.load, self.limit, self.days)
@@ -217,6 +214,7 @@ class ExpertGuidance(FeedbackModel):
 
     source = "CBO preprint App. A, numbers ours"
     about = "81 policies near an expert: MMD² of outcomes within a tolerance, unbiased estimates shown before acting"
+    stated_facts = ("n = 81, d = 2", "1", "14 of 81", "varies")
 
     tolerance: float = param(0.1, "largest MMD² to the expert's outcomes that is allowed", above=0.0)
     samples: int = param(10, "outcomes of either side that a round's estimate rests on", at_least=2, at_most=200)
@@ -226,10 +224,6 @@ class ExpertGuidance(FeedbackModel):
     lengthscale: float = param(0.2, "its lengthscale", at_least=1e-4, at_most=1e4)
     full_information: bool = param(True, "show g_t(.) before acting")
     seed_size: int = param(5, "how many random feasible policies a safe method may start from", at_least=1)
-
-    @classmethod
-    def facts(cls) -> dict[str, str]:
-        return {"actions": "n = 81, d = 2", "constraints": "1", "feasible": "14 of 81", "best": "varies"}
 
     @property
     def constraints(self) -> int:

@@ -132,6 +132,7 @@ class Problem:
         about: one line for tables.
         feasibility_tolerance: constraint values up to it, in the units played, are rounding and count as 0.
         seed_independent: whether every seed draws the same instance.
+        stated_facts: the values of `facts`, of a class that does not compute them.
     """
 
     name: ClassVar[str] = ""
@@ -139,6 +140,7 @@ class Problem:
     about: ClassVar[str] = ""
     feasibility_tolerance: ClassVar[float] = 0.0
     seed_independent: ClassVar[bool] = False
+    stated_facts: ClassVar[tuple[str, str, str, str]] = ("finite", "1", "varies", "varies")
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Wraps `draw` so that all readers of a draw agree on what is feasible."""
@@ -160,7 +162,7 @@ class Problem:
     @classmethod
     def facts(cls) -> dict[str, str]:
         """In words, for tables, with default parameters: action set, number of constraints, feasible share and f*."""
-        return {"actions": "finite", "constraints": "1", "feasible": "varies", "best": "varies"}
+        return dict(zip(("actions", "constraints", "feasible", "best"), cls.stated_facts, strict=True))
 
     @classmethod
     def noise_near_optimum(cls) -> str:

@@ -154,12 +154,9 @@ class RandomRKHS(FeedbackModel):
 class RKHS1D(RandomRKHS):
     """The synthetic problem of the papers: 100 even points of [0, 1], SE kernel with lengthscale 0.2."""
 
-    @classmethod
-    def facts(cls) -> dict[str, str]:
-        return {"actions": "n = 100, d = 1", "constraints": "1", "feasible": "varies", "best": "varies"}
-
     source = "Zhou & Ji (2022) 5.1; CBO preprint F.1"
     about = "random RKHS function on 100 points of [0, 1], threshold or independent constraint"
+    stated_facts = ("n = 100, d = 1", "1", "varies", "varies")
 
     def grid(self) -> tuple[Array, kernels.KernelName, float]:
         return np.linspace(0, 1, 100)[:, None], "se", 0.2
@@ -173,12 +170,9 @@ class RKHS(RandomRKHS):
     Points are even in one dimension and the first n of a Sobol sequence on [0, 1]^d otherwise.
     """
 
-    @classmethod
-    def facts(cls) -> dict[str, str]:
-        return {"actions": "any n, d", "constraints": "any", "feasible": "varies", "best": "varies"}
-
     source = "ours"
     about = "random RKHS functions for scaling studies: any d, n, kernel and number of constraints"
+    stated_facts = ("any n, d", "any", "varies", "varies")
 
     constraint: Literal["threshold", "independent"] = param("independent", "g drawn like f, or g = -f + h B")
     d: int = param(1, "input dimension", at_least=1, at_most=100)
@@ -294,6 +288,7 @@ class RKHSBox(FeedbackModel):
 
     source = "ours"
     about = "random RKHS functions on [0, 1]^d: f and m constraints in the kernel's space, norms exact"
+    stated_facts = ("box, any d", "any", "varies", "varies")
 
     d: int = param(2, "input dimension", at_least=1, at_most=6)
     m: int = param(1, "number of constraints", at_least=1, at_most=20)
@@ -311,10 +306,6 @@ class RKHSBox(FeedbackModel):
         at_least=16,
         at_most=65536,
     )
-
-    @classmethod
-    def facts(cls) -> dict[str, str]:
-        return {"actions": "box, any d", "constraints": "any", "feasible": "varies", "best": "varies"}
 
     def validate(self) -> None:
         if self.kernel == "matern12":

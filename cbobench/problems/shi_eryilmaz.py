@@ -183,13 +183,10 @@ class TuningUnderDeadline(ReadingsProblem):
 
     source = "Shi & Eryilmaz (2022) 3, measured by us"
     about = "100 hyper-parameter settings of a small network, validation error and training time as measured"
+    stated_facts = ("n = 100, d = 3", "1", "50 of 100", "-0.03518533")
 
     limit: float = param(50.0, "deadline, milliseconds per training", above=0.0)
     clock: Literal["wall", "cpu"] = param("wall", "training time by the clock on the wall, or of the processor")
-
-    @classmethod
-    def facts(cls) -> dict[str, str]:
-        return {"actions": "n = 100, d = 3", "constraints": "1", "feasible": "50 of 100", "best": "-0.03518533"}
 
     def identity(self) -> dict[str, Any]:
         return {"trainings": sha256(MEASURED)}
