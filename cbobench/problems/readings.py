@@ -88,23 +88,21 @@ def normalised_covariance(rows: Array, how: Normalise, label: str, unit: bool = 
 
 
 class TabularProblem(Problem):
-    """Base: subclasses say how the `Table` is made and what the threshold is."""
+    """Arms of a `Table` under a threshold; whoever prepares it gives both to `take`, after R and the seed size."""
 
     seed_independent = True
-    table: Table
     seed_size: int
     R: float | None = None
 
-    @property
-    def level(self) -> float:
-        """h of g = -f + h, in the table's units."""
-        raise NotImplementedError
+    def take(self, table: Table, level: float) -> None:
+        """Play this table with h = `level` in g = -f + h, in the table's units.
 
-    def check(self) -> None:
-        """Raises `Misuse` where no arm reaches the threshold."""
-        best = float(self.table.mean.max())
-        if self.settle(np.array(self.level - best)) > 0:
-            raise Misuse(f"no feasible action: the best mean is {best:.6g}, under the threshold {self.level:.6g}")
+        Raises:
+            Misuse: no arm reaches the threshold.
+        """
+        self.table, self.level, best = table, level, float(table.mean.max())
+        if self.settle(np.array(level - best)) > 0:
+            raise Misuse(f"no feasible action: the best mean is {best:.6g}, under the threshold {level:.6g}")
 
     @cached_property
     def actions(self) -> Finite:

@@ -59,23 +59,16 @@ class LightSensors(Recorded):
     The constraint is g = -f + B/2 with B the largest mean; noise resamples test rows.
     """
 
-    @classmethod
-    def facts(cls) -> dict[str, str]:
-        return {"actions": "n = 41, d = 2", "constraints": "1", "feasible": "19 of 41", "best": "945.54"}
-
     source = "Zhou & Ji (2022) 5.1"
     about = "41 light sensors, empirical covariance, noise by resampling readings, threshold B/2"
+    stated_facts = ("n = 41, d = 2", "1", "19 of 41", "945.54")
 
     h: float = param(0.5, "threshold as a share of B, the largest mean", above=0.0, below=1.0)
     seed_size: int = param(5, "how many random feasible sensors a safe method may start from", at_least=1)
 
-    @property
-    def level(self) -> float:
-        return self.h * float(self.table.mean.max())
-
     def prepare(self, data: DataFolder) -> None:
-        self.table = self.look_alike(light_look_alike()) if self.data == "look-alike" else self._read(data)
-        self.check()
+        table = self.look_alike(light_look_alike()) if self.data == "look-alike" else self._read(data)
+        self.take(table, self.h * float(table.mean.max()))
 
     def _read(self, data: DataFolder) -> Table:
         from scipy.io import loadmat
@@ -100,23 +93,16 @@ class Stocks(Recorded):
     The constraint is g = -f + 100; noise resamples days.
     """
 
-    @classmethod
-    def facts(cls) -> dict[str, str]:
-        return {"actions": "n = 29", "constraints": "1", "feasible": "15 of 29", "best": "237.33"}
-
     source = "Zhou & Ji (2022) App. D"
     about = "29 stock prices, empirical covariance, noise by resampling days, threshold 100"
+    stated_facts = ("n = 29", "1", "15 of 29", "237.33")
 
     h: float = param(100.0, "threshold in the prices' units", above=0.0)
     seed_size: int = param(5, "how many random feasible stocks a safe method may start from", at_least=1)
 
-    @property
-    def level(self) -> float:
-        return self.h
-
     def prepare(self, data: DataFolder) -> None:
-        self.table = self.look_alike(stocks_look_alike()) if self.data == "look-alike" else self._read(data)
-        self.check()
+        table = self.look_alike(stocks_look_alike()) if self.data == "look-alike" else self._read(data)
+        self.take(table, self.h)
 
     def _read(self, data: DataFolder) -> Table:
         frame = read_table(data.find("stocks"), "prices", ignore=["Date"])

@@ -45,17 +45,6 @@ OF_READINGS = ("threshold", "mean", "R")
 OF_CONFIGURATIONS = (*ROLES, "noise", "on_failure", "kernel", "lengthscale", "scaled", "log", "one_hot", "amounts")[1:]
 
 
-class ReadingsTable(TabularProblem):
-    """Readings of arms with a threshold."""
-
-    def __init__(self, table: Table, threshold: float, R: float | None, seed_size: int) -> None:
-        self.table, self.threshold, self.R, self.seed_size = table, threshold, R, seed_size
-
-    @property
-    def level(self) -> float:
-        return self.threshold
-
-
 @PROBLEMS.register("table")
 @dataclass(kw_only=True)
 class UserTable(Problem):
@@ -76,6 +65,7 @@ class UserTable(Problem):
 
     source = "yours"
     about = "your CSV or Parquet: configurations with objective and constraints, or readings (rows × arms)"
+    stated_facts = ("finite", "any", "varies", "varies")
     seed_independent = True
 
     layout: Literal["readings", "configurations"] | None = param(
@@ -116,10 +106,6 @@ class UserTable(Problem):
     played: Problem = state()
     by_name: Inputs | None = state()
     hashes: dict[str, str] = state()
-
-    @classmethod
-    def facts(cls) -> dict[str, str]:
-        return {"actions": "finite", "constraints": "any", "feasible": "varies", "best": "varies"}
 
     @property
     def arranged(self) -> str | None:
@@ -196,8 +182,9 @@ class UserTable(Problem):
             names = tuple(f"arm {i}" for i in range(len(mean)))
             covariance = self._covariance(frames, len(mean), "arms")
             assert covariance is not None
-        problem = ReadingsTable(Table(mean, covariance, rows, names, None), self.threshold, self.R, self.seed_size)
-        problem.check()
+        problem = TabularProblem()
+        problem.R, problem.seed_size = self.R, self.seed_size
+        problem.take(Table(mean, covariance, rows, names, None), self.threshold)
         return problem
 
     def _configurations(self, frames: dict[str, pd.DataFrame], sources: dict[str, str]) -> Problem:
