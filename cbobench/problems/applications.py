@@ -215,6 +215,7 @@ class ExpertGuidance(FeedbackModel):
     source = "CBO preprint App. A, numbers ours"
     about = "81 policies near an expert: MMD² of outcomes within a tolerance, unbiased estimates shown before acting"
     stated_facts = ("n = 81, d = 2", "1", "14 of 81", "varies")
+    constraints = 1
 
     tolerance: float = param(0.1, "largest MMD² to the expert's outcomes that is allowed", above=0.0)
     samples: int = param(10, "outcomes of either side that a round's estimate rests on", at_least=2, at_most=200)
@@ -224,10 +225,6 @@ class ExpertGuidance(FeedbackModel):
     lengthscale: float = param(0.2, "its lengthscale", at_least=1e-4, at_most=1e4)
     full_information: bool = param(True, "show g_t(.) before acting")
     seed_size: int = param(5, "how many random feasible policies a safe method may start from", at_least=1)
-
-    @property
-    def constraints(self) -> int:
-        return 1
 
     @cached_property
     def actions(self) -> Finite:

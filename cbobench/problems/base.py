@@ -117,7 +117,7 @@ class Channel(Protocol):
 
     def before(self, t: int) -> Shown | None:
         """What is shown before the actions of round t are chosen: g_t under full information, else nothing."""
-        ...
+        return None
 
     def at(self, t: int, actions: Actions) -> Feedback:
         """Feedback for the actions of round t; rounds are asked in order."""

@@ -87,15 +87,12 @@ class AdditiveNoise:
         return Feedback(observed[:, 0], observed[:, 1:])
 
 
-class PairedRows:
+class PairedRows(Channel):
     """Feedback (f, g) from a row drawn at random each round; one row per replicate, whatever is played."""
 
     def __init__(self, rows: Array, streams: Streams) -> None:
         self.rows = rows
         self.draws = Draws(streams.role("rows"), uniform)
-
-    def before(self, t: int) -> Shown | None:
-        return None
 
     def at(self, t: int, actions: NDArray[np.intp]) -> Feedback:
         row = (self.draws.at(t) * len(self.rows)).astype(np.intp)

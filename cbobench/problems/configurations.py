@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cbobench.errors import Misuse, show, unknown
 from cbobench.gp.actions import LARGEST, Finite
 from cbobench.gp.kernels import Array, StationaryName, smooth_norm, stationary
-from cbobench.problems.base import Channel, Drawn, Feedback, Instances, Objective, Problem, Shown
+from cbobench.problems.base import Channel, Drawn, Feedback, Instances, Objective, Problem
 from cbobench.problems.channels import AdditiveNoise
 from cbobench.problems.failures import FailureRule
 from cbobench.rng import Draws, Streams, standard_normal, uniform
@@ -147,7 +147,7 @@ class Measured:
         return Measured(rows[order], np.bincount(which), points[first], tuple(names[i] for i in first), first)
 
 
-class MeasuredRows:
+class MeasuredRows(Channel):
     """Feedback from one of the rows of the configuration that is played, drawn at random each round.
 
     One uniform number per round and replicate, whatever is played.
@@ -160,9 +160,6 @@ class MeasuredRows:
         self.measured, self.values = measured, values
         self.draws = Draws(streams.role("rows"), uniform)
         self.failed: NDArray[np.intp] = np.zeros(len(streams.scopes), dtype=np.intp)
-
-    def before(self, t: int) -> Shown | None:
-        return None
 
     def at(self, t: int, actions: NDArray[np.intp]) -> Feedback:
         counts = self.measured.counts[actions]

@@ -91,6 +91,7 @@ class TabularProblem(Problem):
     """Arms of a `Table` under a threshold; whoever prepares it gives both to `take`, after R and the seed size."""
 
     seed_independent = True
+    constraints = 1
     seed_size: int
     R: float | None = None
 
@@ -107,10 +108,6 @@ class TabularProblem(Problem):
     @cached_property
     def actions(self) -> Finite:
         return Finite(self.table.covariance, self.table.points, "given", self.table.names)
-
-    @property
-    def constraints(self) -> int:
-        return 1
 
     @property
     def noise(self) -> float:
@@ -173,6 +170,7 @@ class ReadingsProblem(Problem):
     seed_size: int = param(5, "how many random feasible actions a safe method may start from", at_least=1)
 
     seed_independent = True
+    constraints = 1
     readings: Readings = state()
 
     def check(self, limit: float, unit: str) -> None:
@@ -203,10 +201,6 @@ class ReadingsProblem(Problem):
     def actions(self) -> Finite:
         points = self.readings.points
         return Finite.at(points, stationary(self.kernel, self.lengthscale), self.kernel, self.readings.names)
-
-    @property
-    def constraints(self) -> int:
-        return 1
 
     @cached_property
     def _facts(self) -> tuple[Array, Array, Array]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure
 from cbobench.gp.kernels import Array
-from cbobench.problems.base import Actions, Drawn, Feedback, Shown
+from cbobench.problems.base import Actions, Channel, Drawn, Feedback
 from cbobench.problems.channels import skip_failed
 from cbobench.rng import Streams, generator
 
@@ -239,7 +239,7 @@ class SimulatedInstances(Drawn):
         return clone
 
 
-class SimulatedFeedback:
+class SimulatedFeedback(Channel):
     """Feedback: one simulation per replicate and round, seeded by the cell's feedback stream and the round.
 
     Args:
@@ -252,9 +252,6 @@ class SimulatedFeedback:
     def __init__(self, instances: SimulatedInstances, streams: Streams, skip: bool) -> None:
         self.instances, self.streams, self.skip = instances, streams, skip
         self.failed: NDArray[np.intp] = np.zeros(len(streams.scopes), dtype=np.intp)
-
-    def before(self, t: int) -> Shown | None:
-        return None
 
     def at(self, t: int, actions: Array) -> Feedback:
         points = place(actions, self.instances.finite).copy()
