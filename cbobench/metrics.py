@@ -49,35 +49,58 @@ Running = Callable[[Rounds], Array]
 """Takes the next rounds and gives the metric after each of them, (rounds, S); it remembers what came before."""
 
 
+def _no_accumulator() -> Running:
+    raise NotImplementedError("a column that cells have and rounds have not")
+
+
 @dataclass(frozen=True)
 class Metric:
-    """One metric of a cell.
+    """One number of a cell: an entry of `METRICS`, which every round has, or another column that tables can show.
 
     Attributes:
         name: the column.
         symbol: in tables.
         label: at the axis of a figure.
         running: makes the accumulator of S cells.
-        better: which values are better.
+        better: which values are better; None where neither is, so that nothing is marked or ranked.
         cumulative: whether it grows with t, so that dividing by t gives a time average.
         nullable: whether it may be unknown (NaN is then stored as null).
         relative: whether it is measured against f_star or f_plus, and so unknown wherever they are.
         tabled: whether tables show it by default.
         is_count: whether it is a count.
         least: lower bound of values and intervals; None if it may be negative.
+        most: upper bound of them.
+        shared: whether it is of a block of seeds, so that it has no spread over seeds.
     """
 
     name: str
     symbol: str
     label: str
-    running: Callable[[], Running]
-    better: Literal["lower", "higher"] = "lower"
+    running: Callable[[], Running] = _no_accumulator
+    better: Literal["lower", "higher"] | None = "lower"
     cumulative: bool = True
     nullable: bool = False
     relative: bool = False
     tabled: bool = True
     is_count: bool = False
     least: float | None = None
+    most: float | None = None
+    shared: bool = False
+
+    @property
+    def censored(self) -> bool:
+        """Whether unknown means that the cell never got there, which is worse than any value."""
+        return self.nullable and not self.cumulative
+
+    @property
+    def sign(self) -> int:
+        """1 where higher values are better, -1 where lower ones are."""
+        return 1 if self.better == "higher" else -1
+
+    @property
+    def bounds(self) -> tuple[float | None, float | None]:
+        """What it cannot be below or above."""
+        return self.least, self.most
 
     def label_of(self, average: bool) -> str:
         """Return the label of the metric, or of its time average."""

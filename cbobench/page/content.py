@@ -51,7 +51,7 @@ def content(runs: Sequence[Run]) -> dict[str, Any]:
                 "label": m.label,
                 "better": m.better,
                 "whole": m.is_count,
-                "censored": quantities()[m.name].censored,
+                "censored": m.censored,
             }
             for m in METRICS.values()
         },

@@ -12,12 +12,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, show
+from cbobench.metrics import Metric
 from cbobench.report.formats import TextTable, describe_median_interval, find_gap, format_interval, format_number
-from cbobench.report.groups import Group, find_groups, group_by
+from cbobench.report.groups import Group, find_groups, group_by, take_values
 from cbobench.report.load import Run
 from cbobench.report.paired import format_p, pair_by_seed
 from cbobench.report.paired import pair_difference as difference
-from cbobench.report.quantities import Quantity, restore_infinite
+from cbobench.report.quantities import fill_unreached, restore_infinite
 from cbobench.stats.paired_tests import SIGNIFICANT, choose_family, decidable, holm, signed_rank
 from cbobench.words import count_noun
 
@@ -32,7 +33,7 @@ NOTE = (
 
 
 def compare_runs(
-    before: Run, after: Run, only: str | None, quantities: list[Quantity], only_changed: bool, factor: float
+    before: Run, after: Run, only: str | None, quantities: list[Metric], only_changed: bool, factor: float
 ) -> tuple[pd.DataFrame, TextTable, bool, str, str]:
     """What changed from one run to another.
 
@@ -65,7 +66,7 @@ def compare_runs(
 
 
 def _compare_pairs(
-    before: Run, after: Run, only: str | None, quantities: list[Quantity], factor: float
+    before: Run, after: Run, only: str | None, quantities: list[Metric], factor: float
 ) -> list[dict[str, Any]]:
     old, new = (group_by(find_groups(run, only), "problem", "algorithm") for run in (before, after))
     rows: list[dict[str, Any]] = []
@@ -107,7 +108,7 @@ def _explain_incomparable(before: Run, after: Run, old: list[Group], new: list[G
     return f"other problem: {', '.join(differing)}" if differing else None
 
 
-def _compare_cells(row: dict[str, Any], old: Group, new: Group, quantities: list[Quantity]) -> list[dict[str, Any]]:
+def _compare_cells(row: dict[str, Any], old: Group, new: Group, quantities: list[Metric]) -> list[dict[str, Any]]:
     """The rows of one problem, algorithm and horizon."""
     rows: list[dict[str, Any]] = []
     for verdict, failing, passing in (("newly failing", new, old), ("fixed", old, new)):
@@ -122,11 +123,11 @@ def _compare_cells(row: dict[str, Any], old: Group, new: Group, quantities: list
     for quantity in quantities:
         expected = max(old.expected, new.expected)
         quantity_row = row | {"metric": quantity.name, "expected": expected}
-        values = [quantity.of(group.good.loc[common]) for group in (old, new)]
+        values = [take_values(group.good.loc[common], quantity) for group in (old, new)]
         if not any(np.isfinite(seed_values).any() for seed_values in values):
             rows.append(quantity_row | {"verdict": "not comparable", "reason": "undefined in both"})
             continue
-        ordered = [quantity.sortable(seed_values) for seed_values in values]
+        ordered = [fill_unreached(seed_values, quantity) for seed_values in values]
         medians = [restore_infinite(float(np.median(part))) if len(part) else np.nan for part in ordered]
         statistics = difference(new, old, quantity)
         if statistics["n"] == 0:
@@ -229,7 +230,7 @@ def _is_within(before: float, after: float, factor: float) -> bool:
 
 
 def _tabulate_changes(
-    frame: pd.DataFrame, quantities: list[Quantity], title: str, hidden: Mapping[str, int], undecided: str
+    frame: pd.DataFrame, quantities: list[Metric], title: str, hidden: Mapping[str, int], undecided: str
 ) -> TextTable:
     symbols = {quantity.name: quantity for quantity in quantities}
     several = len(frame) > 0 and frame["horizon"].nunique() > 1

@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 import pandas as pd
 
 from cbobench.errors import Misuse, show
+from cbobench.metrics import Metric
 from cbobench.options import accept_fields
 from cbobench.report.changes import compare_runs
 from cbobench.report.formats import FORMATS, TextTable, render, render_html, render_records
@@ -24,7 +25,7 @@ from cbobench.report.groups import (
 from cbobench.report.load import Run, RunLike, open_run
 from cbobench.report.paired import tabulate_differences
 from cbobench.report.profiles import profile_algorithms
-from cbobench.report.quantities import HEADLINE, SIMPLE_VALUE, Quantity, quantities, select_metrics
+from cbobench.report.quantities import HEADLINE, SIMPLE_VALUE, quantities, select_metrics
 from cbobench.report.ranks import rank_algorithms
 from cbobench.report.recommended import describe_best
 from cbobench.report.summary import select_groups, summarise_groups, tabulate_summary
@@ -197,7 +198,7 @@ def compare(options: CompareOptions) -> Comparison:
 
 def _select_columns(
     run: Run, only: str | None, metric: str | Iterable[str] | None
-) -> tuple[list[Quantity], list[Quantity]]:
+) -> tuple[list[Metric], list[Metric]]:
     """The quantities of a table, and those of them that a narrow terminal shows."""
     columns = select_metrics(metric)
     main = [q for q in columns if metric or q.name in HEADLINE]

@@ -6,20 +6,27 @@ from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import pandas as pd
 
+from cbobench.metrics import Array, Metric
 from cbobench.report.load import Run
 from cbobench.results.manifest import as_words
 from cbobench.results.provenance import name_arithmetic
 
-if TYPE_CHECKING:
-    from cbobench.report.quantities import Array, Quantity
-
 KEY = ("problem", "algorithm", "horizon")  # what the cells of a group share
 WORDS = {True: "binds", False: "does not bind"}
+
+
+def take_values(cells: pd.DataFrame, quantity: Metric) -> Array:
+    """A quantity of some cells, (n,); NaN where undefined."""
+    if quantity.name not in cells:
+        return np.full(len(cells), np.nan)
+    values = cells[quantity.name].to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.where(np.isfinite(values), values, np.nan)
 
 
 @dataclass(frozen=True)
@@ -48,10 +55,10 @@ class Group:
     good: pd.DataFrame
     binds: bool | None = None
 
-    def values(self, quantity: Quantity) -> Array:
+    def values(self, quantity: Metric) -> Array:
         """A quantity of the good cells, (n,), NaN where undefined; taken from the frame once."""
         if quantity.name not in self._values:
-            self._values[quantity.name] = quantity.of(self.good)
+            self._values[quantity.name] = take_values(self.good, quantity)
         return self._values[quantity.name]
 
     @cached_property

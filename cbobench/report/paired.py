@@ -15,10 +15,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, show
+from cbobench.metrics import Array, Metric
 from cbobench.report.formats import Marked, TextTable, describe_median_interval, format_interval, format_number
 from cbobench.report.groups import Group, group_by_arena
 from cbobench.report.load import Run
-from cbobench.report.quantities import UNREACHED, Array, Quantity, restore_infinite
+from cbobench.report.quantities import UNREACHED, fill_unreached, restore_infinite
 from cbobench.stats.intervals import interval
 from cbobench.stats.paired_tests import SIGNIFICANT, decidable, difference, holm, signed_rank
 
@@ -49,7 +50,7 @@ class Pairing:
     never: NDArray[np.bool_]
 
 
-def pair_by_seed(group: Group, reference: Group, quantity: Quantity) -> Pairing:
+def pair_by_seed(group: Group, reference: Group, quantity: Metric) -> Pairing:
     """The values of two groups' good cells by common seed."""
     _, rows, reference_rows = np.intersect1d(
         group.good.index, reference.good.index, assume_unique=True, return_indices=True
@@ -69,7 +70,7 @@ def pair_by_seed(group: Group, reference: Group, quantity: Quantity) -> Pairing:
     )
 
 
-def pair_difference(group: Group, reference: Group, quantity: Quantity) -> dict[str, Any]:
+def pair_difference(group: Group, reference: Group, quantity: Metric) -> dict[str, Any]:
     """The fields of `Difference` for one - other, and `defined`: in how many of the n seeds both are.
 
     Where a seed of one never got there, it has lost: median, test, effect and wins count it (the median may then be
@@ -89,7 +90,7 @@ def pair_difference(group: Group, reference: Group, quantity: Quantity) -> dict[
     return asdict(statistics) | {"defined": defined}
 
 
-def find_best(groups: list[Group], quantity: Quantity) -> Group | None:
+def find_best(groups: list[Group], quantity: Metric) -> Group | None:
     """The group with the best median, or, of several, the best mean; None where nothing is defined.
 
     By the seeds that all have, so that nothing is best for having failed in the hard ones; by its own seeds where there
@@ -101,7 +102,7 @@ def find_best(groups: list[Group], quantity: Quantity) -> Group | None:
     for position, group in enumerate(groups):
         values, rows = group.values(quantity), group.good.index.get_indexer(common)
         values = values[rows] if len(common) and (rows >= 0).all() else values
-        ordered, defined = quantity.sortable(values), values[~np.isnan(values)]
+        ordered, defined = fill_unreached(values, quantity), values[~np.isnan(values)]
         if len(defined):
             scores.append((-quantity.sign * np.median(ordered), -quantity.sign * defined.mean(), position))
     return groups[min(scores)[2]] if scores else None
@@ -116,7 +117,7 @@ class BestMarks:
     powerless: bool
 
 
-def mark_best(groups: list[Group], quantities: list[Quantity]) -> BestMarks:
+def mark_best(groups: list[Group], quantities: list[Metric]) -> BestMarks:
     """The best of every problem and what is not separable from it.
 
     Holm's adjustment is over all comparisons of one quantity. Where the seeds are too few for any of a problem's
@@ -153,7 +154,7 @@ def mark_best(groups: list[Group], quantities: list[Quantity]) -> BestMarks:
     return BestMarks(result, min(incomplete) if incomplete else None, powerless)
 
 
-def differences(run: Run, groups: list[Group], quantities: list[Quantity], against: str | None = None) -> pd.DataFrame:
+def differences(run: Run, groups: list[Group], quantities: list[Metric], against: str | None = None) -> pd.DataFrame:
     """Every algorithm against the best of its problem, or against a named one.
 
     Args:
@@ -196,7 +197,7 @@ def differences(run: Run, groups: list[Group], quantities: list[Quantity], again
 
 
 def tabulate_differences(
-    run: Run, groups: list[Group], quantities: list[Quantity], title: str, against: str | None, by: str
+    run: Run, groups: list[Group], quantities: list[Metric], title: str, against: str | None, by: str
 ) -> tuple[pd.DataFrame, TextTable]:
     """The frame of `differences` and its table; `by`: "algorithm" sorts by algorithm.
 
@@ -226,7 +227,7 @@ def find_algorithm(run: Run, word: str) -> str:
 
 
 def render_differences(
-    frame: pd.DataFrame, quantities: list[Quantity], title: str, note: str, by_algorithm: bool = False
+    frame: pd.DataFrame, quantities: list[Metric], title: str, note: str, by_algorithm: bool = False
 ) -> TextTable:
     """Paired differences for readers, in the rows' order; `by_algorithm`: with the algorithm before the problem."""
     symbols = {quantity.name: quantity for quantity in quantities}

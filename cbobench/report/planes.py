@@ -14,8 +14,8 @@ import pandas as pd
 from cbobench.metrics import METRICS
 from cbobench.report.curves import Looks, Statistic, over_seeds, stale
 from cbobench.report.formats import describe_median_interval
+from cbobench.report.groups import take_values
 from cbobench.report.load import Run
-from cbobench.report.quantities import quantities
 from cbobench.report.style import legend_label, thin
 from cbobench.report.summary import statistics
 
@@ -108,8 +108,8 @@ class Plane:
             row: dict[str, Any] = {"algorithm": title, "label": labels[title], "n": len(good)}
             row |= {"expected": expected[title], "stale": stale(run, self.problem, title)}
             for name, metric in self.centres.items():
-                quantity = quantities()[metric]
-                values = quantity.of(good) / (run.horizon_of(self.problem) if self.average else 1)
+                quantity = METRICS[metric]
+                values = take_values(good, quantity) / (run.horizon_of(self.problem) if self.average else 1)
                 (summary,) = statistics(quantity, [values])
                 row |= {name + end: summary[(word + end).removeprefix("_") or "mean"] for end in ENDS}
                 row[f"{name}_defined"] = summary["defined"]

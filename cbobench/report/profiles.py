@@ -15,11 +15,12 @@ import numpy as np
 import pandas as pd
 
 from cbobench.errors import Misuse
+from cbobench.metrics import Array
 from cbobench.report.curves import Looks, marker_offset
 from cbobench.report.formats import TextTable
 from cbobench.report.groups import Group, find_groups, group_by, select_latest
 from cbobench.report.load import Run
-from cbobench.report.quantities import SIMPLE_REGRET, Array, find_first_rounds, find_undefined_regret
+from cbobench.report.quantities import SIMPLE_REGRET, find_first_rounds, find_undefined_regret
 from cbobench.report.style import legend_label
 from cbobench.stats import profile_shares
 

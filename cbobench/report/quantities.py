@@ -4,73 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, show, unknown, words_of
-from cbobench.metrics import METRICS
+from cbobench.metrics import METRICS, Array, Metric
 from cbobench.report.groups import Group, group_by
 from cbobench.report.load import Run
 from cbobench.results.query import cell_positions
 from cbobench.results.schema import schema
 
-Array = NDArray[np.float64]
 HEADLINE = ("simple_regret", "regret", "violation_hard", "violations")  # what is shown however narrow the terminal
 SIMPLE_REGRET = "simple_regret"
 SIMPLE_VALUE = "simple_value"  # shown where no optimum is known
-SHARE = (0.0, 1.0)
 UNREACHED = 1e60  # stands for what a seed never reached: worse than any value, yet finite, so that quantiles exist
 
 
-@dataclass(frozen=True)
-class Quantity:
-    """One number of a cell.
-
-    Attributes:
-        name: the column.
-        symbol: in headings.
-        label: in words.
-        better: which values are better; None where neither is, so that nothing is marked or ranked.
-        bounds: what it cannot be below or above.
-        is_count: whether it counts something.
-        censored: whether undefined means that the cell never got there, which is worse than any value.
-        tabled: whether tables show it without being asked.
-        relative: whether it is measured against f*.
-        shared: whether it is of a block of seeds, so that it has no spread over seeds.
-    """
-
-    name: str
-    symbol: str
-    label: str
-    better: Literal["lower", "higher"] | None = "lower"
-    bounds: tuple[float | None, float | None] = (None, None)
-    is_count: bool = False
-    censored: bool = False
-    tabled: bool = True
-    relative: bool = False
-    shared: bool = False
-
-    @property
-    def sign(self) -> int:
-        """1 where higher values are better, -1 where lower ones are."""
-        return 1 if self.better == "higher" else -1
-
-    def of(self, cells: pd.DataFrame) -> Array:
-        """The values of some cells, (n,); NaN where undefined."""
-        if self.name not in cells:
-            return np.full(len(cells), np.nan)
-        values = cells[self.name].to_numpy(dtype=np.float64, na_value=np.nan)
-        return np.where(np.isfinite(values), values, np.nan)
-
-    def sortable(self, values: Array) -> Array:
-        """The values without NaN: `UNREACHED` on the worse side if the quantity is censored, else left out."""
-        return (
-            np.where(np.isnan(values), -self.sign * UNREACHED, values) if self.censored else values[~np.isnan(values)]
-        )
+def fill_unreached(values: Array, quantity: Metric) -> Array:
+    """The values without NaN: `UNREACHED` on the worse side if the quantity is censored, else left out."""
+    undefined = np.isnan(values)
+    return np.where(undefined, -quantity.sign * UNREACHED, values) if quantity.censored else values[~undefined]
 
 
 def is_reached(values: Array | float) -> NDArray[np.bool_]:
@@ -79,40 +34,30 @@ def is_reached(values: Array | float) -> NDArray[np.bool_]:
 
 
 def restore_infinite(value: float) -> float:
-    """A statistic of `Quantity.sortable` values; infinite if it depends on `UNREACHED`."""
+    """A statistic of `fill_unreached` values; infinite if it depends on `UNREACHED`."""
     return value if is_reached(value) else float(np.sign(value)) * np.inf
 
 
-EXTRA = (
-    Quantity("first_feasible", "first", "First feasible round", bounds=(1, None), is_count=True, censored=True),
-    Quantity("longest_streak", "streak", "Most rounds in violation in a row", bounds=(0, None), is_count=True),
-    Quantity("positive_dual", "φ > 0", "Share of rounds with a positive dual variable", None, SHARE),
-    Quantity("us_per_round", "µs", "Microseconds per seed and round", None, (0, None), shared=True),
+FIRST_FEASIBLE = Metric(
+    "first_feasible", "first", "First feasible round", nullable=True, cumulative=False, is_count=True, least=1.0
 )
+EXTRA = (
+    FIRST_FEASIBLE,
+    Metric("longest_streak", "streak", "Most rounds in violation in a row", is_count=True, least=0.0),
+    Metric("positive_dual", "φ > 0", "Share of rounds with a positive dual variable", better=None, least=0.0, most=1.0),
+    Metric("us_per_round", "µs", "Microseconds per seed and round", better=None, least=0.0, shared=True),
+)
+"""Columns of cells that rounds do not have."""
 
 
-def quantities() -> dict[str, Quantity]:
+def quantities() -> dict[str, Metric]:
     """Everything that a table can show, by name: what stays in a narrow terminal first."""
-    by_name = {
-        m.name: Quantity(
-            m.name,
-            m.symbol,
-            m.label,
-            m.better,
-            (m.least, None),
-            m.is_count,
-            m.nullable and not m.cumulative,
-            m.tabled,
-            m.relative,
-        )
-        for m in METRICS.values()
-    }
-    by_name |= {extra.name: extra for extra in EXTRA}
+    by_name = METRICS | {extra.name: extra for extra in EXTRA}
     order = [name for name in HEADLINE if name in by_name]
     return {name: by_name[name] for name in [*order, *(n for n in by_name if n not in order)]}
 
 
-def select_metrics(names: str | Iterable[str] | None) -> list[Quantity]:
+def select_metrics(names: str | Iterable[str] | None) -> list[Metric]:
     """The quantities that a reader names, each by name, symbol or label; those of a table by default.
 
     Raises:
@@ -124,7 +69,7 @@ def select_metrics(names: str | Iterable[str] | None) -> list[Quantity]:
     lookup = {word.lower(): q for q in by_name.values() for word in (q.label, q.name)}
     lookup |= {q.symbol: q for q in by_name.values()}
     lookup |= {q.symbol.replace("⁺", "+").replace("₊", "+"): q for q in by_name.values()}  # as a keyboard has it
-    result: dict[str, Quantity] = {}
+    result: dict[str, Metric] = {}
     for word in words_of("metric", names):
         quantity = lookup.get(word, lookup.get(word.lower()))
         if quantity is None:
@@ -147,10 +92,10 @@ def find_undefined_regret(groups: Iterable[Group]) -> dict[str, list[str]]:
     return result
 
 
-def rounds_to_target(target: float) -> Quantity:
+def rounds_to_target(target: float) -> Metric:
     """The quantity that `add_rounds_to_target` adds."""
     label = f"First recorded round with a simple regret of at most {target:g}"
-    return Quantity("rounds_to_target", f"t(r ≤ {target:g})", label, bounds=(1, None), is_count=True, censored=True)
+    return replace(FIRST_FEASIBLE, name="rounds_to_target", symbol=f"t(r ≤ {target:g})", label=label)
 
 
 def add_rounds_to_target(run: Run, groups: list[Group], target: float) -> list[Group]:

@@ -8,13 +8,14 @@ import numpy as np
 import pandas as pd
 
 from cbobench.errors import Misuse
+from cbobench.metrics import Array, Metric
 from cbobench.report.formats import Marked, TextTable, format_number
 from cbobench.report.groups import Group, group_by_arena
-from cbobench.report.quantities import UNREACHED, Array, Quantity, is_reached
+from cbobench.report.quantities import UNREACHED, fill_unreached, is_reached
 from cbobench.stats import rank_tests as stats
 
 
-def rank_algorithms(groups: list[Group], quantities: list[Quantity], title: str) -> tuple[pd.DataFrame, TextTable]:
+def rank_algorithms(groups: list[Group], quantities: list[Metric], title: str) -> tuple[pd.DataFrame, TextTable]:
     """Average ranks over problems by the median over each algorithm's seeds, 1 for the best.
 
     A seed that failed, or never reached what may never be reached, is worse than any value. Ranks, and the critical
@@ -73,7 +74,7 @@ def _find_common_algorithms(groups: list[Group]) -> tuple[list[str], dict[str, s
     return titles, {group.algorithm: group.algorithm_label for group in groups if group.algorithm in titles}
 
 
-def _compute_medians(groups: list[Group], titles: list[str], quantity: Quantity) -> tuple[Array, int]:
+def _compute_medians(groups: list[Group], titles: list[str], quantity: Metric) -> tuple[Array, int]:
     """Medians on the problems where all algorithms have one, (problems, algorithms), and of how many problems."""
     medians: list[list[float]] = []
     for arena_groups in group_by_arena(groups):
@@ -85,9 +86,9 @@ def _compute_medians(groups: list[Group], titles: list[str], quantity: Quantity)
     return values[~np.isnan(values).any(axis=1)], len(values)
 
 
-def _compute_median(group: Group, quantity: Quantity) -> float:
+def _compute_median(group: Group, quantity: Metric) -> float:
     """Over the good and the failed seeds; NaN without a good one that has a value."""
-    values = quantity.sortable(group.values(quantity))
+    values = fill_unreached(group.values(quantity), quantity)
     median = np.median([*values, *[-quantity.sign * UNREACHED] * group.failed]) if len(values) else np.nan
     # halfway between a value and UNREACHED counts as unreached
     return float(median if is_reached(median) else np.sign(median) * UNREACHED)

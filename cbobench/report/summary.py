@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from cbobench.errors import unknown
+from cbobench.metrics import Array, Metric
 from cbobench.report.formats import (
     CARRIED,
     MEAN,
@@ -25,10 +26,8 @@ from cbobench.report.groups import Group, count_binding, find_groups
 from cbobench.report.load import Run, RunLike, open_run
 from cbobench.report.paired import mark_best
 from cbobench.report.quantities import (
-    SHARE,
-    Array,
-    Quantity,
     add_rounds_to_target,
+    fill_unreached,
     quantities,
     restore_infinite,
     rounds_to_target,
@@ -80,7 +79,7 @@ def summary(run: RunLike, *, only: str | None = None, by: str = "problem", targe
     return summarise_groups(groups, table_quantities)
 
 
-def select_groups(run: Run, only: str | None, by: str, target: float | None) -> tuple[list[Group], list[Quantity]]:
+def select_groups(run: Run, only: str | None, by: str, target: float | None) -> tuple[list[Group], list[Metric]]:
     """The groups of a run, and every quantity that they hold; with a target, the rounds to it are one."""
     if by not in ("problem", "algorithm", "binds"):
         raise unknown("order", by, ("problem", "algorithm", "binds"))
@@ -91,7 +90,7 @@ def select_groups(run: Run, only: str | None, by: str, target: float | None) -> 
     return groups, table_quantities
 
 
-def summarise_groups(groups: list[Group], table_quantities: list[Quantity]) -> pd.DataFrame:
+def summarise_groups(groups: list[Group], table_quantities: list[Metric]) -> pd.DataFrame:
     """One row per group with the statistics of some quantities (see `summary`)."""
     rows = []
     columns = {q.name: statistics(q, [group.values(q) for group in groups]) for q in table_quantities}
@@ -117,13 +116,13 @@ def summarise_groups(groups: list[Group], table_quantities: list[Quantity]) -> p
     return pd.DataFrame(rows)
 
 
-def statistics(quantity: Quantity, samples: Sequence[Array]) -> list[dict[str, Any]]:
+def statistics(quantity: Metric, samples: Sequence[Array]) -> list[dict[str, Any]]:
     """The `STATISTICS` of one quantity over the seeds of each sample, (n,), by name; nothing is outside its bounds.
 
     Samples of as many values are computed together; no number of one depends on another.
     """
     result = [dict.fromkeys(STATISTICS, np.nan) | {"carried": False, "defined": 0} for _ in samples]
-    value_pairs = [(values[~np.isnan(values)], quantity.sortable(values)) for values in samples]
+    value_pairs = [(values[~np.isnan(values)], fill_unreached(values, quantity)) for values in samples]
     alike: dict[tuple[int, int], list[int]] = {}
     for i, (defined_values, sortable) in enumerate(value_pairs):
         if len(defined_values):
@@ -149,8 +148,8 @@ def tabulate_summary(
     title: str,
     groups: list[Group],
     frame: pd.DataFrame,
-    table_quantities: list[Quantity],
-    main: list[Quantity],
+    table_quantities: list[Metric],
+    main: list[Metric],
     named: bool,
     by: str,
 ) -> TextTable:
@@ -180,7 +179,7 @@ def tabulate_summary(
     single = max((len(group.good) for group in groups), default=0) == 1  # neither a mean nor an interval says anything
     columns: list[tuple[str, list[str], int]] = [(name, cells, 0) for name, cells in first]
     marks = mark_best(groups, table_quantities)
-    before: list[tuple[Quantity, Any]] = []
+    before: list[tuple[Metric, Any]] = []
     rows = [{str(k): v for k, v in row.items()} for row in frame.to_dict("records")]
     for position, quantity in enumerate(table_quantities):
         medians, means = frame[f"{quantity.name}_median"].to_numpy(), frame[quantity.name].to_numpy()
@@ -224,7 +223,7 @@ def tabulate_summary(
 
 
 def _explain_omission(
-    quantity: Quantity, medians: Any, means: Any, twin: Quantity | None, groups: list[Group]
+    quantity: Metric, medians: Any, means: Any, twin: Metric | None, groups: list[Group]
 ) -> str | None:
     """Why a column tells nothing: it is empty, the same in all rows, or the same as another."""
     if quantity.relative and np.isnan(means).all() and all(group.unmeasured for group in groups):
@@ -244,12 +243,12 @@ def _find_gaps(problems: Sequence[str], values: Any) -> list[float]:
     return [gaps[name] for name in problems]
 
 
-def _format_median(row: dict[str, Any], quantity: Quantity, gap: float) -> str:
+def _format_median(row: dict[str, Any], quantity: Metric, gap: float) -> str:
     """median [low, high], and in how many seeds it is defined where that is not all."""
     name = quantity.name
     if quantity.better is None:
         value = row[f"{name}_median"]
-        return f"{100 * value:.1f} %" if quantity.bounds == SHARE and value == value else format_number(value)
+        return f"{100 * value:.1f} %" if quantity.most == 1.0 and value == value else format_number(value)
     text = format_interval(*_read_interval(row, name), quantity.is_count, gap)
     defined = row[f"{name}_defined"]
     if defined == row["n"] or not row["n"] or not (defined or quantity.censored):
@@ -257,7 +256,7 @@ def _format_median(row: dict[str, Any], quantity: Quantity, gap: float) -> str:
     return f"{text} {defined}/{row['n']}"
 
 
-def _format_mean(row: dict[str, Any], quantity: Quantity, gap: float) -> str:
+def _format_mean(row: dict[str, Any], quantity: Metric, gap: float) -> str:
     """The mean in the digits of the median, with its mark."""
     mean = format_beside(row[quantity.name], *_read_interval(row, quantity.name), quantity.is_count, gap)
     return mean + ("†" if row[f"{quantity.name}_carried"] else "")

@@ -12,7 +12,6 @@ from cbobench.report import groups
 from cbobench.report.curves import curves
 from cbobench.report.figures import Profile, draw_all
 from cbobench.report.load import Run
-from cbobench.report.quantities import Quantity
 from cbobench.results.folder import RunFolder
 from cbobench.results.query import sort_by_cell
 from tests.helpers import swept
@@ -83,8 +82,9 @@ def test_the_groups_of_a_run_are_made_once(tmp_path, monkeypatch, words_of):
 
 
 def test_tables_take_the_values_of_a_group_from_its_frame_once(tmp_path, monkeypatch):
-    taken, plain = [], Quantity.of
-    monkeypatch.setattr(Quantity, "of", lambda self, cells: taken.append((self.name, id(cells))) or plain(self, cells))
+    taken, plain = [], groups.take_values
+    take = lambda cells, quantity: taken.append((quantity.name, id(cells))) or plain(cells, quantity)  # noqa: E731
+    monkeypatch.setattr(groups, "take_values", take)
     run = Run(swept(tmp_path, SUITE))
     for asked in ({}, {"best": True}, {"against": "oracle"}):
         cbobench.compare(run, **asked)
