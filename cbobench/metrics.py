@@ -97,11 +97,6 @@ class Metric:
         """1 where higher values are better, -1 where lower ones are."""
         return 1 if self.better == "higher" else -1
 
-    @property
-    def bounds(self) -> tuple[float | None, float | None]:
-        """What it cannot be below or above."""
-        return self.least, self.most
-
     def label_of(self, average: bool) -> str:
         """Return the label of the metric, or of its time average."""
         return self.label.replace("Cumulative", "Average").replace("cumulative", "average") if average else self.label

@@ -1,6 +1,7 @@
 """The command line.
 
-`cbobench.cli.arguments` parses; a command is a function `do_run`, `do_compare`, ... of the modules beside it.
+`cbobench.cli.arguments` collects the commands of the modules beside it: `add_commands` adds the options of each, and
+`do_run`, `do_compare`, ... are what they do.
 """
 
 import sys

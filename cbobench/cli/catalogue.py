@@ -10,8 +10,40 @@ import json
 from pathlib import Path
 from typing import Any
 
+from cbobench.cli.parser import Commands, Parser, starts
 from cbobench.errors import printable, unknown
 from cbobench.report.formats import Code, TextTable, render
+
+
+def add_commands(command: Commands) -> None:
+    """Add what tells of problems, algorithms, suites and data sets."""
+    listing = command(do_list, "list", "list all problems, algorithms or suites")
+    listing.add_argument("kind", metavar="problems|algorithms|suites", choices=("problems", "algorithms", "suites"))
+    listing.add_argument("--format", choices=("table", "markdown", "json"), default="table")
+    show = command(do_show, "show", "show one problem, algorithm or suite with its parameters")
+    show.add_argument("name", help="registered, module:Class of your own, or a suite's file")
+    show.add_argument("--format", choices=("table", "json"), default="table")
+
+    reference = command(
+        do_reference, "reference", "derive the optimum of a problem on a box, and compare it with the stated one"
+    )
+    reference.add_argument("name", help="a registered problem, or module:Class of your own")
+    reference.add_argument(
+        "--starts",
+        type=starts,
+        default=32,
+        metavar="N",
+        help="local searches from the best sampled points, and as many from anywhere (default: 32, so 64)",
+    )
+
+    data = command(do_data, "data", "show where the original data sets are looked for, or fetch them")
+    actions = data.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=Parser)
+    fetch = actions.add_parser("fetch", help="download original data sets and check their hashes")
+    fetch.add_argument("names", nargs="*", metavar="NAME", help="light-sensors, stocks (default: both)")
+    fetch.add_argument("--data", type=Path, metavar="FOLDER", help="where to (default: CBOBENCH_DATA or the cache)")
+    fetch.add_argument("--base-url", metavar="URL", help="fetch from a mirror")
+    path = actions.add_parser("path", help="print the folder that is searched")
+    path.add_argument("--data", type=Path, metavar="FOLDER")
 
 
 def _catalogue(kind: str) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cbobench.cli.parser import Commands
 from cbobench.errors import Misuse, mask_secrets, printable
 from cbobench.words import count_noun, part_of
 
@@ -18,6 +19,34 @@ if TYPE_CHECKING:
     from cbobench.results.query import Status
 
 SHOWN_FAILURES = 5
+
+
+def add_commands(command: Commands) -> None:
+    """Add what changes a run folder, or checks it."""
+    merge = command(
+        do_compact, "compact", "merge the many small files of a run into few; large runs do so when they end"
+    )
+    merge.add_argument("run", metavar="RUN", help="run folder, path or URI")
+
+    remove = command(do_remove, "remove", "delete pairs from a run with all their results; asks first")
+    remove.add_argument("run", metavar="RUN", help="run folder, path or URI")
+    remove.add_argument("pairs", metavar="GLOB", help='the pairs, "problem/algorithm" or one of them')
+    remove.add_argument("--yes", action="store_true", help="do not ask")
+
+    export = command(do_export, "export", "write a run's results into one small file that others can compare with")
+    export.add_argument("run", metavar="RUN", help="run folder, path or URI")
+    export.add_argument(
+        "--out", metavar="FILE", help="path or URI that ends with .zip (default: <folder's name>.zip here)"
+    )
+
+    verify = command(
+        do_verify, "verify", "read every file of a run and name the damaged ones; moves them away on request"
+    )
+    verify.add_argument("run", metavar="RUN", help="run folder, path or URI")
+    verify.add_argument(
+        "--repair", action="store_true", help="move what is damaged into RUN/quarantine; deletes nothing"
+    )
+    verify.add_argument("--format", choices=("table", "json"), default="table")
 
 
 def import_if_asked(options: argparse.Namespace, *runs: str) -> None:
@@ -32,14 +61,20 @@ def import_if_asked(options: argparse.Namespace, *runs: str) -> None:
 
 
 def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
-    """`cbobench status`."""
+    """`cbobench status`, and `cbobench watch`, which is `status --watch`."""
     from cbobench.results.bundle import open_run
     from cbobench.results.provenance import mixed_note
     from cbobench.results.query import read_status as read
     from cbobench.results.source import libraries
     from cbobench.results.staleness import registered_names
 
+    if options.once and not options.watch:
+        raise Misuse("--once is about watching; add --watch, or leave it out")
     import_if_asked(options, options.run)
+    if options.watch:
+        from cbobench.report.watch import follow
+
+        return follow(options.run, options.once, options.format == "json", lambda: finishing(options.run))
     folder = open_run(options.run)
     record, state = read(folder)
     hints = [printable(hint) for hint in _finishing(record, state, folder)]

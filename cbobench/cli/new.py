@@ -9,6 +9,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from cbobench.check.verdicts import do_check
+from cbobench.cli.parser import Commands
 from cbobench.errors import Misuse, show
 
 ALGORITHM = '''\
@@ -105,6 +107,25 @@ problems: [{problems}]
 algorithms: [{algorithms}]
 """
 WORD = re.compile(r"[A-Za-z]\w*", re.ASCII)
+
+
+def add_commands(command: Commands) -> None:
+    """Add what helps to write classes of one's own."""
+    check = command(
+        do_check,
+        "check",
+        "test an algorithm or a problem of yours against the rules of its interface; says what to fix",
+    )
+    check.add_argument(
+        "name", help="your class as module:Class, from this folder or Python's path; or a registered name"
+    )
+    check.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a parameter (may be repeated)")
+    check.add_argument("--data", type=Path, metavar="FOLDER", help="folder with the original data sets")
+    check.add_argument("--format", choices=("table", "json"), default="table")
+
+    new = command(do_new, "new", "write a small algorithm or problem into NAME.py, and a suite that plays it")
+    new.add_argument("kind", metavar="algorithm|problem", choices=("algorithm", "problem"))
+    new.add_argument("name", metavar="NAME", help="of the file, such as mine")
 
 
 def do_new(options: argparse.Namespace, command_line: list[str]) -> int:

@@ -133,7 +133,8 @@ def statistics(quantity: Metric, samples: Sequence[Array]) -> list[dict[str, Any
         q25, median, q75 = np.quantile(ordered, [0.25, 0.5, 0.75], axis=1)
         mean_columns, median_columns = {"mean": defined.mean(axis=1)}, {"median": median}
         if not quantity.shared:
-            mean_columns["low"], mean_columns["high"] = interval(defined, "mean", axis=1, bounds=quantity.bounds)
+            bounds = quantity.least, quantity.most
+            mean_columns["low"], mean_columns["high"] = interval(defined, "mean", axis=1, bounds=bounds)
             low, high = interval(ordered, "median", axis=1)
             median_columns |= {"median_low": low, "median_high": high, "q25": q25, "q75": q75}
         for k, i in enumerate(positions):

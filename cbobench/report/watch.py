@@ -1,4 +1,4 @@
-"""`cbobench watch`: a run that others play, as text that is drawn again and again, once, or as JSON."""
+"""`cbobench status --watch`: a run that others play, as text that is drawn again and again, once, or as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LINE_INTERVAL = 30.0  # seconds between lines without a terminal
 LISTED = 5  # problems with missing seeds
 
 
-def command(location: str, once: bool, as_json: bool, hints: Callable[[], list[str]]) -> int:
+def follow(location: str, once: bool, as_json: bool, hints: Callable[[], list[str]]) -> int:
     """Look at a run until it is complete, or nobody plays it any more; the exit code.
 
     Args:

@@ -56,9 +56,22 @@ def signed():
 
 def test_a_run_that_nobody_plays(half, capsys):
     assert main(["watch", str(half)]) == 1
-    said = capsys.readouterr().out.splitlines()
+    told = capsys.readouterr().out
+    assert main(["status", str(half), "--watch"]) == 1
+    assert capsys.readouterr().out == told, "one code path"
+    said = told.splitlines()
     assert said[0] == "half: idle: 7 of 8 cells ok, 0 failed"
     assert "nobody plays 1 cell of the 1" in said[1]
+
+
+def test_one_look_is_a_way_of_watching(half, capsys):
+    assert main(["status", str(half), "--once"]) == 2
+    assert capsys.readouterr().err == "cbobench: --once is about watching; add --watch, or leave it out\n"
+    looks = []
+    for words in (["watch", "--json"], ["status", "--watch", "--format", "json"]):
+        assert main([words[0], str(half), *words[1:], "--once"]) == 1
+        looks.append(json.loads(capsys.readouterr().out) | {"time": None})
+    assert looks[0] == looks[1]
 
 
 def test_the_comparison_is_of_seeds_that_all_have(half):

@@ -1,7 +1,4 @@
-"""What each command does: call the library, print the answer, return the exit code.
-
-pandas is imported only by commands that read results, Ray only where it plays.
-"""
+"""Playing a suite: `cbobench run`. pandas is imported only for its table, Ray only where it plays."""
 
 from __future__ import annotations
 
@@ -14,39 +11,54 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from cbobench.check.verdicts import do_check
-from cbobench.cli.catalogue import do_data, do_list, do_reference, do_show
-from cbobench.cli.maintenance import do_compact, do_export, do_remove, do_status, do_verify, finishing, import_if_asked
-from cbobench.cli.new import do_new
+from cbobench.cli.parser import Commands, Once, whole_number
 from cbobench.errors import CbobenchError, Misuse, mask_secrets, printable
 from cbobench.words import count_noun, part_of
 
 if TYPE_CHECKING:
     from cbobench.sweep.run import Outcome
 
-UNDECIDED = 3  # exit code where seeds are too few to tell whether anything is worse
 
-__all__ = [
-    "do_audit",
-    "do_best",
-    "do_check",
-    "do_claims",
-    "do_compact",
-    "do_compare",
-    "do_data",
-    "do_export",
-    "do_figures",
-    "do_list",
-    "do_new",
-    "do_reference",
-    "do_remove",
-    "do_report",
-    "do_run",
-    "do_show",
-    "do_status",
-    "do_verify",
-    "do_watch",
-]
+def add_commands(command: Commands) -> None:
+    """Add what plays."""
+    run = command(
+        do_run, "run", "play a suite (a YAML file or a shipped name) and print its table; resume or extend a run"
+    )
+    run.add_argument("suite")
+    run.add_argument("--out", metavar="RUN", help="run folder, path or URI (default: runs/<suite>)")
+    run.add_argument("--seeds", type=whole_number, metavar="N", help="seeds 0..N-1 instead of the suite's")
+    run.add_argument("--horizon", type=whole_number, metavar="T", help="rounds instead of the suite's")
+    run.add_argument(
+        "--only", metavar="GLOB", action=Once, help='only matching pairs, "problem/algorithm" or one of them'
+    )
+    run.add_argument("--data", type=Path, metavar="FOLDER", help="folder with the original data sets")
+    run.add_argument(
+        "--cpus", type=whole_number, metavar="N", help="workers here (default: one per CPU); 0: in this process"
+    )
+    run.add_argument("--address", metavar="A", help="a Ray cluster instead of this machine, such as host:6379 or auto")
+    run.add_argument(
+        "--engine",
+        choices=("ray", "processes", "inline"),
+        help="where cells are played: Ray, workers here, this process (default: Ray, for up to 64 tasks processes)",
+    )
+    run.add_argument(
+        "--arithmetic",
+        choices=("portable", "native"),
+        help="portable: the same bits on every x86-64 machine (default); native: whatever this CPU is built for",
+    )
+    run.add_argument("--ship", action="store_true", help="send the cluster this machine's code, and your own modules")
+    run.add_argument("--block", type=whole_number, metavar="N", help="seeds per task of a new run (default: chosen)")
+    run.add_argument(
+        "--again",
+        choices=("failed", "stale"),
+        action="append",
+        default=[],
+        help="play failed cells again, or stale ones, which other code played (may be given twice)",
+    )
+    run.add_argument("--budget", metavar="B", help="start no new task after this much CPU time, such as 2cpuh")
+    run.add_argument("--fail-fast", action="store_true", help="stop at the first failed cell")
+    run.add_argument("--no-imports", action="store_true", help="refuse suites that import code")
+    run.add_argument("--dry-run", action="store_true", help="say what would be played, how long and how large")
 
 
 def do_run(options: argparse.Namespace, command_line: list[str]) -> int:
@@ -201,107 +213,3 @@ def _print_outcome(outcome: Outcome, done: int, command: str, fail_fast: bool, a
             file=sys.stderr,
         )
     return 1 if failed or outcome.absent else 0
-
-
-def do_compare(options: argparse.Namespace, command_line: list[str]) -> int:
-    """`cbobench compare`."""
-    from cbobench.report.compare import compare
-
-    import_if_asked(options, *filter(None, (options.run, options.other)))
-    settings = {k: v for k, v in vars(options).items() if k not in ("command", "format", "run", "other", "imports")}
-    comparison = compare(options.run, options.other, **settings)
-    print(comparison.render(options.format))
-    if options.format in ("csv", "json"):  # a table says it below
-        for line in comparison.unplayable:
-            print(f"not played: {line}", file=sys.stderr)
-    if comparison.nothing:
-        runs = printable(f"{options.run} and {options.other}")
-        print(f"nothing of {runs} can be compared: {printable(comparison.nothing)}", file=sys.stderr)
-    if comparison.undecided:
-        print(printable(comparison.undecided), file=sys.stderr)
-    return 1 if comparison.worse or comparison.nothing else UNDECIDED if comparison.undecided else 0
-
-
-def do_best(options: argparse.Namespace, command_line: list[str]) -> int:
-    """`cbobench best`."""
-    from cbobench.report.best import best
-
-    print(best(options.run, top=options.top, only=options.only).render(options.format))
-    return 0
-
-
-def do_watch(options: argparse.Namespace, command_line: list[str]) -> int:
-    """`cbobench watch`."""
-    from cbobench.report.watch import command
-
-    return command(options.run, options.once, options.json, lambda: finishing(options.run))
-
-
-def do_audit(options: argparse.Namespace, command_line: list[str]) -> int:
-    """`cbobench audit`."""
-    from cbobench.papers.audit_report import audit
-    from cbobench.report.load import Run
-
-    import_if_asked(options, options.run)
-    finished = Run(options.run)
-    finished.folder.refuse_bundle("a bundle holds no audit; give the run folder")
-    print(audit(finished, options.format))
-    if options.figures is not None:
-        from cbobench.papers.audit_report import draw_bounds
-
-        for path in draw_bounds(finished, options.figures):
-            print(path, file=sys.stderr)
-    return 0
-
-
-def do_figures(options: argparse.Namespace, command_line: list[str]) -> int:
-    """`cbobench figures`."""
-    from cbobench.report.figures import DrawOptions, describe_files, draw_all, problems_played
-    from cbobench.report.load import Run
-    from cbobench.report.style import size_of
-
-    size_of(options.width, 1, options.font)  # refused before anything is read
-    import_if_asked(options, options.run)
-    finished = Run(options.run)
-    finished.folder.refuse_bundle("recipes draw rounds that no bundle holds; give the run folder, or use cbobench.plot")
-    out = options.out
-    if out is None:
-        out = Path(finished.folder.uri) / "figures" if finished.folder.local else Path("figures")
-    part = finished if options.only is None else finished.only(options.only)
-    look = DrawOptions(options.width or options.size, options.statistic, options.font, options.svg)
-    drawn = False
-    for figure, paths in draw_all(part, out, options.recipe, kind=options.kind, metrics=options.metric, options=look):
-        drawn = True
-        print(describe_files(figure, paths))
-    good, labels = problems_played(part), part.record.labels("problems")
-    if absent := [label for title, label in labels.items() if title not in good]:
-        print(f"not drawn, without a good cell of T = {part.horizon:,}: {', '.join(absent)}", file=sys.stderr)
-    if not drawn:
-        none = f"{options.recipe} has no" if options.recipe else "no recipe has a"
-        print(f"nothing drawn: {none} figure of {', '.join(labels.values())}", file=sys.stderr)
-    return 0 if drawn else 1
-
-
-def do_claims(options: argparse.Namespace, command_line: list[str]) -> int:
-    """`cbobench claims`."""
-    from cbobench.papers.claim_tables import ClaimOptions, command
-
-    import_if_asked(options, *options.runs)
-    claim_options = ClaimOptions(
-        style=options.format,
-        recipe=options.recipe,
-        only=options.only,
-        parts=options.parts,
-        strict=options.strict,
-        maps=options.map,
-        draws=options.replicate,
-    )
-    return command(options.runs, claim_options)
-
-
-def do_report(options: argparse.Namespace, command_line: list[str]) -> int:
-    """`cbobench report`."""
-    from cbobench.page.command import do_report as write
-
-    import_if_asked(options, *options.runs)
-    return write(options)

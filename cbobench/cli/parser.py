@@ -1,0 +1,108 @@
+"""The parser of the command line: errors are one line, and words are read into values."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from cbobench.errors import Misuse, nearest, show, unknown
+
+Handler = Callable[[argparse.Namespace, list[str]], int]
+"""What a command does, with its options and the command line; gives the exit code."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, with the nearest command or option."""
+
+    def error(self, message: str) -> NoReturn:
+        raise Misuse(message)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            noun = action.option_strings[0] if action.option_strings else str(action.metavar or action.dest).lower()
+            raise unknown(noun, value, action.choices)
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Parse a command line; an unknown option is refused with the nearest one of its command."""
+        if arguments and arguments[0].startswith("-") and arguments[0] not in self._option_string_actions:
+            self._refuse(arguments[:1], self)
+        options, left = self.parse_known_args(arguments)
+        if len(left) == 1 and not left[0].startswith("-") and getattr(options, "other", "") is None:
+            options.other, left = left[0], []  # the second run, after an option
+        if left:
+            commands = next(action for action in self._actions if action.dest == "command")
+            self._refuse(left, dict(commands.choices or {})[options.command])
+        return options
+
+    def _refuse(self, left: Sequence[str], command: argparse.ArgumentParser) -> NoReturn:
+        close = nearest(left[0].split("=")[0], command._option_string_actions)
+        hint = f"did you mean {close}?" if close else f"see {command.prog} --help"
+        raise Misuse(f"unrecognized arguments: {' '.join(left)}; {hint}")
+
+
+class Once(argparse.Action):
+    """An option that is given once: a second value would replace the first in silence."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
+        if getattr(namespace, self.dest) is not None:
+            raise Misuse(
+                f"{option} is given twice ({show(getattr(namespace, self.dest))}, {show(values)}); use * to match both"
+            )
+        setattr(namespace, self.dest, values)
+
+
+def folder(text: str) -> Path:
+    """A folder to write to, before hours of work are done for nothing."""
+    if (path := Path(text)).exists() and not path.is_dir():
+        raise Misuse(f"{text} is a file; give a folder")
+    return path
+
+
+def whole_number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{show(text)} is not a whole number") from None
+
+
+def number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{show(text)} is not a number") from None
+
+
+def starts(text: str) -> int:
+    """The number of local searches of either kind."""
+    if not text.isdecimal() or not 2 <= int(text) <= 4096:
+        raise Misuse(f"--starts is {show(text)}; it must be a whole number from 2 to 4096")
+    return int(text)
+
+
+def replications(text: str) -> int:
+    """The number of simulated replications."""
+    if not text.isdecimal() or not 1 <= int(text) <= 10_000:
+        raise Misuse(f"--replicate is {show(text)}; it must be a whole number from 1 to 10000, such as 200")
+    return int(text)
+
+
+class Commands:
+    """The commands of a parser, as the modules beside this one add them."""
+
+    def __init__(self, top: Parser) -> None:
+        self._commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
+
+    def __call__(self, handler: Handler, name: str, about: str, imports: bool = False) -> Parser:
+        """Add a command; `imports`: with an option to import the modules that its runs name."""
+        escaped = about.replace("%", "%%")  # argparse formats help, and not descriptions
+        parser: Parser = self._commands.add_parser(name, help=escaped, description=about, allow_abbrev=False)
+        parser.set_defaults(handler=handler)
+        if imports:
+            parser.add_argument(
+                "--imports",
+                action="store_true",
+                help="import the modules of your own that the run names, to tell whether their cells are stale",
+            )
+        return parser

@@ -1,0 +1,257 @@
+"""Reading a run: its state, tables, figures, pages, claims and audit.
+
+pandas is imported only by commands that need it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from cbobench.cli.maintenance import do_status, import_if_asked
+from cbobench.cli.parser import Commands, Once, folder, number, replications, whole_number
+from cbobench.errors import printable
+from cbobench.report.formats import FORMATS
+
+OWN = ("command", "handler", "format", "run", "other", "imports")  # words of the command line, not of a comparison
+UNDECIDED = 3  # exit code where seeds are too few to tell whether anything is worse
+
+
+def add_commands(command: Commands) -> None:
+    """Add what reads runs."""
+    status = command(
+        do_status,
+        "status",
+        "show cells done, failed, stale and missing, and the command that finishes a run",
+        imports=True,
+    )
+    status.add_argument("run", metavar="RUN", help="run folder or bundle, path or URI")
+    status.add_argument("--format", choices=("table", "json"), default="table", help="json: with --watch at every look")
+    status.add_argument("--watch", action="store_true", help="follow a run that is being played until it ends")
+    status.add_argument("--once", action="store_true", help="with --watch: print it once, as text")
+    watch = command(
+        do_status,
+        "watch",
+        "follow a run that is being played, from another terminal or machine: progress, time left, table",
+    )
+    watch.add_argument("run", metavar="RUN", help="run folder, path or URI")
+    watch.add_argument("--once", action="store_true", help="print it once, as text")
+    watch.add_argument(
+        "--json", dest="format", action="store_const", const="json", help="print an object at every look, or once"
+    )
+    watch.set_defaults(watch=True, imports=False)  # `watch RUN --json` is `status RUN --watch --format json`
+
+    compare = command(
+        do_compare,
+        "compare",
+        "compare methods: medians with intervals (95 % from six seeds on) and who is best; or two runs",
+        imports=True,
+    )
+    compare.add_argument("run", metavar="RUN", help="run folder or bundle, path or URI")
+    compare.add_argument(
+        "other",
+        metavar="RUN2",
+        nargs="?",
+        help="what changed from RUN to RUN2; exit code 1: worse, failing or missing in RUN2; 3: too few seeds to tell",
+    )
+    compare.add_argument("--only", metavar="GLOB", action=Once, help='only matching pairs, "problem/algorithm" or one')
+    compare.add_argument("--metric", metavar="NAME", nargs="+", action="extend", help="metrics, by name or symbol")
+    compare.add_argument(
+        "--by",
+        choices=("problem", "algorithm", "binds"),
+        default="problem",
+        help="order of rows; binds: seeds in which the constraint binds apart from the others",
+    )
+    compare.add_argument("--target", type=number, metavar="R", help="rounds to a simple regret of R, in units of f")
+    compare.add_argument("--best", action="store_true", help="paired differences to the best algorithm of each problem")
+    compare.add_argument("--against", metavar="NAME", action=Once, help="paired differences to this algorithm")
+    compare.add_argument("--ranks", action="store_true", help="average ranks over problems by the median")
+    compare.add_argument("--profile", action="store_true", help="shares of seeds that come near f*, and by which round")
+    compare.add_argument(
+        "--absolute", action="store_true", help="of profiles: COCO's targets, 100 to 1e-6, in units of f"
+    )
+    compare.add_argument("--means", action="store_true", help="every metric with its mean, however wide, also in LaTeX")
+    compare.add_argument("--only-changed", action="store_true", help="of two runs, only rows that changed")
+    compare.add_argument("--factor", type=number, default=1.0, metavar="F", help="of two runs, only changes beyond F")
+    compare.add_argument(
+        "--format", choices=FORMATS, default="table", help='csv, json: all digits; json: undefined null, infinite "inf"'
+    )
+
+    figures = command(
+        do_figures, "figures", "draw figures as PDF and PNG, each with a caption and its numbers as CSV", imports=True
+    )
+    figures.add_argument("run", metavar="RUN", help="run folder or bundle, path or URI")
+    figures.add_argument(
+        "--out", type=folder, metavar="FOLDER", help="folder for the figures (default: RUN/figures, else ./figures)"
+    )
+    figures.add_argument("--recipe", metavar="NAME", help="only this recipe (a shipped name or a Python file)")
+    figures.add_argument(
+        "--kind",
+        choices=("curves", "plane", "profile"),
+        default="curves",
+        help="plane: regret against violation in the end, with intervals; profile: performance and data profiles",
+    )
+    figures.add_argument("--only", metavar="GLOB", action=Once, help="only matching pairs, as for run")
+    figures.add_argument(
+        "--metric", nargs="+", default=[], metavar="NAME", help="draw these metrics, for every problem"
+    )
+    wide = figures.add_mutually_exclusive_group()
+    wide.add_argument(
+        "--size",
+        choices=("single", "double", "slide"),
+        help="3.25 in, 6.75 in or 10 in wide (default: single for one panel, else double)",
+    )
+    wide.add_argument("--width", metavar="LENGTH", help="any width, such as 3.4in, 8.6cm or 246pt")
+    figures.add_argument("--font", metavar="NAME", help="serif, sans-serif, monospace, or an installed family")
+    figures.add_argument("--svg", action="store_true", help="write SVG beside PDF and PNG")
+    figures.add_argument(
+        "--statistic", choices=("mean", "median"), help="means with intervals, or medians with quartiles, everywhere"
+    )
+
+    best = command(do_best, "best", "list the configurations that a run recommends, and what they are worth")
+    best.add_argument("run", metavar="RUN", help="run folder or bundle, path or URI")
+    best.add_argument("--top", type=whole_number, default=5, metavar="N", help="how many of each problem (default: 5)")
+    best.add_argument("--only", metavar="GLOB", action=Once, help='only matching pairs, "problem/algorithm" or one')
+    best.add_argument("--format", choices=FORMATS, default="table")
+
+    report = command(
+        do_report,
+        "report",
+        "write runs into one page that opens offline: tables, curves, claims, failed cells",
+        imports=True,
+    )
+    report.add_argument("runs", metavar="RUN", nargs="+", help="run folders or bundles, paths or URIs")
+    report.add_argument("--out", type=Path, metavar="FILE", help="page (default: RUN/report.html, else ./report.html)")
+
+    claims = command(
+        do_claims,
+        "claims",
+        "test the papers' claims on runs: verdict, the paper's numbers and ours, settings, n",
+        imports=True,
+    )
+    claims.add_argument("runs", metavar="RUN", nargs="+", help="run folders, paths or URIs")
+    claims.add_argument("--format", choices=("table", "markdown", "json"), default="table")
+    claims.add_argument("--recipe", metavar="NAME", help="only this recipe's claims (a shipped name or a Python file)")
+    claims.add_argument("--only", metavar="ID", action="append", default=[], help="only this claim (may be repeated)")
+    claims.add_argument("--parts", action="store_true", help="a row for every part of a claim")
+    claims.add_argument(
+        "--map", type=folder, metavar="FOLDER", help="draw, per claim, its verdicts over what was swept"
+    )
+    claims.add_argument(
+        "--replicate",
+        type=replications,
+        default=0,
+        metavar="N",
+        help="how often each claim's rule accepts an exact replication of our own result, from N simulated ones",
+    )
+    claims.add_argument(
+        "--strict", action="store_true", help="exit code 1 where a claim is contradicted, or none can be tested"
+    )
+
+    audit = command(
+        do_audit,
+        "audit",
+        "compare what the theory promises with what was seen, for a run whose suite says `audit: true`",
+        imports=True,
+    )
+    audit.add_argument("run", metavar="RUN", help="run folder, path or URI")
+    audit.add_argument("--format", choices=FORMATS, default="table")
+    audit.add_argument("--figures", type=folder, metavar="FOLDER", help="draw the bounds of R₊ and V over the curves")
+
+
+def do_compare(options: argparse.Namespace, command_line: list[str]) -> int:
+    """`cbobench compare`."""
+    from cbobench.report.compare import compare
+
+    import_if_asked(options, *filter(None, (options.run, options.other)))
+    settings = {k: v for k, v in vars(options).items() if k not in OWN}
+    comparison = compare(options.run, options.other, **settings)
+    print(comparison.render(options.format))
+    if options.format in ("csv", "json"):  # a table says it below
+        for line in comparison.unplayable:
+            print(f"not played: {line}", file=sys.stderr)
+    if comparison.nothing:
+        runs = printable(f"{options.run} and {options.other}")
+        print(f"nothing of {runs} can be compared: {printable(comparison.nothing)}", file=sys.stderr)
+    if comparison.undecided:
+        print(printable(comparison.undecided), file=sys.stderr)
+    return 1 if comparison.worse or comparison.nothing else UNDECIDED if comparison.undecided else 0
+
+
+def do_best(options: argparse.Namespace, command_line: list[str]) -> int:
+    """`cbobench best`."""
+    from cbobench.report.best import best
+
+    print(best(options.run, top=options.top, only=options.only).render(options.format))
+    return 0
+
+
+def do_audit(options: argparse.Namespace, command_line: list[str]) -> int:
+    """`cbobench audit`."""
+    from cbobench.papers.audit_report import audit
+    from cbobench.report.load import Run
+
+    import_if_asked(options, options.run)
+    finished = Run(options.run)
+    finished.folder.refuse_bundle("a bundle holds no audit; give the run folder")
+    print(audit(finished, options.format))
+    if options.figures is not None:
+        from cbobench.papers.audit_report import draw_bounds
+
+        for path in draw_bounds(finished, options.figures):
+            print(path, file=sys.stderr)
+    return 0
+
+
+def do_figures(options: argparse.Namespace, command_line: list[str]) -> int:
+    """`cbobench figures`."""
+    from cbobench.report.figures import DrawOptions, describe_files, draw_all, problems_played
+    from cbobench.report.load import Run
+    from cbobench.report.style import size_of
+
+    size_of(options.width, 1, options.font)  # refused before anything is read
+    import_if_asked(options, options.run)
+    finished = Run(options.run)
+    finished.folder.refuse_bundle("recipes draw rounds that no bundle holds; give the run folder, or use cbobench.plot")
+    out = options.out
+    if out is None:
+        out = Path(finished.folder.uri) / "figures" if finished.folder.local else Path("figures")
+    part = finished if options.only is None else finished.only(options.only)
+    look = DrawOptions(options.width or options.size, options.statistic, options.font, options.svg)
+    drawn = False
+    for figure, paths in draw_all(part, out, options.recipe, kind=options.kind, metrics=options.metric, options=look):
+        drawn = True
+        print(describe_files(figure, paths))
+    good, labels = problems_played(part), part.record.labels("problems")
+    if absent := [label for title, label in labels.items() if title not in good]:
+        print(f"not drawn, without a good cell of T = {part.horizon:,}: {', '.join(absent)}", file=sys.stderr)
+    if not drawn:
+        none = f"{options.recipe} has no" if options.recipe else "no recipe has a"
+        print(f"nothing drawn: {none} figure of {', '.join(labels.values())}", file=sys.stderr)
+    return 0 if drawn else 1
+
+
+def do_claims(options: argparse.Namespace, command_line: list[str]) -> int:
+    """`cbobench claims`."""
+    from cbobench.papers.claim_tables import ClaimOptions, command
+
+    import_if_asked(options, *options.runs)
+    claim_options = ClaimOptions(
+        style=options.format,
+        recipe=options.recipe,
+        only=options.only,
+        parts=options.parts,
+        strict=options.strict,
+        maps=options.map,
+        draws=options.replicate,
+    )
+    return command(options.runs, claim_options)
+
+
+def do_report(options: argparse.Namespace, command_line: list[str]) -> int:
+    """`cbobench report`."""
+    from cbobench.page.command import do_report as write
+
+    import_if_asked(options, *options.runs)
+    return write(options)
