@@ -28,7 +28,9 @@ def test_counters_by_hand():
 
 
 def test_restart_under_the_shortest_side():
-    run = started("scbo", on_box(2, horizon=200), length=0.5, shortest=0.2, initial=3, candidates=16, successes=3, failures=4)
+    run = started(
+        "scbo", on_box(2, horizon=200), length=0.5, shortest=0.2, initial=3, candidates=16, successes=3, failures=4
+    )
     rng = np.random.default_rng(0)
     counts, sides = [], []
     for t in range(30):
