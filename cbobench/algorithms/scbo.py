@@ -18,7 +18,7 @@ from cbobench.gp.box_actions import sobol
 from cbobench.gp.fit import bilog
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
-from cbobench.gp.single import AutoNoise, noise_variance, settle_noise, true_noise
+from cbobench.gp.single import Noise, noise_variance, true_noise
 from cbobench.gp.thompson import FittedThompson, ThompsonModel, best_of
 from cbobench.params import param, state
 from cbobench.problems.base import Problem
@@ -60,16 +60,15 @@ class SCBO(OneRun):
 
     source = "Eriksson & Poloczek (2021)"
     about = "Thompson sampling in a trust region that grows with success and shrinks with failure"
-    knows = ("kernel", "λ", "T (if λ is theory)", "R (if λ is true, or auto on a finite set)")
+    knows = ("kernel", "λ", "T (if λ is theory)", "R (if λ is true)")
     needs = frozenset({"coordinates", "feedback at once"})
     late = True
     cost = "O(c t² + c k²) for c candidates, k of them drawn"
 
     kernel: OnBoxes = param("fit on boxes", "the models' kernel: the problem's (given), or one that is fitted (fit)")
-    lam: AutoNoise = param(
-        "auto",
-        "noise variance; auto: fitted with fitted models, else true; true: R²; theory: 1 + 2/T; scaled (ours): 0.01 of "
-        "each model's squared amplitude, or fitted",
+    lam: Noise = param(
+        "scaled",
+        "noise variance; scaled (ours): 0.01 of each model's squared amplitude, or fitted; theory: 1 + 2/T; true: R²",
         above=0.0,
     )
     scaled: bool = param(True, "centre and amplitude of the models from the running range; else 0 and 1")
@@ -114,19 +113,18 @@ class SCBO(OneRun):
         return "observations"
 
     def start_one(self, setting: Setting) -> None:
-        functions, fitted = 1 + setting.constraints, is_fitted(self.kernel, setting.actions)
-        lam = settle_noise(self.lam, fitted)
-        if fitted:
-            noise = None if lam == "scaled" else np.full(functions, noise_variance(lam, setting.horizon))
-            if lam == "true":
+        functions = 1 + setting.constraints
+        if is_fitted(self.kernel, setting.actions):
+            noise = None if self.lam == "scaled" else np.full(functions, noise_variance(self.lam, setting.horizon))
+            if self.lam == "true":
                 noise = true_noise(setting.noise[0])
             undecided = undecided_functions(self.bilog, setting.constraints)
             self.model: ThompsonModel = FittedThompson(
                 setting.actions, functions, noise, setting.horizon, self.copula, undecided
             )
         else:
-            given = true_noise(setting.noise[0]) if lam == "true" else lam
-            self.model = ThompsonModel(setting.actions, functions, given, setting.horizon, self.scaled)
+            lam = true_noise(setting.noise[0]) if self.lam == "true" else self.lam
+            self.model = ThompsonModel(setting.actions, functions, lam, setting.horizon, self.scaled)
         self.generator = setting.streams.role("candidates")[0]
         d = self.model.cube.d
         most = 512 if isinstance(setting.actions, Finite) else min(5000, max(2000, 200 * d))

@@ -26,16 +26,9 @@ from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.gp.posteriors.separate import OwnNoise
 
 Noise = float | Literal["scaled", "theory", "true"]
-AutoNoise = Noise | Literal["auto"]
-"""`auto`: what is known or can be learned, `true` where the kernel is given, `scaled` (fitted) where it is fitted."""
 SHARE = 0.01  # share of a squared amplitude: the noise variance `scaled`
 AT_ONCE = 2048  # actions
 NOISELESS = 1e-8  # stands for no noise: a smaller λ would be lost in rounding
-
-
-def settle_noise(lam: AutoNoise, fitted: bool) -> Noise:
-    """Return what a noise variance of `auto` stands for."""
-    return ("scaled" if fitted else "true") if lam == "auto" else lam
 
 
 def noise_variance(lam: Noise, horizon: float) -> float:
