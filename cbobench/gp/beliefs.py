@@ -113,7 +113,7 @@ def _flat(values: Array) -> Array:
 
 RandName = Literal["normal", "uniform", "discrete-gaussian"]
 ANTI = 1 / (4 * np.e * np.sqrt(np.pi))
-"""How likely a normal draw exceeds one deviation, at least, in the proofs (the true probability is 0.16)."""
+"""A lower bound on P(Z >= 1) of a normal draw Z, as the proofs use it (the true value is 0.16)."""
 
 
 class Explore:
@@ -144,6 +144,9 @@ class Explore:
         raise NotImplementedError
 
     # What the theory says of it, for one function (Zhou & Ji 2022, Assumption 3 and Appendix H) ---------------------
+
+    # E^conc: at all actions the estimate is within c^(2) σ of the mean. E^anti: it lies at least one width β σ from the
+    # mean, on the optimistic side.
 
     @property
     def multiple(self) -> Array | float | None:
@@ -228,11 +231,11 @@ class RandUCB(Explore):
     def __init__(
         self, law: RandName = "normal", sign: int = 1, points: int = 20, low: float = 0.0, high: float = 2.0
     ) -> None:
-        self.law = law
+        self.law, self.sign = law, sign
         low, high = (0.0, 2.0) if law == "uniform" else (low, high)
         self.grid = sign * np.linspace(low, high, points)
         weights = np.ones(points) if law == "uniform" else np.exp(-(self.grid**2) / 2)
-        self.cumulative = weights.cumsum() / weights.sum()
+        self.weights, self.cumulative = weights / weights.sum(), weights.cumsum() / weights.sum()
 
     def start(self, streams: Streams, role: str, shape: tuple[int, ...], rank: int) -> None:
         self.draws = Draws(streams.role(role), standard_normal if self.law == "normal" else uniform, shape)
@@ -261,5 +264,4 @@ class RandUCB(Explore):
     def optimism(self) -> float:
         if self.law == "normal":
             return ANTI
-        below = int(np.searchsorted(np.abs(self.grid), 1.0))
-        return float(1 - (self.cumulative[below - 1] if below else 0.0))
+        return float(self.weights[self.sign * self.grid >= 1.0].sum())

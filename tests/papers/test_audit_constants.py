@@ -69,7 +69,14 @@ def test_norms_noise_and_margins_are_those_of_the_draw(task):
 
 @pytest.mark.parametrize(
     "explore",
-    [UCB(+1), RandUCB(), RandUCB("uniform", points=20), RandUCB("discrete-gaussian", points=30, low=0.0, high=3.0)],
+    [
+        UCB(+1),
+        RandUCB(),
+        RandUCB("uniform", points=20),
+        RandUCB("discrete-gaussian", points=30, low=0.0, high=3.0),
+        RandUCB("discrete-gaussian", low=-4.0, high=1.5),
+        RandUCB("discrete-gaussian", sign=-1, low=-1.5, high=2.0),
+    ],
 )
 def test_explorations_keep_what_they_promise(explore):
     """Of 4,000 draws, at least as many are optimistic by one width, and within c^(2), as theory says."""
@@ -79,7 +86,8 @@ def test_explorations_keep_what_they_promise(explore):
         explore.begin(t)
         away = explore(belief) / 2.0
         np.testing.assert_allclose(away, np.broadcast_to(np.reshape(explore.multiple, (-1, 1)), away.shape))
-        optimistic, near = (away >= 1).all(axis=1).mean(), (np.abs(away) <= explore.concentration(t, 3)).all(axis=1)
+        optimistic = (getattr(explore, "sign", 1) * away >= 1).all(axis=1).mean()
+        near = (np.abs(away) <= explore.concentration(t, 3)).all(axis=1)
         assert optimistic >= explore.optimism() - 0.03
         assert near.mean() >= 1 - explore.misses(t)
         if isinstance(explore, RandUCB) and explore.law != "normal":
