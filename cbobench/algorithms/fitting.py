@@ -3,6 +3,7 @@
     given   the problem's kernel, with its lengthscale, for f and every g_j; λ is the method's. The theory is of this
     fit     a Matérn-5/2 kernel with a lengthscale for every coordinate, an amplitude, a noise variance and a centre for
             each of f, g_1, ..., g_m, by maximum a posteriori from the observations (see `cbobench.gp.fit`)
+    fit on boxes  `fit` on a box, `given` on a finite set
 
 With `fit` every seed has models of its own, and whatever theorems say of λ, β, B, G and γ is a heuristic: B and G are
 norms under the problem's kernel, γ is the gain under the kernel of the moment. The noise variance is fitted where λ is
@@ -35,7 +36,8 @@ def is_fitted(kernel: OnBoxes, actions: Finite | Box) -> bool:
 
 
 Bilog = bool | Literal["by evidence"]
-"""Whether the bilog of a constraint stands in its place; by evidence: where it is likelier, with fitted models (ours).
+"""Whether a constraint g is modelled as its bilog, sign(g) ln(1 + |g|) (`gp.fit.bilog`); by evidence: where fitted
+models find it likelier (ours).
 
 The bilog tames heavy tails, which a GP would take for roughness. It also bends what was smooth: of a sum of ten inputs
 it leaves a model that sees no slope. No rule serves all functions, so the densities of both models decide, function by

@@ -92,7 +92,7 @@ def check(
     on_verdict: Callable[[Verdict], None] = lambda verdict: None,
     short: bool = False,
 ) -> list[Verdict]:
-    """Yield the verdicts of all laws on an algorithm or a problem.
+    """Return the verdicts of all laws on an algorithm or a problem.
 
     Args:
         name: registered, or an import path.
@@ -136,7 +136,11 @@ def _judge(law: str, subjects: Iterable[Any], judge: Law) -> Verdict:
 
 
 Laws = Iterator[tuple[str, Iterable[Any], Law]]
-"""Laws by name, each with what it is about."""
+"""Laws by name, each with its subjects and its judge.
+
+The lists of subjects are filled while `can be made` is judged, so each law is judged before the next is asked for:
+`list(laws)` would find nothing to test.
+"""
 
 
 def _of_method(cls: type[Any], name: str, settings: Mapping[str, Any], short: bool) -> Laws:

@@ -75,9 +75,11 @@ def recommend_in_run(model: RunMoments, actions: Finite | Box, played: NDArray[A
 
 
 def likely_best(goal: Goal, sure: Mask | None = None) -> NDArray[np.intp]:
-    """Return the largest value among k points with P(g_j <= 0) >= 0.95 for every j, (S,); of several the first.
+    """Return the index of the largest value among k points with P(g_j <= 0) >= 0.95 for every j, (S,).
 
-    Without one, return the point whose least probable constraint is the most probable.
+    Of equal ones it is the first.
+
+    Without one, return the index of the point whose least probable constraint is the most probable.
 
     Args:
         sure: points that are known to be feasible, (S, k).
@@ -103,7 +105,7 @@ def likely_best(goal: Goal, sure: Mask | None = None) -> NDArray[np.intp]:
 def likely_best_point(
     goal: Callable[[Array, Array], Goal], posterior: Posterior, box: Box, use_observed: bool
 ) -> Array:
-    """The same over a box, in the unit cube, (S, d): the best candidate or observed action, refined.
+    """Return the recommended points of a box, in its unit cube, (S, d): the best candidate or observed action, refined.
 
     Refined by its second-order model: the best of `AROUND` points around it, then of as many near that one. What it
     says is taken if it is better indeed, or points short of it are: where a constraint ends, the model may be beyond.
@@ -148,5 +150,5 @@ def _monomials(moved: Array) -> Array:
 
 @lru_cache(maxsize=16)
 def _steps(d: int) -> Array:
-    """None, and a Sobol sequence in [-1, 1]^d."""
+    """Return steps (1 + `AROUND`, d): the zero step, which stays in place, then a Sobol sequence in [-1, 1]^d."""
     return np.concatenate([np.zeros((1, d)), 2 * sobol(d, AROUND) - 1])

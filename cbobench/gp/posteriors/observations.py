@@ -29,7 +29,7 @@ from cbobench.gp.posteriors.slots import Differentiable
 
 
 class ObservationPosterior(Differentiable):
-    """Posteriors of p functions at the candidates of an action set, for S replicates (see `base.Posterior`).
+    """Posteriors of p functions at the candidates of an action set, for S replicates (see `interface.Posterior`).
 
     Args:
         actions: a `Finite` set (its actions are the candidates) or a `Box`.

@@ -15,7 +15,7 @@ from cbobench.gp.posteriors.separate import SeparatePosterior
 
 
 class PendingPosterior:
-    """Means of one posterior and variances of another (see `base.Posterior`).
+    """Means of one posterior and variances of another (see `interface.Posterior`).
 
     A variance does not depend on values, so a play shrinks it at once. Replacing a missing value by the mean that the
     others give there leaves all means unchanged, so means need only what has arrived: the hallucinated feedback of

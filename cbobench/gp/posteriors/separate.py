@@ -14,7 +14,7 @@ from cbobench.gp.posteriors.observations import ObservationPosterior
 
 
 class SeparatePosterior:
-    """p posteriors of q functions each, side by side (see `base.Posterior`).
+    """p posteriors of q functions each, side by side (see `interface.Posterior`).
 
     Attributes:
         mean: (S, q p, M): the first functions of all p, then the second ones.
