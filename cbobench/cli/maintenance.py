@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cbobench.cli.parser import Commands
+from cbobench.cli.parser import Commands, add_run
 from cbobench.errors import Misuse, mask_secrets, printable
 from cbobench.words import count_noun, part_of
 
@@ -26,15 +26,15 @@ def add_commands(command: Commands) -> None:
     merge = command(
         do_compact, "compact", "merge the many small files of a run into few; large runs do so when they end"
     )
-    merge.add_argument("run", metavar="RUN", help="run folder, path or URI")
+    add_run(merge)
 
     remove = command(do_remove, "remove", "delete pairs from a run with all their results; asks first")
-    remove.add_argument("run", metavar="RUN", help="run folder, path or URI")
+    add_run(remove)
     remove.add_argument("pairs", metavar="GLOB", help='the pairs, "problem/algorithm" or one of them')
     remove.add_argument("--yes", action="store_true", help="do not ask")
 
     export = command(do_export, "export", "write a run's results into one small file that others can compare with")
-    export.add_argument("run", metavar="RUN", help="run folder, path or URI")
+    add_run(export)
     export.add_argument(
         "--out", metavar="FILE", help="path or URI that ends with .zip (default: <folder's name>.zip here)"
     )
@@ -42,7 +42,7 @@ def add_commands(command: Commands) -> None:
     verify = command(
         do_verify, "verify", "read every file of a run and name the damaged ones; moves them away on request"
     )
-    verify.add_argument("run", metavar="RUN", help="run folder, path or URI")
+    add_run(verify)
     verify.add_argument(
         "--repair", action="store_true", help="move what is damaged into RUN/quarantine; deletes nothing"
     )

@@ -88,6 +88,11 @@ def replications(text: str) -> int:
     return int(text)
 
 
+def add_run(parser: argparse.ArgumentParser, bundle: bool = False) -> None:
+    """Add the run that a command is about; `bundle`: or a bundle of one."""
+    parser.add_argument("run", metavar="RUN", help=f"run folder{' or bundle' if bundle else ''}, path or URI")
+
+
 class Commands:
     """The commands of a parser, as the modules beside this one add them."""
 

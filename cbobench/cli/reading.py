@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from cbobench.cli.maintenance import do_status, import_if_asked
-from cbobench.cli.parser import Commands, Once, folder, number, replications, whole_number
+from cbobench.cli.parser import Commands, Once, add_run, folder, number, replications, whole_number
 from cbobench.errors import printable
 from cbobench.report.formats import FORMATS
 
@@ -26,7 +26,7 @@ def add_commands(command: Commands) -> None:
         "show cells done, failed, stale and missing, and the command that finishes a run",
         imports=True,
     )
-    status.add_argument("run", metavar="RUN", help="run folder or bundle, path or URI")
+    add_run(status, bundle=True)
     status.add_argument("--format", choices=("table", "json"), default="table", help="json: with --watch at every look")
     status.add_argument("--watch", action="store_true", help="follow a run that is being played until it ends")
     status.add_argument("--once", action="store_true", help="with --watch: print it once, as text")
@@ -35,7 +35,7 @@ def add_commands(command: Commands) -> None:
         "watch",
         "follow a run that is being played, from another terminal or machine: progress, time left, table",
     )
-    watch.add_argument("run", metavar="RUN", help="run folder, path or URI")
+    add_run(watch)
     watch.add_argument("--once", action="store_true", help="print it once, as text")
     watch.add_argument(
         "--json", dest="format", action="store_const", const="json", help="print an object at every look, or once"
@@ -48,7 +48,7 @@ def add_commands(command: Commands) -> None:
         "compare methods: medians with intervals (95 % from six seeds on) and who is best; or two runs",
         imports=True,
     )
-    compare.add_argument("run", metavar="RUN", help="run folder or bundle, path or URI")
+    add_run(compare, bundle=True)
     compare.add_argument(
         "other",
         metavar="RUN2",
@@ -81,7 +81,7 @@ def add_commands(command: Commands) -> None:
     figures = command(
         do_figures, "figures", "draw figures as PDF and PNG, each with a caption and its numbers as CSV", imports=True
     )
-    figures.add_argument("run", metavar="RUN", help="run folder or bundle, path or URI")
+    add_run(figures, bundle=True)
     figures.add_argument(
         "--out", type=folder, metavar="FOLDER", help="folder for the figures (default: RUN/figures, else ./figures)"
     )
@@ -110,7 +110,7 @@ def add_commands(command: Commands) -> None:
     )
 
     best = command(do_best, "best", "list the configurations that a run recommends, and what they are worth")
-    best.add_argument("run", metavar="RUN", help="run folder or bundle, path or URI")
+    add_run(best, bundle=True)
     best.add_argument("--top", type=whole_number, default=5, metavar="N", help="how many of each problem (default: 5)")
     best.add_argument("--only", metavar="GLOB", action=Once, help='only matching pairs, "problem/algorithm" or one')
     best.add_argument("--format", choices=FORMATS, default="table")
@@ -155,7 +155,7 @@ def add_commands(command: Commands) -> None:
         "compare what the theory promises with what was seen, for a run whose suite says `audit: true`",
         imports=True,
     )
-    audit.add_argument("run", metavar="RUN", help="run folder, path or URI")
+    add_run(audit)
     audit.add_argument("--format", choices=FORMATS, default="table")
     audit.add_argument("--figures", type=folder, metavar="FOLDER", help="draw the bounds of R₊ and V over the curves")
 
