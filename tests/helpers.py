@@ -19,6 +19,7 @@ from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.gp.actions import Finite
+from cbobench.gp.fit import Fitted, fit_all
 from cbobench.play.play import Chunk, Play, PlayOptions
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
@@ -158,6 +159,11 @@ def assert_same_rows(first, second):
 
 def _tuple(values):
     return None if values is None else tuple(values)
+
+
+def fit(points: np.ndarray, values: np.ndarray, before: Fitted | None, noise: float | None = None) -> Fitted:
+    """The fit of one function with values (c,)."""
+    return fit_all(points, values[None], [before], None if noise is None else np.array([noise]))[0]
 
 
 def write_manifest(run: Path, content: dict[str, Any]) -> None:

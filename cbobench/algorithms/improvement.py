@@ -17,14 +17,7 @@ from cbobench.gp.posteriors.choice import Kind
 from cbobench.gp.posteriors.interface import Mask, Posterior
 from cbobench.gp.posteriors.separate import OwnNoise
 from cbobench.gp.recommend import Goal
-from cbobench.gp.single import (
-    NOISELESS,
-    Noise,
-    RunningScale,
-    noise_variance,
-    own_noise,
-    true_noise,
-)
+from cbobench.gp.single import NOISELESS, Noise, RunningScale, noise_variance, own_noise, true_noise
 from cbobench.params import param, state
 from cbobench.problems.base import Actions, Feedback
 
@@ -111,6 +104,8 @@ class ConstrainedEI(ScoreAlgorithm):
         self.running = RunningScale(replicates, 1 + self.setting.constraints, self.scaled)
         if self.box is None:
             self.played_mask = np.zeros((replicates, self.setting.finite.n), dtype=bool)
+        told = self.box is None and self.lam in ("auto", "true")
+        self.noise_free = told & (true_noise(self.setting.noise).max(axis=1) <= NOISELESS)
 
     def targets(self, feedback: Feedback) -> Array:
         g = bilog(feedback.g) if self.bilog is True else feedback.g
@@ -162,10 +157,9 @@ class ConstrainedEI(ScoreAlgorithm):
         noise that is not there, can be the best that is left to a model that is too sure of all the rest. A variance of
         0 in place of it makes the model surer still: on a table of networks it stayed in the feasible corner.
         """
-        if self.box is not None or self.lam not in ("auto", "true"):
+        if not self.noise_free.any():
             return None
-        noise_free = true_noise(self.setting.noise).max(axis=1) <= NOISELESS
-        return np.asarray(self.played_mask & (noise_free & ~self.played_mask.all(axis=1))[:, None])
+        return np.asarray(self.played_mask & (self.noise_free & ~self.played_mask.all(axis=1))[:, None])
 
     def score(self, belief: Belief) -> Array:
         has_incumbent = np.isfinite(self.incumbent)

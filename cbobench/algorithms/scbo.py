@@ -50,7 +50,7 @@ class SCBO(OneRun):
        hardly shrunk when 100 evaluations are spent.
     2. Each fit decides which constraints are modelled by their bilog (see `fitting.Bilog`); the paper's is `bilog:
        true`. It hides the slopes of linear constraints. Together with 1 it kept COCO's f5 in ten dimensions at 169
-       after 150 evaluations, where this form reaches the 12 to 14 of the published code.
+       after 150 evaluations (2 seeds). This form reaches 15 (5 seeds), the published code 14 (10).
     3. Centre and success are judged by posterior means, for noise; the paper compares observed values.
     4. The Gaussian copula of f (`copula`) is off, as in the tutorial. On the seven problems of literature_full (5
        seeds) it raises the median simple regret on six: on hartmann-4 from 4e-5 to 1.5e-3.

@@ -75,11 +75,6 @@ def thinned(count: int) -> NDArray[np.intp]:
     return np.linspace(0, count - 1, min(count, MOST)).round().astype(np.intp)
 
 
-def fit(points: Array, values: Array, before: Fitted | None, noise: float | None = None) -> Fitted:
-    """Return the most probable hyperparameters of one function with values (c,); see `fit_all`."""
-    return fit_all(points, values[None], [before], None if noise is None else np.array([noise]))[0]
-
-
 def fit_all(
     points: Array, values: Array, before: Sequence[Fitted | None], noise: Array | None, anew: bool = True
 ) -> list[Fitted]:
@@ -230,10 +225,10 @@ def descend(objective: Objective, logs: Array, rows: NDArray[np.intp]) -> tuple[
         Where they end, (q, k), their costs, (q,), and constants c, (q,).
     """
     low, high = objective.lowest, objective.highest
-    logs, identity = logs.copy(), np.eye(logs.shape[1])
+    logs = logs.copy()
     cost, slope, centre = objective(logs, rows)
-    inverse = np.zeros((*logs.shape, logs.shape[1]))  # of the Hessian matrices
-    inverse[:] = identity / np.maximum(np.sqrt((slope * slope).sum(axis=1)), 1.0)[:, None, None]
+    steepness = np.sqrt((slope * slope).sum(axis=1))
+    inverse = np.eye(logs.shape[1]) / np.maximum(steepness, 1.0)[:, None, None]  # of the Hessian matrices
     first, share = np.ones(len(logs), dtype=bool), np.ones(len(logs))
     direction = np.zeros_like(logs)
     turning = np.ones(len(logs), dtype=bool)  # those that take a new direction

@@ -170,7 +170,8 @@ class ThompsonModel(RunData):
             normals = generator.standard_normal((len(mean), size))
             drawn = np.concatenate([drawn, candidates[block]])
             values = np.concatenate([values, mean[:, block] + amplitude * times(normals, roots)], axis=1)
-            goal = self.judged(values)[:, best_of(self.judged(values))]
+            judged = self.judged(values)
+            goal = judged[:, best_of(judged)]
             violation = float(np.maximum(goal[1:], 0.0).sum())
             best, limits = goal[0] if violation == 0 else None, self.limits(violation)
 

@@ -9,10 +9,11 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from cbobench.gp.box_actions import Box
-from cbobench.gp.fit import Objective, bilog, fit, is_bilog_likelier
+from cbobench.gp.fit import Objective, bilog, is_bilog_likelier
 from cbobench.gp.kernels import Matern
 from cbobench.gp.posteriors.fitted import FittedPosterior
 from cbobench.gp.thompson import FittedThompson, best_of
+from tests.helpers import fit
 
 D = 4
 BOX = Box(np.zeros(D), np.ones(D), "matern52", meshed=False, size=32)

@@ -78,9 +78,9 @@ class FittedPosterior:
         """λ is fitted, so a given number is only stored."""
         self.lam = self.lam if lam is None else lam
         plain = Fitted(np.full(self.d, modal_lengthscale(self.d)), 1.0, 1e-3, 0.0)
-        self.fits = [[plain for _ in range(self.functions)] for _ in range(self.replicates)]
+        self.fits = [[plain] * self.functions for _ in range(self.replicates)]
         # The last fits of every replicate, of functions as they are and of their bilog.
-        self.by_form = [{form: [plain for _ in range(self.functions)] for form in (False, True)} for _ in self.fits]
+        self.by_form = [{form: [plain] * self.functions for form in (False, True)} for _ in self.fits]
         self.pulled = np.broadcast_to(self.undecided, (self.replicates, self.functions)).copy()
         self.fitted_at = self.fitted_anew_at = self.count = 0
         shape = (self.replicates, self.functions)
