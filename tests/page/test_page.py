@@ -202,7 +202,8 @@ def test_nothing_is_loaded(page):
 
 def test_failed_cells_are_listed(data):
     failures = data["runs"][0]["failures"]
-    assert (failures["count"], failures["rows"][0][:5]) == (1, [SCRIPT, PLAIN, 120, 0, "broken"])
+    assert failures["count"] == 1
+    assert failures["rows"][0][:5] == [SCRIPT, PLAIN, 120, 0, "broken"]
 
 
 def test_runs_stand_side_by_side(run, tmp_path, library):
@@ -252,7 +253,8 @@ def test_a_page_that_cannot_be_finished_leaves_the_old_one(run, tmp_path, monkey
     out.write_text("old")
     monkeypatch.setattr(assemble.Path, "replace", lambda *_: (_ for _ in ()).throw(OSError("no space left")))
     assert cli.main(["report", str(run), "--out", str(out)]) == 1
-    assert ([path.name for path in tmp_path.iterdir()], out.read_text()) == (["page.html"], "old")
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+    assert out.read_text() == "old"
 
 
 @pytest.mark.usefixtures("shipped")
@@ -284,12 +286,15 @@ def test_a_run_that_is_played_says_by_whom(run):
 
 def test_it_says_what_each_method_is_told(data):
     told = data["runs"][0]["settings"][0]
-    assert (told["title"], [row[1:] for row in told["rows"]]) == ("What each method is told", [["nothing", "–"]] * 3)
+    assert told["title"] == "What each method is told"
+    assert [row[1:] for row in told["rows"]] == [["nothing", "–"]] * 3
     values = {"cei": {"lam": "scaled", "delta": 0.05, "keep": None}, "mine:Own": {"lam": 0.1, "keep": False}}
     variants = {name: SimpleNamespace(name=name, values=own) for name, own in values.items()}
     record = SimpleNamespace(labels=lambda what: {name: name for name in variants}, variants=lambda what: variants)
     rows = facts.knowledge(SimpleNamespace(record=record), ("lam", "keep")).rows
-    assert (rows[0][0], rows[0][1][:9], rows[0][2]) == ("cei", "kernel, λ", "lam scaled")
+    assert rows[0][0] == "cei"
+    assert rows[0][1][:9] == "kernel, λ"
+    assert rows[0][2] == "lam scaled"
     assert rows[1] == ["mine:Own", "not known here", "lam 0.1, keep false"], "forgotten data are a choice"
 
 
@@ -302,5 +307,6 @@ def test_a_bundle_has_a_page_beside_it_without_what_it_does_not_hold(run, data, 
     (mine,), (theirs,) = data["runs"], shown["runs"]
     assert all(theirs[part] == mine[part] for part in ("tables", "finals", "ranks", "profiles"))
     assert "Hosts" not in dict(theirs["facts"])
-    assert (theirs["failures"]["rows"][0][4], theirs["failures"]["traces"]) == ("broken", [""])
+    assert theirs["failures"]["rows"][0][4] == "broken"
+    assert theirs["failures"]["traces"] == [""]
     assert "rounds that no bundle holds" in shown["unclaimed"], "not tested with what is left of the rounds"

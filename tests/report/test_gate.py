@@ -72,7 +72,9 @@ def test_what_is_forgiven_or_identical_needs_no_deciding(tmp_path):
         (cbobench.compare(*runs, metric="regret", factor=1.1), "not significant"),
         (cbobench.compare(runs[0], runs[0]), "identical"),
     ):
-        assert (set(found.frame["verdict"]), found.worse, found.undecided) == ({verdict}, False, "")
+        assert set(found.frame["verdict"]) == {verdict}
+        assert found.worse is False
+        assert found.undecided == ""
 
 
 def test_a_method_that_is_worse_on_each_of_many_problems_is_worse_over_all(tmp_path):
@@ -80,7 +82,10 @@ def test_a_method_that_is_worse_on_each_of_many_problems_is_worse_over_all(tmp_p
     runs = two(tmp_path, 3, 4, 1, 1, np.array([0.5, 0.6, 0.7]))
     frame = cbobench.compare(*runs, metric="regret").frame
     over = frame[frame["problem_label"] == "all problems"].iloc[0]
-    assert (over["verdict"], over["n"], over["losses"], over["p"]) == ("worse", 12, 12, 2.0**-11)
+    assert over["verdict"] == "worse"
+    assert over["n"] == 12
+    assert over["losses"] == 12
+    assert over["p"] == 2.0**-11
 
 
 METRICS = ("r", "R", "V⁺", "N")

@@ -91,7 +91,8 @@ def test_a_sign_of_life_says_how_far_it_is(half, signed):
     news = {"rate": 50.0, "left": [3.0, 2.0, 5.0], "playing": {pair_id(pair, 20): [1, 7]}}
     file = signed(half, news)
     view = live.Live(half).look()
-    assert (view.state, [(p.ok, p.playing, p.rounds) for p in view.pairs]) == ("playing", [(4, 0, 80), (3, 1, 67)])
+    assert view.state == "playing"
+    assert [(p.ok, p.playing, p.rounds) for p in view.pairs] == [(4, 0, 80), (3, 1, 67)]
     said = as_object(view)
     assert said["cells"] == {"expected": 8, "ok": 7, "failed": 0, "playing": 1, "missing": 1, "of_nobody": 0}
     assert said["rounds"] == {"done": 147, "total": 160, "per_second": 50.0}
@@ -219,13 +220,15 @@ def test_cells_that_are_played_again_are_yet_to_be_done(tmp_path, monkeypatch):
     assert seen == [[(3, 1, 60), (4, 0, 80)], [(4, 0, 80), (4, 0, 80)]]
     assert [view.state for view in views] == ["playing", "playing"]
     assert views[0].left is not None
-    assert ([view.orphans for view in views], live.Live(run).look().state) == ([0, 0], "complete")
+    assert [view.orphans for view in views] == [0, 0]
+    assert live.Live(run).look().state == "complete"
 
 
 def test_a_seed_that_failed_is_not_complete(tmp_path):
     cells = {("p", "a"): {"regret": [1.0, 2.0, 3.0]}, ("p", "b"): {"regret": [4.0, 50.0, 6.0]}}
     view = live.Live(make(tmp_path / "run", cells, seeds=[0, 1, 2], failed={("p", "a"): [1]})).look()
-    assert (view.seeds, view.comparison.frame["n"].tolist()) == ([("p", 100, 2, 3)], [2, 2])
+    assert view.seeds == [("p", 100, 2, 3)]
+    assert view.comparison.frame["n"].tolist() == [2, 2]
     assert view.comparison.frame["regret_median"].tolist() == [2.0, 5.0]
     assert "\nof seeds that are ok for every method (p: 2 of 3):\n" in text(view)
     lost = {("p", "a"): [0, 1, 2]}
