@@ -218,6 +218,9 @@ SHIPPED = {
     "literature_small": (31, 5, 50),
     "coco_constrained": (5, 2, 60),
     "literature_full": (37, 20, 60),
+    "field_noisy": (9, 10, 60),
+    "field_batches": (6, 10, 80),
+    "field_ten": (10, 5, 150),
     "guo_zhu_liu_2022_classical": (3, 20, 500),
     "guo_zhu_liu_2022_classical_fit": (9, 20, 500),
     "guo_zhu_liu_2022_delayed": (4, 20, 500),
@@ -266,7 +269,8 @@ SHIPPED = {
 
 
 LONG = {name for name in SHIPPED if name.startswith("map_")} - {"map_zhou_ji_model", "map_guo_zhu_liu_theory"}
-LONG |= {"coco_constrained", "literature_small", "literature_full", "zhou_ji_2022_cost"}  # prepare many problems
+# These prepare many problems.
+LONG |= {"coco_constrained", "literature_small", "literature_full", "field_noisy", "field_ten", "zhou_ji_2022_cost"}
 LONG |= {name for name in SHIPPED if name.endswith("_fit")} - {"guo_zhu_liu_2022_delayed_fit"}
 
 

@@ -1,0 +1,96 @@
+"""Plays the comparison with the field shard by shard, each kept as a bundle in docs/results.
+
+python docs/shards.py [--list] [SHARD ...]
+
+Plays the first shard of docs/results/shards.yaml that is missing or not whole (or those that are named), exports it and
+stops. A play that was ended is resumed. A shard whose library is missing says so, and the next one is taken.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from paper_figures import leave
+
+from cbobench.cli import main
+from cbobench.errors import CbobenchError
+from cbobench.results.bundle import Bundle
+from cbobench.results.export import export
+from cbobench.suite import yamlio
+from cbobench.words import count_noun
+
+FOLDER = Path(__file__).parent / "results"
+RUNS = Path("runs") / "field"
+
+
+def read_shards() -> dict[str, dict[str, Any]]:
+    """What is to be played, by the shard's name."""
+    return dict(yamlio.read(FOLDER / "shards.yaml"))
+
+
+def bundle_of(name: str) -> Path:
+    """Where a shard is kept."""
+    return FOLDER / f"{name}.zip"
+
+
+def count_cells(name: str) -> tuple[int, int]:
+    """How many cells of a shard are done, and how many there are; 0 of 0 before it is played."""
+    if not bundle_of(name).exists():
+        return 0, 0
+    cells = Bundle(str(bundle_of(name))).about["cells"]
+    return int(cells["done"]), int(cells["expected"])
+
+
+def is_whole(name: str) -> bool:
+    """Whether a shard has all of its cells, failed ones included."""
+    if not bundle_of(name).exists():
+        return False
+    cells = Bundle(str(bundle_of(name))).about["cells"]
+    return bool(cells["done"] + cells["failed"] >= cells["expected"])
+
+
+def play_shard(name: str, shard: Mapping[str, Any]) -> None:
+    """Play what is missing of a shard, and export it."""
+    run = RUNS / name
+    for pattern in shard["only"]:
+        options = ["--out", str(run), "--block", "1", "--only", pattern]
+        options += ["--seeds", str(shard["seeds"])] if "seeds" in shard else []
+        if main(["run", shard["suite"], *options]) != 0:
+            leave([name])
+    exported = export(run, bundle_of(name))
+    print(f"{exported.file}: {exported.done} of {count_noun(exported.expected, 'cell')}, {exported.size / 1e3:.0f} kB")
+
+
+def list_shards(shards: Mapping[str, Mapping[str, Any]]) -> None:
+    """Print how much of every shard is played, by which code, and what it cost."""
+    for name in shards:
+        done, expected = count_cells(name)
+        if not expected:
+            print(f"{name}: not played")
+            continue
+        about = Bundle(str(bundle_of(name))).about
+        commits = sorted({str(call.get("commit"))[:7] for call in about["calls"]})
+        hours = about["cost"]["cpu_hours"]
+        print(f"{name}: {done} of {expected} cells, by {', '.join(commits)}, {hours:.2f} CPU-hours")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="The comparison with the field, shard by shard.")
+    parser.add_argument("shards", nargs="*", metavar="SHARD")
+    parser.add_argument("--list", action="store_true")
+    arguments = parser.parse_args()
+    try:
+        shards = read_shards()
+        if arguments.list:
+            list_shards(shards)
+        else:
+            names = arguments.shards or [name for name in shards if not is_whole(name)][:1]
+            for name in names:
+                play_shard(name, shards[name])
+            if not names:
+                print("nothing to play")
+    except CbobenchError as error:
+        raise SystemExit(f"shards: {error}") from None
