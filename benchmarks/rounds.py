@@ -1,6 +1,6 @@
 """CPU time of a round on a box, our methods beside BoTorch's: a JSON line per setting.
 
-    python benchmarks/rounds.py [--d 2 7] [--m 1 5] [--n 30 100] [--methods cei botorch-cei]
+    python benchmarks/rounds.py [--d 2 7] [--m 1 5] [--n 30 100] [--methods cei botorch-cei] [--out docs/rounds.json]
 
 Every method is told the same n points of a Sobol design, and then plays on. Of ours, n/10 rounds are timed, because
 later fits of hyperparameters are that far apart; of BoTorch's, which fits in every round, one. A round is a question
@@ -15,13 +15,16 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = "1"
 
 import argparse
+import itertools
 import json
 import math
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bench import _git, describe_machine
 
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
@@ -96,12 +99,15 @@ def main() -> None:
     parser.add_argument("--m", type=int, nargs="+", default=[1, 5, 11])
     parser.add_argument("--n", type=int, nargs="+", default=[30, 100, 300])
     parser.add_argument("--methods", nargs="+", default=[name for pair in PAIRS.items() for name in pair])
+    parser.add_argument("--out", type=Path, help="a JSON file for all rows, as docs/speed.md shows them")
     arguments = parser.parse_args()
-    for n in arguments.n:
-        for m in arguments.m:
-            for d in arguments.d:
-                for name in arguments.methods:
-                    print(json.dumps(measure_round(name, d, m, n)), flush=True)
+    rows = []
+    for n, m, d, name in itertools.product(arguments.n, arguments.m, arguments.d, arguments.methods):
+        rows.append(measure_round(name, d, m, n))
+        print(json.dumps(rows[-1]), flush=True)
+    if arguments.out:
+        about = describe_machine() | {"commit": _git("rev-parse", "--short", "HEAD")}
+        arguments.out.write_text(json.dumps(about | {"rows": rows}, indent=0) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 Tables stand between `<!-- NAME -->` and `<!-- end -->`: those of `cbobench list`, what the command line can do, and in
 which_method.md what methods need, know and can play, taken from their classes. Those of clusters.md are computed from
 cluster.json and speed.json, which `make cluster-bench ARGS="--out docs/cluster.json"` and `make bench ARGS="--only
-dispatch boxes --out docs/speed.json"` write.
+dispatch boxes --out docs/speed.json"` write; that of speed.md from rounds.json, by `python benchmarks/rounds.py --out
+docs/rounds.json`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from cbobench.sweep.blocks import TASK_SECONDS
 from cbobench.words import count_noun
 
 HERE = Path(__file__).parent
-PAGES = ("methods.md", "problems.md", "suites.md", "which_method.md", "commands.md", "clusters.md")
+PAGES = ("methods.md", "problems.md", "suites.md", "which_method.md", "commands.md", "clusters.md", "speed.md")
 CONFIGURATIONS = {
     "layout": "configurations",
     "rows": "c.csv",
@@ -56,6 +57,7 @@ SWEEPS = (
     ("`ckb-ucb`, 100 actions", "dispatch", "S = 50, µs per seed-round", 1.0, 1_000_000, 10_000),
     ("`cei` on `speed-reducer`, seed by seed", "boxes", "cei on speed-reducer, ms per round", 1e3, 100_000, 200),
 )
+OPPONENTS = {"cei": "botorch-cei", "scbo": "botorch-scbo"}  # of the page on speed
 CPUS, MACHINES = 16, (1, 4, 16)  # of a machine; machines
 WHERE = {
     "kernel": "with the problem: a table's covariance, or `kernel` and `lengthscale`; or fitted (`kernel: fit`)",
@@ -190,6 +192,30 @@ def origin(found: dict[str, Any]) -> str:
     return f"on {found['at'][:10]} by commit {found['commit']}"
 
 
+def beside() -> str:
+    """How long a round of ours takes on a box, and how many times as long one of BoTorch's."""
+    found = json.loads((HERE / "rounds.json").read_text(encoding="utf-8"))
+    ms = {(row["method"], row["m"], row["d"], row["n"]): row["ms"] for row in found["rows"]}
+    counts = sorted({row["n"] for row in found["rows"]})
+    body = []
+    for ours, theirs in OPPONENTS.items():
+        for m, d in sorted({(row["m"], row["d"]) for row in found["rows"] if row["method"] == ours}):
+            pairs = [(ms.get((ours, m, d, n)), ms.get((theirs, m, d, n))) for n in counts]
+            cells = ["–" if a is None else f"{a:,.0f}" + (f" ({b / a:,.0f} ×)" if b else "") for a, b in pairs]
+            body.append([f"`{ours}`", str(m), str(d), *cells])
+    head = ["method", "constraints", "inputs", *(f"n = {n}" for n in counts)]
+    ratios = {
+        ours: [ms[key] / ms[(ours, *key[1:])] for key in ms if key[0] == theirs and (ours, *key[1:]) in ms]
+        for ours, theirs in OPPONENTS.items()
+    }
+    said = "; ".join(
+        f"`{ours}` against `{OPPONENTS[ours]}`: {statistics.median(each):.0f} times faster in the median, "
+        f"at least {min(each):.0f}, 20 or more in {sum(ratio >= 20 for ratio in each)} of {len(each)}"
+        for ours, each in ratios.items()
+    )
+    return f"{rows(head, body)}\n\n{said}. Measured {origin(found)}; {found['cpus']} CPUs, {found['cpu']}, NumPy {found['numpy']}."
+
+
 def sweeps() -> str:
     """Extrapolated: how long two sweeps take on how many machines."""
     found = json.loads((HERE / "speed.json").read_text(encoding="utf-8"))
@@ -230,6 +256,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "told": told,
     "commands": commands,
     "efficiency": efficiency,
+    "beside": beside,
     "sweeps": sweeps,
 }
 

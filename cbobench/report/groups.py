@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from cbobench.metrics import Array, Metric
 from cbobench.report.load import Run
@@ -29,6 +30,20 @@ def take_values(cells: pd.DataFrame, quantity: Metric) -> Array:
     return np.where(np.isfinite(values), values, np.nan)
 
 
+class Columns:
+    """The quantities of a frame of cells, each converted once for all groups that have rows in it."""
+
+    def __init__(self, cells: pd.DataFrame) -> None:
+        self.cells = cells
+        self._values: dict[str, Array] = {}
+
+    def take(self, quantity: Metric, rows: NDArray[np.intp]) -> Array:
+        """Return a quantity of some rows, (n,)."""
+        if quantity.name not in self._values:
+            self._values[quantity.name] = take_values(self.cells, quantity)
+        return self._values[quantity.name][rows]
+
+
 @dataclass(frozen=True)
 class Group:
     """Seeds of one problem, algorithm and horizon.
@@ -41,6 +56,8 @@ class Group:
             whether they are stale).
         good: rows of the cells that are ok, by seed; all who ask for the group share them.
         binds: where the group holds only the seeds in which the constraint binds, or does not: which of the two.
+        columns: the frame of which `good` is some rows, and which; None where `good` is no part of one. One column of a
+            thousand groups is taken much faster from it.
     """
 
     problem: str
@@ -54,21 +71,31 @@ class Group:
     unknown: frozenset[int]
     good: pd.DataFrame
     binds: bool | None = None
+    columns: tuple[Columns, NDArray[np.intp]] | None = None
 
     def values(self, quantity: Metric) -> Array:
         """A quantity of the good cells, (n,), NaN where undefined; taken from the frame once."""
         if quantity.name not in self._values:
-            self._values[quantity.name] = take_values(self.good, quantity)
+            self._values[quantity.name] = (
+                take_values(self.good, quantity)
+                if self.columns is None
+                else self.columns[0].take(quantity, self.columns[1])
+            )
         return self._values[quantity.name]
 
     @cached_property
     def _values(self) -> dict[str, Array]:
         return {}
 
-    @property
+    @cached_property
     def unmeasured(self) -> bool:
         """Whether its cells know nothing that regret could be against."""
         return len(self.good) > 0 and bool(self.good["f_star"].isna().all())
+
+    @cached_property
+    def seeds(self) -> NDArray[np.int64]:
+        """The seeds of the good cells, ascending, (n,)."""
+        return self.good.index.to_numpy()
 
     @property
     def arena(self) -> tuple[str, int, bool | None]:
@@ -143,6 +170,8 @@ def _group_cells(run: Run, only: str | None) -> list[Group]:
     )
     good["us_per_round"] = 1e6 * good["seconds_per_round"]
     parts, failing = (dict(list(cells.groupby([*KEY], sort=False))) for cells in (good, failed))
+    columns, rows_of_key = Columns(good), good.groupby([*KEY], sort=False).indices
+    none = np.empty(0, dtype=np.intp)
     groups = []
     for key, seeds in cells_of_key.items():
         problem, algorithm, horizon = key
@@ -152,7 +181,8 @@ def _group_cells(run: Run, only: str | None) -> list[Group]:
         )
         names = problem, algorithm, labels[0][problem], labels[1][algorithm]
         good_rows = parts.get(key, good.iloc[:0])
-        groups.append(Group(*names, horizon, frozenset(seeds.values()), failures, outdated, unknown, good_rows))
+        asked, rows = frozenset(seeds.values()), np.asarray(rows_of_key.get(key, none), dtype=np.intp)
+        groups.append(Group(*names, horizon, asked, failures, outdated, unknown, good_rows, columns=(columns, rows)))
     return groups
 
 
@@ -281,6 +311,7 @@ def _select_seeds(group: Group, seeds: Set[int], binds: bool | None, word: str) 
         binds=binds,
         expected_seeds=group.expected_seeds & seeds,
         good=group.good[group.good.index.isin(seeds)],
+        columns=None,
         failures=group.failures & seeds,
         outdated=group.outdated & seeds,
         unknown=group.unknown & seeds,

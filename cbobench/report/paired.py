@@ -52,10 +52,10 @@ class Pairing:
 
 def pair_by_seed(group: Group, reference: Group, quantity: Metric) -> Pairing:
     """The values of two groups' good cells by common seed."""
-    _, rows, reference_rows = np.intersect1d(
-        group.good.index, reference.good.index, assume_unique=True, return_indices=True
-    )
-    a, b = group.values(quantity)[rows], reference.values(quantity)[reference_rows]
+    a, b = group.values(quantity), reference.values(quantity)
+    if not np.array_equal(group.seeds, reference.seeds):
+        _, rows, reference_rows = np.intersect1d(group.seeds, reference.seeds, assume_unique=True, return_indices=True)
+        a, b = a[rows], b[reference_rows]
     is_defined = ~(np.isnan(a) | np.isnan(b))
     values = np.concatenate([a, b])
     values = values[~np.isnan(values)]
@@ -90,18 +90,23 @@ def pair_difference(group: Group, reference: Group, quantity: Metric) -> dict[st
     return asdict(statistics) | {"defined": defined}
 
 
+def _common_seeds(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the seeds that are in both; nearly always they are the same."""
+    return left if np.array_equal(left, right) else np.intersect1d(left, right)
+
+
 def find_best(groups: list[Group], quantity: Metric) -> Group | None:
     """The group with the best median, or, of several, the best mean; None where nothing is defined.
 
     By the seeds that all have, so that nothing is best for having failed in the hard ones; by its own seeds where there
     are no such.
     """
-    held = [group.good.index for group in groups if np.isfinite(group.values(quantity)).any()]
-    common = reduce(pd.Index.intersection, held) if held else pd.Index([])
+    held = [group.seeds for group in groups if np.isfinite(group.values(quantity)).any()]
+    common = reduce(_common_seeds, held) if held else np.array([], dtype=np.int64)
     scores = []
     for position, group in enumerate(groups):
-        values, rows = group.values(quantity), group.good.index.get_indexer(common)
-        values = values[rows] if len(common) and (rows >= 0).all() else values
+        values, shared = group.values(quantity), np.isin(group.seeds, common)
+        values = values[shared] if len(common) and shared.sum() == len(common) else values
         ordered, defined = fill_unreached(values, quantity), values[~np.isnan(values)]
         if len(defined):
             scores.append((-quantity.sign * np.median(ordered), -quantity.sign * defined.mean(), position))

@@ -111,9 +111,10 @@ def add_rounds_to_target(run: Run, groups: list[Group], target: float) -> list[G
         raise Misuse(f"target is {show(target)}; simple regret is never negative: give 0 or more, in the units of f")
     goals = {cell: np.array([float(target)]) for group in groups for cell in group.good["cell"]}
     first = find_first_rounds(run, goals)
+    rounds = [[first[cell][0] for cell in group.good["cell"]] for group in groups]
     return [
-        replace(group, good=group.good.assign(rounds_to_target=[first[cell][0] for cell in group.good["cell"]]))
-        for group in groups
+        replace(group, good=group.good.assign(rounds_to_target=column), columns=None)
+        for group, column in zip(groups, rounds, strict=True)
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -118,14 +119,22 @@ def signed_rank(*strata: ArrayLike) -> tuple[float, float]:
     if len(used) > EXACT:
         z = (lesser - total / 2) / np.sqrt((used**2).sum() / 4)
         return float(min(1.0, 2 * ndtr(z))), effect
-    halves = np.rint(2 * used).astype(int)  # mean ranks are whole or half numbers
-    law = np.zeros(halves.sum() + 1)
+    halves = np.sort(np.rint(2 * used).astype(int))  # mean ranks are whole or half numbers
+    return float(min(1.0, 2 * _law_of_sum(tuple(halves.tolist()))[: round(2 * lesser) + 1].sum())), effect
+
+
+@lru_cache(maxsize=1024)
+def _law_of_sum(ranks: tuple[int, ...]) -> Array:
+    """Return the law of the sum of some of the ranks, each of which is in it with probability one half.
+
+    Tests of a table share a few laws: without ties and zeros there is one for every n.
+    """
+    law = np.zeros(sum(ranks) + 1)
     law[0] = 1.0
-    # The law of the sum of positive ranks: each rank is in it with probability one half.
-    for rank in halves:
+    for rank in ranks:
         law[rank:] += law[:-rank]
         law /= 2
-    return float(min(1.0, 2 * law[: round(2 * lesser) + 1].sum())), effect
+    return law
 
 
 def decidable(n: int, tests: int) -> bool:
