@@ -1,9 +1,9 @@
-"""Plays the comparison with the field shard by shard, each kept as a bundle in docs/results.
+"""Plays the comparison with the field shard by shard, each kept as a bundle in docs/results and shown by docs/field.md.
 
-python docs/shards.py [--list] [SHARD ...]
+python docs/shards.py [--list | --render] [SHARD ...]
 
 Plays the first shard of docs/results/shards.yaml that is missing or not whole (or those that are named), exports it and
-stops. A play that was ended is resumed. A shard whose library is missing says so, and the next one is taken.
+stops. A play that was ended is resumed. `--render` writes the page from the bundles that are there.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from field_page import write_page
 from paper_figures import leave
 
 from cbobench.cli import main
@@ -81,16 +82,20 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="The comparison with the field, shard by shard.")
     parser.add_argument("shards", nargs="*", metavar="SHARD")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--render", action="store_true")
     arguments = parser.parse_args()
     try:
         shards = read_shards()
         if arguments.list:
             list_shards(shards)
+        elif arguments.render:
+            write_page(FOLDER, list(shards))
         else:
             names = arguments.shards or [name for name in shards if not is_whole(name)][:1]
             for name in names:
                 play_shard(name, shards[name])
             if not names:
                 print("nothing to play")
+            write_page(FOLDER, list(shards))
     except CbobenchError as error:
         raise SystemExit(f"shards: {error}") from None

@@ -17,7 +17,7 @@ from website.pictures import Pictures
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
 TOP = ("README", "CONTRIBUTING", "SECURITY", "CHANGELOG")  # pages that lie beside docs/
-BESIDE = ("*.png", "*.svg", "notebooks/*.ipynb")  # files that pages show or link
+BESIDE = ("*.png", "*.svg", "notebooks/*.ipynb", "results/*.zip")  # files that pages show or link
 FIRST = "index"  # what the site calls the README
 YOURS = ("own_problem", "own_method", "which_method")
 RUNS = ("reading", "report", "papers", "clusters", "runs", "bundles")
@@ -25,7 +25,7 @@ ORDER = {
     "Start": ("tutorial",),
     "How to": (*YOURS, *RUNS),
     "Reference": ("commands", "suites", "problems", "methods", "glossary", "guarantees", "api", "architecture"),
-    "Research": ("reproduction", "maps", "literature"),
+    "Research": ("reproduction", "maps", "literature", "field", "speed"),
     "Project": ("CONTRIBUTING", "SECURITY", "CHANGELOG"),
 }
 """Pages of the menu; a page of docs/ that is not here comes last."""

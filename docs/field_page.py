@@ -1,0 +1,150 @@
+"""docs/field.md: what the shards of docs/results show, group by group, from the bundles alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from cbobench.report.formats import format_number
+from cbobench.report.groups import find_groups
+from cbobench.report.load import Run
+from cbobench.report.quantities import fill_unreached, quantities
+from cbobench.results.bundle import Bundle
+
+PAGE = Path(__file__).with_name("field.md")
+OURS = ("cei", "scbo", "furbo")  # methods of boxes whose code is ours; the others of a group are opponents
+
+INTRODUCTION = """\
+# The methods against the field, shard by shard
+
+Each table is computed from bundles in `docs/results`, which hold every seed's curve. A shard is short enough to be
+played in one go: `make shard` plays the next one that is missing. Regret is in units of the spread of f over the box.
+A seed that finds nothing feasible counts as worse than any number (∞). Medians are over the seeds that all methods of
+a table have; a mean rank is that of a method's medians over the problems.
+
+```bash
+cbobench compare docs/results/low-ours.zip --metric simple_regret
+```
+"""
+GROUPS = {
+    "low": ("Two to seven dimensions, without noise", "simple_regret", "60 evaluations, the first 10 a Sobol design."),
+    "noisy": (
+        "Noise of 1 % and 10 %",
+        "recommended_regret",
+        "60 evaluations. What counts is the noise-free regret of the recommendation after the last one; an infeasible "
+        "recommendation counts as ∞.",
+    ),
+    "batches": ("Batches of four", "simple_regret", "80 evaluations in batches of four, chosen before any is known."),
+    "ten": ("Ten and twenty dimensions", "simple_regret", "150 evaluations, the first 20 a Sobol design."),
+}
+
+
+@dataclass
+class Method:
+    """A method's values of one quantity: by problem and seed, its rounds' time, and how many runs it has."""
+
+    values: dict[str, dict[int, float]] = field(default_factory=dict)
+    milliseconds: list[float] = field(default_factory=list)
+    runs: int = 0
+    expected: int = 0
+
+
+def plain(label: str) -> str:
+    """A label without what it says in brackets."""
+    return label.partition(" (")[0]
+
+
+def read_methods(bundles: Sequence[Path], metric: str) -> dict[str, Method]:
+    """What the bundles of a group hold, by method."""
+    quantity, methods = quantities()[metric], dict[str, Method]()
+    for bundle in bundles:
+        for group in find_groups(Run(bundle)):
+            method = methods.setdefault(plain(group.algorithm_label), Method())
+            values = fill_unreached(group.values(quantity), quantity)
+            by_seed = zip(group.seeds.tolist(), values.tolist(), strict=True)
+            method.values.setdefault(plain(group.problem_label), {}).update(by_seed)
+            method.milliseconds += (1e3 * group.good["seconds_per_round"]).tolist()
+            method.runs += len(group.good)
+            method.expected += group.expected
+    return {name: method for name, method in methods.items() if method.runs}
+
+
+def medians_of(methods: dict[str, Method], problems: Sequence[str]) -> tuple[NDArray[Any], list[int]]:
+    """Medians (methods, problems) over the seeds that all methods have, and how many these are by problem."""
+    medians, counts = np.full((len(methods), len(problems)), np.nan), []
+    for j, problem in enumerate(problems):
+        held = [set(method.values.get(problem, {})) for method in methods.values()]
+        seeds = sorted(set.intersection(*held)) if held else []
+        counts.append(len(seeds))
+        for i, method in enumerate(methods.values()):
+            medians[i, j] = np.median([method.values[problem][seed] for seed in seeds]) if seeds else np.nan
+    return medians, counts
+
+
+def show_median(value: float) -> str:
+    """A median as a cell of a table."""
+    return "–" if np.isnan(value) else "∞" if not np.isfinite(value) else format_number(value)
+
+
+def group_section(name: str, bundles: Sequence[Path]) -> str:
+    """The section of one group; it says so where nothing is played."""
+    title, metric, words = GROUPS[name]
+    methods = read_methods(bundles, metric) if bundles else {}
+    if not methods:
+        return f"## {title}\n\nNot played yet.\n"
+    problems = list(dict.fromkeys(problem for method in methods.values() for problem in method.values))
+    medians, counts = medians_of(methods, problems)
+    ranks = np.column_stack([rankdata(column) for column in np.where(np.isfinite(medians), medians, np.inf).T])
+    mean_ranks = ranks.mean(axis=1)
+    names = list(methods)
+    lines = [
+        "| method | rank | " + " | ".join(problems) + " | runs | ms a round |",
+        "| :-- | --: | " + "--: | " * len(problems) + "--: | --: |",
+    ]
+    for i in np.argsort(mean_ranks, kind="stable"):
+        method = methods[names[i]]
+        best = [medians[i, j] == np.nanmin(medians[:, j]) for j in range(len(problems))]
+        cells = [f"**{show_median(v)}**" if b else show_median(v) for v, b in zip(medians[i], best, strict=True)]
+        runs = f"{method.runs}/{method.expected}"
+        time = format_number(float(np.median(method.milliseconds)))
+        lines.append(f"| `{names[i]}` | {mean_ranks[i]:.2f} | {' | '.join(cells)} | {runs} | {time} |")
+    beaten = []
+    for j, problem in enumerate(problems):
+        i = int(np.nanargmin(medians[:, j]))
+        if names[i].partition("[")[0] not in OURS:
+            own = min(medians[k, j] for k in range(len(names)) if names[k].partition("[")[0] in OURS)
+            beaten.append(f"{problem} (`{names[i]}` {show_median(medians[i, j])} against {show_median(own)})")
+    seeds = f"{min(counts)}" if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)}"
+    said = f"Ours are beaten on {', '.join(beaten)}." if beaten else "An own method has the best median everywhere."
+    return f"## {title}\n\n{words} Medians over {seeds} seeds. {said}\n\n" + "\n".join(lines) + "\n"
+
+
+def shards_section(bundles: Sequence[Path], shards: Sequence[str]) -> str:
+    """Which shards there are, who played them, and what that cost."""
+    lines = ["| shard | cells | failed | played by | CPU | CPU-hours | kB |", "| :-- | --: | --: | :-- | :-- | --: | --: |"]
+    for bundle in bundles:
+        about = Bundle(str(bundle)).about
+        cells, commits = about["cells"], sorted({str(call.get("commit"))[:7] for call in about["calls"]})
+        kinds = ", ".join(str(kind).partition(",")[0] for kind in about["cpus"])
+        lines.append(
+            f"| [`{bundle.stem}`](results/{bundle.name}) | {cells['done']}/{cells['expected']} | {cells['failed']} | "
+            f"{', '.join(commits)} | {kinds} | {about['cost']['cpu_hours']:.2f} | {bundle.stat().st_size / 1e3:.0f} |"
+        )
+    missing = [name for name in shards if name not in {bundle.stem for bundle in bundles}]
+    said = f"\nNot played yet: {', '.join(f'`{name}`' for name in missing)}.\n" if missing else ""
+    return "## The shards\n\n" + "\n".join(lines) + "\n" + said
+
+
+def write_page(folder: Path, shards: Sequence[str]) -> None:
+    """Write the page from the bundles of a folder, in the order of the shards."""
+    bundles = [folder / f"{name}.zip" for name in shards if (folder / f"{name}.zip").exists()]
+    sections = [
+        group_section(name, [bundle for bundle in bundles if bundle.stem.partition("-")[0] == name]) for name in GROUPS
+    ]
+    PAGE.write_text("\n".join([INTRODUCTION, *sections, shards_section(bundles, shards)]), encoding="utf-8")
