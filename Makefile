@@ -9,7 +9,7 @@ WORKERS ?= auto
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test test-long portable fast browser-test lint hooks bench bench-compare chaos scale cluster-bench maximiser paper-figures claims maps literature literature-small shard reference pages printed notebooks site wheel wheel-demo dist wheel-test lowest clean
+.PHONY: demo test test-long portable fast browser-test lint hooks bench bench-compare chaos scale cluster-bench maximiser paper-figures claims maps literature literature-small reference pages printed notebooks site wheel wheel-demo dist wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -78,16 +78,11 @@ MAPS ?= runs/maps
 maps: .make/install  ## play all suites map_*, test the claims over their settings, write docs/maps.md, draw into $(MAPS)/figures
 	$(BIN)/python docs/maps.py --out $(MAPS) --figures $(MAPS)/figures $(if $(DATA),--data $(DATA))
 
-# RUN_LITERATURE: folders, played apart or not, that are read as one run; the first is played.
-RUN_LITERATURE ?= runs/literature-full
-literature: .make/install  ## play the suite literature_full, write docs/literature.md (hours)
-	$(BIN)/python docs/literature.py literature_full --run $(RUN_LITERATURE)
+literature: .make/install  ## play the next shard of docs/results that is missing, at most an hour (ARGS=--list: what is there)
+	$(BIN)/python docs/shards.py $(ARGS)
 
 literature-small: .make/test  ## play the suite literature_small, write the table in README.md (half an hour)
 	$(BIN)/python docs/literature.py literature_small
-
-shard: .make/install  ## play the next shard of docs/results that is missing, and export it (ARGS=--list: what is there)
-	$(BIN)/python docs/shards.py $(ARGS)
 
 reference: .make/install  ## derive the reference of a problem on a box: NAME=gramacy, or module:Class of your own
 	$(BIN)/cbobench reference $(NAME)

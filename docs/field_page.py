@@ -24,9 +24,9 @@ INTRODUCTION = """\
 # The methods against the field, shard by shard
 
 Each table is computed from bundles in `docs/results`, which hold every seed's curve. A shard is short enough to be
-played in one go: `make shard` plays the next one that is missing. Regret is in units of the spread of f over the box.
-A seed that finds nothing feasible counts as worse than any number (∞). Medians are over the seeds that all methods of
-a table have; a mean rank is that of a method's medians over the problems.
+played in one go: `make literature` plays the next one that is missing. Regret is in units of the spread of f over the
+box. A seed that finds nothing feasible counts as worse than any number (∞). Medians are over the seeds that all methods
+of a table have; a mean rank is that of a method's medians over the problems.
 
 ```bash
 cbobench compare docs/results/low-ours.zip --metric simple_regret
@@ -56,8 +56,8 @@ class Method:
 
 
 def plain(label: str) -> str:
-    """A label without what it says in brackets."""
-    return label.partition(" (")[0]
+    """A label without what it says in brackets, such as that there is no noise."""
+    return label.partition(" (")[0].partition("[noise_f=0.0")[0]
 
 
 def read_methods(bundles: Sequence[Path], metric: str) -> dict[str, Method]:
@@ -127,7 +127,10 @@ def group_section(name: str, bundles: Sequence[Path]) -> str:
 
 def shards_section(bundles: Sequence[Path], shards: Sequence[str]) -> str:
     """Which shards there are, who played them, and what that cost."""
-    lines = ["| shard | cells | failed | played by | CPU | CPU-hours | kB |", "| :-- | --: | --: | :-- | :-- | --: | --: |"]
+    lines = [
+        "| shard | cells | failed | played by | CPU | CPU-hours | kB |",
+        "| :-- | --: | --: | :-- | :-- | --: | --: |",
+    ]
     for bundle in bundles:
         about = Bundle(str(bundle)).about
         cells, commits = about["cells"], sorted({str(call.get("commit"))[:7] for call in about["calls"]})
@@ -141,10 +144,10 @@ def shards_section(bundles: Sequence[Path], shards: Sequence[str]) -> str:
     return "## The shards\n\n" + "\n".join(lines) + "\n" + said
 
 
-def write_page(folder: Path, shards: Sequence[str]) -> None:
-    """Write the page from the bundles of a folder, in the order of the shards."""
+def render_page(folder: Path, shards: Sequence[str]) -> str:
+    """The page, from the bundles of a folder in the order of the shards."""
     bundles = [folder / f"{name}.zip" for name in shards if (folder / f"{name}.zip").exists()]
     sections = [
         group_section(name, [bundle for bundle in bundles if bundle.stem.partition("-")[0] == name]) for name in GROUPS
     ]
-    PAGE.write_text("\n".join([INTRODUCTION, *sections, shards_section(bundles, shards)]), encoding="utf-8")
+    return "\n".join([INTRODUCTION, *sections, shards_section(bundles, shards)])

@@ -39,7 +39,7 @@ f and every g_j are in units of their spread over the box. Simple regret is f* m
 evaluated; a seed that found nothing feasible counts as worse than any number (∞). Theory methods stand here twice: with
 the problem's kernel, and with models fitted to what they observe (`kernel: fit`).
 
-Written by `make literature` from `docs/literature.json`. Medians and ranks are those of `cbobench compare`; medians
+Written by `docs/literature.py` from `docs/literature.json`. Medians and ranks are those of `cbobench compare`; medians
 have 95 % intervals over seeds, from six seeds on. Time is of one thread, each run by itself, beside other work on the
 same machine ({cpu}).
 """

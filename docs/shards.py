@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from field_page import write_page
+from field_page import PAGE, render_page
 from paper_figures import leave
 
 from cbobench.cli import main
@@ -89,13 +89,13 @@ if __name__ == "__main__":
         if arguments.list:
             list_shards(shards)
         elif arguments.render:
-            write_page(FOLDER, list(shards))
+            PAGE.write_text(render_page(FOLDER, list(shards)), encoding="utf-8")
         else:
             names = arguments.shards or [name for name in shards if not is_whole(name)][:1]
             for name in names:
                 play_shard(name, shards[name])
             if not names:
                 print("nothing to play")
-            write_page(FOLDER, list(shards))
+            PAGE.write_text(render_page(FOLDER, list(shards)), encoding="utf-8")
     except CbobenchError as error:
         raise SystemExit(f"shards: {error}") from None

@@ -213,7 +213,8 @@ def beside() -> str:
         f"at least {min(each):.0f}, 20 or more in {sum(ratio >= 20 for ratio in each)} of {len(each)}"
         for ours, each in ratios.items()
     )
-    return f"{rows(head, body)}\n\n{said}. Measured {origin(found)}; {found['cpus']} CPUs, {found['cpu']}, NumPy {found['numpy']}."
+    machine = f"{found['cpus']} CPUs, {found['cpu']}, NumPy {found['numpy']}"
+    return f"{rows(head, body)}\n\n{said}. Measured {origin(found)}; {machine}."
 
 
 def sweeps() -> str:

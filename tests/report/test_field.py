@@ -1,0 +1,54 @@
+"""docs/field.md and its shards: the page is what the bundles say, and every shard names pairs that there are."""
+
+import field_page
+import numpy as np
+import pytest
+import shards
+
+import cbobench
+from cbobench import resources
+
+BUNDLES = sorted(shards.FOLDER.glob("*.zip"))
+
+
+def test_the_page_is_what_the_bundles_say():
+    assert field_page.PAGE.read_text(encoding="utf-8") == field_page.render_page(
+        shards.FOLDER, list(shards.read_shards())
+    ), "docs/field.md is not of these bundles: python docs/shards.py --render"
+
+
+def test_a_median_of_the_page_is_that_of_the_cells():
+    cells = cbobench.load_cells(shards.bundle_of("low-ours"))
+    for name, method in field_page.read_methods([shards.bundle_of("low-ours")], "simple_regret").items():
+        own = cells[cells["algorithm"].str.startswith(name) & cells["problem"].str.startswith("welded-beam")]
+        expected = own["simple_regret"].fillna(np.inf).median()
+        medians, counts = field_page.medians_of({name: method}, ["welded-beam"])
+        assert counts == [10]
+        assert medians[0, 0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_medians_are_over_the_seeds_that_all_methods_have():
+    few = field_page.Method({"p": {0: 1.0, 1: 3.0}})
+    many = field_page.Method({"p": {0: 5.0, 1: 7.0, 2: 1e9}})
+    medians, counts = field_page.medians_of({"few": few, "many": many}, ["p"])
+    assert counts == [2]
+    assert medians[:, 0].tolist() == [2.0, 6.0]
+
+
+@pytest.mark.parametrize("name", list(shards.read_shards()))
+def test_every_shard_names_pairs_of_a_shipped_suite(name):
+    shard = shards.read_shards()[name]
+    assert set(shard) <= {"suite", "only", "seeds"}
+    assert resources.find_suite(shard["suite"]).exists()
+    for pattern in shard["only"]:
+        assert pattern.startswith("*/")
+
+
+def test_a_shard_is_whole_only_with_all_its_cells(tmp_path, monkeypatch):
+    assert BUNDLES, "no shard is kept"
+    done, expected = shards.count_cells("low-ours")
+    assert done == expected == 210
+    assert shards.is_whole("low-ours")
+    monkeypatch.setattr(shards, "FOLDER", tmp_path)
+    assert not shards.is_whole("low-ours")
+    assert shards.count_cells("low-ours") == (0, 0)
