@@ -9,7 +9,7 @@ WORKERS ?= auto
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test test-long portable fast browser-test lint hooks bench bench-compare chaos scale cluster-bench maximiser paper-figures claims maps literature literature-small reference pages printed notebooks site wheel wheel-demo dist wheel-test lowest clean
+.PHONY: demo test test-long portable fast browser-test lint hooks bench bench-compare chaos scale cluster-bench maximiser paper-figures claims maps literature replay literature-small reference pages printed notebooks site wheel wheel-demo dist wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -80,6 +80,11 @@ maps: .make/install  ## play all suites map_*, test the claims over their settin
 
 literature: .make/install  ## play the next shard of docs/results that is missing, at most an hour (ARGS=--list: what is there)
 	$(BIN)/python docs/shards.py $(ARGS)
+
+replay:  ## play drawn cells of docs/results again with the libraries that played them (ARGS="--replay 50")
+	$(PYTHON) -m venv build/replay
+	build/replay/bin/pip install --quiet --disable-pip-version-check -e . -r docs/results/requirements.txt
+	for bundle in docs/results/*.zip; do build/replay/bin/cbobench verify $$bundle $(or $(ARGS),--replay 5) || exit 1; done
 
 literature-small: .make/test  ## play the suite literature_small, write the table in README.md (half an hour)
 	$(BIN)/python docs/literature.py literature_small
