@@ -12,10 +12,12 @@ import pytest
 from cbobench.algorithms.references import Random
 from cbobench.cli import main
 from cbobench.params import param
+from cbobench.play import history
 from cbobench.play import play as plays
+from cbobench.play.block import start
 from cbobench.play.failure import TimedOut
 from cbobench.problems.simulator import Simulator
-from cbobench.sweep import estimate
+from cbobench.sweep import estimate, trial
 from cbobench.sweep.run import plan
 
 ROUND = 20e-6  # seconds of a seed-round at the beginning, on a clock that nothing else moves
@@ -25,7 +27,7 @@ spent = [0.0]
 @pytest.fixture
 def own_clock(monkeypatch):
     clock = dict.fromkeys(("thread_time", "process_time", "monotonic"), lambda: spent[0])
-    for module in (estimate, plays):
+    for module in (estimate, trial, history, plays):
         monkeypatch.setattr(module, "time", SimpleNamespace(**clock))
 
 
@@ -46,7 +48,9 @@ def truth(todo, growth):
 
 
 def work(todo, monkeypatch):
-    """Seconds of work that it says."""
+    """Seconds of work that it says, of rounds alone."""
+    for name in ("CELL_SECONDS", "ROW_SECONDS", "TASK_SECONDS"):
+        monkeypatch.setattr(estimate, name, 0.0)
     said = []
     monkeypatch.setattr(estimate, "duration", lambda seconds: said.append(seconds) or "")
     estimate.estimate(todo, 2)
@@ -64,21 +68,27 @@ def growing(write_suite, tmp_path, growth, horizon=2000, **options):
 def test_a_cost_that_grows_is_carried_on(write_suite, tmp_path, monkeypatch, growth):
     todo = growing(write_suite, tmp_path, [growth], horizon=2000 if growth else 1000)
     expected = truth(todo, growth)
-    assert expected / 1.5 < work(todo, monkeypatch) < 1.5 * expected
+    assert expected / 1.1 < work(todo, monkeypatch) < 1.1 * expected
     if growth:
-        monkeypatch.setattr(estimate, "_extrapolate", lambda rounds, horizon: rounds.mean() * horizon)
+        monkeypatch.setattr(trial, "places", lambda horizon: range(1, 9))
+        monkeypatch.setattr(trial, "PLACES", (horizon_of(todo), horizon_of(todo)))
         assert work(todo, monkeypatch) < expected / 1.5, "negative control: what it takes at the beginning"
+
+
+def horizon_of(todo):
+    return todo.suite.grid.horizon
 
 
 @pytest.mark.usefixtures("own_clock")
 def test_pairs_are_tried_as_far_as_there_is_time(write_suite, tmp_path, monkeypatch):
     todo = growing(write_suite, tmp_path, [0.0, 0.3, 0.001, 0.002], horizon=200)
-    trials, tried = estimate.try_pairs(todo)
+    known, tried = estimate.try_pairs(todo)
     expected = [ROUND * (1 + growth * 100) for growth in (0.0, 0.3, 0.001, 0.002)]
     assert tried == 4
-    assert [trials[pair_cells.pair.title] for pair_cells in todo.tasks.by_pair] == pytest.approx(expected, rel=0.5)
-    answers = iter([1.0])
-    monkeypatch.setattr(estimate, "_try_pair", lambda *given: next(answers, None))
+    found = [known[pair_cells.pair.title].seconds for pair_cells in todo.tasks.by_pair]
+    assert found == pytest.approx(expected, rel=0.1)
+    answers = iter([trial.Cost(1.0)])
+    monkeypatch.setattr(trial.Trial, "cost", lambda self: next(answers, None))
     assert "; 1 of 4 pairs is known)" in estimate.estimate(todo, 2), "the others have the mean of those that are"
 
 
@@ -95,18 +105,34 @@ class Slow(Random):
 
 
 def test_a_slow_method_does_not_hold_it_up(write_suite, tmp_path, monkeypatch):
-    monkeypatch.setattr(estimate, "PAIR_SECONDS", 0.3)
+    monkeypatch.setattr(trial, "PAIR_SECONDS", 0.3)
     text = "suite: t\nhorizon: 50\nseeds: 2\nproblems: [rkhs-1d, {rkhs-1d: {h: 0.3}}]\n"
     text += "algorithms: ['tests.sweep.test_estimate:Slow', random]\n"
     todo = plan(write_suite(text), out=tmp_path / "r", cpus=0)
+    tried = []
+    monkeypatch.setattr(trial, "import_libraries", tried.append)
     said = estimate.estimate(todo, 2)
+    assert sorted(tried) == ["random", "random", f"{__name__}:Slow"], "and not on the other problem, too"
     assert "time: more than " in said
-    assert "not estimated, and not counted: tests.sweep.test_estimate:Slow (2 pairs): too slow to be tried" in said
-    trials, _ = estimate.try_pairs(plan(write_suite(text.replace(", random", "")), out=tmp_path / "s", cpus=0))
-    assert trials == {}
-    assert "time: not estimated\n" in estimate.estimate(
-        plan(write_suite(text.replace(", random", "")), out=tmp_path / "s", cpus=0), 2
-    ), "and not 0 s"
+    assert f"a lower bound, as a round took longer than the time allowed: {__name__}:Slow (2 pairs)" in said
+    known, _ = estimate.try_pairs(plan(write_suite(text.replace(", random", "")), out=tmp_path / "s", cpus=0))
+    assert [cost.kind for cost in known.values()] == ["at least"] * 2
+    assert min(cost.seconds for cost in known.values()) >= 0.2, "every round as long as the one that was broken off"
+
+
+@dataclass(kw_only=True)
+class Refusing(Random):
+    """Cannot be played."""
+
+    def ask(self, t):
+        raise ValueError
+
+
+def test_what_cannot_be_tried_is_named_and_not_0_s(write_suite, tmp_path):
+    text = "suite: t\nhorizon: 50\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: ['tests.sweep.test_estimate:Refusing']\n"
+    said = estimate.estimate(plan(write_suite(text), out=tmp_path / "s", cpus=0), 2)
+    assert "time: not estimated\n" in said
+    assert f"not estimated, and not counted, as they could not be tried in time: {__name__}:Refusing (1 pair)" in said
 
 
 @dataclass(kw_only=True)
@@ -124,13 +150,86 @@ class Late(Random):
 
 
 @pytest.mark.usefixtures("own_clock")
-def test_rounds_that_cost_nothing_do_not_stand_for_those_that_fit_a_model(write_suite, tmp_path):
-    text = "suite: t\nhorizon: 40\nseeds: 1\nproblems: [rkhs-1d]\n"
-    text += "algorithms: ['tests.sweep.test_estimate:Late': {last: {sweep: [11, 20]}}]\n"
+@pytest.mark.parametrize(
+    ("horizon", "last", "kind", "seconds"),
+    [(40, 38, "at least", 30), (200, 1000, "tried", 190), (200, 198, "extrapolated", 190), (160, 38, "at least", 150)],
+)
+def test_rounds_that_cost_nothing_do_not_stand_for_those_that_fit_a_model(
+    write_suite, tmp_path, horizon, last, kind, seconds
+):
+    text = f"suite: t\nhorizon: {horizon}\nseeds: 1\nproblems: [rkhs-1d]\n"
+    text += f"algorithms: ['tests.sweep.test_estimate:Late': {{last: {last}}}]\n"
+    cost = cost_of(plan(write_suite(text), out=tmp_path / "r", cpus=0), np.inf)
+    assert cost.kind == kind
+    assert seconds / 2 < cost.seconds * horizon < 2.2 * seconds
+
+
+def cost_of(todo, seconds):
+    (task,) = todo.tasks.of_pairs()
+    return trial.Trial(*todo.suite.problems.values(), task, None, seconds, np.inf).cost()
+
+
+@dataclass(kw_only=True)
+class Fitting(Random):
+    """Costs as much as it has observations, and ten times that whenever it fits a model; counts what it is asked."""
+
+    shared: bool = param(False, "whether a block costs no more than a seed")
+    asked = 0
+
+    def ask(self, t):
+        Fitting.asked += 1
+        spent[0] += ROUND / 10 * t * self._seeds()
+        return super().ask(t)
+
+    def _seeds(self):
+        return 1 if self.shared else self.setting.replicates
+
+    def tell(self, t, actions, feedback):
+        spent[0] += ROUND / 10 * t * self._seeds() * (10 if t % 7 == 0 else 1)
+        super().tell(t, actions, feedback)
+
+
+@pytest.mark.usefixtures("own_clock")
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("problem", ["rkhs-1d", "gramacy"])
+def test_fits_of_models_are_met_in_a_history_and_a_block_shares_what_it_shares(write_suite, tmp_path, problem, shared):
+    text = f"suite: t\nhorizon: 400\nseeds: 8\nproblems: [{problem}]\n"
+    text += f"algorithms: ['tests.sweep.test_estimate:Fitting': {{shared: {str(shared).lower()}}}]\n"
     todo = plan(write_suite(text), out=tmp_path / "r", cpus=0)
-    estimates = [estimate._try_pair(todo, task, 0.25, np.inf) for task in todo.tasks.of_pairs()]
-    assert estimates[0] is None, "broken off in its first model: unknown, and not 0 s"
-    assert estimates[1] * 40 == pytest.approx(30.0, rel=0.1)
+    Fitting.asked, before = 0, spent[0]
+    cost = cost_of(todo, np.inf)
+    tried, taken = Fitting.asked, spent[0] - before
+    before = spent[0]
+    play, _ = start(*todo.suite.problems.values(), todo.tasks[0].cells, 400, None)
+    for _ in play:
+        pass
+    truth = spent[0] - before
+    assert cost.seconds * 8 * 400 == pytest.approx(truth, rel=0.1)
+    assert tried < 60, "rounds in which it chose, of 400 of a seed and 400 of the block"
+    if not shared:
+        assert taken < truth / 4
+
+
+class Forgetful(Random):
+    """Learns of nothing but what it has chosen, and from ten rounds on takes ten times as long."""
+
+    def ask(self, t):
+        spent[0] += ROUND * (10 if t > 10 else 1)
+        self.action = super().ask(t)
+        return self.action
+
+    def tell(self, t, actions, feedback):
+        if actions is not self.action:
+            raise ValueError("not what was chosen")
+
+
+@pytest.mark.usefixtures("own_clock")
+def test_a_method_that_takes_no_history_plays_all_its_rounds(write_suite, tmp_path):
+    text = "suite: t\nhorizon: 400\nseeds: 1\nproblems: [rkhs-1d]\n"
+    text += "algorithms: ['tests.sweep.test_estimate:Forgetful']\n"
+    todo = plan(write_suite(text), out=tmp_path / "r", cpus=0)
+    cost = cost_of(todo, ROUND * 1500)
+    assert (cost.kind, cost.seconds * 400) == ("extrapolated", pytest.approx(ROUND * 3910, rel=0.05))
 
 
 class Clock:
