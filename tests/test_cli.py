@@ -205,12 +205,17 @@ LIGHT += [["show", "ckb-ucb"], ["show", "botorch-scbo"]]
 BACKENDS = ["ray", "matplotlib", "seaborn", "torch", "botorch", "optuna", "pymoo", "cma"]
 
 
-def import_nothing(commands, heavy):
-    """What some commands print in a process of their own, in which none may import what is heavy."""
+def import_nothing(commands, heavy, first=""):
+    """What some commands print in a process of their own, in which none may import what is heavy.
+
+    Args:
+        first: a statement before all of them.
+    """
     code = (
-        "import json, sys; from cbobench.cli import main\n"
-        "for words in json.loads(sys.argv[1]):\n"
-        "    try:\n        main(words)\n    except SystemExit:\n        pass\n"
+        f"import json, sys\n{first}\n"
+        "for words in [[], *json.loads(sys.argv[1])]:\n"
+        "    if words:\n        from cbobench.cli import main\n"
+        "    try:\n        words and main(words)\n    except SystemExit:\n        pass\n"
         "    heavy = set(json.loads(sys.argv[2])) & set(sys.modules)\n"
         "    if heavy:\n        sys.exit(f'{words} imported {heavy}')\n"
     )
@@ -225,6 +230,37 @@ def test_light_commands_import_neither_ray_nor_pandas_and_help_is_plain_text():
     assert "\ncbobench 0." in said
     assert "95 % from six seeds" in said
     assert "%%" not in said
+
+
+HELP = [["--help"], ["--version"], ["run", "--help"], ["compare", "--help"], ["check", "--help"], ["list", "--help"]]
+SCIENCE = ["numpy", "scipy", "pandas", "pyarrow"]
+
+
+def test_help_imports_nothing_that_computes():
+    """It is there in a tenth of a second."""
+    import_nothing(HELP, [*BACKENDS, *SCIENCE, "rich", "yaml"])
+
+
+def test_the_package_imports_nothing_before_it_is_asked():
+    import_nothing([], [*BACKENDS, *SCIENCE], first="import cbobench; dir(cbobench)")
+    import_nothing([], [*BACKENDS, "scipy.stats", "scipy.optimize"], first="import cbobench; cbobench.run")
+
+
+FINITE = """\
+suite: finite
+horizon: 4
+seeds: 2
+problems: [{rkhs: {n: 20}}]
+algorithms: [ckb-ucb, penalty-noisy, rpol-ucb, gp-ts, config, sgp-ucb, stageopt]
+"""
+
+
+@pytest.mark.slow
+def test_a_sweep_imports_what_it_plays_with_alone(write_suite, tmp_path):
+    suite, heavy = write_suite(FINITE), [*BACKENDS, "scipy.stats", "scipy.optimize", "scipy.linalg", "scipy.spatial"]
+    played = ["run", str(suite), "--out", str(tmp_path / "r"), "--cpus", "0"]
+    import_nothing([played], heavy)
+    import_nothing([[*played[:3], str(tmp_path / "s"), "--cpus", "0", "--dry-run"]], [*heavy, "scipy", "pandas"])
 
 
 @pytest.mark.slow

@@ -17,7 +17,6 @@ from itertools import pairwise
 from typing import Any
 
 from cbobench.errors import printable
-from cbobench.stats.intervals import SURE, range_level
 from cbobench.words import FORMS, encodable
 
 FORMATS = ("table", "markdown", "latex", "csv", "json")
@@ -176,6 +175,8 @@ def _find_exponent(value: float) -> int:
 
 def describe_median_interval(counts: Iterable[int]) -> str:
     """What stands around medians over so many seeds each: an interval, or their range and what it attains."""
+    from cbobench.stats.intervals import SURE, range_level  # with NumPy, which no other text needs
+
     several = {n for n in counts if n > 1}
     levels = ", ".join(f"{100 * range_level(n):.3g} % for {n}" for n in sorted(several, reverse=True) if n < SURE)
     if not levels:

@@ -131,7 +131,7 @@ def read_published(folder: RunFolder, columns: list[str] | None = COLUMNS) -> Pu
             except TruncatedFile:
                 if name in names:
                     raise  # otherwise its cells are played and written again
-    table = pa.concat_tables(tables) if tables else schema("cells").empty_table()
+    table = pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema("cells"))
     task = np.repeat(np.arange(len(tasks)), [len(table) for table in tables])
     origins: dict[Origin, int] = {}
     try:
