@@ -16,6 +16,7 @@ SECTIONS = 64  # columns of a matrix that is not formed, computed at a time
 LARGEST_EAGER = 1_000  # largest n of a matrix that is formed before something asks for it
 MOST_FEATURES = 2**26  # largest size of Phi of a set without a matrix, 0.5 GB
 LARGEST_RANK = 1024  # largest number of its columns, which cost O(n r²)
+REFINEMENTS = 2  # of weights that are fitted to a function; one gives all digits there are
 
 
 class Finite:
@@ -177,10 +178,14 @@ class Finite:
         space, and its norm is infinite.
         """
         flat = values.reshape(-1, self.n).T
-        weights, *_ = np.linalg.lstsq(self.features, flat, rcond=None)
-        errors = np.abs(self.features @ weights - flat).max(axis=0)
+        weights, errors = self._fit(flat)
         norms = np.where(errors <= 1e-5 * np.abs(flat).max(axis=0), np.linalg.norm(weights, axis=0), np.inf)
         return np.asarray(norms.reshape(values.shape[:-1]))
+
+    def _fit(self, values: Array) -> tuple[Array, Array]:
+        """Return weights (r, q) of the features that are nearest to functions (n, q), and the largest errors (q,)."""
+        weights, *_ = np.linalg.lstsq(self.features, values, rcond=None)
+        return np.asarray(weights), np.asarray(np.abs(self.features @ weights - values).max(axis=0))
 
 
 class Scattered(Finite):
@@ -247,6 +252,29 @@ class Large(Scattered):
 
     def rank_is_at_most(self, most: int) -> bool:
         return self.features.shape[1] <= most
+
+    @cached_property
+    def _root(self) -> Array:
+        """R (r, r) of Phi = Q R, with which R^T R = Phi^T Phi is solved to more digits than that product has."""
+        return np.asarray(np.linalg.qr(self.features, mode="r"))
+
+    def _fit(self, values: Array) -> tuple[Array, Array]:
+        """Factorise Phi once for all functions; one at a time, so that its digits do not depend on the others.
+
+        The equations R^T R w = Phi^T y, refined by their residuals, are as exact as a factorisation of each function's
+        own (Björck 1987, corrected seminormal equations).
+        """
+        from scipy.linalg import solve_triangular  # imported late: SciPy takes long to load
+
+        weights, errors = np.zeros((values.shape[1], len(self._root))), np.zeros(values.shape[1])
+        for i, y in enumerate(values.T):
+            w, residual = weights[i], np.ascontiguousarray(y)
+            for _ in range(1 + REFINEMENTS):
+                half = solve_triangular(self._root, np.matmul(self.features.T, residual), trans="T")
+                w += solve_triangular(self._root, half)
+                residual = y - np.matmul(w, self.features.T)
+            errors[i] = np.abs(residual).max()
+        return weights.T, errors  # every function's weights side by side, and so added up in one order
 
     def _compute_features(self, most: int | None) -> Array:
         """Return Phi as a view of Phi^T (r, n), with which posteriors multiply."""

@@ -42,6 +42,23 @@ def test_a_set_without_a_matrix_is_the_set_with_one(name):
     assert not without.rank_is_at_most(rank - 1)
 
 
+@pytest.mark.parametrize(("name", "lengthscale"), [("se", 0.3), ("se", 0.1), ("matern52", 0.3)])
+def test_norms_of_a_large_set_are_those_of_a_factorisation_each_and_take_one(monkeypatch, name, lengthscale):
+    with_matrix, without = both(name, lengthscale)
+    rng = np.random.default_rng(1)
+    values = np.stack([with_matrix.combine(rng.uniform(-1, 1, (3, 300))) * scale for scale in (1e-3, 1, 1e6)])
+    expected = with_matrix.norm(values)
+    factorised, factorise = [], np.linalg.qr
+    monkeypatch.setattr(np.linalg, "qr", lambda *given, **options: factorised.append(1) or factorise(*given, **options))
+    monkeypatch.setattr(np.linalg, "lstsq", None)
+    np.testing.assert_allclose(without.norm(values), expected, rtol=1e-12)
+    np.testing.assert_array_equal([[without.norm(row) for row in rows] for rows in values], without.norm(values))
+    assert factorised == [1]
+    outside = rng.standard_normal(300)
+    assert np.isinf(without.norm(outside)) == (name == "se"), "a rough kernel has features for all"
+    assert without.norm(np.zeros(300)) == 0
+
+
 @pytest.mark.parametrize("method", ["ckb-ucb", "ckb-ts", "stageopt", "cei"])
 def test_methods_play_the_same_without_the_matrix(monkeypatch, method):
     settings = {"n": 200, "d": 2, "lengthscale": 0.4}
