@@ -36,8 +36,11 @@ PAIR_SECONDS = 3.0  # on the clock, for a pair
 CELLS_OF_A_BOX = 10  # that are played of a block: more of them take hardly less each
 PLACES = (16, 4, 1)  # parts of the horizon at whose ends rounds are played, beside the first ones
 WINDOW, WINDOWS_PER_HORIZON = 3, 50  # rounds that are played at each: so many, or a share of a long horizon
+SHORTEST = 0.3  # seconds on the clock, for a pair, at least
+BUSY = 1.5  # seconds on the clock for one of CPU time, where there are other pairs
 OF_ONE_SEED = 0.6  # of the time of a pair, at most; the rest is that of its block
 MOST_UNFINISHED = 3.0  # times the longest round: one that takes longer before it ends is of another kind
+INTERRUPTED = 0.25  # seconds that a round may be interrupted by others, on a busy machine
 MAX_EXTRAPOLATION = 3  # times the rounds that were played: no curve through a few is followed further
 FEWEST_OF_A_LINE = 5  # rounds
 STEEPEST_MODEL = 3.0  # power of t by which a round may cost more at the next place
@@ -74,14 +77,15 @@ class Trial:
         problem: prepared.
         task: the pair's first one.
         keep: rounds that are recorded of a cell, None for all.
-        seconds: CPU time that it may take.
+        seconds: CPU time that it may take, and not much longer on the clock.
         deadline: on the clock, when it is broken off.
     """
 
     def __init__(self, problem: Problem, task: Task, keep: int | None, seconds: float, deadline: float) -> None:
         self.problem, self.task, self.keep = problem, task, keep
         self.seconds, self.horizon = seconds, task.horizon
-        self.deadline = min(deadline, time.monotonic() + PAIR_SECONDS)
+        # On a busy machine the clock goes faster than the CPU time, and other pairs have to be tried, too.
+        self.deadline = min(deadline, time.monotonic() + min(PAIR_SECONDS, max(SHORTEST, BUSY * seconds)))
         # To simulate a history costs what the play does.
         self.places: Collection[int] = range(1, self.horizon + 1)
         if not isinstance(problem, Simulator):
@@ -182,7 +186,7 @@ def carry_on(rounds: Rounds, horizon: int) -> tuple[float, Kind]:
     n, known = len(rounds), costs(rounds) if len(rounds) else np.zeros(0)
     if n == horizon:
         return rounds.begun + float(known.sum()), "tried"
-    if n == 0 or rounds.unfinished > MOST_UNFINISHED * known.max():
+    if n == 0 or rounds.unfinished > max(MOST_UNFINISHED * known.max(), INTERRUPTED):
         before = costs(rounds, rounds.unfinished) if n else known
         return rounds.begun + float(before.sum()) + (horizon - n) * rounds.unfinished, "at least"
     begin = min(int(np.searchsorted(np.cumsum(known), known.sum() / 2)), n - 1)
