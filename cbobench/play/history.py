@@ -8,9 +8,11 @@ from __future__ import annotations
 import time
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.gp.actions import Finite
@@ -37,14 +39,16 @@ class Rounds:
 
     Attributes:
         begun: seconds before the first round.
-        chosen: whether the method chose the actions of a round, (n,), and was not given them.
+        chosen: whether the method chose the actions of a round, (n,).
+        designed: whether the suite's design did, (n,).
         choosing: seconds in which it chose and recommended, (n,).
         rest: the other seconds of the rounds, (n,).
         unfinished: seconds, on the clock, of a round that had to be broken off.
     """
 
     begun: float
-    chosen: Array
+    chosen: NDArray[np.bool_]
+    designed: NDArray[np.bool_]
     choosing: Array
     rest: Array
     unfinished: float = 0.0
@@ -54,7 +58,8 @@ class Rounds:
 
     def first(self, n: int) -> Rounds:
         """The first n rounds."""
-        return replace(self, chosen=self.chosen[:n], choosing=self.choosing[:n], rest=self.rest[:n], unfinished=0.0)
+        cut = {name: getattr(self, name)[:n] for name in ("chosen", "designed", "choosing", "rest")}
+        return replace(self, **cut, unfinished=0.0)
 
 
 class History:
@@ -73,7 +78,9 @@ class History:
         self.generator = np.random.default_rng(0)
         self.choosing: list[float] = []  # seconds of every round
         self.whole: list[float] = []
-        self.ended, self.took, self.longest, self.begun = 0, 0.0, 0.0, 0.0
+        self.took, self.longest, self.begun = 0.0, 0.0, 0.0
+        self.designed: set[int] = set()  # rounds of the suite's own design
+        self.own: Actions | None = None  # what it chose last
         self._mark()
 
     def __getattr__(self, name: str) -> Any:
@@ -89,6 +96,7 @@ class History:
 
     def ask(self, t: int) -> Actions:
         if t > self.until or (t > FIRST_ROUNDS and self.took > self.seconds and 2 * self.longest < self.took):
+            self.clock = inf  # no round is broken off
             raise TimedOut
         if t % CHUNK == 1:  # what was computed of the last chunk is no round's
             self._mark()
@@ -102,12 +110,12 @@ class History:
 
     def _draw(self, t: int) -> Actions:
         """Actions of a history: at random, and every other time near the one that the method chose last."""
-        near = t % 2 == 0
+        last = self.own if t % 2 == 0 else None
         if isinstance(self.actions, Finite):
-            return self.own if near else self.generator.integers(self.actions.n, size=self.seeds)
+            return self.generator.integers(self.actions.n, size=self.seeds) if last is None else last
         units = self.generator.random((self.seeds, self.actions.d))
-        if near:
-            units = np.clip(self.actions.unit(self.own) + NEAR * (units - 0.5), 0.0, 1.0)
+        if last is not None:
+            units = np.clip(self.actions.unit(last) + NEAR * (units - 0.5), 0.0, 1.0)
         return self.actions.scale(units)
 
     def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
@@ -115,7 +123,13 @@ class History:
         self.whole.append(0.0)
         self._end_round()
 
-    observe = tell  # a round of the suite's own design, which is in `chosen` or not
+    def observe(self, t: int, actions: Actions, feedback: Feedback) -> None:
+        """A round of the suite's own design costs what it does, and nothing more in the run."""
+        self.designed.add(t)
+        self.choosing.append(0.0)
+        self.algorithm.observe(t, actions, feedback)
+        self.whole.append(0.0)
+        self._end_round()
 
     def recommend(self, t: int) -> Actions | None:
         before = time.thread_time()
@@ -135,5 +149,7 @@ class History:
         """What the rounds cost that have ended."""
         n = len(self.whole)
         choosing, whole = np.array(self.choosing[:n]), np.array(self.whole)
-        chosen = np.array([t in self.chosen for t in range(1, n + 1)], dtype=bool)
-        return Rounds(self.begun, chosen, choosing, np.maximum(whole - choosing, 0.0), time.monotonic() - self.clock)
+        designed = np.array([t in self.designed for t in range(1, n + 1)], dtype=bool)
+        chosen = np.array([t in self.chosen for t in range(1, n + 1)], dtype=bool) & ~designed
+        unfinished = max(0.0, time.monotonic() - self.clock)
+        return Rounds(self.begun, chosen, designed, choosing, np.maximum(whole - choosing, 0.0), unfinished)

@@ -30,6 +30,7 @@ from cbobench.problems.base import Problem
 from cbobench.problems.simulator import Simulator
 from cbobench.results.source import import_libraries
 from cbobench.suite.cells import Cell
+from cbobench.sweep.blocks import SHARED_ROUND
 from cbobench.threads import single_thread
 
 PAIR_SECONDS = 3.0  # on the clock, for a pair
@@ -38,13 +39,15 @@ PLACES = (16, 4, 1)  # parts of the horizon at whose ends rounds are played, bes
 WINDOW, WINDOWS_PER_HORIZON = 3, 50  # rounds that are played at each: so many, or a share of a long horizon
 SHORTEST = 0.3  # seconds on the clock, for a pair, at least
 BUSY = 1.5  # seconds on the clock for one of CPU time, where there are other pairs
+FURTHER_SEED = 0.03  # of a block of a finite set, in units of the first one, where there was no time to try it
 OF_ONE_SEED = 0.6  # of the time of a pair, at most; the rest is that of its block
 MOST_UNFINISHED = 3.0  # times the longest round: one that takes longer before it ends is of another kind
 INTERRUPTED = 0.25  # seconds that a round may be interrupted by others, on a busy machine
+DEAREST = 10  # one in so many rounds is left out where a block is compared with a seed
 MAX_EXTRAPOLATION = 3  # times the rounds that were played: no curve through a few is followed further
 FEWEST_OF_A_LINE = 5  # rounds
 STEEPEST_MODEL = 3.0  # power of t by which a round may cost more at the next place
-STEEPEST = 2.0  # power of t by which the cost of a round may grow where it is extrapolated
+STEEPEST = 1.5  # power of t by which the cost of a round may grow where it is extrapolated
 LEAST = 1e-9  # seconds of a round, where logarithms are taken
 
 Kind = Literal["tried", "extrapolated", "at least"]
@@ -96,14 +99,16 @@ class Trial:
         import_libraries(self.task.pair.algorithm.name)  # takes seconds that are no round's, and must not be broken off
         before, cells = time.thread_time(), self.task.cells
         share = OF_ONE_SEED if len(cells) > 1 else 1.0
+        now = time.monotonic()
+        limits = share * self.seconds, now + share * (self.deadline - now)
         try:
             try:
-                one = self._play(cells[:1], self.horizon, share * self.seconds)
+                one = self._play(cells[:1], self.horizon, *limits)
             except Exception:  # it may not take a history of just any actions
                 self.places = range(1, self.horizon + 1)
-                one = self._play(cells[:1], self.horizon, share * self.seconds)
+                one = self._play(cells[:1], self.horizon, *limits)
             total, kind = carry_on(one, self.horizon)
-            if len(one):
+            if len(one) and len(cells) > 1:
                 total *= self._block_factor(one, self.seconds - (time.thread_time() - before))
         except Exception:
             return None
@@ -116,26 +121,33 @@ class Trial:
         finite = isinstance(self.problem.actions, Finite)
         played_seconds = part.begun + float((part.choosing + part.rest).sum())
         count = seeds if finite else int(min(seeds, CELLS_OF_A_BOX, seconds / max(LEAST, played_seconds)))
-        if count < 2 or time.monotonic() >= self.deadline:
-            return 1.0
-        block = self._play(self.task.cells[:count], until, seconds)
-        reached = min(len(part), len(block))
-        if reached == 0:
-            return 1.0
-        together, alone = (float(costs(rounds.first(reached)).sum()) for rounds in (block, part))
-        per_seed = (together / max(LEAST, alone) - 1) / (count - 1)
-        return float(1 + max(0.0, per_seed) * (seeds - 1)) / seeds  # above 1 where a block leaves the cache
+        # What seeds share where there is no time to try it.
+        alone = float(costs(one).mean())
+        per_seed = FURTHER_SEED if finite else 1 - min(1.0, SHARED_ROUND[finite] / max(LEAST, alone))
+        if count > 1 and time.monotonic() < self.deadline:
+            block = self._play(self.task.cells[:count], until, seconds, self.deadline)
+            reached = min(len(part), len(block))
+            if reached >= WINDOW:
+                together, alone = (_typical_sum(costs(rounds.first(reached))) for rounds in (block, part))
+                per_seed = max(0.0, together / max(LEAST, alone) - 1) / (count - 1)
+        return float(1 + per_seed * (seeds - 1)) / seeds  # above 1 where a block leaves the cache
 
-    def _play(self, cells: Sequence[Cell], until: int, seconds: float) -> Rounds:
-        """Play some cells up to a round."""
-        limit, history = max(0.001, self.deadline - time.monotonic()), None
+    def _play(self, cells: Sequence[Cell], until: int, seconds: float, deadline: float) -> Rounds:
+        """Play some cells up to a round, for so many seconds of CPU time and up to a deadline on the clock."""
+        limit, history = max(0.001, deadline - time.monotonic()), None
         with suppress(TimedOut), watch_play(limit, 1, self.horizon, None), single_thread():
             play, _ = start(self.problem, cells, self.horizon, self.keep)
             history = give_history(play, {*self.places}, until, seconds)
             for _ in play:
                 pass
-        none = np.zeros(0)
-        return Rounds(0.0, none, none, none, limit) if history is None else history.rounds()
+        none, nothing = np.zeros(0), np.zeros(0, dtype=bool)
+        return Rounds(0.0, nothing, nothing, none, none, limit) if history is None else history.rounds()
+
+
+def _typical_sum(seconds: Array) -> float:
+    """Return the sum of the rounds' seconds but for the first one, which begins, and the dearest, interrupted ones."""
+    typical = np.sort(seconds[1:] if len(seconds) > 1 else seconds)
+    return float(typical[: len(typical) - len(typical) // DEAREST].sum())
 
 
 def costs(rounds: Rounds, at_least: float = 0.0) -> Array:
@@ -145,16 +157,16 @@ def costs(rounds: Rounds, at_least: float = 0.0) -> Array:
         at_least: seconds that it takes in the round after these.
     """
     whole = rounds.choosing + rounds.rest
-    chosen = rounds.chosen.astype(bool)
-    if chosen.all():
+    chosen = rounds.chosen
+    if (chosen | rounds.designed).all() or not chosen.any():
         return whole
     edges = np.flatnonzero(np.diff(chosen.astype(int), prepend=0, append=0))
     middles, further = [], []
     for begin, end in edges.reshape(-1, 2):
         width = end - begin
         around = np.concatenate([rounds.rest[max(0, begin - width) : begin], rounds.rest[end : end + width]])
-        given = np.concatenate([chosen[max(0, begin - width) : begin], chosen[end : end + width]])
-        learning = float(np.median(around[~given])) if not given.all() else 0.0
+        own = np.concatenate([chosen[max(0, begin - width) : begin], chosen[end : end + width]])
+        learning = float(np.median(around[~own])) if not own.all() else 0.0
         # To learn of an action of one's own may cost more; fits of models, which come now and then, cost the same.
         more = max(0.0, float(np.median(rounds.rest[begin:end])) - learning)
         middles.append((begin + end + 1) / 2)
@@ -163,7 +175,9 @@ def costs(rounds: Rounds, at_least: float = 0.0) -> Array:
         middles.append(len(whole) + 1.0)
         further.append(at_least)
     t = np.arange(1.0, len(whole) + 1)
-    return np.where(chosen, whole, rounds.rest + _interpolate(t, np.array(middles), np.maximum(further, LEAST)))
+    return np.where(
+        chosen | rounds.designed, whole, rounds.rest + _interpolate(t, np.array(middles), np.maximum(further, LEAST))
+    )
 
 
 def _interpolate(t: Array, places: Array, seconds: Array) -> Array:
@@ -196,7 +210,7 @@ def carry_on(rounds: Rounds, horizon: int) -> tuple[float, Kind]:
     if len(later) >= FEWEST_OF_A_LINE:
         # A line through the later rounds, as far as it surely rises; and the power of t that rises as much there.
         line, covariance = np.polyfit(np.arange(begin + 1, n + 1), later, 1, cov=True)
-        slope = max(0.0, float(line[0] - np.sqrt(covariance[0, 0])))
+        slope = max(0.0, float(line[0] - 2 * np.sqrt(covariance[0, 0])))
         power = min(STEEPEST, slope * middle / max(LEAST, level))
     t = np.minimum(np.arange(n + 1, horizon + 1), MAX_EXTRAPOLATION * n)
     return rounds.begun + float(known.sum() + (level * (t / middle) ** power).sum()), "extrapolated"
