@@ -87,6 +87,8 @@ class Trial:
     def __init__(self, problem: Problem, task: Task, keep: int | None, seconds: float, deadline: float) -> None:
         self.problem, self.task, self.keep = problem, task, keep
         self.seconds, self.horizon = seconds, task.horizon
+        with suppress(Exception):  # which is told of when it is played
+            import_libraries(task.pair.algorithm.name)  # takes seconds that are no round's, and must not be broken off
         # On a busy machine the clock goes faster than the CPU time, and other pairs have to be tried, too.
         self.deadline = min(deadline, time.monotonic() + min(PAIR_SECONDS, max(SHORTEST, BUSY * seconds)))
         # To simulate a history costs what the play does.
@@ -96,7 +98,6 @@ class Trial:
 
     def cost(self) -> Cost | None:
         """What a seed-round of the task costs; None for what cannot be played, which is told of when it is."""
-        import_libraries(self.task.pair.algorithm.name)  # takes seconds that are no round's, and must not be broken off
         before, cells = time.thread_time(), self.task.cells
         share = OF_ONE_SEED if len(cells) > 1 else 1.0
         now = time.monotonic()
