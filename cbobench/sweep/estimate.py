@@ -36,7 +36,7 @@ PLAYED = 3  # rounds that must end in the time of a pair: a simulation that is s
 CELL_SECONDS = 0.002  # of a cell, beside its rounds
 ROW_SECONDS = 2e-6  # of a recorded round: its metrics, to write it and to read it again
 TASK_SECONDS = 0.012  # to publish its files, and to hand it out
-STARTUP_SECONDS = 3.5  # imports, worker processes, the table
+STARTUP_SECONDS = 4.0  # imports, worker processes, the table
 NUMBER_BYTES, METRIC_BYTES = 8.0, 30.0  # of a recorded round: of each coordinate, f and g; of all its metrics
 UNSURE = {
     "tried": "",
