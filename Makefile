@@ -46,6 +46,7 @@ browser-test: .make/test  ## the page of `cbobench report` in Chromium (on the p
 
 bench: .make/test  ## measure what people wait for, into build/bench (ARGS="--only dispatch tiny --repeats 3")
 	$(BIN)/python benchmarks/bench.py $(ARGS)
+	$(BIN)/python benchmarks/calls.py
 
 bench-compare: .make/test  ## the same here and at the commit BASE in turns, with ratios and their intervals
 	$(BIN)/python benchmarks/bench.py --base $(BASE) $(ARGS)

@@ -1,0 +1,104 @@
+"""How many calls of Python and built-in functions a round of a method makes: exact, so that a test can hold them.
+
+    python benchmarks/calls.py [METHOD ...]
+
+Calls are counted by cProfile over two plays, of T and 2T rounds; their difference over T is a round's share, without
+what a play does once. They do not depend on the machine, nor on what else runs there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import pstats
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from cbobench import params
+from cbobench.algorithms import ALGORITHMS
+from cbobench.play.play import Play
+from cbobench.problems import PROBLEMS
+from cbobench.problems.base import Problem
+from cbobench.problems.data import DataFolder
+
+PROBLEM = {"n": 100, "d": 1, "lengthscale": 0.2}  # rkhs: a finite set whose posterior is in feature space
+HORIZON = 300  # long enough that no round is the first of its kind, and that refills of draws are a small share
+# By method and number of seeds: at most so many calls a round. The first two columns of `make bench`.
+HELD = {
+    ("ckb-ucb", 1): 104,
+    ("penalty-noisy", 1): 91,
+    ("rpol-ucb", 1): 102,
+    ("gp-ts", 1): 76,
+    ("config", 1): 118,
+    ("sgp-ucb", 1): 86,
+    ("safeopt", 10): 885,
+}
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Calls of plays of two lengths."""
+
+    short: pstats.Stats
+    long: pstats.Stats
+    horizon: int
+
+    @property
+    def per_round(self) -> float:
+        return float(self.long.total_calls - self.short.total_calls) / self.horizon  # type: ignore[attr-defined]
+
+    def by_function(self) -> dict[str, float]:
+        """Return calls a round by function, most first."""
+        short, long = ({key: row[1] for key, row in one.stats.items()} for one in (self.short, self.long))  # type: ignore[attr-defined]
+        found = {
+            f"{file.rpartition('/')[2]}:{line} {name}": (count - short.get((file, line, name), 0)) / self.horizon
+            for (file, line, name), count in long.items()
+        }
+        return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def make_problem() -> Problem:
+    made: Problem = params.build(PROBLEMS.get("rkhs"), PROBLEM)
+    made.prepare(DataFolder())
+    return made
+
+
+def count_calls(problem: Problem, method: str, seeds: int, horizon: int = HORIZON, **settings: Any) -> Counted:
+    """Count the calls of a method's rounds on a problem, for some seeds in lock step."""
+
+    def profile(rounds: int) -> pstats.Stats:
+        # The same λ, widths and schedules in both plays, which depend on the horizon.
+        play = Play(problem, "calls", params.build(ALGORITHMS.get(method), settings), method, range(seeds), rounds)
+        profiler = cProfile.Profile()
+        profiler.runcall(lambda: [None for _ in play])
+        return pstats.Stats(profiler)
+
+    return Counted(profile(horizon), profile(2 * horizon), horizon)
+
+
+def lines(methods: list[str], functions: int) -> Iterator[str]:
+    """Return a line per method of `HELD`, or per given method at one seed, with its most called functions."""
+    problem = make_problem()
+    wanted = {(name, seeds): most for (name, seeds), most in HELD.items() if name in (methods or [name])}
+    wanted |= {(name, 1): 0 for name in methods if name not in {held for held, _ in HELD}}
+    yield f"{'method':20} {'seeds':>5} {'calls a round':>14} {'held':>6}"
+    for (name, seeds), most in wanted.items():
+        counted = count_calls(problem, name, seeds)
+        yield f"{name:20} {seeds:5} {counted.per_round:14.1f} {most or '':>6}"
+        for function, calls in list(counted.by_function().items())[:functions]:
+            yield f"{'':20} {calls:20.2f} {function}"
+
+
+def main() -> None:
+    """Print the table."""
+    options = argparse.ArgumentParser()
+    options.add_argument("methods", nargs="*", help="registered names; those that are held by default")
+    options.add_argument("--functions", type=int, default=0, help="most called functions to print per method")
+    given = options.parse_args()
+    for line in lines(given.methods, given.functions):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
