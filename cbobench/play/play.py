@@ -131,13 +131,16 @@ class Play:
     def _chunk(self, first: int, rounds: int) -> Chunk:
         replicates, m = self.setting.replicates, self.setting.constraints
         algorithm, channel, allowed = self.algorithm, self.channel, self.problem.actions
-        actions: Actions = np.empty((rounds, replicates), dtype=np.intp)
+        actions: Actions = np.zeros((rounds, replicates), dtype=np.intp)
         if isinstance(allowed, Box):
-            actions = np.empty((rounds, replicates, allowed.d))
+            actions = np.zeros((rounds, replicates, allowed.d))
+        of_actions, of_f, of_g, n_initial = actions.shape[1:], (replicates,), (replicates, m), len(self.initial)
+        # Most rounds pass these two looks: arrays of indices, of which a negative one is larger than any n.
+        unsigned, n = (None, 0) if isinstance(allowed, Box) else (actions.view(np.uintp), allowed.n)
         observed_f, observed_g = np.zeros((rounds, replicates)), np.zeros((rounds, replicates, m))
         duals = np.zeros((rounds, replicates, m))
         has_duals = False
-        arrivals: list[Arrivals | None] = []
+        arrivals: list[Arrivals | None] = [None] * rounds
         feedback_is_late = False
         answers: dict[int, Actions | None] = {}
         started = time.thread_time()
@@ -147,24 +150,29 @@ class Play:
                 preview = channel.before(t)
                 if preview is not None:
                     algorithm.see(t, preview)
-                is_initial = t <= len(self.initial)
+                is_initial = t <= n_initial
                 chosen = self.initial[t - 1] if is_initial else algorithm.ask(t)
-                _check_actions(chosen, allowed, actions)
+                if type(chosen) is not np.ndarray or chosen.dtype != actions.dtype or chosen.shape != of_actions:
+                    _check_actions(chosen, allowed, actions)
                 actions[i] = chosen  # a copy, because the algorithm and the channel may change theirs
+                if unsigned is None or np.maximum.reduce(unsigned[i]) >= n:
+                    _check_actions(chosen, allowed, actions)
                 if self.watch is not None:
                     self.watch(t)
                 feedback = channel.at(t, chosen)
-                _check_feedback(feedback, replicates, m)
+                if feedback.f.shape != of_f or feedback.g.shape != of_g or feedback.arrivals is not None:
+                    _check_feedback(feedback, replicates, m)
                 observed_f[i] = feedback.f
                 observed_g[i] = feedback.g
                 feedback_is_late = feedback_is_late or feedback.arrivals is not None
                 if self.late is not None:
                     feedback = self.late.after(t, feedback)
-                arrivals.append(feedback.arrivals)
+                arrivals[i] = feedback.arrivals
                 (algorithm.observe if is_initial else algorithm.tell)(t, chosen, feedback)
                 dual = algorithm.duals
                 if dual is not None:
-                    _check_duals(dual, replicates, m)
+                    if type(dual) is not np.ndarray or dual.shape != of_g:
+                        _check_duals(dual, replicates, m)
                     duals[i] = dual
                     has_duals = True
                 if t in self.recommendations.rounds:
@@ -204,8 +212,6 @@ def _check_actions(chosen: Actions, allowed: Finite | Box, actions: Actions) -> 
     if isinstance(allowed, Box):
         inside = ((chosen >= allowed.low) & (chosen <= allowed.high)).all(axis=1)
         complaint = f"not in the box from {allowed.low.tolist()} to {allowed.high.tolist()}"
-    elif chosen.dtype == np.intp and chosen.view(np.uintp).max() < allowed.n:  # a negative index is larger than any n
-        return
     else:
         inside = (chosen >= 0) & (chosen < allowed.n)
         complaint = f"no index of the set; it must give 0 to {allowed.n - 1}"
