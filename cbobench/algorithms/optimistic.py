@@ -125,7 +125,8 @@ class OptimisticReward(ScoreAlgorithm):
 
     def start(self, setting: Setting) -> None:
         self.explorations = self.strategies()
-        self.explore_f = self.explorations[0]
+        self.explore_f, self.explore_g = self.explorations[0], self.explorations[-1]  # the second is of g, if any
+        self.drawing = [strategy for strategy in self.explorations if type(strategy).begin is not Explore.begin]
         self.joint = any(strategy.joint for strategy in self.explorations)
         self.grid_points: Array | None = None
         self.design: Array | None = None  # (S, c, d): actions of each replicate's own, numbered from n on
@@ -210,15 +211,13 @@ class OptimisticReward(ScoreAlgorithm):
     def believe(self, t: int) -> Belief:
         """Return the belief over all candidates before round t, with the round's widths and draws."""
         self.widths = self.round_width(t)
-        for strategy in self.explorations:
+        for strategy in self.drawing:
             strategy.begin(t)
         belief = super().believe(t)
-        belief.f.path = self.explore_f.path(self.posterior, 0)
-        return belief
-
-    def view(self, mean: Array, variance: Array, points: Array | None) -> Belief:
-        belief = super().view(mean, variance, points)
-        belief.f.width = self.widths[:, :1]
+        if self.joint:
+            belief.f.path = self.explore_f.path(self.posterior, 0)
+            if len(self.explorations) > 1:
+                belief.constraint.path = self.explorations[1].path(self.posterior, 1)
         return belief
 
     def ask(self, t: int) -> Actions:
@@ -268,20 +267,6 @@ class Optimistic(OptimisticReward):
     def set_bounds(self, setting: Setting) -> None:
         super().set_bounds(setting)
         self.bound_g = read_bound("G", self.G, setting.norm[:, 1:], setting.sup[:, 1:])[:, :, None]
-
-    @property
-    def explore_g(self) -> Explore:
-        return self.explorations[1]
-
-    def believe(self, t: int) -> Belief:
-        belief = super().believe(t)
-        belief.constraint.path = self.explore_g.path(self.posterior, 1)
-        return belief
-
-    def view(self, mean: Array, variance: Array, points: Array | None) -> Belief:
-        belief = super().view(mean, variance, points)
-        belief.constraint.width = self.widths[:, 1:, None]
-        return belief
 
 
 def design_features(design: Array, box: Box) -> Array:

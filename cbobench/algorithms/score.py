@@ -15,7 +15,7 @@ from cbobench.algorithms.base import NONE, Algorithm, Setting
 from cbobench.algorithms.fitting import KernelChoice, check_fit, is_fitted
 from cbobench.errors import Misuse
 from cbobench.gp.actions import break_ties, tie_widths
-from cbobench.gp.beliefs import AtPlayed, Belief, FunctionBelief
+from cbobench.gp.beliefs import ONE, AtPlayed, Belief, FunctionBelief
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
 from cbobench.gp.maximise import Starts, polish
@@ -73,6 +73,7 @@ class ScoreAlgorithm(Algorithm):
     setting: Setting = state()
     posterior: Posterior = state()
     chosen: Actions = state()
+    widths: Array | None = state()
 
     cost = "O(nr + r²); rough box O(tM + t²)"
     models_constraints: ClassVar[bool] = True
@@ -145,7 +146,7 @@ class ScoreAlgorithm(Algorithm):
         return np.concatenate([f, feedback.g], axis=1) if self.models_constraints else np.asarray(f)
 
     def view(self, mean: Array, variance: Array, points: Array | None) -> Belief:
-        """Return the round's belief from moments at k points.
+        """Return the round's belief from moments at k points, with the round's `widths`: (S, 1) of f or (S, p) of all.
 
         Args:
             mean: (S, p, k).
@@ -153,11 +154,14 @@ class ScoreAlgorithm(Algorithm):
             points: (S, k, d) in the unit cube of a box; None for all candidates.
         """
         deviation, g_t = np.sqrt(variance), None if self.shown is None else self.shown(points)
-        per_function = deviation.ndim == 3
-        f = FunctionBelief(mean[:, 0], deviation[:, 0] if per_function else deviation)
+        per_function, widths = deviation.ndim == 3, self.widths
+        width_f = ONE if widths is None else widths[:, :1]
+        width_g = ONE if widths is None or widths.shape[1] < mean.shape[1] else widths[:, 1:, None]
+        f = FunctionBelief(mean[:, 0], deviation[:, 0] if per_function else deviation, width_f)
         if not self.models_constraints:
             return Belief(f, None, g_t)
-        return Belief(f, FunctionBelief(mean[:, 1:], deviation[:, 1:] if per_function else deviation[:, None]), g_t)
+        of_g = deviation[:, 1:] if per_function else deviation[:, None]
+        return Belief(f, FunctionBelief(mean[:, 1:], of_g, width_g), g_t)
 
     def goal(self, mean: Array, variance: Array) -> Goal:
         """Return the moments behind a recommendation, from moments as in `view`: means of f, means and variances of
@@ -169,7 +173,7 @@ class ScoreAlgorithm(Algorithm):
     # What the base does ---------------------------------------------------------------------------------------------
 
     def start(self, setting: Setting) -> None:
-        self.setting = setting
+        self.setting, self.widths = setting, None
         self.box = setting.actions if isinstance(setting.actions, Box) else None
         self.fits = is_fitted(self.kernel, setting.actions)
         if self.fits and self.box is not None:
@@ -198,6 +202,10 @@ class ScoreAlgorithm(Algorithm):
         self.history: list[Actions] = []
         self.evidence_since = 1
         self.first_own = 1  # the first round whose action this algorithm chooses
+        # Steps of a round that a method leaves out are not called.
+        cls, base = type(self), ScoreAlgorithm
+        self.has_schedule, self.has_begin = cls.begin_round is not base.begin_round, cls.begin is not base.begin
+        self.learns, self.may_keep = cls.learn is not base.learn, cls.keeps is not base.keeps or setting.delayed
         self.begin_schedule(setting.horizon)
         self.prepare()
 
@@ -251,17 +259,21 @@ class ScoreAlgorithm(Algorithm):
         self.shown = shown
 
     def ask(self, t: int) -> Actions:
-        self.begin_round(t)
+        if self.has_schedule:
+            self.begin_round(t)
         self.belief = self.believe(t)
-        self.begin(t, self.belief)
+        if self.has_begin:
+            self.begin(t, self.belief)
         last = None if self.played == 0 else self.chosen
         if self.box is not None:
             self.chosen, self._achieved = self.maximise(t, self.box, last)
         else:
-            score = check_shape(self.score(self.belief), self.belief.f.mean.shape)
+            score, shape = self.score(self.belief), self.belief.f.mean.shape
+            if type(score) is not np.ndarray or score.shape != shape:
+                check_shape(score, shape)
             self.chosen = break_ties(score, self.ties.at(t))
             self._scores = score
-        repeats = self.keeps()
+        repeats = self.keeps() if self.may_keep else None
         if repeats is not None and last is not None:
             self.chosen = np.where(repeats if self.box is None else repeats[:, None], last, self.chosen)
         return self.chosen if self.box is None else self.box.scale(np.asarray(self.chosen, dtype=np.float64))
@@ -315,9 +327,13 @@ class ScoreAlgorithm(Algorithm):
 
     def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
         # A method that learns nothing is spared the belief at the played action.
-        if type(self).learn is not ScoreAlgorithm.learn:
-            chosen_rounds = feedback.since(self.first_own)
-            self.learn(t, self._at_chosen() if self.looks_back else self.belief, chosen_rounds)
+        if self.learns:
+            chosen = self.belief
+            if self.looks_back and self.box is None:
+                chosen = self.at_played(chosen, self.chosen)
+            elif self.looks_back:
+                chosen = self._at_points(self.chosen[:, None])
+            self.learn(t, chosen, feedback if self.first_own == 1 else feedback.since(self.first_own))
         self._remember(t, feedback)
 
     def observe(self, t: int, actions: Actions, feedback: Feedback) -> None:
@@ -336,11 +352,8 @@ class ScoreAlgorithm(Algorithm):
             self.observed.append(self.chosen)
         self.played += 1
 
-    def _at_chosen(self) -> Belief:
-        """Return the round's belief at the played action, k = 1."""
-        if self.box is None:
-            return self.at_played(self.belief, self.chosen)
-        points = self.chosen[:, None]
+    def _at_points(self, points: Array) -> Belief:
+        """Return the round's belief at points (S, k, d) of a box."""
         return self.view(*self.posterior.at(points), points)
 
     def condition(self, t: int, feedback: Feedback) -> None:
@@ -348,7 +361,10 @@ class ScoreAlgorithm(Algorithm):
         if feedback.arrivals is None:
             self.informed[:] = True
             self.absorb(self.chosen, feedback)
-            self._keep(self.chosen, feedback)
+            if self.evidence is None:
+                self.learned += 1
+            else:
+                self._keep(self.chosen, feedback)
             return
         self.history.append(self.chosen)
         self.wait.update(t, feedback.arrivals)

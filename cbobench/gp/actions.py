@@ -323,11 +323,12 @@ def tie_widths(score: Array, top: Array) -> Array:
         score: (S, n), no entry NaN.
         top: the largest of every row, (S,).
     """
-    size, low = np.abs(top), score.min(axis=1)
-    if size.max() == np.inf:  # there, only equal scores tie
+    size, low = np.abs(top), np.minimum.reduce(score, axis=1)
+    if np.maximum.reduce(size) == np.inf:  # there, only equal scores tie
         endless = size == np.inf
         return np.where(endless, 0.0, tie_widths(np.where(endless[:, None], 0.0, score), np.where(endless, 0.0, top)))
-    return np.asarray(TIED * np.minimum(top - low, OF_BEST * size) + ROUNDED * size)
+    widths: Array = TIED * np.minimum(top - low, OF_BEST * size) + ROUNDED * size
+    return widths
 
 
 def levels(score: Array, widths: Array | None = None) -> Array:
@@ -359,20 +360,20 @@ def break_ties(score: Array, coin: NDArray[np.float64], widths: Array | None = N
     replicates, n = score.shape
     rows = _row_starts(replicates, n)
     best = score.argmax(axis=1)  # in a row with a NaN, its position
-    top = score.take(rows + best)
-    if not top.min() > -np.inf:  # a NaN is not
+    top = score.reshape(-1)[rows + best]
+    if not np.minimum.reduce(top) > -np.inf:  # a NaN is not
         s = int((~(top > -np.inf)).argmax())
         problem = "is not a number" if np.isnan(top[s]) else "is minus infinity everywhere: no action is allowed"
         raise CellFailure(f"the score of replicate {s} {problem}")
     if widths is None:
         near = score >= np.minimum(top * (1 - WIDEST), top * (1 + WIDEST))[:, None]
-        if np.count_nonzero(near) == replicates:  # nothing ties, whatever the range, which takes as long again to find
-            return best
+        if near.reshape(-1).nonzero()[0].size == replicates:
+            return best  # nothing ties, whatever the range, which takes as long again to find
         widths = tie_widths(score, top)
     tied = score >= (top - widths)[:, None]
-    if np.count_nonzero(tied) == replicates:
+    hits = tied.reshape(-1).nonzero()[0]
+    if hits.size == replicates:
         return best
-    hits = np.flatnonzero(tied)
     per_row = np.bincount(hits // n, minlength=replicates)
     chosen = per_row.cumsum() - per_row + (coin * per_row).astype(np.intp)
     return np.asarray(hits[chosen] - rows)

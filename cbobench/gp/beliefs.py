@@ -44,30 +44,30 @@ class Belief:
         f: arrays (S, k).
         g: arrays (S, m, k); None for a learner that models no constraint.
         shown: the round's constraint function g_t at the candidates, (S, m, k), under full information.
+        constraint: `g`, for algorithms that always model it.
     """
 
     f: FunctionBelief
     g: FunctionBelief | None
     shown: Array | None = None
+    constraint: FunctionBelief = field(init=False, repr=False, compare=False)
 
-    @property
-    def constraint(self) -> FunctionBelief:
-        """`g`, for algorithms that always model it."""
-        g = self.g
-        assert g is not None
-        return g
+    def __init__(self, f: FunctionBelief, g: FunctionBelief | None, shown: Array | None = None) -> None:
+        self.f, self.g, self.shown = f, g, shown
+        if g is not None:  # without it, reading `constraint` is an error
+            self.constraint = g
 
 
 class AtPlayed:
     """Restricts a belief over all n actions to the played one (k = 1); holds where each row begins in flat arrays."""
 
     def __init__(self, replicates: int, constraints: int, n: int) -> None:
-        self.rows = n * np.arange(replicates)
-        self.stacks = n * np.arange(replicates * constraints).reshape(replicates, constraints)
+        self.rows = n * np.arange(replicates)[:, None]
+        self.stacks = n * np.arange(replicates * constraints).reshape(replicates, constraints, 1)
 
     def __call__(self, belief: Belief, actions: NDArray[np.intp]) -> Belief:
         """Return the belief at one action per replicate: f arrays (S, 1), g arrays (S, m, 1)."""
-        return BeliefAtPlayed(belief, self.rows + actions, self.stacks + actions[:, None])
+        return BeliefAtPlayed(belief, self.rows + actions[:, None], self.stacks + actions[:, None, None])
 
 
 class BeliefAtPlayed(Belief):
@@ -75,7 +75,7 @@ class BeliefAtPlayed(Belief):
 
     Args:
         belief: over all actions.
-        row, stack: positions of the actions in flat arrays, of every replicate (S,) and of every constraint (S, m).
+        row, stack: positions of the actions in flat arrays, of every replicate (S, 1) and constraint (S, m, 1).
     """
 
     __slots__ = ("belief", "row", "stack")
@@ -85,30 +85,28 @@ class BeliefAtPlayed(Belief):
 
     @property
     def f(self) -> FunctionBelief:  # type: ignore[override]  # nobody assigns it
-        return _restrict(self.belief.f, self.row[:, None], self.row[:, None])
+        return _restrict(self.belief.f, self.row, self.row)
 
     @property
     def g(self) -> FunctionBelief | None:  # type: ignore[override]
-        g, stack = self.belief.g, self.stack[:, :, None]
-        if g is None:
-            return None
+        return None if self.belief.g is None else self.constraint
+
+    @property
+    def constraint(self) -> FunctionBelief:  # type: ignore[override]
+        g = self.belief.constraint
         shared = g.deviation.shape[1] == 1  # one covariance for all constraints
-        return _restrict(g, stack, self.row[:, None, None] if shared else stack)
+        return _restrict(g, self.stack, self.row[:, None] if shared else self.stack)
 
     @property
     def shown(self) -> Array | None:  # type: ignore[override]
         values = self.belief.shown
-        return None if values is None else _flat(values).take(self.stack[:, :, None])
+        return None if values is None else values.reshape(-1)[self.stack]
 
 
 def _restrict(function: FunctionBelief, index: NDArray[np.intp], deviation_index: NDArray[np.intp]) -> FunctionBelief:
-    path = None if function.path is None else _flat(function.path).take(index)
-    deviation = _flat(function.deviation).take(deviation_index)
-    return FunctionBelief(_flat(function.mean).take(index), deviation, function.width, path)
-
-
-def _flat(values: Array) -> Array:
-    return values.reshape(-1)
+    path = None if function.path is None else function.path.reshape(-1)[index]
+    deviation = function.deviation.reshape(-1)[deviation_index]
+    return FunctionBelief(function.mean.reshape(-1)[index], deviation, function.width, path)
 
 
 RandName = Literal["normal", "uniform", "discrete-gaussian"]

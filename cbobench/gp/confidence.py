@@ -68,7 +68,8 @@ class Width:
         if self.constant is not None:
             return self.constant
         root = np.sqrt((gain[:, None] if gain.ndim == 1 else gain) + self.offset)
-        return np.asarray(self.bound + self.slope * root)
+        widths: Array = self.bound + self.slope * root
+        return widths
 
 
 GainName = Literal["played", "greedy", "rate"]

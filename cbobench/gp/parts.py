@@ -39,12 +39,12 @@ class Parts(NamedTuple):
         return cls(smooth, np.empty((len(smooth), 0, smooth.shape[1])), np.empty((len(smooth), 0)))
 
     def total(self) -> Array:
-        excess = np.maximum(self.kinked, 0.0)
-        with np.errstate(invalid="ignore"):
-            price = self.price[:, :, None]
-            # An infinite price times no excess is 0, and not a NaN; a price that is NaN stays one.
-            penalty = np.where((excess > 0) | np.isnan(price), price * excess, 0.0)
-        return np.asarray(self.smooth - penalty.sum(axis=1))
+        excess, price = np.fmax(self.kinked, 0.0), self.price[:, :, None]
+        # An infinite price times no excess is 0, and not a NaN; a price that is NaN stays one.
+        penalty = np.where((excess > 0) | np.isnan(price), price, 0.0)
+        penalty *= excess
+        total: Array = self.smooth - np.add.reduce(penalty, axis=1)
+        return total
 
     def kinks(self) -> Parts:
         return self

@@ -18,7 +18,7 @@ from cbobench.gp.kernels import Array
 from cbobench.play.recommendations import Recommendations
 from cbobench.play.recorder import ChunkMetrics, Recorder
 from cbobench.problems.base import Actions, Arrivals, Drawn, Feedback, Problem
-from cbobench.problems.channels import UnderWay
+from cbobench.problems.channels import AdditiveNoise, UnderWay
 from cbobench.problems.instances import check_drawn
 from cbobench.rng import Streams, generator
 
@@ -139,7 +139,8 @@ class Play:
         unsigned, n = (None, 0) if isinstance(allowed, Box) else (actions.view(np.uintp), allowed.n)
         observed_f, observed_g = np.zeros((rounds, replicates)), np.zeros((rounds, replicates, m))
         duals = np.zeros((rounds, replicates, m))
-        has_duals = False
+        has_duals, may_have_duals = False, type(algorithm).duals is not Algorithm.duals
+        shows_nothing = isinstance(channel, AdditiveNoise) and channel.shows_nothing
         arrivals: list[Arrivals | None] = [None] * rounds
         feedback_is_late = False
         answers: dict[int, Actions | None] = {}
@@ -147,7 +148,7 @@ class Play:
         try:
             for i in range(rounds):
                 self.round = t = first + i
-                preview = channel.before(t)
+                preview = None if shows_nothing else channel.before(t)
                 if preview is not None:
                     algorithm.see(t, preview)
                 is_initial = t <= n_initial
@@ -169,7 +170,7 @@ class Play:
                     feedback = self.late.after(t, feedback)
                 arrivals[i] = feedback.arrivals
                 (algorithm.observe if is_initial else algorithm.tell)(t, chosen, feedback)
-                dual = algorithm.duals
+                dual = algorithm.duals if may_have_duals else None
                 if dual is not None:
                     if type(dual) is not np.ndarray or dual.shape != of_g:
                         _check_duals(dual, replicates, m)

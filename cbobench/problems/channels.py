@@ -73,6 +73,11 @@ class AdditiveNoise:
         self.everywhere = everywhere
         self.draws = draws
 
+    @property
+    def shows_nothing(self) -> bool:
+        """Whether `before` is None in every round."""
+        return self.everywhere is None and type(self).before is AdditiveNoise.before
+
     def before(self, t: int) -> Shown | None:
         if self.everywhere is None:
             return None

@@ -291,7 +291,7 @@ class Instances(Drawn):
 
     def values(self, first: int, actions: NDArray[np.intp]) -> Array:
         flat, offsets = self._flat
-        return flat.take(offsets + actions[..., None])
+        return flat[offsets + actions[..., None]]
 
     def stars(self, first: int, rounds: int) -> tuple[Array, Array]:
         shape = (rounds, self.replicates)

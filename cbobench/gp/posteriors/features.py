@@ -108,9 +108,10 @@ class FeaturePosterior(SharedPosterior):
     def _enter(self, actions: NDArray[np.intp], values: Array, mask: Mask | None) -> None:
         phi = self._phi(actions)
         u = np.matmul(phi[:, None, :], self.factor)  # (L^T phi)^T, (S, 1, r)
-        s = np.matmul(u, u.transpose(0, 2, 1))[:, 0]  # variance at the action, (S, 1)
+        standing = u.transpose(0, 2, 1)
+        s = np.matmul(u, standing)[:, 0]  # variance at the action, (S, 1)
         total = np.sqrt(self.lam + s)
-        lu = np.matmul(self.factor, u.transpose(0, 2, 1))[:, :, 0]  # A phi, (S, r)
+        lu = np.matmul(self.factor, standing)[:, :, 0]  # A phi, (S, r)
         lu /= total
         gained = 0.5 * np.log1p(s[:, 0] / self.lam)
         if mask is not None:  # replicates without an observation move by 0
@@ -134,7 +135,7 @@ class FeaturePosterior(SharedPosterior):
     def _phi(self, actions: NDArray[Any]) -> Array:
         """Return the features of one action per replicate, (S, r)."""
         if self._by_action:
-            return self.features.take(actions, axis=0)
+            return self.features[actions]
         return np.ascontiguousarray(self.features[actions])  # `take` would first copy the whole view
 
     def _spread(self, weights: Array) -> Array:
@@ -143,7 +144,7 @@ class FeaturePosterior(SharedPosterior):
 
     def _mean_at(self, actions: NDArray[Any]) -> Array:
         """Return means (S, p) at one action per replicate."""
-        return self.mean.reshape(-1).take(self._offsets + actions[:, None])
+        return self.mean.reshape(-1)[self._offsets + actions[:, None]]
 
     def paths(self, z: Array, first: int = 0) -> Array:
         """Return Phi L z. All functions share a covariance, so `first` makes no difference."""
