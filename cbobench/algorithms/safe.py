@@ -163,7 +163,7 @@ def intersect(lower: Array, upper: Array, low: Array, high: Array) -> None:
 
 def surely_feasible(upper: Array, safe_seed: Mask) -> Mask:
     """Return the actions (S, n) whose upper bounds (S, m, n) of every constraint are <= 0, and the seed set."""
-    return (upper <= 0).all(axis=1) | safe_seed
+    return np.logical_and.reduce(upper <= 0, axis=1) | safe_seed
 
 
 @ALGORITHMS.register("sgp-ucb")
@@ -321,31 +321,36 @@ class SafeOpt(SafeSet):
         if self.lipschitz is not None:
             self.playable |= self.safe & self.lipschitz.may_reach(self.lower)
             return
-        for s in range(self.setting.replicates):
-            expander = self._widest_expander(s, belief)
+        wide = self._wide(belief)
+        for s in np.logical_or.reduce(wide, axis=1).nonzero()[0].tolist():
+            expander = self._widest_expander(s, wide[s].nonzero()[0], belief)
             if expander is not None:
                 self.playable[s, expander] = True
 
-    def _widest_expander(self, s: int, belief: Belief) -> int | None:
-        """Return the widest safe point that is wider than every maximiser and expands the safe set of replicate s."""
-        safe, width = self.safe[s], self.widest[s]
-        outside = np.flatnonzero(~safe)
-        if len(outside) == 0:
-            return None
-        wide = width > width[self.playable[s]].max()
-        deviation = np.broadcast_to(belief.constraint.deviation[s], self.upper[s].shape)
-        spread = np.concatenate([belief.f.deviation[s][None], deviation])
-        wide &= (2 * spread > self.threshold).any(axis=0)
-        candidates = np.flatnonzero(safe & wide)
+    def _wide(self, belief: Belief) -> Mask:
+        """Return the safe points, (S, n), that are wider than every maximiser and the threshold; none where all points
+        are safe.
+        """
+        widest = np.maximum.reduce(np.where(self.playable, self.widest, -np.inf), axis=1, keepdims=True)
+        above = 2 * belief.f.deviation > self.threshold
+        above |= np.logical_or.reduce(2 * belief.constraint.deviation > self.threshold, axis=1)
+        above &= self.safe & (self.widest > widest)
+        above &= ~np.logical_and.reduce(self.safe, axis=1, keepdims=True)
+        return above
+
+    def _widest_expander(self, s: int, candidates: Indices, belief: Belief) -> int | None:
+        """Return the widest of some points that expands the safe set of replicate s."""
+        outside, width = (~self.safe[s]).nonzero()[0], self.widest[s]
         # Widest first, so that the first one that expands is the answer; of equal ones the lowest index.
-        candidates = candidates[np.argsort(-width[candidates], kind="stable")]
-        for first in range(0, len(candidates), LOOK_AHEAD):
+        candidates = candidates[(-width[candidates]).argsort(kind="stable")]
+        for first in range(0, candidates.size, LOOK_AHEAD):
             batch = candidates[first : first + LOOK_AHEAD]
-            expands = np.ones(len(batch), dtype=bool)
-            for j in range(self.setting.constraints):
+            expands = self._expands(s, 0, batch, outside, belief) if self.setting.constraints else batch >= 0
+            for j in range(1, self.setting.constraints):
                 expands &= self._expands(s, j, batch, outside, belief)
-            if expands.any():
-                return int(batch[expands.argmax()])
+            best = int(expands.argmax())
+            if expands[best]:
+                return int(batch[best])
         return None
 
     def _expands(self, s: int, j: int, points: Indices, outside: Indices, belief: Belief) -> Mask:
@@ -353,14 +358,15 @@ class SafeOpt(SafeSet):
         0.
         """
         g = belief.constraint
-        columns = self.posterior.covariances(s, 1 + j, points)  # (q, n)
-        deviation = np.broadcast_to(g.deviation[s], g.mean[s].shape)[j]
+        columns = self.posterior.covariances(s, 1 + j, points)[:, outside]
+        # Functions may share a deviation, (S, 1, n).
+        deviation, mean = g.deviation[s, min(j, g.deviation.shape[1] - 1)], g.mean[s, j]
         total = self.posterior.noise_variance(s, 1 + j) + deviation[points] ** 2
-        surprise = self.lower[s, j, points] - g.mean[s, j, points]
-        mean = g.mean[s, j, outside] + columns[:, outside] * (surprise / total)[:, None]
-        variance = deviation[outside] ** 2 - columns[:, outside] ** 2 / total[:, None]
-        bound = mean + g.width[s, j, 0] * np.sqrt(np.maximum(variance, 0.0))
-        return np.asarray((bound <= 0).any(axis=1))
+        surprise = self.lower[s, j, points] - mean[points]
+        bound = mean[outside] + columns * (surprise / total)[:, None]
+        variance = deviation[outside] ** 2 - columns**2 / total[:, None]
+        bound = bound + g.width[s, j, 0] * np.sqrt(np.maximum(variance, 0.0))
+        return np.logical_or.reduce(bound <= 0, axis=1)  # type: ignore[no-any-return]
 
     def score(self, belief: Belief) -> Array:
         return np.where(self.playable, self.widest, -np.inf)

@@ -153,7 +153,8 @@ class FeaturePosterior(SharedPosterior):
 
     def covariances(self, replicate: int, function: int, indices: NDArray[np.intp]) -> Array:
         roots = np.matmul(self.features[indices], self.factor[replicate])
-        return np.asarray(np.matmul(np.matmul(roots, self.factor[replicate].T), self.by_rank))
+        columns: Array = np.matmul(np.matmul(roots, self.factor[replicate].T), self.by_rank)
+        return columns
 
     def covariance(self, replicate: int) -> Array:
         """Return the posterior covariance over all actions, (n, n), of one replicate."""
