@@ -128,12 +128,12 @@ class OptimisticReward(ScoreAlgorithm):
         self.explore_f, self.explore_g = self.explorations[0], self.explorations[-1]  # the second is of g, if any
         self.drawing = [strategy for strategy in self.explorations if type(strategy).begin is not Explore.begin]
         self.joint = any(strategy.joint for strategy in self.explorations)
-        self.grid_points: Array | None = None
+        self.grid_points: Array | None = None  # type: ignore[misc]
         self.design: Array | None = None  # (S, c, d): actions of each replicate's own, numbered from n on
         if self.joint and isinstance(setting.actions, Box):  # paths are maximised over the candidates, as in the theory
             self.design, box = setting.design, setting.actions
             setting = replace(setting, actions=box.grid)
-            self.grid_points = setting.finite.points
+            self.grid_points = setting.finite.points  # type: ignore[misc]
             if self.design is not None and not is_fitted(self.kernel, box):
                 self.further = design_features(self.design, box)
         rank = 0
@@ -219,10 +219,6 @@ class OptimisticReward(ScoreAlgorithm):
             if len(self.explorations) > 1:
                 belief.constraint.path = self.explorations[1].path(self.posterior, 1)
         return belief
-
-    def ask(self, t: int) -> Actions:
-        action = super().ask(t)
-        return action if self.grid_points is None else self._points(action)
 
     def observe(self, t: int, actions: Actions, feedback: Feedback) -> None:
         """On a box, a method that samples paths there knows the round's points from `Setting.design`."""

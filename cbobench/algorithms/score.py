@@ -60,6 +60,7 @@ class ScoreAlgorithm(Algorithm):
 
     Class attributes:
         models_constraints: whether g is modelled, or f alone.
+        grid_points: of a box (n, d), for a method that plays on a finite grid of it; set by an instance.
         looks_back: whether `learn` wants the belief at the played action.
         narrow: whether maxima of the score on a box may be narrower than the spacing of its candidates, as those of a
             product of probabilities are.
@@ -78,6 +79,7 @@ class ScoreAlgorithm(Algorithm):
     cost = "O(nr + r²); rough box O(tM + t²)"
     models_constraints: ClassVar[bool] = True
     looks_back: ClassVar[bool] = True
+    grid_points: ClassVar[Array | None] = None
     narrow: ClassVar[bool] = False
 
     def check(self, problem: Problem) -> None:
@@ -142,8 +144,8 @@ class ScoreAlgorithm(Algorithm):
 
     def targets(self, feedback: Feedback) -> Array:
         """Return the values to model, (S, p): f and, if constraints are modelled, g_1, ..., g_m."""
-        f = feedback.f[:, None]
-        return np.concatenate([f, feedback.g], axis=1) if self.models_constraints else np.asarray(f)
+        f: Array = feedback.f[:, None]
+        return np.concatenate([f, feedback.g], axis=1) if self.models_constraints else f
 
     def view(self, mean: Array, variance: Array, points: Array | None) -> Belief:
         """Return the round's belief from moments at k points, with the round's `widths`: (S, 1) of f or (S, p) of all.
@@ -173,7 +175,7 @@ class ScoreAlgorithm(Algorithm):
     # What the base does ---------------------------------------------------------------------------------------------
 
     def start(self, setting: Setting) -> None:
-        self.setting, self.widths = setting, None
+        self.setting, self.widths, self.rows = setting, None, np.arange(setting.replicates)
         self.box = setting.actions if isinstance(setting.actions, Box) else None
         self.fits = is_fitted(self.kernel, setting.actions)
         if self.fits and self.box is not None:
@@ -276,14 +278,21 @@ class ScoreAlgorithm(Algorithm):
         repeats = self.keeps() if self.may_keep else None
         if repeats is not None and last is not None:
             self.chosen = np.where(repeats if self.box is None else repeats[:, None], last, self.chosen)
+        if self.grid_points is not None:
+            return self._points(self.chosen)
         return self.chosen if self.box is None else self.box.scale(np.asarray(self.chosen, dtype=np.float64))
+
+    def _points(self, actions: Actions) -> Array:
+        """Return the points of a box (S, d) that actions of its grid are, (S,), for a method that plays on one."""
+        raise NotImplementedError
 
     @property
     def achieved(self) -> Array:
         """Return the scores of the round's chosen actions, (S,)."""
         if self.box is not None:
             return self._achieved
-        return np.asarray(self._scores[np.arange(len(self._scores)), self.chosen])
+        scores: Array = self._scores[self.rows, self.chosen]
+        return scores
 
     def maximise(self, t: int, box: Box, also: Array | None) -> tuple[Array, Array]:
         """Return the best-scored points of the unit cube, (S, d), and their scores: the best candidates, polished.
@@ -334,7 +343,10 @@ class ScoreAlgorithm(Algorithm):
             elif self.looks_back:
                 chosen = self._at_points(self.chosen[:, None])
             self.learn(t, chosen, feedback if self.first_own == 1 else feedback.since(self.first_own))
-        self._remember(t, feedback)
+        self.condition(t, feedback)
+        if self.box is not None:
+            self._keep_point()
+        self.played += 1
 
     def observe(self, t: int, actions: Actions, feedback: Feedback) -> None:
         """Update the model, epochs and restarts as in every round; no dual variable moves.
@@ -344,13 +356,14 @@ class ScoreAlgorithm(Algorithm):
         self.begin_round(t)
         self.first_own = t + 1
         self.chosen = actions if self.box is None else self.box.unit(actions)
-        self._remember(t, feedback)
-
-    def _remember(self, t: int, feedback: Feedback) -> None:
         self.condition(t, feedback)
-        if self.box is not None and self.starts.narrow:
-            self.observed.append(self.chosen)
+        if self.box is not None:
+            self._keep_point()
         self.played += 1
+
+    def _keep_point(self) -> None:
+        if self.starts.narrow:
+            self.observed.append(self.chosen)
 
     def _at_points(self, points: Array) -> Belief:
         """Return the round's belief at points (S, k, d) of a box."""

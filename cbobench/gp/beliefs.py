@@ -196,7 +196,7 @@ class Thompson(Explore):
         self.z = self.draws.at(t)
 
     def path(self, posterior: Posterior, first: int) -> Array:
-        paths = posterior.paths(self.z.reshape(len(self.z), -1, self.z.shape[-1]), first)
+        paths = posterior.paths(self.z.reshape(self.z.shape[0], -1, self.z.shape[-1]), first)
         return paths.reshape(*self.z.shape[:-1], paths.shape[-1])
 
     def __call__(self, belief: FunctionBelief) -> Array:

@@ -99,13 +99,11 @@ class FeaturePosterior(SharedPosterior):
         self.gain = np.zeros(self.replicates)
         self.factor = np.tile(np.eye(self.rank), (self.replicates, 1, 1))
 
-    def update(self, actions: NDArray[np.intp], values: Array) -> None:
-        self._enter(actions, values, None)
-
     def update_some(self, t: int, actions: NDArray[np.intp], values: Array, mask: Mask) -> None:
-        self._enter(actions, values, mask)
+        self.update(actions, values, mask)
 
-    def _enter(self, actions: NDArray[np.intp], values: Array, mask: Mask | None) -> None:
+    def update(self, actions: NDArray[np.intp], values: Array, mask: Mask | None = None) -> None:
+        """Condition all replicates, or those of a mask (S,)."""
         phi = self._phi(actions)
         u = np.matmul(phi[:, None, :], self.factor)  # (L^T phi)^T, (S, 1, r)
         standing = u.transpose(0, 2, 1)
@@ -119,11 +117,16 @@ class FeaturePosterior(SharedPosterior):
             gained *= mask
         column = self._spread(lu)  # posterior covariance with the action / total, (S, n)
         residual = (values - self._mean_at(actions)) / total
-        self.mean += self._outer_mean(residual, column)
+        # `Outer` twice, written out: every round of most methods passes here.
+        outer = self._outer_mean
+        outer.left[:, :, 0], outer.right[:, 0] = residual, column
+        self.mean += np.matmul(outer.left, outer.right, out=outer.product)
         column *= column
         self.variance -= column
         np.maximum(self.variance, VARIANCE_FLOOR, out=self.variance)
-        self.factor -= self._outer_factor(lu, u[:, 0] / (total + self._root))
+        outer = self._outer_factor
+        outer.left[:, :, 0], outer.right[:, 0] = lu, u[:, 0] / (total + self._root)
+        self.factor -= np.matmul(outer.left, outer.right, out=outer.product)
         self.gain += gained
 
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
@@ -221,8 +224,8 @@ class InterpolatedPosterior(FeaturePosterior):
         super().reset(lam)
         self.entered: list[tuple[Array, Mask]] = []
 
-    def _enter(self, actions: NDArray[Any], values: Array, mask: Mask | None) -> None:
-        super()._enter(actions, values, mask)
+    def update(self, actions: NDArray[Any], values: Array, mask: Mask | None = None) -> None:
+        super().update(actions, values, mask)
         self.entered.append((actions, np.ones(self.replicates, dtype=bool) if mask is None else mask))
 
     def at_observations(self) -> tuple[Array, Array, Mask]:
