@@ -24,15 +24,15 @@ from cbobench.problems.data import DataFolder
 
 PROBLEM = {"n": 100, "d": 1, "lengthscale": 0.2}  # rkhs: a finite set whose posterior is in feature space
 HORIZON = 300  # long enough that no round is the first of its kind, and that refills of draws are a small share
-# By method and number of seeds: at most so many calls a round. The first two columns of `make bench`.
+# Calls a round by method and number of seeds. A test allows 5 % more; less is written down here.
 HELD = {
-    ("ckb-ucb", 1): 104,
-    ("penalty-noisy", 1): 91,
-    ("rpol-ucb", 1): 102,
-    ("gp-ts", 1): 76,
-    ("config", 1): 118,
-    ("sgp-ucb", 1): 86,
-    ("safeopt", 10): 885,
+    ("ckb-ucb", 1): 49.5,
+    ("penalty-noisy", 1): 44.0,
+    ("rpol-ucb", 1): 41.0,
+    ("gp-ts", 1): 40.0,
+    ("config", 1): 59.0,
+    ("sgp-ucb", 1): 38.5,
+    ("safeopt", 10): 128.2,
 }
 
 
@@ -68,7 +68,6 @@ def count_calls(problem: Problem, method: str, seeds: int, horizon: int = HORIZO
     """Count the calls of a method's rounds on a problem, for some seeds in lock step."""
 
     def profile(rounds: int) -> pstats.Stats:
-        # The same λ, widths and schedules in both plays, which depend on the horizon.
         play = Play(problem, "calls", params.build(ALGORITHMS.get(method), settings), method, range(seeds), rounds)
         profiler = cProfile.Profile()
         profiler.runcall(lambda: [None for _ in play])
@@ -81,7 +80,7 @@ def lines(methods: list[str], functions: int) -> Iterator[str]:
     """Return a line per method of `HELD`, or per given method at one seed, with its most called functions."""
     problem = make_problem()
     wanted = {(name, seeds): most for (name, seeds), most in HELD.items() if name in (methods or [name])}
-    wanted |= {(name, 1): 0 for name in methods if name not in {held for held, _ in HELD}}
+    wanted |= {(name, 1): 0.0 for name in methods if name not in {held for held, _ in HELD}}
     yield f"{'method':20} {'seeds':>5} {'calls a round':>14} {'held':>6}"
     for (name, seeds), most in wanted.items():
         counted = count_calls(problem, name, seeds)

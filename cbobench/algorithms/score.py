@@ -342,7 +342,8 @@ class ScoreAlgorithm(Algorithm):
                 chosen = self.at_played(chosen, self.chosen)
             elif self.looks_back:
                 chosen = self._at_points(self.chosen[:, None])
-            self.learn(t, chosen, feedback if self.first_own == 1 else feedback.since(self.first_own))
+            own_rounds = feedback if self.first_own == 1 else feedback.since(self.first_own)
+            self.learn(t, chosen, own_rounds)
         self.condition(t, feedback)
         if self.box is not None:
             self._keep_point()

@@ -1,0 +1,24 @@
+"""A round on a finite set is a short list of array calls: how many Python calls it makes is counted, and held."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+FILE = Path(__file__).resolve().parents[2] / "benchmarks" / "calls.py"
+spec = importlib.util.spec_from_file_location("benchmarks_calls", FILE)
+assert spec is not None
+assert spec.loader is not None
+calls = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(calls)
+MARGIN = 1.05  # other versions of NumPy and Python take other ways to the same array call
+
+
+@pytest.mark.parametrize(("name", "seeds"), list(calls.HELD))
+def test_a_round_makes_no_more_calls_than_are_held(name, seeds):
+    counted = calls.count_calls(calls.make_problem(), name, seeds)
+    most = list(counted.by_function().items())[:10]
+    assert counted.per_round <= MARGIN * calls.HELD[name, seeds], f"most called: {most}"
