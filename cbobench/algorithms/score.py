@@ -204,10 +204,12 @@ class ScoreAlgorithm(Algorithm):
         self.history: list[Actions] = []
         self.evidence_since = 1
         self.first_own = 1  # the first round whose action this algorithm chooses
-        # Steps of a round that a method leaves out are not called.
-        cls, base = type(self), ScoreAlgorithm
-        self.has_schedule, self.has_begin = cls.begin_round is not base.begin_round, cls.begin is not base.begin
-        self.learns, self.may_keep = cls.learn is not base.learn, cls.keeps is not base.keeps or setting.delayed
+        # Steps of a round that a method leaves out are not called; a watcher may have set one on the instance.
+        own, cls, base = vars(self), type(self), ScoreAlgorithm
+        self.has_schedule = cls.begin_round is not base.begin_round or "begin_round" in own
+        self.has_begin = cls.begin is not base.begin or "begin" in own
+        self.learns = cls.learn is not base.learn
+        self.may_keep = cls.keeps is not base.keeps or setting.delayed
         self.begin_schedule(setting.horizon)
         self.prepare()
 
