@@ -24,13 +24,12 @@ WIDTH = 2.0  # of lines, pixels
 # lightness from the next; with normal sight, deuteranopia and protanopia every two of them are at least 20 units apart.
 ON_BLACK = {
     "violet": "#ac90fe",
-    "wine": "#c06f86",
     "rust": "#e57452",
     "slate": "#a7c2fe",
-    "blue": "#2473f8",
-    "teal": "#7ee8ea",
     "sage": "#b7f8c5",
+    "blue": "#2473f8",
     "amber": "#e7a318",
+    "teal": "#7ee8ea",
     "pink": "#a64c9b",
 }
 FAINTER = 0.7  # shades of variants, beside those on white

@@ -2,8 +2,9 @@
 
 An algorithm's look is fixed by its registered name. The methods of the papers' figures, which are seen together, have
 looks that were chosen for it; every other name, a user's own too, is given one by a hash of the name. No two of up to
-nine algorithms of a run share a colour: of two that would, one takes a free colour. Variants of one algorithm share its
-hue and differ in lightness, dash and marker; those of a sweep over a number go from light to dark in its order.
+eight algorithms of a run share a colour: of two that would, one takes a free colour. Variants of one algorithm are a
+family: they share its hue and differ in lightness, dash and marker; those of a sweep over a number go from light to
+dark in its order. Of more methods than that, a lead is in colour (`report.lead`), and the others are grey.
 """
 
 from __future__ import annotations
@@ -144,19 +145,21 @@ def _check_font(name: str) -> str:
     return name
 
 
-# Nine colours from dark to light, seven units of CIELAB lightness apart, so that they differ on grey paper; with normal
-# sight, deuteranopia and protanopia every two of them are at least 25 units apart.
+# Eight colours from dark to light, five units of CIELAB lightness apart, so that they differ on grey paper; each has a
+# contrast of at least `CONTRAST` on white; with normal sight, deuteranopia and protanopia every two of them are at
+# least 25 units apart.
 PALETTE = {
-    "violet": "#3c0084",
-    "wine": "#6c243c",
-    "rust": "#902400",
-    "slate": "#48609c",
-    "blue": "#0c6cf0",
-    "teal": "#0c9090",
-    "sage": "#6ca878",
-    "amber": "#e49c00",
-    "pink": "#fc9cf0",
+    "violet": "#320272",
+    "rust": "#681100",
+    "slate": "#3d4c80",
+    "sage": "#2c6845",
+    "blue": "#0d5cf7",
+    "amber": "#997120",
+    "teal": "#259492",
+    "pink": "#e957e1",
 }
+CONTRAST = 3.0  # of every line on white: what WCAG asks of parts of pictures
+GREY = "#8c8c8c"  # of methods that are not in the lead
 MARKERS = "osD^vPXp<>"
 DASHES: tuple[tuple[float, ...], ...] = ((), (4, 1.5), (1, 1.2), (5, 1.5, 1, 1.5), (6, 1.2, 1, 1.2, 1, 1.2))
 SHADES = (0.0, 0.45, 0.25, 0.6)  # how far the variants of an algorithm are mixed with white, or light ones with black
@@ -169,7 +172,7 @@ PUBLISHED = {
     "ckb-rand": ("violet", 2, "^"),
     "stageopt": ("rust", 3, "D"),
     "sgp-ucb": ("sage", 4, "v"),
-    "penalty-noiseless": ("wine", 0, "o"),
+    "penalty-noiseless": ("rust", 0, "o"),
     "penalty-noisy": ("slate", 0, "P"),
     "bandit-oco": ("amber", 3, "v"),
     "admmbo": ("teal", 2, "X"),
@@ -183,17 +186,21 @@ PUBLISHED = {
     "slsqp": ("slate", 1, "s"),
     "random": ("pink", 4, "p"),
 }
-SALT = 7  # the first with which no two shipped names share colour and marker
+SALT = 53  # the first with which no two shipped names share colour and marker
 
 
 @dataclass(frozen=True)
 class Look:
-    """Colour ("#rrggbb"), dash (lengths in line widths, none for a solid line), marker, and whether that is filled."""
+    """Colour ("#rrggbb"), dash (lengths in line widths, none for a solid line), marker, and whether that is filled.
+
+    A look that is not of the `lead` is that of a method in the background.
+    """
 
     colour: str
     dash: tuple[float, ...]
     marker: str
     filled: bool = True
+    lead: bool = True
 
     def points(self) -> dict[str, Any]:
         """What matplotlib's `plot` and `errorbar` take for markers."""
@@ -201,8 +208,13 @@ class Look:
         return {"color": self.colour, "marker": self.marker, "markerfacecolor": face, "markeredgecolor": self.colour}
 
     def line(self) -> dict[str, Any]:
-        """What matplotlib's `plot` takes for a line with markers."""
+        """What matplotlib's `plot` takes for a line with markers; in the background a thin one without."""
+        if not self.lead:
+            return {"color": self.colour, "zorder": 1.5, **thin("lines")}
         return self.points() | {"linestyle": (0, self.dash) if self.dash else "-"}
+
+
+REST = Look(GREY, (), ".", lead=False)
 
 
 def look_of(name: str, used_looks: Iterable[tuple[str, str]] = ()) -> Look:
@@ -226,7 +238,7 @@ def variant_of(look: Look, position: int) -> Look:
     """The look of an algorithm's variant by its position in the suite, the first one's being the algorithm's own."""
     dash, marker = DASHES.index(look.dash), MARKERS.index(look.marker)
     return Look(
-        mix_colour(look.colour, SHADES[position % len(SHADES)]),
+        deepen(mix_colour(look.colour, SHADES[position % len(SHADES)])),
         DASHES[(dash + position) % len(DASHES)],
         MARKERS[(marker + 3 * position) % len(MARKERS)],
         filled=position % 2 == 0,
@@ -248,9 +260,11 @@ def swept_parameter(variants: Sequence[Variant]) -> str | None:
 
 def step_of(look: Look, position: int, count: int) -> Look:
     """The look of a value in a sweep over a number, from light to dark in its order."""
+    light, dark = deepen(mix_colour(look.colour, 0.6, 255.0)), mix_colour(look.colour, 0.7, 0.0)
     share = position / (count - 1)
-    towards, mixed = (255.0, 0.6 * (1 - 2 * share)) if share < 0.5 else (0.0, 0.6 * (2 * share - 1))
-    return Look(mix_colour(look.colour, mixed, towards), (), MARKERS[position % len(MARKERS)], position < len(MARKERS))
+    ends = ([int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in (light, dark))
+    mixed = "#" + "".join(f"{round(a + share * (b - a)):02x}" for a, b in zip(*ends, strict=True))
+    return Look(mixed, (), MARKERS[position % len(MARKERS)], position < len(MARKERS))
 
 
 def mix_colour(colour: str, share: float, towards: float | None = None) -> str:
@@ -261,9 +275,37 @@ def mix_colour(colour: str, share: float, towards: float | None = None) -> str:
     return "#" + "".join(f"{round(part + share * (towards - part)):02x}" for part in parts)
 
 
-def looks(record: Manifest) -> Mapping[str, Look]:
-    """The look of every algorithm of a run by title; a name that no figure of the papers has gives way first."""
+def measure_contrast(colour: str) -> float:
+    """How much lighter white is than a colour, from 1 to 21, as WCAG 2 defines it."""
+    coded = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in coded]
+    return 1.05 / (0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05)
+
+
+def deepen(colour: str) -> str:
+    """The colour, with as much black as it takes to be seen on white."""
+    share = next(i for i in range(101) if measure_contrast(mix_colour(colour, i / 100, 0.0)) >= CONTRAST)
+    return mix_colour(colour, share / 100, 0.0)
+
+
+def looks(record: Manifest, lead: Sequence[str] | None = None) -> Mapping[str, Look]:
+    """The look of every algorithm of a run by title; a name that no figure of the papers has gives way first.
+
+    Args:
+        lead: titles of those in colour, the others are grey; by default all have one.
+    """
     variants = record.variants("algorithms")
+    if lead is not None:
+        if len({variant.name for variant in variants.values()}) > len(PALETTE):
+            # All together would share colours: those of a lead have eight to themselves.
+            variants = {title: variant for title, variant in variants.items() if title in lead}
+        found = _give_looks(variants)
+        return {title: found[title] if title in lead else REST for title in record.variants("algorithms")}
+    return _give_looks(variants)
+
+
+def _give_looks(variants: Mapping[str, Variant]) -> Mapping[str, Look]:
+    """A look to every variant by title."""
     names = sorted({variant.name for variant in variants.values()}, key=lambda name: (":" in name, name))
     look_by_name: dict[str, Look] = {}
     for name in [*(n for n in names if n in PUBLISHED), *(n for n in names if n not in PUBLISHED)]:

@@ -8,7 +8,20 @@ import numpy as np
 import pytest
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.report.style import PALETTE, PUBLISHED, Look, look_of, looks, mix_colour, variant_of
+from cbobench.report.style import (
+    CONTRAST,
+    GREY,
+    PALETTE,
+    PUBLISHED,
+    REST,
+    Look,
+    look_of,
+    looks,
+    measure_contrast,
+    mix_colour,
+    step_of,
+    variant_of,
+)
 from cbobench.suite.suite_file import load
 
 TOGETHER = [  # what one panel shows, in the papers' figures unless said
@@ -51,7 +64,20 @@ def test_colours_are_told_apart(sight):
 def test_colours_are_told_apart_on_grey_paper():
     lightness = sorted(lab(colour)[0] for colour in PALETTE.values())
     assert np.diff(lightness).min() > 5
-    assert lightness[-1] < 80, "seen on white"
+    assert lightness[-1] < 62, "seen on white"
+
+
+def test_every_line_is_seen_on_white():
+    """At least 3 to 1, as WCAG 2 asks of parts of pictures: every colour, grey, and every shade of a variant."""
+    assert measure_contrast("#ffffff") == 1
+    assert measure_contrast("#000000") == 21
+    assert measure_contrast("#fc9cf0") == pytest.approx(1.88, abs=0.01), "negative control: a pink of before"
+    assert CONTRAST == 3
+    bases = [Look(colour, (), "o") for colour in PALETTE.values()]
+    shades = [variant_of(base, i).colour for base in bases for i in range(8)]
+    steps = [step_of(base, i, 5).colour for base in bases for i in range(5)]
+    worst = min([GREY, *PALETTE.values(), *shades, *steps], key=measure_contrast)
+    assert measure_contrast(worst) >= CONTRAST, worst
 
 
 def test_what_is_drawn_together_differs_in_everything():
@@ -106,11 +132,22 @@ def test_few_algorithms_of_a_run_share_no_colour():
     for pair in itertools.combinations(names, 2):
         one, other = (look.colour for look in looks(Record(*pair)).values())
         assert one != other, pair
-    for i in range(0, len(names), 9):
-        found = looks(Record(*names[i : i + 9]))
+    for i in range(0, len(names), 8):
+        found = looks(Record(*names[i : i + 8]))
         assert len({look.colour for look in found.values()}) == len(found)
     paper = ("ckb-ucb", "ckb-ts", "ckb-rand", "stageopt", "sgp-ucb")
     assert [*looks(Record(*paper)).values()] == [look_of(name) for name in paper]
+
+
+def test_a_lead_has_all_colours_to_itself():
+    names = ALGORITHMS.names()
+    titles = [f"{name}[{i}]" for i, name in enumerate(names)]
+    for lead in (titles[:8], titles[20:28], titles[::5][:8]):
+        found = looks(Record(*names), lead)
+        assert [*found] == titles
+        assert len({found[title].colour for title in lead}) == 8
+        assert {found[title] for title in titles if title not in lead} == {REST}
+    assert looks(Record(*names[:5]), titles[:2])[titles[0]] == looks(Record(*names[:5]))[titles[0]], "few keep theirs"
 
 
 def test_variants_share_the_hue(write_suite):
