@@ -1,4 +1,4 @@
-"""Any run: regret, stronger violation and rounds in violation of every problem, medians with quartiles.
+"""Any run: simple regret, regret, stronger violation and rounds in violation of every problem, medians with quartiles.
 
 Of the kind "plane": regret against violation in the end, a figure per problem. Of the kind "profile": the performance
 and the data profile over all problems.
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from cbobench.report.compare import compare
 from cbobench.report.figures import Figure, Panel, Plane, Profile, main, metrics_of, problems_played, slug
-from cbobench.report.kinds import replace_unmeasured
+from cbobench.report.kinds import replace_unmeasured, scale_of
 from cbobench.report.load import Run
 
 
@@ -29,7 +29,7 @@ def figures(run: Run, metrics: Sequence[str] = (), kind: str = "curves") -> list
                 Figure(f"plane{name}", f"{caption}, in the end", [Plane(panel_metrics[0], panel_metrics[1], title)])
             )
         elif title in good:
-            panels = [Panel(metric, title, statistic="median") for metric in panel_metrics]
+            panels = [Panel(metric, title, statistic="median", log=scale_of(metric)) for metric in panel_metrics]
             result.append(Figure(f"summary{name}", caption, panels))
     return result
 

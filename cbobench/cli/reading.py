@@ -96,6 +96,21 @@ def add_commands(command: Commands) -> None:
     figures.add_argument(
         "--metric", nargs="+", default=[], metavar="NAME", help="draw these metrics, for every problem"
     )
+    figures.add_argument(
+        "--log",
+        nargs="?",
+        const="y",
+        choices=("y", "x", "xy", "none"),
+        help="logarithmic axes of curves: y (the default of the option), x, xy or none (default: y for simple regret)",
+    )
+    figures.add_argument(
+        "--highlight",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME",
+        help="the methods in colour, at most eight, the others are grey (default: the best eight of more)",
+    )
     wide = figures.add_mutually_exclusive_group()
     wide.add_argument(
         "--size",
@@ -218,7 +233,14 @@ def do_figures(options: argparse.Namespace, command_line: list[str]) -> int:
     if out is None:
         out = Path(finished.folder.uri) / "figures" if finished.folder.local else Path("figures")
     part = finished if options.only is None else finished.only(options.only)
-    look = DrawOptions(options.width or options.size, options.statistic, options.font, options.svg)
+    look = DrawOptions(
+        options.width or options.size,
+        options.statistic,
+        options.font,
+        options.svg,
+        log="" if options.log == "none" else options.log,
+        highlight=options.highlight,
+    )
     drawn = False
     for figure, paths in draw_all(part, out, options.recipe, kind=options.kind, metrics=options.metric, options=look):
         drawn = True

@@ -10,8 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from cbobench.metrics import METRICS
+from cbobench.report.curves import Panel
 from cbobench.report.groups import (
     count_binding,
     describe_failures,
@@ -43,6 +46,9 @@ class FigureContents:
         undefined: whose metrics are undefined in some seeds, and in how many they are not.
         broken: which curves are undefined in the end, and in how many seeds they are not.
         outside: what leaves a panel, in sentences.
+        unknown: panels that are left out, as no value of them is known.
+        notes: what the legend says in sentences: methods in grey, and curves that coincide.
+        panels: those that are drawn.
         frames: the rows behind each panel.
     """
 
@@ -52,7 +58,32 @@ class FigureContents:
     undefined: dict[str, None] = field(default_factory=dict)
     broken: dict[str, None] = field(default_factory=dict)
     outside: dict[str, None] = field(default_factory=dict)
+    unknown: dict[str, None] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    panels: list[AnyPanel] = field(default_factory=list)
     frames: list[pd.DataFrame] = field(default_factory=list)
+
+    def describe(self, run: Run, panel: AnyPanel, frame: pd.DataFrame) -> None:
+        """Add what a panel with such rows shows, drawn or not."""
+        drawn_titles = set(frame[frame["n"] > 0 if "n" in frame else slice(None)]["algorithm"]) if len(frame) else set()
+        for problem, title in panel.pairs(run):
+            has_cells = title in drawn_titles and len(run.good(problem, title)) > 0
+            (self.pairs if has_cells else self.absent)[problem, title] = None
+        if isinstance(panel, Panel):
+            self.outside |= dict.fromkeys(panel.outside(frame))
+            for name, curve in frame.groupby("algorithm", sort=False):
+                if np.isnan(curve[panel.statistic].iloc[-1]):
+                    good = run.good(panel.problem, str(name))[panel.metric]
+                    curve_name = f"{panel.statistic} of {METRICS[panel.metric].symbol} of {curve['label'].iloc[0]}"
+                    known = f"known in {good.notna().sum():,} of {count_noun(len(good), 'seed')}"
+                    self.broken[f"{curve_name} ({known})"] = None
+        for column, metric in panel.centres.items():
+            if column in frame and METRICS[metric].better == "lower" and (frame[column] < 0).any():
+                self.negative[METRICS[metric].label_of(panel.average)] = None
+            if f"{column}_defined" in frame:
+                for row in frame[frame[f"{column}_defined"] < frame["n"]].to_dict("records"):
+                    counts = f"{row[f'{column}_defined']} of {row['n']}"
+                    self.undefined[f"{METRICS[metric].symbol} of {row['label']} (known in {counts})"] = None
 
 
 def identity(run: Run) -> str:
@@ -61,13 +92,14 @@ def identity(run: Run) -> str:
     return f"{run.record.suite}, grid {digest.hexdigest()[:12]}"
 
 
-def caption(run: Run, summary: str, panels: Sequence[AnyPanel], contents: FigureContents) -> str:
+def caption(run: Run, summary: str, contents: FigureContents) -> str:
     """A figure's caption, one paragraph per line of thought, wrapped.
 
     Args:
         summary: the recipe's words.
         contents: what was drawn.
     """
+    panels = contents.panels
     lines = [
         summary.rstrip(".") + ".",
         *_describe_panels(panels),
@@ -115,7 +147,9 @@ def _describe_seeds(run: Run, panels: Sequence[AnyPanel], contents: FigureConten
 
 def _describe_cells(run: Run, panels: Sequence[AnyPanel], contents: FigureContents) -> list[str]:
     """What a reader must know of the cells behind the figure."""
-    notes = [*contents.outside]
+    notes = [*contents.notes, *contents.outside]
+    if contents.unknown:
+        notes.append(f"Left out, as no value is known: {', '.join(contents.unknown)}.")
     if contents.negative:
         metrics = " and ".join(contents.negative)
         notes.append(

@@ -107,6 +107,7 @@ def stale(run: Run, problem: str, algorithm: str) -> int:
 
 MARKS = 8  # markers on a curve, with an error bar each
 SETTLED = 0.05  # share of the rounds in which a time average is a transient, which does not set the range
+BANDS = 4  # curves with a band where others are grey: more bands hide what is below
 BEYOND = 0.5  # how far bars widen the range, in units of that of the curves
 BEST = {"color": "0.35", "linewidth": 0.8, "linestyle": (0, (6, 3)), "label": "f* (best feasible)", "zorder": 1}
 CARETUP, CARETDOWN = 6, 7  # matplotlib's markers of bars that leave the panel
@@ -114,6 +115,7 @@ Looks = Mapping[str, Look]
 Statistic = Literal["mean", "median"]
 
 
+DECADES = 1e-9  # of its largest value: nothing below is shown on a logarithmic axis, as it says little but rounding
 BARS = "Bars that leave the panel end in an arrow"
 
 
@@ -201,8 +203,8 @@ class Panel(OverRounds):
 
     @property
     def scale(self) -> tuple[str, ...]:
-        """Panels of one figure with the same scale share its axis."""
-        return "value", self.quantity, self.log
+        """Panels of one figure with the same scale share its axis; decades of two problems have little in common."""
+        return "value", self.quantity, self.log, *[self.problem] * ("y" in self.log)
 
     def algorithm_titles(self, run: Run) -> list[str]:
         """Titles of the algorithms to show."""
@@ -241,8 +243,23 @@ class Panel(OverRounds):
         ends = np.nanmin(values[:, :2]), np.nanmax(values[:, [0, 2]])
         return float(max(ends[0], low - room)), float(min(ends[1], high + room))
 
+    def edge(self, frame: pd.DataFrame) -> float:
+        """Where a logarithmic axis has the values that it cannot show, 0 and what is close to it; NaN without any.
+
+        Where a quantity may be negative, such values are not shown.
+        """
+        if "y" not in self.log or METRICS[self.metric].least != 0.0 or frame.empty:
+            return np.nan
+        values = frame[self.statistic].to_numpy(np.float64)
+        if not (values > 0).any():
+            return np.nan
+        least = max(values[values > 0].min(), DECADES * np.nanmax(values))
+        return float(0.5 * least) if (values < least).any() else np.nan
+
     def outside(self, frame: pd.DataFrame) -> list[str]:
         """What leaves the panel, for captions."""
+        if not np.isnan(edge := self.edge(frame)):
+            return [f"A curve at the lower edge is 0, or below {2 * edge:.1g}."]
         if frame.empty or self.log:
             below = frame["low"] <= 0 if "y" in self.log and len(frame) else pd.Series(dtype=bool)
             sentence = (
@@ -264,43 +281,24 @@ class Panel(OverRounds):
 
     def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:
         """Curves with markers that do not lie upon each other, and bars there, or bands."""
-        groups = list(frame.groupby("algorithm", sort=False))
-        if "f_star" in frame and groups and groups[0][1]["f_star"].notna().any():
-            axis.plot(groups[0][1]["t"], groups[0][1]["f_star"], **BEST)
+        if "f_star" in frame and len(frame):
+            first = frame[frame["algorithm"] == frame["algorithm"].iloc[0]]
+            if first["f_star"].notna().any():
+                axis.plot(first["t"], first["f_star"], **BEST)
         for letter in self.log:
             axis.set(**{f"{letter}scale": "log"})
-        for position, (title, group) in enumerate(groups):
-            look, share, points = looks[str(title)], marker_offset(position, len(groups)), len(group)
-            # On a logarithmic axis markers at equal distances are at equal ratios of rounds.
-            mark_places = points**share - 1 if "x" in self.log else points * share
-            marks = sorted({min(points - 1, int(i)) for i in mark_places})
-            first = group.iloc[0]
-            label = legend_label(first["label"], int(first["n"]), int(first["expected"]), int(first["stale"]))
-            t, middle, low, high = (group[name].to_numpy(np.float64) for name in ("t", self.statistic, "low", "high"))
-            axis.plot(t, middle, label=label, markevery=marks, **look.line())
-            if self.statistic == "median":
-                edge = {"edgecolor": (look.colour, 0.5), "linewidth": 0.4}
-                axis.fill_between(t, low, high, facecolor=(look.colour, 0.09), zorder=0.5, **edge)
-                continue
-            ends = np.maximum(np.stack([middle - low, high - middle])[:, marks], 0.0)
-            has_bar = ~np.isnan(ends).any(axis=0)
-            axis.errorbar(
-                t[marks][has_bar],
-                middle[marks][has_bar],
-                ends[:, has_bar],
-                ecolor=look.colour,
-                fmt="none",
-                **thin("bars"),
-            )
-            least, most = (0.0, np.inf) if "y" in self.log else self.range(frame)
-            # An arrow continues a bar; a point without a bar has none.
-            drawn = [i for i in marks if low[i] < middle[i] < high[i]]
-            arrow_style: dict[str, Any] = {"transform": axis.get_xaxis_transform(), "clip_on": False, "gid": "beyond"}
-            below = low <= least if self.log else low < least
-            for y, caret, cut in ((0, CARETDOWN, below), (1, CARETUP, high > most)):
-                at = [i for i in drawn if cut[i]]
-                if at:
-                    axis.plot(t[at], [y] * len(at), color=look.colour, marker=caret, linestyle="none", **arrow_style)
+        edge = self.edge(frame)
+        if not np.isnan(edge):
+            frame = frame.assign(**{name: frame[name].clip(lower=edge) for name in (self.statistic, "low", "high")})
+        groups = [(looks[str(title)], group) for title, group in frame.groupby("algorithm", sort=False)]
+        leading = [pair for pair in groups if pair[0].lead]
+        for look, group in groups:
+            if not look.lead:
+                axis.plot(group["t"], group[self.statistic], **look.line())
+        for position, (look, group) in enumerate(leading):
+            has_band = position < BANDS or len(leading) == len(groups)
+            share = marker_offset(position, len(leading))
+            self._draw_curve(axis, group, look, share, self.range(frame), has_band)
         # Bars that would flatten the curves leave the panel, so they do not set its range.
         if not self.log and len(frame) and not np.isnan(self.range(frame)[0]):
             axis.dataLim.intervaly = self.range(frame)
@@ -308,8 +306,56 @@ class Panel(OverRounds):
             values = frame[[self.statistic, "low", "high"]].to_numpy(np.float64)
             values = values[values > 0]
             if len(values):
-                axis.dataLim.intervaly = values.min(), values.max()
+                # Bands that end at nearly 0 would flatten the curves.
+                lowest = values[values >= 0.1 * frame.loc[frame[self.statistic] > 0, self.statistic].min()]
+                axis.dataLim.intervaly = (lowest if len(lowest) else values).min(), values.max()
         axis.set(xlabel="Round t", ylabel=f"{METRICS[self.metric].label_of(self.average)}, {self.statistic}")
+
+    def _draw_curve(
+        self, axis: Any, group: pd.DataFrame, look: Look, share: Array, room: tuple[float, float], has_band: bool
+    ) -> None:
+        """One curve of the lead.
+
+        Args:
+            share: where its markers are, from 0 to 1.
+            room: what the vertical axis holds.
+            has_band: whether a median has its band.
+        """
+        points = len(group)
+        # On a logarithmic axis markers at equal distances are at equal ratios of rounds.
+        mark_places = points**share - 1 if "x" in self.log else points * share
+        marks = sorted({min(points - 1, int(i)) for i in mark_places})
+        first = group.iloc[0]
+        label = legend_label(first["label"], int(first["n"]), int(first["expected"]), int(first["stale"]))
+        t, middle, low, high = (group[name].to_numpy(np.float64) for name in ("t", self.statistic, "low", "high"))
+        if np.isnan(middle).all():  # what is not drawn is not in the legend
+            return
+        axis.plot(t, middle, label=label, markevery=marks, **look.line())
+        if self.statistic == "median":
+            if not has_band:
+                return
+            edge = {"edgecolor": (look.colour, 0.5), "linewidth": 0.4}
+            axis.fill_between(t, low, high, facecolor=(look.colour, 0.09), zorder=0.5, **edge)
+            return
+        ends = np.maximum(np.stack([middle - low, high - middle])[:, marks], 0.0)
+        has_bar = ~np.isnan(ends).any(axis=0)
+        axis.errorbar(
+            t[marks][has_bar],
+            middle[marks][has_bar],
+            ends[:, has_bar],
+            ecolor=look.colour,
+            fmt="none",
+            **thin("bars"),
+        )
+        least, most = (0.0, np.inf) if "y" in self.log else room
+        # An arrow continues a bar; a point without a bar has none.
+        drawn = [i for i in marks if low[i] < middle[i] < high[i]]
+        arrow_style: dict[str, Any] = {"transform": axis.get_xaxis_transform(), "clip_on": False, "gid": "beyond"}
+        below = low <= least if self.log else low < least
+        for y, caret, cut in ((0, CARETDOWN, below), (1, CARETUP, high > most)):
+            at = [i for i in drawn if cut[i]]
+            if at:
+                axis.plot(t[at], [y] * len(at), color=look.colour, marker=caret, linestyle="none", **arrow_style)
 
     def describe_seeds(self, seeds: str, counts: Collection[int]) -> str:
         """What is drawn of so many seeds, for captions."""

@@ -8,31 +8,31 @@ stamp, so that the same results give the same bytes.
 from __future__ import annotations
 
 import inspect
+import itertools
 import re
+import string
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from cbobench import resources
 from cbobench.errors import CbobenchError, Misuse, mask_secrets, one_line, printable, unknown
-from cbobench.metrics import METRICS
 from cbobench.report.captions import FigureContents, caption, identity
-from cbobench.report.curves import Boxes, Panel, Statistic
+from cbobench.report.curves import BANDS, Boxes, Panel, Statistic
 from cbobench.report.fonts import use_fonts_for
 from cbobench.report.formats import escape_formula
 from cbobench.report.kinds import AnyPanel, metrics_of
-from cbobench.report.layout import finish, grid, save
+from cbobench.report.layout import draw_zeros, finish, grid, save, set_limits
+from cbobench.report.lead import choose_lead, find_coinciding
 from cbobench.report.load import Run
 from cbobench.report.planes import Plane, TradeOff
 from cbobench.report.profiles import Profile
-from cbobench.report.style import Size, legend_label, looks, size_of
+from cbobench.report.style import REST, Size, looks, plain, size_of
 from cbobench.results.manifest import VARIANT_KINDS
-from cbobench.words import count_noun
 
 __all__ = [
     "AnyPanel",
@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 FEW = 6  # curves that a single column has room for
-MOST = 12  # curves that can be told apart in a panel
+NAMES = 6  # of curves that coincide, in a note
 OPTIONS = {"metrics": ("metrics", "--metric"), "kind": ("figures", "--kind")}  # of a recipe, and how they are asked for
 
 
@@ -85,56 +85,83 @@ def problems_named(run: Run, name: str) -> list[tuple[str, str]]:
     return [(title, labels[title]) for title in run.named("problem", [name]) if title in good]
 
 
-def split_crowded(run: Run, panel: AnyPanel) -> list[AnyPanel]:
-    """The panel, or panels of at most `MOST` curves each if it has more."""
-    titles = panel.algorithm_titles(run)
-    if not isinstance(panel, Panel) or len(titles) <= MOST:
-        return [panel]
-    parts = [titles[i : i + MOST] for i in range(0, len(titles), MOST)]
-    return [
-        replace(panel, algorithms=None, titles=part, title=f"{panel.title} {i} of {len(parts)}".strip())
-        for i, part in enumerate(parts, start=1)
-    ]
+def compose(run: Run, figure: Figure, size: Size, highlight: Sequence[str] = ()) -> tuple[Any, FigureContents]:
+    """A figure as a matplotlib image, and what it shows; to be called in the context of the size.
 
+    Panels without a known value are left out. The image is None where none is left.
 
-def compose(run: Run, figure: Figure, size: Size) -> tuple[Any, FigureContents]:
-    """A figure as a matplotlib image, and what it shows; to be called in the context of the size."""
-    algorithm_looks, contents = looks(run.full_record), FigureContents()
+    Args:
+        highlight: the methods in colour, by default the best (see `lead.choose_lead`).
+    """
     # Text takes its fonts when it is made, so they are chosen before the axes are.
     use_fonts_for(label for kind in VARIANT_KINDS for label in run.record.labels(kind).values())
-    image, axes = grid(figure.panels, size, figure.columns)
-    for axis, panel in zip(axes, figure.panels, strict=True):
-        frame = panel.data(run)
-        panel.draw(axis, frame, algorithm_looks)
-        drawn_titles = set(frame[frame["n"] > 0 if "n" in frame else slice(None)]["algorithm"]) if len(frame) else set()
-        for problem, title in panel.pairs(run):
-            has_cells = title in drawn_titles and len(run.good(problem, title)) > 0
-            (contents.pairs if has_cells else contents.absent)[problem, title] = None
-            if title not in drawn_titles and isinstance(panel, Panel):
-                # Without a curve an algorithm is still in the legend, which says that it has no seed.
-                empty = legend_label(run.record.labels("algorithms")[title], 0, run.expected_of(problem)[title])
-                axis.plot([], [], label=empty, **algorithm_looks[title].line())
-        if isinstance(panel, Panel):
-            contents.outside |= dict.fromkeys(panel.outside(frame))
-            for name, curve in frame.groupby("algorithm", sort=False):
-                if np.isnan(curve[panel.statistic].iloc[-1]):
-                    good = run.good(panel.problem, str(name))[panel.metric]
-                    curve_name = f"{panel.statistic} of {METRICS[panel.metric].symbol} of {curve['label'].iloc[0]}"
-                    contents.broken[
-                        f"{curve_name} (known in {good.notna().sum():,} of {count_noun(len(good), 'seed')})"
-                    ] = None
-        for column, metric in panel.centres.items():
-            if column in frame and METRICS[metric].better == "lower" and (frame[column] < 0).any():
-                contents.negative[METRICS[metric].label_of(panel.average)] = None
-            if f"{column}_defined" in frame:
-                for row in frame[frame[f"{column}_defined"] < frame["n"]].to_dict("records"):
-                    counts = f"{row[f'{column}_defined']} of {row['n']}"
-                    contents.undefined[f"{METRICS[metric].symbol} of {row['label']} (known in {counts})"] = None
-        frame.insert(0, "problem", panel.problem)
-        frame.insert(1, "metric", panel.quantity)
-        contents.frames.append(frame)
-    finish(image, axes, figure.panels, size)
+    frames = [panel.data(run) for panel in figure.panels]
+    known = [is_known(panel, frame) for panel, frame in zip(figure.panels, frames, strict=True)]
+    contents = FigureContents(panels=list(itertools.compress(figure.panels, known)))
+    for panel, frame, drawn in zip(figure.panels, frames, known, strict=True):
+        contents.describe(run, panel, frame)
+        if not drawn:
+            name = f" of {panel.title}" if panel.title else ""
+            contents.unknown[f"{panel.about[0].lower()}{panel.about[1:]}{name}"] = None
+    if not contents.panels:
+        return None, contents
+    image, axes = grid(contents.panels, size, figure.columns)
+    paint(run, axes, contents, list(itertools.compress(frames, known)), highlight)
+    finish(image, axes, contents.panels, size, [plain(note) for note in contents.notes])
     return image, contents
+
+
+def draw_into(run: Run, axes: Sequence[Any], panels: Sequence[AnyPanel], highlight: Sequence[str] = ()) -> None:
+    """Draw panels into axes of the user's, one each, whose size, text and legend are the user's."""
+    contents = FigureContents(panels=list(panels))
+    paint(run, axes, contents, [panel.data(run) for panel in panels], highlight)
+    for axis, panel in zip(axes, panels, strict=True):
+        set_limits([axis], [panel])
+        draw_zeros(axis, panel)
+        axis.set_title(plain(panel.title))
+        grey = [line for line in axis.get_lines() if line.get_color() == REST.colour]
+        if grey:
+            grey[0].set_label(f"{len(grey):,} others")
+
+
+def is_known(panel: AnyPanel, frame: pd.DataFrame) -> bool:
+    """Whether there is a value to draw."""
+    columns = [name for name in panel.centres if name in frame]
+    return len(frame) > 0 and (not columns or bool(frame[columns].notna().to_numpy().any()))
+
+
+def paint(
+    run: Run, axes: Sequence[Any], contents: FigureContents, frames: Sequence[pd.DataFrame], highlight: Sequence[str]
+) -> None:
+    """Draw the panels, and note which methods are grey and which curves coincide; the rows go into the contents."""
+    titles = [title for panel in contents.panels for title in panel.algorithm_titles(run)]
+    lead = choose_lead(run, titles, highlight)
+    algorithm_looks, labels = looks(run.full_record, lead.coloured), run.record.labels("algorithms")
+    ranked = {title: i for i, title in enumerate((*lead.coloured, *lead.grey))}
+    if lead.grey:
+        listed = ", ".join(labels[title] for title in lead.grey)
+        bands = any(isinstance(panel, Panel) and panel.statistic == "median" for panel in contents.panels)
+        some = f" Bands are of the first {BANDS} in colour." if bands and len(lead.coloured) > BANDS else ""
+        best = f"The best {len(lead.coloured)} by mean rank are in colour, in this order; in grey follow {listed}."
+        contents.notes.append((f"In grey, by mean rank: {listed}." if highlight else best) + some)
+    together: dict[str, list[str]] = {}
+    for i, (axis, panel, frame) in enumerate(zip(axes, contents.panels, frames, strict=True)):
+        # A legend is in the order of drawing.
+        ordered = frame.sort_values("algorithm", key=lambda name: name.map(ranked), kind="stable")
+        panel.draw(axis, ordered if lead.grey else frame, algorithm_looks)
+        if isinstance(panel, Panel):
+            seen = frame[frame["algorithm"].isin(lead.coloured)]
+            for group in find_coinciding(seen, panel.statistic, "y" in panel.log):
+                group_text = ", ".join(group[:NAMES]) + (f" and {len(group) - NAMES} more" if group[NAMES:] else "")
+                together.setdefault(group_text, []).append(string.ascii_lowercase[i % 26])
+        numbers = frame.copy()
+        numbers.insert(0, "problem", panel.problem)
+        numbers.insert(1, "metric", panel.quantity)
+        contents.frames.append(numbers)
+    if together:
+        several = len(contents.panels) > 1
+        where = [f"({', '.join(letters)}) {names}" if several else names for names, letters in together.items()]
+        contents.notes.append(f"Curves that coincide: {'; '.join(where)}.")
 
 
 def numbered(
@@ -168,12 +195,16 @@ class DrawOptions:
         size, font: as for `style.size_of`; by default a single column for one panel with a few curves, else a double.
         statistic: "mean" or "median" in place of the panels' own.
         svg: write it as SVG, too.
+        log: logarithmic axes of curves, "x", "y", "xy" or "" for none, in place of the panels' own.
+        highlight: the methods in colour, the others are grey; by default the best eight.
     """
 
     size: str | None = None
     statistic: Statistic | None = None
     font: str | None = None
     svg: bool = False
+    log: str | None = None
+    highlight: Sequence[str] = ()
 
 
 DEFAULT_OPTIONS = DrawOptions()
@@ -191,7 +222,8 @@ def draw(run: Run, figure: Figure, folder: Path, options: DrawOptions = DEFAULT_
             panel if isinstance(panel, Boxes | Profile) else replace(panel, statistic=options.statistic)
             for panel in panels
         ]
-    panels = [part for panel in panels for part in split_crowded(run, panel)]
+    if options.log is not None:
+        panels = [replace(panel, log=options.log) if isinstance(panel, Panel) else panel for panel in panels]
     figure = replace(figure, panels=panels)
     crowded = any(len(panel.algorithm_titles(run)) > FEW for panel in panels)
     look = size_of(options.size or ("double" if crowded else None), len(panels), options.font)
@@ -199,10 +231,10 @@ def draw(run: Run, figure: Figure, folder: Path, options: DrawOptions = DEFAULT_
     images = [folder / f"{figure.name}.{kind}" for kind in ("pdf", "png", *["svg"] * options.svg)]
     numbers, text = (folder / f"{figure.name}.{kind}" for kind in ("csv", "txt"))
     with look.context():
-        image, contents = compose(run, figure, look)
-        if not contents.pairs:
+        image, contents = compose(run, figure, look, options.highlight)
+        if image is None or not contents.pairs:
             return []
-        caption_text = caption(run, figure.caption, panels, contents)
+        caption_text = caption(run, figure.caption, contents)
         facts = {"Title": figure.caption, "Keywords": identity(run)}
         save(image, images, look.dpi, caption_text, facts)
         write_numbers(pd.concat([frame for frame in contents.frames if len(frame)]), numbers)
@@ -275,6 +307,8 @@ def draw_all(
     if not (run.cells["status"] == "ok").any():
         raise CbobenchError(f"{run.folder} has no good cell yet, so there is nothing to draw; see cbobench status")
     chosen = metrics_of(kind, metrics)
+    if options.highlight:
+        choose_lead(run, (), options.highlight)  # refused before anything is drawn
     if kind == "profile" and options.statistic:
         raise Misuse("profiles are shares of cells, of which there is neither mean nor median; leave --statistic out")
     choices = {"metrics": chosen if metrics else None, "kind": kind if kind != "curves" else None}

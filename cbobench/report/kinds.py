@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from cbobench.errors import Misuse, unknown
+from cbobench.errors import Misuse, show, unknown
 from cbobench.metrics import METRICS
 from cbobench.report.curves import Boxes, Panel
 from cbobench.report.load import Run
@@ -15,7 +15,7 @@ from cbobench.report.quantities import SIMPLE_REGRET, SIMPLE_VALUE, select_metri
 AnyPanel = Panel | Boxes | Plane | Profile
 
 KINDS = {
-    "curves": ("regret", "violation_hard", "violations"),
+    "curves": (SIMPLE_REGRET, "regret", "violation_hard", "violations"),
     "plane": ("regret", "violation_hard"),
     "profile": (SIMPLE_REGRET,),
 }
@@ -27,6 +27,23 @@ def replace_unmeasured(run: Run, problem: str, names: Sequence[str]) -> list[str
     good = run.cells[(run.cells["problem"] == problem) & (run.cells["status"] == "ok")]
     lacks_optimum = len(good) > 0 and good["f_star"].isna().all()
     return list(dict.fromkeys(SIMPLE_VALUE if lacks_optimum and METRICS[n].relative else n for n in names))
+
+
+def scale_of(metric: str) -> str:
+    """Which axes of a metric's curves are logarithmic unless a reader says so: regrets that fall towards 0 need it."""
+    return "y" if METRICS[metric].relative and not METRICS[metric].cumulative else ""
+
+
+def scale_named(log: str | bool) -> str:
+    """The logarithmic axes that a reader asks for: "x", "y" or "xy"; True is "y", False is none.
+
+    Raises:
+        Misuse: none of these.
+    """
+    axes = {True: "y", False: ""}.get(log, log) if isinstance(log, bool) else log
+    if axes not in ("", "x", "y", "xy"):
+        raise Misuse(f"log is {show(log)}; allowed: True, False, '', 'x', 'y', 'xy'")
+    return axes
 
 
 def metrics_of(kind: str, metrics: str | Iterable[str] | None = None) -> list[str]:

@@ -28,8 +28,8 @@ def grid(panels: Sequence[AnyPanel], size: Size, columns: int) -> tuple[Any, lis
 
     from cbobench.report.canvas import Image
 
-    across = min(len(panels), columns, size.columns)
-    rows = -(-len(panels) // across)
+    rows = -(-len(panels) // min(len(panels), columns, size.columns))
+    across = -(-len(panels) // rows)  # rows of about the same length
     height = min(rows * max(size.panel, FLAT * size.width / across), size.tallest)
     pad = size.small / 72
     engine = ConstrainedLayoutEngine(w_pad=pad / 2, h_pad=pad / 4, wspace=0.02, hspace=0.05)
@@ -40,8 +40,14 @@ def grid(panels: Sequence[AnyPanel], size: Size, columns: int) -> tuple[Any, lis
     return image, axes[: len(panels)]
 
 
-def finish(image: Any, axes: Sequence[Any], panels: Sequence[AnyPanel], size: Size) -> None:
-    """Letters, ticks, shared scales, zero lines and the legend; then long labels are broken where they do not fit."""
+def finish(
+    image: Any, axes: Sequence[Any], panels: Sequence[AnyPanel], size: Size, legend_notes: Sequence[str] = ()
+) -> None:
+    """Letters, ticks, shared scales, zero lines and the legend; then long labels are broken where they do not fit.
+
+    Args:
+        legend_notes: sentences below the legend.
+    """
     import seaborn as sns
 
     for position, (axis, panel) in enumerate(zip(axes, panels, strict=True)):
@@ -50,22 +56,27 @@ def finish(image: Any, axes: Sequence[Any], panels: Sequence[AnyPanel], size: Si
         if not _has_numbers(axis):
             axis.text(0.5, 0.5, "not known here", transform=axis.transAxes, ha="center", va="center", color="0.4")
         sns.despine(ax=axis)
-    _set_limits(axes, panels)
+    set_limits(axes, panels)
     for axis, panel in zip(axes, panels, strict=True):
         _set_ticks(axis, axis.get_window_extent().width / image.dpi, size, panel.count_axes)
-        for letter in panel.zeros:
-            low, high = getattr(axis, f"get_{letter}lim")()
-            if low < 0 < high:
-                line = axis.axvline if letter == "x" else axis.axhline
-                line(0, color="0.6", linewidth=0.6, zorder=0.2, gid="zero")
-    _add_legend(image, axes, size)
+        draw_zeros(axis, panel)
+    _add_legend(image, axes, size, legend_notes)
     # How much room a label has is known only once the page is laid out, with its legend.
     image.get_layout_engine().execute(image)
     for axis in axes:
         room = axis.get_window_extent()
         _break_text(axis.yaxis.label, room.height, "height")
         _break_text(axis.xaxis.label, room.width, "width")
-        _break_text(axis.title, room.width, "width")
+        _break_title(axis, room.width)
+
+
+def draw_zeros(axis: Any, panel: AnyPanel) -> None:
+    """A grey line at 0 where an axis has values on both sides of it."""
+    for letter in panel.zeros:
+        low, high = getattr(axis, f"get_{letter}lim")()
+        if low < 0 < high:
+            line = axis.axvline if letter == "x" else axis.axhline
+            line(0, color="0.6", linewidth=0.6, zorder=0.2, gid="zero")
 
 
 def save(image: Any, paths: Sequence[Path], dpi: int, caption: str, facts: Mapping[str, str]) -> None:
@@ -91,7 +102,7 @@ def _has_numbers(axis: Any) -> bool:
     return bool(np.isfinite(axis.dataLim.get_points()).all())
 
 
-def _set_limits(axes: Sequence[Any], panels: Sequence[AnyPanel]) -> None:
+def set_limits(axes: Sequence[Any], panels: Sequence[AnyPanel]) -> None:
     """Limits with a little room, not below what the quantities can be, and the same for panels of one scale."""
     together: dict[tuple[str, ...], list[Any]] = {}
     for axis, panel in zip(axes, panels, strict=True):
@@ -141,8 +152,8 @@ def _make_tick_format(step: float, most: float) -> Callable[[float, int], str]:
     return lambda value, _: f"{value / unit:,.{places}f}{letter if value else ''}".replace("-", "−")
 
 
-def _add_legend(image: Any, axes: Sequence[Any], size: Size) -> None:
-    """One legend below all panels, in as many columns as fit; the image grows by its height."""
+def _add_legend(image: Any, axes: Sequence[Any], size: Size, notes: Sequence[str] = ()) -> None:
+    """One legend below all panels, in as many columns as fit, and notes below it; the image grows by its height."""
     handles = [pair for axis in axes for pair in zip(*axis.get_legend_handles_labels(), strict=True)]
     entries = {label: line for line, label in handles}
     letters = int(size.width * 72 / (0.75 * size.small))
@@ -164,9 +175,35 @@ def _add_legend(image: Any, axes: Sequence[Any], size: Size) -> None:
         )
         extent = legend.get_window_extent()
         if columns == 1 or extent.width <= 0.98 * image.bbox.width:
+            if notes:
+                _add_notes(legend, notes, 0.96 * image.bbox.width, size)
+                extent = legend.get_window_extent()
             image.set_figheight(image.get_figheight() + extent.height / image.dpi)
             return
         legend.remove()
+
+
+def _add_notes(legend: Any, notes: Sequence[str], room: float, size: Size) -> None:
+    """Sentences below the entries of a legend, each wrapped into the room, in pixels."""
+    letters = int(size.width * 72 / (0.4 * size.small))
+    while True:
+        text = "\n".join(textwrap.fill(note, letters, break_on_hyphens=False) for note in notes)
+        legend.set_title(text, prop={"size": size.small})
+        if letters <= 20 or legend.get_title().get_window_extent().width <= room:
+            break
+        letters -= 2
+    legend.set_alignment("center")
+    legend.get_title().set_multialignment("left")
+    # A legend's title stands above its entries.
+    legend.get_children()[0].get_children().reverse()
+
+
+def _break_title(axis: Any, room: float) -> None:
+    """Break a title where it is too long; also within a label, name[parameter=value,...]."""
+    title = axis.set_title(axis.get_title(loc="left"), loc="left")
+    if title.get_window_extent().width > room:
+        title.set_text(title.get_text().replace("[", " [").replace(",", ", "))
+        _break_text(title, room, "width")
 
 
 def _break_text(text: Any, room: float, side: str) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, get_args
 
-from cbobench.errors import CbobenchError, Misuse, show
+from cbobench.errors import CbobenchError, Misuse, show, words_of
 from cbobench.metrics import METRICS
 from cbobench.options import accept_fields
 from cbobench.report.curves import Panel, Statistic
-from cbobench.report.figures import Figure, compose, problems_played
-from cbobench.report.kinds import AnyPanel, metrics_of
+from cbobench.report.figures import Figure, compose, draw_into, problems_played
+from cbobench.report.kinds import AnyPanel, metrics_of, scale_named, scale_of
 from cbobench.report.load import RunLike, open_run
 from cbobench.report.planes import Plane
 from cbobench.report.profiles import Profile
@@ -35,7 +35,11 @@ class PlotOptions:
         last: the last round shown.
         statistic: "median" (the default), with a band from quartile to quartile, or "mean", with bars for its 95 %
             interval; in a plane both have bars for their intervals.
-        log: axes on a logarithmic scale, "x", "y" or "xy".
+        log: axes on a logarithmic scale, "x", "y" or "xy"; True is "y", False none. By default simple regret is on one.
+        highlight: the methods in colour, at most eight, by title, label or registered name; the others are grey. By
+            default the best eight of more, by their mean rank over the run's problems.
+        ax: axes of your own to draw into, one or a sequence with one for each panel: size, font and legend are then
+            yours (`ax.legend()`), and the figure of these axes is returned.
         size: "single", "double" or "slide" (by default single for one panel, else double), or a width ("3.25in").
         font: "serif", "sans-serif", "monospace", or the name of an installed family.
     """
@@ -49,7 +53,9 @@ class PlotOptions:
     average: bool = False
     last: int | None = None
     statistic: Statistic | None = None
-    log: str = ""
+    log: str | bool | None = None
+    highlight: str | Iterable[str] = ()
+    ax: Any = None
     size: str | None = None
     font: str | None = None
 
@@ -70,12 +76,15 @@ def plot(options: PlotOptions) -> Any:
 
     Example:
         >>> import cbobench
-        >>> figure = cbobench.plot("runs/quickstart", "simple_regret", problem="rkhs-1d", log="y")  # doctest: +SKIP
+        >>> figure = cbobench.plot("runs/quickstart", "simple_regret", problem="rkhs-1d")  # doctest: +SKIP
         >>> figure.axes[0].set_title("Simple regret")  # doctest: +SKIP
         >>> figure.savefig("simple_regret.pdf")  # doctest: +SKIP
+        >>> figure, (left, right) = plt.subplots(1, 2)  # doctest: +SKIP
+        >>> cbobench.plot("runs/quickstart", "r", problem="rkhs-1d", ax=left)  # doctest: +SKIP
+        >>> cbobench.plot("runs/quickstart", "N", problem="rkhs-1d", log=True, ax=right)  # doctest: +SKIP
         >>> cbobench.plot("runs/quickstart", ["R", "N"], kind="plane").savefig("plane.pdf")  # doctest: +SKIP
     """
-    kind, average, last, log = options.kind, options.average, options.last, options.log
+    kind, average, last = options.kind, options.average, options.last
     names = metrics_of(kind, options.metric or ("regret" if kind == "curves" else None))
     if kind == "curves" and len(names) != 1:
         raise Misuse(f"metric is {show(options.metric)}; a plot of curves is of one metric")
@@ -83,15 +92,17 @@ def plot(options: PlotOptions) -> Any:
         "average": average,
         "last": last is not None,
         "statistic": options.statistic is not None,
-        "log": bool(log),
+        "log": bool(options.log),
     }
     if alien := [word for word in ALIEN[kind] if has_option[word]]:
         verb, pronoun = ("does", "it") if len(alien) == 1 else ("do", "them")
         raise Misuse(f"{' and '.join(alien)} {verb} not apply to a {kind}; leave {pronoun} out")
     statistic = options.statistic or "median"
-    for word, value, allowed in (("log", log, ("", "x", "y", "xy")), ("statistic", statistic, get_args(Statistic))):
-        if value not in allowed:
-            raise Misuse(f"{word} is {show(value)}; allowed: {', '.join(map(repr, allowed))}")
+    log = scale_of(names[0]) * (kind == "curves") if options.log is None else scale_named(options.log)
+    if statistic not in get_args(Statistic):
+        raise Misuse(f"statistic is {show(statistic)}; allowed: {', '.join(map(repr, get_args(Statistic)))}")
+    if options.ax is not None and (set_options := [w for w in ("size", "font") if getattr(options, w) is not None]):
+        raise Misuse(f"{' and '.join(set_options)} of axes of your own are yours; leave out, or leave ax out")
     if last is not None and (isinstance(last, bool) or not isinstance(last, int) or last < 1):
         raise Misuse(f"last is {show(last)}; it must be a round, a whole number of at least 1")
     if average and (levels := [name for name in names if not METRICS[name].cumulative]):
@@ -126,6 +137,27 @@ def plot(options: PlotOptions) -> Any:
             Panel(names[0], title, None, average, titles[title], last, statistic, log, titles=algorithm_titles)
             for title in drawn_titles
         ]
+    highlight = words_of("highlight", options.highlight) if options.highlight else ()
+    if options.ax is not None:
+        axes = _find_axes(options.ax, panels)
+        draw_into(opened, axes, panels, highlight)
+        return axes[0].figure
     page = size_of(options.size, len(panels), options.font)
     with page.context():
-        return compose(opened, Figure(names[0], METRICS[names[0]].label, panels), page)[0]
+        image, contents = compose(opened, Figure(names[0], METRICS[names[0]].label, panels), page, highlight)
+    if image is None:
+        raise CbobenchError(f"nothing to draw: no value is known of {', '.join(contents.unknown)}; plot another metric")
+    return image
+
+
+def _find_axes(given: Any, panels: Sequence[AnyPanel]) -> list[Any]:
+    """The axes that a user gave, one for each panel."""
+    axes = list(given.flat) if hasattr(given, "flat") else list(given) if isinstance(given, Iterable) else [given]
+    if alien := [axis for axis in axes if not hasattr(axis, "get_xaxis_transform")]:
+        raise Misuse(f"ax is {show(alien[0])}; allowed: axes of matplotlib, or a sequence of them")
+    if len(axes) != len(panels):
+        titles = ", ".join(panel.title for panel in panels)
+        raise Misuse(
+            f"ax has {len(axes)} axes for {len(panels)} panels ({titles}); give one for each, or choose with problem"
+        )
+    return axes

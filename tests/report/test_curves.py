@@ -8,7 +8,6 @@ import pytest
 
 from cbobench.errors import Misuse
 from cbobench.report.curves import CARETDOWN, CARETUP, Panel, centre
-from cbobench.report.figures import MOST, split_crowded
 from cbobench.report.layout import finish, grid
 from cbobench.report.load import Run
 from cbobench.report.quantities import quantities
@@ -147,13 +146,15 @@ def test_ticks_of_a_logarithmic_axis_are_whole_values(most, majors):
     assert majors is None or majors <= said
 
 
-def test_a_crowded_panel_is_split():
-    class Run:
-        def expected_of(self, problem):
-            return dict.fromkeys((f"m{i}" for i in range(57)), 3)
-
-    panels = split_crowded(Run(), Panel("regret", "p", title="P"))
-    assert [len(panel.titles) for panel in panels] == [MOST] * 4 + [57 - 4 * MOST]
-    assert panels[0].title == "P 1 of 5"
-    few = Panel("regret", "p", titles=[f"m{i}" for i in range(MOST)])
-    assert split_crowded(Run(), few) == [few]
+def test_zero_is_seen_at_the_edge_of_a_logarithmic_axis():
+    """A method that found the optimum stays in sight; a quantity that may be negative has no such edge."""
+    falls = np.where(T < 100, 1.0 / T, 0.0)
+    axis, words = drawn(Panel("simple_regret", "p", log="y"), curve("a", falls), curve("b", 1.0 / T))
+    assert words == ["A curve at the lower edge is 0, or below 0.005."]
+    low, _ = axis.get_ylim()
+    assert low < axis.get_lines()[0].get_ydata().min() == pytest.approx(0.0025)
+    _, words = drawn(Panel("simple_regret", "p", log="y"), curve("b", 1.0 / T))
+    assert words == [], "negative control"
+    _, words = drawn(Panel("simple_regret", "p", log="y"), curve("a", np.where(T < 100, 1.0, 1e-14)))
+    assert words == ["A curve at the lower edge is 0, or below 1e-09."], "rounding takes no decades"
+    assert np.isnan(Panel("regret", "p", log="y").edge(curve("a", falls)))

@@ -1,0 +1,130 @@
+"""Figures of many methods: a lead in colour, the others grey, said in the legend; and figures of a user's own axes."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+import cbobench
+from cbobench.cli import main
+from cbobench.errors import CbobenchError, Misuse
+from cbobench.report.lead import choose_lead, find_coinciding
+from cbobench.report.load import Run
+from cbobench.report.style import GREY
+from tests.report.made import make
+
+METHODS = [f"m{i:02d}" for i in range(14)]
+T = [1, 10, 40]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Fourteen methods on two problems: the later a method, the better; two of them are alike, one finds nothing."""
+    cells, rounds = {}, {}
+    for problem in ("P", "Q"):
+        for i, method in enumerate(METHODS):
+            last = [10.0 ** -(i if i != 6 else 5)] * 3 if i else [np.nan] * 3
+            cells[problem, method] = {"simple_regret": last}
+            rounds[problem, method] = {
+                "t": T,
+                "simple_regret": [[1.0, float(10.0 ** (-0.5 * i)), value] if i else [np.nan] * 3 for value in last],
+                "regret": [[float(i), 2.0 * i, 3.0 * i]] * 3,
+            }
+    return make(tmp_path_factory.mktemp("lead") / "run", cells, seeds=range(3), horizon=40, rounds=rounds)
+
+
+@pytest.fixture
+def axes():
+    """Two axes of a figure of the user's."""
+    figure, pair = plt.subplots(1, 2)
+    yield pair
+    plt.close(figure)
+
+
+def legend_of(image):
+    return [text.get_text() for text in image.legends[0].get_texts()]
+
+
+def test_the_best_of_many_are_in_colour_and_the_others_grey(folder):
+    image = cbobench.plot(folder, "r")
+    assert legend_of(image) == [*METHODS[:6:-1], "m05"], "ranked; of equals the first of the suite"
+    for axis in image.axes:
+        lines = [line for line in axis.get_lines() if line.get_color() == GREY]
+        assert len(lines) == 6
+        assert {line.get_marker() for line in lines} == {"None"}
+        assert len(axis.get_lines()) == 14
+    notes = image.legends[0].get_title().get_text().replace("\n", " ")
+    assert notes.startswith("The best 8 by mean rank are in colour, in this order; in grey follow m06, m04,")
+    assert "m00" in notes, "last, as no seed found anything"
+
+
+def test_a_reader_chooses_what_is_in_colour(folder, tmp_path, capsys):
+    image = cbobench.plot(folder, "r", problem="P", highlight=["m01", "m12"])
+    assert legend_of(image) == ["m12", "m01"]
+    assert len([line for line in image.axes[0].get_lines() if line.get_color() != GREY]) == 2
+    with pytest.raises(Misuse, match="highlight names 9 methods; allowed: 8"):
+        choose_lead(Run(folder), METHODS, METHODS[:9])
+    words = ["figures", str(folder), "--out", str(tmp_path / "none"), "--highlight"]
+    assert main([*words, "m1"]) == 2
+    assert "unknown algorithm 'm1'" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+    few = choose_lead(Run(folder), METHODS[:3])
+    assert (few.coloured, few.grey) == (tuple(METHODS[:3]), ()), "few methods keep the suite's order and have a colour"
+
+
+def test_coinciding_curves_are_said_once_per_place():
+    t = np.arange(1, 5)
+
+    def curve(name, values):
+        return pd.DataFrame({"algorithm": name, "label": name.upper(), "t": t, "median": np.asarray(values, float)})
+
+    frame = pd.concat([curve("a", t), curve("b", 10.0 * t), curve("c", t + 0.01), curve("d", [np.nan, 2, 3, 4])])
+    assert find_coinciding(frame, "median") == [["A", "C"]]
+    assert find_coinciding(frame, "median", is_log=True) == [["A", "C"]]
+    assert find_coinciding(pd.concat([curve("a", 0 * t), curve("b", 0 * t)]), "median") == [["A", "B"]]
+    apart = pd.concat([curve("a", t), curve("b", 2.0 * t)])
+    assert find_coinciding(apart, "median") == [], "negative control"
+
+
+def test_simple_regret_has_a_logarithmic_axis_unless_a_reader_says_no(folder, tmp_path):
+    for words, scales in (
+        ([], ["log", "linear"]), (["--log"], ["log", "log"]), (["--log", "none"], ["linear", "linear"])
+    ):  # fmt: skip
+        with pytest.MonkeyPatch.context() as patch:
+            seen = []
+            patch.setattr("cbobench.report.figures.save", lambda image, *_, seen=seen: seen.append(image))
+            assert main(["figures", str(folder), "--out", str(tmp_path), "--metric", "r", "R", *words]) == 0
+        assert [axis.get_yscale() for axis in seen[0].axes] == scales
+    for log, scale in ((None, "log"), (True, "log"), (False, "linear"), ("", "linear")):
+        assert cbobench.plot(folder, "r", problem="P", log=log).axes[0].get_yscale() == scale
+    with pytest.raises(Misuse, match="log is 'z'; allowed: True, False, '', 'x', 'y', 'xy'"):
+        cbobench.plot(folder, "r", log="z")
+
+
+def test_a_figure_of_the_users_axes(folder, axes):
+    left, right = axes
+    figure = cbobench.plot(folder, "r", problem="P", ax=left)
+    assert figure is left.figure
+    assert left.get_yscale() == "log"
+    assert cbobench.plot(folder, "R", problem="P", highlight="m03", ax=right) is figure
+    right.legend()
+    assert [text.get_text() for text in right.get_legend().get_texts()] == ["13 others", "m03"]
+    assert figure.legends == [], "the legend is the user's"
+    for axis in axes:
+        axis.clear()
+    cbobench.plot(folder, "r", ax=axes)
+    with pytest.raises(Misuse, match=r"ax has 1 axes for 2 panels \(P, Q\); give one for each"):
+        cbobench.plot(folder, "r", ax=left)
+    with pytest.raises(Misuse, match="ax is 3; allowed: axes of matplotlib"):
+        cbobench.plot(folder, "r", problem="P", ax=3)
+    with pytest.raises(Misuse, match="size of axes of your own"):
+        cbobench.plot(folder, "r", problem="P", ax=left, size="single")
+
+
+def test_what_is_not_known_has_no_panel(folder):
+    image = cbobench.plot(folder, "r", algorithm=["m13", "m12"])
+    assert len(image.axes) == 2, "negative control"
+    with pytest.raises(CbobenchError, match="nothing to draw: no value is known of simple regret r of P"):
+        cbobench.plot(folder, "r", algorithm="m00")
