@@ -56,7 +56,9 @@ def add_commands(command: Commands) -> None:
         help="what changed from RUN to RUN2; exit code 1: worse, failing or missing in RUN2; 3: too few seeds to tell",
     )
     compare.add_argument("--only", metavar="GLOB", action=Once, help='only matching pairs, "problem/algorithm" or one')
-    compare.add_argument("--metric", metavar="NAME", nargs="+", action="extend", help="metrics, by name or symbol")
+    compare.add_argument(
+        "--metric", metavar="NAME", nargs="+", action="extend", help="metrics, by name, symbol or heading"
+    )
     compare.add_argument(
         "--by",
         choices=("problem", "algorithm", "binds"),

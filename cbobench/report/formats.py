@@ -25,13 +25,14 @@ FORMATS = ("table", "markdown", "latex", "csv", "json")
 LONG = 6  # digits beside a power of ten; numbers with more are written out
 ROUNDED = 1e-9  # of numbers: those that differ by less are one
 WIDE = 200  # columns where there is no terminal that says how many
-CARRIED = "† a few seeds carry the mean"
+CARRIED = "† few seeds carry the mean"
 HEADING = "\ue000"  # stands where a problem's line goes; no text holds it
 MEAN = " mean"  # after a symbol: the mean beside its median
 WORDS = 24  # of a column of words: what it may be wrapped to before a column of numbers is left out
 SECOND = 50  # weight of columns from which on they are for a wide terminal: means, and what is no headline
 LEAST = 10  # the same where no column may be left out
 LEGEND = re.compile(r"(^|; )\* ")  # what a note says of `Marked` cells; any other star is text, as in f* = 1
+INTERVAL = re.compile(r" \[[^]]*\]")  # after a median
 FORMULA = tuple("=+-@＝＋－＠")  # what a spreadsheet takes for the beginning of a formula
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf", re.ASCII | re.IGNORECASE)
 
@@ -58,6 +59,7 @@ class TextTable:
         left: how many leading columns are words (left-aligned).
         weights: per column, in what order columns are taken as long as they fit; 0 is never left out.
         folded: whether the first column is in lines of its own, above the rows that share it.
+        brief: columns that are shown without intervals rather than left out, by position; the first gives way first.
     """
 
     columns: Sequence[str]
@@ -67,6 +69,7 @@ class TextTable:
     left: int = 2
     weights: Sequence[int] = ()
     folded: bool = False
+    brief: Sequence[int] = ()
 
     def without(self, dropped: set[int]) -> TextTable:
         """The table without some columns, by position."""
@@ -228,14 +231,17 @@ def _fit_width(table: TextTable, width: int) -> TextTable:
     if _measure_width(table) <= width:
         return table
     table = replace(table, folded=table.left > 1)
+    table, bare = _shorten(table, width)
     order = sorted(range(len(table.columns)), key=lambda i: table.weights[i])
     dropped = {i for i in order if table.weights[i]}
+    # Columns without their intervals are more than means are.
+    order = [i for i in order if not bare or table.weights[i] < SECOND]
     for i in order:
         # By weight, each column comes back that still fits.
         middle = {j for j in dropped if table.columns[i] == table.columns[j] + MEAN}  # a mean alone would mislead
         if i in dropped and not middle and _measure_width(table.without(dropped - {i})) <= width:
             dropped.remove(i)
-    if not dropped:
+    if not dropped and not bare:
         return table
     narrow_table = _drop_unused_note(table.without(dropped))
     names = [table.columns[i] for i in sorted(dropped)]
@@ -243,8 +249,22 @@ def _fit_width(table: TextTable, width: int) -> TextTable:
     names = [name for name in names if not name.endswith(MEAN)]
     names += means if any(name.endswith(MEAN) for name in narrow_table.columns) else ["means"] * bool(means)
     choice = "choose with --metric; " if any(name.endswith(MEAN) for name in table.columns) else ""
+    bare = [name for name in bare if name in narrow_table.columns]
+    names = [*names, *[f"intervals of {' and '.join(bare)}"] * bool(bare)]
     absent = f"not shown at this width: {', '.join(names)} ({choice}--format csv has all)"
     return replace(narrow_table, note=f"{narrow_table.note}\n{absent}".strip())
+
+
+def _shorten(table: TextTable, width: int) -> tuple[TextTable, list[str]]:
+    """The table with as few intervals left out as its `brief` columns need to fit, and the names of these."""
+    kept = {i for i, weight in enumerate(table.weights) if not weight} | {*table.brief}
+    others, bare = {*range(len(table.columns))} - kept, list[str]()
+    for i in table.brief:
+        if _measure_width(table.without(others)) <= width:
+            break
+        rows = [[*row[:i], type(row[i])(INTERVAL.sub("", row[i])), *row[i + 1 :]] for row in table.rows]
+        table, bare = replace(table, rows=rows), [table.columns[i], *bare]
+    return table, bare
 
 
 def _drop_unused_note(table: TextTable) -> TextTable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -58,7 +59,9 @@ def quantities() -> dict[str, Metric]:
 
 
 def select_metrics(names: str | Iterable[str] | None) -> list[Metric]:
-    """The quantities that a reader names, each by name, symbol or label; those of a table by default.
+    """The quantities that a reader names, each by name, symbol, label or heading; those of a table by default.
+
+    Of a heading only letters, signs and digits count: "r mean", "Simple regret r, median", "violation_hard", "V+".
 
     Raises:
         Misuse: a word that none of them answers to.
@@ -70,12 +73,24 @@ def select_metrics(names: str | Iterable[str] | None) -> list[Metric]:
     lookup |= {q.symbol: q for q in by_name.values()}
     lookup |= {q.symbol.replace("⁺", "+").replace("₊", "+"): q for q in by_name.values()}  # as a keyboard has it
     result: dict[str, Metric] = {}
+    headings = {_reduce_heading(word): q for word, q in lookup.items()}
+    headings |= {_reduce_heading(q.label.removesuffix(q.symbol)): q for q in by_name.values()}
     for word in words_of("metric", names):
-        quantity = lookup.get(word, lookup.get(word.lower()))
+        quantity = lookup.get(word, lookup.get(word.lower())) or lookup.get(STATISTIC.sub("", word))
+        quantity = quantity or headings.get(_reduce_heading(word))
         if quantity is None:
             raise unknown("metric", word, by_name)
         result[quantity.name] = quantity
     return list(result.values())
+
+
+STATISTIC = re.compile(r",? (mean|median)$")  # what headings and axes add to the name of a metric
+
+
+def _reduce_heading(text: str) -> str:
+    """A heading without its statistic, capitals, spaces and hyphens; a symbol of one or two letters as it stands."""
+    text = STATISTIC.sub("", text.strip()).strip()
+    return text if len(text) < 3 else re.sub(r"[\s_-]+", "", text.lower().replace("⁺", "+").replace("₊", "+"))
 
 
 def find_undefined_regret(groups: Iterable[Group]) -> dict[str, list[str]]:

@@ -36,8 +36,8 @@ from cbobench.stats.intervals import interval, is_carried_by_few
 
 ABOUT = "median [{around}] over seeds"
 ONE = "the value of one seed, which has no interval"
-MARKED = "* best median of its problem, or not significantly different from it (paired Wilcoxon, Holm per column, 5 %)"
-NEVER = "k/n: only k seeds got there; the median counts the others as worse than any value, the mean is of these k"
+MARKED = "* best, or not significantly different (Wilcoxon, Holm, 5 %)"
+NEVER = "k/n: k seeds got there, in medians the others are worst"
 STATISTICS = ("mean", "low", "high", "median", "median_low", "median_high", "q25", "q75", "carried", "defined")
 
 
@@ -181,6 +181,7 @@ def tabulate_summary(
     columns: list[tuple[str, list[str], int]] = [(name, cells, 0) for name, cells in first]
     marks = mark_best(groups, table_quantities)
     before: list[tuple[Metric, Any]] = []
+    brief = list[int]()
     rows = [{str(k): v for k, v in row.items()} for row in frame.to_dict("records")]
     for position, quantity in enumerate(table_quantities):
         medians, means = frame[f"{quantity.name}_median"].to_numpy(), frame[quantity.name].to_numpy()
@@ -197,17 +198,21 @@ def tabulate_summary(
         ]
         cells = [Marked(cell) if i in best_rows else cell for i, cell in enumerate(cells)]
         late = 0 if quantity in main else 2 * SECOND
-        columns.append((quantity.symbol, cells, late + position))
+        # Regret without violations misleads: their number stays second longest.
+        place = 1 if quantity.name == "violations" and not named else 2 * position
+        if quantity in main:
+            brief.insert(0, len(columns))
+        columns.append((quantity.symbol, cells, late + place))
         if quantity.better is not None and not single:
             cells = [_format_mean(row, quantity, gap) for row, gap in zip(rows, gaps, strict=True)]
-            columns.append((quantity.symbol + MEAN, cells, late + SECOND + position))
+            columns.append((quantity.symbol + MEAN, cells, late + SECOND + 2 * position))
     counted = {n for quantity, _ in before for n in frame["n" if quantity.censored else f"{quantity.name}_defined"]}
     notes.insert(0, ONE if single else ABOUT.format(around=describe_median_interval(counted)))
     if any(marks.marked.values()):
         blocks = marks.blocks
         notes.append(MARKED + (f" on the seeds that both have, at least {blocks[0]}/{blocks[1]}" if blocks else ""))
     if marks.powerless and not single:
-        notes.append("where the seeds are too few for a significant difference, nothing is marked")
+        notes.append("too few seeds to mark who is best")
     if any("†" in cell for _, cells, _ in columns for cell in cells):
         notes.append(CARRIED)
     censored = {quantity.symbol for quantity in table_quantities if quantity.censored}
@@ -220,7 +225,7 @@ def tabulate_summary(
         notes, absent = [f"{state}; see cbobench status"], []
     note = "; ".join(notes) + (f"\nleft out: {'; '.join(absent)}" if absent else "")
     names, texts, weights = zip(*columns, strict=True)
-    return TextTable(names, list(zip(*texts, strict=True)), title, note, left=2, weights=weights)
+    return TextTable(names, list(zip(*texts, strict=True)), title, note, left=2, weights=weights, brief=brief[:-1])
 
 
 def _explain_omission(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import cbobench
 from cbobench.algorithms import ALGORITHMS
 from cbobench.cli import main
+from cbobench.errors import Misuse
 from cbobench.report.formats import Marked, TextTable, render
 from cbobench.report.load import Run
+from cbobench.report.quantities import select_metrics
 from tests.report.made import make
 
 SEEDS = range(6)
@@ -121,3 +125,61 @@ def test_status_names_what_played_and_is_no_more(tmp_path, capsys, monkeypatch):
         "20 cells could not be checked for staleness: random is nothing that this cbobench has; look with the version"
         in capsys.readouterr().out
     )
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory):
+    """A run whose four headline columns take more than eighty columns."""
+    cells = {
+        ("P", a): {
+            "simple_regret": [0.00123 * k + 1e-4 * i if i else float("nan") for i in range(10)],
+            "regret": [123.6 * k + i for i in range(10)],
+            "violation_hard": [2345.6 * k + 50.0 * i for i in range(10)],
+            "violations": [123.0 * k + i for i in range(10)],
+        }
+        for k, a in enumerate(("a-method", "another", "third"), 1)
+    }
+    return make(tmp_path_factory.mktemp("wide") / "run", cells, seeds=range(10))
+
+
+def test_eighty_columns_hold_the_number_of_violations(wide):
+    """Its interval and those of other columns give way; what is missing is said."""
+    lines = cbobench.compare(wide).render("table", 80).splitlines()
+    head = next(line for line in lines if "algorithm" in line).split()
+    assert head == ["algorithm", "r", "R", "V⁺", "N"]
+    assert max(map(len, lines)) <= 80
+    row = next(line for line in lines if "third" in line)
+    assert (row.count("["), row.split()[-1]) == (1, "373.5"), "r keeps its interval"
+    text = " ".join(" ".join(lines).split())
+    assert re.search(r"intervals of .*V⁺ and N \(choose with --metric", text)
+    full = cbobench.compare(wide).render("table", 200)
+    assert "intervals of" not in full, "negative control"
+    narrow = cbobench.compare(wide).render("table", 60).splitlines()
+    assert next(line for line in narrow if "algorithm" in line).split()[-1] == "N"
+
+
+def test_the_legend_of_a_table_takes_two_lines(wide):
+    lines = cbobench.compare(wide).render("table", 80).splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("median ["))
+    legend = " ".join(lines[start : start + 2])
+    assert "* best, or not significantly" in legend
+    assert "k/n: k seeds got there, in medians the others are worst" in legend
+    assert lines[start + 2].startswith(("left out", "not shown"))
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("r mean", "simple_regret"), ("R mean", "regret"), ("Simple regret", "simple_regret"), ("r", "simple_regret"),
+        ("Simple regret r, median", "simple_regret"), ("rounds in violation", "violations"), ("rec r", None),
+        ("rec. r", "recommended_regret"), ("REC. V", "recommended_violation"), ("simple-regret", "simple_regret"),
+        ("Stronger cumulative violation", "violation_hard"), ("V+", "violation_hard"), ("best f", "simple_value"),
+        ("φ > 0", "positive_dual"), ("first", "first_feasible"), ("n", None),
+    ],
+)  # fmt: skip
+def test_metrics_answer_to_the_words_of_headings(words, name):
+    if name is None:
+        with pytest.raises(Misuse, match="unknown metric"):
+            select_metrics([words])
+    else:
+        assert [q.name for q in select_metrics([words])] == [name]
