@@ -234,8 +234,7 @@ def _fit_width(table: TextTable, width: int) -> TextTable:
     table, bare = _shorten(table, width)
     order = sorted(range(len(table.columns)), key=lambda i: table.weights[i])
     dropped = {i for i in order if table.weights[i]}
-    # Columns without their intervals are more than means are.
-    order = [i for i in order if not bare or table.weights[i] < SECOND]
+    order = [i for i in order if not bare or table.weights[i] < SECOND]  # rather an interval than a mean
     for i in order:
         # By weight, each column comes back that still fits.
         middle = {j for j in dropped if table.columns[i] == table.columns[j] + MEAN}  # a mean alone would mislead
@@ -249,8 +248,8 @@ def _fit_width(table: TextTable, width: int) -> TextTable:
     names = [name for name in names if not name.endswith(MEAN)]
     names += means if any(name.endswith(MEAN) for name in narrow_table.columns) else ["means"] * bool(means)
     choice = "choose with --metric; " if any(name.endswith(MEAN) for name in table.columns) else ""
-    bare = [name for name in bare if name in narrow_table.columns]
-    names = [*names, *[f"intervals of {' and '.join(bare)}"] * bool(bare)]
+    if bare := [name for name in bare if name in narrow_table.columns]:
+        names.append(f"intervals of {' and '.join(bare)}")
     absent = f"not shown at this width: {', '.join(names)} ({choice}--format csv has all)"
     return replace(narrow_table, note=f"{narrow_table.note}\n{absent}".strip())
 
