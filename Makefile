@@ -9,7 +9,7 @@ WORKERS ?= auto
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test test-long portable fast browser-test lint hooks bench bench-compare chaos scale cluster-bench maximiser paper-figures claims maps literature replay literature-small reference pages printed notebooks site wheel wheel-demo dist wheel-test lowest clean
+.PHONY: demo test test-long portable fast browser-test lint hooks bench bench-compare chaos scale cluster-bench maximiser paper-figures claims maps literature replay literature-small reference pages pictures printed notebooks site wheel wheel-demo dist wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -97,6 +97,9 @@ pages: .make/install  ## write what pages take from the code: tables of methods,
 	$(BIN)/python docs/tables.py
 	$(BIN)/python docs/names.py
 	$(BIN)/python docs/architecture.py
+
+pictures: .make/install  ## draw the pictures of README and docs/papers.md from stored results (ARGS=--play: play README's suite first)
+	$(BIN)/python docs/pictures.py $(ARGS)
 
 printed: .make/test  ## play the code of every page, write what it prints into the page (ARGS=README.md: of one)
 	$(BIN)/python docs/printed.py $(ARGS)

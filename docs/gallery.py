@@ -3,7 +3,8 @@
 python docs/gallery.py [--out RUNS]
 
 It takes the runs of `make paper-figures` as they are, and writes docs/gallery.parquet (rows) and docs/gallery.json (the
-panels, and their suites). Curves keep at most `POINTS` rounds. The site draws them with `draw`.
+panels, and their suites). Curves keep at most `POINTS` rounds. The site draws them with `draw`, and `pictures.py` draws
+those of docs/papers.md.
 """
 
 from __future__ import annotations
@@ -136,14 +137,24 @@ def _with_tuples(stored: dict[str, Any]) -> dict[str, Any]:
     return {k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()}
 
 
-def draw(key: str, about: dict[str, Any], rows: pd.DataFrame) -> Any:
-    """A stored figure as a matplotlib image."""
-    frame, own = rows[rows["figure"] == key], about[key]
+def restore_panels(own: dict[str, Any]) -> list[Any]:
+    """The panels of a stored figure."""
     panels = []
     for one in own["panels"]:
         values = _with_tuples(one)
         panels.append(KINDS[values.pop("kind")](**values))
-    known = {title: Look(**_with_tuples(look)) for title, look in own["looks"].items()}
+    return panels
+
+
+def restore_looks(own: dict[str, Any]) -> dict[str, Look]:
+    """How a stored figure shows each method, by title."""
+    return {title: Look(**_with_tuples(look)) for title, look in own["looks"].items()}
+
+
+def draw(key: str, about: dict[str, Any], rows: pd.DataFrame) -> Any:
+    """A stored figure as a matplotlib image."""
+    frame, own = rows[rows["figure"] == key], about[key]
+    panels, known = restore_panels(own), restore_looks(own)
     size = size_of("double" if len(panels) > 1 or len(known) > 6 else "single", len(panels))
     with size.context():
         image, axes = grid(panels, size, own["columns"])

@@ -115,7 +115,7 @@ def costs(found: Findings) -> dict[str, float]:
 
 def origin(found: Findings) -> str:
     """Which code played the numbers, and when."""
-    return f"Played by commit {found['commit']} on {found['date']} (suite `{found['suite']}`)."
+    return f"Played on {found['date']} with the code of commit {found['commit']} (suite `{found['suite']}`)."
 
 
 def overall(found: Findings, most: int | None = None) -> str:
@@ -135,16 +135,16 @@ def overall(found: Findings, most: int | None = None) -> str:
         apart = format_number(value(first["critical_difference"]))
         text += (
             f"\n*Mean rank* (1 = best): by the median simple regret over {count_noun(first['blocks'], 'problem')}, "
-            f"among the {len(rank)} methods that have all {count_noun(seeds, 'seed')} on each. A star marks methods "
-            f"that do not differ significantly from the best (critical difference {apart}, Nemenyi, 5 %); so few "
+            f"among the {len(rank)} methods that have all {count_noun(seeds, 'seed')} on each. A star marks those "
+            f"that do not differ significantly from the best (critical difference {apart}, Nemenyi, 5 %). So few "
             "problems show little.\n"
         )
-    text += f"\nAll of it: {format_number(found['hours'])} CPU-hours"
+    text += f"\nPlaying all of this took {format_number(found['hours'])} hours of one core"
     if found["hours_of_opponents"]:
-        text += f", of which {format_number(found['hours_of_opponents'])} are `botorch-cei` and `botorch-scbo`"
+        text += f", {format_number(found['hours_of_opponents'])} of them for `botorch-cei` and `botorch-scbo`"
     text += ".\n"
     if missing := not_played(found):
-        text += f"\nIn the suite today, but not played: {', '.join(f'`{label}`' for label in missing)}.\n"
+        text += f"\nAdded to the suite since, with no results yet: {', '.join(f'`{label}`' for label in missing)}.\n"
     return text
 
 

@@ -1,7 +1,6 @@
 """What the pages say is printed: plays the code of pages, and holds their printed blocks against what comes out.
 
 python docs/printed.py [PAGE ...]    writes what is printed today into the pages (by default into all pages with code)
-python docs/printed.py --picture     draws README's picture as `make demo` does
 
 A page's blocks are played in order, in one fresh folder. A `bash` block runs; a `python` or `yaml` block whose first
 line is `# NAME` is saved under that name, any other `python` block runs; a `text` block is what the block before it
@@ -16,7 +15,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,10 +23,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import cbobench
-from cbobench.cli import main
 
 ROOT = Path(__file__).parents[1]
-PICTURE = ROOT / "docs" / "quickstart.png"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.M | re.S)
 EXTRA = re.compile(r'pip install "cbobench\[(\w+)\]"')
 MODULES = {"page": "plotly"}
@@ -146,18 +142,7 @@ def pages_with_code() -> list[Path]:
     return sorted(p for p in pages if any(language for language, _ in BLOCK.findall(p.read_text(encoding="utf-8"))))
 
 
-def draw_picture(folder: Path) -> Path:
-    """Plays the part of the quickstart suite that README's picture shows, and draws it as `make demo` does."""
-    run = cbobench.run("quickstart", out=folder / "run", only="rkhs-1d*/*", cpus=0)
-    main(["figures", str(run.folder), "--recipe", "summary", "--only", "rkhs-1d*/*", "--out", str(folder)])
-    return folder / "summary_quickstart_synthetic_h_B_2.png"
-
-
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--picture"]:
-        with tempfile.TemporaryDirectory() as place:
-            shutil.copyfile(draw_picture(Path(place)), PICTURE)
-        sys.exit()
     left: list[str] = []
     for page in [Path(argument) for argument in sys.argv[1:]] or pages_with_code():
         text = page.read_text(encoding="utf-8")

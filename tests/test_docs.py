@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import re
 import shlex
+from io import BytesIO
 from pathlib import Path
 
+import gallery
 import names
+import pictures
 import printed
 import pytest
 import tables
@@ -64,13 +67,51 @@ def test_a_page_that_is_wrong_is_found_out(tmp_path):
             printed.play(wrong, tmp_path)
 
 
-@pytest.mark.long  # `.ci/run` draws it at every push
-def test_the_first_picture_is_what_the_demo_draws(tmp_path):
+def test_the_pictures_are_those_of_what_is_stored():
     """Up to the rendering of another version of Matplotlib: a mean difference of 2 of 255 grey levels."""
-    picture, drawn = (imread(path)[..., :3] for path in (printed.PICTURE, printed.draw_picture(tmp_path)))
-    assert picture.shape == drawn.shape
-    assert abs(picture - drawn).mean() < 2 / 255, "docs/quickstart.png is stale: python docs/printed.py --picture"
-    assert abs(picture - drawn[:, ::-1]).mean() > 2 / 255, "negative control"
+    about, rows = gallery.stored()
+    figure = next(one for one in gallery.read_figures() if one.key == "zhou_ji_fig1c")
+    for image, path, dpi in (
+        (pictures.draw_first(), pictures.FIRST, 200),
+        (pictures.draw_pair(figure, about, rows), pictures.FOLDER / f"{figure.key}.png", pictures.DPI),
+    ):
+        sink = BytesIO()
+        image.savefig(sink, format="png", dpi=dpi)
+        sink.seek(0)
+        picture, drawn = (imread(source)[..., :3] for source in (path, sink))
+        assert picture.shape == drawn.shape
+        assert abs(picture - drawn).mean() < 2 / 255, f"{path.name} is stale: make pictures"
+        assert abs(picture - drawn[:, ::-1]).mean() > 2 / 255, "negative control"
+
+
+def test_both_readings_of_a_figure_have_the_same_axes():
+    about, rows = gallery.stored()
+    for figure in [one for one in gallery.read_figures() if one.key in ("zhou_ji_fig1c", "shi_eryilmaz_fig1")]:
+        axes = pictures.draw_pair(figure, about, rows).axes
+        for left, right in zip(axes[::2], axes[1::2], strict=True):
+            assert (left.get_xlim(), left.get_ylim()) == (right.get_xlim(), right.get_ylim())
+
+
+def test_every_figure_of_the_papers_is_to_be_seen():
+    text = pictures.PAPERS.read_text(encoding="utf-8")
+    assert pictures.in_page(text) == text, "docs/papers.md is stale: make pictures"
+    paths = sorted(pictures.FOLDER.glob("*.png"))
+    assert [path.stem for path in paths] == sorted(figure.key for figure in gallery.read_figures())
+    assert len(paths) == 21
+    assert sum(path.stat().st_size for path in paths) < 4e6
+
+
+def test_the_first_picture_is_of_readmes_suite():
+    """What is stored was played by the suite that README shows; the table there is held by its own test."""
+    suite = yaml.safe_load(pictures.read_suite())
+    cells = cbobench.load_cells(pictures.BUNDLE)
+    assert set(cells["algorithm"].str.partition("[")[0]) == set(suite["algorithms"])
+    assert set(cells["horizon"]) == {suite["horizon"]}
+    assert cells["seed"].nunique() == suite["seeds"]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    medians = cells.groupby("algorithm")["simple_regret"].median()
+    for name in ("cei", "scbo"):
+        assert f" {medians[name]:.4f} [" in readme, "play it again: make pictures ARGS=--play"
 
 
 @pytest.mark.parametrize("page", TEXTS)
@@ -184,3 +225,11 @@ def test_suites_say_how_many_problems_and_methods_they_have():
                 wrong.append(f"{name}: {word} {what}")
     assert wrong == []
     assert seen >= 4
+
+
+def test_the_citation_names_the_suite_and_its_papers():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == cbobench.__version__
+    papers = [f"{' & '.join(a['family-names'] for a in one['authors'])}" for one in citation["references"]]
+    assert papers == ["Zhou & Ji", "Shi & Eryilmaz", "Guo & Zhu & Liu"]
+    assert {one["year"] for one in citation["references"]} == {2022}

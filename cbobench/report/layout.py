@@ -58,7 +58,7 @@ def finish(
         sns.despine(ax=axis)
     set_limits(axes, panels)
     for axis, panel in zip(axes, panels, strict=True):
-        _set_ticks(axis, axis.get_window_extent().width / image.dpi, size, panel.count_axes)
+        set_ticks(axis, axis.get_window_extent().width / image.dpi, size, panel.count_axes)
         draw_zeros(axis, panel)
     _add_legend(image, axes, size, legend_notes)
     # How much room a label has is known only once the page is laid out, with its legend.
@@ -123,7 +123,7 @@ def set_limits(axes: Sequence[Any], panels: Sequence[AnyPanel]) -> None:
             axis.set_ylim(min(low for low, _ in drawn), max(high for _, high in drawn))
 
 
-def _set_ticks(axis: Any, width: float, size: Size, counts: tuple[bool, bool]) -> None:
+def set_ticks(axis: Any, width: float, size: Size, counts: tuple[bool, bool]) -> None:
     """As many ticks as there is room for numbers; whole ones on an axis that counts; on a logarithmic axis 1, 2 and 5
     times powers of ten, or those alone if there are many.
     """

@@ -17,7 +17,7 @@ from website.pictures import Pictures
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
 TOP = ("README", "CONTRIBUTING", "SECURITY", "CHANGELOG")  # pages that lie beside docs/
-BESIDE = ("*.png", "*.svg", "notebooks/*.ipynb", "results/*.zip")  # files that pages show or link
+BESIDE = ("*.png", "*.svg", "papers/*.png", "notebooks/*.ipynb", "results/*.zip")  # files that pages show or link
 FIRST = "index"  # what the site calls the README
 YOURS = ("own_problem", "own_method", "which_method")
 RUNS = ("reading", "report", "papers", "clusters", "runs", "bundles")
@@ -119,7 +119,8 @@ def texts(pictures: Pictures) -> dict[str, str]:
         **{f"problems/{name}.md": problems.page(name, pictures) for name in PROBLEMS.names()},
         **{f"suites/{name}.md": suites.page(name) for name in resources.suites()},
     }
-    tables = {"algorithms": methods.table(), "problems": problems.table()}
+    # The site's own page of the papers has these figures larger, with verdicts.
+    tables = {"algorithms": methods.table(), "problems": problems.table(), "figures": ""}
     written = {}
     for name, path in sources().items():
         text = wrapped(named(linked(short(path.read_text(encoding="utf-8"), tables), path)))

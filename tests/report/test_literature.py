@@ -123,9 +123,9 @@ def test_victories_defeats_and_what_is_missing_are_said(found):
     assert "| `random` | – | 15/16 (1 failed) |" in pages.overall(found)
     assert "by the median simple regret over 2 problems, among the 4 methods that have all 8 seeds on each" in text
     assert (found["hours"], found["hours_of_opponents"]) == (0.0219, 0.00889), "79 and 32 seconds"
-    assert "All of it: 0.02190 CPU-hours, of which 0.008890 are `botorch-cei`" in text
+    assert "Playing all of this took 0.02190 hours of one core, 0.008890 of them for `botorch-cei`" in text
     assert "| 5/8 |" in text, "recommendations that are feasible"
-    assert "In the suite today, but not played: `cei`, `scbo`, `admmbo`, " in text
+    assert "Added to the suite since, with no results yet: `cei`, `scbo`, `admmbo`, " in text
     played = found | {"table": [found["table"][0] | {"algorithm": "admmbo"}]}
     assert pages.not_played(played)[:3] == ["cei", "scbo", "ckb-ucb"]
     readme = "a\n<!-- literature -->\nold\n<!-- end -->\nb"
@@ -175,9 +175,8 @@ def test_few_seeds_and_none_that_found_anything(tmp_path):
 def test_the_page_says_who_played_and_refuses_several_kinds_of_cpu(run, found, monkeypatch):
     found |= {"commit": "abc1234", "date": "2026-01-02", "since": ["All is new."]}
     start = pages.page(found)[:200]
-    assert (
-        "**Played by commit abc1234 on 2026-01-02 (suite `literature_full`).** Since then:\n\n- All is new.\n" in start
-    )
+    origin = "**Played on 2026-01-02 with the code of commit abc1234 (suite `literature_full`).**"
+    assert f"{origin} Since then:\n\n- All is new.\n" in start
     monkeypatch.setattr(script, "find_cpus", lambda groups: {"a", "b"})
     with pytest.raises(Misuse, match=r"cells of 2 kinds of CPU \(a, b\)"):
         script.measured(Run(run))
