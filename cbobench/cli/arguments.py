@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from cbobench import __version__
-from cbobench.cli import catalogue, maintenance, new, playing, reading
+from cbobench.cli import catalogue, completion, maintenance, new, playing, reading
 from cbobench.cli.parser import Commands, Parser
 from cbobench.errors import Advice, CbobenchError, mask_secrets, one_line, printable, refuse_strange
 from cbobench.threads import exit_process
@@ -24,7 +24,7 @@ def make_parser() -> Parser:
     top = Parser("cbobench", description="Benchmark suite for constrained Bayesian optimization.", allow_abbrev=False)
     top.add_argument("--version", action="version", version=f"cbobench {__version__}")
     commands = Commands(top)
-    for group in (playing, reading, maintenance, new, catalogue):
+    for group in (playing, reading, maintenance, new, catalogue, completion):
         group.add_commands(commands)
     return top
 

@@ -20,6 +20,9 @@ def add_commands(command: Commands) -> None:
     listing = command(do_list, "list", "list all problems, algorithms or suites")
     listing.add_argument("kind", metavar="problems|algorithms|suites", choices=("problems", "algorithms", "suites"))
     listing.add_argument("--format", choices=("table", "markdown", "json"), default="table")
+    listing.add_argument(
+        "--family", nargs="?", const="", metavar="NAME", help="only those of a family; without a name the families"
+    )
     show = command(do_show, "show", "show one problem, algorithm or suite with its parameters")
     show.add_argument("name", help="registered, module:Class of your own, or a suite's file")
     show.add_argument("--format", choices=("table", "json"), default="table")
@@ -73,9 +76,35 @@ def _catalogue(kind: str) -> list[dict[str, Any]]:
     return rows
 
 
+def _families(kind: str) -> dict[str, list[str]]:
+    """Names of methods or problems by family: the file that defines them; of suites the first word of the name."""
+    from cbobench import resources
+    from cbobench.algorithms import ALGORITHMS
+    from cbobench.problems import PROBLEMS
+
+    result: dict[str, list[str]] = {}
+    if kind == "suites":
+        for name in resources.suites():
+            result.setdefault(name.partition("_")[0], []).append(name)
+        return result
+    registry = PROBLEMS if kind == "problems" else ALGORITHMS
+    for name in registry.names():
+        family = registry.get(name).__module__.rpartition(".")[2].removesuffix("_methods")
+        result.setdefault(family, []).append(name)
+    return dict(sorted(result.items()))
+
+
 def do_list(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench list`."""
     rows = _catalogue(options.kind)
+    if options.family is not None:
+        families = _families(options.kind)
+        if not options.family:
+            print("\n".join(f"{family}: {', '.join(names)}" for family, names in families.items()))
+            return 0
+        if options.family not in families:
+            raise unknown("family", options.family, families)
+        rows = [row for row in rows if row["name"] in families[options.family]]
     if options.format == "json":
         print(json.dumps(rows, indent=1, ensure_ascii=False))
         return 0

@@ -99,6 +99,11 @@ class Commands:
     def __init__(self, top: Parser) -> None:
         self._commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
 
+    @property
+    def parsers(self) -> dict[str, argparse.ArgumentParser]:
+        """The parsers of the commands that were added so far, by name."""
+        return dict(self._commands.choices or {})
+
     def __call__(self, handler: Handler, name: str, about: str, imports: bool = False) -> Parser:
         """Add a command; `imports`: with an option to import the modules that its runs name."""
         escaped = about.replace("%", "%%")  # argparse formats help, and not descriptions
