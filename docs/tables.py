@@ -9,6 +9,7 @@ docs/rounds.json`.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import json
@@ -217,6 +218,20 @@ def beside() -> str:
     return f"{rows(head, body)}\n\n{said}. Measured {origin(found)}; {machine}."
 
 
+def held_calls() -> str:
+    """How many calls a round of a method on a finite set makes, which a test holds."""
+    path = HERE.parent / "benchmarks" / "calls.py"
+    held = ast.literal_eval(
+        next(
+            ast.unparse(node.value)
+            for node in ast.parse(path.read_text(encoding="utf-8")).body
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "HELD"
+        )
+    )
+    body = [[f"`{name}`", str(seeds), f"{count:g}"] for (name, seeds), count in held.items()]
+    return rows(["method", "seeds", "calls a round"], body)
+
+
 def sweeps() -> str:
     """Extrapolated: how long two sweeps take on how many machines."""
     found = json.loads((HERE / "speed.json").read_text(encoding="utf-8"))
@@ -258,6 +273,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "commands": commands,
     "efficiency": efficiency,
     "beside": beside,
+    "calls": held_calls,
     "sweeps": sweeps,
 }
 
