@@ -139,7 +139,8 @@ class Play:
         unsigned, n = (None, 0) if isinstance(allowed, Box) else (actions.view(np.uintp), allowed.n)
         observed_f, observed_g = np.zeros((rounds, replicates)), np.zeros((rounds, replicates, m))
         duals = np.zeros((rounds, replicates, m))
-        has_duals, may_have_duals = False, type(algorithm).duals is not Algorithm.duals
+        # What stands in for an algorithm, as in a trial of a pair, may have them.
+        has_duals, may_have_duals = False, getattr(type(algorithm), "duals", None) is not Algorithm.duals
         shows_nothing = isinstance(channel, AdditiveNoise) and channel.shows_nothing
         arrivals: list[Arrivals | None] = [None] * rounds
         feedback_is_late = False
