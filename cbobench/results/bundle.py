@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from cbobench.errors import DamagedRun, Misuse, mask_secrets, nearest, printable, refuse_strange, show
 from cbobench.metrics import METRICS
 from cbobench.results.folder import RunFolder
+from cbobench.results.history import HISTORY
 from cbobench.results.manifest import FILE
 from cbobench.results.rounds import read_row_groups
 from cbobench.results.schema import ADDED_COLUMNS, schema
@@ -33,15 +34,23 @@ SUFFIX = ".zip"
 ABOUT = "bundle.json"
 TASK = "bundle"
 IMPROVED = "simple_regret"
-FILES = {"cells": "cells.parquet", "rounds": "curves.parquet", "improvements": "improvements.parquet"}
-"""The tables, by what they are called in a run folder; the last is of bundles alone."""
+FILES = {
+    "cells": "cells.parquet",
+    "rounds": "curves.parquet",
+    "improvements": "improvements.parquet",
+    "digests": "digests.parquet",
+    "history": "history.parquet",
+}
+"""The tables, by what they are called in a run folder; those from the third on are of bundles alone."""
+ADDED_FILES = {"digests.parquet", "history.parquet"}
+"""What the first bundles of this version do not hold."""
 LEFT_OUT = {
     "cells": {"spec", "traceback", "host"},
     "rounds": {"action", "x", "f", "g", "f_star", "f_plus", "observed_f", "observed_g", "dual"},
 }
 """Columns of a run folder that a bundle has not: what `run.json` says, what may name people, and what is large."""
 CELL = ["problem", "algorithm", "horizon", "seed"]
-KEYS = {*CELL, "cell", "status", "t", "source", "libraries", "attempt"}
+KEYS = {*CELL, "cell", "status", "t", "source", "libraries", "attempt", "digest"}
 """What every row says, and what no two cells have in common."""
 REMEDY = "export it again: cbobench export RUN"
 
@@ -69,7 +78,11 @@ def open_run(run: Any) -> RunFolder:
 
 
 def bundle_schema(kind: str) -> pa.Schema:
-    """Return the columns of a bundle's table: "cells", "rounds" or "improvements"."""
+    """Return the columns of a bundle's table, by its kind in `FILES`."""
+    if kind == "digests":
+        return pa.schema([schema("rounds").field("cell"), pa.field("digest", pa.string())])
+    if kind == "history":
+        return pa.schema([schema("rounds").field(name) for name in ("cell", *HISTORY)])
     if kind == "improvements":
         keys = [schema("rounds").field(name) for name in ("cell", "problem", "algorithm", "seed", "t", IMPROVED)]
         return pa.schema(keys)
@@ -114,6 +127,8 @@ class Bundle(RunFolder):
         digests = about.get("files")
         for name in (FILE, *FILES.values()):
             digest = digests.get(name) if isinstance(digests, dict) else None
+            if digest is None and name in ADDED_FILES and name not in files:
+                continue
             if name not in files or hashlib.sha256(files[name]).hexdigest() != digest:
                 raise DamagedRun(f"{self} is a damaged bundle ({name} is not what was exported); {REMEDY}")
         return files

@@ -21,8 +21,10 @@ from cbobench.errors import CbobenchError, Misuse, show
 from cbobench.metrics import METRICS
 from cbobench.results.bundle import ABOUT, FILES, IMPROVED, LEFT_OUT, SUFFIX, VERSION, Bundle, bundle_schema, open_run
 from cbobench.results.folder import RunFolder
+from cbobench.results.history import HISTORY, Digests, carries_history, digest_table, select_whole
 from cbobench.results.manifest import FILE, Manifest
 from cbobench.results.query import NO_POSITION, PublishedCells, cell_positions, read_published
+from cbobench.results.rounds import select_cells
 from cbobench.results.schema import DICTIONARY
 from cbobench.suite.cells import Grid
 from cbobench.suite.variants import Variant
@@ -115,11 +117,11 @@ def bundle_files(folder: RunFolder, manifest: Manifest, published: PublishedCell
         cells = cells.set_column(cells.column_names.index(name), name, pa.array(column, pa.string()))
     failed = published.failed[rows]
     ok_cells = cells.filter(pa.array(~failed))
-    curves, improved, recorded = _curves_and_improvements(folder, published, ok_cells)
+    tables, recorded = _tables_of_rounds(folder, published, ok_cells)
     grids = tuple(_public_grid(grid) for grid in manifest.grids)
     calls = tuple({name: call[name] for name in CALL_FIELDS if name in call} for call in manifest.invocations)
     public = replace(manifest, grids=grids, invocations=calls, audit=False)
-    tables = {"cells": cells, "rounds": curves, "improvements": improved}
+    tables = {"cells": cells, **tables}
     files = {FILE: _json(public.to_json())} | {FILES[kind]: _parquet(kind, table) for kind, table in tables.items()}
     code: dict[str, set[str]] = {}
     for pair, source in zip(pairs, cells["source"].to_pylist(), strict=True):
@@ -153,10 +155,13 @@ def select_fixed_rounds(recorded: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(recorded[np.unique([*near, len(recorded) - 1])])
 
 
-def _curves_and_improvements(
+def _tables_of_rounds(
     folder: RunFolder, published: PublishedCells, ok_cells: pa.Table
-) -> tuple[pa.Table, pa.Table, dict[int, NDArray[np.int64]]]:
-    """Return some cells' curves at fixed rounds, improvements of simple regret, and the fixed rounds by horizon."""
+) -> tuple[dict[str, pa.Table], dict[int, NDArray[np.int64]]]:
+    """Return the tables that are made of some cells' rounds, by kind, and the fixed rounds by horizon.
+
+    They are curves at fixed rounds, improvements of simple regret, digests, and the histories of some cells.
+    """
     ids, horizons = ok_cells["cell"].to_pylist(), ok_cells["horizon"].to_numpy()
     position = {cell: i for i, cell in enumerate(ids)}
     tasks = published.by_task(ids)
@@ -169,11 +174,17 @@ def _curves_and_improvements(
     names = [field.name for field in bundle_schema("rounds") if field.name in METRICS]
     curve_parts: list[pa.Table] = []
     steps: list[pa.Table] = []
+    digests, histories = Digests(), list[pa.Table]()
     for task, task_cells in tasks.items():
         task_positions = {cell: position[cell] for cell in task_cells}
-        for part in folder.row_groups("rounds", task, [*_AT, *names], task_cells):
+        with_history = [cell for cell in task_cells if carries_history(cell)]
+        for part in folder.row_groups("rounds", task, [*_AT, *HISTORY, *names], task_cells):
+            digests.add(part)
+            if with_history:
+                carrying = select_cells(part.select(["cell", *HISTORY]), with_history)
+                histories.append(carrying.set_column(0, "cell", carrying["cell"].cast(pa.string())))
             row = cell_positions(part, task_positions)
-            part = part.drop_columns(["cell"]).append_column("row", pa.array(row))
+            part = part.drop_columns(["cell", *HISTORY[1:]]).append_column("row", pa.array(row))
             t, fixed = part["t"].to_numpy(), np.zeros(len(row), dtype=bool)
             for horizon, rounds in recorded.items():
                 fixed |= (horizons[row] == horizon) & np.isin(t, rounds)
@@ -184,7 +195,13 @@ def _curves_and_improvements(
     curves = pa.concat_tables([schema.empty_table(), *curve_parts]).sort_by([("row", "ascending"), ("t", "ascending")])
     schema = pa.schema([schema.field(name) for name in ("row", "t", IMPROVED)])
     improved = _improvements(pa.concat_tables([schema.empty_table(), *steps]))
-    return _with_cell_keys("rounds", curves, ok_cells), _with_cell_keys("improvements", improved, ok_cells), recorded
+    horizon_of = dict(zip(ids, horizons.tolist(), strict=True))
+    return {
+        "rounds": _with_cell_keys("rounds", curves, ok_cells),
+        "improvements": _with_cell_keys("improvements", improved, ok_cells),
+        "digests": digest_table(ok_cells, digests),
+        "history": select_whole([bundle_schema("history").empty_table(), *histories], horizon_of),
+    }, recorded
 
 
 _AT = ["cell", "t"]

@@ -35,7 +35,7 @@ def read_row_groups(
     for number in range(file.num_row_groups):
         part = file.read_row_group(number, read_columns, use_threads=file.metadata.num_rows > SMALL)
         part.validate(full=True)
-        part = part if cells is None else _select_cells(part, cells)
+        part = part if cells is None else select_cells(part, cells)
         part = sums.add_to(part) if sums.names else part
         part_columns = set(part.column_names)
         columns = [part[f.name] if f.name in part_columns else pa.nulls(len(part), f.type) for f in fields]
@@ -89,7 +89,7 @@ class RewardSums:
         return part
 
 
-def _select_cells(table: pa.Table, cells: Sequence[str]) -> pa.Table:
+def select_cells(table: pa.Table, cells: Sequence[str]) -> pa.Table:
     """Return the rows of some cells."""
     codes = cell_codes(table)
     is_selected = np.isin(codes.dictionary.to_numpy(zero_copy_only=False), cells)

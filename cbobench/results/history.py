@@ -1,0 +1,245 @@
+"""What identifies a cell's play to the last bit: a digest of its rounds, and of some cells the rounds themselves.
+
+The digest covers the recorded rounds in order: the round, the action (an index, or the point's coordinates), and what
+was observed of f and every g_j; then the final recommendation. All are little-endian 64-bit numbers; what was observed
+later, or never, is NaN. A bundle holds a digest per cell, and all rounds of every tenth cell, chosen by the cell's id,
+which is a hash: so nobody chooses them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cbobench.errors import DamagedRun
+from cbobench.metrics import METRICS
+from cbobench.results.folder import RunFolder
+from cbobench.results.query import PublishedCells
+from cbobench.results.rounds import cell_codes
+from cbobench.suite.cells import as_numbers
+
+FRACTION = 10  # one cell in so many carries its rounds
+PLAYED = ("t", "action", "x", "observed_f", "observed_g")
+"""What a digest covers of a round."""
+HISTORY = (*PLAYED, "f", "g")
+"""What the history of a cell holds of a round."""
+_LENGTH = 32  # hexadecimal digits of a digest
+
+
+def carries_history(cell: str) -> bool:
+    """Return whether a bundle holds the rounds of a cell, by its id."""
+    return int(cell, 16) % FRACTION == 0
+
+
+class Digests:
+    """Digests of cells, from the row groups of their rounds in order; a cell may span several."""
+
+    def __init__(self) -> None:
+        self._hashes: dict[str, Any] = {}
+        self._last: dict[str, int] = {}
+
+    def add(self, part: pa.Table) -> None:
+        """Add a row group with the columns `PLAYED` and `cell`.
+
+        Raises:
+            DamagedRun: the rounds of a cell are not in order.
+        """
+        lengths = [_lengths(part[name]) for name in ("x", "observed_g")]
+        shape = lengths[0] * (1 + int(lengths[1].max(initial=0))) + lengths[1]
+        for value in np.unique(shape).tolist():  # a shard's row group may hold cells of several problems
+            alike = shape == value
+            self._add_alike(part if alike.all() else part.filter(pa.array(alike)))
+
+    def _add_alike(self, part: pa.Table) -> None:
+        codes = cell_codes(part)
+        ids, code, t = codes.dictionary.to_pylist(), codes.indices.to_numpy(), part["t"].to_numpy()
+        order = np.argsort(code, kind="stable")
+        rows = _as_bytes(part)[order]
+        starts = np.flatnonzero(np.diff(code[order], prepend=-1))
+        for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
+            cell, rounds = ids[code[order[start]]], t[order[start:end]]
+            if (np.diff(rounds, prepend=self._last.get(cell, 0)) <= 0).any():
+                raise DamagedRun(f"the rounds of the cell {cell} are in another order than they were played")
+            self._last[cell] = int(rounds[-1])
+            self._hashes.setdefault(cell, hashlib.sha256()).update(rows[start:end].tobytes())
+
+    def finish(self, cell: str, final: Mapping[str, Any]) -> str:
+        """Return the digest of a cell, whose rounds were all added.
+
+        Args:
+            final: its row among the cells, with the columns of the recommendation.
+        """
+        whole = self._hashes.get(cell, hashlib.sha256()).copy()
+        action, x = final["recommended_action"], final["recommended_x"]
+        if action is not None:
+            whole.update(np.array(action, dtype="<i8").tobytes())
+        elif x is not None:
+            whole.update(np.array(x, dtype="<f8").tobytes())
+        return str(whole.hexdigest()[:_LENGTH])
+
+
+def _lengths(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Return the lengths of lists, (rows,); 0 for null."""
+    lengths = pc.fill_null(pc.list_value_length(column), 0)
+    return np.asarray(lengths.to_numpy(), dtype=np.int64)
+
+
+def _as_bytes(part: pa.Table) -> NDArray[np.uint8]:
+    """Return the bytes of the columns `PLAYED`, (rows, bytes), of rows whose lists have equal lengths."""
+    rows = len(part)
+    columns: list[NDArray[Any]] = [part["t"].to_numpy().astype("<i8")[:, None]]
+    if part["action"].null_count == 0:
+        columns.append(part["action"].to_numpy().astype("<i8")[:, None])
+    for name in ("x", "observed_f", "observed_g"):
+        column = pc.list_flatten(part[name]) if pa.types.is_list(part[name].type) else part[name]
+        values = np.array(column.to_numpy(), dtype="<f8")
+        values[np.isnan(values)] = np.nan  # one of the many bit patterns
+        columns.append(values.reshape(rows, -1))
+    parts = [np.ascontiguousarray(column).view(np.uint8).reshape(rows, -1) for column in columns if column.size]
+    return np.concatenate(parts, axis=1)
+
+
+def digest_table(cells: pa.Table, digests: Digests) -> pa.Table:
+    """Return the digest of every cell of a table of played cells."""
+    finals = cells.select(["recommended_action", "recommended_x"]).to_pylist()
+    ids = cells["cell"].to_pylist()
+    texts = [digests.finish(cell, final) for cell, final in zip(ids, finals, strict=True)]
+    return pa.table({"cell": pa.array(ids, pa.string()), "digest": pa.array(texts, pa.string())})
+
+
+def select_whole(parts: Iterable[pa.Table], horizons: Mapping[str, int]) -> pa.Table:
+    """Return the rounds of the cells of which every round is there, in the order of the cells.
+
+    Args:
+        parts: row groups with the columns `HISTORY` and `cell`.
+        horizons: of the cells, by id, in order.
+    """
+    table = pa.concat_tables(parts)
+    codes = cell_codes(table)
+    ids, code = codes.dictionary.to_pylist(), codes.indices.to_numpy()
+    place = {cell: i for i, cell in enumerate(horizons)}
+    counts = np.bincount(code, minlength=len(ids))
+    rank = np.array(
+        [place[cell] if horizons.get(cell) == counts[i] else -1 for i, cell in enumerate(ids)], dtype=np.int64
+    )[code]
+    order = np.lexsort((table["t"].to_numpy(), rank))
+    return table.take(pa.array(order[rank[order] >= 0]))
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a run or a bundle holds of a cell's play.
+
+    Attributes:
+        cell: its id.
+        digest: of its rounds; None in bundles of older versions.
+        history: its recorded rounds, with the columns `HISTORY`, by t; None where they are not stored.
+        curve: metrics at some rounds, by t.
+        improvements: the rounds in which simple regret fell, and its values; None for a run folder.
+        final: its row among the cells.
+    """
+
+    cell: str
+    digest: str | None
+    history: pa.Table | None
+    curve: pa.Table
+    improvements: pa.Table | None
+    final: dict[str, Any]
+
+
+def read_records(folder: RunFolder, published: PublishedCells, cells: Sequence[str]) -> dict[str, Record]:
+    """Return what a run folder or a bundle holds of some cells that were played to their end.
+
+    Raises:
+        DamagedRun: rounds are missing or in another order, or a history is not what its digest says.
+    """
+    finals = {row["cell"]: row for row in _rows(published, cells)}
+    if folder.improvements_kind == "rounds":
+        return _records_of_run(folder, published, finals)
+    tables = {
+        kind: _by_cell(_concatenate(folder, kind, folder.names(kind), [*finals]))
+        for kind in ("rounds", "improvements", "digests", "history")
+    }
+    records = {}
+    for cell, final in finals.items():
+        found = {kind: table.get(cell) for kind, table in tables.items()}
+        digest = found["digests"]
+        history = found["history"]
+        record = Record(
+            cell,
+            None if digest is None else digest["digest"][0].as_py(),
+            None if history is None else history.sort_by("t"),
+            (found["rounds"] if found["rounds"] is not None else folder.schema("rounds").empty_table()).sort_by("t"),
+            found["improvements"],
+            final,
+        )
+        _check_history(folder, record)
+        records[cell] = record
+    return records
+
+
+def _check_history(folder: RunFolder, record: Record) -> None:
+    if record.history is None:
+        return
+    digests = Digests()
+    digests.add(record.history)
+    whole = len(record.history) == record.final["horizon"]
+    if not whole or (record.digest is not None and digests.finish(record.cell, record.final) != record.digest):
+        raise DamagedRun(f"{folder} is a damaged bundle (the history of the cell {record.cell} is not its digest's)")
+
+
+def _records_of_run(
+    folder: RunFolder, published: PublishedCells, finals: Mapping[str, dict[str, Any]]
+) -> dict[str, Record]:
+    digests, records = Digests(), {}
+    for task, task_cells in published.by_task(finals).items():
+        rounds = _concatenate(folder, "rounds", [task], task_cells)
+        digests.add(rounds)
+        for cell, table in _by_cell(rounds).items():
+            curve = table.select(["t", *(name for name in METRICS if name in table.column_names)])
+            history = table.select(["cell", *HISTORY])
+            digest = digests.finish(cell, finals[cell])
+            records[cell] = Record(cell, digest, history, curve, None, finals[cell])
+    return records
+
+
+def _rows(published: PublishedCells, cells: Sequence[str]) -> list[dict[str, Any]]:
+    rows = published.find(as_numbers(list(cells)))
+    keep = np.zeros(len(published.table), dtype=bool)
+    keep[rows] = True
+    listed: list[dict[str, Any]] = published.table.filter(pa.array(keep)).to_pylist()
+    latest = dict(zip(np.flatnonzero(keep).tolist(), listed, strict=True))
+    return [latest[row] for row in rows.tolist()]
+
+
+def _concatenate(folder: RunFolder, kind: str, tasks: Sequence[str], cells: Sequence[str]) -> pa.Table | None:
+    parts = [part for task in tasks for part in folder.row_groups(kind, task, None, cells)]
+    return pa.concat_tables([folder.schema(kind).empty_table(), *_plain(parts)]) if parts else None
+
+
+def _plain(parts: Iterable[pa.Table]) -> list[pa.Table]:
+    """Return tables whose cells are plain text: each file has a dictionary of its own."""
+    return [part.set_column(part.column_names.index("cell"), "cell", part["cell"].cast(pa.string())) for part in parts]
+
+
+def _by_cell(table: pa.Table | None) -> dict[str, pa.Table]:
+    """Return the rows of each cell, in order."""
+    if table is None or not len(table):
+        return {}
+    codes = cell_codes(table)
+    code = codes.indices.to_numpy()
+    order = np.argsort(code, kind="stable")
+    starts = np.flatnonzero(np.diff(code[order], prepend=-1))
+    ids = codes.dictionary.to_pylist()
+    ends = [*starts[1:].tolist(), len(order)]
+    return {
+        ids[code[order[start]]]: table.take(pa.array(order[start:end]))
+        for start, end in zip(starts.tolist(), ends, strict=True)
+    }

@@ -1,0 +1,112 @@
+"""Digests of cells and the histories of a tenth: the same from a run and from its bundle, another for every play."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import cbobench
+from cbobench.errors import DamagedRun
+from cbobench.report.load import Run
+from cbobench.results.bundle import open_run
+from cbobench.results.compact import compact
+from cbobench.results.export import export
+from cbobench.results.history import HISTORY, Digests, carries_history, read_records
+from cbobench.results.query import read_published
+from tests.results.test_bundle import all_are, forged, repacked
+
+SUITE = {
+    "suite": "histories", "horizon": 6, "seeds": 20, "algorithms": ["random"],
+    "problems": ["gramacy", {"rkhs-1d": {"h": 0.25}}, {"rkhs-1d": {"h": 0.25, "delay": 2, "label": "late"}}],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("histories") / "run"
+    cbobench.run(SUITE, out=folder, cpus=0, block=7)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bundle(run):
+    return run.parent / export(run, run.parent / "b.zip").file
+
+
+def records(place):
+    folder = open_run(place)
+    return read_records(folder, read_published(folder, None), Run(place).cells["cell"].tolist())
+
+
+def test_a_bundle_holds_the_digests_of_its_run_and_the_rounds_of_a_tenth(run, bundle, tmp_path):
+    merged = tmp_path / "merged"
+    shutil.copytree(run, merged)
+    compact(open_run(merged))
+    mine, theirs, also = records(run), records(bundle), records(merged)
+    digests = {cell: record.digest for cell, record in mine.items()}
+    assert len({*digests.values()}) == len(digests) == 60, "no two plays share a digest"
+    assert {cell: record.digest for cell, record in theirs.items()} == digests
+    assert {cell: record.digest for cell, record in also.items()} == digests
+    whole = {cell for cell, record in theirs.items() if record.history is not None}
+    assert whole == {cell for cell in digests if carries_history(cell)}
+    assert 0 < len(whole) < 20
+    for cell in whole:
+        assert theirs[cell].history.select(HISTORY).equals(mine[cell].history.select(HISTORY).combine_chunks())
+
+
+def test_every_bit_of_a_play_enters_its_digest(run):
+    record = next(iter(records(run).values()))
+    final = record.final | {"recommended_action": None}
+
+    def digest(table, final=final):
+        digests = Digests()
+        digests.add(table)
+        return digests.finish(record.cell, final)
+
+    table = record.history
+    assert digest(table) == record.digest
+    assert digest(table) != digest(table, final | {"recommended_x": [0.5, 0.5]})
+    for name in ("x", "observed_f", "observed_g"):
+        values = table[name].to_pylist()
+        values[3] = [number + 1e-15 for number in values[3]] if isinstance(values[3], list) else values[3] + 1e-15
+        changed = table.set_column(table.column_names.index(name), name, pa.array(values, table[name].type))
+        assert digest(changed) != record.digest, name
+    parts = Digests()
+    for part in (table[:2], table[2:]):
+        parts.add(part)
+    assert parts.finish(record.cell, final) == record.digest, "however it is cut"
+    with pytest.raises(DamagedRun, match="in another order"):
+        digest(table.take([1, 0, 2, 3, 4, 5]))
+
+
+def test_rounds_that_were_not_all_recorded_have_a_digest_and_no_history(tmp_path):
+    thinned = SUITE | {"record": {"rounds": 3}, "problems": ["gramacy"], "seeds": 60}
+    run = cbobench.run(thinned, out=tmp_path / "run", cpus=0)
+    found = records(export(run, tmp_path / "b.zip").file)
+    assert len({record.digest for record in found.values()}) == 60
+    assert any(map(carries_history, found))
+    assert all(record.history is None for record in found.values())
+
+
+def test_a_history_that_was_changed_is_damage(bundle, tmp_path):
+    changed = forged(bundle, tmp_path / "forged.zip", "history", all_are("observed_f", 0.5))
+    with pytest.raises(DamagedRun, match="the history of the cell [0-9a-f]{16} is not its digest's"):
+        records(changed)
+
+
+def test_a_bundle_of_an_older_version_is_read_without(bundle, tmp_path):
+    about = json.loads(zipfile.ZipFile(bundle).read("bundle.json"))
+    lost = ("digests.parquet", "history.parquet")
+    older = about | {"files": {name: digest for name, digest in about["files"].items() if name not in lost}}
+    content = {"bundle": json.dumps(older).encode(), "digests": None, "history": None}
+    found = records(repacked(bundle, tmp_path / "old.zip", **content))
+    assert len(found) == 60
+    assert all(record.digest is record.history is None for record in found.values())
+    pd.testing.assert_frame_equal(cbobench.summary(tmp_path / "old.zip"), cbobench.summary(bundle))
+    with pytest.raises(DamagedRun, match="digests.parquet is not what was exported"):
+        records(repacked(bundle, tmp_path / "cut.zip", digests=None))
