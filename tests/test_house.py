@@ -40,7 +40,11 @@ ALLOWED = {
     "papers": {"report", "play", "results", "stats", "algorithms", "problems", "gp", *LEAVES},
     "page": {"papers", "report", "results", "algorithms", *LEAVES},
     "check": {"play", "algorithms", "problems", "gp", *LEAVES},
-    "cli": {"check", "papers", "sweep", "suite", "results", "report", "page", "algorithms", "problems", "gp", *LEAVES},
+    "replay": {"play", "results", "suite", "algorithms", "problems", "gp", *LEAVES},
+    "cli": {
+        "check", "replay", "papers", "sweep", "suite", "results", "report", "page", "algorithms", "problems", "gp",
+        *LEAVES,
+    },
     "__main__": {"cli"},
     "": {"arithmetic", "sweep", "report", "results"},
 }  # fmt: skip

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cbobench.cli.parser import Commands, add_run
+from cbobench.cli.parser import Commands, add_run, whole_number
 from cbobench.errors import Misuse, mask_secrets, printable
 from cbobench.words import count_noun, part_of
 
@@ -40,13 +40,31 @@ def add_commands(command: Commands) -> None:
     )
 
     verify = command(
-        do_verify, "verify", "read every file of a run and name the damaged ones; moves them away on request"
+        do_verify,
+        "verify",
+        "read every file of a run and name the damaged ones; or play drawn cells of runs and bundles again",
     )
-    add_run(verify)
+    verify.add_argument("runs", metavar="RUN", nargs="+", help="run folder; with --replay also bundles, paths or URIs")
     verify.add_argument(
         "--repair", action="store_true", help="move what is damaged into RUN/quarantine; deletes nothing"
     )
     verify.add_argument("--format", choices=("table", "json"), default="table")
+    verify.add_argument(
+        "--replay",
+        type=whole_number,
+        metavar="K",
+        help="play K drawn cells again and compare them with what is published; exit code 1: one differs",
+    )
+    verify.add_argument(
+        "--seed", type=whole_number, metavar="S", help="of the draw (default: a new one, which is said)"
+    )
+    verify.add_argument(
+        "--by-round",
+        action="store_true",
+        help="ask methods round by round on published histories, as is done anyway where libraries differ",
+    )
+    verify.add_argument("--data", type=Path, metavar="FOLDER", help="folder with the original data sets")
+    verify.add_argument("--imports", action="store_true", help="import the modules of your own that the runs name")
 
 
 def import_if_asked(options: argparse.Namespace, *runs: str) -> None:
@@ -178,12 +196,41 @@ def do_export(options: argparse.Namespace, command_line: list[str]) -> int:
 
 def do_verify(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench verify`."""
+    if options.replay is not None:
+        return _do_replay(options)
+    for name in ("seed", "by_round", "data", "imports"):
+        if getattr(options, name) not in (None, False):
+            raise Misuse(f"--{name.replace('_', '-')} is about --replay; add --replay K, or leave it out")
+    if len(options.runs) > 1:
+        raise Misuse(f"{len(options.runs)} runs are given; allowed: one, or several with --replay K")
+    return _do_verify_files(options, command_line)
+
+
+def _do_replay(options: argparse.Namespace) -> int:
+    """`cbobench verify --replay`."""
+    from cbobench.replay.replay import replay
+    from cbobench.replay.text import describe_replay, replay_as_json
+
+    if options.repair:
+        raise Misuse("--repair moves damaged files, and --replay plays cells again; leave one out")
+    asked = {name: getattr(options, name) for name in ("seed", "by_round", "data", "imports")}
+    found = replay(options.runs, options.replay, **asked)
+    if options.format == "json":
+        print(json.dumps(replay_as_json(found), indent=1, ensure_ascii=False))
+    else:
+        print("\n".join(describe_replay(found)))
+    return 1 if found.differs else 0
+
+
+def _do_verify_files(options: argparse.Namespace, command_line: list[str]) -> int:
     from cbobench.results.bundle import open_run
     from cbobench.results.query import read_status
     from cbobench.results.verify import MISSING, repair, verify
 
-    folder = open_run(options.run)
-    folder.refuse_bundle("a bundle is checked whenever it is read; give a run folder to verify")
+    folder = open_run(options.runs[0])
+    folder.refuse_bundle(
+        "a bundle is checked whenever it is read; give a run folder, or --replay K to play cells again"
+    )
     condition = verify(folder)
     moved = repair(folder, condition) if options.repair else []
     if options.format == "json":

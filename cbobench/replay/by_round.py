@@ -1,0 +1,255 @@
+"""Asks a method round by round on a published history: differences of rounding do not add up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+
+from cbobench.algorithms.admmbo import ADMMBO
+from cbobench.algorithms.asktell import AskTell
+from cbobench.algorithms.base import Algorithm, OneRun
+from cbobench.algorithms.scbo import SCBO
+from cbobench.algorithms.score import ScoreAlgorithm
+from cbobench.errors import one_line
+from cbobench.gp.actions import tie_widths
+from cbobench.gp.box_actions import Box
+from cbobench.gp.kernels import Array
+from cbobench.play.block import start
+from cbobench.play.failure import reraise_interrupt
+from cbobench.play.isolation import captured_output, default_warnings, isolate_play
+from cbobench.play.play import Play
+from cbobench.play.process import preserve_process
+from cbobench.problems.base import Actions, Channel, Feedback, Problem, Shown
+from cbobench.replay.differences import describe, to_array
+from cbobench.replay.outcomes import Outcome, Rounds, State
+from cbobench.replay.sources import Candidate
+from cbobench.replay.stage import Unplayable
+from cbobench.results.history import read_records
+from cbobench.threads import single_thread
+
+NEAR = 1e-6  # of a side of the box: actions that agree so far are the same
+TIE = 1e-9  # of the score: actions whose scores agree so far tie
+ANSWERS = 1e-6  # of a value, or of 1: answers of a problem that agree so far are the same
+
+
+class History(NamedTuple):
+    """A recorded play: actions (T,) or (T, d), and what was observed, f (T,) and g (T, m), in the units of tables."""
+
+    actions: Actions
+    f: Array
+    g: Array
+
+    @classmethod
+    def of(cls, table: pa.Table) -> History:
+        """Return the history that a table with the columns `results.history.HISTORY` holds."""
+        on_box = table["action"].null_count > 0
+        actions = to_array(table["x"]) if on_box else to_array(table["action"]).astype(np.intp)
+        return cls(actions, to_array(table["observed_f"]), to_array(table["observed_g"]))
+
+
+class RecordedChannel:
+    """A channel whose answers are the recorded ones, where they were recorded at once; it notes where they differ.
+
+    Args:
+        channel: of the problem at hand.
+        history: of one cell.
+        units: zero and unit of f in tables.
+    """
+
+    def __init__(self, channel: Channel, history: History, units: tuple[float, float]) -> None:
+        self.channel, self.history, self.units = channel, history, units
+        self.difference = ""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.channel, name)
+
+    def before(self, t: int) -> Shown | None:
+        return self.channel.before(t)
+
+    def at(self, t: int, actions: Actions) -> Feedback:
+        """Return the recorded feedback of round t; that of the problem at hand where it came late."""
+        feedback = self.channel.at(t, actions)
+        if feedback.arrivals is not None:
+            return feedback
+        zero, unit = self.units
+        for noun, now, published in (
+            ("the observed f", zero + unit * feedback.f[0], self.history.f[t - 1]),
+            ("the observed g", feedback.g[0], self.history.g[t - 1]),
+        ):
+            apart = np.abs(now - published) > ANSWERS * np.maximum(1.0, np.abs(published))
+            if not self.difference and apart.any():
+                self.difference = f"round {t:,}: {describe(noun, now, published)}"
+        # Converted back to the units played, f may lose its last bit: where the problem gives it, it is taken as it is.
+        f = feedback.f if zero + unit * feedback.f[0] == self.history.f[t - 1] else None
+        f = np.array([(self.history.f[t - 1] - zero) / unit]) if f is None else f
+        return Feedback(f, self.history.g[t - 1 : t].copy())
+
+
+class Prompted:
+    """A method that is asked in each round of a recorded play, which goes on with the recorded action.
+
+    Args:
+        method: not started; one cell.
+        history: of the cell.
+        box: the actions, if they are a box.
+
+    Attributes:
+        rounds: how it answered so far.
+        difference: the first round whose answer is neither the recorded action nor ties with it.
+    """
+
+    def __init__(self, method: Algorithm, history: History, box: Box | None) -> None:
+        self.method, self.history, self.box = method, history, box
+        self.rounds, self.difference = Rounds(), ""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.method, name)
+
+    def ask(self, t: int) -> Actions:
+        """Ask the method, judge its answer, and return the recorded action, which it takes for its own."""
+        answer, recorded = np.asarray(self.method.ask(t)), self.history.actions[t - 1 : t].copy()
+        if answer.shape == recorded.shape and (answer == recorded).all():
+            self.rounds = self.rounds.plus(Rounds(same=1))
+            return recorded
+        if self.is_near(answer, recorded):
+            self.rounds = self.rounds.plus(Rounds(same=1))
+        else:
+            gap = None if not isinstance(self.method, ScoreAlgorithm) else find_score_gap(self.method, recorded)
+            self.count_apart(t, answer, recorded, gap)
+        adopt(self.method, t, recorded)
+        return recorded
+
+    def is_near(self, answer: Actions, recorded: Actions) -> bool:
+        """Return whether two actions are the same up to rounding."""
+        if self.box is None or answer.shape != recorded.shape:
+            return False
+        return bool((np.abs(answer - recorded) <= NEAR * (self.box.high - self.box.low)).all())
+
+    def count_apart(self, t: int, answer: Actions, recorded: Actions, gap: tuple[float, bool] | None) -> None:
+        """Count a round whose actions differ; `gap` as of `find_score_gap`, None without scores."""
+        if gap is not None and gap[1]:
+            self.rounds = self.rounds.plus(Rounds(ties=1))
+            return
+        self.rounds = self.rounds.plus(Rounds(others=1))
+        score = "" if gap is None else f"; its score is {abs(gap[0]):.3g} {'higher' if gap[0] > 0 else 'lower'}"
+        text = describe("the action", answer[0] if len(answer) else answer, recorded[0])
+        self.difference = self.difference or f"round {t:,}: {text}{score}"
+
+
+def find_score_gap(method: ScoreAlgorithm, recorded: Actions) -> tuple[float, bool]:
+    """Return by how much the chosen action's score exceeds the recorded one's in this round, and whether they tie.
+
+    Args:
+        method: asked, and not yet told.
+        recorded: (1,), or a point (1, d) of the box.
+    """
+    chosen, best = as_chosen(method, recorded), float(method.achieved[0])
+    if method.box is None:
+        every = method.score(method.belief)
+        score = float(every[0, chosen[0]])
+    else:
+        points = chosen[:, None]
+        every = method.parts(method.belief).kinks().total()
+        score = float(method.parts(method.view(*method.posterior.at(points), points)).kinks().total()[0, 0])
+    if best == score:
+        return 0.0, True
+    width = float(tie_widths(every, every.max(axis=1))[0])
+    return best - score, abs(best - score) <= max(width, TIE * max(abs(best), abs(score)))
+
+
+def as_chosen(method: ScoreAlgorithm, recorded: Actions) -> Actions:
+    """Return a recorded action as a method holds its chosen one: an index, or a point of the unit cube.
+
+    Raises:
+        Unplayable: the method plays on a grid that has no such point here.
+    """
+    grid = getattr(method, "grid_points", None)
+    if grid is not None:
+        design = getattr(method, "design", None)
+        points = grid if design is None else np.concatenate([grid, design[0]])
+        away = np.abs(points - recorded[0]).max(axis=1)
+        sides = grid.max(axis=0) - grid.min(axis=0)
+        if away.min() > NEAR * sides.max():
+            raise Unplayable("the candidates are others here, so that it cannot be asked round by round")
+        return np.array([away.argmin()])
+    return recorded if method.box is None else method.box.unit(recorded)
+
+
+def adopt(method: Algorithm, t: int, recorded: Actions) -> None:
+    """Let a method that has just answered take the recorded action for its answer."""
+    if isinstance(method, ScoreAlgorithm):
+        method.chosen = as_chosen(method, recorded)
+    elif isinstance(method, OneRun):
+        run = method.runs[0]
+        action = recorded[0] if recorded.ndim == 2 else int(recorded[0])
+        if isinstance(run, AskTell):
+            points = run.given.points
+            run.proposals[t] = action if recorded.ndim == 2 or points is None else points[action]
+        elif isinstance(run, SCBO) and t in run.proposals:
+            run.proposals[t] = run.model.input_of(action), run.proposals[t][1]
+        elif isinstance(run, ADMMBO):
+            run.inputs = run.model.input_of(action)
+
+
+def ask_by_round(problem: Problem, candidate: Candidate) -> Outcome:
+    """Return how a cell's method answers in each round of its published history.
+
+    Raises:
+        DamagedRun: what is published of it is damaged.
+    """
+    source, cell = candidate.source, candidate.cell
+    record = read_records(source.folder, source.published, [cell.id])[cell.id]
+    assert record.history is not None, "only cells with a history are drawn"
+    history = History.of(record.history)
+    names = cell.pair.problem.name, cell.pair.algorithm.name
+    prompted: Prompted | None = None
+    answers: RecordedChannel | None = None
+    failure, lacks = "", False
+    with single_thread(), default_warnings(), captured_output(), preserve_process(), isolate_play(*names, cell.seed):
+        try:
+            play, _ = start(problem, [cell], cell.horizon, source.manifest.keep)
+            prompted, answers = prompt(play, history)
+            for _ in play:
+                pass
+        except Unplayable as error:
+            failure, lacks = str(error), True
+        except BaseException as error:  # a method may raise any error
+            reraise_interrupt(error)
+            failure, lacks = f"it fails: {one_line(error)}", isinstance(error, ImportError)
+    return _judge(candidate, prompted, answers, failure, lacks)
+
+
+def prompt(play: Play, history: History) -> tuple[Prompted, RecordedChannel]:
+    """Let a play that has not begun go along a recorded one."""
+    box = play.problem.actions if isinstance(play.problem.actions, Box) else None
+    prompted = Prompted(play.algorithm, history, box)
+    for i, designed in enumerate(play.initial):
+        recorded = history.actions[i : i + 1].copy()
+        same = (designed == recorded).all() or prompted.is_near(designed, recorded)
+        if same:
+            prompted.rounds = prompted.rounds.plus(Rounds(same=1))
+        else:
+            prompted.count_apart(i + 1, designed, recorded, None)
+        play.initial[i] = recorded
+    if play.setting.design is not None:
+        play.setting = replace(play.setting, design=np.stack(play.initial, axis=1))
+    answers = RecordedChannel(play.channel, history, play.instances.units)
+    play.algorithm, play.channel = cast(Algorithm, prompted), cast(Channel, answers)
+    return prompted, answers
+
+
+def _judge(
+    candidate: Candidate, prompted: Prompted | None, answers: RecordedChannel | None, failure: str, lacks: bool
+) -> Outcome:
+    rounds = Rounds() if prompted is None else prompted.rounds
+    is_ours = prompted is None or not prompted.method.libraries
+    texts = [answers.difference if answers else "", prompted.difference if prompted and is_ours else ""]
+    text = next(filter(None, texts), "")
+    state: State = "differs" if text else "equal"
+    if failure and not text:
+        # What a library makes of points that it did not propose is its own affair.
+        state, text = ("unplayable" if lacks or not is_ours else "differs"), failure
+    return Outcome(candidate, state, text, True, rounds, is_ours)

@@ -1,0 +1,167 @@
+"""What became of drawn cells, in lines and as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cbobench.arithmetic import arithmetic_kind
+from cbobench.errors import printable
+from cbobench.replay.outcomes import Outcome, Rounds, State
+from cbobench.replay.replay import Replay
+from cbobench.replay.sources import Candidate, Draw
+from cbobench.results.provenance import cpu_kind
+from cbobench.results.source import libraries, other_versions
+from cbobench.words import count_noun
+
+
+def describe_replay(found: Replay) -> list[str]:
+    """Return the lines that say what became of the drawn cells."""
+    drawn = found.drawn
+    lines = [_describe_surroundings(found)]
+    for way, outcomes in (("bits", _of(found, "bits")), ("rounds", _of(found, "rounds"))):
+        if outcomes:
+            lines += _describe_bits(outcomes, drawn) if way == "bits" else _describe_rounds(outcomes, drawn)
+    if drawn.without_history:
+        cells = count_noun(drawn.without_history, "cell")
+        lines.append(f"  not drawn, because they carry no history: {cells}")
+    lines += _describe_unplayable(found.outcomes)
+    lines += [f"  cannot be read: {line}" for line in found.unread]
+    lines.append(f"  drawn with --seed {drawn.seed}: {', '.join(_name_drawn(found.outcomes))}")
+    return lines
+
+
+def _of(found: Replay, way: str) -> list[Outcome]:
+    return [outcome for outcome in found.outcomes if outcome.candidate.way == way]
+
+
+def _describe_surroundings(found: Replay) -> str:
+    """Say in a line whether libraries, arithmetic and CPU are those of the plays."""
+    drawn = found.drawn
+    origins = [outcome.candidate.source.origin(outcome.candidate.cell) for outcome in found.outcomes]
+    recorded = sorted({origin.libraries for origin in origins if other_versions(origin.libraries)})
+    kinds = sorted({o.arithmetic for o in origins if o.arithmetic not in (None, arithmetic_kind())})
+    cpus = sorted({origin.cpu for origin in origins if origin.cpu not in (None, cpu_kind())})
+    parts = [
+        f"other libraries ({'; '.join(recorded)}; here {libraries()})" if recorded else f"the same {libraries()}",
+        f"other arithmetic ({'; '.join(kinds)}; here {arithmetic_kind()})"
+        if kinds
+        else f"the same arithmetic ({arithmetic_kind()})",
+        f"another CPU ({'; '.join(cpus)}; here {cpu_kind()})" if cpus else "the same kind of CPU",
+    ]
+    how = "to the last bit" if not _of(found, "rounds") else "round by round on the published history"
+    if _of(found, "rounds") and _of(found, "bits"):
+        how = "to the last bit where libraries and arithmetic are the same, else round by round on the history"
+    elif _of(found, "rounds") and drawn.unlike:
+        how += ", as libraries or arithmetic are others"
+    return f"{how}: {', '.join(parts)}"
+
+
+def _count_states(outcomes: Sequence[Outcome], states: Sequence[State]) -> int:
+    return sum(outcome.state in states for outcome in outcomes)
+
+
+def _describe_bits(outcomes: list[Outcome], drawn: Draw) -> list[str]:
+    replayed = [outcome for outcome in outcomes if outcome.state != "unplayable"]
+    equal, apart = _count_states(outcomes, ["equal"]), _count_states(outcomes, ["differs"])
+    verdict = f"{equal:,} equal" + (f", {apart:,} not" if apart else "")
+    lines = [f"{len(replayed):,} of {count_noun(drawn.drawable['bits'], 'cell')} replayed: {verdict}"]
+    lines += _describe_differences(outcomes)
+    if stale := sum(outcome.candidate.stale for outcome in replayed if outcome.state == "equal"):
+        lines.append(f"  confirmed, although the code has changed since: {count_noun(stale, 'cell')}")
+    if undigested := sum(not outcome.digest for outcome in replayed):
+        cells = count_noun(undigested, "cell")
+        lines.append(f"  {cells} without a digest, from an older export: stored curves and final values were compared")
+    return lines
+
+
+def _describe_rounds(outcomes: list[Outcome], drawn: Draw) -> list[str]:
+    asked = [outcome for outcome in outcomes if outcome.rounds.total]
+    ours = sum_rounds(outcome for outcome in asked if outcome.is_ours)
+    cells = f"{len(asked):,} of {count_noun(drawn.drawable['rounds'], 'cell')} with a history"
+    lines = []
+    if ours.total:
+        lines.append(f"{cells} asked again, {count_noun(ours.total, 'round')}: {describe_rounds(ours)}")
+    elif asked:
+        lines.append(f"{cells} asked again")
+    by_method: dict[str, list[Outcome]] = {}
+    for outcome in asked:
+        by_method.setdefault(outcome.candidate.cell.pair.algorithm.brief, []).append(outcome)
+    for method, parts in sorted(by_method.items()):
+        total = sum_rounds(parts)
+        text = describe_rounds(total)
+        if not parts[0].is_ours:
+            text = f"{100 * total.same / total.total:.0f} % the same action (of another library: it has no score)"
+        lines.append(f"  {printable(method)}: {count_noun(total.total, 'round')}: {text}")
+    return lines + _describe_differences(outcomes)
+
+
+def sum_rounds(outcomes: Any) -> Rounds:
+    """Return the sum of the rounds of some cells."""
+    total = Rounds()
+    for outcome in outcomes:
+        total = total.plus(outcome.rounds)
+    return total
+
+
+def describe_rounds(rounds: Rounds) -> str:
+    """Return "1,462 the same action, 38 ties, 0 others"."""
+    ties, others = (
+        f"{n:,} {noun}{'' if n == 1 else 's'}" for n, noun in ((rounds.ties, "tie"), (rounds.others, "other"))
+    )
+    return f"{rounds.same:,} the same action, {ties}, {others}"
+
+
+def _describe_differences(outcomes: list[Outcome]) -> list[str]:
+    return [f"  {name_cell(o.candidate)}: {o.text}" for o in outcomes if o.state == "differs"]
+
+
+def _describe_unplayable(outcomes: Sequence[Outcome]) -> list[str]:
+    reasons: dict[str, int] = {}
+    for outcome in outcomes:
+        if outcome.state == "unplayable":
+            reasons[outcome.text] = reasons.get(outcome.text, 0) + 1
+    return [f"  {count_noun(n, 'cell')} cannot be replayed here: {reason}" for reason, n in reasons.items()]
+
+
+def name_cell(candidate: Candidate) -> str:
+    """Return a cell's name for messages: pair, seed and the run that holds it."""
+    return printable(f"{candidate.cell} ({candidate.source.name})")
+
+
+def _name_drawn(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return the drawn cells, by pair, with their seeds."""
+    seeds: dict[str, list[int]] = {}
+    for outcome in outcomes:
+        cell = outcome.candidate.cell
+        seeds.setdefault(printable(cell.pair.label), []).append(cell.seed)
+    return [f"{label} seed{'s' * (len(n) > 1)} {' '.join(map(str, sorted(n)))}" for label, n in sorted(seeds.items())]
+
+
+def replay_as_json(found: Replay) -> dict[str, Any]:
+    """Return the same as plain values."""
+    drawn = found.drawn
+    cells = [
+        {
+            "run": str(outcome.candidate.source.folder),
+            "cell": outcome.candidate.cell.id,
+            "problem": outcome.candidate.cell.pair.problem.title,
+            "algorithm": outcome.candidate.cell.pair.algorithm.title,
+            "seed": outcome.candidate.cell.seed,
+            "way": outcome.candidate.way,
+            "state": outcome.state,
+            "text": outcome.text,
+            "stale": outcome.candidate.stale,
+        }
+        | ({"rounds": outcome.rounds._asdict()} if outcome.candidate.way == "rounds" else {})
+        for outcome in found.outcomes
+    ]
+    return {
+        "seed": drawn.seed,
+        "cells": drawn.cells,
+        "drawable": drawn.drawable,
+        "without_history": drawn.without_history,
+        "here": {"libraries": libraries(), "arithmetic": arithmetic_kind(), "cpu": cpu_kind()},
+        "unread": list(found.unread),
+        "replayed": cells,
+    }
