@@ -83,7 +83,8 @@ def _compare_finals(published: dict[str, Any], played: dict[str, Any], absent: S
         if name in NOT_COMPARED or name in absent or name not in played:
             continue
         if not _is_same(old, new := played[name]):
-            return f"in the end: {describe(name, new, old)}"
+            noun = METRICS[name].symbol if name in METRICS else name
+            return f"in the end: {describe(noun, new, old)}"
     return ""
 
 
