@@ -29,8 +29,8 @@ class Parser(argparse.ArgumentParser):
         if arguments and arguments[0].startswith("-") and arguments[0] not in self._option_string_actions:
             self._refuse(arguments[:1], self)
         options, left = self.parse_known_args(arguments)
-        if len(left) == 1 and not left[0].startswith("-") and getattr(options, "other", "") is None:
-            options.other, left = left[0], []  # the second run, after an option
+        if left and hasattr(options, "other") and not any(word.startswith("-") for word in left):
+            options.other, left = [*options.other, *left], []  # further runs, after an option
         if left:
             commands = next(action for action in self._actions if action.dest == "command")
             self._refuse(left, dict(commands.choices or {})[options.command])

@@ -11,10 +11,18 @@ from pathlib import Path
 
 from cbobench.cli.maintenance import do_status, import_if_asked
 from cbobench.cli.parser import Commands, Once, add_run, folder, number, replications, whole_number
-from cbobench.errors import printable
+from cbobench.errors import Misuse, printable
 from cbobench.report.formats import FORMATS
 
-OWN = ("command", "handler", "format", "run", "other", "imports")  # words of the command line, not of a comparison
+OWN = (
+    "command",
+    "handler",
+    "format",
+    "run",
+    "other",
+    "union",
+    "imports",
+)  # words of the command line, not of a comparison
 UNDECIDED = 3  # exit code where seeds are too few to tell whether anything is worse
 
 
@@ -52,8 +60,13 @@ def add_commands(command: Commands) -> None:
     compare.add_argument(
         "other",
         metavar="RUN2",
-        nargs="?",
+        nargs="*",
         help="what changed from RUN to RUN2; exit code 1: worse, failing or missing in RUN2; 3: too few seeds to tell",
+    )
+    compare.add_argument(
+        "--union",
+        action="store_true",
+        help="read all runs and bundles that are given as one; so do --ranks, --profile, --best and --against",
     )
     compare.add_argument("--only", metavar="GLOB", action=Once, help='only matching pairs, "problem/algorithm" or one')
     compare.add_argument(
@@ -180,20 +193,35 @@ def add_commands(command: Commands) -> None:
 def do_compare(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench compare`."""
     from cbobench.report.compare import compare
+    from cbobench.report.load import open_readable
 
-    import_if_asked(options, *filter(None, (options.run, options.other)))
+    import_if_asked(options, options.run, *options.other)
     settings = {k: v for k, v in vars(options).items() if k not in OWN}
-    comparison = compare(options.run, options.other, **settings)
+    # Tables of their own are never of what changed, so that several runs can only be meant as one.
+    is_union = options.union or options.ranks or options.profile or options.best or options.against is not None
+    if len(options.other) > 1 and not is_union:
+        raise Misuse(
+            f"{1 + len(options.other)} runs are given; allowed: two, for what changed from the first to the second, or "
+            "--union for one table of all"
+        )
+    left_out: list[str] = []
+    if is_union:
+        run, left_out = open_readable([options.run, *options.other])
+        comparison = compare(run, **settings)
+    else:
+        comparison = compare(options.run, *options.other, **settings)
     print(comparison.render(options.format))
     if options.format in ("csv", "json"):  # a table says it below
         for line in comparison.unplayable:
             print(f"not played: {line}", file=sys.stderr)
+    for line in left_out:
+        print(printable(f"left out: {line}"), file=sys.stderr)
     if comparison.nothing:
-        runs = printable(f"{options.run} and {options.other}")
+        runs = printable(f"{options.run} and {options.other[0]}")
         print(f"nothing of {runs} can be compared: {printable(comparison.nothing)}", file=sys.stderr)
     if comparison.undecided:
         print(printable(comparison.undecided), file=sys.stderr)
-    return 1 if comparison.worse or comparison.nothing else UNDECIDED if comparison.undecided else 0
+    return 1 if comparison.worse or comparison.nothing or left_out else UNDECIDED if comparison.undecided else 0
 
 
 def do_best(options: argparse.Namespace, command_line: list[str]) -> int:

@@ -30,6 +30,7 @@ from cbobench.report.ranks import rank_algorithms
 from cbobench.report.recommended import describe_best
 from cbobench.report.summary import select_groups, summarise_groups, tabulate_summary
 from cbobench.results.provenance import mixed_note
+from cbobench.results.union import Union
 from cbobench.words import count_noun
 
 
@@ -81,7 +82,7 @@ class CompareOptions:
     """What is compared, and how.
 
     Attributes:
-        run: an open run, a path or URI, or what `cbobench.run` returned.
+        run: an open run, a path or URI, or what `cbobench.run` returned; or a list of them, read as one run.
         other: a second run, such as of another commit: what changed from `run` to it.
         only: a glob over "problem/algorithm", by title, name or label.
         metric: one or more, by name, symbol or label; those that tables show by default.
@@ -187,7 +188,7 @@ def compare(options: CompareOptions) -> Comparison:
         comparison = Comparison(frame, replace(table, weights=()) if options.means else table)
     unplayable = tuple(selection.record.unplayable)
     notes += describe_best(opened, select_latest(selection, groups)) if not options.kinds else []
-    notes += describe_failures(groups)
+    notes += describe_failures(groups) + _describe_shared(opened)
     notes += [
         *describe_variants(opened, groups),
         *(f"not played: {line}" for line in unplayable),
@@ -222,6 +223,15 @@ def _describe_arithmetic(groups: Iterable[Group]) -> list[str]:
         return []
     crossed, compared = count_crossed_seeds(groups)
     return [f"{mixed}; {crossed:,} of {count_noun(compared, 'compared seed')} cross kinds" if crossed else mixed]
+
+
+def _describe_shared(run: Run) -> list[str]:
+    """A line where several of the runs that are read as one hold the same cells."""
+    if not isinstance(run.folder, Union):
+        return []
+    shared, apart = run.folder.count_shared()
+    differing = f", though the results of {apart:,} differ" if apart else ""
+    return [f"{count_noun(shared, 'cell')} of several runs: the first named counts{differing}"] if shared else []
 
 
 def _make_title(run: Run, groups: list[Group]) -> str:

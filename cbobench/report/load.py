@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cbobench.errors import DamagedRun, unknown, words_of
+from cbobench.errors import CbobenchError, DamagedRun, unknown, words_of
 from cbobench.results import bundle
 from cbobench.results.folder import retry_if_gone
 from cbobench.results.manifest import Manifest, Pair, VariantKind, as_numbers, as_words
@@ -20,10 +20,11 @@ from cbobench.results.query import NO_POSITION, cell_positions, read_published, 
 from cbobench.results.rounds import cell_codes
 from cbobench.results.schema import schema
 from cbobench.results.staleness import Freshness
+from cbobench.results.union import Union, join_manifests
 
 WHAT: dict[str, VariantKind] = {"problem": "problems", "algorithm": "algorithms"}
 RunLike = Any
-"""A run: opened, or its folder as a path or URI, or what `cbobench.run` returned."""
+"""A run: opened, or its folder as a path or URI, or what `cbobench.run` returned; or a list of them, read as one."""
 
 
 class Run:
@@ -40,6 +41,20 @@ class Run:
         self.folder = bundle.open_run(location)
         self.record = self.full_record = Manifest.read(self.folder)
         self.played = read_published(self.folder, None)
+
+    @classmethod
+    def union(cls, runs: Sequence[Run]) -> Run:
+        """Several runs read as one; of a cell that several hold, the first counts.
+
+        Raises:
+            Misuse: a problem is another one in two of them, or a method's name stands for two settings.
+        """
+        joined = cls.__new__(cls)
+        joined.folder = Union([run.folder for run in runs])
+        names = [str(run.folder) for run in runs]
+        joined.record = joined.full_record = join_manifests([run.record for run in runs], names)
+        joined.played = read_published(joined.folder, None)
+        return joined
 
     def only(self, glob: str) -> Run:
         """The same run with the matching pairs alone (see `Manifest.only`); `full_record` still holds all."""
@@ -296,8 +311,28 @@ class Run:
 
 
 def open_run(source: RunLike) -> Run:
-    """The run itself."""
+    """The run itself; of several in a list, their union."""
+    if isinstance(source, (list, tuple)):
+        return Run.union([open_run(run) for run in source]) if len(source) > 1 else open_run(*source)
     return source if isinstance(source, Run) else Run(source)
+
+
+def open_readable(sources: Iterable[RunLike]) -> tuple[list[Run], list[str]]:
+    """The runs that can be read, and a line for each of the others.
+
+    Raises:
+        CbobenchError: none can be.
+    """
+    runs: list[Run] = []
+    errors: list[CbobenchError] = []
+    for source in sources:
+        try:
+            runs.append(open_run(source))
+        except CbobenchError as error:
+            errors.append(error)
+    if not runs:
+        raise errors[0]
+    return runs, [str(error) for error in errors]
 
 
 def load_cells(run: str | Path, **filters: Any) -> pd.DataFrame:

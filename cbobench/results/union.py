@@ -1,0 +1,170 @@
+"""Several runs and bundles, read as one: a cell that several hold counts as the first of them has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, NoReturn
+
+import pyarrow as pa
+
+from cbobench.errors import Misuse, show
+from cbobench.results.bundle import Bundle, bundle_schema
+from cbobench.results.folder import RunFolder
+from cbobench.results.manifest import VARIANT_KINDS, Manifest, VariantKind
+from cbobench.results.schema import schema
+from cbobench.suite.variants import Variant, difference
+
+RESULTS = ("status", "reward", "violation", "simple_regret")
+"""What tells two results of one cell apart."""
+
+
+class Union(RunFolder):
+    """Run folders and bundles as one read-only run folder; with a bundle among them it holds what bundles hold.
+
+    Args:
+        parts: the runs; of a cell that several have, the first counts.
+    """
+
+    def __init__(self, parts: Sequence[RunFolder]) -> None:
+        super().__init__(", ".join(map(str, parts)))
+        # The base is frozen: it takes no attribute in the usual way.
+        self.__dict__["parts"] = tuple(parts)
+        self.__dict__["has_bundle"] = any(isinstance(part, Bundle) for part in parts)
+        self.__dict__["improvements_kind"] = "improvements" if self.__dict__["has_bundle"] else "rounds"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Union, (self.__dict__["parts"],)
+
+    def _part(self, task: str) -> tuple[RunFolder, str]:
+        number, _, name = task.partition(":")
+        return self.__dict__["parts"][int(number)], name
+
+    def _kind(self, part: RunFolder, kind: str) -> str:
+        """Return what a part calls a kind: a run folder's improvements are among its rounds."""
+        return part.improvements_kind if kind == "improvements" else kind
+
+    def names(self, kind: str) -> list[str]:
+        """Return the files of all parts, by number and name, without those that shards have replaced."""
+        names = []
+        for i, part in enumerate(self.__dict__["parts"]):
+            replaced = part.replacements()
+            names += [f"{i:03}:{name}" for name in part.names(self._kind(part, kind)) if name not in replaced]
+        return names
+
+    def replacements(self) -> dict[str, str]:
+        return {}
+
+    def calls(self, kind: str) -> list[str]:
+        return []
+
+    def exists(self, relative: str) -> bool:
+        return False
+
+    def path(self, relative: str) -> str:
+        return f"{self}: {relative}"
+
+    def schema(self, kind: str) -> pa.Schema:
+        return bundle_schema(kind) if self.__dict__["has_bundle"] else schema(kind)
+
+    def read_file(self, kind: str, task: str, columns: list[str] | None = None) -> tuple[dict[str, Any], pa.Table]:
+        part, name = self._part(task)
+        footer, table = part.read_file(self._kind(part, kind), name, columns)
+        if columns == []:
+            return footer, table
+        table = self._align(kind, table, columns)
+        if kind == "cells" and (earlier := self._held_before(int(task.partition(":")[0]))):
+            table = table.filter(pa.array([cell not in earlier for cell in table["cell"].to_pylist()], pa.bool_()))
+        return {}, table
+
+    def row_groups(
+        self, kind: str, task: str, columns: list[str] | None = None, cells: Sequence[str] | None = None
+    ) -> Iterator[pa.Table]:
+        part, name = self._part(task)
+        for group in part.row_groups(self._kind(part, kind), name, columns, cells):
+            yield self._align(kind, group, columns)
+
+    def _align(self, kind: str, table: pa.Table, columns: list[str] | None) -> pa.Table:
+        """Return the columns that all parts have, in one order, with plain text."""
+        fields = [field for field in self.schema(kind) if columns is None or field.name in columns]
+        return table.select([field.name for field in fields]).cast(pa.schema(fields))
+
+    @cached_property
+    def _results(self) -> list[dict[str, tuple[Any, ...]]]:
+        """The results of the cells of every part, by id."""
+        results = []
+        for part in self.__dict__["parts"]:
+            rows: dict[str, tuple[Any, ...]] = {}
+            replaced = part.replacements()
+            for name in part.names("cells"):
+                if name not in replaced:
+                    listed = part.read_file("cells", name, ["cell", *RESULTS])[1].to_pylist()
+                    rows |= {row["cell"]: tuple(row[column] for column in RESULTS) for row in listed}
+            results.append(rows)
+        return results
+
+    def _held_before(self, number: int) -> set[str]:
+        return {cell for rows in self._results[:number] for cell in rows}
+
+    def count_shared(self) -> tuple[int, int]:
+        """Return how many cells several parts hold, and of how many the results differ."""
+        first: dict[str, tuple[Any, ...]] = {}
+        shared, apart = set(), set()
+        for rows in self._results:
+            for cell, result in rows.items():
+                if cell in first:
+                    shared.add(cell)
+                    apart |= {cell} if result != first[cell] else set()
+                first.setdefault(cell, result)
+        return len(shared), len(apart)
+
+    def refuse_bundle(self, then: str) -> NoReturn:
+        raise Misuse(f"{self} are several runs; {then}")
+
+
+def join_manifests(manifests: Sequence[Manifest], names: Sequence[str]) -> Manifest:
+    """Return the manifest of several runs read as one.
+
+    Args:
+        names: of the runs, for messages.
+
+    Raises:
+        Misuse: a problem is another one in two of them, or a method's name stands for two settings.
+    """
+    for i, later in enumerate(manifests):
+        for earlier, name in zip(manifests[:i], names, strict=False):
+            for kind in VARIANT_KINDS:
+                _refuse_namesakes(kind, (earlier, name), (later, names[i]))
+    joined = manifests[0]
+    for manifest in manifests[1:]:
+        for grid in manifest.grids:
+            joined = joined.append_call(grid, joined.about, {})
+    calls = tuple(call for manifest in manifests for call in manifest.invocations)
+    suites = list(dict.fromkeys(manifest.suite for manifest in manifests))
+    return Manifest(" + ".join(suites), joined.about, joined.keep, joined.block, joined.grids, calls)
+
+
+def _refuse_namesakes(kind: VariantKind, first: tuple[Manifest, str], second: tuple[Manifest, str]) -> None:
+    (earlier, earlier_name), (later, later_name) = first, second
+    known = list(earlier.variants(kind).values())
+    keys = {variant.key for variant in known}
+    for variant in later.variants(kind).values():
+        if variant.key in keys:
+            continue
+        for old in known:
+            if {old.title, old.label} & {variant.title, variant.label}:
+                changes = _describe_changes(old, variant)
+                if kind == "problems":
+                    raise Misuse(
+                        f"{show(variant.label)} is another problem in {later_name} than in {earlier_name} ({changes}); "
+                        "leave one of the runs out, or play it again"
+                    )
+                raise Misuse(
+                    f"{show(variant.label)} stands for two settings, from {earlier_name} to {later_name}: {changes}; "
+                    "give one of them another label"
+                )
+
+
+def _describe_changes(old: Variant, new: Variant) -> str:
+    changed = difference([old, new]) or {"name": [old.name, new.name]}
+    return ", ".join(f"{name} {show(before)} → {show(after)}" for name, (before, after) in changed.items())
