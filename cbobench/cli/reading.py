@@ -205,7 +205,7 @@ def do_compare(options: argparse.Namespace, command_line: list[str]) -> int:
             "--union for one table of all"
         )
     left_out: list[str] = []
-    if is_union:
+    if is_union and options.other:
         run, left_out = open_readable([options.run, *options.other])
         comparison = compare(run, **settings)
     else:
