@@ -85,7 +85,7 @@ literature: .make/install  ## play the next shard of docs/results that is missin
 replay:  ## play drawn cells of docs/results again with the libraries that played them (ARGS="--replay 50")
 	$(PYTHON) -m venv build/replay
 	build/replay/bin/pip install --quiet --disable-pip-version-check -e . -r docs/results/requirements.txt
-	for bundle in docs/results/*.zip; do build/replay/bin/cbobench verify $$bundle $(or $(ARGS),--replay 5) || exit 1; done
+	build/replay/bin/cbobench verify docs/results/*.zip $(or $(ARGS),--replay 5)
 
 literature-small: .make/test  ## play the suite literature_small, write the table in README.md (half an hour)
 	$(BIN)/python docs/literature.py literature_small
