@@ -21,7 +21,6 @@ from cbobench.words import FORMS, encodable
 
 FORMATS = ("table", "markdown", "latex", "csv", "json")
 
-
 LONG = 6  # digits beside a power of ten; numbers with more are written out
 ROUNDED = 1e-9  # of numbers: those that differ by less are one
 WIDE = 200  # columns where there is no terminal that says how many
