@@ -7,6 +7,7 @@ import shards
 
 import cbobench
 from cbobench import resources
+from cbobench.cli import main
 
 BUNDLES = sorted(shards.FOLDER.glob("*.zip"))
 
@@ -52,3 +53,8 @@ def test_a_shard_is_whole_only_with_all_its_cells(tmp_path, monkeypatch):
     monkeypatch.setattr(shards, "FOLDER", tmp_path)
     assert not shards.is_whole("low-ours")
     assert shards.count_cells("low-ours") == (0, 0)
+
+
+def test_a_drawn_cell_of_the_shards_is_played_again_bit_by_bit(capsys):
+    assert main(["verify", str(shards.bundle_of("low-ours")), "--replay", "2", "--seed", "3"]) == 0
+    assert "2 equal" in capsys.readouterr().out
