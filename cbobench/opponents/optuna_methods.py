@@ -10,6 +10,7 @@ from cbobench.algorithms.asktell import Given
 from cbobench.gp.kernels import Array
 from cbobench.opponents.library import GivenCube, LibraryMethod, silence_library
 from cbobench.params import param, required
+from cbobench.problems.inputs import InputSpace
 
 
 class Study:
@@ -20,8 +21,9 @@ class Study:
 
             optuna.logging.set_verbosity(optuna.logging.ERROR)
             self.study = optuna.create_study(direction="maximize", sampler=method.sampler(given))
-        self.space, kinds = getattr(given.setting.actions, "space", None), optuna.distributions
-        self.create_trial = optuna.trial.create_trial
+        self.space: InputSpace | None = getattr(given.setting.actions, "space", None)
+        kinds = optuna.distributions
+        self.create_trial, self.failed = optuna.trial.create_trial, optuna.trial.TrialState.FAIL
         if self.space is None:
             self.sides: dict[str, Any] = {f"x{i + 1}": kinds.FloatDistribution(0.0, 1.0) for i in range(given.d)}
         else:
@@ -45,13 +47,26 @@ class Study:
             else self.space.nearest(self.space.decode(params))
         )
 
-    def tell(self, x: Array, f: float, g: Array) -> None:
+    def tell(self, x: Any, f: float, g: Array) -> None:
         with silence_library():
             # With several evaluations under way, results come in the order of the asks.
             trial = self.trials.pop(0)
             for name, value in constraints(g).items():
                 trial.set_constraint(name, value)
-            self.study.tell(trial, f)
+            if self.space is not None and self.space.measured:
+                params = self.space.code(self.space.configurations[x])
+            else:
+                params = trial.params
+            if params == trial.params:
+                self.study.tell(trial, f)
+            else:
+                # Optuna has no other way to say that another point was evaluated; samplers leave failed trials out.
+                self.study.tell(trial, state=self.failed)
+                self._add(params, f, g)
+
+    def _add(self, params: dict[str, Any], f: float, g: Array) -> None:
+        trial = self.create_trial(value=f, params=params, distributions=self.sides, constraints=constraints(g))
+        self.study.add_trial(trial)
 
     def observe(self, x: Array, f: float, g: Array) -> None:
         """A trial that was not asked for; it counts as one of the random ones."""
@@ -60,8 +75,7 @@ class Study:
         else:
             params = self.space.code(self.space.at(x))
         with silence_library():
-            trial = self.create_trial(value=f, params=params, distributions=self.sides, constraints=constraints(g))
-            self.study.add_trial(trial)
+            self._add(params, f, g)
 
 
 def constraints(g: Array) -> dict[str, float]:
@@ -74,7 +88,7 @@ class OptunaMethod(LibraryMethod):
     """Base of Optuna's samplers for one objective with constraints.
 
     Coordinates are floats in [0, 1]; typed inputs keep their types. On a finite set the nearest action is played, and
-    its observation is assigned to the proposed point.
+    its observation is assigned to the proposed point; in a table with types, to the configuration that was measured.
     """
 
     late = True

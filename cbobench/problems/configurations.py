@@ -21,6 +21,7 @@ from cbobench.gp.kernels import Array, StationaryName, smooth_norm, stationary
 from cbobench.problems.base import Channel, Drawn, Feedback, Instances, Objective, Problem
 from cbobench.problems.channels import AdditiveNoise
 from cbobench.problems.failures import FailureRule
+from cbobench.problems.inputs import InputSpace
 from cbobench.rng import Draws, Streams, standard_normal, uniform
 from cbobench.words import count_noun
 
@@ -195,11 +196,15 @@ class Configurations(Problem):
         seed_size: how many random feasible configurations a safe method may start from.
         on_failure: what a row without a value counts as; a configuration of which most rows have none counts as that.
 
+    Attributes:
+        space: the configurations by typed inputs, if the table has types.
+
     Raises:
         Misuse: no feasible configuration, too many of them, or an objective that never changes.
     """
 
     seed_independent = True
+    space: InputSpace | None = None
 
     def __init__(
         self,
@@ -254,8 +259,11 @@ class Configurations(Problem):
         points, names = self.measured.points, self.measured.names
         model = self.model
         if model.covariance is not None:
-            return Finite(model.covariance, points, "given", names)
-        return Finite.at(points, stationary(model.kernel, model.lengthscale), model.kernel, names)
+            finite = Finite(model.covariance, points, "given", names)
+        else:
+            finite = Finite.at(points, stationary(model.kernel, model.lengthscale), model.kernel, names)
+        finite.space = self.space
+        return finite
 
     @property
     def constraints(self) -> int:

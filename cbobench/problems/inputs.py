@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -154,7 +154,13 @@ class InputSpace:
         types: in the user's order.
         configurations: all of them, or some if there are too many.
         points: their coordinates, (n, d).
+
+    Class attributes:
+        measured: whether a method is told which configuration was played in the place of the one it suggested. If not,
+            the result is told as that of the suggested one, which it is but for rounding.
     """
+
+    measured: ClassVar[bool] = False
 
     types: tuple[InputType, ...]
     configurations: tuple[Configuration, ...]
@@ -234,10 +240,15 @@ class InputSpace:
         near = self.configurations[self.nearest(values)]
         raise Misuse(f"{noun} is none of the {len(self.configurations):,} configurations played; the nearest is {near}")
 
-    def nearest(self, configuration: Mapping[str, Any]) -> int:
+    def encode(self, configuration: Configuration) -> Array:
+        """Return coordinates (1, d) of values by name."""
+        return np.concatenate(
+            [input_type.encode([configuration[input_type.name]]) for input_type in self.types], axis=1
+        )
+
+    def nearest(self, configuration: Configuration) -> int:
         """Return the index of the nearest configuration, in the kernel's coordinates."""
-        x = np.concatenate([input_type.encode([configuration[input_type.name]]) for input_type in self.types], axis=1)
-        return self._index(x)
+        return self._index(self.encode(configuration))
 
     def at(self, x: Array) -> Configuration:
         """Return the configuration at coordinates (d,)."""

@@ -35,6 +35,7 @@ from cbobench.problems.data import DataFolder, sha256
 from cbobench.problems.failures import FailureRule
 from cbobench.problems.files import doubt_header, read_frame
 from cbobench.problems.readings import Table, TabularProblem, correlation
+from cbobench.problems.typed_columns import InputColumns
 from cbobench.rng import Streams
 
 if TYPE_CHECKING:
@@ -54,11 +55,12 @@ class UserTable(Problem):
     mean of an arm's column, g = -f + h, and the kernel the rows' empirical correlation unless a covariance is given.
 
     `layout: configurations`: one row per configuration, columns by role. `inputs` are the coordinates, each scaled to
-    [0, 1] (`log`: its logarithm; `one_hot`: categories); `objective` is maximised, `{minimise: loss}` is f = -loss;
-    every constraint `{at_most: b}` is g = value - b, `{at_least: b}` is g = b - value; it may be on an input. Rows with
-    equal inputs are the noise of one configuration: a round reads one of them, drawn at random (`noise: gaussian`:
-    normal, with the rows' pooled spread; or stated numbers). Without repetitions there is no noise, unless it is
-    stated.
+    [0, 1] (`log`: its logarithm; `one_hot`: categories), or a mapping of names to types, such as `{minutes: {int: [1,
+    60]}}`, which says the same and which libraries that know types are told; `objective` is maximised, `{minimise:
+    loss}` is f = -loss; every constraint `{at_most: b}` is g = value - b, `{at_least: b}` is g = b - value; it may be
+    on an input. Rows with equal inputs are the noise of one configuration: a round reads one of them, drawn at random
+    (`noise: gaussian`: normal, with the rows' pooled spread; or stated numbers). Without repetitions there is no noise,
+    unless it is stated.
 
     Every column has a role or stands in `ignore`; a file that could be either is refused without `layout`.
     """
@@ -73,7 +75,9 @@ class UserTable(Problem):
     )
     rows: str | None = param(None, "the file: one row per reading or per configuration, with a header")
     ignore: list[str] | Literal["rest"] = param([], "columns without a role; rest: all that have none")
-    inputs: list[str] = param([], "columns that are a configuration's coordinates")
+    inputs: list[str] | dict[str, Any] = param(
+        [], "columns that are a configuration's coordinates: names, or names with types, as of a Simulator's inputs"
+    )
     objective: str | dict[str, Any] | None = param(None, "the column of f: its name, or {minimise: name}")
     limits: dict[str, Any] = param(
         {}, "by column {at_most: b}, {at_least: b} or both, and noise if it is stated", called="constraints"
@@ -129,11 +133,15 @@ class UserTable(Problem):
                     f"layout: configurations needs {lacking[0]}; write rows: FILE, inputs: [columns], "
                     "objective: column, constraints: {column: {at_most: number}}"
                 )
+            self._input_columns()
             return
         if (self.rows is None) == (self.mean is None):
             raise Misuse("table needs either rows: FILE, or mean: FILE with covariance: FILE")
         if self.mean is not None and (self.covariance is None or self.R is None):
             raise Misuse("mean: FILE also needs covariance: FILE and R (the noise standard deviation)")
+
+    def _input_columns(self) -> InputColumns:
+        return InputColumns.of(self.inputs, self.log, self.one_hot, self.amounts)
 
     def identity(self) -> dict[str, Any]:
         return self.hashes
@@ -142,7 +150,8 @@ class UserTable(Problem):
         paths = {name: getattr(self, name) for name in ("rows", "mean", "covariance")}
         self.by_name = None
         files = {name: data.resolve(file) for name, file in paths.items() if file is not None}
-        frames = {name: read_frame(file, name, self.one_hot) for name, file in files.items()}
+        categories = self._input_columns().one_hot
+        frames = {name: read_frame(file, name, categories) for name, file in files.items()}
         self.hashes = {name: sha256(file) for name, file in files.items()}
         if self.ignore != "rest":
             columns = {column for frame in frames.values() for column in frame.columns}
@@ -195,11 +204,14 @@ class UserTable(Problem):
         rules = [objective_of(self.objective), *constraints_of(self.limits)]
         self._check_roles(frame, source, rules)
         columns = [rule.column for rule in rules]
+        typed = self._input_columns().in_order([*frame.columns])
+        typed.check_numbers(frame, source)
         category_columns = {
-            name: pd.Series(category_values(frame[name], source), dtype=object) for name in self.one_hot
+            name: pd.Series(category_values(frame[name], source), dtype=object) for name in typed.one_hot
         }
-        inputs = frame[self.inputs].assign(**category_columns)
-        points, names = coordinates(inputs, source, self.log, self.one_hot, self.amounts)
+        inputs = frame[[*typed.names]].assign(**category_columns)
+        points, names = coordinates(inputs, source, typed.log, typed.one_hot, typed.amounts)
+        space = typed.space(inputs, points, source)
         rule = FailureRule.of(self.on_failure, len(rules) - 1)
         if rule.retries or rule.then == "skip":
             raise Misuse(f"on_failure is {show(self.on_failure)}; of a table: fail, infeasible, or {{f: ..., g: ...}}")
@@ -211,7 +223,7 @@ class UserTable(Problem):
             raise Misuse(f"{source}: every row lacks a value of {', '.join(map(show, columns))}; nothing was measured")
         place = {column: i for i, column in enumerate(dict.fromkeys(columns))}
         measured = Measured.of(values[:, [place[column] for column in columns]], points, names)
-        self.by_name = {name: inputs[name].iloc[measured.origin].tolist() for name in self.inputs}
+        self.by_name = {name: inputs[name].iloc[measured.origin].tolist() for name in typed.names}
         matrix = None
         if "covariance" in frames:
             frames = frames | {"covariance": numeric(frames["covariance"], sources["covariance"])}
@@ -219,6 +231,7 @@ class UserTable(Problem):
         stated = self._stated(rules, measured)
         model = ConfigurationModel(self.kernel, self.lengthscale, matrix)
         problem = Configurations(measured, rules, stated, model, self.scaled, self.seed_size, rule)
+        problem.space = None if space is None else space.take(measured.origin)
         if self.noise == "gaussian":
             problem.noise = problem.pooled()
         return problem
@@ -237,7 +250,8 @@ class UserTable(Problem):
             for name in getattr(self, option):
                 if name not in self.inputs:
                     raise unknown("input", name, self.inputs, location=f"{option}: ")
-        twice = [name for i, name in enumerate(self.inputs) if name == rules[0].column or name in self.inputs[:i]]
+        inputs = [*self.inputs]
+        twice = [name for i, name in enumerate(inputs) if name == rules[0].column or name in inputs[:i]]
         if self.ignore != "rest":
             twice += [name for name in self.ignore if name in functions or name in self.inputs]
         if twice:

@@ -1,0 +1,173 @@
+"""Typed inputs of a table: what `inputs` says of its columns, and its rows as configurations of these types."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from cbobench.errors import Misuse, nearest, show
+from cbobench.gp.kernels import Array
+from cbobench.problems.columns import ASIDE, is_numeric
+from cbobench.problems.inputs import Configuration, InputSpace, InputType
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class InputColumns:
+    """What a table's parameters say of its inputs.
+
+    Attributes:
+        names: of the columns.
+        log, one_hot, amounts: names of those that are logarithms, categories, and amounts.
+        types: of every column; () where only names are given.
+    """
+
+    names: tuple[str, ...]
+    log: Collection[str]
+    one_hot: Collection[str]
+    amounts: Collection[str]
+    types: tuple[InputType, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        inputs: Sequence[str] | Mapping[str, Any],
+        log: Collection[str],
+        one_hot: Collection[str],
+        amounts: Collection[str],
+    ) -> InputColumns:
+        """Read `inputs`, names or a mapping of names to types, beside the options that say the same by lists of names.
+
+        Raises:
+            Misuse: no type (`InputType.of`), or an option that contradicts one.
+        """
+        if not isinstance(inputs, Mapping):
+            return cls(tuple(inputs), log, one_hot, amounts)
+        types = tuple(InputType.of(name, declaration) for name, declaration in inputs.items())
+        for t in types:
+            category = t.kind == "choice"
+            if t.name in log and category:
+                raise Misuse(f"log names {show(t.name)}, but inputs says choice; take it out of log")
+            for option, names, stated, instead, contradicts in (
+                ("log", log, f"{t.kind} without log", "log: true", not t.log),
+                ("one_hot", one_hot, t.kind, "choice: [values]", not category),
+                ("amounts", amounts, t.kind, "int: [low, high]", category),
+            ):
+                if t.name in names and contradicts:
+                    fix = f"take it out of {option}, or write {instead} in inputs"
+                    raise Misuse(f"{option} names {show(t.name)}, but inputs says {stated}; {fix}")
+        numbers = [t for t in types if t.kind != "choice"]
+        return cls(
+            tuple(inputs),
+            [t.name for t in numbers if t.log],
+            [t.name for t in types if t.kind == "choice"],
+            [t.name for t in numbers],
+            types,
+        )
+
+    def in_order(self, columns: Sequence[str]) -> InputColumns:
+        """Return the same with typed inputs in the order of the file's columns.
+
+        A mapping has no order (cells that differ in it alone are one cell), but plays of some libraries depend on it.
+        """
+        if not self.types:
+            return self
+        types = tuple(sorted(self.types, key=lambda t: list(columns).index(t.name)))
+        return InputColumns(tuple(t.name for t in types), self.log, self.one_hot, self.amounts, types)
+
+    def space(self, frame: pd.DataFrame, points: Array, source: str) -> MeasuredSpace | None:
+        """Return the rows as configurations of the types; None where there are no types.
+
+        Args:
+            frame: the input columns.
+            points: the rows' coordinates, (rows, d).
+
+        Raises:
+            Misuse: a value outside its type; a choice that no row has.
+        """
+        if not self.types:
+            return None
+        columns, axes = [], []
+        for t in self.types:
+            given = frame[t.name].tolist()
+            if t.kind == "choice":
+                choices = _choices_of(t, given, source)
+                levels = {str(value): choice for value, choice in zip(given, choices, strict=True)}
+                # The order in which `categories` makes coordinates of them.
+                axes.append(InputType(t.name, t.kind, t.low, t.high, choices=tuple(levels[k] for k in sorted(levels))))
+                columns.append(choices)
+            else:
+                numbers = [int(value) if t.kind == "int" else float(value) for value in given]
+                axes.append(InputType(t.name, t.kind, min(numbers), max(numbers), t.log))
+                columns.append(numbers)
+        configurations = (dict(zip(self.names, values, strict=True)) for values in zip(*columns, strict=True))
+        return MeasuredSpace(self.types, tuple(configurations), points, tuple(axes))
+
+    def check_numbers(self, frame: pd.DataFrame, source: str) -> None:
+        """Raises `Misuse` for a column of text, or a number outside its type; gaps are left to others."""
+        for t in self.types:
+            if t.kind == "choice":
+                continue
+            label, column = f"{source}: input {show(t.name)}", frame[t.name]
+            if not is_numeric(column):
+                fix = f"write {{choice: [values]}} if these are categories, or {ASIDE}"
+                raise Misuse(
+                    f"{label} holds text, such as {show(str(column.iloc[0]))}, but inputs says {t.kind}; {fix}"
+                )
+            values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+            for outside, fix in (
+                ((values < t.low) | (values > t.high), f"inputs allows {t.low:g} to {t.high:g}; widen it"),
+                ((values != np.round(values)) & (t.kind == "int"), "inputs says int; write float there"),
+            ):
+                where = np.flatnonzero(outside & ~np.isnan(values))
+                if len(where):
+                    raise Misuse(
+                        f"{label}, row {where[0] + 1} is {values[where[0]]:g}, but {fix}, or leave the row out"
+                    )
+
+
+def _choices_of(t: InputType, values: Sequence[Any], source: str) -> list[Any]:
+    """The choice that every value of a column is: equal to it, or of the same text."""
+    by_text, found = {str(choice): choice for choice in t.choices}, []
+    for row, value in enumerate(values):
+        equal = [choice for choice in t.choices if choice == value] or [by_text.get(str(value), value)]
+        choice = equal[0]
+        if choice not in t.choices:
+            close = nearest(str(value), by_text)
+            suggestion = f"did you mean {close!r}?; " if close else ""
+            allowed = ", ".join(by_text)
+            fix = f"{suggestion}add it there, or leave the row out"
+            raise Misuse(
+                f"{source}: input {show(t.name)}, row {row + 1} is {show(value)}, but inputs allows {allowed}; {fix}"
+            )
+        found.append(choice)
+    for choice in t.choices:
+        if choice not in found:
+            raise Misuse(f"{source}: inputs: {show(t.name)}: choice holds {show(choice)}, which no row has; remove it")
+    return found
+
+
+@dataclass(frozen=True)
+class MeasuredSpace(InputSpace):
+    """Configurations that were measured, of typed inputs; what lies between them, was not.
+
+    Attributes:
+        axes: the types as the coordinates are scaled: from the least to the largest measured number, choices in the
+            order of their coordinates.
+    """
+
+    measured: ClassVar[bool] = True
+
+    axes: tuple[InputType, ...]
+
+    def encode(self, configuration: Configuration) -> Array:
+        return np.concatenate([axis.encode([configuration[axis.name]]) for axis in self.axes], axis=1)
+
+    def take(self, rows: Any) -> MeasuredSpace:
+        """Return some of the rows."""
+        return MeasuredSpace(self.types, tuple(self.configurations[i] for i in rows), self.points[rows], self.axes)

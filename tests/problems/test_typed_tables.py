@@ -1,0 +1,215 @@
+"""Tables with types: the same problem as with lists of names, and libraries that know types are told them."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cbobench
+from cbobench.algorithms.asktell import Given
+from cbobench.algorithms.base import Setting
+from cbobench.errors import Misuse
+from cbobench.params import build
+from cbobench.problems.data import DataFolder
+from cbobench.problems.table import UserTable
+from cbobench.rng import Streams
+from tests.helpers import actions, make, play
+
+BASES = {"base": [f"b{i}" for i in range(6)], "solvent": [f"s{i}" for i in range(4)]}
+AMOUNTS = {"heat": [30, 60, 90], "time": [1.0, 10.0, 100.0]}
+TYPES = {
+    "base": {"choice": BASES["base"]}, "solvent": {"choice": BASES["solvent"]},
+    "heat": {"int": [30, 90]}, "time": {"float": [1, 100], "log": True},
+}  # fmt: skip
+NAMES = {"inputs": [*TYPES], "one_hot": ["base", "solvent"], "log": ["time"]}
+
+
+def grid():
+    """A full grid of reactions: main effects, an interaction and a cost."""
+    rng, levels = np.random.default_rng(3), BASES | AMOUNTS
+    frame = pd.DataFrame(itertools.product(*levels.values()), columns=[*levels])
+    codes = [frame[name].map(values.index).to_numpy() for name, values in levels.items()]
+    effects = sum(rng.normal(size=code.max() + 1)[code] for code in codes)
+    return frame.assign(
+        y=effects + 0.5 * rng.normal(size=(6, 4))[codes[0], codes[1]], cost=rng.uniform(size=len(frame))
+    )
+
+
+def table(base, frame=None, **settings):
+    (grid() if frame is None else frame).to_csv(base / "c.csv", index=False)
+    roles = {"layout": "configurations", "rows": "c.csv", "objective": "y", "constraints": {"cost": {"at_most": 0.8}}}
+    made = build(UserTable, roles | {"inputs": TYPES, "scaled": False} | settings)
+    made.prepare(DataFolder(base=base))
+    return made
+
+
+def started(task, name, horizon=40, **settings):
+    """A run of a method, and the seed of its library."""
+    run = make(name, **settings)
+    run.start(Setting.of(task, task.draw([np.random.default_rng(0)]), horizon, Streams([("a", 0)])))
+    return run.runs[0], Given(run.runs[0].setting).seed
+
+
+def test_types_and_lists_of_names_are_one_problem(tmp_path):
+    typed, named = table(tmp_path), table(tmp_path, **NAMES)
+    np.testing.assert_array_equal(typed.actions.points, named.actions.points)
+    assert (typed.actions.names, typed.by_name) == (named.actions.names, named.by_name)
+    assert named.actions.space is None
+    played = [actions(play(task, make("cei"), seeds=2, horizon=12)[1]) for task in (typed, named)]
+    np.testing.assert_array_equal(*played)
+
+
+def test_the_order_of_a_mapping_changes_nothing(tmp_path):
+    swapped = table(tmp_path, inputs=dict(reversed(TYPES.items())))
+    assert [t.name for t in swapped.actions.space.types] == [*TYPES]
+    np.testing.assert_array_equal(swapped.actions.points, table(tmp_path).actions.points)
+
+
+def test_every_row_is_its_own_nearest_configuration(tmp_path):
+    codes = {"base": {"choice": [3, True, None, "x", 0.5, "b5"]}}  # not in the order of the coordinates
+    words = dict(zip(BASES["base"], [3, True, None, "x", 0.5, "b5"], strict=True))
+    frame = grid().assign(base=[str(words[name]) for name in grid()["base"]])
+    space = table(tmp_path, frame, inputs=TYPES | codes).actions.space
+    for index, configuration in enumerate(space.configurations):
+        assert space.nearest(configuration) == index
+        assert space.at(space.points[index]) == configuration
+        assert space.decode(space.code(configuration)) == configuration
+    assert [c["base"] for c in space.configurations[::36]] == [*words.values()]
+
+
+def test_repeated_rows_are_one_configuration(tmp_path):
+    task = table(tmp_path, pd.concat([grid()[::2], grid()]))
+    assert task.actions.n == len(task.actions.space.configurations) == len(grid())
+    assert task.actions.space.points is not task.actions.points
+    np.testing.assert_array_equal(task.actions.space.points, task.actions.points)
+
+
+def test_a_suggestion_beside_the_rows_is_moved_to_the_nearest(tmp_path):
+    task = table(tmp_path, inputs=TYPES | {"heat": {"int": [0, 200]}})
+    space = task.actions.space
+    found = space.configurations[space.nearest({"base": "b2", "solvent": "s1", "heat": 180, "time": 25.0})]
+    assert found == {"base": "b2", "solvent": "s1", "heat": 90, "time": 10.0}
+
+
+WRONG = {
+    "no type": ({"inputs": TYPES | {"heat": None}}, "inputs: 'heat' is None; allowed: {float: "),
+    "log of a choice": ({"log": ["base"]}, "log names 'base', but inputs says choice; take it out of log"),
+    "log": ({"log": ["heat"]}, "log names 'heat', but inputs says int without log; .*, or write log: true in inputs"),
+    "one_hot": ({"one_hot": ["heat"]}, "one_hot names 'heat', but inputs says int; take it out of one_hot, or write"),
+    "amounts": ({"amounts": ["base"]}, r"amounts names 'base', but inputs says choice; .* write int: \[low, high\]"),
+    "text": ({"inputs": TYPES | {"base": {"int": [0, 5]}}}, r"input 'base' holds text, such as 'b0', .* {choice: \["),
+    "range": ({"inputs": TYPES | {"heat": {"int": [30, 60]}}}, "'heat', row 7 is 90, but inputs allows 30 to 60"),
+    "two roles": ({"objective": "heat", "ignore": "rest"}, "column 'heat' has two roles"),
+    "unknown": ({"inputs": TYPES | {"solvent": {"choice": ["s0", "s1", "s2", "z"]}}},
+                "'solvent', row 28 is 's3', but inputs allows s0, s1, s2, z; .*or leave the row out"),
+    "absent": ({"inputs": TYPES | {"solvent": {"choice": [*BASES["solvent"], "s9"]}}}, "'s9', which no row has"),
+    "column": ({"inputs": TYPES | {"heet": {"int": [0, 1]}}}, "unknown column 'heet'; did you mean 'heat'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_contradictions_are_one_line(tmp_path, case):
+    settings, message = WRONG[case]
+    with pytest.raises(Misuse, match=message) as caught:
+        table(tmp_path, **settings)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_broken_number_is_no_whole_one(tmp_path):
+    with pytest.raises(Misuse, match=r"input 'heat', row 1 is 30.5, but inputs says int; write float there"):
+        table(tmp_path, grid().assign(heat=grid()["heat"] + 0.5), inputs=TYPES | {"heat": {"int": [0, 100]}})
+
+
+def test_options_that_say_the_same_are_allowed(tmp_path):
+    task = table(tmp_path, log=["time"], one_hot=["base"], amounts=["heat"])
+    np.testing.assert_array_equal(task.actions.points, table(tmp_path).actions.points)
+
+
+# Libraries ------------------------------------------------------------------------------------------------------------
+
+FULL = TYPES | {"heat": {"choice": AMOUNTS["heat"]}, "time": {"choice": AMOUNTS["time"]}}
+
+
+def test_on_a_full_grid_optuna_plays_as_in_its_own_loop(tmp_path):
+    optuna = pytest.importorskip("optuna", reason="pip install 'cbobench[optuna]'")
+    task, frame, played = table(tmp_path, inputs=FULL), grid(), []
+    one, seed = started(task, "optuna-tpe")
+    sampler = optuna.samplers.TPESampler(n_startup_trials=10, n_ei_candidates=24, seed=seed)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    levels = BASES | AMOUNTS
+    places = {row: i for i, row in enumerate(frame[[*levels]].itertuples(index=False, name=None))}
+
+    def objective(trial):
+        index = places[tuple(trial.suggest_categorical(name, values) for name, values in levels.items())]
+        played.append(index)
+        trial.set_constraint("g1", float(frame["cost"][index] - 0.8))
+        return float(frame["y"][index])
+
+    study.optimize(objective, n_trials=40)
+    for t, index in enumerate(played, 1):
+        assert one.ask_one(t) == index
+        one.tell_one(t, index, float(frame["y"][index]), np.array([frame["cost"][index] - 0.8]))
+    assert len({*played}) < 40, "it plays some configurations again, here as there"
+
+
+def test_optuna_is_told_the_configuration_that_was_measured(tmp_path):
+    pytest.importorskip("optuna", reason="pip install 'cbobench[optuna]'")
+    task = table(tmp_path)
+    one, _ = started(task, "optuna-tpe", startup=5)
+    space, told = task.actions.space, []
+    for t in range(1, 16):
+        index = one.ask_one(t)
+        one.tell_one(t, index, float(t), np.array([-1.0]))
+        told.append(space.code(space.configurations[index]))
+    study = one.run_optimiser.study
+    complete = [trial for trial in study.trials if trial.state.name == "COMPLETE"]
+    assert [trial.params for trial in complete] == told
+    assert [trial.value for trial in complete] == [*range(1, 16)]
+    assert len(study.trials) == 30, "every suggestion lies between the rows, and stands as failed"
+
+
+def test_evaluations_under_way_are_told_in_their_order(tmp_path):
+    pytest.importorskip("optuna", reason="pip install 'cbobench[optuna]'")
+    task = table(tmp_path)
+    one, _ = started(task, "optuna-tpe", startup=2)
+    asked = [one.ask_one(t) for t in (1, 2, 3)]
+    for t, index in enumerate(asked, 1):
+        one.tell_one(t, index, float(t), np.array([-1.0]))
+    space = task.actions.space
+    complete = [trial for trial in one.run_optimiser.study.trials if trial.state.name == "COMPLETE"]
+    assert [trial.params for trial in complete] == [space.code(space.configurations[index]) for index in asked]
+
+
+def test_pymoo_is_given_the_types_and_told_the_configuration(tmp_path):
+    pytest.importorskip("pymoo", reason="pip install 'cbobench[pymoo]'")
+    task = table(tmp_path)
+    one, _ = started(task, "pymoo-ga", population=6, offspring=4)
+    cube, space = one.run_optimiser.cube, task.actions.space
+    assert {name: type(v).__name__ for name, v in cube.variables().items()} == {
+        "base": "Choice", "solvent": "Choice", "heat": "Integer", "time": "Real",
+    }  # fmt: skip
+    for t in range(1, 21):
+        index = one.ask_one(t)
+        individual = one.run_optimiser.population[one.run_optimiser.evaluated]
+        one.tell_one(t, index, float(t), np.array([-1.0]))
+        assert cube.unit(index) == individual.X
+        assert individual.X["heat"] in AMOUNTS["heat"]
+        assert space.configurations[index]["heat"] == individual.X["heat"]
+
+
+@pytest.mark.parametrize("name", ["optuna-tpe", "pymoo-ga", "pymoo-de"])
+def test_a_suite_with_types_is_played(tmp_path, monkeypatch, name):
+    pytest.importorskip(name.partition("-")[0], reason="pip install 'cbobench[optuna,pymoo]'")
+    monkeypatch.chdir(tmp_path)
+    grid().to_csv("c.csv", index=False)
+    problem = {"label": "t", "layout": "configurations", "rows": "c.csv", "inputs": TYPES, "objective": "y"}
+    suite = {
+        "suite": "s", "horizon": 15, "seeds": 2, "initial": {"sobol": 4}, "algorithms": [name],
+        "problems": [{"table": problem | {"constraints": {"cost": {"at_most": 0.8}}}}],
+    }  # fmt: skip
+    rounds = cbobench.load_rounds(cbobench.run(suite, out=tmp_path / "run", cpus=0))
+    assert {*rounds["base"]} <= {*BASES["base"]}
+    assert len(rounds) == 30
