@@ -130,23 +130,29 @@ def test_options_that_say_the_same_are_allowed(tmp_path):
 
 # Libraries ------------------------------------------------------------------------------------------------------------
 
-FULL = TYPES | {"heat": {"choice": AMOUNTS["heat"]}, "time": {"choice": AMOUNTS["time"]}}
+GAPLESS = {"heat": [1, 2, 3], "time": [0.5, 1.0, 2.0]}
 
 
-def test_on_a_full_grid_optuna_plays_as_in_its_own_loop(tmp_path):
+@pytest.mark.parametrize("kind", ["choice", "int"])
+def test_on_a_full_grid_optuna_plays_as_in_its_own_loop(tmp_path, kind):
     optuna = pytest.importorskip("optuna", reason="pip install 'cbobench[optuna]'")
-    task, frame, played = table(tmp_path, inputs=FULL), grid(), []
-    one, seed = started(task, "optuna-tpe")
+    levels, frame, played = BASES | GAPLESS, grid(), []
+    frame["heat"], frame["time"] = frame["heat"] // 30, [GAPLESS["time"][int(np.log10(x))] for x in frame["time"]]
+    types = {name: {"choice": values} for name, values in levels.items()}
+    types["heat"] = {"int": [1, 3]} if kind == "int" else types["heat"]
+    one, seed = started(table(tmp_path, frame, inputs=types), "optuna-tpe")
     sampler = optuna.samplers.TPESampler(n_startup_trials=10, n_ei_candidates=24, seed=seed)
     study = optuna.create_study(direction="maximize", sampler=sampler)
-    levels = BASES | AMOUNTS
-    places = {row: i for i, row in enumerate(frame[[*levels]].itertuples(index=False, name=None))}
+    rows = {row: i for i, row in enumerate(frame[[*levels]].itertuples(index=False, name=None))}
+
+    def suggest(trial, name):
+        whole = kind == "int" and name == "heat"
+        return trial.suggest_int(name, 1, 3) if whole else trial.suggest_categorical(name, levels[name])
 
     def objective(trial):
-        index = places[tuple(trial.suggest_categorical(name, values) for name, values in levels.items())]
-        played.append(index)
-        trial.set_constraint("g1", float(frame["cost"][index] - 0.8))
-        return float(frame["y"][index])
+        played.append(rows[tuple(suggest(trial, name) for name in levels)])
+        trial.set_constraint("g1", float(frame["cost"][played[-1]] - 0.8))
+        return float(frame["y"][played[-1]])
 
     study.optimize(objective, n_trials=40)
     for t, index in enumerate(played, 1):
