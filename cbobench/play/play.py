@@ -114,12 +114,31 @@ class Play:
         self.dual_rounds: NDArray[np.int64] | None = None
         self.seconds = 0.0  # CPU time of this thread, which a busy machine does not change
         self.round = 0  # the present round
+        self._best = np.full(self.setting.replicates, -np.inf)  # of the chunks that are over, see `best_seen`
+        self._under_way: tuple[int, Array, Array] | None = None  # first round, f and g of the present chunk
         self.watch: Callable[[int], None] | None = None  # called once a round's actions are chosen; must change nothing
 
     @property
     def positive_dual(self) -> Array | None:
         """Share of rounds after which any dual variable is above 0, (S,); None without dual variables."""
         return None if self.dual_rounds is None else self.dual_rounds / self.metrics.rounds
+
+    def best_seen(self) -> Array:
+        """Highest reward observed so far where every observed constraint holds, in units of tables, (S,); NaN if none.
+
+        Another thread may ask while rounds are played: it reads the rounds that are over, and changes nothing.
+        """
+        best, under_way = self._best, self._under_way
+        if under_way is not None:
+            first, f, g = under_way
+            over = max(0, self.round - first)
+            best = self._best_with(f[:over], g[:over])
+        return np.asarray(self.metrics.reported(np.where(best > -np.inf, best, np.nan)))
+
+    def _best_with(self, f: Array, g: Array) -> Array:
+        """`_best` and observed rounds (rounds, S[, m]), of which those that are not known yet are NaN."""
+        feasible = (g <= self.problem.feasibility_tolerance).all(axis=2)
+        return np.fmax(self._best, np.where(feasible, f, -np.inf).max(axis=0, initial=-np.inf, where=~np.isnan(f)))
 
     def __iter__(self) -> Iterator[Chunk]:
         if self.algorithm.reference:
@@ -143,6 +162,7 @@ class Play:
         has_duals, may_have_duals = False, getattr(type(algorithm), "duals", None) is not Algorithm.duals
         shows_nothing = isinstance(channel, AdditiveNoise) and channel.shows_nothing
         arrivals: list[Arrivals | None] = [None] * rounds
+        self._under_way = first, observed_f, observed_g
         feedback_is_late = False
         answers: dict[int, Actions | None] = {}
         started = time.thread_time()
@@ -188,6 +208,7 @@ class Play:
             raise
         _check_finite(first, None if feedback_is_late else (observed_f, observed_g), duals)
         self.seconds += time.thread_time() - started
+        self._best = self._best_with(observed_f, observed_g)
         if has_duals:
             positive = (duals > 0).any(axis=2).sum(axis=0)
             self.dual_rounds = positive if self.dual_rounds is None else self.dual_rounds + positive

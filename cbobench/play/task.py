@@ -6,11 +6,12 @@ import hashlib
 import platform
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
+from math import nan
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,6 +26,7 @@ from cbobench.play.isolation import captured_output, default_warnings, isolate_p
 from cbobench.play.play import Play
 from cbobench.play.process import ChangedRounding, preserve_process, refuse_changed_rounding
 from cbobench.play.watchdog import (
+    Count,
     NoWatchdog,
     ReturnedTask,
     TaskReturned,
@@ -49,7 +51,6 @@ from cbobench.suite.settings import ONE, Demand
 from cbobench.suite.variants import canonical
 from cbobench.threads import single_thread
 
-Count = Callable[[int], None]
 INSTALL = "install the same on every machine"
 SHIP = f"{INSTALL}, or send this machine's with --ship"
 
@@ -116,6 +117,7 @@ class Receipt:
         seconds: duration, if known.
         printed: the first printed line, if printed output was discarded.
         notes: lines for the user.
+        best: of each cell, as of `Play.best_seen`; empty if unknown.
     """
 
     task: str
@@ -126,6 +128,7 @@ class Receipt:
     seconds: float | None = None
     printed: str = ""
     notes: tuple[str, ...] = ()
+    best: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -215,7 +218,7 @@ def play_task(
     Args:
         report: file for the stacks if this process has to end a play that cannot be interrupted; None if it must not
             end.
-        count: called about once a second, in another thread, with the seed-rounds played so far.
+        count: called about once a second, in another thread, with the seed-rounds played so far, and the best seen.
     """
     guard = _Guard(task, report, count)
     if isinstance(problem, Simulator):
@@ -231,11 +234,13 @@ def _play_task(
     problem: Problem, task: Task, folder: RunFolder, guard: _Guard
 ) -> Receipt | WorkerCrashed | ReturnedTask:
     audited: list[dict[str, Any]] = []
+    best: tuple[float, ...] = ()
     began = time.monotonic()
     with single_thread():
         try:
             with guard.over(task.cells) as watch:
                 rows = _play_block(problem, task, folder, audited, watch)
+                best = () if watch.play is None else tuple(watch.play.best_seen().tolist())
         except TaskReturned as returned:
             return returned.answer
         except StoreFailure:  # not the fault of a cell
@@ -254,7 +259,7 @@ def _play_task(
                 rows = _play_one_by_one(problem, task, folder, audited, guard)
     if task.audit:
         _publish(folder, "audit", task, audited)
-    return replace(publish_cells(folder, task, rows), seconds=time.monotonic() - began)
+    return replace(publish_cells(folder, task, rows), seconds=time.monotonic() - began, best=best)
 
 
 @dataclass(frozen=True)
@@ -274,9 +279,9 @@ class _Guard:
         """
         task, count = self.task, self.count
 
-        def add(rounds: int) -> None:
+        def add(rounds: int, best: tuple[float, ...]) -> None:
             if count is not None:
-                count(before * task.horizon + rounds)
+                count(before * task.horizon + rounds, (*[nan] * before, *best))
 
         names = (task.pair.problem.name, task.pair.algorithm.name)
         settings = (task.timeout, len(cells), task.horizon, self.report, None if count is None else add)

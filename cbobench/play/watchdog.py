@@ -34,6 +34,10 @@ TRIAL = 10.0  # seconds after which the duration of a task is predicted (see `wa
 SIGNAL = getattr(signal, "SIGRTMAX", signal.SIGALRM)  # unused by other code
 
 
+Count = Callable[[int, tuple[float, ...]], None]
+"""Takes the seed-rounds played so far, and the best reward seen of each cell so far (NaN: none)."""
+
+
 class Watchdog:
     """A watchdog over the play of some cells.
 
@@ -41,7 +45,8 @@ class Watchdog:
         timeout: seconds per cell, None for the default rule.
         cells, horizon: number of cells in lock step, and of rounds.
         report: open file for the stacks of a process that has to end; None if this process must not end.
-        count: called about once a second, in the thread, with the seed-rounds played.
+        count: called about once a second, in the thread, with the seed-rounds played and each cell's best (see
+            `Play.best_seen`).
     """
 
     def __init__(
@@ -50,7 +55,7 @@ class Watchdog:
         cells: int,
         horizon: int,
         report: IO[str] | None,
-        count: Callable[[int], None] | None = None,
+        count: Count | None = None,
     ) -> None:
         self.timeout, self.report, self.cells, self.count = timeout, report, cells, count
         self.allowed_seconds = float("inf") if timeout is None else timeout * cells
@@ -99,7 +104,7 @@ class Watchdog:
         tick, last = min(TICK, self.stall / 8), time.monotonic()
         while not self._ended.wait(tick if self.count is None else min(tick, REPORT_SECONDS)):
             if self.count is not None and self.play is not None:
-                self.count(max(0, self.play.round - 1) * self.cells)
+                self.count(max(0, self.play.round - 1) * self.cells, tuple(self.play.best_seen().tolist()))
             current_time = time.monotonic()
             if self.count is not None and current_time - last < tick:
                 continue
@@ -138,7 +143,7 @@ def watch_play(
     cells: int,
     horizon: int,
     report: Path | None,
-    count: Callable[[int], None] | None = None,
+    count: Count | None = None,
 ) -> Iterator[Watchdog | NoWatchdog]:
     """Watch the play inside the block.
 

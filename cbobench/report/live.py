@@ -45,6 +45,9 @@ class CachedRunFolder(RunFolder):
 class PairState:
     """Cells of a pair and horizon: asked for, published, and handed out to workers; `rounds` are seed-rounds.
 
+    `best_mean` and `best` are of the rewards of the `seen` cells that have observed a feasible point, as the calls that
+    play report them: each cell's highest one observed so far; None where no call reports any.
+
     A cell that is played again is ok or failed as before until its new row is published; its rounds are yet to be done.
     """
 
@@ -56,6 +59,9 @@ class PairState:
     failed: int
     playing: int
     rounds: int
+    seen: int = 0
+    best_mean: float | None = None
+    best: float | None = None
 
     @property
     def total(self) -> int:
@@ -205,6 +211,7 @@ class Live:
             rows, is_published, failed = _find_published(published, ids)
             seeds = np.concatenate([np.asarray(pair_cells.seeds, dtype=np.int64) for pair_cells in by_pair])
             held, due, playing, rounds = np.zeros(len(seeds), dtype=bool), ~is_published, 0, 0
+            best = _join_best([driver.heartbeat.progress.get("best", {}).get(key) for driver in drivers])
             for driver in drivers:
                 for first, end in driver.heartbeat.driver.cells.get(key, ()):
                     held |= (seeds >= first) & (seeds < end)
@@ -218,7 +225,11 @@ class Live:
             playing, rounds = min(playing, open_count), min(rounds, open_count * horizon)
             names = labels[0][pair.problem.title], labels[1][pair.algorithm.title]
             counts = len(seeds), int((is_published & ~failed).sum()), int(failed.sum()), playing
-            states.append(PairState(*names, horizon, *counts, (len(seeds) - open_count) * horizon + rounds))
+            states.append(
+                PairState(
+                    *names, horizon, *counts, (len(seeds) - open_count) * horizon + rounds, best[0], best[1], best[2]
+                )
+            )
         return states, orphans
 
     def _tally_failures(self, published: PublishedCells) -> FailureCounts:
@@ -304,6 +315,15 @@ def _find_published(
     rows = published.find(ids)
     is_published = rows != NO_POSITION
     return rows, is_published, is_published & published.failed[rows] if len(published) else is_published
+
+
+def _join_best(reports: list[list[float] | None]) -> tuple[int, float | None, float | None]:
+    """Count, mean and best of what several calls have seen of a pair."""
+    known = [report for report in reports if report]
+    count = int(sum(report[0] for report in known))
+    if not count:
+        return 0, None, None
+    return count, sum(report[0] * report[1] for report in known) / count, max(report[2] for report in known)
 
 
 def _sum_rates(alive: list[dict[str, Any]]) -> float | None:

@@ -17,7 +17,9 @@ from cbobench.words import count_noun, time_left
 
 INTERVAL, REMOTE_INTERVAL = 2.0, 5.0  # seconds between looks at a local folder, and at a bucket
 LINE_INTERVAL = 30.0  # seconds between lines without a terminal
-LISTED = 5  # problems with missing seeds
+LISTED = 5  # problems with missing seeds, or pairs that are played now
+BEST = "best (seeds)"
+ABOUT_BEST = f"{BEST}: the highest f observed so far where all constraints held, mean over the seeds that have one"
 
 
 def follow(location: str, once: bool, as_json: bool, hints: Callable[[], list[str]]) -> int:
@@ -125,6 +127,8 @@ def text(view: View, height: int | None = None) -> str:
         )
     if view.failures.total:
         lines.append(printable(f"  {view.failures}"))
+    if now := _name_playing(view.pairs):
+        lines.append(printable(f"  playing now: {now}"))
     compared = _render_comparison(view)
     room = None if height is None else max(4, height - len(lines) - 5 - min(len(compared), height // 2))
     return "\n".join([*lines, "", *_tabulate_pairs(view.pairs, room), "", *compared])
@@ -146,19 +150,34 @@ def _tabulate_pairs(pairs: list[PairState], room: int | None) -> list[str]:
             f"... of {count_noun(len(pairs), 'pair')} over: {over_count:,}, begun: {len(active):,} (--once shows all)"
         )
     several = len({pair.horizon for pair in pairs}) > 1
-    columns = ["problem", "algorithm", *(["T"] if several else []), "rounds", "ok", "failed", "playing", "of"]
+    has_best = any(pair.seen for pair in pairs)
+    columns = ["problem", "algorithm", *(["T"] if several else []), "rounds", *([BEST] if has_best else [])]
+    columns += ["ok", "failed", "playing", "of"]
     rows = [
         [
             pair.problem,
             pair.algorithm,
             *([f"{pair.horizon:,}"] if several else []),
             _format_percent(pair.rounds, pair.total),
+            *([_format_best(pair)] if has_best else []),
             *(str(n or "–") for n in (pair.ok, pair.failed, pair.playing)),
             str(pair.expected),
         ]
         for pair in visible
     ]
-    return [*render(TextTable(columns, rows), "table", terminal_width()).splitlines(), *([footer] if footer else [])]
+    lines = render(TextTable(columns, rows), "table", terminal_width()).splitlines()
+    return [*lines, *([footer] if footer else []), *([ABOUT_BEST] if has_best else [])]
+
+
+def _name_playing(pairs: list[PairState]) -> str:
+    """Which pairs are played now, those with the most cells first."""
+    active = sorted((pair for pair in pairs if pair.playing), key=lambda pair: -pair.playing)
+    names = [f"{pair.algorithm} on {pair.problem}" for pair in active[:LISTED]]
+    return ", ".join(names) + (f" and {len(active) - LISTED} more" if len(active) > LISTED else "")
+
+
+def _format_best(pair: PairState) -> str:
+    return "–" if pair.best_mean is None else f"{pair.best_mean:.4g} ({pair.seen})"
 
 
 def _render_comparison(view: View) -> list[str]:
@@ -214,6 +233,9 @@ def as_object(view: View) -> dict[str, Any]:
                 "failed": p.failed,
                 "playing": p.playing,
                 "rounds": p.rounds,
+                "seen": p.seen,
+                "best_mean": p.best_mean,
+                "best": p.best,
             }
             for p in view.pairs
         ],

@@ -73,6 +73,7 @@ class Executor(Protocol):
         pending: tasks that were submitted and not yet collected.
         rounds: seed-rounds of pending tasks that are played, by name, as reported about once a second; to be copied at
             once, because other threads change it.
+        best: likewise the best that their cells have seen so far (see `Play.best_seen`).
     """
 
     @property
@@ -81,6 +82,8 @@ class Executor(Protocol):
     def pending(self) -> Collection[Task]: ...
     @property
     def rounds(self) -> Mapping[str, int]: ...
+    @property
+    def best(self) -> Mapping[str, tuple[float, ...]]: ...
     def room(self) -> int:
         """How many more tasks may be submitted."""
 
@@ -133,6 +136,7 @@ class InlineExecutor:
         self.problems, self.folder = problems, folder
         self.pending: list[Task] = []
         self.rounds: dict[str, int] = {}
+        self.best: dict[str, tuple[float, ...]] = {}
 
     def room(self) -> int:
         return 1 - len(self.pending)
@@ -145,11 +149,15 @@ class InlineExecutor:
 
     def collect(self, seconds: float) -> Iterator[tuple[Task, Answer]]:
         for task in self.pending:
-            count = partial(self.rounds.__setitem__, task.name)
+            count = partial(self._count, task.name)
             answer = play_task(self.problems[task.pair.problem.title], task, self.folder, count=count)
             self.rounds.clear()
+            self.best.clear()
             yield task, answer
         self.pending.clear()
+
+    def _count(self, name: str, rounds: int, best: tuple[float, ...]) -> None:
+        self.rounds[name], self.best[name] = rounds, best
 
     def cancel(self, task: Task) -> None:
         """Nothing runs between two calls."""
@@ -190,6 +198,7 @@ class _Worker:
     task: Task | None = None
     ready: bool = False
     rounds: int = 0  # played of its task
+    best: tuple[float, ...] = ()  # that each of its cells has seen
 
 
 class ProcessExecutor:
@@ -228,6 +237,10 @@ class ProcessExecutor:
     def rounds(self) -> dict[str, int]:
         return {worker.task.name: worker.rounds for worker in [*self.workers] if worker.task is not None}
 
+    @property
+    def best(self) -> dict[str, tuple[float, ...]]:
+        return {worker.task.name: worker.best for worker in [*self.workers] if worker.task is not None}
+
     def room(self) -> int:
         return self.slots - len(self.pending)
 
@@ -239,7 +252,7 @@ class ProcessExecutor:
     def submit(self, task: Task) -> None:
         """Send a task to an idle worker; one that has died meanwhile is noticed by `collect`."""
         worker = next(worker for worker in self.workers if worker.task is None)
-        worker.task, worker.rounds = task, 0
+        worker.task, worker.rounds, worker.best = task, 0, ()
         title = task.pair.problem.title
         problem = None if title in worker.problems else pickle_problem(self.problems[title])
         worker.problems.add(title)
@@ -259,8 +272,8 @@ class ProcessExecutor:
                 continue
             if isinstance(answer, CbobenchError):
                 raise answer
-            if isinstance(answer, int):
-                worker.rounds = answer
+            if isinstance(answer, tuple):
+                worker.rounds, worker.best = answer
                 continue
             if answer == READY:
                 worker.ready, self.failed_starts = True, 0
@@ -310,14 +323,14 @@ def describe_end(code: int | None) -> str:
 def serve_tasks(link: Any, problems: dict[str, Problem] | None = None) -> None:
     """Run the tasks that arrive until the driver goes; each answer says whether this process must be replaced.
 
-    While a task is played, whole numbers are sent: the seed-rounds so far. They come from the thread that watches the
-    play, which has ended when the answer is sent.
+    While a task is played, pairs are sent: the seed-rounds so far, and the best that each cell has seen. They come from
+    the thread that watches the play, which has ended when the answer is sent.
     """
     inbox = become_worker(link)
 
-    def count(rounds: int) -> None:
+    def count(rounds: int, best: tuple[float, ...]) -> None:
         if select.select([], [link], [], 0.0)[1]:  # else the driver is suspended, and the play must not wait for it
-            _answer(link, (rounds, False))
+            _answer(link, ((rounds, best), False))
 
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")  # where memory runs out, before its driver

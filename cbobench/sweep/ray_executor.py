@@ -13,6 +13,7 @@ a lost node and a crashed worker can only be told apart without them (the schedu
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import socket
@@ -86,7 +87,7 @@ class RayExecutor:
     ) -> None:
         self.folder, self.cpus, self.address, self.note = folder, cpus, address, note
         self.flight: dict[str, Task] = {}
-        self.played: dict[str, int] = {}
+        self.played: dict[str, tuple[int, tuple[float, ...]]] = {}
         self.slots = 0
         # A Ray that the program has imported has read its settings.
         self.child = spawn(f"{__name__}:serve_ray", serve_ray, fresh="ray" in sys.modules)
@@ -108,7 +109,11 @@ class RayExecutor:
 
     @property
     def rounds(self) -> dict[str, int]:
-        return {name: rounds for name, rounds in self.played.items() if name in self.flight}
+        return {name: rounds for name, (rounds, _) in self.played.items() if name in self.flight}
+
+    @property
+    def best(self) -> dict[str, tuple[float, ...]]:
+        return {name: best for name, (_, best) in self.played.items() if name in self.flight}
 
     def room(self) -> int:
         return in_flight(self.slots, self.cpus, self.address) - len(self.flight)
@@ -363,7 +368,7 @@ def play_on_ray(
 
 
 class RoundBoard:
-    """Seed-rounds of the tasks of a sweep, by name, in the store of Ray's head, where workers write and we read.
+    """How far the tasks of a sweep are, by name, in the store of Ray's head, where workers write and we read.
 
     What cannot be written or read is left out: it is shown, and decides nothing.
     """
@@ -374,22 +379,25 @@ class RoundBoard:
     def _key(self, name: str) -> bytes:
         return f"{self.prefix}{name}".encode()
 
-    def write(self, name: str, rounds: int) -> None:
-        """Say how far a task is."""
+    def write(self, name: str, rounds: int, best: tuple[float, ...]) -> None:
+        """Say how far a task is: its seed-rounds, and the best that its cells have seen."""
         with suppress(Exception):
-            _store().internal_kv_put(self._key(name), str(rounds).encode(), True, BOARD, timeout=BOARD_SECONDS)
+            _store().internal_kv_put(
+                self._key(name), json.dumps([rounds, best]).encode(), True, BOARD, timeout=BOARD_SECONDS
+            )
 
     def clear(self, name: str = "") -> None:
         """Forget a task, or all."""
         with suppress(Exception):
             _store().internal_kv_del(self._key(name), not name, BOARD, timeout=BOARD_SECONDS)
 
-    def read(self) -> dict[str, int]:
+    def read(self) -> dict[str, tuple[int, tuple[float, ...]]]:
         """How far the tasks are that are played; empty if the head does not answer."""
         with suppress(Exception):
             keys = _store().internal_kv_keys(self.prefix.encode(), BOARD, timeout=BOARD_SECONDS)
             values = _store().internal_kv_multi_get(keys, BOARD, timeout=BOARD_SECONDS)
-            return {key.decode().removeprefix(self.prefix): int(rounds) for key, rounds in values.items()}
+            reports = {key.decode().removeprefix(self.prefix): json.loads(text) for key, text in values.items()}
+            return {name: (int(rounds), tuple(best)) for name, (rounds, best) in reports.items()}
         return {}
 
 

@@ -303,9 +303,9 @@ def execute(options: ExecuteOptions) -> Outcome:
                 pace = blocks.Pace(sweep_plan.suite.problems, sweep_plan.measured)
                 scheduler = Scheduler(sweep_plan.folder, sweep_plan.tasks, executor, pace, note, limit)
                 counter = RoundCounter(sweep_plan.tasks, scheduler.rounds_in_play)
-                in_play = scheduler.cells_in_play
+                in_play, best = scheduler.cells_in_play, scheduler.best_seen
                 options.on_start(counter)
-                lease.report_progress(lambda: counter.report() | {"playing": in_play()})
+                lease.report_progress(lambda: counter.report() | {"playing": in_play(), "best": best()})
             _write_record(sweep_plan, lease.id)
             for receipt in () if scheduler is None else scheduler.play():
                 finished_tasks.append(receipt.task)

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from math import inf
+from math import inf, isfinite
 
 from cbobench.errors import CbobenchError, CellFailure, Misuse, show, unknown
 from cbobench.play.task import Receipt, Task, failed_row, publish_cells, published_receipt
@@ -164,6 +164,7 @@ class Scheduler:
         self.print_noted = False
         self.loss_noted_at = -LOSS_NOTE_SECONDS
         self.overdue = OverdueTasks(folder, note)
+        self.best_over: dict[str, list[float]] = {}  # seen by the cells that this call has played
 
     def play(self) -> Iterator[Receipt]:
         """Receipts of all tasks, as they come. Closing the executor ends what is in play.
@@ -210,6 +211,16 @@ class Scheduler:
                 counts[1] += rounds_per_cell
         return counts_by_pair
 
+    def best_seen(self) -> dict[str, list[float]]:
+        """Of cells that this call plays or has played, by a hash of pair and horizon, those that have seen a feasible
+        point: [count, mean, best] of the rewards (see `Play.best_seen`).
+        """
+        seen = {key: [*values] for key, values in [*self.best_over.items()]}
+        best = dict(self.executor.best)
+        for task in [*self.executor.pending]:
+            _add_best(seen, task, best.get(task.name, ()))
+        return {key: [len(values), sum(values) / len(values), max(values)] for key, values in seen.items()}
+
     def rounds_in_play(self) -> int:
         """Finished seed-rounds of tasks that are not over."""
         return sum(dict(self.executor.rounds).values())
@@ -253,6 +264,7 @@ class Scheduler:
     def _settle(self, task: Task, answer: Answer) -> Receipt | None:
         """A receipt if the task is over; else the task is queued again, whole or in two halves."""
         if isinstance(answer, Receipt):
+            _add_best(self.best_over, task, answer.best)
             if answer.seconds is not None:
                 self.pace.learn(task, answer.seconds, answer.rounds)
             for text in answer.notes:
@@ -287,6 +299,13 @@ class Scheduler:
             return None
         how = answer.how if answer.hung else f"the cell {answer.how} {CRASHES_OF_A_CELL} times"
         return publish_cells(self.folder, task, [failed_row(task.cells[0], task, CellFailure(how), answer.trace)])
+
+
+def _add_best(seen: dict[str, list[float]], task: Task, best: Iterable[float]) -> None:
+    """Add what cells of a task have seen; NaN is nothing."""
+    for cell, value in zip(task.cells, best, strict=False):
+        if isfinite(value):
+            seen.setdefault(pair_id(cell.pair, cell.horizon), []).append(value)
 
 
 class OverdueTasks:

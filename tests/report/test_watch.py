@@ -102,6 +102,22 @@ def test_a_sign_of_life_says_how_far_it_is(half, signed):
     assert live.Live(half).look().left is None
 
 
+def test_what_is_best_so_far_and_who_plays_is_shown(half, signed):
+    pairs = {p.algorithm.name: pair_id(p, 20) for p in live.Live(half).record.grids[-1].pairs}
+    news = {"playing": {pairs["random"]: [1, 7]}, "best": {pairs["random"]: [2, 1.5, 2.0]}}
+    signed(half, news)
+    signed(half, news | {"best": {pairs["random"]: [1, 3.0, 3.0]}})
+    view = live.Live(half).look()
+    assert [(p.algorithm, p.seen, p.best_mean, p.best) for p in view.pairs] == [
+        ("ckb-ucb", 0, None, None), ("random", 3, 2.0, 3.0),
+    ]  # fmt: skip
+    shown = text(view)
+    assert "playing now: random on rkhs-1d\n" in shown
+    assert "best (seeds)" in shown
+    assert "2 (3)" in shown
+    assert as_object(view)["pairs"][1]["best"] == 3.0
+
+
 def test_a_call_elsewhere_that_falls_silent_is_told(half, monkeypatch, signed):
     file = signed(half, machine="elsewhere-1")
     now = time.monotonic()

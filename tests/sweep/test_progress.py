@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock, call
 
+import pandas as pd
 import pytest
 
 import cbobench
@@ -118,6 +119,41 @@ def test_rounds_are_counted_while_a_task_is_played(name, write_suite, tmp_path, 
     assert [(receipt.ok, receipt.failed) for receipt in receipts] == [(3, 0)]
     assert [*seen[-1].values()] == [[3, (GATE - 1) * 3]], "as heartbeats say it"
     assert scheduler.rounds_in_play() == 0, "what is over is no longer in play"
+
+
+@pytest.mark.parametrize("name", ["inline", "processes", pytest.param("ray", marks=pytest.mark.long)])
+def test_the_best_value_is_told_while_a_task_is_played(name, write_suite, tmp_path, monkeypatch):
+    """It is that of the rounds which are over, of each pair, as observed; and stays once the task is over."""
+    gate, seen = tmp_path / "open", []
+    method = {"tests.sweep.test_progress:Waits": {"gate": str(gate)}}
+    text = f"suite: t\nhorizon: 40\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [{method}]\n"
+    todo = plan(write_suite(text), out=tmp_path / "run", cpus=0, block=3)
+    monkeypatch.setattr(watchdog, "REPORT_SECONDS", 0.05)
+    executor = EXECUTORS[name](todo)
+    scheduler = scheduler_of(todo, executor)
+
+    def look():
+        while scheduler.rounds_in_play() < (GATE - 1) * 3:
+            time.sleep(0.01)
+        seen.append(scheduler.best_seen())
+        gate.touch()
+
+    looks = threading.Thread(target=look, daemon=True)
+    looks.start()
+    try:
+        list(scheduler.play())
+    finally:
+        executor.close()
+    looks.join()
+    seen.append(scheduler.best_seen())
+    (file,) = (tmp_path / "run" / "rounds").glob("*.parquet")
+    rows = pd.read_parquet(file)
+    feasible = rows[rows["observed_g"].map(max) <= 0]
+    for told, last in zip(seen, (GATE - 1, 40), strict=True):
+        best = feasible[feasible["t"] <= last].groupby("seed")["observed_f"].max()
+        ((count, mean, top),) = told.values()
+        assert (count, top) == (len(best), best.max())
+        assert mean == pytest.approx(best.mean(), rel=1e-12)
 
 
 def test_rounds_of_tasks_that_are_over_are_not_counted_twice(small_suite, tmp_path):
