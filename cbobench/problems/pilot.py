@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cbobench.gp.kernels import Array
-from cbobench.problems.simulated import SimulationResult
+from cbobench.gp.kernels import RIDGE, Array
+from cbobench.problems.simulated import PilotFacts, SimulationResult
 from cbobench.words import count_noun, duration
 
 LONG_PILOT = 5.0  # seconds from which on a pilot is announced, and runs on all workers
@@ -99,3 +99,48 @@ def drawn_from(gens: Sequence[np.random.Generator]) -> tuple[Any, ...]:
     name, keys, place, *gauss_state = np.random.get_state()  # noqa: NPY002 - it is looked at
     states = [str(gen.bit_generator.state) for gen in gens]
     return states, random.getstate(), np.asarray(keys).tobytes(), name, place, gauss_state
+
+
+def estimate_facts(
+    runs: Sequence[Array],
+    kernel: Array,
+    is_scaled: bool,
+    counts_as: Array,
+    *,
+    points: int,
+    seconds: float,
+    failures: str,
+) -> PilotFacts:
+    """What a pilot says of a simulator.
+
+    Args:
+        runs: two runs at each of its n points that succeeded, (n, 1 + m) each; without noise twice the same.
+        kernel: of these points, (n, n).
+        is_scaled: whether the units played are those of `Simulator.scaled`.
+        counts_as: what a failed simulation counts as, in the simulator's units, (1 + m,).
+        points, seconds, failures: as of `PilotFacts`.
+    """
+    mean, apart = (runs[0] + runs[1]) / 2, runs[1] - runs[0]
+    spread = mean.std(axis=0)
+    shift, divisor = np.zeros(mean.shape[1]), np.ones(mean.shape[1])
+    if is_scaled:
+        shift[0], divisor = mean[:, 0].mean(), np.where(spread > 0, spread, 1.0)
+    noise = np.sqrt((apart**2).mean(axis=0) / 2) / divisor
+    played = (mean - shift) / divisor
+    ridge = np.maximum(RIDGE, noise**2 / 2)
+    norm = np.empty(mean.shape[1])
+    for j, (values, least) in enumerate(zip(played.T, ridge, strict=True)):
+        weights = np.linalg.solve(kernel + least * np.eye(len(kernel)), values)
+        norm[j] = np.sqrt(max(0.0, float(weights @ kernel @ weights)))
+    worst = played[:, 1:].max(axis=1, initial=-np.inf)
+    slater = min(1.0, -float(worst.min()))
+    units_and_bounds = shift, divisor, norm, noise, np.abs(played).max(axis=0)
+    return PilotFacts(
+        *units_and_bounds,
+        slater=slater if slater > 0 else np.nan,
+        share=float((worst <= 0).mean()),
+        points=points,
+        seconds=seconds,
+        failed=(counts_as - shift) / divisor,
+        failures=failures,
+    )

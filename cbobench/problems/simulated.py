@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any, Protocol
 
 import numpy as np
@@ -82,14 +83,81 @@ class SimulationResult:
 
 
 class Store(Protocol):
-    """Keeps the results of simulations that take long."""
+    """Keeps the results of simulations that take long.
+
+    Attributes:
+        shared: whether workers share it at a time; only then are `begin` and the functions below it of use.
+    """
+
+    shared: bool
 
     def get(self, key: str) -> SimulationResult | None: ...
     def put(self, key: str, result: SimulationResult) -> None: ...
+    def begin(self, key: str) -> bool:
+        """Whether a simulation is to be run here; False if it runs already, here or elsewhere."""
+
+    def look(self, key: str) -> SimulationResult | None:
+        """A result that may have been kept a moment ago."""
+
+    def end(self, key: str) -> None:
+        """A simulation that began here is over."""
+
+    def wait(self, key: str, until: float) -> SimulationResult | None:
+        """The result of one that runs elsewhere; None if it gave none, or not until that time (monotonic)."""
 
 
 STORE: ContextVar[Store | None] = ContextVar("STORE", default=None)
 """Where simulations are kept now; None: they are not."""
+
+
+PATIENCE = 3.0  # times what a simulation takes, after which one that runs elsewhere is no longer waited for
+
+
+def run_once(
+    store: Store, keys: Sequence[str], run: Callable[[list[int]], None], step: int, seconds: float
+) -> dict[int, SimulationResult]:
+    """Run simulations so that of all workers one runs each; return what others have run, by its number.
+
+    Those that run elsewhere are waited for last: nobody waits while it keeps others waiting, so that no two wait for
+    each other. One that takes far too long elsewhere is run here, too.
+
+    Args:
+        keys: of the simulations.
+        run: runs those of some numbers, and keeps their results.
+        step: how many run at a time.
+        seconds: that one takes.
+    """
+    found: dict[int, SimulationResult] = {}
+
+    def run_begun(begun: list[int]) -> None:
+        try:
+            # One that another worker has just ended is kept by now.
+            results = {i: result for i in begun if (result := store.look(keys[i])) is not None}
+            found.update(results)
+            if len(results) < len(begun):
+                run([i for i in begun if i not in results])
+        finally:
+            for i in begun:
+                store.end(keys[i])
+
+    elsewhere: list[int] = []
+    for first in range(0, len(keys), step):
+        begun: list[int] = []
+        for i in range(first, min(first + step, len(keys))):
+            (begun if store.begin(keys[i]) else elsewhere).append(i)
+        run_begun(begun)
+    for i in elsewhere:
+        until = monotonic() + PATIENCE * step * seconds
+        while (result := store.wait(keys[i], until)) is None:
+            if store.begin(keys[i]):
+                run_begun([i])
+                break
+            if monotonic() >= until:
+                run([i])
+                break
+        if result is not None:
+            found[i] = result
+    return found
 
 
 def succeeded(values: Array) -> NDArray[np.bool_]:

@@ -23,13 +23,13 @@ from cbobench.errors import CbobenchError, CellFailure, Misuse, one_line
 from cbobench.float_state import restore_float_state, save_float_state
 from cbobench.gp.actions import LARGEST, Finite
 from cbobench.gp.box_actions import Box, nearest, sobol
-from cbobench.gp.kernels import RIDGE, Array, StationaryName, stationary
+from cbobench.gp.kernels import Array, StationaryName, stationary
 from cbobench.params import param, state
 from cbobench.problems.base import Ability, Channel, Drawn, Inputs, Problem
 from cbobench.problems.channels import DELAY, add_delays
 from cbobench.problems.failures import ABOUT, FailureRule
 from cbobench.problems.inputs import InputSpace
-from cbobench.problems.pilot import METER, POOL, Meter, drawn_from
+from cbobench.problems.pilot import METER, POOL, Meter, drawn_from, estimate_facts
 from cbobench.problems.simulated import (
     STORE,
     MeasureOptions,
@@ -37,6 +37,7 @@ from cbobench.problems.simulated import (
     SimulatedFeedback,
     SimulatedInstances,
     SimulationResult,
+    run_once,
     succeeded,
 )
 from cbobench.processes import leave_fork
@@ -179,12 +180,25 @@ class Simulator(Problem):
         left = [i for i, simulation in enumerate(simulations) if simulation is None]
         if left and meter is not None:
             meter.begin(monotonic())
-        for k, result in self._run_all(x[left], [gens[i] for i in left]):
-            simulations[left[k]] = result
-            if store and result.seconds >= SLOW:
-                store.put(keys[left[k]], result)
-            if meter is not None:
-                meter.add(result, monotonic())
+
+        def run(numbers: list[int]) -> None:
+            for k, result in self._run_all(x[numbers], [gens[i] for i in numbers]):
+                simulations[numbers[k]] = result
+                if store and result.seconds >= SLOW:
+                    store.put(keys[numbers[k]], result)
+                if meter is not None:
+                    meter.add(result, monotonic())
+
+        facts: PilotFacts | None = vars(self).get("pilot_facts")
+        if store and store.shared and left and facts is not None and facts.seconds >= SLOW:
+            step = len(left) if self._runs_together else 1
+            found = run_once(
+                store, [keys[i] for i in left], lambda some: run([left[k] for k in some]), step, facts.seconds
+            )
+            for k, result in found.items():
+                simulations[left[k]] = result
+        elif left:
+            run(left)
         results = [result for result in simulations if result is not None]
         self.clock += sum(result.seconds for result in results)
         reason = next((result.reason for result in results if result.reason), "")
@@ -192,7 +206,7 @@ class Simulator(Problem):
 
     def _run_all(self, x: Array, gens: Sequence[np.random.Generator]) -> Iterator[tuple[int, SimulationResult]]:
         """The number of each point and its run: all at once, on the workers of a long pilot, or one by one."""
-        meter, together = METER.get(), type(self).simulate_many is not Simulator.simulate_many
+        meter, together = METER.get(), self._runs_together
         if meter is not None and meter.pool is not None and not together and len(x) > 1:
             yield from meter.pool.run(self, x, gens)
             return
@@ -204,6 +218,10 @@ class Simulator(Problem):
             restore_float_state(rounding)
             yield from enumerate(batch, k)
 
+    @property
+    def _runs_together(self) -> bool:
+        return type(self).simulate_many is not Simulator.simulate_many
+
     @cached_property
     def _own_parameters(self) -> list[tuple[str, Any]]:
         """Parameters that the class adds to those of every simulator."""
@@ -213,11 +231,13 @@ class Simulator(Problem):
         """What fixes the result of a run beside the class's code: own parameters, point and random numbers.
 
         A run that repeats another one (`is_repeat`), to see whether it gives the same, is kept apart from the first.
+        Where there is no noise, other random numbers give the same, but in a retry.
         """
         seed: np.random.SeedSequence = gen.bit_generator.seed_seq  # type: ignore[attr-defined, assignment]
-        return repr(
-            (type(self).__qualname__, self._own_parameters, self.as_written(x), seed.entropy, seed.spawn_key, is_repeat)
-        )
+        numbers: tuple[Any, ...] = seed.entropy, seed.spawn_key
+        if not self.noisy and not is_repeat:
+            numbers = tuple(key for key in seed.spawn_key if key >= RETRIES)
+        return repr((type(self).__qualname__, self._own_parameters, self.as_written(x), *numbers, is_repeat))
 
     def run_points(self, x: Array, gens: Sequence[np.random.Generator], traced: bool = False) -> list[SimulationResult]:
         """One run per point (k, d), simulated; if `traced`, each says whether any of them drew random numbers.
@@ -329,41 +349,21 @@ class Simulator(Problem):
             fix = "draw from the generator it is given, and from nothing else (np.random is shared by all)"
             raise Misuse(f"{type(self).__name__}: simulate gives other values for an equal generator; {fix}")
         if not self.noisy and (first.drew or meter.drew):
-            other_head, _ = self._attempt(points[:1], self._pilot_gens(1, 1))
+            other_head, _ = self._attempt(points[:1], self._pilot_gens(1, 1), True)
             if not np.array_equal(other_head[0], runs[0][0], equal_nan=True):
                 raise Misuse(
                     f"{type(self).__name__}: noisy is False, but simulate depends on its generator; say noisy = True"
                 )
         runs = [run[good] for run in runs]
-        mean, apart = (runs[0] + runs[1]) / 2, runs[1] - runs[0]
-        spread = mean.std(axis=0)
-        shift, divisor = np.zeros(1 + self.m), np.ones(1 + self.m)
-        if self.scaled:
-            shift[0], divisor = mean[:, 0].mean(), np.where(spread > 0, spread, 1.0)
-        noise = np.sqrt((apart**2).mean(axis=0) / 2) / divisor
-        played = (mean - shift) / divisor
         unit = unit[: len(points)][good]
-        kernel = stationary(self.kernel, self.lengthscale)(unit, unit)
-        ridge = np.maximum(RIDGE, noise**2 / 2)
-        norm = np.empty(1 + self.m)
-        for j, (values, least) in enumerate(zip(played.T, ridge, strict=True)):
-            weights = np.linalg.solve(kernel + least * np.eye(len(kernel)), values)
-            norm[j] = np.sqrt(max(0.0, float(weights @ kernel @ weights)))
-        worst = played[:, 1:].max(axis=1, initial=-np.inf)
-        slater = min(1.0, -float(worst.min()))
-        sup = np.abs(played).max(axis=0)
-        share = float((worst <= 0).mean())
-        counts_as = (self.failure.values_of(np.concatenate(runs)) - shift) / divisor
-        failure_note = f"{failed} of {total} pilot simulations failed" if failed else ""
-        units_and_bounds = shift, divisor, norm, noise, sup
-        return PilotFacts(
-            *units_and_bounds,
-            slater=slater if slater > 0 else np.nan,
-            share=share,
+        return estimate_facts(
+            runs,
+            stationary(self.kernel, self.lengthscale)(unit, unit),
+            self.scaled,
+            self.failure.values_of(np.concatenate(runs)),
             points=len(points),
             seconds=seconds,
-            failed=counts_as,
-            failures=failure_note,
+            failures=f"{failed} of {total} pilot simulations failed" if failed else "",
         )
 
     def _pilot_gens(self, run: int, count: int) -> list[np.random.Generator]:

@@ -1,4 +1,5 @@
 """Results of simulations that took long, kept in `simulations/` of a run, so that no call is paid for twice.
+Where several workers ask for one, one of them runs it, and the others wait (see `cbobench.results.running`).
 
 A cell that is played again meets the same points with the same random numbers, so what is kept is what it would get.
 One small JSON file holds one simulation; its name is a hash of the problem's code and parameters, point and random
@@ -14,6 +15,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -21,6 +23,7 @@ from cbobench.errors import DamagedRun, Misuse
 from cbobench.problems.simulated import STORE, SimulationResult
 from cbobench.results.folder import RunFolder
 from cbobench.results.manifest import CHANGED, DIGEST, content_digest
+from cbobench.results.running import RunningSimulations
 from cbobench.results.source import problem_hash
 from cbobench.words import count_noun
 
@@ -39,6 +42,7 @@ class SimulationStore:
 
     Attributes:
         damaged: names of the files that were asked for and not used.
+        shared: whether simulations run once where several workers ask for one: on a disk.
     """
 
     def __init__(self, folder: RunFolder, buffered: bool = False) -> None:
@@ -47,6 +51,8 @@ class SimulationStore:
         self.damaged: list[str] = []
         self.problem = ""
         self.listed = 0.0
+        self.shared = folder.local and not buffered
+        self.running = RunningSimulations(Path(folder.path(SIMULATIONS_FOLDER)))
 
     @cached_property
     def names(self) -> set[str]:
@@ -72,15 +78,34 @@ class SimulationStore:
         name = self._name(key)
         if name in self.waiting:
             return SimulationResult.from_json(self.waiting[name])
-        if name not in self.names:
-            return None
+        return self._read(name) if name in self.names else None
+
+    def _read(self, name: str) -> SimulationResult | None:
         try:
             return read_simulation(self.folder, name)[0]
         except Misuse:  # removed meanwhile
             return None
         except DamagedRun:
-            self.damaged.append(name)
+            if name not in self.damaged:
+                self.damaged.append(name)
             return None
+
+    def begin(self, key: str) -> bool:
+        """Whether a simulation is to be run here; False if it runs already, here or elsewhere (see `wait`)."""
+        return self.running.begin(self._name(key))
+
+    def look(self, key: str) -> SimulationResult | None:
+        """As `get`, for what may have been kept a moment ago."""
+        return self._read(self._name(key))
+
+    def end(self, key: str) -> None:
+        """A simulation that began here is over, kept or not."""
+        self.running.end(self._name(key))
+
+    def wait(self, key: str, until: float) -> SimulationResult | None:
+        """Wait for a simulation that runs elsewhere, at most until a time (monotonic); None if it gave nothing."""
+        self.running.wait(self._name(key), until)
+        return self.look(key)
 
     def describe_damage(self) -> list[str]:
         """Return a line on the files that are simulated again, or nothing."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
 
 import numpy as np
 import pandas as pd
@@ -10,10 +12,11 @@ import pytest
 
 import cbobench
 from cbobench.cli import main
-from cbobench.problems import simulator
+from cbobench.problems import simulated, simulator
 from cbobench.problems.simulated import SimulationResult
-from cbobench.results import simulations
+from cbobench.results import running, simulations
 from cbobench.results.bundle import open_run
+from cbobench.results.folder import RunFolder
 from cbobench.results.simulations import SimulationStore
 from cbobench.results.verify import verify
 from cbobench.sweep import run
@@ -229,3 +232,133 @@ def test_another_block_is_refused_in_words(counted, tmp_path):
     again = plan(SUITE, out=tmp_path / "run", cpus=0, block=1)
     assert "this run plays 2 seeds per task, as it began; for another --block, give a new --out" in again.notes
     assert plan(SUITE, out=tmp_path / "run", cpus=0, block=2).notes == plan(SUITE, out=tmp_path / "run", cpus=0).notes
+
+
+QUIET = """
+import os, time
+from dataclasses import dataclass
+from pathlib import Path
+from cbobench.problems.simulator import Simulator
+
+PLACE = Path("calls")
+KILL = Path("kill")
+PLACE.mkdir(exist_ok=True)
+
+@dataclass(kw_only=True)
+class Quiet(Simulator):
+    source = "a test"
+    about = "a bowl without noise, each of whose runs leaves a file"
+    low, high = (0.0, 0.0), (2.0, 4.0)
+    noisy = False
+
+    def simulate(self, x, gen):
+        (PLACE / f"{os.getpid()}-{time.monotonic_ns()}").write_text(repr(tuple(x)))
+        if KILL.exists():
+            KILL.unlink()
+            os._exit(1)
+        time.sleep(0.02)
+        return [-((x[0] - 1) ** 2) - (x[1] - 2) ** 2, x[0] + x[1] - 2.5]
+"""
+
+
+@pytest.fixture
+def quiet(tmp_path, monkeypatch):
+    """A prepared simulator without noise, the store of a run on a disk, and what every run of it has left."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(__import__("sys").modules, "quiet_sim", raising=False)
+    (tmp_path / "quiet_sim.py").write_text(QUIET)
+    monkeypatch.setattr(simulator, "SLOW", 0.0)
+    suite = SUITE | {"problems": [{"quiet_sim:Quiet": {"pilot": 8}}]}
+    (problem,) = plan(suite, out=tmp_path / "run", cpus=0).suite.problems.values()
+    (tmp_path / "run").mkdir()
+
+    def calls():
+        return [file.read_text() for file in (tmp_path / "calls").iterdir()]
+
+    for file in (tmp_path / "calls").iterdir():
+        file.unlink()
+    return problem, tmp_path / "run", calls
+
+
+def observe(problem, run, order, values=None):
+    """One worker: simulations at the points of a grid, in an order, each with random numbers of its own."""
+    x = np.stack([np.linspace(0, 2, 8), np.linspace(0, 4, 8)], axis=1)[order]
+    with SimulationStore(RunFolder(str(run))).of("quiet_sim:Quiet"):
+        seen = [problem.observe(part, [np.random.default_rng(os.getpid()) for _ in part]) for part in np.split(x, 4)]
+    if values is not None:
+        values.put((order, np.concatenate(seen).tolist()))
+
+
+def test_workers_that_ask_for_one_simulation_share_it(quiet):
+    """Four of them, some in the reverse order: every point is simulated once, and none waits for ever."""
+    problem, run, calls = quiet
+    context = multiprocessing.get_context("fork")
+    values, orders = context.Queue(), [[*range(8)], [*range(7, -1, -1)], [*range(8)], [3, 3, 0, 7, 0, 7, 5, 5]]
+    workers = [context.Process(target=observe, args=(problem, run, order, values)) for order in orders]
+    for worker in workers:
+        worker.start()
+    told = [values.get(timeout=120) for _ in workers]
+    for worker in workers:
+        worker.join()
+    assert len(calls()) == len({*calls()}) == 8
+    by_point = {}
+    for order, seen in told:
+        for i, value in zip(order, seen, strict=True):
+            assert by_point.setdefault(i, value) == value
+    assert not [*run.glob("simulations/.*")], "nobody runs one any more"
+
+
+def test_what_a_worker_that_died_has_begun_is_simulated_by_another(quiet, tmp_path):
+    problem, run, calls = quiet
+    (tmp_path / "kill").touch()
+    context = multiprocessing.get_context("fork")
+    worker = context.Process(target=observe, args=(problem, run, [*range(8)]))
+    worker.start()
+    worker.join()
+    assert (worker.exitcode, len(calls())) == (1, 1)
+    assert len([*run.glob("simulations/.*.running")]) == 1
+    observe(problem, run, [*range(8)])
+    assert len(calls()) == 1 + 8, "the one that was not ended, again"
+    assert not [*run.glob("simulations/.*")]
+
+
+def test_one_that_takes_far_too_long_elsewhere_is_no_longer_waited_for(quiet, monkeypatch):
+    problem, run, calls = quiet
+    monkeypatch.setattr(simulated, "PATIENCE", 0.1)
+    store = SimulationStore(RunFolder(str(run)))
+    x, gen = np.array([[1.0, 2.0]]), np.random.default_rng(1)
+    with store.of("quiet_sim:Quiet"):
+        (name,) = (key for key in [problem._key(x[0], gen, False)])
+        assert store.begin(name)
+        assert not store.begin(name), "this process runs it already"
+        problem.observe(x, [gen])
+        store.end(name)
+    assert len(calls()) == 1
+
+
+def test_a_silent_machine_holds_no_simulation(quiet, monkeypatch):
+    problem, run, calls = quiet
+    monkeypatch.setattr(running, "EXPIRES_AFTER", 0.0)
+    monkeypatch.setattr(simulated, "PATIENCE", 1e6)
+    store = SimulationStore(RunFolder(str(run)))
+    x, gen = np.array([[1.0, 2.0]]), np.random.default_rng(1)
+    with store.of("quiet_sim:Quiet"):
+        name = store._name(problem._key(x[0], gen, False))
+        file = run / "simulations" / f".{name}.running"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(json.dumps({"machine": "elsewhere", "pid": 1, "born": "1"}))
+        problem.observe(x, [gen])
+    assert len(calls()) == 1
+    assert not file.exists()
+
+
+def test_a_whole_run_without_noise_simulates_no_point_twice(quiet):
+    """Nor one that is recommended, or was simulated by the pilot."""
+    _, _, calls = quiet
+    suite = SUITE | {"initial": {"sobol": 3}, "problems": [{"quiet_sim:Quiet": {"pilot": 8}}]}
+    cbobench.run(suite, out="whole", cpus=0, block=1)
+    rows = cbobench.load_rounds("whole")
+    points = {tuple(x) for x in rows["x"]}
+    assert len(points) < len(rows), "two methods share their initial designs"
+    assert len(calls()) == len({*calls()}) >= len(points)
