@@ -153,6 +153,7 @@ def add_commands(command: Commands) -> None:
     )
     report.add_argument("runs", metavar="RUN", nargs="+", help="run folders or bundles, paths or URIs")
     report.add_argument("--out", type=Path, metavar="FILE", help="page (default: RUN/report.html, else ./report.html)")
+    report.add_argument("--live", action="store_true", help="while the run is played, draw the page again and again")
 
     claims = command(
         do_claims,

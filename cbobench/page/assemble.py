@@ -39,10 +39,15 @@ def embed_json(content: Mapping[str, Any]) -> str:
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def assemble_page(content: Mapping[str, Any], plotly: Path) -> str:
+def assemble_page(content: Mapping[str, Any], plotly: Path, again: int | None = None) -> str:
     """The page as HTML.
 
     Its policy lets the browser run these scripts alone, by their hashes, and load nothing from anywhere.
+
+    Args:
+        content: see `page.content`; `live`, if it is there, is text on a run that is played.
+        plotly: the plotting library.
+        again: seconds after which the browser loads the page again, None for never.
     """
     page_scripts = [(HERE / name).read_text(encoding="utf-8") for name in SCRIPTS]
     scripts = [page_scripts[0], plotly.read_text(encoding="utf-8").replace("\r", ""), *page_scripts[1:]]
@@ -52,6 +57,8 @@ def assemble_page(content: Mapping[str, Any], plotly: Path) -> str:
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
     parts = {
         "title": html.escape(content["title"]),
+        "again": "" if again is None else f'\n<meta name="load-again" content="{again}">',
+        "live": f'<pre id="live">{html.escape(content["live"])}</pre>' if "live" in content else "",
         "policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
         f"form-action 'none'; script-src {allowed}",
         "style": (HERE / "page.css").read_text(encoding="utf-8"),

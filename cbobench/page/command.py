@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from cbobench.report.load import Run
 
 NAME = "report.html"
+LIVE_SECONDS = 10.0  # between two pages of a run that is played: as often as calls say how far they are
+LIVE_FACTOR = 4.0  # times what a page takes, at least
 SUFFIXES = (".html", ".htm")  # of a page, so that none is put in the place of something else
 
 
@@ -22,22 +26,63 @@ def do_report(options: argparse.Namespace) -> int:
     from cbobench.page.assemble import assemble_page, library
     from cbobench.page.content import content
     from cbobench.report.load import Run
-    from cbobench.results.folder import RunFolder
 
     plotly = library()
     refuse(options.out)
+    if options.live:
+        return follow_run(options, plotly)
     runs = [Run(run) for run in options.runs]
     if len({run.folder.uri for run in runs}) < len(runs):
         raise Misuse("a run is given twice; a page shows each once")
     out = place(options.out, runs)
     page_content = content(runs)
-    page = assemble_page(page_content, plotly).encode()
-    RunFolder(str(out.absolute().parent)).publish(out.name, lambda sink: sink.write(page))
+    _write(out, assemble_page(page_content, plotly))
     for run in page_content["runs"]:
         for note in run["notes"]:
             print(printable(f"{run['label']}: {note}"), file=sys.stderr)
     print(f"{out} ({out.stat().st_size / 1e6:.1f} MB)")
     return 0
+
+
+def follow_run(options: argparse.Namespace, plotly: Path) -> int:
+    """`cbobench report --live`: the page again and again while a run is played, each with what is best so far.
+
+    An open page loads itself again; the last one, once nobody plays, does not.
+    """
+    from cbobench.page.assemble import assemble_page
+    from cbobench.page.content import content
+    from cbobench.report.live import Live
+    from cbobench.report.load import Run
+    from cbobench.report.watch import text
+
+    if len(options.runs) > 1:
+        raise Misuse(f"--live follows one run, {len(options.runs)} are given; leave it out for a page of several")
+    live, out = Live(options.runs[0]), None
+    while True:
+        began, view = time.monotonic(), live.look()
+        playing = view.state in ("playing", "silent")
+        if not playing or view.sum("ok") + view.sum("failed"):
+            run = Run(options.runs[0])
+            out, is_first = place(options.out, [run]), out is None
+            # A page that takes long is drawn less often.
+            pause = max(LIVE_SECONDS, LIVE_FACTOR * (time.monotonic() - began))
+            page_content = content([run]) | ({"live": text(view, with_comparison=False)} if playing else {})
+            _write(out, assemble_page(page_content, plotly, math.ceil(pause) if playing else None))
+            pause = max(pause, LIVE_FACTOR * (time.monotonic() - began))
+            if is_first or not playing:
+                print(f"{out} ({'drawn again while the run is played' if playing else view.state})", flush=True)
+        else:
+            pause = LIVE_SECONDS
+        if not playing:
+            return 0
+        time.sleep(pause)
+
+
+def _write(out: Path, page: str) -> None:
+    from cbobench.results.folder import RunFolder
+
+    content = page.encode()
+    RunFolder(str(out.absolute().parent)).publish(out.name, lambda sink: sink.write(content))
 
 
 def refuse(out: Path | None) -> None:

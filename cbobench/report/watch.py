@@ -113,11 +113,12 @@ def summary(view: View) -> list[str]:
     return [first, f"  {_format_percent(done, total)} of the rounds{rate}; left: {left}"]
 
 
-def text(view: View, height: int | None = None) -> str:
+def text(view: View, height: int | None = None, with_comparison: bool = True) -> str:
     """A run as a terminal shows it.
 
     Args:
         height: lines that there are; None for any. Pairs that are over, or have not begun, are left out first.
+        with_comparison: whether the comparison so far is below.
     """
     lines = summary(view)
     lines += [printable(f"  {_describe_role(c)} {c}") for c in view.drivers]
@@ -129,9 +130,9 @@ def text(view: View, height: int | None = None) -> str:
         lines.append(printable(f"  {view.failures}"))
     if now := _name_playing(view.pairs):
         lines.append(printable(f"  playing now: {now}"))
-    compared = _render_comparison(view)
+    compared = _render_comparison(view) if with_comparison else []
     room = None if height is None else max(4, height - len(lines) - 5 - min(len(compared), height // 2))
-    return "\n".join([*lines, "", *_tabulate_pairs(view.pairs, room), "", *compared])
+    return "\n".join([*lines, "", *_tabulate_pairs(view.pairs, room), "", *compared]).rstrip()
 
 
 def _describe_role(driver: DriverState) -> str:

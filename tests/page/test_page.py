@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from cbobench import cli
-from cbobench.page import assemble, facts, series
+from cbobench.page import assemble, command, facts, series
 from cbobench.page.content import content, labels_of
 from cbobench.report.compare import compare
 from cbobench.report.curves import curves
@@ -269,6 +269,43 @@ def test_the_command_says_where_the_page_is_and_that_a_run_is_not_over(tmp_path,
     assert {path.name for path in tmp_path.iterdir()} == {"page.html", "part"}
     assert out.read_text().startswith("<!doctype html>")
     assert json.loads(Elements(out.read_text()).scripts[0])["runs"][0]["notes"] == [note]
+
+
+@pytest.mark.usefixtures("shipped")
+def test_a_page_of_a_run_that_is_played_is_drawn_again_until_its_end(tmp_path, capsys, monkeypatch):
+    """It loads itself again and says how far the run is; the last one does neither."""
+    part, pages, out = made(tmp_path / "part"), [], tmp_path / "page.html"
+    missing = sorted(part.glob("cells/*"))[0]
+    kept = missing.rename(tmp_path / "kept")
+    run = Run(part)
+    lease = Lease(run.folder, Cells(run.record.cells.by_pair))
+
+    def sleep(seconds):
+        pages.append((seconds, out.read_text()))
+        if len(pages) == 2:
+            kept.rename(missing)
+            lease.__exit__(None, None, None)
+
+    monkeypatch.setattr(command.time, "sleep", sleep)
+    with lease:
+        assert cli.main(["report", str(part), "--out", str(out), "--live"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{out} (drawn again while the run is played)", f"{out} (complete)",
+    ]  # fmt: skip
+    assert len(pages) == 2
+    for pause, page in pages:
+        (again,) = (a["content"] for _, a in Elements(page).found if a.get("name") == "load-again")
+        assert command.LIVE_SECONDS <= int(again) <= pause + 1
+        assert ("pre", {"id": "live"}) in Elements(page).found
+        assert "&lt;/script&gt;" in page, "labels are escaped"
+    last = Elements(out.read_text())
+    assert not [a for tag, a in last.found if a.get("name") == "load-again" or tag == "pre"]
+    assert json.loads(last.scripts[0])["runs"][0]["notes"] == []
+
+
+def test_a_live_page_is_of_one_run(run, capsys, tmp_path):
+    assert cli.main(["report", str(run), str(made(tmp_path / "b")), "--live", "--out", str(tmp_path / "p.html")]) == 2
+    assert "--live follows one run, 2 are given" in capsys.readouterr().err
 
 
 def test_a_missing_library_is_one_line(run, capsys, monkeypatch):
