@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.errors import CellFailure, show
 from cbobench.gp.actions import Finite
-from cbobench.gp.box_actions import Box, DesignName, design
+from cbobench.gp.box_actions import Box, design
 from cbobench.gp.kernels import Array
 from cbobench.play.recommendations import Recommendations
 from cbobench.play.recorder import ChunkMetrics, Recorder
 from cbobench.problems.base import Actions, Arrivals, Drawn, Feedback, Problem
 from cbobench.problems.channels import AdditiveNoise, UnderWay
 from cbobench.problems.instances import check_drawn
+from cbobench.problems.pilot import PILOT, pilot_actions
 from cbobench.rng import Streams, generator
 
 CHUNK = 1000
@@ -53,13 +54,14 @@ class PlayOptions:
 
     Attributes:
         recommend_after: rounds after which the algorithm is asked for a recommendation, besides the last one.
-        initial: rounds of the initial design by its name, {"sobol": 10}; its actions are the same for every method.
+        initial: rounds of the initial design by its name, {"sobol": 10}, or {"pilot": 10} of a simulator; its actions
+            are the same for every method.
         parallel: evaluations under way at once: {"points": 4, "as": "asynchronous"}, or "batch" (see `UnderWay`).
         instances: of the seeds (see `draw_instances`), if they are drawn already.
     """
 
     recommend_after: Iterable[int] = ()
-    initial: Mapping[DesignName, int] | None = None
+    initial: Mapping[Any, int] | None = None
     parallel: Mapping[str, Any] | None = None
     instances: Drawn | None = None
 
@@ -106,7 +108,11 @@ class Play:
         self.initial: list[Actions] = []
         for name, count in (options.initial or {}).items():
             design_streams = [generator("initial design", problem_key, seed) for seed in seeds]
-            self.initial += list(design(problem.actions, name, count, design_streams))
+            if name == PILOT:
+                first = pilot_actions(problem, count)
+                self.initial += list(np.repeat(first[:, None], len(seeds), axis=1))
+            else:
+                self.initial += list(design(problem.actions, name, count, design_streams))
         if self.initial and isinstance(problem.actions, Box):
             self.setting = replace(self.setting, design=np.stack(self.initial, axis=1))
         self.metrics = Recorder(self.instances, horizon)

@@ -312,7 +312,7 @@ class Simulator(Problem):
 
     def _pilot(self, say: Callable[[str], None]) -> PilotFacts:
         """Simulate a noisy simulator twice at each point, and once more at the first; another one once."""
-        points, unit = self._pilot_design()
+        points, unit = self.pilot_design()
         times, self.clock = 1 + self.noisy, 0.0
         first = Meter("", 1)
         token = METER.set(first)
@@ -458,7 +458,7 @@ class Simulator(Problem):
         """A point as users write it: coordinates, or input values by name."""
         return x.tolist() if self.inputs is None else dict(self.space.configurations[int(x[0])])
 
-    def _pilot_design(self) -> tuple[Array, Array]:
+    def pilot_design(self) -> tuple[Array, Array]:
         """Points of a full pilot, (n, d) or their indices (n, 1), and their coordinates for the kernel."""
         if self.inputs is None:
             unit = sobol(self.box.d, self.pilot_points)

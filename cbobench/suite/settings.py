@@ -22,9 +22,12 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse, show, unknown
 from cbobench.gp.box_actions import DesignName, check_design
 from cbobench.problems.base import Problem
+from cbobench.problems.pilot import PILOT
+from cbobench.problems.simulator import Simulator
 from cbobench.suite.variants import INITIAL, PARALLEL, Variant
 
 WAYS = ("asynchronous", "batch")
+DESIGNS = (*get_args(DesignName), PILOT)
 SPREAD = {"pending": "variance"}  # unless a suite says otherwise: methods that ignore what is under way repeat a point
 
 
@@ -80,8 +83,9 @@ def parse_initial(value: Any, horizon: int, location: str) -> dict[str, int]:
     Raises:
         Misuse: anything else; `location` (file and line) starts the message.
     """
-    if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in get_args(DesignName):
-        raise Misuse(f"{location}initial is {show(value)}; allowed: {{sobol: rounds}} or {{random: rounds}}")
+    if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in DESIGNS:
+        allowed = "{sobol: rounds} or {random: rounds}; of simulators {pilot: rounds}"
+        raise Misuse(f"{location}initial is {show(value)}; allowed: {allowed}")
     name, count = next(iter(value.items()))
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count < horizon:
         allowed = f"a whole number from 1 to {horizon - 1}, as the horizon is {horizon}"
@@ -99,9 +103,14 @@ def apply_settings(algorithm: Variant, initial: dict[str, int], parallel: dict[s
 
 
 def check_initial(initial: dict[str, int], problems: Mapping[str, Problem], location: str) -> None:
-    """Raise `Misuse` if a problem, by title, has fewer actions than the design has rounds."""
-    for count in initial.values():
+    """Raise `Misuse` if a problem, by title, has fewer actions than the design has rounds, or no pilot of so many."""
+    for name, count in initial.items():
         for title, problem in problems.items():
+            points = problem.pilot_points if isinstance(problem, Simulator) else 0
+            if name == PILOT and count > points:
+                why = f"its pilot has {points} points" if points else "it is no simulator, which alone have a pilot"
+                fix = f"give at most {points}, or {{sobol: {count}}}" if points else f"give {{sobol: {count}}}"
+                raise Misuse(f"{location}{title}: initial is {{pilot: {count}}}, but {why}; {fix}")
             try:
                 check_design(problem.actions, count)
             except Misuse as error:

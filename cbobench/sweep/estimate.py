@@ -18,10 +18,13 @@ from statistics import fmean
 
 from cbobench.gp.box_actions import Box
 from cbobench.play.block import recorded_rounds
+from cbobench.problems import simulator
 from cbobench.problems.base import Problem
+from cbobench.problems.pilot import PILOT
 from cbobench.problems.simulator import LATEST, Simulator
 from cbobench.results.compact import MANY
 from cbobench.suite.cells import Pair
+from cbobench.suite.variants import INITIAL
 from cbobench.sweep.blocks import RETURN_AFTER
 from cbobench.sweep.executors import usable_cpus
 from cbobench.sweep.run import Plan
@@ -111,8 +114,10 @@ def _count_pairs(labels: Mapping[str, str]) -> str:
 def _describe_simulations(plan: Plan) -> list[str]:
     """A line per simulator: how many simulations a cell and the sweep take, beside the pilot, and how long each."""
     horizons: dict[str, list[int]] = defaultdict(list)
+    pilot_rounds: dict[str, list[int]] = defaultdict(list)
     for cells in plan.tasks.by_pair:
         horizons[cells.pair.problem.title] += [cells.horizon] * len(cells)
+        pilot_rounds[cells.pair.problem.title].append((cells.pair.algorithm.values.get(INITIAL) or {}).get(PILOT, 0))
     lines = []
     for title, of_cells in horizons.items():
         problem = plan.suite.problems[title]
@@ -122,7 +127,10 @@ def _describe_simulations(plan: Plan) -> list[str]:
             counts = f"{per_round} a round, {max(of_cells) * per_round + end:,} a cell, {total:,} in all"
             long = f"{duration(seconds)} each" if seconds >= 1 else f"{1000 * seconds:.1f} ms each"
             work = duration(total * seconds)
-            lines.append(f"simulations of {title}: {counts}, {long}: {work} of work; and {pilot} of the pilot")
+            first = max(pilot_rounds[title])
+            is_kept = first and not problem.noisy and seconds >= simulator.SLOW
+            again = f", which are the first {first} rounds of every cell and not made again" if is_kept else ""
+            lines.append(f"simulations of {title}: {counts}, {long}: {work} of work; and {pilot} of the pilot{again}")
     if lines and plan.simulations is not None and (kept_count := len(plan.simulations.names)):
         count = count_noun(kept_count, "simulation")
         lines.append(f"{count} of a second or more kept in the run, not to be paid for again")

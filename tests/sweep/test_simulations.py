@@ -12,6 +12,7 @@ import pytest
 
 import cbobench
 from cbobench.cli import main
+from cbobench.errors import Misuse
 from cbobench.problems import simulated, simulator
 from cbobench.problems.simulated import SimulationResult
 from cbobench.results import running, simulations
@@ -362,3 +363,41 @@ def test_a_whole_run_without_noise_simulates_no_point_twice(quiet):
     points = {tuple(x) for x in rows["x"]}
     assert len(points) < len(rows), "two methods share their initial designs"
     assert len(calls()) == len({*calls()}) >= len(points)
+
+
+@pytest.mark.parametrize(
+    "code", ["low, high = (0.0, 0.0), (2.0, 4.0)", "inputs = {'a': {'int': [0, 8]}, 'b': {'float': [0, 4]}}"]
+)
+def test_a_design_of_the_pilot_needs_no_simulation(quiet, tmp_path, monkeypatch, code):
+    """Of every method and seed the first rounds are the pilot's points, and the run simulates only the others."""
+    edited = (
+        QUIET.replace("low, high = (0.0, 0.0), (2.0, 4.0)", code).replace("x[0]", "X(x)[0]").replace("x[1]", "X(x)[1]")
+    )
+    edited = (
+        edited.replace("tuple(x)", "tuple(X(x))")
+        + "X = lambda x: tuple(x.values()) if isinstance(x, dict) else tuple(x)\n"
+    )
+    (tmp_path / "piloted.py").write_text(edited)
+    monkeypatch.delitem(__import__("sys").modules, "piloted", raising=False)
+    _, _, calls = quiet
+    suite = SUITE | {"initial": {"pilot": 5}, "problems": [{"piloted:Quiet": {"pilot": 8}}], "algorithms": ["random"]}
+    todo = plan(suite, out="piloted", cpus=0)
+    assert len(calls()) == 8
+    execute(todo)
+    rows = cbobench.load_rounds("piloted")
+    column = "x" if code.startswith("low") else "action"
+    first = rows[rows["t"] <= 5].groupby("seed")[column].apply(lambda values: [str(value) for value in values])
+    assert first[0] == first[1]
+    assert len({*calls()}) == len(calls())
+    others = rows[rows["t"] > 5][column].map(str)
+    assert len(calls()) <= 8 + others.nunique(), "a recommended point was played"
+    told = estimate(plan(suite, out="other", cpus=0), cpus=0)
+    assert "8 of the pilot, which are the first 5 rounds of every cell and not made again" in told
+
+
+def test_a_design_of_a_pilot_that_is_too_small_is_refused(counted):
+    suite = SUITE | {"initial": {"pilot": 5}, "horizon": 9}
+    with pytest.raises(Misuse, match=r"is \{pilot: 5\}, but it is no simulator.*; give \{sobol: 5\}"):
+        plan(suite | {"problems": ["rkhs-1d"]}, cpus=0)
+    with pytest.raises(Misuse, match="but its pilot has 4 points; give at most 4"):
+        plan(SUITE | {"initial": {"pilot": 5}, "problems": [{"slow_sim:Slow": {"pilot": 8}}]}, cpus=0)
