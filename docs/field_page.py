@@ -14,11 +14,11 @@ from scipy.stats import rankdata
 from cbobench.report.formats import format_number
 from cbobench.report.groups import find_groups
 from cbobench.report.load import Run
-from cbobench.report.quantities import fill_unreached, quantities
+from cbobench.report.quantities import fill_unreached, quantities, restore_infinite
 from cbobench.results.bundle import Bundle
 
 PAGE = Path(__file__).with_name("field.md")
-OURS = ("cei", "scbo", "furbo")  # methods of boxes whose code is ours; the others of a group are opponents
+OURS = ("cei", "scbo", "furbo")  # the methods whose standing the page is about
 
 INTRODUCTION = """\
 # The methods against the field, shard by shard
@@ -80,7 +80,8 @@ def medians_of(methods: dict[str, Method], problems: Sequence[str]) -> tuple[NDA
         seeds = sorted(set.intersection(*held)) if held else []
         counts.append(len(seeds))
         for i, method in enumerate(methods.values()):
-            medians[i, j] = np.median([method.values[problem][seed] for seed in seeds]) if seeds else np.nan
+            middle = np.median([method.values[problem][seed] for seed in seeds]) if seeds else np.nan
+            medians[i, j] = restore_infinite(float(middle))
     return medians, counts
 
 
@@ -97,7 +98,7 @@ def group_section(name: str, bundles: Sequence[Path]) -> str:
         return f"## {title}\n\nNot played yet.\n"
     problems = list(dict.fromkeys(problem for method in methods.values() for problem in method.values))
     medians, counts = medians_of(methods, problems)
-    ranks = np.column_stack([rankdata(column) for column in np.where(np.isfinite(medians), medians, np.inf).T])
+    ranks = np.column_stack([rankdata(np.where(np.isnan(column), np.inf, column)) for column in medians.T])
     mean_ranks = ranks.mean(axis=1)
     names = list(methods)
     lines = [
@@ -118,7 +119,8 @@ def group_section(name: str, bundles: Sequence[Path]) -> str:
             own = min(medians[k, j] for k in range(len(names)) if names[k].partition("[")[0] in OURS)
             beaten.append(f"{problem} (`{names[i]}` {show_median(medians[i, j])} against {show_median(own)})")
     seeds = f"{min(counts)}" if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)}"
-    said = f"Ours are beaten on {', '.join(beaten)}." if beaten else "An own method has the best median everywhere."
+    own_names = " and ".join(f"`{name}`" for name in OURS)
+    said = f"{own_names} are beaten on {', '.join(beaten)}." if beaten else f"One of {own_names} is best everywhere."
     said = said if any(name.partition("[")[0] not in OURS for name in names) else "No opponent is played yet."
     return f"## {title}\n\n{words} Medians over {seeds} seeds. {said}\n\n" + "\n".join(lines) + "\n"
 
