@@ -175,7 +175,8 @@ class ScoreAlgorithm(Algorithm):
     # What the base does ---------------------------------------------------------------------------------------------
 
     def start(self, setting: Setting) -> None:
-        self.setting, self.widths, self.rows = setting, None, np.arange(setting.replicates)
+        self.setting, self.widths = setting, None
+        self._rows = (np.arange(setting.replicates),)  # no state of a replicate, so no array by itself
         self.box = setting.actions if isinstance(setting.actions, Box) else None
         self.fits = is_fitted(self.kernel, setting.actions)
         if self.fits and self.box is not None:
@@ -293,7 +294,7 @@ class ScoreAlgorithm(Algorithm):
         """Return the scores of the round's chosen actions, (S,)."""
         if self.box is not None:
             return self._achieved
-        scores: Array = self._scores[self.rows, self.chosen]
+        scores: Array = self._scores[self._rows[0], self.chosen]
         return scores
 
     def maximise(self, t: int, box: Box, also: Array | None) -> tuple[Array, Array]:
