@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -125,6 +125,11 @@ def group_section(name: str, bundles: Sequence[Path]) -> str:
     return f"## {title}\n\n{words} Medians over {seeds} seeds. {said}\n\n" + "\n".join(lines) + "\n"
 
 
+def played_by(about: Mapping[str, Any]) -> str:
+    """The commits whose code played a bundle, of what it says of itself."""
+    return ", ".join(sorted({str(call.get("commit"))[:7] for call in about["calls"]}))
+
+
 def shards_section(bundles: Sequence[Path], shards: Sequence[str]) -> str:
     """Which shards there are, who played them, and what that cost."""
     lines = [
@@ -133,11 +138,11 @@ def shards_section(bundles: Sequence[Path], shards: Sequence[str]) -> str:
     ]
     for bundle in bundles:
         about = Bundle(str(bundle)).about
-        cells, commits = about["cells"], sorted({str(call.get("commit"))[:7] for call in about["calls"]})
+        cells = about["cells"]
         kinds = ", ".join(str(kind).partition(",")[0] for kind in about["cpus"])
         lines.append(
             f"| [`{bundle.stem}`](results/{bundle.name}) | {cells['done']}/{cells['expected']} | {cells['failed']} | "
-            f"{', '.join(commits)} | {kinds} | {about['cost']['cpu_hours']:.2f} | {bundle.stat().st_size / 1e3:.0f} |"
+            f"{played_by(about)} | {kinds} | {about['cost']['cpu_hours']:.2f} | {bundle.stat().st_size / 1e3:.0f} |"
         )
     missing = [name for name in shards if name not in {bundle.stem for bundle in bundles}]
     said = f"\nNot played yet: {', '.join(f'`{name}`' for name in missing)}.\n" if missing else ""

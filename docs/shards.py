@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from field_page import PAGE, render_page
+from field_page import PAGE, played_by, render_page
 from paper_figures import leave
 
 from cbobench.cli import main
@@ -37,20 +37,15 @@ def bundle_of(name: str) -> Path:
     return FOLDER / f"{name}.zip"
 
 
-def count_cells(name: str) -> tuple[int, int]:
-    """How many cells of a shard are done, and how many there are; 0 of 0 before it is played."""
-    if not bundle_of(name).exists():
-        return 0, 0
-    cells = Bundle(str(bundle_of(name))).about["cells"]
-    return int(cells["done"]), int(cells["expected"])
+def read_about(name: str) -> dict[str, Any] | None:
+    """What a shard's bundle says of itself; None before it is played."""
+    return Bundle(str(bundle_of(name))).about if bundle_of(name).exists() else None
 
 
 def is_whole(name: str) -> bool:
     """Whether a shard has all of its cells, failed ones included."""
-    if not bundle_of(name).exists():
-        return False
-    cells = Bundle(str(bundle_of(name))).about["cells"]
-    return bool(cells["done"] + cells["failed"] >= cells["expected"])
+    about = read_about(name)
+    return about is not None and about["cells"]["done"] + about["cells"]["failed"] >= about["cells"]["expected"]
 
 
 def play_shard(name: str, shard: Mapping[str, Any]) -> None:
@@ -68,14 +63,12 @@ def play_shard(name: str, shard: Mapping[str, Any]) -> None:
 def list_shards(shards: Mapping[str, Mapping[str, Any]]) -> None:
     """Print how much of every shard is played, by which code, and what it cost."""
     for name in shards:
-        done, expected = count_cells(name)
-        if not expected:
+        about = read_about(name)
+        if about is None:
             print(f"{name}: not played")
             continue
-        about = Bundle(str(bundle_of(name))).about
-        commits = sorted({str(call.get("commit"))[:7] for call in about["calls"]})
-        hours = about["cost"]["cpu_hours"]
-        print(f"{name}: {done} of {expected} cells, by {', '.join(commits)}, {hours:.2f} CPU-hours")
+        cells, hours = about["cells"], about["cost"]["cpu_hours"]
+        print(f"{name}: {cells['done']} of {cells['expected']} cells, by {played_by(about)}, {hours:.2f} CPU-hours")
 
 
 if __name__ == "__main__":

@@ -47,12 +47,12 @@ def test_every_shard_names_pairs_of_a_shipped_suite(name):
 
 def test_a_shard_is_whole_only_with_all_its_cells(tmp_path, monkeypatch):
     assert BUNDLES, "no shard is kept"
-    done, expected = shards.count_cells("low-ours")
-    assert done == expected == 210
+    cells = shards.read_about("low-ours")["cells"]
+    assert cells["done"] == cells["expected"] == 210
     assert shards.is_whole("low-ours")
     monkeypatch.setattr(shards, "FOLDER", tmp_path)
     assert not shards.is_whole("low-ours")
-    assert shards.count_cells("low-ours") == (0, 0)
+    assert shards.read_about("low-ours") is None
 
 
 def test_a_drawn_cell_of_the_shards_is_played_again_bit_by_bit(capsys):
