@@ -91,12 +91,29 @@ EXECUTORS = {
 }
 
 
+def plan_gated(write_suite, folder, gate):
+    """A task of three seeds whose method waits for a file, the gate."""
+    method = {"tests.sweep.test_progress:Waits": {"gate": str(gate)}}
+    text = f"suite: t\nhorizon: 40\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [{method}]\n"
+    return plan(write_suite(text), out=folder / "run", cpus=0, block=3)
+
+
+def play_beside(scheduler, executor, look):
+    """The receipts of a play that a thread looks at meanwhile."""
+    looks = threading.Thread(target=look, daemon=True)
+    looks.start()
+    try:
+        receipts = list(scheduler.play())
+    finally:
+        executor.close()
+    looks.join()
+    return receipts
+
+
 @pytest.mark.parametrize("name", ["inline", "processes", pytest.param("ray", marks=pytest.mark.long)])
 def test_rounds_are_counted_while_a_task_is_played(name, write_suite, tmp_path, monkeypatch):
     gate, seen = tmp_path / "open", []
-    method = {"tests.sweep.test_progress:Waits": {"gate": str(gate)}}
-    text = f"suite: t\nhorizon: 40\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [{method}]\n"
-    todo = plan(write_suite(text), out=tmp_path / "run", cpus=0, block=3)
+    todo = plan_gated(write_suite, tmp_path, gate)
     monkeypatch.setattr(watchdog, "REPORT_SECONDS", 0.05)
     executor = EXECUTORS[name](todo)
     scheduler = scheduler_of(todo, executor)
@@ -109,13 +126,7 @@ def test_rounds_are_counted_while_a_task_is_played(name, write_suite, tmp_path, 
         seen.append(scheduler.cells_in_play())
         gate.touch()
 
-    looks = threading.Thread(target=look, daemon=True)
-    looks.start()
-    try:
-        receipts = list(scheduler.play())
-    finally:
-        executor.close()
-    looks.join()
+    receipts = play_beside(scheduler, executor, look)
     assert [(receipt.ok, receipt.failed) for receipt in receipts] == [(3, 0)]
     assert [*seen[-1].values()] == [[3, (GATE - 1) * 3]], "as heartbeats say it"
     assert scheduler.rounds_in_play() == 0, "what is over is no longer in play"
@@ -125,9 +136,7 @@ def test_rounds_are_counted_while_a_task_is_played(name, write_suite, tmp_path, 
 def test_the_best_value_is_told_while_a_task_is_played(name, write_suite, tmp_path, monkeypatch):
     """It is that of the rounds which are over, of each pair, as observed; and stays once the task is over."""
     gate, seen = tmp_path / "open", []
-    method = {"tests.sweep.test_progress:Waits": {"gate": str(gate)}}
-    text = f"suite: t\nhorizon: 40\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [{method}]\n"
-    todo = plan(write_suite(text), out=tmp_path / "run", cpus=0, block=3)
+    todo = plan_gated(write_suite, tmp_path, gate)
     monkeypatch.setattr(watchdog, "REPORT_SECONDS", 0.05)
     executor = EXECUTORS[name](todo)
     scheduler = scheduler_of(todo, executor)
@@ -138,13 +147,7 @@ def test_the_best_value_is_told_while_a_task_is_played(name, write_suite, tmp_pa
         seen.append(scheduler.best_seen())
         gate.touch()
 
-    looks = threading.Thread(target=look, daemon=True)
-    looks.start()
-    try:
-        list(scheduler.play())
-    finally:
-        executor.close()
-    looks.join()
+    play_beside(scheduler, executor, look)
     seen.append(scheduler.best_seen())
     (file,) = (tmp_path / "run" / "rounds").glob("*.parquet")
     rows = pd.read_parquet(file)
