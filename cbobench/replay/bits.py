@@ -32,10 +32,10 @@ def play_again(problem: Problem, source: Source, candidates: Sequence[Candidate]
         folder = RunFolder(place)
         with default_warnings(), captured_output():
             play_task(problem, task, folder)
-        again = read_published(folder, None)
-        rows = again.table.select(["cell", "status", "error"]).to_pylist()
+        replayed = read_published(folder, None)
+        rows = replayed.table.select(["cell", "status", "error"]).to_pylist()
         errors = {row["cell"]: row["error"] or "" for row in rows if row["status"] != "ok"}
-        played = read_records(folder, again, [cell.id for cell in cells if cell.id not in errors])
+        played = read_records(folder, replayed, [cell.id for cell in cells if cell.id not in errors])
     outcomes = []
     state: State
     for candidate in candidates:

@@ -75,13 +75,13 @@ class RecordedChannel:
         if feedback.arrivals is not None:
             return feedback
         zero, unit = self.units
-        for noun, now, published in (
+        for noun, answered, published in (
             ("the observed f", zero + unit * feedback.f[0], self.history.f[t - 1]),
             ("the observed g", feedback.g[0], self.history.g[t - 1]),
         ):
-            apart = np.abs(now - published) > ANSWERS * np.maximum(1.0, np.abs(published))
+            apart = np.abs(answered - published) > ANSWERS * np.maximum(1.0, np.abs(published))
             if not self.difference and apart.any():
-                self.difference = f"round {t:,}: {describe(noun, now, published)}"
+                self.difference = f"round {t:,}: {describe(noun, answered, published)}"
         # Converted back to the units played, f may lose its last bit: where the problem gives it, it is taken as it is.
         f = feedback.f if zero + unit * feedback.f[0] == self.history.f[t - 1] else None
         f = np.array([(self.history.f[t - 1] - zero) / unit]) if f is None else f

@@ -92,13 +92,15 @@ def _is_same(left: Any, right: Any) -> bool:
     return bool(left == right or (left != left and right != right))
 
 
-def describe(noun: str, now: Any, published: Any) -> str:
+def describe(noun: str, replayed: Any, published: Any) -> str:
     """Return "f is 1.0, published 1.5 (by 0.5)" for two values, numbers or arrays of them."""
-    values = [value.tolist() if isinstance(value, np.ndarray | np.generic) else value for value in (now, published)]
+    values = [
+        value.tolist() if isinstance(value, np.ndarray | np.generic) else value for value in (replayed, published)
+    ]
     text = f"{noun} is {values[0]}, published {values[1]}"
     if None in values:
         return text
-    old, new = (np.asarray(value, dtype=np.float64) for value in (published, now))
+    old, new = (np.asarray(value, dtype=np.float64) for value in (published, replayed))
     gap = np.abs(new - old).max(initial=0.0) if old.shape == new.shape else np.nan
     return text if np.isnan(gap) else f"{text} (by {gap:.3g})"
 

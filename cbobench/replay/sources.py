@@ -64,8 +64,8 @@ class Source:
         if self.folder.improvements_kind == "rounds":
             by_pair = self.manifest.cells.by_pair
             keep = self.manifest.keep
-            whole = [cells.ids for cells in by_pair if keep is None or cells.horizon <= keep]
-            return {cell for ids in whole for cell in as_words(ids)}
+            recorded_ids = [cells.ids for cells in by_pair if keep is None or cells.horizon <= keep]
+            return {cell for ids in recorded_ids for cell in as_words(ids)}
         ids: set[str] = set()
         for name in self.folder.names("history"):
             for part in self.folder.row_groups("history", name, ["cell"]):

@@ -50,27 +50,27 @@ class Stage:
                 self._problems[key] = self._build(pair.problem)
             except CbobenchError as error:
                 self._problems[key] = _reason(error)
-        found = self._problems[key]
-        if isinstance(found, str):
-            raise Unplayable(f"{pair.problem.brief}: {found}")
+        problem = self._problems[key]
+        if isinstance(problem, str):
+            raise Unplayable(f"{pair.problem.brief}: {problem}")
         if pair.key not in self._checked:
             try:
-                self._check(pair, found)
+                self._check(pair, problem)
                 self._checked[pair.key] = ""
             except CbobenchError as error:
                 self._checked[pair.key] = _reason(error)
         if why := self._checked[pair.key]:
             raise Unplayable(f"{pair.label}: {why}")
-        return found
+        return problem
 
     def _build(self, variant: Variant) -> Problem:
         self._refuse_import(variant.name)
         axes = {name: [value] for name, value in variant.settings.items()}
         entry = Entry(variant.name, axes, frozenset(), None, 0, ONE)
         folder = DataFolder(self.data)
-        ((now, problem),) = problem_variants(entry, REPLAYED, folder, self.imports, [Path()], lambda variant: True)
-        if now.key != variant.key:
-            raise Unplayable(f"it is another problem here ({describe_difference(variant, now)})")
+        ((current, problem),) = problem_variants(entry, REPLAYED, folder, self.imports, [Path()], lambda variant: True)
+        if current.key != variant.key:
+            raise Unplayable(f"it is another problem here ({describe_difference(variant, current)})")
         return problem
 
     def _check(self, pair: Pair, problem: Problem) -> None:
@@ -80,9 +80,9 @@ class Stage:
         algorithm: Algorithm = params.build(cls, variant.settings)
         values = params.identity(cls, params.resolve(cls, variant.settings))
         values |= {key: variant.values[key] for key in (INITIAL, PARALLEL) if key in variant.values}
-        now = Variant(variant.name, variant.given, values, variant.label, variant.settings)
-        if now.key != variant.key:
-            raise Unplayable(f"it is another method here ({describe_difference(variant, now)})")
+        current = Variant(variant.name, variant.given, values, variant.label, variant.settings)
+        if current.key != variant.key:
+            raise Unplayable(f"it is another method here ({describe_difference(variant, current)})")
         check_needs(type(algorithm), problem)
         algorithm.check(problem)
         if count_parallel(variant) > 1:

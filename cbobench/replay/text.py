@@ -15,30 +15,30 @@ from cbobench.results.source import libraries, other_versions
 from cbobench.words import count_noun
 
 
-def describe_replay(found: Replay) -> list[str]:
+def describe_replay(replay: Replay) -> list[str]:
     """Return the lines that say what became of the drawn cells."""
-    drawn = found.drawn
-    lines = [_describe_surroundings(found)]
-    for way, outcomes in (("bits", _of(found, "bits")), ("rounds", _of(found, "rounds"))):
+    drawn = replay.drawn
+    lines = [_describe_surroundings(replay)]
+    for way, outcomes in (("bits", _of(replay, "bits")), ("rounds", _of(replay, "rounds"))):
         if outcomes:
             lines += _describe_bits(outcomes, drawn) if way == "bits" else _describe_rounds(outcomes, drawn)
     if drawn.without_history:
         cells = count_noun(drawn.without_history, "cell")
         lines.append(f"  not drawn, because they carry no history: {cells}")
-    lines += _describe_unplayable(found.outcomes)
-    lines += [f"  cannot be read: {line}" for line in found.unread]
-    lines.append(f"  drawn with --seed {drawn.seed}: {', '.join(_name_drawn(found.outcomes))}")
+    lines += _describe_unplayable(replay.outcomes)
+    lines += [f"  cannot be read: {line}" for line in replay.unread]
+    lines.append(f"  drawn with --seed {drawn.seed}: {', '.join(_name_drawn(replay.outcomes))}")
     return lines
 
 
-def _of(found: Replay, way: str) -> list[Outcome]:
-    return [outcome for outcome in found.outcomes if outcome.candidate.way == way]
+def _of(replay: Replay, way: str) -> list[Outcome]:
+    return [outcome for outcome in replay.outcomes if outcome.candidate.way == way]
 
 
-def _describe_surroundings(found: Replay) -> str:
+def _describe_surroundings(replay: Replay) -> str:
     """Say in a line whether libraries, arithmetic and CPU are those of the plays."""
-    drawn = found.drawn
-    origins = [outcome.candidate.source.origin(outcome.candidate.cell) for outcome in found.outcomes]
+    drawn = replay.drawn
+    origins = [outcome.candidate.source.origin(outcome.candidate.cell) for outcome in replay.outcomes]
     recorded = sorted({origin.libraries for origin in origins if other_versions(origin.libraries)})
     kinds = sorted({o.arithmetic for o in origins if o.arithmetic not in (None, arithmetic_kind())})
     cpus = sorted({origin.cpu for origin in origins if origin.cpu not in (None, cpu_kind())})
@@ -49,10 +49,10 @@ def _describe_surroundings(found: Replay) -> str:
         else f"the same arithmetic ({arithmetic_kind()})",
         f"another CPU ({'; '.join(cpus)}; here {cpu_kind()})" if cpus else "the same kind of CPU",
     ]
-    how = "to the last bit" if not _of(found, "rounds") else "round by round on the published history"
-    if _of(found, "rounds") and _of(found, "bits"):
+    how = "to the last bit" if not _of(replay, "rounds") else "round by round on the published history"
+    if _of(replay, "rounds") and _of(replay, "bits"):
         how = "to the last bit where libraries and arithmetic are the same, else round by round on the history"
-    elif _of(found, "rounds") and drawn.unlike:
+    elif _of(replay, "rounds") and drawn.unlike:
         how += ", as libraries or arithmetic are others"
     return f"{how}: {', '.join(parts)}"
 
@@ -76,16 +76,16 @@ def _describe_bits(outcomes: list[Outcome], drawn: Draw) -> list[str]:
 
 
 def _describe_rounds(outcomes: list[Outcome], drawn: Draw) -> list[str]:
-    asked = [outcome for outcome in outcomes if outcome.rounds.total]
-    ours = sum_rounds(outcome for outcome in asked if outcome.is_ours)
-    cells = f"{len(asked):,} of {count_noun(drawn.drawable['rounds'], 'cell')} with a history"
+    replayed = [outcome for outcome in outcomes if outcome.rounds.total]
+    ours = sum_rounds(outcome for outcome in replayed if outcome.is_ours)
+    cells = f"{len(replayed):,} of {count_noun(drawn.drawable['rounds'], 'cell')} with a history"
     lines = []
     if ours.total:
         lines.append(f"{cells} asked again, {count_noun(ours.total, 'round')}: {describe_rounds(ours)}")
-    elif asked:
+    elif replayed:
         lines.append(f"{cells} asked again")
     by_method: dict[str, list[Outcome]] = {}
-    for outcome in asked:
+    for outcome in replayed:
         by_method.setdefault(outcome.candidate.cell.pair.algorithm.brief, []).append(outcome)
     for method, parts in sorted(by_method.items()):
         total = sum_rounds(parts)
@@ -138,9 +138,9 @@ def _name_drawn(outcomes: Sequence[Outcome]) -> list[str]:
     return [f"{label} seed{'s' * (len(n) > 1)} {' '.join(map(str, sorted(n)))}" for label, n in sorted(seeds.items())]
 
 
-def replay_as_json(found: Replay) -> dict[str, Any]:
+def replay_as_json(replay: Replay) -> dict[str, Any]:
     """Return the same as plain values."""
-    drawn = found.drawn
+    drawn = replay.drawn
     cells = [
         {
             "run": str(outcome.candidate.source.folder),
@@ -154,7 +154,7 @@ def replay_as_json(found: Replay) -> dict[str, Any]:
             "stale": outcome.candidate.stale,
         }
         | ({"rounds": outcome.rounds._asdict()} if outcome.candidate.way == "rounds" else {})
-        for outcome in found.outcomes
+        for outcome in replay.outcomes
     ]
     return {
         "seed": drawn.seed,
@@ -162,6 +162,6 @@ def replay_as_json(found: Replay) -> dict[str, Any]:
         "drawable": drawn.drawable,
         "without_history": drawn.without_history,
         "here": {"libraries": libraries(), "arithmetic": arithmetic_kind(), "cpu": cpu_kind()},
-        "unread": list(found.unread),
+        "unread": list(replay.unread),
         "replayed": cells,
     }
