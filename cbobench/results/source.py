@@ -174,9 +174,11 @@ class Code:
     def module(self, name: str) -> Module | None:
         """Return a module whose code counts; None for other modules and other names."""
         if name not in self._files:
-            path = self._files[name] = self._file(name)
+            path = self._file(name)
             if path is not None:
                 self.modules[name] = parse(path, name)
+            # Last: a reading that is interrupted, or that another thread watches, must not leave a module out.
+            self._files[name] = path
         return self.modules.get(name)
 
     def _file(self, name: str) -> Path | None:

@@ -310,6 +310,25 @@ def test_what_changes_no_result_makes_nothing_stale(project):
         assert source.source_hash("mine:Mine", "random") == first
 
 
+def test_a_reading_that_was_interrupted_leaves_no_module_out(monkeypatch):
+    """As where Ctrl-C comes in a notebook: the next hash is the whole one, not that of the modules read so far."""
+    whole, parse, reads = source.source_hash("rkhs-1d", "random"), source.parse, []
+    source.look_again()
+
+    def interrupted(path, name):
+        reads.append(name)
+        if name == "cbobench.gp.kernels":
+            raise KeyboardInterrupt
+        return parse(path, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(source, "parse", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            source.source_hash("rkhs-1d", "random")
+    assert reads[-1] == "cbobench.gp.kernels"
+    assert source.source_hash("rkhs-1d", "random") == whole
+
+
 def test_a_module_in_a_zip_is_left_out(project, tmp_path, monkeypatch):
     with zipfile.ZipFile(tmp_path / "parts.zip", "w") as archive:
         archive.writestr("zipped.py", "K = 1\n")
