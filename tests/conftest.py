@@ -60,23 +60,42 @@ def is_in_tenth(test: str, word: str) -> bool:
     return zlib.crc32(f"{word} {test}".encode()) % 10 == 0
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist, which writes the groups into the tests' names
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A file keeps to one worker of a parallel run where its tests share a fixture; so do all that start a cluster.
+def group_of(test: str) -> str:
+    """What keeps to one worker of a parallel run: a file whose tests share a fixture; all tests that start a cluster.
 
-    These come first, and other files that keep to one worker: one after the other their tests take longest, and would
-    else be what the end waits for. Then the pages, whose tests are the longest that stand alone.
+    Any other test is a group of its own.
+    """
+    file = Path(test.partition("::")[0])
+    if file.parent.name not in SHARING:
+        return test
+    return "clusters" if file.stem.startswith(("test_cluster", "test_token")) else str(file)
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let `--dist loadgroup` go by `group_of`: marks of groups get lost between pytest 9.2 and pytest-xdist 3.8."""
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+    return GroupScheduling(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Groups of several tests come first, those that start a cluster before all: one after the other their tests take
+    longest, and would else be what the end waits for. Then the pages, whose tests are the longest that stand alone.
     """
     word = config.getoption("--tenth")
     if word is not None:
         config.hook.pytest_deselected(items=[item for item in items if not is_in_tenth(item.nodeid, word)])
         items[:] = [item for item in items if is_in_tenth(item.nodeid, word)]
-    starts_cluster = {item: item.path.stem.startswith(("test_cluster", "test_token")) for item in items}
-    for item in items:
-        if item.path.parent.name in SHARING:
-            item.add_marker(pytest.mark.xdist_group("clusters" if starts_cluster[item] else item.path.stem))
+    groups = {item: group_of(item.nodeid) for item in items}
     items.sort(
-        key=lambda item: (not starts_cluster[item], item.path.parent.name not in SHARING, item.path.stem != "test_docs")
+        key=lambda item: (groups[item] != "clusters", groups[item] == item.nodeid, item.path.stem != "test_docs")
     )
 
 

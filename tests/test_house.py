@@ -10,12 +10,13 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
 import cbobench
-from tests.conftest import ROOT, is_in_tenth
+from tests.conftest import ROOT, is_in_tenth, pytest_xdist_make_scheduler
 
 PACKAGE = Path(cbobench.__file__).parent
 FILES = sorted(p for p in PACKAGE.rglob("*.py") if p.relative_to(PACKAGE).parts[0] not in ("_suites", "_analysis"))
@@ -295,6 +296,21 @@ def test_no_order_depends_on_the_instruction_set(tmp_path):
 def test_no_data_without_a_licence():
     ours = [path for path in ROOT.iterdir() if path.name not in (".git", ".venv")]
     assert not {p.name for top in ours for p in (top, *top.rglob("*"))} & {"fin.csv", "iw_data_all.mat"}
+
+
+def test_a_file_that_shares_a_fixture_keeps_to_one_worker():
+    """As the scheduler of a parallel run sees it, which no mark reaches with every pytest."""
+    pytest.importorskip("xdist")
+    options = {"dist": "loadgroup", "tx": ["popen", "popen"]}
+    scheduler = pytest_xdist_make_scheduler(SimpleNamespace(getvalue=options.get), None)
+    for test, group in (
+        ("tests/sweep/test_run.py::test_a", "tests/sweep/test_run.py"),
+        ("tests/sweep/test_run.py::test_b[a::b@c]", "tests/sweep/test_run.py"),
+        ("tests/sweep/test_token.py::test_a", "clusters"),
+        ("tests/sweep/test_cluster.py::test_b", "clusters"),
+        ("tests/gp/test_fit.py::test_a[1]", "tests/gp/test_fit.py::test_a[1]"),
+    ):
+        assert scheduler._split_scope(test) == group
 
 
 def test_words_choose_every_tenth_test():
