@@ -6,13 +6,14 @@ import hashlib
 import platform
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from math import nan
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -44,7 +45,7 @@ from cbobench.results.lease import refuse_unshared_folder
 from cbobench.results.provenance import cpu_kind
 from cbobench.results.schema import TableWriter, make_footer, schema
 from cbobench.results.simulations import SimulationStore
-from cbobench.results.source import libraries, source_hash
+from cbobench.results.source import libraries, module_hashes, source_hash
 from cbobench.results.store import StoreFailure
 from cbobench.suite.cells import Cell, Pair
 from cbobench.suite.settings import ONE, Demand
@@ -147,7 +148,24 @@ class WorkerCrashed:
 
 
 class OtherCode(CbobenchError):
-    """A worker has other code or libraries than the driver that planned the sweep."""
+    """A worker has other code or libraries than the driver that planned the sweep.
+
+    Attributes:
+        pair: names of problem and algorithm.
+        hashes: of the worker's code by module (`module_hashes`); empty where its code is the same or not to be had.
+    """
+
+    pair: tuple[str, str] = ("", "")
+    hashes: Mapping[str, str] = MappingProxyType({})  # of the class, whose objects get their own
+
+    def name_modules(self) -> OtherCode:
+        """Return it with the names of the modules whose code is another in this process, the driver."""
+        if not self.hashes:
+            return self
+        here = module_hashes(*self.pair)
+        others = sorted(name for name in {*here, *self.hashes} if here.get(name) != self.hashes.get(name))
+        listed = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+        return OtherCode(f"{self}; other code is in {listed or 'the list of what counts'}")
 
 
 def refuse_other_code(problem: str, algorithm: str, label: str, source: str, expected_libraries: str) -> None:
@@ -171,9 +189,12 @@ def refuse_other_code(problem: str, algorithm: str, label: str, source: str, exp
         ("libraries", libraries(algorithm), expected_libraries, INSTALL),
     ):
         if actual != expected:
-            raise OtherCode(
+            refusal = OtherCode(
                 f"{worker} has other {noun} for {label}: {actual}, the driver has {expected}; {remedy}, then run again"
             )
+            if noun == "code":
+                refusal.pair, refusal.hashes = (problem, algorithm), module_hashes(problem, algorithm)
+            raise refusal
 
 
 def explain_crash(folder: RunFolder, task: Task, how: str) -> WorkerCrashed:

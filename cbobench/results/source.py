@@ -67,6 +67,15 @@ def problem_hash(problem: str) -> str:
     return code.hash_of(starts)[:16]
 
 
+def module_hashes(problem: str, algorithm: str) -> dict[str, str]:
+    """Return, by module, the hash of what a pair's hash covers of it, to say where two processes differ."""
+    code, starts = _starts(problem, algorithm)
+    looks: dict[str, list[str]] = {}
+    for module, name in {key for start in starts for key in code.reach(start)}:
+        looks.setdefault(module, []).append(code._look((module, name))[0])
+    return {module: sha256(sorted(lines)) for module, lines in looks.items()}
+
+
 def is_same_code(recorded: str, current: str) -> bool:
     """Return whether a cell's hash matches today's code, which may have more metrics."""
     (pair, _, metrics), (current_pair, _, current_metrics) = recorded.partition("-"), current.partition("-")

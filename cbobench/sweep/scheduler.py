@@ -15,7 +15,7 @@ from contextlib import suppress
 from math import inf, isfinite
 
 from cbobench.errors import CbobenchError, CellFailure, Misuse, show, unknown
-from cbobench.play.task import Receipt, Task, failed_row, publish_cells, published_receipt
+from cbobench.play.task import OtherCode, Receipt, Task, failed_row, publish_cells, published_receipt
 from cbobench.play.watchdog import ReturnedTask
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
@@ -188,6 +188,8 @@ class Scheduler:
                         self._queue_again([task])
                     else:
                         yield self._account(receipt)
+        except OtherCode as error:
+            raise error.name_modules() from None
         except ExecutorDied:
             # What was published before the executor died needs no other play.
             published = self.folder.published_tasks()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -64,6 +66,18 @@ def test_a_worker_that_is_another_is_refused(small_suite, tmp_path, monkeypatch,
     with pytest.raises(OtherCode, match=f"has other {says}"):
         play_task_on_worker(next(iter(todo.suite.problems.values())), todo.tasks[0], todo.folder)
     assert not (tmp_path / "run" / "cells").exists()
+
+
+def test_a_refusal_names_the_modules_that_differ(small_suite, tmp_path):
+    """It reaches the driver through a pipe, and is compared with the code there."""
+    todo = plan(small_suite(), out=tmp_path / "run", cpus=0)
+    task = replace(todo.tasks[0], source="0123-abcdef")
+    with pytest.raises(OtherCode) as refused:
+        play_task_on_worker(next(iter(todo.suite.problems.values())), task, todo.folder)
+    error = pickle.loads(pickle.dumps(refused.value))  # noqa: S301 - its own
+    assert "other code is in the list of what counts" in str(error.name_modules())
+    error.hashes = error.hashes | {"cbobench.gp.kernels": "another", "mine": "not here"}
+    assert str(error.name_modules()).endswith("run again; other code is in cbobench.gp.kernels, mine")
 
 
 LOSING = '''
