@@ -25,6 +25,12 @@ def both(name="se", lengthscale=0.3):
     return Finite(k(POINTS, POINTS), POINTS, name), Large(POINTS, k, POINTS, name, None)
 
 
+@pytest.mark.parametrize("name", ["se", "matern12", "matern32", "matern52", "linear"])
+def test_the_prior_is_the_diagonal_to_the_last_bit(name):
+    with_matrix, without = both(name, 0.37)
+    assert without.prior.tolist() == with_matrix.prior.tolist()
+
+
 @pytest.mark.parametrize("name", ["se", "linear"])
 def test_a_set_without_a_matrix_is_the_set_with_one(name):
     with_matrix, without = both(name)
