@@ -256,10 +256,8 @@ def box_curves() -> str:
 
 def measured(found: dict[str, Any]) -> str:
     """How the numbers of curves.json were measured."""
-    libraries = f"NumPy {found['numpy']}, SciPy {found['scipy']}"
-    return (
-        f"The least of {found['repeats']}, measured {origin(found)}; {found['cpus']} CPUs, {found['cpu']}, {libraries}."
-    )
+    machine = f"{found['cpus']} CPUs, {found['cpu']}, NumPy {found['numpy']}, SciPy {found['scipy']}"
+    return f"The least of {found['repeats']} turns, measured {origin(found)}; {machine}."
 
 
 def held_calls() -> str:
