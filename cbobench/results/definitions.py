@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import gc
 import hashlib
+import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,6 +17,7 @@ DYNAMIC = {
     *("__import__", "__init_subclass__", "__subclasses__", "import_module"),
     *("eval", "exec", "globals", "locals", "vars"),
 }
+DYNAMIC_WORD = re.compile(rb"\b(?:%s)\b" % b"|".join(name.encode() for name in sorted(DYNAMIC)))
 WHOLE_MODULE = "*"  # in place of a definition's name: the whole module
 
 
@@ -86,7 +90,7 @@ class Module:
         return "__getattr__" not in self.nodes
 
     def _is_dynamic(self, text: bytes) -> bool:
-        if not any(marker.encode() in text for marker in DYNAMIC):  # a quick check that clears most files
+        if DYNAMIC_WORD.search(text) is None:  # a quick check that clears most files
             return False
         identifiers = {part for name in self.definition(WHOLE_MODULE).names for part in name}
         identifiers |= {node.name for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)}
@@ -116,7 +120,20 @@ def parse(path: Path, name: str) -> Module:
 
 @cache
 def _parse_file(path: Path, name: str, changed: int, size: int) -> Module:
-    return Module(path, name)
+    with _without_collection():
+        return Module(path, name)
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Hold Python's search for cycles: a syntax tree is many objects, all of them kept, and makes it look at all."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _import_statements(nodes: Iterable[ast.AST]) -> Iterator[ast.Import | ast.ImportFrom]:
@@ -191,7 +208,8 @@ def _write(node: Any, tokens: list[str], names: set[tuple[str, ...]], annotated:
         elif isinstance(node, ast.ClassDef):
             annotated = True
         tokens.append(type(node).__name__)
-        for field, value in ast.iter_fields(node):
+        for field in node._fields:  # `ast.iter_fields` takes twice as long
+            value = getattr(node, field, None)
             if value is None or value == [] or field in ("ctx", "kind", "type_comment"):
                 continue
             if annotated or field not in ("annotation", "returns"):
