@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +137,11 @@ def do_show(options: argparse.Namespace, command_line: list[str]) -> int:
         else:
             lines = path.read_text(encoding="utf-8").rstrip().splitlines()
             print("\n".join(map(printable, lines)))
+            with suppress(Exception):  # what is wrong with it, `run` says
+                from cbobench.suite.suite_file import count_before
+
+                for line in count_before(path):  # beside the suite, which may go into a file
+                    print(printable(line), file=sys.stderr)
         return 0
     registry = registry_of(name, (ALGORITHMS, PROBLEMS), [Path()], besides=resources.suites())
     cls, kind = registry.get(name), registry.kind

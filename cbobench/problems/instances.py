@@ -178,6 +178,7 @@ class Drawn(ABC):
         accuracy: by how much a feasible action may beat the stored optimum, (relative to 1 + |f*|); infinite where that
             is a target, or the best that is known.
         exact: whether `values` are known without noise at any action.
+        ends_only: whether of the actions recommended only those in the end are asked for, because values cost much.
         units: (zero, unit): rewards are reported as zero + unit · f, where f is in the units played.
         binds: whether the best action of all is better than the best feasible one, by more than the accuracy, (S,);
             where functions move, in any phase; None: not known.
@@ -191,6 +192,7 @@ class Drawn(ABC):
     seed_set: NDArray[np.bool_] | None
     accuracy: float = 0.0
     exact: bool = True
+    ends_only: bool = False
     units: tuple[float, float] = PLAYED
     binds: NDArray[np.bool_] | None = None
 

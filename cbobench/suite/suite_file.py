@@ -9,9 +9,15 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
+from cbobench import params
+from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse, nearest, refuse_strange, show, unknown
 from cbobench.options import accept_fields
+from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DataFolder
+from cbobench.problems.pilot import PILOT
+from cbobench.problems.simulation_totals import CellRounds, count_simulations
+from cbobench.problems.simulator import Simulator
 from cbobench.suite import yamlio
 from cbobench.suite.cells import Grid, Pair, Suite
 from cbobench.suite.checks import check_pairs, check_shared, check_unique
@@ -163,6 +169,28 @@ def load(options: LoadOptions) -> Suite:
     variants = tuple(v for v, _ in with_problems), tuple(algorithms)
     grid = Grid(*variants, T, chosen, tuple(pairs), tuple(command), tuple(unplayable))
     return Suite(name, about, keep, grid, problems, audit, timeout, demands)
+
+
+def count_before(source: Path) -> list[str]:
+    """A line per simulator of a suite on the simulations that a run of all its cells takes; nothing is prepared."""
+    content, at = yamlio.read(source), SourceLine(source)
+    horizon, beside = content["horizon"], [source.parent, Path()]
+    listed = {key: entries(content, key, at) for key in ("problems", "algorithms")}
+    seeds = len(_seeds(content["seeds"], ""))
+    keep = _keep(content.get("record", {"rounds": DEFAULT_KEEP}), "")
+    recorded = horizon if keep is None else min(keep, horizon)
+    from_pilot = (parse_initial(content["initial"], horizon, "") if "initial" in content else {}).get(PILOT, 0)
+    cells = []
+    for entry in listed["algorithms"]:
+        first = 0 if ALGORITHMS.get(entry.name, beside=beside).reference else from_pilot
+        cells += seeds * entry.count * [CellRounds(horizon, recorded, first)]
+    lines = []
+    for entry in listed["problems"]:
+        cls = PROBLEMS.get(entry.name, beside=beside)
+        for settings in entry.settings() if issubclass(cls, Simulator) else ():
+            problem = params.build(cls, settings)
+            lines.append(count_simulations(problem, cells, problem.takes).describe(entry.label or entry.name))
+    return lines
 
 
 def _seeds(value: Any, location: str) -> tuple[int, ...]:
