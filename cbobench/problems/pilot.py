@@ -18,7 +18,7 @@ from cbobench.problems.simulated import PilotFacts, SimulationResult, succeeded
 from cbobench.words import count_noun, duration
 
 LONG_PILOT = 5.0  # seconds from which on a pilot is announced, and runs on all workers
-GRACE = 1.0  # seconds after which the others of a pilot begin beside its first simulation, how long that may take
+GRACE = 0.25  # seconds after which the others of a pilot begin beside its first simulation, how long that may take
 REPORT_SECONDS = 30.0  # between two lines on how far a pilot is
 ASKED = 180.0  # seconds of a pilot from which on a person is asked
 

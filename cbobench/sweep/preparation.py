@@ -31,7 +31,7 @@ from cbobench.suite.suite_file import load
 from cbobench.sweep.executors import Child, become_worker, can_fork, describe_end, pickle_problem, spawn
 from cbobench.threads import single_thread
 
-LOOK_SECONDS = 0.25  # between two answers of a pool that has no simulation to give
+LOOK_SECONDS = 0.1  # between two answers of a pool that has no simulation to give
 
 
 class ProcessPool:
