@@ -89,16 +89,7 @@ def load(options: LoadOptions) -> Suite:
     check_texts(content, at)
     for word in command:
         refuse_strange(word, "the command line:")
-    for key in content:
-        if key not in KEYS:
-            raise unknown("key", key, KEYS, location=at(content.lines[key]))
-    for key in ("suite", "horizon", "seeds", "problems", "algorithms"):
-        if key not in content:
-            raise Misuse(f"{path}: the key {key!r} is missing; needed: suite, horizon, seeds, problems, algorithms")
-    T = options.horizon if options.horizon is not None else content["horizon"]
-    if not _whole(T) or not 1 <= T <= MAX_HORIZON:
-        line = at(content.lines["horizon"])
-        raise Misuse(f"{line}horizon is {show(T)}; it must be a whole number of at least 1, at most {MAX_HORIZON}")
+    T = _check_keys(content, path, at, options.horizon)
     chosen = _seeds(content["seeds"] if options.seeds is None else options.seeds, at(content.lines["seeds"]))
     shared = content.get("shared", {})
     if shared is None:
@@ -171,24 +162,46 @@ def load(options: LoadOptions) -> Suite:
     return Suite(name, about, keep, grid, problems, audit, timeout, demands)
 
 
+def _check_keys(content: yamlio.Located, path: Path, at: SourceLine, horizon: int | None = None) -> int:
+    """Refuse keys that are unknown or missing; return T, which `horizon` replaces."""
+    for key in content:
+        if key not in KEYS:
+            raise unknown("key", key, KEYS, location=at(content.lines[key]))
+    for key in ("suite", "horizon", "seeds", "problems", "algorithms"):
+        if key not in content:
+            raise Misuse(f"{path}: the key {key!r} is missing; needed: suite, horizon, seeds, problems, algorithms")
+    T = content["horizon"] if horizon is None else horizon
+    if not _whole(T) or not 1 <= T <= MAX_HORIZON:
+        line = at(content.lines["horizon"])
+        raise Misuse(f"{line}horizon is {show(T)}; it must be a whole number of at least 1, at most {MAX_HORIZON}")
+    return int(T)
+
+
 def count_before(source: Path) -> list[str]:
-    """A line per simulator of a suite on the simulations that a run of all its cells takes; nothing is prepared."""
+    """A line per simulator of a suite on the simulations that a run of all its cells takes; nothing is prepared.
+
+    Raises:
+        Misuse: the suite cannot be read, or names what there is not.
+    """
     content, at = yamlio.read(source), SourceLine(source)
-    horizon, beside = content["horizon"], [source.parent, Path()]
+    horizon, beside = _check_keys(content, source, at), [source.parent, Path()]
     listed = {key: entries(content, key, at) for key in ("problems", "algorithms")}
-    seeds = len(_seeds(content["seeds"], ""))
-    keep = _keep(content.get("record", {"rounds": DEFAULT_KEEP}), "")
+    seeds = len(_seeds(content["seeds"], at(content.lines["seeds"])))
+    keep = _keep(content.get("record", {"rounds": DEFAULT_KEEP}), at(content.lines.get("record", 0)))
     recorded = horizon if keep is None else min(keep, horizon)
-    from_pilot = (parse_initial(content["initial"], horizon, "") if "initial" in content else {}).get(PILOT, 0)
+    at_initial = at(content.lines.get("initial", 0))
+    initial = parse_initial(content["initial"], horizon, at_initial) if "initial" in content else {}
     cells = []
     for entry in listed["algorithms"]:
-        first = 0 if ALGORITHMS.get(entry.name, beside=beside).reference else from_pilot
+        cls = ALGORITHMS.get(entry.name, location=at(entry.line), beside=beside)
+        first = 0 if cls.reference else initial.get(PILOT, 0)
         cells += seeds * entry.count * [CellRounds(horizon, recorded, first)]
     lines = []
     for entry in listed["problems"]:
-        cls = PROBLEMS.get(entry.name, beside=beside)
+        location = at(entry.line)
+        cls = PROBLEMS.get(entry.name, location=location, beside=beside)
         for settings in entry.settings() if issubclass(cls, Simulator) else ():
-            problem = params.build(cls, settings)
+            problem = params.build(cls, settings, location=f"{location}{entry.name}: ")
             lines.append(count_simulations(problem, cells, problem.takes).describe(entry.label or entry.name))
     return lines
 

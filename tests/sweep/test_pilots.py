@@ -338,15 +338,37 @@ def test_show_says_how_many_simulations_a_suite_takes(capsys):
         (Declared, "10 min each: 21.7 h of work"),
     ):
         Path("s.yaml").write_text(yaml.safe_dump(suite | {"problems": [f"{__name__}:{cls.__name__}"]}))
-        assert main(["show", "s.yaml"]) == 0
+        assert main(["show", "s.yaml", "--simulations"]) == 0
         said = capsys.readouterr()
         counts = "at most 130: 60 of the rounds (1 each), up to 6 of points that are recommended and were not played"
         assert f"simulations of {__name__}:{cls.__name__}: {counts}, 64 of the pilot; {more}" in said.err
         assert "simulations" not in said.out, "the suite may go into a file"
-    Path("s.yaml").write_text("suite: broken\nproblems: 3\n")
-    assert main(["show", "s.yaml"]) == 0
-    assert capsys.readouterr().err == ""
     assert Exact.calls == []
+    assert main(["show", f"{__name__}:Exact", "--simulations"]) == 2
+    assert "--simulations counts those of a suite" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("horizon", None, "the key 'horizon' is missing"),
+        ("seeds", "many", "seeds is 'many'"),
+        ("problems", ["no"], "'no'"),
+    ],
+)
+def test_a_wrong_suite_is_a_line_to_those_who_count(capsys, key, value, words):
+    Path("s.yaml").write_text(yaml.safe_dump({k: v for k, v in (SUITE | {key: value}).items() if v is not None}))
+    assert main(["show", "s.yaml", "--simulations"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert words in line
+
+
+def test_show_imports_nothing_that_a_suite_names(capsys):
+    """It is how to look at somebody else's, before it may run code."""
+    Path("s.yaml").write_text(yaml.safe_dump(SUITE | {"problems": ["loaded:Evil"]}))
+    Path("loaded.py").write_text("raise SystemExit(3)")
+    assert main(["show", "s.yaml"]) == 0
+    assert "loaded:Evil" in capsys.readouterr().out
 
 
 def test_show_makes_no_pilot(capsys):
