@@ -21,7 +21,7 @@ from cbobench.problems.simulator import Simulator
 from cbobench.suite import yamlio
 from cbobench.suite.cells import Grid, Pair, Suite
 from cbobench.suite.checks import check_pairs, check_shared, check_unique
-from cbobench.suite.entries import Keep, SourceLine, algorithm_variants, entries, problem_variants
+from cbobench.suite.entries import Entry, Keep, SourceLine, algorithm_variants, entries, problem_variants
 from cbobench.suite.settings import ONE, SPREAD, apply_settings, check_initial, parse_initial, parse_parallel
 from cbobench.suite.yamlio import (
     MAX_CELLS,
@@ -133,7 +133,18 @@ def load(options: LoadOptions) -> Suite:
     # Faults of algorithms are reported before problems are prepared, which may take long.
     check_shared(shared, algorithms, at(content.lines.get("shared", 0)), imports)
     check_unique(algorithms, "algorithm", path)
-    folder = DataFolder(options.data, path.parent, options.on_wait)
+    rounds = CellRounds(T, T if keep is None else min(keep, T), initial.get(PILOT, 0))
+    uncounted = [rounds] * len(chosen)
+
+    def wait(text: str) -> None:
+        """Say of a long pilot, before it is begun, what the run takes in all."""
+        if uncounted:
+            for line in _count_simulations(listed, uncounted, at, beside, imports):
+                options.on_wait(line)
+            uncounted.clear()
+        options.on_wait(text)
+
+    folder = DataFolder(options.data, path.parent, wait)
     keeping, with_problems = options.store(name), []
     for i, entry in enumerate(listed["problems"], 1):
         options.say(f"prepares {entry.name} ({i} of {len(listed['problems'])})")
@@ -188,21 +199,32 @@ def count_before(source: Path) -> list[str]:
     listed = {key: entries(content, key, at) for key in ("problems", "algorithms")}
     seeds = len(_seeds(content["seeds"], at(content.lines["seeds"])))
     keep = _keep(content.get("record", {"rounds": DEFAULT_KEEP}), at(content.lines.get("record", 0)))
-    recorded = horizon if keep is None else min(keep, horizon)
     at_initial = at(content.lines.get("initial", 0))
     initial = parse_initial(content["initial"], horizon, at_initial) if "initial" in content else {}
-    cells = []
+    rounds = CellRounds(horizon, horizon if keep is None else min(keep, horizon), initial.get(PILOT, 0))
+    return _count_simulations(listed, [rounds] * seeds, at, beside)
+
+
+def _count_simulations(
+    listed: Mapping[str, list[Entry]],
+    cells: Sequence[CellRounds],
+    at: SourceLine,
+    beside: Sequence[Path],
+    imports: bool = True,
+) -> list[str]:
+    """A line per simulator on the simulations of all cells, which each pair of a suite has."""
+    of_all = []
     for entry in listed["algorithms"]:
-        cls = ALGORITHMS.get(entry.name, location=at(entry.line), beside=beside)
-        first = 0 if cls.reference else initial.get(PILOT, 0)
-        cells += seeds * entry.count * [CellRounds(horizon, recorded, first)]
+        cls = ALGORITHMS.get(entry.name, location=at(entry.line), imports=imports, beside=beside)
+        own = [cell._replace(from_pilot=0) for cell in cells] if cls.reference else cells
+        of_all += [*own] * entry.count
     lines = []
     for entry in listed["problems"]:
         location = at(entry.line)
-        cls = PROBLEMS.get(entry.name, location=location, beside=beside)
+        cls = PROBLEMS.get(entry.name, location=location, imports=imports, beside=beside)
         for settings in entry.settings() if issubclass(cls, Simulator) else ():
             problem = params.build(cls, settings, location=f"{location}{entry.name}: ")
-            lines.append(count_simulations(problem, cells, problem.takes).describe(entry.label or entry.name))
+            lines.append(count_simulations(problem, of_all, problem.takes).describe(entry.label or entry.name))
     return lines
 
 
