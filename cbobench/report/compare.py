@@ -20,12 +20,13 @@ from cbobench.report.groups import (
     describe_variants,
     find_arithmetic,
     find_groups,
+    group_by_arena,
     select_latest,
 )
 from cbobench.report.load import Run, RunLike, open_run
 from cbobench.report.paired import tabulate_differences
 from cbobench.report.profiles import profile_algorithms
-from cbobench.report.quantities import HEADLINE, SIMPLE_VALUE, quantities, select_metrics
+from cbobench.report.quantities import HEADLINE, SIMPLE_VALUE, describe_lacks, find_lack, quantities, select_metrics
 from cbobench.report.ranks import rank_algorithms
 from cbobench.report.recommended import describe_best
 from cbobench.report.summary import select_groups, summarise_groups, tabulate_summary
@@ -176,6 +177,10 @@ def compare(options: CompareOptions) -> Comparison:
         groups = latest_groups
         notes = [describe_horizons(selection, dict.fromkeys(group.problem for group in groups))]
     title = _make_title(opened, groups)
+    if options.kinds and not options.profile or options.metric:
+        notes += describe_lacks(groups, main)
+    if options.kinds and not options.profile:
+        _refuse_lacks(groups, main)
     if options.best or options.against is not None:
         comparison = Comparison(*tabulate_differences(opened, groups, main, title, options.against, options.by))
     elif options.ranks:
@@ -208,6 +213,12 @@ def _select_columns(
         value = quantities()[SIMPLE_VALUE]
         return [value, *columns], [value, *main]
     return columns, main
+
+
+def _refuse_lacks(groups: list[Group], asked: list[Metric]) -> None:
+    """Raise `Misuse` where none of the quantities can have a value, so that there is nothing to pair or to rank."""
+    if all(find_lack(arena_groups, quantity) for arena_groups in group_by_arena(groups) for quantity in asked):
+        raise Misuse("; ".join(describe_lacks(groups, asked)))
 
 
 def _add_notes(comparison: Comparison, lines: Iterable[str]) -> Comparison:

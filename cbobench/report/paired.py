@@ -19,7 +19,7 @@ from cbobench.metrics import Array, Metric
 from cbobench.report.formats import Marked, TextTable, describe_median_interval, format_interval, format_number
 from cbobench.report.groups import Group, group_by_arena
 from cbobench.report.load import Run
-from cbobench.report.quantities import UNREACHED, fill_unreached, restore_infinite
+from cbobench.report.quantities import UNREACHED, fill_unreached, find_lack, restore_infinite
 from cbobench.stats.intervals import interval
 from cbobench.stats.paired_tests import SIGNIFICANT, decidable, difference, holm, signed_rank
 
@@ -176,6 +176,8 @@ def differences(run: Run, groups: list[Group], quantities: list[Metric], against
     rows = []
     for arena_groups in group_by_arena(groups):
         for quantity in quantities:
+            if find_lack(arena_groups, quantity):
+                continue  # nothing could be reached, so that equal seeds would be no tie
             if title is None:
                 reference = find_best(arena_groups, quantity)
             else:

@@ -22,12 +22,14 @@ from cbobench.report.formats import (
     format_interval,
     format_number,
 )
-from cbobench.report.groups import Group, count_binding, find_groups
+from cbobench.report.groups import Group, count_binding, find_groups, group_by_arena
 from cbobench.report.load import Run, RunLike, open_run
 from cbobench.report.paired import mark_best
 from cbobench.report.quantities import (
+    MOVING,
     add_rounds_to_target,
     fill_unreached,
+    find_lack,
     quantities,
     restore_infinite,
     rounds_to_target,
@@ -180,6 +182,13 @@ def tabulate_summary(
     single = max((len(group.good) for group in groups), default=0) == 1  # neither a mean nor an interval says anything
     columns: list[tuple[str, list[str], int]] = [(name, cells, 0) for name, cells in first]
     marks = mark_best(groups, table_quantities)
+    lacking = {
+        (group.arena, q.name)
+        for arena_groups in group_by_arena(groups)
+        for q in table_quantities
+        for group in arena_groups[:1]
+        if find_lack(arena_groups, q)
+    }
     before: list[tuple[Metric, Any]] = []
     brief = list[int]()
     rows = [{str(k): v for k, v in row.items()} for row in frame.to_dict("records")]
@@ -193,7 +202,7 @@ def tabulate_summary(
         best_rows = marks.marked[quantity.name]
         gaps = _find_gaps(problems, medians)
         cells = [
-            "–" if quantity.relative and group.unmeasured else _format_median(row, quantity, gap)
+            "–" if (group.arena, quantity.name) in lacking else _format_median(row, quantity, gap)
             for group, row, gap in zip(groups, rows, gaps, strict=True)
         ]
         cells = [Marked(cell) if i in best_rows else cell for i, cell in enumerate(cells)]
@@ -235,6 +244,8 @@ def _explain_omission(
     if quantity.relative and np.isnan(means).all() and all(group.unmeasured for group in groups):
         return f"{quantity.symbol} (no optimum is known)"
     if np.isnan(means).all():
+        if all(find_lack(arena_groups, quantity) == MOVING for arena_groups in group_by_arena(groups)):
+            return f"{quantity.symbol} (functions move)"
         return f"{quantity.symbol} ({'no seed got there' if quantity.censored and quantity.is_count else 'undefined'})"
     if len(groups) > 1 and len(set(means)) == 1 and len(set(medians)) == 1:
         return f"{quantity.symbol} ({format_number(means[0], quantity.is_count)} everywhere)"
