@@ -20,6 +20,7 @@ from cbobench.report.paired import format_p, pair_by_seed
 from cbobench.report.paired import pair_difference as difference
 from cbobench.report.quantities import fill_unreached, restore_infinite
 from cbobench.stats.paired_tests import SIGNIFICANT, choose_family, decidable, holm, signed_rank
+from cbobench.suite.settings import describe_setup
 from cbobench.words import count_noun
 
 CHANGED = ("better", "worse", "newly failing", "fixed", "missing")
@@ -105,7 +106,11 @@ def _explain_incomparable(before: Run, after: Run, old: list[Group], new: list[G
         for name in old_values
         if name in new_values and old_values[name] != new_values[name]
     ]
-    return f"other problem: {', '.join(differing)}" if differing else None
+    if differing:
+        return f"other problem: {', '.join(differing)}"
+    setups = [describe_setup(run.record.variants("algorithms")[old[0].algorithm]) for run in (before, after)]
+    differing = [f"{key} {word} and {setups[1][key]}" for key, word in setups[0].items() if word != setups[1][key]]
+    return ", ".join(differing) or None
 
 
 def _compare_cells(row: dict[str, Any], old: Group, new: Group, quantities: list[Metric]) -> list[dict[str, Any]]:

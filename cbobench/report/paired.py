@@ -159,6 +159,17 @@ def mark_best(groups: list[Group], quantities: list[Metric]) -> BestMarks:
     return BestMarks(result, min(incomplete) if incomplete else None, powerless)
 
 
+def select_paired(groups: list[Group], title: str | None) -> list[Group]:
+    """The groups that share problem and T with another one; with a title, with that algorithm's."""
+    arenas = [[group for group in arena_groups if len(group.good)] for arena_groups in group_by_arena(groups)]
+    return [
+        group
+        for arena_groups in arenas
+        if len(arena_groups) > 1 and (title is None or title in {group.algorithm for group in arena_groups})
+        for group in arena_groups
+    ]
+
+
 def differences(run: Run, groups: list[Group], quantities: list[Metric], against: str | None = None) -> pd.DataFrame:
     """Every algorithm against the best of its problem, or against a named one.
 

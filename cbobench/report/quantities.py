@@ -133,10 +133,10 @@ def describe_lacks(groups: Iterable[Group], asked: Sequence[Metric]) -> list[str
         symbols.setdefault((lack, tuple(labels)), []).append(symbol)
     shown = {quantity.symbol for quantity in asked}
     lines = []
-    for (lack, labels), names in symbols.items():
+    for (lack, where), names in symbols.items():
         sentence, remedy = LACKS[lack]
         advice = f"; use {remedy}" if remedy and remedy not in shown else ""
-        lines.append(f"{', '.join(names)}: {sentence.format(', '.join(labels))}{advice}")
+        lines.append(f"{', '.join(names)}: {sentence.format(', '.join(where))}{advice}")
     return lines
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -147,16 +148,31 @@ def statistics(quantity: Metric, samples: Sequence[Array]) -> list[dict[str, Any
     return result
 
 
+@dataclass(frozen=True)
+class SummaryLook:
+    """How the table of results is made.
+
+    Attributes:
+        named: whether its metrics were asked for, so that none is left out.
+        by: the order of rows.
+        marked: whether the best are marked.
+    """
+
+    named: bool
+    by: str = "problem"
+    marked: bool = True
+
+
 def tabulate_summary(
     title: str,
     groups: list[Group],
     frame: pd.DataFrame,
     table_quantities: list[Metric],
     main: list[Metric],
-    named: bool,
-    by: str,
+    look: SummaryLook,
 ) -> TextTable:
     """The default table of `table_quantities`; in a narrow terminal `main` stays longest."""
+    named, by = look.named, look.by
     notes, absent = list[str](), list[str]()
     problems = [group.problem_label for group in groups]
     if by != "binds" and (binds := count_binding(groups)):
@@ -181,7 +197,7 @@ def tabulate_summary(
         first.append(("n", counts))
     single = max((len(group.good) for group in groups), default=0) == 1  # neither a mean nor an interval says anything
     columns: list[tuple[str, list[str], int]] = [(name, cells, 0) for name, cells in first]
-    marks = mark_best(groups, table_quantities)
+    marks = mark_best(groups, table_quantities if look.marked else [])
     lacking = {
         (group.arena, q.name)
         for arena_groups in group_by_arena(groups)
@@ -199,7 +215,7 @@ def tabulate_summary(
             absent.append(why)
             continue
         before.append((quantity, [medians, means]))
-        best_rows = marks.marked[quantity.name]
+        best_rows = marks.marked.get(quantity.name, set())
         gaps = _find_gaps(problems, medians)
         cells = [
             "–" if (group.arena, quantity.name) in lacking else _format_median(row, quantity, gap)
