@@ -64,6 +64,14 @@ def test_a_damaged_run_is_named_and_the_rest_goes_on(parts, tmp_path, capsys):
     assert main(["compare", str(cut), "--union"]) == 1
 
 
+@pytest.mark.parametrize("option", ["--union", "--ranks"])
+def test_a_mistyped_folder_among_several_is_refused(parts, capsys, option):
+    _, mine, bundle = map(str, parts)
+    assert main(["compare", mine, f"{mine}e", bundle, option]) == 2
+    out, err = capsys.readouterr()
+    assert (out, "is not a run folder" in err) == ("", True)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
