@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from cbobench.report.load import Run
 from cbobench.report.paired import format_p, pair_by_seed
 from cbobench.report.paired import pair_difference as difference
 from cbobench.report.quantities import fill_unreached, restore_infinite
-from cbobench.stats.paired_tests import SIGNIFICANT, choose_family, decidable, holm, signed_rank
+from cbobench.stats.paired_tests import SIGNIFICANT, choose_family, count_needed, holm, signed_rank
 from cbobench.suite.settings import describe_setup
 from cbobench.words import count_noun
 
@@ -219,7 +218,7 @@ def _describe_undecided(frame: pd.DataFrame) -> str:
     if rows.empty:
         return ""
     family = int((frame["wins"] + frame["losses"] > 0).sum())
-    need = next(n for n in count(1) if decidable(n, family))
+    need = count_needed(family)
     return (
         f"{count_noun(len(rows), 'row')} cannot be decided: of {count_noun(family, 'row')} that changed none comes out "
         f"with fewer than {need} seeds, and there are as few as {int(rows['n'].min())}; take more seeds, or --only, "

@@ -25,7 +25,7 @@ from cbobench.report.formats import (
 )
 from cbobench.report.groups import Group, count_binding, find_groups, group_by_arena
 from cbobench.report.load import Run, RunLike, open_run
-from cbobench.report.paired import mark_best
+from cbobench.report.paired import describe_need, mark_best
 from cbobench.report.quantities import (
     MOVING,
     add_rounds_to_target,
@@ -236,8 +236,8 @@ def tabulate_summary(
     if any(marks.marked.values()):
         blocks = marks.blocks
         notes.append(MARKED + (f" on the seeds that both have, at least {blocks[0]}/{blocks[1]}" if blocks else ""))
-    if marks.powerless and not single:
-        notes.append("too few seeds to mark who is best")
+    if marks.undecidable and not single:
+        notes.append(f"too few seeds to mark who is best: {describe_need(marks.undecidable)}")
     if any("†" in cell for _, cells, _ in columns for cell in cells):
         notes.append(CARRIED)
     censored = {quantity.symbol for quantity in table_quantities if quantity.censored}
