@@ -158,7 +158,7 @@ def compare(options: CompareOptions) -> Comparison:
         >>> assert not cbobench.compare("runs/before", "runs/after").worse  # doctest: +SKIP
     """
     opened = open_run(options.run)
-    columns, main = _select_columns(opened, options.only, options.metric)
+    columns, main = _select_columns(opened, options.only, options.metric, options.target)
     if options.kinds and (neither := [q.symbol for q in main if q.better is None]):
         raise Misuse(f"of {', '.join(neither)} neither side is better: it is in the table of one run only")
     if options.other is not None:
@@ -168,7 +168,7 @@ def compare(options: CompareOptions) -> Comparison:
             changes, _describe_arithmetic([*find_groups(opened, options.only), *find_groups(after, options.only)])
         )
     groups, available = select_groups(opened, options.only, options.by, options.target)
-    if options.target is not None:
+    if options.target is not None and available[1] not in columns:
         columns, main = [columns[0], available[1], *columns[1:]], [*main, available[1]]
     selection = opened if options.only is None else opened.only(options.only)
     latest_groups = select_latest(selection, groups)
@@ -215,10 +215,10 @@ def compare(options: CompareOptions) -> Comparison:
 
 
 def _select_columns(
-    run: Run, only: str | None, metric: str | Iterable[str] | None
+    run: Run, only: str | None, metric: str | Iterable[str] | None, target: float | None
 ) -> tuple[list[Metric], list[Metric]]:
     """The quantities of a table, and those of them that a narrow terminal shows."""
-    columns = select_metrics(metric)
+    columns = select_metrics(metric, target)
     main = [q for q in columns if metric or q.name in HEADLINE]
     no_reference = (run.cells["status"] == "ok") & run.cells["f_star"].isna()
     if not metric and no_reference.any() and any(group.unmeasured for group in find_groups(run, only)):

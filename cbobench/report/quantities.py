@@ -66,17 +66,19 @@ def quantities() -> dict[str, Metric]:
     return {name: by_name[name] for name in [*order, *(n for n in by_name if n not in order)]}
 
 
-def select_metrics(names: str | Iterable[str] | None) -> list[Metric]:
+def select_metrics(names: str | Iterable[str] | None, target: float | None = None) -> list[Metric]:
     """The quantities that a reader names, each by name, symbol, label or heading; those of a table by default.
 
-    Of a heading only letters, signs and digits count: "r mean", "Simple regret r, median", "violation_hard", "V+".
+    With a target its `rounds_to_target` are one that can be named. Of a heading only letters, signs and digits count: "r mean", "Simple regret r, median", "violation_hard", "V+".
 
     Raises:
-        Misuse: a word that none of them answers to.
+        Misuse: a word that none of them answers to, or rounds to a target without one.
     """
     by_name = quantities()
     if not names:
         return [q for q in by_name.values() if q.tabled]
+    if target is not None:
+        by_name[ROUNDS_TO_TARGET] = rounds_to_target(target)
     lookup = {word.lower(): q for q in by_name.values() for word in (q.label, q.name)}
     lookup |= {q.symbol: q for q in by_name.values()}
     lookup |= {q.symbol.replace("⁺", "+").replace("₊", "+"): q for q in by_name.values()}  # as a keyboard has it
@@ -86,6 +88,8 @@ def select_metrics(names: str | Iterable[str] | None) -> list[Metric]:
     for word in words_of("metric", names):
         quantity = lookup.get(word, lookup.get(word.lower())) or lookup.get(STATISTIC.sub("", word))
         quantity = quantity or headings.get(_reduce_heading(word))
+        if quantity is None and target is None and (word == ROUNDS_TO_TARGET or word.startswith("t(r ")):
+            raise Misuse(f"{show(word)} needs a target of simple regret; give it, such as --target 0.1")
         if quantity is None:
             raise unknown("metric", word, by_name)
         result[quantity.name] = quantity

@@ -282,17 +282,25 @@ def _format_median(row: dict[str, Any], quantity: Metric, gap: float) -> str:
     if quantity.better is None:
         value = row[f"{name}_median"]
         return f"{100 * value:.1f} %" if quantity.most == 1.0 and value == value else format_number(value)
-    text = format_interval(*_read_interval(row, name), quantity.is_count, gap)
-    defined = row[f"{name}_defined"]
-    if defined == row["n"] or not row["n"] or not (defined or quantity.censored):
-        return text
-    return f"{text} {defined}/{row['n']}"
+    if quantity.censored and row["n"] and not row[f"{name}_defined"]:
+        # The same sign as where half of the seeds never got there; the frame's NaN tells the two apart.
+        return format_number(-quantity.sign * np.inf) + _count_defined(row, quantity)
+    return format_interval(*_read_interval(row, name), quantity.is_count, gap) + _count_defined(row, quantity)
 
 
 def _format_mean(row: dict[str, Any], quantity: Metric, gap: float) -> str:
-    """The mean in the digits of the median, with its mark."""
+    """The mean in the digits of the median, with its mark, and of how many seeds it is where that is not all."""
     mean = format_beside(row[quantity.name], *_read_interval(row, quantity.name), quantity.is_count, gap)
-    return mean + ("†" if row[f"{quantity.name}_carried"] else "")
+    count = _count_defined(row, quantity) if row[f"{quantity.name}_defined"] else ""
+    return mean + ("†" if row[f"{quantity.name}_carried"] else "") + count
+
+
+def _count_defined(row: dict[str, Any], quantity: Metric) -> str:
+    """In how many seeds a quantity is defined, of how many, where that is not all."""
+    defined = row[f"{quantity.name}_defined"]
+    if defined == row["n"] or not row["n"] or not (defined or quantity.censored):
+        return ""
+    return f" {defined}/{row['n']}"
 
 
 def _read_interval(row: dict[str, Any], name: str) -> tuple[float, float, float]:
