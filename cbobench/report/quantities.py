@@ -69,7 +69,8 @@ def quantities() -> dict[str, Metric]:
 def select_metrics(names: str | Iterable[str] | None, target: float | None = None) -> list[Metric]:
     """The quantities that a reader names, each by name, symbol, label or heading; those of a table by default.
 
-    With a target its `rounds_to_target` are one that can be named. Of a heading only letters, signs and digits count: "r mean", "Simple regret r, median", "violation_hard", "V+".
+    With a target its `rounds_to_target` are one that can be named. Of a heading only letters, signs and digits count:
+    "r mean", "Simple regret r, median", "violation_hard", "V+".
 
     Raises:
         Misuse: a word that none of them answers to, or rounds to a target without one.
