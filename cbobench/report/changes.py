@@ -18,8 +18,8 @@ from cbobench.report.load import Run
 from cbobench.report.paired import format_p, pair_by_seed
 from cbobench.report.paired import pair_difference as difference
 from cbobench.report.quantities import fill_unreached, restore_infinite
+from cbobench.results.union import compare_setups
 from cbobench.stats.paired_tests import SIGNIFICANT, choose_family, count_needed, holm, signed_rank
-from cbobench.suite.settings import describe_setup
 from cbobench.words import count_noun
 
 CHANGED = ("better", "worse", "newly failing", "fixed", "missing")
@@ -107,9 +107,8 @@ def _explain_incomparable(before: Run, after: Run, old: list[Group], new: list[G
     ]
     if differing:
         return f"other problem: {', '.join(differing)}"
-    setups = [describe_setup(run.record.variants("algorithms")[old[0].algorithm]) for run in (before, after)]
-    differing = [f"{key} {word} and {setups[1][key]}" for key, word in setups[0].items() if word != setups[1][key]]
-    return ", ".join(differing) or None
+    algorithms = (run.record.variants("algorithms")[old[0].algorithm] for run in (before, after))
+    return compare_setups(*algorithms) or None
 
 
 def _compare_cells(row: dict[str, Any], old: Group, new: Group, quantities: list[Metric]) -> list[dict[str, Any]]:

@@ -84,10 +84,10 @@ def mark_edge(axis: Any) -> None:
     """A tick "0" where a logarithmic axis has what it cannot show (`Panel.edge`), in place of any number."""
     from matplotlib.ticker import FixedLocator
 
-    edge = next((float(line.get_ydata()[0]) for line in axis.get_lines() if line.get_gid() == "edge"), None)
-    if edge is None:
+    edges = [line.get_segments()[0][0][1] for line in axis.collections if line.get_gid() == "edge"]
+    if not edges:
         return
-    side = axis.yaxis
+    side, edge = axis.yaxis, float(edges[0])
     written = side.get_major_formatter()
     low, high = side.get_view_interval()
     major, minor = (

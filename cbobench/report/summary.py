@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from cbobench.errors import unknown
-from cbobench.metrics import Array, Metric
+from cbobench.metrics import METRICS, Array, Metric
 from cbobench.report.formats import (
     CARRIED,
     MEAN,
@@ -41,6 +41,12 @@ ABOUT = "median [{around}] over seeds"
 ONE = "the value of one seed, which has no interval"
 MARKED = "* best, or not significantly different (Wilcoxon, Holm, 5 %)"
 NEVER = "k/n: k seeds got there, in medians the others are worst"
+DOUBTS = {
+    "stale": "stale: played by code that has changed since; cbobench verify RUN --replay 3 plays some cells again and "
+    "compares them, cbobench run SUITE --again stale plays all of them again",
+    "unchecked": "unchecked: it is not known whether the code has changed since, as it is not imported; add --imports",
+}
+"""What the count of a row says of its cells, and how to clear it."""
 STATISTICS = ("mean", "low", "high", "median", "median_low", "median_high", "q25", "q75", "carried", "defined")
 
 
@@ -249,6 +255,7 @@ def tabulate_summary(
         state = "no cell is good, some failed" if any(g.failures for g in groups) else "no cell is done yet"
         notes, absent = [f"{state}; see cbobench status"], []
     note = "; ".join(notes) + (f"\nleft out: {'; '.join(absent)}" if absent else "")
+    note += "".join(f"\n{line}" for word, line in DOUBTS.items() if any(f" {word}" in count for count in counts))
     names, texts, weights = zip(*columns, strict=True)
     return TextTable(names, list(zip(*texts, strict=True)), title, note, left=2, weights=weights, brief=brief[:-1])
 
@@ -264,6 +271,10 @@ def _explain_omission(
             return f"{quantity.symbol} (functions move)"
         return f"{quantity.symbol} ({'no seed got there' if quantity.censored and quantity.is_count else 'undefined'})"
     if len(groups) > 1 and len(set(means)) == 1 and len(set(medians)) == 1:
+        if quantity.name == "violation" and any(
+            (group.values(METRICS["violation_hard"]) > 0).any() for group in groups
+        ):
+            return f"{quantity.symbol} ({format_number(means[0])} everywhere, as slack in other rounds makes up for V⁺)"
         return f"{quantity.symbol} ({format_number(means[0], quantity.is_count)} everywhere)"
     if twin is not None:
         return f"{quantity.symbol} (equals {twin.symbol})"

@@ -165,6 +165,12 @@ def find_setups(manifest: Manifest) -> dict[str, dict[str, str]]:
     return {title: bare | setup for title, setup in setups.items()}
 
 
+def compare_setups(before: Variant, after: Variant) -> str:
+    """Return in what the set-up of an algorithm differs between two runs; "" if it does not."""
+    words = describe_setup(before), describe_setup(after)
+    return ", ".join(f"{key} {word} and {words[1][key]}" for key, word in words[0].items() if word != words[1][key])
+
+
 def describe_setups(manifest: Manifest, arenas: Iterable[Sequence[str]]) -> list[str]:
     """Return a line for each part of the set-up in which methods differ that are compared.
 
