@@ -123,6 +123,13 @@ def test_columns_that_say_nothing_are_left_out_and_named(run):
     assert " V " in str(cbobench.compare(run, metric="V")).splitlines()[1], "asked for"
 
 
+def test_a_violation_of_0_beside_a_stronger_one_says_why(tmp_path):
+    made = make(tmp_path / "run", {("P", a): {"violation_hard": [1.0, 2.0]} for a in "AB"}, seeds=range(2))
+    assert "V (0 everywhere, as slack in other rounds makes up for V⁺)" in str(cbobench.compare(made)).replace(
+        "\n", " "
+    )
+
+
 def test_the_best_and_what_is_not_separable_from_it_is_marked(tmp_path):
     """A beats C in every seed, and B in about half of them; D fails in most of the seeds."""
     base = np.arange(12.0)
