@@ -9,7 +9,7 @@ WORKERS ?= auto
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test test-long portable fast browser-test lint hooks bench bench-compare chaos scale cluster-bench maximiser paper-figures claims maps literature replay literature-small reference pages pictures printed notebooks site wheel wheel-demo dist wheel-test lowest clean
+.PHONY: demo test test-long portable fast browser-test lint hooks bench curves bench-compare chaos scale cluster-bench maximiser paper-figures claims maps literature replay literature-small reference pages pictures printed notebooks site wheel wheel-demo dist wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -47,6 +47,11 @@ browser-test: .make/test  ## the page of `cbobench report` in Chromium (on the p
 bench: .make/test  ## measure what people wait for, into build/bench (ARGS="--only dispatch tiny --repeats 3")
 	$(BIN)/python benchmarks/bench.py $(ARGS)
 	$(BIN)/python benchmarks/calls.py
+
+curves: .make/test  ## measure a round over seeds, actions, constraints, inputs and rounds; write docs/speed.md's table and picture
+	$(BIN)/python benchmarks/curves.py --out docs/curves.json $(ARGS)
+	$(BIN)/python docs/tables.py
+	$(BIN)/python docs/pictures.py --speed
 
 bench-compare: .make/test  ## the same here and at the commit BASE in turns, with ratios and their intervals
 	$(BIN)/python benchmarks/bench.py --base $(BASE) $(ARGS)
@@ -98,7 +103,7 @@ pages: .make/install  ## write what pages take from the code: tables of methods,
 	$(BIN)/python docs/names.py
 	$(BIN)/python docs/architecture.py
 
-pictures: .make/install  ## draw the pictures of README and docs/papers.md from stored results (ARGS=--play: play README's suite first)
+pictures: .make/install  ## draw the pictures of README, docs/papers.md and docs/speed.md from stored results (ARGS=--play: play README's suite first)
 	$(BIN)/python docs/pictures.py $(ARGS)
 
 printed: .make/test  ## play the code of every page, write what it prints into the page (ARGS=README.md: of one)

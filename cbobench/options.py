@@ -20,13 +20,13 @@ def accept_fields(
 ) -> Callable[[Callable[[Options], Result]], Callable[Fields, Result]]:
     """Return a decorator that lets a function of one `options_class` be called with the fields of it.
 
-    `help` shows the fields. Where the function's docstring has a line "Args: see `...`.", `help` shows there what the
-    docstrings of the class and its bases say under "Attributes:".
+    `help`, `inspect.signature` and the completion of notebooks show the fields. Where the function's docstring has a
+    line "Args: see `...`.", `help` shows there what the docstrings of the class and its bases say under "Attributes:".
 
     Raises:
         Misuse: when the function is called with a keyword that is no field.
     """
-    signature = inspect.signature(options_class)
+    signature = _without_addresses(inspect.signature(options_class))
     is_argument_line = re.compile(r"^( *)Args: see `\w+`\.\n", re.MULTILINE)
 
     def decorate(function: Callable[[Options], Result]) -> Callable[Fields, Result]:
@@ -43,6 +43,22 @@ def accept_fields(
         return call
 
     return decorate
+
+
+class _SomeFunction:
+    """Stands in a signature for a default that is a function."""
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+def _without_addresses(signature: inspect.Signature) -> inspect.Signature:
+    """A signature that shows `...` for a default that is a function: where that lies in memory tells nothing."""
+    shown = [
+        parameter.replace(default=_SomeFunction()) if inspect.isfunction(parameter.default) else parameter
+        for parameter in signature.parameters.values()
+    ]
+    return signature.replace(parameters=shown)
 
 
 def _describe_fields(options_class: Callable[..., object]) -> str:

@@ -62,6 +62,7 @@ class Draws:
     """
 
     MEMORY = 2**18  # numbers held at a time, about 2 MB
+    FIRST, MOST = 16, 1024  # rounds of the first block, and of any; each is four times the last, as a play may be short
 
     def __init__(
         self, generators: Sequence[np.random.Generator], sampler: Sampler, shape: tuple[int, ...] = ()
@@ -70,8 +71,8 @@ class Draws:
         self.sampler = sampler
         self.shape = shape
         per_round = max(1, len(self.generators) * int(np.prod(shape)))
-        self.rounds = int(np.clip(self.MEMORY // per_round, 1, 1024))
-        self.first = 1 - self.rounds  # so that round 1 needs a new block
+        self.most = int(np.clip(self.MEMORY // per_round, 1, self.MOST))
+        self.first, self.rounds = 1, 0  # of the block; round 1 needs a new one
         self.block: NDArray[np.float64] = np.empty((0,))
 
     def at(self, t: int) -> NDArray[np.float64]:
@@ -80,6 +81,7 @@ class Draws:
             raise ValueError(f"round {t} is asked after round {self.first}: draws only go forward")
         while t >= self.first + self.rounds:
             self.first += self.rounds
+            self.rounds = min(4 * self.rounds or self.FIRST, self.most)
             block = [self.sampler(gen, (self.rounds, *self.shape)) for gen in self.generators]
             self.block = np.stack(block, axis=1)
         return self.block[t - self.first]  # type: ignore[no-any-return]

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from cbobench.report.formats import format_number
 from cbobench.report.groups import find_groups
 from cbobench.report.load import Run
+from cbobench.report.numbers import format_number
 from cbobench.report.quantities import fill_unreached, quantities, restore_infinite
 from cbobench.results.bundle import Bundle
 

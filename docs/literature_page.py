@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cbobench.errors import Misuse
-from cbobench.report.formats import format_number
+from cbobench.report.numbers import format_number
 from cbobench.report.paired import format_p
 from cbobench.resources import find_suite
 from cbobench.stats.paired_tests import SIGNIFICANT, decidable

@@ -1,6 +1,7 @@
-"""The pictures of README and of docs/papers.md, drawn from what is stored in this folder.
+"""The pictures of README, docs/papers.md and docs/speed.md, drawn from what is stored in this folder.
 
-python docs/pictures.py           draws docs/first.png and docs/papers/
+python docs/pictures.py           draws docs/first.png, docs/speed.png and docs/papers/
+python docs/pictures.py --speed   draws docs/speed.png alone, from docs/curves.json
 python docs/pictures.py --play    plays README's suite, stores it as docs/first.zip, and draws
 
 README's picture shows simple regret of its own suite (docs/first.zip) beside regret and violation of a paper's figure;
@@ -10,6 +11,7 @@ docs/papers/ has every figure of the papers, by the letter and as best known, on
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import tempfile
 from collections.abc import Sequence
@@ -20,6 +22,7 @@ from typing import Any
 
 import gallery
 import pandas as pd
+from matplotlib.ticker import LogLocator
 
 import cbobench
 from cbobench.report.canvas import Image
@@ -33,9 +36,18 @@ from cbobench.results.export import export
 HERE = Path(__file__).parent
 README, PAPERS = HERE.parent / "README.md", HERE / "papers.md"
 FIRST, BUNDLE, FOLDER = HERE / "first.png", HERE / "first.zip", HERE / "papers"
+CURVES, SPEED = HERE / "curves.json", HERE / "speed.png"
+# Panels of the picture of curves.json: what is varied, and for which number of inputs.
+FINITE_PANELS = (("seeds", 1, "Seeds S"), ("actions", 1, "Actions n, d = 1"), ("actions", 2, "Actions n, d = 2"))
+FINITE_PANELS += (("constraints", 1, "Constraints m"), ("rounds", 1, "Rounds T"))
 PAPER = "zhou_ji_fig1b_best", "zhou_ji_fig1c_best"  # regret and violation in README's picture
 WORDS = {"letter": "by the letter", "best": "as best known"}
-DPI = 110
+DPI, SPEED_DPI = 110, 150
+STYLES = {  # of docs/speed.png
+    "ckb-ucb": {"color": "#0072b2", "marker": "o"},
+    "bare NumPy": {"color": "0.55", "marker": "s", "linestyle": "--"},
+    "cei": {"color": "#d55e00", "marker": "^"},
+}
 
 
 def read_suite() -> str:
@@ -80,6 +92,43 @@ def draw_first() -> Image:
             part.legend(lines.values(), lines, loc="outside lower center", frameon=False, ncols=columns)
         for axis in (own, *pair):
             axis.spines[["top", "right"]].set_visible(False)
+    return image
+
+
+def draw_speed() -> Image:
+    """The curves of what a round costs: on a finite set beside bare NumPy, and on a box."""
+    found = json.loads(CURVES.read_text(encoding="utf-8"))
+    panels: list[tuple[str, str, list[float], dict[str, list[float]]]] = []
+    for curve, inputs, label in FINITE_PANELS:
+        of_curve = [row for row in found["finite"] if (row["curve"], row["inputs"]) == (curve, inputs)]
+        lines = {"ckb-ucb": [row["us"] for row in of_curve], "bare NumPy": [row.get("bare") for row in of_curve]}
+        panels.append(("µs per seed and round", label, [row[curve] for row in of_curve], lines))
+    for curve, column, label in (("inputs", "inputs", "Inputs d"), ("observations", "rounds", "Observations n")):
+        of_curve = [row for row in found["box"] if row["curve"] == curve]
+        panels.append(
+            ("ms a round", label, [row[column] for row in of_curve], {"cei": [row["ms"] for row in of_curve]})
+        )
+    size = size_of("double", len(panels))
+    with size.context():
+        image = Image(size, 3.6)
+        axes = image.subplots(2, 4).flat
+        for axis, (unit, label, x, lines) in zip(axes, panels, strict=False):
+            measured = {name: y for name, y in lines.items() if None not in y}
+            for name, y in measured.items():
+                axis.loglog(x, y, label=name, **STYLES[name])
+            axis.set_xlabel(label)
+            axis.set_ylabel(unit)
+            axis.set_xticks(x, [f"{value:,}" if value < 1e4 else f"{value / 1e3:g}k" for value in x])
+            axis.set_ylim(min(map(min, measured.values())) / 2, 2 * max(map(max, measured.values())))
+            axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+            axis.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+            axis.minorticks_off()
+            axis.tick_params(labelsize="small")
+            axis.spines[["top", "right"]].set_visible(False)
+        legend = axes[len(panels)]
+        legend.axis("off")
+        entries = {label: line for axis in axes for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+        legend.legend(entries.values(), entries, loc="center", frameon=False)
     return image
 
 
@@ -140,9 +189,14 @@ def save(image: Image, path: Path, dpi: int) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Draw all pictures."""
-    parser = argparse.ArgumentParser(description="Draw the pictures of README and docs/papers.md.")
+    parser = argparse.ArgumentParser(description="Draw the pictures of README, docs/papers.md and docs/speed.md.")
     parser.add_argument("--play", action="store_true")
-    if parser.parse_args(arguments).play:
+    parser.add_argument("--speed", action="store_true")
+    given = parser.parse_args(arguments)
+    save(draw_speed(), SPEED, SPEED_DPI)
+    if given.speed:
+        return
+    if given.play:
         play()
     save(draw_first(), FIRST, 200)
     FOLDER.mkdir(exist_ok=True)

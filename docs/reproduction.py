@@ -22,8 +22,8 @@ from paper_figures import findings, leave, page_options, suites
 
 from cbobench.papers.claim_tables import as_record, claims_of, count_verdicts, evaluate
 from cbobench.papers.rules import RULES
-from cbobench.report.formats import format_number
 from cbobench.report.load import Run
+from cbobench.report.numbers import format_number
 from cbobench.results.provenance import cpu_kind
 
 HERE = Path(__file__).parent

@@ -3,8 +3,8 @@
 Tables stand between `<!-- NAME -->` and `<!-- end -->`: those of `cbobench list`, what the command line can do, and in
 which_method.md what methods need, know and can play, taken from their classes. Those of clusters.md are computed from
 cluster.json and speed.json, which `make cluster-bench ARGS="--out docs/cluster.json"` and `make bench ARGS="--only
-dispatch boxes --out docs/speed.json"` write; that of speed.md from rounds.json, by `python benchmarks/rounds.py --out
-docs/rounds.json`.
+dispatch boxes --out docs/speed.json"` write; those of speed.md from rounds.json, by `python benchmarks/rounds.py --out
+docs/rounds.json`, and from curves.json, by `make curves`.
 """
 
 from __future__ import annotations
@@ -218,6 +218,48 @@ def beside() -> str:
     return f"{rows(head, body)}\n\n{said}. Measured {origin(found)}; {machine}."
 
 
+VARIED = {
+    "seeds": "seeds S",
+    "actions": "actions n",
+    "constraints": "constraints m",
+    "rounds": "rounds T",
+    "inputs": "inputs d",
+    "observations": "observations n",
+}
+
+
+def finite_curves() -> str:
+    """What a round on a finite set costs over what is varied, beside bare NumPy."""
+    found = json.loads((HERE / "curves.json").read_text(encoding="utf-8"))
+    body = []
+    for row in found["finite"]:
+        bare = [f"{row['bare']:,.1f}", f"{row['us'] / row['bare']:.2f}"] if "bare" in row else ["–", "–"]
+        value = f"{row[row['curve']]:,}" + (f", d = {row['inputs']}" if row["curve"] == "actions" else "")
+        body.append([VARIED[row["curve"]], value, f"{row['features']:,}", f"{row['us']:,.1f}", *bare])
+    head = ["varied", "value", "features r", "µs per seed and round", "bare NumPy", "ratio"]
+    return f"{rows(head, body)}\n\n{measured(found)}"
+
+
+def box_curves() -> str:
+    """What a round on a box costs over what is varied."""
+    found = json.loads((HERE / "curves.json").read_text(encoding="utf-8"))
+    body = [
+        [
+            VARIED[row["curve"]],
+            f"{row['rounds' if row['curve'] == 'observations' else row['curve']]:,}",
+            f"{row['ms']:,.0f}",
+        ]
+        for row in found["box"]
+    ]
+    return f"{rows(['varied', 'value', 'ms a round'], body)}\n\n{measured(found)}"
+
+
+def measured(found: dict[str, Any]) -> str:
+    """How the numbers of curves.json were measured."""
+    machine = f"{found['cpus']} CPUs, {found['cpu']}, NumPy {found['numpy']}, SciPy {found['scipy']}"
+    return f"The least of {found['repeats']} turns, measured {origin(found)}; {machine}."
+
+
 def held_calls() -> str:
     """How many calls a round of a method on a finite set makes, which a test holds."""
     path = HERE.parent / "benchmarks" / "calls.py"
@@ -274,6 +316,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "efficiency": efficiency,
     "beside": beside,
     "calls": held_calls,
+    "finite": finite_curves,
+    "box": box_curves,
     "sweeps": sweeps,
 }
 

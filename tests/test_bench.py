@@ -104,3 +104,35 @@ def test_what_is_printed_is_written(bench, tmp_path, monkeypatch, capsys):
     assert found["cases"] == {"tiny": {"figures": {"here": {"s": [2.0, 2.0]}}, "failed": {}}}
     assert {"at", "cpu", "python", "numpy", "commit", "dirty"} <= {*found}
     assert "tiny" in capsys.readouterr().out
+
+
+def test_curves_take_turns_and_keep_the_least(bench, tmp_path, monkeypatch):
+    import curves
+
+    asked, taken = [], iter([4.0, 3.0, 9.0, 9.0, 5.0, 6.0, 1.0, 2.0])
+    monkeypatch.setattr(curves, "TRIES", 2)
+
+    def measure(setting):
+        asked.append((setting.seeds, setting.curve))
+        return {"us": next(taken), "features": 19}
+
+    base, many = curves.Setting("seeds"), curves.Setting("seeds", seeds=50)
+    found = curves.measure_all(2, [base, many, curves.Setting("rounds")], measure)
+    once = [(10, ""), (10, ""), (50, ""), (50, "")]
+    assert asked == once * 2, "what is short twice a turn, though it lies on two curves"
+    assert [(row["curve"], row["seeds"], row["us"]) for row in found] == [
+        ("seeds", 10, 3.0), ("seeds", 50, 1.0), ("rounds", 10, 3.0)
+    ]  # fmt: skip
+    assert found[0]["features"] == 19
+    small = curves.Setting("seeds", seeds=2, actions=20, rounds=10)
+    monkeypatch.setattr(curves, "FINITE", (small, curves.Setting("constraints", 2, 20, constraints=2, rounds=10)))
+    monkeypatch.setattr(curves, "BOX", (curves.Setting("inputs", seeds=1, actions=0, inputs=1, rounds=4),))
+    monkeypatch.setattr(curves, "_git", lambda *words: "1234567")
+    monkeypatch.setattr(sys, "argv", ["curves", "--repeats", "1", "--out", str(tmp_path / "c.json")])
+    curves.main()
+    written = json.loads((tmp_path / "c.json").read_text())
+    assert {"at", "commit", "cpu", "numpy", "scipy", "repeats"} <= {*written}
+    one, two = written["finite"]
+    assert one["us"] > 0 < one["bare"]
+    assert "bare" not in two, "the bare form has one constraint"
+    assert written["box"][0]["ms"] > 0

@@ -73,6 +73,7 @@ def test_the_pictures_are_those_of_what_is_stored():
     figure = next(one for one in gallery.read_figures() if one.key == "zhou_ji_fig1c")
     for image, path, dpi in (
         (pictures.draw_first(), pictures.FIRST, 200),
+        (pictures.draw_speed(), pictures.SPEED, pictures.SPEED_DPI),
         (pictures.draw_pair(figure, about, rows), pictures.FOLDER / f"{figure.key}.png", pictures.DPI),
     ):
         sink = BytesIO()

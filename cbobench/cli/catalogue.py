@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 from cbobench.cli.parser import Commands, Parser, starts
-from cbobench.errors import printable, unknown
+from cbobench.errors import Misuse, printable, unknown
+from cbobench.errors import show as show_text
 from cbobench.report.formats import Code, TextTable, render
 
 
@@ -26,6 +28,9 @@ def add_commands(command: Commands) -> None:
     show = command(do_show, "show", "show one problem, algorithm or suite with its parameters")
     show.add_argument("name", help="registered, module:Class of your own, or a suite's file")
     show.add_argument("--format", choices=("table", "json"), default="table")
+    show.add_argument(
+        "--simulations", action="store_true", help="count a suite's simulations; imports the simulators that it names"
+    )
 
     reference = command(
         do_reference, "reference", "derive the optimum of a problem on a box, and compare it with the stated one"
@@ -135,7 +140,14 @@ def do_show(options: argparse.Namespace, command_line: list[str]) -> int:
         else:
             lines = path.read_text(encoding="utf-8").rstrip().splitlines()
             print("\n".join(map(printable, lines)))
+        if options.simulations:
+            from cbobench.suite.suite_file import count_before
+
+            for line in count_before(path):  # beside the suite, which may go into a file
+                print(printable(line), file=sys.stderr)
         return 0
+    if options.simulations:
+        raise Misuse(f"--simulations counts those of a suite, and {show_text(name)} is none; leave it out")
     registry = registry_of(name, (ALGORITHMS, PROBLEMS), [Path()], besides=resources.suites())
     cls, kind = registry.get(name), registry.kind
     described = [p.__dict__ for p in params.params_of(cls)]

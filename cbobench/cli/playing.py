@@ -58,6 +58,7 @@ def add_commands(command: Commands) -> None:
     run.add_argument("--budget", metavar="B", help="start no new task after this much CPU time, such as 2cpuh")
     run.add_argument("--fail-fast", action="store_true", help="stop at the first failed cell")
     run.add_argument("--no-imports", action="store_true", help="refuse suites that import code")
+    run.add_argument("--yes", action="store_true", help="ask nothing: go on where a pilot takes minutes or more")
     run.add_argument("--dry-run", action="store_true", help="say what would be played, how long and how large")
 
 
@@ -115,7 +116,10 @@ def _run(options: argparse.Namespace, command_line: list[str], resume_command: s
             lines = [estimate(sweep_plan, cpus, say), *(f"not played: {line}" for line in sweep_plan.record.unplayable)]
         print("\n".join(lines))
         return 0
-    sweep_plan = planned(on_wait=lambda text: print(printable(text), file=sys.stderr, flush=True))
+    is_asked = not options.yes and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+    sweep_plan = planned(
+        on_wait=lambda text: print(printable(text), file=sys.stderr, flush=True), ask=_ask if is_asked else None
+    )
     code = 0
     out = sys.stdout
     with Progress(sweep_plan) as progress, contextlib.redirect_stdout(sys.stderr):  # Ray prints of crashed workers
@@ -158,6 +162,15 @@ def _run(options: argparse.Namespace, command_line: list[str], resume_command: s
             print(f"cbobench: {printable(mask_secrets(message))}", file=sys.stderr)
             return error.exit_code
     return code
+
+
+def _ask(question: str) -> bool:
+    """Ask a person at the terminal whether to go on, until that is clear; an end of input is a no."""
+    while True:
+        print(f"{printable(question)}. Go on? [y/n] ", end="", file=sys.stderr, flush=True)
+        answer = sys.stdin.readline().strip().lower()
+        if answer in ("y", "yes", "n", "no", ""):
+            return answer.startswith("y")
 
 
 def _without_cluster(command_line: list[str]) -> Iterator[str]:

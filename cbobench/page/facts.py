@@ -9,9 +9,10 @@ from typing import Any
 from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import CbobenchError, mask_secrets
 from cbobench.papers.claims import format_value, is_off
-from cbobench.report.formats import TextTable, format_number
+from cbobench.report.formats import TextTable
 from cbobench.report.groups import Group, describe_failures, find_arithmetic, find_cpus, find_groups
 from cbobench.report.load import Run
+from cbobench.report.numbers import format_number
 from cbobench.results.lease import read_drivers
 from cbobench.results.manifest import VARIANT_KINDS
 from cbobench.results.provenance import mixed_note

@@ -16,8 +16,9 @@ import pandas as pd
 from cbobench.errors import Misuse
 from cbobench.report.curves import Panel
 from cbobench.report.figures import Figure, draw, slug
-from cbobench.report.formats import TextTable, format_number, render, render_records
+from cbobench.report.formats import TextTable, render, render_records
 from cbobench.report.load import Run
+from cbobench.report.numbers import format_number
 from cbobench.stats.growth import exponent
 from cbobench.stats.intervals import Array, proportion
 

@@ -14,8 +14,9 @@ from cbobench.errors import CbobenchError, Misuse, one_line, printable, unknown
 from cbobench.papers.claims import Claim, Finding, findings
 from cbobench.papers.evidence import Part, Verdict
 from cbobench.report.figures import find_recipes
-from cbobench.report.formats import TextTable, format_number, render, render_records
+from cbobench.report.formats import TextTable, render, render_records
 from cbobench.report.load import Run
+from cbobench.report.numbers import format_number
 from cbobench.words import count_noun
 
 VERDICTS: tuple[Verdict, ...] = (

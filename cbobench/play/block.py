@@ -82,16 +82,17 @@ def summaries(play: Play) -> list[dict[str, Any]]:
     declared, hits, fits = play.algorithm.declared_infeasible, play.algorithm.cap_hits, play.algorithm.failed_fits
     positive, binds = play.positive_dual, instances.binds
     failed = getattr(play.channel, "failed", None)
-    recommended, stars = _describe_recommendations(play), metrics.stars
+    recommended = _describe_recommendations(play)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    f_star, f_plus = metrics.stars
+    numbers = {name: metrics.final[name] for name in METRICS} | {"f_star": f_star, "f_plus": f_plus}
+    names, by_cell = list(numbers), zip(*map(_none_if_nan, numbers.values()), strict=True)
     result = []
-    for s in range(replicates):
-        row: dict[str, Any] = {name: _none_if_nan(metrics.final[name][s]) for name in METRICS}
+    for s, values in enumerate(by_cell):
+        row: dict[str, Any] = dict(zip(names, values, strict=True))
         first = int(metrics.first_feasible[s])
         row |= {
             "status": "ok",
-            "f_star": _none_if_nan(stars[0, s]),
-            "f_plus": _none_if_nan(stars[1, s]),
             "first_feasible": first if first > 0 else None,
             "longest_streak": int(metrics.longest_streak[s]),
             "positive_dual": None if positive is None else float(positive[s]),
@@ -124,9 +125,9 @@ def _describe_recommendations(play: Play) -> list[dict[str, Any]]:
     return result
 
 
-def _none_if_nan(value: float) -> float | None:
-    """Return a number, or None if it is NaN (R₊ on boxes)."""
-    return None if np.isnan(value) else float(value)
+def _none_if_nan(values: NDArray[Any]) -> list[float | None]:
+    """Return numbers, with None for NaN (R₊ on boxes)."""
+    return [None if value != value else value for value in values.astype(float).tolist()]
 
 
 def recorded_rounds(horizon: int, keep: int | None) -> NDArray[np.int64]:

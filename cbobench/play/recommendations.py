@@ -89,7 +89,8 @@ class Recommendations:
     Args:
         allowed: the action set.
         instances: the drawn instances.
-        rounds: after which the algorithm is asked, from 1 on.
+        rounds: after which the algorithm is asked, from 1 on; only the last one counts where the instances say so
+            (`Drawn.ends_only`), because a point that is recommended would be simulated.
 
     Attributes:
         last: the latest recommendations, (S[, d]), and their noise-free (f, g_1, ..., g_m), (S, 1 + m).
@@ -98,7 +99,7 @@ class Recommendations:
     def __init__(self, allowed: Finite | Box, instances: Drawn, rounds: set[int]) -> None:
         self.allowed = allowed
         self.instances = instances
-        self.rounds = rounds
+        self.rounds = {max(rounds)} if instances.ends_only else rounds
         no_action: Actions = np.array(NONE) if isinstance(allowed, Finite) else np.full(allowed.d, np.nan)
         replicates, functions = instances.noise.shape
         self.incumbents = Incumbents(replicates, functions, no_action)

@@ -334,7 +334,7 @@ def _receipt(task: Task, rows: Sequence[dict[str, Any]]) -> Receipt:
 def _publish(folder: RunFolder, kind: str, task: Task, rows: Sequence[dict[str, Any]]) -> None:
     """Publish a table with one row per cell."""
     columns = schema(kind)
-    table = pa.Table.from_pylist([{name: row.get(name) for name in columns.names} for row in rows], schema=columns)
+    table = pa.table({name: [row.get(name) for row in rows] for name in columns.names}, schema=columns)
 
     def write(sink: Any) -> None:
         metadata = make_footer(kind, task.name, [row["cell"] for row in rows], len(rows), task.attempt)

@@ -21,6 +21,8 @@ from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import AT_ONCE, Array
 
 PAIRS = 2**18  # of actions per batch, so that intermediate arrays stay small
+APART = 50  # actions, of which one is first looked at for the hull of a large set
+ROUNDING = 1e-9  # of the range of f: what is nearer than that to their hull is kept
 
 
 def best_feasible(f: Array, g: Array) -> NDArray[np.intp]:
@@ -72,6 +74,24 @@ def _best_mixture(f: Array, g: Array) -> float:
 def _upper_hull(f: Array, g: Array) -> NDArray[np.intp]:
     """The actions on the upper concave hull of f over g, between which the best mixture lies (and the best feasible
     one). The rest may be left out: on 100,000 actions there are 2.5e9 pairs."""
+    near = _near_hull(f, g)
+    hull = near[_hull(f[near], g[near])]
+    feasible = np.where(g <= 0, f, -np.inf)
+    return np.unique(np.append(hull, feasible.argmax())).astype(np.intp)
+
+
+def _near_hull(f: Array, g: Array) -> NDArray[np.intp]:
+    """The actions that may be on the hull: those that are not below that of a few. To sort all takes long."""
+    few = np.arange(0, len(f), APART)
+    few = few[_hull(f[few], g[few])]
+    low, high = g[few[0]], g[few[-1]]
+    margin = ROUNDING * (f.max() - f.min())  # far more than rounding moves the hull
+    below = (f < np.interp(g, g[few], f[few]) - margin) & (g >= low) & (g <= high)
+    return np.flatnonzero(~below)
+
+
+def _hull(f: Array, g: Array) -> list[int]:
+    """The actions on the upper concave hull of f over g, by g."""
     hull: list[int] = []
     order = np.lexsort((-f, g))
     better = _records(f[order]) | _records(f[order[::-1]])[::-1]  # than all with less g, or than all with more
@@ -84,8 +104,7 @@ def _upper_hull(f: Array, g: Array) -> NDArray[np.intp]:
                 break
             hull.pop()
         hull.append(i)
-    feasible = np.where(g <= 0, f, -np.inf)
-    return np.unique(np.append(hull, feasible.argmax())).astype(np.intp)
+    return hull
 
 
 def _records(values: Array) -> NDArray[np.bool_]:
@@ -159,6 +178,7 @@ class Drawn(ABC):
         accuracy: by how much a feasible action may beat the stored optimum, (relative to 1 + |f*|); infinite where that
             is a target, or the best that is known.
         exact: whether `values` are known without noise at any action.
+        ends_only: whether of the actions recommended only those in the end are asked for, because values cost much.
         units: (zero, unit): rewards are reported as zero + unit · f, where f is in the units played.
         binds: whether the best action of all is better than the best feasible one, by more than the accuracy, (S,);
             where functions move, in any phase; None: not known.
@@ -172,6 +192,7 @@ class Drawn(ABC):
     seed_set: NDArray[np.bool_] | None
     accuracy: float = 0.0
     exact: bool = True
+    ends_only: bool = False
     units: tuple[float, float] = PLAYED
     binds: NDArray[np.bool_] | None = None
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from contextvars import ContextVar
+from time import monotonic
 from typing import Any, Protocol
 
 import numpy as np
 
-from cbobench.gp.kernels import RIDGE, Array
+from cbobench.errors import CbobenchError, Misuse
+from cbobench.gp.kernels import RIDGE, Array, stationary
 from cbobench.problems.base import Actions
-from cbobench.problems.simulated import PilotFacts, SimulationResult
+from cbobench.problems.simulated import PilotFacts, SimulationResult, succeeded
 from cbobench.words import count_noun, duration
 
 LONG_PILOT = 5.0  # seconds from which on a pilot is announced, and runs on all workers
+GRACE = 0.25  # seconds after which the others of a pilot begin beside its first simulation, how long that may take
 REPORT_SECONDS = 30.0  # between two lines on how far a pilot is
+ASKED = 180.0  # seconds of a pilot from which on a person is asked
 
 
 class Pool(Protocol):
@@ -23,36 +28,58 @@ class Pool(Protocol):
 
     Attributes:
         workers: how many.
+        is_quick: whether a worker is there at once, so that a pilot may begin on one before anything is known of it.
     """
 
     workers: int
 
+    @property
+    def is_quick(self) -> bool: ...
     def run(
-        self, simulator: Any, x: Array, gens: Sequence[np.random.Generator]
-    ) -> Iterator[tuple[int, SimulationResult]]:
-        """Yield the number of each point (k, d) and its simulation, as they come.
+        self, simulator: Any, x: Array, gens: Sequence[np.random.Generator], at_once: Callable[[], int]
+    ) -> Generator[tuple[int, SimulationResult] | None]:
+        """Yield the number of each point (k, d) and its simulation, as they come; None now and then where none does.
+
+        Args:
+            at_once: how many workers may run simulations now; asked before each `None` and each result is waited for.
 
         Raises:
             CbobenchError: a simulation whose result is of no use.
         """
 
 
+class Declined(CbobenchError):
+    """A person does not want the simulations of a pilot."""
+
+    exit_code = 130
+
+
 POOL: ContextVar[Pool | None] = ContextVar("POOL", default=None)
 """Where long pilots run; None: in this process."""
 
+LATEST: ContextVar[float] = ContextVar("LATEST", default=np.inf)
+"""Deadline of a dry run's pilot, by `monotonic`."""
+
+ASK: ContextVar[Callable[[str], bool] | None] = ContextVar("ASK", default=None)
+"""Asks a person whether a pilot is to go on that takes long, which the line says; None: it goes on."""
+
 
 class Meter:
-    """Announces a pilot once one of its simulations must be made, and says from time to time how long the rest takes.
+    """Announces a pilot once it is known to be long, and says from time to time how long the rest takes.
+
+    How long a simulation takes is known from what the class says, from kept ones, or from the first that ends. Until
+    then one worker of the pool runs it, and the others join after `GRACE` seconds.
 
     Args:
         name: of the simulator.
         total: simulations of the pilot.
-        seconds: that one takes.
+        each: seconds that one takes, None if that is not known.
         say: called with one line.
         pool: where they run, None for this process.
-        count: how many have been made.
+        ask: whether to go on (see `ASK`).
 
     Attributes:
+        count: how many have been made.
         drew: whether a simulation drew random numbers (see `drawn_from`).
     """
 
@@ -60,35 +87,103 @@ class Meter:
         self,
         name: str,
         total: int,
-        seconds: float = 0.0,
+        each: float | None = None,
         say: Callable[[str], None] = lambda text: None,
         pool: Pool | None = None,
-        count: int = 0,
+        ask: Callable[[str], bool] | None = None,
     ) -> None:
-        self.name, self.total, self.count, self.say = name, total, count, say
-        self.first, self.seconds = count, (total - count) * seconds
-        self.pool = pool if self.seconds > LONG_PILOT else None
+        self.name, self.total, self.each, self.say, self.pool, self.ask = name, total, each, say, pool, ask
+        self.count, self.made, self.seconds = 0, 0, 0.0  # made now, and the seconds that these took
         self.began: float | None = None
         self.last_report, self.drew = 0.0, False
+        self.wide = self.known = self.described = False  # all workers run; what was said of it
 
-    def begin(self, timestamp: float) -> None:
-        """Announce the pilot, if it is long and has not been announced; `timestamp` is monotonic time."""
-        if self.began is not None:
-            return
-        self.began = self.last_report = timestamp
-        if self.seconds > LONG_PILOT:
-            workers = 1 if self.pool is None else min(self.pool.workers, self.total - self.count)
-            on_workers = "" if workers == 1 else f" on {count_noun(workers, 'worker')}"
-            wait = duration(self.seconds / workers)
-            self.say(f"{self.name}: a pilot of {count_noun(self.total, 'simulation')}{on_workers}, about {wait}")
+    @property
+    def workers(self) -> int:
+        """How many run what is left."""
+        return 1 if self.pool is None else max(1, min(self.pool.workers, self.total - self.count))
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that the rest takes on all workers, None if that is not known."""
+        return None if self.each is None else self.each * max(0, self.total - self.count) / self.workers
+
+    def begin(self, timestamp: float, kept: Sequence[SimulationResult] = ()) -> None:
+        """Some simulations are to be made; others, `kept` ones, need not. `timestamp` is monotonic time."""
+        if self.began is None:
+            self.began = self.last_report = timestamp
+        self.count += len(kept)
+        if self.each is None and kept:
+            self.each = sum(result.seconds for result in kept) / len(kept)
+        self._announce(timestamp)
 
     def add(self, result: SimulationResult, timestamp: float) -> None:
         """Count a simulation."""
         self.count, self.drew = self.count + 1, self.drew or result.drew
-        if self.began is not None and timestamp - self.last_report >= REPORT_SECONDS and self.count < self.total:
+        if result.seconds:  # one that ended its worker says nothing
+            self.made, self.seconds = self.made + 1, self.seconds + result.seconds
+            self.each = self.seconds / self.made
+        if not self._announce(timestamp) and timestamp - self.last_report >= REPORT_SECONDS and self.left:
             self.last_report = timestamp
-            left = (timestamp - self.began) / (self.count - self.first) * (self.total - self.count)
-            self.say(f"{self.name}: {self.count} of {self.total} pilot simulations made, about {duration(left)} left")
+            made = f"{self.count} of {self.total} pilot simulations made"
+            self.say(f"{self.name}: {made}, about {duration(self.left)} left")
+
+    def look(self, timestamp: float) -> None:
+        """Nothing has ended for a moment: the first simulation may be a long one."""
+        if self.each is None and self.began is not None:
+            passed = timestamp - self.began
+            self.wide = self.wide or passed >= GRACE
+            if passed >= LONG_PILOT and not self.described:
+                self.described = True
+                self.say(f"{self._describe()}; how long it takes is known once one has ended")
+            # So much it takes at least.
+            self._ask_person("more than", passed * -(-self.total // self.workers))
+
+    def run_on_workers(
+        self, simulator: Any, x: Array, gens: Sequence[np.random.Generator]
+    ) -> Iterator[tuple[int, SimulationResult]]:
+        """Yield the number of each point (k, d) and its simulation, as long as workers of the pool are of use."""
+        unknown = self.each is None and self.pool is not None and self.pool.is_quick
+        if self.pool is None or not (unknown or (self.wide and len(x) > 1)):
+            return
+        with closing(self.pool.run(simulator, x, gens, lambda: self.workers if self.wide else 1)) as answers:
+            for answer in answers:
+                if answer is None:
+                    self.look(monotonic())
+                    continue
+                yield answer
+                if self.each is not None and not self.wide:  # a short pilot: the rest is faster here
+                    return
+
+    def _announce(self, timestamp: float) -> bool:
+        """Say how long the rest takes, as soon as that is known; whether something was said now."""
+        if self.each is None or self.known or self.count >= self.total:
+            return False
+        self.known = True
+        if self.each * (self.total - self.count) <= LONG_PILOT:
+            return False
+        self.wide, self.described, self.last_report = True, True, timestamp
+        assert self.left is not None
+        self.say(f"{self._describe()}, about {duration(self.left)}")
+        self._ask_person("about", self.left)
+        return True
+
+    def _describe(self) -> str:
+        on_workers = "" if self.workers == 1 else f" on {count_noun(self.workers, 'worker')}"
+        return f"{self.name}: a pilot of {count_noun(self.total, 'simulation')}{on_workers}"
+
+    def _ask_person(self, about: str, seconds: float) -> None:
+        """Ask once, where it takes long.
+
+        Raises:
+            Declined: it is not to go on.
+        """
+        if self.ask is None or seconds < ASKED:
+            return
+        ask, self.ask = self.ask, None
+        if not ask(f"{self._describe()} takes {about} {duration(seconds)}"):
+            fewer = "a smaller `pilot`, at least 8, takes less; more workers (--cpus) do, too"
+            raise Declined(f"{self.name}: the pilot was declined, and what it has simulated is kept; {fewer}")
 
 
 METER: ContextVar[Meter | None] = ContextVar("METER", default=None)
@@ -155,3 +250,92 @@ def estimate_facts(
         failed=(counts_as - shift) / divisor,
         failures=failures,
     )
+
+
+def run_pilot(simulator: Any, say: Callable[[str], None]) -> PilotFacts:
+    """Simulate a noisy simulator twice at each point of its pilot, and once more at the first; another one once.
+
+    Args:
+        say: called with a line where that takes long.
+
+    Raises:
+        Misuse: most simulations fail; or `simulate` is random beside its generator, or where it should not be.
+        Declined: a person does not want to wait for it.
+    """
+    points, unit = simulator.pilot_design()
+    name, noisy, strict = type(simulator).__name__, simulator.noisy, simulator.failure.then == "fail"
+    times, simulator.clock = 1 + noisy, 0.0
+    is_full = LATEST.get() == np.inf  # a dry run says nothing, and starts no workers
+    meter = Meter(name, times * len(points), simulator.takes)
+    if is_full:
+        meter.say, meter.ask, meter.pool = say, ASK.get(), None if simulator.runs_together else POOL.get()
+    token = METER.set(meter)
+    try:
+        meter.count = -noisy  # the one that is made again is none of them
+        if not noisy and meter.pool is not None:
+            # The first one with the others: on many workers, one alone would take as long as all of them.
+            head, why = np.empty((0, 1 + simulator.m)), ""
+        elif noisy:
+            head, why = simulator.attempt(points[:1], simulator.pilot_gens(0, 1), True)
+        else:
+            head, why = simulator.observe_or_fail(points[:1], simulator.pilot_gens(0, 1))
+        first_seconds = simulator.clock
+        if (left := LATEST.get() - monotonic()) < times * len(points) * first_seconds:  # only as many as fit
+            points = points[: max(2, int(left / (times * first_seconds)))]
+        total = meter.total = times * len(points)
+        meter.count = max(0, meter.count)
+        runs, reasons = _run_points(simulator, points, head, why)
+    finally:
+        METER.reset(token)
+    head = head if len(head) else runs[0][:1]
+    seconds = (simulator.clock - first_seconds * noisy) / total
+    good = succeeded(runs[0]) & succeeded(runs[1])
+    failed = sum(int((~succeeded(run)).sum()) for run in runs[:times])
+    if failed and (strict or 2 * good.sum() < len(points)):
+        first_reason = next(reason for reason in reasons if reason)
+        fix = (
+            "on_failure: infeasible goes on after some that fail"
+            if strict
+            else "allowed: at up to half of the points; mend simulate, or retry: on_failure: {retry: 3}"
+        )
+        raise Misuse(f"{failed} of {total} pilot simulations fail; the first: {first_reason}; {fix}")
+    if not noisy and meter.drew:
+        head, _ = simulator.attempt(points[:1], simulator.pilot_gens(0, 1), True)
+    if succeeded(head)[0] and good[0] and not np.array_equal(head[0], runs[0][0]):
+        fix = "draw from the generator it is given, and from nothing else (np.random is shared by all)"
+        raise Misuse(f"{name}: simulate gives other values for an equal generator; {fix}")
+    if not noisy and meter.drew:
+        other_head, _ = simulator.attempt(points[:1], simulator.pilot_gens(1, 1), True)
+        if not np.array_equal(other_head[0], runs[0][0], equal_nan=True):
+            raise Misuse(f"{name}: noisy is False, but simulate depends on its generator; say noisy = True")
+    runs = [run[good] for run in runs]
+    unit = unit[: len(points)][good]
+    return estimate_facts(
+        runs,
+        stationary(simulator.kernel, simulator.lengthscale)(unit, unit),
+        simulator.scaled,
+        simulator.failure.values_of(np.concatenate(runs)),
+        points=len(points),
+        seconds=seconds,
+        failures=f"{failed} of {total} pilot simulations failed" if failed else "",
+    )
+
+
+def _run_points(simulator: Any, points: Array, head: Array, why: str) -> tuple[list[Array], list[str]]:
+    """The two runs at each point, which are one without noise, and the first reason of each why simulations fail.
+
+    Args:
+        head: without noise, the runs at the first points, (k, 1 + m), and `why` one failed.
+    """
+    n = len(points)
+    if not simulator.noisy:
+        done = len(head)
+        tail, reason = simulator.observe_or_fail(points[done:], simulator.pilot_gens(0, n)[done:])
+        return 2 * [np.concatenate([head, tail])], [why, reason]
+    if simulator.runs_together:  # whose bits may depend on how many points it is given
+        attempts = [simulator.observe_or_fail(points, simulator.pilot_gens(k, n)) for k in range(2)]
+        return [run for run, _ in attempts], [reason for _, reason in attempts]
+    # Both at once: no worker waits for the end of the first.
+    gens = simulator.pilot_gens(0, n) + simulator.pilot_gens(1, n)
+    both, reason = simulator.observe_or_fail(np.concatenate([points, points]), gens)
+    return [both[:n], both[n:]], [reason]

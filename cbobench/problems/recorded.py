@@ -11,6 +11,7 @@ from cbobench.errors import Misuse
 from cbobench.gp.kernels import Array
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
+from cbobench.problems.correlations import random_correlation
 from cbobench.problems.data import DATA_SETS, DataFolder
 from cbobench.problems.files import read_table
 from cbobench.problems.readings import Normalise, Table, TabularProblem, normalised_covariance
@@ -147,7 +148,8 @@ STOCK_MEANS = {
 def stocks_look_alike() -> Table:
     """Rows with the means, largest residual, size and correlation spectrum of the stock data; Gaussian residuals."""
     means = np.array(list(STOCK_MEANS.values()))
-    return _look_alike("stocks", means, 823, (21.38, 2.79, 1.57), 9.6e3, 203.29, tuple(STOCK_MEANS))
+    spectrum = Spectrum((21.38, 2.79, 1.57), 9.6e3, bend=2.708844142201823)
+    return _look_alike("stocks", means, 823, spectrum, 203.29, tuple(STOCK_MEANS))
 
 
 def light_look_alike() -> Table:
@@ -162,32 +164,42 @@ def light_look_alike() -> Table:
     other_sensors = np.delete(np.arange(41), [3, 39])
     means[other_sensors] = generator("light-sensors", "look-alike", "order").permutation(other_means)
     names = tuple(f"sensor {i}" for i in range(41))
-    return _look_alike("light-sensors", means, 192, (26.91, 9.94, 1.03), 4.75e5, 835.28, names)
+    spectrum = Spectrum((26.91, 9.94, 1.03), 4.75e5, bend=1.4845736870214743)
+    return _look_alike("light-sensors", means, 192, spectrum, 835.28, names)
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Eigenvalues of a correlation, of which the leading ones and the condition number are known.
+
+    Attributes:
+        top: the leading ones, falling.
+        condition: the largest over the smallest.
+        bend: how fast the others fall; the root that makes the trace n, computed once (a solver loads in 0.3 s).
+    """
+
+    top: tuple[float, ...]
+    condition: float
+    bend: float
+
+    def tail(self, count: int) -> Array:
+        """(count,) from below the last leading eigenvalue down to the lowest, the more bent the smaller."""
+        lowest = self.top[0] / self.condition
+        return np.asarray(lowest * (0.95 * self.top[-1] / lowest) ** (np.linspace(1, 0, count) ** self.bend))
 
 
 def _look_alike(
-    name: str, means: Array, rows: int, top: tuple[float, ...], condition: float, largest: float, names: tuple[str, ...]
+    name: str, means: Array, rows: int, spectrum: Spectrum, largest: float, names: tuple[str, ...]
 ) -> Table:
-    """Gaussian rows around `means` whose correlation has the given leading eigenvalues and condition number.
+    """Gaussian rows around `means` whose correlation has a spectrum.
 
-    The other eigenvalues fall geometrically to the smallest, at the rate that makes the trace n. Residual spread is
-    proportional to the mean (assumed), scaled so that the largest residual is `largest`.
+    Residual spread is proportional to the mean (assumed), scaled so that the largest residual is `largest`.
     """
-    from scipy.optimize import brentq
-    from scipy.stats import random_correlation
-
     n = len(means)
     gen = generator(name, "look-alike", "rows")
-    lowest, remaining = top[0] / condition, n - sum(top)
-    count = n - len(top)
-
-    def tail(bend: float) -> Array:
-        """From below the last leading eigenvalue down to the lowest, the more bent the smaller."""
-        return np.asarray(lowest * (0.95 * top[-1] / lowest) ** (np.linspace(1, 0, count) ** bend))
-
-    eigenvalues = np.concatenate([top, tail(brentq(lambda b: tail(b).sum() - remaining, 1e-3, 1e3))])
+    eigenvalues = np.concatenate([spectrum.top, spectrum.tail(n - len(spectrum.top))])
     eigenvalues *= n / eigenvalues.sum()
-    covariance = random_correlation.rvs(eigenvalues, random_state=gen, tol=1e-8)
+    covariance = random_correlation(eigenvalues, gen)
     covariance = (covariance + covariance.T) / 2
     np.fill_diagonal(covariance, 1.0)
     residuals = gen.standard_normal((rows, n)) @ np.linalg.cholesky(covariance).T * means

@@ -54,6 +54,27 @@ class PilotFacts:
 
 
 @dataclass(frozen=True)
+class SimulationCounts:
+    """How many simulations a simulator's pilot and plays take.
+
+    Attributes:
+        pilot: in all.
+        of_round: of a seed-round and its metrics.
+        recommended: at most, of a recommendation before the last round.
+        end: at most, of the recommendation after it.
+    """
+
+    pilot: int
+    of_round: int
+    recommended: int
+    end: int
+
+    def beside_rounds(self, recorded: int) -> int:
+        """At most, of the points that a cell with so many recorded rounds recommends."""
+        return (recorded - 1) * self.recommended + self.end
+
+
+@dataclass(frozen=True)
 class SimulationResult:
     """What one run of a simulator gave.
 
@@ -86,9 +107,11 @@ class Store(Protocol):
     """Keeps the results of simulations that take long.
 
     Attributes:
+        on_disk: whether it is quick.
         shared: whether workers share it at a time; only then are `begin` and the functions below it of use.
     """
 
+    on_disk: bool
     shared: bool
 
     def get(self, key: str) -> SimulationResult | None: ...
@@ -110,7 +133,8 @@ STORE: ContextVar[Store | None] = ContextVar("STORE", default=None)
 """Where simulations are kept now; None: they are not."""
 
 
-PATIENCE = 3.0  # times what a simulation takes, after which one that runs elsewhere is no longer waited for
+PATIENCE = 3.0  # times what a simulation takes, after which one that runs elsewhere is no longer waited for ...
+LEAST_WAIT = 3.0  # ... but not before so many seconds: a busy machine may stop a process for that long
 
 
 def run_once(
@@ -147,7 +171,7 @@ def run_once(
             (begun if store.begin(keys[i]) else elsewhere).append(i)
         run_begun(begun)
     for i in elsewhere:
-        until = monotonic() + PATIENCE * step * seconds
+        until = monotonic() + max(LEAST_WAIT, PATIENCE * step * seconds)
         while (result := store.wait(keys[i], until)) is None:
             if store.begin(keys[i]):
                 run_begun([i])
@@ -180,6 +204,7 @@ class MeasureOptions:
         target: else regret is against this reward; None: there is no regret.
         noisy: whether two simulations of one point may differ.
         remeasures: whether the actions recommended in the end are then simulated, for their means.
+        ends_only: as of `Drawn`.
     """
 
     observed: bool
@@ -187,6 +212,7 @@ class MeasureOptions:
     target: float | None
     noisy: bool
     remeasures: bool = False
+    ends_only: bool = False
 
 
 class SimulatedInstances(Drawn):
@@ -215,6 +241,7 @@ class SimulatedInstances(Drawn):
         replicates, point, target = len(scenarios), measure.point, measure.target
         self.runs, self.scenarios, self.observed, self.point = runs, scenarios, measure.observed, point
         self.keeps, self.remeasures, self.finite = measure.observed or not measure.noisy, measure.remeasures, finite
+        self.ends_only = measure.ends_only
         facts = (pilot_facts.norm, pilot_facts.noise, pilot_facts.sup)
         self.norm, self.noise, self.sup = (np.tile(fact, (replicates, 1)) for fact in facts)
         self.slater = np.full(replicates, pilot_facts.slater)

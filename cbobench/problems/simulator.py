@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from math import isfinite
@@ -29,13 +28,14 @@ from cbobench.problems.base import Ability, Channel, Drawn, Inputs, Problem
 from cbobench.problems.channels import DELAY, add_delays
 from cbobench.problems.failures import ABOUT, FailureRule
 from cbobench.problems.inputs import InputSpace
-from cbobench.problems.pilot import METER, POOL, Meter, drawn_from, estimate_facts
+from cbobench.problems.pilot import LATEST, METER, drawn_from, run_pilot
 from cbobench.problems.simulated import (
     STORE,
     MeasureOptions,
     PilotFacts,
     SimulatedFeedback,
     SimulatedInstances,
+    SimulationCounts,
     SimulationResult,
     run_once,
     succeeded,
@@ -44,11 +44,9 @@ from cbobench.processes import leave_fork
 from cbobench.rng import Streams, generator
 from cbobench.words import count_noun
 
-SLOW = 1.0  # seconds from which on the result of a simulation is kept
+SLOW = 0.2  # seconds from which on the result of a simulation is kept on a disk, where that takes 2 ms ...
+SLOW_FOR_BUCKET = 1.0  # ... and elsewhere
 RETRIES = 2**31  # spawn keys of retries begin here, beyond those of scenarios
-
-LATEST: ContextVar[float] = ContextVar("LATEST", default=np.inf)
-"""Deadline of a dry run's pilot, by `monotonic`."""
 
 
 @dataclass(kw_only=True)
@@ -62,6 +60,7 @@ class Simulator(Problem):
     method is told; it is run once, when a suite is read.
 
     Class attributes:
+        takes: seconds that a simulation takes, about, if that is known: what is said before the first one has ended.
         low, high: corners of the box.
         inputs: in their place, types by name: {"width": {"int": [32, 512], "log": True}, "act": {"choice": ["relu",
             "tanh"]}, "rate": {"float": [1e-4, 0.1]}}. `simulate` then gets a mapping of names to values, and methods
@@ -77,6 +76,7 @@ class Simulator(Problem):
     inputs: ClassVar[Mapping[str, Any] | None] = None
     m: ClassVar[int] = 1
     noisy: ClassVar[bool] = True
+    takes: ClassVar[float | None] = None
     target: ClassVar[float | None] = None
     best_known: ClassVar[tuple[float, ...] | Mapping[str, Any] | None] = None
     seed_independent = True
@@ -84,8 +84,9 @@ class Simulator(Problem):
     repeats: int = param(10, "simulations per point whose mean metrics use; 0: the observed values", at_least=0)
     measure: Literal["always", "end"] = param(
         "always",
-        "which points are simulated `repeats` times: all that are played or recommended, or (end) those recommended in "
-        "the end; other metrics are then of the observed values",
+        "which points are simulated for metrics alone (`repeats` times, or once without noise): all that are played "
+        "and, where there is a regret, recommended; or (end) those recommended in the end; other metrics are then of "
+        "the observed values",
         quiet=True,
     )
     pilot: int = param(64, "simulations from which is estimated what learners may know", at_least=8, at_most=8192)
@@ -138,6 +139,8 @@ class Simulator(Problem):
             raise Misuse("on_failure is skip, and feedback has a delay; leave one of them out")
         if self.target is not None and self.best_known is not None:
             raise Misuse(f"{type(self).__name__} has a target and a best_known; regret is against one of them")
+        if self.takes is not None and not (isinstance(self.takes, int | float) and 0 < self.takes < np.inf):
+            raise Misuse(f"takes is {self.takes!r}; it must be a number of seconds above 0, or None")
         if self.target is not None and not (isinstance(self.target, int | float | np.number) and isfinite(self.target)):
             raise Misuse(f"target is {self.target!r}; it must be a finite number, or None for no regret")
         if self.best_known is not None:
@@ -157,41 +160,46 @@ class Simulator(Problem):
         Raises:
             CellFailure: a result of another shape; a failed run where `on_failure` is fail.
         """
-        values, reason = self._observe(x, gens)
+        values, reason = self.observe_or_fail(x, gens)
         if reason and self.failure.then == "fail":
             raise CellFailure(f"{reason}; on_failure: infeasible goes on after a run that fails")
         return values
 
-    def _observe(self, x: Array, gens: Sequence[np.random.Generator]) -> tuple[Array, str]:
+    def observe_or_fail(self, x: Array, gens: Sequence[np.random.Generator]) -> tuple[Array, str]:
         """As `observe`, with the first reason of the runs that failed in the end ("" if none did)."""
-        values, reason = self._attempt(x, gens)
+        values, reason = self.attempt(x, gens)
         for retry in range(self.failure.retries):
             left = np.flatnonzero(~succeeded(values)).tolist()
             if len(left) == 0:
                 break
-            values[left], reason = self._attempt(x[left], [_other_numbers(gens[i], retry) for i in left])
+            values[left], reason = self.attempt(x[left], [_other_numbers(gens[i], retry) for i in left])
         return values, reason
 
-    def _attempt(self, x: Array, gens: Sequence[np.random.Generator], is_repeat: bool = False) -> tuple[Array, str]:
+    def attempt(self, x: Array, gens: Sequence[np.random.Generator], is_repeat: bool = False) -> tuple[Array, str]:
         """One run per point, unless its result is kept: values, NaN where it failed, and the first reason."""
         store, meter = STORE.get(), METER.get()
         keys = [self._key(point, gen, is_repeat) for point, gen in zip(x, gens, strict=True)] if store else []
         simulations: list[SimulationResult | None] = [store.get(key) for key in keys] if store else [None] * len(x)
         left = [i for i, simulation in enumerate(simulations) if simulation is None]
+        twins: dict[int, int] = {}  # those that are the same as an earlier one, which without noise gives the same
+        if keys and not self.runs_together:
+            first = {keys[i]: i for i in reversed(left)}
+            twins = {i: first[keys[i]] for i in left if first[keys[i]] != i}
+            left = [i for i in left if i not in twins]
         if left and meter is not None:
-            meter.begin(monotonic())
+            meter.begin(monotonic(), [result for result in simulations if result is not None])
 
         def run(numbers: list[int]) -> None:
             for k, result in self._run_all(x[numbers], [gens[i] for i in numbers]):
                 simulations[numbers[k]] = result
-                if store and result.seconds >= SLOW:
+                if store and result.seconds >= (SLOW if store.on_disk else SLOW_FOR_BUCKET):
                     store.put(keys[numbers[k]], result)
                 if meter is not None:
                     meter.add(result, monotonic())
 
         facts: PilotFacts | None = vars(self).get("pilot_facts")
         if store and store.shared and left and facts is not None and facts.seconds >= SLOW:
-            step = len(left) if self._runs_together else 1
+            step = len(left) if self.runs_together else 1
             found = run_once(
                 store, [keys[i] for i in left], lambda some: run([left[k] for k in some]), step, facts.seconds
             )
@@ -199,6 +207,8 @@ class Simulator(Problem):
                 simulations[left[k]] = result
         elif left:
             run(left)
+        for i, k in twins.items():
+            simulations[i] = simulations[k]
         results = [result for result in simulations if result is not None]
         self.clock += sum(result.seconds for result in results)
         reason = next((result.reason for result in results if result.reason), "")
@@ -206,20 +216,23 @@ class Simulator(Problem):
 
     def _run_all(self, x: Array, gens: Sequence[np.random.Generator]) -> Iterator[tuple[int, SimulationResult]]:
         """The number of each point and its run: all at once, on the workers of a long pilot, or one by one."""
-        meter, together = METER.get(), self._runs_together
-        if meter is not None and meter.pool is not None and not together and len(x) > 1:
-            yield from meter.pool.run(self, x, gens)
-            return
+        meter, together, left = METER.get(), self.runs_together, [*range(len(x))]
+        if meter is not None and not together:
+            for k, result in meter.run_on_workers(self, x, gens):
+                left.remove(k)
+                yield k, result
         watched, rounding = meter is not None and not self.noisy, save_float_state()
-        step = len(x) if together else 1
-        for k in range(0, len(x), max(1, step)):
-            batch = self.run_points(x[k : k + step], gens[k : k + step], watched)
+        step = max(1, len(left)) if together else 1
+        for k in range(0, len(left), step):
+            numbers = left[k : k + step]
+            batch = self.run_points(x[numbers], [gens[i] for i in numbers], watched)
             # A library that `simulate` calls may change how this thread rounds; later results must not.
             restore_float_state(rounding)
-            yield from enumerate(batch, k)
+            yield from zip(numbers, batch, strict=True)
 
     @property
-    def _runs_together(self) -> bool:
+    def runs_together(self) -> bool:
+        """Whether the class runs many points at once (`simulate_many`)."""
         return type(self).simulate_many is not Simulator.simulate_many
 
     @cached_property
@@ -292,7 +305,7 @@ class Simulator(Problem):
             Misuse: randomness that is not the generator's, noise where there should be none.
         """
         try:
-            self.pilot_facts = self._pilot(data.say)
+            self.pilot_facts = run_pilot(self, data.say)
         except CellFailure as error:
             raise Misuse(str(error)) from error
         if self.best_known is not None and monotonic() < LATEST.get():
@@ -310,76 +323,9 @@ class Simulator(Problem):
     def _generator(self, role: str, i: int) -> np.random.Generator:
         return generator("simulator", type(self).__qualname__, role, i)
 
-    def _pilot(self, say: Callable[[str], None]) -> PilotFacts:
-        """Simulate a noisy simulator twice at each point, and once more at the first; another one once."""
-        points, unit = self.pilot_design()
-        times, self.clock = 1 + self.noisy, 0.0
-        first = Meter("", 1)
-        token = METER.set(first)
-        try:
-            gens = self._pilot_gens(0, 1)
-            head, why = self._attempt(points[:1], gens, True) if self.noisy else self._observe(points[:1], gens)
-            seconds = self.clock
-            # A dry run has little time: it makes only as many simulations as fit.
-            if (left := LATEST.get() - monotonic()) < times * len(points) * seconds:
-                points = points[: max(2, int(left / (times * seconds)))]
-            total = times * len(points)
-            is_full = LATEST.get() == np.inf  # a dry run says nothing, and starts no workers
-            announce, pool = (say, POOL.get()) if is_full else (lambda text: None, None)
-            meter = Meter(type(self).__name__, total, seconds, announce, pool, 1 - self.noisy)
-            METER.set(meter)
-            runs, reasons = self._pilot_runs(points, head, why)
-        finally:
-            METER.reset(token)
-        seconds = (self.clock - seconds * self.noisy) / total
-        good = succeeded(runs[0]) & succeeded(runs[1])
-        failed = sum(int((~succeeded(run)).sum()) for run in runs[:times])
-        if failed and (self.failure.then == "fail" or 2 * good.sum() < len(points)):
-            first_reason = next(reason for reason in reasons if reason)
-            strict = self.failure.then == "fail"
-            fix = (
-                "on_failure: infeasible goes on after some that fail"
-                if strict
-                else "allowed: at up to half of the points; mend simulate, or retry: on_failure: {retry: 3}"
-            )
-            raise Misuse(f"{failed} of {total} pilot simulations fail; the first: {first_reason}; {fix}")
-        if not self.noisy and (first.drew or meter.drew):
-            head, _ = self._attempt(points[:1], self._pilot_gens(0, 1), True)
-        if succeeded(head)[0] and good[0] and not np.array_equal(head[0], runs[0][0]):
-            fix = "draw from the generator it is given, and from nothing else (np.random is shared by all)"
-            raise Misuse(f"{type(self).__name__}: simulate gives other values for an equal generator; {fix}")
-        if not self.noisy and (first.drew or meter.drew):
-            other_head, _ = self._attempt(points[:1], self._pilot_gens(1, 1), True)
-            if not np.array_equal(other_head[0], runs[0][0], equal_nan=True):
-                raise Misuse(
-                    f"{type(self).__name__}: noisy is False, but simulate depends on its generator; say noisy = True"
-                )
-        runs = [run[good] for run in runs]
-        unit = unit[: len(points)][good]
-        return estimate_facts(
-            runs,
-            stationary(self.kernel, self.lengthscale)(unit, unit),
-            self.scaled,
-            self.failure.values_of(np.concatenate(runs)),
-            points=len(points),
-            seconds=seconds,
-            failures=f"{failed} of {total} pilot simulations failed" if failed else "",
-        )
-
-    def _pilot_gens(self, run: int, count: int) -> list[np.random.Generator]:
+    def pilot_gens(self, run: int, count: int) -> list[np.random.Generator]:
+        """Generators of the first points of a pilot: `run` 0, or 1 of a noisy simulator's second run."""
         return [self._generator(f"pilot {run}", i) for i in range(count)]
-
-    def _pilot_runs(self, points: Array, head: Array, why: str) -> tuple[list[Array], list[str]]:
-        """The two runs at each point, which are one without noise, and the first reason of each why simulations fail.
-
-        Args:
-            head: without noise, the run at the first point, (1, 1 + m), and `why` it failed.
-        """
-        if self.noisy:
-            attempts = [self._observe(points, self._pilot_gens(k, len(points))) for k in range(2)]
-            return [run for run, _ in attempts], [reason for _, reason in attempts]
-        tail, reason = self._observe(points[1:], self._pilot_gens(0, len(points))[1:])
-        return 2 * [np.concatenate([head, tail])], [why, reason]
 
     @property
     def pilot_points(self) -> int:
@@ -393,11 +339,20 @@ class Simulator(Problem):
         return self.pilot_facts.points < self.pilot_points
 
     @property
-    def simulations(self) -> tuple[int, int, int]:
-        """Number of simulations of a pilot, of a seed-round with its metrics, and of the end of a cell."""
-        repeats, always = self.repeats * self.noisy, self.measure == "always"
-        pilot = 1 + 2 * self.pilot_points if self.noisy else self.pilot_points
-        return pilot, 1 + repeats * always, repeats * (not always)
+    def simulations(self) -> SimulationCounts:
+        """Numbers of simulations."""
+        pilot, of_point = (1 + 2 * self.pilot_points, self.repeats) if self.noisy else (self.pilot_points, 1)
+        is_measured = self.noisy and self.measure == "always"
+        return SimulationCounts(pilot, 1 + of_point * is_measured, of_point * (not self._ends_only), of_point)
+
+    @property
+    def _ends_only(self) -> bool:
+        """Whether of the points recommended only those in the end are simulated.
+
+        What is recommended before is of use to the regret of the recommended action, and else to no table: it is not
+        simulated where there is no regret, nor with `measure: end`.
+        """
+        return self.measure == "end" or (self.target is None and self.best_known is None)
 
     def note(self) -> str:
         facts, n = self.pilot_facts, 0 if self.inputs is None else len(self.space.configurations)
@@ -482,7 +437,9 @@ class Simulator(Problem):
         facts = self.pilot_facts
         target = None if self.target is None else float((self.target - facts.shift[0]) / facts.divisor[0])
         observed = self.noisy and (not self.repeats or self.measure == "end")
-        measure = MeasureOptions(observed, point, target, self.noisy, remeasures=observed and self.repeats > 0)
+        # What was observed is known at no cost, in whatever round it is recommended.
+        ends_only, remeasures = self._ends_only and not observed, observed and self.repeats > 0
+        measure = MeasureOptions(observed, point, target, self.noisy, remeasures, ends_only)
         return SimulatedInstances(self.runs, facts, scenarios, measure, finite=self.inputs is not None)
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, show
 from cbobench.metrics import Metric
-from cbobench.report.formats import TextTable, describe_median_interval, find_gap, format_interval, format_number
+from cbobench.report.formats import TextTable
 from cbobench.report.groups import Group, find_groups, group_by, take_values
 from cbobench.report.load import Run
+from cbobench.report.numbers import describe_median_interval, find_gap, format_interval, format_number
 from cbobench.report.paired import format_p, pair_by_seed
 from cbobench.report.paired import pair_difference as difference
 from cbobench.report.quantities import fill_unreached, restore_infinite

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, show
 from cbobench.metrics import Array, Metric
-from cbobench.report.formats import Marked, TextTable, describe_median_interval, format_interval, format_number
+from cbobench.report.formats import Marked, TextTable
 from cbobench.report.groups import Group, group_by_arena
 from cbobench.report.load import Run
+from cbobench.report.numbers import describe_median_interval, format_interval, format_number
 from cbobench.report.quantities import UNREACHED, fill_unreached, find_lack, restore_infinite
 from cbobench.stats.intervals import interval
 from cbobench.stats.paired_tests import SIGNIFICANT, count_needed, decidable, difference, holm, signed_rank

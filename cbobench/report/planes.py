@@ -13,9 +13,9 @@ import pandas as pd
 
 from cbobench.metrics import METRICS
 from cbobench.report.curves import Looks, Statistic, over_seeds, stale
-from cbobench.report.formats import describe_median_interval
 from cbobench.report.groups import take_values
 from cbobench.report.load import Run
+from cbobench.report.numbers import describe_median_interval
 from cbobench.report.style import legend_label, thin
 from cbobench.report.summary import statistics
 

@@ -9,8 +9,9 @@ import pandas as pd
 
 from cbobench.errors import Misuse
 from cbobench.metrics import Array, Metric
-from cbobench.report.formats import Marked, TextTable, format_number
+from cbobench.report.formats import Marked, TextTable
 from cbobench.report.groups import Group, group_by_arena
+from cbobench.report.numbers import format_number
 from cbobench.report.quantities import UNREACHED, fill_unreached, find_lack, is_reached
 from cbobench.stats import rank_tests as stats
 

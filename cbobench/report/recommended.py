@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cbobench.report.formats import find_gap, format_number
 from cbobench.report.groups import Group, group_by
 from cbobench.report.load import Run
+from cbobench.report.numbers import find_gap, format_number
 from cbobench.results.manifest import Variant
 from cbobench.results.schema import RECOMMENDED
 

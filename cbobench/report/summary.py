@@ -11,20 +11,10 @@ import pandas as pd
 
 from cbobench.errors import unknown
 from cbobench.metrics import METRICS, Array, Metric
-from cbobench.report.formats import (
-    CARRIED,
-    MEAN,
-    SECOND,
-    Marked,
-    TextTable,
-    describe_median_interval,
-    find_gap,
-    format_beside,
-    format_interval,
-    format_number,
-)
+from cbobench.report.formats import CARRIED, MEAN, SECOND, Marked, TextTable
 from cbobench.report.groups import Group, count_binding, find_groups, group_by_arena
 from cbobench.report.load import Run, RunLike, open_run
+from cbobench.report.numbers import describe_median_interval, find_gap, format_beside, format_interval, format_number
 from cbobench.report.paired import describe_need, mark_best
 from cbobench.report.quantities import (
     MOVING,

@@ -42,6 +42,7 @@ class SimulationStore:
 
     Attributes:
         damaged: names of the files that were asked for and not used.
+        on_disk: whether a result is written in milliseconds.
         shared: whether simulations run once where several workers ask for one: on a disk.
     """
 
@@ -51,7 +52,7 @@ class SimulationStore:
         self.damaged: list[str] = []
         self.problem = ""
         self.listed = 0.0
-        self.shared = folder.local and not buffered
+        self.on_disk, self.shared = folder.local, folder.local and not buffered
         self.running = RunningSimulations(Path(folder.path(SIMULATIONS_FOLDER)))
 
     @cached_property

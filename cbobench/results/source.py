@@ -15,7 +15,6 @@ Each metric has a hash of its own behind the pair's, so that an added metric is 
 
 from __future__ import annotations
 
-import ast
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
@@ -24,12 +23,11 @@ from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse
 from cbobench.problems import PROBLEMS
-from cbobench.results.definitions import WHOLE_MODULE, Definition, Module, define, parse, sha256, with_parents
+from cbobench.results.definitions import WHOLE_MODULE, Definition, Module, parse, sha256, with_parents
 
 PACKAGE = __name__.split(".")[0]
 LOOP = (
@@ -230,15 +228,14 @@ class Code:
         for definition in module.calling:
             if (name, definition) != METRICS:
                 yield name, definition
-        for definition, node in module.nodes.items():
-            decorators = self._keys(module, getattr(node, "decorator_list", [])) - REGISTRIES.keys()
-            bases = self._keys(module, getattr(node, "bases", []))
+        for definition, statement in module.statements.items():
+            decorators = self._keys(module, statement.decorators) - REGISTRIES.keys()
+            bases = self._keys(module, statement.bases)
             if decorators or any(WHOLE_MODULE in base and not base[0].startswith(f"{PACKAGE}.") for base in bases):
                 yield name, definition
 
-    def _keys(self, module: Module, expressions: list[ast.expr]) -> set[Key]:
-        """Return the definitions that expressions name."""
-        names = {name for expression in expressions for name in define(expression).names}
+    def _keys(self, module: Module, names: Iterable[tuple[str, ...]]) -> set[Key]:
+        """Return the definitions behind names."""
         return {key for name in names for key in self.meaning(module, name) if not isinstance(key, str)}
 
     def resolve(self, dotted: str, visited: frozenset[str] = frozenset()) -> set[Key | str]:
@@ -255,7 +252,7 @@ class Code:
     def meaning(self, module: Module, name: tuple[str, ...], visited: frozenset[str] = frozenset()) -> set[Key | str]:
         """Return the meaning of a dotted name in a module; an empty set for local and built-in names."""
         first = name[0]
-        meanings: set[Key | str] = {(module.name, first)} if first in module.nodes else set()
+        meanings: set[Key | str] = {(module.name, first)} if first in module.statements else set()
         # Visited targets are left out, because modules may import each other in a circle.
         for target in module.imports.get(first, set()) - visited:
             meanings |= self.resolve(".".join([target, *name[1:]]), visited | {target})
@@ -294,8 +291,7 @@ class Code:
         """Six digits for each metric of the table."""
         module = self.module(METRICS[0])
         assert module is not None
-        table: Any = module.nodes[METRICS[1]]
-        descriptions = [self._describe(METRICS, module, define(entry)) for entry in table.value.elts]
+        descriptions = [self._describe(METRICS, module, entry) for entry in module.entries(METRICS[1])]
         return "".join(sorted(self._hash(self._follow(named), [digest])[:6] for digest, named in descriptions))
 
     def definition(self, key: Key) -> Definition:

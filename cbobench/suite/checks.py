@@ -17,7 +17,8 @@ from cbobench.gp.kernels import refuse_covariance
 from cbobench.gp.posteriors import choice
 from cbobench.problems.base import Drawn, Problem
 from cbobench.problems.instances import check_drawn
-from cbobench.problems.simulator import LATEST, Simulator
+from cbobench.problems.pilot import LATEST
+from cbobench.problems.simulator import Simulator
 from cbobench.rng import Streams
 from cbobench.suite.cells import Pair
 from cbobench.suite.settings import count_parallel

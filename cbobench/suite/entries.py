@@ -19,6 +19,7 @@ from cbobench.errors import CbobenchError, Misuse, one_line, printable, refuse_s
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
+from cbobench.problems.pilot import Declined
 from cbobench.suite import yamlio
 from cbobench.suite.settings import ONE, Demand, parse_resources
 from cbobench.suite.variants import Variant, canonical, short
@@ -145,6 +146,8 @@ def problem_variants(
             problem.settle(np.zeros(1))  # refuses an invalid tolerance
             if problem.feasibility_tolerance:
                 fixed |= {"feasibility_tolerance": float(problem.feasibility_tolerance)}
+        except Declined:
+            raise
         except Exception as error:  # a user's problem may raise any error
             if not is_requested(_variant(entry, settings, resolved, resolved)):
                 continue

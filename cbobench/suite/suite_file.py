@@ -9,13 +9,19 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
+from cbobench import params
+from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse, nearest, refuse_strange, show, unknown
 from cbobench.options import accept_fields
+from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DataFolder
+from cbobench.problems.pilot import PILOT
+from cbobench.problems.simulation_totals import CellRounds, count_simulations
+from cbobench.problems.simulator import Simulator
 from cbobench.suite import yamlio
 from cbobench.suite.cells import Grid, Pair, Suite
 from cbobench.suite.checks import check_pairs, check_shared, check_unique
-from cbobench.suite.entries import Keep, SourceLine, algorithm_variants, entries, problem_variants
+from cbobench.suite.entries import Entry, Keep, SourceLine, algorithm_variants, entries, problem_variants
 from cbobench.suite.settings import ONE, SPREAD, apply_settings, check_initial, parse_initial, parse_parallel
 from cbobench.suite.yamlio import (
     MAX_CELLS,
@@ -83,16 +89,7 @@ def load(options: LoadOptions) -> Suite:
     check_texts(content, at)
     for word in command:
         refuse_strange(word, "the command line:")
-    for key in content:
-        if key not in KEYS:
-            raise unknown("key", key, KEYS, location=at(content.lines[key]))
-    for key in ("suite", "horizon", "seeds", "problems", "algorithms"):
-        if key not in content:
-            raise Misuse(f"{path}: the key {key!r} is missing; needed: suite, horizon, seeds, problems, algorithms")
-    T = options.horizon if options.horizon is not None else content["horizon"]
-    if not _whole(T) or not 1 <= T <= MAX_HORIZON:
-        line = at(content.lines["horizon"])
-        raise Misuse(f"{line}horizon is {show(T)}; it must be a whole number of at least 1, at most {MAX_HORIZON}")
+    T = _check_keys(content, path, at, options.horizon)
     chosen = _seeds(content["seeds"] if options.seeds is None else options.seeds, at(content.lines["seeds"]))
     shared = content.get("shared", {})
     if shared is None:
@@ -136,7 +133,18 @@ def load(options: LoadOptions) -> Suite:
     # Faults of algorithms are reported before problems are prepared, which may take long.
     check_shared(shared, algorithms, at(content.lines.get("shared", 0)), imports)
     check_unique(algorithms, "algorithm", path)
-    folder = DataFolder(options.data, path.parent, options.on_wait)
+    rounds = CellRounds(T, T if keep is None else min(keep, T), initial.get(PILOT, 0))
+    uncounted = [rounds] * len(chosen)
+
+    def wait(text: str) -> None:
+        """Say of a long pilot, before it is begun, what the run takes in all."""
+        if uncounted:
+            for line in _count_simulations(listed, uncounted, at, beside, imports):
+                options.on_wait(line)
+            uncounted.clear()
+        options.on_wait(text)
+
+    folder = DataFolder(options.data, path.parent, wait)
     keeping, with_problems = options.store(name), []
     for i, entry in enumerate(listed["problems"], 1):
         options.say(f"prepares {entry.name} ({i} of {len(listed['problems'])})")
@@ -163,6 +171,61 @@ def load(options: LoadOptions) -> Suite:
     variants = tuple(v for v, _ in with_problems), tuple(algorithms)
     grid = Grid(*variants, T, chosen, tuple(pairs), tuple(command), tuple(unplayable))
     return Suite(name, about, keep, grid, problems, audit, timeout, demands)
+
+
+def _check_keys(content: yamlio.Located, path: Path, at: SourceLine, horizon: int | None = None) -> int:
+    """Refuse keys that are unknown or missing; return T, which `horizon` replaces."""
+    for key in content:
+        if key not in KEYS:
+            raise unknown("key", key, KEYS, location=at(content.lines[key]))
+    for key in ("suite", "horizon", "seeds", "problems", "algorithms"):
+        if key not in content:
+            raise Misuse(f"{path}: the key {key!r} is missing; needed: suite, horizon, seeds, problems, algorithms")
+    T = content["horizon"] if horizon is None else horizon
+    if not _whole(T) or not 1 <= T <= MAX_HORIZON:
+        line = at(content.lines["horizon"])
+        raise Misuse(f"{line}horizon is {show(T)}; it must be a whole number of at least 1, at most {MAX_HORIZON}")
+    return int(T)
+
+
+def count_before(source: Path) -> list[str]:
+    """A line per simulator of a suite on the simulations that a run of all its cells takes; nothing is prepared.
+
+    Raises:
+        Misuse: the suite cannot be read, or names what there is not.
+    """
+    content, at = yamlio.read(source), SourceLine(source)
+    horizon, beside = _check_keys(content, source, at), [source.parent, Path()]
+    listed = {key: entries(content, key, at) for key in ("problems", "algorithms")}
+    seeds = len(_seeds(content["seeds"], at(content.lines["seeds"])))
+    keep = _keep(content.get("record", {"rounds": DEFAULT_KEEP}), at(content.lines.get("record", 0)))
+    at_initial = at(content.lines.get("initial", 0))
+    initial = parse_initial(content["initial"], horizon, at_initial) if "initial" in content else {}
+    rounds = CellRounds(horizon, horizon if keep is None else min(keep, horizon), initial.get(PILOT, 0))
+    return _count_simulations(listed, [rounds] * seeds, at, beside)
+
+
+def _count_simulations(
+    listed: Mapping[str, list[Entry]],
+    cells: Sequence[CellRounds],
+    at: SourceLine,
+    beside: Sequence[Path],
+    imports: bool = True,
+) -> list[str]:
+    """A line per simulator on the simulations of all cells, which each pair of a suite has."""
+    of_all = []
+    for entry in listed["algorithms"]:
+        cls = ALGORITHMS.get(entry.name, location=at(entry.line), imports=imports, beside=beside)
+        own = [cell._replace(from_pilot=0) for cell in cells] if cls.reference else cells
+        of_all += [*own] * entry.count
+    lines = []
+    for entry in listed["problems"]:
+        location = at(entry.line)
+        cls = PROBLEMS.get(entry.name, location=location, imports=imports, beside=beside)
+        for settings in entry.settings() if issubclass(cls, Simulator) else ():
+            problem = params.build(cls, settings, location=f"{location}{entry.name}: ")
+            lines.append(count_simulations(problem, of_all, problem.takes).describe(entry.label or entry.name))
+    return lines
 
 
 def _seeds(value: Any, location: str) -> tuple[int, ...]:

@@ -23,7 +23,9 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.posteriors import choice
 from cbobench.play.block import block_key
 from cbobench.play.task import Task
+from cbobench.problems import simulator
 from cbobench.problems.base import Problem
+from cbobench.problems.simulator import Simulator
 from cbobench.results.query import NO_POSITION, PublishedCells
 from cbobench.results.source import libraries, refuse_edits, source_hash
 from cbobench.results.staleness import Freshness
@@ -301,8 +303,15 @@ class Pace:
     def __init__(self, problems: Mapping[str, Problem], measured: Iterable[Measured] = ()) -> None:
         self.finite = {title: isinstance(problem.actions, Finite) for title, problem in problems.items()}
         self.sums: dict[tuple[str, ...], list[float]] = {}
+        # Of a slow simulator little else counts: its tasks are cut before any of them has ended.
+        simulators = {title: p for title, p in problems.items() if isinstance(p, Simulator)}
+        waits = {title: p.pilot_facts.seconds for title, p in simulators.items()}
+        self.simulated = {
+            t: waits[t] * p.simulations.of_round for t, p in simulators.items() if waits[t] >= simulator.SLOW
+        }
         for pair, seconds, rounds in measured:
-            self._add(pair, seconds, rounds)
+            # What cells say is CPU time: to wait for a simulator is none.
+            self._add(pair, max(seconds, rounds * self.simulated.get(pair.problem.title, 0.0)), rounds)
 
     def learn(self, task: Task, seconds: float, rounds: int) -> None:
         """Seconds that some seed-rounds of a task have taken."""
@@ -310,9 +319,19 @@ class Pace:
         self._add(task.pair, max(0.0, seconds - shared), rounds)
 
     def expected(self, task: Task) -> float | None:
-        """Seconds that a task will take; None where nothing like it has ended."""
+        """Seconds that a task will take; None where nothing like it has ended, unless a simulator says."""
         per_round = self._seconds_per_round(task)
         return None if per_round is None else task.horizon * (self._shared_seconds(task) + per_round * len(task.cells))
+
+    def total(self, tasks: Tasks) -> float | None:
+        """Seconds of work that all tasks take; None where of any pair nothing is known."""
+        work = 0.0
+        for pair_cells in tasks.by_pair:
+            per_round = self._of_pair(pair_cells.pair)
+            if per_round is None:
+                return None
+            work += per_round * pair_cells.horizon * len(pair_cells)
+        return work
 
     def pieces(self, task: Task, slots: int, waiting: int) -> list[Task]:
         """A task as it is to be played: whole, or in pieces of `TASK_SECONDS`, shorter ones when a sweep ends.
@@ -332,7 +351,9 @@ class Pace:
             piece_seconds = min(TASK_SECONDS, max(MIN_PIECE_SECONDS, left / (PIECES_PER_WORKER * slots)))
         count = max(1, min(math.ceil(seconds / piece_seconds), int(cells / self._least(task)), cells))
         ends = [cells * i // count for i in range(count + 1)]
-        return [replace(task, cells=task.cells[a:b], return_after=None) for a, b in pairwise(ends)]
+        # What the method itself takes beside a simulator is not known before something of it has ended.
+        return_after = None if self._measured(task.pair) else RETURN_AFTER
+        return [replace(task, cells=task.cells[a:b], return_after=return_after) for a, b in pairwise(ends)]
 
     def _least(self, task: Task) -> float:
         """Cells of the smallest piece of a task that costs no more than `MAX_COST_RATIO` allows."""
@@ -347,8 +368,15 @@ class Pace:
 
     def _seconds_per_round(self, task: Task) -> float | None:
         """Seconds of a seed-round without what its block shares."""
-        totals = (self.sums[key] for key in _keys(task.pair) if key in self.sums)
-        return next((seconds / rounds for seconds, rounds in totals), None)
+        return self._of_pair(task.pair)
+
+    def _of_pair(self, pair: Pair) -> float | None:
+        measured = self._measured(pair)
+        return self.simulated.get(pair.problem.title) if measured is None else measured[0] / measured[1]
+
+    def _measured(self, pair: Pair) -> list[float] | None:
+        """Seconds that seed-rounds like those of a pair have taken, and how many there were; None without any."""
+        return next((self.sums[key] for key in _keys(pair) if key in self.sums), None)
 
     def _shared_seconds(self, task: Task) -> float:
         return SHARED_ROUND[self.finite[task.pair.problem.title]]

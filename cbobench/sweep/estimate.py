@@ -18,16 +18,15 @@ from statistics import fmean
 
 from cbobench.gp.box_actions import Box
 from cbobench.play.block import recorded_rounds
-from cbobench.problems import simulator
 from cbobench.problems.base import Problem
-from cbobench.problems.pilot import PILOT
-from cbobench.problems.simulator import LATEST, Simulator
+from cbobench.problems.pilot import LATEST
+from cbobench.problems.simulator import Simulator
 from cbobench.results.compact import MANY
 from cbobench.suite.cells import Pair
-from cbobench.suite.variants import INITIAL
 from cbobench.sweep.blocks import RETURN_AFTER
 from cbobench.sweep.executors import usable_cpus
 from cbobench.sweep.run import Plan
+from cbobench.sweep.simulations_ahead import count_ahead
 from cbobench.sweep.trial import KINDS, PAIR_SECONDS, Cost, Trial
 from cbobench.words import count_noun, duration, part_of
 
@@ -87,7 +86,7 @@ def estimate(plan: Plan, cpus: int | None, say: Callable[[str], None] = lambda t
     unknown, least = unsure["not tried"], unsure["at least"]
     coverage = f"; {part_of(tried, pairs, 'pair')} known" if tried < pairs - len(unknown) else ""
     simulators = [problem for problem in plan.suite.problems.values() if isinstance(problem, Simulator)]
-    begin = STARTUP_SECONDS * (cpus != 0) + sum(s.pilot_facts.seconds * s.simulations[0] for s in simulators)
+    begin = STARTUP_SECONDS * (cpus != 0) + sum(s.pilot_facts.seconds * s.simulations.pilot for s in simulators)
     startup = f", plus about {duration(begin)} to start" if begin and plan.tasks else ""
     took = f"{'more than' if unknown or least else 'about'} {duration(wall)} on {workers} CPU(s){startup}"
     took = "not estimated" if unknown and len(unknown) == pairs else f"{took} ({duration(work)} of work{coverage})"
@@ -100,7 +99,7 @@ def estimate(plan: Plan, cpus: int | None, say: Callable[[str], None] = lambda t
             f"time: {took}",
             *(f"{UNSURE[kind]}: {_count_pairs(labels)}" for kind, labels in unsure.items() if labels),
             f"disk: about {disk} in {files}{', merged when the run ends' if len(plan.tasks) > MANY else ''}",
-            *_describe_simulations(plan),
+            *_describe_simulations(plan, workers),
         ]
     )
 
@@ -111,36 +110,23 @@ def _count_pairs(labels: Mapping[str, str]) -> str:
     return ", ".join(f"{label} ({count_noun(count, 'pair')})" for label, count in counts)
 
 
-def _describe_simulations(plan: Plan) -> list[str]:
-    """A line per simulator: how many simulations a cell and the sweep take, beside the pilot, and how long each."""
-    horizons: dict[str, list[int]] = defaultdict(list)
-    pilot_rounds: dict[str, list[int]] = defaultdict(list)
-    for cells in plan.tasks.by_pair:
-        horizons[cells.pair.problem.title] += [cells.horizon] * len(cells)
-        pilot_rounds[cells.pair.problem.title].append((cells.pair.algorithm.values.get(INITIAL) or {}).get(PILOT, 0))
-    lines = []
-    for title, of_cells in horizons.items():
-        problem = plan.suite.problems[title]
-        if isinstance(problem, Simulator):
-            pilot, per_round, end = problem.simulations
-            total, seconds = sum(of_cells) * per_round + len(of_cells) * end, problem.pilot_facts.seconds
-            counts = f"{per_round} a round, {max(of_cells) * per_round + end:,} a cell, {total:,} in all"
-            long = f"{duration(seconds)} each" if seconds >= 1 else f"{1000 * seconds:.1f} ms each"
-            work = duration(total * seconds)
-            first = max(pilot_rounds[title])
-            is_kept = first and not problem.noisy and seconds >= simulator.SLOW
-            again = f", which are the first {first} rounds of every cell and not made again" if is_kept else ""
-            lines.append(f"simulations of {title}: {counts}, {long}: {work} of work; and {pilot} of the pilot{again}")
+def _describe_simulations(plan: Plan, workers: int) -> list[str]:
+    """A line per simulator: how many simulations the sweep takes, and how long each."""
+    totals = count_ahead(plan.tasks, plan.suite.problems)
+    lines = [total.describe(title, workers) for title, total in totals.items()]
     if lines and plan.simulations is not None and (kept_count := len(plan.simulations.names)):
-        count = count_noun(kept_count, "simulation")
-        lines.append(f"{count} of a second or more kept in the run, not to be paid for again")
+        lines.append(f"{count_noun(kept_count, 'simulation')} kept in the run, not to be paid for again")
     return lines
 
 
 def try_pairs(plan: Plan, say: Callable[[str], None] = lambda text: None) -> tuple[dict[str, Cost], int]:
     """What a seed-round costs, by the title of a pair, and how many pairs were measured themselves."""
     deadline = min(max(LATEST.get(), time.monotonic() + MIN_BUDGET), time.monotonic() + BUDGET)
-    known = {pair.title: Cost(seconds / rounds) for pair, seconds, rounds in plan.measured}
+    known = {
+        # What cells say is CPU time: to wait for a simulator is none.
+        pair.title: Cost(max(seconds / rounds, _simulation_seconds(plan.suite.problems[pair.problem.title])))
+        for pair, seconds, rounds in plan.measured
+    }
     untried = []
     for task in plan.tasks.of_pairs():
         problem = plan.suite.problems[task.pair.problem.title]
@@ -188,4 +174,4 @@ def _names(pair: Pair) -> tuple[tuple[str, ...], ...]:
 
 def _simulation_seconds(problem: Problem) -> float:
     """Wall time of a seed-round's simulations, a lower bound for the seed-round."""
-    return problem.pilot_facts.seconds * problem.simulations[1] if isinstance(problem, Simulator) else 0.0
+    return problem.pilot_facts.seconds * problem.simulations.of_round if isinstance(problem, Simulator) else 0.0

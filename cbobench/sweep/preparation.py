@@ -8,27 +8,30 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import wait
 from typing import Any
 
 import numpy as np
 
+from cbobench.arithmetic import is_as_requested
 from cbobench.errors import CbobenchError
 from cbobench.gp.kernels import Array
 from cbobench.play.failure import describe_error
 from cbobench.play.isolation import captured_output, default_warnings
 from cbobench.play.process import preserve_process
 from cbobench.problems.base import Problem
-from cbobench.problems.pilot import POOL
+from cbobench.problems.pilot import ASK, POOL
 from cbobench.problems.simulated import SimulationResult
 from cbobench.problems.simulator import Simulator
 from cbobench.results.folder import RunFolder
 from cbobench.results.simulations import SimulationStore
 from cbobench.suite.suite_file import load
-from cbobench.sweep.executors import Child, become_worker, describe_end, pickle_problem, spawn
+from cbobench.sweep.executors import Child, become_worker, can_fork, describe_end, pickle_problem, spawn
 from cbobench.threads import single_thread
+
+LOOK_SECONDS = 0.1  # between two answers of a pool that has no simulation to give
 
 
 class ProcessPool:
@@ -41,12 +44,17 @@ class ProcessPool:
     def __init__(self, workers: int) -> None:
         self.workers = workers
 
+    @property
+    def is_quick(self) -> bool:
+        return can_fork() and is_as_requested()
+
     def run(
-        self, simulator: Simulator, x: Array, gens: Sequence[np.random.Generator]
-    ) -> Iterator[tuple[int, SimulationResult]]:
+        self, simulator: Simulator, x: Array, gens: Sequence[np.random.Generator], at_once: Callable[[], int]
+    ) -> Generator[tuple[int, SimulationResult] | None]:
         """Yield simulations as they come; one that ends its worker has failed."""
         content, waiting = pickle_problem(simulator), list(reversed(range(len(x))))
         played: dict[Any, tuple[Child, int]] = {}
+        idle: list[Child] = []
 
         def hand_out(child: Child) -> None:
             i = waiting.pop()
@@ -54,16 +62,19 @@ class ProcessPool:
             with suppress(BrokenPipeError, ConnectionResetError):  # it has died: its link says so below
                 child.link.send((i, x[i : i + 1], gens[i]))
 
-        def start() -> None:
+        def start() -> Child:
             child = spawn(f"{__name__}:serve_simulations", serve_simulations)
             child.link.send(content)
-            hand_out(child)
+            return child
 
         try:
-            while waiting and len(played) < self.workers:
-                start()
-            while played:
-                for link in wait(list(played)):
+            while waiting or played:
+                while waiting and len(played) < min(self.workers, at_once()):
+                    hand_out(idle.pop() if idle else start())
+                ended = wait(list(played), LOOK_SECONDS)
+                if not ended:
+                    yield None
+                for link in ended:
                     child, i = played.pop(link)
                     try:
                         answer = child.link.recv()
@@ -71,18 +82,13 @@ class ProcessPool:
                         how = describe_end(child.end())
                         reason = f"{type(simulator).__name__}: simulate {how} at x = {simulator.as_written(x[i])}"
                         answer = SimulationResult(np.full(1 + simulator.m, np.nan), reason, 0.0)
-                        if waiting:
-                            start()
                     else:
-                        if waiting:
-                            hand_out(child)
-                        else:
-                            child.end()
+                        idle.append(child)
                     if isinstance(answer, CbobenchError):
                         raise answer
                     yield i, answer
         finally:
-            for child, _ in played.values():
+            for child in (*idle, *(child for child, _ in played.values())):
                 child.end()
 
 
@@ -103,13 +109,16 @@ def serve_simulations(link: Any) -> None:
 
 
 @contextmanager
-def pilots_on(workers: int) -> Iterator[None]:
-    """Run long pilots on that many workers within the block; 0 for this process."""
-    token = POOL.set(ProcessPool(workers) if workers > 1 else None)
+def pilots_on(workers: int, ask: Callable[[str], bool] | None = None) -> Iterator[None]:
+    """Run long pilots on that many workers within the block, 0 for this process; `ask` a person whether they are to go
+    on (see `pilot.ASK`).
+    """
+    tokens = POOL.set(ProcessPool(workers) if workers > 1 else None), ASK.set(ask)
     try:
         yield
     finally:
-        POOL.reset(token)
+        POOL.reset(tokens[0])
+        ASK.reset(tokens[1])
 
 
 def prepare_problems(loading: Mapping[str, Any], folder: RunFolder) -> dict[str, Problem]:

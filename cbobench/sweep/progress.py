@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from cbobench.sweep.run import Outcome, Plan
 
 UNCERTAINTY = 1.3  # factor by which the time left may be wrong
+TRUSTED = 0.05  # share of the rounds from which on their speed alone counts: the first ones cost less, or wait longer
 
 
 class RoundCounter:
@@ -43,13 +44,15 @@ class RoundCounter:
     Args:
         tasks: all that are to be played.
         in_play: returns the seed-rounds played of tasks that are not over.
+        expected: seconds on the clock that all of them take, by what is known before; None if that is nothing.
 
     Attributes:
         total, over: seed-rounds of all tasks, and of those that are over.
         cells: that are over.
     """
 
-    def __init__(self, tasks: Tasks, in_play: Callable[[], int] = lambda: 0) -> None:
+    def __init__(self, tasks: Tasks, in_play: Callable[[], int] = lambda: 0, expected: float | None = None) -> None:
+        self.expected = expected
         self.total, self.in_play, self.played_before = tasks.rounds, in_play, _played_before(tasks)
         self.cells = self.over = 0
         self.began = time.monotonic()
@@ -65,11 +68,18 @@ class RoundCounter:
         self.over += receipt.rounds
 
     def seconds_left(self) -> tuple[float, float, float] | None:
-        """Seconds left at the mean speed so far, with lower and upper bound; None before the first rounds."""
+        """Seconds left at the mean speed so far, with lower and upper bound.
+
+        Until a share of `TRUSTED` is played, the less of it counts what was expected, the more is played. Where nothing
+        was expected, None before the first rounds.
+        """
         rounds = self.rounds
-        if not rounds:
+        if self.expected is None and not rounds:
             return None
-        seconds = (time.monotonic() - self.began) * (self.total - rounds) / rounds
+        played, left = rounds / max(1, self.total), self.total - rounds
+        trust = 1.0 if self.expected is None else min(1.0, played / TRUSTED)
+        seconds = 0.0 if not rounds else trust * (time.monotonic() - self.began) * left / rounds
+        seconds += (1 - trust) * (self.expected or 0.0) * (1 - played)
         return seconds, seconds / UNCERTAINTY, seconds * UNCERTAINTY
 
     def report(self) -> dict[str, Any]:
@@ -148,18 +158,20 @@ class Progress:
                     return super().get_renderables()
 
             self.bar = Counting(*columns, console=Console(stderr=True), refresh_per_second=4)
-            self.bar.add_task("playing", total=counter.total, left="unknown")
+            self.bar.add_task("playing", total=counter.total, left=self._describe_left())
             self.bar.start()
 
     def _show(self) -> None:
         """Set the bar to the rounds that are played."""
         if self.bar is not None and self.bar.task_ids and self.counter is not None:
-            left, total = self.counter.seconds_left(), self.failed.total
+            total = self.failed.total
             description = f"playing ({total} failed)" if total else "playing"
-            remaining = "unknown" if left is None else time_left(*left)
-            self.bar.update(
-                self.bar.task_ids[0], completed=self.counter.rounds, description=description, left=remaining
-            )
+            rounds, left = self.counter.rounds, self._describe_left()
+            self.bar.update(self.bar.task_ids[0], completed=rounds, description=description, left=left)
+
+    def _describe_left(self) -> str:
+        left = None if self.counter is None else self.counter.seconds_left()
+        return "unknown" if left is None else time_left(*left)
 
     def add(self, receipt: Receipt) -> None:
         """Count a receipt; print the failures at the first one, at a new kind, and whenever they have doubled."""

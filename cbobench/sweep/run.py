@@ -15,7 +15,8 @@ from cbobench.arithmetic import describe_arithmetic, is_as_requested
 from cbobench.errors import CbobenchError, Misuse, mask_secrets, show, unknown
 from cbobench.options import accept_fields
 from cbobench.play.process import preserve_process
-from cbobench.problems.simulator import LATEST, Simulator
+from cbobench.problems.pilot import LATEST
+from cbobench.problems.simulator import Simulator
 from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact_if_large
 from cbobench.results.folder import RunFolder
@@ -35,6 +36,7 @@ from cbobench.sweep.preparation import pilots_on, prepare_problems
 from cbobench.sweep.progress import Journal, RoundCounter
 from cbobench.sweep.run_options import Budget, EngineOptions, RunOptions, StopOptions, SuiteOptions
 from cbobench.sweep.scheduler import Scheduler, choose_engine, start_executor
+from cbobench.sweep.simulations_ahead import count_ahead
 from cbobench.words import count_noun
 
 CLUSTER_CPUS = 64  # a guess, as a cluster may grow: it only decides how finely a run is cut
@@ -108,12 +110,14 @@ class PlanOptions(EngineOptions, SuiteOptions):
         command: the command line, for the record.
         say: told in a line what is begun that may take long.
         on_wait: told in a line what takes long, such as a simulator's pilot.
+        ask: asked, in a line, whether a pilot of more than three minutes is to go on; None: it goes on.
     """
 
     _: KW_ONLY
     command: Sequence[str] = ()
     say: Callable[[str], None] = lambda text: None
     on_wait: Callable[[str], None] = lambda text: None
+    ask: Callable[[str], bool] | None = None
 
 
 @accept_fields(PlanOptions)
@@ -124,6 +128,7 @@ def plan(options: PlanOptions) -> Plan:
 
     Raises:
         Misuse: a wrong suite, or a folder that holds something else. DamagedRun: a broken file in the folder.
+        Declined: a pilot is not to go on.
     """
     suite, out, cpus, address, block = options.suite, options.out, options.cpus, options.address, options.block
     for name, number in (("seeds", options.seeds), ("horizon", options.horizon), ("block", block)):
@@ -157,7 +162,8 @@ def plan(options: PlanOptions) -> Plan:
     }
     plays_inline = cpus == 0 or options.engine == "inline"
     try:
-        with preserve_process(), pilots_on(0 if plays_inline else cpus or usable_cpus()):  # a user's simulators run
+        workers = 0 if plays_inline else cpus or usable_cpus()
+        with preserve_process(), pilots_on(workers, options.ask):  # a user's simulators run
             loaded = load(**loading, say=options.say, on_wait=options.on_wait, store=store)
     except BaseException:
         if simulations is not None and LATEST.get() == inf:  # not in a dry run
@@ -194,6 +200,8 @@ def plan(options: PlanOptions) -> Plan:
         attempts,
         together=block or together,
     )
+    ahead = count_ahead(tasks, loaded.problems)
+    notes += tuple(t.describe(title, workers) for title, t in ahead.items() if t.each and t.each >= SLOW_SIMULATION)
     return Plan(
         loaded,
         folder,
@@ -302,7 +310,9 @@ def execute(options: ExecuteOptions) -> Outcome:
                 )
                 pace = blocks.Pace(sweep_plan.suite.problems, sweep_plan.measured)
                 scheduler = Scheduler(sweep_plan.folder, sweep_plan.tasks, executor, pace, note, limit)
-                counter = RoundCounter(sweep_plan.tasks, scheduler.rounds_in_play)
+                work = pace.total(sweep_plan.tasks)
+                expected = None if work is None else work / min(executor.slots, len(sweep_plan.tasks.cells))
+                counter = RoundCounter(sweep_plan.tasks, scheduler.rounds_in_play, expected)
                 in_play, best = scheduler.cells_in_play, scheduler.best_seen
                 options.on_start(counter)
                 lease.report_progress(lambda: counter.report() | {"playing": in_play(), "best": best()})

@@ -131,6 +131,20 @@ def test_draws_do_not_depend_on_block_or_company(sampler, shape, monkeypatch):
         draws.at(2)
 
 
+def test_a_short_play_draws_few_rounds_ahead():
+    asked = []
+
+    def sample(gen, shape):
+        asked.append(shape[0])
+        return standard_normal(gen, shape)
+
+    draws = Draws([generator("d", 4)], sample)
+    draws.at(10)
+    assert asked == [16]
+    draws.at(10_000)
+    assert asked[:6] == [16, 64, 256, 1024, 1024, 1024]
+
+
 def test_streams_are_named():
     first, again = Streams([("a", 1)]).role("x")[0], Streams([("a", 1)]).role("x")[0]
     number = first.random()

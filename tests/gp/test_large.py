@@ -25,6 +25,12 @@ def both(name="se", lengthscale=0.3):
     return Finite(k(POINTS, POINTS), POINTS, name), Large(POINTS, k, POINTS, name, None)
 
 
+@pytest.mark.parametrize("name", ["se", "matern12", "matern32", "matern52", "linear"])
+def test_the_prior_is_the_diagonal_to_the_last_bit(name):
+    with_matrix, without = both(name, 0.37)
+    assert without.prior.tolist() == with_matrix.prior.tolist()
+
+
 @pytest.mark.parametrize("name", ["se", "linear"])
 def test_a_set_without_a_matrix_is_the_set_with_one(name):
     with_matrix, without = both(name)
@@ -212,3 +218,18 @@ def test_the_best_mixture_of_a_large_set_is_on_the_hull(monkeypatch, seed):
     pairs = instances.best_policy_value(f, g)
     monkeypatch.setattr(instances, "LARGEST", 0)
     np.testing.assert_allclose(instances.best_policy_value(f, g), pairs, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["noise", "smooth", "ties", "line"])
+def test_the_hull_of_a_large_set_is_that_of_few_of_its_actions(kind):
+    gen = np.random.default_rng(5)
+    f, g = gen.standard_normal((2, 20_000))
+    if kind == "smooth":
+        f, g = (np.cos(gen.random((20_000, 2)) @ [[3, 5, 8], [7, 4, 1]]) @ gen.standard_normal((3, 2))).T
+    elif kind == "ties":
+        f, g = f.round(1), g.round(1)
+    elif kind == "line":  # a threshold on f, where rounding decides what is above
+        g = 0.5 - f
+    near = instances._near_hull(f, g)
+    assert near[instances._hull(f[near], g[near])].tolist() == instances._hull(f, g), "to the last action, in order"
+    assert kind == "line" or len(near) < 2_000, "and the others need not be sorted"

@@ -11,6 +11,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import CellFailure, Misuse
 from cbobench.params import build
 from cbobench.problems.data import DataFolder
+from cbobench.problems.simulated import SimulationCounts
 from cbobench.problems.simulator import Simulator
 from cbobench.suite.checks import _try_start, check_needs
 from cbobench.suite.variants import Variant
@@ -102,8 +103,9 @@ def test_only_what_is_recommended_in_the_end_may_be_measured():
     np.testing.assert_allclose(values * divisor + shift, np.stack(truth(x), axis=1), atol=5 * SD / 20)
     _, same = play(every, make("random"), seeds=2, horizon=12, asked=[6])
     np.testing.assert_array_equal(same[0].observed_f, chunks[0].observed_f, err_msg="methods are told the same")
-    assert every.simulations[1:] == (401, 0)
-    assert end.simulations[1:] == (1, 400)
+    assert every.simulations == SimulationCounts(65, 401, 0, 400), "where there is no regret"
+    assert prepared(Noisy, {"target": 9.0}, repeats=400).simulations.recommended == 400
+    assert end.simulations == SimulationCounts(65, 1, 0, 400)
     assert "those of the recommended point in the end of means of 400" in end.note()
 
 

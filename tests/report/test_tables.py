@@ -15,15 +15,9 @@ from scipy import stats
 
 import cbobench
 from cbobench.errors import Misuse
-from cbobench.report.formats import (
-    Marked,
-    describe_median_interval,
-    find_gap,
-    format_beside,
-    format_interval,
-    format_number,
-)
+from cbobench.report.formats import Marked
 from cbobench.report.load import Run
+from cbobench.report.numbers import describe_median_interval, find_gap, format_beside, format_interval, format_number
 from cbobench.stats.intervals import interval
 from tests.report.made import make
 

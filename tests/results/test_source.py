@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import gc
 import importlib
 import json
 import os
@@ -20,7 +22,7 @@ from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.play.play import Play
 from cbobench.problems import PROBLEMS
-from cbobench.results import source, staleness
+from cbobench.results import definitions, source, staleness
 
 PACKAGE = Path(cbobench.__file__).parent
 
@@ -29,7 +31,7 @@ PLANTED = '''
 import ast, json, sys
 from pathlib import Path
 import cbobench
-from cbobench.results import source
+from cbobench.results import definitions, source
 
 package, step = Path(cbobench.__file__).parent, int(sys.argv[2])
 assert package.parent == Path(sys.argv[1]), package
@@ -56,12 +58,18 @@ for pair in PAIRS:
     modules |= code.modules
     for key in {key for start in starts for key in code.reach(start)}:
         reached.setdefault(key, []).append(pair)
-names = {module.path: [*module.nodes] for module in modules.values()}
+names = {module.path: [*module.statements] for module in modules.values()}
+nodes = {
+    (module.name, name): node
+    for module in modules.values()
+    for node in module.parse().body
+    for name in definitions.bound_names(node)
+}
 assert len(reached) > 400
 for (module, name), pairs in sorted(reached.items())[::step]:
     if name == source.WHOLE_MODULE:
         continue
-    file, node = modules[module].path, modules[module].nodes[name]
+    file, node = modules[module].path, nodes[module, name]
     lines = texts[file].splitlines(keepends=True)
     first, last = min(n.lineno for n in [node, *getattr(node, "decorator_list", [])]) - 1, node.end_lineno
     definition = lines[first:last]
@@ -75,7 +83,7 @@ for (module, name), pairs in sorted(reached.items())[::step]:
     together = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple)
     if (module, source.WHOLE_MODULE) in reached or together:
         continue
-    statements = [n for n in modules[module].tree.body if isinstance(n, (ast.Import, ast.ImportFrom))]
+    statements = [n for n in modules[module].parse().body if isinstance(n, (ast.Import, ast.ImportFrom))]
     imports = "".join(ast.unparse(n) + "\\n" for n in statements)
     imports += f"from {module} import {', '.join([n for n in names[file] if n != name] or ['nothing'])}\\n"
     moved = {
@@ -89,7 +97,7 @@ for (module, name), pairs in sorted(reached.items())[::step]:
 more = {}
 for module in modules.values():
     lines = texts[module.path].splitlines(keepends=True)
-    for node in ast.walk(module.tree):
+    for node in ast.walk(module.parse()):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
             line = node.body[0].end_lineno - 1
             lines[line] = lines[line].rstrip()[:-3] + " More words." + chr(34) * 3 + "\\n"
@@ -327,6 +335,20 @@ def test_a_reading_that_was_interrupted_leaves_no_module_out(monkeypatch):
             source.source_hash("rkhs-1d", "random")
     assert reads[-1] == "cbobench.gp.kernels"
     assert source.source_hash("rkhs-1d", "random") == whole
+
+
+def test_files_are_parsed_once_and_their_trees_go(monkeypatch):
+    parsed, parse = [], definitions.Module.parse
+    monkeypatch.setattr(definitions.Module, "parse", lambda module: parsed.append(module.name) or parse(module))
+    definitions._parse_file.cache_clear()
+    for problem in ("rkhs-1d", "stocks", "speed-reducer"):
+        for algorithm in ("ckb-ucb", "stageopt", "scbo"):
+            source.look_again()
+            source.source_hash(problem, algorithm)
+            source.refuse_edits(problem, algorithm)
+    assert len({*parsed}) > 50
+    assert len(parsed) - len({*parsed}) <= 2, "but for the table of metrics, and a module that is named as a whole"
+    assert not [tree for tree in gc.get_objects() if isinstance(tree, ast.FunctionDef)]
 
 
 def test_a_module_in_a_zip_is_left_out(project, tmp_path, monkeypatch):

@@ -273,6 +273,7 @@ algorithms: [random, cei]
 def clock(monkeypatch):
     Clock.now = 0.0
     monkeypatch.setattr("cbobench.problems.simulator.monotonic", lambda: Clock.now, raising=False)
+    monkeypatch.setattr("cbobench.problems.pilot.monotonic", lambda: Clock.now, raising=False)
     monkeypatch.setattr("cbobench.suite.checks.monotonic", lambda: Clock.now, raising=False)
     fake = SimpleNamespace(monotonic=lambda: Clock.now, process_time=time.process_time, thread_time=time.thread_time)
     monkeypatch.setattr(estimate, "time", fake)

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import os
 import signal
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
+from io import StringIO
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import pytest
+import yaml
 
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
+from cbobench.params import build
 from cbobench.play.failure import Interrupted
 from cbobench.problems import pilot, simulator
 from cbobench.problems.data import DataFolder
 from cbobench.problems.simulator import Simulator
 from cbobench.results.bundle import open_run
 from cbobench.results.verify import verify
-from cbobench.sweep import executors
+from cbobench.sweep import executors, preparation
 from cbobench.sweep.interrupt import interruptible
 from cbobench.sweep.preparation import ProcessPool, pilots_on
 from cbobench.sweep.run import plan
@@ -73,7 +78,8 @@ class Impure(Exact):
 def _fresh(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Exact, "calls", [])
-    monkeypatch.setattr(executors, "can_fork", lambda: True)
+    for module in (executors, preparation):
+        monkeypatch.setattr(module, "can_fork", lambda: True)
 
 
 def prepared(cls, say=lambda text: None, **settings):
@@ -85,7 +91,7 @@ def prepared(cls, say=lambda text: None, **settings):
 def test_without_noise_each_point_is_simulated_once():
     task = prepared(Exact)
     assert len(Exact.calls) == len({*Exact.calls}) == 64
-    assert task.pilot_facts.points == task.simulations[0] == 64
+    assert task.pilot_facts.points == task.simulations.pilot == 64
 
 
 def test_without_noise_what_is_known_is_what_two_equal_runs_say(monkeypatch):
@@ -112,16 +118,32 @@ def test_workers_give_the_same_pilot(monkeypatch, cls):
     said = []
     with pilots_on(2):
         there = prepared(cls, said.append)
-    assert len(Exact.calls) == (cls is Exact), "but the first"
+    assert Exact.calls == [], "not in this process"
     for name in ("shift", "divisor", "norm", "noise", "sup", "slater", "share", "points", "failed"):
         np.testing.assert_array_equal(getattr(here.pilot_facts, name), getattr(there.pilot_facts, name), err_msg=name)
-    assert said[0].startswith(f"{cls.__name__}: a pilot of 64 simulations on 2 workers, about ")
+    assert [line for line in said if line.startswith(f"{cls.__name__}: a pilot of 64 simulations on 2 workers, about ")]
 
 
-def test_workers_are_not_started_for_a_short_pilot(monkeypatch):
-    monkeypatch.setattr(ProcessPool, "run", lambda *args: pytest.fail("a worker is started"))
+@pytest.mark.parametrize("cls", [Exact, Noisy])
+def test_a_short_pilot_begins_on_one_worker_and_goes_on_here(monkeypatch, cls):
+    """How long a simulation takes is not known before; one more worker would take longer to begin than it saves."""
+    started, here = [], []
+    monkeypatch.setattr(pilot, "GRACE", np.inf)  # a busy machine
+    monkeypatch.setattr(preparation, "spawn", lambda *given: started.append(given) or executors.spawn(*given))
+    monkeypatch.setattr(
+        cls, "run_points", lambda self, x, *given: here.append(x) or Simulator.run_points(self, x, *given)
+    )
+    with pilots_on(2):
+        prepared(cls)
+    assert (len(started), len(here)) == (1, 63 + (cls is Noisy))
+
+
+def test_no_fresh_interpreter_is_started_to_see_how_long_a_simulation_takes(monkeypatch):
+    monkeypatch.setattr(ProcessPool, "run", lambda *given: pytest.fail("a worker is started"))
+    monkeypatch.setattr(preparation, "can_fork", lambda: False)
     with pilots_on(2):
         prepared(Exact)
+    assert len(Exact.calls) == 64
 
 
 def test_a_simulation_that_ends_its_worker_has_failed(monkeypatch):
@@ -146,11 +168,144 @@ class Hours(Exact):
 def test_a_long_pilot_says_how_long_the_rest_takes(monkeypatch):
     monkeypatch.setattr(Hours, "now", 0.0)
     monkeypatch.setattr(simulator, "monotonic", lambda: Hours.now)
+    monkeypatch.setattr(pilot, "monotonic", lambda: Hours.now)
     said = []
     prepared(Hours, said.append)
     assert said[0] == "Hours: a pilot of 64 simulations, about 63 min"
     assert said[1] == "Hours: 2 of 64 pilot simulations made, about 62 min left"
     assert len(said) == 63
+
+
+class Pooled:
+    """Workers whose simulations take ten minutes each of a clock, and which begin only what they may."""
+
+    is_quick = True
+
+    def __init__(self, workers, clock):
+        self.workers, self.clock, self.begun = workers, clock, []
+
+    def run(self, simulator, x, gens, at_once):
+        waiting, played, number = [*range(len(x))], {}, {}
+        while waiting or played:
+            free = [worker for worker in range(at_once()) if worker not in played]
+            for worker in free[: len(waiting)]:
+                number[worker] = waiting.pop(0)
+                played[worker] = self.clock[0] + 600.0
+                self.begun.append((worker, self.clock[0]))
+            ends = min(played.values())
+            if ends > self.clock[0] + 0.5:
+                self.clock[0] += 0.5
+                yield None
+                continue
+            self.clock[0] = ends
+            for worker in [worker for worker, end in played.items() if end <= ends]:
+                del played[worker]
+                i = number[worker]
+                (result,) = simulator.run_points(x[i : i + 1], [gens[i]])
+                yield i, replace(result, seconds=600.0)
+
+
+@pytest.fixture
+def pooled(monkeypatch):
+    """Prepares a simulator of ten minutes on so many workers: the workers, the minutes that it took, what was said."""
+
+    def prepare(cls, workers, ask=None, **settings):
+        clock, said = [0.0], []
+        pool = Pooled(workers, clock)
+        for module in (simulator, pilot):
+            monkeypatch.setattr(module, "monotonic", lambda: clock[0])
+        tokens = pilot.POOL.set(pool), pilot.ASK.set(ask)
+        try:
+            made = prepared(cls, said.append, **settings)
+        finally:
+            pilot.POOL.reset(tokens[0])
+            pilot.ASK.reset(tokens[1])
+        return pool, clock[0] / 60, said, made
+
+    return prepare
+
+
+@pytest.mark.parametrize("workers", [2, 4, 7, 64, 100])
+@pytest.mark.parametrize("takes", [None, 600.0])
+def test_a_ten_minute_simulator_begins_its_first_round_within_64_by_workers_simulations(pooled, workers, takes):
+    """Per worker, and on the clock but for the second in which nothing is known of the first one."""
+    pool, minutes, said, made = pooled(type("Timed", (Exact,), {"takes": takes}), workers)
+    rounds = -(-64 // workers)
+    counts = Counter(worker for worker, _ in pool.begun)
+    assert (sum(counts.values()), max(counts.values())) == (64, rounds)
+    assert 10 * rounds <= minutes <= 10 * rounds + 0.1
+    assert made.pilot_facts.seconds == 600.0
+    on_workers = f"a pilot of 64 simulations on {min(workers, 64)} workers"
+    if takes is None:
+        assert said[0] == f"Timed: {on_workers}; how long it takes is known once one has ended"
+    else:
+        assert said[0].startswith(f"Timed: {on_workers}, about ")
+
+
+def test_a_noisy_one_waits_for_no_worker_between_its_two_runs(pooled):
+    pool, minutes, _, _ = pooled(Noisy, 5)
+    assert len(pool.begun) == 65
+    assert minutes == pytest.approx(10 * (1 + -(-64 // 5)), abs=0.1), "one to see whether it gives the same, then all"
+
+
+@pytest.mark.parametrize(
+    ("takes", "words"),
+    [(None, "Timed: a pilot of 64 simulations on 4 workers takes more than 180 s"), (600.0, "about")],
+)
+def test_a_person_is_asked_before_a_long_pilot(pooled, takes, words):
+    """Once; before anything of it has begun where the class says how long, else as soon as it is known to be long."""
+    asked, cls = [], type("Timed", (Exact,), {"takes": takes})
+    _, _, _, made = pooled(cls, 4, ask=lambda question: asked.append(question) or True)
+    (question,) = asked
+    assert words in question.replace("3 min", "180 s")
+    assert made.pilot_facts.points == 64
+
+
+def test_who_says_no_pays_for_nothing_more(pooled):
+    begun = []
+    for takes, most in ((600.0, 0), (None, 4)):
+        with pytest.raises(pilot.Declined, match="the pilot was declined.*a smaller `pilot`, at least 8, takes less"):
+            pooled(type("Timed", (Exact,), {"takes": takes}), 4, ask=lambda question: False)
+        begun.append(len(Exact.calls))
+        assert len(Exact.calls) <= most
+
+
+def test_nobody_is_asked_for_a_short_pilot():
+    token = pilot.ASK.set(lambda question: pytest.fail(question))
+    try:
+        prepared(Exact)
+    finally:
+        pilot.ASK.reset(token)
+
+
+@pytest.mark.parametrize("takes", [0, -1.0, "long", np.inf])
+def test_a_wrong_duration_is_a_line(takes):
+    with pytest.raises(Misuse, match="takes is .*; it must be a number of seconds above 0, or None"):
+        build(type("Timed", (Exact,), {"takes": takes}), {})
+
+
+class Declared(Exact):
+    takes = 600.0
+
+
+@pytest.mark.parametrize(("words", "typed", "code"), [(["--yes"], "", 0), ([], "", 0), ([], "maybe\nno\n", 130)])
+def test_run_asks_on_a_terminal_only(monkeypatch, capsys, words, typed, code):
+    """And goes on with a line where nobody can answer, or `--yes` has."""
+    (suite := Path("s.yaml")).write_text(yaml.safe_dump(SUITE | {"problems": [f"{__name__}:Declared"]}))
+    stdin = StringIO(typed)
+    stdin.isatty = lambda: bool(typed) or "--yes" in words
+    monkeypatch.setattr("sys.stdin", stdin)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert main(["run", str(suite), "--cpus", "0", "--out", "r", *words]) == code
+    said = capsys.readouterr().err
+    counts = "at most 68: 3 of the rounds (1 each), up to 1 of points that are recommended and were not played"
+    assert said.startswith(
+        f"simulations of {__name__}:Declared: {counts}, 64 of the pilot; 10 min each: 11.3 h of work"
+    )
+    assert "Declared: a pilot of 64 simulations, about 10.7 h" in said
+    assert said.count("Declared: a pilot of 64 simulations takes about 10.7 h. Go on? [y/n] ") == 2 * (code == 130)
+    assert len(Exact.calls) == (0 if code else 64 + 3)
+    assert Path("r").exists() == (code == 0)
 
 
 SUITE = {"suite": "s", "horizon": 3, "seeds": 1, "algorithms": ["random"], "problems": [f"{__name__}:Exact"]}
@@ -178,6 +333,47 @@ def test_an_interrupted_pilot_is_not_kept_in_a_folder_of_another_kind(monkeypatc
     with interruptible(), pytest.raises(Interrupted):
         plan(SUITE, out="thesis", cpus=0)
     assert [path.name for path in (tmp_path / "thesis").iterdir()] == ["a.tex"]
+
+
+def test_show_says_how_many_simulations_a_suite_takes(capsys):
+    """At most, before any is made; and how long, if the class says so."""
+    suite = SUITE | {"horizon": 10, "seeds": 3, "algorithms": ["random", "cei"]}
+    for cls, more in (
+        (Exact, "how long one takes is known once the pilot has begun"),
+        (Declared, "10 min each: 21.7 h of work"),
+    ):
+        Path("s.yaml").write_text(yaml.safe_dump(suite | {"problems": [f"{__name__}:{cls.__name__}"]}))
+        assert main(["show", "s.yaml", "--simulations"]) == 0
+        said = capsys.readouterr()
+        counts = "at most 130: 60 of the rounds (1 each), up to 6 of points that are recommended and were not played"
+        assert f"simulations of {__name__}:{cls.__name__}: {counts}, 64 of the pilot; {more}" in said.err
+        assert "simulations" not in said.out, "the suite may go into a file"
+    assert Exact.calls == []
+    assert main(["show", f"{__name__}:Exact", "--simulations"]) == 2
+    assert "--simulations counts those of a suite" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("horizon", None, "the key 'horizon' is missing"),
+        ("seeds", "many", "seeds is 'many'"),
+        ("problems", ["no"], "'no'"),
+    ],
+)
+def test_a_wrong_suite_is_a_line_to_those_who_count(capsys, key, value, words):
+    Path("s.yaml").write_text(yaml.safe_dump({k: v for k, v in (SUITE | {key: value}).items() if v is not None}))
+    assert main(["show", "s.yaml", "--simulations"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert words in line
+
+
+def test_show_imports_nothing_that_a_suite_names(capsys):
+    """It is how to look at somebody else's, before it may run code."""
+    Path("s.yaml").write_text(yaml.safe_dump(SUITE | {"problems": ["loaded:Evil"]}))
+    Path("loaded.py").write_text("raise SystemExit(3)")
+    assert main(["show", "s.yaml"]) == 0
+    assert "loaded:Evil" in capsys.readouterr().out
 
 
 def test_show_makes_no_pilot(capsys):

@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -22,11 +22,13 @@ from cbobench.errors import CbobenchError, CellFailure
 from cbobench.params import param
 from cbobench.play import watchdog
 from cbobench.play.task import Receipt
+from cbobench.problems import simulator
+from cbobench.problems.simulator import Simulator
 from cbobench.sweep import progress
 from cbobench.sweep.executors import InlineExecutor, ProcessExecutor
 from cbobench.sweep.progress import Progress, RoundCounter
 from cbobench.sweep.ray_executor import RayExecutor, SweepMetrics
-from cbobench.sweep.run import plan
+from cbobench.sweep.run import execute, plan
 from tests.sweep.helpers import FakeExecutor, scheduler_of
 
 
@@ -42,6 +44,35 @@ def test_the_rest_takes_what_the_rounds_so_far_took(small_suite, tmp_path, monke
     assert seconds == pytest.approx(5.0)
     assert low < seconds < high
     assert counter.report() | {"cells": 8, "rounds": 800, "total": 1200, "rate": 80.0} == counter.report()
+
+
+def test_what_is_known_before_says_the_time_left_from_the_first_second(small_suite, tmp_path, monkeypatch):
+    """And gives way to the speed of the rounds, of which the first ones say little."""
+    todo, now, played = plan(small_suite(horizon=100, seeds=4), out=tmp_path / "run", cpus=0), [0.0], [0]
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    counter = RoundCounter(todo.tasks, lambda: played[0], expected=1200.0)
+    assert counter.seconds_left() == pytest.approx((1200.0, 1200 / 1.3, 1200 * 1.3))
+    now[0], played[0] = 30.0, 30  # half of what is trusted, at half the speed that was expected ... of 1200 rounds
+    assert counter.seconds_left()[0] == pytest.approx((0.5 * 1.0 + 0.5 * 1.0) * 1170)
+    now[0], played[0] = 240.0, 120
+    assert counter.seconds_left()[0] == pytest.approx(2.0 * 1080), "the speed alone"
+    played[0] = 1200
+    assert counter.seconds_left()[0] == 0
+
+
+def test_a_run_of_a_slow_simulator_begins_with_its_time_left(tmp_path, monkeypatch):
+    begun = []
+    monkeypatch.setattr(simulator, "SLOW", 0.0)
+    suite = {"suite": "s", "horizon": 5, "seeds": 4, "problems": [f"{__name__}:Waiting"], "algorithms": ["random"]}
+    todo = plan(suite, out=tmp_path / "run", cpus=0)
+    (problem,) = todo.suite.problems.values()
+    problem.pilot_facts = replace(problem.pilot_facts, seconds=60.0)
+    execute(todo, cpus=0, on_start=lambda counter: begun.append(counter.seconds_left()))
+    assert begun[0][0] == 20 * 60.0
+    begun.clear()
+    again = plan(suite | {"problems": ["rkhs-1d"]}, out=tmp_path / "other", cpus=0)
+    execute(again, cpus=0, on_start=lambda counter: begun.append(counter.seconds_left()))
+    assert begun == [None], "nothing is known of it, and nothing is tried: that would take longer than the first rounds"
 
 
 def test_a_bar_on_a_terminal_says_rounds_and_time_left(small_suite, tmp_path, monkeypatch):
@@ -63,6 +94,17 @@ def test_a_bar_on_a_terminal_says_rounds_and_time_left(small_suite, tmp_path, mo
         assert (task.completed, task.description) == (100, "playing (1 failed)")
         assert task.fields["left"].startswith("about ")
     assert shown.bar is None
+
+
+@dataclass(kw_only=True)
+class Waiting(Simulator):
+    source = "a test"
+    about = "a slope"
+    low, high = (0.0,), (1.0,)
+    noisy = False
+
+    def simulate(self, x, gen):
+        return [x[0], x[0] - 0.5]
 
 
 GATE = 20  # the round that waits

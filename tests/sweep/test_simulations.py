@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -21,8 +22,10 @@ from cbobench.results.folder import RunFolder
 from cbobench.results.simulations import SimulationStore
 from cbobench.results.verify import verify
 from cbobench.sweep import run
+from cbobench.sweep.blocks import Pace
 from cbobench.sweep.estimate import estimate
 from cbobench.sweep.run import execute, plan
+from cbobench.sweep.simulations_ahead import count_ahead
 from tests.helpers import assert_same_rows
 
 CODE = """
@@ -225,7 +228,7 @@ def test_a_dry_run_says_what_is_kept(counted, tmp_path):
     play(tmp_path / "run")
     kept = len(list((tmp_path / "run" / "simulations").iterdir()))
     todo = plan(SUITE, out=tmp_path / "run", cpus=0, horizon=8)
-    assert f"{kept} simulations of a second or more kept in the run" in estimate(todo, 0)
+    assert f"{kept} simulations kept in the run" in estimate(todo, 0)
 
 
 def test_another_block_is_refused_in_words(counted, tmp_path):
@@ -239,8 +242,10 @@ QUIET = """
 import os, time
 from dataclasses import dataclass
 from pathlib import Path
+from cbobench.problems import simulator
 from cbobench.problems.simulator import Simulator
 
+simulator.SLOW = 0.0  # in workers, too, which may be fresh interpreters; the fixture restores it here
 PLACE = Path("calls")
 KILL = Path("kill")
 PLACE.mkdir(exist_ok=True)
@@ -327,6 +332,7 @@ def test_what_a_worker_that_died_has_begun_is_simulated_by_another(quiet, tmp_pa
 def test_one_that_takes_far_too_long_elsewhere_is_no_longer_waited_for(quiet, monkeypatch):
     problem, run, calls = quiet
     monkeypatch.setattr(simulated, "PATIENCE", 0.1)
+    monkeypatch.setattr(simulated, "LEAST_WAIT", 0.0)
     store = SimulationStore(RunFolder(str(run)))
     x, gen = np.array([[1.0, 2.0]]), np.random.default_rng(1)
     with store.of("quiet_sim:Quiet"):
@@ -352,6 +358,68 @@ def test_a_silent_machine_holds_no_simulation(quiet, monkeypatch):
         problem.observe(x, [gen])
     assert len(calls()) == 1
     assert not file.exists()
+
+
+def test_simulations_in_all_are_rounds_pilot_and_a_point_per_cell_at_most(quiet):
+    """Four workers, without noise: no point is simulated twice, and none that is recommended before the end."""
+    _, _, calls = quiet
+    suite = SUITE | {"horizon": 12, "seeds": 3, "algorithms": ["cei", "scbo", "random", "ckb-ucb"]}
+    todo = plan(suite | {"problems": [{"quiet_sim:Quiet": {"pilot": 64}}]}, out="four", cpus=4)
+    (totals,) = count_ahead(todo.tasks, todo.suite.problems).values()
+    assert (totals.most, totals.rounds, totals.recommended, totals.pilot) == (220, 144, 12, 64)
+    execute(todo, cpus=4)
+    rows = cbobench.load_rounds("four")
+    assert len(calls()) == len({*calls()}) <= len(rows) + 64 + len(cbobench.load_cells("four"))
+    assert rows["recommended_violation"].notna().equals(rows["t"] == 12)
+
+
+@pytest.mark.parametrize(("measure", "most"), [("always", 24), ("end", 2)])
+def test_where_there_is_a_regret_every_recommended_point_is_simulated_unless_only_in_the_end(
+    quiet, tmp_path, monkeypatch, measure, most
+):
+    (tmp_path / "aimed.py").write_text(QUIET.replace("noisy = False", "noisy = False\n    target = 0.0"))
+    monkeypatch.delitem(__import__("sys").modules, "aimed", raising=False)
+    _, _, calls = quiet
+    suite = SUITE | {"horizon": 12, "problems": [{"aimed:Quiet": {"pilot": 8, "measure": measure}}]}
+    todo = plan(suite | {"algorithms": ["ckb-ucb"]}, out="aimed", cpus=0)
+    (totals,) = count_ahead(todo.tasks, todo.suite.problems).values()
+    said = totals.describe("aimed")
+    assert f"up to {most} of points that are recommended and were not played" in said
+    assert ("(2 with `measure: end`)" in said) == (measure == "always")
+    execute(todo, cpus=0)
+    rows = cbobench.load_rounds("aimed")
+    known = rows["recommended_violation"].notna()
+    assert known.all() if measure == "always" else known.equals(rows["t"] == 12)
+    played = {tuple(x) for x in rows["x"]}
+    assert len(calls()) - 8 - len(played) <= most
+    assert (len(calls()) - 8 - len(played) > 2) == (measure == "always")
+
+
+def test_equal_points_of_a_block_are_simulated_once_where_workers_share_nothing(quiet, monkeypatch):
+    """As in a bucket."""
+    problem, run, calls = quiet
+    store = SimulationStore(RunFolder(str(run)))
+    store.shared = False
+    x = np.array([[1.0, 2.0], [0.5, 1.0], [1.0, 2.0]])
+    with store.of("quiet_sim:Quiet"):
+        seen = problem.observe(x, [np.random.default_rng(i) for i in range(3)])
+    assert len(calls()) == 2
+    assert seen[0].tolist() == seen[2].tolist() != seen[1].tolist()
+
+
+def test_tasks_of_a_slow_simulator_are_cut_before_one_has_ended(quiet):
+    """So that no worker waits for the longest in the end: what its simulations take is known from the pilot."""
+    problem, _, _ = quiet
+    problem.pilot_facts = replace(problem.pilot_facts, seconds=60.0)
+    todo = plan(SUITE | {"problems": [{"quiet_sim:Quiet": {"pilot": 8}}], "seeds": 4}, out="cut", cpus=0, block=4)
+    task, title = todo.tasks[0], todo.tasks[0].pair.problem.title
+    pace = Pace({title: problem})
+    assert pace.expected(task) == pytest.approx(4 * 6 * 60.0, rel=0.01)
+    pieces = pace.pieces(task, 4, 10**6)
+    assert [len(piece.cells) for piece in pieces] == [1, 1, 1, 1]
+    assert pace.total(todo.tasks) == 2 * 4 * 6 * 60.0
+    pace = Pace({title: problem}, [(task.pair, 0.1, 24)])
+    assert pace.expected(task) == pytest.approx(4 * 6 * 60.0, rel=0.01), "CPU time of cells is not what they took"
 
 
 def test_a_whole_run_without_noise_simulates_no_point_twice(quiet):
