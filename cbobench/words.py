@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import unicodedata
+from collections.abc import Iterable
 
 SPELLED = "cbobench.spelled"  # error handler that spells unencodable characters in ASCII
 FORMS = {
@@ -67,6 +68,12 @@ def count_noun(number: int, noun: str) -> str:
     """Return a number with its noun: 1 task, 2 tasks, 20,000 processes."""
     plural = "es" if noun.endswith("s") else "s"
     return f"{number:,} {noun}{'' if number == 1 else plural}"
+
+
+def list_names(names: Iterable[str], most: int = 6) -> str:
+    """Return names in a row, the first `most` of them and how many more there are: a, b and 3 more."""
+    listed = list(names)
+    return ", ".join(listed[:most]) + (f" and {len(listed) - most:,} more" if len(listed) > most else "")
 
 
 def part_of(number: int, total: int, noun: str) -> str:

@@ -272,14 +272,14 @@ def do_figures(options: argparse.Namespace, command_line: list[str]) -> int:
         log="" if options.log == "none" else options.log,
         highlight=options.highlight,
     )
-    drawn = False
+    drawn = explained = False
     for figure, paths in draw_all(part, out, options.recipe, kind=options.kind, metrics=options.metric, options=look):
-        drawn = True
-        print(describe_files(figure, paths))
+        drawn, explained = drawn or bool(paths), explained or not paths
+        print(describe_files(figure, paths), file=sys.stdout if paths else sys.stderr)
     good, labels = problems_played(part), part.record.labels("problems")
     if absent := [label for title, label in labels.items() if title not in good]:
         print(f"not drawn, without a good cell of T = {part.horizon:,}: {', '.join(absent)}", file=sys.stderr)
-    if not drawn:
+    if not drawn and not explained:
         none = f"{options.recipe} has no" if options.recipe else "no recipe has a"
         print(f"nothing drawn: {none} figure of {', '.join(labels.values())}", file=sys.stderr)
     return 0 if drawn else 1

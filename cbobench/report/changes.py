@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,8 @@ from cbobench.report.numbers import describe_median_interval, find_gap, format_i
 from cbobench.report.paired import format_p, pair_by_seed
 from cbobench.report.paired import pair_difference as difference
 from cbobench.report.quantities import fill_unreached, restore_infinite
-from cbobench.stats.paired_tests import SIGNIFICANT, choose_family, decidable, holm, signed_rank
+from cbobench.results.union import compare_setups
+from cbobench.stats.paired_tests import SIGNIFICANT, choose_family, count_needed, holm, signed_rank
 from cbobench.words import count_noun
 
 CHANGED = ("better", "worse", "newly failing", "fixed", "missing")
@@ -106,7 +106,10 @@ def _explain_incomparable(before: Run, after: Run, old: list[Group], new: list[G
         for name in old_values
         if name in new_values and old_values[name] != new_values[name]
     ]
-    return f"other problem: {', '.join(differing)}" if differing else None
+    if differing:
+        return f"other problem: {', '.join(differing)}"
+    algorithms = (run.record.variants("algorithms")[old[0].algorithm] for run in (before, after))
+    return compare_setups(*algorithms) or None
 
 
 def _compare_cells(row: dict[str, Any], old: Group, new: Group, quantities: list[Metric]) -> list[dict[str, Any]]:
@@ -215,7 +218,7 @@ def _describe_undecided(frame: pd.DataFrame) -> str:
     if rows.empty:
         return ""
     family = int((frame["wins"] + frame["losses"] > 0).sum())
-    need = next(n for n in count(1) if decidable(n, family))
+    need = count_needed(family)
     return (
         f"{count_noun(len(rows), 'row')} cannot be decided: of {count_noun(family, 'row')} that changed none comes out "
         f"with fewer than {need} seeds, and there are as few as {int(rows['n'].min())}; take more seeds, or --only, "

@@ -15,22 +15,24 @@ from cbobench.report.formats import FORMATS, TextTable, render, render_html, ren
 from cbobench.report.groups import (
     Group,
     count_crossed_seeds,
+    describe_apart,
     describe_failures,
     describe_horizons,
     describe_variants,
     find_arithmetic,
     find_groups,
+    group_by_arena,
     select_latest,
 )
 from cbobench.report.load import Run, RunLike, open_run
-from cbobench.report.paired import tabulate_differences
+from cbobench.report.paired import find_algorithm, select_paired, tabulate_differences
 from cbobench.report.profiles import profile_algorithms
-from cbobench.report.quantities import HEADLINE, SIMPLE_VALUE, quantities, select_metrics
+from cbobench.report.quantities import HEADLINE, SIMPLE_VALUE, describe_lacks, find_lack, quantities, select_metrics
 from cbobench.report.ranks import rank_algorithms
 from cbobench.report.recommended import describe_best
-from cbobench.report.summary import select_groups, summarise_groups, tabulate_summary
+from cbobench.report.summary import SummaryLook, select_groups, summarise_groups, tabulate_summary
 from cbobench.results.provenance import mixed_note
-from cbobench.results.union import Union
+from cbobench.results.union import Union, describe_setups
 from cbobench.words import count_noun
 
 
@@ -156,7 +158,7 @@ def compare(options: CompareOptions) -> Comparison:
         >>> assert not cbobench.compare("runs/before", "runs/after").worse  # doctest: +SKIP
     """
     opened = open_run(options.run)
-    columns, main = _select_columns(opened, options.only, options.metric)
+    columns, main = _select_columns(opened, options.only, options.metric, options.target)
     if options.kinds and (neither := [q.symbol for q in main if q.better is None]):
         raise Misuse(f"of {', '.join(neither)} neither side is better: it is in the table of one run only")
     if options.other is not None:
@@ -166,16 +168,30 @@ def compare(options: CompareOptions) -> Comparison:
             changes, _describe_arithmetic([*find_groups(opened, options.only), *find_groups(after, options.only)])
         )
     groups, available = select_groups(opened, options.only, options.by, options.target)
-    if options.target is not None:
+    if options.target is not None and available[1] not in columns:
         columns, main = [columns[0], available[1], *columns[1:]], [*main, available[1]]
     selection = opened if options.only is None else opened.only(options.only)
-    notes = list[str]()
     latest_groups = select_latest(selection, groups)
+    reference = None if options.against is None else find_algorithm(opened, options.against)
+    is_latest = options.ranks or options.profile
+    compared = latest_groups if is_latest else select_paired(groups, reference)
+    notes = describe_apart(groups, compared)
+    if notes and not options.profile and options.kinds and len({group.algorithm for group in compared}) < 2:
+        raise Misuse(notes[0])
     # One play under two horizons is no two problems, nor two cells.
-    if (options.ranks or options.profile) and len(latest_groups) < len(groups):
+    if is_latest and len(latest_groups) < len(groups):
         groups = latest_groups
-        notes = [describe_horizons(selection, dict.fromkeys(group.problem for group in groups))]
+        notes += [describe_horizons(selection, dict.fromkeys(group.problem for group in groups))]
     title = _make_title(opened, groups)
+    arenas = [[group.algorithm for group in part if len(group.good)] for part in group_by_arena(groups)]
+    setups = describe_setups(opened.record, arenas)
+    if setups and isinstance(opened.folder, Union) and options.kinds:
+        raise Misuse(f"{'; '.join(setups)}; play all runs with the same, or list them without a test: --union")
+    notes += setups
+    if (options.kinds and not options.profile) or options.metric:
+        notes += describe_lacks(groups, main)
+    if options.kinds and not options.profile:
+        _refuse_lacks(groups, main)
     if options.best or options.against is not None:
         comparison = Comparison(*tabulate_differences(opened, groups, main, title, options.against, options.by))
     elif options.ranks:
@@ -184,7 +200,8 @@ def compare(options: CompareOptions) -> Comparison:
         comparison = Comparison(*profile_algorithms(opened, groups, title, options.absolute))
     else:
         frame = summarise_groups(groups, available)
-        table = tabulate_summary(title, groups, frame, columns, main, named=options.metric is not None, by=options.by)
+        look = SummaryLook(options.metric is not None, options.by, not (setups and isinstance(opened.folder, Union)))
+        table = tabulate_summary(title, groups, frame, columns, main, look)
         comparison = Comparison(frame, replace(table, weights=()) if options.means else table)
     unplayable = tuple(selection.record.unplayable)
     notes += describe_best(opened, select_latest(selection, groups)) if not options.kinds else []
@@ -198,16 +215,22 @@ def compare(options: CompareOptions) -> Comparison:
 
 
 def _select_columns(
-    run: Run, only: str | None, metric: str | Iterable[str] | None
+    run: Run, only: str | None, metric: str | Iterable[str] | None, target: float | None
 ) -> tuple[list[Metric], list[Metric]]:
     """The quantities of a table, and those of them that a narrow terminal shows."""
-    columns = select_metrics(metric)
+    columns = select_metrics(metric, target)
     main = [q for q in columns if metric or q.name in HEADLINE]
     no_reference = (run.cells["status"] == "ok") & run.cells["f_star"].isna()
     if not metric and no_reference.any() and any(group.unmeasured for group in find_groups(run, only)):
         value = quantities()[SIMPLE_VALUE]
         return [value, *columns], [value, *main]
     return columns, main
+
+
+def _refuse_lacks(groups: list[Group], asked: list[Metric]) -> None:
+    """Raise `Misuse` where none of the quantities can have a value, so that there is nothing to pair or to rank."""
+    if all(find_lack(arena_groups, quantity) for arena_groups in group_by_arena(groups) for quantity in asked):
+        raise Misuse("; ".join(describe_lacks(groups, asked)))
 
 
 def _add_notes(comparison: Comparison, lines: Iterable[str]) -> Comparison:

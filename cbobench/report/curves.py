@@ -110,6 +110,7 @@ SETTLED = 0.05  # share of the rounds in which a time average is a transient, wh
 BANDS = 4  # curves with a band where others are grey: more bands hide what is below
 BEYOND = 0.5  # how far bars widen the range, in units of that of the curves
 BEST = {"color": "0.35", "linewidth": 0.8, "linestyle": (0, (6, 3)), "label": "f* (best feasible)", "zorder": 1}
+EDGE: dict[str, Any] = {"color": "0.8", "linewidth": 0.6, "linestyle": (0, (1, 2)), "zorder": 0.3, "gid": "edge"}
 CARETUP, CARETDOWN = 6, 7  # matplotlib's markers of bars that leave the panel
 Looks = Mapping[str, Look]
 Statistic = Literal["mean", "median"]
@@ -281,6 +282,8 @@ class Panel(OverRounds):
 
     def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:
         """Curves with markers that do not lie upon each other, and bars there, or bands."""
+        from matplotlib.collections import LineCollection
+
         if "f_star" in frame and len(frame):
             first = frame[frame["algorithm"] == frame["algorithm"].iloc[0]]
             if first["f_star"].notna().any():
@@ -299,6 +302,10 @@ class Panel(OverRounds):
             has_band = position < BANDS or len(leading) == len(groups)
             share = marker_offset(position, len(leading))
             self._draw_curve(axis, group, look, share, self.range(frame), has_band)
+        if not np.isnan(edge):
+            # A collection, so that the lines of the axis are its curves.
+            line = LineCollection([[(0, edge), (1, edge)]], transform=axis.get_yaxis_transform(), **EDGE)
+            axis.add_collection(line, autolim=False)
         # Bars that would flatten the curves leave the panel, so they do not set its range.
         if not self.log and len(frame) and not np.isnan(self.range(frame)[0]):
             axis.dataLim.intervaly = self.range(frame)

@@ -11,7 +11,7 @@ import inspect
 import itertools
 import re
 import string
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
@@ -26,7 +26,7 @@ from cbobench.report.curves import BANDS, Boxes, Panel, Statistic
 from cbobench.report.fonts import use_fonts_for
 from cbobench.report.formats import escape_formula
 from cbobench.report.kinds import AnyPanel, metrics_of
-from cbobench.report.layout import draw_zeros, finish, grid, save, set_limits
+from cbobench.report.layout import draw_zeros, finish, grid, mark_edge, save, set_limits
 from cbobench.report.lead import choose_lead, find_coinciding
 from cbobench.report.load import Run
 from cbobench.report.planes import Plane, TradeOff
@@ -117,6 +117,7 @@ def draw_into(run: Run, axes: Sequence[Any], panels: Sequence[AnyPanel], highlig
     paint(run, axes, contents, [panel.data(run) for panel in panels], highlight)
     for axis, panel in zip(axes, panels, strict=True):
         set_limits([axis], [panel])
+        mark_edge(axis)
         draw_zeros(axis, panel)
         axis.set_title(plain(panel.title))
         grey = [line for line in axis.get_lines() if line.get_color() == REST.colour]
@@ -158,10 +159,25 @@ def paint(
         numbers.insert(0, "problem", panel.problem)
         numbers.insert(1, "metric", panel.quantity)
         contents.frames.append(numbers)
+    several = len(contents.panels) > 1
+    contents.notes += _describe_undrawn(contents, frames, lead.coloured)
     if together:
-        several = len(contents.panels) > 1
         where = [f"({', '.join(letters)}) {names}" if several else names for names, letters in together.items()]
         contents.notes.append(f"Curves that coincide: {'; '.join(where)}.")
+
+
+def _describe_undrawn(contents: FigureContents, frames: Sequence[pd.DataFrame], coloured: Collection[str]) -> list[str]:
+    """Which methods in colour have no curve in some panel, as their mean or median is never known."""
+    absent: dict[str, list[str]] = {}
+    for i, (panel, frame) in enumerate(zip(contents.panels, frames, strict=True)):
+        if isinstance(panel, Panel):
+            for title, curve in frame.groupby("algorithm", sort=False):
+                if title in coloured and curve[panel.statistic].isna().all():
+                    name = f"{curve['label'].iloc[0]}, whose {panel.statistic} is known in no round"
+                    absent.setdefault(name, []).append(string.ascii_lowercase[i % 26])
+    several = len(contents.panels) > 1
+    names = [f"({', '.join(letters)}) {name}" if several else name for name, letters in absent.items()]
+    return [f"Not drawn: {'; '.join(names)}."] if names else []
 
 
 def numbered(
@@ -300,6 +316,9 @@ def draw_all(
         metrics: names, symbols or labels of what to draw; only recipes whose `figures` takes `metrics` are then asked.
         options: how each figure is drawn.
 
+    Yields:
+        Each figure with the paths that were written: none where there are good cells, yet nothing to draw of them.
+
     Raises:
         Misuse: no such recipe, kind, metric, size, font or statistic, or what does not go together. CbobenchError: the
             run has no good cell to draw.
@@ -335,12 +354,17 @@ def draw_all(
             count = names[figure.name] = names.get(figure.name, 0) + 1
             unique = figure if count == 1 else replace(figure, name=f"{figure.name}_{count}")
             paths = draw(run, unique, folder, options)
-            if paths:
+            if paths or any(len(run.good(*pair)) for panel in unique.panels for pair in panel.pairs(run)):
                 yield unique, paths
 
 
 def describe_files(figure: Figure, paths: Sequence[Path]) -> str:
-    """A line on the files of a figure."""
+    """A line on the files of a figure, or why there are none."""
+    if not paths:
+        return (
+            f"{figure.name}: not drawn, no round has a value to draw (a mean needs one in every seed, a median in more "
+            "than half)"
+        )
     return f"{figure.name}: {paths[0].with_suffix('')} {' '.join(path.suffix for path in paths)}"
 
 

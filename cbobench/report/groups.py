@@ -17,6 +17,7 @@ from cbobench.metrics import Array, Metric
 from cbobench.report.load import Run
 from cbobench.results.manifest import as_words
 from cbobench.results.provenance import name_arithmetic
+from cbobench.words import list_names
 
 KEY = ("problem", "algorithm", "horizon")  # what the cells of a group share
 WORDS = {True: "binds", False: "does not bind"}
@@ -213,6 +214,45 @@ def describe_horizons(run: Run, problems: Iterable[str]) -> str:
     also = [f"the run also holds T = {list_horizons(held - latest)}, not shown"] * bool(held - latest)
     also += [f"no cell of T = {list_horizons(expected - held - latest)} is good"] * bool(expected - held - latest)
     return f"T = {list_horizons(latest)}" + (f" ({'; '.join(also)})" if also else "")
+
+
+def describe_apart(groups: Iterable[Group], compared: Iterable[Group]) -> list[str]:
+    """Methods that a comparison leaves out because of their T, where others play the same problem to another one.
+
+    Args:
+        groups: those that were asked for.
+        compared: those of them that take part.
+
+    Returns:
+        A line for all that have one T, while the others have one.
+    """
+    taking_part = {id(group) for group in compared}
+    apart: dict[tuple[str, str], dict[str, list[str]]] = {}
+    by_problem = group_by((group for group in groups if len(group.good)), "problem_label")
+    for label, problem_groups in by_problem.items():
+        for name, own in group_by(problem_groups, "algorithm_label").items():
+            if taking_part & {id(group) for group in own}:
+                continue
+            horizons = {group.horizon for group in own}
+            others = [group for group in problem_groups if group.horizon not in horizons]
+            others = [group for group in others if id(group) in taking_part] or others
+            if others:
+                key = _list_horizons(own), _list_horizons(others)
+                apart.setdefault(key, {}).setdefault(name, []).append(label)
+    lines = []
+    for (own_horizons, other_horizons), labels_by_name in apart.items():
+        labels = list(dict.fromkeys(label for labels in labels_by_name.values() for label in labels))
+        where = "" if len(labels) == len(by_problem) else f" on {list_names(labels)}"
+        verbs = ("has", "it is") if len(labels_by_name) == 1 else ("have", "they are")
+        lines.append(
+            f"{list_names(labels_by_name)} {verbs[0]} T = {own_horizons}{where}, the others T = {other_horizons}: "
+            f"{verbs[1]} not compared with them; play all to one horizon"
+        )
+    return lines
+
+
+def _list_horizons(groups: Iterable[Group]) -> str:
+    return ", ".join(f"{t:,}" for t in sorted({group.horizon for group in groups}))
 
 
 def describe_problems(run: Run, problems: Iterable[str]) -> list[str]:

@@ -59,6 +59,7 @@ def finish(
     set_limits(axes, panels)
     for axis, panel in zip(axes, panels, strict=True):
         set_ticks(axis, axis.get_window_extent().width / image.dpi, size, panel.count_axes)
+        mark_edge(axis)
         draw_zeros(axis, panel)
     _add_legend(image, axes, size, legend_notes)
     # How much room a label has is known only once the page is laid out, with its legend.
@@ -77,6 +78,25 @@ def draw_zeros(axis: Any, panel: AnyPanel) -> None:
         if low < 0 < high:
             line = axis.axvline if letter == "x" else axis.axhline
             line(0, color="0.6", linewidth=0.6, zorder=0.2, gid="zero")
+
+
+def mark_edge(axis: Any) -> None:
+    """A tick "0" where a logarithmic axis has what it cannot show (`Panel.edge`), in place of any number."""
+    from matplotlib.ticker import FixedLocator
+
+    edges = [line.get_segments()[0][0][1] for line in axis.collections if line.get_gid() == "edge"]
+    if not edges:
+        return
+    side, edge = axis.yaxis, float(edges[0])
+    written = side.get_major_formatter()
+    low, high = side.get_view_interval()
+    major, minor = (
+        [tick for tick in locator() if 1.5 * edge < tick <= high and low < tick]
+        for locator in (side.get_major_locator(), side.get_minor_locator())
+    )
+    side.set_major_locator(FixedLocator([edge, *major]))
+    side.set_minor_locator(FixedLocator(minor))
+    side.set_major_formatter(lambda value, place: "0" if value == edge else written(value, place))
 
 
 def save(image: Any, paths: Sequence[Path], dpi: int, caption: str, facts: Mapping[str, str]) -> None:

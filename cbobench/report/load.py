@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cbobench.errors import CbobenchError, DamagedRun, unknown, words_of
+from cbobench.errors import CbobenchError, DamagedRun, Misuse, unknown, words_of
 from cbobench.results import bundle
 from cbobench.results.folder import retry_if_gone
 from cbobench.results.manifest import Manifest, Pair, VariantKind, as_numbers, as_words
@@ -321,13 +321,16 @@ def open_readable(sources: Iterable[RunLike]) -> tuple[list[Run], list[str]]:
     """The runs that can be read, and a line for each of the others.
 
     Raises:
-        CbobenchError: none can be.
+        Misuse: one of them is no run, such as a mistyped folder.
+        CbobenchError: none can be read.
     """
     runs: list[Run] = []
     errors: list[CbobenchError] = []
     for source in sources:
         try:
             runs.append(open_run(source))
+        except Misuse:
+            raise
         except CbobenchError as error:
             errors.append(error)
     if not runs:

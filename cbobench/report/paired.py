@@ -20,9 +20,10 @@ from cbobench.report.formats import Marked, TextTable
 from cbobench.report.groups import Group, group_by_arena
 from cbobench.report.load import Run
 from cbobench.report.numbers import describe_median_interval, format_interval, format_number
-from cbobench.report.quantities import UNREACHED, fill_unreached, restore_infinite
+from cbobench.report.quantities import UNREACHED, fill_unreached, find_lack, restore_infinite
 from cbobench.stats.intervals import interval
-from cbobench.stats.paired_tests import SIGNIFICANT, decidable, difference, holm, signed_rank
+from cbobench.stats.paired_tests import SIGNIFICANT, count_needed, decidable, difference, holm, signed_rank
+from cbobench.words import count_noun
 
 PAIRED = (
     "algorithm - against, seed by seed: median [{around}], mean [95 % interval]; n: seeds that both have, of those "
@@ -116,11 +117,18 @@ def find_best(groups: list[Group], quantity: Metric) -> Group | None:
 
 @dataclass(frozen=True)
 class BestMarks:
-    """Which groups to mark per quantity, by position, and the smallest n and expected of the comparisons behind it."""
+    """Which groups to mark.
+
+    Attributes:
+        marked: per quantity, by position.
+        blocks: the smallest n and expected of the comparisons behind it, where a seed is missing.
+        undecidable: the comparisons of a quantity of which some could not come out with so few seeds, of the quantity
+            with the most; 0 where all could.
+    """
 
     marked: dict[str, set[int]]
     blocks: tuple[int, int] | None
-    powerless: bool
+    undecidable: int
 
 
 def mark_best(groups: list[Group], quantities: list[Metric]) -> BestMarks:
@@ -133,7 +141,7 @@ def mark_best(groups: list[Group], quantities: list[Metric]) -> BestMarks:
     position = {id(group): i for i, group in enumerate(groups)}
     result: dict[str, set[int]] = {}
     blocks: list[tuple[int, int]] = []
-    powerless = False
+    undecidable = 0
     for quantity in quantities:
         tests: list[tuple[Group, Group, float, bool, int]] = []
         for arena_groups in group_by_arena(groups) if quantity.better else ():
@@ -150,14 +158,25 @@ def mark_best(groups: list[Group], quantities: list[Metric]) -> BestMarks:
         marked: set[int] = set()
         for (first, group, _, behind, n), p in zip(tests, adjusted, strict=True):
             if not decidable(n, len(tests)):
-                powerless = True
+                undecidable = max(undecidable, len(tests))
                 continue
             marked.add(position[id(first)])
             if not (p < SIGNIFICANT and behind):
                 marked.add(position[id(group)])
         result[quantity.name] = marked
     incomplete = [pair for pair in blocks if pair[0] < pair[1]]
-    return BestMarks(result, min(incomplete) if incomplete else None, powerless)
+    return BestMarks(result, min(incomplete) if incomplete else None, undecidable)
+
+
+def select_paired(groups: list[Group], title: str | None) -> list[Group]:
+    """The groups that share problem and T with another one; with a title, with that algorithm's."""
+    arenas = [[group for group in arena_groups if len(group.good)] for arena_groups in group_by_arena(groups)]
+    return [
+        group
+        for arena_groups in arenas
+        if len(arena_groups) > 1 and (title is None or title in {group.algorithm for group in arena_groups})
+        for group in arena_groups
+    ]
 
 
 def differences(run: Run, groups: list[Group], quantities: list[Metric], against: str | None = None) -> pd.DataFrame:
@@ -177,6 +196,8 @@ def differences(run: Run, groups: list[Group], quantities: list[Metric], against
     rows = []
     for arena_groups in group_by_arena(groups):
         for quantity in quantities:
+            if find_lack(arena_groups, quantity):
+                continue  # nothing could be reached, so that equal seeds would be no tie
             if title is None:
                 reference = find_best(arena_groups, quantity)
             else:
@@ -217,7 +238,48 @@ def tabulate_differences(
         order = list(dict.fromkeys(group.algorithm for group in groups))
         frame = frame.sort_values("algorithm", key=lambda a: a.map(order.index), kind="stable", ignore_index=True)
     note = PAIRED.format(around=describe_median_interval(frame["n"]))
+    note += "".join(f"\n{line}" for line in _describe_undecidable(frame))
+    note += "".join(f"\n{line}" for line in _count_problems(frame, quantities) if against is not None)
     return frame, render_differences(frame, quantities, title, note, by == "algorithm")
+
+
+def _count_problems(frame: pd.DataFrame, quantities: list[Metric]) -> list[str]:
+    """On how many problems each algorithm is better, worse, or neither, a line each where there are several problems.
+
+    Of several T of a problem the longest counts.
+    """
+    symbols = {quantity.name: f"{quantity.symbol}: " for quantity in quantities if len(quantities) > 1}
+    longest = frame[frame["n"] > 0].sort_values("horizon", kind="stable")
+    longest = longest.drop_duplicates(["problem_label", "metric", "algorithm"], keep="last").sort_index()
+    lines = []
+    for (metric, _), rows in longest.groupby(["metric", "algorithm"], sort=False):
+        significant = rows["p_holm"] < SIGNIFICANT
+        better, worse = (int((significant & (sign * rows["effect"] > 0)).sum()) for sign in (1, -1))
+        if len(rows) > 1:
+            names = f"{rows['algorithm_label'].iloc[0]} is better than {rows['against_label'].iloc[0]}"
+            lines.append(
+                f"{symbols.get(str(metric), '')}{names} on {better} of {len(rows)} problems, worse on {worse}, no "
+                f"significant difference on {len(rows) - better - worse}"
+            )
+    return lines
+
+
+def describe_need(comparisons: int) -> str:
+    """How many seeds so many comparisons of a metric need for one of them to come out."""
+    verb = "needs" if comparisons == 1 else "need"
+    return f"{count_noun(comparisons, 'comparison')} of a metric {verb} {count_needed(comparisons)} seeds"
+
+
+def _describe_undecidable(frame: pd.DataFrame) -> list[str]:
+    """A line where no difference of some metric could be significant, whatever its signs."""
+    most = 0
+    for _, rows in frame[frame["n"] > 0].groupby("metric"):
+        if not decidable(int(rows["n"].max()), len(rows)):
+            most = max(most, len(rows))
+    there = int(frame["n"].max())
+    return [f"too few seeds for any difference to be significant: {describe_need(most)}, there are {there}"] * (
+        most > 0
+    )
 
 
 def find_algorithm(run: Run, word: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +20,14 @@ from cbobench.results.schema import schema
 HEADLINE = ("simple_regret", "regret", "violation_hard", "violations")  # what is shown however narrow the terminal
 SIMPLE_REGRET = "simple_regret"
 SIMPLE_VALUE = "simple_value"  # shown where no optimum is known
+ROUNDS_TO_TARGET = "rounds_to_target"
+NO_OPTIMUM, MOVING, UNDEFINED = "no optimum", "moving", "undefined"
+LACKS = {
+    NO_OPTIMUM: ("no optimum of {} is known", METRICS[SIMPLE_VALUE].symbol),
+    MOVING: ("the functions of {} move", METRICS["regret"].symbol),
+    UNDEFINED: ("undefined on {}", ""),
+}
+"""Why a quantity has no value on some problems, and the symbol of one that has."""
 UNREACHED = 1e60  # stands for what a seed never reached: worse than any value, yet finite, so that quantiles exist
 
 
@@ -58,17 +66,20 @@ def quantities() -> dict[str, Metric]:
     return {name: by_name[name] for name in [*order, *(n for n in by_name if n not in order)]}
 
 
-def select_metrics(names: str | Iterable[str] | None) -> list[Metric]:
+def select_metrics(names: str | Iterable[str] | None, target: float | None = None) -> list[Metric]:
     """The quantities that a reader names, each by name, symbol, label or heading; those of a table by default.
 
-    Of a heading only letters, signs and digits count: "r mean", "Simple regret r, median", "violation_hard", "V+".
+    With a target its `rounds_to_target` are one that can be named. Of a heading only letters, signs and digits count:
+    "r mean", "Simple regret r, median", "violation_hard", "V+".
 
     Raises:
-        Misuse: a word that none of them answers to.
+        Misuse: a word that none of them answers to, or rounds to a target without one.
     """
     by_name = quantities()
     if not names:
         return [q for q in by_name.values() if q.tabled]
+    if target is not None:
+        by_name[ROUNDS_TO_TARGET] = rounds_to_target(target)
     lookup = {word.lower(): q for q in by_name.values() for word in (q.label, q.name)}
     lookup |= {q.symbol: q for q in by_name.values()}
     lookup |= {q.symbol.replace("⁺", "+").replace("₊", "+"): q for q in by_name.values()}  # as a keyboard has it
@@ -78,6 +89,8 @@ def select_metrics(names: str | Iterable[str] | None) -> list[Metric]:
     for word in words_of("metric", names):
         quantity = lookup.get(word, lookup.get(word.lower())) or lookup.get(STATISTIC.sub("", word))
         quantity = quantity or headings.get(_reduce_heading(word))
+        if quantity is None and target is None and (word == ROUNDS_TO_TARGET or word.startswith("t(r ")):
+            raise Misuse(f"{show(word)} needs a target of simple regret; give it, such as --target 0.1")
         if quantity is None:
             raise unknown("metric", word, by_name)
         result[quantity.name] = quantity
@@ -91,6 +104,45 @@ def _reduce_heading(text: str) -> str:
     """A heading without its statistic, capitals, spaces and hyphens; a symbol of one or two letters as it stands."""
     text = STATISTIC.sub("", text.strip()).strip()
     return text if len(text) < 3 else re.sub(r"[\s_-]+", "", text.lower().replace("⁺", "+").replace("₊", "+"))
+
+
+def find_lack(arena_groups: Iterable[Group], quantity: Metric) -> str | None:
+    """Why a quantity has no value on the problem of some groups, whatever is played: a key of `LACKS`.
+
+    None where it has one, or where none of the groups got there, which is a result.
+    """
+    groups = list(arena_groups)
+    if any(np.isfinite(group.values(quantity)).any() for group in groups):
+        return None
+    if quantity.relative and any(group.unmeasured for group in groups):
+        return NO_OPTIMUM
+    if quantity.name in (SIMPLE_REGRET, SIMPLE_VALUE, ROUNDS_TO_TARGET):
+        simple = quantities()[SIMPLE_VALUE]
+        reached = any(np.isfinite(group.values(FIRST_FEASIBLE)).any() for group in groups)
+        # A best value so far would be there, had the functions stood still.
+        return MOVING if reached and not any(np.isfinite(group.values(simple)).any() for group in groups) else None
+    return None if quantity.censored or not any(len(group.good) for group in groups) else UNDEFINED
+
+
+def describe_lacks(groups: Iterable[Group], asked: Sequence[Metric]) -> list[str]:
+    """A line for each reason why some of the quantities have no value on some of the problems (see `find_lack`)."""
+    problems: dict[tuple[str, str], list[str]] = {}
+    by_arena = group_by(groups, "arena").values()
+    for quantity in asked:
+        for arena_groups in by_arena:
+            if lack := find_lack(arena_groups, quantity):
+                labels = problems.setdefault((lack, quantity.symbol), [])
+                labels += [arena_groups[0].problem_label] * (arena_groups[0].problem_label not in labels)
+    symbols: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (lack, symbol), labels in problems.items():
+        symbols.setdefault((lack, tuple(labels)), []).append(symbol)
+    shown = {quantity.symbol for quantity in asked}
+    lines = []
+    for (lack, where), names in symbols.items():
+        sentence, remedy = LACKS[lack]
+        advice = f"; use {remedy}" if remedy and remedy not in shown else ""
+        lines.append(f"{', '.join(names)}: {sentence.format(', '.join(where))}{advice}")
+    return lines
 
 
 def find_undefined_regret(groups: Iterable[Group]) -> dict[str, list[str]]:
@@ -110,7 +162,7 @@ def find_undefined_regret(groups: Iterable[Group]) -> dict[str, list[str]]:
 def rounds_to_target(target: float) -> Metric:
     """The quantity that `add_rounds_to_target` adds."""
     label = f"First recorded round with a simple regret of at most {target:g}"
-    return replace(FIRST_FEASIBLE, name="rounds_to_target", symbol=f"t(r ≤ {target:g})", label=label)
+    return replace(FIRST_FEASIBLE, name=ROUNDS_TO_TARGET, symbol=f"t(r ≤ {target:g})", label=label, relative=True)
 
 
 def add_rounds_to_target(run: Run, groups: list[Group], target: float) -> list[Group]:

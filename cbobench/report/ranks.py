@@ -12,7 +12,7 @@ from cbobench.metrics import Array, Metric
 from cbobench.report.formats import Marked, TextTable
 from cbobench.report.groups import Group, group_by_arena
 from cbobench.report.numbers import format_number
-from cbobench.report.quantities import UNREACHED, fill_unreached, is_reached
+from cbobench.report.quantities import UNREACHED, fill_unreached, find_lack, is_reached
 from cbobench.stats import rank_tests as stats
 
 
@@ -79,8 +79,8 @@ def _compute_medians(groups: list[Group], titles: list[str], quantity: Metric) -
     """Medians on the problems where all algorithms have one, (problems, algorithms), and of how many problems."""
     medians: list[list[float]] = []
     for arena_groups in group_by_arena(groups):
-        if quantity.relative and all(group.unmeasured for group in arena_groups):
-            continue
+        if find_lack(arena_groups, quantity):
+            continue  # no method could have a value, so that equal medians would be no tie
         by_algorithm = {group.algorithm: group for group in arena_groups}
         medians.append([_compute_median(by_algorithm[title], quantity) for title in titles])
     values = np.array(medians).reshape(-1, len(titles))

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from cbobench.errors import unknown
-from cbobench.metrics import Array, Metric
+from cbobench.metrics import METRICS, Array, Metric
 from cbobench.report.formats import CARRIED, MEAN, SECOND, Marked, TextTable
-from cbobench.report.groups import Group, count_binding, find_groups
+from cbobench.report.groups import Group, count_binding, find_groups, group_by_arena
 from cbobench.report.load import Run, RunLike, open_run
 from cbobench.report.numbers import describe_median_interval, find_gap, format_beside, format_interval, format_number
-from cbobench.report.paired import mark_best
+from cbobench.report.paired import describe_need, mark_best
 from cbobench.report.quantities import (
+    MOVING,
     add_rounds_to_target,
     fill_unreached,
+    find_lack,
     quantities,
     restore_infinite,
     rounds_to_target,
@@ -28,6 +31,12 @@ ABOUT = "median [{around}] over seeds"
 ONE = "the value of one seed, which has no interval"
 MARKED = "* best, or not significantly different (Wilcoxon, Holm, 5 %)"
 NEVER = "k/n: k seeds got there, in medians the others are worst"
+DOUBTS = {
+    "stale": "stale: played by code that has changed since; cbobench verify RUN --replay 3 plays some cells again and "
+    "compares them, cbobench run SUITE --again stale plays all of them again",
+    "unchecked": "unchecked: it is not known whether the code has changed since, as it is not imported; add --imports",
+}
+"""What the count of a row says of its cells, and how to clear it."""
 STATISTICS = ("mean", "low", "high", "median", "median_low", "median_high", "q25", "q75", "carried", "defined")
 
 
@@ -135,16 +144,31 @@ def statistics(quantity: Metric, samples: Sequence[Array]) -> list[dict[str, Any
     return result
 
 
+@dataclass(frozen=True)
+class SummaryLook:
+    """How the table of results is made.
+
+    Attributes:
+        named: whether its metrics were asked for, so that none is left out.
+        by: the order of rows.
+        marked: whether the best are marked.
+    """
+
+    named: bool
+    by: str = "problem"
+    marked: bool = True
+
+
 def tabulate_summary(
     title: str,
     groups: list[Group],
     frame: pd.DataFrame,
     table_quantities: list[Metric],
     main: list[Metric],
-    named: bool,
-    by: str,
+    look: SummaryLook,
 ) -> TextTable:
     """The default table of `table_quantities`; in a narrow terminal `main` stays longest."""
+    named, by = look.named, look.by
     notes, absent = list[str](), list[str]()
     problems = [group.problem_label for group in groups]
     if by != "binds" and (binds := count_binding(groups)):
@@ -169,7 +193,14 @@ def tabulate_summary(
         first.append(("n", counts))
     single = max((len(group.good) for group in groups), default=0) == 1  # neither a mean nor an interval says anything
     columns: list[tuple[str, list[str], int]] = [(name, cells, 0) for name, cells in first]
-    marks = mark_best(groups, table_quantities)
+    marks = mark_best(groups, table_quantities if look.marked else [])
+    lacking = {
+        (group.arena, q.name)
+        for arena_groups in group_by_arena(groups)
+        for q in table_quantities
+        for group in arena_groups[:1]
+        if find_lack(arena_groups, q)
+    }
     before: list[tuple[Metric, Any]] = []
     brief = list[int]()
     rows = [{str(k): v for k, v in row.items()} for row in frame.to_dict("records")]
@@ -180,10 +211,10 @@ def tabulate_summary(
             absent.append(why)
             continue
         before.append((quantity, [medians, means]))
-        best_rows = marks.marked[quantity.name]
+        best_rows = marks.marked.get(quantity.name, set())
         gaps = _find_gaps(problems, medians)
         cells = [
-            "–" if quantity.relative and group.unmeasured else _format_median(row, quantity, gap)
+            "–" if (group.arena, quantity.name) in lacking else _format_median(row, quantity, gap)
             for group, row, gap in zip(groups, rows, gaps, strict=True)
         ]
         cells = [Marked(cell) if i in best_rows else cell for i, cell in enumerate(cells)]
@@ -201,8 +232,8 @@ def tabulate_summary(
     if any(marks.marked.values()):
         blocks = marks.blocks
         notes.append(MARKED + (f" on the seeds that both have, at least {blocks[0]}/{blocks[1]}" if blocks else ""))
-    if marks.powerless and not single:
-        notes.append("too few seeds to mark who is best")
+    if marks.undecidable and not single:
+        notes.append(f"too few seeds to mark who is best: {describe_need(marks.undecidable)}")
     if any("†" in cell for _, cells, _ in columns for cell in cells):
         notes.append(CARRIED)
     censored = {quantity.symbol for quantity in table_quantities if quantity.censored}
@@ -214,6 +245,7 @@ def tabulate_summary(
         state = "no cell is good, some failed" if any(g.failures for g in groups) else "no cell is done yet"
         notes, absent = [f"{state}; see cbobench status"], []
     note = "; ".join(notes) + (f"\nleft out: {'; '.join(absent)}" if absent else "")
+    note += "".join(f"\n{line}" for word, line in DOUBTS.items() if any(f" {word}" in count for count in counts))
     names, texts, weights = zip(*columns, strict=True)
     return TextTable(names, list(zip(*texts, strict=True)), title, note, left=2, weights=weights, brief=brief[:-1])
 
@@ -225,8 +257,14 @@ def _explain_omission(
     if quantity.relative and np.isnan(means).all() and all(group.unmeasured for group in groups):
         return f"{quantity.symbol} (no optimum is known)"
     if np.isnan(means).all():
+        if all(find_lack(arena_groups, quantity) == MOVING for arena_groups in group_by_arena(groups)):
+            return f"{quantity.symbol} (functions move)"
         return f"{quantity.symbol} ({'no seed got there' if quantity.censored and quantity.is_count else 'undefined'})"
     if len(groups) > 1 and len(set(means)) == 1 and len(set(medians)) == 1:
+        if quantity.name == "violation" and any(
+            (group.values(METRICS["violation_hard"]) > 0).any() for group in groups
+        ):
+            return f"{quantity.symbol} ({format_number(means[0])} everywhere, as slack in other rounds makes up for V⁺)"
         return f"{quantity.symbol} ({format_number(means[0], quantity.is_count)} everywhere)"
     if twin is not None:
         return f"{quantity.symbol} (equals {twin.symbol})"
@@ -245,17 +283,25 @@ def _format_median(row: dict[str, Any], quantity: Metric, gap: float) -> str:
     if quantity.better is None:
         value = row[f"{name}_median"]
         return f"{100 * value:.1f} %" if quantity.most == 1.0 and value == value else format_number(value)
-    text = format_interval(*_read_interval(row, name), quantity.is_count, gap)
-    defined = row[f"{name}_defined"]
-    if defined == row["n"] or not row["n"] or not (defined or quantity.censored):
-        return text
-    return f"{text} {defined}/{row['n']}"
+    if quantity.censored and row["n"] and not row[f"{name}_defined"]:
+        # The same sign as where half of the seeds never got there; the frame's NaN tells the two apart.
+        return format_number(-quantity.sign * np.inf) + _count_defined(row, quantity)
+    return format_interval(*_read_interval(row, name), quantity.is_count, gap) + _count_defined(row, quantity)
 
 
 def _format_mean(row: dict[str, Any], quantity: Metric, gap: float) -> str:
-    """The mean in the digits of the median, with its mark."""
+    """The mean in the digits of the median, with its mark, and of how many seeds it is where that is not all."""
     mean = format_beside(row[quantity.name], *_read_interval(row, quantity.name), quantity.is_count, gap)
-    return mean + ("†" if row[f"{quantity.name}_carried"] else "")
+    count = _count_defined(row, quantity) if row[f"{quantity.name}_defined"] else ""
+    return mean + ("†" if row[f"{quantity.name}_carried"] else "") + count
+
+
+def _count_defined(row: dict[str, Any], quantity: Metric) -> str:
+    """In how many seeds a quantity is defined, of how many, where that is not all."""
+    defined = row[f"{quantity.name}_defined"]
+    if defined == row["n"] or not row["n"] or not (defined or quantity.censored):
+        return ""
+    return f" {defined}/{row['n']}"
 
 
 def _read_interval(row: dict[str, Any], name: str) -> tuple[float, float, float]:

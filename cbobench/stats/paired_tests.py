@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import count
 from typing import Literal
 
 import numpy as np
@@ -140,6 +141,11 @@ def _law_of_sum(ranks: tuple[int, ...]) -> Array:
 def decidable(n: int, tests: int) -> bool:
     """Whether n differences that are not zero, all of one sign, come out among so many tests (Holm, 5 %)."""
     return tests * 2.0 ** (1 - n) < SIGNIFICANT
+
+
+def count_needed(tests: int) -> int:
+    """How many differences that are not zero one of so many tests needs to come out (see `decidable`)."""
+    return next(n for n in count(1) if decidable(n, tests))
 
 
 def choose_family(n: ArrayLike) -> NDArray[np.bool_]:

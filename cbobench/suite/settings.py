@@ -102,6 +102,20 @@ def apply_settings(algorithm: Variant, initial: dict[str, int], parallel: dict[s
     return replace(algorithm, values=values, note=describe_parallel(parallel))
 
 
+def describe_setup(algorithm: Variant) -> dict[str, str]:
+    """Return what a suite sets for all methods alike, in words, by key: its `initial` and its `parallel`."""
+    initial, parallel = algorithm.values.get(INITIAL), algorithm.values.get(PARALLEL)
+    return {
+        INITIAL: " ".join(f"{name} {count:,}" for name, count in initial.items()) if initial else "none",
+        PARALLEL: f"{parallel['points']:,} ({parallel['as']})" if parallel else "1",
+    }
+
+
+def ignores_setup(algorithm: Variant) -> bool:
+    """Return whether `initial` and `parallel` do not shape it: whether it is a reference method of this cbobench."""
+    return algorithm.name in ALGORITHMS.names() and bool(ALGORITHMS.get(algorithm.name).reference)
+
+
 def check_initial(initial: dict[str, int], problems: Mapping[str, Problem], location: str) -> None:
     """Raise `Misuse` if a problem, by title, has fewer actions than the design has rounds, or no pilot of so many."""
     for name, count in initial.items():

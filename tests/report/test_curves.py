@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.report.curves import CARETDOWN, CARETUP, Panel, centre
 from cbobench.report.layout import finish, grid
@@ -54,6 +55,23 @@ def test_captions_say_which_curves_are_undefined_and_why(tmp_path, words_of):
         words = words_of(run, [Panel("simple_regret", problem, statistic=statistic)])
         listed = ", ".join(f"{statistic} of r of {one} of 4 seeds)" for one in wanted)
         assert f"Undefined in the end: {listed}. A mean is drawn where every seed has a value" in words
+
+
+@pytest.mark.usefixtures("unpainted")
+def test_what_cannot_be_drawn_is_said_in_the_figure_and_by_the_command(tmp_path, capsys):
+    values = {"A": [[1.0, 0.5]] * 4, "never": [[0.1] * 2] + [[np.nan] * 2] * 3}
+    rounds = {("P", label): {"t": [1, 100], "simple_regret": some} for label, some in values.items()}
+    cells = {pair: {"simple_regret": np.array(some["simple_regret"])[:, -1]} for pair, some in rounds.items()}
+    run = make(tmp_path / "run", cells, seeds=range(4), rounds=rounds)
+    line = ["figures", str(run), "--out", str(tmp_path / "out"), "--recipe", "summary", "--metric", "r"]
+    assert main([*line, "--highlight", "never"]) == 0
+    assert (
+        "\nNot drawn: never, whose median is known in no round.\n" in next((tmp_path / "out").glob("*.txt")).read_text()
+    )
+    assert capsys.readouterr().err == ""
+    assert main([*line, "--only", "*/never"]) == 1
+    assert "summary_made_P: not drawn, no round has a value to draw" in (err := capsys.readouterr().err)
+    assert "has no figure of" not in err
 
 
 def test_what_is_undefined():
@@ -153,6 +171,14 @@ def test_zero_is_seen_at_the_edge_of_a_logarithmic_axis():
     assert words == ["A curve at the lower edge is 0, or below 0.005."]
     low, _ = axis.get_ylim()
     assert low < axis.get_lines()[0].get_ydata().min() == pytest.approx(0.0025)
+    axis.figure.canvas.draw()
+    ticks = {label.get_text(): place for label, place in zip(axis.get_yticklabels(), axis.get_yticks(), strict=True)}
+    assert ticks.pop("0") == pytest.approx(0.0025), "no other number is read off there"
+    assert min(ticks.values()) > 1.5 * 0.0025
+    assert not [place for place in axis.get_yticks(minor=True) if place <= 1.5 * 0.0025]
+    other, _ = drawn(Panel("simple_regret", "p", log="y"), curve("b", 1.0 / T))
+    other.figure.canvas.draw()
+    assert "0" not in [label.get_text() for label in other.get_yticklabels()], "negative control"
     _, words = drawn(Panel("simple_regret", "p", log="y"), curve("b", 1.0 / T))
     assert words == [], "negative control"
     _, words = drawn(Panel("simple_regret", "p", log="y"), curve("a", np.where(T < 100, 1.0, 1e-14)))

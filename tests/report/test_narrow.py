@@ -91,7 +91,10 @@ def test_groups_by_binds_keep_the_marks_of_their_cells(tmp_path):
         assert frame[name].sum() == whole[name].sum(), name
     counts = row_of(frame, "Q: binds", "A")[["stale", "unchecked"]], row_of(frame, "Q: does not bind", "A")["stale"]
     assert (counts[0].tolist(), counts[1]) == ([2, 1], 1)
-    assert "4/4 (2 stale, 1 unchecked)" in str(cbobench.compare(part, by="binds"))
+    text = str(cbobench.compare(part, by="binds"))
+    assert "4/4 (2 stale, 1 unchecked)" in text
+    for word in ("stale: played by code that has changed since; cbobench verify RUN --replay", "unchecked: it is not"):
+        assert text.replace("\n", " ").count(word) == 1, "one line below the table, however many rows"
 
 
 def test_seeds_of_which_nothing_is_known_are_a_group_of_their_own(tmp_path):

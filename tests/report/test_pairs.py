@@ -55,6 +55,32 @@ def test_differences_by_hand(run):
     np.testing.assert_allclose(frame["p_holm"], holm_by_hand(list(frame["p"])), rtol=1e-12)
 
 
+def test_problems_are_counted_for_the_reader(tmp_path, run):
+    """On P the rival is worse, on Q better, on R neither; of two T of a problem the longer counts."""
+    values = {
+        "P": {"A": A, "B": B},
+        "Q": {"A": B, "B": A},
+        "R": {"A": A, "B": A + np.where(np.arange(N) % 2, 1.0, -1.0)},
+    }
+    counts = "B is better than A on 1 of 3 problems, worse on 1, no significant difference on 1"
+    folder = made(tmp_path / "three", values)
+    assert f"\n{counts}" in str(cbobench.compare(folder, metric="regret", against="A"))
+    assert f"\nR: {counts}\nV⁺: B is better than A on 0 of 3" in str(
+        cbobench.compare(folder, metric=["regret", "V+"], against="A")
+    )
+    longer = asked_again(
+        tmp_path / "longer",
+        partial(made, tmp_path / "longer", values),
+        200,
+        [partial(made, tmp_path / "longer", values | {"Q": values["P"]}, horizon=200)],
+    )
+    assert "B is better than A on 0 of 3 problems, worse on 2," in str(
+        cbobench.compare(longer, metric="regret", against="A")
+    )
+    for alone in (cbobench.compare(run, metric="regret", against="A"), cbobench.compare(folder, best=True)):
+        assert "is better than" not in str(alone)
+
+
 def test_pairing_gives_power_that_shuffled_seeds_lose(run, tmp_path):
     """B is worse than A by 1 in every seed, which seeds that are far apart hide."""
     paired = cbobench.compare(run, metric="regret", against="A").frame

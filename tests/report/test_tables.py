@@ -15,6 +15,7 @@ from scipy import stats
 
 import cbobench
 from cbobench.errors import Misuse
+from cbobench.report.formats import Marked
 from cbobench.report.load import Run
 from cbobench.report.numbers import describe_median_interval, find_gap, format_beside, format_interval, format_number
 from cbobench.stats.intervals import interval
@@ -116,6 +117,13 @@ def test_columns_that_say_nothing_are_left_out_and_named(run):
     assert " V " in str(cbobench.compare(run, metric="V")).splitlines()[1], "asked for"
 
 
+def test_a_violation_of_0_beside_a_stronger_one_says_why(tmp_path):
+    made = make(tmp_path / "run", {("P", a): {"violation_hard": [1.0, 2.0]} for a in "AB"}, seeds=range(2))
+    assert "V (0 everywhere, as slack in other rounds makes up for V⁺)" in str(cbobench.compare(made)).replace(
+        "\n", " "
+    )
+
+
 def test_the_best_and_what_is_not_separable_from_it_is_marked(tmp_path):
     """A beats C in every seed, and B in about half of them; D fails in most of the seeds."""
     base = np.arange(12.0)
@@ -149,12 +157,43 @@ def test_nothing_is_best_for_having_failed_in_the_hard_seeds(tmp_path):
 def test_few_seeds_separate_nothing_and_mark_nothing(tmp_path):
     made = {("P", a): {"regret": [1.0 * i, 2.0 * i]} for i, a in enumerate("AB")}
     two, one = (make(tmp_path / str(n), made, seeds=range(n)) for n in (2, 1))
-    assert "too few seeds to mark who is best" in str(cbobench.compare(two, metric="regret"))
+    few = "too few seeds to mark who is best: 1 comparison of a metric needs 6 seeds"
+    assert few in str(cbobench.compare(two, metric="regret"))
     text = str(cbobench.compare(one, metric="regret"))
     assert "the value of one seed, which has no interval" in text
     assert "*" not in text
     assert "mean" not in text
     assert "[" not in text.splitlines()[3]
+
+
+@pytest.mark.parametrize(("methods", "problems", "need"), [(4, 1, 7), (7, 1, 8), (7, 3, 10)])
+def test_the_seeds_that_are_said_to_be_needed_are_needed(tmp_path, methods, problems, need):
+    """One less marks nothing and makes no difference significant, however far apart the methods are."""
+    few, enough = (
+        make(
+            tmp_path / str(n),
+            {
+                (f"P{p}", f"M{m}"): {"regret": [m * (1 + s) for s in range(n)]}
+                for p in range(problems)
+                for m in range(methods)
+            },
+            seeds=range(n),
+        )
+        for n in (need - 1, need)
+    )
+    count = (methods - 1) * problems
+    said = f"{count} comparisons of a metric need {need} seeds"
+    for options, line in (
+        ({}, f"too few seeds to mark who is best: {said}"),
+        ({"against": "M0"}, f"too few seeds for any difference to be significant: {said}, there are {need - 1}"),
+    ):
+        with_few, with_enough = (cbobench.compare(run, metric="regret", **options) for run in (few, enough))
+        assert line in str(with_few)
+        assert "too few" not in str(with_enough)
+        marked = [
+            sum(isinstance(cell, Marked) for row in c.table.rows for cell in row) for c in (with_few, with_enough)
+        ]
+        assert marked[0] == 0 < marked[1]
 
 
 def test_seeds_in_which_the_constraint_binds_stand_apart(run):

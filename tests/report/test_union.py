@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 import pytest
 
 import cbobench
 from cbobench.cli import main
+from cbobench.errors import Misuse
+from cbobench.report.load import Run
 from cbobench.results.export import export
+from cbobench.results.union import find_setups
 
 SUITE = {"suite": "whole", "horizon": 5, "seeds": 6, "algorithms": ["cei", "random", "sobol"], "problems": ["gramacy"]}
 
@@ -59,6 +64,14 @@ def test_a_damaged_run_is_named_and_the_rest_goes_on(parts, tmp_path, capsys):
     assert main(["compare", str(cut), "--union"]) == 1
 
 
+@pytest.mark.parametrize("option", ["--union", "--ranks"])
+def test_a_mistyped_folder_among_several_is_refused(parts, capsys, option):
+    _, mine, bundle = map(str, parts)
+    assert main(["compare", mine, f"{mine}e", bundle, option]) == 2
+    out, err = capsys.readouterr()
+    assert (out, "is not a run folder" in err) == ("", True)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -77,3 +90,65 @@ def test_other_results_of_one_cell_are_said(parts, tmp_path, capsys, monkeypatch
     other = cbobench.run(SUITE | {"algorithms": ["random"]}, out=tmp_path / "other", cpus=0)
     assert main(["compare", str(parts[1]), str(other.folder), "--union"]) == 0
     assert "6 cells of several runs: the first named counts, though the results of 6 differ" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def unlike(parts):
+    """Runs of a method by another set-up than that of `whole`, and to another horizon."""
+    folder = parts[0].parent
+    mine = SUITE | {"suite": "mine", "algorithms": [{"igp-ucb": {"label": "mine"}}]}
+    changes = {"designed": {"initial": {"sobol": 3}}, "batched": {"parallel": 2}, "short": {"horizon": 4}}
+    for name, change in changes.items():
+        cbobench.run(mine | change, out=folder / name, cpus=0)
+    return {name: folder / name for name in changes}
+
+
+@pytest.mark.parametrize("options", [{"ranks": True}, {"profile": True}, {"best": True}, {"against": "cei"}], ids=str)
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("designed", r"^initial design differs: none for cei, random, sobol, sobol 3 for mine; play all runs with"),
+        ("batched", r"^evaluations under way differs: 1 for cei, random, sobol, 2 \(asynchronous\) for mine; play"),
+    ],
+)
+def test_runs_of_unlike_set_ups_are_not_compared(parts, unlike, options, name, said):
+    with pytest.raises(Misuse, match=said):
+        cbobench.compare([parts[0], unlike[name]], **options)
+
+
+def test_a_list_of_unlike_set_ups_says_so_and_marks_nothing(parts, unlike, tmp_path, capsys):
+    alone = cbobench.run(SUITE | {"algorithms": ["cei"]}, out=tmp_path / "alone", cpus=0).folder
+    assert main(["compare", str(alone), str(unlike["designed"]), "--union", "--metric", "V+"]) == 0
+    unfair = capsys.readouterr().out
+    assert "\ninitial design differs: none for cei, sobol 3 for mine\n" in unfair
+    assert not re.search(r"[])\d]\* |\* best", unfair)
+    assert main(["compare", str(parts[1]), "--union", "--metric", "V+"]) == 0
+    fair = capsys.readouterr().out
+    assert re.search(r"[])\d]\*", fair)
+    assert "differs" not in fair
+
+
+def test_a_reference_method_has_no_set_up(tmp_path):
+    oracle = cbobench.run(SUITE | {"algorithms": ["oracle"]}, out=tmp_path / "oracle", cpus=0)
+    designed = SUITE | {"algorithms": ["random", "oracle"], "initial": {"sobol": 3}}
+    other = cbobench.run(designed, out=tmp_path / "other", cpus=0)
+    assert find_setups(Run(other.folder).record).keys() == {"random"}
+    cbobench.compare([oracle, other], ranks=True, metric="r")
+
+
+def test_a_change_of_set_up_is_no_change_of_a_method(unlike, tmp_path):
+    mine = SUITE | {"suite": "mine", "algorithms": [{"igp-ucb": {"label": "mine"}}]}
+    plain = cbobench.run(mine, out=tmp_path / "plain", cpus=0)
+    assert "initial design none and sobol 3 (1)" in cbobench.compare(plain, unlike["designed"]).nothing
+    assert "evaluations under way 1 and 2 (asynchronous)" in cbobench.compare(plain, unlike["batched"]).nothing
+
+
+@pytest.mark.parametrize("options", [{"ranks": True}, {"against": "cei"}, {}], ids=str)
+def test_a_method_of_another_horizon_is_named(parts, unlike, options):
+    text = str(cbobench.compare([unlike["short"], parts[0]], metric="V+", **options))
+    assert "\nmine has T = 4, the others T = 5: it is not compared with them; play all to one horizon\n" in text
+
+
+def test_a_reference_of_another_horizon_is_why_nothing_can_be_paired(parts, unlike):
+    with pytest.raises(Misuse, match=r"^cei, random, sobol have T = 5, the others T = 4: they are not compared"):
+        cbobench.compare([parts[0], unlike["short"]], against="mine")

@@ -9,6 +9,7 @@ import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.report.load import Run
+from tests.report.made import make
 
 MINE = """\
 from dataclasses import dataclass
@@ -108,3 +109,36 @@ def test_a_regret_without_an_optimum_would_be_damage(run):
     broken = table.set_column(table.column_names.index("regret"), "regret", pa.array(values, pa.float64()))
     with pytest.raises(DamagedRun, match="holds regret that is not finite"):
         _last_rounds(iter([broken]))
+
+
+PAIRS = [{"against": "random"}, {"best": True}, {"ranks": True}]
+
+
+@pytest.mark.parametrize("options", PAIRS, ids=str)
+def test_seeds_that_could_reach_nothing_are_no_ties(run, options):
+    """What has no value whatever is played is refused, and left out with a line where other metrics are asked for."""
+    with pytest.raises(Misuse, match=r"^r: no optimum of shop is known; use best f$"):
+        cbobench.compare(run, metric="r", only="shop/*", **options)
+    several = cbobench.compare(run, metric=["r", "V+"], only="shop/*", **options)
+    assert "\nr: no optimum of shop is known; use best f\n" in f"{several}\n"
+    rows = several.frame[several.frame["metric"] == "simple_regret"]
+    assert rows.empty or rows["rank"].isna().all()
+    known = str(cbobench.compare(run, metric="r", only="rkhs-1d/*", **options))
+    assert "no optimum" not in known, "negative control"
+
+
+@pytest.mark.parametrize("options", PAIRS, ids=str)
+def test_functions_that_move_make_no_ties_of_simple_regret(tmp_path, options):
+    none = {"simple_regret": [None] * 3, "simple_value": [None] * 3}
+    cells = {("P", name): none | {"violation_hard": [k, k, k]} for k, name in enumerate(("random", "other"))}
+    moving = make(tmp_path / "moving", cells, seeds=range(3))
+    with pytest.raises(Misuse, match=r"^r: the functions of P move; use R$"):
+        cbobench.compare(moving, metric="r", **options)
+    never = {pair: columns | {"first_feasible": [None] * 3} for pair, columns in cells.items()}
+    text = str(cbobench.compare(make(tmp_path / "never", never, seeds=range(3)), metric="r", against="random"))
+    assert "0/3/0" in text, "where no seed got there, all are ties"
+
+
+def test_the_table_of_results_says_why_a_target_has_no_rounds(run):
+    alone = str(cbobench.compare(run, only="shop/*", target=0.0)).replace("\n", " ")
+    assert "left out: t(r ≤ 0) (no optimum is known)" in alone
