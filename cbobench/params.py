@@ -234,13 +234,22 @@ _finished: set[type] = set()
 
 
 def refuse_unfinished(cls: type, *, location: str = "") -> None:
-    """Raise `Misuse` for a class that lacks a method, is no dataclass, or has a parameter without a default."""
+    """Raise `Misuse` for a class that lacks a method, is no dataclass, or has a parameter without a default.
+
+    So is one that gives a parameter of its base another default in a way that Python ignores, or that refuses itself
+    in a class method `check_class`.
+    """
     if cls in _finished:
         return
     for name in dir(cls):
         if getattr(method := inspect.getattr_static(cls, name), "required", False):
             raise Misuse(f"{location}{_unwritten_error(cls, method)}")
     _refuse_undeclared(cls, location)
+    _refuse_ignored_default(cls, location)
+    try:
+        getattr(cls, "check_class", lambda: None)()
+    except Misuse as error:
+        raise Misuse(f"{location}{error}") from None
     _finished.add(cls)
 
 
@@ -252,6 +261,19 @@ def _refuse_undeclared(cls: type, location: str) -> None:
     for f in _fields(cls).values():
         if f.default_factory is MISSING and f.default is MISSING:
             raise Misuse(f"{location}the parameter {f.name!r} has no default; declare it with param(default, about)")
+
+
+def _refuse_ignored_default(cls: type, location: str) -> None:
+    # A dataclass takes the default of the class that annotates the field: without an annotation it stays as it was.
+    for f in _fields(cls).values():
+        stated = next((vars(owner)[f.name] for owner in cls.__mro__ if f.name in vars(owner)), f.default)
+        plain_value = stated is None or isinstance(stated, (bool, int, float, str, list, dict, tuple))
+        if plain_value and f.default_factory is MISSING and stated != f.default:
+            kind = f.type if isinstance(f.type, str) else getattr(f.type, "__name__", str(f.type))
+            raise Misuse(
+                f"{location}{cls.__name__}: {f.name} = {show(stated)} leaves the parameter's default at "
+                f"{show(f.default)}; set {f.name} in the suite, or write {f.name}: {kind} = param({show(stated)}, ...)"
+            )
 
 
 def build(cls: type[T], settings: Mapping[str, Any], *, location: str = "") -> T:
