@@ -136,7 +136,7 @@ def load(options: LoadOptions) -> Suite:
     # Faults of algorithms are reported before problems are prepared, which may take long.
     check_shared(shared, algorithms, at(content.lines.get("shared", 0)), imports)
     check_unique(algorithms, "algorithm", path)
-    folder = DataFolder(options.data, path.parent, options.on_wait)
+    folder = DataFolder(options.data, path.parent, _once(options.on_wait))
     keeping, with_problems = options.store(name), []
     for i, entry in enumerate(listed["problems"], 1):
         options.say(f"prepares {entry.name} ({i} of {len(listed['problems'])})")
@@ -163,6 +163,18 @@ def load(options: LoadOptions) -> Suite:
     variants = tuple(v for v, _ in with_problems), tuple(algorithms)
     grid = Grid(*variants, T, chosen, tuple(pairs), tuple(command), tuple(unplayable))
     return Suite(name, about, keep, grid, problems, audit, timeout, demands)
+
+
+def _once(say: Callable[[str], None]) -> Callable[[str], None]:
+    """Say every line once: variants of one entry have the same to say."""
+    said: set[str] = set()
+
+    def say_new(text: str) -> None:
+        if text not in said:
+            said.add(text)
+            say(text)
+
+    return say_new
 
 
 def _seeds(value: Any, location: str) -> tuple[int, ...]:

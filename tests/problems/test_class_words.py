@@ -41,7 +41,7 @@ def made(base, **attributes):
         ({"best_know": (1.0,)}, "did you mean 'best_known'?"),
         ({"bounds": [(0, 1)]}, "the corners of the box are low and high"),
         ({"one_hot": ["gas"]}, "inputs = {"),
-        ({"pilot": 8}, "Mine: pilot = 8 leaves the parameter's default at 64; set pilot in the suite, or write pilot: int"),
+        ({"pilot": 8}, "Mine: pilot = 8 leaves the parameter's default at 64; set pilot in the suite, or write pilot"),
     ],
 )  # fmt: skip
 def test_a_wrong_word_is_refused_with_the_right_one(attributes, said):
