@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import unicodedata
+from collections.abc import Iterable
 
 SPELLED = "cbobench.spelled"  # error handler that spells unencodable characters in ASCII
 FORMS = {
@@ -67,6 +68,12 @@ def count_noun(number: int, noun: str) -> str:
     """Return a number with its noun: 1 task, 2 tasks, 20,000 processes."""
     plural = "es" if noun.endswith("s") else "s"
     return f"{number:,} {noun}{'' if number == 1 else plural}"
+
+
+def join_words(words: Iterable[str]) -> str:
+    """Return words as a sentence lists them: optuna; optuna and torch; optuna, torch and pymoo."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def part_of(number: int, total: int, noun: str) -> str:
