@@ -143,7 +143,8 @@ def shards_section(bundles: Sequence[Path], shards: Mapping[str, Mapping[str, An
         cells = about["cells"]
         kinds = ", ".join(str(kind).partition(",")[0] for kind in about["cpus"])
         lines.append(
-            f"| [`{bundle.stem}`](results/{bundle.name}) | `{suites[bundle.stem]}` | {cells['done']}/{cells['expected']} | {cells['failed']} | "
+            f"| [`{bundle.stem}`](results/{bundle.name}) | `{suites[bundle.stem]}` | "
+            f"{cells['done']}/{cells['expected']} | {cells['failed']} | "
             f"{played_by(about)} | {kinds} | {about['cost']['cpu_hours']:.2f} | {bundle.stat().st_size / 1e3:.0f} |"
         )
     missing = [name for name in shards if name not in {bundle.stem for bundle in bundles}]

@@ -53,7 +53,8 @@ def add_commands(command: Commands) -> None:
         "--replay",
         type=whole_number,
         metavar="K",
-        help="play K drawn cells again and compare them with what is published; exit code 1: one differs, or none can be played here",
+        help="play K drawn cells again and compare them with what is published; exit code 1: one differs, or none "
+        "can be played",
     )
     verify.add_argument(
         "--seed", type=whole_number, metavar="S", help="of the draw (default: a new one, which is said)"
