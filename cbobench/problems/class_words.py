@@ -1,8 +1,9 @@
-"""Attributes of a problem's class that nothing reads: a word of one's own in place of a known one would be ignored."""
+"""What a problem's class says in another way than it is read: a word of its own is ignored, a signature fails late."""
 
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +24,34 @@ OF_TABLES = {
     **dict.fromkeys(("bounds", "lower", "upper"), CORNERS),
 }
 """Words of a table's YAML, and of other programs, with what a class says in their place."""
+
+
+CALLED_WITH = {"simulate": ("x", "gen"), "simulate_many": ("x", "gens"), "formula": ("x",)}
+"""Methods that users write, with what they are called with."""
+
+
+def refuse_signature(cls: type) -> None:
+    """Refuse a method of a user's problem that cannot take what it is called with.
+
+    Else a simulator would fail at every point, with a TypeError in place of a reason.
+
+    Raises:
+        Misuse: there is one; the message says how to write it.
+    """
+    for name, arguments in CALLED_WITH.items():
+        method = inspect.getattr_static(cls, name, None)
+        if not inspect.isfunction(method):
+            continue
+        try:
+            inspect.signature(method).bind(None, *arguments)
+        except TypeError:
+            written, right = inspect.signature(method), ", ".join(("self", *arguments))
+            use = f"; draw all randomness from {arguments[-1]}, or leave it unused" if len(arguments) > 1 else ""
+            bare = ", ".join(str(parameter) for parameter in written.parameters.values())
+            raise Misuse(
+                f"{cls.__name__}: def {name}({bare}) cannot be called with {' and '.join(arguments)}; write "
+                f"def {name}({right}){use}"
+            ) from None
 
 
 def refuse_unread(cls: type) -> None:

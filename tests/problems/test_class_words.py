@@ -69,3 +69,23 @@ def test_a_formula_and_a_method_are_held_to_their_words_too():
     base = dataclass(kw_only=True)(Stepping)
     with pytest.raises(Misuse, match="step = 0.1 leaves the parameter's default at 0.5; set step in the suite"):
         params.build(made(base, step=0.1), {})
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        (lambda self, x: [0, 0], "Mine: def simulate(self, x) cannot be called with x and gen; write def sim"),
+        (lambda x, gen: [0, 0], "write def simulate(self, x, gen); draw all randomness from gen, or leave it unused"),
+        (lambda self, x, gen, more: [0, 0], "def simulate(self, x, gen, more) cannot be called"),
+    ],
+)  # fmt: skip
+def test_a_simulate_without_gen_is_refused_before_a_pilot(method, said):
+    with pytest.raises(Misuse) as refused:
+        params.build(made(Kiln, simulate=method), {})
+    assert said in str(refused.value)
+    assert "retry" not in str(refused.value)
+
+
+def test_other_ways_to_take_the_arguments_pass():
+    for method in (lambda self, *given: [0, 0], lambda self, point, generator, more=1: [0, 0]):
+        params.build(made(Kiln, simulate=method), {})
