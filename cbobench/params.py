@@ -258,6 +258,13 @@ def _refuse_undeclared(cls: type, location: str) -> None:
     bare = any(isinstance(value, Field) for value in vars(cls).values())
     if bare or not dataclasses.is_dataclass(cls):
         raise Misuse(f"{location}{cls.__name__} is not a dataclass; decorate it with @dataclass(kw_only=True)")
+    own = inspect.signature(cls.__init__).parameters.values()  # type: ignore[misc]
+    taken = [p.name for p in own if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)][1:]
+    if strange := [name for name in taken if name not in {f.name for f in dataclasses.fields(cls)}]:
+        raise Misuse(
+            f"{location}{cls.__name__}: no suite can set {strange[0]!r} of __init__, and no run records it; leave "
+            f"__init__ out, decorate the class with @dataclass(kw_only=True), and write {strange[0]}: TYPE = param(...)"
+        )
     for f in _fields(cls).values():
         if f.default_factory is MISSING and f.default is MISSING:
             raise Misuse(f"{location}the parameter {f.name!r} has no default; declare it with param(default, about)")

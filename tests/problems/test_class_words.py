@@ -89,3 +89,22 @@ def test_a_simulate_without_gen_is_refused_before_a_pilot(method, said):
 def test_other_ways_to_take_the_arguments_pass():
     for method in (lambda self, *given: [0, 0], lambda self, point, generator, more=1: [0, 0]):
         params.build(made(Kiln, simulate=method), {})
+
+
+def test_parameters_of_an_init_of_ones_own_are_refused_because_no_run_would_record_them():
+    class Own(AskTell):
+        def __init__(self, step=0.1):
+            self.step = step
+
+        def optimiser(self, given):
+            return None
+
+    with pytest.raises(Misuse, match="Own: no suite can set 'step' of __init__, and no run records it; leave __"):
+        params.build(Own, {})
+
+    @dataclass(kw_only=True)
+    class Passing(Kiln):
+        def __init__(self, **settings):
+            super().__init__(**settings)
+
+    assert params.build(Passing, {"pilot": 8}).pilot == 8
