@@ -92,7 +92,7 @@ def _unwritten_error(cls: type, method: Any) -> Misuse:
 
 @dataclass(frozen=True)
 class Param:
-    """One parameter as a reader sees it; `varies` as of `param`."""
+    """One parameter as a reader sees it, its type with bounds; `varies` as of `param`."""
 
     name: str
     type: str
@@ -120,24 +120,37 @@ def params_of(cls: type) -> list[Param]:
     _refuse_undeclared(cls, "")
     hints = _hints(cls)
     return [
-        Param(n, describe(hints[f.name]), _default(f), f.metadata.get("about", ""), f.metadata.get("varies", False))
-        for n, f in _fields(cls).items()
+        Param(
+            name=name,
+            type=describe(hints[f.name], _describe_bounds(f.metadata)),
+            default=_default(f),
+            about=f.metadata.get("about", ""),
+            varies=f.metadata.get("varies", False),
+        )
+        for name, f in _fields(cls).items()
     ]
 
 
-def describe(annotation: Any) -> str:
-    """Return a type in a reader's words: `number`, `'norm' | 'sup' | number`, ..."""
+def _describe_bounds(metadata: Mapping[str, Any]) -> str:
+    """Return the bounds of a parameter's numbers in words: above 0 and at most 1e+09."""
+    stated = {key: metadata.get(key) for key in BOUNDS}
+    return " and ".join(f"{key.replace('_', ' ')} {bound:g}" for key, bound in stated.items() if bound is not None)
+
+
+def describe(annotation: Any, bounds: str = "") -> str:
+    """Return a type in a reader's words: `number`, `'norm' | 'sup' | number above 0` with its numbers' bounds, ..."""
     origin = typing.get_origin(annotation)
     if origin is Literal:
         return " | ".join(repr(v) for v in typing.get_args(annotation))
     if origin in (typing.Union, types.UnionType):
-        return " | ".join(describe(a) for a in typing.get_args(annotation))
+        return " | ".join(describe(a, bounds) for a in typing.get_args(annotation))
     if origin is list:
-        return f"list of {describe(typing.get_args(annotation)[0])}"
+        return f"list of {describe(typing.get_args(annotation)[0], bounds)}"
     if origin is dict:
         return "mapping"
     names = {float: "number", int: "whole number", str: "text", bool: "true | false", type(None): "null"}
-    return names.get(annotation, getattr(annotation, "__name__", str(annotation)))
+    name = str(names.get(annotation, getattr(annotation, "__name__", str(annotation))))
+    return f"{name} {bounds}" if bounds and annotation in (float, int) else name
 
 
 def _choices(annotation: Any) -> list[str]:
