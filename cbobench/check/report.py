@@ -58,8 +58,8 @@ OF_PROBLEMS: dict[str, Law] = {
 }
 OF_OPTIMA = ("optimum feasible, as stated", "optimum not beaten")
 """Laws of a stated optimum."""
-FEWEST = {True: ("repeats=0", "pilot=8"), False: ("pilot=8",)}
-"""Parameters with which a simulator, noisy or not, simulates least."""
+FEWEST = {"repeats": 0, "pilot": 8}
+"""Parameters with which a simulator simulates least; one without noise has no repeats."""
 LONG = 5.0  # seconds from which on it is said how long simulations will take
 MAKING = ("can be made", "formula of arrays", "can be prepared")
 WIDTH = 30  # width of the names
@@ -186,8 +186,10 @@ def _of_problem(
     def can_be_made(cls: type[Any]) -> Iterator[Finding]:
         problem = params.build(cls, settings)
         if isinstance(problem, Simulator):
-            fewer = "; fewer with " + " ".join(f"--set {word}" for word in FEWEST[problem.noisy])
-            on_note(f"about {_round(problems.count_simulations(problem)[0])} simulations{fewer}")
+            named = [f"--set {name}={n}" for name, n in FEWEST.items() if getattr(problem, name) > n]
+            fewer = named if problem.noisy else [words for words in named if "repeats" not in words]
+            about = f"about {_round(problems.count_simulations(problem)[0])} simulations"
+            on_note(f"{about}; fewer with {' '.join(fewer)}" if fewer else about)
         draws.append(problems.Draws(cls, name, problem))
         yield from ()
 
