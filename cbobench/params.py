@@ -92,7 +92,7 @@ def _unwritten_error(cls: type, method: Any) -> Misuse:
 
 @dataclass(frozen=True)
 class Param:
-    """One parameter as a reader sees it; `varies` as of `param`."""
+    """One parameter as a reader sees it, its type with bounds; `varies` as of `param`."""
 
     name: str
     type: str
@@ -120,24 +120,37 @@ def params_of(cls: type) -> list[Param]:
     _refuse_undeclared(cls, "")
     hints = _hints(cls)
     return [
-        Param(n, describe(hints[f.name]), _default(f), f.metadata.get("about", ""), f.metadata.get("varies", False))
-        for n, f in _fields(cls).items()
+        Param(
+            name=name,
+            type=describe(hints[f.name], _describe_bounds(f.metadata)),
+            default=_default(f),
+            about=f.metadata.get("about", ""),
+            varies=f.metadata.get("varies", False),
+        )
+        for name, f in _fields(cls).items()
     ]
 
 
-def describe(annotation: Any) -> str:
-    """Return a type in a reader's words: `number`, `'norm' | 'sup' | number`, ..."""
+def _describe_bounds(metadata: Mapping[str, Any]) -> str:
+    """Return the bounds of a parameter's numbers in words: above 0 and at most 1e+09."""
+    stated = {key: metadata.get(key) for key in BOUNDS}
+    return " and ".join(f"{key.replace('_', ' ')} {bound:g}" for key, bound in stated.items() if bound is not None)
+
+
+def describe(annotation: Any, bounds: str = "") -> str:
+    """Return a type in a reader's words: `number`, `'norm' | 'sup' | number above 0` with its numbers' bounds, ..."""
     origin = typing.get_origin(annotation)
     if origin is Literal:
         return " | ".join(repr(v) for v in typing.get_args(annotation))
     if origin in (typing.Union, types.UnionType):
-        return " | ".join(describe(a) for a in typing.get_args(annotation))
+        return " | ".join(describe(a, bounds) for a in typing.get_args(annotation))
     if origin is list:
-        return f"list of {describe(typing.get_args(annotation)[0])}"
+        return f"list of {describe(typing.get_args(annotation)[0], bounds)}"
     if origin is dict:
         return "mapping"
     names = {float: "number", int: "whole number", str: "text", bool: "true | false", type(None): "null"}
-    return names.get(annotation, getattr(annotation, "__name__", str(annotation)))
+    name = str(names.get(annotation, getattr(annotation, "__name__", str(annotation))))
+    return f"{name} {bounds}" if bounds and annotation in (float, int) else name
 
 
 def _choices(annotation: Any) -> list[str]:
@@ -234,13 +247,22 @@ _finished: set[type] = set()
 
 
 def refuse_unfinished(cls: type, *, location: str = "") -> None:
-    """Raise `Misuse` for a class that lacks a method, is no dataclass, or has a parameter without a default."""
+    """Raise `Misuse` for a class that lacks a method, is no dataclass, or has a parameter without a default.
+
+    So is one that gives a parameter of its base another default in a way that Python ignores, or that refuses itself
+    in a class method `check_class`.
+    """
     if cls in _finished:
         return
     for name in dir(cls):
         if getattr(method := inspect.getattr_static(cls, name), "required", False):
             raise Misuse(f"{location}{_unwritten_error(cls, method)}")
     _refuse_undeclared(cls, location)
+    _refuse_ignored_default(cls, location)
+    try:
+        getattr(cls, "check_class", lambda: None)()
+    except Misuse as error:
+        raise Misuse(f"{location}{error}") from None
     _finished.add(cls)
 
 
@@ -249,9 +271,29 @@ def _refuse_undeclared(cls: type, location: str) -> None:
     bare = any(isinstance(value, Field) for value in vars(cls).values())
     if bare or not dataclasses.is_dataclass(cls):
         raise Misuse(f"{location}{cls.__name__} is not a dataclass; decorate it with @dataclass(kw_only=True)")
+    own = inspect.signature(cls.__init__).parameters.values()  # type: ignore[misc]
+    taken = [p.name for p in own if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)][1:]
+    if strange := [name for name in taken if name not in {f.name for f in dataclasses.fields(cls)}]:
+        raise Misuse(
+            f"{location}{cls.__name__}: no suite can set {strange[0]!r} of __init__, and no run records it; leave "
+            f"__init__ out, decorate the class with @dataclass(kw_only=True), and write {strange[0]}: TYPE = param(...)"
+        )
     for f in _fields(cls).values():
         if f.default_factory is MISSING and f.default is MISSING:
             raise Misuse(f"{location}the parameter {f.name!r} has no default; declare it with param(default, about)")
+
+
+def _refuse_ignored_default(cls: type, location: str) -> None:
+    # A dataclass takes the default of the class that annotates the field: without an annotation it stays as it was.
+    for f in _fields(cls).values():
+        stated = next((vars(owner)[f.name] for owner in cls.__mro__ if f.name in vars(owner)), f.default)
+        plain_value = stated is None or isinstance(stated, (bool, int, float, str, list, dict, tuple))
+        if plain_value and f.default_factory is MISSING and stated != f.default:
+            kind = f.type if isinstance(f.type, str) else getattr(f.type, "__name__", str(f.type))
+            raise Misuse(
+                f"{location}{cls.__name__}: {f.name} = {show(stated)} leaves the parameter's default at "
+                f"{show(f.default)}; set {f.name} in the suite, or write {f.name}: {kind} = param({show(stated)}, ...)"
+            )
 
 
 def build(cls: type[T], settings: Mapping[str, Any], *, location: str = "") -> T:

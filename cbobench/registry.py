@@ -27,6 +27,7 @@ from cbobench.float_state import preserved_float_state
 PACKAGE = __name__.partition(".")[0]
 C = TypeVar("C", bound=type)
 SET_PATH = 'import sys; sys.path[:] = sys.argv.pop(1).split("\\n")\n'  # runs before the first import from a file
+MOST_FILES = 200  # files beside in whose text a class is looked for
 IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
@@ -136,12 +137,22 @@ def registry_of(
 def _unknown(
     kind: str, name: str, every: Iterable[str], beside: Sequence[Path], listing: str, location: str = ""
 ) -> Misuse:
-    """Return the error for an unregistered name; if a module of that name lies beside, with the classes in its text."""
-    for folder in beside if name.isidentifier() else ():
-        place = _locate_module(folder.resolve(), name)
+    """Return the error for an unregistered name.
+
+    It names the classes in the text of a module of that name that lies beside, or the module in whose text there is a
+    class of that name.
+    """
+    module = name.removesuffix(".py")
+    for folder in beside if module.isidentifier() else ():
+        place = _locate_module(folder.resolve(), module)
         if place is not None and (classes := _find_subclasses(place if place.is_file() else place / "__init__.py")):
-            named = " or ".join(f"{name}:{cls}" for cls in classes)
+            named = " or ".join(f"{module}:{cls}" for cls in classes)
             return Misuse(f"{location}{show(name)} is a module; name the class in it: {named}")
+    for folder in beside if name.isidentifier() else ():
+        for file in sorted(folder.glob("*.py"))[:MOST_FILES]:
+            for cls in _find_subclasses(file) if file.stem.isidentifier() else ():
+                if cls.lower() == name.lower():
+                    return Misuse(f"{location}unknown {kind} {show(name)}; did you mean {file.stem}:{cls}?")
     return unknown(kind, name, every, location=location, listing=listing, then="or your own as module:Class")
 
 

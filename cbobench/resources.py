@@ -44,4 +44,7 @@ def find_suite(name: str | Path) -> Path:
             f"there is no suite file {show(str(name))}{suggestion}; give the path of a YAML file, or one of the "
             f"{len(shipped)} names of: cbobench list suites"
         )
+    files = [path.with_name(f"{path.name}{suffix}") for suffix in (".yaml", ".yml")]
+    if beside := next((file for file in files if file.is_file()), None):
+        raise Misuse(f"there is no shipped suite {show(str(name))}; did you mean the file {show(str(beside))}?")
     raise unknown("suite", str(name), shipped, listing="cbobench list suites", then="or give the path of a YAML file")

@@ -76,6 +76,12 @@ def list_names(names: Iterable[str], most: int = 6) -> str:
     return ", ".join(listed[:most]) + (f" and {len(listed) - most:,} more" if len(listed) > most else "")
 
 
+def join_words(words: Iterable[str]) -> str:
+    """Return words as a sentence lists them: optuna; optuna and torch; optuna, torch and pymoo."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def part_of(number: int, total: int, noun: str) -> str:
     """Return a part of a total with its verb: 1 of 2 files is, 0 of 1 file is, 2 of 3 files are."""
     return f"{number:,} of {count_noun(total, noun)} {'is' if 1 in (number, total) else 'are'}"

@@ -27,7 +27,8 @@ Each table is computed from bundles in `docs/results`, which hold every seed's c
 played in one go: `make literature` plays the next one that is missing. Regret is in units of the spread of f over the
 box. A seed that finds nothing feasible counts as worse than any number (∞). Medians are over the seeds that all methods
 of a table have; a mean rank is that of a method's medians over the problems.
-`cbobench compare docs/results/low-ours.zip --metric simple_regret` compares them as any run.
+`cbobench compare docs/results/low-ours.zip --metric simple_regret` compares them as any run;
+[your method beside them](beside_the_field.md) is a page of its own.
 """
 GROUPS = {
     "low": ("Two to seven dimensions, without noise", "simple_regret", "60 evaluations, the first 10 a Sobol design."),
@@ -130,18 +131,20 @@ def played_by(about: Mapping[str, Any]) -> str:
     return ", ".join(sorted({str(call.get("commit"))[:7] for call in about["calls"]}))
 
 
-def shards_section(bundles: Sequence[Path], shards: Sequence[str]) -> str:
-    """Which shards there are, who played them, and what that cost."""
+def shards_section(bundles: Sequence[Path], shards: Mapping[str, Mapping[str, Any]]) -> str:
+    """Which shards there are, of which suite, who played them, and what that cost."""
     lines = [
-        "| shard | cells | failed | played by | CPU | CPU-hours | kB |",
-        "| :-- | --: | --: | :-- | :-- | --: | --: |",
+        "| shard | suite | cells | failed | played by | CPU | CPU-hours | kB |",
+        "| :-- | :-- | --: | --: | :-- | :-- | --: | --: |",
     ]
+    suites = {name: shard["suite"] for name, shard in shards.items()}
     for bundle in bundles:
         about = Bundle(str(bundle)).about
         cells = about["cells"]
         kinds = ", ".join(str(kind).partition(",")[0] for kind in about["cpus"])
         lines.append(
-            f"| [`{bundle.stem}`](results/{bundle.name}) | {cells['done']}/{cells['expected']} | {cells['failed']} | "
+            f"| [`{bundle.stem}`](results/{bundle.name}) | `{suites[bundle.stem]}` | "
+            f"{cells['done']}/{cells['expected']} | {cells['failed']} | "
             f"{played_by(about)} | {kinds} | {about['cost']['cpu_hours']:.2f} | {bundle.stat().st_size / 1e3:.0f} |"
         )
     missing = [name for name in shards if name not in {bundle.stem for bundle in bundles}]
@@ -149,7 +152,7 @@ def shards_section(bundles: Sequence[Path], shards: Sequence[str]) -> str:
     return "## The shards\n\n" + "\n".join(lines) + "\n" + said
 
 
-def render_page(folder: Path, shards: Sequence[str]) -> str:
+def render_page(folder: Path, shards: Mapping[str, Mapping[str, Any]]) -> str:
     """The page, from the bundles of a folder in the order of the shards."""
     bundles = [folder / f"{name}.zip" for name in shards if (folder / f"{name}.zip").exists()]
     sections = [

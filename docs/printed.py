@@ -29,7 +29,7 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.M | re.S)
 EXTRA = re.compile(r'pip install "cbobench\[(\w+)\]"')
 MODULES = {"page": "plotly"}
 """Extras whose module has another name."""
-NOT_PLAYED = re.compile(r"^(pip install|python3? -m venv|\. \S+/activate|cd |make )")
+NOT_PLAYED = re.compile(r"^(pip install|python3? -m venv|\. \S+/activate|cd |make |export CLONE=)")
 SECONDS = 300
 WORD = re.compile(r"[^\W\d_]{2,}")
 TOKEN = re.compile(r"[^\W\d_]+|[-+]?\d(?:[\d.,]*\d)?|∞")
@@ -101,7 +101,8 @@ def refresh(page: str, printed: str) -> str:
 def environment() -> dict[str, str]:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     home = str(Path(cbobench.__file__).parents[1])
-    return {**os.environ, "PATH": path, "PYTHONPATH": home, "COLUMNS": "100", "OMP_NUM_THREADS": "1"}
+    own = {"PATH": path, "PYTHONPATH": home, "CLONE": str(ROOT), "COLUMNS": "100", "OMP_NUM_THREADS": "1"}
+    return {**os.environ, **own}
 
 
 def run_block(language: str, code: str, folder: Path) -> str:

@@ -82,13 +82,13 @@ if __name__ == "__main__":
         if arguments.list:
             list_shards(shards)
         elif arguments.render:
-            PAGE.write_text(render_page(FOLDER, list(shards)), encoding="utf-8")
+            PAGE.write_text(render_page(FOLDER, shards), encoding="utf-8")
         else:
             names = arguments.shards or [name for name in shards if not is_whole(name)][:1]
             for name in names:
                 play_shard(name, shards[name])
             if not names:
                 print("nothing to play")
-            PAGE.write_text(render_page(FOLDER, list(shards)), encoding="utf-8")
+            PAGE.write_text(render_page(FOLDER, shards), encoding="utf-8")
     except CbobenchError as error:
         raise SystemExit(f"shards: {error}") from None

@@ -28,7 +28,10 @@ from tests.conftest import ROOT
 
 PAGES = ["README.md"]
 PAGES += [
-    f"docs/{name}.md" for name in ("bundles", "tutorial", "report", "reading", "suites", "own_method", "own_problem")
+    f"docs/{name}.md"
+    for name in (
+        *("beside_the_field", "bundles", "tutorial", "report", "reading", "suites", "own_method", "own_problem"),
+    )
 ]
 TEXTS = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 BLOCK = printed.BLOCK

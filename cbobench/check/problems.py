@@ -28,8 +28,12 @@ from cbobench.gp.kernels import Array
 from cbobench.problems.base import Actions, Drawn, Problem
 from cbobench.problems.box import BoxProblem
 from cbobench.problems.optimum import check_formula, search
+from cbobench.problems.simulator import Simulator
 from cbobench.rng import Streams, generator
 
+SEED_ROUNDS, SEED_PLAYS, OBSERVED, OWN_PILOTS = 338, 25, 42, 2
+"""What the laws of a problem play: rounds and plays of one seed, and rounds without metrics; and the pilots of the
+plays that two processes make."""
 POWER = 13  # log2 of the points that a search for a better optimum samples
 
 
@@ -56,6 +60,23 @@ class Draws:
         if isinstance(actions, Finite):
             return rng.integers(actions.n, size=(count, replicates))
         return actions.scale(rng.random((count, replicates, actions.d)))
+
+
+def count_simulations(problem: Simulator) -> tuple[int, int]:
+    """Return how many simulations the laws take about, in all and after the first pilot."""
+    noisy, always = problem.noisy, problem.measure == "always"
+    pilot = 1 + 2 * problem.pilot_points if noisy else problem.pilot_points
+    repeats = problem.repeats * noisy
+    later = OWN_PILOTS * pilot + SEED_ROUNDS * (1 + repeats * always) + SEED_PLAYS * repeats * (not always) + OBSERVED
+    return pilot + later, later
+
+
+def states_optimum(draws: list[Draws]) -> bool:
+    """Return whether a prepared problem states an optimum, which laws hold against its values."""
+    try:
+        return any("a known optimum" in draw.problem.offers() for draw in draws) or not draws
+    except Exception:  # a user's problem may raise anything, and a law will say so
+        return True
 
 
 def formula_takes_arrays(draws: Draws) -> Iterator[Finding]:

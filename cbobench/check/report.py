@@ -22,8 +22,9 @@ from cbobench.errors import CbobenchError, one_line
 from cbobench.play.isolation import default_warnings
 from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DataFolder
+from cbobench.problems.simulator import Simulator
 from cbobench.registry import fresh_interpreter, registry_of
-from cbobench.words import count_noun
+from cbobench.words import count_noun, duration
 
 ROUNDS = 8  # rounds of the play in a fresh process
 LONGEST = 600.0  # time limit of that process in seconds
@@ -55,6 +56,11 @@ OF_PROBLEMS: dict[str, Law] = {
     "noise knows no past": problems.noise_knows_no_past,
     "travels to workers": problems.travels,
 }
+OF_OPTIMA = ("optimum feasible, as stated", "optimum not beaten")
+"""Laws of a stated optimum."""
+FEWEST = {"repeats": 0, "pilot": 8}
+"""Parameters with which a simulator simulates least; one without noise has no repeats."""
+LONG = 5.0  # seconds from which on it is said how long simulations will take
 MAKING = ("can be made", "formula of arrays", "can be prepared")
 WIDTH = 30  # width of the names
 GATES = {*MAKING, "plays", "no global randomness", "repeatable, nothing shared", "seeded from its streams"}
@@ -91,6 +97,7 @@ def check(
     only: Collection[str] = (),
     on_verdict: Callable[[Verdict], None] = lambda verdict: None,
     short: bool = False,
+    on_note: Callable[[str], None] = lambda text: None,
 ) -> list[Verdict]:
     """Return the verdicts of all laws on an algorithm or a problem.
 
@@ -101,6 +108,7 @@ def check(
         only: these laws, besides those about building it; none for all.
         on_verdict: called with each verdict at once.
         short: of an algorithm, without the laws that take a process or many rounds, in fewer rounds and places.
+        on_note: called with a line on how much a simulator simulates, before it does, and on how long that will take.
 
     Raises:
         Misuse: no such class, or no such parameter.
@@ -111,7 +119,10 @@ def check(
         params.resolve(cls, parameters)
     verdicts: list[Verdict] = []
     stopped = False
-    laws = _of_method(cls, name, parameters, short) if kind == "algorithm" else _of_problem(cls, name, parameters, data)
+    if kind == "algorithm":
+        laws = _of_method(cls, name, parameters, short)
+    else:
+        laws = _of_problem(cls, name, parameters, DataFolder() if data is None else data, on_note)
     for law, subjects, judge in laws:
         if only and law not in {*only, *MAKING}:
             continue
@@ -166,16 +177,28 @@ def _of_method(cls: type[Any], name: str, settings: Mapping[str, Any], short: bo
     yield "growth with rounds as cost says", places[:1], methods.grows_as_it_says
 
 
-def _of_problem(cls: type[Any], name: str, settings: Mapping[str, Any], data: DataFolder | None) -> Laws:
+def _of_problem(
+    cls: type[Any], name: str, settings: Mapping[str, Any], data: DataFolder, on_note: Callable[[str], None]
+) -> Laws:
     draws: list[problems.Draws] = []
     state = SharedState(cls)
 
     def can_be_made(cls: type[Any]) -> Iterator[Finding]:
-        draws.append(problems.Draws(cls, name, params.build(cls, settings)))
+        problem = params.build(cls, settings)
+        if isinstance(problem, Simulator):
+            named = [f"--set {name}={n}" for name, n in FEWEST.items() if getattr(problem, name) > n]
+            fewer = named if problem.noisy else [words for words in named if "repeats" not in words]
+            about = f"about {_round(problems.count_simulations(problem)[0])} simulations"
+            on_note(f"{about}; fewer with {' '.join(fewer)}" if fewer else about)
+        draws.append(problems.Draws(cls, name, problem))
         yield from ()
 
     def can_be_prepared(draw: problems.Draws) -> Iterator[Finding]:
-        draw.problem.prepare(DataFolder() if data is None else data)
+        draw.problem.prepare(data)
+        if isinstance(draw.problem, Simulator):
+            _, later = problems.count_simulations(draw.problem)
+            if (seconds := later * draw.problem.pilot_facts.seconds) >= LONG:
+                on_note(f"about {_round(later)} simulations to come, {duration(seconds)}")
         yield from ()
 
     yield "documented", [cls], methods.check_documentation
@@ -183,8 +206,14 @@ def _of_problem(cls: type[Any], name: str, settings: Mapping[str, Any], data: Da
     yield "formula of arrays", draws, problems.formula_takes_arrays
     yield "can be prepared", draws, can_be_prepared
     for law, judge in OF_PROBLEMS.items():
-        yield law, draws, judge
+        if law not in OF_OPTIMA or problems.states_optimum(draws):
+            yield law, draws, judge
     yield "same bits in a fresh process", [state], partial(_same_in_a_fresh_process, name, settings)
+
+
+def _round(number: int) -> str:
+    """Return a number with two digits that count: 3,600."""
+    return f"{int(float(f'{number:.2g}')):,}"
 
 
 def _same_in_a_fresh_process(name: str, settings: Mapping[str, Any], state: SharedState) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from cbobench.errors import Misuse, printable, show
@@ -17,15 +18,23 @@ def do_check(options: argparse.Namespace, arguments: list[str]) -> int:
     pin_threads()
     plain = options.format != "json"
 
-    def tell(verdict: Verdict) -> None:
+    def begin() -> None:
         while plain and title:
             print(title.pop(), flush=True)
+
+    def note(text: str) -> None:
+        begin()
+        print(printable(f"  {text}"), file=sys.stderr, flush=True)
+
+    def tell(verdict: Verdict) -> None:
+        begin()
         if plain and not verdict.skipped:
             print(printable(format_verdict(verdict)), flush=True)
 
     settings, kind = _settings(options.set), kind_of(options.name)
     title = [f"{options.name} ({kind})"]  # printed once the settings are valid
-    verdicts = check(options.name, settings, DataFolder(options.data), on_verdict=tell)
+    data = DataFolder(options.data, say=note)
+    verdicts = check(options.name, settings, data, on_verdict=tell, on_note=note)
     print(summarise(verdicts) if plain else verdicts_as_json(options.name, kind, verdicts))
     return 1 if any(verdict.finding is not None for verdict in verdicts) else 0
 

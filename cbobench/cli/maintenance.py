@@ -53,7 +53,8 @@ def add_commands(command: Commands) -> None:
         "--replay",
         type=whole_number,
         metavar="K",
-        help="play K drawn cells again and compare them with what is published; exit code 1: one differs",
+        help="play K drawn cells again and compare them with what is published; exit code 1: one differs, or none "
+        "can be played",
     )
     verify.add_argument(
         "--seed", type=whole_number, metavar="S", help="of the draw (default: a new one, which is said)"
@@ -219,7 +220,7 @@ def _do_replay(options: argparse.Namespace) -> int:
         print(json.dumps(replay_as_json(found), indent=1, ensure_ascii=False))
     else:
         print("\n".join(describe_replay(found)))
-    return 1 if found.differs else 0
+    return 1 if found.differs or found.is_empty else 0
 
 
 def _do_verify_files(options: argparse.Namespace, command_line: list[str]) -> int:

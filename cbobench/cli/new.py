@@ -98,6 +98,41 @@ class {name}(BoxProblem):
         return np.stack([f, g], axis=-1)
 '''
 
+SIMULATOR = '''\
+"""A simulator of mine.
+
+To look for mistakes: cbobench check {module}:{name}
+To play it: cbobench run {module}.yaml
+"""
+
+from dataclasses import dataclass
+
+from cbobench.params import param
+from cbobench.problems.simulator import Simulator
+
+
+@dataclass(kw_only=True)
+class {name}(Simulator):
+    """Least cost of the speeds of two machines, while at most a tenth of the jobs are late."""
+
+    source = "mine"
+    about = "speeds of two machines, share of late jobs, simulated"
+
+    low = (0.5, 0.5)  # corners of the box; for whole numbers and categories: inputs = {{...}}
+    high = (3.0, 3.0)
+    m = 1  # constraints
+    noisy = True  # False where gen is unused: then each point is simulated once, and never for its mean
+
+    jobs: int = param(100, "jobs of one run", at_least=1)
+
+    def simulate(self, x, gen):
+        """One run at x (d,): observed [f, g_1, ..., g_m]. Draw from gen only."""
+        times = gen.exponential(1 / x[0], self.jobs) + gen.exponential(1 / x[1], self.jobs)
+        cost = x[0] + 2 * x[1]
+        late = (times > 3.0).mean()
+        return [-cost, late - 0.1]  # f is maximised, so -cost; feasible where g <= 0
+'''
+
 SUITE = """\
 suite: {module}
 about: {about}
@@ -126,11 +161,16 @@ def add_commands(command: Commands) -> None:
     new = command(do_new, "new", "write a small algorithm or problem into NAME.py, and a suite that plays it")
     new.add_argument("kind", metavar="algorithm|problem", choices=("algorithm", "problem"))
     new.add_argument("name", metavar="NAME", help="of the file, such as mine")
+    new.add_argument(
+        "--simulator", action="store_true", help="of a problem: a simulator with unknown optimum, in place of a formula"
+    )
 
 
 def do_new(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench new`."""
-    files = new(options.kind, options.name, Path())
+    if options.simulator and options.kind != "problem":
+        raise Misuse("--simulator is about problems; write: cbobench new problem NAME --simulator")
+    files = new("simulator" if options.simulator else options.kind, options.name, Path())
     for path in files:
         print(path)
     module, name = _module_and_class(options.name)
@@ -142,7 +182,7 @@ def new(kind: str, name: str, folder: Path) -> tuple[Path, Path]:
     """Write NAME.py and NAME.yaml into a folder; both or none.
 
     Args:
-        kind: "algorithm" or "problem".
+        kind: "algorithm", "problem" or "simulator".
         name: of the module, such as mine or my-method; its class is Mine or MyMethod.
 
     Raises:
@@ -159,6 +199,9 @@ def new(kind: str, name: str, folder: Path) -> tuple[Path, Path]:
     if kind == "algorithm":
         text, about = ALGORITHM, "a method of mine beside others"
         entries = {"problems": "gardner-1, gramacy", "algorithms": f"{path}, cei, random"}
+    elif kind == "simulator":
+        text, about = SIMULATOR, "a simulator of mine"
+        entries = {"problems": path, "algorithms": "cei, scbo, random"}
     else:
         text, about = PROBLEM, "a problem of mine"
         entries = {"problems": path, "algorithms": "cei, epbo, random"}

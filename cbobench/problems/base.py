@@ -21,6 +21,7 @@ from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
+from cbobench.problems.class_words import refuse_signature, refuse_unread
 from cbobench.problems.instances import Actions as Actions
 from cbobench.problems.instances import Drawn as Drawn
 from cbobench.problems.instances import Instances as Instances
@@ -150,6 +151,12 @@ class Problem:
         super().__init_subclass__(**options)
         if not hasattr(cls.draw, "settles"):
             cls.draw = _settling(cls.draw)  # type: ignore[assignment, method-assign]
+
+    @classmethod
+    def check_class(cls) -> None:
+        """Raises `Misuse` for what the class states in a word that nothing reads, or a method that cannot be called."""
+        refuse_unread(cls)
+        refuse_signature(cls)
 
     def settle(self, g: Array) -> Array:
         """Constraint values of any shape, with 0 in place of those in (0, feasibility_tolerance].

@@ -5,14 +5,17 @@ Columns that are not numeric raise errors; none is dropped. Inputs are amounts, 
 
 from __future__ import annotations
 
+import csv
 import datetime
+import itertools
 import math
 from collections.abc import Collection
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cbobench.errors import Misuse, refuse_strange, show
+from cbobench.errors import Misuse, printable, refuse_strange, show
 from cbobench.gp.kernels import Array
 from cbobench.params import LARGEST
 
@@ -22,6 +25,36 @@ if TYPE_CHECKING:
 
 ASIDE = "take it out of inputs (it then stands in ignore, unless that is rest)"
 MAX_SCALE_RATIO = 100.0  # columns whose scales differ by more are hardly readings of one thing
+
+
+class Source(str):
+    """What messages call a file, such as rows 'ovens.csv', with its path."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, role: str, path: Path) -> Source:
+        """Return the name of a file by its role."""
+        source = cls(f"{role} {path.name!r}")
+        source.path = path
+        return source
+
+
+def describe_row(source: str, row: int) -> str:
+    """Return where a row of a table stands, counted from 0: "line 6" of a CSV as editors count, else "row 5".
+
+    Args:
+        source: a `Source`, or a text that knows no path.
+    """
+    path: Path | None = getattr(source, "path", None)
+    if path is None or path.suffix.lower() != ".csv":
+        return f"row {row + 1}"
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        lines = csv.reader(file)
+        # Lines without fields are no rows, and the first with any is the header.
+        ends = (lines.line_num - sum(field.count("\n") for field in fields) for fields in lines if fields)
+        line = next(itertools.islice(ends, row + 1, None), None)
+    return f"row {row + 1}" if line is None else f"line {line}"
 
 
 def is_numeric(column: pd.Series) -> bool:
@@ -64,7 +97,7 @@ def numbers(
         row, column = (int(i) for i in np.argwhere(broken)[0])
         kind = "entries beyond 1e100" if gaps else "missing or infinite entries (or beyond 1e100)"
         count = f"{int(broken.sum())} {kind}"
-        first = f"the first in column {show(frame.columns[column])}, row {row + 1}"
+        first = f"the first in column {show(frame.columns[column])}, {describe_row(source, row)}"
         raise Misuse(f"{source} holds {count}, {first}; {fix}")
     return values
 
@@ -159,20 +192,24 @@ def category_values(column: pd.Series, source: str) -> list[Any]:
     import pandas as pd
 
     values, valid_texts = column.tolist(), set[str]()
+
+    def place(row: int) -> str:  # asked for messages only: it reads the file again
+        return f"{source}: input {show(column.name)}, {describe_row(source, row)}"
+
     for row, value in enumerate(values):
         if isinstance(value, str) and value in valid_texts:
             continue
-        place = f"{source}: input {show(column.name)}, row {row + 1}"
         if (pd.api.types.is_scalar(value) and pd.isna(value)) or not str(value).strip():
-            raise Misuse(f"{place} is blank; write a category there, such as none, or leave the row out")
+            raise Misuse(f"{place(row)} is blank; write a category there, such as none, or leave the row out")
         if isinstance(value, datetime.date) or (isinstance(value, float) and math.isinf(value)):
             values[row] = str(value)
         elif isinstance(value, str):
-            refuse_strange(value, f"{place},", lines=True)
+            if printable(value) != value:
+                refuse_strange(value, f"{place(row)},", lines=True)
             valid_texts.add(value)
         elif not isinstance(value, int | float):
             complaint = f"is {show(value)} ({type(value).__name__}), which is no category"
-            raise Misuse(f"{place} {complaint}; write text or numbers in its place, or {ASIDE}")
+            raise Misuse(f"{place(row)} {complaint}; write text or numbers in its place, or {ASIDE}")
     return values
 
 

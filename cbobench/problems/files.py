@@ -15,7 +15,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, NoReturn
 
 from cbobench.errors import Misuse, one_line, show
-from cbobench.problems.columns import numeric, texts
+from cbobench.problems.columns import Source, numeric, texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -175,4 +175,4 @@ def read_table(file: Path, role: str, ignore: Collection[str] = ()) -> pd.DataFr
     """
     frame = read_frame(file, role)
     frame = frame.drop(columns=[name for name in ignore if name in frame.columns])
-    return numeric(frame, f"{role} {file.name!r}")
+    return numeric(frame, Source.of(role, file))

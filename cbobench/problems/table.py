@@ -15,6 +15,7 @@ from cbobench.params import param, state
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Channel, Drawn, Inputs, Objective, Problem
 from cbobench.problems.columns import (
+    Source,
     category_values,
     coordinates,
     numbers,
@@ -158,9 +159,15 @@ class UserTable(Problem):
             for name in self.ignore:
                 if name not in columns:
                     raise unknown("column", name, columns, location="ignore: ", then=doubt_header(columns))
-        sources = {name: f"{name} {file.name!r}" for name, file in files.items()}
+        sources: dict[str, str] = {name: Source.of(name, file) for name, file in files.items()}
         if self.arranged == "configurations":
-            self.played = self._configurations(frames, sources)
+            self.played = played = self._configurations(frames, sources)
+            is_stated = self.noise is not None or any(rule.noise is not None for rule in played.rules)
+            if not is_stated and not played.measured.repeated:
+                data.say(
+                    f"{sources['rows']}: no configuration repeats, so it is played without noise; if measurements "
+                    "scatter, state noise: {column: deviation}, else noise: 0"
+                )
             return
         if self.ignore == "rest":
             raise Misuse("ignore: rest is for layout: configurations; name the columns to leave out")
@@ -196,7 +203,7 @@ class UserTable(Problem):
         problem.take(Table(mean, covariance, rows, names, None), self.threshold)
         return problem
 
-    def _configurations(self, frames: dict[str, pd.DataFrame], sources: dict[str, str]) -> Problem:
+    def _configurations(self, frames: dict[str, pd.DataFrame], sources: dict[str, str]) -> Configurations:
         import pandas as pd
 
         assert self.objective is not None

@@ -10,7 +10,7 @@ import numpy as np
 
 from cbobench.errors import Misuse, nearest, show
 from cbobench.gp.kernels import Array
-from cbobench.problems.columns import ASIDE, is_numeric
+from cbobench.problems.columns import ASIDE, describe_row, is_numeric
 from cbobench.problems.inputs import Configuration, InputSpace, InputType
 
 if TYPE_CHECKING:
@@ -126,9 +126,8 @@ class InputColumns:
             ):
                 where = np.flatnonzero(outside & ~np.isnan(values))
                 if len(where):
-                    raise Misuse(
-                        f"{label}, row {where[0] + 1} is {values[where[0]]:g}, but {fix}, or leave the row out"
-                    )
+                    place = describe_row(source, int(where[0]))
+                    raise Misuse(f"{label}, {place} is {values[where[0]]:g}, but {fix}, or leave the row out")
 
 
 def _choices_of(t: InputType, values: Sequence[Any], source: str) -> list[Any]:
@@ -143,7 +142,8 @@ def _choices_of(t: InputType, values: Sequence[Any], source: str) -> list[Any]:
             allowed = ", ".join(by_text)
             fix = f"{suggestion}add it there, or leave the row out"
             raise Misuse(
-                f"{source}: input {show(t.name)}, row {row + 1} is {show(value)}, but inputs allows {allowed}; {fix}"
+                f"{source}: input {show(t.name)}, {describe_row(source, row)} is {show(value)}, but inputs allows "
+                f"{allowed}; {fix}"
             )
         found.append(choice)
     for choice in t.choices:

@@ -67,6 +67,11 @@ class Replay:
         """Whether anything was found that should not be: a difference, or what cannot be read."""
         return bool(self.unread) or any(outcome.state == "differs" for outcome in self.outcomes)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of what was drawn could be replayed here, so that nothing is confirmed."""
+        return all(outcome.state == "unplayable" for outcome in self.outcomes)
+
 
 @accept_fields(ReplayOptions)
 def replay(options: ReplayOptions) -> Replay:

@@ -18,6 +18,8 @@ from cbobench.suite.settings import ONE, count_parallel
 from cbobench.suite.variants import INITIAL, PARALLEL, Variant, difference
 
 REPLAYED = SourceLine(Path("replay"))
+NOT_TRUSTED = "if you trust it, add --imports"
+"""How the reason ends where a module is not imported."""
 
 
 class Unplayable(CbobenchError):
@@ -90,7 +92,7 @@ class Stage:
 
     def _refuse_import(self, name: str) -> None:
         if ":" in name and not self.imports:
-            raise Misuse(f"{name} is not imported because a run names it; if you trust it, add --imports")
+            raise Misuse(f"{name} is not imported because a run names it; {NOT_TRUSTED}")
 
 
 def _reason(error: CbobenchError) -> str:

@@ -10,6 +10,7 @@ from cbobench.errors import printable
 from cbobench.replay.outcomes import Outcome, Rounds, State
 from cbobench.replay.replay import Replay
 from cbobench.replay.sources import Candidate, Draw
+from cbobench.replay.stage import NOT_TRUSTED
 from cbobench.results.provenance import cpu_kind
 from cbobench.results.source import libraries, other_versions
 from cbobench.words import count_noun
@@ -26,6 +27,8 @@ def describe_replay(replay: Replay) -> list[str]:
         cells = count_noun(drawn.without_history, "cell")
         lines.append(f"  not drawn, because they carry no history: {cells}")
     lines += _describe_unplayable(replay.outcomes)
+    if replay.is_empty:
+        lines.append(_describe_nothing(replay.outcomes))
     lines += [f"  cannot be read: {line}" for line in replay.unread]
     lines.append(f"  drawn with --seed {drawn.seed}: {', '.join(_name_drawn(replay.outcomes))}")
     return lines
@@ -122,6 +125,15 @@ def _describe_unplayable(outcomes: Sequence[Outcome]) -> list[str]:
         if outcome.state == "unplayable":
             reasons[outcome.text] = reasons.get(outcome.text, 0) + 1
     return [f"  {count_noun(n, 'cell')} cannot be replayed here: {reason}" for reason, n in reasons.items()]
+
+
+def _describe_nothing(outcomes: Sequence[Outcome]) -> str:
+    """Say that nothing was confirmed, and what to do."""
+    if any(outcome.text.endswith(NOT_TRUSTED) for outcome in outcomes):
+        what = "go where the methods' files are, and add --imports, which runs their code"
+    else:
+        what = "set up what the lines above name, or draw more cells"
+    return f"  nothing is confirmed, as none of the drawn cells can be replayed: {what}"
 
 
 def name_cell(candidate: Candidate) -> str:

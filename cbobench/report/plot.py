@@ -26,7 +26,8 @@ class PlotOptions:
     """What a figure shows, and how it looks.
 
     Attributes:
-        run: an open run, a path or URI, or what `cbobench.run` returned.
+        run: an open run, a path or URI, or what `cbobench.run` returned; or a list of them, also of bundles, read as
+            one run.
         metric: by name, symbol or label; by default regret, against the stronger violation in a plane.
         kind: "curves" over the rounds; "plane", two metrics against each other in the end, with 95 % intervals; or
             "profile", the performance and the data profile of simple regret over the problems.
@@ -83,6 +84,7 @@ def plot(options: PlotOptions) -> Any:
         >>> cbobench.plot("runs/quickstart", "r", problem="rkhs-1d", ax=left)  # doctest: +SKIP
         >>> cbobench.plot("runs/quickstart", "N", problem="rkhs-1d", log=True, ax=right)  # doctest: +SKIP
         >>> cbobench.plot("runs/quickstart", ["R", "N"], kind="plane").savefig("plane.pdf")  # doctest: +SKIP
+        >>> cbobench.plot(["runs/mine", "theirs.zip"], "r", highlight=["mine"])  # doctest: +SKIP
     """
     kind, average, last = options.kind, options.average, options.last
     names = metrics_of(kind, options.metric or ("regret" if kind == "curves" else None))

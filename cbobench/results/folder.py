@@ -30,6 +30,7 @@ from cbobench.results.store import AtomicFile, RetryingReader, first_line, is_tr
 T = TypeVar("T")
 P = ParamSpec("P")
 READ_ATTEMPTS = 20
+RUNS = "runs"  # folder of runs whose folder is not stated
 SHARD = "shard-"
 """Prefix of the files that hold what several tasks published; the names of tasks hold a dot."""
 REPAIR = "cbobench verify RUN names all that is damaged, with --repair it is moved away and the next run plays it again"
@@ -215,7 +216,10 @@ class RunFolder:
             beside = [file.parent.name for file in place.parent.glob(f"*/{relative}")] if self.local else []
             close = nearest(place.name, beside)
             remedy = "give the folder of a run"
-            if close:
+            inside = place.parent / RUNS / place.name  # where `cbobench run` puts a suite of that name
+            if self.local and (inside / relative).is_file():
+                remedy = f"did you mean {printable(str(inside))}?"
+            elif close:
                 remedy = f"did you mean {printable(str(place.with_name(close)))}?"
             raise Misuse(f"{self} is not a run folder: it has no {relative}; {remedy}") from None
         except (ValueError, RecursionError) as error:

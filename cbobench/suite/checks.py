@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -23,6 +24,7 @@ from cbobench.rng import Streams
 from cbobench.suite.cells import Pair
 from cbobench.suite.settings import count_parallel
 from cbobench.suite.variants import Variant
+from cbobench.words import join_words
 
 ALTERNATIVES = "; can play it: "  # begins the part of a reason that tables leave out
 
@@ -51,6 +53,25 @@ def check_needs(algorithm: type[Algorithm], problem: Problem) -> None:
     if missing:
         able = [name for name in ALGORITHMS.names() if ALGORITHMS.get(name).needs <= problem.offers()]
         raise Misuse(f"it needs {' and '.join(missing)}, which the problem lacks{ALTERNATIVES}{', '.join(able)}")
+
+
+def list_absent(cls: type[Algorithm]) -> list[str]:
+    """Return the libraries of a method that are not installed, if an extra installs them."""
+    return [name for name in cls.libraries if find_spec(name) is None] if hasattr(cls, "extra") else []
+
+
+def describe_missing(classes: Mapping[str, type[Any]]) -> str:
+    """Return in a line what some methods (by name) lack together, and one command that installs it all.
+
+    "" if fewer than two of them lack anything: such a method says it itself.
+    """
+    lacking = {name: cls for name, cls in classes.items() if list_absent(cls)}
+    if len(lacking) <= 1:
+        return ""
+    libraries = dict.fromkeys(library for cls in lacking.values() for library in list_absent(cls))
+    extras = dict.fromkeys(cls.extra for cls in lacking.values())
+    command = f"pip install 'cbobench[{','.join(extras)}]'"
+    return f"{join_words(lacking)} need {join_words(libraries)}, not installed here; to install: {command}"
 
 
 def check_pairs(
@@ -91,7 +112,10 @@ def check_pairs(
             unplayable.append((pair, reason.partition(ALTERNATIVES)[0]))
             if not skip or len(unplayable) == len(pairs):
                 hint = "" if skip else "; to leave such pairs out: --only, or `skip: unplayable` in the suite"
-                raise Misuse(f"{path}: {variant.title} cannot play {title}: {reason}{hint}") from error
+                classes = {other.algorithm.brief: ALGORITHMS.get(other.algorithm.name) for other in pairs}
+                if together := describe_missing(classes) if list_absent(classes[variant.brief]) else "":
+                    raise Misuse(f"{path}: {together}{hint}") from error
+                raise Misuse(f"{path}: {variant.brief} cannot play {pair.problem.brief}: {reason}{hint}") from error
     return unplayable
 
 

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,10 @@ from cbobench.threads import single_thread
 
 Keep = Callable[[str], AbstractContextManager[None]]
 """Gives the context in which a problem (its name) is prepared, which may keep its simulations."""
+ABOUT_SETTING = re.compile(
+    r"unknown parameter '(\w+)'|(?:^|: )(\w+)(?=: | is | names | needs | holds )|: (input) (?=')"
+)
+"""Where errors of an entry name the setting that they are about."""
 MOST_INPUTS = 100_000  # values of inputs that a manifest holds; of a larger table an action is its number
 
 
@@ -43,7 +47,11 @@ class SourceLine:
 
 @dataclass(frozen=True)
 class Entry:
-    """A name with the values of each of its settings: one, or those of its `{sweep: [...]}`."""
+    """A name with the values of each of its settings: one, or those of its `{sweep: [...]}`.
+
+    Attributes:
+        lines: of its settings in the file, and of those within one by both names, such as "constraints.late".
+    """
 
     name: str
     axes: dict[str, list[Any]]
@@ -51,6 +59,17 @@ class Entry:
     label: str | None
     line: int
     demand: Demand
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+    def find_line(self, complaint: str) -> int:
+        """Return the line of the setting that an error is about, the entry's where it names none."""
+        for match in ABOUT_SETTING.finditer(complaint):
+            name = next(filter(None, match.groups()))
+            name = name if name in self.lines else f"{name}s"  # "input 'gas'" is of inputs
+            if name in self.lines:
+                inner = re.search(r"'([^']+)'", complaint[match.start() :])
+                return self.lines.get(f"{name}.{inner.group(1)}" if inner else name, self.lines[name])
+        return self.lines.get(complaint.partition(" ")[0], self.line)  # "rows 'ovens.csv' does not exist"
 
     @property
     def count(self) -> int:
@@ -105,7 +124,9 @@ def _entry(name: str, settings: yamlio.Located, label: str | None, line: int, at
     counts = {key: len(values) for key, values in axes.items()}
     refuse_product(counts, MAX_VARIANTS, f"variants of {show(name)}", at(line))
     demand = parse_resources(settings.get("resources"), at(settings.lines.get("resources", line)))
-    return Entry(name, axes, frozenset(swept_keys), label, line, demand)
+    inner = {key: value for key, value in settings.items() if isinstance(value, yamlio.Located)}
+    lines = {f"{key}.{name}": number for key, value in inner.items() for name, number in value.lines.items()}
+    return Entry(name, axes, frozenset(swept_keys), label, line, demand, lines | settings.lines)
 
 
 def _swept(values: Any) -> Sequence[Any]:
@@ -133,7 +154,7 @@ def problem_variants(
     cls = PROBLEMS.get(entry.name, location=location, imports=imports, beside=beside)
     result = []
     for settings in entry.settings():
-        problem: Problem = params.build(cls, settings, location=f"{location}{entry.name}: ")
+        problem: Problem = _build(cls, settings, entry, at)
         resolved = params.resolve(cls, settings)
         try:
             with keep(entry.name), single_thread(), np.errstate(all="ignore"):  # errors are reported in a sentence
@@ -152,7 +173,7 @@ def problem_variants(
             if not is_requested(_variant(entry, settings, resolved, resolved)):
                 continue
             reason = error if isinstance(error, CbobenchError) else one_line(error)
-            raise Misuse(f"{location}{entry.name}: {reason}") from error
+            raise Misuse(f"{at(entry.find_line(str(reason)))}{entry.name}: {reason}") from error
         values = params.identity(cls, resolved) | fixed
         pairs = None if inputs is None else [[name, plain] for name, plain in inputs.items()]
         if pairs is not None and sum(len(plain) for _, plain in pairs) > MOST_INPUTS:
@@ -161,6 +182,13 @@ def problem_variants(
         variant = replace(_variant(entry, settings, values, resolved), note=note, inputs=pairs, objective=objective)
         result.append((variant, problem))
     return result
+
+
+def _build(cls: type[Any], settings: Mapping[str, Any], entry: Entry, at: SourceLine) -> Any:
+    try:
+        return params.build(cls, settings)
+    except Misuse as error:
+        raise Misuse(f"{at(entry.find_line(str(error)))}{entry.name}: {error}") from error
 
 
 def _refuse_unwritable(values: Any, noun: str) -> None:
@@ -184,7 +212,7 @@ def algorithm_variants(
     common = {name: value for name, value in shared.items() if name in names}
     result = []
     for settings in entry.settings():
-        params.build(cls, common | settings, location=f"{location}{entry.name}: ")
+        _build(cls, common | settings, entry, at)
         resolved = params.resolve(cls, common | settings)
         result.append(_variant(entry, settings, params.identity(cls, resolved), resolved))
     return result

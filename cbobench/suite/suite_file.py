@@ -144,7 +144,7 @@ def load(options: LoadOptions) -> Suite:
             uncounted.clear()
         options.on_wait(text)
 
-    folder = DataFolder(options.data, path.parent, wait)
+    folder = DataFolder(options.data, path.parent, _once(wait))
     keeping, with_problems = options.store(name), []
     for i, entry in enumerate(listed["problems"], 1):
         options.say(f"prepares {entry.name} ({i} of {len(listed['problems'])})")
@@ -226,6 +226,18 @@ def _count_simulations(
             problem = params.build(cls, settings, location=f"{location}{entry.name}: ")
             lines.append(count_simulations(problem, of_all, problem.takes).describe(entry.label or entry.name))
     return lines
+
+
+def _once(say: Callable[[str], None]) -> Callable[[str], None]:
+    """Say every line once: variants of one entry have the same to say."""
+    said: set[str] = set()
+
+    def say_new(text: str) -> None:
+        if text not in said:
+            said.add(text)
+            say(text)
+
+    return say_new
 
 
 def _seeds(value: Any, location: str) -> tuple[int, ...]:

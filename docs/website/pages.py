@@ -19,7 +19,7 @@ ROOT = DOCS.parent
 TOP = ("README", "CONTRIBUTING", "SECURITY", "CHANGELOG")  # pages that lie beside docs/
 BESIDE = ("*.png", "*.svg", "papers/*.png", "notebooks/*.ipynb", "results/*.zip")  # files that pages show or link
 FIRST = "index"  # what the site calls the README
-YOURS = ("own_problem", "own_method", "which_method")
+YOURS = ("own_problem", "own_method", "beside_the_field", "which_method")
 RUNS = ("reading", "report", "papers", "clusters", "runs", "bundles")
 ORDER = {
     "Start": ("tutorial",),

@@ -112,3 +112,54 @@ def test_wrong_words_are_refused(mine, capsys, words, says):
     out, err = capsys.readouterr()
     assert says in err
     assert (out, err.count("\n")) == ("", 1)
+
+
+COUNTED = """\
+from dataclasses import dataclass
+from pathlib import Path
+from cbobench.problems.simulator import Simulator
+
+
+@dataclass(kw_only=True)
+class Counted(Simulator):
+    '''Falls.'''
+
+    source = about = "mine"
+    low, high = (0.0,), (1.0,)
+
+    def simulate(self, x, gen):
+        with Path("calls").open("a") as file:  # both processes count
+            file.write(".")
+        return [0.1 * gen.normal() - x[0], x[0] - 0.5]
+
+
+@dataclass(kw_only=True)
+class Exact(Counted):
+    '''Without noise.'''
+
+    noisy = False
+
+    def simulate(self, x, gen):
+        super().simulate(x, gen)
+        return [-x[0], x[0] - 0.5]
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "calls", "said"),
+    [
+        (["Counted", "--set", "repeats=1"], 913, "about 910 simulations; fewer with --set repeats=0 --set pilot=8"),
+        (["Exact", "--set", "pilot=8"], 404, "about 400 simulations\n"),
+    ],
+)  # fmt: skip
+def test_a_check_of_a_simulator_says_first_how_much_it_simulates(tmp_path, monkeypatch, capsys, words, calls, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "counted_here.py").write_text(COUNTED)
+    monkeypatch.setattr("cbobench.check.report.LONG", 0.0)
+    first, *more = words
+    assert main(["check", f"counted_here:{first}", *more]) == 0
+    out, err = capsys.readouterr()
+    assert len((tmp_path / "calls").read_text()) == pytest.approx(calls, rel=0.05)
+    assert err.startswith(f"  {said}")
+    assert " simulations to come, " in err
+    assert "optimum" not in out, "none is stated"

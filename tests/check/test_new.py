@@ -13,7 +13,7 @@ from cbobench.errors import Misuse
 SOME = ("documented", "plays", "no global randomness", "optimum not beaten")
 
 
-@pytest.mark.parametrize("what", ["algorithm", "problem"])
+@pytest.mark.parametrize("what", ["algorithm", "problem", "simulator"])
 def test_what_is_written_obeys_the_laws_and_plays(tmp_path, what):
     code, suite = new(what, "fresh-one", tmp_path)
     assert (code.name, suite.name) == ("fresh_one.py", "fresh_one.yaml")
@@ -54,3 +54,11 @@ def test_the_command_says_what_to_do_next(tmp_path, capsys):
     out, err = capsys.readouterr()
     assert out == "mine.py\nmine.yaml\n"
     assert err == "to look for mistakes: cbobench check mine:Mine; to play it: cbobench run mine.yaml\n"
+
+
+def test_a_simulator_is_a_kind_of_problem(tmp_path, capsys):
+    assert main(["new", "problem", "mine", "--simulator"]) == 0
+    assert "class Mine(Simulator):" in (tmp_path / "mine.py").read_text()
+    assert main(["new", "algorithm", "other", "--simulator"]) == 2
+    assert "write: cbobench new problem NAME --simulator" in capsys.readouterr().err
+    assert not (tmp_path / "other.py").exists()

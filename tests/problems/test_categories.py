@@ -44,7 +44,7 @@ def test_words_that_pandas_reads_as_missing_are_categories(tmp_path):
 
 def test_missing_numbers_stay_missing_beside_categories(tmp_path):
     frame = chosen(WORDS).assign(accuracy=["NA", *grid(1)["accuracy"][1:]])
-    with pytest.raises(Misuse, match=r"1 missing or infinite entries .* column 'accuracy', row 1"):
+    with pytest.raises(Misuse, match=r"1 missing or infinite entries .* column 'accuracy', line 2"):
         table(tmp_path, frame, **CHOICE)
     assert table(tmp_path, frame, **CHOICE, on_failure="infeasible").played.measured.failed.sum() == 1
 
@@ -90,7 +90,7 @@ def test_none_is_played_recorded_and_shown(write_suite, tmp_path, capsys):
 
 
 def test_a_gap_in_an_amount_names_the_way_to_a_category(tmp_path):
-    with pytest.raises(Misuse, match=r"column 'features', row 1; .* say one_hot: \[features\] if a word such as None"):
+    with pytest.raises(Misuse, match=r"column 'features', line 2; .* say one_hot: \[features\] if a word such as None"):
         table(tmp_path, chosen(["None", 3, 5]), **CHOICE | {"one_hot": []})
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from cbobench import params
 from cbobench.errors import Misuse
+from cbobench.problems.columns import Source, describe_row
 from cbobench.problems.data import DataFolder
 from cbobench.problems.table import UserTable
 from tests.algorithms.test_contract import check_alone_as_in_a_block
@@ -243,7 +244,7 @@ FILES = {
     ),
     "constant": ({"rate": 1.0}, "input 'rate' is 1 in every row"),
     "text in the objective": ({"accuracy": "92 %"}, "column 'accuracy' holds text, such as '92 %'"),
-    "a hole": ({"latency_ms": [np.nan, *range(17)]}, "1 missing or infinite entries .* column 'latency_ms', row 1"),
+    "a hole": ({"latency_ms": [np.nan, *range(17)]}, "1 missing or infinite entries .* column 'latency_ms', line 2"),
     "flat objective": ({"accuracy": 1.0}, "objective 'accuracy' is the same in all 9 configurations"),
     "a text nobody named": ({"note": "x"}, "no role for column 'note'"),
 }
@@ -274,3 +275,23 @@ def test_row_numbers_are_not_played(tmp_path):
     grid().set_index(pd.Index(np.arange(18) ** 2)).to_parquet(tmp_path / "i.parquet")
     with pytest.raises(Misuse, match="a column has no name .read as 'index'"):
         table(tmp_path, rows="i.parquet")
+
+
+def test_a_table_without_repetitions_says_once_that_it_is_played_without_noise(tmp_path):
+    def said(frame, **settings):
+        frame.to_csv(tmp_path / "c.csv", index=False)
+        lines = []
+        params.build(UserTable, ROLES | settings).prepare(DataFolder(base=tmp_path, say=lines.append))
+        return lines
+
+    (line,) = said(grid(1))
+    assert line.startswith("rows 'c.csv': no configuration repeats, so it is played without noise; if measurements sc")
+    assert said(grid(2)) == said(grid(1), noise=0.0) == said(grid(1), noise={"accuracy": 0.1}) == []
+
+
+def test_a_row_is_named_by_its_line_in_the_file(tmp_path):
+    file = tmp_path / "c.csv"
+    file.write_text('a,b\n\n1,"x\ny"\n2,z\n\n3,w\n')
+    assert [describe_row(Source.of("rows", file), row) for row in range(4)] == ["line 3", "line 5", "line 7", "row 4"]
+    assert describe_row("a text", 4) == "row 5"
+    assert Source.of("rows", file) == "rows 'c.csv'"

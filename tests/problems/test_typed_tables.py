@@ -101,10 +101,10 @@ WRONG = {
     "one_hot": ({"one_hot": ["heat"]}, "one_hot names 'heat', but inputs says int; take it out of one_hot, or write"),
     "amounts": ({"amounts": ["base"]}, r"amounts names 'base', but inputs says choice; .* write int: \[low, high\]"),
     "text": ({"inputs": TYPES | {"base": {"int": [0, 5]}}}, r"input 'base' holds text, such as 'b0', .* {choice: \["),
-    "range": ({"inputs": TYPES | {"heat": {"int": [30, 60]}}}, "'heat', row 7 is 90, but inputs allows 30 to 60"),
+    "range": ({"inputs": TYPES | {"heat": {"int": [30, 60]}}}, "'heat', line 8 is 90, but inputs allows 30 to 60"),
     "two roles": ({"objective": "heat", "ignore": "rest"}, "column 'heat' has two roles"),
     "unknown": ({"inputs": TYPES | {"solvent": {"choice": ["s0", "s1", "s2", "z"]}}},
-                "'solvent', row 28 is 's3', but inputs allows s0, s1, s2, z; .*or leave the row out"),
+                "'solvent', line 29 is 's3', but inputs allows s0, s1, s2, z; .*or leave the row out"),
     "absent": ({"inputs": TYPES | {"solvent": {"choice": [*BASES["solvent"], "s9"]}}}, "'s9', which no row has"),
     "column": ({"inputs": TYPES | {"heet": {"int": [0, 1]}}}, "unknown column 'heet'; did you mean 'heat'"),
 }  # fmt: skip
@@ -119,7 +119,7 @@ def test_contradictions_are_one_line(tmp_path, case):
 
 
 def test_a_broken_number_is_no_whole_one(tmp_path):
-    with pytest.raises(Misuse, match=r"input 'heat', row 1 is 30.5, but inputs says int; write float there"):
+    with pytest.raises(Misuse, match=r"input 'heat', line 2 is 30.5, but inputs says int; write float there"):
         table(tmp_path, grid().assign(heat=grid()["heat"] + 0.5), inputs=TYPES | {"heat": {"int": [0, 100]}})
 
 

@@ -27,6 +27,31 @@ SUITE = {
 }  # fmt: skip
 
 
+MINE = """from dataclasses import dataclass
+
+from cbobench.algorithms.asktell import AskTell
+
+
+class Middle:
+    def __init__(self, given):
+        self.given = given
+
+    def ask(self):
+        return self.given.generator.uniform(self.given.low, self.given.high)
+
+    def tell(self, x, f, g):
+        pass
+
+
+@dataclass(kw_only=True)
+class Mine(AskTell):
+    source, about = "mine", "any point"
+
+    def optimiser(self, given):
+        return Middle(given)
+"""
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("replay") / "run"
@@ -158,6 +183,31 @@ def test_what_cannot_be_replayed_is_named_and_does_not_fail(bundle, monkeypatch,
     said = capsys.readouterr().out
     assert "48 of 72 cells replayed: 48 equal" in said
     assert "  12 cells cannot be replayed here: gramacy / cei: it needs cma, not installed here" in said
+
+
+def test_a_replay_that_replays_nothing_confirms_nothing(tmp_path, monkeypatch, capsys):
+    (tmp_path / "mine.py").write_text(MINE)
+    monkeypatch.chdir(tmp_path)
+    suite = SUITE | {"seeds": 2, "problems": ["gramacy"], "algorithms": ["mine:Mine"]}
+    export(cbobench.run(suite, out="run", cpus=0).folder, tmp_path / "mine.zip")
+    assert main(["verify", "mine.zip", "--replay", "5"]) == 1
+    said = capsys.readouterr().out
+    assert "0 of 2 cells replayed: 0 equal" in said
+    assert "nothing is confirmed, as none of the drawn cells can be replayed: go where" in said
+    assert "add --imports, which runs their code" in said
+    assert main(["verify", "mine.zip", "--replay", "5", "--imports"]) == 0
+    said = capsys.readouterr().out
+    assert "2 of 2 cells replayed: 2 equal" in said
+    assert "nothing is confirmed" not in said
+
+
+def test_a_replay_without_a_library_confirms_nothing(bundle, monkeypatch, capsys):
+    def refuse(method, problem):
+        raise Misuse("it needs cma, not installed here")
+
+    monkeypatch.setattr("cbobench.replay.stage.check_needs", refuse)
+    assert main(["verify", str(bundle), "--replay", "3", "--seed", "0"]) == 1
+    assert "can be replayed: set up what the lines above name" in capsys.readouterr().out
 
 
 def test_a_damaged_bundle_is_named_and_the_rest_goes_on(bundle, tmp_path, capsys):

@@ -13,9 +13,9 @@ BUNDLES = sorted(shards.FOLDER.glob("*.zip"))
 
 
 def test_the_page_is_what_the_bundles_say():
-    assert field_page.PAGE.read_text(encoding="utf-8") == field_page.render_page(
-        shards.FOLDER, list(shards.read_shards())
-    ), "docs/field.md is not of these bundles: python docs/shards.py --render"
+    assert field_page.PAGE.read_text(encoding="utf-8") == field_page.render_page(shards.FOLDER, shards.read_shards()), (
+        "docs/field.md is not of these bundles: python docs/shards.py --render"
+    )
 
 
 def test_a_median_of_the_page_is_that_of_the_cells():

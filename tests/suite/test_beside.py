@@ -151,3 +151,26 @@ def test_the_module_of_a_bare_name_is_read_and_not_run(setup, tmp_path, monkeypa
     assert "unknown name 'setup'" in capsys.readouterr().err
     assert not (tmp_path / "ran").exists()
     assert "setup" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["check", "halving.py"], "'halving.py' is a module; name the class in it: halving:Halving"),
+        (["check", "Halving"], "unknown name 'Halving'; did you mean halving:Halving?"),
+        (["check", "Halving.py"], "unknown name 'Halving.py'; there are"),
+        (["run", "plant"], "there is no shipped suite 'plant'; did you mean the file 'plant.yaml'?"),
+        (["run", "wrong.yaml"], "wrong.yaml:5: unknown algorithm 'Halving'; did you mean halving:Halving?"),
+        (["compare", "plant"], "plant is not a run folder: it has no run.json; did you mean {here}/runs/plant?"),
+        (["compare", "plants"], "plants is not a run folder: it has no run.json; give the folder of a run"),
+    ],
+)
+def test_what_lies_beside_is_offered_for_its_bare_name(tmp_path, monkeypatch, capsys, words, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "halving.py").write_text("raise SystemExit\nclass Halving(object): pass\n")  # read, and not run
+    (tmp_path / "plant.yaml").write_text("suite: plant\n")
+    (tmp_path / "wrong.yaml").write_text(SUITE.replace("{name}:Mine", "Halving"))
+    (tmp_path / "runs" / "plant").mkdir(parents=True)
+    (tmp_path / "runs" / "plant" / "run.json").write_text("{}")
+    assert main(words) == 2
+    assert said.format(here=tmp_path) in capsys.readouterr().err

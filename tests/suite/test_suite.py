@@ -344,3 +344,45 @@ def test_what_only_leaves_out_need_not_be_playable(write_suite, tmp_path, monkey
 def test_blocks_of_boxes_are_smaller(write_suite, task, most):
     text = f"suite: s\nhorizon: 10\nseeds: 1000\nproblems:\n  - {task}\nalgorithms: [ckb-ucb]\n"
     assert blocks.memory_limit(load(write_suite(text)), 1) == most
+
+
+SPREAD_OUT = """\
+suite: s
+horizon: 4
+seeds: 2
+problems:
+  - table:
+      layout: configurations
+      rows: c.csv
+      inputs: [a, b]
+      one_hot: [b]
+      objective: {minimise: f}
+      constraints:
+        g: {at_most: 4}
+        h:
+          at_most: 1
+algorithms:
+  - ckb-ucb:
+      beta_scale: 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("rows: c.csv", "rows: d.csv"), "suite.yaml:7: table: rows "),
+        (("[a, b]", "[a, bb]"), "suite.yaml:8: table: rows 'c.csv': inputs: unknown column 'bb'"),
+        (("minimise: f", "min: f"), "suite.yaml:10: table: objective is {'min': 'f'}"),
+        (("g: {at_most", "g: {at_mots"), "suite.yaml:12: table: constraints: 'g' is"),
+        (("at_most: 1", "at_mots: 1"), "suite.yaml:13: table: constraints: 'h' is"),
+        (("one_hot", "one_hott"), "suite.yaml:9: table: unknown parameter 'one_hott'"),
+        (("one_hot: [b]", "log: [b]"), "suite.yaml:8: table: rows 'c.csv': input 'b' holds text"),
+        (("beta_scale: 1", "beta_scale: -1"), "suite.yaml:17: ckb-ucb: beta_scale is -1"),
+        (("beta_scale: 1", "h: 1"), "suite.yaml:17: ckb-ucb: unknown parameter 'h'"),
+    ],
+)  # fmt: skip
+def test_an_error_has_the_line_of_its_own_key(write_suite, tmp_path, change, said):
+    (tmp_path / "c.csv").write_text("a,b,f,g,h\n1,x,1,1,0\n2,y,2,5,0\n")
+    with pytest.raises(Misuse) as refused:
+        load(write_suite(SPREAD_OUT.replace(*change)))
+    assert said in str(refused.value)

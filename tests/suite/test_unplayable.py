@@ -82,3 +82,27 @@ def test_what_is_removed_from_a_run_is_not_left_out_any_more(run):
     assert record.unplayable == [SHOWN.replace("gramacy, ", "")]
     assert [pair.title for pair in record.grids[0].pairs] == ["rkhs-1d/random", "rkhs-1d/safeopt"]
     assert "gramacy" not in record.labels("problems")
+
+
+def test_all_missing_extras_are_named_at_once_with_one_command(write_suite, monkeypatch):
+    for module in ("opponents.library", "suite.checks"):
+        monkeypatch.setattr(f"cbobench.{module}.find_spec", lambda name: None)
+    suite = SUITE.replace("skip: unplayable\n", "").replace("[gramacy, rkhs-1d]", "[gramacy: {label: plant}]")
+    named = "[random, optuna-tpe, optuna-gp, pymoo-ga, pymoo-de]"
+    with pytest.raises(Misuse) as caught:
+        load(write_suite(suite.replace("[random, safeopt, scgp-ucb]", named)))
+    said = str(caught.value).partition("suite.yaml: ")[2]
+    assert said.startswith(
+        "optuna-tpe, optuna-gp, pymoo-ga and pymoo-de need optuna, torch and pymoo, not installed here; to install: "
+        "pip install 'cbobench[optuna,optuna-gp,pymoo]'; to leave such pairs out: "
+    )
+    with pytest.raises(Misuse, match="optuna-tpe cannot play plant: it needs optuna, not installed here; .*optuna]'"):
+        load(write_suite(suite.replace("[random, safeopt, scgp-ucb]", "[random, optuna-tpe]")))
+
+
+def test_a_pair_is_named_by_its_labels(write_suite):
+    suite = SUITE.replace("skip: unplayable\n", "").replace(
+        "[gramacy, rkhs-1d]", "[gramacy: {noise_f: 0.25, label: oven}]"
+    )
+    with pytest.raises(Misuse, match="safeopt cannot play oven: it needs a finite"):
+        load(write_suite(suite))

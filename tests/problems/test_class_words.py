@@ -1,0 +1,125 @@
+"""A word in a class that nothing reads is refused, with the one that is meant; constants of one's own pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pytest
+
+from cbobench import params
+from cbobench.algorithms.asktell import AskTell
+from cbobench.errors import Misuse
+from cbobench.params import param
+from cbobench.problems.box import BoxProblem
+from cbobench.problems.simulator import Simulator
+
+
+@dataclass(kw_only=True)
+class Kiln(Simulator):
+    source, about = "a test", "a cost that falls"
+    low, high = (0.0,), (1.0,)
+    height, flow, steps = 3.0, 1, [1, 2]  # constants that only look like high and low
+    table, noise_model = {"a": 1}, np.zeros(2)
+
+    def simulate(self, x, gen):
+        return [-x[0], x[0] - self.height]
+
+
+def made(base, **attributes):
+    return dataclass(kw_only=True)(type("Mine", (base,), {"__module__": "mine", **attributes}))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "said"),
+    [
+        ({"noise": False}, "Mine: noise = False is read by nothing; did you mean 'noisy'? (a constant of your own: ca"),
+        ({"objective": {"minimise": "cost"}}, "to minimise a cost, return -cost"),
+        ({"minimise": "cost"}, "f is maximised as it is returned"),
+        ({"constraints": {"late": {"at_most": 0.1}}}, "the class says how many: m = 2"),
+        ({"input": {}}, "did you mean 'inputs'?"),
+        ({"best_know": (1.0,)}, "did you mean 'best_known'?"),
+        ({"bounds": [(0, 1)]}, "the corners of the box are low and high"),
+        ({"one_hot": ["gas"]}, "inputs = {"),
+        ({"pilot": 8}, "Mine: pilot = 8 leaves the parameter's default at 64; set pilot in the suite, or write pilot"),
+    ],
+)  # fmt: skip
+def test_a_wrong_word_is_refused_with_the_right_one(attributes, said):
+    with pytest.raises(Misuse) as refused:
+        params.build(made(Kiln, **attributes), {}, location="mine.yaml, line 5: ")
+    assert said in str(refused.value)
+    assert str(refused.value).startswith("mine.yaml, line 5: Mine")
+
+
+def test_right_words_and_constants_of_ones_own_pass():
+    params.build(Kiln, {})
+    params.build(made(Kiln, noisy=False, target=1.0, m=1, _noise=False, logger=print), {})
+
+
+def test_a_formula_and_a_method_are_held_to_their_words_too():
+    with pytest.raises(Misuse, match="did you mean 'reference'"):
+        params.build(made(BoxProblem, low=(0.0,), high=(1.0,), references=(1.0,)), {})
+
+    class Stepping(AskTell):
+        step: float = param(0.5, "of a step")
+
+        def optimiser(self, given):
+            return None
+
+    base = dataclass(kw_only=True)(Stepping)
+    with pytest.raises(Misuse, match="step = 0.1 leaves the parameter's default at 0.5; set step in the suite"):
+        params.build(made(base, step=0.1), {})
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        (lambda self, x: [0, 0], "Mine: def simulate(self, x) cannot be called with x and gen; write def sim"),
+        (lambda x, gen: [0, 0], "write def simulate(self, x, gen); draw all randomness from gen, or leave it unused"),
+        (lambda self, x, gen, more: [0, 0], "def simulate(self, x, gen, more) cannot be called"),
+    ],
+)  # fmt: skip
+def test_a_simulate_without_gen_is_refused_before_a_pilot(method, said):
+    with pytest.raises(Misuse) as refused:
+        params.build(made(Kiln, simulate=method), {})
+    assert said in str(refused.value)
+    assert "retry" not in str(refused.value)
+
+
+def test_other_ways_to_take_the_arguments_pass():
+    for method in (lambda self, *given: [0, 0], lambda self, point, generator, more=1: [0, 0]):
+        params.build(made(Kiln, simulate=method), {})
+
+
+def test_parameters_of_an_init_of_ones_own_are_refused_because_no_run_would_record_them():
+    class Own(AskTell):
+        def __init__(self, step=0.1):
+            self.step = step
+
+        def optimiser(self, given):
+            return None
+
+    with pytest.raises(Misuse, match="Own: no suite can set 'step' of __init__, and no run records it; leave __"):
+        params.build(Own, {})
+
+    @dataclass(kw_only=True)
+    class Passing(Kiln):
+        def __init__(self, **settings):
+            super().__init__(**settings)
+
+    assert params.build(Passing, {"pilot": 8}).pilot == 8
+
+
+def test_the_type_of_a_parameter_has_the_bounds_of_its_numbers():
+    @dataclass(kw_only=True)
+    class Bounded(Kiln):
+        rate: float = param(0.5, "a rate", above=0.0, below=1.0)
+        bound: Literal["norm"] | float | None = param(None, "a bound", at_least=2)
+        word: str = param("a", "a word")
+
+    types = {p.name: p.type for p in params.params_of(Bounded)}
+    assert types["rate"] == "number above 0 and below 1"
+    assert types["bound"] == "'norm' | number at least 2 | null"
+    assert types["pilot"] == "whole number at least 8 and at most 8192"
+    assert (types["word"], types["scaled"]) == ("text", "true | false")
