@@ -277,7 +277,8 @@ class RayClient:
             return play_on_ray(problem, task, folders, place, folder, rounds)
 
         self.problems = {title: self.ray.put(problem) for title, problem in problems.items()}
-        self.remote = self.ray.remote(play).options(max_retries=0, num_cpus=1)
+        # What `options` returns has no `options` of its own, which tasks of other demands need.
+        self.remote = self.ray.remote(max_retries=0, num_cpus=1)(play)
         from ray.util import metrics
 
         self.metrics = SweepMetrics(metrics, folder.uri)
