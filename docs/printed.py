@@ -5,8 +5,9 @@ python docs/printed.py [PAGE ...]    writes what is printed today into the pages
 A page's blocks are played in order, in one fresh folder. A `bash` block runs; a `python` or `yaml` block whose first
 line is `# NAME` is saved under that name, any other `python` block runs; a `text` block is what the block before it
 printed. A line without words (`…`) stands for any lines; a line may show the beginning of what was printed. Every
-number counts but times, sizes, dates and counts of tasks and workers, which differ from call to call or from machine to
-machine; a line without digits shows words alone. A section that installs an extra is left out where that is missing.
+number and every mark (*, †) counts but times, sizes, dates and counts of tasks and workers, which differ from call to
+call or from machine to machine; a line without digits shows words alone. A section that installs an extra is left out
+where that is missing.
 A line that is like nothing printed is named, and edited by hand (exit code 1).
 """
 
@@ -32,7 +33,9 @@ MODULES = {"page": "plotly"}
 NOT_PLAYED = re.compile(r"^(pip install|python3? -m venv|\. \S+/activate|cd |make )")
 SECONDS = 300
 WORD = re.compile(r"[^\W\d_]{2,}")
-TOKEN = re.compile(r"[^\W\d_]+|[-+]?\d(?:[\d.,]*\d)?|∞")
+MARKS = "*†"
+"""Of results: a star or a dagger more or less is another statement."""
+TOKEN = re.compile(rf"[^\W\d_]+|[-+]?\d(?:[\d.,]*\d)?|[∞{MARKS}]")
 VARYING = re.compile(
     r"\d[\d.,]* ?(?=(?:µs|ms|s|min|h|kB|MB|GB|CPU|tasks?|worker)\b)|\d{4}-\d\d-\d\d(?: \d\d:\d\d(?::\d\d)?)?"
 )
@@ -62,7 +65,7 @@ def words(line: str) -> list[str]:
 
 
 def tokens(line: str) -> list[str]:
-    """The words and numbers of a line, without what differs from call to call."""
+    """The words, numbers and marks of a line, without what differs from call to call."""
     return TOKEN.findall(VARYING.sub(" ", line))
 
 

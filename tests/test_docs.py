@@ -54,6 +54,8 @@ def test_a_page_that_is_wrong_is_found_out(tmp_path):
         ("cei 0.3 [0.1, 0.5]* 7.4\n…\nrandom 1.2", []),
         ("cei 0.3 [0.1, 0.5]*\nscbo\nrandom", []),  # beginnings, and words alone
         ("cei 0.3 [0.1, 0.5]* 7.5\nrandom 1.2", [("cei 0.3 [0.1, 0.5]* 7.5", "cei  0.3 [0.1, 0.5]* 7.4")]),
+        ("cei 0.3 [0.1, 0.5] 7.4", [("cei 0.3 [0.1, 0.5] 7.4", "cei  0.3 [0.1, 0.5]* 7.4")]),  # a mark is missing
+        ("random 1.2*", [("random 1.2*", "random 1.2")]),  # and one too many
         ("cei 0.3\nckb", [("ckb", None)]),
         ("scbo\ncei", [("cei", None)]),  # in another order
     ):
