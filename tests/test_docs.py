@@ -115,6 +115,9 @@ def test_the_first_picture_is_of_readmes_suite():
     medians = cells.groupby("algorithm")["simple_regret"].median()
     for name in ("cei", "scbo"):
         assert f" {medians[name]:.4f} [" in readme, "play it again: make pictures ARGS=--play"
+    by_seed = cells.pivot(index="seed", columns="algorithm", values="simple_regret")
+    worse = NUMBERS[int((by_seed["ckb-ucb"] > by_seed["scbo"]).sum()) - 1]
+    assert f"`ckb-ucb` is worse than `scbo`\nin {worse} seeds of ten" in readme, "why it has a star"
 
 
 @pytest.mark.parametrize("page", TEXTS)
