@@ -10,7 +10,7 @@ import pandas as pd
 
 from cbobench.errors import unknown
 from cbobench.metrics import Array, Metric
-from cbobench.report.formats import CARRIED, MEAN, SECOND, Marked, TextTable
+from cbobench.report.formats import CARRIED, MEAN, SECOND, UNJUDGED, Marked, TextTable
 from cbobench.report.groups import Group, count_binding, find_groups
 from cbobench.report.load import Run, RunLike, open_run
 from cbobench.report.numbers import describe_median_interval, find_gap, format_beside, format_interval, format_number
@@ -22,7 +22,7 @@ from cbobench.report.quantities import (
     restore_infinite,
     rounds_to_target,
 )
-from cbobench.stats.intervals import interval, is_carried_by_few
+from cbobench.stats.intervals import JUDGED, interval, is_carried_by_few
 
 ABOUT = "median [{around}] over seeds"
 ONE = "the value of one seed, which has no interval"
@@ -205,6 +205,8 @@ def tabulate_summary(
         notes.append("too few seeds to mark who is best")
     if any("†" in cell for _, cells, _ in columns for cell in cells):
         notes.append(CARRIED)
+    elif not single and max(counted, default=0) < JUDGED and any(name.endswith(MEAN) for name, _, _ in columns):
+        notes.append(UNJUDGED)
     censored = {quantity.symbol for quantity in table_quantities if quantity.censored}
     if any("/" in cell for name, cells, _ in columns if name in censored for cell in cells):
         notes.append(NEVER)
