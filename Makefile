@@ -102,6 +102,7 @@ pages: .make/install  ## write what pages take from the code: tables of methods,
 	$(BIN)/python docs/tables.py
 	$(BIN)/python docs/names.py
 	$(BIN)/python docs/architecture.py
+	$(BIN)/python docs/figure_map.py
 
 pictures: .make/install  ## draw the pictures of README, docs/papers.md and docs/speed.md from stored results (ARGS=--play: play README's suite first)
 	$(BIN)/python docs/pictures.py $(ARGS)

@@ -156,6 +156,7 @@ claims = [
         (*CKB, *SAFE),
         synthetic_regret,
         among=threshold,
+        kind="with constraint threshold and h 0.25 or 0.5",
         quote="CBO-UCB has similar performance ... to existing ones while both CBO-TS and CBO-Rand have a "
         "significant gain compared to existing algorithms",
     ),
@@ -168,6 +169,7 @@ claims = [
         (*CKB, *SAFE),
         better_or_similar,
         among=published,
+        kind="with constraint independent, or threshold and h 0.25 or 0.5",
         quote="Our three CKB algorithms achieve a better (or similar) regret performance compared to the existing "
         "safe BO algorithms",
     ),
@@ -180,6 +182,7 @@ claims = [
         (*CKB, *SAFE),
         few_violations,
         among=published,
+        kind="with constraint independent, or threshold and h 0.25 or 0.5",
         quote="our proposed CKB algorithms have N ≤ 5 over T = 10,000 rounds",
     ),
     Claim(
@@ -191,6 +194,7 @@ claims = [
         (*CKB, *SAFE),
         synthetic_numbers,
         among=threshold,
+        kind="with constraint threshold and h 0.25 or 0.5",
         quote="N = 3.25, N = 2.9 and N = 5 under CBO-UCB, CBO-TS and CBO-Rand respectively compared to N = 0.3 for "
         "StageOpt and N = 0 for SGP-UCB",
     ),

@@ -170,7 +170,14 @@ def nearest(text: str, allowed: Iterable[str]) -> str | None:
 
 
 def unknown(
-    noun: str, value: object, allowed: Iterable[str], *, location: str = "", listing: str = "", then: str = ""
+    noun: str,
+    value: object,
+    allowed: Iterable[str],
+    *,
+    location: str = "",
+    listing: str = "",
+    then: str = "",
+    most: int = 0,
 ) -> Misuse:
     """Return a `Misuse` for an unknown name, with the nearest one, and all allowed names if they are few.
 
@@ -178,13 +185,14 @@ def unknown(
         location: file and line, at the start of the message.
         listing: the command that lists all names.
         then: other allowed input.
+        most: up to how many names all are listed, `MOST_NAMES` by default.
     """
     names = sorted({str(name) for name in allowed})
     close = nearest(value, names) if isinstance(value, str) else None
     parts = [f"{location}unknown {noun} {show(value)}"]
     if close not in (None, value):
         parts.append(f"did you mean {close!r}?")
-    if len(names) <= MOST_NAMES:
+    if len(names) <= (most or MOST_NAMES):
         parts.append(f"allowed: {', '.join(names) or 'none'}")
     else:
         nearest_names = [] if close else difflib.get_close_matches(str(value)[:LONGEST], names, n=3, cutoff=0)

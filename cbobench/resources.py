@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from cbobench.errors import Misuse, nearest, show, unknown
@@ -23,6 +24,27 @@ def suites() -> dict[str, Path]:
 def recipes() -> dict[str, Path]:
     """Shipped analysis recipes by name."""
     return {path.stem: path for path in sorted(folder("analysis").glob("*.py"))}
+
+
+FIGURE = re.compile(r"(\w+?)_?(?:figure|fig)[_.-]?(\d+)\W?([a-z]?)\W?", flags=re.I)
+FIGURES = re.compile(r"Figures? (\d+)(?:\(([a-z](?:, [a-z])*)\))?(?: and (\d+))?")
+
+
+def suites_of_figure(name: str) -> list[str]:
+    """The shipped suites that a name such as "zhou_ji_2022_figure1a" means, by what they say they are about."""
+    asked = FIGURE.fullmatch(name)
+    if asked is None:
+        return []
+    paper, number, panel = asked[1].lower(), asked[2], asked[3].lower()
+    result = []
+    for suite, path in suites().items():
+        about = re.search(r"^about: .*", path.read_text(encoding="utf-8"), flags=re.M)
+        shown = FIGURES.search(about[0]) if about else None
+        if not shown or not suite.startswith(paper) or number not in (shown[1], shown[3]):
+            continue
+        if not panel or not shown[2] or panel in shown[2].split(", "):
+            result.append(suite)
+    return result
 
 
 def find_suite(name: str | Path) -> Path:
@@ -47,4 +69,9 @@ def find_suite(name: str | Path) -> Path:
     files = [path.with_name(f"{path.name}{suffix}") for suffix in (".yaml", ".yml")]
     if beside := next((file for file in files if file.is_file()), None):
         raise Misuse(f"there is no shipped suite {show(str(name))}; did you mean the file {show(str(beside))}?")
+    if of_figure := suites_of_figure(str(name)):
+        raise Misuse(
+            f"unknown suite {show(str(name))}; that figure is of {' and '.join(map(show, of_figure))} (_fit: nearest "
+            "to the paper); all figures: docs/papers.md"
+        )
     raise unknown("suite", str(name), shipped, listing="cbobench list suites", then="or give the path of a YAML file")

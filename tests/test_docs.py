@@ -10,6 +10,7 @@ import shlex
 from io import BytesIO
 from pathlib import Path
 
+import figure_map
 import gallery
 import names
 import pictures
@@ -22,8 +23,10 @@ from matplotlib.image import imread
 import cbobench
 from cbobench import params, resources
 from cbobench.algorithms import ALGORITHMS
+from cbobench.errors import Misuse
 from cbobench.opponents.library import LibraryMethod
 from cbobench.problems import PROBLEMS
+from cbobench.report.figures import find_recipes
 from tests.conftest import ROOT
 
 PAGES = ["README.md"]
@@ -101,6 +104,7 @@ def test_both_readings_of_a_figure_have_the_same_axes():
 def test_every_figure_of_the_papers_is_to_be_seen():
     text = pictures.PAPERS.read_text(encoding="utf-8")
     assert pictures.in_page(text) == text, "docs/papers.md is stale: make pictures"
+    assert figure_map.in_page(text) == text, "docs/papers.md is stale: make pages"
     paths = sorted(pictures.FOLDER.glob("*.png"))
     assert [path.stem for path in paths] == sorted(figure.key for figure in gallery.read_figures())
     assert len(paths) == 21
@@ -121,6 +125,29 @@ def test_the_first_picture_is_of_readmes_suite():
     by_seed = cells.pivot(index="seed", columns="algorithm", values="simple_regret")
     worse = NUMBERS[int((by_seed["ckb-ucb"] > by_seed["scbo"]).sum()) - 1]
     assert f"`ckb-ucb` is worse than `scbo`\nin {worse} seeds of ten" in readme, "why it has a star"
+
+
+def test_a_figure_for_a_suite_names_the_suite():
+    with pytest.raises(Misuse, match="that figure is of 'zhou_ji_2022_synthetic' and 'zhou_ji_2022_synthetic_fit'"):
+        resources.find_suite("zhou_ji_2022_figure1a")
+    with pytest.raises(Misuse, match="unknown recipe 'zhou_ji_2022_fig1a'; did you mean 'zhou_ji_2022'"):
+        next(find_recipes("zhou_ji_2022_fig1a"))
+    for none in ("zhou_ji_2022_figure9", "cosy", "figure"):
+        assert resources.suites_of_figure(none) == []
+
+
+def test_every_figure_leads_to_suites_that_there_are_and_to_claims():
+    from cbobench.papers.claim_tables import claims_of
+
+    table = figure_map.describe_map()
+    ids = {claim.id for claim in claims_of()}
+    for figure in gallery.read_figures():
+        suites = figure.suite, f"{figure.suite}_fit"
+        assert {*suites} <= resources.suites().keys()
+        (row,) = [r for r in table.splitlines() if f" {figure.number} | `{suites[0]}` | " in r]
+        assert f"`{suites[1]}`" in row
+        assert {claim for claim, _ in figure.claims} <= ids & {*re.findall(r"\w+", row)}
+        assert resources.suites_of_figure(f"{figure.recipe}_figure{figure.number}") == [*suites]
 
 
 @pytest.mark.parametrize("page", TEXTS)

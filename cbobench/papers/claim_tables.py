@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from cbobench.errors import CbobenchError, Misuse, one_line, printable, unknown
 from cbobench.papers.claims import Claim, Finding, findings
 from cbobench.papers.evidence import Part, Verdict
 from cbobench.report.figures import find_recipes
-from cbobench.report.formats import TextTable, render, render_records
+from cbobench.report.formats import TextTable, render, render_records, terminal_width
 from cbobench.report.load import Run
 from cbobench.report.numbers import format_number
 from cbobench.words import count_noun
@@ -28,9 +29,11 @@ VERDICTS: tuple[Verdict, ...] = (
     "not in these runs",
 )
 NOTE = (
-    "parts: those that hold, of all; ours: the part that decides, with its 95 % interval, paired by seed, p adjusted "
-    "by Holm over the claim; cannot tell: the seeds that would"
+    "parts: those that hold, of all; ours: the part that decides, with its 95 % interval; cannot tell: the seeds that "
+    "would"
 )
+P_NOTE = "p: that a claim that is true looks so wrong, by Holm over its parts; below 5 % a part is contradicted"
+FEW = 3  # claims that are not in the runs up to which each says what it needs
 
 
 def claims_of(recipe: str | None = None, only: Sequence[str] = ()) -> list[Claim]:
@@ -92,13 +95,12 @@ def evaluate(
     return result
 
 
-def format_estimate(value: float, low: float, high: float, p: float) -> str:
-    """A part's value with its interval, to four digits as a verdict may hang on the last, and the p of a comparison."""
-    if math.isnan(low):
-        return format_number(value, is_count=True)
-    return f"{format_number(value)} [{format_number(low)}, {format_number(high)}]" + (
-        "" if math.isnan(p) else f", p {p:.2g}"
-    )
+def format_estimate(part: Part) -> str:
+    """A part's value with its interval, to four digits as a verdict may hang on the last, and p if it decided."""
+    if math.isnan(part.low):
+        return format_number(part.value, is_count=True)
+    p = f", p {part.p:.2g}" if part.verdict == "contradicted" and not math.isnan(part.p) else ""
+    return f"{format_number(part.value)} [{format_number(part.low)}, {format_number(part.high)}]{p}"
 
 
 def describe_counts(findings: Sequence[Finding]) -> str:
@@ -130,31 +132,66 @@ def render_findings(
     if style == "json":
         return render_records([as_record(f) for f in findings], "json")
     table = tabulate_findings(findings, parts)
+    if not table.rows:  # no grid without a row
+        lines = [table.title, *table.note.splitlines()]
+        return "\n".join(part for line in lines for part in textwrap.wrap(line, width or terminal_width()))
     rows = [[*row] for row in table.rows]
     # From the end: the row above must still hold the text that this one is compared with.
     for previous, row in reversed(list(itertools.pairwise(rows))):
         if style == "table" and previous[:2] == row[:2]:  # a statement is printed once
             row[1] = ""
-            row[6] = "" if previous[6] == row[6] else row[6]
     return render(replace(table, rows=rows), style, width)
 
 
 def tabulate_findings(findings: Sequence[Finding], parts: bool = False) -> TextTable:
-    """Findings as a table, in which every row says all."""
-    columns = ["claim", "statement", "verdict", "parts", "paper", "ours", "settings", "seeds"]
-    if replicated := any(f.rates for f in findings):
-        columns.append("self-replication")
-    rows: list[list[str]] = []
-    for f in findings:
-        if not f.parts:
-            rows.append([f.claim.id, f.claim.statement, f.verdict, "", "", f.note, "", "", *[""] * replicated])
-        for part in f.parts if parts else ([f.deciding] if f.parts else []):
+    """Findings as a table; below it the settings, each once, and the claims that the runs say nothing of.
+
+    Rows that differ in their settings alone are one.
+    """
+    tested = [f for f in findings if f.parts]
+    columns = ["claim", "statement", "verdict", "parts", "paper", "ours", "seeds", "setting", "self-replication"]
+    numbers = {key: i for i, key in enumerate(dict.fromkeys((f.places, f.settings) for f in tested), 1)}
+    settings_by_row: dict[tuple[str, ...], list[int]] = {}
+    for f in tested:
+        for part in f.parts if parts else [f.deciding]:
             verdict, held = (part.verdict, "") if parts else (f.verdict, f"{f.held}/{len(f.parts)}")
-            ours = f"{part.subject}: {format_estimate(part.value, part.low, part.high, part.p)}"
-            settings = f"{f.places}: {f.settings}"
-            row = [f.claim.id, f.claim.statement, verdict, held, part.paper, ours, settings, describe_seeds(part)]
-            rows.append([*row, describe_rates(f)] if replicated else row)
-    return TextTable(columns, rows, describe_counts(findings), NOTE, left=8)
+            ours = f"{part.subject}: {format_estimate(part)}"
+            shown = f.claim.id, f.claim.statement, verdict, held, part.paper, ours, describe_seeds(part)
+            settings = settings_by_row.setdefault((*shown, describe_rates(f)), [])
+            if numbers[f.places, f.settings] not in settings:
+                settings.append(numbers[f.places, f.settings])
+    rows = [[*row[:-1], ", ".join(map(str, numbers)), row[-1]] for row, numbers in settings_by_row.items()]
+    notes = [NOTE] if rows else []
+    notes += [P_NOTE] * any(", p " in row[5] for row in rows)
+    notes = ["; ".join(notes)] * bool(notes) + _describe_settings([*numbers]) + _describe_untested(findings)
+    table = TextTable(columns, rows, describe_counts(findings), "\n".join(notes), left=9)
+    idle = {i for i, alike in ((7, len(numbers) < 2), (8, not any(f.rates for f in findings))) if alike}
+    return table.without(idle)
+
+
+def _describe_settings(settings: Sequence[tuple[str, str]]) -> list[str]:
+    """A line with what all settings (places, words) share, and a numbered one each with the rest."""
+    words = [text.split(", ") for _, text in settings]
+    if not words:
+        return []
+    shared = [word for word in words[0] if all(word in other for other in words)]
+    if len(settings) == 1:
+        return [f"setting: {settings[0][0]}: {settings[0][1]}"]
+    lines = [f"all settings: {', '.join(shared)}"] * bool(shared)
+    for number, ((places, _), own) in enumerate(zip(settings, words, strict=True), 1):
+        rest = ", ".join(word for word in own if word not in shared)
+        lines.append(f"setting {number}: {places}" + (f": {rest}" if rest else ""))
+    return lines
+
+
+def _describe_untested(findings: Sequence[Finding]) -> list[str]:
+    """A line with the claims that are not in the runs; what they need, of few, and where the runs have the problem."""
+    untested = [f for f in findings if not f.parts]
+    near = untested if len(untested) <= FEW else [f for f in untested if f.near]
+    others = [f.claim.id for f in untested if f not in near]
+    texts = [f"{f.claim.id} {f.note}" for f in near]
+    texts += [f"{', '.join(others)} need other problems (--format json says which)"] * bool(others)
+    return [f"not in these runs: {'; '.join(texts)}"] * bool(untested)
 
 
 def describe_rates(finding: Finding) -> str:

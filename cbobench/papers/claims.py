@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from cbobench.errors import show
 from cbobench.papers.evidence import HOLDS, Part, Play, Verdict, judge, verdict_of
 from cbobench.report.load import Run
 from cbobench.results.manifest import Variant, VariantKind
@@ -99,6 +100,7 @@ class Claim:
         trials: how many trials the paper's means are of.
         among: selects variants of the problems.
         within: parameters whose values one test compares; all others are settings.
+        kind: of which kind those problems are, in words, such as "with noise on g".
         across: whether one test takes the algorithms from different runs. They go together if all their common
             parameters agree, `within` aside.
     """
@@ -114,6 +116,7 @@ class Claim:
     within: Sequence[str] = ()
     optional: Sequence[str] = ()
     across: bool = False
+    kind: str = ""
     quote: str = ""
     trials: int = 50
 
@@ -143,6 +146,8 @@ class Finding:
         axes: the swept parameters with their values here, {"algorithm or problem.parameter": value}.
         settings: the decisive settings in words.
         costs: seconds of computing behind it, by run and pair.
+        note: what the runs lack, if they hold nothing of the claim.
+        near: whether they have the claim's problem.
         rates: of its self-replication; None if that was not simulated.
     """
 
@@ -156,6 +161,7 @@ class Finding:
     settings: str = ""
     costs: Mapping[str, float] = field(default_factory=dict)
     note: str = ""
+    near: bool = False
     rates: Rates | None = None
 
     @property
@@ -231,17 +237,29 @@ def findings(runs: Sequence[Run], claims: Iterable[Claim], draws: int = 0) -> It
             verdict = verdict_of(parts)
             yield Finding(claim, verdict, case.places, suites, names, tuple(parts), axes, settings, costs, rates=rates)
         if count == 0:
-            yield Finding(claim, "not in these runs", "", note=_missing(runs, claim))
+            near = any(_list_problems(run, claim) for run in runs)
+            yield Finding(claim, "not in these runs", "", note=_missing(runs, claim), near=near)
 
 
 def _missing(runs: Sequence[Run], claim: Claim) -> str:
-    """Name what the runs lack: the problem, or some of the algorithms."""
+    """Name what the runs lack: the problem, its kind, some of the algorithms, or values of parameters."""
     runs_with_problem = [run for run in runs if _select_problems(run, claim)]
     if not runs_with_problem:
-        return f"needs {' or '.join(claim.problems)}"
+        there = dict.fromkeys(label for run in runs for label in _list_problems(run, claim))
+        instead = f", and not {', '.join(map(show, there))}" if there else ""
+        return f"needs {' or '.join(claim.problems)}" + (
+            f" {claim.kind or 'of another kind'}{instead}" if there else ""
+        )
     lacks = [[name for name in claim.algorithms if not run.named("algorithm", [name])] for run in runs_with_problem]
     fewest = min(lacks, key=lambda names: len(names))
-    return f"needs {', '.join(fewest) or 'other parameters'}"
+    several = f"several {' and '.join(claim.within)}" if claim.within else "other parameters"
+    return f"needs {', '.join(fewest) or several}"
+
+
+def _list_problems(run: Run, claim: Claim) -> list[str]:
+    """Labels of a run's problems of the claim's names, whatever their kind."""
+    labels = run.record.labels("problems")
+    return [labels[title] for title, v in run.record.variants("problems").items() if v.name in claim.problems]
 
 
 def _select_problems(run: Run, claim: Claim) -> list[Variant]:

@@ -165,7 +165,7 @@ class RKHS1D(RandomRKHS):
 @PROBLEMS.register("rkhs")
 @dataclass(kw_only=True)
 class RKHS(RandomRKHS):
-    """The same in any dimension, size, kernel and number of constraints, for scaling studies.
+    """The functions of `rkhs-1d` in any dimension, size, kernel and number of constraints, for scaling studies.
 
     Points are even in one dimension and the first n of a Sobol sequence on [0, 1]^d otherwise.
     """

@@ -20,7 +20,7 @@ from typing import Any
 import pandas as pd
 
 from cbobench import resources
-from cbobench.errors import CbobenchError, Misuse, mask_secrets, one_line, printable, unknown
+from cbobench.errors import CbobenchError, Misuse, mask_secrets, one_line, printable, show, unknown
 from cbobench.report.captions import FigureContents, caption, identity
 from cbobench.report.curves import BANDS, Boxes, Panel, Statistic
 from cbobench.report.fonts import use_fonts_for
@@ -153,7 +153,7 @@ def paint(
         if isinstance(panel, Panel):
             seen = frame[frame["algorithm"].isin(lead.coloured)]
             for group in find_coinciding(seen, panel.statistic, "y" in panel.log):
-                group_text = ", ".join(group[:NAMES]) + (f" and {len(group) - NAMES} more" if group[NAMES:] else "")
+                group_text = _join_labels(group)
                 together.setdefault(group_text, []).append(string.ascii_lowercase[i % 26])
         numbers = frame.copy()
         numbers.insert(0, "problem", panel.problem)
@@ -178,6 +178,12 @@ def _describe_undrawn(contents: FigureContents, frames: Sequence[pd.DataFrame], 
     several = len(contents.panels) > 1
     names = [f"({', '.join(letters)}) {name}" if several else name for name, letters in absent.items()]
     return [f"Not drawn: {'; '.join(names)}."] if names else []
+
+
+def _join_labels(labels: Sequence[str]) -> str:
+    """Some labels in a sentence, in quotes where they hold a comma themselves, such as "StageOpt, T0 = 10"."""
+    shown = [show(label) if "," in label else label for label in labels[:NAMES]]
+    return ", ".join(shown) + (f" and {len(labels) - NAMES} more" if labels[NAMES:] else "")
 
 
 def numbered(

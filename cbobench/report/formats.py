@@ -22,6 +22,7 @@ FORMATS = ("table", "markdown", "latex", "csv", "json")
 
 WIDE = 200  # columns where there is no terminal that says how many
 CARRIED = "† few seeds carry the mean"
+UNJUDGED = "too few seeds to judge means"
 HEADING = "\ue000"  # stands where a problem's line goes; no text holds it
 MEAN = " mean"  # after a symbol: the mean beside its median
 WORDS = 24  # of a column of words: what it may be wrapped to before a column of numbers is left out
@@ -160,6 +161,8 @@ def _shorten(table: TextTable, width: int) -> tuple[TextTable, list[str]]:
 
 def _drop_unused_note(table: TextTable) -> TextTable:
     """The table without a note on a mark that it does not hold."""
+    if not any(name.endswith(MEAN) for name in table.columns):
+        table = replace(table, note=table.note.replace(f"; {UNJUDGED}", ""))
     mark, carried = CARRIED.split(" ", 1)
     mark = mark if mark in table.note else FORMS[mark]
     held = any(mark in cell for row in table.rows for cell in row)

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cbobench.errors import CbobenchError, DamagedRun, Misuse, unknown, words_of
+from cbobench.errors import CbobenchError, DamagedRun, Misuse, show, unknown, words_of
 from cbobench.results import bundle
 from cbobench.results.folder import retry_if_gone
 from cbobench.results.manifest import Manifest, Pair, VariantKind, as_numbers, as_words
@@ -199,7 +199,7 @@ class Run:
         }
         for name, value in filters.items():
             if name not in frame.columns:
-                raise unknown("filter", name, frame.columns)
+                raise unknown("filter", name, frame.columns, most=MOST_COLUMNS)
             values = list(value) if isinstance(value, (list, tuple, set, range, np.ndarray, pd.Series)) else [value]
             if name in WHAT:
                 values = self.titles(name, values)
@@ -256,6 +256,11 @@ class Run:
         joined = pa.concat_tables([table for _, table in sorted(parts, key=lambda part: part[0])] or [empty])
         # The joined table holds the rows; without this they would be in memory twice while a frame is made.
         parts.clear()
+        asked = next((name for name in columns or () if name.startswith("x_") and name[2:].isdecimal()), None)
+        if asked and len(joined) and joined["x"].null_count == len(joined):
+            labels = self.record.labels("problems")
+            there = ", ".join(show(labels[title]) for title in dict.fromkeys(cells["problem"]))
+            raise Misuse(f"column {show(asked)}: the actions of {there} are numbers without coordinates; take 'action'")
         frame = self._name_pairs(joined if columns is None else extract_entries(joined, columns))
         for name in columns or ():
             if name in LABELS:
@@ -346,10 +351,27 @@ def load_cells(run: str | Path, **filters: Any) -> pd.DataFrame:
         filters: column values to keep, such as status="ok", algorithm=["ckb-ucb", "ckb-ts"]; problems and algorithms by
             title, label or registered name.
 
+    Returns:
+        - `cell` (its id), `problem` and `algorithm` (titles), `problem_label` and `algorithm_label`, `seed`, `horizon`
+          (rounds), `spec` (the cell in JSON), `status` (ok or failed), `error` and `traceback` of a failed one;
+        - metrics after the last round, each in units of f or g unless it counts (docs/reading.md): `regret` R,
+          `regret_plus` R₊, `regret_positive` [R]+, `simple_regret` r, `recommended_regret`, `recommended_violation`,
+          `violation` V, `violation_hard` V⁺, `violations` N (rounds), `reward` Σ f(x_t), `simple_value` (best feasible
+          f), `f_star` and `f_plus` (references of R and R₊, means over rounds);
+        - `first_feasible` (round), `longest_streak` (rounds), `positive_dual` (share of rounds), `binds` (whether the
+          constraint does), `infeasibility_declared`, `cap_hits`, `redraws`, `failed_evaluations`, `failed_fits` (how
+          many), `feasibility_tolerance` (units of g);
+        - `recommended_action` (index) or `recommended_x` (coordinates), `recommended_f`, `recommended_g` (noise-free);
+        - `seconds`, `seconds_per_round` (µs in tables), `peak_memory_mb` (MB of the process), `host`, `cpu`,
+          `arithmetic`, `source` (hash of the code), `libraries`, `attempt` (from 1).
+
     Raises:
         Misuse: no run there, or a filter that the run knows nothing of.
     """
-    return Run(run).select(**filters).reset_index(drop=True)
+    opened = Run(run)
+    frame = opened.select(**filters).reset_index(drop=True)
+    labels = {f"{what}_label": frame[what].map(opened.record.labels(WHAT[what])) for what in WHAT}
+    return frame.assign(**labels)
 
 
 def load_rounds(run: str | Path, columns: Iterable[str] | None = None, **filters: Any) -> pd.DataFrame:
@@ -357,8 +379,24 @@ def load_rounds(run: str | Path, columns: Iterable[str] | None = None, **filters
 
     Args:
         run: path or URI of the run folder.
-        columns: columns to read (all by default); `g_1`, `dual_1`, ... are entries of vectors, `label` the algorithm's.
+        columns: columns to read (all but labels by default); `g_1`, `dual_1`, ... are entries of vectors.
         filters: of the cells, such as problem="rkhs-1d", seed=0; see `load_cells`.
+
+    Returns:
+        One row per recorded round, sorted by problem, algorithm, seed and t:
+
+        - `cell` (its id), `problem` and `algorithm` (titles), `seed`, `t` (round, from 1); on request `problem_label`,
+          `algorithm_label` (or `label`), and inputs by their names, in their units;
+        - `action` (index in a finite set) or `x` (coordinates on a box, `x_1`, ...), `f`, `g` (noise-free),
+          `observed_f`, `observed_g` (as told to the method, with noise; NaN where nothing was told at once), `f_star`
+          and `f_plus` (references of the round), all in units of f or g;
+        - metrics of the rounds up to t: `regret` R, `regret_plus` R₊, `regret_positive` [R]+, `simple_regret` r,
+          `recommended_regret`, `recommended_violation`, `violation` V, `violation_hard` V⁺, `violations` N (rounds),
+          `reward` Σ f(x_t), `simple_value` (best feasible f);
+        - `dual` (the price on each constraint, f per g).
+
+    Raises:
+        Misuse: no run there, a column or filter that it does not have, or coordinates of actions that have none.
     """
     return Run(run).rounds(columns, **filters)
 
@@ -381,7 +419,8 @@ def _read_input(frame: pd.DataFrame, by_problem: Mapping[str, tuple[int, Any]]) 
     return pd.concat(parts).reindex(frame.index)
 
 
-LABELS = {"label": "algorithm", "problem_label": "problem"}
+LABELS = {"label": "algorithm", "algorithm_label": "algorithm", "problem_label": "problem"}
+MOST_COLUMNS = 60  # columns that an error lists: a reader cannot guess the names of a frame
 VECTORS = ("x", "g", "observed_g", "dual")
 
 
@@ -396,7 +435,7 @@ def find_source_column(name: str, names: list[str]) -> str:
     if vector in held and position.isdecimal() and int(position) > 0:
         return vector
     if name not in (*names, *LABELS):
-        raise unknown("column", name, [*names, *LABELS, *(f"{vector}_1" for vector in held)])
+        raise unknown("column", name, [*names, *LABELS, *(f"{vector}_1" for vector in held)], most=MOST_COLUMNS)
     return LABELS.get(name, name)
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from cbobench.errors import unknown
 from cbobench.metrics import METRICS, Array, Metric
-from cbobench.report.formats import CARRIED, MEAN, SECOND, Marked, TextTable
+from cbobench.report.formats import CARRIED, MEAN, SECOND, UNJUDGED, Marked, TextTable
 from cbobench.report.groups import Group, count_binding, find_groups, group_by_arena
 from cbobench.report.load import Run, RunLike, open_run
 from cbobench.report.numbers import describe_median_interval, find_gap, format_beside, format_interval, format_number
@@ -25,7 +25,7 @@ from cbobench.report.quantities import (
     restore_infinite,
     rounds_to_target,
 )
-from cbobench.stats.intervals import interval, is_carried_by_few
+from cbobench.stats.intervals import JUDGED, interval, is_carried_by_few
 
 ABOUT = "median [{around}] over seeds"
 ONE = "the value of one seed, which has no interval"
@@ -236,6 +236,8 @@ def tabulate_summary(
         notes.append(f"too few seeds to mark who is best: {describe_need(marks.undecidable)}")
     if any("†" in cell for _, cells, _ in columns for cell in cells):
         notes.append(CARRIED)
+    elif not single and max(counted, default=0) < JUDGED and any(name.endswith(MEAN) for name, _, _ in columns):
+        notes.append(UNJUDGED)
     censored = {quantity.symbol for quantity in table_quantities if quantity.censored}
     if any("/" in cell for name, cells, _ in columns if name in censored for cell in cells):
         notes.append(NEVER)

@@ -18,6 +18,7 @@ Bounds = tuple[float | None, float | None]
 CONFIDENCE = 0.95
 DRAWS = 2000
 SURE = 6  # values from which order statistics hold a median with 95 %
+JUDGED = 6  # values from which it can be said that a few carry the mean
 TURNED = 0.8  # how near Hall's correction comes to 1, where its slope is infinite
 MEMORY = 2**21  # numbers held at a time, about 16 MB
 
@@ -213,12 +214,12 @@ def is_carried_by_few(values: ArrayLike) -> bool:
 
     The few are the 5 % of the values that are farthest from the median, at least one and at most three. They carry the
     mean when they hold more than 40 % of the sum of distances from the median, and each on average more than five times
-    its share. NaN does not count; fewer than six values never are. Of normal samples less than 1 % are marked.
+    its share. NaN does not count; fewer than `JUDGED` values never are. Of normal samples less than 1 % are marked.
     """
     array = numbers(values).ravel()
     array = array[~np.isnan(array)]
     n = len(array)
-    if n < 6:
+    if n < JUDGED:
         return False
     far = np.sort(np.abs(array - np.median(array)))[::-1]
     far_count = min(3, math.ceil(n / 20))

@@ -26,6 +26,16 @@ from cbobench.suite.variants import Variant, canonical, short
 from cbobench.suite.yamlio import MAX_VARIANTS, refuse_product
 from cbobench.threads import single_thread
 
+ELSEWHERE = {
+    ("rkhs-1d", ("kernel", "lengthscale", "n", "d", "m")): "is fixed as in the paper; rkhs has it: rkhs: {{{name}: …, "
+    "constraint: threshold}} (its constraint is independent by default, that of rkhs-1d threshold)",
+}
+"""Parameters that a problem lacks and another one has, with where they are."""
+OF_MODELS = (
+    "is the problem's: methods with kernel: given take it from there (as in problems: rkhs: {lengthscale: …}), with "
+    "kernel: fit they learn it"
+)
+
 Keep = Callable[[str], AbstractContextManager[None]]
 """Gives the context in which a problem (its name) is prepared, which may keep its simulations."""
 ABOUT_SETTING = re.compile(
@@ -154,6 +164,9 @@ def problem_variants(
     cls = PROBLEMS.get(entry.name, location=location, imports=imports, beside=beside)
     result = []
     for settings in entry.settings():
+        for (name, lacking), hint in ELSEWHERE.items():
+            if name == entry.name and (asked := next((word for word in settings if word in lacking), None)):
+                raise Misuse(f"{location}{name}: {show(asked)} {hint.format(name=asked)}")
         problem: Problem = _build(cls, settings, entry, at)
         resolved = params.resolve(cls, settings)
         try:
@@ -212,6 +225,8 @@ def algorithm_variants(
     common = {name: value for name, value in shared.items() if name in names}
     result = []
     for settings in entry.settings():
+        if "lengthscale" in settings and "lengthscale" not in names and "kernel" in names:
+            raise Misuse(f"{location}{entry.name}: 'lengthscale' {OF_MODELS}")
         _build(cls, common | settings, entry, at)
         resolved = params.resolve(cls, common | settings)
         result.append(_variant(entry, settings, params.identity(cls, resolved), resolved))

@@ -252,6 +252,8 @@ def _seeds(value: Any, location: str) -> tuple[int, ...]:
         if _whole(first) and _whole(count) and 0 <= first <= MAX_SEED - count and 0 < count <= MAX_SEEDS:
             return tuple(range(first, first + count))
     forms = "a count, a list of whole numbers, or {first: a, count: n}"
+    negative = isinstance(value, list) and any(_whole(s) and s < 0 for s in value)
+    forms = "seeds of at least 0 in a list" if negative else forms
     limits = f"from 1 to {MAX_SEEDS:,} of them, none above {MAX_SEED:,}"
     raise Misuse(f"{location}seeds is {show(value)}; allowed: {forms}; {limits}")
 

@@ -16,7 +16,7 @@ import cbobench
 from cbobench.cli import main
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.papers import evidence
-from cbobench.papers.claim_tables import claims_of, evaluate, render_findings
+from cbobench.papers.claim_tables import claims_of, evaluate, render_findings, tabulate_findings
 from cbobench.papers.claims import Claim, findings
 from cbobench.papers.rules import any_of, at_most, below, never, not_worse, number, similar, vanishes
 from cbobench.report.load import Run
@@ -301,6 +301,45 @@ def test_what_a_run_lacks(made):
     (found,) = findings([Run(made)], [other])
     assert found.note == "needs stocks"
     assert "1 claim, 0 settings: 1 not in these runs" in render_findings([found])
+
+
+def test_a_problem_of_another_kind_is_named_with_what_it_lacks(made):
+    among = claim(lambda a, b: [], among=lambda problem: False, kind="with noise on g")
+    (found,) = findings([Run(made)], [among])
+    assert (found.note, found.near) == ("needs rkhs-1d with noise on g, and not 'made'", True)
+    (found,) = findings([Run(made)], [claim(lambda a, b: [], within=("S",))])
+    assert found.note == "needs several S"
+
+
+def test_what_the_runs_can_tell_comes_first_and_the_rest_is_a_line(made):
+    others = [Claim(f"X{i}", "", "", "", ("stocks",), ("random",), lambda case: []) for i in range(2, 12)]
+    lacking = Claim("Y1", "", "", "", ("rkhs-1d",), ("ckb-ucb",), lambda case: [])
+    tested = claim(lambda a, b: [below("regret", b, a)])
+    found = [*findings([Run(made)], [*others, lacking, tested])]
+    table = tabulate_findings(found)
+    assert [row[0] for row in table.rows] == ["X1"]
+    *_, settings, rest = table.note.splitlines()
+    assert settings.startswith("setting: made (made): T 64")
+    names = ", ".join(other.id for other in others)
+    assert rest == f"not in these runs: Y1 needs ckb-ucb; {names} need other problems (--format json says which)"
+    assert len(render_findings(found, width=100).splitlines()) < 25
+
+
+def test_p_is_shown_and_explained_where_it_decided(made):
+    for test, shown in ((lambda a, b: [below("regret", b, a)], True), (lambda a, b: [below("regret", a, b)], False)):
+        text = render_findings([verdict(made, test)], width=200)
+        assert (", p 1.9e-06" in text) == ("p: that a claim that is true looks so wrong" in text) == shown
+
+
+def test_rows_that_differ_in_settings_alone_are_one(made):
+    (found,) = findings([Run(made)], [claim(lambda a, b: [below("regret", a, b)])])
+    words = [f"T 64, kernel se, S {s}" for s in (1, 2)]
+    table = tabulate_findings([dataclasses.replace(found, settings=text) for text in words])
+    (row,) = table.rows
+    assert row[table.columns.index("setting")] == "1, 2"
+    assert table.note.splitlines()[1:] == [
+        "all settings: T 64, kernel se", "setting 1: made (made): S 1", "setting 2: made (made): S 2",
+    ]  # fmt: skip
 
 
 def test_the_claims_are_there():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -48,6 +50,38 @@ def test_labels_on_request(run):
     assert "label" not in cbobench.load_rounds(run, columns="regret")
     none = cbobench.load_rounds(run, columns=["label", "g_1"], status="failed")
     assert (len(none), none.columns.tolist()[-2:]) == (0, ["g_1", "label"])
+
+
+def test_labels_have_the_same_names_in_all_frames(run):
+    rounds = cbobench.load_rounds(run, columns=["algorithm_label", "problem_label"])
+    frames = rounds, cbobench.load_cells(run), cbobench.summary(run)
+    for frame in frames:
+        labels = dict(zip(frame["algorithm"], frame["algorithm_label"], strict=True))
+        assert labels == {"ckb-ucb": "CKB", "random": "random"}
+        assert set(frame["problem_label"]) == {"two", "no-fixed-penalty"}
+    none = cbobench.load_cells(run, status="failed")
+    assert none.columns.tolist() == frames[1].columns.tolist()
+
+
+def test_coordinates_of_actions_without_any_are_refused(run):
+    with pytest.raises(Misuse, match="'x_1': the actions of 'two' are numbers without coordinates; take 'action'"):
+        cbobench.load_rounds(run, columns=["x_1"], problem="two")
+
+
+def test_an_unknown_column_or_filter_lists_all_that_there_are(run):
+    for ask, there in (
+        (lambda: cbobench.load_rounds(run, columns=["qqq"]), cbobench.load_rounds(run).columns),
+        (lambda: cbobench.load_cells(run, qqq=1), [n for n in cbobench.load_cells(run) if not n.endswith("_label")]),
+    ):
+        with pytest.raises(Misuse, match="allowed: ") as error:
+            ask()
+        assert {*there} <= {*str(error.value).partition("allowed: ")[2].split(", ")}
+
+
+@pytest.mark.parametrize("load", [cbobench.load_rounds, cbobench.load_cells])
+def test_every_column_is_in_the_docstring(run, load):
+    named = {*re.findall(r"`(\w+)`", load.__doc__)}
+    assert {*load(run).columns} <= named
 
 
 @pytest.mark.parametrize("name", ["g_0", "f_1"])

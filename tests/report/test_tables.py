@@ -15,7 +15,7 @@ from scipy import stats
 
 import cbobench
 from cbobench.errors import Misuse
-from cbobench.report.formats import Marked
+from cbobench.report.formats import UNJUDGED, Marked
 from cbobench.report.load import Run
 from cbobench.report.numbers import describe_median_interval, find_gap, format_beside, format_interval, format_number
 from cbobench.stats.intervals import interval
@@ -85,6 +85,14 @@ def test_a_few_seeds_that_carry_the_mean_are_marked(run):
     assert not row_of(frame, "P", "A")["violations_carried"]
     assert row_of(frame, "P", "B")["violations_low"] >= 0
     assert "†" in str(cbobench.compare(run, metric="violations"))
+
+
+@pytest.mark.parametrize(("seeds", "few"), [(1, False), (2, True), (5, True), (6, False)])
+def test_too_few_seeds_to_judge_means_are_said_where_means_are_shown(tmp_path, seeds, few):
+    values = {("P", name): {"regret": [1.0, *[0.0] * (seeds - 2), 99.0][:seeds]} for name in "AB"}
+    compared = cbobench.compare(make(tmp_path / "run", values, seeds=range(seeds)), metric="regret")
+    assert (UNJUDGED in compared.render("table", 200)) == few
+    assert UNJUDGED not in compared.render("table", 30), "no mean is shown"
 
 
 def test_an_algorithm_more_moves_no_other_row(tmp_path):

@@ -44,6 +44,12 @@ WRONG = [
     (("horizon: 10\n", ""), "key 'horizon' is missing"),
     (("horizon: 10", "horizon: 10\nhorizon: 20"), "suite.yaml:3: not valid YAML: key 'horizon' is given twice"),
     (("seeds: 3", "seeds: -1"), "suite.yaml:3: seeds is -1; allowed: a count"),
+    (("seeds: 3", "seeds: [0, 1, -2]"), "seeds is .0, 1, -2.; allowed: seeds of at least 0 in a list; from 1"),
+    (("h: 0.25", "lengthscale: 0.1"), "suite.yaml:5: rkhs-1d: 'lengthscale' is fixed .*; rkhs has it: rkhs: {lengthsc"),
+    (
+        ("beta_scale: {sweep: [0.2, 1.0]}", "lengthscale: 0.1"),
+        "ckb-rand: 'lengthscale' is the problem's: .* kernel: fit",
+    ),
     (("seeds: 3", "seeds: 0"), "seeds is 0; allowed: .*; from 1 to 1,000,000 of them"),
     (("seeds: 3", "seeds: [1, 1]"), "holds a number twice"),
     (("seeds: 3", "seeds: {first: 3}"), "allowed: a count, a list"),
