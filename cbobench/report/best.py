@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 
 from cbobench.errors import Misuse
+from cbobench.report.columns import to_column
 from cbobench.report.compare import Comparison
 from cbobench.report.formats import TextTable
 from cbobench.report.groups import find_groups, select_latest
-from cbobench.report.load import RunLike, open_run, to_column
+from cbobench.report.load import RunLike, open_run
 from cbobench.report.numbers import find_gap, format_number
 from cbobench.report.recommended import describe_by, describe_inputs, find_recommendations
 
