@@ -51,6 +51,7 @@ from cbobench.suite.cells import Cell, Pair
 from cbobench.suite.settings import ONE, Demand
 from cbobench.suite.variants import canonical
 from cbobench.threads import single_thread
+from cbobench.words import list_names
 
 INSTALL = "install the same on every machine"
 SHIP = f"{INSTALL}, or send this machine's with --ship"
@@ -164,8 +165,7 @@ class OtherCode(CbobenchError):
             return self
         here = module_hashes(*self.pair)
         others = sorted(name for name in {*here, *self.hashes} if here.get(name) != self.hashes.get(name))
-        listed = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
-        return OtherCode(f"{self}; other code is in {listed or 'the list of what counts'}")
+        return OtherCode(f"{self}; other code is in {list_names(others, 3) or 'the list of what counts'}")
 
 
 def refuse_other_code(problem: str, algorithm: str, label: str, source: str, expected_libraries: str) -> None:

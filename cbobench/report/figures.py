@@ -33,6 +33,7 @@ from cbobench.report.planes import Plane, TradeOff
 from cbobench.report.profiles import Profile
 from cbobench.report.style import REST, Size, looks, plain, size_of
 from cbobench.results.manifest import VARIANT_KINDS
+from cbobench.words import list_names
 
 __all__ = [
     "AnyPanel",
@@ -182,8 +183,7 @@ def _describe_undrawn(contents: FigureContents, frames: Sequence[pd.DataFrame], 
 
 def _join_labels(labels: Sequence[str]) -> str:
     """Some labels in a sentence, in quotes where they hold a comma themselves, such as "StageOpt, T0 = 10"."""
-    shown = [show(label) if "," in label else label for label in labels[:NAMES]]
-    return ", ".join(shown) + (f" and {len(labels) - NAMES} more" if labels[NAMES:] else "")
+    return list_names((show(label) if "," in label else label for label in labels), NAMES)
 
 
 def numbered(

@@ -13,7 +13,7 @@ from typing import Any
 from cbobench.errors import printable
 from cbobench.report.formats import TextTable, render, terminal_width
 from cbobench.report.live import CONFIRM_SECONDS, DriverState, Live, PairState, View, find_beginners
-from cbobench.words import count_noun, time_left
+from cbobench.words import count_noun, list_names, time_left
 
 INTERVAL, REMOTE_INTERVAL = 2.0, 5.0  # seconds between looks at a local folder, and at a bucket
 LINE_INTERVAL = 30.0  # seconds between lines without a terminal
@@ -173,8 +173,7 @@ def _tabulate_pairs(pairs: list[PairState], room: int | None) -> list[str]:
 def _name_playing(pairs: list[PairState]) -> str:
     """Which pairs are played now, those with the most cells first."""
     active = sorted((pair for pair in pairs if pair.playing), key=lambda pair: -pair.playing)
-    names = [f"{pair.algorithm} on {pair.problem}" for pair in active[:LISTED]]
-    return ", ".join(names) + (f" and {len(active) - LISTED} more" if len(active) > LISTED else "")
+    return list_names((f"{pair.algorithm} on {pair.problem}" for pair in active), LISTED)
 
 
 def _format_best(pair: PairState) -> str:

@@ -33,7 +33,7 @@ from cbobench.sweep.executors import (
 )
 from cbobench.sweep.ray_executor import RayExecutor
 from cbobench.sweep.run_options import Budget, EngineOptions
-from cbobench.words import count_noun
+from cbobench.words import count_noun, list_names
 
 ENGINES = ("ray", "processes", "inline")
 # Tasks that worker processes run by default. On one machine they are never slower: Ray begins seconds later and takes
@@ -360,13 +360,13 @@ class OverdueTasks:
                 overdue.append(task)
         self.published = published
         if overdue:
-            self.note(f"no answer for {minutes} from {_list_names(overdue)}; queued again")
+            self.note(f"no answer for {minutes} from {list_names((task.name for task in overdue), 3)}; queued again")
             yield from ((task, None) for task in overdue)
             # The silence begins anew. Otherwise the next look would find what is queued now overdue as well.
             self.answered_at = current_time
         elif current_time - self.answered_at >= self.note_after:
             self.note_after *= 2
-            self.note(f"no answer for {minutes}; in play: {_list_names(list(pending))}")
+            self.note(f"no answer for {minutes}; in play: {list_names((task.name for task in pending), 3)}")
 
     def _is_overdue(self, task: Task, current_time: float) -> bool:
         """Whether the time since the last answer is far longer than the pair's tasks took."""
@@ -377,8 +377,3 @@ class OverdueTasks:
 def _names(task: Task) -> tuple[str, str]:
     """What the tasks of a problem and an algorithm share, which may be of several pairs."""
     return task.pair.problem.title, task.pair.algorithm.name
-
-
-def _list_names(tasks: list[Task]) -> str:
-    names = ", ".join(task.name for task in tasks[:3])
-    return names if len(tasks) <= 3 else f"{names} and {len(tasks) - 3} more"
