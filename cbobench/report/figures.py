@@ -11,7 +11,7 @@ import inspect
 import itertools
 import re
 import string
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
@@ -146,7 +146,7 @@ def paint(
         some = f" Bands are of the first {BANDS} in colour." if bands and len(lead.coloured) > BANDS else ""
         best = f"The best {len(lead.coloured)} by mean rank are in colour, in this order; in grey follow {listed}."
         contents.notes.append((f"In grey, by mean rank: {listed}." if highlight else best) + some)
-    together: dict[str, list[str]] = {}
+    together: dict[str, list[int]] = {}
     for i, (axis, panel, frame) in enumerate(zip(axes, contents.panels, frames, strict=True)):
         # A legend is in the order of drawing.
         ordered = frame.sort_values("algorithm", key=lambda name: name.map(ranked), kind="stable")
@@ -154,31 +154,35 @@ def paint(
         if isinstance(panel, Panel):
             seen = frame[frame["algorithm"].isin(lead.coloured)]
             for group in find_coinciding(seen, panel.statistic, "y" in panel.log):
-                group_text = _join_labels(group)
-                together.setdefault(group_text, []).append(string.ascii_lowercase[i % 26])
+                together.setdefault(_join_labels(group), []).append(i)
         numbers = frame.copy()
         numbers.insert(0, "problem", panel.problem)
         numbers.insert(1, "metric", panel.quantity)
         contents.frames.append(numbers)
-    several = len(contents.panels) > 1
-    contents.notes += _describe_undrawn(contents, frames, lead.coloured)
-    if together:
-        where = [f"({', '.join(letters)}) {names}" if several else names for names, letters in together.items()]
-        contents.notes.append(f"Curves that coincide: {'; '.join(where)}.")
+    undrawn = _find_undrawn(contents.panels, frames, lead.coloured)
+    for heading, panels in (("Not drawn", undrawn), ("Curves that coincide", together)):
+        if panels:
+            contents.notes.append(f"{heading}: {_name_panels(panels, len(contents.panels) > 1)}.")
 
 
-def _describe_undrawn(contents: FigureContents, frames: Sequence[pd.DataFrame], coloured: Collection[str]) -> list[str]:
-    """Which methods in colour have no curve in some panel, as their mean or median is never known."""
-    absent: dict[str, list[str]] = {}
-    for i, (panel, frame) in enumerate(zip(contents.panels, frames, strict=True)):
+def _find_undrawn(
+    panels: Sequence[AnyPanel], frames: Sequence[pd.DataFrame], coloured: Collection[str]
+) -> dict[str, list[int]]:
+    """Which methods in colour have no curve, as their mean or median is never known, in which panels."""
+    absent: dict[str, list[int]] = {}
+    for i, (panel, frame) in enumerate(zip(panels, frames, strict=True)):
         if isinstance(panel, Panel):
             for title, curve in frame.groupby("algorithm", sort=False):
                 if title in coloured and curve[panel.statistic].isna().all():
                     name = f"{curve['label'].iloc[0]}, whose {panel.statistic} is known in no round"
-                    absent.setdefault(name, []).append(string.ascii_lowercase[i % 26])
-    several = len(contents.panels) > 1
-    names = [f"({', '.join(letters)}) {name}" if several else name for name, letters in absent.items()]
-    return [f"Not drawn: {'; '.join(names)}."] if names else []
+                    absent.setdefault(name, []).append(i)
+    return absent
+
+
+def _name_panels(panels: Mapping[str, Sequence[int]], several: bool) -> str:
+    """Texts with the letters of the panels that they are about, where there are several: (a, c) one; (b) another."""
+    letters = {text: ", ".join(string.ascii_lowercase[i % 26] for i in numbers) for text, numbers in panels.items()}
+    return "; ".join(f"({letters[text]}) {text}" if several else text for text in panels)
 
 
 def _join_labels(labels: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, show, unknown, words_of
 from cbobench.metrics import METRICS, Array, Metric
-from cbobench.report.groups import Group, group_by
+from cbobench.report.groups import Group, group_by, group_by_arena
 from cbobench.report.load import Run
 from cbobench.results.query import cell_positions
 from cbobench.results.schema import schema
@@ -127,9 +127,9 @@ def find_lack(arena_groups: Iterable[Group], quantity: Metric) -> str | None:
 def describe_lacks(groups: Iterable[Group], asked: Sequence[Metric]) -> list[str]:
     """A line for each reason why some of the quantities have no value on some of the problems (see `find_lack`)."""
     problems: dict[tuple[str, str], list[str]] = {}
-    by_arena = group_by(groups, "arena").values()
+    arenas = group_by_arena(groups)
     for quantity in asked:
-        for arena_groups in by_arena:
+        for arena_groups in arenas:
             if lack := find_lack(arena_groups, quantity):
                 labels = problems.setdefault((lack, quantity.symbol), [])
                 labels += [arena_groups[0].problem_label] * (arena_groups[0].problem_label not in labels)

@@ -195,10 +195,9 @@ def tabulate_summary(
     columns: list[tuple[str, list[str], int]] = [(name, cells, 0) for name, cells in first]
     marks = mark_best(groups, table_quantities if look.marked else [])
     lacking = {
-        (group.arena, q.name)
+        (arena_groups[0].arena, q.name)
         for arena_groups in group_by_arena(groups)
         for q in table_quantities
-        for group in arena_groups[:1]
         if find_lack(arena_groups, q)
     }
     before: list[tuple[Metric, Any]] = []
