@@ -346,6 +346,11 @@ class Simulator(Problem):
         return SimulationCounts(pilot, 1 + of_point * is_measured, of_point * (not self._ends_only), of_point)
 
     @property
+    def round_seconds(self) -> float:
+        """Seconds on the clock of the simulations of a seed-round, as the pilot's took."""
+        return self.pilot_facts.seconds * self.simulations.of_round
+
+    @property
     def _ends_only(self) -> bool:
         """Whether of the points recommended only those in the end are simulated.
 

@@ -304,10 +304,10 @@ class Pace:
         self.finite = {title: isinstance(problem.actions, Finite) for title, problem in problems.items()}
         self.sums: dict[tuple[str, ...], list[float]] = {}
         # Of a slow simulator little else counts: its tasks are cut before any of them has ended.
-        simulators = {title: p for title, p in problems.items() if isinstance(p, Simulator)}
-        waits = {title: p.pilot_facts.seconds for title, p in simulators.items()}
         self.simulated = {
-            t: waits[t] * p.simulations.of_round for t, p in simulators.items() if waits[t] >= simulator.SLOW
+            title: problem.round_seconds
+            for title, problem in problems.items()
+            if isinstance(problem, Simulator) and problem.pilot_facts.seconds >= simulator.SLOW
         }
         for pair, seconds, rounds in measured:
             # What cells say is CPU time: to wait for a simulator is none.
@@ -320,14 +320,14 @@ class Pace:
 
     def expected(self, task: Task) -> float | None:
         """Seconds that a task will take; None where nothing like it has ended, unless a simulator says."""
-        per_round = self._seconds_per_round(task)
+        per_round = self._seconds_per_round(task.pair)
         return None if per_round is None else task.horizon * (self._shared_seconds(task) + per_round * len(task.cells))
 
     def total(self, tasks: Tasks) -> float | None:
         """Seconds of work that all tasks take; None where of any pair nothing is known."""
         work = 0.0
         for pair_cells in tasks.by_pair:
-            per_round = self._of_pair(pair_cells.pair)
+            per_round = self._seconds_per_round(pair_cells.pair)
             if per_round is None:
                 return None
             work += per_round * pair_cells.horizon * len(pair_cells)
@@ -357,7 +357,7 @@ class Pace:
 
     def _least(self, task: Task) -> float:
         """Cells of the smallest piece of a task that costs no more than `MAX_COST_RATIO` allows."""
-        per_round, shared = self._seconds_per_round(task) or 0.0, self._shared_seconds(task)
+        per_round, shared = self._seconds_per_round(task.pair) or 0.0, self._shared_seconds(task)
         return shared / (MAX_COST_RATIO * shared / len(task.cells) + (MAX_COST_RATIO - 1) * per_round)
 
     def _add(self, pair: Pair, seconds: float, rounds: int) -> None:
@@ -366,11 +366,8 @@ class Pace:
             totals[0] += seconds
             totals[1] += rounds
 
-    def _seconds_per_round(self, task: Task) -> float | None:
+    def _seconds_per_round(self, pair: Pair) -> float | None:
         """Seconds of a seed-round without what its block shares."""
-        return self._of_pair(task.pair)
-
-    def _of_pair(self, pair: Pair) -> float | None:
         measured = self._measured(pair)
         return self.simulated.get(pair.problem.title) if measured is None else measured[0] / measured[1]
 

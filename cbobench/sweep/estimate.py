@@ -174,4 +174,4 @@ def _names(pair: Pair) -> tuple[tuple[str, ...], ...]:
 
 def _simulation_seconds(problem: Problem) -> float:
     """Wall time of a seed-round's simulations, a lower bound for the seed-round."""
-    return problem.pilot_facts.seconds * problem.simulations.of_round if isinstance(problem, Simulator) else 0.0
+    return problem.round_seconds if isinstance(problem, Simulator) else 0.0
