@@ -12,11 +12,22 @@ from cbobench.words import count_noun, duration
 
 
 class CellRounds(NamedTuple):
-    """Rounds of a cell: T, those that are recorded, and the first ones that are points of the pilot."""
+    """Rounds of a cell.
+
+    Attributes:
+        horizon: T.
+        keep: how many are recorded at most, None for all.
+        from_pilot: the first ones, which are points of the pilot.
+    """
 
     horizon: int
-    recorded: int
+    keep: int | None
     from_pilot: int
+
+    @property
+    def recorded(self) -> int:
+        """How many are recorded."""
+        return self.horizon if self.keep is None else min(self.keep, self.horizon)
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ def load(options: LoadOptions) -> Suite:
     # Faults of algorithms are reported before problems are prepared, which may take long.
     check_shared(shared, algorithms, at(content.lines.get("shared", 0)), imports)
     check_unique(algorithms, "algorithm", path)
-    rounds = CellRounds(T, T if keep is None else min(keep, T), initial.get(PILOT, 0))
+    rounds = CellRounds(T, keep, initial.get(PILOT, 0))
     uncounted = [rounds] * len(chosen)
 
     def wait(text: str) -> None:
@@ -201,7 +201,7 @@ def count_before(source: Path) -> list[str]:
     keep = _keep(content.get("record", {"rounds": DEFAULT_KEEP}), at(content.lines.get("record", 0)))
     at_initial = at(content.lines.get("initial", 0))
     initial = parse_initial(content["initial"], horizon, at_initial) if "initial" in content else {}
-    rounds = CellRounds(horizon, horizon if keep is None else min(keep, horizon), initial.get(PILOT, 0))
+    rounds = CellRounds(horizon, keep, initial.get(PILOT, 0))
     return _count_simulations(listed, [rounds] * seeds, at, beside)
 
 

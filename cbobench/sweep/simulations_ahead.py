@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from cbobench.play.block import recorded_rounds
 from cbobench.problems.base import Problem
 from cbobench.problems.pilot import PILOT
 from cbobench.problems.simulation_totals import CellRounds, SimulationTotals, count_simulations
@@ -35,5 +34,4 @@ def count_ahead(tasks: Tasks, problems: Mapping[str, Problem]) -> dict[str, Simu
 
 def _rounds_of(pair_cells: PairCells, tasks: Tasks) -> CellRounds:
     design = pair_cells.pair.algorithm.values.get(INITIAL) or {}
-    recorded = len(recorded_rounds(pair_cells.horizon, tasks.options.keep))
-    return CellRounds(pair_cells.horizon, recorded, design.get(PILOT, 0))
+    return CellRounds(pair_cells.horizon, tasks.options.keep, design.get(PILOT, 0))
