@@ -79,7 +79,7 @@ class CKB(Optimistic):
 
     def parts(self, belief: Belief) -> Truncated:
         z = Truncated(self.explore_f(belief.f), self.bound_f)  # lines 3-4
-        if self.box is None and not self.dual.any():
+        if self.box is None and not np.logical_or.reduce(self.dual, axis=None):
             return z  # all prices are 0, so g does not matter: the same bits for less work
         return z.minus(self.dual, self.explore_g(belief.constraint), self.bound_g)  # lines 3, 5, 6
 

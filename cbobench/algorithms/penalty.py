@@ -94,7 +94,7 @@ class Penalised(OptimisticReward):
 
     def score(self, belief: Belief) -> Array:
         f, penalties = belief.f, belief.constraint
-        mean, deviation = f.mean - (self.price[:, :, None] * penalties.mean).sum(axis=1), f.deviation
+        mean, deviation = f.mean - np.add.reduce(self.price[:, :, None] * penalties.mean, axis=1), f.deviation
         if self.fits or self.lam == "true":  # separate models, not one for the inner target
             of_g = (self.price[:, :, None] * penalties.deviation) ** 2
             deviation = np.sqrt(f.deviation**2 + of_g.sum(axis=1))

@@ -15,7 +15,7 @@ from cbobench.algorithms.base import NONE, Algorithm, Setting
 from cbobench.algorithms.fitting import KernelChoice, check_fit, is_fitted
 from cbobench.errors import Misuse
 from cbobench.gp.actions import break_ties, tie_widths
-from cbobench.gp.beliefs import ONE, AtPlayed, Belief, FunctionBelief
+from cbobench.gp.beliefs import ONE, Belief, BeliefAtPlayed, FunctionBelief, RowStarts
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
 from cbobench.gp.maximise import Starts, polish
@@ -199,7 +199,7 @@ class ScoreAlgorithm(Algorithm):
         if setting.parallel > 1 and self.pending == "variance":
             self.posterior = self.ahead = add_pending(self.posterior, lambda: self.cheapest(1))
         if self.box is None:
-            self.at_played = AtPlayed(setting.replicates, setting.constraints, self.posterior.mean.shape[2])
+            self.row_starts = RowStarts(setting.replicates, setting.constraints, self.posterior.mean.shape[2])
         self.wait = Wait(setting.replicates, functions)
         self.shown: Shown | None = None
         self.history: list[Actions] = []
@@ -209,6 +209,7 @@ class ScoreAlgorithm(Algorithm):
         own, cls, base = vars(self), type(self), ScoreAlgorithm
         self.has_schedule = cls.begin_round is not base.begin_round or "begin_round" in own
         self.has_begin = cls.begin is not base.begin or "begin" in own
+        self.scores_in_parts = cls.score is base.score and "score" not in own
         self.learns = cls.learn is not base.learn
         self.may_keep = cls.keeps is not base.keeps or setting.delayed
         self.begin_schedule(setting.horizon)
@@ -273,7 +274,8 @@ class ScoreAlgorithm(Algorithm):
         if self.box is not None:
             self.chosen, self._achieved = self.maximise(t, self.box, last)
         else:
-            score, shape = self.score(self.belief), self.belief.f.mean.shape
+            score = self.parts(self.belief).total() if self.scores_in_parts else self.score(self.belief)
+            shape = self.belief.f.mean.shape
             if type(score) is not np.ndarray or score.shape != shape:
                 check_shape(score, shape)
             self.chosen = break_ties(score, self.ties.at(t))
@@ -342,7 +344,7 @@ class ScoreAlgorithm(Algorithm):
         if self.learns:
             chosen = self.belief
             if self.looks_back and self.box is None:
-                chosen = self.at_played(chosen, self.chosen)
+                chosen = BeliefAtPlayed(chosen, self.row_starts, self.chosen)
             elif self.looks_back:
                 chosen = self._at_points(self.chosen[:, None])
             own_rounds = feedback if self.first_own == 1 else feedback.since(self.first_own)

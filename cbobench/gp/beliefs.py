@@ -58,34 +58,35 @@ class Belief:
             self.constraint = g
 
 
-class AtPlayed:
-    """Restricts a belief over all n actions to the played one (k = 1); holds where each row begins in flat arrays."""
+class RowStarts:
+    """Where the row of every replicate (S, 1) and constraint (S, m, 1) begins in flat arrays over n actions."""
 
     def __init__(self, replicates: int, constraints: int, n: int) -> None:
-        self.rows = n * np.arange(replicates)[:, None]
-        self.stacks = n * np.arange(replicates * constraints).reshape(replicates, constraints, 1)
-
-    def __call__(self, belief: Belief, actions: NDArray[np.intp]) -> Belief:
-        """Return the belief at one action per replicate: f arrays (S, 1), g arrays (S, m, 1)."""
-        return BeliefAtPlayed(belief, self.rows + actions[:, None], self.stacks + actions[:, None, None])
+        self.of_f = n * np.arange(replicates)[:, None]
+        self.of_g = n * np.arange(replicates * constraints).reshape(replicates, constraints, 1)
 
 
 class BeliefAtPlayed(Belief):
-    """A belief at one action per replicate; each part is taken when it is read, because most methods read one.
+    """A belief at one action per replicate: f arrays (S, 1), g arrays (S, m, 1).
+
+    Each part is taken when it is read, because most methods read one.
 
     Args:
         belief: over all actions.
-        row, stack: positions of the actions in flat arrays, of every replicate (S, 1) and constraint (S, m, 1).
+        starts: of the rows of its arrays.
+        actions: (S,).
     """
 
-    __slots__ = ("belief", "row", "stack")
+    __slots__ = ("actions", "belief", "starts")
 
-    def __init__(self, belief: Belief, row: NDArray[np.intp], stack: NDArray[np.intp]) -> None:
-        self.belief, self.row, self.stack = belief, row, stack
+    def __init__(self, belief: Belief, starts: RowStarts, actions: NDArray[np.intp]) -> None:
+        self.belief, self.starts, self.actions = belief, starts, actions[:, None]
 
     @property
     def f(self) -> FunctionBelief:  # type: ignore[override]  # nobody assigns it
-        return _restrict(self.belief.f, self.row, self.row)
+        f, index = self.belief.f, self.starts.of_f + self.actions
+        path = None if f.path is None else f.path.reshape(-1)[index]
+        return FunctionBelief(f.mean.reshape(-1)[index], f.deviation.reshape(-1)[index], f.width, path)
 
     @property
     def g(self) -> FunctionBelief | None:  # type: ignore[override]
@@ -93,20 +94,16 @@ class BeliefAtPlayed(Belief):
 
     @property
     def constraint(self) -> FunctionBelief:  # type: ignore[override]
-        g = self.belief.constraint
+        g, index = self.belief.constraint, self.starts.of_g + self.actions[:, None]
         shared = g.deviation.shape[1] == 1  # one covariance for all constraints
-        return _restrict(g, self.stack, self.row[:, None] if shared else self.stack)
+        deviation = g.deviation.reshape(-1)[(self.starts.of_f + self.actions)[:, None] if shared else index]
+        path = None if g.path is None else g.path.reshape(-1)[index]
+        return FunctionBelief(g.mean.reshape(-1)[index], deviation, g.width, path)
 
     @property
     def shown(self) -> Array | None:  # type: ignore[override]
         values = self.belief.shown
-        return None if values is None else values.reshape(-1)[self.stack]
-
-
-def _restrict(function: FunctionBelief, index: NDArray[np.intp], deviation_index: NDArray[np.intp]) -> FunctionBelief:
-    path = None if function.path is None else function.path.reshape(-1)[index]
-    deviation = function.deviation.reshape(-1)[deviation_index]
-    return FunctionBelief(function.mean.reshape(-1)[index], deviation, function.width, path)
+        return None if values is None else values.reshape(-1)[self.starts.of_g + self.actions[:, None]]
 
 
 RandName = Literal["normal", "uniform", "discrete-gaussian"]
@@ -196,8 +193,9 @@ class Thompson(Explore):
         self.z = self.draws.at(t)
 
     def path(self, posterior: Posterior, first: int) -> Array:
-        paths = posterior.paths(self.z.reshape(self.z.shape[0], -1, self.z.shape[-1]), first)
-        return paths.reshape(*self.z.shape[:-1], paths.shape[-1])
+        if self.z.ndim == 3:  # of every constraint
+            return posterior.paths(self.z, first)
+        return posterior.paths(self.z[:, None], first)[:, 0]
 
     def __call__(self, belief: FunctionBelief) -> Array:
         assert belief.path is not None
