@@ -82,6 +82,7 @@ def import_if_asked(options: argparse.Namespace, *runs: str) -> None:
 def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench status`, and `cbobench watch`, which is `status --watch`."""
     from cbobench.results.bundle import open_run
+    from cbobench.results.lease import read_drivers
     from cbobench.results.provenance import mixed_note
     from cbobench.results.query import read_status as read
     from cbobench.results.source import libraries
@@ -97,6 +98,8 @@ def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
     folder = open_run(options.run)
     record, state = read(folder)
     hints = [printable(hint) for hint in _finishing(record, state, folder)]
+    # A clock of another machine may be wrong; `watch` looks twice before it calls a driver dead.
+    drivers = [driver for driver, alive in read_drivers(folder) if alive and driver.cells]
     failures = [
         {
             "cell": c.id,
@@ -112,12 +115,15 @@ def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
         content |= {"unchecked": len(state.unchecked), "other_libraries": len(state.other_libraries)}
         content |= {"cpus": sorted(state.cpus), "arithmetic": sorted(state.arithmetic)}
         content |= {"unplayable": record.unplayable} if record.unplayable else {}
+        content |= {"drivers": [{"host": printable(d.host), "pid": d.pid, "since": d.since} for d in drivers]}
         print(json.dumps(content | {"failures": failures, "finish": hints}, indent=1, ensure_ascii=False))
         return 1 if failures else 0
     cells = count_noun(len(record.cells), "cell")
     progress = f"{len(state.done):,} of {cells} done, {len(state.failed):,} failed"
     progress += f", {len(state.missing):,} missing, {len(state.stale):,} stale"
     print(printable(f"{record.suite or folder}: {progress}"))
+    for driver in drivers:
+        print(printable(f"  played now by {driver}; to follow it: cbobench watch {shlex.quote(options.run)}"))
     for failure in failures[:SHOWN_FAILURES]:
         pair = f"{failure['problem']} / {failure['algorithm']}"
         print(f"  failed: {pair} seed {failure['seed']}: {failure['error']}")
@@ -142,7 +148,7 @@ def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
         print(f"  {cells} played with other libraries than this machine's {libraries()}")
     if mixed := mixed_note(state.arithmetic):
         print(printable(f"  {mixed}"))
-    for hint in hints:
+    for hint in hints if not drivers else ():  # what a driver holds needs no other command
         print(f"  to go on: {hint}")
     return 1 if failures else 0
 

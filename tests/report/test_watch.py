@@ -102,6 +102,18 @@ def test_a_sign_of_life_says_how_far_it_is(half, signed):
     assert live.Live(half).look().left is None
 
 
+def test_the_status_says_who_plays_now(half, signed, capsys):
+    main(["status", str(half)])
+    assert "played now" not in capsys.readouterr().out, "negative control"
+    signed(half)
+    main(["status", str(half)])
+    said = capsys.readouterr().out
+    assert f"played now by process {os.getpid()} on" in said
+    assert f"to follow it: cbobench watch {half}" in said
+    main(["status", str(half), "--format", "json"])
+    assert [driver["pid"] for driver in json.loads(capsys.readouterr().out)["drivers"]] == [os.getpid()]
+
+
 def test_what_is_best_so_far_and_who_plays_is_shown(half, signed):
     pairs = {p.algorithm.name: pair_id(p, 20) for p in live.Live(half).record.grids[-1].pairs}
     news = {"playing": {pairs["random"]: [1, 7]}, "best": {pairs["random"]: [2, 1.5, 2.0]}}
