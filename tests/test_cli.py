@@ -12,6 +12,7 @@ from cbobench import cli, resources
 from cbobench.algorithms import ALGORITHMS
 from cbobench.problems import PROBLEMS
 from cbobench.results.store import StoreFailure
+from cbobench.sweep import ray_start
 
 
 @pytest.fixture
@@ -149,6 +150,16 @@ def test_dry_run_writes_nothing(run, small_suite, clean_tree):
     assert "time: about" in out
     assert "disk: about" in out
     assert clean_tree() == before
+
+
+def test_a_dry_run_for_a_cluster_asks_it_for_its_cpus(run, small_suite, monkeypatch):
+    asked = []
+    monkeypatch.setattr(ray_start, "count_cluster_cpus", lambda address: asked.append(address) or 1234)
+    suite = small_suite()
+    out = run("run", suite, "--dry-run", "--address", "head:6379")[1]
+    assert "on 1,234 CPU(s) of the cluster as it is now" in out
+    assert asked == ["head:6379"]
+    assert "of the cluster" not in run("run", suite, "--dry-run")[1], "negative control"
 
 
 def test_the_estimate_of_disk_is_near_the_truth(run, small_suite, tmp_path):

@@ -110,10 +110,16 @@ def _run(options: argparse.Namespace, command_line: list[str], resume_command: s
         def say(text: str) -> None:
             print(f"dry run: {text}", file=sys.stderr, flush=True)
 
-        cpus = 0 if options.engine == "inline" else options.cpus
+        cpus, whose = 0 if options.engine == "inline" else options.cpus, ""
         with in_time():
             sweep_plan = planned(say=say)
-            lines = [estimate(sweep_plan, cpus, say), *(f"not played: {line}" for line in sweep_plan.record.unplayable)]
+            if options.address is not None:
+                from cbobench.sweep.ray_start import count_cluster_cpus
+
+                say("asks the cluster for its CPUs")
+                cpus, whose = count_cluster_cpus(options.address), " of the cluster as it is now"
+            unplayable = [f"not played: {line}" for line in sweep_plan.record.unplayable]
+            lines = [estimate(sweep_plan, cpus, say, whose), *unplayable]
         print("\n".join(lines))
         return 0
     is_asked = not options.yes and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()

@@ -58,11 +58,12 @@ def in_time() -> Iterator[None]:
         LATEST.reset(before)
 
 
-def estimate(plan: Plan, cpus: int | None, say: Callable[[str], None] = lambda text: None) -> str:
+def estimate(plan: Plan, cpus: int | None, say: Callable[[str], None] = lambda text: None, whose: str = "") -> str:
     """Lines on cells, time, disk and simulations. Measures on this machine, for its CPUs (or `cpus`).
 
     Args:
         say: called with a line before a step that may take long.
+        whose: words on whose CPUs they are, if not this machine's.
     """
     known, tried = try_pairs(plan, say)
     # The algorithms by pair, of pairs that were not tried up to their last round.
@@ -88,7 +89,7 @@ def estimate(plan: Plan, cpus: int | None, say: Callable[[str], None] = lambda t
     simulators = [problem for problem in plan.suite.problems.values() if isinstance(problem, Simulator)]
     begin = STARTUP_SECONDS * (cpus != 0) + sum(s.pilot_facts.seconds * s.simulations.pilot for s in simulators)
     startup = f", plus about {duration(begin)} to start" if begin and plan.tasks else ""
-    took = f"{'more than' if unknown or least else 'about'} {duration(wall)} on {workers} CPU(s){startup}"
+    took = f"{'more than' if unknown or least else 'about'} {duration(wall)} on {workers:,} CPU(s){whose}{startup}"
     took = "not estimated" if unknown and len(unknown) == pairs else f"{took} ({duration(work)} of work{coverage})"
     disk = f"{size / 1e6:.0f} MB" if size < 1e9 else f"{size / 1e9:.1f} GB"
     files = count_noun(len(plan.tasks) * (3 if plan.record.audit else 2), "file")
