@@ -21,7 +21,7 @@ from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
 from cbobench.problems.pilot import Declined
 from cbobench.suite import yamlio
-from cbobench.suite.settings import ONE, Demand, parse_resources
+from cbobench.suite.settings import KEYS, ONE, Demand, parse_resources
 from cbobench.suite.variants import Variant, canonical, short
 from cbobench.suite.yamlio import MAX_VARIANTS, refuse_product
 from cbobench.threads import single_thread
@@ -201,7 +201,10 @@ def _build(cls: type[Any], settings: Mapping[str, Any], entry: Entry, at: Source
     try:
         return params.build(cls, settings)
     except Misuse as error:
-        raise Misuse(f"{at(entry.find_line(str(error)))}{entry.name}: {error}") from error
+        known = {param.name for param in params.params_of(cls)}
+        misplaced = next((name for name in settings if name in KEYS and name not in known), None)
+        hint = f"; {misplaced} is a key of the suite: write it beside horizon and seeds" if misplaced else ""
+        raise Misuse(f"{at(entry.find_line(str(error)))}{entry.name}: {error}{hint}") from error
 
 
 def _refuse_unwritable(values: Any, noun: str) -> None:

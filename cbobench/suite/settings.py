@@ -1,4 +1,4 @@
-"""The keys `parallel`, `initial` and `resources` of a suite.
+"""The keys of a suite, and what `parallel`, `initial` and `resources` mean.
 
 `parallel` is the number of evaluations under way at once. It is part of a cell's identity; 1 equals no key.
 
@@ -26,6 +26,11 @@ from cbobench.problems.pilot import PILOT
 from cbobench.problems.simulator import Simulator
 from cbobench.suite.variants import INITIAL, PARALLEL, Variant
 
+KEYS = (
+    *("suite", "about", "horizon", "seeds", "record", "audit", "timeout", "skip", "initial", "parallel"),
+    *("shared", "problems", "algorithms"),
+)
+"""Of a suite, at its top level."""
 WAYS = ("asynchronous", "batch")
 DESIGNS = (*get_args(DesignName), PILOT)
 SPREAD = {"pending": "variance"}  # unless a suite says otherwise: methods that ignore what is under way repeat a point

@@ -22,7 +22,7 @@ from cbobench.suite import yamlio
 from cbobench.suite.cells import Grid, Pair, Suite
 from cbobench.suite.checks import check_pairs, check_shared, check_unique
 from cbobench.suite.entries import Entry, Keep, SourceLine, algorithm_variants, entries, problem_variants
-from cbobench.suite.settings import ONE, SPREAD, apply_settings, check_initial, parse_initial, parse_parallel
+from cbobench.suite.settings import KEYS, ONE, SPREAD, apply_settings, check_initial, parse_initial, parse_parallel
 from cbobench.suite.yamlio import (
     MAX_CELLS,
     MAX_HORIZON,
@@ -34,10 +34,6 @@ from cbobench.suite.yamlio import (
 )
 from cbobench.words import count_noun
 
-KEYS = (
-    *("suite", "about", "horizon", "seeds", "record", "audit", "timeout", "skip", "initial", "parallel"),
-    *("shared", "problems", "algorithms"),
-)
 DEFAULT_KEEP = 1000
 NAME = re.compile(r"[A-Za-z0-9][\w .-]*")
 
