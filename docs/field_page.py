@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +16,12 @@ from scipy.stats import rankdata
 from cbobench.report.groups import find_groups
 from cbobench.report.load import Run
 from cbobench.report.numbers import format_number
-from cbobench.report.quantities import fill_unreached, quantities, restore_infinite
+from cbobench.report.profiles import COCO_TARGETS
+from cbobench.report.quantities import fill_unreached, is_reached, quantities, restore_infinite
 from cbobench.results.bundle import Bundle
+from cbobench.words import count_noun
 
+CONFIRMED = "confirmed.json"  # beside the bundles
 PAGE = Path(__file__).with_name("field.md")
 OURS = ("cei", "scbo", "furbo")  # the methods whose standing the page is about
 
@@ -27,6 +32,7 @@ Each table is computed from bundles in `docs/results`, which hold every seed's c
 played in one go: `make literature` plays the next one that is missing. Regret is in units of the spread of f over the
 box. A seed that finds nothing feasible counts as worse than any number (∞). Medians are over the seeds that all methods
 of a table have; a mean rank is that of a method's medians over the problems.
+A commit *confirms* a shard if its code played cells drawn at random again, all to the same bits.
 `cbobench compare docs/results/low-ours.zip --metric simple_regret` compares them as any run;
 [your method beside them](beside_the_field.md) is a page of its own.
 """
@@ -40,6 +46,17 @@ GROUPS = {
     ),
     "batches": ("Batches of four", "simple_regret", "80 evaluations in batches of four, chosen before any is known."),
     "ten": ("Ten and twenty dimensions", "simple_regret", "150 evaluations, the first 20 a Sobol design."),
+    "many": ("Fifty to 124 dimensions", "simple_regret", "300 evaluations, the first 50 a Sobol design."),
+    "coco-2": (
+        "COCO's bbob-constrained in two dimensions",
+        "simple_regret",
+        "60 evaluations, the first 10 a Sobol design.",
+    ),
+    "coco-10": (
+        "COCO's bbob-constrained in ten dimensions",
+        "simple_regret",
+        "300 evaluations, the first 30 a Sobol design.",
+    ),
 }
 
 
@@ -91,6 +108,38 @@ def show_median(value: float) -> str:
     return "–" if np.isnan(value) else "∞" if not np.isfinite(value) else format_number(value)
 
 
+def group_of(shard: str) -> str:
+    """The group of a shard: the longest one that its name begins with."""
+    return max((name for name in GROUPS if shard == name or shard.startswith(f"{name}-")), key=len)
+
+
+def sum_up(methods: Mapping[str, Method], problems: Sequence[str]) -> str:
+    """A row per method over many problems: how much it reached of COCO's targets, and where it is the best."""
+    medians, counts = medians_of(dict(methods), problems)
+    ranks = np.column_stack([rankdata(np.where(np.isnan(column), np.inf, column)) for column in medians.T])
+    lines = [
+        "| method | rank | targets reached | best on | never feasible | runs | ms a round |",
+        "| :-- | --: | --: | --: | --: | --: | --: |",
+    ]
+    names, mean_ranks = list(methods), ranks.mean(axis=1)
+    for i in np.argsort(mean_ranks, kind="stable"):
+        method = methods[names[i]]
+        values = np.array([value for seeds in method.values.values() for value in seeds.values()])
+        reached = (values[:, None] <= np.array(COCO_TARGETS)).mean()
+        best = int((np.isfinite(medians[i]) & (medians[i] <= np.nanmin(medians, axis=0))).sum())
+        time = format_number(float(np.median(method.milliseconds)))
+        lines.append(
+            f"| `{names[i]}` | {mean_ranks[i]:.2f} | {100 * reached:.1f} % | {best}/{len(problems)} | "
+            f"{100 * (~is_reached(values)).mean():.1f} % | {method.runs}/{method.expected} | {time} |"
+        )
+    seeds = f"{min(counts)}" if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)}"
+    few, most = format_number(COCO_TARGETS[-1]), format_number(COCO_TARGETS[0])
+    about = (
+        f"{len(problems)} problems, {seeds} seed(s) each. Targets are COCO's {len(COCO_TARGETS)}, from {most} to {few}."
+    )
+    return f"{about} A rank is the mean over the problems.\n\n" + "\n".join(lines) + "\n"
+
+
 def group_section(name: str, bundles: Sequence[Path]) -> str:
     """The section of one group; it says so where nothing is played."""
     title, metric, words = GROUPS[name]
@@ -98,6 +147,8 @@ def group_section(name: str, bundles: Sequence[Path]) -> str:
     if not methods:
         return f"## {title}\n\nNot played yet.\n"
     problems = list(dict.fromkeys(problem for method in methods.values() for problem in method.values))
+    if name.startswith("coco"):  # too many problems for columns
+        return f"## {title}\n\n{words} {sum_up(methods, problems)}"
     medians, counts = medians_of(methods, problems)
     ranks = np.column_stack([rankdata(np.where(np.isnan(column), np.inf, column)) for column in medians.T])
     mean_ranks = ranks.mean(axis=1)
@@ -131,12 +182,22 @@ def played_by(about: Mapping[str, Any]) -> str:
     return ", ".join(sorted({str(call.get("commit"))[:7] for call in about["calls"]}))
 
 
+def confirmed_by(bundle: Path, confirmed: Mapping[str, Any]) -> str:
+    """The commit whose code played drawn cells of a bundle again, all to the same bits; a dash without one."""
+    said = confirmed.get(bundle.stem)
+    if said is None or said["bundle"] != hashlib.sha256(bundle.read_bytes()).hexdigest():
+        return "–"
+    return f"{said['commit'][:7]} ({count_noun(said['cells'], 'cell')})"
+
+
 def shards_section(bundles: Sequence[Path], shards: Mapping[str, Mapping[str, Any]]) -> str:
     """Which shards there are, of which suite, who played them, and what that cost."""
     lines = [
-        "| shard | suite | cells | failed | played by | CPU | CPU-hours | kB |",
-        "| :-- | :-- | --: | --: | :-- | :-- | --: | --: |",
+        "| shard | suite | cells | failed | played by | confirmed by | CPU | CPU-hours | kB |",
+        "| :-- | :-- | --: | --: | :-- | :-- | :-- | --: | --: |",
     ]
+    path = bundles[0].with_name(CONFIRMED) if bundles else Path(CONFIRMED)
+    confirmed = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     suites = {name: shard["suite"] for name, shard in shards.items()}
     for bundle in bundles:
         about = Bundle(str(bundle)).about
@@ -145,7 +206,8 @@ def shards_section(bundles: Sequence[Path], shards: Mapping[str, Mapping[str, An
         lines.append(
             f"| [`{bundle.stem}`](results/{bundle.name}) | `{suites[bundle.stem]}` | "
             f"{cells['done']}/{cells['expected']} | {cells['failed']} | "
-            f"{played_by(about)} | {kinds} | {about['cost']['cpu_hours']:.2f} | {bundle.stat().st_size / 1e3:.0f} |"
+            f"{played_by(about)} | {confirmed_by(bundle, confirmed)} | {kinds} | "
+            f"{about['cost']['cpu_hours']:.2f} | {bundle.stat().st_size / 1e3:.0f} |"
         )
     missing = [name for name in shards if name not in {bundle.stem for bundle in bundles}]
     said = f"\nNot played yet: {', '.join(f'`{name}`' for name in missing)}.\n" if missing else ""
@@ -155,7 +217,5 @@ def shards_section(bundles: Sequence[Path], shards: Mapping[str, Mapping[str, An
 def render_page(folder: Path, shards: Mapping[str, Mapping[str, Any]]) -> str:
     """The page, from the bundles of a folder in the order of the shards."""
     bundles = [folder / f"{name}.zip" for name in shards if (folder / f"{name}.zip").exists()]
-    sections = [
-        group_section(name, [bundle for bundle in bundles if bundle.stem.partition("-")[0] == name]) for name in GROUPS
-    ]
+    sections = [group_section(name, [bundle for bundle in bundles if group_of(bundle.stem) == name]) for name in GROUPS]
     return "\n".join([INTRODUCTION, *sections, shards_section(bundles, shards)])

@@ -1,25 +1,31 @@
 """Plays the comparison with the field shard by shard, each kept as a bundle in docs/results and shown by docs/field.md.
 
-python docs/shards.py [--list | --render] [SHARD ...]
+python docs/shards.py [--list | --render | --confirm K] [SHARD ...]
 
 Plays the first shard of docs/results/shards.yaml that is missing or not whole (or those that are named), exports it and
-stops. A play that was ended is resumed. `--render` writes the page from the bundles that are there.
+stops. A play that was ended is resumed. `--render` writes the page from the bundles that are there. `--confirm` plays K
+drawn cells of every shard again with the code at hand; where all are equal to the last bit, the page says so.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from field_page import PAGE, played_by, render_page
+from field_page import CONFIRMED, PAGE, played_by, render_page
 from paper_figures import leave
 
 from cbobench.cli import main
 from cbobench.errors import CbobenchError
+from cbobench.replay.replay import replay
+from cbobench.replay.text import describe_replay
 from cbobench.results.bundle import Bundle
 from cbobench.results.export import export
+from cbobench.results.provenance import invocation
 from cbobench.suite import yamlio
 from cbobench.words import count_noun
 
@@ -60,6 +66,27 @@ def play_shard(name: str, shard: Mapping[str, Any]) -> None:
     print(f"{exported.file}: {exported.done} of {count_noun(exported.expected, 'cell')}, {exported.size / 1e3:.0f} kB")
 
 
+def confirm_shard(name: str, cells: int) -> None:
+    """Replay drawn cells of a shard, and record for the page that the present code plays the same bits.
+
+    Raises:
+        SystemExit: a cell differs, or none can be replayed here; nothing is recorded.
+    """
+    replayed = replay([str(bundle_of(name))], cells)
+    print(f"{name}: " + "\n  ".join(describe_replay(replayed)))
+    call, equal = invocation([]), sum(outcome.state == "equal" for outcome in replayed.outcomes)
+    bits = sum(outcome.candidate.way == "bits" for outcome in replayed.outcomes if outcome.state == "equal")
+    if replayed.differs or not bits or bits < equal:
+        leave([name])
+    if call["dirty"]:
+        raise SystemExit("shards: the tree has changes that no commit holds; commit first")
+    path = FOLDER / CONFIRMED
+    confirmed = json.loads(path.read_text()) if path.exists() else {}
+    digest = hashlib.sha256(bundle_of(name).read_bytes()).hexdigest()
+    confirmed[name] = {"bundle": digest, "commit": call["commit"], "cells": bits, "at": call["at"]}
+    path.write_text(json.dumps(dict(sorted(confirmed.items())), indent=1) + "\n")
+
+
 def list_shards(shards: Mapping[str, Mapping[str, Any]]) -> None:
     """Print how much of every shard is played, by which code, and what it cost."""
     for name in shards:
@@ -76,11 +103,15 @@ if __name__ == "__main__":
     parser.add_argument("shards", nargs="*", metavar="SHARD")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--render", action="store_true")
+    parser.add_argument("--confirm", type=int, metavar="K")
     arguments = parser.parse_args()
     try:
         shards = read_shards()
         if arguments.list:
             list_shards(shards)
+        elif arguments.confirm is not None:
+            for name in arguments.shards or [name for name in shards if bundle_of(name).exists()]:
+                confirm_shard(name, arguments.confirm)
         elif arguments.render:
             PAGE.write_text(render_page(FOLDER, shards), encoding="utf-8")
         else:

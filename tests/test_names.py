@@ -105,7 +105,7 @@ def is_there(name: str, here: Path, local: frozenset[str]) -> bool:
         return True
     if len(parts) == 1:
         bare = re.sub(r"_\d$", "", name)  # one of several: g_1
-        return bare in defined() or (here.parent / f"{name}.py").is_file()
+        return name in defined() or bare in defined() or (here.parent / f"{name}.py").is_file()
     module = module_of(parts, here)
     if module is not None:
         return all(part in words_of(module[0]) for part in module[1])
