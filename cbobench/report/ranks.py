@@ -17,9 +17,9 @@ from cbobench.stats import rank_tests as stats
 
 
 def rank_algorithms(groups: list[Group], quantities: list[Metric], title: str) -> tuple[pd.DataFrame, TextTable]:
-    """Average ranks over problems by the median over each algorithm's seeds, 1 for the best.
+    """Average ranks over problems by the median over the seeds that all algorithms were asked for, 1 for the best.
 
-    A seed that failed, or never reached what may never be reached, is worse than any value. Ranks, and the critical
+    A method with other seeds, as in a union, would be ranked by other instances. A seed that failed, or never reached what may never be reached, is worse than any value. Ranks, and the critical
     difference most of all, depend on which algorithms are compared.
 
     Raises:
@@ -58,6 +58,8 @@ def rank_algorithms(groups: list[Group], quantities: list[Metric], title: str) -
         "on which all algorithms have a value, of those asked for"
     )
     absent = sorted({group.algorithm_label for group in groups} - set(labels.values()))
+    if shared := _describe_shared_seeds(groups, titles):
+        note += f"\n{shared}"
     if absent:
         note += f"\nleft out, without a good cell on some problem: {', '.join(absent)}"
     weights = [0, *range(len(quantities))]
@@ -82,14 +84,33 @@ def _compute_medians(groups: list[Group], titles: list[str], quantity: Metric) -
         if find_lack(arena_groups, quantity):
             continue  # no method could have a value, so that equal medians would be no tie
         by_algorithm = {group.algorithm: group for group in arena_groups}
-        medians.append([_compute_median(by_algorithm[title], quantity) for title in titles])
+        seeds = _find_shared_seeds(arena_groups, titles)
+        medians.append([_compute_median(by_algorithm[title], quantity, seeds) for title in titles])
     values = np.array(medians).reshape(-1, len(titles))
     return values[~np.isnan(values).any(axis=1)], len(values)
 
 
-def _compute_median(group: Group, quantity: Metric) -> float:
-    """Over the good and the failed seeds; NaN without a good one that has a value."""
-    values = fill_unreached(group.values(quantity), quantity)
-    median = np.median([*values, *[-quantity.sign * UNREACHED] * group.failed]) if len(values) else np.nan
+def _find_shared_seeds(arena_groups: list[Group], titles: list[str]) -> frozenset[int]:
+    """The seeds that all of some algorithms were asked for."""
+    return frozenset.intersection(*(group.expected_seeds for group in arena_groups if group.algorithm in titles))
+
+
+def _describe_shared_seeds(groups: list[Group], titles: list[str]) -> str:
+    """How many seeds count, where an algorithm has others; empty where all have the same."""
+    shared, asked = [], []
+    for arena_groups in group_by_arena(groups):
+        shared.append(len(_find_shared_seeds(arena_groups, titles)))
+        asked.append(max(group.expected for group in arena_groups if group.algorithm in titles))
+    if shared == asked:
+        return ""
+    seeds = f"{min(shared)}" if min(shared) == max(shared) else f"{min(shared)} to {max(shared)}"
+    return f"by the {seeds} seeds that all algorithms were asked for, of up to {max(asked)}"
+
+
+def _compute_median(group: Group, quantity: Metric, seeds: frozenset[int]) -> float:
+    """Over the good and the failed ones of some seeds; NaN without a good one that has a value."""
+    values = fill_unreached(group.values(quantity)[np.isin(group.seeds, [*seeds])], quantity)
+    failed = len(group.failures & seeds)
+    median = np.median([*values, *[-quantity.sign * UNREACHED] * failed]) if len(values) else np.nan
     # halfway between a value and UNREACHED counts as unreached
     return float(median if is_reached(median) else np.sign(median) * UNREACHED)

@@ -13,6 +13,7 @@ from cbobench.errors import Misuse
 from cbobench.report.load import Run
 from cbobench.results.export import export
 from cbobench.results.union import find_setups
+from tests.report.made import make
 
 SUITE = {"suite": "whole", "horizon": 5, "seeds": 6, "algorithms": ["cei", "random", "sobol"], "problems": ["gramacy"]}
 
@@ -152,3 +153,13 @@ def test_a_method_of_another_horizon_is_named(parts, unlike, options):
 def test_a_reference_of_another_horizon_is_why_nothing_can_be_paired(parts, unlike):
     with pytest.raises(Misuse, match=r"^cei, random, sobol have T = 5, the others T = 4: they are not compared"):
         cbobench.compare([parts[0], unlike["short"]], against="mine")
+
+
+def test_ranks_are_over_the_seeds_that_all_methods_have(tmp_path):
+    """Where one method has the first seeds alone, the others' further ones must not count."""
+    few = {("P", "A"): {"regret": [5.0, 6.0]}}
+    many = {("P", "B"): {"regret": [9.0, 9.0, 0.0, 0.0, 0.0]}}
+    runs = [make(tmp_path / "few", few, seeds=range(2)), make(tmp_path / "many", many, seeds=range(5))]
+    found = cbobench.compare([str(run) for run in runs], ranks=True, metric="regret")
+    assert found.frame.set_index("algorithm_label")["rank"].to_dict() == {"A": 1.0, "B": 2.0}
+    assert "by the 2 seeds that all algorithms were asked for, of up to 5" in str(found)
