@@ -159,7 +159,7 @@ def group_section(name: str, bundles: Sequence[Path]) -> str:
     ]
     for i in np.argsort(mean_ranks, kind="stable"):
         method = methods[names[i]]
-        best = [medians[i, j] == np.nanmin(medians[:, j]) for j in range(len(problems))]
+        best = np.isfinite(medians[i]) & (medians[i] == np.nanmin(medians, axis=0))
         cells = [f"**{show_median(v)}**" if b else show_median(v) for v, b in zip(medians[i], best, strict=True)]
         runs = f"{method.runs}/{method.expected}"
         time = format_number(float(np.median(method.milliseconds)))
