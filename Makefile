@@ -9,7 +9,7 @@ WORKERS ?= auto
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test test-long portable fast browser-test lint hooks bench curves bench-compare chaos scale cluster-bench maximiser paper-figures claims maps literature replay literature-small reference pages pictures printed notebooks site wheel wheel-demo dist wheel-test lowest clean
+.PHONY: demo test test-long portable fast browser-test lint hooks bench curves bench-compare chaos scale cluster-bench maximiser paper-figures claims maps literature replay reference pages pictures printed notebooks site wheel wheel-demo dist wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -91,9 +91,6 @@ replay:  ## play drawn cells of docs/results again with the libraries that playe
 	$(PYTHON) -m venv build/replay
 	build/replay/bin/pip install --quiet --disable-pip-version-check -e . -r docs/results/requirements.txt
 	build/replay/bin/cbobench verify docs/results/*.zip $(or $(ARGS),--replay 5)
-
-literature-small: .make/test  ## play the suite literature_small, write the table in README.md (half an hour)
-	$(BIN)/python docs/literature.py literature_small
 
 reference: .make/install  ## derive the reference of a problem on a box: NAME=gramacy, or module:Class of your own
 	$(BIN)/cbobench reference $(NAME)

@@ -1,6 +1,7 @@
 """The pictures of README, docs/papers.md and docs/speed.md, drawn from what is stored in this folder.
 
-python docs/pictures.py           draws docs/first.png, docs/speed.png and docs/papers/
+python docs/pictures.py           draws docs/first.png, docs/field.png, docs/speed.png and docs/papers/
+python docs/pictures.py --field   draws docs/field.png alone, from bundles in docs/results
 python docs/pictures.py --speed   draws docs/speed.png alone, from docs/curves.json
 python docs/pictures.py --play    plays README's suite, stores it as docs/first.zip, and draws
 
@@ -30,12 +31,14 @@ from cbobench.report.curves import Panel
 from cbobench.report.figures import draw_into
 from cbobench.report.layout import draw_zeros, finish, grid, set_limits, set_ticks
 from cbobench.report.load import Run
+from cbobench.report.profiles import Profile
 from cbobench.report.style import size_of
 from cbobench.results.export import export
 
 HERE = Path(__file__).parent
 README, PAPERS = HERE.parent / "README.md", HERE / "papers.md"
 FIRST, BUNDLE, FOLDER = HERE / "first.png", HERE / "first.zip", HERE / "papers"
+FIELD, FIELD_BUNDLES = HERE / "field.png", [HERE / "results" / f"low-{part}.zip" for part in ("ours", "light")]
 CURVES, SPEED = HERE / "curves.json", HERE / "speed.png"
 # Panels of the picture of curves.json: what is varied, and for which number of inputs.
 FINITE_PANELS = (("seeds", 1, "Seeds S"), ("actions", 1, "Actions n, d = 1"), ("actions", 2, "Actions n, d = 2"))
@@ -92,6 +95,27 @@ def draw_first() -> Image:
             part.legend(lines.values(), lines, loc="outside lower center", frameon=False, ncols=columns)
         for axis in (own, *pair):
             axis.spines[["top", "right"]].set_visible(False)
+    return image
+
+
+def draw_field() -> Image:
+    """COCO's data profile over the seven problems without noise of all methods that have ten seeds."""
+    size = replace(size_of("double", 1), dpi=200)
+    with size.context():
+        image = Image(size, 2.6)
+        axis = image.subplots()
+        run = Run.union([Run(bundle) for bundle in FIELD_BUNDLES])
+        run.__dict__["stale"] = frozenset()  # docs/field.md says which code played and confirmed it
+        draw_into(run, [axis], [Profile("data")])
+        axis.set(
+            xlabel="Evaluations, of which the first 10 are the same for all", title="", xscale="linear", xlim=(8, 61)
+        )
+        axis.spines[["top", "right"]].set_visible(False)
+        # A grey line is one of "3 others", which the first of them names.
+        labelled = [(label, line) for line, label in zip(*axis.get_legend_handles_labels(), strict=True)]
+        others = [label for label, _ in labelled if label.endswith("others")]
+        lines = dict(labelled[: 1 + [label for label, _ in labelled].index(others[0])] if others else labelled)
+        image.legend(lines.values(), lines, loc="outside right center", frameon=False)
     return image
 
 
@@ -192,9 +216,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Draw the pictures of README, docs/papers.md and docs/speed.md.")
     parser.add_argument("--play", action="store_true")
     parser.add_argument("--speed", action="store_true")
+    parser.add_argument("--field", action="store_true")
     given = parser.parse_args(arguments)
-    save(draw_speed(), SPEED, SPEED_DPI)
-    if given.speed:
+    if given.speed or not given.field:
+        save(draw_speed(), SPEED, SPEED_DPI)
+    if given.field or not given.speed:
+        save(draw_field(), FIELD, 200)
+    if given.speed or given.field:
         return
     if given.play:
         play()

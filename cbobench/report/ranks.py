@@ -41,6 +41,9 @@ def rank_algorithms(groups: list[Group], quantities: list[Metric], title: str) -
             row |= {"blocks": len(blocks), "expected": expected, "critical_difference": gap, "friedman_p": p}
             rows.append(row | {"separable_from_best": bool(rank - average.min() > gap)})
     frame = pd.DataFrame(rows)
+    # The table is by the rank in its first metric; rows are metric by metric, and NaN is last.
+    first_ranks = {row["algorithm"]: row["rank"] for row in rows[: len(titles)]}
+    by_rank = sorted(titles, key=lambda algorithm: np.nan_to_num(first_ranks[algorithm], nan=np.inf))
     cells = [
         [labels[algorithm]]
         + [
@@ -50,7 +53,7 @@ def rank_algorithms(groups: list[Group], quantities: list[Metric], title: str) -
             for row in rows
             if row["algorithm"] == algorithm
         ]
-        for algorithm in titles
+        for algorithm in by_rank
     ]
     note = (
         "average rank over problems by the median over seeds (a failed one is worse than any value), 1 is best; * "

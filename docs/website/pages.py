@@ -25,7 +25,7 @@ ORDER = {
     "Start": ("tutorial",),
     "How to": (*YOURS, *RUNS),
     "Reference": ("commands", "suites", "problems", "methods", "glossary", "guarantees", "api", "architecture"),
-    "Research": ("reproduction", "maps", "literature", "field", "speed"),
+    "Research": ("reproduction", "maps", "field", "speed"),
     "Project": ("CONTRIBUTING", "SECURITY", "CHANGELOG"),
 }
 """Pages of the menu; a page of docs/ that is not here comes last."""
