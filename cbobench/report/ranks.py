@@ -19,8 +19,9 @@ from cbobench.stats import rank_tests as stats
 def rank_algorithms(groups: list[Group], quantities: list[Metric], title: str) -> tuple[pd.DataFrame, TextTable]:
     """Average ranks over problems by the median over the seeds that all algorithms were asked for, 1 for the best.
 
-    A method with other seeds, as in a union, would be ranked by other instances. A seed that failed, or never reached what may never be reached, is worse than any value. Ranks, and the critical
-    difference most of all, depend on which algorithms are compared.
+    A method with other seeds, as in a union, would be ranked by other instances. A seed that failed, or never reached
+    what may never be reached, is worse than any value. Ranks, and the critical difference most of all, depend on which
+    algorithms are compared.
 
     Raises:
         Misuse: fewer than two algorithms with good cells on every problem.

@@ -1,5 +1,7 @@
 """docs/field.md and its shards: the page is what the bundles say, and every shard names pairs that there are."""
 
+import hashlib
+
 import field_page
 import numpy as np
 import pytest
@@ -8,6 +10,9 @@ import shards
 import cbobench
 from cbobench import resources
 from cbobench.cli import main
+from cbobench.replay.replay import Replay
+from cbobench.replay.sources import Draw
+from cbobench.report.quantities import quantities
 
 BUNDLES = sorted(shards.FOLDER.glob("*.zip"))
 
@@ -54,6 +59,41 @@ def test_a_shard_is_whole_only_with_all_its_cells(tmp_path, monkeypatch):
     monkeypatch.setattr(shards, "FOLDER", tmp_path)
     assert not shards.is_whole("low-ours")
     assert shards.read_about("low-ours") is None
+
+
+def test_only_the_bundle_that_was_replayed_is_confirmed(tmp_path):
+    bundle = tmp_path / "low-ours.zip"
+    bundle.write_bytes(b"played")
+    digest = hashlib.sha256(b"played").hexdigest()
+    confirmed = {"low-ours": {"bundle": digest, "commit": 40 * "a", "cells": 3}}
+    assert field_page.confirmed_by(bundle, confirmed) == "aaaaaaa (3 cells)"
+    bundle.write_bytes(b"played again")
+    assert field_page.confirmed_by(bundle, confirmed) == "–"
+
+
+def test_a_difference_confirms_nothing(tmp_path, monkeypatch, capsys):
+    """The negative control of a confirmation."""
+    monkeypatch.setattr(shards, "FOLDER", tmp_path)
+    monkeypatch.setattr(
+        shards, "replay", lambda runs, cells: Replay(Draw((), 0, {}, 0, 0, 0), (), ("bundle is damaged",))
+    )
+    monkeypatch.setattr(shards, "describe_replay", lambda replayed: ["1 of 1 cells differs"])
+    with pytest.raises(SystemExit):
+        shards.confirm_shard("low-ours", 1)
+    assert not (tmp_path / field_page.CONFIRMED).exists()
+
+
+def test_many_problems_are_summed_up_by_what_was_reached():
+    targets = np.array(field_page.COCO_TARGETS)
+    near, never = float(targets[9]), field_page.fill_unreached(np.array([np.nan]), quantities()["simple_regret"])[0]
+    methods = {
+        "near": field_page.Method({"p": {0: near}, "q": {0: near}}, [1.0], 2, 2),
+        "never": field_page.Method({"p": {0: float(never)}, "q": {0: 1e9}}, [2.0], 2, 2),
+    }
+    text = field_page.sum_up(methods, ["p", "q"])
+    share = 100 * (near <= targets).mean()
+    assert f"| `near` | 1.00 | {share:.1f} % | 2/2 | 0.0 % | 2/2 |" in text
+    assert "| `never` | 2.00 | 0.0 % | 0/2 | 50.0 % | 2/2 |" in text
 
 
 def test_a_drawn_cell_of_the_shards_is_played_again_bit_by_bit(capsys):
