@@ -96,6 +96,8 @@ def test_many_problems_are_summed_up_by_what_was_reached():
     assert "| `never` | 2.00 | 0.0 % | 0/2 | 50.0 % | 2/2 |" in text
 
 
-def test_a_drawn_cell_of_the_shards_is_played_again_bit_by_bit(capsys):
-    assert main(["verify", str(shards.bundle_of("low-ours")), "--replay", "2", "--seed", "3"]) == 0
+@pytest.mark.parametrize("name", ["low-ours", "low-light", "noisy-ours", "noisy-light", "batches-ours"])
+def test_drawn_cells_of_the_shards_are_played_again_bit_by_bit(name, capsys):
+    """Those of BoTorch need PyTorch, and those of ten dimensions half a minute each: `make replay` draws from all."""
+    assert main(["verify", str(shards.bundle_of(name)), "--replay", "2", "--seed", "3"]) == 0
     assert "2 equal" in capsys.readouterr().out
