@@ -29,10 +29,13 @@ INTRODUCTION = """\
 # The methods against the field, shard by shard
 
 Each table is computed from bundles in `docs/results`, which hold every seed's curve. A shard is short enough to be
-played in one go: `make literature` plays the next one that is missing. Regret is in units of the spread of f over the
-box. A seed that finds nothing feasible counts as worse than any number (∞). Medians are over the seeds that all methods
-of a table have; a mean rank is that of a method's medians over the problems.
-A commit *confirms* a shard if its code played cells drawn at random again, all to the same bits.
+played in one go: `make literature` plays the next one that is missing.
+
+Regret is in units of the spread of f over the box, but for COCO's functions. A seed that finds nothing feasible counts
+as worse than any number (∞). Medians are over the seeds that all methods of a table have. A mean rank is that of a
+method's medians over the problems. A commit *confirms* a shard if its code played cells drawn at random again, all to
+the same bits.
+
 `cbobench compare docs/results/low-ours.zip --metric simple_regret` compares them as any run;
 [your method beside them](beside_the_field.md) is a page of its own.
 """
@@ -122,22 +125,25 @@ def sum_up(methods: Mapping[str, Method], problems: Sequence[str]) -> str:
         "| :-- | --: | --: | --: | --: | --: | --: |",
     ]
     names, mean_ranks = list(methods), ranks.mean(axis=1)
+    lowest = np.where(np.isnan(medians), np.inf, medians).min(axis=0)
     for i in np.argsort(mean_ranks, kind="stable"):
         method = methods[names[i]]
         values = np.array([value for seeds in method.values.values() for value in seeds.values()])
         reached = (values[:, None] <= np.array(COCO_TARGETS)).mean()
-        best = int((np.isfinite(medians[i]) & (medians[i] <= np.nanmin(medians, axis=0))).sum())
+        best = int((np.isfinite(medians[i]) & (medians[i] == lowest)).sum())
         time = format_number(float(np.median(method.milliseconds)))
         lines.append(
             f"| `{names[i]}` | {mean_ranks[i]:.2f} | {100 * reached:.1f} % | {best}/{len(problems)} | "
             f"{100 * (~is_reached(values)).mean():.1f} % | {method.runs}/{method.expected} | {time} |"
         )
-    seeds = f"{min(counts)}" if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)}"
     few, most = format_number(COCO_TARGETS[-1]), format_number(COCO_TARGETS[0])
-    about = (
-        f"{len(problems)} problems, {seeds} seed(s) each. Targets are COCO's {len(COCO_TARGETS)}, from {most} to {few}."
-    )
-    return f"{about} A rank is the mean over the problems.\n\n" + "\n".join(lines) + "\n"
+    about = f"{len(problems)} problems, {count_seeds(counts)} each, in COCO's units. "
+    about += f"Targets are COCO's {len(COCO_TARGETS)}, from {most} to {few}. A rank is the mean over the problems."
+    own = [i for i, name in enumerate(names) if name.partition("[")[0] in OURS]
+    if own and len(own) < len(names):
+        worse = int((medians[own].min(axis=0, initial=np.inf, where=~np.isnan(medians[own])) > lowest).sum())
+        about += f" On {worse} of them an opponent is better than all of ours."
+    return f"{about}\n\n" + "\n".join(lines) + "\n"
 
 
 def group_section(name: str, bundles: Sequence[Path]) -> str:
@@ -151,7 +157,7 @@ def group_section(name: str, bundles: Sequence[Path]) -> str:
         return f"## {title}\n\n{words} {sum_up(methods, problems)}"
     medians, counts = medians_of(methods, problems)
     ranks = np.column_stack([rankdata(np.where(np.isnan(column), np.inf, column)) for column in medians.T])
-    mean_ranks = ranks.mean(axis=1)
+    mean_ranks, lowest = ranks.mean(axis=1), np.where(np.isnan(medians), np.inf, medians).min(axis=0)
     names = list(methods)
     lines = [
         "| method | rank | " + " | ".join(problems) + " | runs | ms a round |",
@@ -159,22 +165,36 @@ def group_section(name: str, bundles: Sequence[Path]) -> str:
     ]
     for i in np.argsort(mean_ranks, kind="stable"):
         method = methods[names[i]]
-        best = np.isfinite(medians[i]) & (medians[i] == np.nanmin(medians, axis=0))
+        best = np.isfinite(medians[i]) & (medians[i] == lowest)
         cells = [f"**{show_median(v)}**" if b else show_median(v) for v, b in zip(medians[i], best, strict=True)]
         runs = f"{method.runs}/{method.expected}"
         time = format_number(float(np.median(method.milliseconds)))
         lines.append(f"| `{names[i]}` | {mean_ranks[i]:.2f} | {' | '.join(cells)} | {runs} | {time} |")
+    said = describe_standing(medians, names, problems)
+    return f"## {title}\n\n{words} Medians over {count_seeds(counts)}. {said}\n\n" + "\n".join(lines) + "\n"
+
+
+def count_seeds(counts: Sequence[int]) -> str:
+    """How many seeds the medians of a table are over."""
+    least, most = min(counts), max(counts)
+    return count_noun(most, "seed") if least == most else f"{least} to {most} seeds"
+
+
+def describe_standing(medians: NDArray[Any], names: Sequence[str], problems: Sequence[str]) -> str:
+    """On which problems a method of the field is strictly better than all of ours, by medians (methods, problems)."""
+    own = np.array([name.partition("[")[0] in OURS for name in names])
+    known = np.where(np.isnan(medians), np.inf, medians)
+    own_names = " and ".join(f"`{name}`" for name in OURS)
+    if own.all() or not own.any():
+        return f"No {'opponent' if own.all() else 'other method'} is played yet."
     beaten = []
     for j, problem in enumerate(problems):
-        i = int(np.nanargmin(medians[:, j]))
-        if names[i].partition("[")[0] not in OURS:
-            own = min(medians[k, j] for k in range(len(names)) if names[k].partition("[")[0] in OURS)
-            beaten.append(f"{problem} (`{names[i]}` {show_median(medians[i, j])} against {show_median(own)})")
-    seeds = f"{min(counts)}" if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)}"
-    own_names = " and ".join(f"`{name}`" for name in OURS)
-    said = f"{own_names} are beaten on {', '.join(beaten)}." if beaten else f"One of {own_names} is best everywhere."
-    said = said if any(name.partition("[")[0] not in OURS for name in names) else "No opponent is played yet."
-    return f"## {title}\n\n{words} Medians over {seeds} seeds. {said}\n\n" + "\n".join(lines) + "\n"
+        best, ours = int(known[:, j].argmin()), known[own, j].min()
+        if known[best, j] < ours:
+            beaten.append(f"{problem} (`{names[best]}` {show_median(known[best, j])} against {show_median(ours)})")
+    if beaten:
+        return f"{own_names} are beaten on {', '.join(beaten)}."
+    return f"None is better than the best of {own_names} on any problem."
 
 
 def played_by(about: Mapping[str, Any]) -> str:

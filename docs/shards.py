@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,14 @@ from field_page import CONFIRMED, PAGE, played_by, render_page
 from paper_figures import leave
 
 from cbobench.cli import main
-from cbobench.errors import CbobenchError
+from cbobench.errors import CbobenchError, unknown
 from cbobench.replay.replay import replay
 from cbobench.replay.text import describe_replay
 from cbobench.results.bundle import Bundle
 from cbobench.results.export import export
 from cbobench.results.provenance import invocation
 from cbobench.suite import yamlio
-from cbobench.words import count_noun
+from cbobench.words import count_noun, list_names
 
 FOLDER = Path(__file__).parent / "results"
 RUNS = Path("runs") / "field"
@@ -66,25 +66,36 @@ def play_shard(name: str, shard: Mapping[str, Any]) -> None:
     print(f"{exported.file}: {exported.done} of {count_noun(exported.expected, 'cell')}, {exported.size / 1e3:.0f} kB")
 
 
-def confirm_shard(name: str, cells: int) -> None:
-    """Replay drawn cells of a shard, and record for the page that the present code plays the same bits.
+def confirm_shard(name: str, cells: int, call: Mapping[str, Any]) -> bool:
+    """Replay drawn cells of a shard; record for the page that the code of a call plays the same bits, if it does.
 
-    Raises:
-        SystemExit: a cell differs, or none can be replayed here; nothing is recorded.
+    Returns:
+        Whether all that were drawn are equal. If one differs, or cannot be replayed bit by bit here, nothing is
+        recorded.
     """
     replayed = replay([str(bundle_of(name))], cells)
     print(f"{name}: " + "\n  ".join(describe_replay(replayed)))
-    call, equal = invocation([]), sum(outcome.state == "equal" for outcome in replayed.outcomes)
-    bits = sum(outcome.candidate.way == "bits" for outcome in replayed.outcomes if outcome.state == "equal")
-    if replayed.differs or not bits or bits < equal:
-        leave([name])
-    if call["dirty"]:
-        raise SystemExit("shards: the tree has changes that no commit holds; commit first")
+    if replayed.differs or not all(o.state == "equal" and o.candidate.way == "bits" for o in replayed.outcomes):
+        return False
     path = FOLDER / CONFIRMED
     confirmed = json.loads(path.read_text()) if path.exists() else {}
     digest = hashlib.sha256(bundle_of(name).read_bytes()).hexdigest()
-    confirmed[name] = {"bundle": digest, "commit": call["commit"], "cells": bits, "at": call["at"]}
+    confirmed[name] = {"bundle": digest, "commit": call["commit"], "cells": len(replayed.outcomes), "at": call["at"]}
     path.write_text(json.dumps(dict(sorted(confirmed.items())), indent=1) + "\n")
+    return True
+
+
+def confirm_shards(names: Sequence[str], cells: int) -> None:
+    """Confirm shards, those that can be.
+
+    Raises:
+        SystemExit: code that no commit holds plays, or some shards are not confirmed, which are named.
+    """
+    call = invocation([])
+    if call["dirty"]:
+        raise SystemExit("shards: the tree has changes that no commit holds; commit first")
+    if missed := [name for name in names if not confirm_shard(name, cells, call)]:
+        raise SystemExit(f"shards: not confirmed: {list_names(missed)} (see above)")
 
 
 def list_shards(shards: Mapping[str, Mapping[str, Any]]) -> None:
@@ -107,11 +118,12 @@ if __name__ == "__main__":
     arguments = parser.parse_args()
     try:
         shards = read_shards()
+        if strange := [name for name in arguments.shards if name not in shards]:
+            raise unknown("shard", strange[0], shards)
         if arguments.list:
             list_shards(shards)
         elif arguments.confirm is not None:
-            for name in arguments.shards or [name for name in shards if bundle_of(name).exists()]:
-                confirm_shard(name, arguments.confirm)
+            confirm_shards(arguments.shards or [name for name in shards if bundle_of(name).exists()], arguments.confirm)
         elif arguments.render:
             PAGE.write_text(render_page(FOLDER, shards), encoding="utf-8")
         else:

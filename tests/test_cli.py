@@ -160,6 +160,9 @@ def test_a_dry_run_for_a_cluster_asks_it_for_its_cpus(run, small_suite, monkeypa
     assert "on 1,234 CPU(s) of the cluster as it is now" in out
     assert asked == ["head:6379"]
     assert "of the cluster" not in run("run", suite, "--dry-run")[1], "negative control"
+    monkeypatch.setattr(ray_start, "count_cluster_cpus", lambda address: 0)
+    out = run("run", suite, "--dry-run", "--address", "head:6379")[1]
+    assert "on 1 CPU(s); the cluster shows none now, so divide by those that will come, plus about" in out
 
 
 def test_the_estimate_of_disk_is_near_the_truth(run, small_suite, tmp_path):

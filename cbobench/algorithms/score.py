@@ -209,7 +209,7 @@ class ScoreAlgorithm(Algorithm):
         own, cls, base = vars(self), type(self), ScoreAlgorithm
         self.has_schedule = cls.begin_round is not base.begin_round or "begin_round" in own
         self.has_begin = cls.begin is not base.begin or "begin" in own
-        self.scores_in_parts = cls.score is base.score and "score" not in own
+        self.scores_in_parts = cls.score is base.score
         self.learns = cls.learn is not base.learn
         self.may_keep = cls.keeps is not base.keeps or setting.delayed
         self.begin_schedule(setting.horizon)
@@ -274,7 +274,8 @@ class ScoreAlgorithm(Algorithm):
         if self.box is not None:
             self.chosen, self._achieved = self.maximise(t, self.box, last)
         else:
-            score = self.parts(self.belief).total() if self.scores_in_parts else self.score(self.belief)
+            in_parts = self.scores_in_parts and "score" not in self.__dict__
+            score = self.parts(self.belief).total() if in_parts else self.score(self.belief)
             shape = self.belief.f.mean.shape
             if type(score) is not np.ndarray or score.shape != shape:
                 check_shape(score, shape)

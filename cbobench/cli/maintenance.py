@@ -148,8 +148,8 @@ def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
         print(f"  {cells} played with other libraries than this machine's {libraries()}")
     if mixed := mixed_note(state.arithmetic):
         print(printable(f"  {mixed}"))
-    for hint in hints if not drivers else ():  # what a driver holds needs no other command
-        print(f"  to go on: {hint}")
+    for hint in hints:
+        print(f"  {'once that has ended' if drivers else 'to go on'}: {hint}")
     return 1 if failures else 0
 
 

@@ -118,6 +118,8 @@ def _run(options: argparse.Namespace, command_line: list[str], resume_command: s
 
                 say("asks the cluster for its CPUs")
                 cpus, whose = count_cluster_cpus(options.address), " of the cluster as it is now"
+                if cpus == 0:
+                    cpus, whose = 1, "; the cluster shows none now, so divide by those that will come"
             unplayable = [f"not played: {line}" for line in sweep_plan.record.unplayable]
             lines = [estimate(sweep_plan, cpus, say, whose), *unplayable]
         print("\n".join(lines))

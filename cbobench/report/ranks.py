@@ -95,8 +95,21 @@ def _compute_medians(groups: list[Group], titles: list[str], quantity: Metric) -
 
 
 def _find_shared_seeds(arena_groups: list[Group], titles: list[str]) -> frozenset[int]:
-    """The seeds that all of some algorithms were asked for."""
-    return frozenset.intersection(*(group.expected_seeds for group in arena_groups if group.algorithm in titles))
+    """The seeds that all of some algorithms were asked for.
+
+    Raises:
+        Misuse: there are none.
+    """
+    ranked = [group for group in arena_groups if group.algorithm in titles]
+    shared = frozenset.intersection(*(group.expected_seeds for group in ranked))
+    if not shared:
+        first = ranked[0]
+        other = next((group for group in ranked if not group.expected_seeds & first.expected_seeds), ranked[-1])
+        raise Misuse(
+            f"the methods share no seed on {first.problem_label}, so they cannot be ranked: "
+            f"{first.algorithm_label} and {other.algorithm_label} have others; choose with --only, or play the same"
+        )
+    return shared
 
 
 def _describe_shared_seeds(groups: list[Group], titles: list[str]) -> str:
@@ -112,9 +125,12 @@ def _describe_shared_seeds(groups: list[Group], titles: list[str]) -> str:
 
 
 def _compute_median(group: Group, quantity: Metric, seeds: frozenset[int]) -> float:
-    """Over the good and the failed ones of some seeds; NaN without a good one that has a value."""
-    values = fill_unreached(group.values(quantity)[np.isin(group.seeds, [*seeds])], quantity)
+    """Over the good and the failed ones of some seeds; NaN if no good one has a value, unless all failed."""
+    held = group.values(quantity)[np.isin(group.seeds, [*seeds])]
+    values = fill_unreached(held, quantity)
     failed = len(group.failures & seeds)
-    median = np.median([*values, *[-quantity.sign * UNREACHED] * failed]) if len(values) else np.nan
+    if not len(values) and (len(held) or not failed):
+        return np.nan  # good cells without a value, or none of any kind
+    median = np.median([*values, *[-quantity.sign * UNREACHED] * failed])
     # halfway between a value and UNREACHED counts as unreached
     return float(median if is_reached(median) else np.sign(median) * UNREACHED)

@@ -137,6 +137,8 @@ def join_manifests(manifests: Sequence[Manifest], names: Sequence[str]) -> Manif
         for earlier, name in zip(manifests[:i], names, strict=False):
             for kind in VARIANT_KINDS:
                 _refuse_namesakes(kind, (earlier, name), (later, names[i]))
+    # A run of a part of a suite lists all of it; the spelling that counts is that of the run that has the cells.
+    manifests = [manifest.without(set()) or manifest for manifest in manifests]
     joined = manifests[0]
     for manifest in manifests[1:]:
         for grid in manifest.grids:

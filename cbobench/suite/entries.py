@@ -201,9 +201,9 @@ def _build(cls: type[Any], settings: Mapping[str, Any], entry: Entry, at: Source
     try:
         return params.build(cls, settings)
     except Misuse as error:
-        known = {param.name for param in params.params_of(cls)}
-        misplaced = next((name for name in settings if name in KEYS and name not in known), None)
-        hint = f"; {misplaced} is a key of the suite: write it beside horizon and seeds" if misplaced else ""
+        unknown_names = [name for name in settings if str(error).startswith(f"unknown parameter {name!r}")]
+        misplaced = next((name for name in unknown_names if name in KEYS), None)
+        hint = f"; {misplaced} is a key of the suite: write it at the suite's top level" if misplaced else ""
         raise Misuse(f"{at(entry.find_line(str(error)))}{entry.name}: {error}{hint}") from error
 
 

@@ -1,6 +1,8 @@
 """docs/field.md and its shards: the page is what the bundles say, and every shard names pairs that there are."""
 
 import hashlib
+import json
+from types import SimpleNamespace
 
 import field_page
 import numpy as np
@@ -10,6 +12,7 @@ import shards
 import cbobench
 from cbobench import resources
 from cbobench.cli import main
+from cbobench.replay.outcomes import Outcome
 from cbobench.replay.replay import Replay
 from cbobench.replay.sources import Draw
 from cbobench.report.quantities import quantities
@@ -71,16 +74,52 @@ def test_only_the_bundle_that_was_replayed_is_confirmed(tmp_path):
     assert field_page.confirmed_by(bundle, confirmed) == "–"
 
 
-def test_a_difference_confirms_nothing(tmp_path, monkeypatch, capsys):
-    """The negative control of a confirmation."""
+def outcome(state="equal", way="bits"):
+    return Outcome(SimpleNamespace(way=way), state)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "unread"),
+    [
+        ([outcome(), outcome("differs")], ()),
+        ([outcome(), outcome("unplayable")], ()),
+        ([outcome(), outcome(way="round")], ()),
+        ([outcome()], ("bundle is damaged",)),
+    ],
+)
+def test_what_confirms_a_shard_and_what_does_not(tmp_path, monkeypatch, outcomes, unread):
     monkeypatch.setattr(shards, "FOLDER", tmp_path)
-    monkeypatch.setattr(
-        shards, "replay", lambda runs, cells: Replay(Draw((), 0, {}, 0, 0, 0), (), ("bundle is damaged",))
-    )
-    monkeypatch.setattr(shards, "describe_replay", lambda replayed: ["1 of 1 cells differs"])
-    with pytest.raises(SystemExit):
-        shards.confirm_shard("low-ours", 1)
-    assert not (tmp_path / field_page.CONFIRMED).exists()
+    monkeypatch.setattr(shards, "describe_replay", lambda replayed: ["…"])
+    monkeypatch.setattr(shards, "invocation", lambda command: {"commit": 40 * "b", "dirty": False, "at": "today"})
+    for name in ("low-ours", "low-light", "ten-ours"):
+        (tmp_path / f"{name}.zip").write_bytes(name.encode())
+    drawn, bad = Draw((), 0, {}, 0, 0, 0), str(tmp_path / "low-light.zip")
+
+    def replay(runs, cells):
+        return Replay(drawn, *((tuple(outcomes), unread) if runs == [bad] else ((outcome(), outcome()), ())))
+
+    monkeypatch.setattr(shards, "replay", replay)
+    with pytest.raises(SystemExit, match="not confirmed: low-light"):
+        shards.confirm_shards(["low-ours", "low-light", "ten-ours"], 2)
+    confirmed = json.loads((tmp_path / field_page.CONFIRMED).read_text())
+    assert sorted(confirmed) == ["low-ours", "ten-ours"], "the others are confirmed, before and after"
+    assert field_page.confirmed_by(tmp_path / "ten-ours.zip", confirmed) == "bbbbbbb (2 cells)"
+
+
+def test_code_without_a_commit_confirms_nothing(monkeypatch):
+    monkeypatch.setattr(shards, "invocation", lambda command: {"commit": 40 * "b", "dirty": True, "at": "today"})
+    with pytest.raises(SystemExit, match="commit first"):
+        shards.confirm_shards(["low-ours"], 1)
+
+
+def test_only_what_is_strictly_better_beats_ours():
+    inf, nan = np.inf, np.nan
+    medians = np.array([[1.0, inf, 2.0, nan], [1.0, inf, 1.0, inf], [5.0, 7.0, 9.0, nan]])
+    names, problems = ["cei", "cma-es", "random"], ["tie", "lost", "beaten", "never"]
+    said = field_page.describe_standing(medians, names, problems)
+    assert "lost (`random` 7.000 against ∞), beaten (`cma-es` 1.000 against 2.000)" in said
+    assert "tie" not in said.partition("are beaten on")[2]
+    assert field_page.describe_standing(medians[1:], names[1:], problems) == "No other method is played yet."
 
 
 def test_many_problems_are_summed_up_by_what_was_reached():

@@ -163,3 +163,34 @@ def test_ranks_are_over_the_seeds_that_all_methods_have(tmp_path):
     found = cbobench.compare([str(run) for run in runs], ranks=True, metric="regret")
     assert found.frame.set_index("algorithm_label")["rank"].to_dict() == {"A": 1.0, "B": 2.0}
     assert "by the 2 seeds that all algorithms were asked for, of up to 5" in str(found)
+
+
+def test_ranks_count_a_method_whose_shared_seeds_all_failed(tmp_path):
+    few = {(p, "A"): {"regret": [5.0, 6.0]} for p in "PQ"}
+    many = {(p, "B"): {"regret": [1.0] * 5} for p in "PQ"}
+    runs = [
+        make(tmp_path / "few", few, seeds=range(2)),
+        make(tmp_path / "many", many, seeds=range(5), failed={("P", "B"): [0, 1]}),
+    ]
+    found = cbobench.compare([str(run) for run in runs], ranks=True, metric="regret")
+    assert found.frame.set_index("algorithm_label")["rank"].to_dict() == {"A": 1.5, "B": 1.5}
+    assert "(2/2)" in str(found)
+
+
+def test_methods_without_a_shared_seed_cannot_be_ranked(tmp_path):
+    seeds = {"A": range(2), "B": range(2), "C": range(5, 7)}
+    runs = [make(tmp_path / a, {("P", a): {"regret": [1.0, 2.0]}}, seeds=held) for a, held in seeds.items()]
+    with pytest.raises(Misuse, match="share no seed on P, so they cannot be ranked: A and C have others"):
+        cbobench.compare([str(run) for run in runs], ranks=True, metric="regret")
+
+
+def test_a_label_is_that_of_the_run_that_has_the_cells(tmp_path):
+    """Each of two parts of a suite lists both methods; the later part knows a newer label of the first's."""
+
+    def part(name, label, only):
+        methods = [{"random": {"label": label}}, "sobol"]
+        suite = {"suite": "s", "horizon": 5, "seeds": 2, "problems": ["gramacy"], "algorithms": methods}
+        return cbobench.run(suite, out=tmp_path / name, only=only, cpus=0).folder
+
+    runs = [part("first", "chance", "*/random"), part("second", "dice", "*/sobol")]
+    assert set(cbobench.compare([str(run) for run in runs]).frame["algorithm_label"]) == {"chance", "sobol"}

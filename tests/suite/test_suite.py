@@ -108,7 +108,7 @@ WRONG = [
     (("  - ckb-ucb\n", "  - ckb-ucb: {bta: 1}\n"), "suite.yaml:7: ckb-ucb: unknown parameter 'bta'"),
     (
         ("  - ckb-ucb\n", "  - ckb-ucb: {timeout: 9}\n"),
-        "timeout is a key of the suite: write it beside horizon and seeds",
+        "timeout is a key of the suite: write it at the suite's top level",
     ),
     (("rkhs-1d: {h: 0.25}", "rkhs-1d: {h: x}"), "suite.yaml:5: rkhs-1d: h is 'x'; allowed: number"),
     (("  - ckb-ucb\n", "  - ckb-ucb: {label: Rand (beta_scale = 1.0)}\n"), "give them different labels"),
