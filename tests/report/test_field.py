@@ -107,6 +107,7 @@ def test_what_confirms_a_shard_and_what_does_not(tmp_path, monkeypatch, outcomes
 
 
 def test_code_without_a_commit_confirms_nothing(monkeypatch):
+    monkeypatch.setattr(shards, "find_edits", lambda: " M cbobench/rng.py")
     monkeypatch.setattr(shards, "invocation", lambda command: {"commit": 40 * "b", "dirty": True, "at": "today"})
     with pytest.raises(SystemExit, match="commit first"):
         shards.confirm_shards(["low-ours"], 1)
