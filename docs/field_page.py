@@ -24,53 +24,100 @@ from cbobench.words import count_noun
 CONFIRMED = "confirmed.json"  # beside the bundles
 PAGE = Path(__file__).with_name("field.md")
 OURS = ("cei", "scbo", "furbo")  # the methods whose standing the page is about
+REFERENCE = "cei"  # whose runs those of every method are held against, seed by seed
+PLAIN = ("random", "sobol")  # no rivals
+FEWEST = 3  # rivals, below which a table says who they are in place of who is best
 
 INTRODUCTION = """\
 # The methods against the field, shard by shard
 
 Each table is computed from bundles in `docs/results`, which hold every seed's curve. A shard is short enough to be
-played in one go: `make literature` plays the next one that is missing.
+played in one go: `make literature` plays the next one that is missing. `cei`, `scbo` and `furbo` are this project's
+implementations of constrained expected improvement, SCBO and FuRBO.
 
-Regret is in units of the spread of f over the box, but for COCO's functions. A seed that finds nothing feasible counts
-as worse than any number (∞). Medians are over the seeds that all methods of a table have. A mean rank is that of a
-method's medians over the problems. A commit *confirms* a shard if its code played cells drawn at random again, all to
-the same bits.
+Regret is in units of the spread of f over the box. A seed that finds nothing feasible counts as worse than any number
+(∞). A median is over the seeds that all methods of a table have; few seeds make it uncertain. On a problem a method's
+rank is by its median; the column `rank` is the mean of these over the problems. *Beats cei* counts the runs, of all
+with the same problem and seed, that end better than that of `cei`. A shard is *confirmed by* a commit whose code
+replayed some randomly drawn cells and got the same bits.
 
-`cbobench compare docs/results/low-ours.zip --metric simple_regret` compares them as any run;
-[your method beside them](beside_the_field.md) is a page of its own.
+`cbobench compare docs/results/low-ours.zip --metric simple_regret` prints any of these results with intervals and
+tests, over all of a method's seeds; [your method beside them](beside_the_field.md) is a page of its own.
 """
+
+
+@dataclass(frozen=True)
+class Section:
+    """A group of shards on the page.
+
+    Attributes:
+        title, words: its heading, and what was played.
+        tables: each by a metric, with words on what counts there.
+        also: shards of other groups that its tables show, too.
+    """
+
+    title: str
+    words: str
+    tables: tuple[tuple[str, str], ...] = (("simple_regret", "The best feasible point that was evaluated counts."),)
+    also: tuple[str, ...] = ()
+
+
 GROUPS = {
-    "low": ("Two to seven dimensions, without noise", "simple_regret", "60 evaluations, the first 10 a Sobol design."),
-    "noisy": (
+    "low": Section(
+        "Two to seven dimensions, without noise",
+        "60 evaluations, the first 10 a Sobol design. Of BoTorch's constrained expected improvement, "
+        "`botorch-cei-stock` is the library as it comes. `botorch-cei-bilog` models constraints through SCBO's bilog "
+        "transform, as `cei` may. Two more could give it more digits: `botorch-cei-tiny-noise` fits no noise, and "
+        "`botorch-cei-turbo` has the models of BoTorch's SCBO tutorial.",
+    ),
+    "low-theory": Section(
+        "The same, for methods with theorems",
+        "By the letter, with the kernel of the problem, and with models fitted to what they observe (`kernel=fit`). "
+        "Most are told a bound or a noise level, and aim at regret over all rounds.",
+        also=("low-ours",),
+    ),
+    "noisy": Section(
         "Noise of 1 % and 10 %",
-        "recommended_regret",
-        "60 evaluations. What counts is the noise-free regret of the recommendation after the last one; an infeasible "
-        "recommendation counts as ∞.",
+        "60 evaluations, the first 10 a Sobol design; noise in units of each function's spread.",
+        (
+            (
+                "recommended_regret",
+                "By the noise-free value of the recommendation after the last evaluation; an infeasible one counts as "
+                "∞. `cei`, `ckb-ucb` and `penalty-noisy` recommend by their models. The others, also BoTorch's and "
+                "`scbo`, recommend the best observed point, which noise favours. So this table compares rules of "
+                "recommendation as much as searches.",
+            ),
+            (
+                "simple_regret",
+                "The same runs by the best feasible point that was evaluated, without noise, whether or not the method "
+                "knows which one it is.",
+            ),
+        ),
     ),
-    "batches": ("Batches of four", "simple_regret", "80 evaluations in batches of four, chosen before any is known."),
-    "ten": ("Ten and twenty dimensions", "simple_regret", "150 evaluations, the first 20 a Sobol design."),
-    "many": ("Fifty to 124 dimensions", "simple_regret", "300 evaluations, the first 50 a Sobol design."),
-    "coco-2": (
-        "COCO's bbob-constrained in two dimensions",
-        "simple_regret",
-        "60 evaluations, the first 10 a Sobol design.",
+    "batches": Section(
+        "Batches of four",
+        "80 evaluations in batches of four: all four are chosen before any of their results is known.",
     ),
-    "coco-10": (
-        "COCO's bbob-constrained in ten dimensions",
-        "simple_regret",
-        "300 evaluations, the first 30 a Sobol design.",
+    "ten": Section("Ten and twenty dimensions", "150 evaluations, the first 20 a Sobol design."),
+    "many": Section("Fifty to 124 dimensions", "300 evaluations, the first 50 a Sobol design."),
+    "coco-2": Section(
+        "COCO's bbob-constrained in two dimensions", "60 evaluations, the first 10 a Sobol design; COCO's own units."
+    ),
+    "coco-10": Section(
+        "COCO's bbob-constrained in ten dimensions", "300 evaluations, the first 30 a Sobol design; COCO's own units."
     ),
 }
 
 
 @dataclass
 class Method:
-    """A method's values of one quantity: by problem and seed, its rounds' time, and how many runs it has."""
+    """A method's values of one quantity by problem and seed, the time of its rounds, its runs and its failed fits."""
 
     values: dict[str, dict[int, float]] = field(default_factory=dict)
     milliseconds: list[float] = field(default_factory=list)
     runs: int = 0
     expected: int = 0
+    failed_fits: int = 0
 
 
 def plain(label: str) -> str:
@@ -90,6 +137,7 @@ def read_methods(bundles: Sequence[Path], metric: str) -> dict[str, Method]:
             method.milliseconds += (1e3 * group.good["seconds_per_round"]).tolist()
             method.runs += len(group.good)
             method.expected += group.expected
+            method.failed_fits += int(group.good["failed_fits"].fillna(0).sum())
     return {name: method for name, method in methods.items() if method.runs}
 
 
@@ -137,8 +185,8 @@ def sum_up(methods: Mapping[str, Method], problems: Sequence[str]) -> str:
             f"{100 * (~is_reached(values)).mean():.1f} % | {method.runs}/{method.expected} | {time} |"
         )
     few, most = format_number(COCO_TARGETS[-1]), format_number(COCO_TARGETS[0])
-    about = f"{len(problems)} problems, {count_seeds(counts)} each, in COCO's units. "
-    about += f"Targets are COCO's {len(COCO_TARGETS)}, from {most} to {few}. A rank is the mean over the problems."
+    about = f"{len(problems)} problems, {count_seeds(counts)} each. "
+    about += f"Targets are COCO's {len(COCO_TARGETS)}, from {most} to {few}. Ranks are means."
     own = [i for i, name in enumerate(names) if name.partition("[")[0] in OURS]
     if own and len(own) < len(names):
         worse = int((medians[own].min(axis=0, initial=np.inf, where=~np.isnan(medians[own])) > lowest).sum())
@@ -146,32 +194,54 @@ def sum_up(methods: Mapping[str, Method], problems: Sequence[str]) -> str:
     return f"{about}\n\n" + "\n".join(lines) + "\n"
 
 
-def group_section(name: str, bundles: Sequence[Path]) -> str:
-    """The section of one group; it says so where nothing is played."""
-    title, metric, words = GROUPS[name]
-    methods = read_methods(bundles, metric) if bundles else {}
-    if not methods:
-        return f"## {title}\n\nNot played yet.\n"
-    problems = list(dict.fromkeys(problem for method in methods.values() for problem in method.values))
-    if name.startswith("coco"):  # too many problems for columns
-        return f"## {title}\n\n{words} {sum_up(methods, problems)}"
-    medians, counts = medians_of(methods, problems)
+def count_wins(method: Method, reference: Method) -> str:
+    """In how many runs a method ends better than the reference, of those with the same problem and seed."""
+    pairs = [
+        (value, reference.values[problem][seed])
+        for problem, by_seed in method.values.items()
+        for seed, value in by_seed.items()
+        if seed in reference.values.get(problem, {})
+    ]
+    return f"{sum(value < other for value, other in pairs)}/{len(pairs)}"
+
+
+def table_of(methods: Mapping[str, Method], problems: Sequence[str]) -> tuple[str, str]:
+    """A row per method with its medians, and a sentence on seeds and on who is best."""
+    medians, counts = medians_of(dict(methods), problems)
     ranks = np.column_stack([rankdata(np.where(np.isnan(column), np.inf, column)) for column in medians.T])
     mean_ranks, lowest = ranks.mean(axis=1), np.where(np.isnan(medians), np.inf, medians).min(axis=0)
-    names = list(methods)
-    lines = [
-        "| method | rank | " + " | ".join(problems) + " | runs | ms a round |",
-        "| :-- | --: | " + "--: | " * len(problems) + "--: | --: |",
-    ]
+    names, reference = list(methods), methods.get(REFERENCE)
+    heads = ["method", "rank", *problems, *([f"beats {REFERENCE}"] if reference else []), "runs", "ms a round"]
+    lines = [f"| {' | '.join(heads)} |", "| :-- |" + " --: |" * (len(heads) - 1)]
     for i in np.argsort(mean_ranks, kind="stable"):
-        method = methods[names[i]]
+        name, method = names[i], methods[names[i]]
         best = np.isfinite(medians[i]) & (medians[i] == lowest)
         cells = [f"**{show_median(v)}**" if b else show_median(v) for v, b in zip(medians[i], best, strict=True)]
-        runs = f"{method.runs}/{method.expected}"
-        time = format_number(float(np.median(method.milliseconds)))
-        lines.append(f"| `{names[i]}` | {mean_ranks[i]:.2f} | {' | '.join(cells)} | {runs} | {time} |")
-    said = describe_standing(medians, names, problems)
-    return f"## {title}\n\n{words} Medians over {count_seeds(counts)}. {said}\n\n" + "\n".join(lines) + "\n"
+        if reference:
+            cells.append("–" if name == REFERENCE else count_wins(method, reference))
+        cells += [f"{method.runs}/{method.expected}", format_number(float(np.median(method.milliseconds)))]
+        lines.append(f"| `{name}` | {mean_ranks[i]:.2f} | {' | '.join(cells)} |")
+    said = f"Medians over {count_seeds(counts)}. {describe_standing(medians, names, problems)}"
+    return "\n".join(lines), said
+
+
+def group_section(name: str, bundles: Sequence[Path]) -> str:
+    """The section of one group; it says so where nothing is played."""
+    section, parts = GROUPS[name], []
+    for metric, words in section.tables if any(group_of(bundle.stem) == name for bundle in bundles) else ():
+        methods = read_methods(bundles, metric)
+        problems = list(dict.fromkeys(problem for method in methods.values() for problem in method.values))
+        if name.startswith("coco"):  # too many problems for columns
+            parts.append(f"{words} {sum_up(methods, problems)}")
+            continue
+        table, said = table_of(methods, problems)
+        parts.append(f"{words} {said}\n\n{table}\n")
+    if not parts:
+        return f"## {section.title}\n\nNot played yet.\n"
+    fits = [f"`{method}` {found.failed_fits:,}" for method, found in methods.items() if found.failed_fits]
+    if fits:
+        parts.append(f"Fits that failed, so that a method went on with the model it had: {', '.join(fits)}.\n")
+    return f"## {section.title}\n\n{section.words}\n\n" + "\n".join(parts)
 
 
 def count_seeds(counts: Sequence[int]) -> str:
@@ -183,18 +253,23 @@ def count_seeds(counts: Sequence[int]) -> str:
 def describe_standing(medians: NDArray[Any], names: Sequence[str], problems: Sequence[str]) -> str:
     """On which problems a method of the field is strictly better than all of ours, by medians (methods, problems)."""
     own = np.array([name.partition("[")[0] in OURS for name in names])
+    rivals = [name for name, is_own in zip(names, own, strict=True) if not is_own and name not in PLAIN]
+    if not own.any():
+        return "None of ours is played yet."
+    played = [f"`{name}`" for name, is_own in zip(names, own, strict=True) if is_own]
+    if len(rivals) < FEWEST:
+        listed = " and ".join(f"`{name}`" for name in rivals)
+        verb = "are" if len(rivals) > 1 else "is"
+        return f"Beside {', '.join(played)}, only {listed} {verb} played yet." if rivals else "No rival is played yet."
     known = np.where(np.isnan(medians), np.inf, medians)
-    own_names = " and ".join(f"`{name}`" for name in OURS)
-    if own.all() or not own.any():
-        return f"No {'opponent' if own.all() else 'other method'} is played yet."
     beaten = []
     for j, problem in enumerate(problems):
         best, ours = int(known[:, j].argmin()), known[own, j].min()
         if known[best, j] < ours:
             beaten.append(f"{problem} (`{names[best]}` {show_median(known[best, j])} against {show_median(ours)})")
-    if beaten:
-        return f"{own_names} are beaten on {', '.join(beaten)}."
-    return f"None is better than the best of {own_names} on any problem."
+    share = f"On {len(beaten)} of {count_noun(len(problems), 'problem')}"
+    count = f"{share} another method beats the best of {', '.join(played)}"
+    return f"{count}: {', '.join(beaten)}." if beaten else f"{count}."
 
 
 def played_by(about: Mapping[str, Any]) -> str:
@@ -237,5 +312,10 @@ def shards_section(bundles: Sequence[Path], shards: Mapping[str, Mapping[str, An
 def render_page(folder: Path, shards: Mapping[str, Mapping[str, Any]]) -> str:
     """The page, from the bundles of a folder in the order of the shards."""
     bundles = [folder / f"{name}.zip" for name in shards if (folder / f"{name}.zip").exists()]
-    sections = [group_section(name, [bundle for bundle in bundles if group_of(bundle.stem) == name]) for name in GROUPS]
+    sections = [group_section(name, bundles_of(name, bundles)) for name in GROUPS]
     return "\n".join([INTRODUCTION, *sections, shards_section(bundles, shards)])
+
+
+def bundles_of(name: str, bundles: Sequence[Path]) -> list[Path]:
+    """The bundles that a group's tables show."""
+    return [bundle for bundle in bundles if group_of(bundle.stem) == name or bundle.stem in GROUPS[name].also]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from cbobench.report.groups import Group, group_by_arena
 from cbobench.report.numbers import format_number
 from cbobench.report.quantities import UNREACHED, fill_unreached, find_lack, is_reached
 from cbobench.stats import rank_tests as stats
+from cbobench.words import list_names
+
+SHOWN_GAPS = 3  # problems that a method lacks
 
 
 def rank_algorithms(groups: list[Group], quantities: list[Metric], title: str) -> tuple[pd.DataFrame, TextTable]:
@@ -65,7 +69,7 @@ def rank_algorithms(groups: list[Group], quantities: list[Metric], title: str) -
     if shared := _describe_shared_seeds(groups, titles):
         note += f"\n{shared}"
     if absent:
-        note += f"\nleft out, without a good cell on some problem: {', '.join(absent)}"
+        note += f"\nleft out, as they lack good cells on some problems: {', '.join(_describe_gaps(groups, absent))}"
     weights = [0, *range(len(quantities))]
     return frame, TextTable(
         ["algorithm", *(q.symbol for q in quantities)], cells, f"{title}: ranks", note, left=1, weights=weights
@@ -92,6 +96,17 @@ def _compute_medians(groups: list[Group], titles: list[str], quantity: Metric) -
         medians.append([_compute_median(by_algorithm[title], quantity, seeds) for title in titles])
     values = np.array(medians).reshape(-1, len(titles))
     return values[~np.isnan(values).any(axis=1)], len(values)
+
+
+def _describe_gaps(groups: list[Group], labels: Sequence[str]) -> list[str]:
+    """Each of some methods with the problems on which it has no good cell."""
+    arenas = {group.arena: group.problem_label for group in groups}
+    described = []
+    for label in labels:
+        held = {group.arena for group in groups if group.algorithm_label == label and len(group.good)}
+        gaps = list_names([problem for arena, problem in arenas.items() if arena not in held], SHOWN_GAPS)
+        described.append(f"{label} (on {gaps})")
+    return described
 
 
 def _find_shared_seeds(arena_groups: list[Group], titles: list[str]) -> frozenset[int]:

@@ -115,12 +115,23 @@ def test_code_without_a_commit_confirms_nothing(monkeypatch):
 
 def test_only_what_is_strictly_better_beats_ours():
     inf, nan = np.inf, np.nan
-    medians = np.array([[1.0, inf, 2.0, nan], [1.0, inf, 1.0, inf], [5.0, 7.0, 9.0, nan]])
-    names, problems = ["cei", "cma-es", "random"], ["tie", "lost", "beaten", "never"]
+    medians = np.array([[1.0, inf, 2.0, nan], [1.0, inf, 1.0, inf], [5.0, 7.0, 9.0, nan], [9.0, 8.0, 9.0, nan]])
+    names, problems = ["cei", "cma-es", "cobyla", "slsqp"], ["tie", "lost", "beaten", "never"]
     said = field_page.describe_standing(medians, names, problems)
-    assert "lost (`random` 7.000 against ∞), beaten (`cma-es` 1.000 against 2.000)" in said
-    assert "tie" not in said.partition("are beaten on")[2]
-    assert field_page.describe_standing(medians[1:], names[1:], problems) == "No other method is played yet."
+    assert said.startswith("On 2 of 4 problems another method beats the best of `cei`: lost (`cobyla` 7.000 against ∞)")
+    assert "beaten (`cma-es` 1.000 against 2.000)" in said
+    assert "tie" not in said
+    assert "never" not in said
+    assert field_page.describe_standing(medians[1:], names[1:], problems) == "None of ours is played yet."
+    few = field_page.describe_standing(medians[:2], names[:2], problems)
+    assert few == "Beside `cei`, only `cma-es` is played yet.", "two methods make no field"
+    assert field_page.describe_standing(medians[:2], ["cei", "random"], problems) == "No rival is played yet."
+
+
+def test_runs_are_held_against_those_of_the_same_seed():
+    reference = field_page.Method({"p": {0: 1.0, 1: 2.0}, "q": {0: 1.0}})
+    method = field_page.Method({"p": {0: 0.5, 1: 2.0, 2: 0.0}, "q": {0: 3.0}, "r": {0: 0.0}})
+    assert field_page.count_wins(method, reference) == "1/3"
 
 
 def test_many_problems_are_summed_up_by_what_was_reached():

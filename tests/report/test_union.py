@@ -194,3 +194,11 @@ def test_a_label_is_that_of_the_run_that_has_the_cells(tmp_path):
 
     runs = [part("first", "chance", "*/random"), part("second", "dice", "*/sobol")]
     assert set(cbobench.compare([str(run) for run in runs]).frame["algorithm_label"]) == {"chance", "sobol"}
+
+
+def test_what_ranks_leave_out_is_said_with_the_problems_it_lacks(tmp_path):
+    full = {(p, a): {"regret": [1.0, 2.0]} for p in "PQR" for a in "AB"}
+    part = {("P", "C"): {"regret": [0.0, 0.0]}}
+    runs = [make(tmp_path / "full", full, seeds=range(2)), make(tmp_path / "part", part, seeds=range(2))]
+    said = str(cbobench.compare([str(run) for run in runs], ranks=True, metric="regret"))
+    assert "left out, as they lack good cells on some problems: C (on Q, R)" in " ".join(said.split())
