@@ -42,7 +42,7 @@ def test_the_target_that_was_asked_for_stays_and_no_mean_stands_alone(run, width
 def test_ranks_are_of_algorithms_that_have_values(run):
     found = cbobench.compare(run, ranks=True, metric="regret")
     assert found.frame.set_index("algorithm_label")["rank"].to_dict() == {"A": 1.0, "B": 2.0}
-    assert "left out, without a good cell on some problem: broken" in str(found)
+    assert "left out, as they lack good cells on some problems: broken (on " in str(found)
 
 
 def test_nothing_good_is_said_and_not_column_by_column(run):
