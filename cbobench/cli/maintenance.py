@@ -82,7 +82,7 @@ def import_if_asked(options: argparse.Namespace, *runs: str) -> None:
 def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench status`, and `cbobench watch`, which is `status --watch`."""
     from cbobench.results.bundle import open_run
-    from cbobench.results.lease import read_drivers
+    from cbobench.results.lease import read_players
     from cbobench.results.provenance import mixed_note
     from cbobench.results.query import read_status as read
     from cbobench.results.source import libraries
@@ -98,8 +98,7 @@ def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
     folder = open_run(options.run)
     record, state = read(folder)
     hints = [printable(hint) for hint in _finishing(record, state, folder)]
-    # A clock of another machine may be wrong; `watch` looks twice before it calls a driver dead.
-    drivers = [driver for driver, alive in read_drivers(folder) if alive and driver.cells]
+    drivers = read_players(folder)
     failures = [
         {
             "cell": c.id,

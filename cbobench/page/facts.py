@@ -13,7 +13,7 @@ from cbobench.report.formats import TextTable
 from cbobench.report.groups import Group, describe_failures, find_arithmetic, find_cpus, find_groups
 from cbobench.report.load import Run
 from cbobench.report.numbers import format_number
-from cbobench.results.lease import read_drivers
+from cbobench.results.lease import read_players
 from cbobench.results.manifest import VARIANT_KINDS
 from cbobench.results.provenance import mixed_note
 from cbobench.words import count_noun
@@ -61,7 +61,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
 
 def describe_running(run: Run) -> str:
     """Who plays into the run now, empty where nobody does."""
-    who = [str(driver) for driver, alive in read_drivers(run.folder) if alive and driver.cells]
+    who = [str(driver) for driver in read_players(run.folder)]
     return f"still running: {'; '.join(who)}" if who else ""
 
 

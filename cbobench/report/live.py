@@ -15,7 +15,7 @@ from cbobench.report.compare import Comparison, compare
 from cbobench.report.load import Run
 from cbobench.results.bundle import open_run
 from cbobench.results.folder import RunFolder
-from cbobench.results.lease import HEARTBEAT_SECONDS, Driver, Heartbeat, pair_id, read_drivers, read_heartbeats
+from cbobench.results.lease import HEARTBEAT_SECONDS, Driver, Heartbeat, pair_id, read_heartbeats, read_players
 from cbobench.results.manifest import CALLS, FILE, Manifest, Pair
 from cbobench.results.query import NO_POSITION, FailureCounts, PublishedCells, read_published
 from cbobench.results.store import machine_id
@@ -299,9 +299,7 @@ def find_beginners(location: Any) -> list[Driver]:
         Misuse: a bundle.
     """
     folder = _open_folder(location)
-    if Manifest.exists(folder):
-        return []
-    return [driver for driver, alive in read_drivers(folder) if alive and driver.cells]
+    return [] if Manifest.exists(folder) else read_players(folder)
 
 
 def _open_folder(location: Any) -> RunFolder:

@@ -119,6 +119,14 @@ def read_drivers(folder: RunFolder, clock: str | None = None) -> list[tuple[Driv
     return [(driver, driver.alive(written and (folder_time - written) / 1e9)) for driver, written, _ in heartbeats]
 
 
+def read_players(folder: RunFolder) -> list[Driver]:
+    """Return the calls that may play cells of a run now; one that merges its files holds none.
+
+    A clock of another machine may be wrong: `watch` looks twice before it calls a driver dead.
+    """
+    return [driver for driver, alive in read_drivers(folder) if alive and driver.cells]
+
+
 def refuse_played(folder: RunFolder, then: str) -> None:
     """Raise `Misuse` if a call plays into a folder; `then` says what to do when it has ended."""
     for driver, alive in read_drivers(folder):
