@@ -17,6 +17,8 @@ from cbobench.report.quantities import UNREACHED, fill_unreached, find_lack, is_
 from cbobench.stats import rank_tests as stats
 from cbobench.words import list_names
 
+SharedSeeds = dict[tuple[str, int, bool | None], frozenset[int]]
+"""By arena, the seeds that all ranked algorithms were asked for."""
 SHOWN_GAPS = 3  # problems that a method lacks
 
 
@@ -33,10 +35,12 @@ def rank_algorithms(groups: list[Group], quantities: list[Metric], title: str) -
     titles, labels = _find_common_algorithms(groups)
     if len(titles) < 2:
         raise Misuse("ranks need two algorithms that have good cells on every problem; choose with --only")
+    # By arena: whatever the metric, the same seeds count.
+    seeds = {arena_groups[0].arena: _find_shared_seeds(arena_groups, titles) for arena_groups in group_by_arena(groups)}
     rows: list[dict[str, Any]] = []
     differences = []
     for quantity in quantities:
-        blocks, expected = _compute_medians(groups, titles, quantity)
+        blocks, expected = _compute_medians(groups, titles, quantity, seeds)
         average = stats.average_ranks(blocks, quantity.better or "lower")
         gap = stats.critical_difference(len(titles), len(blocks)) if len(blocks) else np.nan
         p = stats.friedman(blocks)[1]
@@ -66,7 +70,7 @@ def rank_algorithms(groups: list[Group], quantities: list[Metric], title: str) -
         "on which all algorithms have a value, of those asked for"
     )
     absent = sorted({group.algorithm_label for group in groups} - set(labels.values()))
-    if shared := _describe_shared_seeds(groups, titles):
+    if shared := _describe_shared_seeds(groups, titles, seeds):
         note += f"\n{shared}"
     if absent:
         note += f"\nleft out, as they lack good cells on some problems: {', '.join(_describe_gaps(groups, absent))}"
@@ -85,15 +89,15 @@ def _find_common_algorithms(groups: list[Group]) -> tuple[list[str], dict[str, s
     return titles, {group.algorithm: group.algorithm_label for group in groups if group.algorithm in titles}
 
 
-def _compute_medians(groups: list[Group], titles: list[str], quantity: Metric) -> tuple[Array, int]:
+def _compute_medians(groups: list[Group], titles: list[str], quantity: Metric, seeds: SharedSeeds) -> tuple[Array, int]:
     """Medians on the problems where all algorithms have one, (problems, algorithms), and of how many problems."""
     medians: list[list[float]] = []
     for arena_groups in group_by_arena(groups):
         if find_lack(arena_groups, quantity):
             continue  # no method could have a value, so that equal medians would be no tie
         by_algorithm = {group.algorithm: group for group in arena_groups}
-        seeds = _find_shared_seeds(arena_groups, titles)
-        medians.append([_compute_median(by_algorithm[title], quantity, seeds) for title in titles])
+        shared = seeds[arena_groups[0].arena]
+        medians.append([_compute_median(by_algorithm[title], quantity, shared) for title in titles])
     values = np.array(medians).reshape(-1, len(titles))
     return values[~np.isnan(values).any(axis=1)], len(values)
 
@@ -127,16 +131,14 @@ def _find_shared_seeds(arena_groups: list[Group], titles: list[str]) -> frozense
     return shared
 
 
-def _describe_shared_seeds(groups: list[Group], titles: list[str]) -> str:
+def _describe_shared_seeds(groups: list[Group], titles: list[str], seeds: SharedSeeds) -> str:
     """How many seeds count, where an algorithm has others; empty where all have the same."""
-    shared, asked = [], []
-    for arena_groups in group_by_arena(groups):
-        shared.append(len(_find_shared_seeds(arena_groups, titles)))
-        asked.append(max(group.expected for group in arena_groups if group.algorithm in titles))
-    if shared == asked:
+    asked = [group.expected for group in groups if group.algorithm in titles]
+    if all(group.expected_seeds == seeds[group.arena] for group in groups if group.algorithm in titles):
         return ""
-    seeds = f"{min(shared)}" if min(shared) == max(shared) else f"{min(shared)} to {max(shared)}"
-    return f"by the {seeds} seeds that all algorithms were asked for, of up to {max(asked)}"
+    counts = [len(shared) for shared in seeds.values()]
+    span = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+    return f"by the {span} seeds that all algorithms were asked for, of up to {max(asked)}"
 
 
 def _compute_median(group: Group, quantity: Metric, seeds: frozenset[int]) -> float:
