@@ -119,8 +119,8 @@ wheel: .make/install  ## build the wheel into dist/
 
 # A release: write the version into pyproject.toml and cbobench/__init__.py, and its date into CHANGELOG.md in place of
 # "unreleased". On a clean clone run `bash .ci/run`, `make portable`, `make chaos`, `make lowest` (CI: Python 3.11 to 3.13)
-# and `make replay ARGS="--replay 50"`, which is more than 2 % of the published cells. `git tag -a v0.1.0 -m "cbobench 0.1.0"`, push branch and tag, wait for CI. From the tag `rm -rf dist && make dist`,
-# `.venv/bin/twine upload dist/*`, and install it by name in a new environment: `cbobench run quickstart`.
+# and `make replay ARGS="--replay 50"`, which is more than 2 % of the published cells. `git tag -a v0.1.0 -m "cbobench
+# 0.1.0"`, push branch and tag, wait for CI. From the tag `rm -rf dist && make dist`, `.venv/bin/twine upload dist/*`, and install it by name in a new environment: `cbobench run quickstart`.
 dist: .make/lint  ## build what is published, wheel and source archive, into dist/, and check them
 	$(BIN)/pip install --quiet --disable-pip-version-check build twine
 	$(BIN)/python -m build --outdir dist

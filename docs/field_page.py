@@ -159,6 +159,26 @@ def show_median(value: float) -> str:
     return "–" if np.isnan(value) else "∞" if not np.isfinite(value) else format_number(value)
 
 
+def lowest_of(medians: NDArray[Any]) -> NDArray[Any]:
+    """The best median of each problem, of medians (methods, problems); ∞ where no method has one."""
+    return np.asarray(np.where(np.isnan(medians), np.inf, medians).min(axis=0))
+
+
+def mean_ranks_of(medians: NDArray[Any]) -> NDArray[Any]:
+    """The mean rank of each method over the problems, of medians (methods, problems)."""
+    return np.asarray(rankdata(np.where(np.isnan(medians), np.inf, medians), axis=0).mean(axis=1))
+
+
+def is_ours(name: str) -> bool:
+    """Whether a method, whatever its parameters, is one whose standing the page is about."""
+    return name.partition("[")[0] in OURS
+
+
+def digest_of(bundle: Path) -> str:
+    """The digest of a bundle's bytes, by which it is confirmed."""
+    return hashlib.sha256(bundle.read_bytes()).hexdigest()
+
+
 def group_of(shard: str) -> str:
     """The group of a shard: the longest one that its name begins with."""
     return max((name for name in GROUPS if shard == name or shard.startswith(f"{name}-")), key=len)
@@ -167,13 +187,11 @@ def group_of(shard: str) -> str:
 def sum_up(methods: Mapping[str, Method], problems: Sequence[str]) -> str:
     """A row per method over many problems: how much it reached of COCO's targets, and where it is the best."""
     medians, counts = medians_of(dict(methods), problems)
-    ranks = np.column_stack([rankdata(np.where(np.isnan(column), np.inf, column)) for column in medians.T])
+    names, mean_ranks, lowest = list(methods), mean_ranks_of(medians), lowest_of(medians)
     lines = [
         "| method | rank | targets reached | best on | never feasible | runs | ms a round |",
         "| :-- | --: | --: | --: | --: | --: | --: |",
     ]
-    names, mean_ranks = list(methods), ranks.mean(axis=1)
-    lowest = np.where(np.isnan(medians), np.inf, medians).min(axis=0)
     for i in np.argsort(mean_ranks, kind="stable"):
         method = methods[names[i]]
         values = np.array([value for seeds in method.values.values() for value in seeds.values()])
@@ -187,9 +205,9 @@ def sum_up(methods: Mapping[str, Method], problems: Sequence[str]) -> str:
     few, most = format_number(COCO_TARGETS[-1]), format_number(COCO_TARGETS[0])
     about = f"{len(problems)} problems, {count_seeds(counts)} each. "
     about += f"Targets are COCO's {len(COCO_TARGETS)}, from {most} to {few}. Ranks are means."
-    own = [i for i, name in enumerate(names) if name.partition("[")[0] in OURS]
-    if own and len(own) < len(names):
-        worse = int((medians[own].min(axis=0, initial=np.inf, where=~np.isnan(medians[own])) > lowest).sum())
+    own = [is_ours(name) for name in names]
+    if any(own) and not all(own):
+        worse = int((lowest_of(medians[own]) > lowest).sum())
         about += f" On {worse} of them an opponent is better than all of ours."
     return f"{about}\n\n" + "\n".join(lines) + "\n"
 
@@ -208,8 +226,7 @@ def count_wins(method: Method, reference: Method) -> str:
 def table_of(methods: Mapping[str, Method], problems: Sequence[str]) -> tuple[str, str]:
     """A row per method with its medians, and a sentence on seeds and on who is best."""
     medians, counts = medians_of(dict(methods), problems)
-    ranks = np.column_stack([rankdata(np.where(np.isnan(column), np.inf, column)) for column in medians.T])
-    mean_ranks, lowest = ranks.mean(axis=1), np.where(np.isnan(medians), np.inf, medians).min(axis=0)
+    mean_ranks, lowest = mean_ranks_of(medians), lowest_of(medians)
     names, reference = list(methods), methods.get(REFERENCE)
     heads = ["method", "rank", *problems, *([f"beats {REFERENCE}"] if reference else []), "runs", "ms a round"]
     lines = [f"| {' | '.join(heads)} |", "| :-- |" + " --: |" * (len(heads) - 1)]
@@ -252,21 +269,22 @@ def count_seeds(counts: Sequence[int]) -> str:
 
 def describe_standing(medians: NDArray[Any], names: Sequence[str], problems: Sequence[str]) -> str:
     """On which problems a method of the field is strictly better than all of ours, by medians (methods, problems)."""
-    own = np.array([name.partition("[")[0] in OURS for name in names])
-    rivals = [name for name, is_own in zip(names, own, strict=True) if not is_own and name not in PLAIN]
-    if not own.any():
+    own = [is_ours(name) for name in names]
+    rivals = [name for name in names if not is_ours(name) and name not in PLAIN]
+    if not any(own):
         return "None of ours is played yet."
-    played = [f"`{name}`" for name, is_own in zip(names, own, strict=True) if is_own]
+    played = [f"`{name}`" for name in names if is_ours(name)]
     if len(rivals) < FEWEST:
         listed = " and ".join(f"`{name}`" for name in rivals)
         verb = "are" if len(rivals) > 1 else "is"
         return f"Beside {', '.join(played)}, only {listed} {verb} played yet." if rivals else "No rival is played yet."
-    known = np.where(np.isnan(medians), np.inf, medians)
     beaten = []
-    for j, problem in enumerate(problems):
-        best, ours = int(known[:, j].argmin()), known[own, j].min()
-        if known[best, j] < ours:
-            beaten.append(f"{problem} (`{names[best]}` {show_median(known[best, j])} against {show_median(ours)})")
+    for problem, lowest, ours, column in zip(
+        problems, lowest_of(medians), lowest_of(medians[own]), medians.T, strict=True
+    ):
+        if lowest < ours:
+            best = names[int((column == lowest).argmax())]
+            beaten.append(f"{problem} (`{best}` {show_median(lowest)} against {show_median(ours)})")
     share = f"On {len(beaten)} of {count_noun(len(problems), 'problem')}"
     count = f"{share} another method beats the best of {', '.join(played)}"
     return f"{count}: {', '.join(beaten)}." if beaten else f"{count}."
@@ -280,7 +298,7 @@ def played_by(about: Mapping[str, Any]) -> str:
 def confirmed_by(bundle: Path, confirmed: Mapping[str, Any]) -> str:
     """The commit whose code played drawn cells of a bundle again, all to the same bits; a dash without one."""
     said = confirmed.get(bundle.stem)
-    if said is None or said["bundle"] != hashlib.sha256(bundle.read_bytes()).hexdigest():
+    if said is None or said["bundle"] != digest_of(bundle):
         return "–"
     return f"{said['commit'][:7]} ({count_noun(said['cells'], 'cell')})"
 

@@ -112,10 +112,9 @@ def draw_field() -> Image:
         )
         axis.spines[["top", "right"]].set_visible(False)
         # A grey line is one of "3 others", which the first of them names.
-        labelled = [(label, line) for line, label in zip(*axis.get_legend_handles_labels(), strict=True)]
-        others = [label for label, _ in labelled if label.endswith("others")]
-        lines = dict(labelled[: 1 + [label for label, _ in labelled].index(others[0])] if others else labelled)
-        image.legend(lines.values(), lines, loc="outside right center", frameon=False)
+        lines, labels = axis.get_legend_handles_labels()
+        last = next((i for i, label in enumerate(labels) if label.endswith("others")), len(labels) - 1)
+        image.legend(lines[: last + 1], labels[: last + 1], loc="outside right center", frameon=False)
     return image
 
 
@@ -218,11 +217,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--speed", action="store_true")
     parser.add_argument("--field", action="store_true")
     given = parser.parse_args(arguments)
-    if given.speed or not given.field:
+    some = given.speed or given.field
+    if given.speed or not some:
         save(draw_speed(), SPEED, SPEED_DPI)
-    if given.field or not given.speed:
+    if given.field or not some:
         save(draw_field(), FIELD, 200)
-    if given.speed or given.field:
+    if some:
         return
     if given.play:
         play()

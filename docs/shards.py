@@ -10,14 +10,13 @@ drawn cells of every shard again with the code at hand; where all are equal to t
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from field_page import CONFIRMED, PAGE, played_by, render_page
+from field_page import CONFIRMED, PAGE, digest_of, played_by, render_page
 from paper_figures import leave
 
 from cbobench.cli import main
@@ -80,8 +79,8 @@ def confirm_shard(name: str, cells: int, call: Mapping[str, Any]) -> bool:
         return False
     path = FOLDER / CONFIRMED
     confirmed = json.loads(path.read_text()) if path.exists() else {}
-    digest = hashlib.sha256(bundle_of(name).read_bytes()).hexdigest()
-    confirmed[name] = {"bundle": digest, "commit": call["commit"], "cells": len(replayed.outcomes), "at": call["at"]}
+    said = {"bundle": digest_of(bundle_of(name)), "commit": call["commit"], "at": call["at"]}
+    confirmed[name] = said | {"cells": len(replayed.outcomes)}
     path.write_text(json.dumps(dict(sorted(confirmed.items())), indent=1) + "\n")
     return True
 

@@ -274,6 +274,7 @@ class ScoreAlgorithm(Algorithm):
         if self.box is not None:
             self.chosen, self._achieved = self.maximise(t, self.box, last)
         else:
+            # A method that scores in parts is spared a call; a watcher may set `score` later than the start.
             in_parts = self.scores_in_parts and "score" not in self.__dict__
             score = self.parts(self.belief).total() if in_parts else self.score(self.belief)
             shape = self.belief.f.mean.shape
