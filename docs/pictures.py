@@ -217,12 +217,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--speed", action="store_true")
     parser.add_argument("--field", action="store_true")
     given = parser.parse_args(arguments)
-    some = given.speed or given.field
-    if given.speed or not some:
+    is_one = given.speed or given.field
+    if given.speed or not is_one:
         save(draw_speed(), SPEED, SPEED_DPI)
-    if given.field or not some:
+    if given.field or not is_one:
         save(draw_field(), FIELD, 200)
-    if some:
+    if is_one:
         return
     if given.play:
         play()
