@@ -10,6 +10,7 @@ import os
 import resource
 import signal
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 ROUNDS = 5  # looks for programs that others have started just before they were ended
@@ -62,6 +63,29 @@ def leave_fork(origin: int) -> None:
     """
     if os.getpid() != origin:
         os._exit(0)
+
+
+@cache
+def close_sockets_in_forks() -> None:
+    """Close the sockets that are open now in every fork to come: one that holds a copy hides that this process died."""
+    sockets = {place.name: name for place, name in _descriptors() if name.startswith("socket:")}
+
+    def close() -> None:
+        for place, name in _descriptors():
+            if sockets.get(place.name) == name:
+                os.close(int(place.name))
+
+    os.register_at_fork(after_in_child=close)
+
+
+def _descriptors() -> list[tuple[Path, str]]:
+    """Return the open descriptors of this process, and what each is; none without /proc."""
+    names = []
+    with suppress(OSError):
+        for place in Path("/proc/self/fd").iterdir():
+            with suppress(OSError):  # the one that lists them
+                names.append((place, str(place.readlink())))
+    return names
 
 
 class Programs:

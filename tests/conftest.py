@@ -188,7 +188,7 @@ def small_suite(write_suite: Callable[..., Path]) -> Callable[..., Path]:
 
 PLAYERS = {
     "as it comes": "",
-    "fresh workers": "from cbobench.sweep import executors; executors.can_fork = lambda: False",
+    "fresh workers": "from cbobench.sweep import children; children.can_fork = lambda: False",
     "ray": "from cbobench.sweep import scheduler; scheduler.SMALL = 0",
 }
 

@@ -30,12 +30,60 @@ SLOWER = 20.0  # a round may take this multiple of the longest one so far
 GRACE = 10.0  # seconds from the signal to the end of the process
 TICK = 5.0
 REPORT_SECONDS = 1.0  # between two reports of the rounds played
+SILENCE_MARGIN = 60.0  # seconds that a worker may say nothing beyond those in which its watchdog ends it
 TRIAL = 10.0  # seconds after which the duration of a task is predicted (see `watch_speed`)
 SIGNAL = getattr(signal, "SIGRTMAX", signal.SIGALRM)  # unused by other code
 
 
 Count = Callable[[int, tuple[float, ...]], None]
 """Takes the seed-rounds played so far, and the best reward seen of each cell so far (NaN: none)."""
+
+
+@contextmanager
+def reporting(report: Count) -> Iterator[Count]:
+    """Report at once and then each second, in a thread, while the block is carried out; gives what takes the counts.
+
+    Whoever waits for this process hears so that it runs, though no round may end for long.
+    """
+    latest: tuple[int, tuple[float, ...]] = (0, ())
+    ended = threading.Event()
+
+    def count(rounds: int, best: tuple[float, ...]) -> None:
+        nonlocal latest
+        latest = rounds, best
+
+    def repeat() -> None:
+        report(*latest)
+        while not ended.wait(REPORT_SECONDS):
+            report(*latest)
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield count
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _stall_seconds(timeout: float | None, cells: int, horizon: int) -> float:
+    """Return the seconds that a round may always take."""
+    return STALL if timeout is None else timeout * max(1.0, cells / horizon)
+
+
+def allowed_silence(timeout: float | None, cells: int, horizon: int, longest: float = 0.0) -> float:
+    """Return the seconds after which a worker that reports nothing is stopped: it would have ended itself before.
+
+    Code in C may keep the reporting thread waiting for as long as a round may take.
+
+    Args:
+        timeout, cells, horizon: of its task.
+        longest: seconds that it said nothing before, and then went on.
+    """
+    stall = _stall_seconds(timeout, cells, horizon)
+    if timeout is None:
+        stall = max(stall, SLOWER * longest)
+    return stall + GRACE + SILENCE_MARGIN
 
 
 class Watchdog:
@@ -59,7 +107,7 @@ class Watchdog:
     ) -> None:
         self.timeout, self.report, self.cells, self.count = timeout, report, cells, count
         self.allowed_seconds = float("inf") if timeout is None else timeout * cells
-        self.stall = STALL if timeout is None else timeout * max(1.0, cells / horizon)
+        self.stall = _stall_seconds(timeout, cells, horizon)
         self.grace = min(GRACE, max(1.0, self.stall))
         self.play: Play | None = None
         self.timed_out = 0.0  # seconds after which the signal was sent

@@ -1,50 +1,37 @@
 """Executors run tasks: in this process, or in worker processes of this machine (on Ray: `cbobench.sweep.ray_executor`).
 
 A process that has no other threads forks its workers, which takes milliseconds; another one (a notebook's), or one that
-imported NumPy before the arithmetic was chosen, starts fresh interpreters. A worker ends when its driver's end of their
-socket closes, however the driver ended. Signals to the driver's process group do not reach it. With it end the programs
-that its cells have started; a worker in which cells leave any, or other traces, is replaced.
+imported NumPy before the arithmetic was chosen, starts fresh interpreters (see `cbobench.sweep.children`). A worker in
+which cells leave programs, or other traces, is replaced.
 """
 
 from __future__ import annotations
 
-import importlib
 import os
 import pickle
 import select
-import signal
-import subprocess
-import sys
-import threading
-import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
-from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any, NoReturn, Protocol
+from types import MappingProxyType
+from typing import Any, Protocol
 
-from cbobench.arithmetic import is_as_requested
 from cbobench.errors import CbobenchError
 from cbobench.play.failure import describe_error
 from cbobench.play.process import Traces
 from cbobench.play.task import Receipt, Task, WorkerCrashed, explain_crash, play_task, play_task_on_worker
-from cbobench.play.watchdog import ReturnedTask
+from cbobench.play.watchdog import ReturnedTask, reporting
 from cbobench.problems.base import Problem
-from cbobench.processes import end_session
-from cbobench.registry import fresh_interpreter
 from cbobench.results.folder import RunFolder
 from cbobench.sweep.blocks import machine_memory
-from cbobench.sweep.interrupt import SIGNALS, ignore
-from cbobench.threads import THREAD_VARIABLES, has_lingering_threads
+from cbobench.sweep.children import Child, become_worker, describe_end, end_worker, spawn, wait_for_children
+from cbobench.threads import has_lingering_threads
 
 READY = "ready"
 FAILED_STARTS = 3  # workers in a row that end before they begin: none will; a single one may have been killed
-FORK_SAFE = {"jemalloc_bg_thd"}  # Arrow's allocator, which starts its thread again in a fork
-BOOT = "from cbobench.sweep.executors import begin; begin(sys.argv[1], int(sys.argv[2]))"
 
 
 @dataclass(frozen=True)
@@ -74,6 +61,7 @@ class Executor(Protocol):
         rounds: seed-rounds of pending tasks that are played, by name, as reported about once a second; to be copied at
             once, because other threads change it.
         best: likewise the best that their cells have seen so far (see `Play.best_seen`).
+        reports: how often the worker of each pending task that has begun was heard of, by name; likewise to be copied.
     """
 
     @property
@@ -84,6 +72,8 @@ class Executor(Protocol):
     def rounds(self) -> Mapping[str, int]: ...
     @property
     def best(self) -> Mapping[str, tuple[float, ...]]: ...
+    @property
+    def reports(self) -> Mapping[str, int]: ...
     def room(self) -> int:
         """How many more tasks may be submitted."""
 
@@ -131,6 +121,7 @@ class InlineExecutor:
     """Runs tasks in this process, one at a time."""
 
     slots = 1
+    reports: Mapping[str, int] = MappingProxyType({})  # this process itself plays
 
     def __init__(self, problems: Mapping[str, Problem], folder: RunFolder) -> None:
         self.problems, self.folder = problems, folder
@@ -168,28 +159,6 @@ class InlineExecutor:
 
 
 @dataclass
-class Child:
-    """A child process as its parent sees it."""
-
-    pid: int
-    process: subprocess.Popen[bytes] | None
-    link: Any
-
-    def end(self) -> int | None:
-        """Kill it, if it has not ended, and all that it has started; returns its exit code, or minus the number of the
-        signal that ended it.
-        """
-        end_session(self.pid)
-        self.link.close()
-        _open_links.discard(self.link)
-        if self.process is not None:
-            return self.process.wait()
-        with suppress(ChildProcessError):  # a program of the user's may wait for all its children
-            return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        return None
-
-
-@dataclass
 class _Worker:
     """A worker process, the titles of the problems that it holds, its task, and how far that is."""
 
@@ -199,6 +168,7 @@ class _Worker:
     ready: bool = False
     rounds: int = 0  # played of its task
     best: tuple[float, ...] = ()  # that each of its cells has seen
+    reports: int = 0  # on its task
 
 
 class ProcessExecutor:
@@ -241,6 +211,10 @@ class ProcessExecutor:
     def best(self) -> dict[str, tuple[float, ...]]:
         return {worker.task.name: worker.best for worker in [*self.workers] if worker.task is not None}
 
+    @property
+    def reports(self) -> dict[str, int]:
+        return {worker.task.name: worker.reports for worker in [*self.workers] if worker.task is not None}
+
     def room(self) -> int:
         return self.slots - len(self.pending)
 
@@ -252,20 +226,20 @@ class ProcessExecutor:
     def submit(self, task: Task) -> None:
         """Send a task to an idle worker; one that has died meanwhile is noticed by `collect`."""
         worker = next(worker for worker in self.workers if worker.task is None)
-        worker.task, worker.rounds, worker.best = task, 0, ()
+        worker.task, worker.rounds, worker.best, worker.reports = task, 0, (), 0
         title = task.pair.problem.title
         problem = None if title in worker.problems else pickle_problem(self.problems[title])
         worker.problems.add(title)
-        with suppress(BrokenPipeError, ConnectionResetError):
+        with suppress(OSError):
             worker.child.link.send((title, problem, task, self.folder))
 
     def collect(self, seconds: float) -> Iterator[tuple[Task, Answer]]:
-        links = {worker.child.link: worker for worker in self.workers}
-        for link in wait(list(links), seconds):
-            worker = links[link]  # type: ignore[index]
+        workers = {worker.child.pid: worker for worker in self.workers}
+        for child in wait_for_children([worker.child for worker in self.workers], seconds):
+            worker = workers[child.pid]
             try:
-                answer, worn_out = worker.child.link.recv()
-            except (EOFError, ConnectionResetError):
+                answer, worn_out = child.receive()
+            except (EOFError, OSError):
                 how = describe_end(self._replace(worker))
                 if worker.task is not None:
                     yield worker.task, explain_crash(self.folder, worker.task, how)
@@ -274,6 +248,7 @@ class ProcessExecutor:
                 raise answer
             if isinstance(answer, tuple):
                 worker.rounds, worker.best = answer
+                worker.reports += 1
                 continue
             if answer == READY:
                 worker.ready, self.failed_starts = True, 0
@@ -311,24 +286,15 @@ class ProcessExecutor:
         self.workers.append(_Worker(child, {*self.problems} if child.process is None else set()))
 
 
-def describe_end(code: int | None) -> str:
-    """How a worker ended, in words, from its exit code."""
-    if code == -signal.SIGKILL:
-        return "had its worker killed (SIGKILL: did the machine run out of memory?)"
-    if code is not None and code < 0:
-        return f"crashed its worker ({signal.Signals(-code).name})"
-    return "crashed its worker"
-
-
 def serve_tasks(link: Any, problems: dict[str, Problem] | None = None) -> None:
     """Run the tasks that arrive until the driver goes; each answer says whether this process must be replaced.
 
-    While a task is played, pairs are sent: the seed-rounds so far, and the best that each cell has seen. They come from
-    the thread that watches the play, which has ended when the answer is sent.
+    While a task is played, a pair is sent each second: the seed-rounds so far, and the best that each cell has seen.
+    The thread that sends them has ended when the answer is sent.
     """
     inbox = become_worker(link)
 
-    def count(rounds: int, best: tuple[float, ...]) -> None:
+    def report(rounds: int, best: tuple[float, ...]) -> None:
         if select.select([], [link], [], 0.0)[1]:  # else the driver is suspended, and the play must not wait for it
             _answer(link, ((rounds, best), False))
 
@@ -340,15 +306,16 @@ def serve_tasks(link: Any, problems: dict[str, Problem] | None = None) -> None:
     while True:
         title, problem, task, folder = inbox.get()
         try:
-            if problem is not None:
-                problems_by_title[title] = pickle.loads(problem)  # noqa: S301 - from our own driver
-            answer: Any = play_task_on_worker(problems_by_title[title], task, folder, count)
+            with reporting(report) as count:
+                if problem is not None:
+                    problems_by_title[title] = pickle.loads(problem)  # noqa: S301 - from our own driver
+                answer: Any = play_task_on_worker(problems_by_title[title], task, folder, count)
         except CbobenchError as error:
             answer = error
         except BaseException as error:
             answer = CbobenchError(f"task {task.name} could not be carried out: {describe_error(error)[0]}")
         if not traces.holds(link.fileno()):  # a cell has closed it; what was opened since is not the driver's
-            _end_itself()
+            end_worker()
         # Later cells of this worker must not meet what a task leaves running, or what cannot be restored after it.
         _answer(link, (answer, has_lingering_threads() or traces.any_left()))
 
@@ -358,106 +325,4 @@ def _answer(link: Any, message: tuple[Any, bool]) -> None:
     try:
         link.send(message)
     except OSError:
-        _end_itself()
-
-
-def _end_itself() -> NoReturn:
-    """End this worker and the programs that it has started: its driver is gone."""
-    try:
-        end_session(os.getpid())
-    finally:
-        os._exit(1)
-
-
-_open_links: set[Any] = set()
-"""Links of this process. A fork closes them: an open copy would keep the processes behind them alive."""
-
-
-def spawn(name: str, serve: Callable[[Any], None], fresh: bool = False) -> Child:
-    """Start a process that serves this one through a socket.
-
-    Args:
-        name: of the function that serves in a fresh interpreter, as "module:function"; it gets the link.
-        serve: the one that serves in a fork.
-        fresh: whether it must be a fresh interpreter.
-    """
-    ours, theirs = Pipe()
-    _open_links.add(ours)
-    with theirs:
-        # A fork keeps the arithmetic with which this process has imported NumPy.
-        if not fresh and can_fork() and is_as_requested():
-            return Child(_fork(theirs, serve), None, ours)
-        process = subprocess.Popen(
-            fresh_interpreter(BOOT, name, str(theirs.fileno())),
-            pass_fds=[theirs.fileno()],
-            start_new_session=True,
-            stdin=subprocess.DEVNULL,
-            stdout=2,
-            env=os.environ | dict.fromkeys(THREAD_VARIABLES, "1"),
-        )
-        return Child(process.pid, process, ours)
-
-
-def _fork(theirs: Any, serve: Callable[[Any], None]) -> int:
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(AttributeError, OSError, ValueError):  # none, or closed
-            stream.flush()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # none may unwind the driver's stack in the child
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 counts the threads of FORK_SAFE, too
-            pid = os.fork()
-        if pid == 0:
-            try:
-                os.setsid()
-                os.dup2(2, 1)  # standard output is the table's
-                sys.stdout = sys.stderr
-                for link in _open_links:
-                    link.close()
-                serve(theirs)
-            finally:
-                os._exit(1)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    return pid
-
-
-def can_fork() -> bool:
-    """Whether this process has no thread that a fork would cut off."""
-    threads = []
-    for name in Path("/proc/self/task").glob("*/comm"):
-        with suppress(OSError):  # a thread that has just ended
-            threads.append(name.read_text().strip())
-    return len([name for name in threads if name not in FORK_SAFE]) == 1
-
-
-def begin(name: str, descriptor: int) -> None:
-    """Serve in a fresh interpreter until the process ends."""
-    os.set_inheritable(descriptor, False)
-    module, _, function = name.partition(":")
-    getattr(importlib.import_module(module), function)(Connection(descriptor))
-
-
-def become_worker(link: Any) -> SimpleQueue[Any]:
-    """Ignore signals, discard output, and end with the driver; returns a queue of the driver's messages."""
-    ignore_signals()
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for descriptor in (1, 2):  # the output of cells would bury the driver's messages
-        os.dup2(nowhere, descriptor)
-    inbox: SimpleQueue[Any] = SimpleQueue()
-    threading.Thread(target=_listen, args=(link, inbox), daemon=True).start()
-    return inbox
-
-
-def _listen(link: Any, inbox: SimpleQueue[Any]) -> None:
-    while True:
-        try:
-            inbox.put(link.recv())
-        except BaseException:
-            _end_itself()
-
-
-def ignore_signals() -> None:
-    """Ignore signals: the driver gets them as well, and ends this process."""
-    ignore()
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        end_worker()

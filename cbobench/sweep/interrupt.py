@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -41,17 +42,71 @@ class Interruption:
             raise Interrupted
 
 
+Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
+
+_taken: dict[signal.Signals, tuple[Handler, Handler]] = {}
+"""Signals that this process has taken for a sweep: its handler, and the one before."""
+
+
+def _take(number: signal.Signals, handler: Handler) -> None:
+    """Set a handler. A program that is started has the default again, and a fork the one before."""
+    _, before = _taken.get(number, (None, signal.getsignal(number)))
+    _taken[number] = handler, before
+    signal.signal(number, handler)
+
+
+_masks: dict[int, set[signal.Signals]] = {}
+"""Masked signals of the threads that fork now."""
+
+
+def _hold_signals() -> None:
+    _masks[threading.get_ident()] = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+
+
+def _release_signals() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, _masks.pop(threading.get_ident()))
+
+
+def _give_back_signals() -> None:
+    """Let the forks of the user's code end as everywhere else: a pool ends its workers by SIGTERM."""
+    for number, (handler, before) in _taken.items():
+        if signal.getsignal(number) is handler and before is not None:
+            signal.signal(number, before)
+    _taken.clear()
+    _release_signals()
+
+
+# A fork forgets what its handler has been told before it begins, so until then a signal waits.
+os.register_at_fork(before=_hold_signals, after_in_parent=_release_signals, after_in_child=_give_back_signals)
+
+
+def disregard_signals() -> None:
+    """Let the signals do nothing in this process: its parent gets them as well, and ends it.
+
+    They are not ignored, as programs that are started here would inherit that.
+    """
+    for number in SIGNALS:
+        _take(number, _do_nothing)
+        signal.siginterrupt(number, False)  # calls of the user's libraries go on
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+
 def ignore() -> None:
-    """Ignore the signals in this process from now on."""
+    """Ignore the signals in this process, which is about to end: handlers of Python's go before it does."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
+
+
+def _do_nothing(number: int, frame: FrameType | None) -> None:
+    """Handle a signal."""
 
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
     """Handle signals within, and restore the handlers afterwards; does nothing outside the main thread."""
     interruption = Interruption()
-    before: dict[signal.Signals, Any] = {}
+    before: dict[signal.Signals, Handler] = {}
+    taken = dict(_taken)
     report = sys.unraisablehook
 
     def report_others(ignored: sys.UnraisableHookArgs) -> None:
@@ -66,9 +121,12 @@ def interruptible() -> Iterator[Interruption]:
             if number == signal.SIGHUP and handler == signal.SIG_IGN:
                 continue  # nohup: the sweep is to outlive its terminal
             before[number] = handler
-            signal.signal(number, interruption)
+            _take(number, interruption)
         yield interruption
     finally:
         sys.unraisablehook = report
         for number, handler in before.items():
-            signal.signal(number, handler)
+            if handler is not None:  # one that Python does not know
+                signal.signal(number, handler)
+        _taken.clear()
+        _taken.update(taken)

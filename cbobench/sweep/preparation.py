@@ -10,7 +10,6 @@ import os
 import pickle
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from multiprocessing.connection import wait
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,8 @@ from cbobench.problems.simulator import Simulator
 from cbobench.results.folder import RunFolder
 from cbobench.results.simulations import SimulationStore
 from cbobench.suite.suite_file import load
-from cbobench.sweep.executors import Child, become_worker, can_fork, describe_end, pickle_problem, spawn
+from cbobench.sweep.children import Child, become_worker, can_fork, describe_end, spawn, wait_for_children
+from cbobench.sweep.executors import pickle_problem
 from cbobench.threads import single_thread
 
 LOOK_SECONDS = 0.1  # between two answers of a pool that has no simulation to give
@@ -53,13 +53,13 @@ class ProcessPool:
     ) -> Generator[tuple[int, SimulationResult] | None]:
         """Yield simulations as they come; one that ends its worker has failed."""
         content, waiting = pickle_problem(simulator), list(reversed(range(len(x))))
-        played: dict[Any, tuple[Child, int]] = {}
+        played: dict[int, tuple[Child, int]] = {}
         idle: list[Child] = []
 
         def hand_out(child: Child) -> None:
             i = waiting.pop()
-            played[child.link] = child, i
-            with suppress(BrokenPipeError, ConnectionResetError):  # it has died: its link says so below
+            played[child.pid] = child, i
+            with suppress(OSError):  # it has died: its link says so below
                 child.link.send((i, x[i : i + 1], gens[i]))
 
         def start() -> Child:
@@ -71,14 +71,14 @@ class ProcessPool:
             while waiting or played:
                 while waiting and len(played) < min(self.workers, at_once()):
                     hand_out(idle.pop() if idle else start())
-                ended = wait(list(played), LOOK_SECONDS)
+                ended = wait_for_children([child for child, _ in played.values()], LOOK_SECONDS)
                 if not ended:
                     yield None
-                for link in ended:
-                    child, i = played.pop(link)
+                for child in ended:
+                    _, i = played.pop(child.pid)
                     try:
-                        answer = child.link.recv()
-                    except (EOFError, ConnectionResetError):
+                        answer = child.receive()
+                    except (EOFError, OSError):
                         how = describe_end(child.end())
                         reason = f"{type(simulator).__name__}: simulate {how} at x = {simulator.as_written(x[i])}"
                         answer = SimulationResult(np.full(1 + simulator.m, np.nan), reason, 0.0)
@@ -134,7 +134,7 @@ def prepare_problems(loading: Mapping[str, Any], folder: RunFolder) -> dict[str,
     child = spawn(f"{__name__}:serve_problems", serve_problems, fresh=True)
     try:
         child.link.send((dict(loading), folder))
-        answer = child.link.recv()
+        answer = child.receive()
     except (EOFError, OSError) as error:
         raise CbobenchError("the process that prepares the problems ended; import cbobench before NumPy") from error
     finally:

@@ -32,21 +32,16 @@ from typing import Any
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.play.failure import describe_error
 from cbobench.play.task import Receipt, Task, WorkerCrashed, explain_crash, play_task_on_worker
-from cbobench.play.watchdog import ReturnedTask
+from cbobench.play.watchdog import ReturnedTask, reporting
 from cbobench.problems.base import Problem
+from cbobench.processes import close_sockets_in_forks
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import send_heartbeat
 from cbobench.suite.settings import ONE, Demand
+from cbobench.sweep.children import become_worker, spawn
 from cbobench.sweep.cluster import SHOWN, Code, check_nodes, prepare_worker
-from cbobench.sweep.executors import (
-    Answer,
-    ExecutorDied,
-    NodeLost,
-    become_worker,
-    ignore_signals,
-    pickle_problem,
-    spawn,
-)
+from cbobench.sweep.executors import Answer, ExecutorDied, NodeLost, pickle_problem
+from cbobench.sweep.interrupt import disregard_signals
 from cbobench.sweep.ray_start import start_ray
 from cbobench.words import count_noun
 
@@ -87,7 +82,7 @@ class RayExecutor:
     ) -> None:
         self.folder, self.cpus, self.address, self.note = folder, cpus, address, note
         self.flight: dict[str, Task] = {}
-        self.played: dict[str, tuple[int, tuple[float, ...]]] = {}
+        self.played: dict[str, tuple[int, tuple[float, ...], int]] = {}
         self.slots = 0
         # A Ray that the program has imported has read its settings.
         self.child = spawn(f"{__name__}:serve_ray", serve_ray, fresh="ray" in sys.modules)
@@ -109,11 +104,15 @@ class RayExecutor:
 
     @property
     def rounds(self) -> dict[str, int]:
-        return {name: rounds for name, (rounds, _) in self.played.items() if name in self.flight}
+        return {name: rounds for name, (rounds, _, _) in self.played.items() if name in self.flight}
 
     @property
     def best(self) -> dict[str, tuple[float, ...]]:
-        return {name: best for name, (_, best) in self.played.items() if name in self.flight}
+        return {name: best for name, (_, best, _) in self.played.items() if name in self.flight}
+
+    @property
+    def reports(self) -> dict[str, int]:
+        return {name: stamp for name, (_, _, stamp) in self.played.items() if name in self.flight}
 
     def room(self) -> int:
         return in_flight(self.slots, self.cpus, self.address) - len(self.flight)
@@ -137,6 +136,8 @@ class RayExecutor:
             else:
                 self._handle(message)
             seconds = 0.0
+        if self.child.has_ended() and not self.child.link.poll():
+            raise self._died()
 
     def cancel(self, task: Task) -> None:
         if self.flight.pop(task.name, None) is not None:
@@ -167,13 +168,13 @@ class RayExecutor:
     def _send(self, message: Any) -> None:
         try:
             self.child.link.send(message)
-        except (BrokenPipeError, ConnectionResetError):
+        except OSError:
             raise self._died() from None
 
     def _receive(self) -> Any:
         try:
-            return self.child.link.recv()
-        except (EOFError, ConnectionResetError):
+            return self.child.receive()
+        except (EOFError, OSError):
             raise self._died() from None
 
     def _died(self) -> ExecutorDied:
@@ -199,7 +200,7 @@ def serve_ray(link: Any) -> None:
     problems, folder, cpus, address, code = inbox.get()
     try:
         client = RayClient(problems, folder, cpus, address, code, send, inbox.put)
-        ignore_signals()  # once more: Ray takes SIGTERM for itself
+        disregard_signals()  # once more: Ray takes SIGTERM for itself
         send(client.cpus())
         nodes = None if address is None else NodeWatch(client.places(), send)
     except BaseException as error:
@@ -346,6 +347,7 @@ class RayClient:
     def cancel(self, name: str) -> None:
         for future in [future for future, task_name in self.flight.items() if task_name == name]:
             del self.flight[future]
+            self.rounds.clear(name)  # its next worker has said nothing yet
             self.ray.cancel(future.object_ref, force=True)  # type: ignore[attr-defined]
 
     def close(self) -> None:
@@ -359,11 +361,13 @@ def play_on_ray(
     problem: bytes, task: bytes, folders: Collection[str], place: str | None, folder: RunFolder, rounds: RoundBoard
 ) -> Receipt | WorkerCrashed | ReturnedTask:
     """Play a task on a worker of Ray. The problem comes pickled, because its class may lie in one of the folders."""
+    close_sockets_in_forks()
     prepare_worker(folders, place)
     sent_task: Task = pickle.loads(task)  # noqa: S301 - from our own driver
     sent_problem: Problem = pickle.loads(problem)  # noqa: S301
     try:
-        return play_task_on_worker(sent_problem, sent_task, folder, partial(rounds.write, sent_task.name))
+        with reporting(partial(rounds.write, sent_task.name)) as count:
+            return play_task_on_worker(sent_problem, sent_task, folder, count)
     finally:
         rounds.clear(sent_task.name)
 
@@ -371,7 +375,7 @@ def play_on_ray(
 class RoundBoard:
     """How far the tasks of a sweep are, by name, in the store of Ray's head, where workers write and we read.
 
-    What cannot be written or read is left out: it is shown, and decides nothing.
+    What cannot be written or read is left out.
     """
 
     def __init__(self) -> None:
@@ -381,24 +385,23 @@ class RoundBoard:
         return f"{self.prefix}{name}".encode()
 
     def write(self, name: str, rounds: int, best: tuple[float, ...]) -> None:
-        """Say how far a task is: its seed-rounds, and the best that its cells have seen."""
+        """Say how far a task is: its seed-rounds, and the best that its cells have seen; and that it runs now."""
+        report = json.dumps([rounds, best, time.time_ns()]).encode()
         with suppress(Exception):
-            _store().internal_kv_put(
-                self._key(name), json.dumps([rounds, best]).encode(), True, BOARD, timeout=BOARD_SECONDS
-            )
+            _store().internal_kv_put(self._key(name), report, True, BOARD, timeout=BOARD_SECONDS)
 
     def clear(self, name: str = "") -> None:
         """Forget a task, or all."""
         with suppress(Exception):
             _store().internal_kv_del(self._key(name), not name, BOARD, timeout=BOARD_SECONDS)
 
-    def read(self) -> dict[str, tuple[int, tuple[float, ...]]]:
+    def read(self) -> dict[str, tuple[int, tuple[float, ...], int]]:
         """How far the tasks are that are played; empty if the head does not answer."""
         with suppress(Exception):
             keys = _store().internal_kv_keys(self.prefix.encode(), BOARD, timeout=BOARD_SECONDS)
             values = _store().internal_kv_multi_get(keys, BOARD, timeout=BOARD_SECONDS)
             reports = {key.decode().removeprefix(self.prefix): json.loads(text) for key, text in values.items()}
-            return {name: (int(rounds), tuple(best)) for name, (rounds, best) in reports.items()}
+            return {name: (int(rounds), tuple(best), int(stamp)) for name, (rounds, best, stamp) in reports.items()}
         return {}
 
 

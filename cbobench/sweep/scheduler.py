@@ -2,7 +2,8 @@
 
 A task that loses its node is queued again. One that crashes its worker, runs out of memory or hangs is halved until the
 cell at fault is alone; that cell fails after three crashes, or two hangs. A task that nothing is heard of for long is
-looked up in the run folder, and queued again if other tasks of its pair took far less time.
+looked up in the run folder, and queued again if other tasks of its pair took far less time. One whose worker does not
+even report that it runs hangs.
 """
 
 from __future__ import annotations
@@ -12,11 +13,20 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from math import inf, isfinite
 
 from cbobench.errors import CbobenchError, CellFailure, Misuse, show, unknown
-from cbobench.play.task import OtherCode, Receipt, Task, failed_row, publish_cells, published_receipt
-from cbobench.play.watchdog import ReturnedTask
+from cbobench.play.task import (
+    OtherCode,
+    Receipt,
+    Task,
+    WorkerCrashed,
+    failed_row,
+    publish_cells,
+    published_receipt,
+)
+from cbobench.play.watchdog import ReturnedTask, allowed_silence
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import pair_id, send_heartbeat
@@ -164,6 +174,7 @@ class Scheduler:
         self.print_noted = False
         self.loss_noted_at = -LOSS_NOTE_SECONDS
         self.overdue = OverdueTasks(folder, note)
+        self.silent = SilentTasks()
         self.best_over: dict[str, list[float]] = {}  # seen by the cells that this call has played
 
     def play(self) -> Iterator[Receipt]:
@@ -180,6 +191,12 @@ class Scheduler:
                 for task, answer in self.executor.collect(WAIT):
                     self.overdue.answered(task, answer)
                     receipt = self._settle(task, answer)
+                    if receipt is not None:
+                        yield self._account(receipt)
+                for task, crash in self.silent.look(self.executor):
+                    self.note(f"{task.name}: {crash.how}; its worker is ended")
+                    self.executor.cancel(task)
+                    receipt = self._settle(task, crash)
                     if receipt is not None:
                         yield self._account(receipt)
                 for task, receipt in self.overdue.look(self.executor.pending):
@@ -372,6 +389,48 @@ class OverdueTasks:
         """Whether the time since the last answer is far longer than the pair's tasks took."""
         longest = self.longest.get(_names(task))
         return longest is not None and current_time - self.answered_at > max(OVERDUE_SECONDS, OVERDUE_FACTOR * longest)
+
+
+@dataclass
+class _Silence:
+    """Of a task in play: how often its worker has reported, and for how many seconds it has not, now and at most."""
+
+    reports: int
+    seconds: float = 0.0
+    longest: float = 0.0
+
+
+class SilentTasks:
+    """Finds tasks whose worker says nothing any more: it was stopped, or what held it up would never have ended.
+
+    A worker reports each second whatever its play does (`cbobench.play.watchdog.reporting`), and ends itself where a
+    play hangs.
+    """
+
+    def __init__(self) -> None:
+        self.silences: dict[str, _Silence] = {}
+        self.called_at = time.monotonic()
+
+    def look(self, executor: Executor) -> Iterator[tuple[Task, WorkerCrashed]]:
+        """Yield the pending tasks to give up, and what became of them."""
+        current_time = time.monotonic()
+        # While this process itself was suspended, it could hear of nobody.
+        passed, self.called_at = min(current_time - self.called_at, 2 * WAIT), current_time
+        reports = dict(executor.reports)
+        before, self.silences = self.silences, {}
+        for task in [task for task in executor.pending if task.name in reports]:
+            silence = before.get(task.name) or _Silence(-1)
+            if silence.reports == reports[task.name]:
+                silence.seconds += passed
+            else:
+                longest = max(silence.longest, silence.seconds)
+                silence = _Silence(reports[task.name], longest=longest)
+            allowed = allowed_silence(task.timeout, len(task.cells), task.horizon, silence.longest)
+            if silence.seconds > allowed:
+                seconds = f"{silence.seconds:.0f} s"
+                yield task, WorkerCrashed(f"no word of its worker for {seconds}: stopped, or suspended?", hung=True)
+            else:
+                self.silences[task.name] = silence
 
 
 def _names(task: Task) -> tuple[str, str]:

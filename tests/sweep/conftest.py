@@ -7,14 +7,14 @@ from types import SimpleNamespace
 import pytest
 
 from cbobench.cli import main
-from cbobench.sweep import executors
+from cbobench.sweep import children
 from tests.sweep.helpers import environment_of
 
 
 @pytest.fixture
 def forking(monkeypatch):
     """Workers are forked from this process, as from one without threads: a fresh interpreter costs seconds."""
-    monkeypatch.setattr(executors, "can_fork", lambda: True)
+    monkeypatch.setattr(children, "can_fork", lambda: True)
 
 
 @pytest.fixture

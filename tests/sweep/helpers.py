@@ -59,7 +59,7 @@ class FakeExecutor:
 
     def __init__(self, slots, answers=()):
         self.slots, self.pending, self.answers, self.submitted = slots, [], list(answers), 0
-        self.rounds, self.best = {}, {}
+        self.rounds, self.best, self.reports = {}, {}, {}
 
     def room(self):
         return self.slots - len(self.pending)

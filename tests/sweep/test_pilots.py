@@ -24,7 +24,7 @@ from cbobench.problems.data import DataFolder
 from cbobench.problems.simulator import Simulator
 from cbobench.results.bundle import open_run
 from cbobench.results.verify import verify
-from cbobench.sweep import executors, preparation
+from cbobench.sweep import children, preparation
 from cbobench.sweep.interrupt import interruptible
 from cbobench.sweep.preparation import ProcessPool, pilots_on
 from cbobench.sweep.run import plan
@@ -78,7 +78,7 @@ class Impure(Exact):
 def _fresh(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Exact, "calls", [])
-    for module in (executors, preparation):
+    for module in (children, preparation):
         monkeypatch.setattr(module, "can_fork", lambda: True)
 
 
@@ -129,7 +129,7 @@ def test_a_short_pilot_begins_on_one_worker_and_goes_on_here(monkeypatch, cls):
     """How long a simulation takes is not known before; one more worker would take longer to begin than it saves."""
     started, here = [], []
     monkeypatch.setattr(pilot, "GRACE", np.inf)  # a busy machine
-    monkeypatch.setattr(preparation, "spawn", lambda *given: started.append(given) or executors.spawn(*given))
+    monkeypatch.setattr(preparation, "spawn", lambda *given: started.append(given) or children.spawn(*given))
     monkeypatch.setattr(
         cls, "run_points", lambda self, x, *given: here.append(x) or Simulator.run_points(self, x, *given)
     )

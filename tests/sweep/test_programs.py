@@ -9,7 +9,7 @@ import pytest
 
 import cbobench
 from cbobench.processes import find_programs
-from cbobench.sweep.executors import become_worker, spawn
+from cbobench.sweep.children import become_worker, spawn
 from tests.processes import alive, assert_gone, kill, until
 
 STARTED = 4  # a shell, two programs of its, and one in a session of its own

@@ -15,7 +15,7 @@ import cbobench
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.play.task import Receipt, WorkerCrashed, play_task
 from cbobench.results.folder import RunFolder
-from cbobench.sweep import executors, ray_executor, scheduler
+from cbobench.sweep import children, ray_executor, scheduler
 from cbobench.sweep.executors import NodeLost, ProcessExecutor
 from cbobench.sweep.ray_executor import RayClient, RayExecutor
 from cbobench.sweep.run import plan
@@ -99,7 +99,7 @@ def test_where_ray_does_not_start_worker_processes_play(small_suite, tmp_path, m
         raise RuntimeError("no room in /dev/shm\nat all")
 
     monkeypatch.setattr(ray_executor, "RayClient", refuse)
-    monkeypatch.setattr(executors, "can_fork", lambda: True)
+    monkeypatch.setattr(children, "can_fork", lambda: True)
     monkeypatch.delitem(sys.modules, "ray", raising=False)  # else it starts afresh, without what is patched
     monkeypatch.setattr(scheduler, "SMALL", 0)
     notes = []
@@ -115,7 +115,7 @@ def test_where_ray_does_not_start_worker_processes_play(small_suite, tmp_path, m
 
 def test_a_lease_is_renewed_while_a_cluster_starts(monkeypatch):
     beats, polls = [], iter([False, False, True])
-    child = Mock(link=Mock(poll=lambda seconds: next(polls), recv=lambda: 4))
+    child = Mock(link=Mock(poll=lambda seconds: next(polls)), receive=lambda: 4)
     monkeypatch.setattr(ray_executor, "spawn", lambda *given, **more: child)
     monkeypatch.setattr(ray_executor, "send_heartbeat", beats.append)
     made = RayExecutor({}, RunFolder("run", "me"), None, "head:1")
@@ -137,8 +137,8 @@ def processes(forking):
 
 
 def test_a_worker_that_cannot_start_is_no_fault_of_its_task(small_suite, tmp_path, monkeypatch, processes):
-    monkeypatch.setattr(executors, "BOOT", "raise SystemExit(3)")
-    monkeypatch.setattr(executors, "can_fork", lambda: False)
+    monkeypatch.setattr(children, "BOOT", "raise SystemExit(3)")
+    monkeypatch.setattr(children, "can_fork", lambda: False)
     with pytest.raises(CbobenchError, match="ended before it began; --cpus 0 plays in this process"):
         processes(plan(small_suite(), out=tmp_path / "run", cpus=2))
 
@@ -161,7 +161,7 @@ def test_a_worker_that_is_killed_before_it_begins_is_replaced(small_suite, tmp_p
 
 def test_a_problem_that_python_cannot_pickle_reaches_its_worker(small_suite, tmp_path, monkeypatch, processes):
     """Ray's pickler takes functions within functions, too; a fresh interpreter needs it."""
-    monkeypatch.setattr(executors, "can_fork", lambda: False)
+    monkeypatch.setattr(children, "can_fork", lambda: False)
     todo = plan(small_suite(horizon=5), out=tmp_path / "run", cpus=1)
     next(iter(todo.suite.problems.values())).hook = lambda: None
     assert sum(receipt.ok for receipt in processes(todo, 1)) == 12

@@ -9,7 +9,7 @@ import pytest
 
 import cbobench
 from cbobench.cli import main
-from cbobench.sweep import executors
+from cbobench.sweep import children
 from tests.conftest import PLAYERS
 from tests.sweep.test_cluster import cluster
 
@@ -66,7 +66,7 @@ def test_shadow_modules_are_not_run(shadowed, tmp_path, monkeypatch, capsys, pla
     if players != "fresh workers":
         play(shadowed, suite, tmp_path / "run", players, words)
         return
-    monkeypatch.setattr(executors, "can_fork", lambda: False)
+    monkeypatch.setattr(children, "can_fork", lambda: False)
     monkeypatch.chdir(tmp_path / "away")
     monkeypatch.setattr(sys, "path", [*sys.path, ""])  # which a fault would put first
     code = main(["run", str(shadowed / suite), "--out", str(tmp_path / "run"), *words])

@@ -1,0 +1,218 @@
+"""Processes that are started: the signals that theirs inherit, and what becomes of one that ends or stops unseen."""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import subprocess
+import time
+from types import SimpleNamespace
+
+import pytest
+
+import cbobench
+from cbobench.play import watchdog
+from cbobench.sweep import children, scheduler
+from cbobench.sweep.children import become_worker, spawn, wait_for_children
+from cbobench.sweep.interrupt import SIGNALS, interruptible
+from cbobench.sweep.run import plan
+from tests.processes import assert_gone
+from tests.sweep.helpers import FakeExecutor
+
+
+def look_at_signals():
+    """Which of the signals a program ignores that is started here, and the handlers of a fork."""
+    status = subprocess.run(["cat", "/proc/self/status"], capture_output=True, text=True, check=True).stdout
+    mask = int(next(line for line in status.splitlines() if line.startswith("SigIgn")).split()[1], 16)
+    ours, theirs = multiprocessing.Pipe()
+    pid = os.fork()
+    if pid == 0:
+        theirs.send([str(signal.getsignal(number)) for number in SIGNALS])
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return [number.name for number in SIGNALS if mask >> (number - 1) & 1], ours.recv()
+
+
+def serve_look(link):
+    become_worker(link)
+    link.send(look_at_signals())
+    time.sleep(1000)
+
+
+@pytest.fixture
+def worker(forking):
+    """Starts a worker that serves by a function, and ends it."""
+    started = []
+
+    def start(serve):
+        started.append(spawn("", serve))
+        return started[-1]
+
+    yield start
+    for child in started:
+        child.end()
+
+
+def test_what_a_worker_starts_ends_by_signals_as_elsewhere(worker):
+    outside = look_at_signals()
+    assert outside[0] == []
+    assert worker(serve_look).receive() == outside
+
+
+def test_what_the_driver_starts_ends_by_signals_as_elsewhere():
+    outside = look_at_signals()
+    with interruptible(), interruptible():
+        assert look_at_signals() == outside
+    assert look_at_signals() == outside
+
+
+def test_what_a_run_under_nohup_starts_outlives_the_terminal(monkeypatch):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with interruptible():
+            ignored, handlers = look_at_signals()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert ignored == ["SIGHUP"]
+    assert handlers[SIGNALS.index(signal.SIGHUP)] == str(signal.SIG_IGN)
+
+
+def serve_pools(link):
+    """Pools are ended as soon as they are there: their processes may not have begun."""
+    become_worker(link)
+    for _ in range(20):
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            pool.map(abs, [1, 2])
+    link.send("done")
+
+
+@pytest.mark.slow
+def test_pools_of_processes_end_in_a_worker(worker):
+    assert worker(serve_pools).receive() == "done"
+
+
+def serve_and_die(link):
+    """A worker that dies while a copy of it lives that holds its link open, and of which Python knows nothing."""
+    become_worker(link)
+    if ctypes.CDLL(None).fork() == 0:
+        time.sleep(1000)
+    link.send("last word")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_that_died_is_missed_though_its_fork_lives(worker):
+    child = worker(serve_and_die)
+    assert child.receive() == "last word"
+    with pytest.raises(EOFError):
+        child.receive()
+    assert wait_for_children([child], 0.0) == [child]
+
+
+def serve_stopped(link):
+    link.send("stopped")
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def test_a_long_message_to_a_worker_that_is_stopped_holds_nobody_up(worker, monkeypatch):
+    monkeypatch.setattr(children, "MESSAGE_SECONDS", 1)
+    child = worker(serve_stopped)
+    assert child.receive() == "stopped"
+    with pytest.raises(BlockingIOError):
+        child.link.send(bytes(10**7))
+
+
+HARM = """
+import faulthandler, os, signal, time
+from cbobench.algorithms.references import Random
+
+
+class Harm(Random):
+    def ask(self, t):
+        if t == 2 and any(scope[-1] == 1 for scope in self.setting.streams.scopes):
+            self.harm()
+        return super().ask(t)
+
+
+class Crash(Harm):
+    def harm(self):
+        pid = os.fork()
+        if pid == 0:
+            time.sleep(1000)
+        with open("forks", "a") as forks:
+            forks.write(f"{pid} ")
+        faulthandler.disable()  # that of who runs the tests
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+
+class Stop(Harm):
+    def harm(self):
+        os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+@pytest.fixture
+def play_harm(tmp_path, monkeypatch, forking):
+    """Play two seeds of which the second does harm; the errors, and what of the first is there."""
+    (tmp_path / "harmful.py").write_text(HARM)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def play(name, engine="processes", **keys):
+        suite = {"suite": "s", "horizon": 5, "seeds": 2, "problems": ["rkhs-1d"], "algorithms": [f"harmful:{name}"]}
+        outcome = cbobench.run(suite | keys, out="run", cpus=2, engine=engine)
+        cells = cbobench.load_cells("run").set_index("seed")
+        assert cells["status"].to_dict() == {0: "ok", 1: "failed"}
+        return outcome.errors
+
+    return play
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["processes", "ray"])
+def test_a_cell_that_crashes_beside_its_fork_is_a_row(play_harm, tmp_path, engine):
+    (error,) = play_harm("Crash", engine)
+    assert "the cell crashed its worker" in error
+    forks = [int(pid) for pid in (tmp_path / "forks").read_text().split()]
+    assert len(forks) > 1
+    if engine == "processes":
+        assert_gone(forks)
+
+
+@pytest.mark.slow
+def test_a_cell_that_stops_its_worker_is_a_row(play_harm, monkeypatch):
+    monkeypatch.setattr(watchdog, "SILENCE_MARGIN", 5.0)
+    monkeypatch.setattr(watchdog, "GRACE", 1.0)
+    (error,) = play_harm("Stop", timeout=1)
+    assert "no word of its worker" in error
+
+
+def test_a_task_whose_worker_says_nothing_is_given_up(small_suite, tmp_path, monkeypatch):
+    """Only while this process itself runs, and later where the worker has said nothing for long before."""
+    todo = plan(small_suite(), out=tmp_path / "run", cpus=0)
+    executor, clock = FakeExecutor(2), SimpleNamespace(monotonic=lambda: now)
+    monkeypatch.setattr(scheduler, "time", clock)
+    now = 0.0
+    silent = scheduler.SilentTasks()
+    begun, queued = todo.tasks[0], todo.tasks[1]
+    executor.pending = [begun, queued]
+
+    def silence(seconds, step=2.0):
+        """What is given up in so many seconds without a report, and after how many."""
+        nonlocal now
+        executor.reports = {begun.name: executor.reports.get(begun.name, 0) + 1}
+        began = now
+        while now < began + seconds:
+            for task, crash in silent.look(executor):
+                return task, crash.how, now - began
+            now += step
+        return None
+
+    allowed = watchdog.allowed_silence(None, len(begun.cells), begun.horizon)
+    assert silence(allowed - 4) is None
+    assert silence(100 * allowed, step=allowed) is None, "it was this process that was suspended"
+    longer = watchdog.SLOWER * (allowed - 4)
+    task, how, seconds = silence(2 * longer)
+    assert task is begun
+    assert "no word of its worker" in how
+    assert seconds == pytest.approx(longer + watchdog.GRACE + watchdog.SILENCE_MARGIN, rel=0.02)
