@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import textwrap
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from paper_figures import name_commit
 from scipy.stats import rankdata
 
 from cbobench.report.groups import find_groups
@@ -19,31 +21,16 @@ from cbobench.report.numbers import format_number
 from cbobench.report.profiles import COCO_TARGETS
 from cbobench.report.quantities import fill_unreached, is_reached, quantities, restore_infinite
 from cbobench.results.bundle import Bundle
+from cbobench.suite.variants import Variant
 from cbobench.words import count_noun
 
 CONFIRMED = "confirmed.json"  # beside the bundles
 PAGE = Path(__file__).with_name("field.md")
+PROSE = PAGE.parent / "prose" / "field.md"  # what the page begins with
 OURS = ("cei", "scbo", "furbo")  # the methods whose standing the page is about
 REFERENCE = "cei"  # whose runs those of every method are held against, seed by seed
 PLAIN = ("random", "sobol")  # no rivals
-FEWEST = 3  # rivals, below which a table says who they are in place of who is best
-
-INTRODUCTION = """\
-# The methods against the field, shard by shard
-
-Each table is computed from bundles in `docs/results`, which hold every seed's curve. A shard is short enough to be
-played in one go: `make literature` plays the next one that is missing. `cei`, `scbo` and `furbo` are this project's
-implementations of constrained expected improvement, SCBO and FuRBO.
-
-Regret is in units of the spread of f over the box. A seed that finds nothing feasible counts as worse than any number
-(∞). A median is over the seeds that all methods of a table have; few seeds make it uncertain. On a problem a method's
-rank is by its median; the column `rank` is the mean of these over the problems. *Beats cei* counts the runs, of all
-with the same problem and seed, that end better than that of `cei`. A shard is *confirmed by* a commit whose code
-replayed some randomly drawn cells and got the same bits.
-
-`cbobench compare docs/results/low-ours.zip --metric simple_regret` prints any of these results with intervals and
-tests, over all of a method's seeds; [your method beside them](beside_the_field.md) is a page of its own.
-"""
+FEWEST = 3  # rivals, below which the page says who they are
 
 
 @dataclass(frozen=True)
@@ -51,61 +38,57 @@ class Section:
     """A group of shards on the page.
 
     Attributes:
-        title, words: its heading, and what was played.
+        title, words: its heading, and what the bundles do not say of it.
         tables: each by a metric, with words on what counts there.
         also: shards of other groups that its tables show, too.
     """
 
     title: str
-    words: str
+    words: str = ""
     tables: tuple[tuple[str, str], ...] = (("simple_regret", "The best feasible point that was evaluated counts."),)
     also: tuple[str, ...] = ()
 
 
+COCO = "Regret is in COCO's own units."
 GROUPS = {
     "low": Section(
         "Two to seven dimensions, without noise",
-        "60 evaluations, the first 10 a Sobol design. Of BoTorch's constrained expected improvement, "
-        "`botorch-cei-stock` is the library as it comes. `botorch-cei-bilog` models constraints through SCBO's bilog "
-        "transform, as `cei` may. Two more could give it more digits: `botorch-cei-tiny-noise` fits no noise, and "
+        "Of BoTorch's constrained expected improvement, `botorch-cei-stock` is the library as it "
+        "comes. `botorch-cei-bilog` models constraints through SCBO's bilog transform, as `cei` "
+        "may. Two more could give it more digits: `botorch-cei-tiny-noise` fits no noise, and "
         "`botorch-cei-turbo` has the models of BoTorch's SCBO tutorial.",
     ),
     "low-theory": Section(
         "The same, for methods with theorems",
-        "By the letter, with the kernel of the problem, and with models fitted to what they observe (`kernel=fit`). "
-        "Most are told a bound or a noise level, and aim at regret over all rounds.",
+        "With the kernel of the problem, and with models fitted to what they observe "
+        "(`kernel=fit`). Most are told a bound or a noise level, and aim at regret over all "
+        "rounds.",
         also=("low-ours",),
     ),
     "noisy": Section(
-        "Noise of 1 % and 10 %",
-        "60 evaluations, the first 10 a Sobol design; noise in units of each function's spread.",
+        "Under noise",
+        "Problems are named with their noise, in units of each function's spread.",
         (
             (
                 "recommended_regret",
-                "By the noise-free value of the recommendation after the last evaluation; an infeasible one counts as "
-                "∞. `cei`, `ckb-ucb` and `penalty-noisy` recommend by their models. The others, also BoTorch's and "
-                "`scbo`, recommend the best observed point, which noise favours. So this table compares rules of "
-                "recommendation as much as searches.",
+                "By the noise-free value of the recommendation after the last evaluation; an "
+                "infeasible one counts as ∞. `cei`, `ckb-ucb` and `penalty-noisy` recommend by "
+                "their models. The others, also BoTorch's and `scbo`, recommend the best observed "
+                "point, which noise favours. So these tables compare rules of recommendation as "
+                "much as searches.",
             ),
             (
                 "simple_regret",
-                "The same runs by the best feasible point that was evaluated, without noise, whether or not the method "
-                "knows which one it is.",
+                "The same runs by the best feasible point that was evaluated, without noise, "
+                "whether or not the method knows which one it is.",
             ),
         ),
     ),
-    "batches": Section(
-        "Batches of four",
-        "80 evaluations in batches of four: all four are chosen before any of their results is known.",
-    ),
-    "ten": Section("Ten and twenty dimensions", "150 evaluations, the first 20 a Sobol design."),
-    "many": Section("Fifty to 124 dimensions", "300 evaluations, the first 50 a Sobol design."),
-    "coco-2": Section(
-        "COCO's bbob-constrained in two dimensions", "60 evaluations, the first 10 a Sobol design; COCO's own units."
-    ),
-    "coco-10": Section(
-        "COCO's bbob-constrained in ten dimensions", "300 evaluations, the first 30 a Sobol design; COCO's own units."
-    ),
+    "batches": Section("Batches of four"),
+    "ten": Section("Ten and twenty dimensions"),
+    "many": Section("Fifty dimensions and more"),
+    "coco-2": Section("COCO's bbob-constrained in two dimensions", COCO),
+    "coco-10": Section("COCO's bbob-constrained in ten dimensions", COCO),
 }
 
 
@@ -119,17 +102,30 @@ class Method:
     expected: int = 0
     failed_fits: int = 0
 
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds of its runs, of all problems together."""
+        return tuple(sorted({seed for by_seed in self.values.values() for seed in by_seed}))
+
+    def only(self, seeds: Collection[int]) -> Method:
+        """The method with its values of some seeds alone."""
+        values = {
+            problem: {seed: value for seed, value in by_seed.items() if seed in seeds}
+            for problem, by_seed in self.values.items()
+        }
+        return replace(self, values=values)
+
 
 def plain(label: str) -> str:
     """A label without what it says in brackets, such as that there is no noise."""
     return label.partition(" (")[0].partition("[noise_f=0.0")[0]
 
 
-def read_methods(bundles: Sequence[Path], metric: str) -> dict[str, Method]:
-    """What the bundles of a group hold, by method."""
+def read_methods(runs: Iterable[Run], metric: str) -> dict[str, Method]:
+    """What the runs of a group hold, by method."""
     quantity, methods = quantities()[metric], dict[str, Method]()
-    for bundle in bundles:
-        for group in find_groups(Run(bundle)):
+    for run in runs:
+        for group in find_groups(run):
             method = methods.setdefault(plain(group.algorithm_label), Method())
             values = fill_unreached(group.values(quantity), quantity)
             by_seed = zip(group.seeds.tolist(), values.tolist(), strict=True)
@@ -141,7 +137,7 @@ def read_methods(bundles: Sequence[Path], metric: str) -> dict[str, Method]:
     return {name: method for name, method in methods.items() if method.runs}
 
 
-def medians_of(methods: dict[str, Method], problems: Sequence[str]) -> tuple[NDArray[Any], list[int]]:
+def medians_of(methods: Mapping[str, Method], problems: Sequence[str]) -> tuple[NDArray[Any], list[int]]:
     """Medians (methods, problems) over the seeds that all methods have, and how many these are by problem."""
     medians, counts = np.full((len(methods), len(problems)), np.nan), []
     for j, problem in enumerate(problems):
@@ -186,29 +182,23 @@ def group_of(shard: str) -> str:
 
 def sum_up(methods: Mapping[str, Method], problems: Sequence[str]) -> str:
     """A row per method over many problems: how much it reached of COCO's targets, and where it is the best."""
-    medians, counts = medians_of(dict(methods), problems)
+    medians, counts = medians_of(methods, problems)
     names, mean_ranks, lowest = list(methods), mean_ranks_of(medians), lowest_of(medians)
     lines = [
-        "| method | rank | targets reached | best on | never feasible | runs | ms a round |",
-        "| :-- | --: | --: | --: | --: | --: | --: |",
+        "| method | rank | targets reached | best on | never feasible |",
+        "| :-- | --: | --: | --: | --: |",
     ]
     for i in np.argsort(mean_ranks, kind="stable"):
-        method = methods[names[i]]
-        values = np.array([value for seeds in method.values.values() for value in seeds.values()])
+        values = np.array([value for seeds in methods[names[i]].values.values() for value in seeds.values()])
         reached = (values[:, None] <= np.array(COCO_TARGETS)).mean()
         best = int((np.isfinite(medians[i]) & (medians[i] == lowest)).sum())
-        time = format_number(float(np.median(method.milliseconds)))
         lines.append(
             f"| `{names[i]}` | {mean_ranks[i]:.2f} | {100 * reached:.1f} % | {best}/{len(problems)} | "
-            f"{100 * (~is_reached(values)).mean():.1f} % | {method.runs}/{method.expected} | {time} |"
+            f"{100 * (~is_reached(values)).mean():.1f} % |"
         )
     few, most = format_number(COCO_TARGETS[-1]), format_number(COCO_TARGETS[0])
-    about = f"{len(problems)} problems, {count_seeds(counts)} each. "
+    about = f"{count_noun(len(problems), 'problem')}, {count_seeds(counts)} each. "
     about += f"Targets are COCO's {len(COCO_TARGETS)}, from {most} to {few}. Ranks are means."
-    own = [is_ours(name) for name in names]
-    if any(own) and not all(own):
-        worse = int((lowest_of(medians[own]) > lowest).sum())
-        about += f" On {worse} of them an opponent is better than all of ours."
     return f"{about}\n\n" + "\n".join(lines) + "\n"
 
 
@@ -223,42 +213,181 @@ def count_wins(method: Method, reference: Method) -> str:
     return f"{sum(value < other for value, other in pairs)}/{len(pairs)}"
 
 
-def table_of(methods: Mapping[str, Method], problems: Sequence[str]) -> tuple[str, str]:
-    """A row per method with its medians, and a sentence on seeds and on who is best."""
-    medians, counts = medians_of(dict(methods), problems)
+def table_of(methods: Mapping[str, Method], problems: Sequence[str]) -> str:
+    """A row per method with its medians over the seeds that all have, below how many these are."""
+    medians, counts = medians_of(methods, problems)
     mean_ranks, lowest = mean_ranks_of(medians), lowest_of(medians)
     names, reference = list(methods), methods.get(REFERENCE)
-    heads = ["method", "rank", *problems, *([f"beats {REFERENCE}"] if reference else []), "runs", "ms a round"]
+    heads = ["method", "rank", *problems, *([f"beats {REFERENCE}"] if reference else [])]
     lines = [f"| {' | '.join(heads)} |", "| :-- |" + " --: |" * (len(heads) - 1)]
     for i in np.argsort(mean_ranks, kind="stable"):
-        name, method = names[i], methods[names[i]]
+        name = names[i]
         best = np.isfinite(medians[i]) & (medians[i] == lowest)
-        cells = [f"**{show_median(v)}**" if b else show_median(v) for v, b in zip(medians[i], best, strict=True)]
+        cells = [
+            f"**{show_median(median)}**" if is_best else show_median(median)
+            for median, is_best in zip(medians[i], best, strict=True)
+        ]
         if reference:
-            cells.append("–" if name == REFERENCE else count_wins(method, reference))
-        cells += [f"{method.runs}/{method.expected}", format_number(float(np.median(method.milliseconds)))]
+            cells.append("–" if name == REFERENCE else count_wins(methods[name], reference))
         lines.append(f"| `{name}` | {mean_ranks[i]:.2f} | {' | '.join(cells)} |")
-    said = f"Medians over {count_seeds(counts)}. {describe_standing(medians, names, problems)}"
-    return "\n".join(lines), said
+    return f"Medians over {count_seeds(counts)}:\n\n" + "\n".join(lines) + "\n"
 
 
 def group_section(name: str, bundles: Sequence[Path]) -> str:
     """The section of one group; it says so where nothing is played."""
-    section, parts = GROUPS[name], []
-    for metric, words in section.tables if any(group_of(bundle.stem) == name for bundle in bundles) else ():
-        methods = read_methods(bundles, metric)
-        problems = list(dict.fromkeys(problem for method in methods.values() for problem in method.values))
-        if name.startswith("coco"):  # too many problems for columns
-            parts.append(f"{words} {sum_up(methods, problems)}")
-            continue
-        table, said = table_of(methods, problems)
-        parts.append(f"{words} {said}\n\n{table}\n")
-    if not parts:
+    section = GROUPS[name]
+    if not any(group_of(bundle.stem) == name for bundle in bundles):
         return f"## {section.title}\n\nNot played yet.\n"
-    fits = [f"`{method}` {found.failed_fits:,}" for method, found in methods.items() if found.failed_fits]
-    if fits:
-        parts.append(f"Fits that failed, so that a method went on with the model it had: {', '.join(fits)}.\n")
-    return f"## {section.title}\n\n{section.words}\n\n" + "\n".join(parts)
+    runs = [Run(bundle) for bundle in bundles]
+    sentences = describe_play(runs), section.words, describe_settings(runs)
+    said = " ".join(filter(None, sentences))
+    parts = [f"## {section.title}\n", wrap(said)]
+    is_coco = name.startswith("coco")  # too many problems for columns, and for a list of defeats
+    for metric, words in section.tables:
+        methods = read_methods(runs, metric)
+        problems = list(dict.fromkeys(name for method in methods.values() for name in method.values))
+        parts.append(wrap(f"{words} {describe_standing(methods, problems)}"))
+        tabulate = sum_up if is_coco else table_of
+        parts += [tabulate(table, problems) for table in split_tables(methods)]
+        if not is_coco and (defeats := find_defeats(methods, problems)):
+            parts.append(list_defeats(defeats))
+    return "\n".join([*parts, list_costs(methods)])
+
+
+def wrap(paragraph: str) -> str:
+    """A paragraph in lines that a terminal shows whole."""
+    return textwrap.fill(paragraph, 100, break_long_words=False, break_on_hyphens=False) + "\n"
+
+
+def split_tables(methods: Mapping[str, Method]) -> list[dict[str, Method]]:
+    """The methods of every table, most seeds first: ours, and all rivals that have the same seeds.
+
+    In one table, all would be cut to the seeds of the rival that has fewest.
+    """
+    own = {name: method for name, method in methods.items() if is_ours(name)}
+    by_seeds: dict[tuple[int, ...], dict[str, Method]] = {}
+    for name, method in methods.items():
+        if name not in own:
+            by_seeds.setdefault(method.seeds, {})[name] = method
+    if not by_seeds:
+        return [own]
+    ordered = sorted(by_seeds, key=lambda seeds: (-len(seeds), seeds))
+    return [{name: method.only(seeds) for name, method in own.items()} | by_seeds[seeds] for seeds in ordered]
+
+
+class Defeat(NamedTuple):
+    """A rival with a better median than all of ours on a problem, over the seeds that it shares.
+
+    Attributes:
+        best: ours with the best median there.
+        wins: in how many of the seeds the rival ends better than that.
+    """
+
+    problem: str
+    rival: str
+    seeds: int
+    median: float
+    best: str
+    own_median: float
+    wins: int
+
+
+def find_defeats(methods: Mapping[str, Method], problems: Sequence[str]) -> list[Defeat]:
+    """Where a rival has a strictly better median than all of ours, each over the seeds it shares."""
+    rivals = [name for name in methods if not is_ours(name) and name not in PLAIN]
+    defeats = []
+    for problem in problems:
+        own = [name for name in methods if is_ours(name) and problem in methods[name].values]
+        for rival in rivals if own else ():
+            defeat = judge(methods, own, rival, problem)
+            defeats += [defeat] if defeat else []
+    return defeats
+
+
+def judge(methods: Mapping[str, Method], own: Sequence[str], rival: str, problem: str) -> Defeat | None:
+    """A rival held against some of ours on a problem, over the seeds that it shares with them."""
+    by_seed = {name: methods[name].values.get(problem, {}) for name in (*own, rival)}
+    shared = set.intersection(*map(set, by_seed.values()))
+    medians, _ = medians_of({name: methods[name] for name in by_seed}, [problem])
+    *own_medians, median = medians[:, 0].tolist()
+    # Without a seed in common all medians are NaN, which nothing is below.
+    if not median < min(own_medians):
+        return None
+    best = own[int(np.argmin(own_medians))]
+    wins = sum(by_seed[rival][seed] < by_seed[best][seed] for seed in shared)
+    return Defeat(problem, rival, len(shared), median, best, min(own_medians), wins)
+
+
+def list_defeats(defeats: Sequence[Defeat]) -> str:
+    """A row per rival and problem."""
+    lines = [
+        "| problem | rival | median | best of ours | median | better in |",
+        "| :-- | :-- | --: | :-- | --: | --: |",
+    ]
+    lines += [
+        f"| {one.problem} | `{one.rival}` | {show_median(one.median)} | `{one.best}` | "
+        f"{show_median(one.own_median)} | {one.wins} of {count_noun(one.seeds, 'seed')} |"
+        for one in defeats
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def list_costs(methods: Mapping[str, Method]) -> str:
+    """A row per method of a group: how many runs it has, their rounds' time, the failed fits."""
+    lines = ["| method | runs | ms a round | failed fits |", "| :-- | --: | --: | --: |"]
+    for name, method in methods.items():
+        time = format_number(float(np.median(method.milliseconds)))
+        fits = f"{method.failed_fits:,}" if method.failed_fits else "–"
+        lines.append(f"| `{name}` | {method.runs}/{method.expected} | {time} | {fits} |")
+    return "\n".join(lines) + "\n"
+
+
+def played_variants(runs: Iterable[Run]) -> dict[str, Variant]:
+    """The methods that have cells in some runs, by label."""
+    variants: dict[str, Variant] = {}
+    for run in runs:
+        labels, played = run.record.labels("algorithms"), {*run.cells["algorithm"]}
+        variants |= {
+            plain(labels[title]): variant
+            for title, variant in run.record.variants("algorithms").items()
+            if title in played
+        }
+    return variants
+
+
+def describe_play(runs: Sequence[Run]) -> str:
+    """How many evaluations there are, which are the first ones, and how many are chosen at once."""
+    horizons = sorted({grid.horizon for run in runs for grid in run.record.grids})
+    values = [variant.values for variant in played_variants(runs).values()]
+    designs = {item for one in values for item in (one.get("initial design") or {}).items()}
+    under_way = [one["evaluations under way"] for one in values if "evaluations under way" in one]
+    said = f"{' or '.join(map(str, horizons))} evaluations"
+    for kind, count in sorted(designs):
+        said += f", the first {count} a {kind.capitalize()} design"
+    for points in sorted({one["points"] for one in under_way}):
+        said += f", in batches of {points}: a batch is chosen before any of its results is known"
+    return f"{said}."
+
+
+def describe_settings(runs: Sequence[Run]) -> str:
+    """Where methods do not play what their papers and theorems say; empty where they do."""
+    settings = {name: variant.settings for name, variant in played_variants(runs).items()}
+    scales = sorted({one["beta_scale"] for one in settings.values() if "beta_scale" in one})
+    departures = []
+    if scales and scales != [1.0]:
+        listed = " or ".join(f"{scale:g}" for scale in scales)
+        departures.append(f"every width β is multiplied by {listed} (`beta_scale`)")
+    if any("sup" in (one.get("B"), one.get("G")) for one in settings.values()):
+        departures.append("B and G are the suprema of |f| and |g| over the box (`sup`), where theorems ask for norms")
+    said = [f"Not by the letter of the papers: {'; '.join(departures)}."] if departures else []
+    by_noise: dict[float, dict[str, None]] = {}
+    for name, one in settings.items():
+        if isinstance(one.get("lam"), int | float):
+            by_noise.setdefault(float(one["lam"]), {})[name.partition("[")[0]] = None
+    for noise, names in sorted(by_noise.items()):
+        listed = ", ".join(f"`{name}`" for name in names)
+        said.append(f"The noise variance λ of the models is set to {noise:g} in {listed}.")
+    return " ".join(said)
 
 
 def count_seeds(counts: Sequence[int]) -> str:
@@ -267,32 +396,27 @@ def count_seeds(counts: Sequence[int]) -> str:
     return count_noun(most, "seed") if least == most else f"{least} to {most} seeds"
 
 
-def describe_standing(medians: NDArray[Any], names: Sequence[str], problems: Sequence[str]) -> str:
-    """On which problems a method of the field is strictly better than all of ours, by medians (methods, problems)."""
-    own = [is_ours(name) for name in names]
-    rivals = [name for name in names if not is_ours(name) and name not in PLAIN]
-    if not any(own):
+def describe_standing(methods: Mapping[str, Method], problems: Sequence[str]) -> str:
+    """On how many problems a rival is better than all of ours; who the rivals are, if few."""
+    own = [f"`{name}`" for name in methods if is_ours(name)]
+    rivals = [f"`{name}`" for name in methods if not is_ours(name) and name not in PLAIN]
+    if not own:
         return "None of ours is played yet."
-    played = [f"`{name}`" for name in names if is_ours(name)]
-    if len(rivals) < FEWEST:
-        listed = " and ".join(f"`{name}`" for name in rivals)
-        verb = "are" if len(rivals) > 1 else "is"
-        return f"Beside {', '.join(played)}, only {listed} {verb} played yet." if rivals else "No rival is played yet."
-    beaten = []
-    for problem, lowest, ours, column in zip(
-        problems, lowest_of(medians), lowest_of(medians[own]), medians.T, strict=True
-    ):
-        if lowest < ours:
-            best = names[int((column == lowest).argmax())]
-            beaten.append(f"{problem} (`{best}` {show_median(lowest)} against {show_median(ours)})")
-    share = f"On {len(beaten)} of {count_noun(len(problems), 'problem')}"
-    count = f"{share} another method beats the best of {', '.join(played)}"
-    return f"{count}: {', '.join(beaten)}." if beaten else f"{count}."
+    if not rivals:
+        return "No rival is played yet."
+    beaten = {defeat.problem for defeat in find_defeats(methods, problems)}
+    ours = own[0] if len(own) == 1 else f"all of {', '.join(own)}"
+    share = f"{len(beaten)} of {count_noun(len(problems), 'problem')}"
+    said = f"On {share} a rival has a better median than {ours}."
+    if len(rivals) >= FEWEST:
+        return said
+    verb = "are" if len(rivals) > 1 else "is"
+    return f"{said} Only {' and '.join(rivals)} {verb} played beside ours yet."
 
 
 def played_by(about: Mapping[str, Any]) -> str:
     """The commits whose code played a bundle, of what it says of itself."""
-    return ", ".join(sorted({str(call.get("commit"))[:7] for call in about["calls"]}))
+    return ", ".join(sorted({name_commit(call) for call in about["calls"]}))
 
 
 def confirmed_by(bundle: Path, confirmed: Mapping[str, Any]) -> str:
@@ -311,9 +435,10 @@ def shards_section(bundles: Sequence[Path], shards: Mapping[str, Mapping[str, An
     ]
     path = bundles[0].with_name(CONFIRMED) if bundles else Path(CONFIRMED)
     confirmed = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    suites = {name: shard["suite"] for name, shard in shards.items()}
+    suites, changed = {name: shard["suite"] for name, shard in shards.items()}, 0
     for bundle in bundles:
         about = Bundle(str(bundle)).about
+        changed += any(call.get("dirty") for call in about["calls"])
         cells = about["cells"]
         kinds = ", ".join(str(kind).partition(",")[0] for kind in about["cpus"])
         lines.append(
@@ -324,14 +449,20 @@ def shards_section(bundles: Sequence[Path], shards: Mapping[str, Mapping[str, An
         )
     missing = [name for name in shards if name not in {bundle.stem for bundle in bundles}]
     said = f"\nNot played yet: {', '.join(f'`{name}`' for name in missing)}.\n" if missing else ""
-    return "## The shards\n\n" + "\n".join(lines) + "\n" + said
+    note = wrap(
+        f"{changed} of {count_noun(len(bundles), 'shard')} were played *with changes*: in a work tree "
+        "that differed from its commit. How it differed is not recorded. What confirms a shard is the "
+        "code of a commit as it is."
+    )
+    head = f"{note}\n" if changed else ""
+    return f"## The shards\n\n{head}" + "\n".join(lines) + "\n" + said
 
 
 def render_page(folder: Path, shards: Mapping[str, Mapping[str, Any]]) -> str:
     """The page, from the bundles of a folder in the order of the shards."""
     bundles = [folder / f"{name}.zip" for name in shards if (folder / f"{name}.zip").exists()]
     sections = [group_section(name, bundles_of(name, bundles)) for name in GROUPS]
-    return "\n".join([INTRODUCTION, *sections, shards_section(bundles, shards)])
+    return "\n".join([PROSE.read_text(encoding="utf-8"), *sections, shards_section(bundles, shards)])
 
 
 def bundles_of(name: str, bundles: Sequence[Path]) -> list[Path]:

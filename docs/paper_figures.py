@@ -60,10 +60,15 @@ def findings(
     return measured(there), missing
 
 
+def name_commit(call: Mapping[str, Any]) -> str:
+    """The commit of a call, and whether its work tree differed from that."""
+    return str(call.get("commit") or "unknown")[:7] + (" with changes" if call.get("dirty") else "")
+
+
 def describe_origin(calls: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """The commits that played some runs and the latest date, as pages state them, from the runs' calls."""
     calls = list(calls)
-    commits = dict.fromkeys(str(call["commit"])[:7] for call in calls if call.get("commit"))
+    commits = dict.fromkeys(name_commit(call) for call in calls if call.get("commit"))
     dates = [str(call["at"])[:10] for call in calls if call.get("at")]
     return {"commit": ", ".join(commits) or "unknown", "date": max(dates, default="unknown")}
 

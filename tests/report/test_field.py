@@ -2,10 +2,13 @@
 
 import hashlib
 import json
+import re
+import zipfile
 from types import SimpleNamespace
 
 import field_page
 import numpy as np
+import pandas as pd
 import pytest
 import shards
 
@@ -15,6 +18,7 @@ from cbobench.cli import main
 from cbobench.replay.outcomes import Outcome
 from cbobench.replay.replay import Replay
 from cbobench.replay.sources import Draw
+from cbobench.report.load import Run
 from cbobench.report.quantities import quantities
 
 BUNDLES = sorted(shards.FOLDER.glob("*.zip"))
@@ -28,12 +32,119 @@ def test_the_page_is_what_the_bundles_say():
 
 def test_a_median_of_the_page_is_that_of_the_cells():
     cells = cbobench.load_cells(shards.bundle_of("low-ours"))
-    for name, method in field_page.read_methods([shards.bundle_of("low-ours")], "simple_regret").items():
+    for name, method in field_page.read_methods([Run(shards.bundle_of("low-ours"))], "simple_regret").items():
         own = cells[cells["algorithm"].str.startswith(name) & cells["problem"].str.startswith("welded-beam")]
         expected = own["simple_regret"].fillna(np.inf).median()
         medians, counts = field_page.medians_of({name: method}, ["welded-beam"])
         assert counts == [10]
         assert medians[0, 0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_rival_of_few_seeds_takes_no_seed_from_the_others():
+    """Each table has the rivals of the same seeds, with ours on these; a rival is judged on the seeds it shares."""
+    seeds = range(10)
+    methods = {
+        "cei": field_page.Method({"p": dict.fromkeys(seeds, 2.0) | {0: 0.5}}),
+        "cobyla": field_page.Method({"p": dict.fromkeys(seeds, 1.0)}),
+        "random": field_page.Method({"p": dict.fromkeys(seeds, 0.0)}),
+        "botorch-cei": field_page.Method({"p": {0: 0.25, 1: 1.0, 2: 3.0}}),
+        "botorch-nei": field_page.Method({"p": {0: 9.0, 1: 9.0, 2: 9.0}}),
+    }
+    many, few = field_page.split_tables(methods)
+    assert list(many) == ["cei", "cobyla", "random"]
+    assert list(few) == ["cei", "botorch-cei", "botorch-nei"]
+    assert many["cei"].seeds == tuple(seeds)
+    assert few["cei"].seeds == (0, 1, 2)
+    assert "Medians over 10 seeds" in field_page.table_of(many, ["p"])
+    assert "| `botorch-cei` | 1.00 | **1.000** | 2/3 |" in field_page.table_of(few, ["p"])
+    assert field_page.find_defeats(methods, ["p"]) == [
+        field_page.Defeat("p", "cobyla", 10, 1.0, "cei", 2.0, 9),
+        field_page.Defeat("p", "botorch-cei", 3, 1.0, "cei", 2.0, 2),
+    ]
+    own = {"cei": methods["cei"]}
+    assert field_page.split_tables(own) == [own]
+    strangers = own | {"slsqp": field_page.Method({"p": {11: 0.0}})}
+    assert field_page.find_defeats(strangers, ["p"]) == [], "no seed in common"
+
+
+def test_every_defeat_of_the_bundles_is_on_the_page():
+    """Computed from the cells, beside the page's code: on pressure-vessel two rivals of ten seeds beat ours."""
+    cells = pd.concat(cbobench.load_cells(shards.bundle_of(f"low-{part}")) for part in ("ours", "light"))
+    cells = cells.assign(regret=cells["simple_regret"].fillna(np.inf), where=cells["problem"].str.partition("[")[0])
+    assert cells.groupby(["algorithm", "where"]).size().eq(10).all()
+    medians = cells.groupby(["where", "algorithm"])["regret"].median().unstack()
+    own = [name for name in medians if name.partition("[")[0] in field_page.OURS]
+    page = field_page.PAGE.read_text(encoding="utf-8").partition("\n## The same,")[0]
+    listed = {tuple(pair) for pair in re.findall(r"^\| ([\w-]+) \| `([\w-]+)` .* of 10 seeds \|$", page, flags=re.M)}
+    expected = {
+        (problem, rival)
+        for problem, row in medians.iterrows()
+        for rival in set(medians) - {*own, *field_page.PLAIN}
+        if row[rival] < row[own].min()
+    }
+    assert listed == expected
+    assert {("pressure-vessel", "slsqp"), ("pressure-vessel", "cobyla")} <= listed
+
+
+def test_the_page_says_by_which_settings_the_theory_played():
+    page = " ".join(field_page.PAGE.read_text(encoding="utf-8").split())
+    theory, noisy = ([Run(shards.bundle_of(name))] for name in ("low-theory", "noisy-ours"))
+    letter = (
+        "Not by the letter of the papers: every width β is multiplied by 0.2 (`beta_scale`); B and G are the suprema "
+        "of |f| and |g| over the box (`sup`), where theorems ask for norms."
+    )
+    assert page.count(letter) == 2
+    assert field_page.describe_settings(noisy) == letter
+    said = field_page.describe_settings(theory).removeprefix(letter)
+    assert said.startswith(" The noise variance λ of the models is set to 0.0001 in `admmbo`, `ckb-ucb`, ")
+    assert "By the letter" not in page
+
+
+def test_who_plays_by_the_letter_is_not_said_to_depart_from_it(monkeypatch):
+    settings: dict = {}
+    variant = SimpleNamespace(settings=settings, values={})
+    monkeypatch.setattr(field_page, "played_variants", lambda runs: {"ckb-ucb[kernel=fit]": variant})
+    settings |= {"beta_scale": 1.0, "B": "norm", "G": "norm", "lam": "theory"}
+    assert field_page.describe_settings([]) == ""
+    settings |= {"lam": 0.25}
+    assert field_page.describe_settings([]) == "The noise variance λ of the models is set to 0.25 in `ckb-ucb`."
+    settings |= {"lam": "theory", "beta_scale": 0.5}
+    assert field_page.describe_settings([]) == (
+        "Not by the letter of the papers: every width β is multiplied by 0.5 (`beta_scale`)."
+    )
+
+
+def test_what_is_played_is_read_from_the_bundles():
+    expected = {
+        "low-light": "60 evaluations, the first 10 a Sobol design.",
+        "ten-ours": "150 evaluations, the first 20 a Sobol design.",
+        "batches-ours": "80 evaluations, the first 8 a Sobol design, in batches of 4: a batch is chosen before any of "
+        "its results is known.",
+    }
+    for name, words in expected.items():
+        assert field_page.describe_play([Run(shards.bundle_of(name))]) == words
+
+
+def test_the_prose_has_no_numbers_of_its_own():
+    names = r"`[^`]*`|\b(keane|ackley|ridge)-\d+|\bf5\b"
+    assert re.findall(r".*\d.*", re.sub(names, "", field_page.PROSE.read_text(encoding="utf-8"))) == []
+    for section in field_page.GROUPS.values():
+        assert not re.search(r"\d", section.title + section.words), section.title
+
+
+def test_a_work_tree_with_changes_is_seen():
+    """Of every bundle, from its file alone."""
+    page = field_page.PAGE.read_text(encoding="utf-8")
+    changed = 0
+    for bundle in BUNDLES:
+        with zipfile.ZipFile(bundle) as archive:
+            calls = json.loads(archive.read("bundle.json"))["calls"]
+        (row,) = [line for line in page.splitlines() if line.startswith(f"| [`{bundle.stem}`]")]
+        assert ("with changes" in row) == any(call["dirty"] for call in calls), bundle.stem
+        changed += "with changes" in row
+    assert f"{changed} of {len(BUNDLES)} shards were played *with changes*" in page
+    calls = [{"commit": 40 * "a", "dirty": False}, {"commit": 40 * "a", "dirty": True}, {"commit": None}]
+    assert field_page.played_by({"calls": calls}) == "aaaaaaa, aaaaaaa with changes, unknown"
 
 
 def test_medians_are_over_the_seeds_that_all_methods_have():
@@ -114,18 +225,37 @@ def test_code_without_a_commit_confirms_nothing(monkeypatch):
 
 
 def test_only_what_is_strictly_better_beats_ours():
-    inf, nan = np.inf, np.nan
-    medians = np.array([[1.0, inf, 2.0, nan], [1.0, inf, 1.0, inf], [5.0, 7.0, 9.0, nan], [9.0, 8.0, 9.0, nan]])
-    names, problems = ["cei", "cma-es", "cobyla", "slsqp"], ["tie", "lost", "beaten", "never"]
-    said = field_page.describe_standing(medians, names, problems)
-    assert said.startswith("On 2 of 4 problems another method beats the best of `cei`: lost (`cobyla` 7.000 against ∞)")
-    assert "beaten (`cma-es` 1.000 against 2.000)" in said
-    assert "tie" not in said
-    assert "never" not in said
-    assert field_page.describe_standing(medians[1:], names[1:], problems) == "None of ours is played yet."
-    few = field_page.describe_standing(medians[:2], names[:2], problems)
-    assert few == "Beside `cei`, only `cma-es` is played yet.", "two methods make no field"
-    assert field_page.describe_standing(medians[:2], ["cei", "random"], problems) == "No rival is played yet."
+    never = float(field_page.fill_unreached(np.array([np.nan]), quantities()["simple_regret"])[0])
+    problems = ["tie", "lost", "beaten", "never"]
+    by_name = {
+        "cei": [1.0, never, 2.0, never],
+        "cma-es": [1.0, never, 1.0, never],
+        "cobyla": [5.0, 7.0, 9.0, never],
+        "slsqp": [9.0, 8.0, 1.5, never],
+    }
+    methods = {
+        name: field_page.Method({problem: {0: value} for problem, value in zip(problems, values, strict=True)})
+        for name, values in by_name.items()
+    }
+    defeats = field_page.find_defeats(methods, problems)
+    assert [(one.problem, one.rival) for one in defeats] == [
+        ("lost", "cobyla"),
+        ("lost", "slsqp"),
+        ("beaten", "cma-es"),
+        ("beaten", "slsqp"),
+    ], "all of them, not the best alone"
+    assert "| lost | `cobyla` | 7.000 | `cei` | ∞ | 1 of 1 seed |" in field_page.list_defeats(defeats)
+    said = field_page.describe_standing(methods, problems)
+    assert said == "On 2 of 4 problems a rival has a better median than `cei`."
+    without = {name: method for name, method in methods.items() if name != "cei"}
+    assert field_page.describe_standing(without, problems) == "None of ours is played yet."
+    few = {name: methods[name] for name in ("cei", "cma-es")}
+    assert field_page.describe_standing(few, problems) == (
+        "On 1 of 4 problems a rival has a better median than `cei`. Only `cma-es` is played beside ours yet."
+    )
+    alone = {"cei": methods["cei"], "random": methods["cobyla"]}
+    assert field_page.describe_standing(alone, problems) == "No rival is played yet."
+    assert field_page.find_defeats(alone, problems) == []
 
 
 def test_runs_are_held_against_those_of_the_same_seed():
@@ -143,8 +273,9 @@ def test_many_problems_are_summed_up_by_what_was_reached():
     }
     text = field_page.sum_up(methods, ["p", "q"])
     share = 100 * (near <= targets).mean()
-    assert f"| `near` | 1.00 | {share:.1f} % | 2/2 | 0.0 % | 2/2 |" in text
-    assert "| `never` | 2.00 | 0.0 % | 0/2 | 50.0 % | 2/2 |" in text
+    assert f"| `near` | 1.00 | {share:.1f} % | 2/2 | 0.0 % |" in text
+    assert "| `never` | 2.00 | 0.0 % | 0/2 | 50.0 % |" in text
+    assert "| `near` | 2/2 | 1.000 | – |" in field_page.list_costs(methods)
 
 
 @pytest.mark.parametrize("name", ["low-ours", "low-light", "noisy-ours", "noisy-light", "batches-ours"])
