@@ -5,6 +5,7 @@ What plays the pages is `docs/printed.py`, which says what the kinds of blocks m
 
 from __future__ import annotations
 
+import inspect
 import re
 import shlex
 from io import BytesIO
@@ -24,6 +25,7 @@ import cbobench
 from cbobench import params, resources
 from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse
+from cbobench.opponents import botorch_methods
 from cbobench.opponents.library import LibraryMethod
 from cbobench.problems import PROBLEMS
 from cbobench.report.figures import find_recipes
@@ -148,6 +150,20 @@ def test_every_figure_leads_to_suites_that_there_are_and_to_claims():
         assert f"`{suites[1]}`" in row
         assert {claim for claim, _ in figure.claims} <= ids & {*re.findall(r"\w+", row)}
         assert resources.suites_of_figure(f"{figure.recipe}_figure{figure.number}") == [*suites]
+
+
+def test_pages_say_which_of_botorchs_methods_count_points_under_way():
+    counting = set()
+    for name in [one for one in ALGORITHMS.names() if one.startswith("botorch-")]:
+        (opponent,) = re.findall(r"return (\w+)\(given, self\)", inspect.getsource(ALGORITHMS.get(name).optimiser))
+        step = inspect.getsource(getattr(botorch_methods, opponent).next)
+        counting |= {name} if "monte_carlo(" in step else set()  # which takes X_pending
+    assert counting == {"botorch-cei", "botorch-nei", "botorch-ucb-penalty"}
+    page = " ".join((ROOT / "docs" / "suites.md").read_text(encoding="utf-8").split())
+    assert "`botorch-cei`, `botorch-nei` and `botorch-ucb-penalty` count points under way" in page
+    for path in [*ROOT.glob("docs/*.md"), *ROOT.glob("suites/*.yaml")]:
+        text = " ".join(path.read_text(encoding="utf-8").replace("#", " ").split())
+        assert not re.search(r"BoTorch's methods ignore", text), path.name
 
 
 @pytest.mark.parametrize("page", TEXTS)
