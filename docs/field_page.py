@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from paper_figures import name_commit
+from paper_figures import name_commit, wrap
 from scipy.stats import rankdata
 
 from cbobench.report.groups import find_groups
@@ -254,11 +253,6 @@ def group_section(name: str, bundles: Sequence[Path]) -> str:
     return "\n".join([*parts, list_costs(methods)])
 
 
-def wrap(paragraph: str) -> str:
-    """A paragraph in lines that a terminal shows whole."""
-    return textwrap.fill(paragraph, 100, break_long_words=False, break_on_hyphens=False) + "\n"
-
-
 def split_tables(methods: Mapping[str, Method]) -> list[dict[str, Method]]:
     """The methods of every table, most seeds first: ours, and all rivals that have the same seeds.
 
@@ -275,7 +269,8 @@ def split_tables(methods: Mapping[str, Method]) -> list[dict[str, Method]]:
     return [{name: method.only(seeds) for name, method in own.items()} | by_seeds[seeds] for seeds in ordered]
 
 
-class Defeat(NamedTuple):
+@dataclass(frozen=True)
+class Defeat:
     """A rival with a better median than all of ours on a problem, over the seeds that it shares.
 
     Attributes:

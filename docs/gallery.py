@@ -31,6 +31,7 @@ from cbobench.report.style import Look, looks, size_of
 HERE = Path(__file__).parent
 ROWS, ABOUT = HERE / "gallery.parquet", HERE / "gallery.json"
 FIGURES = HERE / "prose" / "figures.yaml"
+ORIGIN = HERE / "reproduction.json"
 POINTS = 120
 KINDS = {kind.__name__: kind for kind in (Panel, Boxes, TradeOff)}
 READINGS = ("letter", "best")
@@ -170,6 +171,11 @@ def draw(key: str, about: dict[str, Any], rows: pd.DataFrame) -> Any:
 def stored() -> tuple[dict[str, Any], pd.DataFrame]:
     """What is in the repository."""
     return json.loads(ABOUT.read_text(encoding="utf-8")), pd.read_parquet(ROWS)
+
+
+def origin() -> dict[str, Any]:
+    """Who played the stored figures: `make claims` takes them from the runs of docs/reproduction.json."""
+    return dict(json.loads(ORIGIN.read_text(encoding="utf-8")))
 
 
 def entries() -> Iterator[tuple[PaperFigure, str]]:

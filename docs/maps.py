@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from paper_figures import describe_origin, findings, leave, page_options
+from paper_figures import describe_origin, findings, leave, page_options, warn_of_age
 
 from cbobench import resources
 from cbobench.papers.claim_maps import Map, describe_axis, draw_maps, maps_of
@@ -28,16 +28,13 @@ HERE = Path(__file__).parent
 STORED, PAGE = HERE / "maps.json", HERE / "maps.md"
 Stored = dict[str, Any]
 
+TITLE = "# The map: where each claim holds\n"
 INTRODUCTION = """\
-# The map: where each claim holds
-
 The claims tested over the choices that their papers leave open, in the suites `map_*`. Some choices are multiplied out,
 most are swept one at a time beside the letter of the paper. [What of the papers is reproduced](reproduction.md) says
 what the verdicts mean. Per claim: how often it has which verdict, and the choice over whose values the share of parts
 that hold varies most. `cbobench claims RUN... --map FOLDER` draws the maps, with a cell per setting. No setting was
 chosen because it makes a claim hold.
-
-Played by commit {commit}, {date}.
 """
 
 
@@ -55,7 +52,7 @@ def measured(runs: Iterable[Path], figures: Path | None = None) -> Stored:
             print(f"{paths[0].with_suffix('')} ({map.minutes:.2g} CPU-minutes)")
     read = [Run(folder) for folder in folders]
     return {
-        **describe_origin(call for run in read for call in run.record.invocations),
+        **describe_origin(read),
         "suites": {run.record.suite: round(float(run.cells["seconds"].sum()) / 60, 2) for run in read},
         "maps": [_store_map(map) for map in maps_of(found)],
     }
@@ -102,7 +99,8 @@ def page(stored: Stored) -> str:
     maps: dict[str, list[Map]] = {}
     for map in restore(stored):
         maps.setdefault(map.claim, []).append(map)
-    text = [INTRODUCTION.format(commit=stored["commit"], date=stored["date"])]
+    played = f"Played by commit {stored['commit']}, {stored['date']}.\n"
+    text = [part for part in (TITLE, warn_of_age(stored), INTRODUCTION, played) if part]
     for id in sorted(maps, key=lambda id: ("ZSG".index(id[0]), int("".join(c for c in id if c.isdigit())), id)):
         text.append(f"## {id}: {maps[id][0].findings[0].claim.statement}\n")
         text += [describe(map) for map in maps[id]]

@@ -10,15 +10,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import textwrap
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from cbobench import resources
+from cbobench.arithmetic import PORTABLE
 from cbobench.cli import main
+from cbobench.report.load import Run
+from cbobench.results.source import is_same_code, source_hash
 from cbobench.words import count_noun
 
+NATIVE = "native"  # the arithmetic of a machine as it is
 CLAIMS_ONLY = ("_cost", "_slack", "_full_information", "_fixed_penalty")  # of what the papers say without a figure
 Rows = list[dict[str, Any]]
 PAPERS = ("zhou_ji_2022", "shi_eryilmaz_2022", "guo_zhu_liu_2022")
@@ -65,12 +70,58 @@ def name_commit(call: Mapping[str, Any]) -> str:
     return str(call.get("commit") or "unknown")[:7] + (" with changes" if call.get("dirty") else "")
 
 
-def describe_origin(calls: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The commits that played some runs and the latest date, as pages state them, from the runs' calls."""
-    calls = list(calls)
-    commits = dict.fromkeys(name_commit(call) for call in calls if call.get("commit"))
+def describe_origin(runs: Sequence[Run]) -> dict[str, Any]:
+    """Who played some runs and when, as pages store and state it.
+
+    Returns:
+        commit, date: the commits, and the latest day.
+        arithmetic, cpus: the kinds of both.
+        sources: by "problem/algorithm", the hashes of the code that played such cells.
+    """
+    calls = [call for run in runs for call in run.record.invocations]
     dates = [str(call["at"])[:10] for call in calls if call.get("at")]
-    return {"commit": ", ".join(commits) or "unknown", "date": max(dates, default="unknown")}
+    sources: dict[str, set[str]] = {}
+    for run in runs:
+        problems, algorithms = map(run.record.variants, ("problems", "algorithms"))
+        played = run.cells[["problem", "algorithm", "source"]].drop_duplicates()
+        for problem, algorithm, source in played.itertuples(index=False):
+            pair = f"{problems[problem].name}/{algorithms[algorithm].name}"
+            sources.setdefault(pair, set()).add(source)
+    return {
+        "commit": ", ".join(dict.fromkeys(map(name_commit, calls))) or "unknown",
+        "date": max(dates, default="unknown"),
+        "arithmetic": sorted({kind for run in runs for kind in run.cells["arithmetic"].fillna(NATIVE)}),
+        "cpus": sorted({kind for run in runs for kind in run.cells["cpu"].dropna()}),
+        "sources": {pair: sorted(hashes) for pair, hashes in sorted(sources.items())},
+    }
+
+
+def is_outdated(stored: Mapping[str, Any]) -> bool:
+    """Whether other code or arithmetic than today's played what a page stores."""
+    sources = stored.get("sources")
+    if not sources or stored.get("arithmetic") != [PORTABLE]:
+        return True
+    return not all(
+        is_same_code(source, source_hash(*pair.split("/"))) for pair, hashes in sources.items() for source in hashes
+    )
+
+
+def warn_of_age(stored: Mapping[str, Any]) -> str:
+    """What a page says at its top while its plays are older than the code; empty if they are not."""
+    if not is_outdated(stored):
+        return ""
+    # Before its kind was stored there was no other arithmetic.
+    arithmetic = ", ".join(stored.get("arithmetic") or [NATIVE])
+    return wrap(
+        f"**Older than the code.** These plays are of {stored['date']}, commit {stored['commit']}, "
+        f"in {arithmetic} arithmetic. Methods or arithmetic have changed since: played today, many "
+        "numbers have other digits, and a verdict may be another one."
+    )
+
+
+def wrap(paragraph: str) -> str:
+    """A paragraph in lines that a terminal shows whole."""
+    return textwrap.fill(paragraph, 100, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
 def leave(missing: list[str]) -> NoReturn:

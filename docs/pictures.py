@@ -5,7 +5,8 @@ python docs/pictures.py --field   draws docs/field.png alone, from bundles in do
 python docs/pictures.py --speed   draws docs/speed.png alone, from docs/curves.json
 python docs/pictures.py --play    plays README's suite, stores it as docs/first.zip, and draws
 
-README's picture shows simple regret of its own suite (docs/first.zip) beside regret and violation of a paper's figure;
+README's picture shows simple regret of its own suite (docs/first.zip) beside regret and violation of a paper's figure,
+as best known; its caption says what the letter of the paper gives (`compare_by_letter`).
 docs/papers/ has every figure of the papers, by the letter and as best known, on the same axes (docs/gallery.parquet).
 """
 
@@ -24,6 +25,7 @@ from typing import Any
 import gallery
 import pandas as pd
 from matplotlib.ticker import LogLocator
+from paper_figures import warn_of_age
 
 import cbobench
 from cbobench.report.canvas import Image
@@ -77,10 +79,12 @@ def draw_first() -> Image:
         run = Run(BUNDLE)
         run.__dict__["stale"] = frozenset()  # the picture is of what was played; a test plays it again
         draw_into(run, [own], [Panel("simple_regret", "gramacy", None, statistic="median", log="y")])
-        own.set_title("(a) first.yaml: simple regret")
+        own.set_title("(a) simple regret")
+        left.suptitle("Suite first.yaml", fontsize="medium")
         own.set_ylabel("Distance to the optimum")
         pair = right.subplots(1, 2)
-        titles = "(b) Zhou & Ji, Figure 1b: regret", "(c) Figure 1c: violation"
+        right.suptitle("Zhou & Ji (2022), settings that come nearest to the paper", fontsize="medium")
+        titles = "(b) Figure 1b: regret", "(c) Figure 1c: violation"
         for key, axis, title in zip(PAPER, pair, titles, strict=True):
             (panel,), (frame,), known = restore(key, *gallery.stored())
             panel.draw(axis, frame, known)
@@ -96,6 +100,14 @@ def draw_first() -> Image:
         for axis in (own, *pair):
             axis.spines[["top", "right"]].set_visible(False)
     return image
+
+
+def compare_by_letter() -> float:
+    """How many times StageOpt's final mean regret CKB-UCB has in README's figure, by the letter of the paper."""
+    _, rows = gallery.stored()
+    curves = rows[rows["figure"] == PAPER[0].replace("_best", "_letter")]
+    final = curves[curves["t"] == curves["t"].max()].set_index("label")["mean"]
+    return float(final["CKB-UCB"] / final["StageOpt"])
 
 
 def draw_field() -> Image:
@@ -189,7 +201,7 @@ def draw_pair(figure: gallery.PaperFigure, about: dict[str, Any], rows: pd.DataF
 
 def describe_figures() -> str:
     """The section of docs/papers.md with a picture of each figure."""
-    lines = []
+    lines = [note] if (note := warn_of_age(gallery.origin())) else []
     for paper, figures in groupby(gallery.read_figures(), key=lambda figure: figure.paper):
         lines.append(f"### {paper}\n")
         for figure in figures:

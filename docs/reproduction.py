@@ -12,19 +12,16 @@ from __future__ import annotations
 import json
 import math
 import re
-import subprocess
 from collections.abc import Iterable, Sequence
-from datetime import date
 from pathlib import Path
 from typing import Any
 
-from paper_figures import findings, leave, page_options, suites
+from paper_figures import describe_origin, findings, leave, page_options, suites, warn_of_age
 
 from cbobench.papers.claim_tables import as_record, claims_of, count_verdicts, evaluate
 from cbobench.papers.rules import RULES
 from cbobench.report.load import Run
 from cbobench.report.numbers import format_number
-from cbobench.results.provenance import cpu_kind
 
 HERE = Path(__file__).parent
 STORED, PAGE, PROSE = HERE / "reproduction.json", HERE / "reproduction.md", HERE / "prose" / "reproduction.md"
@@ -158,10 +155,11 @@ def page(stored: dict[str, Any]) -> str:
     rows = stored["rows"]
     head, *parts = re.split(r"^<!-- (\w+) -->\n", PROSE.read_text(encoding="utf-8"), flags=re.M)
     prose = dict(zip(parts[::2], parts[1::2], strict=True))
-    source = (
-        f"{stored['date']}, commit {stored['commit'][:9]}, {stored['cpu']}, {stored['cpu_minutes']:.0f} CPU-minutes"
-    )
-    text = [fill(head, rows).rstrip() + "\n", tally(rows)]
+    cpus = ", ".join(stored["cpus"])
+    source = f"{stored['date']}, commit {stored['commit']}, {cpus}, {stored['cpu_minutes']:.0f} CPU-minutes"
+    title, about = fill(head, rows).split("\n", 1)
+    said = title, warn_of_age(stored).rstrip(), about.strip(), tally(rows)
+    text = ["\n\n".join(filter(None, said))]
     for paper, name in PAPERS.items():
         text += [f"## {name}\n", fill(prose[paper], rows).strip() + "\n", claim_table(paper, rows)]
     text += ["## Claims in the papers' words\n", *(statements(paper, rows) for paper in PAPERS)]
@@ -173,13 +171,10 @@ def measured(runs: Iterable[Path]) -> dict[str, Any]:
     """The findings in runs, with where they come from, as they are stored."""
     folders = [str(run) for run in runs]
     found = evaluate(folders, claims_of(), print, DRAWS)
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=HERE, capture_output=True, text=True, check=False)
-    seconds = sum(float(Run(folder).cells["seconds"].sum()) for folder in folders)
+    read = [Run(folder) for folder in folders]
     return {
-        "commit": commit.stdout.strip() or "unknown",
-        "date": date.today().isoformat(),
-        "cpu": cpu_kind(),
-        "cpu_minutes": round(seconds / 60, 1),
+        **describe_origin(read),
+        "cpu_minutes": round(sum(float(run.cells["seconds"].sum()) for run in read) / 60, 1),
         "rows": [{k: v for k, v in as_record(one).items() if k != "cpu_minutes"} for one in found],
     }
 

@@ -20,6 +20,7 @@ import pytest
 import tables
 import yaml
 from matplotlib.image import imread
+from paper_figures import is_outdated
 
 import cbobench
 from cbobench import params, resources
@@ -93,6 +94,25 @@ def test_the_pictures_are_those_of_what_is_stored():
         assert picture.shape == drawn.shape
         assert abs(picture - drawn).mean() < 2 / 255, f"{path.name} is stale: make pictures"
         assert abs(picture - drawn[:, ::-1]).mean() > 2 / 255, "negative control"
+
+
+def test_readmes_caption_says_which_reading_of_the_paper_it_shows():
+    """Beside the settings nearest to the paper, what its letter gives, as the stored figure has it."""
+    (caption,) = re.findall(r"^\*Left:.*?\*$", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.M | re.S)
+    caption = " ".join(caption.split())
+    assert all(key.endswith("_best") for key in pictures.PAPER)
+    assert "with the settings that come nearest to the paper's results" in caption
+    ratio = pictures.compare_by_letter()
+    assert (
+        f"By the letter of the paper, CKB-UCB violates, too, and has {ratio:.1f} times the regret of StageOpt"
+        in caption
+    )
+    _, rows = gallery.stored()
+    last = rows[(rows["t"] == 1000) & (rows["label"] == "CKB-UCB")].set_index("figure")["mean"]
+    assert last["zhou_ji_fig1c_letter"] > 1e4 * last["zhou_ji_fig1c_best"]
+    assert ("by an older version" in caption) == is_outdated(gallery.origin())
+    papers = pictures.PAPERS.read_text(encoding="utf-8")
+    assert ("**Older than the code.**" in papers) == is_outdated(gallery.origin())
 
 
 def test_both_readings_of_a_figure_have_the_same_axes():

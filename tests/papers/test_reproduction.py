@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 
+import maps
 import pytest
 import reproduction as script
-from paper_figures import play
+from paper_figures import is_outdated, play
 
 from cbobench import resources
+from cbobench.arithmetic import PORTABLE, arithmetic_kind
 from cbobench.papers.claim_tables import claims_of
 from cbobench.papers.rules import RULES
+from cbobench.results.source import source_hash
 
 OWN_NUMBERS = (  # names and the papers' own words, which are no measurements of ours
     r"\[\[.*?\]\]", r"“[^”]*”", r"`[^`]*`", r"\b(ZJ|SE|GZL)\d+[NB]?", r"(Theorem|Algorithm|Figure|Proposition) \d",
@@ -29,6 +32,30 @@ def test_the_page_is_current(stored):
     assert script.page(stored) == text, "docs/reproduction.md is stale: python docs/reproduction.py --render"
     changed = [row | {"verdict": "contradicted"} for row in stored["rows"]]
     assert script.page(stored | {"rows": changed}) != text, "negative control"
+
+
+def test_a_page_says_at_its_top_that_its_plays_are_older_than_the_code(stored):
+    """While code or arithmetic are others than today's, and no longer; by what is stored, not by a date."""
+    pair = "feasible-pocket/ckb-ucb"
+    todays = {"arithmetic": [PORTABLE], "sources": {pair: [source_hash(*pair.split("/"))]}}
+    maps_stored = json.loads(maps.STORED.read_text())
+    for page, one in ((script.page, stored), (maps.page, maps_stored)):
+        for played in (
+            {"arithmetic": None, "sources": None},  # as files of before say it
+            todays | {"sources": None},
+            todays | {"arithmetic": ["native: SkylakeX, AVX512_SPR"]},
+            todays | {"arithmetic": ["native: SkylakeX, AVX512_SPR", PORTABLE]},
+            todays | {"sources": {pair: [*todays["sources"][pair], "0" * 16]}},
+        ):
+            title, said, *_ = page(one | played).split("\n\n")
+            assert title.startswith("# ")
+            assert said.startswith("**Older than the code.**"), played
+            assert one["commit"] in said
+            assert one["date"] in said
+            assert ("native" in said) == (played["arithmetic"] != [PORTABLE])
+        assert "Older than the code" not in page(one | todays)
+    assert ("Older than the code" in script.PAGE.read_text()) == is_outdated(stored)
+    assert ("Older than the code" in maps.PAGE.read_text()) == is_outdated(maps_stored)
 
 
 def test_the_findings_are_of_these_claims_and_suites(stored):
@@ -75,6 +102,11 @@ def test_a_short_run_of_it(tmp_path, monkeypatch):
     monkeypatch.setattr(script, "DRAWS", 5)
     assert play("zhou_ji_2022_slack", tmp_path, seeds=2, horizon=20, cpus=0)
     assert not play("zhou_ji_2022_slack", tmp_path, seeds=0), "refused"
-    rows = script.measured([tmp_path / "zhou_ji_2022_slack"])["rows"]
+    measured = script.measured([tmp_path / "zhou_ji_2022_slack"])
+    rows = measured["rows"]
+    assert {pair.partition("/")[0] for pair in measured["sources"]} == {"rkhs-1d"}
+    assert not is_outdated(measured | {"arithmetic": [PORTABLE]})
+    assert measured["arithmetic"] == [arithmetic_kind()]
+    assert measured["cpus"]
     assert {row["id"] for row in rows if row["parts"]} == {"ZJ1", "ZJ8"}
     assert [id for id, _ in script.primary(rows)] == ["ZJ8"]

@@ -21,6 +21,7 @@ from cbobench.replay.sources import Draw
 from cbobench.report.load import Run
 from cbobench.report.quantities import quantities
 
+NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 BUNDLES = sorted(shards.FOLDER.glob("*.zip"))
 
 
@@ -84,6 +85,22 @@ def test_every_defeat_of_the_bundles_is_on_the_page():
     }
     assert listed == expected
     assert {("pressure-vessel", "slsqp"), ("pressure-vessel", "cobyla")} <= listed
+
+
+def test_readme_says_of_the_field_what_the_page_lists():
+    readme = " ".join((field_page.PAGE.parents[1] / "README.md").read_text(encoding="utf-8").split())
+    counts = []
+    for group, rivals in (("low", ("slsqp", "cobyla")), ("noisy", ("botorch-cei", "botorch-nei"))):
+        runs = [Run(bundle) for bundle in field_page.bundles_of(group, BUNDLES)]
+        methods = field_page.read_methods(runs, "simple_regret")
+        problems = {problem for method in methods.values() for problem in method.values}
+        beaten = {one.problem for one in field_page.find_defeats(methods, sorted(problems)) if one.rival in rivals}
+        counts += [NUMBERS[len(beaten) - 1], NUMBERS[len(problems) - 1]]
+    seeds = {NUMBERS[len(methods[name].seeds) - 1] for name in ("botorch-cei", "botorch-nei")}
+    few, all_quiet, many, all_noisy = counts
+    assert f"without noise `slsqp` or `cobyla` on {few} of {all_quiet} problems" in readme
+    said = f"under noise BoTorch's methods by the best point on {many} of {all_noisy}"
+    assert f"{said} ({' or '.join(seeds)} seeds)" in readme
 
 
 def test_the_page_says_by_which_settings_the_theory_played():
