@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,6 +30,7 @@ PROSE = PAGE.parent / "prose" / "field.md"  # what the page begins with
 OURS = ("cei", "scbo", "furbo")  # the methods whose standing the page is about
 REFERENCE = "cei"  # whose runs those of every method are held against, seed by seed
 PLAIN = ("random", "sobol")  # no rivals
+MOST_COLUMNS = 6  # of a table beside the methods' names
 FEWEST = 3  # rivals, below which the page says who they are
 
 
@@ -213,23 +215,29 @@ def count_wins(method: Method, reference: Method) -> str:
 
 
 def table_of(methods: Mapping[str, Method], problems: Sequence[str]) -> str:
-    """A row per method with its medians over the seeds that all have, below how many these are."""
+    """A row per method with its medians over the seeds that all have, below how many these are.
+
+    Columns that a page has no room for side by side stand in a table of their own below.
+    """
     medians, counts = medians_of(methods, problems)
     mean_ranks, lowest = mean_ranks_of(medians), lowest_of(medians)
-    names, reference = list(methods), methods.get(REFERENCE)
-    heads = ["method", "rank", *problems, *([f"beats {REFERENCE}"] if reference else [])]
-    lines = [f"| {' | '.join(heads)} |", "| :-- |" + " --: |" * (len(heads) - 1)]
-    for i in np.argsort(mean_ranks, kind="stable"):
-        name = names[i]
-        best = np.isfinite(medians[i]) & (medians[i] == lowest)
-        cells = [
-            f"**{show_median(median)}**" if is_best else show_median(median)
-            for median, is_best in zip(medians[i], best, strict=True)
+    order, reference = np.argsort(mean_ranks, kind="stable"), methods.get(REFERENCE)
+    names = [list(methods)[i] for i in order]
+    columns = {"rank": [f"{mean_ranks[i]:.2f}" for i in order]}
+    for problem, column, least in zip(problems, medians[order].T, lowest, strict=True):
+        columns[problem] = [
+            f"**{show_median(median)}**" if median == least < np.inf else show_median(median) for median in column
         ]
-        if reference:
-            cells.append("–" if name == REFERENCE else count_wins(methods[name], reference))
-        lines.append(f"| `{name}` | {mean_ranks[i]:.2f} | {' | '.join(cells)} |")
-    return f"Medians over {count_seeds(counts)}:\n\n" + "\n".join(lines) + "\n"
+    if reference:
+        wins = {name: count_wins(method, reference) for name, method in methods.items()}
+        columns[f"beats {REFERENCE}"] = [wins[name] if name != REFERENCE else "–" for name in names]
+    parts = [f"Medians over {count_seeds(counts)}:\n"]
+    for heads in np.array_split(list(columns), math.ceil(len(columns) / MOST_COLUMNS)):
+        lines = [f"| method | {' | '.join(heads)} |", "| :-- |" + " --: |" * len(heads)]
+        for i, name in enumerate(names):
+            lines.append(f"| `{name}` | {' | '.join(columns[head][i] for head in heads)} |")
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
 
 
 def group_section(name: str, bundles: Sequence[Path]) -> str:
@@ -443,7 +451,8 @@ def shards_section(bundles: Sequence[Path], shards: Mapping[str, Mapping[str, An
             f"{about['cost']['cpu_hours']:.2f} | {bundle.stat().st_size / 1e3:.0f} |"
         )
     missing = [name for name in shards if name not in {bundle.stem for bundle in bundles}]
-    said = f"\nNot played yet: {', '.join(f'`{name}`' for name in missing)}.\n" if missing else ""
+    names = ", ".join(f"`{name}`" for name in missing)
+    said = "\n" + wrap(f"Not played yet: {names}.") if missing else ""
     note = wrap(
         f"{changed} of {count_noun(len(bundles), 'shard')} were played *with changes*: in a work tree "
         "that differed from its commit. How it differed is not recorded. What confirms a shard is the "

@@ -68,6 +68,19 @@ def test_a_rival_of_few_seeds_takes_no_seed_from_the_others():
     assert field_page.find_defeats(strangers, ["p"]) == [], "no seed in common"
 
 
+def test_a_table_of_many_problems_is_cut_into_two():
+    problems = [f"problem-{j}" for j in range(8)]
+    methods = {
+        "cei": field_page.Method({problem: {0: 2.0} for problem in problems}),
+        "cobyla": field_page.Method({problem: {0: 1.0} for problem in problems}),
+    }
+    _, first, second = field_page.table_of(methods, problems).split("\n\n")
+    assert first.splitlines()[0] == "| method | rank | problem-0 | problem-1 | problem-2 | problem-3 |"
+    assert second.splitlines()[0] == "| method | problem-4 | problem-5 | problem-6 | problem-7 | beats cei |"
+    assert second.splitlines()[2] == "| `cobyla` |" + 4 * " **1.000** |" + " 8/8 |"
+    assert second.splitlines()[3] == "| `cei` |" + 4 * " 2.000 |" + " – |"
+
+
 def test_every_defeat_of_the_bundles_is_on_the_page():
     """Computed from the cells, beside the page's code: on pressure-vessel two rivals of ten seeds beat ours."""
     cells = pd.concat(cbobench.load_cells(shards.bundle_of(f"low-{part}")) for part in ("ours", "light"))
