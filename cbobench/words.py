@@ -70,10 +70,10 @@ def count_noun(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else plural}"
 
 
-def list_names(names: Iterable[str], most: int = 6) -> str:
+def list_names(names: Iterable[str], most: int = 6, between: str = ", ") -> str:
     """Return names in a row, the first `most` of them and how many more there are: a, b and 3 more."""
     listed = list(names)
-    return ", ".join(listed[:most]) + (f" and {len(listed) - most:,} more" if len(listed) > most else "")
+    return between.join(listed[:most]) + (f" and {len(listed) - most:,} more" if len(listed) > most else "")
 
 
 def join_words(words: Iterable[str]) -> str:

@@ -8,8 +8,7 @@ from __future__ import annotations
 import csv
 import datetime
 import itertools
-import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ import numpy as np
 from cbobench.errors import Misuse, printable, refuse_strange, show
 from cbobench.gp.kernels import Array
 from cbobench.params import LARGEST
+from cbobench.words import join_words, list_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,12 +49,47 @@ def describe_row(source: str, row: int) -> str:
     path: Path | None = getattr(source, "path", None)
     if path is None or path.suffix.lower() != ".csv":
         return f"row {row + 1}"
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        lines = csv.reader(file)
-        # Lines without fields are no rows, and the first with any is the header.
-        ends = (lines.line_num - sum(field.count("\n") for field in fields) for fields in lines if fields)
-        line = next(itertools.islice(ends, row + 1, None), None)
+    # The first is the header.
+    line = next((line for line, _ in itertools.islice(list_rows(path), row + 1, None)), None)
     return f"row {row + 1}" if line is None else f"line {line}"
+
+
+def list_rows(path: Path, separator: str = ",") -> Iterator[tuple[int, list[str]]]:
+    """The rows of a file, its header first: the line where each begins, from 1, and its fields; blank lines are none.
+
+    Raises:
+        UnicodeDecodeError, csv.Error: it is no text in UTF-8, or has a field beyond all measure.
+    """
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        if separator == " ":
+            yield from ((number, fields) for number, text in enumerate(file, 1) if (fields := split_fields(text, " ")))
+            return
+        rows = csv.reader(file, delimiter=separator)
+        for fields in rows:
+            if len(fields) > 1 or "".join(fields).strip():
+                yield rows.line_num - sum(field.count("\n") for field in fields), fields
+
+
+def split_fields(line: str, separator: str = ",") -> list[str]:
+    """The fields of a line; of spaces, any number is one separator."""
+    if separator != " ":
+        return next(csv.reader([line], delimiter=separator), [])
+    return next(csv.reader([line.strip()], delimiter=" ", skipinitialspace=True), []) if '"' in line else line.split()
+
+
+def write_number(value: float) -> str:
+    """A number as short as it can be written: 0.001, 1e+06, 2440000250."""
+    text = f"{value:g}"
+    return text if float(text) == value else str(value)
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number as Python writes them."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def is_numeric(column: pd.Series) -> bool:
@@ -70,25 +105,27 @@ def texts(frame: pd.DataFrame) -> list[str]:
 
 
 def numbers(
-    frame: pd.DataFrame, source: str, gaps: bool = False, fix: str = "fill or drop them"
+    frame: pd.DataFrame,
+    source: str,
+    gaps: bool = False,
+    fix: str = "fill or drop them",
+    fix_text: str = "leave it out with ignore: [{name}]",
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Columns of numbers as an array (rows, columns).
 
     Args:
         gaps: whether entries may be missing or infinite, which are then NaN.
         fix: what to do about those that may not.
+        fix_text: what to do about a column of text, by its name and the place of the first, if it is to stay text.
 
     Raises:
         Misuse: a column of text, entries that are missing, infinite or beyond 1e100.
     """
-    import pandas as pd
-
     for name in texts(frame):
-        strings = frame[name].astype(str)
-        first = next(iter(strings[pd.to_numeric(strings, errors="coerce").isna()]), strings.iloc[0])
-        complaint = f"column {show(name)} holds text, such as {show(first)}"
-        remedy = "leave blank what failed" if gaps else f"leave it out with ignore: [{name}]"
-        raise Misuse(f"{source}: {complaint}; make numbers of it, or {remedy}")
+        row, text = find_text(frame[name])
+        complaint = f"column {show(name)} holds text, such as {show(text)}"
+        otherwise = fix_text.format(name=name, place=describe_row(source, row))
+        raise Misuse(f"{source}: {complaint}; make numbers of it, or {otherwise}")
     values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     if gaps:
         values = np.where(np.isfinite(values), values, np.nan)
@@ -100,6 +137,25 @@ def numbers(
         first = f"the first in column {show(frame.columns[column])}, {describe_row(source, row)}"
         raise Misuse(f"{source} holds {count}, {first}; {fix}")
     return values
+
+
+def as_numbers(frame: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
+    """The columns, with numbers for the texts of those named that hold nothing else: a category may have a bound."""
+    import pandas as pd
+
+    held = [name for name in names if name in frame.columns]
+    columns = {name: pd.to_numeric(frame[name], errors="coerce") for name in held}
+    return frame.assign(**{name: column for name, column in columns.items() if column.notna().all()})
+
+
+def find_text(column: pd.Series) -> tuple[int, str]:
+    """The row of the first text in a column that is no number, and the text; of a column of such, its first value."""
+    import pandas as pd
+
+    strings = column.astype(str)
+    is_text = pd.to_numeric(strings, errors="coerce").isna() & column.notna()
+    row = int(is_text.to_numpy().argmax())
+    return row, strings.iloc[row]
 
 
 def refuse_unnamed(frame: pd.DataFrame, source: str) -> None:
@@ -165,6 +221,7 @@ def coordinates(
         Misuse: text, or whole numbers that may be codes of categories, where nothing says what they are; a column that
             never changes; no logarithm.
     """
+    refuse_constant([name for name in frame.columns if name not in one_hot], frame, source)
     parts = [
         categories(frame[name]) if name in one_hot else amount(frame, name, source, name in log, name in amounts)
         for name in frame.columns
@@ -173,18 +230,18 @@ def coordinates(
     return np.concatenate(parts, axis=1), [", ".join(row_texts) for row_texts in texts]
 
 
-def _text(value: object) -> str:
-    return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else write_number(value)
 
 
 def categories(column: pd.Series) -> Array:
     """1/√2 in the place of the row's category and 0 elsewhere, (rows, categories): distances are 0 and 1."""
-    levels, which = np.unique(np.array([str(value) for value in column], dtype=object), return_inverse=True)
+    levels, which = np.unique(column.to_numpy(dtype=object), return_inverse=True)
     return encode_categories(which, len(levels))
 
 
-def category_values(column: pd.Series, source: str) -> list[Any]:
-    """The categories in a column's rows: text as it stands, numbers and Booleans; dates and infinities as text.
+def category_values(column: pd.Series, source: str) -> list[str]:
+    """The categories in a column's rows, each the text that stands there; of a file with types, as Python writes them.
 
     Raises:
         Misuse: a blank, unprintable text, or what is no word and no number, such as a list or bytes.
@@ -201,16 +258,25 @@ def category_values(column: pd.Series, source: str) -> list[Any]:
             continue
         if (pd.api.types.is_scalar(value) and pd.isna(value)) or not str(value).strip():
             raise Misuse(f"{place(row)} is blank; write a category there, such as none, or leave the row out")
-        if isinstance(value, datetime.date) or (isinstance(value, float) and math.isinf(value)):
-            values[row] = str(value)
-        elif isinstance(value, str):
-            if printable(value) != value:
-                refuse_strange(value, f"{place(row)},", lines=True)
-            valid_texts.add(value)
-        elif not isinstance(value, int | float):
+        if not isinstance(value, str | int | float | datetime.date):
             complaint = f"is {show(value)} ({type(value).__name__}), which is no category"
             raise Misuse(f"{place(row)} {complaint}; write text or numbers in its place, or {ASIDE}")
+        values[row] = text = str(value)
+        if printable(text) != text:
+            refuse_strange(text, f"{place(row)},", lines=True)
+        valid_texts.add(text)
     return values
+
+
+def describe_lookalikes(inputs: Mapping[str, Sequence[Any]] | None, names: Iterable[str]) -> str:
+    """Which categories of these inputs differ in case or spaces only, or ''."""
+    sets = []
+    for name in names:
+        alike: dict[str, list[str]] = {}
+        for text in dict.fromkeys(map(str, (inputs or {})[name])):
+            alike.setdefault("".join(text.split()).casefold(), []).append(show(text))
+        sets += [f"{join_words(texts)} of input {show(name)}" for texts in alike.values() if len(texts) > 1]
+    return list_names(sets)
 
 
 def encode_categories(which: Any, count: int) -> Array:
@@ -218,17 +284,29 @@ def encode_categories(which: Any, count: int) -> Array:
     return np.asarray(np.eye(count)[which] * np.sqrt(0.5))
 
 
+def refuse_constant(names: Iterable[str], frame: pd.DataFrame, source: str) -> None:
+    """Raises `Misuse` for all inputs at once that are one number in every row."""
+    constant = []
+    for name in names:
+        if is_numeric(frame[name]):
+            values = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
+            constant += [f"{show(name)} is {write_number(values[0])}"] * bool((values == values[0]).all())
+    if len(constant) == 1:
+        raise Misuse(f"{source}: input {constant[0]} in every row, which tells nothing; {ASIDE}")
+    if constant:
+        aside = "take them out of inputs (they then stand in ignore, unless that is rest)"
+        raise Misuse(f"{source}: inputs {list_names(constant, 20)} in every row, which tells nothing; {aside}")
+
+
 def amount(frame: pd.DataFrame, name: str, source: str, log: bool, stated: bool) -> Array:
-    """A column of numbers scaled to [0, 1], (rows, 1)."""
+    """A column of numbers, of which some differ, scaled to [0, 1], (rows, 1)."""
     if not is_numeric(frame[name]):
-        complaint = f"holds text, such as {show(str(frame[name].iloc[0]))}, which has no order and no distance"
+        complaint = f"holds text, such as {show(find_text(frame[name])[1])}, which has no order and no distance"
         fix = f"one_hot: [{name}] makes one coordinate of each category; or {ASIDE}"
         raise Misuse(f"{source}: input {show(name)} {complaint}; {fix}")
     fix = f"fill or drop them, or say one_hot: [{name}] if a word such as None is a category there"
     values = numbers(frame[[name]], source, fix=fix)[:, 0]
     levels = np.unique(values)
-    if len(levels) == 1:
-        raise Misuse(f"{source}: input {show(name)} is {levels[0]:g} in every row, which tells nothing; {ASIDE}")
     if not (log or stated) and len(levels) > 2 and np.array_equal(levels, np.arange(len(levels))):
         fix = f"say amounts: [{name}] (0 < 1 < 2) or one_hot: [{name}] (categories without order)"
         raise Misuse(

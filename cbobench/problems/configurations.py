@@ -20,10 +20,11 @@ from cbobench.gp.actions import LARGEST, Finite
 from cbobench.gp.kernels import Array, StationaryName, smooth_norm, stationary
 from cbobench.problems.base import Channel, Drawn, Feedback, Instances, Objective, Problem
 from cbobench.problems.channels import AdditiveNoise
+from cbobench.problems.columns import write_number
 from cbobench.problems.failures import FailureRule
 from cbobench.problems.inputs import InputSpace
 from cbobench.rng import Draws, Streams, standard_normal, uniform
-from cbobench.words import count_noun
+from cbobench.words import count_noun, list_names
 
 DIRECTIONS = {"maximise": 1.0, "minimise": -1.0, "maximize": 1.0, "minimize": -1.0}
 BOUNDS = {"at_most": 1.0, "at_least": -1.0}
@@ -48,7 +49,7 @@ class Rule:
     @property
     def requirement(self) -> str:
         """What it asks for."""
-        return f"{self.column} {'at most' if self.sign > 0 else 'at least'} {self.bound:g}"
+        return f"{self.column} {'at most' if self.sign > 0 else 'at least'} {write_number(self.bound)}"
 
 
 def objective_of(declaration: str | Mapping[str, Any]) -> Rule:
@@ -246,13 +247,14 @@ class Configurations(Problem):
         feasible = self.settle(means[:, 1:]) <= 0
         if not feasible.all(axis=1).any():
             least = means[:, 1:].min(axis=0)
+            hardest = np.argsort(feasible.sum(axis=0), kind="stable")
             summaries = [
-                f"{rule.requirement}: {int(k.sum()):,} of {n:,}, best {rule.bound + rule.sign * low:.6g}"
-                for rule, k, low in zip(rules[1:], feasible.T, least, strict=True)
+                f"{rules[1 + j].requirement}: {int(feasible[:, j].sum()):,} of {n:,}, "
+                f"best {rules[1 + j].bound + rules[1 + j].sign * least[j]:.6g}"
+                for j in hardest
             ]
-            raise Misuse(
-                f"no feasible configuration: none keeps all constraints ({'; '.join(summaries)}); move a bound"
-            )
+            listed = list_names(summaries, between="; ")
+            raise Misuse(f"no feasible configuration: none keeps all constraints ({listed}); move a bound")
 
     @cached_property
     def actions(self) -> Finite:
@@ -298,7 +300,7 @@ class Configurations(Problem):
         failed_rows = int(self.measured.failed.sum())
         summary += f", {failed_rows:,} of {count_noun(len(self.values), 'row')} failed" if failed_rows else ""
         summary += f", {count_noun(len(self.values), 'row')} of {count_noun(len(self.means), 'configuration')}"
-        return f"f = {f}; g: {', '.join(requirements)}; {summary}"
+        return f"f = {f}; g: {list_names(requirements)}; {summary}"
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         if self.noise is None or (self.measured.failed.any() and not self.measured.repeated and not self.noise.any()):

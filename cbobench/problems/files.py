@@ -6,21 +6,22 @@ comments, other separators, a file without a header.
 
 from __future__ import annotations
 
-import csv
-import itertools
 import re
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, NoReturn
 
 from cbobench.errors import Misuse, one_line, show
-from cbobench.problems.columns import Source, numeric, texts
+from cbobench.problems.columns import Source, is_number, list_rows, numeric, split_fields, texts
+from cbobench.words import count_noun
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SEPARATORS = {";": "';'", "\t": r"'\t'", "|": "'|'", " ": r"r'\s+'"}  # as Python writes them for pandas
+SEP_LINE = re.compile(r'"?sep=.?"?[,;|\s]*', re.IGNORECASE)  # tells Excel the separator
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 
 
@@ -28,7 +29,7 @@ def read_frame(file: Path, role: str, categories: Collection[str] = ()) -> pd.Da
     """Reads a CSV or Parquet table. The index of a Parquet file becomes a column, its decimals become floats.
 
     Args:
-        categories: columns whose text stands for itself; in others, pandas reads None, NA and the like as missing.
+        categories: columns whose text stands for itself: 1.10 is not 1.1 there, and None and NA are not missing.
 
     Raises:
         Misuse: missing, unreadable, another format, without a header or without rows.
@@ -70,82 +71,171 @@ def _read_parquet(file: Path, source: str) -> pd.DataFrame:
 def _read_csv(file: Path, source: str, categories: Collection[str]) -> pd.DataFrame:
     import pandas as pd
 
-    with file.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
-        head = list(itertools.islice((line.rstrip("\r\n") for line in lines if line.strip()), 100))
-    _refuse_comments(head, source, file)
-    _refuse_separator(head, source, file)
-    _refuse_numbers(head, source)
     try:
-        frame = pd.read_csv(file)
-        category_columns = [name for name in frame.columns if name in categories]
-        if category_columns:
-            frame[category_columns] = pd.read_csv(file, keep_default_na=False, na_values=[""], low_memory=False)[
-                category_columns
-            ]
+        sheet = _look_at_head(file, source)
+        width = _check_rows(sheet)
+        # Without index_col pandas takes a surplus value for a row's name, and shifts all others to the left.
+        frame = pd.read_csv(file, index_col=False, usecols=range(width), low_memory=False)
+        texts_of = [i for i, name in enumerate(frame.columns) if name in categories]
+        if texts_of:
+            plain = pd.read_csv(file, index_col=False, usecols=texts_of, dtype=str, keep_default_na=False)
+            frame[plain.columns] = plain
+        return frame
+    except Misuse:
+        raise
     except Exception as error:  # pandas raises many kinds
-        _refuse_comment_below(file, source)
         _refuse_unreadable(source, error)
-    if texts(frame.iloc[:, :1]) and frame.iloc[:, 0].astype(str).str.startswith("#").any():
-        _refuse_comment_below(file, source)
-    return frame
 
 
-def _fields(line: str) -> list[str]:
-    return next(csv.reader([line]), [])
+@dataclass(frozen=True)
+class _Sheet:
+    """How a file is written, as its first lines look.
+
+    Attributes:
+        source, file: what messages call it, and its path.
+        separator: of fields: a comma, or a key of `SEPARATORS`.
+        notes: lines above the header, by number: comments, and the sep= that Excel writes.
+        header: the line with the names.
+    """
+
+    source: str
+    file: Path
+    separator: str
+    notes: dict[int, str]
+    header: str
 
 
-def _refuse_comments(head: Sequence[str], source: str, file: Path) -> None:
-    """Raises `Misuse` for a file that begins with comments; a header may begin with # too."""
-    first = next((line for line in head if not line.startswith("#")), None)
-    comments = list(itertools.takewhile(lambda line: line.startswith("#"), head))
-    if comments and (len(comments) > 1 or first is None or len(_fields(comments[0])) != len(_fields(first))):
-        _refuse_comment(1, comments[0], source, file)
+def _look_at_head(file: Path, source: str) -> _Sheet:
+    """Raises `Misuse` for a file without a header."""
+    notes, body = dict[int, str](), list[str]()
+    with file.open(encoding="utf-8-sig", newline="") as lines:
+        for number, line in enumerate(lines, 1):
+            text = line.rstrip("\r\n")
+            if not body and (text.startswith("#") or SEP_LINE.fullmatch(text)):
+                notes[number] = text
+            elif text.strip() and not text.startswith("#"):
+                body.append(text)
+            if len(body) == 2:
+                break
+    separator = _find_separator(body)
+    comments = [number for number, text in notes.items() if text.startswith("#")]
+    if body and len(comments) == 1:
+        names, values = (split_fields(text, separator) for text in (notes[comments[0]], body[0]))
+        if len(names) == len(values) and any(map(is_number, values)):  # a header may begin with # too
+            body = [notes.pop(comments[0]), *body]
+    if separator == "," and not notes:
+        _refuse_numbers(body, source)
+    return _Sheet(source, file, separator, notes, body[0] if body else "")
 
 
-def _refuse_comment_below(file: Path, source: str) -> None:
-    """Raises `Misuse` for a line of a comment between the rows: it begins with # and has not as many fields."""
-    with file.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
-        rows = csv.reader(lines)
-        width = len(next(rows, []))
-        for row in rows:
-            if row and row[0].startswith("#") and len(row) != width:
-                _refuse_comment(rows.line_num, ",".join(row), source, file)
+def _check_rows(sheet: _Sheet) -> int:
+    """How many columns a file with commas has; separators at the end of its lines make none.
+
+    Raises:
+        Misuse: another separator, lines that are no rows, a row with more or fewer values than the header has names.
+    """
+    rows = (row for row in list_rows(sheet.file, sheet.separator) if row[0] not in sheet.notes)
+    _, header = next(rows, (0, []))
+    named = count_named(header)
+    width, length, decimal, notes = named, 0, "", dict(sheet.notes)
+    for line, fields in rows:
+        fits = len(fields) >= named and not any(map(str.strip, fields[len(header) :]))
+        if fields[0].startswith("#") and not fits:
+            notes[line] = sheet.separator.join(fields)
+            continue
+        length = length or len(fields)
+        if not fits or len(fields) != length:
+            _refuse_length(sheet, line, len(fields), named if not fits else length)
+        if any(map(str.strip, fields[width:])):
+            width = len(header)
+        if sheet.separator != "," and any(DECIMAL_COMMA.fullmatch(field.strip()) for field in fields):
+            decimal = "decimal=','"
+    if sheet.separator != ",":
+        skip = _skip_notes(sheet, notes) if notes else ""
+        index = "index_col=False" if length > len(header) else ""
+        _refuse_separator(sheet, notes, [option for option in (decimal, skip, index) if option])
+    if notes:
+        _refuse_notes(sheet, notes)
+    return width
 
 
-def _refuse_comment(number: int, text: str, source: str, file: Path) -> NoReturn:
+def count_named(names: Sequence[str]) -> int:
+    """How many columns a header names, without those at its end that have no name, also as pandas writes it."""
+    named = len(names)
+    while named and names[named - 1].strip() in ("", f"Unnamed: {named - 1}"):
+        named -= 1
+    return named
+
+
+def _refuse_length(sheet: _Sheet, line: int, count: int, others: int) -> NoReturn:
+    comma = "a comma" if sheet.separator == "," else SEPARATORS[sheet.separator].removeprefix("r")
     raise Misuse(
-        f"{source}: line {number} is a comment, {show(text)}, which a CSV does not have; leave out lines that begin "
-        f"with #: grep -v '^#' {quote(file.name)} > {quote(_clean_name(file))}"
+        f"{sheet.source}: line {line} has {count_noun(count, 'value')}, where the lines above it have {others:,}; "
+        "write as many values into every line as the header has names, in quotes if they hold "
+        f"{comma}, and name every column"
     )
 
 
-def _refuse_separator(head: Sequence[str], source: str, file: Path) -> None:
-    """Raises `Misuse` for a file whose first lines are separated alike, but not by commas."""
-    for separator, word in SEPARATORS.items():
-        parts = [line.split() if separator == " " else line.split(separator) for line in head[:2]]
-        if not parts or len(parts[0]) < 2 or len(parts[0]) != len(parts[-1]):
+def _describe_notes(notes: dict[int, str]) -> str:
+    """The first of them."""
+    number, text = next(iter(notes.items()))
+    return f"line {number} is {'a comment, ' * text.startswith('#')}{show(text)}, which a CSV does not have"
+
+
+def _refuse_notes(sheet: _Sheet, notes: dict[int, str]) -> NoReturn:
+    """Raises `Misuse` for lines that are no rows of a file with commas."""
+    signs = {"#": "'^#'"} if any(text.startswith("#") for text in notes.values()) else {}
+    if not all(text.startswith("#") for text in notes.values()):
+        signs["sep="] = """'^"*sep='"""
+    patterns = next(iter(signs.values())) if len(signs) == 1 else " ".join(f"-e {sign}" for sign in signs.values())
+    raise Misuse(
+        f"{sheet.source}: {_describe_notes(notes)}; leave out lines that begin with {' or '.join(signs)}: "
+        f"grep -v {patterns} {quote(sheet.file.name)} > {quote(_clean_name(sheet.file))}"
+    )
+
+
+def _skip_notes(sheet: _Sheet, notes: dict[int, str]) -> str:
+    """The option of pandas that leaves them out; a list counts lines from 0."""
+    above = len(notes) == len(sheet.notes)
+    return f"skiprows={max(notes) if above else [number - 1 for number in notes]}"
+
+
+def _refuse_separator(sheet: _Sheet, notes: dict[int, str], options: Sequence[str]) -> NoReturn:
+    word = SEPARATORS[sheet.separator]
+    plain = word.removeprefix("r")
+    complaint = f" is separated by {plain} and not by commas, as its first line is {show(sheet.header)}"
+    if notes:
+        complaint = f": {_describe_notes(notes)}, and the others are separated by {plain} and not by commas"
+    raise Misuse(
+        f"{sheet.source}{complaint}; write it anew in Python: "
+        f"pandas.read_csv({sheet.file.name!r}, {', '.join([f'sep={word}', *options])})"
+        f".to_csv({_clean_name(sheet.file)!r}, index=False)"
+    )
+
+
+def _find_separator(lines: Sequence[str]) -> str:
+    """What separates the first lines alike: a comma, unless another separator does."""
+    for separator in SEPARATORS:
+        parts = [split_fields(line, separator) for line in lines]
+        named = count_named(parts[0]) if parts else 0
+        if named < 2 or len(parts[-1]) < named or any(map(str.strip, parts[-1][len(parts[0]) :])):
             continue
         numbers = [all(is_number(field.strip().replace(",", ".")) for field in part) for part in parts]
-        if numbers[0] or ("," not in head[0] and (separator != " " or numbers[-1])):
-            comma = any(DECIMAL_COMMA.fullmatch(field.strip()) for part in parts for field in part)
-            how = f"sep={word}" + (", decimal=','" if comma else "")
-            raise Misuse(
-                f"{source} is separated by {word.removeprefix('r')} and not by commas, as its first line is "
-                f"{show(head[0])}; write it anew in Python: pandas.read_csv({file.name!r}, {how})"
-                f".to_csv({_clean_name(file)!r}, index=False)"
-            )
+        if numbers[0] or ("," not in lines[0] and (separator != " " or numbers[-1])):
+            return separator
+    return ","
 
 
 def _clean_name(file: Path) -> str:
     return f"{file.stem}_clean.csv"
 
 
-def _refuse_numbers(head: Sequence[str], source: str) -> None:
+def _refuse_numbers(body: Sequence[str], source: str) -> None:
     """Raises `Misuse` for a file whose first line is numbers, unless it counts the columns, as pandas does."""
-    names = _fields(head[0]) if head else []
+    names = split_fields(body[0]) if body else []
     unnamed = [str(i) for i in range(len(names))]
     if names and names != unnamed and all(is_number(name) for name in names):
-        raise Misuse(f"{source} has no header: its first line is numbers, {show(head[0])}; name the columns in it")
+        raise Misuse(f"{source} has no header: its first line is numbers, {show(body[0])}; name the columns in it")
 
 
 def doubt_header(names: Iterable[str]) -> str:
@@ -156,15 +246,6 @@ def doubt_header(names: Iterable[str]) -> str:
         if is_number(name):
             return f"the file's first line holds the number {name}: if that is no header, write the names above it"
     return ""
-
-
-def is_number(text: str) -> bool:
-    """Whether a text is a number as Python writes them."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def read_table(file: Path, role: str, ignore: Collection[str] = ()) -> pd.DataFrame:

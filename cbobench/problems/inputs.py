@@ -19,7 +19,7 @@ from cbobench.errors import Misuse, refuse_strange, show, unknown
 from cbobench.gp.box_actions import sobol
 from cbobench.gp.kernels import Array
 from cbobench.params import LARGEST
-from cbobench.problems.columns import encode_categories
+from cbobench.problems.columns import encode_categories, write_number
 
 KINDS = ("float", "int", "choice")
 DIGITS = 6  # significant digits of a float, so that a configuration can be printed and typed
@@ -112,7 +112,15 @@ class InputType:
         for a, b in itertools.combinations(values, 2):
             if a == b or str(a) == str(b):
                 why = "are equal" if a == b else "look alike in tables"
-                raise Misuse(f"{label}: choice holds {show(a)} and {show(b)}, which {why}; give different values")
+                quote = "" if isinstance(a, str) or isinstance(b, str) else ", or quote what is text, such as '1.10'"
+                raise Misuse(
+                    f"{label}: choice holds {show(a)} and {show(b)}, which {why}; give different values{quote}"
+                )
+
+    @property
+    def range(self) -> str:
+        """Its ends in words."""
+        return f"{write_number(self.low)} to {write_number(self.high)}"
 
     @property
     def count(self) -> int | None:
@@ -233,7 +241,7 @@ class InputSpace:
             value = configuration[input_type.name]
             inside = value in input_type.choices if input_type.choices else isinstance(value, int | float)
             if not inside or (not input_type.choices and not input_type.low <= value <= input_type.high):
-                allowed = ", ".join(map(str, input_type.choices)) or f"{input_type.low:g} to {input_type.high:g}"
+                allowed = ", ".join(map(str, input_type.choices)) or input_type.range
                 raise Misuse(f"{noun}: {input_type.name} is {show(value)}; allowed: {allowed}")
         if (values := dict(configuration)) in self.configurations:
             return self.configurations.index({name: values[name] for name in names})

@@ -42,7 +42,7 @@ from cbobench.problems.simulated import (
 )
 from cbobench.processes import leave_fork
 from cbobench.rng import Streams, generator
-from cbobench.words import count_noun
+from cbobench.words import count_noun, list_names
 
 SLOW = 0.2  # seconds from which on the result of a simulation is kept on a disk, where that takes 2 ms ...
 SLOW_FOR_BUCKET = 1.0  # ... and elsewhere
@@ -362,7 +362,7 @@ class Simulator(Problem):
     def note(self) -> str:
         facts, n = self.pilot_facts, 0 if self.inputs is None else len(self.space.configurations)
         parts = [f"{n:,} of the configurations of its inputs are played"] * (n > 0 and not self.space.complete)
-        parts += [f"g in units of {', '.join(f'{v:.4g}' for v in facts.divisor[1:])}"] * (self.scaled and self.m > 0)
+        parts += [f"g in units of {list_names(f'{v:.4g}' for v in facts.divisor[1:])}"] * (self.scaled and self.m > 0)
         if self.target is not None:
             parts.append(f"regret is against the target {self.target:g}, simple regret 0 once it is reached")
         elif self.best_known is not None:

@@ -16,8 +16,10 @@ from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Channel, Drawn, Inputs, Objective, Problem
 from cbobench.problems.columns import (
     Source,
+    as_numbers,
     category_values,
     coordinates,
+    describe_lookalikes,
     numbers,
     numeric,
     refuse_ambiguous,
@@ -38,6 +40,7 @@ from cbobench.problems.files import doubt_header, read_frame
 from cbobench.problems.readings import Table, TabularProblem, correlation
 from cbobench.problems.typed_columns import InputColumns
 from cbobench.rng import Streams
+from cbobench.words import list_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -157,7 +160,8 @@ class UserTable(Problem):
         if self.ignore != "rest":
             columns = {column for frame in frames.values() for column in frame.columns}
             for name in self.ignore:
-                if name not in columns:
+                # A column without name and values is none, but could be left out before.
+                if name not in columns and not name.startswith("Unnamed: "):
                     raise unknown("column", name, columns, location="ignore: ", then=doubt_header(columns))
         sources: dict[str, str] = {name: Source.of(name, file) for name, file in files.items()}
         if self.arranged == "configurations":
@@ -168,6 +172,9 @@ class UserTable(Problem):
                     f"{sources['rows']}: no configuration repeats, so it is played without noise; if measurements "
                     "scatter, state noise: {column: deviation}, else noise: 0"
                 )
+            if lookalikes := describe_lookalikes(self.by_name, categories):
+                fix = "they are played as different categories; if they are one, write them alike"
+                data.say(f"{sources['rows']}: {lookalikes} differ in case or spaces only: {fix}")
             return
         if self.ignore == "rest":
             raise Misuse("ignore: rest is for layout: configurations; name the columns to leave out")
@@ -225,12 +232,18 @@ class UserTable(Problem):
         gaps = rule.then == "infeasible"
         fix = "fill or drop them" + ("" if gaps else ", or say on_failure: infeasible if these measurements failed")
         # One column may have several bounds, but is read once.
-        values = numbers(frame[list(dict.fromkeys(columns))], source, gaps, fix)
+        failed = "leave their values blank and say on_failure: infeasible"
+        fix_text = f"take out the rows that hold text (the first: {{place}}); if these measurements failed, {failed}"
+        fix_text = "leave blank what failed (the first: {place})" if gaps else fix_text
+        values = numbers(as_numbers(frame[list(dict.fromkeys(columns))], typed.one_hot), source, gaps, fix, fix_text)
         if np.isnan(values).any(axis=1).all():
-            raise Misuse(f"{source}: every row lacks a value of {', '.join(map(show, columns))}; nothing was measured")
+            raise Misuse(f"{source}: every row lacks a value of {list_names(map(show, columns))}; nothing was measured")
         place = {column: i for i, column in enumerate(dict.fromkeys(columns))}
         measured = Measured.of(values[:, [place[column] for column in columns]], points, names)
         self.by_name = {name: inputs[name].iloc[measured.origin].tolist() for name in typed.names}
+        if space is not None:
+            space = space.take(measured.origin)
+            self.by_name |= {t.name: space.columns()[t.name] for t in space.types if t.kind == "choice"}
         matrix = None
         if "covariance" in frames:
             frames = frames | {"covariance": numeric(frames["covariance"], sources["covariance"])}
@@ -238,7 +251,7 @@ class UserTable(Problem):
         stated = self._stated(rules, measured)
         model = ConfigurationModel(self.kernel, self.lengthscale, matrix)
         problem = Configurations(measured, rules, stated, model, self.scaled, self.seed_size, rule)
-        problem.space = None if space is None else space.take(measured.origin)
+        problem.space = space
         if self.noise == "gaussian":
             problem.noise = problem.pooled()
         return problem

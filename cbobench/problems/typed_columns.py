@@ -10,7 +10,7 @@ import numpy as np
 
 from cbobench.errors import Misuse, nearest, show
 from cbobench.gp.kernels import Array
-from cbobench.problems.columns import ASIDE, describe_row, is_numeric
+from cbobench.problems.columns import ASIDE, describe_row, find_text, is_number, is_numeric, write_number
 from cbobench.problems.inputs import Configuration, InputSpace, InputType
 
 if TYPE_CHECKING:
@@ -96,11 +96,10 @@ class InputColumns:
         for t in self.types:
             given = frame[t.name].tolist()
             if t.kind == "choice":
-                choices = _choices_of(t, given, source)
-                levels = {str(value): choice for value, choice in zip(given, choices, strict=True)}
+                levels = _find_choices(t, given, source)
                 # The order in which `categories` makes coordinates of them.
                 axes.append(InputType(t.name, t.kind, t.low, t.high, choices=tuple(levels[k] for k in sorted(levels))))
-                columns.append(choices)
+                columns.append([levels[text] for text in given])
             else:
                 numbers = [int(value) if t.kind == "int" else float(value) for value in given]
                 axes.append(InputType(t.name, t.kind, min(numbers), max(numbers), t.log))
@@ -117,39 +116,63 @@ class InputColumns:
             if not is_numeric(column):
                 fix = f"write {{choice: [values]}} if these are categories, or {ASIDE}"
                 raise Misuse(
-                    f"{label} holds text, such as {show(str(column.iloc[0]))}, but inputs says {t.kind}; {fix}"
+                    f"{label} holds text, such as {show(find_text(column)[1])}, but inputs says {t.kind}; {fix}"
                 )
             values = column.to_numpy(dtype=np.float64, na_value=np.nan)
             for outside, fix in (
-                ((values < t.low) | (values > t.high), f"inputs allows {t.low:g} to {t.high:g}; widen it"),
+                ((values < t.low) | (values > t.high), f"inputs allows {t.range}; widen it"),
                 ((values != np.round(values)) & (t.kind == "int"), "inputs says int; write float there"),
             ):
                 where = np.flatnonzero(outside & ~np.isnan(values))
                 if len(where):
                     place = describe_row(source, int(where[0]))
-                    raise Misuse(f"{label}, {place} is {values[where[0]]:g}, but {fix}, or leave the row out")
+                    raise Misuse(
+                        f"{label}, {place} is {write_number(values[where[0]])}, but {fix}, or leave the row out"
+                    )
 
 
-def _choices_of(t: InputType, values: Sequence[Any], source: str) -> list[Any]:
-    """The choice that every value of a column is: equal to it, or of the same text."""
-    by_text, found = {str(choice): choice for choice in t.choices}, []
-    for row, value in enumerate(values):
-        equal = [choice for choice in t.choices if choice == value] or [by_text.get(str(value), value)]
-        choice = equal[0]
-        if choice not in t.choices:
-            close = nearest(str(value), by_text)
-            suggestion = f"did you mean {close!r}?; " if close else ""
-            allowed = ", ".join(by_text)
-            fix = f"{suggestion}add it there, or leave the row out"
-            raise Misuse(
-                f"{source}: input {show(t.name)}, {describe_row(source, row)} is {show(value)}, but inputs allows "
-                f"{allowed}; {fix}"
-            )
-        found.append(choice)
+def _find_choices(t: InputType, column: Sequence[str], source: str) -> dict[str, Any]:
+    """The choice that each text of a column is: the same text, or a number or a truth that is written so.
+
+    Raises:
+        Misuse: a text that is no choice, a choice that no row has, or one that several texts may be, as 1.1 and 1.10.
+    """
+    label, texts = f"{source}: input {show(t.name)}", dict.fromkeys(column)
+    levels = {choice: choice for choice in t.choices if isinstance(choice, str) and choice in texts}
     for choice in t.choices:
-        if choice not in found:
-            raise Misuse(f"{source}: inputs: {show(t.name)}: choice holds {show(choice)}, which no row has; remove it")
-    return found
+        if choice in levels:
+            continue
+        alike = [text for text in texts if text not in levels and _may_be(text, choice)]
+        if len(alike) > 1:
+            listed = " or ".join(map(show, alike))
+            fix = f"quote the texts in choice, such as {show(alike[0])}"
+            raise Misuse(f"{label}: choice holds {show(choice)}, which may be {listed} of the rows; {fix}")
+        if alike:
+            levels[alike[0]] = choice
+    strange = next((text for text in texts if text not in levels), None)
+    if strange is not None:
+        by_text = [*map(str, t.choices)]
+        close = nearest(strange, by_text)
+        suggestion = f"did you mean {close!r}?; " if close else ""
+        raise Misuse(
+            f"{label}, {describe_row(source, [*column].index(strange))} is {show(strange)}, but inputs allows "
+            f"{', '.join(by_text)}; {suggestion}add it there, or leave the row out"
+        )
+    absent = [choice for choice in t.choices if choice not in levels.values()]
+    if absent:
+        raise Misuse(f"{source}: inputs: {show(t.name)}: choice holds {show(absent[0])}, which no row has; remove it")
+    return levels
+
+
+def _may_be(text: str, choice: Any) -> bool:
+    """Whether YAML or Python, which know types, may have read this text as this choice."""
+    if choice is None:
+        return text in ("None", "null", "~")
+    if isinstance(choice, bool):
+        return text.lower() == str(choice).lower()
+    if isinstance(choice, int | float):
+        return is_number(text) and float(text) == choice
+    return not isinstance(choice, str) and text == str(choice)
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 
 import cbobench
+from cbobench import params
 from cbobench.cli import main
 from cbobench.errors import Misuse
+from cbobench.problems.data import DataFolder
 from cbobench.problems.simulator import Simulator
-from tests.problems.test_configurations import grid, table
+from cbobench.problems.table import UserTable
+from tests.problems.test_configurations import ROLES, grid, table
 
 WORDS = ["None", "NA", "null", "nan", "N/A", "inf", "True", "1", "sqrt"]
 CHOICE = {"inputs": ["features", "rate"], "one_hot": ["features"], "ignore": ["width"]}
@@ -50,12 +53,69 @@ def test_missing_numbers_stay_missing_beside_categories(tmp_path):
 
 
 def test_codes_dates_and_infinities_are_categories(tmp_path):
-    assert table(tmp_path, chosen([7, 2]), **CHOICE).describe_inputs()["features"] == [7, 2] * 3
+    assert table(tmp_path, chosen([7, 2]), **CHOICE).describe_inputs()["features"] == ["7", "2"] * 3
     endless = table(tmp_path, chosen([1, np.inf]), **CHOICE).describe_inputs()["features"]
-    assert endless == [1.0, "inf"] * 3
+    assert endless == ["1.0", "inf"] * 3
     chosen([datetime.date(2024, 1, 2), datetime.date(2024, 1, 3)]).to_parquet(tmp_path / "c.parquet")
     task = table(tmp_path, **CHOICE, rows="c.parquet")
     assert task.describe_inputs()["features"][:2] == ["2024-01-02", "2024-01-03"]
+
+
+ALIKE = ["1.1", "1.10", "007", "7", "7.0", "1e3", "1000", "True", "true"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_texts_that_are_equal_numbers_or_truths_are_categories_of_their_own(tmp_path, suffix):
+    frame = chosen(ALIKE)
+    frame.to_parquet(tmp_path / "c.parquet")
+    task = table(tmp_path, frame, **CHOICE | {"inputs": ["rate", "features"]}, rows=f"c.{suffix}")
+    assert task.describe_inputs()["features"] == ALIKE
+    assert (task.actions.n, task.actions.d) == (9, 10)
+    assert task.actions.names[1] == "rate = 0.01, features = 1.10"
+    typed = {"inputs": {"features": {"choice": ALIKE}, "rate": {"float": [0.001, 0.1]}}, "ignore": ["width"]}
+    same = table(tmp_path, frame, **typed, rows=f"c.{suffix}")
+    assert [c["features"] for c in same.actions.space.configurations] == same.describe_inputs()["features"] == ALIKE
+    np.testing.assert_array_equal(same.actions.points, task.actions.points)
+
+
+def test_choices_without_quotes_find_their_rows_or_say_that_quotes_are_missing(tmp_path):
+    def choose(words, choices):
+        inputs = {"features": {"choice": choices}, "rate": {"float": [0.001, 0.1]}}
+        return table(tmp_path, chosen(words), inputs=inputs, ignore=["width"]).describe_inputs()["features"][:3]
+
+    assert choose(["1.10", "1.2", "on"], [1.10, 1.2, "on"]) == [1.1, 1.2, "on"], "one text that may be it"
+    assert choose(["1.10", "1.1", "on"], ["1.10", 1.1, "on"]) == ["1.10", 1.1, "on"], "the other has its quotes"
+    assert choose(["007", "true", "null"], [7, True, None]) == [7, True, None]
+    for words, choice in ((["1.10", "1.1", "x"], 1.1), (["7", "007", "x"], 7), (["True", "true", "x"], True)):
+        texts = f"'{words[0]}' or '{words[1]}'"
+        with pytest.raises(Misuse, match=f"choice holds {choice}, which may be {texts} of the rows; quote the texts"):
+            choose(words, [choice, "x"])
+    with pytest.raises(Misuse, match=r"holds 1.1 and 1.1, which are equal; .*or quote what is text, such as '1.10'"):
+        choose(["1.1", "1.10", "x"], [1.1, 1.10, "x"])
+
+
+def test_categories_that_differ_in_case_or_spaces_are_named_in_a_line(tmp_path):
+    def said(words, **settings):
+        chosen(words).to_csv(tmp_path / "c.csv", index=False)
+        lines = []
+        task = params.build(UserTable, ROLES | CHOICE | {"noise": 0} | settings)
+        task.prepare(DataFolder(base=tmp_path, say=lines.append))
+        return task.describe_inputs()["features"][:3], lines
+
+    (line,) = said(["lu", "LU", " lu"])[1]
+    assert line == (
+        "rows 'c.csv': 'lu', 'LU' and ' lu' of input 'features' differ in case or spaces only: they are played as "
+        "different categories; if they are one, write them alike"
+    )
+    assert said(["lu", "LU", " lu"])[0] == ["lu", "LU", " lu"]
+    assert said(["lu", "qr", "1.1"])[1] == []
+    typed = {"features": {"choice": ["lu", "LU", " lu"]}, "rate": {"float": [0.001, 0.1]}}
+    assert said(["lu", "LU", " lu"], inputs=typed, one_hot=[])[1] == [line]
+
+
+def test_a_category_may_have_a_bound(tmp_path):
+    bound = {"constraints": {"features": {"at_most": 8}}, "ignore": "rest"}
+    assert table(tmp_path, chosen(["007", "9"]), **CHOICE | bound).describe_inputs()["features"][:2] == ["007", "9"]
 
 
 NO_CATEGORY = {

@@ -243,7 +243,15 @@ FILES = {
         r"'rate' is 0, 1, ..., 2, numbers or codes of categories; say amounts: \[rate\]",
     ),
     "constant": ({"rate": 1.0}, "input 'rate' is 1 in every row"),
-    "text in the objective": ({"accuracy": "92 %"}, "column 'accuracy' holds text, such as '92 %'"),
+    "text in the objective": (
+        {"accuracy": [np.nan, *grid()["accuracy"][1:-1], "PENDING"]},
+        r"column 'accuracy' holds text, such as 'PENDING'; make numbers of it, or take out the rows that hold text "
+        r"\(the first: line 19\); if these measurements failed, leave their values blank and say on_failure: inf",
+    ),
+    "text in a constraint": (
+        {"latency_ms": ["n/a!", *range(17)]},
+        r"'latency_ms' holds text, .*take out the rows .*\(the first: line 2\)",
+    ),
     "a hole": ({"latency_ms": [np.nan, *range(17)]}, "1 missing or infinite entries .* column 'latency_ms', line 2"),
     "flat objective": ({"accuracy": 1.0}, "objective 'accuracy' is the same in all 9 configurations"),
     "a text nobody named": ({"note": "x"}, "no role for column 'note'"),
@@ -255,6 +263,40 @@ def test_wrong_files_are_one_line(tmp_path, case):
     columns, message = FILES[case]
     with pytest.raises(Misuse, match=message):
         table(tmp_path, grid().assign(**columns))
+
+
+def test_text_beside_failed_measurements_is_one_line(tmp_path):
+    frame = grid().assign(accuracy=["", *grid()["accuracy"][1:-1], "PENDING"])
+    with pytest.raises(Misuse, match=r"such as 'PENDING'; make numbers of it, or leave blank what failed .*line 19\)"):
+        table(tmp_path, frame, on_failure="infeasible")
+
+
+def test_rows_that_differ_late_have_different_names(tmp_path):
+    frame = grid().assign(rate=[2440000000 + i for i in range(3)] * 6, width=[0.1, 0.10000001, 0.10000002] * 6)
+    names = table(tmp_path, frame).actions.names
+    assert len({*names}) == len(names) == 3
+    assert names[:2] == ("width = 0.1, rate = 2.44e+09", "width = 0.10000001, rate = 2440000001")
+
+
+def test_many_constraints_are_named_in_part(tmp_path):
+    names = [f"g{i}" for i in range(200)]
+    frame = pd.DataFrame({"x": np.arange(9.0) ** 2, "f": np.arange(9.0)} | {name: np.arange(9.0) - 4 for name in names})
+    frame.to_csv(tmp_path / "c.csv", index=False)
+    roles = {"layout": "configurations", "rows": "c.csv", "inputs": ["x"], "objective": "f"}
+
+    def prepared(bound):
+        made = params.build(UserTable, roles | {"constraints": {name: {"at_most": bound} for name in names}})
+        made.prepare(DataFolder(base=tmp_path))
+        return made
+
+    note = prepared(0).note()
+    assert "g: g0 at most 0 in units of 2.582, g1 at most 0 in units of 2.582," in note
+    assert "and 194 more; noise-free" in note
+    with pytest.raises(
+        Misuse, match="no feasible configuration: .*g5 at most -5: 0 of 9, best -4 and 194 more"
+    ) as caught:
+        prepared(-5)
+    assert len(str(caught.value)) < 500
 
 
 def test_what_was_refused_may_be_said(tmp_path):

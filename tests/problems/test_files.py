@@ -24,6 +24,13 @@ def commas(separator, decimal="."):
     return grid().to_csv(index=False, sep=separator, decimal=decimal)
 
 
+def ended(text, separator=","):
+    """Every row but the header ends with a separator."""
+    header, *rows = text.splitlines()
+    return "\n".join([header, *(row + separator for row in rows)])
+
+
+TAB = "\t"
 ALMOST = {
     "semicolons": (commas(";"), r"is separated by ';' and not by commas, as its first line is 'width;ra.*sep=';'\)"),
     "decimal commas": (commas(";", ","), r"is separated by ';' .*pandas.read_csv\('c.csv', sep=';', decimal=','\)"),
@@ -42,6 +49,27 @@ ALMOST = {
         "adam,0.1,0.9\nsgd,0.1,0.8\n",
         "inputs: unknown column 'width'.*first line holds the number 0.1: if that is no header, write the names",
     ),
+    "a word to Excel": (f"sep=,\n{TEXT}", "line 1 is 'sep=,', which a CSV does not have; leave out .* sep=: grep"),
+    "in quotes": (f'\ufeff"sep=,"\n{TEXT}', "line 1 is '\"sep=,\"', which a CSV does not have; leave out"),
+    "and comments": (f"sep=,\n# of May\n{TEXT}", "line 1 is 'sep=,', which.* begin with # or sep=: grep"),
+    "Excel's semicolons": (f"sep=;\n{commas(';', ',')}", r"line 1 is 'sep=;', .*decimal=',', skiprows=1\)"),
+    "Excel's tabs": (f"SEP=\t\n{commas(TAB)}", r"line 1 is 'SEP=\\t', .*sep='\\t', skiprows=1\)"),
+    "a comment and semicolons": (
+        f"# of May\n{commas(';')}",
+        r"line 1 is a comment, '# of May', which a CSV does not have, and the others are separated by ';' and not by "
+        r"commas; write it anew in Python: pandas.read_csv\('c.csv', sep=';', skiprows=1\).to_csv",
+    ),
+    "comments and tabs": (f"# a\n\n# b\n{commas(TAB)}", "line 1 is a comment, '# a', .*skiprows=3"),
+    "a comment and spaces": (f"# of May and June\n{commas(' ')}", "line 1 is a comment, .*skiprows=1"),
+    "comments and bars": (
+        "\n".join(["# a", *commas("|").splitlines()[:3], "# b", *commas("|").splitlines()[3:]]),
+        r"line 1 is a comment, '# a', .*skiprows=\[0, 4\]",
+    ),
+    "all of them": (f"sep=;\n# of May\n{commas(';')}# end\n", r"line 1 is 'sep=;', .*skiprows=\[0, 1, 21\]"),
+    "a comment below semicolons": (f"{commas(';')}# end\n", r"line 20 is a comment, '# end', .*skiprows=\[19\]"),
+    "a late decimal comma": (f"{commas(';')}64;0,01;1;2;3\n", r"is separated by ';' .*decimal=','\)"),
+    "semicolons at the ends": (commas(";").replace("\n", ";\n"), "is separated by ';'"),
+    "semicolons at the ends of rows": (ended(commas(";"), ";"), r"is separated by ';' .*sep=';', index_col=False\)"),
     "a commented header": (f"# {TEXT}", "inputs: unknown column 'width'; did.* if it is the header, take the # away"),
 }  # fmt: skip
 
@@ -57,7 +85,13 @@ def test_what_is_almost_a_csv_is_one_line_with_a_step(tmp_path, case):
 
 
 @pytest.mark.parametrize(
-    "case", ["semicolons", "decimal commas", "tabs", "spaces", "a comment", "a comment among rows"]
+    "case",
+    [
+        *("semicolons", "decimal commas", "tabs", "spaces", "a comment", "a comment among rows", "a word to Excel"),
+        *("and comments", "Excel's semicolons", "Excel's tabs", "a comment and semicolons", "comments and tabs"),
+        *("a comment and spaces", "comments and bars", "all of them", "a comment below semicolons"),
+        *("semicolons at the ends", "semicolons at the ends of rows"),
+    ],
 )
 def test_the_named_step_helps(tmp_path, monkeypatch, case):
     monkeypatch.chdir(tmp_path)
@@ -70,6 +104,77 @@ def test_the_named_step_helps(tmp_path, monkeypatch, case):
     else:
         exec(f"import pandas; {said[said.index('pandas.') :]}")
     pd.testing.assert_frame_equal(read_frame(tmp_path / "c_clean.csv", "rows"), grid())
+
+
+LINE_ENDS = {
+    "of rows": ended(TEXT),
+    "of all lines": TEXT.replace("\n", ",\n"),
+    "of the header": TEXT.replace("\n", ",\n", 1),
+    "several": ended(TEXT, ",,,"),
+    "unlike": ended(TEXT.replace("\n", ",,\n", 1), ",,,"),
+    "with spaces": ended(TEXT, ", "),
+    "of pandas": ended(TEXT.replace("\n", ",Unnamed: 5\n", 1)),
+    "Windows": ended(TEXT).replace("\n", "\r\n"),
+}
+
+
+@pytest.mark.parametrize("case", LINE_ENDS)
+@pytest.mark.parametrize("ignore", [[], "rest", ["Unnamed: 5"]])
+def test_commas_at_the_ends_of_lines_shift_nothing(tmp_path, case, ignore):
+    (tmp_path / "c.csv").write_text(LINE_ENDS[case], newline="")
+    pd.testing.assert_frame_equal(read_frame(tmp_path / "c.csv", "rows"), grid())
+    made = params.build(UserTable, ROLES | {"ignore": ignore})
+    made.prepare(DataFolder(base=tmp_path))
+    assert made.describe_inputs() == table(tmp_path, grid()).describe_inputs()
+
+
+UNEVEN = {
+    "a value without a name": (
+        "\n".join([LINES[0], *(f"{line},1" for line in LINES[1:])]),
+        "2 has 6 values, .* have 5",
+    ),
+    "names of rows": ("\n".join([LINES[0], *(f"r,{line}" for line in LINES[1:])]), "line 2 has 6 values"),
+    "one too many": (TEXT + LINES[1] + ",7\n", "line 20 has 6 values, where the lines above it have 5; write as many"),
+    "one too few": ("\n".join([*LINES, "16,0.1,0.8,13"]), "line 20 has 4 values, where the lines above it have 5"),
+    "one comma more": (TEXT + LINES[1] + ",\n", "line 20 has 6 values, where the lines above it have 5"),
+    "one comma less": (ended(TEXT) + "\n" + LINES[1], "line 20 has 5 values, where the lines above it have 6"),
+    "after a text of two lines": (
+        "a,b\n" + '"x\ny",1\n' * 2 + "z\n",
+        "line 6 has 1 value, where the lines above it have 2; write as many .* in quotes if they hold a comma",
+    ),
+    "semicolons": (f"{commas(';')}1;2\n", "line 20 has 2 values, .*in quotes if they hold ';'"),
+    "spaces": (f"{commas(' ')}1 2\n", "line 20 has 2 values"),
+}
+
+
+@pytest.mark.parametrize("case", UNEVEN)
+@pytest.mark.parametrize("ignore", [[], "rest"])
+def test_rows_of_unequal_lengths_are_refused_by_line(tmp_path, case, ignore):
+    text, message = UNEVEN[case]
+    (tmp_path / "c.csv").write_text(text)
+    with pytest.raises(Misuse, match=f"^rows 'c.csv': .*{message}") as caught:
+        params.build(UserTable, ROLES | {"ignore": ignore}).prepare(DataFolder(base=tmp_path))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_column_without_a_name_that_holds_values_may_be_ignored(tmp_path):
+    (tmp_path / "c.csv").write_text(
+        "\n".join([LINES[0] + ",", *(f"{line}," for line in LINES[1:-1]), LINES[-1] + ",x"])
+    )
+    with pytest.raises(Misuse, match=r"a column has no name .read as 'Unnamed: 5'"):
+        params.build(UserTable, ROLES).prepare(DataFolder(base=tmp_path))
+    made = params.build(UserTable, ROLES | {"ignore": ["Unnamed: 5"]})
+    made.prepare(DataFolder(base=tmp_path))
+    assert made.actions.n == 9
+
+
+def test_matrices_and_means_may_end_with_commas(tmp_path):
+    (tmp_path / "k.csv").write_text(ended("a,b\n1,0.5\n0.5,1"))
+    (tmp_path / "m.csv").write_text(ended("a,b\n3,4"))
+    made = params.build(UserTable, {"mean": "m.csv", "covariance": "k.csv", "R": 1.0, "threshold": 3.5})
+    made.prepare(DataFolder(base=tmp_path))
+    assert made.known_instance().f[0].tolist() == [3.0, 4.0]
+    assert made.actions.covariance.tolist() == [[1.0, 0.5], [0.5, 1.0]]
 
 
 def test_names_and_categories_may_begin_with_a_number_sign(tmp_path):
@@ -111,5 +216,8 @@ def test_a_constant_input_names_the_step_that_helps(tmp_path, ignore):
         Misuse, match=r"input 'rate' is 1 in every row, .*; take it out of inputs .it then stands in ignore, unless"
     ):
         table(tmp_path, grid().assign(rate=1.0), ignore=ignore)
+    both = r"inputs 'width' is 16, 'rate' is 1 in every row, which tells nothing; take them out of inputs"
+    with pytest.raises(Misuse, match=both):
+        table(tmp_path, grid().assign(width=16, rate=1.0), ignore=ignore)
     left = "rest" if ignore == "rest" else ["rate"]
     assert table(tmp_path, grid().assign(rate=1.0), ignore=left, inputs=["width"]).actions.n == 3
