@@ -22,7 +22,7 @@ from cbobench.params import LARGEST
 from cbobench.problems.columns import encode_categories, write_number
 
 KINDS = ("float", "int", "choice")
-DIGITS = 6  # significant digits of a float, so that a configuration can be printed and typed
+DIGITS = 6  # significant digits of a float of a wide range, so that a configuration can be printed and typed
 MOST = 2**53  # largest whole number that a float holds, with all below it
 Configuration = dict[str, Any]
 
@@ -134,7 +134,11 @@ class InputType:
     def at(self, unit: Array) -> list[Any]:
         """Values at coordinates in [0, 1), (n,): equally many of each whole number or choice, unless it is log."""
         if self.kind == "float":
-            return [float(f"{value:.{DIGITS}g}") for value in self._stretch(unit, self.low, self.high)]
+            largest = max(abs(self.low), abs(self.high))
+            # Of a range that is narrow beside its ends, six digits would be one value, or lie outside.
+            digits = DIGITS + max(0, math.ceil(math.log10(largest / (self.high - self.low))) - 2)
+            rounded = (float(f"{value:.{digits}g}") for value in self._stretch(unit, self.low, self.high))
+            return [min(max(value, self.low), self.high) for value in rounded]
         wide = self._stretch(unit, self.low - 0.5, self.high + 0.5)
         index = np.clip(np.round(wide), self.low, self.high).astype(int).tolist()
         return [self.choices[i] for i in index] if self.kind == "choice" else index

@@ -12,7 +12,7 @@ from cbobench.report.formats import TextTable
 from cbobench.report.groups import find_groups, select_latest
 from cbobench.report.load import RunLike, open_run
 from cbobench.report.numbers import find_gap, format_number
-from cbobench.report.recommended import describe_by, describe_inputs, find_recommendations
+from cbobench.report.recommended import describe_by, describe_configurations, find_recommendations
 
 NOTE = (
     "{name} in its own units and violation as the g are played, without noise, or means where it was simulated; "
@@ -68,17 +68,23 @@ def best(run: RunLike, *, top: int = 5, only: str | None = None) -> Comparison:
     objectives = set(top_rows["objective"])
     name = objectives.pop() if len(objectives) == 1 else "objective"
     gaps = top_rows.groupby("problem", sort=False)["value"].agg(find_gap)
+    variants = opened.record.variants("problems")
+    texts = [
+        text
+        for problem, rows in top_rows.groupby("problem", sort=False)
+        for text in describe_configurations([*rows["configuration"]], variants[problem].inputs)
+    ]
     rows = [
         (
             row["problem_label"],
-            describe_inputs(row["configuration"]),
+            text,
             ("" if name == row["objective"] else f"{row['objective']} ")
             + format_number(row["value"], apart=gaps[row["problem"]]),
             format_number(row["violation"]),
             f"{row['feasible']}/{row['seeds']}",
             describe_by(row["by"]),
         )
-        for row in top_rows.to_dict("records")
+        for row, text in zip(top_rows.to_dict("records"), texts, strict=True)
     ]
     columns = ("problem", "configuration", name, "violation", "feasible", "by")
     hidden_count = len(recommendations) - len(top_rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,7 +27,8 @@ COLUMNS = [
     "seeds",
     "by",
 ]
-ROUNDING = 6  # significant digits of a coordinate: recommendations that agree to these are one configuration
+DIGITS = 6  # significant digits of a coordinate, if it is no larger than its side
+ALL_DIGITS = 17  # of a float
 
 
 def name_inputs(inputs: Sequence[Sequence[Any]] | None, action: Any, x: Any) -> dict[str, Any]:
@@ -42,14 +44,39 @@ def name_inputs(inputs: Sequence[Sequence[Any]] | None, action: Any, x: Any) -> 
     return {name: values[action] for name, values in inputs} if inputs else {"action": action}
 
 
-def describe_inputs(values: Mapping[str, Any]) -> str:
-    """A configuration in words: "width 64, rate 0.003"."""
-    return ", ".join(f"{name} {format_input(value)}" for name, value in values.items())
+def describe_configurations(
+    configurations: Sequence[Mapping[str, Any]], inputs: Sequence[Sequence[Any]] | None
+) -> list[str]:
+    """Configurations of one problem in words, "width 64, rate 0.003", with as many digits as tell them apart.
+
+    Args:
+        inputs: of their problem (`Variant.inputs`); digits are relative to the sides of its box. None if not known.
+    """
+    sides = {name: _find_side(values) for name, values in inputs or ()}
+    count = len({tuple(configuration.values()) for configuration in configurations})
+    for more in range(ALL_DIGITS):
+        texts = [
+            ", ".join(f"{name} {_format_input(value, sides.get(name, 0.0), more)}" for name, value in values.items())
+            for values in configurations
+        ]
+        if len({*texts}) >= count:
+            break
+    return texts
 
 
-def format_input(value: Any) -> str:
-    """A number in six digits, anything else as it is."""
-    return f"{value:.{ROUNDING}g}" if isinstance(value, float) else str(value)
+def _find_side(values: Any) -> float:
+    """The length of an input's range, by its values or its type; 0 if it has none."""
+    ends = values.get("float") if isinstance(values, dict) else values
+    numbers = [end for end in ends or () if isinstance(end, int | float) and math.isfinite(end)]
+    return float(max(numbers) - min(numbers)) if numbers else 0.0
+
+
+def _format_input(value: Any, side: float, more: int) -> str:
+    """A number with six digits, and as many more as it is larger than its side, and `more`; anything else as it is."""
+    if not isinstance(value, float) or not math.isfinite(value):
+        return str(value)
+    larger = math.ceil(math.log10(abs(value) / side)) if value and side else 0
+    return f"{value:.{min(DIGITS + max(larger, 0) + more, ALL_DIGITS)}g}"
 
 
 def read_objective(problem: Variant) -> tuple[str, float, float]:
@@ -62,9 +89,9 @@ def find_recommendations(run: Run, groups: Sequence[Group]) -> pd.DataFrame:
     """The configurations that the good cells of some groups recommend, the best of each problem first.
 
     Returns:
-        One row per problem (title) and configuration: `configuration` (a mapping), `f` and `violation` (means over the
-        cells that recommend it; NaN if only observed values are known), `objective` and `value` (the user's name for f,
-        and f in the user's units and with its sign), `feasible` and `seeds` (how many of these
+        One row per problem (title) and point, equal to the last bit: `configuration` (a mapping), `f` and `violation`
+        (means over the cells that recommend it; NaN if only observed values are known), `objective` and `value` (the
+        user's name for f, and f in the user's units and with its sign), `feasible` and `seeds` (how many of these
         cells), `by` (the algorithms' labels, with how many cells of how many). Feasible ones come first, by f; then
         the others, by violation.
     """
@@ -72,18 +99,19 @@ def find_recommendations(run: Run, groups: Sequence[Group]) -> pd.DataFrame:
     variants = run.record.variants("problems")
     for problem, problem_groups in group_by(groups, "problem").items():
         name, zero, unit = read_objective(variants[problem])
-        inputs, by_inputs = variants[problem].inputs, dict[tuple[str, ...], dict[str, Any]]()
+        inputs, by_point = variants[problem].inputs, dict[tuple[Any, ...], dict[str, Any]]()
         for group in problem_groups:
             for cell in _list_recommending(group):
-                values = name_inputs(inputs, cell["recommended_action"], cell["recommended_x"])
-                key = tuple(map(format_input, values.values()))
-                row = by_inputs.setdefault(key, {"configuration": values, "f": [], "violation": [], "by": {}})
+                action, x = cell["recommended_action"], cell["recommended_x"]
+                values = name_inputs(inputs, action, x)
+                point = (action,) if x is None else tuple(x)
+                row = by_point.setdefault(point, {"configuration": values, "f": [], "violation": [], "by": {}})
                 g = cell["recommended_g"]
                 row["f"].append(np.nan if cell["recommended_f"] is None else cell["recommended_f"])
                 row["violation"].append(np.nan if g is None else np.maximum(g, 0.0).sum())
                 by = row["by"].setdefault(group.algorithm_label, [0, len(group.good)])
                 by[0] += 1
-        for row in by_inputs.values():
+        for row in by_point.values():
             feasible = sum(v <= 0 for v in row["violation"])
             f, violation = (float(np.mean(row[name])) for name in ("f", "violation"))
             objective_columns = {"objective": name, "value": zero + unit * f}
@@ -150,7 +178,8 @@ def describe_best(run: Run, groups: Sequence[Group]) -> list[str]:
             continue
         suffix = f" of {best['problem_label']}" if several else ""
         value = _compare_to_optimum(best, named, read_objective(variants[problem]))
-        configuration, by = describe_inputs(best["configuration"]), describe_by(best["by"])
+        (configuration,) = describe_configurations([best["configuration"]], variants[problem].inputs)
+        by = describe_by(best["by"])
         lines.append(f"best{suffix}: {configuration}: {value} (recommended by {by})")
     return lines
 

@@ -72,6 +72,14 @@ def test_whole_numbers_and_choices_come_equally_often():
     assert np.mean(np.array(wide) < 128) == pytest.approx(0.5, abs=0.01), "as many below the geometric mean"
 
 
+@pytest.mark.parametrize("low", [2.44e9, -2.44e9, 7.0, 0.123456123])
+def test_floats_of_a_narrow_range_stay_apart_and_inside(low):
+    high = low + 1e-6 * abs(low)
+    values = InputType.of("rate", {"float": [low, high]}).at(np.linspace(0, 1, 101)[:-1])
+    assert len({*values}) == 100
+    assert low <= min(values) <= max(values) <= high
+
+
 def test_distances_are_those_of_the_kernel_that_rounds_and_encodes():
     space = InputSpace.of(TYPES, 500)
     x = space.points

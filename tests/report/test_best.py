@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,8 @@ import pytest
 import cbobench
 from cbobench.cli.arguments import main
 from cbobench.errors import Misuse
+from cbobench.problems.simulator import Simulator
+from cbobench.report.recommended import describe_configurations
 
 ROWS = [
     ("relu", 32, 0.1, 5.0, 1.0),
@@ -166,3 +169,49 @@ def test_configurations_near_a_billion_are_told_apart(tmp_path):
     values = [(0, 1e9 + 200, 0), (1, 1e9 + 100, 0), (2, 1e9, 0)]
     run = of_rows(tmp_path, values, ["a", "cost", "g"], {"minimise": "cost"}, seeds=20)
     assert [row[2] for row in cbobench.best(run).table.rows] == ["1,000,000,000", "1,000,000,100", "1,000,000,200"]
+
+
+@dataclass(kw_only=True)
+class Radio(Simulator):
+    """A filter tuned a few hertz around 2.44 GHz."""
+
+    source, about = "a test", "two frequencies whose first seven digits are the same"
+    low, high, m, noisy = (2.44e9, 2.44e9), (2.44e9 + 1e3, 2.44e9 + 1e3), 1, False
+
+    def simulate(self, x, gen):
+        a, b = (x[0] - 2.44e9) / 1e3, (x[1] - 2.44e9) / 1e3
+        return [-((a - 0.3) ** 2) - (b - 0.6) ** 2, a + b - 1.8]
+
+
+def test_points_that_differ_from_the_tenth_digit_on_have_rows_of_their_own(tmp_path):
+    problem = {f"{__name__}:Radio": {"label": "radio", "pilot": 8}}
+    suite = {"suite": "radio", "horizon": 6, "seeds": 4, "algorithms": ["random"], "problems": [problem]}
+    run = cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    recommended = cbobench.best(run, top=9)
+    frame = recommended.frame
+    assert len(frame) == 4
+    assert list(frame["by"]) == ["random 1/4"] * 4
+    for row in frame.to_dict("records"):
+        f, _ = Radio().simulate(np.array([row["x_1"], row["x_2"]]), None)
+        assert row["f"] == pytest.approx(f, abs=1e-15)
+    texts = [row[1] for row in recommended.table.rows]
+    assert len({*texts}) == 4
+    for text, row in zip(texts, frame.to_dict("records"), strict=True):
+        shown = [float(number) for number in re.findall(r"x_. ([\d.]+)", text)]
+        np.testing.assert_allclose(shown, [row["x_1"], row["x_2"]], rtol=0, atol=1e-3, err_msg="a millionth of a side")
+    for style in ("markdown", "latex", "table"):
+        rendered = recommended.render(style)
+        assert all(re.findall(r"x.{1,3}1 ([\d.]+)", text)[0] in rendered for text in texts)
+    assert f"best: {texts[0]}: f = " in str(cbobench.compare(run))
+
+
+def test_digits_grow_until_points_are_told_apart():
+    box = [["x", {"float": [0.0, 1.0]}], ["y", {"float": [0.0, 1.0]}]]
+    points = [{"x": 0.25, "y": 0.5}, {"x": 0.25, "y": 0.5 + 1e-9}, {"x": 0.25, "y": 0.5}]
+    assert describe_configurations(points, box) == ["x 0.25, y 0.5", "x 0.25, y 0.500000001", "x 0.25, y 0.5"]
+    assert describe_configurations(points[:1], box) == ["x 0.25, y 0.5"]
+    assert describe_configurations([{"x": 1 / 3, "y": 0.0}], box) == ["x 0.333333, y 0"]
+    ulp = [{"x": 1 / 3}, {"x": float(np.nextafter(1 / 3, 1))}]
+    assert len({*describe_configurations(ulp, None)}) == 2
+    far = [["x", [1e6 + 1 / 3, 1e6 + 2 / 3]], ["kind", ["a", "b"]]]
+    assert describe_configurations([{"x": 1e6 + 1 / 3, "kind": "a"}], far) == ["x 1000000.333333, kind a"]
