@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -77,8 +78,19 @@ class Generations:
             with silence_library():
                 if self.evaluated:
                     self.algorithm.tell(infills=self.population)
-                self.population, self.evaluated = self.algorithm.ask(), 0
+                offspring = self.algorithm.ask()
+                self.population, self.evaluated = self._repeat() if offspring is None else offspring, 0
         return self.cube.action(self.population[self.evaluated].X)
+
+    def _repeat(self) -> Any:
+        """Offspring that may be played before, from now on: pymoo gives none where it finds no other, and would end."""
+        from pymoo.core.duplicate import NoDuplicateElimination
+
+        # A copy, because pymoo's default is one object for all runs.
+        self.algorithm.mating = copy(self.algorithm.mating)
+        self.algorithm.mating.eliminate_duplicates = NoDuplicateElimination()
+        self.algorithm.termination.force_termination = False
+        return self.algorithm.ask()
 
     def tell(self, x: Any, f: float, g: Array) -> None:
         individual = self.population[self.evaluated]
@@ -125,7 +137,8 @@ class PymooGA(PymooMethod):
     """pymoo's genetic algorithm with its default operators, for constraints as in Deb (2000).
 
     Feasible individuals are fitter than others, which are ranked by total violation. Typed inputs keep their types
-    (`MixedVariableGA`).
+    (`MixedVariableGA`). Offspring differ from the population until it finds no other; then they may
+    repeat it.
     """
 
     source = "pymoo (Blank & Deb 2020); Deb (2000)"

@@ -5,6 +5,8 @@ PyTorch is too large for CI: tests of methods that need it are skipped where it 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,10 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse
 from cbobench.gp.box_actions import scrambled_sobol
 from cbobench.opponents.library import LibraryMethod
+from cbobench.params import build
+from cbobench.problems.data import DataFolder
+from cbobench.problems.simulator import Simulator
+from cbobench.problems.table import UserTable
 from cbobench.suite.suite_file import load
 from tests.algorithms.easy import bowl, on_box, started
 from tests.conftest import ROOT
@@ -304,3 +310,59 @@ def test_the_trust_region_follows_the_tutorial(name):
     assert told(*[(0.0, -1.0)] * 27) == (0.8 / 2**6, 0, 3)
     assert told((0.0, -1.0)) == (0.8, 0, 0), "under the least side it begins anew"
     assert region.x == []
+
+
+# Small spaces ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(kw_only=True)
+class Tiny(Simulator):
+    """Sixteen configurations, noise-free; wide ones are infeasible."""
+
+    source, about, noisy = "a test", "few configurations", False
+    inputs = {"width": {"int": [1, 8]}, "kind": {"choice": ["a", "b"]}}  # noqa: RUF012
+
+    def simulate(self, x, gen):
+        return [x["width"] + (x["kind"] == "a"), x["width"] - 6.0]
+
+
+class TwoNumbers(Tiny):
+    """Two configurations of a whole number."""
+
+    inputs = {"width": {"int": [1, 2]}, "kind": {"choice": ["a", "b"]}}  # noqa: RUF012
+
+
+def few(kind, folder):
+    """A problem of which a run plays more rounds than it has configurations."""
+    if kind in ("simulator", "four"):
+        task, base = build({"simulator": Tiny, "four": TwoNumbers}[kind], {"pilot": 8}), DataFolder()
+    else:
+        rows = [f"{w},{k},{w + (k == 'a')},{w - 6}" for w in range(1, 9) for k in "ab"]
+        (folder / "c.csv").write_text("\n".join(["width,kind,f,g", *rows]))
+        types = {"width": {"int": [1, 8]}, "kind": {"choice": ["a", "b"]}}
+        inputs = {"inputs": types} if kind == "types" else {"inputs": [*types], "one_hot": ["kind"]}
+        roles = {"rows": "c.csv", "objective": "f", "constraints": {"g": {"at_most": 0}}}
+        task, base = build(UserTable, roles | inputs), DataFolder(base=folder)
+    task.prepare(base)
+    return task
+
+
+@pytest.mark.parametrize("kind", ["simulator", "four", "types", "names"])
+@pytest.mark.parametrize("name", [*map(entry, OPPONENTS), "cobyla", "slsqp"])
+def test_every_opponent_plays_on_where_nothing_new_is_left(tmp_path, name, kind):
+    task = few(kind, tmp_path)
+    _, chunks = play(task, make(name), seeds=2, horizon=40)
+    played = actions(chunks)
+    assert played.shape == (40, 2)
+    assert min(len({*run}) for run in played.T.tolist()) > task.actions.n / 3
+
+
+def test_pymoo_repeats_in_the_run_that_has_nothing_new_alone(tmp_path):
+    pytest.importorskip("pymoo", reason="pip install 'cbobench[pymoo]'")
+    from pymoo.core.mixed import MixedVariableGA
+
+    task = few("four", tmp_path)
+    before = MixedVariableGA().mating.eliminate_duplicates
+    played = actions(play(task, make("pymoo-ga"), seeds=1, horizon=12)[1]).ravel()
+    assert sorted({*played[:4].tolist()}) == [0, 1, 2, 3], "all of them come first"
+    assert MixedVariableGA().mating.eliminate_duplicates is before
