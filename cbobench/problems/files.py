@@ -7,6 +7,7 @@ comments, other separators, a file without a header.
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -184,14 +185,14 @@ def _describe_notes(notes: dict[int, str]) -> str:
 
 def _refuse_notes(sheet: _Sheet, notes: dict[int, str]) -> NoReturn:
     """Raises `Misuse` for lines that are no rows of a file with commas."""
-    signs = {"#": "'^#'"} if any(text.startswith("#") for text in notes.values()) else {}
-    if not all(text.startswith("#") for text in notes.values()):
-        signs["sep="] = """'^"*sep='"""
-    patterns = next(iter(signs.values())) if len(signs) == 1 else " ".join(f"-e {sign}" for sign in signs.values())
-    raise Misuse(
-        f"{sheet.source}: {_describe_notes(notes)}; leave out lines that begin with {' or '.join(signs)}: "
-        f"grep -v {patterns} {quote(sheet.file.name)} > {quote(_clean_name(sheet.file))}"
-    )
+    has_mark = sheet.file.read_bytes().startswith(BOM_UTF8)  # before line 1, where patterns then do not match
+    numbered = [n for n, text in notes.items() if not text.startswith("#") or (n == 1 and has_mark)]
+    command, fix = "grep -v '^#'", "lines that begin with #"
+    if numbered:
+        edits = [f"{n}d" for n in numbered] + ["/^#/d"] * (len(numbered) < len(notes))
+        command, fix = f"sed '{';'.join(edits)}'", "such lines"
+    name, clean_name = quote(sheet.file.name), quote(_clean_name(sheet.file))
+    raise Misuse(f"{sheet.source}: {_describe_notes(notes)}; leave out {fix}: {command} {name} > {clean_name}")
 
 
 def _skip_notes(sheet: _Sheet, notes: dict[int, str]) -> str:

@@ -72,7 +72,7 @@ def best(run: RunLike, *, top: int = 5, only: str | None = None) -> Comparison:
     texts = [
         text
         for problem, rows in top_rows.groupby("problem", sort=False)
-        for text in describe_configurations([*rows["configuration"]], variants[problem].inputs)
+        for text in describe_configurations([*rows["configuration"]], variants[str(problem)].inputs)
     ]
     rows = [
         (
