@@ -24,6 +24,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import cbobench as cbobench  # before NumPy, because it chooses the arithmetic
+
+# isort: split
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -20,9 +20,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import cbobench  # before NumPy, because it chooses the arithmetic
+
+# isort: split
 import numpy as np
 
-import cbobench
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.gp.posteriors.features import Outer

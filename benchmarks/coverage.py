@@ -23,6 +23,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import cbobench as cbobench  # before NumPy, because it chooses the arithmetic
+
+# isort: split
 import numpy as np
 from scipy.special import bdtr, ndtr, ndtri, stdtrit
 

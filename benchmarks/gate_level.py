@@ -20,6 +20,9 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+import cbobench as cbobench  # before NumPy, because it chooses the arithmetic
+
+# isort: split
 import numpy as np
 from scipy.stats import binomtest
 

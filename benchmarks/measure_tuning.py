@@ -21,6 +21,9 @@ import time
 import warnings
 from pathlib import Path
 
+import cbobench as cbobench  # before NumPy, because it chooses the arithmetic
+
+# isort: split
 import numpy as np
 import scipy
 import sklearn

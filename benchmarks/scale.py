@@ -29,6 +29,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import cbobench as cbobench  # before NumPy, because it chooses the arithmetic
+
+# isort: split
 import numpy as np
 
 from cbobench.play.task import Receipt, Task

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import cbobench as cbobench  # before NumPy, because it chooses the arithmetic
+
+# isort: split
 import numpy as np
 from numpy.typing import NDArray
 from paper_figures import name_commit, wrap

@@ -17,6 +17,9 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+import cbobench as cbobench  # before NumPy, because it chooses the arithmetic
+
+# isort: split
 import numpy as np
 import pandas as pd
 import yaml

@@ -21,6 +21,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import cbobench as cbobench  # before NumPy, because it chooses the arithmetic
+
+# isort: split
 import numpy as np
 
 from cbobench import params

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,36 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+from cbobench import arithmetic
+
+ROOT = Path(__file__).resolve().parents[1]
+BENCHMARKS = ROOT / "benchmarks"
+SCRIPTS = sorted(path.relative_to(ROOT) for room in ("benchmarks", "docs") for path in ROOT.glob(f"{room}/**/*.py"))
+# Runs a script up to its first import of NumPy, and says which arithmetic that process has then.
+FIRST_NUMPY = """
+import os, runpy, sys
+
+def say_arithmetic():
+    import numpy
+    from cbobench.arithmetic import arithmetic_kind, is_as_requested
+    print(arithmetic_kind(), is_as_requested(), flush=True)
+    os._exit(0)
+
+def watch(event, arguments):
+    global is_over
+    if event == "import" and arguments[0] == "numpy" and not is_over:
+        is_over = True
+        say_arithmetic()
+
+is_over, folder, package = False, *sys.argv[2:]
+sys.path.insert(0, folder)
+sys.addaudithook(watch)
+if package:
+    __import__(package)
+runpy.run_path(sys.argv[1], run_name="imported")
+import cbobench  # the script has imported nothing that needs NumPy
+say_arithmetic()
+"""
 
 
 @pytest.fixture
@@ -26,6 +56,21 @@ def test_the_cases_are_those_that_exist(bench):
     import cases
 
     assert tuple(case.__name__ for case in cases.CASES) == bench.CASES
+
+
+@pytest.mark.skipif(bool(arithmetic.reason_against()), reason=f"plays natively: {arithmetic.reason_against()}")
+@pytest.mark.parametrize("script", SCRIPTS, ids=str)
+def test_every_script_chooses_the_arithmetic_before_numpy(script):
+    """Whether it plays, measures or draws, as one that draws today measures tomorrow."""
+    folder = ROOT / script.parent
+    package = folder.name if (folder / "__init__.py").exists() else ""
+    ours = {arithmetic.CHOICE, arithmetic.DISABLED, *arithmetic.OTHERS}
+    clean = {name: value for name, value in os.environ.items() if name not in ours}
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_NUMPY, ROOT / script, folder.parent if package else folder, package],
+        env=clean | {"PYTHONPATH": str(ROOT), arithmetic.KERNEL: "Sandybridge"}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.stdout.split() == [arithmetic.PORTABLE, "True"], done.stderr
 
 
 def test_trees_take_turns_and_a_case_that_fails_is_said(bench):

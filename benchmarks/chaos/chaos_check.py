@@ -9,6 +9,9 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import cbobench as cbobench  # before NumPy, because it chooses the arithmetic
+
+# isort: split
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
