@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -22,6 +23,8 @@ from cbobench.results.compact import compact, remove_pairs
 from cbobench.results.folder import SHARD, RunFolder
 from cbobench.results.manifest import CALLS, Manifest
 from cbobench.results.verify import verify
+from cbobench.suite.cells import Grid, Pair
+from cbobench.suite.variants import Variant
 from tests.helpers import assert_same_rows
 from tests.problems.test_configurations import grid
 
@@ -173,6 +176,43 @@ def test_two_variants_of_one_label_are_told_apart_by_what_differs(folder, monkey
     assert all(re.fullmatch(r"conf \(constraints\.latency_ms\.at_most = (30|40)(\.0)?\)", one) for one in shown[1:])
     assert len({*shown}) == 3
     assert '{"' not in str(cbobench.compare(folder / "run"))
+
+
+def named(name, label, **given):
+    return Variant(name, given, {"n": 3, "h": 1, **given}, label, {})
+
+
+def record_of(problems, algorithms):
+    pairs = tuple(Pair(problem, algorithm) for problem in problems for algorithm in algorithms)
+    return Manifest("s", "", None, 1, (Grid((*problems,), (*algorithms,), 7, (1,), pairs),), ())
+
+
+def test_labels_of_one_name_are_told_apart_in_every_kind():
+    """By the parameters that differ and by no others; where none does, by titles. What stands alone is as it is."""
+    problems = [named("p", "P", h=1), named("p", "P", h=2), named("q", "Q", h=2)]
+    algorithms = [named("a", "A"), named("b", "A"), named("c", "C")]
+    record = record_of(problems, algorithms)
+    assert record.labels("problems") == {"p[h=1]": "P (h = 1)", "p[h=2]": "P (h = 2)", "q[h=2]": "Q"}
+    assert record.labels("algorithms") == {"a": "A (a)", "b": "A (b)", "c": "C"}
+
+
+@pytest.mark.parametrize(
+    ("problem", "said"),
+    [
+        (named("p", "P", h=2), "holds 'P' with other parameters (h 1 → 2)"),
+        (named("q", "P"), "holds 'P' with other parameters (name 'p' → 'q')"),
+        (named("q", "p[h=1]"), "holds 'p[h=1]' with other parameters (name 'p' → 'q')"),
+        (named("P", "Q"), "holds 'Q' with other parameters (name 'p' → 'P')"),
+    ],
+    ids=["label", "label of another", "label is a title", "title is a label"],
+)
+def test_a_name_of_another_problem_is_refused(problem, said):
+    """Its label or its title, as either names a problem."""
+    record, later = (record_of([one], [named("a", "A")]) for one in (named("p", "P", h=1), problem))
+    call = SimpleNamespace(name="s", about="", keep=None, audit=False)
+    with pytest.raises(Misuse, match=re.escape(said)):
+        record.add_call(later.grids[0], call, {}, "run")
+    assert len(record.add_call(record_of([named("q", "Q")], [named("a", "A")]).grids[0], call, {}, "run").grids) == 2
 
 
 @pytest.mark.parametrize(

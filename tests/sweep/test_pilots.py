@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections import Counter
@@ -53,6 +54,14 @@ class Noisy(Exact):
 
     def simulate(self, x, gen):
         return [x[0] + gen.normal(), x[1] - 0.5 + 0.1 * gen.normal()]
+
+
+class Failing(Exact):
+    def simulate(self, x, gen):
+        values = super().simulate(x, gen)
+        if x[0] > 0.75:
+            raise ValueError("on purpose")
+        return values
 
 
 class Crashing(Noisy):
@@ -323,6 +332,23 @@ def test_an_interrupted_pilot_is_kept(monkeypatch, tmp_path):
     assert len(Exact.calls) == 64 - 39
     assert cbobench.run(SUITE, out="run", cpus=0).played == 1
     assert verify(open_run("run")).damaged == []
+
+
+def test_failures_of_an_interrupted_pilot_are_not_kept(monkeypatch, tmp_path):
+    """Its cause may be mended before the pilot is begun anew; only what was simulated is not paid for twice."""
+    monkeypatch.setattr(simulator, "SLOW", 0.0)
+    monkeypatch.setattr(Failing, "stop", 40)
+    suite = SUITE | {"problems": [f"{__name__}:Failing"]}
+    with interruptible(), pytest.raises(Interrupted):
+        plan(suite, out="run", cpus=0)
+    failed = sum(x > 0.75 for x, _ in Exact.calls[:39])
+    kept = [json.loads(file.read_text()) for file in (tmp_path / "run" / "simulations").iterdir()]
+    assert 0 < failed < 39
+    assert [simulation["reason"] for simulation in kept] == [""] * (39 - failed)
+    Exact.calls.clear()
+    monkeypatch.setattr(Failing, "stop", 0)
+    plan(suite, out="run", cpus=0)
+    assert len(Exact.calls) == 64 - len(kept)
 
 
 def test_an_interrupted_pilot_is_not_kept_in_a_folder_of_another_kind(monkeypatch, tmp_path):

@@ -306,3 +306,51 @@ def test_long_silence_names_what_is_in_play(small_suite, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         list(receipts)
     assert notes == [f"no answer for 0 min; in play: {', '.join(names)}"] * 2
+
+
+@pytest.fixture
+def overdue(monkeypatch):
+    """What looks after overdue tasks, its notes, and a clock that tests set."""
+    clock, notes = SimpleNamespace(now=0.0), []
+    monkeypatch.setattr(scheduler, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    watched = scheduler.OverdueTasks(SimpleNamespace(published_tasks=set), notes.append)
+
+    def wait(seconds, pending):
+        """Look every half a minute; returns what is given up."""
+        given_up = []
+        for _ in range(int(seconds / 30)):
+            clock.now += 30
+            given_up += watched.look(pending)
+        return given_up
+
+    return SimpleNamespace(watched=watched, clock=clock, notes=notes, wait=wait)
+
+
+def task(name):
+    pair = SimpleNamespace(problem=SimpleNamespace(title="p"), algorithm=SimpleNamespace(name="a"))
+    return SimpleNamespace(name=name, pair=pair)
+
+
+def test_a_driver_that_was_suspended_gives_nothing_up(overdue):
+    """While it sleeps it hears of nobody: only the time that it is awake is silence."""
+    mine = task("mine")
+    overdue.watched.answered(mine, Receipt("mine", 1, 0, 10, (), 1.0))
+    assert overdue.wait(300, [mine]) == []
+    overdue.clock.now += 7200
+    assert list(overdue.watched.look([mine])) == []
+    assert overdue.wait(570, [mine]) == []
+    assert overdue.notes == ["no answer for 10 min; in play: mine"], "its pair's tasks take a second"
+    assert overdue.wait(60, [mine]) == [(mine, None)], "fifteen minutes awake"
+    assert overdue.notes[1:] == ["no answer for 16 min from mine; queued again"]
+
+
+def test_notes_on_silence_come_ever_more_seldom(overdue):
+    """After ten minutes, and then whenever it has lasted twice as long; an answer begins it anew."""
+    mine = task("mine")
+    assert overdue.wait(4 * 3600, [mine]) == []
+    minutes = [note.removeprefix("no answer for ").removesuffix(" min; in play: mine") for note in overdue.notes]
+    assert minutes == ["10", "20", "40", "80", "160"]
+    overdue.notes.clear()
+    overdue.watched.answered(mine, object())
+    assert overdue.wait(1200, [mine]) == []
+    assert len(overdue.notes) == 2
