@@ -17,10 +17,9 @@ from cbobench.gp.box_actions import Box, design
 from cbobench.gp.kernels import Array
 from cbobench.play.recommendations import Recommendations
 from cbobench.play.recorder import ChunkMetrics, Recorder
-from cbobench.problems.base import Actions, Arrivals, Drawn, Feedback, Problem
+from cbobench.problems.base import PILOT, Actions, Arrivals, Drawn, Feedback, Problem
 from cbobench.problems.channels import AdditiveNoise, UnderWay
 from cbobench.problems.instances import check_drawn
-from cbobench.problems.pilot import PILOT, pilot_actions
 from cbobench.rng import Streams, generator
 
 CHUNK = 1000
@@ -109,7 +108,7 @@ class Play:
         for name, count in (options.initial or {}).items():
             design_streams = [generator("initial design", problem_key, seed) for seed in seeds]
             if name == PILOT:
-                first = pilot_actions(problem, count)
+                first = problem.pilot_actions(count)
                 self.initial += list(np.repeat(first[:, None], len(seeds), axis=1))
             else:
                 self.initial += list(design(problem.actions, name, count, design_streams))

@@ -38,6 +38,10 @@ Ability = Literal[
 ]
 
 
+PILOT = "pilot"
+"""Name of the initial design that is made of a simulator's pilot (see `Problem.pilot_actions`)."""
+
+
 Inputs = dict[str, Any]
 """By name, an input's value at every action of a finite set ([...]), or its type on a box ({"float": [low, high]})."""
 
@@ -266,6 +270,15 @@ class Problem:
         raise self.lacks(
             "feedback(self, instances, streams)", "return a Channel, or derive FeedbackModel, which has one"
         )
+
+    def pilot_actions(self, count: int) -> Actions:
+        """The first points of the pilot as actions: (count, d), or (count,) indices; the same for every seed.
+
+        Raises:
+            Misuse: there is no pilot, as of every problem that is no `Simulator`.
+        """
+        name = type(self).__name__
+        raise Misuse(f"{name} has no pilot, as it is no simulator; give initial: {{sobol: {count}}}, say")
 
     def known_instance(self) -> Drawn | None:
         """The instance if every seed draws the same one; a sweep tries it before it starts."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.gp.kernels import RIDGE, Array, stationary
-from cbobench.problems.base import Actions
+from cbobench.problems.base import PILOT as PILOT
 from cbobench.problems.simulated import PilotFacts, SimulationResult, succeeded
 from cbobench.words import count_noun, duration
 
@@ -188,16 +188,6 @@ class Meter:
 
 METER: ContextVar[Meter | None] = ContextVar("METER", default=None)
 """Of the pilot that runs now."""
-
-
-PILOT = "pilot"
-"""Name of the initial design that is made of a pilot's points."""
-
-
-def pilot_actions(simulator: Any, count: int) -> Actions:
-    """The first points of a simulator's pilot as actions: (count, d), or (count,) indices; the same for every seed."""
-    points: Array = simulator.pilot_design()[0][:count]
-    return points if simulator.inputs is None else points[:, 0].astype(np.intp)
 
 
 def drawn_from(gens: Sequence[np.random.Generator]) -> tuple[Any, ...]:

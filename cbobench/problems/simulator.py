@@ -24,7 +24,7 @@ from cbobench.gp.actions import LARGEST, Finite
 from cbobench.gp.box_actions import Box, nearest, sobol
 from cbobench.gp.kernels import Array, StationaryName, stationary
 from cbobench.params import param, state
-from cbobench.problems.base import Ability, Channel, Drawn, Inputs, Problem
+from cbobench.problems.base import Ability, Actions, Channel, Drawn, Inputs, Problem
 from cbobench.problems.channels import DELAY, add_delays
 from cbobench.problems.failures import ABOUT, FailureRule
 from cbobench.problems.inputs import InputSpace
@@ -426,6 +426,10 @@ class Simulator(Problem):
         points = self.space.points
         indices = nearest(points, sobol(points.shape[1], self.pilot_points))
         return indices[:, None].astype(np.float64), points[indices]
+
+    def pilot_actions(self, count: int) -> Actions:
+        points = self.pilot_design()[0][:count]
+        return points if self.inputs is None else points[:, 0].astype(np.intp)
 
     @property
     def constraints(self) -> int:

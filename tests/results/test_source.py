@@ -22,6 +22,7 @@ from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.play.play import Play
 from cbobench.problems import PROBLEMS
+from cbobench.problems.simulator import Simulator
 from cbobench.results import definitions, source, staleness
 
 PACKAGE = Path(cbobench.__file__).parent
@@ -362,6 +363,25 @@ def test_a_module_in_a_zip_is_left_out(project, tmp_path, monkeypatch):
 def test_every_base_and_spelling_begins_a_closure(project):
     project({"face.py": "from mine import Mine\n", "mine.py": PLAIN.format(1)})
     assert {"face", "mine", "cbobench.problems.rkhs"} <= set(source.closure("face:Mine", "random"))
+
+
+OF_SIMULATORS = {f"cbobench.problems.{name}" for name in ("pilot", "simulated", "simulator")}
+
+
+@pytest.mark.parametrize(
+    "problem", [name for name in PROBLEMS.names() if not issubclass(PROBLEMS.get(name), Simulator)]
+)
+def test_code_of_pilots_counts_for_simulators_alone(problem):
+    """An edit of it makes no cell of another problem stale."""
+    code, starts = source._starts(problem, "ckb-ucb")
+    assert not {module for start in starts for module, _ in code.reach(start)} & OF_SIMULATORS
+    assert not source.closure(problem, "ckb-ucb").keys() & OF_SIMULATORS
+
+
+def test_code_of_pilots_counts_for_simulators(project):
+    project({"mine.py": "from cbobench.problems.simulator import Simulator\n\n\nclass Mine(Simulator):\n    m = 1\n"})
+    code, starts = source._starts("mine:Mine", "ckb-ucb")
+    assert {module for start in starts for module, _ in code.reach(start)} >= OF_SIMULATORS
 
 
 def test_more_metrics_are_no_other_code():
