@@ -170,6 +170,55 @@ def test_the_formatter_lays_out_all_code():
     assert [name_of(path) for path in [*FILES, *scripts] if "# fmt: skip" in path.read_text()] == []
 
 
+TORN = re.compile(r"^[)\]}, ]*[)\]}][,:]?  #(?! fmt: skip| noqa| type: )")
+
+
+def torn_comments(path):
+    """Comments behind the bracket that closes a statement: the formatter has torn them from the line they are about."""
+    lines = path.read_text().splitlines()
+    return [
+        f"{path}:{number} stands behind its code" for number, line in enumerate(lines, 1) if TORN.match(line.strip())
+    ]
+
+
+def test_comments_stand_before_what_they_are_about(tmp_path):
+    scripts = [path for folder in ("tests", "analysis", "benchmarks", "docs") for path in (ROOT / folder).rglob("*.py")]
+    assert [line for path in [*FILES, *scripts] for line in torn_comments(path)] == []
+    torn = tmp_path / "torn.py"
+    torn.write_text("a = (\n    1,\n)  # one\nb = [\n    f(\n    )  # two\n]  # fmt: skip\nc = ()  # three\n")
+    assert [line.split()[0] for line in torn_comments(torn)] == [f"{torn}:3", f"{torn}:6"]
+
+
+ARGUMENT = re.compile(r"    (\w+(?:, \w+)*):(?: |$)")
+
+
+def unknown_arguments(path):
+    """Names below `Args:` of a docstring that its function or class does not take."""
+    for node in nodes_of(path):
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef) or "Args:\n" not in (
+            text := ast.get_docstring(node) or ""
+        ):
+            continue
+        section = text.partition("Args:\n")[2].partition("\n\n")[0].splitlines()
+        listed = [name for line in section if (match := ARGUMENT.match(line)) for name in match[1].split(", ")]
+        parts = [node] if isinstance(node, ast.FunctionDef) else node.body
+        taken = {part.target.id for part in parts if isinstance(part, ast.AnnAssign)}
+        for function in [part for part in parts if isinstance(part, ast.FunctionDef)]:
+            if function is node or function.name in ("__init__", "__new__"):
+                taken |= {argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)}
+        yield from (f"{path}:{node.lineno} {node.name} takes no {name}" for name in listed if name not in taken)
+
+
+def test_docstrings_name_the_arguments_that_there_are(tmp_path):
+    assert [line for path in FILES for line in unknown_arguments(path)] == []
+    (wrong := tmp_path / "wrong.py").write_text(
+        'def f(a, *b):\n    """Do.\n\n    Args:\n        a, c: x: y.\n        b: x\n            d: y\n    """\n\n'
+        'class C:\n    """Do.\n\n    Args:\n        a: x.\n        e: x.\n\n    Attributes:\n        g: x.\n    """\n'
+        "    h: int\n\n    def __init__(self, a): ...\n"
+    )
+    assert [line.split(" ")[-1] for line in unknown_arguments(wrong)] == ["c", "e"]
+
+
 def with_many_parameters(path):
     """Functions of a file that take more than seven parameters."""
     for function in [node for node in nodes_of(path) if isinstance(node, ast.FunctionDef)]:

@@ -14,15 +14,8 @@ from cbobench.cli.parser import Commands, Once, add_run, folder, number, replica
 from cbobench.errors import Misuse, printable
 from cbobench.report.formats import FORMATS
 
-OWN = (
-    "command",
-    "handler",
-    "format",
-    "run",
-    "other",
-    "union",
-    "imports",
-)  # words of the command line, not of a comparison
+# Words of the command line, not of a comparison.
+OWN = ("command", "handler", "format", "run", "other", "union", "imports")
 UNDECIDED = 3  # exit code where seeds are too few to tell whether anything is worse
 
 

@@ -184,8 +184,9 @@ class Finite:
         """Return RKHS norms of functions given by their values, shape (..., n) to (...).
 
         Least squares in feature space. A function that the features approximate to a relative 1e-5 gets the norm of
-        that approximation (a constant under an SE kernel of numerical rank 19: 1e-7). Any other function is not in the
-        space, and its norm is infinite.
+        that approximation: a constant under an SE kernel of numerical rank 19 is approximated to 1e-7, but its norm,
+        and so that of f minus a constant, moves by some 1e-6 with the CPU's arithmetic. Any other function is not in
+        the space, and its norm is infinite.
         """
         flat = values.reshape(-1, self.n).T
         weights, errors = self._fit(flat)

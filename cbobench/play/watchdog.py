@@ -228,7 +228,7 @@ def stacks_path(folder: RunFolder, task: str) -> Path:
 
 
 def read_stacks(folder: RunFolder, task: str) -> str:
-    """Return seconds and stacks of a task whose process had to end; None if it died of another cause."""
+    """Return seconds and stacks of a task whose process had to end; "" if it died of another cause."""
     path, text = stacks_path(folder, task), ""
     with suppress(OSError):
         text = path.read_text(errors="replace")

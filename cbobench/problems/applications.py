@@ -258,9 +258,8 @@ class ExpertGuidance(FeedbackModel):
         weights = np.stack([gen.uniform(-1, 1, self.actions.n) for gen in generators])
         f = self.actions.combine(weights)
         g = np.tile(self.policies.distance() - self.tolerance, (replicates, 1, 1))
-        of_g = smooth_norm(
-            self.actions.covariance, g[0, 0]
-        )  # once: a solve for several replicates has bits that depend on them
+        # Once: a solve for several replicates has bits that depend on them.
+        of_g = smooth_norm(self.actions.covariance, g[0, 0])
         norm = np.stack([np.sqrt((f * weights).sum(axis=1)), np.full(replicates, of_g)], axis=1)
         noise = np.tile([self.noise_f, self.deviation_g], (replicates, 1))
         seeds = choose_seed_set(self.settle(g), self.seed_size, generators)

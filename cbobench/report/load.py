@@ -32,7 +32,7 @@ class Run:
     """A run folder, read once.
 
     Args:
-        where: path or URI of the run folder, or of a bundle (`results.bundle`).
+        location: path or URI of the run folder, or of a bundle (`results.bundle`).
 
     Raises:
         Misuse: neither of them. DamagedRun: a truncated or foreign file in it.

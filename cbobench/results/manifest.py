@@ -157,9 +157,8 @@ class Manifest:
         folder.write_json(f"{CALLS}/{name}.json", alone.to_json())
         if not folder.exists(FILE):
             manifest.write(folder)
-        Manifest.read(folder).write(
-            folder
-        )  # what calls at the same time leave out of it, `read` takes from their files
+        # What calls at the same time leave out of it, `read` takes from their files.
+        Manifest.read(folder).write(folder)
 
     @property
     def calls(self) -> set[str]:

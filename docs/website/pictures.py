@@ -103,9 +103,8 @@ class Pictures:
             image, words = drawn()
             image.savefig(self.folder / file, dpi=200, facecolor="white", metadata={"Software": None})
             width = round(PIXELS * float(image.get_size_inches()[0]))
-            about.write_text(
-                json.dumps(asdict(Drawing(file, **words, width=width))), encoding="utf-8"
-            )  # last: the picture is whole
+            # Last: the picture is whole.
+            about.write_text(json.dumps(asdict(Drawing(file, **words, width=width))), encoding="utf-8")
             self.made += 1
         self.used[file] = self.folder / file
         return Drawing(**json.loads(about.read_text(encoding="utf-8")))

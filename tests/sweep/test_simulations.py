@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +27,7 @@ from cbobench.sweep.blocks import Pace
 from cbobench.sweep.estimate import estimate
 from cbobench.sweep.run import execute, plan
 from cbobench.sweep.simulations_ahead import count_ahead
+from tests.conftest import ROOT
 from tests.helpers import assert_same_rows
 
 CODE = """
@@ -191,6 +193,16 @@ def test_failures_of_the_pilot_are_kept(counted, tmp_path):
     counted.CALLS.clear()
     plan(CHEAP, out=tmp_path / "run", cpus=0)
     assert counted.CALLS == []
+
+
+@pytest.mark.parametrize("page", ["runs", "own_problem", "suites"])
+def test_pages_say_from_when_on_simulations_are_kept(page):
+    """On a disk, and in a bucket, where it takes longer to write them."""
+    text = " ".join((ROOT / "docs" / f"{page}.md").read_text().split())
+    on_disk, in_bucket = (re.escape(f"{seconds:g} s") for seconds in (simulator.SLOW, simulator.SLOW_FOR_BUCKET))
+    assert (
+        len(re.findall(rf"\b{on_disk} (?:or more|on) \(in a bucket (?:from )?{in_bucket} (?:or more|on)\)", text)) == 1
+    )
 
 
 def test_short_runs_are_not_kept(counted, tmp_path, monkeypatch):
