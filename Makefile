@@ -9,7 +9,7 @@ WORKERS ?= auto
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test test-long portable fast browser-test lint hooks bench curves bench-compare chaos scale cluster-bench maximiser paper-figures claims maps literature replay reference pages pictures printed notebooks site wheel wheel-demo dist wheel-test lowest clean
+.PHONY: demo test test-long portable fast mutations browser-test lint hooks bench curves bench-compare chaos scale cluster-bench maximiser paper-figures claims maps literature replay reference pages pictures printed notebooks site wheel wheel-demo dist wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -30,6 +30,10 @@ portable: .make/test  ## short plays of every method under several kinds of CPU,
 FAST = tests/test_*.py $(addprefix tests/,stats gp)
 fast: .make/test  ## the quick tests of numerics, command line and pages
 	$(PYTEST) -m "not slow and not long" $(FAST) $(ARGS)
+
+# Nightly in shards (.github); of one: make mutations ARGS="cbobench/results/* ckb-*", by files or names, and --list.
+mutations: .make/test  ## plant faults in a copy of the code, one at a time: each is found by a test
+	set -f; $(BIN)/python tests/mutations.py --jobs 2 $(ARGS)
 
 lint: .make/lint  ## style, types
 	$(BIN)/ruff check .

@@ -219,6 +219,26 @@ def test_docstrings_name_the_arguments_that_there_are(tmp_path):
     assert [line.split(" ")[-1] for line in unknown_arguments(wrong)] == ["c", "e"]
 
 
+NONE = re.compile(r"[;,] (or )?None (if|where|for|unless|of)\b")
+
+
+def untrue_nones(path):
+    """Functions whose docstring begins by saying when they return None, though their annotation has no None."""
+    for node in nodes_of(path):
+        if isinstance(node, ast.FunctionDef) and node.returns is not None:
+            summary = (ast.get_docstring(node) or "").partition("\n\n")[0]
+            if NONE.search(" ".join(summary.split())) and not re.search("None|Any", ast.unparse(node.returns)):
+                yield f"{path}:{node.lineno} {node.name} returns no None"
+
+
+def test_docstrings_promise_no_none_that_never_comes(tmp_path):
+    assert [line for path in FILES for line in untrue_nones(path)] == []
+    (wrong := tmp_path / "wrong.py").write_text(
+        'def f() -> str:\n    """Return x; None if y."""\n\ndef g() -> str | None:\n    """Return x; None if y."""\n'
+    )
+    assert [line.split(" ", 1)[1] for line in untrue_nones(wrong)] == ["f returns no None"]
+
+
 def with_many_parameters(path):
     """Functions of a file that take more than seven parameters."""
     for function in [node for node in nodes_of(path) if isinstance(node, ast.FunctionDef)]:
