@@ -306,8 +306,8 @@ def test_a_lookup_in_a_registry_counts_every_class(project):
 
 
 def test_what_changes_no_result_makes_nothing_stale(project):
-    plain = PLAIN.format(1) + "\n\ndef f(a):\n    return a + 1\n"
-    folder = project({"mine.py": plain.replace("{}", "f(1)")})
+    plain = "def f(a):\n    return a + 1\n\n\n" + PLAIN.format("f(1)")
+    folder = project({"mine.py": plain})
     first = source.source_hash("mine:Mine", "random")
     for text in (
         plain.replace("def f(a):", "def f(a: int) -> 'Mine':\n    '''Adds.'''").replace("a + 1", "(\n        a + 1)"),
@@ -317,6 +317,9 @@ def test_what_changes_no_result_makes_nothing_stale(project):
         (folder / "mine.py").write_text(text)
         source.look_again()
         assert source.source_hash("mine:Mine", "random") == first
+    (folder / "mine.py").write_text(plain.replace("a + 1", "a + 2"))
+    source.look_again()
+    assert source.source_hash("mine:Mine", "random") != first, "negative control"
 
 
 def test_a_reading_that_was_interrupted_leaves_no_module_out(monkeypatch):
