@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 
@@ -100,7 +101,7 @@ def test_status_of_an_unfinished_run(run, small_suite, tmp_path):
     code, out, _ = run("status", tmp_path / "r")
     assert code == 0
     assert "16 of 18 cells done, 0 failed, 2 missing" in out
-    assert f"to go on: cbobench run {suite}" in out
+    assert f"to go on: cbobench run {shlex.quote(str(suite))} --cpus 0" in out
     content = json.loads(run("status", tmp_path / "r", "--format", "json")[1])
     assert {k: content[k] for k in ("expected", "done", "missing", "failed", "stale")} == {
         "expected": 18, "done": 16, "missing": 2, "failed": 0, "stale": 0,
@@ -315,4 +316,5 @@ def test_the_hint_finishes_what_another_call_left(run, small_suite, tmp_path):
     run("run", suite, "--out", tmp_path / "r", "--cpus", 0, "--seeds", 3, "--again", "failed", "--only", "ckb-ucb")
     out = run("status", tmp_path / "r")[1]
     assert "3 missing" in out
-    assert f"to go on: cbobench run {suite} --seeds 3 --cpus 0 --out {tmp_path / 'r'}\n" in out
+    words = shlex.join(["cbobench", "run", str(suite), "--seeds", "3", "--cpus", "0", "--out", str(tmp_path / "r")])
+    assert f"to go on: {words}\n" in out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import time
 from dataclasses import asdict, replace
 
@@ -109,7 +110,7 @@ def test_the_status_says_who_plays_now(half, signed, capsys):
     main(["status", str(half)])
     said = capsys.readouterr().out
     assert f"played now by process {os.getpid()} on" in said
-    assert f"to follow it: cbobench watch {half}" in said
+    assert f"to follow it: cbobench watch {shlex.quote(str(half))}" in said
     main(["status", str(half), "--format", "json"])
     assert [driver["pid"] for driver in json.loads(capsys.readouterr().out)["drivers"]] == [os.getpid()]
 

@@ -72,7 +72,7 @@ def test_a_label_with_other_parameters_is_refused_and_the_difference_named(folde
     says = r"holds 'conf' with other parameters \(constraints\.latency_ms\.at_most 40(\.0)? → 30(\.0)?\); give another "
     with pytest.raises(Misuse, match=says) as refused:
         cbobench.run(suite, out=run, cpus=0)
-    assert str(refused.value).endswith(f": cbobench remove {run} conf")
+    assert str(refused.value).endswith(f": cbobench remove {shlex.quote(str(run))} conf")
     assert len(cbobench.load_cells(run)) == 16
     assert (
         cbobench.run(changed(folder, SUITE.format(at_most=30).replace("conf\n", "conf-30\n")), out=run, cpus=0).played

@@ -128,7 +128,7 @@ def test_all_damaged_files_are_named_at_once(played, capsys):
     head, *lines, hint = done.stdout.splitlines()
     assert head == "3 of 8 files are damaged; 0 of 12 cells are whole"
     assert [line.split(":")[0].strip().split("/")[0] for line in lines] == ["rounds", "rounds", "cells"]
-    assert hint == f"  to move them into quarantine/: cbobench verify {run} --repair"
+    assert hint == f"  to move them into quarantine/: cbobench verify {shlex.quote(str(run))} --repair"
     with pytest.raises(DamagedRun, match="cbobench verify RUN names all"):
         cbobench.load_cells(run)
     assert len(json.loads(command("verify", run, "--format", "json").stdout)["damaged"]) == 3
