@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import shlex
 import shutil
 import sys
 
@@ -196,7 +197,7 @@ def test_no_command_but_ours_is_advised(edited, capsys):
     assert "rm -rf" not in capsys.readouterr().out
     run = edited(lambda content: more(content, ["cbobench", "run", "s.yaml", "--only", "a\nb"]))
     main(["status", str(run)])
-    assert f"to go on: cbobench run s.yaml --only 'a\\nb' --out {run}\n" in capsys.readouterr().out
+    assert f"to go on: cbobench run s.yaml --only 'a\\nb' --out {shlex.quote(str(run))}\n" in capsys.readouterr().out
 
 
 SECRET = "s3cr3t/+k3y"
