@@ -4,10 +4,11 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 RUN    ?= runs/quickstart
 # Tests run on all cores, one BLAS thread each; WORKERS=0 runs them one after the other (for a debugger).
+# They read files as UTF-8 in any locale, as cbobench does.
 WORKERS ?= auto
 # Tests start hundreds of processes: where this is set, each of them compiles the whole package again.
 unexport PYTHONDONTWRITEBYTECODE
-PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
+PYTEST  = PYTHONUTF8=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
 .PHONY: demo test test-long portable fast mutations browser-test lint hooks bench curves bench-compare chaos scale cluster-bench maximiser paper-figures claims maps literature replay reference pages pictures printed notebooks site wheel wheel-demo dist wheel-test lowest clean
 

@@ -64,7 +64,7 @@ class Mutation:
         path = root / self.file
         if not path.is_file():
             return f"there is no {self.file}"
-        count = path.read_text().count(self.old)
+        count = path.read_text(encoding="utf-8").count(self.old)
         if count != 1:
             return f"its old text stands {count} times in {self.file}, it must stand there once"
         absent = [test for test in self.tests if not _is_there(root, test)]
@@ -74,7 +74,7 @@ class Mutation:
     def planted(self, copy: Path) -> Iterator[None]:
         """Inside the block, the copy has the fault."""
         path = copy / self.file
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         try:
             _write(path, text.replace(self.old, self.new))
             yield
@@ -86,12 +86,12 @@ def _is_there(root: Path, test: str) -> bool:
     """Whether there is a test file, or a test in it (`file::test`)."""
     file, _, function = test.partition("::")
     path = root / file
-    return path.is_file() and (not function or f"def {function.partition('[')[0]}(" in path.read_text())
+    return path.is_file() and (not function or f"def {function.partition('[')[0]}(" in path.read_text(encoding="utf-8"))
 
 
 def _write(path: Path, text: str) -> None:
     """Write a module and remove its bytecode, which Python takes for that of any text of its length and second."""
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     for compiled in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
         compiled.unlink()
 
@@ -122,7 +122,7 @@ def read_mutations(early: bool) -> list[Mutation]:
     """
     known = {field.name for field in fields(Mutation)} - {"name"}
     mutations = []
-    for name, record in yaml.safe_load(TABLE.read_text()).items():
+    for name, record in yaml.safe_load(TABLE.read_text(encoding="utf-8")).items():
         before: dict[str, Any] = record.pop("before", {})
         wrong = sorted((known ^ {*record}) | ({*before} - MOVABLE))
         if wrong:

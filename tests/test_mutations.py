@@ -10,6 +10,8 @@ import yaml
 from tests import mutations
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.skipif(not (ROOT / "cbobench").is_dir(), reason="faults are planted in a checkout")
+
 
 @pytest.fixture(scope="module")
 def records():
@@ -23,7 +25,7 @@ def test_every_fault_can_be_planted(records):
 
 
 def test_nightly_plants_every_fault_once(records):
-    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "nightly.yml").read_text())["jobs"]
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "nightly.yml").read_text(encoding="utf-8"))["jobs"]
     job = jobs["mutations"]
     shards = job["strategy"]["matrix"]["shard"]
     planted = Counter(record.name for shard in shards for record in mutations.select(records, shard.split()))

@@ -6,9 +6,11 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import cbobench
 from cbobench.algorithms import ALGORITHMS
 from cbobench.cli import main, make_parser
 from cbobench.errors import STRANGE, SYNONYMS, nearest
@@ -69,7 +71,7 @@ def test_synonyms_lead_to_names():
 
 
 def test_all_that_the_package_says_has_a_form_in_ascii():
-    texts = [path.read_text() for path in (ROOT / "cbobench").rglob("*.py")]
+    texts = [path.read_text(encoding="utf-8") for path in Path(cbobench.__file__).parent.rglob("*.py")]
     said = {char for text in texts for char in re.findall(r"[^\x00-\x7f]", STRANGE.sub("", text))}
     said -= {"\u200b"}  # of a pattern
     assert len(said) > 50
