@@ -52,9 +52,10 @@ ROUNDING = 1e-9  # relative to a side: a point this far outside a box is moved o
 class Optimiser(Protocol):
     """One run's optimiser.
 
-    Optional methods: `recommend() -> x` (None: nothing yet), which must change nothing, and `observe(x, f, g)` for
-    points of a suite's initial design, which it did not propose (without it, they go to `tell`). An attribute
-    `failed_fits` counts fits of models that failed; it is recorded.
+    Optional methods: `recommend() -> x` (None: nothing yet), which must change nothing (where feedback is exact, the
+    best feasible point measured takes its place), and `observe(x, f, g)` for points of a suite's initial design, which
+    it did not propose (without it, they go to `tell`). An attribute `failed_fits` counts fits of models that failed; it
+    is recorded.
     """
 
     def ask(self) -> Any:

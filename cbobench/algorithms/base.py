@@ -185,7 +185,10 @@ class Algorithm:
 
         `NONE`, or NaN, means no recommendation yet. It is called after some rounds only and must change nothing: no
         randomness, no state, no dependence on earlier calls. None, the default without a model of f and every g_j,
-        means the incumbent by observed values (`cbobench.play.recommendations`).
+        means the incumbent by observed values.
+
+        Where feedback is exact, the best feasible action measured takes its place, from the first one on (see
+        `cbobench.play.recommendations`).
         """
         return None
 
@@ -243,7 +246,10 @@ class OneRun(Algorithm):
         self.tell_one(t, action, f, g)
 
     def recommend_one(self, t: int) -> Any:
-        """Return the recommendation after round t, as `ask_one` does; None for the incumbent by observed values."""
+        """Return the recommendation after round t, as `ask_one` does; None for the incumbent by observed values.
+
+        Where feedback is exact, the best feasible action measured takes its place (see `Algorithm.recommend`).
+        """
         return None
 
     def dual_one(self) -> Array | None:

@@ -422,7 +422,8 @@ class ScoreAlgorithm(Algorithm):
 
         Without one, the action whose least probable constraint is the most probable; none before the model has data,
         whatever is pending. It depends on the posterior alone: that of the play, or one of all data (see
-        `evidence_horizon`). None, for the incumbent, if f alone is modelled.
+        `evidence_horizon`). None, for the incumbent, if f alone is modelled. Where feedback is exact, it counts only
+        until a feasible action is measured (see `Algorithm.recommend`).
         """
         if not self.models_constraints:
             return None

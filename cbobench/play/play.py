@@ -115,7 +115,8 @@ class Play:
         if self.initial and isinstance(problem.actions, Box):
             self.setting = replace(self.setting, design=np.stack(self.initial, axis=1))
         self.metrics = Recorder(self.instances, horizon)
-        self.recommendations = Recommendations(problem.actions, self.instances, {*options.recommend_after, horizon})
+        asked_after = {*options.recommend_after, horizon}
+        self.recommendations = Recommendations(problem.actions, self.instances, asked_after, problem.settle)
         self.dual_rounds: NDArray[np.int64] | None = None
         self.seconds = 0.0  # CPU time of this thread, which a busy machine does not change
         self.round = 0  # the present round

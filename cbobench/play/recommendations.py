@@ -1,8 +1,13 @@
-"""Recommendations of S cells, and incumbents for algorithms that do not model f and g."""
+"""Recommendations of S cells, and their incumbents by what was observed.
+
+Where a problem says that its feedback is exact (`Drawn.noiseless`) and its functions stay as they are, every method
+recommends the best feasible action that it has measured, whatever it answers itself. Until one is measured, and
+wherever there is noise, the method's own answer counts: the model's, or the incumbent if it has no model.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +30,24 @@ class Incumbents:
     Args:
         replicates, functions: S, 1 + m.
         no_action: the placeholder for no action: `NONE`, or a point (d,) of NaN.
+        settle: of constraint values (see `Problem.settle`).
+
+    Attributes:
+        feasible: whether the incumbents that were returned last were observed to be feasible, (rounds, S).
     """
 
-    def __init__(self, replicates: int, functions: int, no_action: Actions) -> None:
+    def __init__(
+        self,
+        replicates: int,
+        functions: int,
+        no_action: Actions,
+        settle: Callable[[Array], Array] = np.asarray,
+    ) -> None:
         self.best = np.full((2, replicates), -np.inf)  # best f among feasible actions; minus the least violation
         self.actions = np.stack([np.stack([no_action] * replicates)] * 2)
         self.functions = functions
+        self.settle = settle
+        self.feasible = np.zeros((0, replicates), dtype=bool)
         self.played: list[Actions] = []
         self.waiting: dict[tuple[int, int], Array] = {}
 
@@ -43,7 +60,7 @@ class Incumbents:
         """
         if arrivals[0] is not None:
             return self._after_arrivals(actions, arrivals)
-        violation = np.maximum(g, 0.0).sum(axis=2)
+        violation = np.maximum(self.settle(g), 0.0).sum(axis=2)
         by_criterion = []
         for criterion, key in enumerate((np.where(violation > 0, -np.inf, f), -violation)):
             highest = np.maximum.accumulate(np.concatenate([self.best[criterion][None], key]))
@@ -53,11 +70,11 @@ class Incumbents:
             by_criterion.append(every[latest, np.arange(len(f[0]))])
             self.best[criterion], self.actions[criterion] = highest[-1], by_criterion[-1][-1]
             if criterion == 0:
-                feasible = highest[1:] > -np.inf
-        return np.where(feasible if actions.ndim == 2 else feasible[..., None], *by_criterion)
+                self.feasible = highest[1:] > -np.inf
+        return _choose(self.feasible, *by_criterion)
 
     def _after_arrivals(self, actions: Actions, arrivals: Sequence[Arrivals | None]) -> Actions:
-        incumbents = np.empty_like(actions)
+        incumbents, self.feasible = np.empty_like(actions), np.zeros(actions.shape[:2], dtype=bool)
         for i, arrived in enumerate(arrivals):
             self.played.append(actions[i])
             assert arrived is not None
@@ -72,15 +89,20 @@ class Incumbents:
                 observed[function] = value
                 if not np.isnan(observed).any():
                     self._count_play(s, self.played[when - 1][s], self.waiting.pop((s, when)))
-            feasible = self.best[0] > -np.inf
-            incumbents[i] = np.where(feasible if actions.ndim == 2 else feasible[:, None], *self.actions)
+            self.feasible[i] = self.best[0] > -np.inf
+            incumbents[i] = _choose(self.feasible[i], *self.actions)
         return incumbents
 
     def _count_play(self, s: int, action: Actions, values: Array) -> None:
-        violation = np.maximum(values[1:], 0.0).sum()
+        violation = np.maximum(self.settle(values[1:]), 0.0).sum()
         for criterion, key in enumerate((-np.inf if violation > 0 else values[0], -violation)):
             if key > self.best[criterion, s]:
                 self.best[criterion, s], self.actions[criterion, s] = key, action
+
+
+def _choose(mask: NDArray[np.bool_], actions: Actions, others: Actions) -> Actions:
+    """Return actions (..., S[, d]) where the mask (..., S) is true, and others elsewhere."""
+    return np.where(mask if mask.ndim == actions.ndim else mask[..., None], actions, others)
 
 
 class Recommendations:
@@ -90,19 +112,31 @@ class Recommendations:
         allowed: the action set.
         instances: the drawn instances.
         rounds: after which the algorithm is asked, from 1 on; only the last one counts where the instances say so
-            (`Drawn.ends_only`), because a point that is recommended would be simulated.
+            (`Drawn.ends_only`), because a point that is recommended would be simulated. The last one is the horizon.
+        settle: of constraint values (see `Problem.settle`).
 
     Attributes:
+        exact: the cells that recommend the best feasible action measured, once there is one, (S,).
         last: the latest recommendations, (S[, d]), and their noise-free (f, g_1, ..., g_m), (S, 1 + m).
     """
 
-    def __init__(self, allowed: Finite | Box, instances: Drawn, rounds: set[int]) -> None:
+    def __init__(
+        self,
+        allowed: Finite | Box,
+        instances: Drawn,
+        rounds: set[int],
+        settle: Callable[[Array], Array] = np.asarray,
+    ) -> None:
         self.allowed = allowed
         self.instances = instances
-        self.rounds = {max(rounds)} if instances.ends_only else rounds
+        horizon = max(rounds)
+        self.rounds = {horizon} if instances.ends_only else rounds
         no_action: Actions = np.array(NONE) if isinstance(allowed, Finite) else np.full(allowed.d, np.nan)
         replicates, functions = instances.noise.shape
-        self.incumbents = Incumbents(replicates, functions, no_action)
+        self.incumbents = Incumbents(replicates, functions, no_action, settle)
+        # Where functions move, what was measured before is not what the action is worth now.
+        is_moving = any(t < horizon for t, _ in instances.changes())
+        self.exact = instances.noiseless & (not is_moving)
         self.modelled: bool | None = None
         self.last: tuple[Actions, Array] | None = None
 
@@ -131,39 +165,56 @@ class Recommendations:
             if len(models) > 1:
                 raise CellFailure("recommend gave None in some rounds and actions in others; it must keep to one")
             self.modelled = models.pop()
-        if self.modelled is not True:
+        # Of every chunk, asked or not: a later recommendation needs what was observed by then.
+        if self.modelled is not True or self.exact.any():
             incumbents = self.incumbents.after(actions, f, g, arrivals)
-            answers_by_position = {i: incumbents[i] for i in answers_by_position}
-        if answers_by_position:
-            positions = np.array([*answers_by_position])
-            answers = [np.asarray(answer) for answer in answers_by_position.values() if answer is not None]
-            wrong = [answer.shape for answer in answers if answer.shape != actions.shape[1:]]
-            if wrong:
-                raise CellFailure(f"the actions recommended have shape {wrong[0]}; it must be {actions.shape[1:]}")
-            noise_free[positions] = self._noiseless(first, positions, np.stack(answers))
-            if (
-                first + positions[-1] == max(self.rounds)
-                and (remeasured := self.instances.measure_again(answers[-1])) is not None
-            ):
-                noise_free[positions[-1]] = remeasured
-            self.last = answers[-1], noise_free[positions[-1]]
+        if not answers_by_position:
+            return noise_free
+        positions = np.array([*answers_by_position])
+        if self.modelled:
+            answers = self._check_answers(first, answers_by_position, actions.shape[1:])
+            if self.exact.any():
+                answers = _choose(self.exact & self.incumbents.feasible[positions], incumbents[positions], answers)
+        else:
+            answers = incumbents[positions]
+        noise_free[positions] = self._noiseless(first, positions, answers)
+        if (
+            first + positions[-1] == max(self.rounds)
+            and (remeasured := self.instances.measure_again(answers[-1])) is not None
+        ):
+            noise_free[positions[-1]] = remeasured
+        self.last = answers[-1], noise_free[positions[-1]]
         return noise_free
+
+    def _check_answers(
+        self, first: int, answers_by_position: dict[int, Actions | None], shape: tuple[int, ...]
+    ) -> Actions:
+        """Return the algorithm's answers, (k, S[, d]), none of them None. Raises `CellFailure` if one is no action."""
+        answers = [np.asarray(answer) for answer in answers_by_position.values()]
+        wrong = [answer.shape for answer in answers if answer.shape != shape]
+        if wrong:
+            raise CellFailure(f"the actions recommended have shape {wrong[0]}; it must be {shape}")
+        stacked = np.stack(answers)
+        if isinstance(self.allowed, Box):
+            inside = ((stacked >= self.allowed.low) & (stacked <= self.allowed.high)).all(axis=2)
+        else:
+            inside = (stacked >= 0) & (stacked < self.allowed.n)
+        wrong_positions = np.argwhere(~self._is_none(stacked) & ~inside)
+        if len(wrong_positions):
+            i, s = wrong_positions[0]
+            t = first + [*answers_by_position][i]
+            raise CellFailure(f"round {t}: {stacked[i, s]}, recommended for replicate {s}, is no action")
+        return stacked
+
+    def _is_none(self, answers: Actions) -> NDArray[np.bool_]:
+        """Return which answers (k, S[, d]) are no recommendation, (k, S)."""
+        return np.asarray(np.isnan(answers).all(axis=2) if isinstance(self.allowed, Box) else answers == NONE)
 
     def _noiseless(self, first: int, positions: NDArray[np.intp], answers: Actions) -> Array:
         """Return values (k, S, 1 + m) of answers (k, S[, d]) to rounds first + positions."""
-        if isinstance(self.allowed, Box):
-            none = np.asarray(np.isnan(answers).all(axis=2))
-            inside = ((answers >= self.allowed.low) & (answers <= self.allowed.high)).all(axis=2)
-            placeholder: Actions = self.allowed.low
-        else:
-            none, inside = np.asarray(answers == NONE), (answers >= 0) & (answers < self.allowed.n)
-            placeholder = np.array(0)
-        if not (none | inside).all():
-            i, s = np.argwhere(~none & ~inside)[0]
-            raise CellFailure(
-                f"round {first + positions[i]}: {answers[i, s]}, recommended for replicate {s}, is no action"
-            )
-        actions = np.where(none if answers.ndim == 2 else none[..., None], placeholder, answers)
+        none = self._is_none(answers)
+        placeholder: Actions = self.allowed.low if isinstance(self.allowed, Box) else np.array(0)
+        actions = _choose(none, np.broadcast_to(placeholder, answers.shape), answers)
         if self.instances.changes():
             by_round = [self.instances.values(first + i, actions[k][None]) for k, i in enumerate(positions.tolist())]
             values = np.concatenate(by_round)

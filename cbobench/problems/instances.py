@@ -196,6 +196,11 @@ class Drawn(ABC):
     units: tuple[float, float] = PLAYED
     binds: NDArray[np.bool_] | None = None
 
+    @property
+    def noiseless(self) -> NDArray[np.bool_]:
+        """Whether f and every g_j are known to be observed without noise, (S,)."""
+        return np.asarray(~self.noise.any(axis=1))
+
     @abstractmethod
     def values(self, first: int, actions: Actions) -> Array:
         """Noise-free (f, g_1, ..., g_m) of rounds `first`, ..., (rounds, S, 1 + m), for actions (rounds, S[, d]).

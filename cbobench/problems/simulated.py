@@ -241,7 +241,7 @@ class SimulatedInstances(Drawn):
         replicates, point, target = len(scenarios), measure.point, measure.target
         self.runs, self.scenarios, self.observed, self.point = runs, scenarios, measure.observed, point
         self.keeps, self.remeasures, self.finite = measure.observed or not measure.noisy, measure.remeasures, finite
-        self.ends_only = measure.ends_only
+        self.ends_only, self.noisy = measure.ends_only, measure.noisy
         facts = (pilot_facts.norm, pilot_facts.noise, pilot_facts.sup)
         self.norm, self.noise, self.sup = (np.tile(fact, (replicates, 1)) for fact in facts)
         self.slater = np.full(replicates, pilot_facts.slater)
@@ -253,6 +253,11 @@ class SimulatedInstances(Drawn):
         self.reference = np.full(replicates, np.nan if target is None else target)
         if point is not None:
             self.reference = np.array([v[0] for v in self._simulate([(s, point) for s in range(replicates)])])
+
+    @property
+    def noiseless(self) -> NDArray[np.bool_]:
+        # Two equal runs per point of a pilot prove no absence of noise: the class must say so.
+        return np.full(len(self.noise), not self.noisy)
 
     def tell(self, t: int, points: Array, values: Array) -> None:
         """Stores observations of round t, values (S, 1 + m) at points (S, d), if metrics use them."""
