@@ -18,7 +18,7 @@ from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array
 from cbobench.play.failure import TimedOut
-from cbobench.play.play import CHUNK, Play
+from cbobench.play.play import CHUNK, Play, read_cpu_seconds
 from cbobench.problems.base import Actions, Feedback
 
 FIRST_ROUNDS = 8  # rounds that are played at least, unless most of the time was that of one
@@ -87,11 +87,11 @@ class History:
         return getattr(self.algorithm, name)
 
     def _mark(self) -> None:
-        self.mark, self.clock = time.thread_time(), time.monotonic()
+        self.mark, self.clock = read_cpu_seconds(), time.monotonic()
 
     def start(self, setting: Setting) -> None:
         self.algorithm.start(setting)
-        self.begun = time.thread_time() - self.mark
+        self.begun = read_cpu_seconds() - self.mark
         self._mark()
 
     def ask(self, t: int) -> Actions:
@@ -100,12 +100,12 @@ class History:
             raise TimedOut
         if t % CHUNK == 1:  # what was computed of the last chunk is no round's
             self._mark()
-        before = time.thread_time()
+        before = read_cpu_seconds()
         if t in self.chosen:
             actions = self.own = self.algorithm.ask(t)
         else:
             actions = self._draw(t)
-        self.choosing.append(time.thread_time() - before)
+        self.choosing.append(read_cpu_seconds() - before)
         return actions
 
     def _draw(self, t: int) -> Actions:
@@ -132,14 +132,14 @@ class History:
         self._end_round()
 
     def recommend(self, t: int) -> Actions | None:
-        before = time.thread_time()
+        before = read_cpu_seconds()
         answer = self.algorithm.recommend(t)
-        self.choosing[-1] += time.thread_time() - before
+        self.choosing[-1] += read_cpu_seconds() - before
         self._end_round()
         return answer
 
     def _end_round(self) -> None:
-        took = time.thread_time() - self.mark
+        took = read_cpu_seconds() - self.mark
         self.whole[-1] += took
         self.took += took
         self.longest = max(self.longest, self.whole[-1])

@@ -20,6 +20,7 @@ from cbobench.play.recorder import ChunkMetrics, Recorder
 from cbobench.problems.base import PILOT, Actions, Arrivals, Drawn, Feedback, Problem
 from cbobench.problems.channels import AdditiveNoise, UnderWay
 from cbobench.problems.instances import check_drawn
+from cbobench.processes import read_children_seconds
 from cbobench.rng import Streams, generator
 
 CHUNK = 1000
@@ -118,7 +119,7 @@ class Play:
         asked_after = {*options.recommend_after, horizon}
         self.recommendations = Recommendations(problem.actions, self.instances, asked_after, problem.settle)
         self.dual_rounds: NDArray[np.int64] | None = None
-        self.seconds = 0.0  # CPU time of this thread, which a busy machine does not change
+        self.seconds = 0.0  # CPU time of the rounds (see `read_cpu_seconds`), which a busy machine does not change
         self.round = 0  # the present round
         self._best = np.full(self.setting.replicates, -np.inf)  # of the chunks that are over, see `best_seen`
         self._under_way: tuple[int, Array, Array] | None = None  # first round, f and g of the present chunk
@@ -171,7 +172,7 @@ class Play:
         self._under_way = first, observed_f, observed_g
         feedback_is_late = False
         answers: dict[int, Actions | None] = {}
-        started = time.thread_time()
+        started = read_cpu_seconds()
         try:
             for i in range(rounds):
                 self.round = t = first + i
@@ -213,7 +214,7 @@ class Play:
             error.add_note(f"round {t}")
             raise
         _check_finite(first, None if feedback_is_late else (observed_f, observed_g), duals)
-        self.seconds += time.thread_time() - started
+        self.seconds += max(0.0, read_cpu_seconds() - started)  # a program that nobody waits for takes its time along
         self._best = self._best_with(observed_f, observed_g)
         if has_duals:
             positive = (duals > 0).any(axis=2).sum(axis=0)
@@ -222,6 +223,14 @@ class Play:
         metrics = self.metrics.add(actions, recommended)
         observed_f = self.metrics.reported(observed_f)
         return Chunk(first, actions, observed_f, observed_g, duals if has_duals else None, metrics)
+
+
+def read_cpu_seconds() -> float:
+    """Return the CPU time of this process, all its threads, and the programs it has started.
+
+    A method may compute in any of them. Our own threads, which watch a play, take next to nothing.
+    """
+    return time.process_time() + read_children_seconds()
 
 
 def draw_instances(problem: Problem, problem_key: str, seeds: Sequence[int]) -> Drawn:

@@ -363,8 +363,9 @@ def load_cells(run: str | Path, **filters: Any) -> pd.DataFrame:
           constraint does), `infeasibility_declared`, `cap_hits`, `redraws`, `failed_evaluations`, `failed_fits` (how
           many), `feasibility_tolerance` (units of g);
         - `recommended_action` (index) or `recommended_x` (coordinates), `recommended_f`, `recommended_g` (noise-free);
-        - `seconds`, `seconds_per_round` (µs in tables), `peak_memory_mb` (MB of the process), `host`, `cpu`,
-          `arithmetic`, `source` (hash of the code), `libraries`, `attempt` (from 1).
+        - `seconds`, `seconds_per_round` (µs in tables; CPU time of the process and of what it started, shared among the
+          seeds of a block), `peak_memory_mb` (MB of the process), `host`, `cpu`, `arithmetic`, `source` (hash of the
+          code), `libraries`, `attempt` (from 1).
 
     Raises:
         Misuse: no run there, or a filter that the run knows nothing of.

@@ -24,6 +24,7 @@ from cbobench.gp.kernels import Array
 from cbobench.play.block import start
 from cbobench.play.failure import TimedOut
 from cbobench.play.history import Rounds, give_history
+from cbobench.play.play import read_cpu_seconds
 from cbobench.play.task import Task
 from cbobench.play.watchdog import watch_play
 from cbobench.problems.base import Problem
@@ -98,7 +99,7 @@ class Trial:
 
     def cost(self) -> Cost | None:
         """What a seed-round of the task costs; None for what cannot be played, which is told of when it is."""
-        before, cells = time.thread_time(), self.task.cells
+        before, cells = read_cpu_seconds(), self.task.cells
         share = OF_ONE_SEED if len(cells) > 1 else 1.0
         now = time.monotonic()
         limits = share * self.seconds, now + share * (self.deadline - now)
@@ -110,7 +111,7 @@ class Trial:
                 one = self._play(cells[:1], self.horizon, *limits)
             total, kind = carry_on(one, self.horizon)
             if len(one) and len(cells) > 1:
-                total *= self._block_factor(one, self.seconds - (time.thread_time() - before))
+                total *= self._block_factor(one, self.seconds - (read_cpu_seconds() - before))
         except Exception:
             return None
         return Cost(total / self.horizon, kind)

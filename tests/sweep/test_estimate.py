@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -167,6 +169,20 @@ def test_rounds_that_cost_nothing_do_not_stand_for_those_that_fit_a_model(
 def cost_of(todo, seconds):
     (task,) = todo.tasks.of_pairs()
     return trial.Trial(*todo.suite.problems.values(), task, None, seconds, np.inf).cost()
+
+
+@dataclass(kw_only=True)
+class Elsewhere(Random):
+    """Computes in a program of its own, for a twentieth of a second of CPU time."""
+
+    def ask(self, t):
+        subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.05: pass"], check=True)
+        return super().ask(t)
+
+
+def test_what_a_method_computes_in_a_program_is_not_free(write_suite, tmp_path):
+    text = "suite: t\nhorizon: 3\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: ['tests.sweep.test_estimate:Elsewhere']\n"
+    assert cost_of(plan(write_suite(text), out=tmp_path / "r", cpus=0), np.inf).seconds > 0.05
 
 
 @dataclass(kw_only=True)
