@@ -389,11 +389,13 @@ def test_simulations_in_all_are_rounds_pilot_and_a_point_per_cell_at_most(quiet)
 def test_where_there_is_a_regret_every_recommended_point_is_simulated_unless_only_in_the_end(
     quiet, tmp_path, monkeypatch, measure, most
 ):
-    (tmp_path / "aimed.py").write_text(QUIET.replace("noisy = False", "noisy = False\n    target = 0.0"))
+    """Here nothing is feasible: else a method recommends the best point that it has measured."""
+    aimed = QUIET.replace("noisy = False", "noisy = False\n    target = 0.0").replace("- 2.5]", "+ 0.1]")
+    (tmp_path / "aimed.py").write_text(aimed)
     monkeypatch.delitem(__import__("sys").modules, "aimed", raising=False)
     _, _, calls = quiet
     suite = SUITE | {"horizon": 12, "problems": [{"aimed:Quiet": {"pilot": 8, "measure": measure}}]}
-    todo = plan(suite | {"algorithms": ["ckb-ucb"]}, out="aimed", cpus=0)
+    todo = plan(suite | {"algorithms": ["cei"]}, out="aimed", cpus=0)
     (totals,) = count_ahead(todo.tasks, todo.suite.problems).values()
     said = totals.describe("aimed")
     assert f"up to {most} of points that are recommended and were not played" in said
