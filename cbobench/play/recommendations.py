@@ -129,13 +129,12 @@ class Recommendations:
     ) -> None:
         self.allowed = allowed
         self.instances = instances
-        horizon = max(rounds)
-        self.rounds = {horizon} if instances.ends_only else rounds
+        self.rounds = {max(rounds)} if instances.ends_only else rounds
         no_action: Actions = np.array(NONE) if isinstance(allowed, Finite) else np.full(allowed.d, np.nan)
         replicates, functions = instances.noise.shape
         self.incumbents = Incumbents(replicates, functions, no_action, settle)
         # Where functions move, what was measured before is not what the action is worth now.
-        is_moving = any(t < horizon for t, _ in instances.changes())
+        is_moving = any(t < max(rounds) for t, _ in instances.changes())
         self.exact = instances.noiseless & (not is_moving)
         self.modelled: bool | None = None
         self.last: tuple[Actions, Array] | None = None
