@@ -47,7 +47,10 @@ SYNONYMS = {
 """What other programs call a command, a key of a suite or a metric, by our name for it."""
 STRANGE = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # control characters, among them the escape of terminals
-    "\u2028\u2029\u202a-\u202e\u2066-\u2069"  # line separators, and controls of the direction of text
+    "\u2028\u2029"  # line separators
+    "\u202a-\u202e\u2066-\u2069\u061c\u200e\u200f"  # controls of the direction of text
+    "\u00ad\u180e\u200b\u2060-\u2064\u206a-\u206f\ufeff"  # what is not seen, but for the joiners of some scripts
+    "\U0001d173-\U0001d17a\U000e0000-\U000e007f"
     "\ud800-\udfff\ue000-\uf8ff\ufff9-\uffff]"  # halves of surrogate pairs, private use, no characters
 )
 SECRET = re.compile(

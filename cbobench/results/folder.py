@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from cbobench.errors import DamagedRun, Misuse, mask_secrets, nearest, one_line, printable, show
+from cbobench.errors import STRANGE, DamagedRun, Misuse, mask_secrets, nearest, one_line, printable, show
 from cbobench.metrics import REWARD_STEPS
 from cbobench.processes import leave_fork
 from cbobench.results.rounds import read_row_groups
@@ -133,7 +133,8 @@ class RunFolder:
 
     def _published_names(self, kind: str, suffix: str) -> list[str]:
         files = [name for name, info in self.listing(kind).items() if info.type == pafs.FileType.File]
-        return sorted(name[: -len(suffix)] for name in files if name.endswith(suffix) and name[0] not in "._")
+        ours = [name for name in files if name[0] not in "._" and not STRANGE.search(name)]  # a terminal may see them
+        return sorted(name[: -len(suffix)] for name in ours if name.endswith(suffix))
 
     def publish(self, relative: str, write: Callable[[Any], None]) -> None:
         """Write a file so that it appears whole or not at all. `write` gets a binary sink, and is called once.

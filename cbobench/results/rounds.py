@@ -12,12 +12,19 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from cbobench.errors import printable
 from cbobench.metrics import REWARD_STEPS, Array
 
 SOURCES = ("cell", "t", "f", "f_star", "f_plus")
 SMALL = 20_000  # rows below which threads cost more than they save
+OF_SEVERAL_LINES = ("traceback",)
+WORDS = ("host", "cpu", "arithmetic", "source", "libraries")
+"""Columns of a few words, of which a stranger's file may hold millions."""
+MOST_CHARACTERS = 1_000  # of one of them
+SUSPECT = r"[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}]"  # a quick look: more than `printable` escapes
 
 
 def read_row_groups(
@@ -35,11 +42,53 @@ def read_row_groups(
     for number in range(file.num_row_groups):
         part = file.read_row_group(number, read_columns, use_threads=file.metadata.num_rows > SMALL)
         part.validate(full=True)
+        part = make_printable(part)
         part = part if cells is None else select_cells(part, cells)
         part = sums.add_to(part) if sums.names else part
         part_columns = set(part.column_names)
         columns = [part[f.name] if f.name in part_columns else pa.nulls(len(part), f.type) for f in fields]
         yield pa.table(columns, names=names)
+
+
+def make_printable(part: pa.Table) -> pa.Table:
+    """Escape what a terminal would act on in a table's texts, and cut words that are too long to be ours.
+
+    Whoever wrote the file chose its texts. All readers of Parquet files come through here: none prints them raw.
+    """
+    for number, field in enumerate(part.schema):
+        column = part.column(number)
+        if pa.types.is_dictionary(field.type) and pa.types.is_string(field.type.value_type):
+            chunks = [
+                pa.DictionaryArray.from_arrays(chunk.indices, _printable_texts(chunk.dictionary, field.name))
+                for chunk in column.chunks
+            ]
+            changed = pa.chunked_array(chunks, field.type)
+        elif pa.types.is_string(field.type):
+            changed = pa.chunked_array([_printable_texts(chunk, field.name) for chunk in column.chunks], field.type)
+        elif pa.types.is_list(field.type) and pa.types.is_string(field.type.value_type):
+            lists = [_printable_list(texts) for texts in column.to_pylist()]
+            changed = pa.chunked_array([pa.array(lists, field.type)])
+        else:
+            continue
+        part = part.set_column(number, field.name, changed)
+    return part
+
+
+def _printable_texts(texts: pa.StringArray, name: str) -> pa.StringArray:
+    """Return the texts of a column as a terminal may see them."""
+    if name in WORDS and (pc.max(pc.utf8_length(texts)).as_py() or 0) > MOST_CHARACTERS:
+        texts = pc.utf8_slice_codeunits(texts, 0, MOST_CHARACTERS)
+    if not pc.any(pc.match_substring_regex(texts, SUSPECT)).as_py():
+        return texts
+    lines = [None if text is None else text.split("\n") for text in texts.to_pylist()]
+    if name not in OF_SEVERAL_LINES:
+        lines = [None if parts is None else ["\n".join(parts)] for parts in lines]
+    escaped = [None if parts is None else "\n".join(map(printable, parts)) for parts in lines]
+    return pa.array(escaped, pa.string())
+
+
+def _printable_list(texts: list[str | None] | None) -> list[str | None] | None:
+    return None if texts is None else [None if text is None else printable(text) for text in texts]
 
 
 class _Rewards(NamedTuple):

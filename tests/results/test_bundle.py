@@ -26,6 +26,7 @@ from cbobench.results.compact import compact
 from cbobench.results.export import _absolute_paths, cut_at_path, export, select_fixed_rounds
 from cbobench.results.folder import RunFolder
 from cbobench.results.manifest import Manifest
+from cbobench.results.rounds import MOST_CHARACTERS, make_printable
 from tests.helpers import write_manifest
 from tests.report.made import make
 
@@ -315,3 +316,28 @@ def test_absolute_paths_of_the_suite_are_said(tmp_path, capsys):
     seen = capsys.readouterr()
     assert "names a path, as the suite does: rkhs-1d: rows /home/jane/x.csv" in seen.err
     assert re.search(r"b\.zip: 1 of 1 cell done, \d+ kB\n$", seen.out)
+
+
+def test_texts_of_any_file_are_read_as_a_terminal_may_see_them():
+    told = "a\x1b]0;b\x07\u202ec\n\td\u200f"
+    shown = r"a\x1b]0;b\x07\u202ec\n\td\u200f"
+    texts = pa.array(["plain κ = 1/2 語 🙂", told, None])
+    table = pa.table({"error": texts, "problem": texts.dictionary_encode(), "traceback": texts, "f": [1.0, 2.0, 3.0]})
+    table = table.append_column("notes", pa.array([["plain"], None, [told, None]]))
+    table = table.append_column("libraries", pa.array(["numpy 2.0", "x" * 10**6, None]))
+    read = make_printable(table)
+    assert read["error"].to_pylist() == read["problem"].to_pylist() == ["plain κ = 1/2 語 🙂", shown, None]
+    assert read["traceback"].to_pylist()[1] == "a\\x1b]0;b\\x07\\u202ec\n\\td\\u200f", "its lines stay"
+    assert read["notes"].to_pylist() == [["plain"], None, [shown, None]]
+    assert [len(text or "") for text in read["libraries"].to_pylist()] == [9, MOST_CHARACTERS, 0]
+    assert read["f"].to_pylist() == [1.0, 2.0, 3.0]
+    assert read.schema == table.schema
+    assert make_printable(table.slice(0, 0)).schema == table.schema
+
+
+def test_files_whose_names_a_terminal_would_act_on_are_none_of_a_run(run, tmp_path):
+    shutil.copytree(run, tmp_path / "run")
+    names = open_run(run).names("cells")
+    for name in ("a\x1b[2J", "a\u202eb", "a\nb"):
+        (tmp_path / "run" / "cells" / f"{name}.parquet").write_bytes(b"PAR1")
+    assert open_run(tmp_path / "run").names("cells") == names
