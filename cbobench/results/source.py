@@ -128,23 +128,27 @@ def import_libraries(algorithm: str) -> None:
         import_module(name)
 
 
-@cache
 def versions(names: tuple[str, ...]) -> str:
     """Return the installed versions, as in `numpy 2.0.0, scipy 1.14.0`."""
+    return ", ".join(f"{name} {_installed_version(name)}" for name in names)
+
+
+@cache
+def _installed_version(name: str) -> str:
     from importlib.metadata import PackageNotFoundError, version
 
-    def installed(name: str) -> str:
-        try:
-            return version(name)
-        except PackageNotFoundError:
-            return "none"
-
-    return ", ".join(f"{name} {installed(name)}" for name in names)
+    try:
+        return version(name)
+    except (PackageNotFoundError, ValueError):  # or no name at all
+        return "none"
 
 
+@cache
 def other_versions(recorded: str) -> bool:
     """Return whether the result of `libraries`, made here or elsewhere, differs from the installed versions."""
-    return recorded != versions(tuple(word.split(" ")[0] for word in recorded.split(", ")))
+    # A stranger's text may name any number of libraries: the first other one ends the search.
+    words = (word.partition(" ") for word in recorded.split(", "))
+    return any(version != _installed_version(name) for name, _, version in words)
 
 
 def _starts(problem: str, algorithm: str | None = None) -> tuple[Code, list[Key]]:
