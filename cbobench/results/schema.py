@@ -21,7 +21,12 @@ COMPRESSION: dict[str, Any] = {"compression": "zstd", "compression_level": 3, "w
 KINDS = ("rounds", "cells", "audit")
 DICTIONARY = ["cell", "problem", "algorithm", "status", "spec", "host", "cpu", "arithmetic", "source", "libraries"]
 RECOMMENDED = ("recommended_action", "recommended_x", "recommended_f", "recommended_g")
-ADDED_COLUMNS = {"cpu", "arithmetic", "failed_evaluations", "failed_fits", "f_star", "f_plus", *RECOMMENDED}
+RULE = "recommendation_rule"
+RECOMMENDATION_RULE = 2
+"""Which rule chose a cell's recommendations: where there is no noise, 2 is the best point measured, not the model's
+choice. Cells of older rules do not say theirs.
+"""
+ADDED_COLUMNS = {"cpu", "arithmetic", "failed_evaluations", "failed_fits", "f_star", "f_plus", *RECOMMENDED, RULE}
 """Columns that the first files of a readable version do not have: null there, which means unknown."""
 
 _KEYS = [("cell", pa.string()), ("problem", pa.string()), ("algorithm", pa.string()), ("seed", pa.int64())]
@@ -147,6 +152,7 @@ def _schema(kind: str, measured: tuple[str, ...]) -> pa.Schema:
             ("recommended_x", _VECTOR),
             ("recommended_f", pa.float64()),
             ("recommended_g", _VECTOR),
+            (RULE, pa.int64()),
             ("feasibility_tolerance", pa.float64()),
             ("seconds", pa.float64()),
             ("seconds_per_round", pa.float64()),
