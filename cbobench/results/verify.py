@@ -1,9 +1,10 @@
-"""Checks every file of a run, names all damaged ones, and moves them away on request.
+"""Checks every file from which a run is read, names all damaged ones, and moves them away on request.
 
 Each file is read to its last byte (pages have checksums) and compared with its footer, with the requested cells, and
 with the other files of its task: the last round of each cell must have the values of its row. Then its digest is
 checked. Files of older versions have no checksums or digests, and pass without. A digest finds accidents, not forgery.
-Kept simulations are compared with their digests.
+Kept simulations are compared with their digests. Not read are `log/`, `drivers/` and `quarantine/`, which say what
+happened: no result comes from them.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ Rows = dict[str, dict[str, Any]]
 
 
 def verify(folder: RunFolder) -> Verification:
-    """Read all files of a run. Files published meanwhile are left out.
+    """Read all files that hold results, and what was asked for. Files published meanwhile are left out.
 
     Raises:
         Misuse: no run there.

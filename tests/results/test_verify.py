@@ -27,6 +27,7 @@ from cbobench.results.schema import DIGEST, FOOTER
 from cbobench.results.verify import repair, verify
 from cbobench.suite.cells import Cells
 from cbobench.sweep.run import plan
+from tests.conftest import ROOT
 from tests.helpers import assert_same_rows
 
 
@@ -385,3 +386,16 @@ def test_a_value_that_changed_is_found_in_every_record(audited, tmp_path, step):
         assert not passes(file, b"{}", folder)
         assert passes(file, json.dumps(content).encode(), folder), "its layout means nothing"
     assert clean == []
+
+
+def test_what_verify_leaves_out_holds_no_results_and_the_page_says_so(played):
+    """Whatever stands there."""
+    _, run = played
+    files_before = verify(open_run(run)).files
+    left_out = ("log", "drivers", "quarantine")
+    for name in left_out:
+        (run / name).mkdir(exist_ok=True)
+        (run / name / "odd.parquet").write_bytes(b"odd")
+    assert (verify(open_run(run)).files, verify(open_run(run)).damaged) == (files_before, [])
+    page = " ".join((ROOT / "docs" / "runs.md").read_text().split())
+    assert "reads every file but those of `log/`, `drivers/` and `quarantine/`" in page
