@@ -42,7 +42,7 @@ def add_commands(command: Commands) -> None:
     verify = command(
         do_verify,
         "verify",
-        "read every file of a run and name the damaged ones; or play drawn cells of runs and bundles again",
+        "read every file of results and name the damaged ones; or play drawn cells of runs and bundles again",
     )
     verify.add_argument("runs", metavar="RUN", nargs="+", help="run folder; with --replay also bundles, paths or URIs")
     verify.add_argument(
@@ -214,18 +214,22 @@ def do_verify(options: argparse.Namespace, command_line: list[str]) -> int:
 
 def _do_replay(options: argparse.Namespace) -> int:
     """`cbobench verify --replay`."""
-    from cbobench.replay.replay import replay
-    from cbobench.replay.text import describe_replay, replay_as_json
+    from cbobench.replay.replay import ReplayOptions, plan_replay, replay_plan
+    from cbobench.replay.text import describe_draw, describe_outcomes, replay_as_json
 
     if options.repair:
         raise Misuse("--repair moves damaged files, and --replay plays cells again; leave one out")
     asked = {name: getattr(options, name) for name in ("seed", "by_round", "data", "imports")}
-    found = replay(options.runs, options.replay, **asked)
+    wanted = ReplayOptions(options.runs, options.replay, **asked)
+    plan = plan_replay(wanted)
+    if options.format != "json":
+        print("\n".join(describe_draw(plan.drawn)), flush=True)  # before the plays, which may take long
+    replayed = replay_plan(plan, wanted)
     if options.format == "json":
-        print(json.dumps(replay_as_json(found), indent=1, ensure_ascii=False))
+        print(json.dumps(replay_as_json(replayed), indent=1, ensure_ascii=False))
     else:
-        print("\n".join(describe_replay(found)))
-    return 1 if found.differs or found.is_empty else 0
+        print("\n".join(describe_outcomes(replayed)))
+    return 1 if replayed.differs or replayed.is_empty else 0
 
 
 def _do_verify_files(options: argparse.Namespace, command_line: list[str]) -> int:
@@ -248,7 +252,7 @@ def _do_verify_files(options: argparse.Namespace, command_line: list[str]) -> in
         }
         content |= {"without_digest": condition.unsigned}
         content |= {
-            "damaged": [vars(damage) for damage in condition.damaged],
+            "damaged": [{"file": damage.file, "why": printable(damage.why)} for damage in condition.damaged],
             "orphans": condition.orphans,
             "moved": moved,
         }
@@ -260,7 +264,7 @@ def _do_verify_files(options: argparse.Namespace, command_line: list[str]) -> in
         intact_cells = f"{part_of(condition.cells, condition.expected, 'cell')} whole"
     print(f"{part_of(len(condition.damaged), condition.files, 'file')} damaged; {intact_cells}")
     for damage in condition.damaged:
-        print(f"  {damage.file}: {damage.why}")
+        print(printable(f"  {damage.file}: {damage.why}"))
     if condition.twice:
         print(f"  played twice, with the same results: {count_noun(condition.twice, 'cell')}; each counts once")
     if condition.stragglers:

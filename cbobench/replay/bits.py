@@ -8,15 +8,23 @@ from collections.abc import Sequence
 from cbobench.play.isolation import captured_output, default_warnings
 from cbobench.play.task import Task, play_task
 from cbobench.problems.base import Problem
-from cbobench.replay.differences import find_difference
-from cbobench.replay.outcomes import Outcome, State
+from cbobench.replay.differences import (
+    NOT_COMPARED,
+    find_difference,
+    find_other_recommendation,
+    is_of_older_rule,
+)
+from cbobench.replay.outcomes import Outcome
 from cbobench.replay.sources import Candidate, Source
 from cbobench.results.folder import RunFolder
-from cbobench.results.history import read_records
+from cbobench.results.history import Record, read_records
 from cbobench.results.query import read_published
+from cbobench.results.schema import RULE
 
 MISSING = ("ModuleNotFoundError", "ImportError")
 """Errors of a play that lacks a library."""
+UNSTORED = {*NOT_COMPARED, RULE}
+"""Columns whose absence says nothing of a result."""
 
 
 def play_again(problem: Problem, source: Source, candidates: Sequence[Candidate]) -> list[Outcome]:
@@ -37,14 +45,30 @@ def play_again(problem: Problem, source: Source, candidates: Sequence[Candidate]
         errors = {row["cell"]: row["error"] or "" for row in rows if row["status"] != "ok"}
         played = read_records(folder, replayed, [cell.id for cell in cells if cell.id not in errors])
     outcomes = []
-    state: State
     for candidate in candidates:
         cell = candidate.cell.id
-        if cell in errors:
-            lacks = errors[cell].rpartition(": round ")[2].startswith(MISSING) or errors[cell].startswith(MISSING)
-            state, text = "unplayable" if lacks else "differs", errors[cell] if lacks else f"it fails: {errors[cell]}"
-        else:
-            text = find_difference(published[cell], played[cell], source.absent)
-            state = "differs" if text else "equal"
-        outcomes.append(Outcome(candidate, state, text, digest=published[cell].digest is not None))
+        if cell not in errors:
+            outcomes.append(_compare(candidate, published[cell], played[cell]))
+            continue
+        error = errors[cell]
+        lacks = error.rpartition(": round ")[2].startswith(MISSING) or error.startswith(MISSING)
+        text = error if lacks else f"it fails: {error}"
+        outcomes.append(Outcome(candidate, "unplayable" if lacks else "differs", text))
     return outcomes
+
+
+def _compare(candidate: Candidate, published: Record, played: Record) -> Outcome:
+    absent = candidate.source.absent
+    text = find_difference(candidate.cell, published, played, absent)
+    other = find_other_recommendation(published, played, absent)
+    is_older = is_of_older_rule(published.final)
+    if not text and other and not is_older:
+        text = f"the play is the same, but {other}"
+    return Outcome(
+        candidate,
+        "differs" if text else "equal",
+        text,
+        digest=published.digest is not None,
+        recommendation="older" if other and is_older else "same",
+        unstored=frozenset(name for name in absent if played.final.get(name) is not None) - UNSTORED,
+    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -10,10 +12,10 @@ import pyarrow as pa
 
 from cbobench.algorithms.admmbo import ADMMBO
 from cbobench.algorithms.asktell import AskTell
-from cbobench.algorithms.base import Algorithm, OneRun
+from cbobench.algorithms.base import NONE, Algorithm, OneRun, Setting
 from cbobench.algorithms.scbo import SCBO
 from cbobench.algorithms.score import ScoreAlgorithm
-from cbobench.errors import one_line
+from cbobench.errors import DamagedRun, one_line
 from cbobench.gp.actions import tie_widths
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
@@ -22,17 +24,24 @@ from cbobench.play.failure import reraise_interrupt
 from cbobench.play.isolation import captured_output, default_warnings, isolate_play
 from cbobench.play.play import Play
 from cbobench.play.process import preserve_process
-from cbobench.problems.base import Actions, Channel, Feedback, Problem, Shown
-from cbobench.replay.differences import describe, to_array
-from cbobench.replay.outcomes import Outcome, Rounds, State
+from cbobench.problems.base import Actions, Channel, Drawn, Feedback, Problem, Shown
+from cbobench.problems.instances import PLAYED
+from cbobench.replay.differences import (
+    describe,
+    find_difference,
+    find_false_recommendation,
+    is_of_older_rule,
+    to_array,
+)
+from cbobench.replay.outcomes import Outcome, Recommendation, Rounds, State
+from cbobench.replay.recomputed import published_point, recompute
 from cbobench.replay.sources import Candidate
 from cbobench.replay.stage import Unplayable
-from cbobench.results.history import read_records
+from cbobench.results.history import Record, read_records
 from cbobench.threads import single_thread
 
 NEAR = 1e-6  # of a side of the box: actions that agree so far are the same
 TIE = 1e-9  # of the score: actions whose scores agree so far tie
-ANSWERS = 1e-6  # of a value, or of 1: answers of a problem that agree so far are the same
 
 
 class History(NamedTuple):
@@ -51,17 +60,20 @@ class History(NamedTuple):
 
 
 class RecordedChannel:
-    """A channel whose answers are the recorded ones, where they were recorded at once; it notes where they differ.
+    """A channel whose answers are the recorded ones, where they were recorded at once; it notes the problem's own.
 
     Args:
         channel: of the problem at hand.
         history: of one cell.
         units: zero and unit of f in tables.
+
+    Attributes:
+        answers: what the problem answered, f and g (m,) of each round, in the units of tables.
     """
 
     def __init__(self, channel: Channel, history: History, units: tuple[float, float]) -> None:
         self.channel, self.history, self.units = channel, history, units
-        self.difference = ""
+        self.answers: list[tuple[float, Array]] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.channel, name)
@@ -72,24 +84,26 @@ class RecordedChannel:
     def at(self, t: int, actions: Actions) -> Feedback:
         """Return the recorded feedback of round t; that of the problem at hand where it came late."""
         feedback = self.channel.at(t, actions)
+        zero, unit = self.units
+        f = feedback.f if self.units == PLAYED else zero + unit * feedback.f
+        self.answers.append((float(f[0]), feedback.g[0].copy()))
         if feedback.arrivals is not None:
             return feedback
-        zero, unit = self.units
-        for noun, answered, published in (
-            ("the observed f", zero + unit * feedback.f[0], self.history.f[t - 1]),
-            ("the observed g", feedback.g[0], self.history.g[t - 1]),
-        ):
-            apart = np.abs(answered - published) > ANSWERS * np.maximum(1.0, np.abs(published))
-            if not self.difference and apart.any():
-                self.difference = f"round {t:,}: {describe(noun, answered, published)}"
         # Converted back to the units played, f may lose its last bit: where the problem gives it, it is taken as it is.
-        f = feedback.f if zero + unit * feedback.f[0] == self.history.f[t - 1] else None
-        f = np.array([(self.history.f[t - 1] - zero) / unit]) if f is None else f
-        return Feedback(f, self.history.g[t - 1 : t].copy())
+        recorded = self.history.f[t - 1 : t]
+        own = feedback.f if f[0] == recorded[0] else (recorded - zero) / unit
+        return Feedback(own, self.history.g[t - 1 : t].copy())
+
+    def observed(self) -> tuple[Array, Array]:
+        """Return the problem's own answers, f (T,) and g (T, m)."""
+        f, g = zip(*self.answers, strict=True)
+        return np.array(f), np.stack(g)
 
 
 class Prompted:
     """A method that is asked in each round of a recorded play, which goes on with the recorded action.
+
+    Once it fails it is not asked again; the recorded play goes on to its end, because more than the method is compared.
 
     Args:
         method: not started; one cell.
@@ -99,28 +113,65 @@ class Prompted:
     Attributes:
         rounds: how it answered so far.
         difference: the first round whose answer is neither the recorded action nor ties with it.
+        of_design: the same of the suite's initial design, which no method chooses.
+        failure: what it raised, if it did.
     """
 
     def __init__(self, method: Algorithm, history: History, box: Box | None) -> None:
         self.method, self.history, self.box = method, history, box
-        self.rounds, self.difference = Rounds(), ""
+        self.rounds, self.difference, self.of_design = Rounds(), "", ""
+        self.failure: BaseException | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.method, name)
 
+    duals = None  # which no comparison needs
+
+    def start(self, setting: Setting) -> None:
+        self._try(self.method.start, setting)
+
+    def look(self, instances: Drawn) -> None:
+        self._try(self.method.look, instances)
+
+    def see(self, t: int, shown: Shown) -> None:
+        self._try(self.method.see, t, shown)
+
+    def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
+        self._try(self.method.tell, t, actions, feedback)
+
+    def observe(self, t: int, actions: Actions, feedback: Feedback) -> None:
+        self._try(self.method.observe, t, actions, feedback)
+
+    def recommend(self, t: int) -> Actions | None:
+        answer: Actions | None = self._try(self.method.recommend, t)
+        return answer
+
     def ask(self, t: int) -> Actions:
         """Ask the method, judge its answer, and return the recorded action, which it takes for its own."""
+        self._try(self._judge, t)
+        return self.history.actions[t - 1 : t].copy()
+
+    def _try(self, call: Callable[..., Any], *words: Any) -> Any:
+        """Return what the method answers, or None once it has failed."""
+        if self.failure is not None:
+            return None
+        try:
+            return call(*words)
+        except BaseException as error:  # a method may raise any error
+            reraise_interrupt(error)
+            self.failure = error
+            return None
+
+    def _judge(self, t: int) -> None:
         answer, recorded = np.asarray(self.method.ask(t)), self.history.actions[t - 1 : t].copy()
-        if answer.shape == recorded.shape and (answer == recorded).all():
-            self.rounds = self.rounds.plus(Rounds(same=1))
-            return recorded
-        if self.is_near(answer, recorded):
+        is_equal = answer.shape == recorded.shape and (answer == recorded).all()
+        if is_equal or self.is_near(answer, recorded):
             self.rounds = self.rounds.plus(Rounds(same=1))
         else:
             gap = None if not isinstance(self.method, ScoreAlgorithm) else find_score_gap(self.method, recorded)
             self.count_apart(t, answer, recorded, gap)
-        adopt(self.method, t, recorded)
-        return recorded
+        if not is_equal:
+            adopt(self.method, t, recorded)
 
     def is_near(self, answer: Actions, recorded: Actions) -> bool:
         """Return whether two actions are the same up to rounding."""
@@ -195,31 +246,63 @@ def adopt(method: Algorithm, t: int, recorded: Actions) -> None:
 
 
 def ask_by_round(problem: Problem, candidate: Candidate) -> Outcome:
-    """Return how a cell's method answers in each round of its published history.
+    """Return how a cell's method answers in each round of its published history, and what else differs.
+
+    What the recorded actions determine is computed again, whatever the method answers.
 
     Raises:
         DamagedRun: what is published of it is damaged.
     """
     source, cell = candidate.source, candidate.cell
-    record = read_records(source.folder, source.published, [cell.id])[cell.id]
-    assert record.history is not None, "only cells with a history are drawn"
-    history = History.of(record.history)
+    published = read_records(source.folder, source.published, [cell.id])[cell.id]
+    assert published.history is not None, "only cells with a history are asked"
     names = cell.pair.problem.name, cell.pair.algorithm.name
-    prompted: Prompted | None = None
-    answers: RecordedChannel | None = None
-    failure, lacks = "", False
     with single_thread(), default_warnings(), captured_output(), preserve_process(), isolate_play(*names, cell.seed):
         try:
+            history = History.of(published.history)
             play, _ = start(problem, [cell], cell.horizon, source.manifest.keep)
+            play.recommendations.rounds = {cell.horizon}
             prompted, answers = prompt(play, history)
-            for _ in play:
-                pass
-        except Unplayable as error:
-            failure, lacks = str(error), True
-        except BaseException as error:  # a method may raise any error
+            played, scales = recompute(published, play, list(play), answers.observed())
+        except DamagedRun:
+            raise
+        except BaseException as error:  # a problem may raise any error, and so may the recorded actions make it
             reraise_interrupt(error)
-            failure, lacks = f"it fails: {one_line(error)}", isinstance(error, ImportError)
-    return _judge(candidate, prompted, answers, failure, lacks)
+            state: State = "unplayable" if isinstance(error, ImportError) else "differs"
+            return Outcome(candidate, state, f"it fails: {one_line(error)}")
+        recommended = play.recommendations.last
+        assert recommended is not None, "it is asked after the last round"
+    text = find_difference(cell, published, played, source.absent, scales)
+    text = text or find_false_recommendation(published, played, source.absent, scales)
+    is_ours = not prompted.method.libraries
+    recommendation: Recommendation = "unknown"
+    if prompted.failure is None:
+        recommendation = _judge_recommendation(published, recommended[0], prompted.box)
+        if recommendation == "other" and play.recommendations.modelled is not True:
+            text = text or "what it recommends is not the best action that it observed"
+    text = text or prompted.of_design or (prompted.difference if is_ours else "")
+    outcome = partial(Outcome, candidate, rounds=prompted.rounds, is_ours=is_ours, recommendation=recommendation)
+    if text or prompted.failure is None:
+        return outcome("differs" if text else "equal", text)
+    failure = prompted.failure
+    why = str(failure) if isinstance(failure, Unplayable) else f"it fails: {one_line(failure)}"
+    # What a library makes of points that it did not propose is its own affair.
+    is_fault = is_ours and not isinstance(failure, ImportError | Unplayable)
+    return outcome("differs" if is_fault else "unplayable", why)
+
+
+def _judge_recommendation(published: Record, recommended: Actions, box: Box | None) -> Recommendation:
+    """Return whether the final recommendation (1,) or (1, d) of a play is the published one."""
+    point = published_point(published.final)
+    is_none = bool(np.isnan(recommended).all() if box is not None else recommended[0] == NONE)
+    if point is None or is_none:
+        same = point is None and is_none
+    else:
+        width = 0.0 if box is None else NEAR * (box.high - box.low)
+        same = point.shape == recommended.shape and bool((np.abs(point - recommended) <= width).all())
+    if same:
+        return "same"
+    return "older" if is_of_older_rule(published.final) else "other"
 
 
 def prompt(play: Play, history: History) -> tuple[Prompted, RecordedChannel]:
@@ -233,23 +316,10 @@ def prompt(play: Play, history: History) -> tuple[Prompted, RecordedChannel]:
             prompted.rounds = prompted.rounds.plus(Rounds(same=1))
         else:
             prompted.count_apart(i + 1, designed, recorded, None)
+            prompted.of_design = prompted.difference
         play.initial[i] = recorded
     if play.setting.design is not None:
         play.setting = replace(play.setting, design=np.stack(play.initial, axis=1))
     answers = RecordedChannel(play.channel, history, play.instances.units)
     play.algorithm, play.channel = cast(Algorithm, prompted), cast(Channel, answers)
     return prompted, answers
-
-
-def _judge(
-    candidate: Candidate, prompted: Prompted | None, answers: RecordedChannel | None, failure: str, lacks: bool
-) -> Outcome:
-    rounds = Rounds() if prompted is None else prompted.rounds
-    is_ours = prompted is None or not prompted.method.libraries
-    texts = [answers.difference if answers else "", prompted.difference if prompted and is_ours else ""]
-    text = next(filter(None, texts), "")
-    state: State = "differs" if text else "equal"
-    if failure and not text:
-        # What a library makes of points that it did not propose is its own affair.
-        state, text = ("unplayable" if lacks or not is_ours else "differs"), failure
-    return Outcome(candidate, state, text, True, rounds, is_ours)

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 from cbobench.replay.sources import Candidate
 
 State = Literal["equal", "differs", "unplayable"]
+Recommendation = Literal["same", "older", "other", "unknown"]
 
 
 class Rounds(NamedTuple):
@@ -38,6 +39,10 @@ class Outcome:
         digest: whether a digest of it is published.
         rounds: of a cell that was asked round by round.
         is_ours: whether its method needs no other library, so that another action is a difference.
+        recommendation: whether it is the one made here: "older" if an older rule made it, and it is another one;
+            "other" where it depends on the method's arithmetic, so that it is no difference; "unknown" where the method
+            was not asked for one.
+        unstored: columns of which nothing is stored, and the play gives something.
     """
 
     candidate: Candidate
@@ -46,3 +51,10 @@ class Outcome:
     digest: bool = True
     rounds: Rounds = Rounds()
     is_ours: bool = True
+    recommendation: Recommendation = "unknown"
+    unstored: frozenset[str] = frozenset()
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether it was compared."""
+        return self.state != "unplayable"

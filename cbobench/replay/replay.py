@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from cbobench.errors import CbobenchError, Misuse, printable, show
 from cbobench.options import accept_fields
@@ -69,8 +69,58 @@ class Replay:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing of what was drawn could be replayed here, so that nothing is confirmed."""
-        return all(outcome.state == "unplayable" for outcome in self.outcomes)
+        """Whether nothing of what was drawn could be compared here, so that nothing is confirmed."""
+        return not any(outcome.is_checked for outcome in self.outcomes)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Cells that were drawn, and what is known before they are replayed.
+
+    Attributes:
+        drawn: the draw.
+        unread: a line per run that cannot be read, or contradicts itself.
+    """
+
+    drawn: Draw
+    unread: tuple[str, ...]
+
+
+def plan_replay(options: ReplayOptions) -> Plan:
+    """Draw the cells to replay.
+
+    Raises:
+        Misuse: nothing can be drawn. CbobenchError: no run can be read.
+    """
+    sources, unread = open_sources(options.runs)
+    seed = secrets.randbelow(SEEDS) if options.seed is None else options.seed  # nobody may know what will be drawn
+    drawn = draw(sources, options.cells, seed, options.by_round)
+    if not drawn.candidates:
+        _refuse_empty(drawn)
+    return Plan(drawn, (*unread, *(line for source in sources for line in source.contradictions)))
+
+
+def _refuse_empty(drawn: Draw) -> NoReturn:
+    if drawn.unchecked:
+        cells = count_noun(drawn.unchecked, "cell")
+        raise Misuse(
+            f"no cell can be drawn: of {cells} to be asked round by round none carries its history; "
+            "set up the libraries of the play, or give a bundle of a newer export"
+        )
+    raise Misuse("no cell can be drawn: none was played to its end")
+
+
+def replay_plan(plan: Plan, options: ReplayOptions) -> Replay:
+    """Play the drawn cells again, and compare."""
+    stage = Stage(options.data, options.imports)
+    groups: dict[tuple[Any, ...], list[Candidate]] = {}
+    for candidate in plan.drawn.candidates:
+        cell = candidate.cell
+        groups.setdefault((id(candidate.source), cell.pair.key, cell.horizon, candidate.way), []).append(candidate)
+    outcomes = [outcome for group in groups.values() for outcome in _replay_group(stage, group)]
+    place = {id(candidate): i for i, candidate in enumerate(plan.drawn.candidates)}
+    outcomes.sort(key=lambda outcome: place[id(outcome.candidate)])
+    return Replay(plan.drawn, tuple(outcomes), plan.unread)
 
 
 @accept_fields(ReplayOptions)
@@ -82,35 +132,7 @@ def replay(options: ReplayOptions) -> Replay:
     Raises:
         Misuse: nothing can be drawn. CbobenchError: no run can be read.
     """
-    sources, unread = open_sources(options.runs)
-    seed = secrets.randbelow(SEEDS) if options.seed is None else options.seed  # nobody may know what will be drawn
-    drawn = draw(sources, options.cells, seed, options.by_round)
-    if not drawn.candidates:
-        _refuse_empty(drawn)
-    unread += [
-        f"{source.name} is a damaged bundle: it lacks the history of {count_noun(source.lost_histories, 'cell')}"
-        for source in sources
-        if source.lost_histories
-    ]
-    stage = Stage(options.data, options.imports)
-    groups: dict[tuple[Any, ...], list[Candidate]] = {}
-    for candidate in drawn.candidates:
-        cell = candidate.cell
-        groups.setdefault((id(candidate.source), cell.pair.key, cell.horizon, candidate.way), []).append(candidate)
-    outcomes = [outcome for group in groups.values() for outcome in _replay_group(stage, group)]
-    place = {id(candidate): i for i, candidate in enumerate(drawn.candidates)}
-    outcomes.sort(key=lambda outcome: place[id(outcome.candidate)])
-    return Replay(drawn, tuple(outcomes), tuple(unread))
-
-
-def _refuse_empty(drawn: Draw) -> None:
-    if drawn.without_history:
-        cells = count_noun(drawn.without_history, "cell")
-        raise Misuse(
-            f"no cell can be drawn: of {cells} to be asked round by round none carries its history; "
-            "set up the libraries of the play, or give a bundle of a newer export"
-        )
-    raise Misuse("no cell can be drawn: none was played to its end")
+    return replay_plan(plan_replay(options), options)
 
 
 def _replay_group(stage: Stage, group: list[Candidate]) -> list[Outcome]:
@@ -120,6 +142,8 @@ def _replay_group(stage: Stage, group: list[Candidate]) -> list[Outcome]:
         problem = stage.problem(pair)
     except Unplayable as error:
         return [Outcome(candidate, "unplayable", str(error)) for candidate in group]
+    if text := stage.find_false_words(pair):
+        return [Outcome(candidate, "differs", text) for candidate in group]
     try:
         if group[0].way == "bits":
             return play_again(problem, source, group)

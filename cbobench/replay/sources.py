@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-import pyarrow.compute as pc
 
 from cbobench.arithmetic import arithmetic_kind
-from cbobench.errors import CbobenchError, printable
-from cbobench.results.bundle import open_run
+from cbobench.errors import CbobenchError, printable, show
+from cbobench.results.bundle import TASK, Bundle, open_run
+from cbobench.results.export import describe_tables
 from cbobench.results.folder import RunFolder
 from cbobench.results.history import carries_history
 from cbobench.results.manifest import NO_POSITION, Manifest
@@ -23,9 +23,12 @@ from cbobench.results.source import other_versions
 from cbobench.results.staleness import Freshness
 from cbobench.rng import generator
 from cbobench.suite.cells import Cell, as_words
+from cbobench.words import count_noun
 
 Way = Literal["bits", "rounds"]
 """How a cell is replayed: anew and to the last bit, or round by round on its history."""
+OF_THE_CPU = "torch "
+"""How the name of a library begins whose bits depend on the kind of CPU, whatever instructions it is held to."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +49,6 @@ class Source:
     def name(self) -> str:
         """The last part of its address, for lines about its cells."""
         return printable(str(self.folder).rstrip("/").rpartition("/")[2])
-
-    def origin(self, cell: Cell) -> Origin:
-        """Return by what a published cell was played."""
-        row = self.published.find(np.array([int(cell.id, 16)], dtype=np.uint64))[0]
-        return self.published.origins[self.published.origin[row]]
 
     @cached_property
     def absent(self) -> set[str]:
@@ -73,12 +71,43 @@ class Source:
         return ids
 
     @cached_property
+    def contradictions(self) -> list[str]:
+        """Lines on what a bundle lacks, and on what its files say of each other and is not so."""
+        if not isinstance(self.folder, Bundle):
+            return []
+        lines = []
+        if self.lost_histories:
+            cells = count_noun(self.lost_histories, "cell")
+            lines.append(f"{self.name} is a damaged bundle: it lacks the history of {cells}")
+        asked = self.published.find(self.manifest.cells.ids) != NO_POSITION
+        if strangers := len(self.published) - int(asked.sum()):
+            lines.append(f"{self.name} holds {count_noun(strangers, 'cell')} that its run.json does not ask for")
+        about, horizons = self.folder.about, dict(zip(*self._columns("cell", "horizon"), strict=True))
+        rounds: dict[str, set[int]] = {}
+        for part in self.folder.row_groups("rounds", TASK, ["cell", "t"]):
+            for cell, t in zip(part["cell"].to_pylist(), part["t"].to_pylist(), strict=True):
+                rounds.setdefault(str(horizons.get(cell)), set()).add(t)
+        own = describe_tables(self.manifest, self.published.table, {T: sorted(t) for T, t in rounds.items()})
+        own |= {"calls": list(self.manifest.invocations)}
+        lines += [
+            f"{self.name}: its bundle.json says that {name} is {show(about.get(name))}, its other files {show(value)}"
+            for name, value in own.items()
+            if about.get(name) != value
+        ]
+        return [printable(line) for line in lines]
+
+    def _columns(self, *names: str) -> list[list[Any]]:
+        return [self.published.table[name].to_pylist() for name in names]
+
+    @cached_property
     def lost_histories(self) -> int:
         """Cells that should carry their rounds, and do not: a bundle of this version leaves none of them out."""
-        if not self.folder.names("history") or self.manifest.keep is not None:
+        if not self.folder.names("history"):
             return 0
-        good = self.published.table.filter(pc.equal(self.published.table["status"], "ok"))["cell"].to_pylist()
-        return len({cell for cell in good if carries_history(cell)} - self.histories)
+        keep = self.manifest.keep
+        rows = zip(*self._columns("cell", "horizon", "status"), strict=True)
+        whole = {cell for cell, horizon, status in rows if status == "ok" and (keep is None or horizon <= keep)}
+        return len({cell for cell in whole if carries_history(cell)} - self.histories)
 
 
 def open_sources(runs: Iterable[str]) -> tuple[list[Source], list[str]]:
@@ -107,6 +136,12 @@ class Candidate:
     cell: Cell
     way: Way
     stale: bool
+    origin: Origin
+
+    @property
+    def can_be_replayed(self) -> bool:
+        """Whether it holds what its way needs."""
+        return self.way == "bits" or self.cell.id in self.source.histories
 
 
 @dataclass(frozen=True)
@@ -114,45 +149,54 @@ class Draw:
     """The cells to replay.
 
     Attributes:
-        candidates: those that were drawn, sorted by id.
+        candidates: those that were drawn and can be replayed, sorted by id.
         cells: how many good cells the runs hold.
-        drawable: how many of them could be drawn in each way.
-        unlike: how many were played with other libraries or arithmetic than are here.
-        without_history: how many of these carry no history, so that they cannot be drawn.
+        drawable: how many of them can be replayed in each way.
+        unlike: how many were played with other libraries or arithmetic than are here, or by PyTorch on another CPU.
+        unchecked: how many were drawn that can only be asked by round, and carry no history.
         seed: of the draw.
+        failed: how many cells failed, which are not drawn.
     """
 
     candidates: tuple[Candidate, ...]
     cells: int
     drawable: dict[Way, int]
     unlike: int
-    without_history: int
+    unchecked: int
     seed: int
+    failed: int = 0
 
 
 def is_alike(origin: Origin) -> bool:
     """Return whether the libraries and the arithmetic here are those of a play, as far as it recorded them."""
-    if other_versions(origin.libraries):
+    if other_versions(origin.libraries) or is_of_other_cpu(origin):
         return False
     if origin.arithmetic is not None:
         return origin.arithmetic == arithmetic_kind()
     return origin.cpu in (None, cpu_kind())
 
 
+def is_of_other_cpu(origin: Origin) -> bool:
+    """Return whether a play used PyTorch on another kind of CPU, where it gives other bits."""
+    uses_torch = any(word.startswith(OF_THE_CPU) for word in origin.libraries.split(", "))
+    return uses_torch and origin.cpu not in (None, cpu_kind())
+
+
 def draw(sources: Sequence[Source], count: int, seed: int, by_round: bool = False) -> Draw:
-    """Draw cells that were played to their end, each with equal probability.
+    """Draw cells that were played to their end, each with equal probability, until enough of them can be compared.
 
     A cell that was played with the libraries and the arithmetic here is replayed to the last bit, another round by
-    round, if it carries its history.
+    round. One that carries no history for that is drawn, too, and stays unchecked: whoever wrote a run says what
+    played its cells, so that no choice of words may take cells out of the draw.
 
     Args:
-        count: how many; all, if there are fewer.
+        count: how many are compared; all, if there are fewer.
         seed: the same one draws the same cells of the same runs.
         by_round: whether all are replayed round by round.
     """
     freshness = Freshness()
     candidates: list[Candidate] = []
-    total = unlike = without_history = 0
+    unlike = failed = 0
     for source in sources:
         published = source.published
         alike = [is_alike(origin) for origin in published.origins]
@@ -160,19 +204,20 @@ def draw(sources: Sequence[Source], count: int, seed: int, by_round: bool = Fals
             rows = published.find(pair_cells.ids)
             for i in np.flatnonzero(rows != NO_POSITION).tolist():
                 if published.failed[rows[i]]:
+                    failed += 1
                     continue
-                total += 1
                 cell, which = pair_cells.cell(i), int(published.origin[rows[i]])
                 unlike += not alike[which]
                 way: Way = "bits" if alike[which] and not by_round else "rounds"
-                if way == "rounds" and cell.id not in source.histories:
-                    without_history += 1
-                    continue
                 stale = freshness.stale(cell.pair, published.origins[which])
-                candidates.append(Candidate(source, cell, way, stale))
+                candidates.append(Candidate(source, cell, way, stale, published.origins[which]))
     candidates.sort(key=lambda candidate: candidate.cell.id)  # whatever the order of the runs' suites
-    chosen = generator("replay", seed).choice(len(candidates), min(count, len(candidates)), replace=False)
-    ways: tuple[Way, Way] = ("bits", "rounds")
-    drawable = {way: sum(candidate.way == way for candidate in candidates) for way in ways}
-    drawn = tuple(candidates[i] for i in sorted(chosen.tolist()))
-    return Draw(drawn, total, drawable, unlike, without_history, seed)
+    can_be_replayed = np.array([candidate.can_be_replayed for candidate in candidates], dtype=bool)
+    order = generator("replay", seed).permutation(len(candidates))
+    end = int(np.searchsorted(can_be_replayed[order].cumsum(), count)) + 1
+    drawn = np.sort(order[:end])
+    ways: tuple[Way, ...] = ("bits", "rounds")
+    drawable = {way: sum(c.way == way and c.can_be_replayed for c in candidates) for way in ways}
+    chosen = drawn[can_be_replayed[drawn]]
+    replayed = tuple(candidates[i] for i in chosen.tolist())
+    return Draw(replayed, len(candidates), drawable, unlike, len(drawn) - len(chosen), seed, failed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,11 +12,12 @@ from cbobench.algorithms.base import Algorithm
 from cbobench.errors import CbobenchError, Misuse, printable, show
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
+from cbobench.replay.differences import CLOSE
 from cbobench.suite.cells import Pair
 from cbobench.suite.checks import check_needs
 from cbobench.suite.entries import Entry, SourceLine, problem_variants
 from cbobench.suite.settings import ONE, count_parallel
-from cbobench.suite.variants import INITIAL, PARALLEL, Variant, difference
+from cbobench.suite.variants import INITIAL, PARALLEL, Variant, canonical, difference
 
 REPLAYED = SourceLine(Path("replay"))
 NOT_TRUSTED = "if you trust it, add --imports"
@@ -39,6 +41,7 @@ class Stage:
     imports: bool = False
     _problems: dict[str, Problem | str] = field(default_factory=dict)
     _checked: dict[tuple[str, str], str] = field(default_factory=dict)
+    _variants: dict[str, Variant] = field(default_factory=dict)
 
     def problem(self, pair: Pair) -> Problem:
         """Return the prepared problem of a pair that can be played here.
@@ -73,7 +76,30 @@ class Stage:
         ((current, problem),) = problem_variants(entry, REPLAYED, folder, self.imports, [Path()], lambda variant: True)
         if current.key != variant.key:
             raise Unplayable(f"it is another problem here ({describe_difference(variant, current)})")
+        self._variants[variant.key] = current
         return problem
+
+    def find_false_words(self, pair: Pair) -> str:
+        """Return what a run says of a pair that can be played and is not so, or "".
+
+        The parameters that name a variant are among those that build it. The inputs of a problem, and the unit of its
+        objective, are those of the problem here.
+        """
+        for variant in (pair.problem, pair.algorithm):
+            for name, value in variant.given.items():
+                if name not in variant.settings or canonical(variant.settings[name]) != canonical(value):
+                    return f"{show(variant.title)} names {name} = {show(value)}, and was played with another"
+        current = self._variants[pair.problem.key]
+        if pair.problem.inputs is not None and canonical(pair.problem.inputs) != canonical(current.inputs):
+            return "its inputs are others here"
+        if pair.problem.objective is None:
+            return ""
+        stated, own = pair.problem.objective[1:], (current.objective or ["", math.nan, math.nan])[1:]
+        # They may be computed, and then differ in a last bit where the arithmetic is another one.
+        width = CLOSE * max(map(abs, stated))
+        if all(abs(one - other) <= width for one, other in zip(stated, own, strict=True)):
+            return ""
+        return f"its objective has the zero and unit {show(stated)}, here {show(own)}"
 
     def _check(self, pair: Pair, problem: Problem) -> None:
         variant = pair.algorithm

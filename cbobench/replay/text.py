@@ -2,62 +2,112 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 from cbobench.arithmetic import arithmetic_kind
 from cbobench.errors import printable
 from cbobench.replay.outcomes import Outcome, Rounds, State
 from cbobench.replay.replay import Replay
-from cbobench.replay.sources import Candidate, Draw
+from cbobench.replay.sources import Candidate, Draw, is_of_other_cpu
 from cbobench.replay.stage import NOT_TRUSTED
 from cbobench.results.provenance import cpu_kind
 from cbobench.results.source import libraries, other_versions
 from cbobench.words import count_noun
 
+SHOWN, LONGEST = 4, 200  # how many texts of a stranger's run a line names, and characters of one
+
+
+def describe_draw(drawn: Draw) -> list[str]:
+    """Return the lines that say how the drawn cells are replayed, which are known before."""
+    lines = [_describe_surroundings(drawn)]
+    if others := sum(is_of_other_cpu(candidate.origin) for candidate in drawn.candidates):
+        cells = count_noun(others, "drawn cell")
+        lines.append(f"  PyTorch gives other bits on another kind of CPU: {cells} can only be asked by round")
+    return [printable(line) for line in lines]
+
 
 def describe_replay(replay: Replay) -> list[str]:
-    """Return the lines that say what became of the drawn cells."""
-    drawn = replay.drawn
-    lines = [_describe_surroundings(replay)]
+    """Return all lines: those of `describe_draw`, then what became of the cells."""
+    return [*describe_draw(replay.drawn), *describe_outcomes(replay)]
+
+
+def describe_outcomes(replay: Replay) -> list[str]:
+    """Return the lines that say what became of the drawn cells; the last one says how many were compared."""
+    drawn, lines = replay.drawn, []
     for way, outcomes in (("bits", _of(replay, "bits")), ("rounds", _of(replay, "rounds"))):
         if outcomes:
             lines += _describe_bits(outcomes, drawn) if way == "bits" else _describe_rounds(outcomes, drawn)
-    if drawn.without_history:
-        cells = count_noun(drawn.without_history, "cell")
-        lines.append(f"  not drawn, because they carry no history: {cells}")
+    lines += _describe_recommendations(replay.outcomes) + _describe_unstored(replay.outcomes)
     lines += _describe_unplayable(replay.outcomes)
     if replay.is_empty:
         lines.append(_describe_nothing(replay.outcomes))
     lines += [f"  cannot be read: {line}" for line in replay.unread]
+    if drawn.failed:
+        lines.append(f"  not drawn, because nothing can be compared: {count_noun(drawn.failed, 'failed cell')}")
     lines.append(f"  drawn with --seed {drawn.seed}: {', '.join(_name_drawn(replay.outcomes))}")
-    return lines
+    lines.append(_describe_checked(replay))
+    return [printable(line) for line in lines]
 
 
 def _of(replay: Replay, way: str) -> list[Outcome]:
     return [outcome for outcome in replay.outcomes if outcome.candidate.way == way]
 
 
-def _describe_surroundings(replay: Replay) -> str:
+def _describe_surroundings(drawn: Draw) -> str:
     """Say in a line whether libraries, arithmetic and CPU are those of the plays."""
-    drawn = replay.drawn
-    origins = [outcome.candidate.source.origin(outcome.candidate.cell) for outcome in replay.outcomes]
-    recorded = sorted({origin.libraries for origin in origins if other_versions(origin.libraries)})
-    kinds = sorted({o.arithmetic for o in origins if o.arithmetic not in (None, arithmetic_kind())})
-    cpus = sorted({origin.cpu for origin in origins if origin.cpu not in (None, cpu_kind())})
+    origins = [candidate.origin for candidate in drawn.candidates]
+    recorded = {origin.libraries for origin in origins if other_versions(origin.libraries)}
+    kinds = {o.arithmetic for o in origins if o.arithmetic not in (None, arithmetic_kind())}
+    cpus = {origin.cpu for origin in origins if origin.cpu not in (None, cpu_kind())}
     parts = [
-        f"other libraries ({'; '.join(recorded)}; here {libraries()})" if recorded else f"the same {libraries()}",
-        f"other arithmetic ({'; '.join(kinds)}; here {arithmetic_kind()})"
+        f"other libraries ({_name_few(recorded)}; here {libraries()})" if recorded else f"the same {libraries()}",
+        f"other arithmetic ({_name_few(kinds)}; here {arithmetic_kind()})"
         if kinds
         else f"the same arithmetic ({arithmetic_kind()})",
-        f"another CPU ({'; '.join(cpus)}; here {cpu_kind()})" if cpus else "the same kind of CPU",
+        f"another CPU ({_name_few(cpus)}; here {cpu_kind()})" if cpus else "the same kind of CPU",
     ]
-    how = "to the last bit" if not _of(replay, "rounds") else "round by round on the published history"
-    if _of(replay, "rounds") and _of(replay, "bits"):
+    ways = {candidate.way for candidate in drawn.candidates}
+    how = "to the last bit" if ways == {"bits"} else "round by round on the published history"
+    if "bits" in ways and ways != {"bits"}:
         how = "to the last bit where libraries and arithmetic are the same, else round by round on the history"
-    elif _of(replay, "rounds") and drawn.unlike:
+    elif ways != {"bits"} and drawn.unlike:
         how += ", as libraries or arithmetic are others"
     return f"{how}: {', '.join(parts)}"
+
+
+def _name_few(texts: Set[Any]) -> str:
+    """Return some texts of a stranger's run in a line, cut where there are many or they are long."""
+    names = [text if len(text) <= LONGEST else f"{text[: LONGEST - 4]} ..." for text in sorted(texts)]
+    remaining = [f"{len(names) - SHOWN} more"] if len(names) > SHOWN else []
+    return "; ".join([*names[:SHOWN], *remaining])
+
+
+def _describe_recommendations(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return a line each on recommendations that were not confirmed, which is no difference."""
+    counts = {kind: sum(o.recommendation == kind for o in outcomes) for kind in ("older", "other")}
+    lines = []
+    if counts["older"]:
+        cells = count_noun(counts["older"], "cell")
+        lines.append(f"  recommendations not checked, because they are of an older rule and others today: {cells}")
+    if counts["other"]:
+        cells = count_noun(counts["other"], "cell")
+        lines.append(f"  recommendations not confirmed by round, where the arithmetic decides: {cells}")
+    return lines
+
+
+def _describe_unstored(outcomes: Sequence[Outcome]) -> list[str]:
+    names = sorted({name for outcome in outcomes for name in outcome.unstored})
+    return [f"  not compared, because nothing is stored of them: {', '.join(names)}"] if names else []
+
+
+def _describe_checked(replay: Replay) -> str:
+    """Say in the last line how many of the drawn cells were compared, and why others were not."""
+    unplayable, unchecked = _count_states(replay.outcomes, ["unplayable"]), replay.drawn.unchecked
+    total = count_noun(len(replay.outcomes) + unchecked, "drawn cell")
+    reasons = {"not checked for lack of a history": unchecked, "not to be replayed here": unplayable}
+    parts = [f"checked: {len(replay.outcomes) - unplayable:,} of {total}"]
+    return "; ".join([*parts, *(f"{why}: {count:,}" for why, count in reasons.items() if count)])
 
 
 def _count_states(outcomes: Sequence[Outcome], states: Sequence[State]) -> int:
@@ -162,7 +212,8 @@ def replay_as_json(replay: Replay) -> dict[str, Any]:
             "seed": outcome.candidate.cell.seed,
             "way": outcome.candidate.way,
             "state": outcome.state,
-            "text": outcome.text,
+            "text": printable(outcome.text),
+            "recommendation": outcome.recommendation,
             "stale": outcome.candidate.stale,
         }
         | ({"rounds": outcome.rounds._asdict()} if outcome.candidate.way == "rounds" else {})
@@ -172,7 +223,9 @@ def replay_as_json(replay: Replay) -> dict[str, Any]:
         "seed": drawn.seed,
         "cells": drawn.cells,
         "drawable": drawn.drawable,
-        "without_history": drawn.without_history,
+        "unchecked": drawn.unchecked,
+        "checked": sum(outcome.is_checked for outcome in replay.outcomes),
+        "failed": drawn.failed,
         "here": {"libraries": libraries(), "arithmetic": arithmetic_kind(), "cpu": cpu_kind()},
         "unread": list(replay.unread),
         "replayed": cells,

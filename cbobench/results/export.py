@@ -23,6 +23,7 @@ from cbobench.results.bundle import ABOUT, FILES, IMPROVED, LEFT_OUT, SUFFIX, VE
 from cbobench.results.folder import RunFolder
 from cbobench.results.history import HISTORY, Digests, carries_history, digest_table, select_whole
 from cbobench.results.manifest import FILE, Manifest
+from cbobench.results.provenance import name_arithmetic
 from cbobench.results.query import NO_POSITION, PublishedCells, cell_positions, read_published
 from cbobench.results.rounds import select_cells
 from cbobench.results.schema import DICTIONARY
@@ -123,25 +124,44 @@ def bundle_files(folder: RunFolder, manifest: Manifest, published: PublishedCell
     public = replace(manifest, grids=grids, invocations=calls, audit=False)
     tables = {"cells": cells, **tables}
     files = {FILE: _json(public.to_json())} | {FILES[kind]: _parquet(kind, table) for kind, table in tables.items()}
+    about = describe_tables(manifest, cells, {str(horizon): t.tolist() for horizon, t in recorded.items()})
+    about |= {"bundle": VERSION, "calls": list(calls)}
+    about["files"] = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    return {ABOUT: _json(about), **files}
+
+
+def describe_tables(manifest: Manifest, cells: pa.Table, rounds: dict[str, list[int]]) -> dict[str, Any]:
+    """Return the fields of `bundle.json` that follow from a bundle's record and its tables.
+
+    Args:
+        manifest: the record.
+        cells: the rows of the cells.
+        rounds: those of the curves, by horizon.
+    """
+    status, seconds = cells["status"].to_pylist(), np.asarray(cells["seconds"].to_numpy(), dtype=np.float64)
+    is_ok = np.array([state == "ok" for state in status], dtype=bool)
+    total = float(np.nansum(seconds[is_ok]))
+    cpus, arithmetic, libraries, sources, problems, algorithms = (
+        cells[name].to_pylist() for name in ("cpu", "arithmetic", "libraries", "source", "problem", "algorithm")
+    )
     code: dict[str, set[str]] = {}
-    for pair, source in zip(pairs, cells["source"].to_pylist(), strict=True):
-        code.setdefault(pair.title, set()).add(source)
-    seconds = float(np.nansum(ok_cells["seconds"].to_numpy()))
-    about = {
-        "bundle": VERSION,
+    for problem, algorithm, source in zip(problems, algorithms, sources, strict=True):
+        code.setdefault(f"{problem}/{algorithm}", set()).add(source)
+    return {
         "suite": manifest.suite,
         "about": manifest.about,
-        "cells": {"expected": len(ids), "done": int((~failed).sum()), "failed": int(failed.sum())},
-        "rounds": {str(horizon): t.tolist() for horizon, t in recorded.items()},
-        "calls": list(calls),
-        "cpus": sorted(published.cpus(rows)),
-        "arithmetic": sorted(published.arithmetic(rows)),
-        "libraries": sorted({*cells["libraries"].to_pylist()}),
+        "cells": {
+            "expected": len(manifest.cells),
+            "done": int(is_ok.sum()),
+            "failed": int(np.sum(~is_ok)),
+        },
+        "rounds": rounds,
+        "cpus": sorted({*cpus} - {None}),
+        "arithmetic": sorted({*map(name_arithmetic, arithmetic, cpus)} - {None}),
+        "libraries": sorted({*libraries}),
         "sources": {title: sorted(hashes) for title, hashes in code.items()},
-        "cost": {"seconds": seconds, "cpu_hours": seconds / 3600},
-        "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
+        "cost": {"seconds": total, "cpu_hours": total / 3600},
     }
-    return {ABOUT: _json(about), **files}
 
 
 def select_fixed_rounds(recorded: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -190,11 +210,11 @@ def _tables_of_rounds(
                 fixed |= (horizons[row] == horizon) & np.isin(t, rounds)
             curve_parts.append(part.filter(pa.array(fixed)))
             # Only improvements within the part are held in memory; those over all parts are chosen below.
-            steps.append(_improvements(part.select(["row", "t", IMPROVED])))
+            steps.append(find_improvements(part.select(["row", "t", IMPROVED])))
     schema = pa.schema([("t", pa.int64()), *((name, pa.float64()) for name in names), ("row", pa.int64())])
     curves = pa.concat_tables([schema.empty_table(), *curve_parts]).sort_by([("row", "ascending"), ("t", "ascending")])
     schema = pa.schema([schema.field(name) for name in ("row", "t", IMPROVED)])
-    improved = _improvements(pa.concat_tables([schema.empty_table(), *steps]))
+    improved = find_improvements(pa.concat_tables([schema.empty_table(), *steps]))
     horizon_of = dict(zip(ids, horizons.tolist(), strict=True))
     return {
         "rounds": _with_cell_keys("rounds", curves, ok_cells),
@@ -207,8 +227,8 @@ def _tables_of_rounds(
 _AT = ["cell", "t"]
 
 
-def _improvements(table: pa.Table) -> pa.Table:
-    """Return the rows, sorted by cell and t, in which simple regret is smaller than ever before in its cell."""
+def find_improvements(table: pa.Table) -> pa.Table:
+    """Return the rows in which simple regret is smaller than ever before in its cell, sorted by cell (`row`) and t."""
     table = table.sort_by([("row", "ascending"), ("t", "ascending")])
     row, value = table["row"].to_numpy(), table[IMPROVED].to_numpy()
     value = np.where(np.isnan(value), np.inf, value)

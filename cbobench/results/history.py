@@ -169,15 +169,18 @@ def read_records(folder: RunFolder, published: PublishedCells, cells: Sequence[s
     }
     records = {}
     for cell, final in finals.items():
-        found = {kind: table.get(cell) for kind, table in tables.items()}
-        digest = found["digests"]
-        history = found["history"]
+        digest, history = tables["digests"].get(cell), tables["history"].get(cell)
+        if digest is None and folder.names("digests"):
+            raise DamagedRun(f"{folder} is a damaged bundle (it lacks the digest of the cell {cell})")
+        curve, improvements = (
+            tables[kind].get(cell, folder.schema(kind).empty_table()) for kind in ("rounds", "improvements")
+        )
         record = Record(
             cell,
             None if digest is None else digest["digest"][0].as_py(),
             None if history is None else history.sort_by("t"),
-            (found["rounds"] if found["rounds"] is not None else folder.schema("rounds").empty_table()).sort_by("t"),
-            found["improvements"],
+            curve.sort_by("t"),
+            improvements,
             final,
         )
         _check_history(folder, record)
@@ -185,13 +188,18 @@ def read_records(folder: RunFolder, published: PublishedCells, cells: Sequence[s
     return records
 
 
+def digest_of(cell: str, history: pa.Table, final: Mapping[str, Any]) -> str:
+    """Return the digest of a cell's rounds and of the recommendation in a row of the cells."""
+    digests = Digests()
+    digests.add(history)
+    return digests.finish(cell, final)
+
+
 def _check_history(folder: RunFolder, record: Record) -> None:
     if record.history is None:
         return
-    digests = Digests()
-    digests.add(record.history)
     whole = len(record.history) == record.final["horizon"]
-    if not whole or (record.digest is not None and digests.finish(record.cell, record.final) != record.digest):
+    if not whole or record.digest not in (None, digest_of(record.cell, record.history, record.final)):
         raise DamagedRun(f"{folder} is a damaged bundle (the history of the cell {record.cell} is not its digest's)")
 
 
