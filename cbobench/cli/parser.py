@@ -67,6 +67,11 @@ def whole_number(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{show(text)} is not a whole number") from None
 
 
+def horizon(text: str) -> int | str:
+    """A number of rounds, or all."""
+    return text if text == "all" else whole_number(text)
+
+
 def number(text: str) -> float:
     try:
         return float(text)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from cbobench.cli.maintenance import do_status, import_if_asked
-from cbobench.cli.parser import Commands, Once, add_run, folder, number, replications, whole_number
+from cbobench.cli.parser import Commands, Once, add_run, folder, horizon, number, replications, whole_number
 from cbobench.errors import Misuse, printable
 from cbobench.report.formats import FORMATS
 
@@ -70,6 +70,12 @@ def add_commands(command: Commands) -> None:
         choices=("problem", "algorithm", "binds"),
         default="problem",
         help="order of rows; binds: seeds in which the constraint binds apart from the others",
+    )
+    compare.add_argument(
+        "--horizon",
+        type=horizon,
+        metavar="T",
+        help="rounds of the cells to compare, or all (default: the latest of each problem of which a cell is good)",
     )
     compare.add_argument("--target", type=number, metavar="R", help="rounds to a simple regret of R, in units of f")
     compare.add_argument("--best", action="store_true", help="paired differences to the best algorithm of each problem")

@@ -93,7 +93,7 @@ def _describe_run(run: Run, label: str, share: float) -> dict[str, Any]:
         "algorithms": looks.page_styles(run.record),
         "settings": [as_table(table) for table in settings],
         "tables": tables,
-        "finals": _collect_finals(run, comparisons["Results"]),
+        "finals": _collect_finals(comparisons["Results"]),
         **curves(run, share),
         "ranks": _list_records(comparisons["Ranks"]) if "Ranks" in comparisons else [],
         "profiles": _collect_profiles(run) if "Profiles" in comparisons else [],
@@ -158,11 +158,10 @@ def _compare_runs(before: Run, after: Run, old: str, new: str) -> dict[str, Any]
     return table
 
 
-def _collect_finals(run: Run, summary: Comparison) -> list[dict[str, Any]]:
+def _collect_finals(summary: Comparison) -> list[dict[str, Any]]:
     """Results of the cells: of every metric that some seed has, `PLACED` after the mean."""
-    frame = summary.frame[summary.frame["horizon"] == summary.frame["problem"].map(run.horizon_of)]
     rows = []
-    for row in frame.to_dict("records"):
+    for row in summary.frame.to_dict("records"):
         final = {name: row[name] for name in ("problem", "algorithm", "n", "expected", "stale")}
         final["values"] = {
             name: [to_json_value(row[name]), *(to_json_value(row[f"{name}_{word}"]) for word in PLACED)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from cbobench.errors import Misuse, show
 from cbobench.metrics import Metric
 from cbobench.report.formats import TextTable
-from cbobench.report.groups import Group, find_groups, group_by, take_values
+from cbobench.report.groups import Group, find_groups, group_by, select_horizon, select_latest, take_values
 from cbobench.report.load import Run
 from cbobench.report.numbers import describe_median_interval, find_gap, format_interval, format_number
 from cbobench.report.paired import format_p, pair_by_seed
@@ -34,7 +35,13 @@ NOTE = (
 
 
 def compare_runs(
-    before: Run, after: Run, only: str | None, quantities: list[Metric], only_changed: bool, factor: float
+    before: Run,
+    after: Run,
+    only: str | None,
+    quantities: list[Metric],
+    only_changed: bool,
+    factor: float,
+    horizon: int | str | None = None,
 ) -> tuple[pd.DataFrame, TextTable, bool, str, str]:
     """What changed from one run to another.
 
@@ -43,6 +50,7 @@ def compare_runs(
         quantities: the quantities to test.
         only_changed: leave out rows that are neither better, worse, newly failing nor fixed.
         factor: at least 1: medians that differ by less are no change.
+        horizon: T; by default the latest of each problem before, "all" for every one, each a family of tests.
 
     Returns:
         One row per problem, algorithm and quantity, or failure, with its `verdict`, and one per algorithm and quantity
@@ -51,25 +59,49 @@ def compare_runs(
     """
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 1 <= factor < np.inf:
         raise Misuse(f"factor is {show(factor)}; it must be a number of at least 1")
-    rows = _compare_pairs(before, after, only, quantities, float(factor))
-    frame = pd.DataFrame(rows)
+    held = [find_groups(run, only) for run in (before, after)]
+    if horizon is not None:
+        kept = {id(group) for group in select_horizon(before, [*held[0], *held[1]], horizon)}
+        held = [[group for group in groups if id(group) in kept] for groups in held]
+    selection = before if only is None else before.only(only)
+    latest = {} if horizon else {group.problem: group.horizon for group in select_latest(selection, held[0])}
+    rows = _compare_pairs(before, after, held, quantities, latest)
+    compared = list(dict.fromkeys(row["horizon"] for row in rows))
+    # Each horizon is a family of its own: else tests of one would weaken those of another.
+    families = [rows] if horizon is None else [[row for row in rows if row["horizon"] == t] for t in compared]
+    families = [judge_rows(family, float(factor)) for family in families]
+    undecided = "; ".join(dict.fromkeys(line for family in families if (line := _describe_undecided(family))))
+    frame = pd.DataFrame([row for family in families for row in family])
     worse = bool(frame["verdict"].isin(["worse", "newly failing", "missing"]).any())
     is_incomparable = frame["verdict"].isin(["missing", "not comparable"]).all()
     reasons = Counter(frame["reason"]) if is_incomparable else {}
     incomparable_reasons = ", ".join(f"{reason} ({count})" for reason, count in reasons.items())
-    undecided = _describe_undecided(frame)
     hidden = frame[~frame["verdict"].isin(CHANGED)] if only_changed else frame.iloc[:0]
     frame = frame.drop(hidden.index).reset_index(drop=True)
     title = f"{before.record.suite}: {before.folder} -> {after.folder}"
     table = _tabulate_changes(frame, quantities, title, Counter(hidden["verdict"]), undecided)
+    if absent := {group.horizon for groups in held for group in groups if len(group.good)} - {*compared}:
+        listed = ", ".join(f"{t:,}" for t in sorted(absent))
+        note = f"not compared: T = {listed}, as it is not the latest of {before.folder} (horizon chooses)"
+        table = replace(table, note=f"{table.note}\n{note}")
     counts = [name for name in COUNTS if name in frame]  # some rows have none: without this they would be 8.0
     return frame.astype(dict.fromkeys(counts, "Int64")), table, worse, incomparable_reasons, undecided
 
 
 def _compare_pairs(
-    before: Run, after: Run, only: str | None, quantities: list[Metric], factor: float
+    before: Run,
+    after: Run,
+    held: Sequence[list[Group]],
+    quantities: list[Metric],
+    latest: Mapping[str, int],
 ) -> list[dict[str, Any]]:
-    old, new = (group_by(find_groups(run, only), "problem", "algorithm") for run in (before, after))
+    """The rows of every pair, without verdicts on tests.
+
+    Args:
+        held: the groups before, and after.
+        latest: by problem, the only horizon that is compared; of pairs that were not asked for it before, all are.
+    """
+    old, new = (group_by(groups, "problem", "algorithm") for groups in held)
     rows: list[dict[str, Any]] = []
     for key in dict.fromkeys([*old, *new]):
         pair_groups = old.get(key, []), new.get(key, [])
@@ -82,7 +114,8 @@ def _compare_pairs(
             rows.append(row | {"metric": None, "verdict": verdict, "reason": reason})
             continue
         old_by_horizon, new_by_horizon = ({group.horizon: group for group in groups} for groups in pair_groups)
-        for horizon in dict.fromkeys([*old_by_horizon, *new_by_horizon]):
+        only = latest.get(sample.problem)
+        for horizon in [only] if only in old_by_horizon else dict.fromkeys([*old_by_horizon, *new_by_horizon]):
             key_row = row | {"horizon": horizon}
             if horizon in old_by_horizon and horizon in new_by_horizon:
                 rows += _compare_cells(key_row, old_by_horizon[horizon], new_by_horizon[horizon], quantities)
@@ -90,7 +123,7 @@ def _compare_pairs(
                 is_missing = horizon in old_by_horizon
                 verdict, reason = ("missing", "only before") if is_missing else ("not comparable", "only after")
                 rows.append(key_row | {"metric": None, "verdict": verdict, "reason": reason})
-    return judge_rows(rows, factor)
+    return rows
 
 
 def _explain_incomparable(before: Run, after: Run, old: list[Group], new: list[Group]) -> str | None:
@@ -149,16 +182,18 @@ def _pool_problems(tests: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for row in tests:
         if row["apart"].any():
             rows_by_problem = problems.setdefault((row["algorithm"], row["metric"]), {})
-            latest = rows_by_problem.get(row["problem"], row)
+            longest = rows_by_problem.get(row["problem"], row)
             # Two horizons of one play are no two problems: the longer one counts.
-            if row["horizon"] >= latest["horizon"]:
+            if row["horizon"] >= longest["horizon"]:
                 rows_by_problem[row["problem"]] = row
     rows = []
     for (algorithm, metric), rows_by_problem in problems.items():
         if len(parts := list(rows_by_problem.values())) > 1:
             p, effect = signed_rank(*(row["apart"] for row in parts))
             sums = {name: sum(row[name] for row in parts) for name in ("n", "expected", "wins", "ties", "losses")}
-            row = {"problem": None, "problem_label": ALL, "horizon": None, "algorithm": algorithm, "metric": metric}
+            horizons = {row["horizon"] for row in parts}
+            row = {"problem": None, "problem_label": ALL, "algorithm": algorithm, "metric": metric}
+            row["horizon"] = horizons.pop() if len(horizons) == 1 else None
             row |= {"algorithm_label": parts[0]["algorithm_label"], "parts": parts}
             rows.append(row | sums | {"p": p, "effect": effect})
     return rows
@@ -212,15 +247,16 @@ def _is_testable_if_all_differ(differing: NDArray[np.int64], position: int, n: i
     return bool(choose_family(counts)[position])
 
 
-def _describe_undecided(frame: pd.DataFrame) -> str:
+def _describe_undecided(family: list[dict[str, Any]]) -> str:
     """What the seeds are too few for, and how many would do; empty where there is no such row."""
+    frame = pd.DataFrame(family)
     rows = frame[frame["verdict"] == "undecided"]
     if rows.empty:
         return ""
-    family = int((frame["wins"] + frame["losses"] > 0).sum())
-    need = count_needed(family)
+    tests = int((frame["wins"] + frame["losses"] > 0).sum())
+    need = count_needed(tests)
     return (
-        f"{count_noun(len(rows), 'row')} cannot be decided: of {count_noun(family, 'row')} that changed none comes out "
+        f"{count_noun(len(rows), 'row')} cannot be decided: of {count_noun(tests, 'row')} that changed none comes out "
         f"with fewer than {need} seeds, and there are as few as {int(rows['n'].min())}; take more seeds, or --only, "
         "--metric or --factor"
     )

@@ -22,6 +22,7 @@ from cbobench.report.groups import (
     find_arithmetic,
     find_groups,
     group_by_arena,
+    select_horizon,
     select_latest,
 )
 from cbobench.report.load import Run, RunLike, open_run
@@ -89,6 +90,7 @@ class CompareOptions:
         only: a glob over "problem/algorithm", by title, name or label.
         metric: one or more, by name, symbol or label; those that tables show by default.
         by: "problem" or "algorithm" for the order of rows; "binds" sets seeds apart in which the constraint binds.
+        horizon: T; by default the latest of each problem of which a cell is good, "all" for every one.
         target: of simple regret, in units of f: adds the first recorded round at which it was reached.
         best: paired differences to the best algorithm of each problem, instead of the results of every algorithm.
         against: the same to this algorithm.
@@ -105,6 +107,7 @@ class CompareOptions:
     only: str | None = None
     metric: str | Iterable[str] | None = None
     by: str = "problem"
+    horizon: int | str | None = None
     target: float | None = None
     best: bool = False
     against: str | None = None
@@ -126,6 +129,8 @@ class CompareOptions:
             raise Misuse("target and by are about one run; leave them out, or give no second run")
         if (self.ranks or self.profile) and self.by != "problem":
             raise Misuse("ranks and profiles have one row per algorithm over all problems; leave by out")
+        if (self.ranks or self.profile) and self.horizon == "all":
+            raise Misuse("ranks and profiles are of one horizon: one play to two is no two problems; give one of them")
         if self.absolute and not self.profile:
             raise Misuse("absolute is about the targets of profiles; ask for profile too, or leave it out")
         if self.profile and (self.metric or self.target is not None):
@@ -163,24 +168,22 @@ def compare(options: CompareOptions) -> Comparison:
         raise Misuse(f"of {', '.join(neither)} neither side is better: it is in the table of one run only")
     if options.other is not None:
         after = open_run(options.other)
-        changes = Comparison(*compare_runs(opened, after, options.only, main, options.only_changed, options.factor))
+        changed = options.only_changed, options.factor, options.horizon
+        changes = Comparison(*compare_runs(opened, after, options.only, main, *changed))
         return _add_notes(
             changes, _describe_arithmetic([*find_groups(opened, options.only), *find_groups(after, options.only)])
         )
-    groups, available = select_groups(opened, options.only, options.by, options.target)
+    every_group, available = select_groups(opened, options.only, options.by, options.target)
     if options.target is not None and available[1] not in columns:
         columns, main = [columns[0], available[1], *columns[1:]], [*main, available[1]]
     selection = opened if options.only is None else opened.only(options.only)
-    latest_groups = select_latest(selection, groups)
+    groups = select_horizon(selection, every_group, options.horizon)
     reference = None if options.against is None else find_algorithm(opened, options.against)
-    is_latest = options.ranks or options.profile
-    compared = latest_groups if is_latest else select_paired(groups, reference)
-    notes = describe_apart(groups, compared)
+    compared = groups if options.ranks or options.profile else select_paired(groups, reference)
+    notes = describe_apart(every_group if options.horizon is None else groups, compared)
     if notes and not options.profile and options.kinds and len({group.algorithm for group in compared}) < 2:
         raise Misuse(notes[0])
-    # One play under two horizons is no two problems, nor two cells.
-    if is_latest and len(latest_groups) < len(groups):
-        groups = latest_groups
+    if options.horizon is None and len(groups) < len(every_group):
         notes += [describe_horizons(selection, dict.fromkeys(group.problem for group in groups))]
     title = _make_title(opened, groups)
     arenas = [[group.algorithm for group in part if len(group.good)] for part in group_by_arena(groups)]
@@ -204,7 +207,8 @@ def compare(options: CompareOptions) -> Comparison:
         table = tabulate_summary(title, groups, frame, columns, main, look)
         comparison = Comparison(frame, replace(table, weights=()) if options.means else table)
     unplayable = tuple(selection.record.unplayable)
-    notes += describe_best(opened, select_latest(selection, groups)) if not options.kinds else []
+    latest_groups = select_latest(selection, groups) if options.horizon == "all" else groups
+    notes += describe_best(opened, latest_groups) if not options.kinds else []
     notes += describe_failures(groups) + _describe_shared(opened)
     notes += [
         *describe_variants(opened, groups),

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cbobench.errors import Misuse, show
 from cbobench.metrics import Array, Metric
 from cbobench.report.load import Run
 from cbobench.results.manifest import as_words
@@ -190,6 +191,21 @@ def _group_cells(run: Run, only: str | None) -> list[Group]:
 def select_latest(run: Run, groups: list[Group]) -> list[Group]:
     """The groups of the horizon that figures show of each problem (`Run.horizon_of`)."""
     return [group for group in groups if group.horizon == run.horizon_of(group.problem)]
+
+
+def select_horizon(run: Run, groups: list[Group], horizon: int | str | None) -> list[Group]:
+    """The groups of one horizon, or of "all"; by default of the latest of each problem (`select_latest`).
+
+    Raises:
+        Misuse: a horizon that none of the groups has.
+    """
+    if horizon is None or horizon == "all":
+        return groups if horizon else select_latest(run, groups)
+    selected = [group for group in groups if group.horizon == horizon and not isinstance(horizon, bool)]
+    if not selected:
+        there = ", ".join(map(str, sorted({group.horizon for group in groups})))
+        raise Misuse(f"horizon is {show(horizon)}; allowed: {there}, all")
+    return selected
 
 
 def describe_horizons(run: Run, problems: Iterable[str]) -> str:

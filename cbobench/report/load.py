@@ -146,7 +146,7 @@ class Run:
         return self.record.grids[-1].horizon
 
     def horizon_of(self, problem: str) -> int:
-        """T that figures, ranks and profiles show of a problem (its title): the latest of which a cell is good."""
+        """T that tables and figures show of a problem (its title): the last asked for of which a cell is good."""
         return self._horizons.get(problem, self.horizon)
 
     @cached_property

@@ -28,7 +28,7 @@ from cbobench.words import count_noun
 PAIRED = (
     "algorithm - against, seed by seed: median [{around}], mean [95 % interval]; n: seeds that both have, of those "
     "asked for; k/n beside a difference: in k of them both got there, the mean is of these, the median counts the "
-    "others as lost; p: Wilcoxon's signed-rank test, Holm over the rows of a metric; * significant at 5 %; effect: 1 "
+    "others as lost; p: Wilcoxon's signed-rank test, Holm over the rows of {family}; * significant at 5 %; effect: 1 "
     "where the algorithm is better in every seed, -1 where it is worse; w/t/l: seeds in which it is better, equal, "
     "worse"
 )
@@ -187,7 +187,8 @@ def differences(run: Run, groups: list[Group], quantities: list[Metric], against
 
     Returns:
         One row per problem, quantity and algorithm: titles and labels, `against` and its label, `expected`, and the
-        values of `pair_difference` of algorithm - against with `p_holm`, adjusted over all rows of a quantity.
+        values of `pair_difference` of algorithm - against with `p_holm`, adjusted over all rows of a quantity (and
+        of a horizon, where a problem has several).
 
     Raises:
         Misuse: no such algorithm, or several.
@@ -219,8 +220,15 @@ def differences(run: Run, groups: list[Group], quantities: list[Metric], against
                 rows.append(row | pair_difference(group, reference, quantity))
     frame = pd.DataFrame(rows)
     if rows:
-        frame["p_holm"] = frame.groupby("metric", sort=False)["p"].transform(lambda p: holm(p.to_numpy()))
+        families = frame.groupby(_name_family(frame), sort=False)["p"]
+        frame["p_holm"] = families.transform(lambda p: holm(p.to_numpy()))
     return frame
+
+
+def _name_family(frame: pd.DataFrame) -> list[str]:
+    """The columns that tests of one family share: else those of one horizon would weaken those of another."""
+    several = (frame.groupby("problem")["horizon"].nunique() > 1).any()
+    return ["metric", "horizon"] if several else ["metric"]
 
 
 def tabulate_differences(
@@ -237,7 +245,8 @@ def tabulate_differences(
     if by == "algorithm":
         order = list(dict.fromkeys(group.algorithm for group in groups))
         frame = frame.sort_values("algorithm", key=lambda a: a.map(order.index), kind="stable", ignore_index=True)
-    note = PAIRED.format(around=describe_median_interval(frame["n"]))
+    family = "a metric and T" if "horizon" in _name_family(frame) else "a metric"
+    note = PAIRED.format(around=describe_median_interval(frame["n"]), family=family)
     note += "".join(f"\n{line}" for line in _describe_undecidable(frame))
     note += "".join(f"\n{line}" for line in _count_problems(frame, quantities) if against is not None)
     return frame, render_differences(frame, quantities, title, note, by == "algorithm")
@@ -273,7 +282,7 @@ def describe_need(comparisons: int) -> str:
 def _describe_undecidable(frame: pd.DataFrame) -> list[str]:
     """A line where no difference of some metric could be significant, whatever its signs."""
     most = 0
-    for _, rows in frame[frame["n"] > 0].groupby("metric"):
+    for _, rows in frame[frame["n"] > 0].groupby(_name_family(frame)):
         if not decidable(int(rows["n"].max()), len(rows)):
             most = max(most, len(rows))
     there = int(frame["n"].max())

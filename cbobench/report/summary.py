@@ -12,7 +12,7 @@ import pandas as pd
 from cbobench.errors import unknown
 from cbobench.metrics import METRICS, Array, Metric
 from cbobench.report.formats import CARRIED, MEAN, SECOND, UNJUDGED, Marked, TextTable
-from cbobench.report.groups import Group, count_binding, find_groups, group_by_arena
+from cbobench.report.groups import Group, count_binding, find_groups, group_by_arena, select_horizon
 from cbobench.report.load import Run, RunLike, open_run
 from cbobench.report.numbers import describe_median_interval, find_gap, format_beside, format_interval, format_number
 from cbobench.report.paired import describe_need, mark_best
@@ -40,7 +40,14 @@ DOUBTS = {
 STATISTICS = ("mean", "low", "high", "median", "median_low", "median_high", "q25", "q75", "carried", "defined")
 
 
-def summary(run: RunLike, *, only: str | None = None, by: str = "problem", target: float | None = None) -> pd.DataFrame:
+def summary(
+    run: RunLike,
+    *,
+    only: str | None = None,
+    by: str = "problem",
+    target: float | None = None,
+    horizon: int | str | None = None,
+) -> pd.DataFrame:
     """Results of the seeds of every (problem, algorithm, horizon).
 
     Args:
@@ -49,6 +56,7 @@ def summary(run: RunLike, *, only: str | None = None, by: str = "problem", targe
         by: "problem" or "algorithm" for the order of rows, "binds" for two rows where the constraint binds in some
             seeds only.
         target: of simple regret; adds the first recorded round at which it was reached, `rounds_to_target`.
+        horizon: T; by default the latest of each problem of which a cell is good, "all" for every one.
 
     Returns:
         One row per group, in the suite's order, with `problem`, `algorithm` (titles), their labels, `horizon`, `n`
@@ -74,7 +82,9 @@ def summary(run: RunLike, *, only: str | None = None, by: str = "problem", targe
         >>> frame = cbobench.summary("runs/quickstart", only="rkhs-1d/*")  # doctest: +SKIP
         >>> frame[["algorithm_label", "n", "regret_median", "regret_q25", "regret_q75"]]  # doctest: +SKIP
     """
-    groups, table_quantities = select_groups(open_run(run), only, by, target)
+    opened = open_run(run)
+    groups, table_quantities = select_groups(opened, only, by, target)
+    groups = select_horizon(opened if only is None else opened.only(only), groups, horizon)
     return summarise_groups(groups, table_quantities)
 
 

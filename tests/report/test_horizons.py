@@ -6,9 +6,12 @@ from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 
 import cbobench
+from cbobench.cli import main
+from cbobench.errors import Misuse
 from cbobench.report.curves import curves
 from cbobench.report.figures import Figure, Panel, Profile, compose
 from cbobench.report.groups import describe_horizons
@@ -16,6 +19,7 @@ from cbobench.report.load import Run
 from cbobench.report.planes import Plane
 from cbobench.report.profiles import PRECISIONS, SHARES
 from cbobench.report.style import SIZES
+from cbobench.results.export import export
 from tests.report.made import asked_again, make
 
 SEEDS = range(3)
@@ -92,3 +96,109 @@ def test_captions_and_axes_say_so(run, titles, words_of):
         plt.close(image)
     assert image.axes[0].get_xlabel() == "Round t, in units of T"
     assert np.isclose(image.axes[0].get_lines()[0].get_xdata()[-1], 1.0)
+
+
+GEN = np.random.default_rng(5)
+SHIFTS = {"A": 0.0, "B": 0.6, "C": 0.9, "D": 1.2}
+
+
+def drawn(seeds=9):
+    """Cells of two problems whose methods are so near that the number of tests decides what is significant."""
+    return {
+        (p, a): {name: GEN.normal(10, 1, seeds) + shift for name in ("regret", "simple_regret", "violations")}
+        for p in "PQ"
+        for a, shift in SHIFTS.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory):
+    """Runs of T = 25 alone, of T = 30 alone, and of T = 25 and then T = 30 in one folder."""
+    folder, cells = tmp_path_factory.mktemp("extended"), {25: drawn(), 30: drawn()}
+    alone = {t: make(folder / str(t), cells[t], seeds=range(9), horizon=t) for t in cells}
+    first, then = (partial(make, folder / "both", cells[t], seeds=range(9), horizon=t) for t in cells)
+    return alone, asked_again(folder / "both", first, 30, [then])
+
+
+def without_notes(text):
+    """A rendered table without what it says of horizons."""
+    return [line.removesuffix("\\") for line in text.splitlines() if "the run also holds" not in line]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"best": True}, {"against": "A"}, {"ranks": True}, {"profile": True}, {"by": "algorithm"}], ids=str
+)
+def test_an_earlier_horizon_changes_no_mark_and_no_number(extended, options):
+    alone, both = extended
+    for given, latest in (({}, 30), ({"horizon": 30}, 30), ({"horizon": 25}, 25)):
+        found, wanted = cbobench.compare(both, **given, **options), cbobench.compare(alone[latest], **options)
+        pd.testing.assert_frame_equal(found.frame, wanted.frame)
+        for style in ("table", "latex", "markdown", "csv"):
+            assert without_notes(found.render(style, 300)) == without_notes(wanted.render(style, 300))
+    assert "T = 30 (the run also holds T = 25, not shown)" in str(cbobench.compare(both, **options))
+
+
+@pytest.mark.parametrize("options", [{"best": True}, {"against": "A"}], ids=str)
+def test_each_horizon_is_a_family_of_tests(extended, options):
+    alone, both = extended
+    every = cbobench.compare(both, horizon="all", **options)
+    parts = [every.frame[every.frame["horizon"] == t].reset_index(drop=True) for t in alone]
+    for part, run in zip(parts, alone.values(), strict=True):
+        wanted = cbobench.compare(run, **options).frame
+        pd.testing.assert_frame_equal(part, wanted)
+        assert (part["p_holm"] < 0.05).any()
+    together = every.frame.groupby("metric")["p"].transform(lambda p: np.minimum(1, len(p) * p))
+    assert ((every.frame["p_holm"] < 0.05) & (together >= 0.05)).any(), "one family of both would weaken them"
+    assert "Holm over the rows of a metric and T" in " ".join(str(every).split())
+
+
+def test_all_horizons_are_shown_with_the_marks_of_each(extended):
+    alone, both = extended
+    rows = cbobench.compare(both, horizon="all", metric="R").table.rows
+    assert {row[2] for row in rows} == {"25", "30"}
+    for t, run in alone.items():
+        wanted = [(type(row[-2]), row[-2]) for row in cbobench.compare(run, metric="R").table.rows]
+        assert [(type(row[-2]), row[-2]) for row in rows if row[2] == str(t)] == wanted
+    assert set(cbobench.summary(both)["horizon"]) == {30}
+    assert len(cbobench.summary(both, horizon="all")) == 2 * len(cbobench.summary(both, horizon=25))
+
+
+def test_a_bundle_and_a_union_have_the_latest_horizon_too(extended, tmp_path):
+    alone, both = extended
+    bundle = export(both, tmp_path / "both.zip").file
+    wanted = cbobench.compare(alone[30], best=True).frame
+    for run in (bundle, [alone[25], alone[30]], [str(bundle), str(both)]):
+        pd.testing.assert_frame_equal(cbobench.compare(run, best=True).frame, wanted)
+
+
+def test_the_command_takes_a_horizon(extended, capsys):
+    alone, both = extended
+    for t in alone:
+        assert main(["compare", str(both), "--horizon", str(t), "--format", "csv"]) == 0
+        assert main(["compare", str(alone[t]), "--format", "csv"]) == 0
+        text = capsys.readouterr().out
+        assert text[: len(text) // 2] == text[len(text) // 2 :]
+    assert main(["compare", str(both), "--horizon", "all", "--format", "csv"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1 + 2 * 8
+    for wrong, said in (("7", "horizon is 7; allowed: 25, 30, all"), ("latest", "'latest' is not a whole number")):
+        assert main(["compare", str(both), "--horizon", wrong]) == 2
+        assert said in capsys.readouterr().err
+    for wrong in ("30", True, 0):
+        with pytest.raises(Misuse, match="allowed: 25, 30, all"):
+            cbobench.compare(both, horizon=wrong)
+    with pytest.raises(Misuse, match="ranks and profiles are of one horizon"):
+        cbobench.compare(both, horizon="all", ranks=True)
+
+
+def test_two_runs_are_compared_at_the_latest_horizon_of_the_first(extended):
+    alone, both = extended
+    for given, latest in (({}, 30), ({"horizon": 25}, 25)):
+        found = cbobench.compare(both, both, metric="R", **given)
+        assert set(found.frame["horizon"].dropna()) == {latest}
+    assert "not compared: T = 25, as it is not the latest of" in str(cbobench.compare(both, both, metric="R"))
+    every = cbobench.compare(both, alone[25], metric="R", horizon="all")
+    assert set(every.frame.loc[every.frame["verdict"] == "missing", "horizon"]) == {30}
+    assert every.worse
+    assert cbobench.compare(both, alone[25], metric="R").worse, "the latest is missing"
+    assert not cbobench.compare(both, alone[25], metric="R", horizon=25).worse
+    assert not cbobench.compare(alone[25], both, metric="R").worse

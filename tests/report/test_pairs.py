@@ -56,7 +56,7 @@ def test_differences_by_hand(run):
 
 
 def test_problems_are_counted_for_the_reader(tmp_path, run):
-    """On P the rival is worse, on Q better, on R neither; of two T of a problem the longer counts."""
+    """On P the rival is worse, on Q better, on R neither; of two T of a problem the latest counts."""
     values = {
         "P": {"A": A, "B": B},
         "Q": {"A": B, "B": A},
@@ -77,6 +77,8 @@ def test_problems_are_counted_for_the_reader(tmp_path, run):
     assert "B is better than A on 0 of 3 problems, worse on 2," in str(
         cbobench.compare(longer, metric="regret", against="A")
     )
+    every = str(cbobench.compare(longer, metric="regret", against="A", horizon="all"))
+    assert "B is better than A on 0 of 3 problems, worse on 2," in every
     for alone in (cbobench.compare(run, metric="regret", against="A"), cbobench.compare(folder, best=True)):
         assert "is better than" not in str(alone)
 
@@ -212,7 +214,7 @@ def test_horizons_that_one_run_lacks_are_said(tmp_path, swap, verdict, reason):
     asked_again(both, lambda: made(both), 200, [lambda: made(both, horizon=200)])
     runs = (one, both)[::swap]
     assert cbobench.compare(*runs, metric="regret", only_changed=True).worse == (verdict == "missing")
-    compared = cbobench.compare(*runs, metric="regret")
+    compared = cbobench.compare(*runs, metric="regret", horizon="all")
     rows = compared.frame.set_index("horizon")
     assert rows["verdict"].to_dict() == {100: "identical", 200: verdict}
     assert (rows.loc[200, "reason"], compared.nothing) == (reason, "")
