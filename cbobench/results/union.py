@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -17,8 +17,11 @@ from cbobench.suite.settings import describe_setup, ignores_setup
 from cbobench.suite.variants import Variant, difference
 from cbobench.words import list_names
 
-RESULTS = ("status", "reward", "violation", "simple_regret")
-"""What tells two results of one cell apart."""
+NO_RESULTS = {
+    *("cell", "problem", "algorithm", "seed", "horizon", "error"),
+    *("seconds", "seconds_per_round", "peak_memory_mb", "cpu", "arithmetic", "source", "libraries", "attempt"),
+}
+"""Columns of cells that do not tell two results of one cell apart: which cell it is, who played it, and how fast."""
 
 
 class Union(RunFolder):
@@ -92,36 +95,51 @@ class Union(RunFolder):
         return table.select([field.name for field in fields]).cast(pa.schema(fields))
 
     @cached_property
-    def _results(self) -> list[dict[str, tuple[Any, ...]]]:
-        """The results of the cells of every part, by id."""
-        results = []
-        for part in self.__dict__["parts"]:
-            rows: dict[str, tuple[Any, ...]] = {}
-            replaced = part.replacements()
-            for name in part.names("cells"):
-                if name not in replaced:
-                    listed = part.read_file("cells", name, ["cell", *RESULTS])[1].to_pylist()
-                    rows |= {row["cell"]: tuple(row[column] for column in RESULTS) for row in listed}
-            results.append(rows)
-        return results
+    def _ids(self) -> list[set[str]]:
+        """The cells of every part."""
+        return [set(_read_cells(part, ["cell"])["cell"].to_pylist()) for part in self.__dict__["parts"]]
 
     def _held_before(self, number: int) -> set[str]:
-        return {cell for rows in self._results[:number] for cell in rows}
+        return set().union(*self._ids[:number])
 
     def count_shared(self) -> tuple[int, int]:
         """Return how many cells several parts hold, and of how many the results differ."""
-        first: dict[str, tuple[Any, ...]] = {}
-        shared, apart = set(), set()
-        for rows in self._results:
-            for cell, result in rows.items():
-                if cell in first:
-                    shared.add(cell)
-                    apart |= {cell} if result != first[cell] else set()
-                first.setdefault(cell, result)
+        shared = {cell for i, ids in enumerate(self._ids) for cell in ids & self._held_before(i)}
+        first: dict[str, dict[str, Any]] = {}
+        apart = set()
+        for part, ids in zip(self.__dict__["parts"], self._ids, strict=True):
+            for cell, result in _read_results(part, shared).items() if shared & ids else ():
+                apart |= set() if _agree(result, first.setdefault(cell, result)) else {cell}
         return len(shared), len(apart)
 
     def refuse_bundle(self, then: str) -> NoReturn:
         raise Misuse(f"{self} are several runs; {then}")
+
+
+def _read_cells(part: RunFolder, columns: list[str]) -> pa.Table:
+    """Return some columns of the cells of a run, without those that shards have replaced."""
+    replaced = part.replacements()
+    tables = [part.read_file("cells", name, columns)[1] for name in part.names("cells") if name not in replaced]
+    return pa.concat_tables([table.select(columns) for table in tables] or [schema("cells").empty_table()])
+
+
+def _read_results(part: RunFolder, cells: Set[str]) -> dict[str, dict[str, Any]]:
+    """Return the results of some cells of a run, by id and column.
+
+    A column that is newer than the files is null throughout, which says nothing of a result: it is left out.
+    """
+    columns = [name for name in bundle_schema("cells").names if name not in NO_RESULTS]
+    table = _read_cells(part, ["cell", *columns])
+    known = [name for name in ("cell", *columns) if table[name].null_count < len(table)]
+    is_asked = pa.array([cell in cells for cell in table["cell"].to_pylist()], pa.bool_())
+    rows = table.filter(is_asked).select(known).to_pylist()
+    return {row.pop("cell"): row for row in rows}
+
+
+def _agree(left: dict[str, Any], right: dict[str, Any]) -> bool:
+    """Return whether two results of a cell are equal in every column that both have; NaN equals NaN."""
+    pairs = [(left[name], right[name]) for name in left.keys() & right.keys()]
+    return all(a == b or (a != a and b != b) for a, b in pairs)
 
 
 def join_manifests(manifests: Sequence[Manifest], names: Sequence[str]) -> Manifest:

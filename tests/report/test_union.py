@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
+from cbobench.metrics import METRICS
 from cbobench.report.load import Run
 from cbobench.results.export import export
 from cbobench.results.union import find_setups
@@ -93,6 +95,22 @@ def test_other_results_of_one_cell_are_said(parts, tmp_path, capsys, monkeypatch
     assert "6 cells of several runs: the first named counts, though the results of 6 differ" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("column", [*METRICS, "f_star", "first_feasible", "longest_streak", "recommended_f"])
+def test_every_number_of_a_cell_tells_two_results_apart(tmp_path, column):
+    """Of bundles, too, and of a run beside a bundle; what is equal, or undefined in both, does not differ."""
+    runs = {}
+    for name, value in (("one", 0.5), ("same", 0.5), ("other", 2.0)):
+        value = int(2 * value) if "first" in column or "longest" in column else value
+        cells = {("P", "A"): {column: [value] * 3} | {"f_plus": [float("nan")] * 3}}
+        folder = make(tmp_path / name, cells, seeds=range(3), rounds={("P", "A"): {"t": [100], "regret": [[0.0]] * 3}})
+        runs[name] = folder, export(folder, tmp_path / f"{name}.zip").file
+    for first, second in itertools.product(runs["one"], runs["other"]):
+        text = str(cbobench.compare([str(first), str(second)]))
+        assert "3 cells of several runs: the first named counts, though the results of 3 differ" in text
+    for first, second in itertools.product(runs["one"], runs["same"]):
+        assert "the first named counts\n" in f"{cbobench.compare([str(first), str(second)])}\n"
+
+
 @pytest.fixture(scope="module")
 def unlike(parts):
     """Runs of a method by another set-up than that of `whole`, and to another horizon."""
@@ -174,7 +192,7 @@ def test_ranks_count_a_method_whose_shared_seeds_all_failed(tmp_path):
     ]
     found = cbobench.compare([str(run) for run in runs], ranks=True, metric="regret")
     assert found.frame.set_index("algorithm_label")["rank"].to_dict() == {"A": 1.5, "B": 1.5}
-    assert "(2/2)" in str(found)
+    assert "asked for: R 2/2" in " ".join(str(found).split())
 
 
 def test_methods_without_a_shared_seed_cannot_be_ranked(tmp_path):
