@@ -8,6 +8,13 @@ half of its variance is the instance, which both runs share, half the play, whic
 and N are cut off at 0, as those of methods that reach the optimum or stay feasible, and N is a whole number. So many of
 their seeds are ties; `ties` is their share. Rates have 95 % intervals (Clopper and Pearson). Every pair is written as
 two run folders, and the command itself decides.
+
+    python benchmarks/gate_level.py --marks [--tables 1000] [--seeds 5 10 20] [--rivals 2 3 8 20]
+
+What a star of a table promises: how often the truly best method, or one of several that are equally best, keeps its
+star (level), and how many of the truly worse ones lose theirs (power). By the rule of before (not significantly
+different, two-sided and by Holm, from the method of the best median), and by that of `stats.paired_tests.find_beaten`.
+A dash: so few seeds that nothing is marked.
 """
 
 from __future__ import annotations
@@ -29,6 +36,7 @@ from scipy.stats import binomtest
 sys.path.append(str(Path(__file__).parents[1]))
 
 from cbobench.cli import main
+from cbobench.stats.paired_tests import SIGNIFICANT, compare_sides, decidable, find_beaten, holm, signed_rank
 from tests.report.made import make
 
 METRICS = ("simple_regret", "regret", "violation_hard", "violations")
@@ -75,16 +83,99 @@ def describe_rate(count, pairs):
     return f"{100 * count / pairs:5.1f} % [{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
 
 
+def shifts_of(methods, best=1, step=0.0, far=1.0):
+    """How much worse methods are than the best ones: by `far`, and `step` more from one to the next."""
+    return np.concatenate([np.zeros(best), far + step * np.arange(methods - best)])
+
+
+LAWS = {
+    "all alike": lambda draw, k: draw.normal(k),
+    "one best, the others 1 worse": lambda draw, k: draw.normal(k, shifts_of(k)),
+    "two best, the others 1 worse": lambda draw, k: draw.normal(k, shifts_of(k, 2)),
+    "each 0.5 worse than the last": lambda draw, k: draw.normal(k, shifts_of(k, 1, 0.5, 0.5)),
+    "seeds differ by 5, one best": lambda draw, k: draw.normal(k, shifts_of(k), 5.0),
+    "heavy tails (Cauchy), alike": lambda draw, k: draw.cauchy(k),
+    "heavy tails, the others 3 worse": lambda draw, k: draw.cauchy(k, shifts_of(k, far=3.0)),
+    "many ties, alike": lambda draw, k: draw.counts(k),
+    "many ties, the others 1 worse": lambda draw, k: draw.counts(k, shifts_of(k)),
+}
+
+
+class Draw:
+    """Values of methods by seed, (methods, seeds), lower is better, and how much worse each truly is, (methods,)."""
+
+    def __init__(self, generator, seeds):
+        self.generator, self.seeds = generator, seeds
+
+    def normal(self, methods, shifts=None, spread=1.0):
+        """Plays of deviation 1 on instances of deviation `spread`, which all methods share."""
+        shifts = np.zeros(methods) if shifts is None else shifts
+        instance = spread * self.generator.normal(size=self.seeds)
+        plays = self.generator.normal(size=(methods, self.seeds))
+        return instance + plays + shifts[:, None], shifts
+
+    def cauchy(self, methods, shifts=None):
+        """Plays whose law has no mean."""
+        shifts = np.zeros(methods) if shifts is None else shifts
+        return self.generator.standard_cauchy((methods, self.seeds)) + shifts[:, None], shifts
+
+    def counts(self, methods, shifts=None):
+        """Whole numbers that are never below 0."""
+        values, shifts = self.normal(methods, shifts)
+        return np.floor(np.maximum(values, 0.0)), shifts
+
+
+def starred_before(values):
+    """Which methods had a star: the best median, and what is not significantly different from it; None if none had."""
+    methods, seeds = values.shape
+    if not decidable(seeds, methods - 1):
+        return None
+    best = int(np.median(values, axis=1).argmin())
+    tests = np.array([signed_rank(row - values[best]) for row in np.delete(values, best, axis=0)])
+    return np.insert(~((holm(tests[:, 0]) < SIGNIFICANT) & (tests[:, 1] > 0)), best, True)
+
+
+def starred_now(values):
+    """Which methods have a star: no other is significantly better; None where none has one."""
+    beaten, is_judged = find_beaten(*compare_sides(values))
+    return ~beaten if is_judged.all() else None
+
+
+def print_marks(tables, seed_counts, method_counts):
+    """The table of levels and powers, old rule beside new."""
+    print(f"{'':33}{'':14}the best keep  the worse lose")
+    print(f"{'law':33}methods  seeds  old     new    old     new", flush=True)
+    for name, law in LAWS.items():
+        for methods in method_counts:
+            for seeds in seed_counts:
+                draw = Draw(np.random.default_rng([methods, seeds]), seeds)
+                kept, lost = [[], []], [[], []]
+                for _ in range(tables):
+                    values, shifts = law(draw, methods)
+                    for i, rule in enumerate((starred_before, starred_now)):
+                        stars = rule(values)
+                        kept[i] += [] if stars is None else [stars[shifts == 0].mean()]
+                        lost[i] += [] if stars is None or not shifts.any() else [1 - stars[shifts > 0].mean()]
+                shares = [f"{100 * np.mean(part):5.1f} %" if part else f"{'–':>7}" for part in (*kept, *lost)]
+                print(f"{name:33}{methods:7}  {seeds:5}  {' '.join(shares)}", flush=True)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pairs", type=int, default=200)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[10, 20])
+    parser.add_argument("--seeds", type=int, nargs="+")
     parser.add_argument("--problems", type=int, default=2)
     parser.add_argument("--methods", type=int, default=3)
     parser.add_argument("--shift", type=float, nargs="+", default=[0.0, 0.5])
+    parser.add_argument("--marks", action="store_true")
+    parser.add_argument("--tables", type=int, default=1000)
+    parser.add_argument("--rivals", type=int, nargs="+", default=[2, 3, 8, 20])
     given = parser.parse_args()
+    if given.marks:
+        print_marks(given.tables, given.seeds or [5, 10, 20], given.rivals)
+        sys.exit()
     print("seeds  shift  ties    exit 0                exit 1                exit 3", flush=True)
-    for seeds in given.seeds:
+    for seeds in given.seeds or [10, 20]:
         for shift in given.shift:
             generator, codes, ties = np.random.default_rng(20_240), Counter(), []
             for _ in range(given.pairs):

@@ -34,8 +34,8 @@ NOT_PLAYED = re.compile(r"^(pip install|python3? -m venv|\. \S+/activate|cd |mak
 SECONDS = 300
 WORD = re.compile(r"[^\W\d_]{2,}")
 MARKS = "*†"
-"""Of results: a star or a dagger more or less is another statement."""
-TOKEN = re.compile(rf"[^\W\d_]+|[-+]?\d(?:[\d.,]*\d)?|[∞{MARKS}]")
+"""Of results: a star or a dagger more or less is another statement; so is a star before a number, of the best."""
+TOKEN = re.compile(rf"[^\W\d_]+|\*?[-+]?\d(?:[\d.,]*\d)?|\*?∞|[{MARKS}]")
 VARYING = re.compile(
     r"\d[\d.,]* ?(?=(?:µs|ms|s|min|h|kB|MB|GB|CPU|tasks?|worker)\b)|\d{4}-\d\d-\d\d(?: \d\d:\d\d(?::\d\d)?)?"
 )

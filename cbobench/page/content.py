@@ -17,7 +17,7 @@ from cbobench.papers.claim_maps import VERDICT_STYLES, maps_of
 from cbobench.papers.claim_tables import claims_of, tabulate_findings
 from cbobench.papers.claims import DECISIVE, findings
 from cbobench.report.compare import Comparison, compare
-from cbobench.report.formats import Marked, TextTable, to_json_value
+from cbobench.report.formats import Best, Marked, TextTable, explain_bold, to_json_value
 from cbobench.report.groups import describe_horizons
 from cbobench.report.load import Run
 from cbobench.report.profiles import Profile
@@ -107,15 +107,18 @@ def as_table(table: TextTable, kind: str = "", comparison: Comparison | None = N
     return {
         "kind": kind,
         "title": table.title,
-        "note": table.note,
+        "note": explain_bold(table.note),
         "left": table.left,
         "columns": [printable(name) for name in table.columns],
         "rows": [[printable(cell) for cell in row] for row in table.rows],
-        "marked": [
-            [i, j] for i, row in enumerate(table.rows) for j, cell in enumerate(row) if isinstance(cell, Marked)
-        ],
+        **{name: _find_cells(table, kind) for name, kind in (("marked", Marked), ("best", Best))},
         "digits": _split_csv(comparison) if comparison else [],
     }
+
+
+def _find_cells(table: TextTable, kind: type[Marked]) -> list[list[int]]:
+    """Rows and columns of the cells of one kind."""
+    return [[i, j] for i, row in enumerate(table.rows) for j, cell in enumerate(row) if isinstance(cell, kind)]
 
 
 def _split_csv(comparison: Comparison) -> list[list[list[str]]]:

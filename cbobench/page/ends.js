@@ -60,23 +60,23 @@ function aroundOf(statistic, counts) {
   return few.length ? `95 % intervals, or ranges below 6 seeds: ${few.map((n) => `${said(100 * (1 - 2 ** (1 - n)))} % for ${n}`).join(", ")}` : "95 % intervals";
 }
 
-/** Average ranks with the critical difference from the best. */
+/** Average ranks; a star after what no method is significantly better than. */
 function rankPanel(run, state, dark) {
   const rows = run.ranks.filter((row) => row.metric === state.rank && row.rank !== null);
   rows.sort((a, b) => b.rank - a.rank);
-  const best = Math.min(...rows.map((row) => row.rank)), gap = rows.length ? rows[0].critical_difference : null;
   const left = Object.entries(run.algorithms).filter(([title]) => !rows.some((row) => row.algorithm === title)).map(([, look]) => look.label);
-  const names = rows.map((row) => plain(row.algorithm_label));
+  const names = rows.map((row) => plain(row.algorithm_label) + (row.beaten === false ? " *" : ""));
   const looks = rows.map((row) => lookOf(run.algorithms[row.algorithm], dark));
-  const band = gap === null ? [] : [{ type: "rect", xref: "x", yref: "paper", x0: best, x1: best + gap, y0: 0, y1: 1, line: { width: 0 }, fillcolor: dark ? "rgba(255,255,255,0.10)" : "rgba(0,0,0,0.07)", layer: "below" }];
+  const of = rows.length ? `${rows[0].blocks} of ${rows[0].expected} problems` : "";
+  const tested = rows.some((row) => row.beaten !== null) ? "* no method is significantly better" : "too few problems to tell who is better";
   return {
     traces: rows.length ? [{ type: "scatter", mode: "markers", x: rows.map((row) => row.rank), y: names, showlegend: false,
       marker: { color: looks.map((look) => look.colour), symbol: looks.map((look) => look.marker.symbol), size: 11 },
-      hovertemplate: `%{y}: rank %{x:.3g}<br>${rows[0].blocks} of ${rows[0].expected} problems<extra></extra>` }] : [],
-    csv: [["run", "metric", "algorithm", "rank", "critical_difference", "blocks", "expected"],
-      ...rows.map((row) => [run.label, row.metric, row.algorithm_label, row.rank, gap, row.blocks, row.expected])],
-    note: rows.length ? `1 is best; methods in the band do not differ significantly from the best (critical difference ${said(gap)}, ${rows[0].blocks} of ${rows[0].expected} problems), ${run.end}${left.length ? `; not ranked: ${left.join(", ")}` : ""}` : "nothing is ranked",
-    layout: { shapes: band, xaxis: { title: { text: `Average rank by ${rows.length ? rows[0].symbol : ""}` } }, yaxis: { type: "category", title: { text: "" } }, showlegend: false },
+      hovertemplate: `%{y}: rank %{x:.3g}<br>${of}<extra></extra>` }] : [],
+    csv: [["run", "metric", "algorithm", "rank", "beaten", "blocks", "expected"],
+      ...rows.map((row) => [run.label, row.metric, row.algorithm_label, row.rank, row.beaten, row.blocks, row.expected])],
+    note: rows.length ? `1 is best; ${tested}; ${of}, ${run.end}${left.length ? `; not ranked: ${left.join(", ")}` : ""}` : "nothing is ranked",
+    layout: { xaxis: { title: { text: `Average rank by ${rows.length ? rows[0].symbol : ""}` } }, yaxis: { type: "category", title: { text: "" } }, showlegend: false },
   };
 }
 

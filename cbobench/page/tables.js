@@ -78,16 +78,16 @@ function fitTable(figure) {
 /** A table that can be sorted by every column, filtered, and downloaded as CSV. */
 function tableOf(table, file) {
   const id = `table-${(tableCount += 1)}`;
-  const marked = new Set(table.marked.map(([i, j]) => `${i} ${j}`));
+  const [marked, best] = [table.marked, table.best].map((cells) => new Set(cells.map(([i, j]) => `${i} ${j}`)));
   const verdicts = { "+": "holds", "−": "fails", "?": "open" };
   const body = el("tbody");
   const grouped = table.left > 1 && table.rows.some((cells, i) => i && cells[0] === table.rows[i - 1][0]);
   const rows = table.rows.map((cells, i) => {
     const begins = i > 0 && table.left > 1 && cells[0] !== table.rows[i - 1][0];
     const shown = cells.map((cell, j) => {
-      const look = [j < table.left ? "words" : "number", cell.length > 40 ? "long" : "", marked.has(`${i} ${j}`) ? "marked" : ""];
+      const look = [j < table.left ? "words" : "number", cell.length > 40 ? "long" : "", best.has(`${i} ${j}`) ? "best" : ""];
       if (table.kind === "map" && j) look.push(verdicts[cell[0]] || "");
-      const text = cell + (marked.has(`${i} ${j}`) ? "*" : "");
+      const text = cell + (marked.has(`${i} ${j}`) && !best.has(`${i} ${j}`) ? "*" : "");
       return j === 0 ? el("th", { scope: "row", class: look.join(" ") }, text) : el("td", { class: look.join(" ") }, text);
     });
     return { cells, at: i, text: cells.join(" ").toLowerCase(), row: el("tr", { class: begins ? "begins" : null }, shown) };

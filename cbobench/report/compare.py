@@ -94,7 +94,7 @@ class CompareOptions:
         target: of simple regret, in units of f: adds the first recorded round at which it was reached.
         best: paired differences to the best algorithm of each problem, instead of the results of every algorithm.
         against: the same to this algorithm.
-        ranks: average ranks over problems by the median, with the critical difference.
+        ranks: average ranks over problems by the median, and which no method is significantly better than.
         profile: shares of seeds, and of (problem, target) pairs by round, that come within a precision of f*.
         absolute: with the targets of COCO's constrained suite in `profile`, from 100 to 1e-6 in units of f.
         means: show every column however wide, also in LaTeX, which by default has headline metrics without means.

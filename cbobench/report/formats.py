@@ -28,14 +28,20 @@ MEAN = " mean"  # after a symbol: the mean beside its median
 WORDS = 24  # of a column of words: what it may be wrapped to before a column of numbers is left out
 SECOND = 50  # weight of columns from which on they are for a wide terminal: means, and what is no headline
 LEAST = 10  # the same where no column may be left out
-LEGEND = re.compile(r"(^|; )\* ")  # what a note says of `Marked` cells; any other star is text, as in f* = 1
+BEST = "*best*"  # what a note says of `Best` cells, as a terminal shows them
 INTERVAL = re.compile(r" \[[^]]*\]")  # after a median
 FORMULA = tuple("=+-@＝＋－＠")  # what a spreadsheet takes for the beginning of a formula
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf", re.ASCII | re.IGNORECASE)
 
 
 class Marked(str):
-    """A cell that stands out: * in a terminal, bold in Markdown and LaTeX."""
+    """A cell with a star, in every format."""
+
+    __slots__ = ()
+
+
+class Best(Marked):
+    """A cell that stands out: between stars in a terminal, bold elsewhere."""
 
     __slots__ = ()
 
@@ -51,7 +57,7 @@ class TextTable:
     """Strings in rows under a heading; where two columns or more are words, the first one sections the rows.
 
     Attributes:
-        columns, rows: headings, and as many cells per row; a `Marked` one stands out.
+        columns, rows: headings, and as many cells per row; a `Marked` one has a star, a `Best` one stands out.
         title, note: above and below.
         left: how many leading columns are words (left-aligned).
         weights: per column, in what order columns are taken as long as they fit; 0 is never left out.
@@ -173,17 +179,31 @@ def _measure_width(table: TextTable, text_width: int = WORDS) -> int:
     """How wide the table is in a terminal, with columns of words wrapped at `text_width`."""
     sizes = []
     for i, column in enumerate(zip(table.columns, *table.rows, strict=True)):
-        size = max(map(len, column)) + any(isinstance(cell, Marked) for cell in column)
+        size = max(map(len, star_cells(column)))
         sizes.append(min(size, text_width) if i < table.left else size)
-    if table.folded:
-        sizes[:2] = [sizes[1] + 2]
+    if table.folded:  # only names are two columns further in, their heading is not
+        indented = max((len(row[1]) + 2 for row in table.rows), default=0)
+        sizes[:2] = [max(len(table.columns[1]), min(indented, text_width))]
     return sum(size + 2 for size in sizes) + 1
 
 
-def _explain_bold(note: str) -> str:
-    """A note that explains bold cells in place of stars; only its first line, which holds no labels, explains them."""
+def star_cells(column: Sequence[str]) -> list[str]:
+    """The cells of a column as a terminal shows them, their last digits below one another."""
+    if not any(isinstance(cell, Marked) for cell in column):
+        return [*column]
+    return [
+        f"*{cell}*" if isinstance(cell, Best) else f"{cell}*" if isinstance(cell, Marked) else f"{cell} "
+        for cell in column
+    ]
+
+
+def explain_bold(note: str) -> str:
+    """A note that explains bold cells where a terminal has stars around them.
+
+    Only its first line, which holds no labels, explains them.
+    """
     first_line, *other_lines = note.split("\n")
-    return "\n".join([LEGEND.sub(r"\1bold: ", first_line), *other_lines])
+    return "\n".join([first_line.replace(BEST, "bold: best"), *other_lines])
 
 
 def _escape_html(text: str) -> str:
@@ -192,7 +212,11 @@ def _escape_html(text: str) -> str:
 
 
 def render_html(table: TextTable) -> str:
-    """A table for notebooks: all columns, `Marked` cells in bold; it scrolls where it is wider than the page."""
+    """A table for notebooks: all columns, `Best` cells in bold; it scrolls where it is wider than the page."""
+
+    def show(cell: str) -> str:
+        text = _escape_html(cell)
+        return f"<b>{text}</b>" if isinstance(cell, Best) else f"{text}*" if isinstance(cell, Marked) else text
 
     def row(cells: list[str], tag: str) -> str:
         sides = ["left" if i < table.left else "right" for i in range(len(cells))]
@@ -204,14 +228,12 @@ def render_html(table: TextTable) -> str:
     body = []
     previous = None
     for row_cells in table.rows:
-        cells = [
-            f"<b>{_escape_html(cell)}</b>" if isinstance(cell, Marked) else _escape_html(cell) for cell in row_cells
-        ]
+        cells = [show(cell) for cell in row_cells]
         if table.left > 1:  # the first column sections the rows
             cells[0], previous = "" if row_cells[0] == previous else cells[0], row_cells[0]
         body.append(row(cells, "td"))
     head = row([_escape_html(name) for name in table.columns], "th")
-    below = f"<p><small>{_escape_html(_explain_bold(table.note))}</small></p>"
+    below = f"<p><small>{_escape_html(explain_bold(table.note))}</small></p>"
     title = f'<caption style="text-align: left"><b>{_escape_html(table.title)}</b></caption>'
     return (
         f'<div style="overflow-x: auto"><table>{title}'
@@ -256,7 +278,7 @@ def _render_terminal(table: TextTable, width: int) -> str:
     from rich.console import Console
     from rich.table import Table
 
-    marked = {i for row in table.rows for i, cell in enumerate(row) if isinstance(cell, Marked)}
+    rows = list(zip(*map(star_cells, zip(*table.rows, strict=True)), strict=True))
     columns = table.columns[1:] if table.folded else table.columns
     left = table.left - table.folded
     grid = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1))
@@ -264,8 +286,8 @@ def _render_terminal(table: TextTable, width: int) -> str:
         grid.add_column(name, justify="left" if i < left else "right", no_wrap=i >= left, overflow="fold")
     headings: list[str] = []  # lines of their own may be wider than the first column
     previous = None
-    for row_cells in table.rows:
-        row = [f"{c}{'*' if isinstance(c, Marked) else ' '}" if i in marked else c for i, c in enumerate(row_cells)]
+    for row_cells in rows:
+        row = [*row_cells]
         first = "" if row[0] == previous else row[0]
         previous = row[0]
         if first and grid.row_count and table.left > 1:
@@ -312,7 +334,7 @@ def escape_markdown(cell: str) -> str:
     if isinstance(cell, Code) and "`" not in cell:
         return f"`{cell}`".replace("|", "\\|")
     text = MARKDOWN.sub(r"\\\g<0>", cell)
-    return f"**{text}**" if isinstance(cell, Marked) else text
+    return f"**{text}**" if isinstance(cell, Best) else f"{text}\\*" if isinstance(cell, Marked) else text
 
 
 def _render_markdown(table: TextTable) -> str:
@@ -320,7 +342,7 @@ def _render_markdown(table: TextTable) -> str:
     rule = [":--" if i < table.left else "--:" for i in range(len(table.columns))]
     lines = [f"| {' | '.join(row)} |" for row in [rows[0], rule, *rows[1:]]]
     heading = [f"**{escape_markdown(table.title)}**", ""] if table.title else []
-    note = "\\\n".join(map(_escape_line, _explain_bold(table.note).split("\n")))
+    note = "\\\n".join(map(_escape_line, explain_bold(table.note).split("\n")))
     return "\n".join([*heading, *lines, *(["", note] if note else [])])
 
 
@@ -363,14 +385,17 @@ def _render_latex(table: TextTable) -> str:
         text = "".join(("{}" if c == before and c in JOINED else "") + LATEX.get(c, c) for before, c in pairs)
         return re.sub(r"(?<![^ \[])-(?=[\d$])", "$-$", text)  # of a number
 
+    def to_cell(cell: str) -> str:
+        if isinstance(cell, Best):
+            return rf"\textbf{{{to_latex(cell)}}}"
+        return to_latex(f"{cell}*" if isinstance(cell, Marked) else cell)
+
     def line(row: Sequence[str]) -> str:
-        joined = " & ".join(
-            rf"\textbf{{{to_latex(cell)}}}" if isinstance(cell, Marked) else to_latex(cell) for cell in row
-        )
+        joined = " & ".join(map(to_cell, row))
         return (f"{{}}{joined}" if joined.startswith("[") else joined) + r" \\"  # \\ [ would be a distance
 
     table = _drop_unused_note(table.without({i for i, weight in enumerate(table.weights) if weight >= SECOND}))
-    first, *comment_lines = _explain_bold(table.note).splitlines() or [""]
+    first, *comment_lines = explain_bold(table.note).splitlines() or [""]
     sentences = (table.title.replace("\n", " "), first[:1].upper() + first[1:])
     caption = ". ".join(to_latex(sentence) for sentence in sentences if sentence)
     plain_title = re.sub(r", (T|n) = [\d/,]*\d( \(.*?\))?", "", table.title).lower()

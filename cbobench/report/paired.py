@@ -22,7 +22,15 @@ from cbobench.report.load import Run
 from cbobench.report.numbers import describe_median_interval, format_interval, format_number
 from cbobench.report.quantities import UNREACHED, fill_unreached, find_lack, restore_infinite
 from cbobench.stats.intervals import interval
-from cbobench.stats.paired_tests import SIGNIFICANT, count_needed, decidable, difference, holm, signed_rank
+from cbobench.stats.paired_tests import (
+    SIGNIFICANT,
+    compare_sides,
+    count_needed,
+    decidable,
+    difference,
+    find_beaten,
+    holm,
+)
 from cbobench.words import count_noun
 
 PAIRED = (
@@ -98,21 +106,27 @@ def _common_seeds(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[
 
 
 def find_best(groups: list[Group], quantity: Metric) -> Group | None:
-    """The group with the best median, or, of several, the best mean; None where nothing is defined.
+    """The first group of the best score (see `score_groups`); None where nothing is defined."""
+    scores = score_groups(groups, quantity)
+    return groups[min(scores, key=lambda i: scores[i])] if scores else None
+
+
+def score_groups(groups: list[Group], quantity: Metric) -> dict[int, tuple[float, float]]:
+    """The median of each group, and, where medians are equal, its mean, by position; lower is better.
 
     By the seeds that all have, so that nothing is best for having failed in the hard ones; by its own seeds where there
-    are no such.
+    are no such. Groups in which nothing is defined there are left out.
     """
     held = [group.seeds for group in groups if np.isfinite(group.values(quantity)).any()]
     common = reduce(_common_seeds, held) if held else np.array([], dtype=np.int64)
-    scores = []
+    scores = {}
     for position, group in enumerate(groups):
         values, shared = group.values(quantity), np.isin(group.seeds, common)
         values = values[shared] if len(common) and shared.sum() == len(common) else values
         ordered, defined = fill_unreached(values, quantity), values[~np.isnan(values)]
         if len(defined):
-            scores.append((-quantity.sign * np.median(ordered), -quantity.sign * defined.mean(), position))
-    return groups[min(scores)[2]] if scores else None
+            scores[position] = (float(-quantity.sign * np.median(ordered)), float(-quantity.sign * defined.mean()))
+    return scores
 
 
 @dataclass(frozen=True)
@@ -120,52 +134,62 @@ class BestMarks:
     """Which groups to mark.
 
     Attributes:
-        marked: per quantity, by position.
+        best: per quantity, by position: the best ones.
+        unbeaten: likewise, those that no other is significantly better than; the best are among them.
         blocks: the smallest n and expected of the comparisons behind it, where a seed is missing.
-        undecidable: the comparisons of a quantity of which some could not come out with so few seeds, of the quantity
-            with the most; 0 where all could.
+        undecidable: the comparisons of a method of which none could come out with so few seeds, of the method with the
+            most; 0 where all methods have one that could.
     """
 
-    marked: dict[str, set[int]]
+    best: dict[str, set[int]]
+    unbeaten: dict[str, set[int]]
     blocks: tuple[int, int] | None
     undecidable: int
 
 
 def mark_best(groups: list[Group], quantities: list[Metric]) -> BestMarks:
-    """The best of every problem and what is not separable from it.
+    """The best of every problem, and what no other method of the problem is significantly better than.
 
-    Holm's adjustment is over all comparisons of one quantity. Where the seeds are too few for any of a problem's
-    comparisons to come out, nothing is marked there.
+    A method whose seeds are too few for any of its comparisons to come out is not marked: nothing is known of it.
     """
     # A group holds a frame and so has no hash; its identity stands for it.
     position = {id(group): i for i, group in enumerate(groups)}
-    result: dict[str, set[int]] = {}
-    blocks: list[tuple[int, int]] = []
+    best, unbeaten = ({quantity.name: set[int]() for quantity in quantities} for _ in range(2))
+    incomplete: list[tuple[int, int]] = []
     undecidable = 0
     for quantity in quantities:
-        tests: list[tuple[Group, Group, float, bool, int]] = []
         for arena_groups in group_by_arena(groups) if quantity.better else ():
-            first = find_best(arena_groups, quantity)
-            for group in arena_groups if first is not None else ():
-                if group is first or first is None or not np.isfinite(group.values(quantity)).any():
-                    continue
-                pairing = pair_by_seed(group, first, quantity)
-                n = len(pairing.ordered_a)
-                p, effect = signed_rank(quantity.sign * (pairing.ordered_a - pairing.ordered_b)) if n else (np.nan, 0.0)
-                tests.append((first, group, p, effect < 0, n))
-                blocks.append((n, max(group.expected, first.expected)))
-        adjusted = holm([test[2] for test in tests])
-        marked: set[int] = set()
-        for (first, group, _, behind, n), p in zip(tests, adjusted, strict=True):
-            if not decidable(n, len(tests)):
-                undecidable = max(undecidable, len(tests))
+            rivals = [group for group in arena_groups if np.isfinite(group.values(quantity)).any()]
+            if len(rivals) < 2:
                 continue
-            marked.add(position[id(first)])
-            if not (p < SIGNIFICANT and behind):
-                marked.add(position[id(group)])
-        result[quantity.name] = marked
-    incomplete = [pair for pair in blocks if pair[0] < pair[1]]
-    return BestMarks(result, min(incomplete) if incomplete else None, undecidable)
+            p, counts = compare_sides(align_seeds(rivals, quantity))
+            beaten, is_judged = find_beaten(p, counts)
+            undecidable = max(undecidable, 0 if is_judged.all() else len(rivals) - 1)
+            expected = np.array([group.expected for group in rivals])
+            expected = np.maximum(expected[:, None], expected)
+            incomplete += [(int(counts[i, j]), int(expected[i, j])) for i, j in np.argwhere(counts < expected) if i < j]
+            kept = np.flatnonzero(is_judged & ~beaten).tolist()
+            unbeaten[quantity.name] |= {position[id(rivals[i])] for i in kept}
+            scores = {i: score for i, score in score_groups(rivals, quantity).items() if i in kept}
+            least = min(scores.values(), default=None)
+            best[quantity.name] |= {position[id(rivals[i])] for i, score in scores.items() if score == least}
+    return BestMarks(best, unbeaten, min(incomplete, default=None), undecidable)
+
+
+def align_seeds(groups: list[Group], quantity: Metric) -> Array:
+    """The values of some groups by seed, (groups, seeds), higher is worse; NaN where a group has none.
+
+    What never got there is worse than any value, by a finite distance, as in `pair_by_seed`.
+    """
+    seeds = reduce(np.union1d, [group.seeds for group in groups])
+    values = np.full((len(groups), len(seeds)), np.nan)
+    for row, group in zip(values, groups, strict=True):
+        row[np.searchsorted(seeds, group.seeds)] = -quantity.sign * group.values(quantity)
+    if quantity.censored:
+        never = 2 * np.nanmax(values) - np.nanmin(values) + 1
+        for row, group in zip(values, groups, strict=True):
+            row[np.isnan(row) & np.isin(seeds, group.seeds)] = never
+    return values
 
 
 def select_paired(groups: list[Group], title: str | None) -> list[Group]:
@@ -273,10 +297,10 @@ def _count_problems(frame: pd.DataFrame, quantities: list[Metric]) -> list[str]:
     return lines
 
 
-def describe_need(comparisons: int) -> str:
-    """How many seeds so many comparisons of a metric need for one of them to come out."""
+def describe_need(comparisons: int, what: str = "of a metric", sides: int = 2, unit: str = "seeds") -> str:
+    """How many seeds so many comparisons of a metric, or of a method, need for one of them to come out."""
     verb = "needs" if comparisons == 1 else "need"
-    return f"{count_noun(comparisons, 'comparison')} of a metric {verb} {count_needed(comparisons)} seeds"
+    return f"{count_noun(comparisons, 'comparison')} {what} {verb} {count_needed(comparisons, sides)} {unit}"
 
 
 def _describe_undecidable(frame: pd.DataFrame) -> list[str]:

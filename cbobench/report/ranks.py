@@ -1,4 +1,4 @@
-"""Many problems at once: average ranks with their critical difference."""
+"""Many problems at once: average ranks, and which methods no other is significantly better than."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import pandas as pd
 
 from cbobench.errors import Misuse
 from cbobench.metrics import Array, Metric
-from cbobench.report.formats import Marked, TextTable
+from cbobench.report.formats import BEST, Best, Marked, TextTable
 from cbobench.report.groups import Group, group_by_arena
 from cbobench.report.numbers import format_number
+from cbobench.report.paired import describe_need
 from cbobench.report.quantities import UNREACHED, fill_unreached, find_lack, is_reached
 from cbobench.stats import rank_tests as stats
+from cbobench.stats.paired_tests import compare_sides, find_beaten
 from cbobench.words import list_names
 
 SharedSeeds = dict[tuple[str, int, bool | None], frozenset[int]]
@@ -26,8 +28,7 @@ def rank_algorithms(groups: list[Group], quantities: list[Metric], title: str) -
     """Average ranks over problems by the median over the seeds that all algorithms were asked for, 1 for the best.
 
     A method with other seeds, as in a union, would be ranked by other instances. A seed that failed, or never reached
-    what may never be reached, is worse than any value. Ranks, and the critical difference most of all, depend on which
-    algorithms are compared.
+    what may never be reached, is worse than any value. Ranks depend on which algorithms are compared.
 
     Raises:
         Misuse: fewer than two algorithms with good cells on every problem.
@@ -38,37 +39,37 @@ def rank_algorithms(groups: list[Group], quantities: list[Metric], title: str) -
     # By arena: whatever the metric, the same seeds count.
     seeds = {arena_groups[0].arena: _find_shared_seeds(arena_groups, titles) for arena_groups in group_by_arena(groups)}
     rows: list[dict[str, Any]] = []
-    differences = []
+    counts, undecidable = [], []
     for quantity in quantities:
         blocks, expected = _compute_medians(groups, titles, quantity, seeds)
         average = stats.average_ranks(blocks, quantity.better or "lower")
-        gap = stats.critical_difference(len(titles), len(blocks)) if len(blocks) else np.nan
-        p = stats.friedman(blocks)[1]
-        differences.append(f"{quantity.symbol} {format_number(gap)} ({len(blocks)}/{expected})")
-        for algorithm, rank in zip(titles, average, strict=True):
+        beaten, is_judged = find_beaten(*compare_sides(stats.ranks(blocks, quantity.better or "lower").T))
+        is_decidable = bool(is_judged.all())
+        counts.append(f"{quantity.symbol} {len(blocks)}/{expected}")
+        undecidable += [] if is_decidable else [f"{quantity.symbol} {len(blocks)}"]
+        least = min((rank for rank, lost in zip(average, beaten, strict=True) if not lost), default=np.nan)
+        for algorithm, rank, lost in zip(titles, average, beaten, strict=True):
             row = {"metric": quantity.name, "algorithm": algorithm, "algorithm_label": labels[algorithm], "rank": rank}
-            row |= {"blocks": len(blocks), "expected": expected, "critical_difference": gap, "friedman_p": p}
-            rows.append(row | {"separable_from_best": bool(rank - average.min() > gap)})
+            row |= {"blocks": len(blocks), "expected": expected, "friedman_p": stats.friedman(blocks)[1]}
+            row |= {"beaten": bool(lost) if is_decidable else None}
+            rows.append(row | {"best": bool(is_decidable and not lost and rank == least)})
     frame = pd.DataFrame(rows)
     # The table is by the rank in its first metric; rows are metric by metric, and NaN is last.
     first_ranks = {row["algorithm"]: row["rank"] for row in rows[: len(titles)]}
     by_rank = sorted(titles, key=lambda algorithm: np.nan_to_num(first_ranks[algorithm], nan=np.inf))
     cells = [
-        [labels[algorithm]]
-        + [
-            format_number(row["rank"])
-            if row["separable_from_best"] or np.isnan(row["rank"])
-            else Marked(format_number(row["rank"]))
-            for row in rows
-            if row["algorithm"] == algorithm
-        ]
+        [labels[algorithm], *(_format_rank(row) for row in rows if row["algorithm"] == algorithm)]
         for algorithm in by_rank
     ]
     note = (
-        "average rank over problems by the median over seeds (a failed one is worse than any value), 1 is best; * "
-        f"within the critical difference of the best (Nemenyi, 5 %): {', '.join(differences)}; in brackets: problems "
-        "on which all algorithms have a value, of those asked for"
+        "average rank over problems by the median over seeds (a failed one is worse than any value), 1 is best; "
+        f"problems on which all algorithms have a value, of those asked for: {', '.join(counts)}"
     )
+    if any(isinstance(cell, Marked) for row in cells for cell in row):
+        note += f"; {BEST}; * no method is significantly better (Wilcoxon by problem, Holm, 5 %)"
+    if undecidable:
+        need = describe_need(len(titles) - 1, "of a method", sides=1, unit="problems")
+        note += f"\ntoo few problems to mark who is best: {need}, there are {', '.join(undecidable)}"
     absent = sorted({group.algorithm_label for group in groups} - set(labels.values()))
     if shared := _describe_shared_seeds(groups, titles, seeds):
         note += f"\n{shared}"
@@ -78,6 +79,12 @@ def rank_algorithms(groups: list[Group], quantities: list[Metric], title: str) -
     return frame, TextTable(
         ["algorithm", *(q.symbol for q in quantities)], cells, f"{title}: ranks", note, left=1, weights=weights
     )
+
+
+def _format_rank(row: dict[str, Any]) -> str:
+    """A rank with its mark; none where the problems are too few for one."""
+    text = format_number(row["rank"])
+    return Best(text) if row["best"] else Marked(text) if row["beaten"] is False else text
 
 
 def _find_common_algorithms(groups: list[Group]) -> tuple[list[str], dict[str, str]]:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from cbobench.errors import unknown
 from cbobench.metrics import METRICS, Array, Metric
-from cbobench.report.formats import CARRIED, MEAN, SECOND, UNJUDGED, Marked, TextTable
+from cbobench.report.formats import BEST, CARRIED, MEAN, SECOND, UNJUDGED, Best, Marked, TextTable
 from cbobench.report.groups import Group, count_binding, find_groups, group_by_arena, select_horizon
 from cbobench.report.load import Run, RunLike, open_run
 from cbobench.report.numbers import describe_median_interval, find_gap, format_beside, format_interval, format_number
@@ -29,7 +29,7 @@ from cbobench.stats.intervals import JUDGED, interval, is_carried_by_few
 
 ABOUT = "median [{around}] over seeds"
 ONE = "the value of one seed, which has no interval"
-MARKED = "* best, or not significantly different (Wilcoxon, Holm, 5 %)"
+MARKED = f"{BEST}; * no method is significantly better (Wilcoxon, Holm, 5 %)"
 NEVER = "k/n: k seeds got there, in medians the others are worst"
 DOUBTS = {
     "stale": "stale: played by code that has changed since; cbobench verify RUN --replay 3 plays some cells again and "
@@ -220,13 +220,13 @@ def tabulate_summary(
             absent.append(why)
             continue
         before.append((quantity, [medians, means]))
-        best_rows = marks.marked.get(quantity.name, set())
+        marks_of = (marks.best.get(quantity.name, ()), Best), (marks.unbeaten.get(quantity.name, ()), Marked)
         gaps = _find_gaps(problems, medians)
         cells = [
             "–" if (group.arena, quantity.name) in lacking else _format_median(row, quantity, gap)
             for group, row, gap in zip(groups, rows, gaps, strict=True)
         ]
-        cells = [Marked(cell) if i in best_rows else cell for i, cell in enumerate(cells)]
+        cells = [next((mark(cell) for rows_of, mark in marks_of if i in rows_of), cell) for i, cell in enumerate(cells)]
         late = 0 if quantity in main else 2 * SECOND
         # Regret without violations misleads: their number stays second longest.
         place = 1 if quantity.name == "violations" and not named else 2 * position
@@ -238,11 +238,11 @@ def tabulate_summary(
             columns.append((quantity.symbol + MEAN, cells, late + SECOND + 2 * position))
     counted = {n for quantity, _ in before for n in frame["n" if quantity.censored else f"{quantity.name}_defined"]}
     notes.insert(0, ONE if single else ABOUT.format(around=describe_median_interval(counted)))
-    if any(marks.marked.values()):
+    if any(marks.unbeaten.values()):
         blocks = marks.blocks
         notes.append(MARKED + (f" on the seeds that both have, at least {blocks[0]}/{blocks[1]}" if blocks else ""))
     if marks.undecidable and not single:
-        notes.append(f"too few seeds to mark who is best: {describe_need(marks.undecidable)}")
+        notes.append(f"too few seeds to mark who is best: {describe_need(marks.undecidable, 'of a method', sides=1)}")
     if any("†" in cell for _, cells, _ in columns for cell in cells):
         notes.append(CARRIED)
     elif not single and max(counted, default=0) < JUDGED and any(name.endswith(MEAN) for name, _, _ in columns):

@@ -1,4 +1,7 @@
-"""Two algorithms on the same seeds: differences, Wilcoxon's signed-rank test, effect size, Holm's adjustment."""
+"""Algorithms on the same seeds: differences, Wilcoxon's signed-rank test, effect size, Holm's adjustment.
+
+Two are compared two-sided. Which of several may be the best is asked of each by itself: is another one better?
+"""
 
 from __future__ import annotations
 
@@ -138,17 +141,21 @@ def _law_of_sum(ranks: tuple[int, ...]) -> Array:
     return law
 
 
-def decidable(n: int, tests: int) -> bool:
-    """Whether n differences that are not zero, all of one sign, come out among so many tests (Holm, 5 %)."""
-    return tests * 2.0 ** (1 - n) < SIGNIFICANT
+def decidable(n: int, tests: int, sides: int = 2) -> bool:
+    """Whether n differences that are not zero, all of one sign, come out among so many tests (Holm, 5 %).
+
+    Args:
+        sides: 1 for tests of one side (`compare_sides`), 2 for those of both (`signed_rank`).
+    """
+    return sides * tests * 2.0**-n < SIGNIFICANT
 
 
-def count_needed(tests: int) -> int:
+def count_needed(tests: int, sides: int = 2) -> int:
     """How many differences that are not zero one of so many tests needs to come out (see `decidable`)."""
-    return next(n for n in count(1) if decidable(n, tests))
+    return next(n for n in count(1) if decidable(n, tests, sides))
 
 
-def choose_family(n: ArrayLike) -> NDArray[np.bool_]:
+def choose_family(n: ArrayLike, sides: int = 2) -> NDArray[np.bool_]:
     """Which tests to adjust for one another: the most, of the largest n, of which each can come out (Tarone 1990).
 
     A test of so few differences that it cannot come out, whatever their signs, would only weaken the others. The
@@ -156,13 +163,14 @@ def choose_family(n: ArrayLike) -> NDArray[np.bool_]:
 
     Args:
         n: differences of each test that are not zero, (k,).
+        sides: of the tests (see `decidable`).
 
     Returns:
         A mask, (k,); nothing where none can come out.
     """
     counts = np.asarray(n, dtype=np.int64)
     for least in np.unique(counts):
-        if decidable(int(least), int((counts >= least).sum())):
+        if decidable(int(least), int((counts >= least).sum()), sides):
             return np.asarray(counts >= least)
     return np.zeros(counts.shape, dtype=np.bool_)
 
@@ -178,3 +186,88 @@ def holm(p: ArrayLike) -> Array:
     factors = np.arange(len(order), 0, -1)
     adjusted[order] = np.minimum(1.0, np.maximum.accumulate(factors * adjusted[order]))
     return adjusted.reshape(p_values.shape)
+
+
+def find_beaten(p: ArrayLike, counts: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which of k methods another one is significantly better than, and of which that can be told.
+
+    For each other method Holm's adjustment is over all that are compared with it, at 5 %, but those whose pairs are too
+    few for any outcome. So a method that is worse than another by the two-sided tests of `cbobench compare --against`
+    is beaten here, too. One that no other is truly better than is beaten in at most 5 % of all tables, however many
+    methods there are (`benchmarks/gate_level.py --marks` measures it).
+
+    Args:
+        p: one-sided p-values that a method (row) is worse than another (column), (k, k); see `compare_sides`.
+        counts: of how many pairs each is, (k, k); 0 where there is no test.
+
+    Returns:
+        Whether it is beaten, (k,); whether its pairs are enough for one of its tests to come out, (k,).
+    """
+    beaten, is_judged = np.zeros((2, len(numbers(p))), dtype=np.bool_)
+    for column, pairs in zip(numbers(p).T, np.asarray(counts).T, strict=True):
+        family = choose_family(pairs, sides=1) & ~np.isnan(column)
+        beaten |= holm(np.where(family, column, np.nan)) < SIGNIFICANT
+        is_judged |= family
+    return beaten, is_judged
+
+
+def compare_sides(values: ArrayLike) -> tuple[Array, NDArray[np.int64]]:
+    """Wilcoxon's signed-rank test of each of k methods against each other one, by the columns that both have.
+
+    Args:
+        values: (k, n), higher is worse; NaN where a method has none.
+
+    Returns:
+        One-sided p-values that a method (row) is worse than another (column), (k, k), and of how many pairs, (k, k);
+        NaN on the diagonal and where two methods share no column.
+    """
+    array = numbers(values)
+    k, is_known = len(array), ~np.isnan(array)
+    rows, columns = np.triu_indices(k, 1)
+    p, counts = np.full((k, k), np.nan), np.zeros((k, k), dtype=np.int64)
+    shared = is_known[rows] & is_known[columns]
+    counts[rows, columns] = counts[columns, rows] = shared.sum(axis=1)
+    patterns, which = np.unique(shared, axis=0, return_inverse=True)
+    for i, pattern in enumerate(patterns):
+        if pattern.any():
+            pairs = np.flatnonzero(which.ravel() == i)
+            apart = array[rows[pairs]][:, pattern] - array[columns[pairs]][:, pattern]
+            p[rows[pairs], columns[pairs]], p[columns[pairs], rows[pairs]] = _find_tails(apart)
+    return p, counts
+
+
+def _find_tails(apart: Array) -> tuple[Array, Array]:
+    """The p-values of the one-sided signed-rank tests that rows of differences, (k, n), lie above 0, and below it.
+
+    As in `signed_rank`; the rows of one law are looked up together.
+    """
+    from scipy.special import ndtr
+
+    ranks = _rank_rows(np.abs(apart))
+    used = np.where(apart != 0, ranks, 0.0)
+    total, positive = used.sum(axis=1), np.where(apart > 0, ranks, 0.0).sum(axis=1)
+    tails = np.empty((2, len(apart)))
+    laws, which = np.unique(np.sort(np.rint(2 * used).astype(np.int64), axis=1), axis=0, return_inverse=True)
+    for i, halves in enumerate(laws):
+        rows = np.flatnonzero(which.ravel() == i)
+        for side, sums in zip(tails, (total[rows] - positive[rows], positive[rows]), strict=True):
+            if np.count_nonzero(halves) > EXACT:
+                side[rows] = ndtr((sums - total[rows] / 2) / np.sqrt((halves.astype(float) ** 2).sum() / 16))
+            else:
+                law = _law_of_sum(tuple(halves[halves > 0].tolist())).cumsum()
+                side[rows] = np.minimum(1.0, law[np.rint(2 * sums).astype(np.int64)])
+    return tails[0], tails[1]
+
+
+def _rank_rows(values: Array) -> Array:
+    """`mean_ranks` of each row of (k, n)."""
+    order = np.argsort(values, axis=1, kind="stable")
+    ordered, place = np.take_along_axis(values, order, axis=1), np.arange(values.shape[1])
+    begins = np.diff(ordered, axis=1, prepend=np.nan) != 0
+    ends = np.roll(begins, -1, axis=1)
+    ends[:, -1] = True
+    first = np.maximum.accumulate(np.where(begins, place, 0), axis=1)
+    last = np.minimum.accumulate(np.where(ends, place, len(place))[:, ::-1], axis=1)[:, ::-1]
+    ranks = np.empty(values.shape)
+    np.put_along_axis(ranks, order, (first + last) / 2 + 1, axis=1)
+    return ranks

@@ -1,4 +1,4 @@
-"""Algorithms on the same blocks: ranks, Friedman's test, Nemenyi's critical difference.
+"""Algorithms on the same blocks: ranks, and Friedman's test.
 
 A block is a problem (Demšar 2006): more seeds of the same problems are no more blocks. Only complete blocks: the caller
 leaves out the others and says so.
@@ -46,16 +46,3 @@ def friedman(values: ArrayLike) -> tuple[float, float]:
         return 0.0, 1.0
     statistic = (k - 1) * ((ranked.sum(axis=0) - n * (k + 1) / 2) ** 2).sum() / spread
     return float(statistic), float(chdtrc(k - 1, statistic))
-
-
-def critical_difference(k: int, n: int, alpha: float = 0.05) -> float:
-    """Nemenyi's critical difference of average ranks of k algorithms over n blocks (Demšar 2006, Section 3.2.2).
-
-    Two algorithms whose average ranks are closer than this are not separated at level alpha. It depends on k: unlike
-    every other number here it moves when an algorithm is added.
-    """
-    from scipy.stats import studentized_range
-
-    if k < 2 or n < 1 or not 0 < alpha < 1:
-        raise Misuse(f"k = {k}, n = {n}, alpha = {alpha}; allowed: k >= 2, n >= 1, 0 < alpha < 1")
-    return float(studentized_range.ppf(1 - alpha, k, np.inf) / np.sqrt(2) * np.sqrt(k * (k + 1) / (6 * n)))

@@ -21,6 +21,7 @@ from cbobench.page import assemble, command, facts, series
 from cbobench.page.content import content, labels_of
 from cbobench.report.compare import compare
 from cbobench.report.curves import curves
+from cbobench.report.formats import explain_bold
 from cbobench.report.load import Run
 from cbobench.report.planes import Plane
 from cbobench.report.profiles import Profile
@@ -91,7 +92,7 @@ def test_tables_are_those_of_compare(opened, data):
     for table, options in zip(shown, asked.values(), strict=True):
         made = compare(opened, **options)
         assert table["rows"] == [[*row] for row in made.table.rows]
-        assert (table["title"], table["note"], table["columns"]) == (made.table.title, made.table.note,
+        assert (table["title"], table["note"], table["columns"]) == (made.table.title, explain_bold(made.table.note),
                                                                      [*made.table.columns])  # fmt: skip
         lines = list(csv.reader(io.StringIO(made.render("csv"))))
         assert sorted(line for some in table["digits"] for line in some) == sorted(lines)

@@ -17,6 +17,7 @@ from cbobench.cli import main
 from cbobench.errors import printable
 from cbobench.report.figures import write_numbers
 from cbobench.report.formats import (
+    Best,
     Code,
     Marked,
     TextTable,
@@ -51,7 +52,8 @@ def test_markdown_shows_labels_to_the_letter():
     assert unescaped(HOSTILE) is None, "negative control"
     assert escape_markdown("x_1, a_b_c") == "x_1, a_b_c"
     assert escape_markdown("__a__ _") == r"\_\_a\_\_ \_"
-    assert escape_markdown(Marked("a|b")) == r"**a\|b**"
+    assert escape_markdown(Best("a|b")) == r"**a\|b**"
+    assert escape_markdown(Marked("a|b")) == r"a\|b\*"
     assert escape_markdown(Code("a|b_")) == r"`a\|b_`"
     assert escape_markdown(Code("a`b")) == r"a\`b"
     table = TextTable([HOSTILE, "b"], [[HOSTILE, "1"]], HOSTILE, f"{HOSTILE}\n{HOSTILE}", left=1)
@@ -132,9 +134,9 @@ def test_counts_of_two_runs_are_whole_in_csv(hostile):
 
 STARRED = TextTable(
     ["a", "b"],
-    [["x", Marked("1")]],
+    [["x", Best("1")], ["y", Marked("2")]],
     "t",
-    "median; * best; or * so\nbest: x 1; * 2: f = 1, f* = 0.9803 (recommended)",
+    "median; *best*; * so\n*best*: x 1; * 2: f = 1, f* = 0.9803 (recommended)",
     left=1,
 )
 
@@ -142,16 +144,16 @@ STARRED = TextTable(
 def test_a_star_in_a_note_is_a_star_unless_it_explains_cells_in_bold():
     """f* is no mark, nor is a star in a label; where cells are bold, the note says bold."""
     latex, markdown, html = render(STARRED, "latex"), render(STARRED, "markdown"), render_html(STARRED)
-    for text in (latex, markdown, html):
-        assert "edian; bold: best; or" in text
+    for text, star in ((latex, "$^*$"), (markdown, r"\*"), (html, "*")):
+        assert f"edian; bold: best; {star} so" in text
         assert "fbold" not in text
         assert text.count("bold:") == 1
     assert "f$^*$ = 0.9803" not in latex.partition("begin{table}")[2], "it is above the table"
-    assert "% best: x 1; * 2: f = 1, f* = 0.9803" in latex
+    assert "% *best*: x 1; * 2: f = 1, f* = 0.9803" in latex
     assert r"f\* = 0.9803" in markdown
     assert "f* = 0.9803" in html
-    assert "median; * best; or * so" in render(STARRED, "table")
-    assert render(TextTable(["a"], [["x"]], "", "* best", left=1), "markdown").endswith("\nbold: best")
+    assert "median; *best*; * so" in render(STARRED, "table")
+    assert render(TextTable(["a"], [["x"]], "", "*best*", left=1), "markdown").endswith("\nbold: best")
 
 
 @pytest.mark.parametrize(

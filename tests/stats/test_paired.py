@@ -9,7 +9,17 @@ import pytest
 from scipy import stats
 
 from cbobench.stats.intervals import interval
-from cbobench.stats.paired_tests import EXACT, choose_family, decidable, difference, holm, mean_ranks, signed_rank
+from cbobench.stats.paired_tests import (
+    EXACT,
+    choose_family,
+    compare_sides,
+    decidable,
+    difference,
+    find_beaten,
+    holm,
+    mean_ranks,
+    signed_rank,
+)
 
 
 def enumerated(apart):
@@ -123,3 +133,76 @@ def test_holm_by_hand():
     np.testing.assert_allclose(holm([[0.02, np.nan], [np.nan, 0.01]]), [[0.02, np.nan], [np.nan, 0.02]], atol=1e-12)
     assert holm([]).shape == (0,)
     assert holm([0.3]) == [0.3]
+
+
+def test_sides_of_all_pairs_are_those_of_each_pair():
+    """Against SciPy, and against the two-sided test where there are ties, zeros, gaps, or more pairs than are exact."""
+    gen = np.random.default_rng(0)
+    p, counts = compare_sides(x := gen.normal(size=(5, 12)))
+    for i, j in itertools.permutations(range(5), 2):
+        wanted = stats.wilcoxon(x[i], x[j], alternative="greater", method="exact").pvalue
+        assert p[i, j] == pytest.approx(wanted, rel=1e-9)
+    assert np.isnan(np.diag(p)).all()
+    tied = gen.poisson(3, size=(6, 11)).astype(float)
+    tied[0, 3] = tied[2, :2] = np.nan
+    for values in (tied, gen.normal(size=(3, EXACT + 20))):
+        p, counts = compare_sides(values)
+        for i, j in itertools.permutations(range(len(values)), 2):
+            apart = values[i] - values[j]
+            apart = apart[~np.isnan(apart)]
+            assert counts[i, j] == len(apart)
+            two_sided, effect = signed_rank(apart)
+            assert min(1, 2 * min(p[i, j], p[j, i])) == pytest.approx(two_sided, abs=1e-12)
+            assert effect == 0 or (p[i, j] < p[j, i]) == (effect > 0)
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (1, 5), (3, 0), (2, 1)])
+def test_where_nothing_can_be_told_nothing_is_beaten(shape):
+    beaten, is_judged = find_beaten(*compare_sides(np.arange(float(np.prod(shape))).reshape(shape)))
+    assert not beaten.any()
+    assert not is_judged.any()
+
+
+def test_who_is_beaten_by_hand():
+    """The second of three is worse in all ten seeds, p = 1/1024; the third is better or worse by turns."""
+    first = np.arange(10.0)
+    turns = first + np.where(np.arange(10) % 2, 0.3, -0.2)
+    p, counts = compare_sides([first, first + 1, turns])
+    assert p[1, 0] == p[1, 2] == 2.0**-10
+    assert [part.tolist() for part in find_beaten(p, counts)] == [[False, True, False], [True] * 3]
+
+
+@pytest.mark.parametrize(("methods", "needed"), [(2, 5), (4, 6), (7, 7), (13, 8), (26, 9), (52, 10)])
+def test_the_seeds_that_tell_who_is_beaten(methods, needed):
+    """(methods - 1) / 2^n must be below 5 %."""
+    for seeds, enough in ((needed - 1, False), (needed, True)):
+        beaten, is_judged = find_beaten(*compare_sides(np.arange(methods)[:, None] + np.zeros(seeds)))
+        assert beaten.tolist() == [False] + [enough] * (methods - 1)
+        assert is_judged.tolist() == [enough] * methods
+
+
+def test_clear_losers_and_too_few_pairs_make_no_test_harder():
+    """Of two that are near, nine of ten seeds tell, beside ten that are far behind or hold three seeds only."""
+    gen = np.random.default_rng(1)
+    best = gen.normal(size=10)
+    worse = best + np.append(np.linspace(1, 2, 9), -0.1)
+    assert find_beaten(*compare_sides([best, worse]))[0].tolist() == [False, True]
+    for far in (best + 50, np.where(np.arange(10) < 3, best, np.nan)):
+        beaten = find_beaten(*compare_sides([best, worse, *(far + i for i in range(10))]))[0]
+        assert beaten[:2].tolist() == [False, True]
+
+
+@pytest.mark.parametrize("methods", [2, 3, 8])
+@pytest.mark.parametrize("seeds", [10, 20])
+@pytest.mark.parametrize("law", ["standard_normal", "standard_cauchy", "standard_exponential"])
+def test_the_best_keep_their_stars_in_95_percent_and_the_worse_lose_them(methods, seeds, law):
+    gen = np.random.default_rng([methods, seeds])
+    lost = {0.0: [], 3.0: []}
+    for shift in lost:
+        for _ in range(200):
+            values = getattr(gen, law)((methods, seeds)) + gen.normal(size=seeds)
+            values[1:] += shift
+            lost[shift].append(find_beaten(*compare_sides(values))[0])
+    assert np.mean(lost[0.0]) < 0.08
+    assert np.mean(np.array(lost[3.0])[:, 0]) < 0.08, "the best"
+    assert np.mean(np.array(lost[3.0])[:, 1:]) > (0.15 if law == "standard_cauchy" else 0.8)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cbobench.stats.rank_tests import average_ranks, critical_difference, friedman, ranks
+from cbobench.stats.rank_tests import average_ranks, friedman, ranks
 
 # Demšar (2006), Table 6: AUC of C4.5, C4.5+m, C4.5+cf, C4.5+m+cf on fourteen data sets.
 AUC = np.array(
@@ -49,10 +49,3 @@ def test_friedmans_test_is_scipys():
     assert friedman(np.ones((5, 3))) == (0, 1)
     assert np.isnan(friedman(np.ones((5, 2)))).all()
     assert np.isnan(friedman(np.ones((1, 3)))).all()
-
-
-def test_the_critical_difference_is_demsars():
-    assert critical_difference(4, 14) == pytest.approx(1.25, abs=5e-3)
-    for k, q in ((2, 1.960), (3, 2.343), (5, 2.728), (10, 3.164)):  # his Table 5
-        assert critical_difference(k, 20) == pytest.approx(q * np.sqrt(k * (k + 1) / 120), rel=5e-4)
-    assert critical_difference(4, 14, 0.10) == pytest.approx(2.291 * np.sqrt(20 / 84), rel=5e-4)

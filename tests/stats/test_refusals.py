@@ -11,7 +11,7 @@ from cbobench.stats.growth import exponent
 from cbobench.stats.intervals import interval
 from cbobench.stats.paired_tests import difference, holm
 from cbobench.stats.profile_shares import data_profile, performance_profile
-from cbobench.stats.rank_tests import critical_difference, ranks
+from cbobench.stats.rank_tests import ranks
 
 T = np.arange(1.0, 2001.0)
 
@@ -38,7 +38,6 @@ T = np.arange(1.0, 2001.0)
         (lambda: ranks([[1, np.nan]]), "complete blocks"),
         (lambda: ranks([[1, np.inf]]), "infinite"),
         (lambda: ranks([1, 2]), "blocks, algorithms"),
-        (lambda: critical_difference(1, 5), "k >= 2"),
         (lambda: difference([1, np.nan], [1, 2]), "complete pairs"),
         (lambda: difference([1, np.inf], [1, 2]), "infinite"),
         (lambda: difference([1, 2, 3], [1, 2]), "one length"),
