@@ -21,7 +21,7 @@ from cbobench.page import assemble, command, facts, series
 from cbobench.page.content import content, labels_of
 from cbobench.report.compare import compare
 from cbobench.report.curves import curves
-from cbobench.report.formats import explain_bold
+from cbobench.report.formats import Best, Marked, explain_bold
 from cbobench.report.load import Run
 from cbobench.report.planes import Plane
 from cbobench.report.profiles import Profile
@@ -94,6 +94,10 @@ def test_tables_are_those_of_compare(opened, data):
         assert table["rows"] == [[*row] for row in made.table.rows]
         assert (table["title"], table["note"], table["columns"]) == (made.table.title, explain_bold(made.table.note),
                                                                      [*made.table.columns])  # fmt: skip
+        for name, kind in (("marked", Marked), ("best", Best)):
+            assert table[name] == [
+                [i, j] for i, row in enumerate(made.table.rows) for j, cell in enumerate(row) if isinstance(cell, kind)
+            ]
         lines = list(csv.reader(io.StringIO(made.render("csv"))))
         assert sorted(line for some in table["digits"] for line in some) == sorted(lines)
         for row, some in zip(table["rows"], table["digits"][1:], strict=True):
