@@ -24,7 +24,7 @@ from cbobench.play.process import preserve_process
 from cbobench.registry import import_object
 from cbobench.results.bundle import open_run
 from cbobench.results.verify import verify
-from cbobench.sweep import executors
+from cbobench.sweep import children
 from cbobench.sweep.run import execute, plan
 from tests.helpers import assert_same_rows
 from tests.processes import assert_gone
@@ -84,7 +84,7 @@ def harmful(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "harmful", raising=False)
-    monkeypatch.setattr(executors, "can_fork", lambda: True)
+    monkeypatch.setattr(children, "can_fork", lambda: True)
     (tmp_path / "harmful.py").write_text(HARMFUL)
     return __import__("harmful")
 
