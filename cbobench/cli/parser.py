@@ -102,6 +102,7 @@ class Commands:
     """The commands of a parser, as the modules beside this one add them."""
 
     def __init__(self, top: Parser) -> None:
+        self.top = top
         self._commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
 
     @property
