@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -76,10 +76,11 @@ class SimulationTotals:
         return f"simulations of {title}: at most {self.most:,}: {', '.join(parts)}{time}"
 
 
-def count_simulations(problem: Simulator, cells: Sequence[CellRounds], each: float | None) -> SimulationTotals:
+def count_simulations(problem: Simulator, cells: Mapping[CellRounds, int], each: float | None) -> SimulationTotals:
     """Return the simulations of some cells of a problem, which need not be prepared.
 
     Args:
+        cells: how many there are of each kind.
         each: seconds that a simulation takes, None if that is not known.
     """
     counts = problem.simulations
@@ -88,9 +89,9 @@ def count_simulations(problem: Simulator, cells: Sequence[CellRounds], each: flo
     return SimulationTotals(
         counts.pilot,
         counts.of_round,
-        sum(cell.horizon - cell.from_pilot * is_kept for cell in cells) * counts.of_round,
-        sum(counts.beside_rounds(cell.recorded) for cell in cells),
-        counts.end * len(cells),
+        sum(n * (cell.horizon - cell.from_pilot * is_kept) for cell, n in cells.items()) * counts.of_round,
+        sum(n * counts.beside_rounds(cell.recorded) for cell, n in cells.items()),
+        counts.end * sum(cells.values()),
         max(cell.from_pilot for cell in cells) * is_kept,
         each,
     )

@@ -64,7 +64,7 @@ class Entry:
     """
 
     name: str
-    axes: dict[str, list[Any]]
+    axes: dict[str, Sequence[Any]]
     swept: frozenset[str]
     label: str | None
     line: int
@@ -119,7 +119,8 @@ def entries(content: yamlio.Located, key: str, at: SourceLine) -> list[Entry]:
 
 
 def _entry(name: str, settings: yamlio.Located, label: str | None, line: int, at: SourceLine) -> Entry:
-    axes, swept_keys = {}, set()
+    axes: dict[str, Sequence[Any]] = {}
+    swept_keys = set()
     for key, value in settings.items():
         if key in ("label", "resources"):
             continue
@@ -128,7 +129,7 @@ def _entry(name: str, settings: yamlio.Located, label: str | None, line: int, at
         if swept and (list(value) != ["sweep"] or not values):
             allowed = "a value, {sweep: [values]}, or whole numbers as {sweep: 1-54}"
             raise Misuse(f"{at(settings.lines[key])}{key} is {show(value)}; allowed: {allowed}")
-        axes[key] = params.plain(values)
+        axes[key] = values if isinstance(values, range) else params.plain(values)
         if swept:
             swept_keys.add(key)
     counts = {key: len(values) for key, values in axes.items()}
@@ -142,11 +143,12 @@ def _entry(name: str, settings: yamlio.Located, label: str | None, line: int, at
 def _swept(values: Any) -> Sequence[Any]:
     """The values of a sweep: a list, or the whole numbers from the first to the last of "1-54"; none if it is neither.
 
-    A range may be far too long to be listed: it gives at most one value more than an entry may have variants.
+    A range may be far too long to be listed, and there may be many: it stays a range, which has at most one value more
+    than an entry may have variants.
     """
     if isinstance(values, str) and (ends := re.fullmatch(r"(\d{1,18}) *- *(\d{1,18})", values, re.ASCII)):
         first, last = map(int, ends.groups())
-        return [*range(first, min(last, first + MAX_VARIANTS) + 1)]
+        return range(first, min(last, first + MAX_VARIANTS) + 1)
     return values if isinstance(values, list) else []
 
 
@@ -160,15 +162,8 @@ def problem_variants(
     keep: Keep = lambda problem: nullcontext(),
 ) -> list[tuple[Variant, Problem]]:
     """Return the variants of an entry with their prepared problems; an unwanted one that fails may be left out."""
-    location = at(entry.line)
-    cls = PROBLEMS.get(entry.name, location=location, imports=imports, beside=beside)
     result = []
-    for settings in entry.settings():
-        for (name, lacking), hint in ELSEWHERE.items():
-            if name == entry.name and (asked := next((word for word in settings if word in lacking), None)):
-                raise Misuse(f"{location}{name}: {show(asked)} {hint.format(name=asked)}")
-        problem: Problem = _build(cls, settings, entry, at)
-        resolved = params.resolve(cls, settings)
+    for problem, unprepared in build_problems(entry, at, imports, beside):
         try:
             with keep(entry.name), single_thread(), np.errstate(all="ignore"):  # errors are reported in a sentence
                 problem.prepare(folder)
@@ -183,18 +178,33 @@ def problem_variants(
         except Declined:
             raise
         except Exception as error:  # a user's problem may raise any error
-            if not is_requested(_variant(entry, settings, resolved, resolved)):
+            if not is_requested(unprepared):
                 continue
             reason = error if isinstance(error, CbobenchError) else one_line(error)
             raise Misuse(f"{at(entry.find_line(str(reason)))}{entry.name}: {reason}") from error
-        values = params.identity(cls, resolved) | fixed
+        values = params.identity(type(problem), unprepared.settings) | fixed
         pairs = None if inputs is None else [[name, plain] for name, plain in inputs.items()]
         if pairs is not None and sum(len(plain) for _, plain in pairs) > MOST_INPUTS:
             pairs = None
         objective = [printable(name), zero, unit] if math.isfinite(zero) and math.isfinite(unit) else None
-        variant = replace(_variant(entry, settings, values, resolved), note=note, inputs=pairs, objective=objective)
+        variant = replace(unprepared, values=values, note=note, inputs=pairs, objective=objective)
         result.append((variant, problem))
     return result
+
+
+def build_problems(
+    entry: Entry, at: SourceLine, imports: bool, beside: Sequence[Path]
+) -> Iterator[tuple[Problem, Variant]]:
+    """Yield the problems of an entry, not prepared yet, with variants that have their names but not their identity."""
+    location = at(entry.line)
+    cls = PROBLEMS.get(entry.name, location=location, imports=imports, beside=beside)
+    for settings in entry.settings():
+        for (name, lacking), hint in ELSEWHERE.items():
+            if name == entry.name and (asked := next((word for word in settings if word in lacking), None)):
+                raise Misuse(f"{location}{name}: {show(asked)} {hint.format(name=asked)}")
+        problem: Problem = _build(cls, settings, entry, at)
+        resolved = params.resolve(cls, settings)
+        yield problem, _variant(entry, settings, resolved, resolved)
 
 
 def _build(cls: type[Any], settings: Mapping[str, Any], entry: Entry, at: SourceLine) -> Any:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,15 @@ from cbobench.problems.simulator import Simulator
 from cbobench.suite import yamlio
 from cbobench.suite.cells import Grid, Pair, Suite
 from cbobench.suite.checks import check_pairs, check_shared, check_unique
-from cbobench.suite.entries import Entry, Keep, SourceLine, algorithm_variants, entries, problem_variants
+from cbobench.suite.entries import (
+    Entry,
+    Keep,
+    SourceLine,
+    algorithm_variants,
+    build_problems,
+    entries,
+    problem_variants,
+)
 from cbobench.suite.settings import KEYS, ONE, SPREAD, apply_settings, check_initial, parse_initial, parse_parallel
 from cbobench.suite.yamlio import (
     MAX_CELLS,
@@ -93,8 +103,9 @@ def load(options: LoadOptions) -> Suite:
     if not isinstance(shared, Mapping):
         raise Misuse(f"{at(content.lines['shared'])}shared is {show(shared)}; it must map parameters to values")
     listed = {key: entries(content, key, at) for key in ("problems", "algorithms")}
-    variant_counts = {key: sum(entry.count for entry in key_entries) for key, key_entries in listed.items()}
-    refuse_product(variant_counts, MAX_PAIRS, "pairs", f"{path}: ")
+    cells = _count_cells(listed, chosen, path)
+    if only is None:
+        refuse_product(cells, MAX_CELLS, "cells", f"{path}: ")
     beside = [path.parent, Path()]
     initial = parse_initial(content["initial"], T, at(content.lines["initial"])) if "initial" in content else {}
     parallel = parse_parallel(content["parallel"], T, at(content.lines["parallel"])) if "parallel" in content else {}
@@ -129,8 +140,11 @@ def load(options: LoadOptions) -> Suite:
     # Faults of algorithms are reported before problems are prepared, which may take long.
     check_shared(shared, algorithms, at(content.lines.get("shared", 0)), imports)
     check_unique(algorithms, "algorithm", path)
-    rounds = CellRounds(T, keep, initial.get(PILOT, 0))
-    uncounted = [rounds] * len(chosen)
+    if prod(cells.values()) > MAX_CELLS:  # `only` may leave few of them
+        unprepared = [v for e in listed["problems"] for _, v in build_problems(e, at, imports, beside)]
+        cells["pairs"] = sum(Pair(v, algorithm).matches(only) for v in unprepared for algorithm in algorithms)
+        refuse_product(cells, MAX_CELLS, "cells", f"{path}: ")
+    uncounted = {CellRounds(T, keep, initial.get(PILOT, 0)): len(chosen)}
 
     def wait(text: str) -> None:
         """Say of a long pilot, before it is begun, what the run takes in all."""
@@ -158,14 +172,13 @@ def load(options: LoadOptions) -> Suite:
         examples = ", ".join(f"{pair.problem.brief}/{pair.algorithm.brief}" for pair in every[:6])
         hint = f"did you mean {close!r}? " if close else ""
         raise Misuse(f"--only {show(only)} matches nothing; {hint}pairs are {examples}, ... (use * as a wildcard)")
-    refuse_product({"pairs": len(pairs), "seeds": len(chosen)}, MAX_CELLS, "cells", f"{path}: ")
     options.say(f"starts every algorithm on every problem ({count_noun(len(pairs), 'pair')})")
     unplayable = check_pairs(pairs, problems, T, path, skip is not None)
     left_out = {id(pair) for pair, _ in unplayable}
     pairs = [pair for pair in pairs if id(pair) not in left_out]
     demands = {variant.title: demand for variant, demand in with_demands if demand != ONE}
     variants = tuple(v for v, _ in with_problems), tuple(algorithms)
-    grid = Grid(*variants, T, chosen, tuple(pairs), tuple(command), tuple(unplayable))
+    grid = Grid(*variants, T, tuple(chosen), tuple(pairs), tuple(command), tuple(unplayable))
     return Suite(name, about, keep, grid, problems, audit, timeout, demands)
 
 
@@ -184,36 +197,43 @@ def _check_keys(content: yamlio.Located, path: Path, at: SourceLine, horizon: in
     return int(T)
 
 
+def _count_cells(listed: Mapping[str, list[Entry]], seeds: Sequence[int], path: Path) -> dict[str, int]:
+    """How many pairs and seeds a suite has; too many pairs are refused before any is made."""
+    counts = {key: sum(entry.count for entry in key_entries) for key, key_entries in listed.items()}
+    refuse_product(counts, MAX_PAIRS, "pairs", f"{path}: ")
+    return {"pairs": prod(counts.values()), "seeds": len(seeds)}
+
+
 def count_before(source: Path) -> list[str]:
     """A line per simulator of a suite on the simulations that a run of all its cells takes; nothing is prepared.
 
     Raises:
-        Misuse: the suite cannot be read, or names what there is not.
+        Misuse: the suite cannot be read, names what there is not, or has more cells than a run may have.
     """
     content, at = yamlio.read(source), SourceLine(source)
     horizon, beside = _check_keys(content, source, at), [source.parent, Path()]
     listed = {key: entries(content, key, at) for key in ("problems", "algorithms")}
-    seeds = len(_seeds(content["seeds"], at(content.lines["seeds"])))
+    seeds = _seeds(content["seeds"], at(content.lines["seeds"]))
+    refuse_product(_count_cells(listed, seeds, source), MAX_CELLS, "cells", f"{source}: ")
     keep = _keep(content.get("record", {"rounds": DEFAULT_KEEP}), at(content.lines.get("record", 0)))
     at_initial = at(content.lines.get("initial", 0))
     initial = parse_initial(content["initial"], horizon, at_initial) if "initial" in content else {}
-    rounds = CellRounds(horizon, keep, initial.get(PILOT, 0))
-    return _count_simulations(listed, [rounds] * seeds, at, beside)
+    return _count_simulations(listed, {CellRounds(horizon, keep, initial.get(PILOT, 0)): len(seeds)}, at, beside)
 
 
 def _count_simulations(
     listed: Mapping[str, list[Entry]],
-    cells: Sequence[CellRounds],
+    cells: Mapping[CellRounds, int],
     at: SourceLine,
     beside: Sequence[Path],
     imports: bool = True,
 ) -> list[str]:
     """A line per simulator on the simulations of all cells, which each pair of a suite has."""
-    of_all = []
+    of_all: Counter[CellRounds] = Counter()
     for entry in listed["algorithms"]:
         cls = ALGORITHMS.get(entry.name, location=at(entry.line), imports=imports, beside=beside)
-        own = [cell._replace(from_pilot=0) for cell in cells] if cls.reference else cells
-        of_all += [*own] * entry.count
+        for rounds, count in cells.items():
+            of_all[rounds._replace(from_pilot=0) if cls.reference else rounds] += count * entry.count
     lines = []
     for entry in listed["problems"]:
         location = at(entry.line)
@@ -236,9 +256,9 @@ def _once(say: Callable[[str], None]) -> Callable[[str], None]:
     return say_new
 
 
-def _seeds(value: Any, location: str) -> tuple[int, ...]:
+def _seeds(value: Any, location: str) -> Sequence[int]:
     if _whole(value) and 0 < value <= MAX_SEEDS:
-        return tuple(range(value))
+        return range(value)
     if isinstance(value, list) and value and all(_whole(s) and 0 <= s <= MAX_SEED for s in value):
         if len(set(value)) < len(value):
             raise Misuse(f"{location}seeds holds a number twice: {show(value)}")
@@ -246,7 +266,7 @@ def _seeds(value: Any, location: str) -> tuple[int, ...]:
     if isinstance(value, Mapping) and set(value) == {"first", "count"}:
         first, count = value["first"], value["count"]
         if _whole(first) and _whole(count) and 0 <= first <= MAX_SEED - count and 0 < count <= MAX_SEEDS:
-            return tuple(range(first, first + count))
+            return range(first, first + count)
     forms = "a count, a list of whole numbers, or {first: a, count: n}"
     negative = isinstance(value, list) and any(_whole(s) and s < 0 for s in value)
     forms = "seeds of at least 0 in a list" if negative else forms

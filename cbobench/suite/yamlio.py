@@ -25,6 +25,7 @@ MAX_TEXT, MAX_LABEL, MAX_NAME = 10_000, 200, 100  # characters of a value, a lab
 MAX_HORIZON, MAX_SEED, MAX_SEEDS = 10**9, 2**62, 10**6
 MAX_VARIANTS = 10_000  # problems, or algorithms, after expanding sweeps
 MAX_PAIRS, MAX_CELLS = 100_000, 10**7
+MAX_FACTORS = 8  # of a product that is refused, which are named
 SEVERAL_LINES = "about"  # key of a text with several lines
 
 
@@ -76,8 +77,14 @@ def refuse_product(counts: Mapping[str, int], limit: int, noun: str, location: s
     """
     product = prod(counts.values())
     if product > limit:
-        factors = " x ".join(f"{count:,} {name}" for name, count in counts.items() if count > 1)
-        raise Misuse(f"{location}{factors} = {product:,} {noun}; allowed: {limit:,}; cut it into several suites")
+        factors = [f"{count:,} {name}" for name, count in counts.items() if count > 1]
+        rest = f" x … ({len(factors):,} in all)" if len(factors) > MAX_FACTORS else ""
+        # Python refuses to write a number of thousands of digits.
+        size = f"{product:,}" if product < 10**15 else "over 10^15"
+        raise Misuse(
+            f"{location}{' x '.join(factors[:MAX_FACTORS])}{rest} = {size} {noun}; allowed: {limit:,}; "
+            "cut it into several suites"
+        )
 
 
 class Located(dict[str, Any]):

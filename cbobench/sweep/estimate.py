@@ -17,7 +17,6 @@ from dataclasses import replace
 from statistics import fmean
 
 from cbobench.gp.box_actions import Box
-from cbobench.play.block import recorded_rounds
 from cbobench.problems.base import Problem
 from cbobench.problems.pilot import LATEST
 from cbobench.problems.simulator import Simulator
@@ -74,7 +73,7 @@ def estimate(plan: Plan, cpus: int | None, say: Callable[[str], None] = lambda t
         cost = known.get(title)
         if cost is None or cost.kind != "tried":
             unsure["not tried" if cost is None else cost.kind][title] = cells.pair.algorithm.label
-        recorded = len(recorded_rounds(cells.horizon, plan.record.keep))
+        recorded = min(cells.horizon, plan.record.keep or cells.horizon)
         per_cell = (0.0 if cost is None else cost.seconds) * cells.horizon + CELL_SECONDS + ROW_SECONDS * recorded
         work += per_cell * len(cells)
         longest = max(longest, min(RETURN_AFTER, per_cell * min(len(cells), plan.record.block)))

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import os
+import sys
+import tracemalloc
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from cbobench import params
 from cbobench.cli import main
 from cbobench.errors import Misuse, mask_secrets, one_line, printable, refuse_strange, show
+from cbobench.problems import PROBLEMS
 from cbobench.suite import yamlio
-from cbobench.suite.suite_file import load
+from cbobench.suite.cells import PairCells
+from cbobench.suite.suite_file import count_before, load
 from cbobench.sweep import blocks
+from cbobench.sweep.blocks import TaskOptions
+from cbobench.sweep.simulations_ahead import count_ahead
 from tests.conftest import ROOT, calls
 
 GOOD = """\
@@ -180,3 +190,86 @@ def test_the_page_on_security_tells_the_limits():
     ):  # fmt: skip
         assert f"{number:,} {what}" in text
     assert (yamlio.MAX_HORIZON, blocks.CELL_MEMORY // 10**9) == (10**9, 4)
+
+
+SIMULATOR = """
+import numpy as np
+from pathlib import Path
+from cbobench.problems.simulator import Simulator
+
+class Slow(Simulator):
+    low, high, m, noisy, takes = (0.0,), (1.0,), 1, False, 5.0
+
+    def simulate(self, x, gen):
+        Path("simulated").touch()
+        return 0.0, 0.0
+"""
+MEGABYTE = 2**20
+
+
+@pytest.fixture
+def simulator(tmp_path, monkeypatch):
+    (tmp_path / "sim_of_limits.py").write_text(SIMULATOR)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield "sim_of_limits:Slow"
+    sys.modules.pop("sim_of_limits", None)
+
+
+def write_large(simulator, variants, seeds="1000000"):
+    swept = f"{{beta_scale: {{sweep: [{', '.join(str(i / 100) for i in range(1, variants + 1))}]}}}}"
+    text = f"suite: large\nhorizon: 20\nseeds: {seeds}\nproblems: [{simulator}]\nalgorithms:\n  - ckb-rand: {swept}\n"
+    Path("large.yaml").write_text(text)
+    return Path("large.yaml")
+
+
+@contextmanager
+def allocates_less(limit):
+    """What is refused by its size is not made before."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < limit
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("seeds", ["1000000", "{first: 7, count: 1000000}"])
+@pytest.mark.parametrize("only", [None, "*", "*/ckb-rand*"])
+def test_too_many_cells_are_refused_before_anything_is_made_or_simulated(simulator, only, seeds):
+    path = write_large(simulator, 41, seeds)
+    refusal = "41 pairs x 1,000,000 seeds = 41,000,000 cells; allowed: 10,000,000"
+    with pytest.raises(Misuse, match=refusal), allocates_less(10 * MEGABYTE):
+        load(path, only=only)
+    with pytest.raises(Misuse, match=refusal), allocates_less(10 * MEGABYTE):
+        count_before(path)
+    assert main(["show", str(path), "--simulations"]) == 2
+    assert not Path("simulated").exists()
+
+
+def test_simulations_are_a_product_of_counts(simulator, capsys):
+    path = write_large(simulator, 10)
+    count_before(path)  # what is imported then stays
+    with allocates_less(MEGABYTE):
+        (line,) = count_before(path)
+    (small,) = count_before(write_large(simulator, 1, "1"))
+    assert f"{10 * 10**6 * 20:,} of the rounds" in line
+    assert "20 of the rounds" in small
+    pair = SimpleNamespace(problem=SimpleNamespace(title="slow"), algorithm=SimpleNamespace(values={}))
+    tasks = SimpleNamespace(options=TaskOptions(), by_pair=10 * [PairCells(pair, 20, range(10**6))])
+    problem = params.build(PROBLEMS.get(simulator), {})
+    problem.pilot_facts = SimpleNamespace(seconds=5.0)
+    with allocates_less(MEGABYTE):
+        assert count_ahead(tasks, {"slow": problem})["slow"].rounds == 10 * 10**6 * 20
+
+
+def test_of_many_long_ranges_none_is_listed(write_suite):
+    ranges = ", ".join(f"x{i}: {{sweep: 1-99999999999999999}}" for i in range(1200))
+    path = write_suite(GOOD.replace("{h: 0.25}", f"{{{ranges}}}"))
+    message = r"x7 x … \(1,200 in all\) = over 10\^15 variants of 'rkhs-1d'; allowed: 10,000"
+    with pytest.raises(Misuse, match=message), allocates_less(10 * MEGABYTE):
+        load(path)
+    entry = f"  - rkhs-1d: {{instance: {{sweep: 1-{yamlio.MAX_VARIANTS}}}}}\n"
+    path = write_suite(GOOD.replace("  - rkhs-1d: {h: 0.25}\n", 300 * entry))
+    with pytest.raises(Misuse, match="3,000,000 problems = .* allowed: 100,000"), allocates_less(10 * MEGABYTE):
+        load(path)
