@@ -171,3 +171,41 @@ def write_manifest(run: Path, content: dict[str, Any]) -> None:
     with suppress(ValueError, RecursionError, TypeError, AttributeError):  # content that nobody could sign
         content = content | {DIGEST: content_digest(content)}
     (run / FILE).write_text(json.dumps(content))
+
+
+WRONG = [  # for a value of JSON in a file of a run
+    None,
+    True,
+    -1,
+    0,
+    2**63,
+    10**400,
+    1.5,
+    -1e308,
+    float("nan"),
+    float("inf"),
+    "",
+    "\x1b[2J\u202e",
+    "x" * 10**5,
+    [],
+    {},
+    [[]],
+    [[1, 2]],
+    [None, None, None],
+    {"a": {"a": []}},
+    {"a": [[5, 1]]},
+    {"a": [["0", "1", "2"]]},
+]
+UNREADABLE = {  # in place of such a file
+    "empty": b"",
+    "half": b'{"pid": 1, "host": ',
+    "no text": b'{"host": "\xff\xfe"}',
+    "deep": 10**5 * b"[" + 10**5 * b"]",
+    "deep in its progress": b'{"news": ' + 10**5 * b'{"a":' + b"1" + 10**5 * b"}" + b"}",
+    "digits": b'{"pid": ' + 10**5 * b"9" + b"}",
+    "a list": b"[1, 2, 3]",
+    "a number": b"NaN",
+    "zeros": bytes(4096),
+    "twice": b'{"pid": 1}{"pid": 2}',
+    "a mark": b"\xef\xbb\xbf{}",
+}

@@ -32,6 +32,7 @@ from cbobench.results.schema import KINDS
 from cbobench.results.store import StoreFailure, machine_id, process_start
 from cbobench.suite.cells import Cells, Pair, as_numbers
 from cbobench.suite.variants import canonical
+from cbobench.suite.yamlio import MAX_SEED
 from cbobench.words import count_noun
 
 DRIVERS_FOLDER = "drivers"
@@ -40,6 +41,8 @@ FIRST_HEARTBEAT = 1.0  # seconds until the first one that reports progress
 JOIN_TIMEOUT = 10.0  # seconds that an ending call waits for a heartbeat in progress
 EXPIRES_AFTER = 150.0  # seconds without a heartbeat after which a lease of another machine expires
 PROGRESS_KEY = "news"  # key of the progress in a lease file
+LONGEST_TEXT = 1000  # characters of a text in a lease file
+LARGEST_NUMBER = 1e100  # that it may report: what is computed from several is still finite
 VISIBLE_WITHIN = 10.0  # seconds until another machine must see a new file
 RUN_ENTRIES = {FILE, *KINDS, DRIVERS_FOLDER, "invocations", "log", "quarantine", "simulations"}
 """What a run folder holds."""
@@ -98,12 +101,67 @@ def read_heartbeats(folder: RunFolder) -> list[Heartbeat]:
     listed = {name: info for name, info in entries.items() if name.endswith(".json") and name[0] != "."}
     heartbeats = []
     for name, info in sorted(listed.items()):
-        with suppress(DamagedRun, Misuse, KeyError):  # removed meanwhile, or not ours
+        with suppress(DamagedRun, Misuse):  # removed meanwhile, or not ours
             content = folder.read_json(f"{DRIVERS_FOLDER}/{name}") | {"id": name.removesuffix(".json")}
-            driver = Driver(**{field.name: content[field.name] for field in fields(Driver)})
-            progress = content.get(PROGRESS_KEY)
-            heartbeats.append(Heartbeat(driver, info.mtime_ns, progress if isinstance(progress, dict) else {}))
+            if (driver := _parse_driver(content)) is not None:
+                heartbeats.append(Heartbeat(driver, info.mtime_ns, _parse_progress(content.get(PROGRESS_KEY))))
     return heartbeats
+
+
+def _parse_driver(content: dict[str, Any]) -> Driver | None:
+    """What a lease file says of its call; None where something is not as calls write it."""
+    are_valid = (
+        *(_is_text(content.get(name)) for name in ("id", "host", "machine", "born", "since")),
+        _is_count(content.get("pid")),
+        isinstance(content.get("holds"), bool),
+        _maps_rows(content.get("cells"), lambda row: _is_row(row, 2, _is_count) and row[0] < row[1]),
+    )
+    return Driver(**{field.name: content[field.name] for field in fields(Driver)}) if all(are_valid) else None
+
+
+def _parse_progress(content: Any) -> dict[str, Any]:
+    """What a lease file says of the progress; without what is not as calls write it."""
+    if not isinstance(content, dict):
+        return {}
+    are_valid = {
+        "rounds": _is_count,
+        "total": _is_count,
+        "rate": _is_amount,
+        "left": lambda value: _is_row(value, 3, _is_amount),
+        "again": lambda value: _maps_rows(value, lambda row: _is_row(row, 3, _is_count)),
+        "playing": lambda value: _maps(value, lambda row: _is_row(row, 2, _is_count)),
+        "best": lambda value: _maps(value, lambda row: _is_row(row, 3, _is_number) and row[0] >= 0),
+    }
+    return {key: content[key] for key, is_valid in are_valid.items() if key in content and is_valid(content[key])}
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= LONGEST_TEXT
+
+
+def _is_count(value: Any) -> bool:
+    """Whether NumPy can hold it, and the end of a range whose last seed is the largest."""
+    return type(value) is int and 0 <= value <= MAX_SEED + 1
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) <= LARGEST_NUMBER  # NaN is no less
+
+
+def _is_amount(value: Any) -> bool:
+    return _is_number(value) and value >= 0
+
+
+def _is_row(value: Any, length: int, is_valid: Callable[[Any], bool]) -> bool:
+    return isinstance(value, list) and len(value) == length and all(map(is_valid, value))
+
+
+def _maps(value: Any, is_valid: Callable[[Any], bool]) -> bool:
+    return isinstance(value, dict) and all(map(is_valid, value.values()))
+
+
+def _maps_rows(value: Any, is_valid: Callable[[Any], bool]) -> bool:
+    return _maps(value, lambda rows: isinstance(rows, list) and all(map(is_valid, rows)))
 
 
 def read_drivers(folder: RunFolder, clock: str | None = None) -> list[tuple[Driver, bool]]:

@@ -29,6 +29,7 @@ from cbobench.words import count_noun
 
 SIMULATIONS_FOLDER = "simulations"
 KEYS = {"values", "size", "reason", "seconds"}
+MOST_VALUES = 10**6  # of a simulation: f and every g_j
 REFRESH = 5.0  # seconds after which a worker looks for what others have simulated
 
 
@@ -152,14 +153,15 @@ def read_simulation(folder: RunFolder, name: str) -> tuple[SimulationResult | No
     file = f"{SIMULATIONS_FOLDER}/{name}.json"
     content = folder.read_json(file)
     try:
+        # The digest first: what was changed may be of any size.
+        if content.keys() != KEYS and (content.keys() != KEYS | {DIGEST} or content[DIGEST] != _digest(name, content)):
+            raise DamagedRun(f"{folder.path(file)} {CHANGED}")
+        if type(content["size"]) is not int or not 0 < content["size"] <= MOST_VALUES:
+            raise ValueError(f"size is {content['size']}")
         simulation = SimulationResult.from_json(content)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise DamagedRun(f"{folder.path(file)} is not what cbobench writes") from error
-    if content.keys() == KEYS:
-        return None, False
-    if content.keys() != KEYS | {DIGEST} or content[DIGEST] != _digest(name, content):
-        raise DamagedRun(f"{folder.path(file)} {CHANGED}")
-    return simulation, True
+    return (simulation, True) if DIGEST in content else (None, False)
 
 
 def _digest(name: str, content: dict[str, Any]) -> str:

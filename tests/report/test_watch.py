@@ -12,6 +12,7 @@ import pytest
 
 import cbobench
 from cbobench.cli import main
+from cbobench.errors import printable
 from cbobench.report import live
 from cbobench.report.watch import as_object, text
 from cbobench.results import lease
@@ -20,7 +21,9 @@ from cbobench.results.folder import RunFolder
 from cbobench.results.lease import EXPIRES_AFTER, Lease, pair_id
 from cbobench.suite.cells import Cells
 from cbobench.sweep.run import execute, plan
+from tests.helpers import UNREADABLE, WRONG
 from tests.report.made import make
+from tests.suite.test_fuzz import places, replaced
 
 
 @pytest.fixture(scope="module")
@@ -331,3 +334,57 @@ def test_a_run_that_has_not_begun_is_waited_for(small_suite, tmp_path, capsys, m
     assert said.startswith(first)
     assert said.count("not begun yet") == 1
     assert "small: complete: 3 of 3 cells ok, 0 failed" in said
+
+
+def look(watched):
+    """All that a look at a run makes; the words are what a terminal may see."""
+    view = watched.look()
+    json.dumps(as_object(view), allow_nan=False)
+    for line in text(view).splitlines():
+        assert printable(line) == line
+    lease.read_players(watched.folder)
+    return view
+
+
+def test_a_lease_file_of_any_content_is_read_or_left_out(half, signed):
+    watched = live.Live(half)
+    key = pair_id(watched.record.grids[-1].pairs[1], 20)
+    news = {
+        "seconds": 2.0, "cells": 1, "rounds": 3, "total": 20, "rate": 1.5, "left": [3.0, 2.0, 4.0],
+        "again": {key: [[0, 1, 1]]}, "playing": {key: [1, 4]}, "best": {key: [1, 0.5, 0.5]},
+    }  # fmt: skip
+    file = signed(half, news)
+    good = json.loads(file.read_text())
+    view = look(watched)
+    assert (view.state, view.sum("playing"), view.rate, len(view.left)) == ("playing", 1, 1.5, 3)
+    variants = [replaced(good, place, wrong) for place in places(good) for wrong in WRONG][::4]
+    assert len(variants) > 100
+    for content in variants:
+        file.write_text(json.dumps(content))
+        assert look(watched).sum("expected") == 8
+
+
+@pytest.mark.parametrize(
+    "words", [["watch"], ["status", "--watch"], ["status"], ["status", "--watch", "--format", "json"]]
+)
+def test_commands_end_in_words_whatever_lies_beside_the_leases(half, signed, words, capsys):
+    file = signed(half, {"left": ["a", None, {}], "rate": "fast", "best": [1], "playing": {"x": 5}})
+    others = [file.with_name(f"other{i}.json") for i in range(len(UNREADABLE))]
+    for other, content in zip(others, UNREADABLE.values(), strict=True):
+        other.write_bytes(content)
+    places_of = {name: file.with_name(f"{name}.json") for name in ("folder", "pipe", "loop", "nowhere", "device", "up")}
+    places_of["folder"].mkdir()
+    os.mkfifo(places_of["pipe"])
+    places_of["loop"].symlink_to(places_of["loop"])
+    places_of["nowhere"].symlink_to("nothing")
+    places_of["device"].symlink_to("/dev/zero")
+    places_of["up"].symlink_to("..")
+    try:
+        once = ["--once"] if "watch" in words[0] or "--watch" in words else []
+        assert main([words[0], str(half), *words[1:], *once]) in (0, 1)
+        assert "Traceback" not in capsys.readouterr().err
+        assert [driver.id for driver in lease.read_players(RunFolder(str(half)))] == [file.stem]
+    finally:
+        places_of.pop("folder").rmdir()
+        for other in (*others, *places_of.values()):
+            other.unlink()
