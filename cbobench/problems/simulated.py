@@ -167,8 +167,13 @@ def run_once(
     elsewhere: list[int] = []
     for first in range(0, len(keys), step):
         begun: list[int] = []
-        for i in range(first, min(first + step, len(keys))):
-            (begun if store.begin(keys[i]) else elsewhere).append(i)
+        try:
+            for i in range(first, min(first + step, len(keys))):
+                (begun if store.begin(keys[i]) else elsewhere).append(i)
+        except BaseException:
+            for i in begun:  # others would wait for them
+                store.end(keys[i])
+            raise
         run_begun(begun)
     for i in elsewhere:
         until = monotonic() + max(LEAST_WAIT, PATIENCE * step * seconds)

@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from cbobench.results.store import retry
+
 DYNAMIC = {
     *("__import__", "__init_subclass__", "__subclasses__", "import_module"),
     *("eval", "exec", "globals", "locals", "vars"),
@@ -63,7 +65,7 @@ class Module:
         self.calling: list[str] = []
         self._whole_definition: Definition | None = None
         self._entries: dict[str, list[Definition]] = {}
-        self._text = path.read_bytes()
+        self._text = retry(path.read_bytes, str(path), remote=False)
         try:
             tree = self.parse()
             for node in _import_statements(tree.body):
@@ -156,7 +158,7 @@ def with_parents(name: str) -> list[str]:
 
 def parse(path: Path, name: str) -> Module:
     """Parse a file, again if it has changed."""
-    stamp = path.stat()
+    stamp = retry(path.stat, str(path), remote=False)
     return _parse_file(path, name, stamp.st_mtime_ns, stamp.st_size)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import errno
 import gc
 import importlib
 import json
@@ -23,7 +24,7 @@ from cbobench.errors import Misuse
 from cbobench.play.play import Play
 from cbobench.problems import PROBLEMS
 from cbobench.problems.simulator import Simulator
-from cbobench.results import definitions, source, staleness
+from cbobench.results import definitions, source, staleness, store
 
 PACKAGE = Path(cbobench.__file__).parent
 
@@ -435,3 +436,24 @@ def test_another_numpy_is_a_mark_of_its_own(small_suite, tmp_path, capsys, monke
     main(["status", str(run), "--format", "json"])
     assert json.loads(capsys.readouterr().out)["other_libraries"] == 12
     assert set(cbobench.load_cells(run)["libraries"]) == {"numpy 1.0.0, scipy 1.0.0"}
+
+
+def test_a_file_of_code_on_a_disk_that_is_away_for_a_moment_is_read_again(tmp_path, monkeypatch):
+    """Workers hash the code of a simulator while they play: that its disk is away is no fault of a cell."""
+    path, failing = tmp_path / "mine.py", ["stat", "read_bytes"]
+    path.write_text("A = 1\n")
+    monkeypatch.setattr(store, "FIRST_PAUSE", 0.001)
+    for name in ("stat", "read_bytes"):
+        monkeypatch.setattr(Path, name, fail_once(getattr(Path, name), name, failing, path))
+    assert [*definitions.parse(path, "mine").statements] == ["A"]
+    assert failing == []
+
+
+def fail_once(true_call, name, failing, place):
+    def call(path, *args, **options):
+        if path == place and name in failing:
+            failing.remove(name)
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        return true_call(path, *args, **options)
+
+    return call
