@@ -12,6 +12,7 @@ from cbobench import __version__
 from cbobench.errors import CbobenchError, Misuse, mask_secrets, printable
 from cbobench.metrics import METRICS
 from cbobench.page import facts, looks
+from cbobench.page.paths import shorten_paths
 from cbobench.page.series import curves, pack_numbers
 from cbobench.papers.claim_maps import VERDICT_STYLES, maps_of
 from cbobench.papers.claim_tables import claims_of, tabulate_findings
@@ -30,7 +31,7 @@ PLACED = ("median", "median_low", "median_high", "low", "high", "defined")
 
 
 def content(runs: Sequence[Run]) -> dict[str, Any]:
-    """Everything that a page says of some runs.
+    """Everything that a page says of some runs; of the machines that played them no more than numbers depend on.
 
     Raises:
         CbobenchError: a run without any published cell, or damaged.
@@ -42,7 +43,7 @@ def content(runs: Sequence[Run]) -> dict[str, Any]:
     size = max(1, sum(len(run.cells) for run in runs))
     names = ", ".join(dict.fromkeys(run.record.suite for run in runs))
     tested, maps, why = _test_claims(runs)
-    return {
+    page = {
         "title": names or "cbobench",
         "by": f"cbobench {__version__}",
         "metrics": {
@@ -63,6 +64,8 @@ def content(runs: Sequence[Run]) -> dict[str, Any]:
         "maps": maps,
         "unclaimed": why,
     }
+    shortened: dict[str, Any] = shorten_paths(page, [str(run.folder) for run in runs])
+    return shortened
 
 
 def labels_of(runs: Sequence[Run]) -> list[str]:

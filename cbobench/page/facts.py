@@ -47,7 +47,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
             f"T = {', '.join(horizons)}",
         ),
         ("Cost", f"{cost}, of the cells that are ok"),
-        ("Hosts", _join_words(cells["host"].dropna().unique() if "host" in cells else ())),
+        ("Machines", str(cells["host"].nunique() or "") if "host" in cells else ""),
         ("CPU", _join_words(sorted(find_cpus(groups))) or _join_words(called)),
         ("Arithmetic", _join_words(sorted(find_arithmetic(groups)))),
         ("Played with", "; ".join(dict.fromkeys(cells["libraries"].dropna()))),
@@ -60,9 +60,9 @@ def facts(run: Run) -> list[tuple[str, str]]:
 
 
 def describe_running(run: Run) -> str:
-    """Who plays into the run now, empty where nobody does."""
-    who = [str(driver) for driver in read_players(run.folder)]
-    return f"still running: {'; '.join(who)}" if who else ""
+    """How many calls play into the run now, and since when; empty where none does."""
+    since = [driver.since for driver in read_players(run.folder)]
+    return f"still running: {count_noun(len(since), 'call')}, begun {'; '.join(since)}" if since else ""
 
 
 def count_missing(groups: Sequence[Group]) -> int:

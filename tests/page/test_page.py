@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import os
+import platform
 import re
 import shutil
 from html.parser import HTMLParser
@@ -19,6 +20,7 @@ import pytest
 from cbobench import cli
 from cbobench.page import assemble, command, facts, series
 from cbobench.page.content import content, labels_of
+from cbobench.page.paths import shorten_paths
 from cbobench.report.compare import compare
 from cbobench.report.curves import curves
 from cbobench.report.formats import Best, Marked, explain_bold
@@ -319,10 +321,10 @@ def test_a_missing_library_is_one_line(run, capsys, monkeypatch):
     assert "pip install 'cbobench[page]'" in capsys.readouterr().err
 
 
-def test_a_run_that_is_played_says_by_whom(run):
+def test_a_run_that_is_played_says_so(run):
     run = Run(run)
     with Lease(run.folder, Cells(run.record.cells.by_pair)):
-        assert facts.describe_running(run).startswith(f"still running: process {os.getpid()} on ")
+        assert facts.describe_running(run).startswith("still running: 1 call, begun 20")
     assert facts.describe_running(run) == ""
 
 
@@ -348,7 +350,98 @@ def test_a_bundle_has_a_page_beside_it_without_what_it_does_not_hold(run, data, 
     shown = json.loads(Elements((tmp_path / "one.html").read_text()).scripts[0])
     (mine,), (theirs,) = data["runs"], shown["runs"]
     assert all(theirs[part] == mine[part] for part in ("tables", "finals", "ranks", "profiles"))
-    assert "Hosts" not in dict(theirs["facts"])
+    assert "Machines" not in dict(theirs["facts"])
     assert theirs["failures"]["rows"][0][4] == "broken"
     assert theirs["failures"]["traces"] == [""]
     assert "rounds that no bundle holds" in shown["unclaimed"], "not tested with what is left of the rounds"
+
+
+FAILING = """
+from dataclasses import dataclass
+from pathlib import Path
+import numpy as np
+from cbobench.algorithms.base import OneRun
+
+@dataclass(kw_only=True)
+class Failing(OneRun):
+    source = about = "a test"
+
+    def start_one(self, setting):
+        self.setting = setting
+
+    def ask_one(self, t):
+        if self.setting.horizon == 3:
+            open(Path(__file__).parent / "weather data.csv")
+        return np.linalg.cholesky(np.zeros((2, 2)) - 1)
+
+    def tell_one(self, t, action, f, g):
+        pass
+"""
+
+
+def test_a_page_tells_no_places_of_a_machine(tmp_path, monkeypatch):
+    """Of a run whose folders, files and commands name a person, of a machine that is not this one any more."""
+    project = tmp_path / "Ann Smith" / "secret project"
+    project.mkdir(parents=True)
+    (project / "failing_of_page.py").write_text(FAILING)
+    suite = project / "mine.yaml"
+    suite.write_text(
+        "suite: mine\nhorizon: 3\nseeds: 2\nproblems: [gramacy]\nalgorithms: ['failing_of_page:Failing']\n"
+    )
+    with monkeypatch.context() as patch:
+        patch.chdir(project)
+        patch.syspath_prepend(project)
+        words = ["run", str(suite), "--out", str(project / "runs" / "one"), "--cpus", "0"]
+        assert cli.main([*words, "--horizon", "2"]) == cli.main(words) == 1
+    shown = content([Run(project / "runs" / "one")])
+    text = json.dumps(shown, ensure_ascii=False)
+    for place in ("Ann", "Smith", "secret", str(Path.home()), str(Path(np.__file__).parents[1]), platform.node()):
+        assert place not in text, place
+    (run,) = shown["runs"]
+    traces = "".join(run["failures"]["traces"])
+    frames = [line.strip() for line in traces.splitlines() if line.startswith("  File ")]
+    assert all(re.fullmatch(r'File "(…/)?[\w./-]+\.py[xi]?", line \d+, in \S+', frame) for frame in frames), frames
+    assert 'File "…/failing_of_page.py", line 16, in ask_one' in frames
+    assert any(frame.startswith('File "cbobench/play/play.py"') for frame in frames)
+    assert any(frame.startswith('File "numpy/linalg/') for frame in frames)
+    assert dict(run["facts"])["Run"] == "…/one"
+    assert dict(run["facts"])["Machines"] == "1"
+    assert run["settings"][3]["rows"][1][1].endswith("run '…/mine.yaml' --out '…/one' --cpus 0")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            'File "/a/b/site-packages/numpy/linalg/linalg.py", line 1, in f',
+            'File "numpy/linalg/linalg.py", line 1, in f',
+        ),
+        ('File "/usr/lib/python3.12/json/decoder.py", line 3', 'File "json/decoder.py", line 3'),
+        ('File "/x/git/cbobench/play/play.py", line 3', 'File "cbobench/play/play.py", line 3'),
+        ('File "/x y/git/mine.py", line 3', 'File "…/mine.py", line 3'),
+        ("empty: '/home/ann b/sec ...", "empty: '…/sec ..."),
+        ("cbobench run /home/ann/s.yaml --out=~/runs/one", "cbobench run …/s.yaml --out=…/one"),
+        ("at file:///home/ann/x.csv: empty", "at …/x.csv: empty"),
+        ("PATH=/home/ann/bin:/opt/tools/bin", "PATH=…/bin:…/bin (2)"),
+        ("table[rows=/home/ann/x.csv]/cei", "table[rows=…/x.csv]/cei"),
+        ("s3://bucket/ann/run?region=eu", "s3://bucket/ann/run?region=eu"),
+        ("req/s, 3/4, and/or, 1 / 2, </script>, /data", "req/s, 3/4, and/or, 1 / 2, </script>, /data"),
+    ],
+)
+def test_how_a_path_is_shortened(text, shown):
+    assert shorten_paths(text) == shown
+    assert shorten_paths({text: [text]}) == {shown: [shown]}
+
+
+def test_paths_that_end_alike_stay_apart_and_numbers_stay():
+    packed = {"curves": {"r": "/abc/def/AAA="}, "by_seed": {"r": "/abc/def/AAA="}, "share": "/abc/def/AAA="}
+    page = {
+        "/home/ann/a/x.csv": "/home/ann/b/x.csv",
+        "pairs": [packed],
+        "profiles": [{"curves": [packed | {"a": "/x/y/z"}]}],
+    }
+    assert shorten_paths(page) == {
+        "…/x.csv": "…/x.csv (2)",
+        "pairs": [packed],
+        "profiles": [{"curves": [packed | {"a": "…/z"}]}],
+    }
