@@ -6,6 +6,7 @@ itself on purpose and its parent has ended.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import signal
@@ -14,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 ROUNDS = 5  # looks for programs that others have started just before they were ended
+ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER of prctl(2)
 
 
 def find_programs(leader: int) -> list[int]:
@@ -84,6 +86,23 @@ def end_session(leader: int) -> None:
             break
     with suppress(ProcessLookupError, PermissionError):  # where there is no /proc; no group before `setsid`
         os.killpg(leader, signal.SIGKILL)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of what the processes below this one leave behind, so that `find_programs` finds it."""
+    with suppress(AttributeError, OSError):  # Linux alone can
+        ctypes.CDLL(None).prctl(ADOPT_ORPHANS, 1, 0, 0, 0)
+
+
+def end_programs() -> None:
+    """Kill all processes below this one."""
+    for _ in range(ROUNDS):
+        programs = find_programs(os.getpid())
+        for pid in programs:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if not programs:
+            return
 
 
 def leave_fork(origin: int) -> None:

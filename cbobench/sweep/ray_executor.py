@@ -34,7 +34,7 @@ from cbobench.play.failure import describe_error
 from cbobench.play.task import Receipt, Task, WorkerCrashed, explain_crash, play_task_on_worker
 from cbobench.play.watchdog import ReturnedTask, reporting
 from cbobench.problems.base import Problem
-from cbobench.processes import close_sockets_in_forks
+from cbobench.processes import adopt_orphans, close_sockets_in_forks, end_programs
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import send_heartbeat
 from cbobench.suite.settings import ONE, Demand
@@ -268,6 +268,7 @@ class RayClient:
         self.folder, self.is_local, self.when_ended = folder, address is None, when_ended
         self.flight: dict[Future[Any], str] = {}
         self.ray = start_ray(cpus, address, code)
+        adopt_orphans()
         if code is not None:
             check_nodes(self.ray, folder, code, note)
         place = str(Path.cwd()) if self.is_local else None
@@ -354,6 +355,8 @@ class RayClient:
         """Leave Ray, which ends the workers of a driver that leaves; cancelling a task as it ends would abort us."""
         self.rounds.clear()
         self.ray.shutdown()
+        if self.is_local:  # Ray ends its workers, and not what they have started in sessions of their own
+            end_programs()
         self.folder.remove_temporary([*self.flight.values()])
 
 

@@ -65,16 +65,18 @@ def private_folder() -> Path:
     base = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
     folder = tempfile.mkdtemp(prefix="cbobench-", dir=base if len(base) <= 20 else "/tmp")
     # Its standard input ends with this process; Ray's daemons then take a moment to end, and write meanwhile.
-    remove = 'cat; for i in $(seq 100); do rm -rf "$0"; sleep 0.1; [ -e "$0" ] || exit 0; done'
+    remove = 'cat <&3; for i in $(seq 100); do rm -rf "$0"; sleep 0.1; [ -e "$0" ] || exit 0; done'
     end, _ = os.pipe()  # the other end is never closed
-    subprocess.Popen(
-        ["sh", "-c", remove, folder],
+    # It is nobody's child: whoever ends all that this process has started leaves it.
+    subprocess.run(
+        ["sh", "-c", f"exec 3<&0; ({remove}) &", folder],
         stdin=end,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
         cwd="/",
         env={"PATH": os.defpath},
+        check=True,
     )
     os.close(end)
     return Path(folder)

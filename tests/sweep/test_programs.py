@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 import cbobench
 from cbobench.processes import find_programs
 from cbobench.sweep.children import become_worker, spawn
-from tests.processes import alive, assert_gone, kill, until
+from tests.conftest import cbobench_words
+from tests.processes import PATIENCE, alive, assert_gone, below, kill, until
 
 STARTED = 4  # a shell, two programs of its, and one in a session of its own
 
@@ -81,3 +83,41 @@ def test_programs_end_with_the_task_that_started_them(tmp_path, monkeypatch, for
     assert len(pids) == 2
     assert_gone(pids)
     assert (tmp_path / "late").read_text().split() == [str(pids[1])]
+
+
+DETACHING = """
+import subprocess, time
+from pathlib import Path
+from cbobench.algorithms.references import Random
+
+
+class Detaching(Random):
+    def start(self, setting):
+        super().start(setting)
+        if setting.streams.scopes[0][-1] > 0:  # at least one cell is played
+            for command in ("sleep 1000", "sleep 1000 & sleep 1000"):
+                started = subprocess.Popen(["sh", "-c", f"echo $$ >> begun; {command}"], start_new_session=True)
+            detached = subprocess.Popen(["setsid", "-f", "sh", "-c", "echo $$ >> begun; exec sleep 1000"])
+            detached.wait()
+            time.sleep(1000)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_with_ray_programs_in_sessions_of_their_own_end_with_the_sweep(tmp_path, number):
+    """Ray ends its workers alone; what they leave would be nobody's."""
+    (tmp_path / "detaching.py").write_text(DETACHING)
+    (tmp_path / "mine.yaml").write_text(
+        "suite: s\nhorizon: 2\nseeds: 4\nproblems: [rkhs-1d]\nalgorithms: ['detaching:Detaching']\n"
+    )
+    words = [*cbobench_words("ray"), "run", "mine.yaml", "--cpus", "2", "--block", "1"]
+    driver = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    begun = tmp_path / "begun"
+    until(lambda: begun.exists() and len(begun.read_text().split()) >= 6, lambda: "no program is started", driver)
+    programs = [int(pid) for pid in begun.read_text().split()]
+    programs += [pid for program in programs for pid in below(program)]
+    assert len(alive(programs)) >= 6
+    driver.send_signal(number)
+    assert driver.wait(PATIENCE) == (-9 if number == signal.SIGKILL else 130)
+    assert_gone(programs)
