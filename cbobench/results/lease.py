@@ -123,7 +123,7 @@ def _parse_progress(content: Any) -> dict[str, Any]:
     """What a lease file says of the progress; without what is not as calls write it."""
     if not isinstance(content, dict):
         return {}
-    are_valid = {
+    are_valid: dict[str, Callable[[Any], bool]] = {
         "rounds": _is_count,
         "total": _is_count,
         "rate": _is_amount,

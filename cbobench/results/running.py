@@ -158,8 +158,7 @@ def _read(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_bytes()) if stat.S_ISREG(path.lstat().st_mode) else None
     except (*FINAL, ValueError, RecursionError):
         return {}
-    is_valid = isinstance(content, dict) and type(content.get("pid")) is int
-    return content if is_valid else {}
+    return content if isinstance(content, dict) and type(content.get("pid")) is int else {}
 
 
 def _has_ended(holder: dict[str, Any], is_silent: bool = False) -> bool:

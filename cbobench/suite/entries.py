@@ -64,7 +64,7 @@ class Entry:
     """
 
     name: str
-    axes: dict[str, Sequence[Any]]
+    axes: Mapping[str, Sequence[Any]]
     swept: frozenset[str]
     label: str | None
     line: int
