@@ -18,7 +18,7 @@ from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.check import methods, problems, scores
 from cbobench.check.trial import SEEDS, Finding, SharedState, Trial, seed_global_generators, trials
-from cbobench.errors import CbobenchError, one_line
+from cbobench.errors import CbobenchError, one_line, reraise_stop
 from cbobench.play.isolation import default_warnings
 from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DataFolder
@@ -141,7 +141,8 @@ def _judge(law: str, subjects: Iterable[Any], judge: Law) -> Verdict:
                 return Verdict(law, finding)
     except CbobenchError as error:
         return Verdict(law, Finding(str(error)))
-    except Exception as error:  # a user's class may raise any error
+    except BaseException as error:  # a user's class may raise any error
+        reraise_stop(error)
         return Verdict(law, Finding(f"it fails: {one_line(error)}", "a play must raise nothing"))
     return Verdict(law)
 

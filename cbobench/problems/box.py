@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cbobench.errors import Misuse
+from cbobench.errors import Misuse, reraise_stop
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box, finite, sobol
 from cbobench.gp.kernels import Array, StationaryName
@@ -104,7 +104,8 @@ class BoxProblem(FeedbackModel):
     def noise_near_optimum(cls) -> str:
         try:
             ratio = build(cls, {}).noise_ratio()
-        except Exception:  # a user's problem may raise anything, and playing it will say so
+        except BaseException as error:  # a user's problem may raise anything, and playing it will say so
+            reraise_stop(error)
             return ""
         if math.isnan(ratio):
             return ""

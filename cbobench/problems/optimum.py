@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from cbobench.errors import CbobenchError, Misuse, one_line
+from cbobench.errors import CbobenchError, Misuse, one_line, reraise_stop
 from cbobench.gp.box_actions import Box, sobol
 from cbobench.gp.kernels import Array
 from cbobench.problems.instances import Formula
@@ -225,10 +225,9 @@ def check_formula(formula: Formula, box: Box, m: int, name: str) -> None:
     Raises:
         Misuse: it raises, gives another shape, no numbers, or values that depend on the other points.
     """
-    batch = box.scale(sobol(box.d, 6))
-    two_batches = np.stack([batch, batch[::-1]])
     vectorised = "use x[..., 0] and NumPy functions, or put @pointwise (of cbobench.problems.box) above it"
-    for points in (batch[0], batch, two_batches):
+
+    def evaluate(points: Array) -> Array:
         call = f"{name}: formula at points of shape {points.shape}"
         shape = (*points.shape[:-1], 1 + m)
         fix = vectorised if points.ndim > 1 else f"return np.stack([f, g_1, ...], axis=-1), f and m = {m} constraints"
@@ -236,17 +235,23 @@ def check_formula(formula: Formula, box: Box, m: int, name: str) -> None:
             values = np.asarray(formula(points.copy()))
         except CbobenchError:
             raise
-        except Exception as error:  # a user's formula may raise anything
+        except BaseException as error:  # a user's formula may raise anything
+            reraise_stop(error)
             raise Misuse(f"{call} fails: {one_line(error)}; {fix}") from error
         if values.shape != shape:
             raise Misuse(f"{call} gives shape {values.shape}; it must be {shape}: {fix}")
-    single_values = np.stack([np.asarray(formula(point.copy())) for point in batch])
-    if not np.allclose(single_values, np.asarray(formula(batch.copy())), rtol=1e-6, atol=1e-9, equal_nan=True):
+        return values.astype(np.float64)
+
+    batch = box.scale(sobol(box.d, 6))
+    single_values = np.stack([evaluate(point) for point in batch])
+    together = evaluate(batch)
+    evaluate(np.stack([batch, batch[::-1]]))
+    if not np.allclose(single_values, together, rtol=1e-6, atol=1e-9, equal_nan=True):
         raise Misuse(
             f"{name}: formula gives a point other values beside other points; each must count alone: {vectorised}"
         )
     points = box.scale(sobol(box.d, SAMPLE))
-    values = np.asarray(formula(points), dtype=np.float64)
+    values = evaluate(points)
     wrong = ~np.isfinite(values).all(axis=-1)
     if wrong.any():
         i = int(wrong.argmax())

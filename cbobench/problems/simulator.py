@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from cbobench.errors import CbobenchError, CellFailure, Misuse, one_line
+from cbobench.errors import CbobenchError, CellFailure, Misuse, one_line, reraise_stop
 from cbobench.float_state import restore_float_state, save_float_state
 from cbobench.gp.actions import LARGEST, Finite
 from cbobench.gp.box_actions import Box, nearest, sobol
@@ -270,7 +270,8 @@ class Simulator(Problem):
                 leave_fork(origin)
         except CbobenchError:
             raise
-        except Exception as error:  # a user's simulator may raise anything
+        except BaseException as error:  # a user's simulator may raise anything
+            reraise_stop(error)
             if len(x) > 1:  # one takes no others with it
                 return [self.run_points(x[i : i + 1], gens[i : i + 1], traced)[0] for i in range(len(x))]
             reason = f"{call} fails at x = {self.as_written(x[0])}: {one_line(error)}"

@@ -15,7 +15,7 @@ import numpy as np
 
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
-from cbobench.errors import CbobenchError, Misuse, one_line, printable, refuse_strange, show
+from cbobench.errors import CbobenchError, Misuse, one_line, printable, refuse_strange, reraise_stop, show
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
@@ -182,7 +182,8 @@ def problem_variants(
                 fixed |= {"feasibility_tolerance": float(problem.feasibility_tolerance)}
         except Declined:
             raise
-        except Exception as error:  # a user's problem may raise any error
+        except BaseException as error:  # a user's problem may raise any error
+            reraise_stop(error)
             if not is_requested(_variant(entry, settings, resolved, resolved)):
                 continue
             reason = error if isinstance(error, CbobenchError) else one_line(error)

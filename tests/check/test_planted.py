@@ -19,6 +19,8 @@ FAULTS = {
     "Redrawing": ("no peeking at f and g", "on a finite set, it peeks: in round 1 it plays otherwise"),
     "Formula": ("no peeking at f and g", "on a box, it peeks: in round 1 it plays otherwise where only the noise-free"),
     "Looking": ("shown no f and g", "Looking peeks: with reference = True it is shown f and g"),
+    "Quits": ("plays", "round 2: SystemExit: 0"),
+    "QuitsIn": ("formula of arrays", "fails: SystemExit: 0"),
     "Spread": ("plays", "ask gave int64 of shape (1,); it must give an array of indices, shape (3,)"),
     "Flat": ("plays", "the score has shape (1, 36); it must be (S, k) = (3, 36)"),
     "Outside": ("plays", "ask() gave x[0] ="),
