@@ -18,6 +18,7 @@ from cbobench.gp.kernels import Array, StationaryName
 from cbobench.params import build, param
 from cbobench.problems.base import Drawn, Inputs, Instances, Objective, choose_seed_set
 from cbobench.problems.channels import Everywhere, FeedbackModel
+from cbobench.problems.class_words import refuse_no_constraint
 from cbobench.problems.data import DataFolder
 from cbobench.problems.instances import Formula as Formula
 from cbobench.problems.instances import settled_formula
@@ -140,6 +141,7 @@ class BoxProblem(FeedbackModel):
         )
 
     def validate(self) -> None:
+        refuse_no_constraint(self)
         self.check_corners()
         d = len(self.low)
         if self.grid is not None and self.grid**d > LARGEST_GRID:

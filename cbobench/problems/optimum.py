@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from cbobench.errors import CbobenchError, Misuse, one_line, reraise_stop
+from cbobench.errors import CbobenchError, CellFailure, Misuse, one_line, reraise_stop
 from cbobench.gp.box_actions import Box, sobol
 from cbobench.gp.kernels import Array
 from cbobench.problems.instances import Formula
+from cbobench.problems.simulation_values import BOOLEAN, read_run
 
 STEP = 2e-4  # of a side, between the points of a difference
 CENTRAL, FORWARD = np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12, np.array([-25.0, 48.0, -36.0, 16.0, -3.0]) / 12
@@ -212,7 +213,8 @@ def pointwise(formula: Callable[[Any, Array], Any]) -> Callable[[Any, Array], Ar
     @wraps(formula)
     def evaluate_each(self: Any, x: Array) -> Array:
         points = np.asarray(x, dtype=np.float64)
-        values = [np.asarray(formula(self, point), dtype=np.float64) for point in points.reshape(-1, points.shape[-1])]
+        call = f"{type(self).__name__}: formula"
+        values = [read_run(formula(self, point), self.m, call) for point in points.reshape(-1, points.shape[-1])]
         return np.stack(values).reshape(*points.shape[:-1], -1)
 
     return evaluate_each
@@ -232,7 +234,10 @@ def check_formula(formula: Formula, box: Box, m: int, name: str) -> None:
         shape = (*points.shape[:-1], 1 + m)
         fix = vectorised if points.ndim > 1 else f"return np.stack([f, g_1, ...], axis=-1), f and m = {m} constraints"
         try:
-            values = np.asarray(formula(points.copy()))
+            values = formula(points.copy())
+            values = np.asarray(np.ma.filled(values, np.nan) if np.ma.is_masked(values) else values)
+        except CellFailure as error:
+            raise Misuse(str(error)) from error
         except CbobenchError:
             raise
         except BaseException as error:  # a user's formula may raise anything
@@ -240,6 +245,9 @@ def check_formula(formula: Formula, box: Box, m: int, name: str) -> None:
             raise Misuse(f"{call} fails: {one_line(error)}; {fix}") from error
         if values.shape != shape:
             raise Misuse(f"{call} gives shape {values.shape}; it must be {shape}: {fix}")
+        if values.dtype.kind not in "iuf":
+            kind = {"b": f"Booleans: {BOOLEAN}", "c": "complex numbers: give .real where the imaginary part is 0"}
+            raise Misuse(f"{call} gives {kind.get(values.dtype.kind, f'{values.dtype}: give numbers')}")
         return values.astype(np.float64)
 
     batch = box.scale(sobol(box.d, 6))

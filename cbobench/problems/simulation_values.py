@@ -13,6 +13,7 @@ import numpy as np
 
 from cbobench.errors import CellFailure
 from cbobench.gp.kernels import Array
+from cbobench.words import count_noun
 
 PLAIN = {float, int, np.float64}
 """Types of numbers that are read as they are."""
@@ -70,8 +71,8 @@ def read_runs(results: Any, count: int, m: int, call: str) -> list[Array]:
             return [read_run(dict(zip(named, row, strict=True)), m, call) for row in rows]
     rows = None if named is not None else _list_entries(results)
     if rows is None or len(rows) != count:
-        given = _describe(results)
-        raise CellFailure(f"{call} gives {given} for {count} points; it must give an array ({count}, {1 + m})")
+        given = f"{_describe(results)} for {count_noun(count, 'point')}"
+        raise CellFailure(f"{call} gives {given}; it must give an array ({count}, {1 + m})")
     return [read_run(row, m, call) for row in rows]
 
 

@@ -26,6 +26,7 @@ from cbobench.gp.kernels import Array, StationaryName, stationary
 from cbobench.params import param, state
 from cbobench.problems.base import Ability, Channel, Drawn, Inputs, Problem
 from cbobench.problems.channels import DELAY, add_delays
+from cbobench.problems.class_words import refuse_no_constraint
 from cbobench.problems.failures import ABOUT, FailureRule
 from cbobench.problems.inputs import InputSpace
 from cbobench.problems.pilot import LATEST, METER, drawn_from, run_pilot
@@ -40,6 +41,7 @@ from cbobench.problems.simulated import (
     run_once,
     succeeded,
 )
+from cbobench.problems.simulation_values import read_runs
 from cbobench.processes import leave_fork
 from cbobench.rng import Streams, generator
 from cbobench.words import count_noun
@@ -117,18 +119,21 @@ class Simulator(Problem):
     def simulate(self, x: Any, gen: np.random.Generator) -> Any:
         """One run: observed (f, g_1, ..., g_m); maximise f, feasible where every g_j <= 0. All randomness is of `gen`.
 
-        x is a point (d,), or where the class has `inputs` a mapping of their names to values.
+        x is a point (d,), or where the class has `inputs` a mapping of their names to values. Return a list or an array
+        of 1 + m numbers, (f, [g_1, ..., g_m]), or {"f": f, "g": [g_1, ..., g_m]} (see `problems.simulation_values`).
         """
         raise self.lacks("simulate(self, x, gen)", "return [f, g_1, ..., g_m] observed at x (d,), noise drawn from gen")
 
     def simulate_many(self, x: Any, gens: Sequence[np.random.Generator]) -> Any:
-        """Runs at points (k, d), or at a list of mappings, one generator each: (k, 1 + m).
+        """Runs at points (k, d), or at a list of mappings, one generator each: (k, 1 + m), or what `simulate` gives for
+        each of them in a list.
 
         A row must not depend on the others.
         """
         return [self.simulate(point, gen) for point, gen in zip(x, gens, strict=True)]
 
     def validate(self) -> None:
+        refuse_no_constraint(self)
         if self.inputs is None:
             self.check_corners()
         elif hasattr(self, "low") or hasattr(self, "high"):
@@ -279,25 +284,18 @@ class Simulator(Problem):
         seconds, drew = (monotonic() - began) / len(x), traced and drawn_from(generators) != before
         return [
             SimulationResult(values, "", seconds, drew)
-            if np.isfinite(values).all()
+            if values.dtype == np.float64 and np.isfinite(values).all()  # complex ones have an imaginary part
             else SimulationResult(
-                np.full_like(values, np.nan),
+                np.full(1 + self.m, np.nan),
                 f"{call} gives {values.tolist()} at x = {self.as_written(point)}",
                 seconds,
             )
             for point, values in zip(x, rows, strict=True)
         ]
 
-    def _run_batch(self, x: Array, gens: Sequence[np.random.Generator]) -> Array:
+    def _run_batch(self, x: Array, gens: Sequence[np.random.Generator]) -> list[Array]:
         inputs = x if self.inputs is None else [self.as_written(point) for point in x]
-        values = np.asarray(self.simulate_many(inputs, gens), dtype=np.float64)
-        if values.shape != (len(x), 1 + self.m):
-            shape = f"{values.shape[1:]}" if values.shape[:1] == (len(x),) else f"{values.shape} for {len(x)} points"
-            raise CellFailure(
-                f"{type(self).__name__}: simulate gives shape {shape}; it must be ({1 + self.m},): f and m = {self.m} "
-                "constraints"
-            )
-        return values
+        return read_runs(self.simulate_many(inputs, gens), len(x), self.m, f"{type(self).__name__}: simulate")
 
     def prepare(self, data: Any) -> None:
         """Runs the pilot, and holds the simulator against what it says of itself.

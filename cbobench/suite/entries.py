@@ -150,16 +150,10 @@ def _swept(values: Any) -> Sequence[Any]:
     return values if isinstance(values, list) else []
 
 
-def problem_variants(
-    entry: Entry,
-    at: SourceLine,
-    folder: DataFolder,
-    imports: bool,
-    beside: Sequence[Path],
-    is_requested: Callable[[Variant], bool],
-    keep: Keep = lambda problem: nullcontext(),
-) -> list[tuple[Variant, Problem]]:
-    """Return the variants of an entry with their prepared problems; an unwanted one that fails may be left out."""
+def build_problems(
+    entry: Entry, at: SourceLine, imports: bool, beside: Sequence[Path]
+) -> list[tuple[dict[str, Any], Problem]]:
+    """Return the settings of the variants of an entry with their problems, which are not prepared yet."""
     location = at(entry.line)
     cls = PROBLEMS.get(entry.name, location=location, imports=imports, beside=beside)
     result = []
@@ -167,7 +161,26 @@ def problem_variants(
         for (name, lacking), hint in ELSEWHERE.items():
             if name == entry.name and (asked := next((word for word in settings if word in lacking), None)):
                 raise Misuse(f"{location}{name}: {show(asked)} {hint.format(name=asked)}")
-        problem: Problem = _build(cls, settings, entry, at)
+        result.append((settings, _build(cls, settings, entry, at)))
+    return result
+
+
+def prepare_variants(
+    entry: Entry,
+    problems: Sequence[tuple[dict[str, Any], Problem]],
+    at: SourceLine,
+    folder: DataFolder,
+    is_requested: Callable[[Variant], bool],
+    keep: Keep = lambda problem: nullcontext(),
+) -> list[tuple[Variant, Problem]]:
+    """Return the variants of an entry with their prepared problems; an unwanted one that fails may be left out.
+
+    Args:
+        problems: as `build_problems` gave them.
+    """
+    result = []
+    for settings, problem in problems:
+        cls = type(problem)
         resolved = params.resolve(cls, settings)
         try:
             with keep(entry.name), single_thread(), np.errstate(all="ignore"):  # errors are reported in a sentence

@@ -21,7 +21,15 @@ from cbobench.problems.simulator import Simulator
 from cbobench.suite import yamlio
 from cbobench.suite.cells import Grid, Pair, Suite
 from cbobench.suite.checks import check_pairs, check_shared, check_unique
-from cbobench.suite.entries import Entry, Keep, SourceLine, algorithm_variants, entries, problem_variants
+from cbobench.suite.entries import (
+    Entry,
+    Keep,
+    SourceLine,
+    algorithm_variants,
+    build_problems,
+    entries,
+    prepare_variants,
+)
 from cbobench.suite.settings import KEYS, ONE, SPREAD, apply_settings, check_initial, parse_initial, parse_parallel
 from cbobench.suite.yamlio import (
     MAX_CELLS,
@@ -142,10 +150,12 @@ def load(options: LoadOptions) -> Suite:
 
     folder = DataFolder(options.data, path.parent, _once(wait))
     keeping, with_problems = options.store(name), []
-    for i, entry in enumerate(listed["problems"], 1):
-        options.say(f"prepares {entry.name} ({i} of {len(listed['problems'])})")
-        with_problems += problem_variants(
-            entry, at, folder, imports, beside, lambda v: any(Pair(v, a).matches(only) for a in algorithms), keeping
+    # So are those of all problems that show without a pilot.
+    built = [(entry, build_problems(entry, at, imports, beside)) for entry in listed["problems"]]
+    for i, (entry, entry_problems) in enumerate(built, 1):
+        options.say(f"prepares {entry.name} ({i} of {len(built)})")
+        with_problems += prepare_variants(
+            entry, entry_problems, at, folder, lambda v: any(Pair(v, a).matches(only) for a in algorithms), keeping
         )
     check_unique([variant for variant, _ in with_problems], "problem", path)
     problems = {variant.title: problem for variant, problem in with_problems}
