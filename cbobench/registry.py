@@ -22,8 +22,9 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from cbobench.errors import Misuse, nearest, one_line, reraise_stop, show, unknown
+from cbobench.errors import Advice, Misuse, nearest, one_line, reraise_stop, show, unknown
 from cbobench.float_state import preserved_float_state
+from cbobench.surroundings import Surroundings
 
 PACKAGE = __name__.partition(".")[0]
 C = TypeVar("C", bound=type)
@@ -194,10 +195,15 @@ def import_object(
 def _import_module(name: str, location: str, beside: Sequence[Path]) -> ModuleType:
     """Import a module; see `import_object`."""
     find_beside(name, location, beside)
+    surroundings = Surroundings()
     try:
-        # Its warning rules and its way to round must not affect other cells.
-        with np.errstate(), warnings.catch_warnings(), preserved_float_state(), _held_output():
-            return importlib.import_module(name)
+        try:
+            # Its rules, its way to round, and functions that it replaces must not affect other cells.
+            with np.errstate(), warnings.catch_warnings(), preserved_float_state(), _held_output():
+                return importlib.import_module(name)
+        finally:
+            if names := surroundings.put_back(noted=False):
+                warnings.warn(Advice(f"{name} replaces {', '.join(names)} for all code; it is put back"), stacklevel=2)
     except BaseException as error:  # a user's module may raise any error
         reraise_stop(error)
         if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):

@@ -29,7 +29,7 @@ from cbobench.problems.channels import DELAY, add_delays
 from cbobench.problems.class_words import refuse_no_constraint
 from cbobench.problems.failures import ABOUT, FailureRule
 from cbobench.problems.inputs import InputSpace
-from cbobench.problems.pilot import LATEST, METER, drawn_from, run_pilot
+from cbobench.problems.pilot import LATEST, METER, drawn_from, run_on_workers, run_pilot
 from cbobench.problems.simulated import (
     STORE,
     MeasureOptions,
@@ -44,6 +44,7 @@ from cbobench.problems.simulated import (
 from cbobench.problems.simulation_values import read_runs
 from cbobench.processes import leave_fork
 from cbobench.rng import Streams, generator
+from cbobench.surroundings import AROUND, Surroundings
 from cbobench.words import count_noun
 
 SLOW = 0.2  # seconds from which on the result of a simulation is kept on a disk, where that takes 2 ms ...
@@ -220,17 +221,17 @@ class Simulator(Problem):
         return np.array([result.values for result in results]), reason
 
     def _run_all(self, x: Array, gens: Sequence[np.random.Generator]) -> Iterator[tuple[int, SimulationResult]]:
-        """The number of each point and its run: all at once, on the workers of a long pilot, or one by one."""
+        """The number of each point and its run: on workers while problems are prepared, all at once, or one by one."""
         meter, together, left = METER.get(), self.runs_together, [*range(len(x))]
-        if meter is not None and not together:
-            for k, result in meter.run_on_workers(self, x, gens):
-                left.remove(k)
-                yield k, result
+        for k, result in run_on_workers(self, x, gens):
+            left.remove(k)
+            yield k, result
         watched, rounding = meter is not None and not self.noisy, save_float_state()
+        surroundings = AROUND.get() or Surroundings()
         step = max(1, len(left)) if together else 1
         for k in range(0, len(left), step):
             numbers = left[k : k + step]
-            batch = self.run_points(x[numbers], [gens[i] for i in numbers], watched)
+            batch = self.run_points(x[numbers], [gens[i] for i in numbers], watched, surroundings)
             # A library that `simulate` calls may change how this thread rounds; later results must not.
             restore_float_state(rounding)
             yield from zip(numbers, batch, strict=True)
@@ -257,28 +258,43 @@ class Simulator(Problem):
             numbers = tuple(key for key in seed.spawn_key if key >= RETRIES)
         return repr((type(self).__qualname__, self._own_parameters, self.as_written(x), *numbers, is_repeat))
 
-    def run_points(self, x: Array, gens: Sequence[np.random.Generator], traced: bool = False) -> list[SimulationResult]:
+    def run_points(
+        self,
+        x: Array,
+        gens: Sequence[np.random.Generator],
+        traced: bool = False,
+        surroundings: Surroundings | None = None,
+    ) -> list[SimulationResult]:
         """One run per point (k, d), simulated; if `traced`, each says whether any of them drew random numbers.
+
+        What `simulate` sets in this process meets neither another run nor a method.
+
+        Args:
+            surroundings: this process as it is put back; None: as it is now.
 
         Raises:
             CellFailure: a result of another shape.
         """
         began, call, origin = monotonic(), f"{type(self).__name__}: simulate", os.getpid()
+        surroundings = surroundings or AROUND.get() or Surroundings()
         # Copies for a batch: if it fails, its points are run one by one from the same random numbers.
         generators = gens if len(x) == 1 else copy.deepcopy(gens)
         before = drawn_from(generators) if traced else ()
         try:
             try:
-                rows = self._run_batch(x, generators)
+                with np.errstate():
+                    rows = self._run_batch(x, generators)
             finally:
                 # `simulate` may fork; the copy must not go on with the same play.
                 leave_fork(origin)
+                surroundings.put_back()
         except CbobenchError:
             raise
         except BaseException as error:  # a user's simulator may raise anything
             reraise_stop(error)
             if len(x) > 1:  # one takes no others with it
-                return [self.run_points(x[i : i + 1], gens[i : i + 1], traced)[0] for i in range(len(x))]
+                each = ((x[i : i + 1], gens[i : i + 1], traced, surroundings) for i in range(len(x)))
+                return [self.run_points(*one)[0] for one in each]
             reason = f"{call} fails at x = {self.as_written(x[0])}: {one_line(error)}"
             return [SimulationResult(np.full(1 + self.m, np.nan), reason, monotonic() - began)]
         seconds, drew = (monotonic() - began) / len(x), traced and drawn_from(generators) != before

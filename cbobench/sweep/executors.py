@@ -30,7 +30,7 @@ from typing import Any, NoReturn, Protocol
 from cbobench.arithmetic import is_as_requested
 from cbobench.errors import CbobenchError
 from cbobench.play.failure import describe_error
-from cbobench.play.process import Traces
+from cbobench.play.process import Traces, refuse_replaced
 from cbobench.play.task import Receipt, Task, WorkerCrashed, explain_crash, play_task, play_task_on_worker
 from cbobench.play.watchdog import ReturnedTask
 from cbobench.problems.base import Problem
@@ -151,6 +151,7 @@ class InlineExecutor:
         for task in self.pending:
             count = partial(self._count, task.name)
             answer = play_task(self.problems[task.pair.problem.title], task, self.folder, count=count)
+            refuse_replaced(task.pair.label)
             self.rounds.clear()
             self.best.clear()
             yield task, answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import warnings
@@ -9,13 +10,16 @@ from collections import namedtuple
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from io import StringIO
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.linalg
 
 import cbobench
 from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.references import Random
 from cbobench.cli import main
 from cbobench.errors import CellFailure, Misuse
 from cbobench.params import build
@@ -25,6 +29,7 @@ from cbobench.problems.simulation_values import read_run, read_runs
 from cbobench.problems.simulator import Simulator
 from cbobench.suite.checks import _try_start, check_needs
 from cbobench.suite.variants import Variant
+from cbobench.surroundings import REPLACED
 from tests.algorithms.test_contract import check_alone_as_in_a_block
 from tests.helpers import actions, make, play
 
@@ -245,6 +250,50 @@ def test_a_class_without_constraints_is_refused_before_anything_is_simulated(tmp
     assert not (tmp_path / "run").exists()
 
 
+# What a run leaves ----------------------------------------------------------------------------------------------------
+
+LEAVES = {
+    "errors": (lambda: np.seterr(all="raise"), np.geterr),
+    "handler of errors": (lambda: np.seterrcall(print), np.geterrcall),
+    "folder": (lambda: os.chdir("/"), os.getcwd),
+    "output": (lambda: setattr(sys, "stdout", StringIO()), lambda: sys.stdout),
+    "warnings": (lambda: warnings.simplefilter("error"), lambda: [*warnings.filters]),
+    "function": (lambda: setattr(np, "exp", abs), lambda: np.exp),
+    "function of linear algebra": (lambda: setattr(np.linalg, "cholesky", abs), lambda: np.linalg.cholesky),
+    "function of SciPy": (lambda: setattr(scipy.linalg, "cho_solve", abs), lambda: scipy.linalg.cho_solve),
+    "generator": (lambda: setattr(np.random, "default_rng", abs), lambda: np.random.default_rng),
+}
+
+
+@pytest.mark.parametrize("what", LEAVES)
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("many", [False, True])
+def test_what_a_run_sets_reaches_no_other_and_no_method(what, fails, many):
+    leave, look = LEAVES[what]
+    before, met = look(), []
+
+    def simulate(self, x, gen):
+        if not many:
+            met.append(look() == before)
+        leave()
+        if fails and x[0] > 1.8:
+            raise ArithmeticError
+        return [x[0], x[1] - 1.0]
+
+    class Looking(Random):
+        def tell(self, t, chosen, feedback):
+            met.append(look() == before)
+
+    together = {"simulate_many": lambda s, x, gens: [s.simulate(point, None) for point in x]} if many else {}
+    task = prepared(Exact, {"simulate": simulate} | together)
+    assert look() == before
+    play(task, build(Looking, {}), seeds=2, horizon=5)
+    assert look() == before
+    REPLACED.clear()
+    assert len(met) == (5 if many else 79)
+    assert all(met)
+
+
 # What is returned -----------------------------------------------------------------------------------------------------
 
 Labelled = namedtuple("Labelled", ["g", "f"])
@@ -342,12 +391,13 @@ def test_a_run_without_a_value_has_failed(form, many):
         return [simulate(self, point, None) for point in x]
 
     attributes = {"simulate": simulate} | ({"simulate_many": simulate_many} if many else {})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
         task = prepared(Exact, attributes)
         cells, chunks = play(task, make("random"), seeds=2, horizon=30)
         with pytest.raises(Misuse, match=r"64 of 64 pilot simulations fail; the first: Exact: simulate (gives|fails)"):
             prepared(Exact, {"simulate": lambda s, x, gen: NO_VALUE[form]})
+    assert warned == []
     np.testing.assert_array_equal(cells.channel.failed, (actions(chunks)[..., 0] > 1.8).sum(axis=0))
     assert cells.channel.failed.sum() > 0
 
