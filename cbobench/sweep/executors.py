@@ -37,6 +37,7 @@ from cbobench.problems.base import Problem
 from cbobench.processes import end_session
 from cbobench.registry import fresh_interpreter
 from cbobench.results.folder import RunFolder
+from cbobench.surroundings import Surroundings
 from cbobench.sweep.blocks import machine_memory
 from cbobench.sweep.interrupt import SIGNALS, ignore
 from cbobench.threads import THREAD_VARIABLES, has_lingering_threads
@@ -125,6 +126,16 @@ def pickle_problem(problem: Problem) -> bytes:
         from cbobench.sweep.ray_start import import_ray
 
         return bytes(import_ray(None).cloudpickle.dumps(problem))
+
+
+def unpickle_problem(content: bytes) -> Problem:
+    """A problem of our own driver; what the import of its modules sets in this process is put back."""
+    surroundings = Surroundings()
+    try:
+        problem: Problem = pickle.loads(content)  # noqa: S301 - from our own driver
+    finally:
+        surroundings.put_back(noted=False)
+    return problem
 
 
 class InlineExecutor:
@@ -342,7 +353,7 @@ def serve_tasks(link: Any, problems: dict[str, Problem] | None = None) -> None:
         title, problem, task, folder = inbox.get()
         try:
             if problem is not None:
-                problems_by_title[title] = pickle.loads(problem)  # noqa: S301 - from our own driver
+                problems_by_title[title] = unpickle_problem(problem)
             answer: Any = play_task_on_worker(problems_by_title[title], task, folder, count)
         except CbobenchError as error:
             answer = error

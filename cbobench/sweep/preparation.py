@@ -7,13 +7,12 @@ What a problem prepares (features, instances, pilots) travels to the workers, wh
 from __future__ import annotations
 
 import os
-import pickle
 import random
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing.connection import wait
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -30,7 +29,15 @@ from cbobench.problems.simulator import Simulator
 from cbobench.results.folder import RunFolder
 from cbobench.results.simulations import SimulationStore
 from cbobench.suite.suite_file import load
-from cbobench.sweep.executors import Child, become_worker, can_fork, describe_end, pickle_problem, spawn
+from cbobench.sweep.executors import (
+    Child,
+    become_worker,
+    can_fork,
+    describe_end,
+    pickle_problem,
+    spawn,
+    unpickle_problem,
+)
 from cbobench.threads import single_thread
 
 LOOK_SECONDS = 0.1  # between two answers of a pool that has no simulation to give
@@ -122,7 +129,7 @@ def serve_simulations(link: Any, simulator: Simulator | None = None) -> None:
     """
     inbox = become_worker(link)
     if simulator is None:
-        simulator = pickle.loads(inbox.get())  # noqa: S301 - from our own driver
+        simulator = cast(Simulator, unpickle_problem(inbox.get()))
     while True:
         x, gens, step = inbox.get()
         for first in range(0, len(x), step):
@@ -137,7 +144,7 @@ def serve_simulations(link: Any, simulator: Simulator | None = None) -> None:
                 ):
                     # A fork begins with the driver's numbers, and what draws from these would seem to draw none.
                     random.seed()
-                    np.random.seed()  # noqa: NPY002 - it must not be used
+                    np.random.set_state(dict(np.random.MT19937().state))  # noqa: NPY002 - it must not be used
                     answers: list[Any] = [*simulator.run_points(x[chunk], gens[chunk], not simulator.noisy)]
             except CbobenchError as error:
                 answers = [error]
@@ -180,7 +187,7 @@ def prepare_problems(loading: Mapping[str, Any], folder: RunFolder) -> dict[str,
         child.end()
     if isinstance(answer, CbobenchError):
         raise answer
-    return {title: pickle.loads(problem) for title, problem in answer.items()}  # noqa: S301 - from our own process
+    return {title: unpickle_problem(problem) for title, problem in answer.items()}
 
 
 def serve_problems(link: Any) -> None:

@@ -46,8 +46,9 @@ from cbobench.sweep.executors import (
     ignore_signals,
     pickle_problem,
     spawn,
+    unpickle_problem,
 )
-from cbobench.sweep.ray_start import start_ray
+from cbobench.sweep.ray_start import CALLS, retired_if_worn, start_ray
 from cbobench.words import count_noun
 
 IN_FLIGHT = 256  # at least, on a cluster: Ray's autoscaler sees demand in tasks that wait
@@ -278,7 +279,7 @@ class RayClient:
 
         self.problems = {title: self.ray.put(problem) for title, problem in problems.items()}
         # What `options` returns has no `options` of its own, which tasks of other demands need.
-        self.remote = self.ray.remote(max_retries=0, num_cpus=1)(play)
+        self.remote = self.ray.remote(max_retries=0, num_cpus=1, max_calls=CALLS)(play)
         from ray.util import metrics
 
         self.metrics = SweepMetrics(metrics, folder.uri)
@@ -361,11 +362,12 @@ def play_on_ray(
     """Play a task on a worker of Ray. The problem comes pickled, because its class may lie in one of the folders."""
     prepare_worker(folders, place)
     sent_task: Task = pickle.loads(task)  # noqa: S301 - from our own driver
-    sent_problem: Problem = pickle.loads(problem)  # noqa: S301
-    try:
-        return play_task_on_worker(sent_problem, sent_task, folder, partial(rounds.write, sent_task.name))
-    finally:
-        rounds.clear(sent_task.name)
+    sent_problem = unpickle_problem(problem)
+    with retired_if_worn():
+        try:
+            return play_task_on_worker(sent_problem, sent_task, folder, partial(rounds.write, sent_task.name))
+        finally:
+            rounds.clear(sent_task.name)
 
 
 class RoundBoard:

@@ -21,6 +21,7 @@ FAULTS = {
     "Looking": ("shown no f and g", "Looking peeks: with reference = True it is shown f and g"),
     "Quits": ("plays", "round 2: SystemExit: 0"),
     "QuitsIn": ("formula of arrays", "fails: SystemExit: 0"),
+    "Replacing": ("formula of arrays", "numpy.square: replaced while it ran"),
     "Spread": ("plays", "ask gave int64 of shape (1,); it must give an array of indices, shape (3,)"),
     "Flat": ("plays", "the score has shape (1, 36); it must be (S, k) = (3, 36)"),
     "Outside": ("plays", "ask() gave x[0] ="),
