@@ -37,7 +37,7 @@ class Surroundings:
         Args:
             noted: whether these are kept in `REPLACED`.
         """
-        if (sys.stdin, sys.stdout, sys.stderr) != self.streams:
+        if not (sys.stdout is self.streams[1] and sys.stderr is self.streams[2] and sys.stdin is self.streams[0]):
             sys.stdin, sys.stdout, sys.stderr = self.streams
         if warnings.showwarning is not self.shown:
             warnings.showwarning = self.shown
@@ -47,8 +47,10 @@ class Surroundings:
         if self.folder is not None and _folder() != self.folder:
             with suppress(OSError):  # it has been removed
                 os.chdir(self.folder)
-        names = [name for library in self.libraries for name in _put_functions_back(*library)]
-        REPLACED.update(names if noted else ())
+        changed = [library for library in self.libraries if not _is_same(library[1], library[3])]
+        names = [name for library in changed for name in _put_functions_back(*library)]
+        if noted:
+            REPLACED.update(names)
         return names
 
 
@@ -56,11 +58,16 @@ AROUND: ContextVar[Surroundings | None] = ContextVar("AROUND", default=None)
 """As they were at the beginning of the play that goes on."""
 
 
+def _is_same(space: dict[str, Any], values: list[Any]) -> bool:
+    """Return whether a module holds nothing but these values; False where they cannot be compared."""
+    try:
+        return [*space.values()] == values  # what is identical is not looked at further
+    except Exception:  # an array has no one answer
+        return False
+
+
 def _put_functions_back(library: str, space: dict[str, Any], names: list[str], values: list[Any]) -> list[str]:
     """Restore the public names of a module, of which it had `values`; return those that were replaced."""
-    with suppress(Exception):  # what stands in for a number may be nothing to compare
-        if [*space.values()] == values:  # Python looks no further at what is identical
-            return []
     stated = zip(names, values, strict=True)
     replaced = [pair for pair in stated if not pair[0].startswith("_") and space.get(pair[0], space) is not pair[1]]
     space.update(replaced)

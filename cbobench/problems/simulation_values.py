@@ -66,9 +66,10 @@ def read_runs(results: Any, count: int, m: int, call: str) -> list[Array]:
     named = _find_names(results)
     if named is not None:
         columns = [_list_entries(column) for column in named.values()]
-        if all(column is not None and len(column) == count for column in columns):
-            rows = zip(*columns, strict=True)  # type: ignore[arg-type]
-            return [read_run(dict(zip(named, row, strict=True)), m, call) for row in rows]
+        full = [column for column in columns if column is not None and len(column) == count]
+        if len(full) == len(columns):
+            by_run = [dict(zip(named, row, strict=True)) for row in zip(*full, strict=True)]
+            return [read_run(values, m, call) for values in by_run]
     rows = None if named is not None else _list_entries(results)
     if rows is None or len(rows) != count:
         given = f"{_describe(results)} for {count_noun(count, 'point')}"
@@ -104,9 +105,8 @@ def _find_names(result: Any) -> dict[Any, Any] | None:
     if isinstance(result, tuple) and "f" in fields:
         return dict(zip(fields, result, strict=True))
     labels = getattr(result, "columns", getattr(result, "index", None))  # of pandas
-    if hasattr(labels, "tolist") and all(isinstance(label, str) for label in labels.tolist()):
-        return {label: result[label] for label in labels.tolist()}
-    return None
+    names: list[Any] = getattr(labels, "tolist", list)()
+    return {name: result[name] for name in names} if names and all(isinstance(name, str) for name in names) else None
 
 
 def _list_entries(value: Any) -> list[Any] | None:
