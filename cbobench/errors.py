@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from reprlib import Repr
 from typing import Any
@@ -80,6 +80,14 @@ class CellFailure(CbobenchError):
     """An algorithm or a problem broke its contract during a play; the cell becomes a failed row."""
 
 
+class Interrupted(KeyboardInterrupt):
+    """The user stops the sweep. Any other KeyboardInterrupt was raised by a cell and is its failure."""
+
+
+class TimedOut(BaseException):
+    """A cell took too long. Not an Exception, so that a cell that catches those does not catch this."""
+
+
 class Advice(UserWarning):
     """A warning of one line, which the command line prints as such, each text once."""
 
@@ -136,12 +144,35 @@ def refuse_strange(text: str, label: str, *, lines: bool = False) -> None:
         raise Misuse(f"{label} {show(text)} holds U+{ord(match.group()):04X} ({name}); allowed: printable text")
 
 
+def find_causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error with its causes and contexts."""
+    visited, waiting = set(), [error]
+    while waiting:
+        cause = waiting.pop()
+        if id(cause) not in visited:
+            visited.add(id(cause))
+            yield cause
+            waiting += [earlier for earlier in (cause.__cause__, cause.__context__) if earlier is not None]
+
+
+def reraise_stop(error: BaseException) -> None:
+    """Raise `KeyboardInterrupt` or `TimedOut` again if an error is one, or was caused by one.
+
+    A user's code may raise anything else, such as the SystemExit of `sys.exit`: that is a failure of its own. These
+    two come from outside, even where the code that they meet converts them.
+    """
+    for cause in find_causes(error):
+        if isinstance(cause, KeyboardInterrupt | TimedOut):
+            raise cause
+
+
 def one_line(error: BaseException) -> str:
     """Return the type of an error and the first line of its message."""
     kind = type(error).__name__
     try:
         lines = str(error).strip().splitlines()
-    except Exception:  # a user's error may fail to print
+    except BaseException as another:  # a user's error may fail to print
+        reraise_stop(another)
         return f"{kind} (its message cannot be read)"
     return printable(mask_secrets(f"{kind}: {lines[0][:LONGEST]}")) if lines else kind
 

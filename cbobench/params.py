@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from cbobench.errors import Misuse, nearest, one_line, show, unknown
+from cbobench.errors import Misuse, nearest, one_line, reraise_stop, show, unknown
 from cbobench.options import accept_fields
 
 T = TypeVar("T")
@@ -307,7 +307,8 @@ def build(cls: type[T], settings: Mapping[str, Any], *, location: str = "") -> T
             validate()
     except Misuse as error:
         raise Misuse(f"{location}{error}") from None
-    except Exception as error:  # a user's class may raise any error
+    except BaseException as error:  # a user's class may raise any error
+        reraise_stop(error)
         raise Misuse(f"{location}{cls.__name__}: {one_line(error)}") from error
     return instance
 

@@ -14,15 +14,17 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from cbobench.errors import Misuse, nearest, one_line, show, unknown
+from cbobench.errors import Advice, Misuse, nearest, one_line, reraise_stop, show, unknown
 from cbobench.float_state import preserved_float_state
+from cbobench.surroundings import Surroundings
 
 PACKAGE = __name__.partition(".")[0]
 C = TypeVar("C", bound=type)
@@ -193,17 +195,69 @@ def import_object(
 def _import_module(name: str, location: str, beside: Sequence[Path]) -> ModuleType:
     """Import a module; see `import_object`."""
     find_beside(name, location, beside)
+    surroundings = Surroundings()
     try:
-        # Its warning rules and its way to round must not affect other cells.
-        with np.errstate(), warnings.catch_warnings(), preserved_float_state():
-            return importlib.import_module(name)
-    except (Exception, SystemExit) as error:  # a user's module may raise any error
+        try:
+            # Its rules, its way to round, and functions that it replaces must not affect other cells.
+            with np.errstate(), warnings.catch_warnings(), preserved_float_state(), _held_output():
+                return importlib.import_module(name)
+        finally:
+            if names := surroundings.put_back(noted=False):
+                warnings.warn(Advice(f"{name} replaces {', '.join(names)} for all code; it is put back"), stacklevel=2)
+    except BaseException as error:  # a user's module may raise any error
+        reraise_stop(error)
         if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
             raise _missing_module(name, location, beside) from error
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
+        library = str(Path(traceback.__file__).parent)  # Python's own: argparse is no place to look for a fault
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if str(Path(f.filename).parent) != library]
+        frames = [f for f in frames if "importlib" not in f.filename]
         file = "" if len(frames) < 2 else f" (line {frames[-1].lineno} of {frames[-1].filename})"
         fix = "; install it, or put its folder on PYTHONPATH" if isinstance(error, ModuleNotFoundError) else ""
+        if isinstance(error, SystemExit):
+            fix = "; it ends Python when it is imported: put what a script does under if __name__ == '__main__'"
         raise Misuse(f"{location}cannot import {show(name)}: {one_line(error)}{file}{fix}") from error
+
+
+class _HeldStream:
+    """A stream that keeps what is written to it, and from `release` on passes it on to the stream behind it.
+
+    It outlives the import that it is made for: a logger of the module may go on to write to it.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+        self.held: list[str] | None = []
+
+    def write(self, text: str) -> int:
+        if self.held is None:
+            return int(self.stream.write(text))
+        self.held.append(text)
+        return len(text)
+
+    def release(self, shown: bool) -> None:
+        """Pass on what is written from now on, and with `shown` what was kept."""
+        held, self.held = self.held or [], None
+        if shown and held:
+            self.stream.write("".join(held))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+@contextmanager
+def _held_output() -> Iterator[None]:
+    """Show what the block prints once it has ended; nothing if it raises, so that an error stays one line.
+
+    A module that reads the command line, as scripts with argparse do, would print its usage as if it were ours.
+    """
+    streams, succeeded = [_HeldStream(stream) for stream in (sys.stdout, sys.stderr)], False
+    try:
+        with redirect_stdout(cast(Any, streams[0])), redirect_stderr(cast(Any, streams[1])):
+            yield
+        succeeded = True
+    finally:
+        for stream in streams:
+            stream.release(succeeded)
 
 
 def search_path() -> list[str]:

@@ -118,6 +118,14 @@ def test_what_ends_a_sweep_is_made_safe(run, small_suite, monkeypatch):
     assert "cbobench: s3://***@bucket\\x1b[31m is away; what is published stays, to go on: cbobench run " in err
 
 
+def test_code_that_ends_python_ends_no_command_in_silence(run, monkeypatch):
+    """Wherever it is called from."""
+    monkeypatch.setattr("cbobench.cli.catalogue.do_list", lambda *words: sys.exit(0))
+    code, out, err = run("list", "problems")
+    assert (code, out) == (1, "")
+    assert err == "cbobench: SystemExit: 0 ended the command; raise an error in its place\n"
+
+
 def test_failed_cells_give_exit_code_1(run, write_suite, tmp_path, monkeypatch):
     (tmp_path / "mine_failing.py").write_text(
         "from cbobench.algorithms.references import Random\n\n\nclass Failing(Random):\n"

@@ -27,7 +27,7 @@ from cbobench.check.trial import (
     seed_global_generators,
     select_replicate,
 )
-from cbobench.errors import CbobenchError
+from cbobench.errors import CbobenchError, reraise_stop
 from cbobench.gp.kernels import Array
 from cbobench.play.failure import describe_error
 from cbobench.play.play import Play
@@ -264,7 +264,8 @@ def _measure_work(trial: Trial) -> list[tuple[int, int]]:
     try:
         with seed_global_generators(1):
             list(play)
-    except Exception as error:  # a user's class may raise any error
+    except BaseException as error:  # a user's class may raise any error
+        reraise_stop(error)
         raise Broken(f"{error} (of {ROUNDS} rounds)") from error
     finally:
         if not traced:
@@ -359,6 +360,7 @@ def _replay(trial: Trial, setting: Setting, tape: _Tape) -> Iterator[Actions | s
     """Return its play under replayed feedback, up to the first exception."""
     algorithm = trial.algorithm()
     for t in range(1, trial.horizon + 1):
+        answer: Actions | str
         try:
             if t == 1:
                 algorithm.start(setting)
@@ -366,10 +368,12 @@ def _replay(trial: Trial, setting: Setting, tape: _Tape) -> Iterator[Actions | s
             if function is not None:
                 algorithm.see(t, function)
             chosen = algorithm.ask(t)
-            yield chosen.copy()
+            answer = chosen.copy()
             algorithm.tell(t, chosen, tape.at(t, chosen))
-        except Exception as error:  # a user's class may raise any error
-            yield describe_error(error)[0]
+        except BaseException as error:  # a user's class may raise any error
+            reraise_stop(error)
+            answer = describe_error(error)[0]
+        yield answer
 
 
 @contextmanager

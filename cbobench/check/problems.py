@@ -21,7 +21,7 @@ from cbobench.check.trial import (
     seed_global_generators,
     select_replicate,
 )
-from cbobench.errors import one_line
+from cbobench.errors import one_line, reraise_stop
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
@@ -75,7 +75,8 @@ def states_optimum(draws: list[Draws]) -> bool:
     """Return whether a prepared problem states an optimum, which laws hold against its values."""
     try:
         return any("a known optimum" in draw.problem.offers() for draw in draws) or not draws
-    except Exception:  # a user's problem may raise anything, and a law will say so
+    except BaseException as error:  # a user's problem may raise anything, and a law will say so
+        reraise_stop(error)
         return True
 
 
@@ -206,7 +207,8 @@ def travels(draws: Draws) -> Iterator[Finding]:
     """It can be sent to a worker, and plays the same there."""
     try:
         unpickled = pickle.loads(pickle.dumps(draws.problem))  # noqa: S301 - what has just been pickled
-    except Exception as error:  # a user's class may raise any error
+    except BaseException as error:  # a user's class may raise any error
+        reraise_stop(error)
         yield Finding(
             f"it cannot be pickled ({one_line(error)})", "workers are sent problems: keep no open file or lambda"
         )

@@ -18,12 +18,13 @@ from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.check import methods, problems, scores
 from cbobench.check.trial import SEEDS, Finding, SharedState, Trial, seed_global_generators, trials
-from cbobench.errors import CbobenchError, one_line
+from cbobench.errors import CbobenchError, one_line, reraise_stop
 from cbobench.play.isolation import default_warnings
 from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DataFolder
 from cbobench.problems.simulator import Simulator
 from cbobench.registry import fresh_interpreter, registry_of
+from cbobench.surroundings import Surroundings, take_replaced
 from cbobench.words import count_noun, duration
 
 ROUNDS = 8  # rounds of the play in a fresh process
@@ -135,13 +136,25 @@ def check(
 
 def _judge(law: str, subjects: Iterable[Any], judge: Law) -> Verdict:
     """Test a law on every place, up to the first that breaks it."""
+    take_replaced()
+    surroundings = Surroundings()
+    verdict = _find_broken(law, subjects, judge)
+    surroundings.put_back()
+    if (names := take_replaced()) and verdict.finding is None:
+        fix = "all other code uses them: give what is replaced to your own code only"
+        return Verdict(law, Finding(f"{names}: replaced while it ran", fix))
+    return verdict
+
+
+def _find_broken(law: str, subjects: Iterable[Any], judge: Law) -> Verdict:
     try:
         for subject in subjects:
             for finding in judge(subject):
                 return Verdict(law, finding)
     except CbobenchError as error:
         return Verdict(law, Finding(str(error)))
-    except Exception as error:  # a user's class may raise any error
+    except BaseException as error:  # a user's class may raise any error
+        reraise_stop(error)
         return Verdict(law, Finding(f"it fails: {one_line(error)}", "a play must raise nothing"))
     return Verdict(law)
 

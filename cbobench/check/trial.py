@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cbobench import params
-from cbobench.errors import CbobenchError
+from cbobench.errors import CbobenchError, reraise_stop
 from cbobench.gp.kernels import Array
 from cbobench.play.failure import describe_error
 from cbobench.play.play import Play, PlayOptions
@@ -139,7 +139,8 @@ def play_to_arrays(play: Play) -> dict[str, Array]:
     """See `Trial.play`."""
     try:
         chunks = list(play)
-    except Exception as error:  # a user's class may raise any error
+    except BaseException as error:  # a user's class may raise any error
+        reraise_stop(error)
         raise Broken(describe_error(error)[0]) from error
     arrays = {
         name: np.concatenate([getattr(c, name) for c in chunks]) for name in ("actions", "observed_f", "observed_g")
@@ -315,6 +316,7 @@ def _pickle_values(values: Iterable[tuple[Any, Any]]) -> dict[Any, bytes]:
     for name, value in values:
         try:
             pickled[name] = pickle.dumps(value)
-        except Exception:  # a user's object may raise any error
+        except BaseException as error:  # a user's object may raise any error
+            reraise_stop(error)
             continue
     return pickled

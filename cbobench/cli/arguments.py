@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         options = make_parser().parse(command_line)
         with _print_advice():
-            return int(options.handler(options, command_line))
+            return _handle(options, command_line)
     except CbobenchError as error:
         print(f"cbobench: {printable(mask_secrets(str(error)))}", file=sys.stderr)
         return error.exit_code
@@ -56,6 +56,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("cbobench: stopped", file=sys.stderr)
         return STOPPED
+
+
+def _handle(options: Any, command_line: list[str]) -> int:
+    """Run the command that the options name; none of ours ends by `sys.exit`.
+
+    Raises:
+        CbobenchError: code of the user's did, where no other rule says what becomes of it.
+    """
+    try:
+        return int(options.handler(options, command_line))
+    except SystemExit as error:
+        raise CbobenchError(f"{one_line(error)} ended the command; raise an error in its place") from error
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cbobench.cli.parser import Commands, Parser, starts
-from cbobench.errors import Misuse, printable, unknown
+from cbobench.errors import Misuse, printable, reraise_stop, unknown
 from cbobench.errors import show as show_text
 from cbobench.report.formats import Code, TextTable, render
 
@@ -184,7 +184,8 @@ def _representations(cls: type[Any]) -> str:
         problem = params.build(cls, {})
         if not isinstance(problem, Simulator):  # its actions are known without a pilot, which may take hours
             problem.prepare(DataFolder())
-    except Exception:  # a user's problem may raise anything
+    except BaseException as error:  # a user's problem may raise anything
+        reraise_stop(error)
         return ""  # a problem that needs files, or parameters, is not there by default
     representations = [representation(problem.actions, horizon) for horizon in (100, 10_000)]
     return "; ".join(dict.fromkeys(representations))

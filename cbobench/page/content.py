@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cbobench import __version__
-from cbobench.errors import CbobenchError, Misuse, mask_secrets, printable
+from cbobench.errors import CbobenchError, Misuse, mask_secrets, printable, reraise_stop
 from cbobench.metrics import METRICS
 from cbobench.page import facts, looks
 from cbobench.page.paths import shorten_paths
@@ -221,7 +221,8 @@ def _test_claims(runs: Sequence[Run]) -> tuple[dict[str, Any] | None, list[dict[
         claim_findings = [finding for finding in findings(good, claims_of()) if finding.parts]
     except CbobenchError as error:
         return None, [], printable(str(error))
-    except Exception as error:  # a recipe may fail in any way
+    except BaseException as error:  # a recipe may fail in any way
+        reraise_stop(error)
         return None, [], printable(f"a claim cannot be tested: {type(error).__name__}: {error}")
     if not claim_findings:
         return None, [], printable(left_out)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cbobench.errors import CbobenchError, Misuse, one_line, printable, unknown
+from cbobench.errors import CbobenchError, Misuse, one_line, printable, reraise_stop, unknown
 from cbobench.papers.claims import Claim, Finding, findings
 from cbobench.papers.evidence import Part, Verdict
 from cbobench.report.figures import find_recipes
@@ -90,7 +90,8 @@ def evaluate(
             result += list(findings([*runs_with_cells.values()], [claim], draws))
         except CbobenchError:
             raise
-        except Exception as error:  # a user's claim may fail in any way
+        except BaseException as error:  # a user's claim may fail in any way
+            reraise_stop(error)
             raise CbobenchError(f"the claim {claim.id} cannot be tested: {one_line(error)}") from error
     return result
 

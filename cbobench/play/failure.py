@@ -3,45 +3,27 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
 
-from cbobench.errors import CbobenchError
+from cbobench.errors import CbobenchError, find_causes
+from cbobench.errors import Interrupted as Interrupted
+from cbobench.errors import TimedOut as TimedOut
 
 OURS = Path(__file__).parents[1]
 LONGEST_LINE = 300
 LONGEST_TRACE = 20_000
 
 
-class Interrupted(KeyboardInterrupt):
-    """The user stops the sweep. Any other KeyboardInterrupt was raised by a cell and is its failure."""
-
-
-class TimedOut(BaseException):
-    """A cell took too long. Not an Exception, so that a cell that catches those does not catch this."""
-
-
 def reraise_interrupt(error: BaseException) -> None:
     """Raise `Interrupted` again if it caused an error: a cell may convert it, or fail while it passes."""
-    for cause in _causes(error):
+    for cause in find_causes(error):
         if isinstance(cause, Interrupted):
             raise cause
 
 
 def is_timeout(error: BaseException) -> bool:
     """Return whether `TimedOut` caused an error."""
-    return any(isinstance(cause, TimedOut) for cause in _causes(error))
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error with its causes and contexts."""
-    visited, waiting = set(), [error]
-    while waiting:
-        cause = waiting.pop()
-        if id(cause) not in visited:
-            visited.add(id(cause))
-            yield cause
-            waiting += [earlier for earlier in (cause.__cause__, cause.__context__) if earlier is not None]
+    return any(isinstance(cause, TimedOut) for cause in find_causes(error))
 
 
 def describe_error(error: BaseException) -> tuple[str, str]:

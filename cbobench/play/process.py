@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import locale
 import os
+import random
 import resource
 import signal
 import socket
@@ -19,8 +20,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from cbobench.errors import CbobenchError
 from cbobench.float_state import float_controls, preserved_float_state
+from cbobench.play.isolation import _handlers, _set_handlers
 from cbobench.processes import Programs, leave_fork
+from cbobench.surroundings import AROUND, REPLACED, Surroundings, take_replaced
 
 LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
 TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
@@ -34,12 +40,14 @@ class ChangedRounding(Exception):
 def preserve_process() -> Iterator[None]:
     """Begin the block with the rounding of a new process, and restore the process afterwards.
 
-    Restored are rounding, umask, hooks for errors and traces, recursion limit, garbage collection, locale, limits and
-    CPUs of the process, masked signals, timers, the sockets' timeout, and the standard descriptors.
+    Restored are what `Surroundings` holds, signal handlers, global generators, rounding, umask, hooks for errors and
+    traces, recursion limit, garbage collection, locale, limits and CPUs of the process, masked signals, timers, the
+    sockets' timeout, and the standard descriptors.
 
     A fork that the block's code has made, and that leaves the block, ends there.
     """
-    origin = os.getpid()
+    origin, surroundings = os.getpid(), Surroundings()
+    token = AROUND.set(surroundings)
     before = [(put_back, look()) for look, put_back in _STATE]
     copies = [(descriptor, copy, _identity(copy)) for descriptor in range(3) if (copy := _copy(descriptor)) is not None]
     try:
@@ -47,6 +55,8 @@ def preserve_process() -> Iterator[None]:
             yield
     finally:
         leave_fork(origin)
+        AROUND.reset(token)
+        surroundings.put_back()
         for put_back, value in before:
             with suppress(OSError, ValueError):  # what only the administrator may raise again
                 put_back(value)
@@ -70,8 +80,23 @@ def refuse_changed_rounding(before: int) -> None:
         raise ChangedRounding("its code changes how the processor rounds")
 
 
+def refuse_replaced(label: str) -> None:
+    """Refuse to go on in a process in which code has replaced functions of NumPy, where no other can take its place.
+
+    Args:
+        label: whose code it was.
+
+    Raises:
+        CbobenchError: it has; the line names them.
+    """
+    if names := take_replaced():
+        fix = "keep what is replaced to a module of its own, or play in workers: --cpus 1"
+        raise CbobenchError(f"{label}: its code replaces {names}, which all other code uses; {fix}")
+
+
 class Traces:
-    """What the code of tasks leaves in a worker that cannot be restored: programs, closed files, lowered limits.
+    """What the code of tasks leaves in a worker that cannot be restored: programs, closed files, lowered limits; and
+    what may have been copied before it was: functions of NumPy that it had replaced.
 
     Attributes:
         descriptors: files and sockets of the worker as it began.
@@ -79,11 +104,12 @@ class Traces:
 
     def __init__(self) -> None:
         self.programs, self.descriptors, self.state = Programs(), _open_descriptors(), _fixed_state()
+        REPLACED.clear()
 
     def any_left(self) -> bool:
         """Return whether there is anything, so that the worker must not play another task."""
         closed = any(_identity(descriptor) != identity for descriptor, identity in self.descriptors.items())
-        return closed or _fixed_state() != self.state or bool(self.programs.left())
+        return closed or bool(REPLACED) or _fixed_state() != self.state or bool(self.programs.left())
 
     def holds(self, descriptor: int) -> bool:
         """Return whether a descriptor is still the worker's own."""
@@ -179,6 +205,9 @@ def _stop_timers(timers: list[Any]) -> None:
 
 
 _STATE: list[tuple[Callable[[], Any], Callable[[Any], Any]]] = [
+    (_handlers, _set_handlers),
+    (random.getstate, random.setstate),
+    (lambda: np.random.get_state(legacy=False), np.random.set_state),  # noqa: NPY002 - it is the user's
     (_umask, os.umask),
     (_hooks, _set_hooks),
     (lambda: (sys.gettrace(), sys.getprofile()), _set_traces),

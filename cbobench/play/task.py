@@ -255,6 +255,7 @@ def _play_task(
     problem: Problem, task: Task, folder: RunFolder, guard: _Guard
 ) -> Receipt | WorkerCrashed | ReturnedTask:
     audited: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] | None = None
     best: tuple[float, ...] = ()
     began = time.monotonic()
     with single_thread():
@@ -267,17 +268,17 @@ def _play_task(
         except StoreFailure:  # not the fault of a cell
             raise
         except ChangedRounding:  # what made the change is loaded now, or changes it in each cell for itself
-            audited.clear()
-            rows = _play_one_by_one(problem, task, folder, audited, guard)
+            pass
         except BaseException as error:  # an algorithm may raise any error; the faulty cell is found one by one
             reraise_interrupt(error)
             if is_timeout(error) and len(task.cells) > 1:
                 return WorkerCrashed(describe_error(error)[0])
-            audited.clear()
             if is_timeout(error):
+                audited.clear()
                 rows = [failed_row(task.cells[0], task, error)]
-            else:
-                rows = _play_one_by_one(problem, task, folder, audited, guard)
+        if rows is None:  # not while the block's error is handled, which would be the context of theirs
+            audited.clear()
+            rows = _play_one_by_one(problem, task, folder, audited, guard)
     if task.audit:
         _publish(folder, "audit", task, audited)
     return replace(publish_cells(folder, task, rows), seconds=time.monotonic() - began, best=best)

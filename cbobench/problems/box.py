@@ -11,13 +11,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cbobench.errors import Misuse
+from cbobench.errors import Misuse, reraise_stop
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box, finite, sobol
 from cbobench.gp.kernels import Array, StationaryName
 from cbobench.params import build, param
 from cbobench.problems.base import Drawn, Inputs, Instances, Objective, choose_seed_set
 from cbobench.problems.channels import Everywhere, FeedbackModel
+from cbobench.problems.class_words import refuse_no_constraint
 from cbobench.problems.data import DataFolder
 from cbobench.problems.instances import Formula as Formula
 from cbobench.problems.instances import settled_formula
@@ -104,7 +105,8 @@ class BoxProblem(FeedbackModel):
     def noise_near_optimum(cls) -> str:
         try:
             ratio = build(cls, {}).noise_ratio()
-        except Exception:  # a user's problem may raise anything, and playing it will say so
+        except BaseException as error:  # a user's problem may raise anything, and playing it will say so
+            reraise_stop(error)
             return ""
         if math.isnan(ratio):
             return ""
@@ -139,6 +141,7 @@ class BoxProblem(FeedbackModel):
         )
 
     def validate(self) -> None:
+        refuse_no_constraint(self)
         self.check_corners()
         d = len(self.low)
         if self.grid is not None and self.grid**d > LARGEST_GRID:

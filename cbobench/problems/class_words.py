@@ -7,6 +7,8 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from cbobench.errors import Misuse, show
 
 PLAIN = (bool, int, float, str, tuple, list, dict)
@@ -52,6 +54,18 @@ def refuse_signature(cls: type) -> None:
                 f"{cls.__name__}: def {name}({bare}) cannot be called with {' and '.join(arguments)}; write "
                 f"def {name}({right}){use}"
             ) from None
+
+
+def refuse_no_constraint(problem: Any) -> None:
+    """Refuse a problem whose class says that it has no constraints, before anything is simulated.
+
+    Raises:
+        Misuse: m is none.
+    """
+    m = problem.m
+    if isinstance(m, bool) or not isinstance(m, int | np.integer) or m < 1:
+        fix = "give a constraint g_1, feasible where g_1 <= 0 (-1 everywhere: always)"
+        raise Misuse(f"{type(problem).__name__}: m is {show(m)}; it must be a whole number of at least 1: {fix}")
 
 
 def refuse_unread(cls: type) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cbobench.errors import CbobenchError, Misuse, one_line
+from cbobench.errors import CbobenchError, Misuse, one_line, reraise_stop
 from cbobench.problems.base import Problem
 from cbobench.problems.box import BoxProblem
 from cbobench.problems.instances import Formula
@@ -88,7 +88,8 @@ def describe_reference(task: Problem, name: str, starts: int) -> Iterator[tuple[
                 optimum = search(formula, task.box, starts)
         except CbobenchError:
             raise
-        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        except BaseException as error:  # a user's formula may raise anything
+            reraise_stop(error)
             raise Misuse(f"the formula of {name} fails: {one_line(error)}") from error
         yield from ((line, False) for line in lines_of(optimum, reference.accuracy if reference else 1e-9))
         if reference:

@@ -340,6 +340,8 @@ def check_drawn(drawn: Drawn, actions: Finite | Box, replicates: int, constraint
         values = np.asarray(getattr(drawn, name))
         if values.shape != shape:
             raise CellFailure(f"{name} of the drawn instances has shape {values.shape}; it must be {shape}")
+        if values.dtype.kind not in "iuf":  # Booleans would swap what is feasible, complex numbers lose a part
+            raise CellFailure(f"{name} of the drawn instances is of type {values.dtype}; it must be real numbers")
         wrong = np.isnan(values) if name == "norm" else ~np.isfinite(values)
         if name in ("norm", "noise"):
             wrong |= values < 0

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from cbobench.errors import CbobenchError, Misuse, one_line
+from cbobench.errors import CbobenchError, CellFailure, Misuse, one_line, reraise_stop
 from cbobench.gp.box_actions import Box, sobol
 from cbobench.gp.kernels import Array
 from cbobench.problems.instances import Formula
+from cbobench.problems.simulation_values import BOOLEAN, read_run
 
 STEP = 2e-4  # of a side, between the points of a difference
 CENTRAL, FORWARD = np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12, np.array([-25.0, 48.0, -36.0, 16.0, -3.0]) / 12
@@ -212,7 +213,8 @@ def pointwise(formula: Callable[[Any, Array], Any]) -> Callable[[Any, Array], Ar
     @wraps(formula)
     def evaluate_each(self: Any, x: Array) -> Array:
         points = np.asarray(x, dtype=np.float64)
-        values = [np.asarray(formula(self, point), dtype=np.float64) for point in points.reshape(-1, points.shape[-1])]
+        call = f"{type(self).__name__}: formula"
+        values = [read_run(formula(self, point), self.m, call) for point in points.reshape(-1, points.shape[-1])]
         return np.stack(values).reshape(*points.shape[:-1], -1)
 
     return evaluate_each
@@ -225,28 +227,39 @@ def check_formula(formula: Formula, box: Box, m: int, name: str) -> None:
     Raises:
         Misuse: it raises, gives another shape, no numbers, or values that depend on the other points.
     """
-    batch = box.scale(sobol(box.d, 6))
-    two_batches = np.stack([batch, batch[::-1]])
     vectorised = "use x[..., 0] and NumPy functions, or put @pointwise (of cbobench.problems.box) above it"
-    for points in (batch[0], batch, two_batches):
+
+    def evaluate(points: Array) -> Array:
         call = f"{name}: formula at points of shape {points.shape}"
         shape = (*points.shape[:-1], 1 + m)
         fix = vectorised if points.ndim > 1 else f"return np.stack([f, g_1, ...], axis=-1), f and m = {m} constraints"
         try:
-            values = np.asarray(formula(points.copy()))
+            values = formula(points.copy())
+            values = np.asarray(np.ma.filled(values, np.nan) if np.ma.is_masked(values) else values)
+        except CellFailure as error:
+            raise Misuse(str(error)) from error
         except CbobenchError:
             raise
-        except Exception as error:  # a user's formula may raise anything
+        except BaseException as error:  # a user's formula may raise anything
+            reraise_stop(error)
             raise Misuse(f"{call} fails: {one_line(error)}; {fix}") from error
         if values.shape != shape:
             raise Misuse(f"{call} gives shape {values.shape}; it must be {shape}: {fix}")
-    single_values = np.stack([np.asarray(formula(point.copy())) for point in batch])
-    if not np.allclose(single_values, np.asarray(formula(batch.copy())), rtol=1e-6, atol=1e-9, equal_nan=True):
+        if values.dtype.kind not in "iuf":
+            kind = {"b": f"Booleans: {BOOLEAN}", "c": "complex numbers: give .real where the imaginary part is 0"}
+            raise Misuse(f"{call} gives {kind.get(values.dtype.kind, f'{values.dtype}: give numbers')}")
+        return values.astype(np.float64)
+
+    batch = box.scale(sobol(box.d, 6))
+    single_values = np.stack([evaluate(point) for point in batch])
+    together = evaluate(batch)
+    evaluate(np.stack([batch, batch[::-1]]))
+    if not np.allclose(single_values, together, rtol=1e-6, atol=1e-9, equal_nan=True):
         raise Misuse(
             f"{name}: formula gives a point other values beside other points; each must count alone: {vectorised}"
         )
     points = box.scale(sobol(box.d, SAMPLE))
-    values = np.asarray(formula(points), dtype=np.float64)
+    values = evaluate(points)
     wrong = ~np.isfinite(values).all(axis=-1)
     if wrong.any():
         i = int(wrong.argmax())

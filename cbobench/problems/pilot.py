@@ -55,7 +55,7 @@ class Declined(CbobenchError):
 
 
 POOL: ContextVar[Pool | None] = ContextVar("POOL", default=None)
-"""Where long pilots run; None: in this process."""
+"""Where simulations run while problems are prepared; None: in this process."""
 
 LATEST: ContextVar[float] = ContextVar("LATEST", default=np.inf)
 """Deadline of a dry run's pilot, by `monotonic`."""
@@ -142,9 +142,8 @@ class Meter:
     def run_on_workers(
         self, simulator: Any, x: Array, gens: Sequence[np.random.Generator]
     ) -> Iterator[tuple[int, SimulationResult]]:
-        """Yield the number of each point (k, d) and its simulation, as long as workers of the pool are of use."""
-        unknown = self.each is None and self.pool is not None and self.pool.is_quick
-        if self.pool is None or not (unknown or (self.wide and len(x) > 1)):
+        """Yield the number of each point (k, d) and its simulation; none where a worker takes longer to begin."""
+        if self.pool is None or not (self.pool.is_quick or (self.wide and len(x) > 1)):
             return
         with closing(self.pool.run(simulator, x, gens, lambda: self.workers if self.wide else 1)) as answers:
             for answer in answers:
@@ -152,8 +151,6 @@ class Meter:
                     self.look(monotonic())
                     continue
                 yield answer
-                if self.each is not None and not self.wide:  # a short pilot: the rest is faster here
-                    return
 
     def _announce(self, timestamp: float) -> bool:
         """Say how long the rest takes, as soon as that is known; whether something was said now."""
@@ -188,6 +185,21 @@ class Meter:
 
 METER: ContextVar[Meter | None] = ContextVar("METER", default=None)
 """Of the pilot that runs now."""
+
+
+def run_on_workers(
+    simulator: Any, x: Array, gens: Sequence[np.random.Generator]
+) -> Iterator[tuple[int, SimulationResult]]:
+    """Yield the number of each point (k, d) and its simulation, of those that other processes run while problems are
+    prepared.
+    """
+    meter, pool = METER.get(), POOL.get()
+    if meter is not None:
+        yield from meter.run_on_workers(simulator, x, gens)
+    elif pool is not None and pool.is_quick and LATEST.get() == np.inf:
+        facts: PilotFacts | None = vars(simulator).get("pilot_facts")
+        workers = 1 if facts is None or facts.seconds * len(x) < LONG_PILOT else pool.workers
+        yield from (answer for answer in pool.run(simulator, x, gens, lambda: workers) if answer is not None)
 
 
 def drawn_from(gens: Sequence[np.random.Generator]) -> tuple[Any, ...]:
@@ -258,7 +270,7 @@ def run_pilot(simulator: Any, say: Callable[[str], None]) -> PilotFacts:
     is_full = LATEST.get() == np.inf  # a dry run says nothing, and starts no workers
     meter = Meter(name, times * len(points), simulator.takes)
     if is_full:
-        meter.say, meter.ask, meter.pool = say, ASK.get(), None if simulator.runs_together else POOL.get()
+        meter.say, meter.ask, meter.pool = say, ASK.get(), POOL.get()
     token = METER.set(meter)
     try:
         meter.count = -noisy  # the one that is made again is none of them

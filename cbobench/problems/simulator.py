@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from cbobench.errors import CbobenchError, CellFailure, Misuse, one_line
+from cbobench.errors import CbobenchError, CellFailure, Misuse, one_line, reraise_stop
 from cbobench.float_state import restore_float_state, save_float_state
 from cbobench.gp.actions import LARGEST, Finite
 from cbobench.gp.box_actions import Box, nearest, sobol
@@ -26,9 +26,10 @@ from cbobench.gp.kernels import Array, StationaryName, stationary
 from cbobench.params import param, state
 from cbobench.problems.base import Ability, Actions, Channel, Drawn, Inputs, Problem
 from cbobench.problems.channels import DELAY, add_delays
+from cbobench.problems.class_words import refuse_no_constraint
 from cbobench.problems.failures import ABOUT, FailureRule
 from cbobench.problems.inputs import InputSpace
-from cbobench.problems.pilot import LATEST, METER, drawn_from, run_pilot
+from cbobench.problems.pilot import LATEST, METER, drawn_from, run_on_workers, run_pilot
 from cbobench.problems.simulated import (
     STORE,
     MeasureOptions,
@@ -40,8 +41,10 @@ from cbobench.problems.simulated import (
     run_once,
     succeeded,
 )
+from cbobench.problems.simulation_values import read_runs
 from cbobench.processes import leave_fork
 from cbobench.rng import Streams, generator
+from cbobench.surroundings import AROUND, Surroundings
 from cbobench.words import count_noun, list_names
 
 SLOW = 0.2  # seconds from which on the result of a simulation is kept on a disk, where that takes 2 ms ...
@@ -117,18 +120,21 @@ class Simulator(Problem):
     def simulate(self, x: Any, gen: np.random.Generator) -> Any:
         """One run: observed (f, g_1, ..., g_m); maximise f, feasible where every g_j <= 0. All randomness is of `gen`.
 
-        x is a point (d,), or where the class has `inputs` a mapping of their names to values.
+        x is a point (d,), or where the class has `inputs` a mapping of their names to values. Return a list or an array
+        of 1 + m numbers, (f, [g_1, ..., g_m]), or {"f": f, "g": [g_1, ..., g_m]} (see `problems.simulation_values`).
         """
         raise self.lacks("simulate(self, x, gen)", "return [f, g_1, ..., g_m] observed at x (d,), noise drawn from gen")
 
     def simulate_many(self, x: Any, gens: Sequence[np.random.Generator]) -> Any:
-        """Runs at points (k, d), or at a list of mappings, one generator each: (k, 1 + m).
+        """Runs at points (k, d), or at a list of mappings, one generator each: (k, 1 + m), or what `simulate` gives for
+        each of them in a list.
 
         A row must not depend on the others.
         """
         return [self.simulate(point, gen) for point, gen in zip(x, gens, strict=True)]
 
     def validate(self) -> None:
+        refuse_no_constraint(self)
         if self.inputs is None:
             self.check_corners()
         elif hasattr(self, "low") or hasattr(self, "high"):
@@ -215,17 +221,17 @@ class Simulator(Problem):
         return np.array([result.values for result in results]), reason
 
     def _run_all(self, x: Array, gens: Sequence[np.random.Generator]) -> Iterator[tuple[int, SimulationResult]]:
-        """The number of each point and its run: all at once, on the workers of a long pilot, or one by one."""
+        """The number of each point and its run: on workers while problems are prepared, all at once, or one by one."""
         meter, together, left = METER.get(), self.runs_together, [*range(len(x))]
-        if meter is not None and not together:
-            for k, result in meter.run_on_workers(self, x, gens):
-                left.remove(k)
-                yield k, result
+        for k, result in run_on_workers(self, x, gens):
+            left.remove(k)
+            yield k, result
         watched, rounding = meter is not None and not self.noisy, save_float_state()
+        surroundings = AROUND.get() or Surroundings()
         step = max(1, len(left)) if together else 1
         for k in range(0, len(left), step):
             numbers = left[k : k + step]
-            batch = self.run_points(x[numbers], [gens[i] for i in numbers], watched)
+            batch = self.run_points(x[numbers], [gens[i] for i in numbers], watched, surroundings)
             # A library that `simulate` calls may change how this thread rounds; later results must not.
             restore_float_state(rounding)
             yield from zip(numbers, batch, strict=True)
@@ -252,51 +258,60 @@ class Simulator(Problem):
             numbers = tuple(key for key in seed.spawn_key if key >= RETRIES)
         return repr((type(self).__qualname__, self._own_parameters, self.as_written(x), *numbers, is_repeat))
 
-    def run_points(self, x: Array, gens: Sequence[np.random.Generator], traced: bool = False) -> list[SimulationResult]:
+    def run_points(
+        self,
+        x: Array,
+        gens: Sequence[np.random.Generator],
+        traced: bool = False,
+        surroundings: Surroundings | None = None,
+    ) -> list[SimulationResult]:
         """One run per point (k, d), simulated; if `traced`, each says whether any of them drew random numbers.
+
+        What `simulate` sets in this process meets neither another run nor a method.
+
+        Args:
+            surroundings: this process as it is put back; None: as it is now.
 
         Raises:
             CellFailure: a result of another shape.
         """
         began, call, origin = monotonic(), f"{type(self).__name__}: simulate", os.getpid()
+        surroundings = surroundings or AROUND.get() or Surroundings()
         # Copies for a batch: if it fails, its points are run one by one from the same random numbers.
         generators = gens if len(x) == 1 else copy.deepcopy(gens)
         before = drawn_from(generators) if traced else ()
         try:
             try:
-                rows = self._run_batch(x, generators)
+                with np.errstate():
+                    rows = self._run_batch(x, generators)
             finally:
                 # `simulate` may fork; the copy must not go on with the same play.
                 leave_fork(origin)
+                surroundings.put_back()
         except CbobenchError:
             raise
-        except Exception as error:  # a user's simulator may raise anything
+        except BaseException as error:  # a user's simulator may raise anything
+            reraise_stop(error)
             if len(x) > 1:  # one takes no others with it
-                return [self.run_points(x[i : i + 1], gens[i : i + 1], traced)[0] for i in range(len(x))]
+                each = ((x[i : i + 1], gens[i : i + 1], traced, surroundings) for i in range(len(x)))
+                return [self.run_points(*one)[0] for one in each]
             reason = f"{call} fails at x = {self.as_written(x[0])}: {one_line(error)}"
             return [SimulationResult(np.full(1 + self.m, np.nan), reason, monotonic() - began)]
         seconds, drew = (monotonic() - began) / len(x), traced and drawn_from(generators) != before
         return [
             SimulationResult(values, "", seconds, drew)
-            if np.isfinite(values).all()
+            if values.dtype == np.float64 and np.isfinite(values).all()  # complex ones have an imaginary part
             else SimulationResult(
-                np.full_like(values, np.nan),
+                np.full(1 + self.m, np.nan),
                 f"{call} gives {values.tolist()} at x = {self.as_written(point)}",
                 seconds,
             )
             for point, values in zip(x, rows, strict=True)
         ]
 
-    def _run_batch(self, x: Array, gens: Sequence[np.random.Generator]) -> Array:
+    def _run_batch(self, x: Array, gens: Sequence[np.random.Generator]) -> list[Array]:
         inputs = x if self.inputs is None else [self.as_written(point) for point in x]
-        values = np.asarray(self.simulate_many(inputs, gens), dtype=np.float64)
-        if values.shape != (len(x), 1 + self.m):
-            shape = f"{values.shape[1:]}" if values.shape[:1] == (len(x),) else f"{values.shape} for {len(x)} points"
-            raise CellFailure(
-                f"{type(self).__name__}: simulate gives shape {shape}; it must be ({1 + self.m},): f and m = {self.m} "
-                "constraints"
-            )
-        return values
+        return read_runs(self.simulate_many(inputs, gens), len(x), self.m, f"{type(self).__name__}: simulate")
 
     def prepare(self, data: Any) -> None:
         """Runs the pilot, and holds the simulator against what it says of itself.

@@ -15,7 +15,7 @@ from cbobench.problems.data import DataFolder
 from cbobench.replay.differences import CLOSE
 from cbobench.suite.cells import Pair
 from cbobench.suite.checks import check_needs
-from cbobench.suite.entries import Entry, SourceLine, problem_variants
+from cbobench.suite.entries import Entry, SourceLine, build_problems, prepare_variants
 from cbobench.suite.settings import ONE, count_parallel
 from cbobench.suite.variants import INITIAL, PARALLEL, Variant, canonical, difference
 
@@ -73,7 +73,8 @@ class Stage:
         axes = {name: [value] for name, value in variant.settings.items()}
         entry = Entry(variant.name, axes, frozenset(), None, 0, ONE)
         folder = DataFolder(self.data)
-        ((current, problem),) = problem_variants(entry, REPLAYED, folder, self.imports, [Path()], lambda variant: True)
+        built = build_problems(entry, REPLAYED, self.imports, [Path()])
+        ((current, problem),) = prepare_variants(entry, built, REPLAYED, folder, lambda variant: True)
         if current.key != variant.key:
             raise Unplayable(f"it is another problem here ({describe_difference(variant, current)})")
         self._variants[variant.key] = current

@@ -20,7 +20,7 @@ from typing import Any
 import pandas as pd
 
 from cbobench import resources
-from cbobench.errors import CbobenchError, Misuse, mask_secrets, one_line, printable, show, unknown
+from cbobench.errors import CbobenchError, Misuse, mask_secrets, one_line, printable, reraise_stop, show, unknown
 from cbobench.report.captions import FigureContents, caption, identity
 from cbobench.report.curves import BANDS, Boxes, Panel, Statistic
 from cbobench.report.fonts import use_fonts_for
@@ -285,7 +285,8 @@ def load_recipe(path: Path) -> ModuleType:
     try:
         # Not imported: Python's cache knows an edit by second and size, and would miss a quick one.
         exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), vars(module))
-    except Exception as error:  # a recipe of the user's may fail in any way
+    except BaseException as error:  # a recipe of the user's may fail in any way
+        reraise_stop(error)
         raise Misuse(f"{path} cannot be run: {one_line(error)}") from error
     if not (hasattr(module, "figures") or hasattr(module, "claims")):
         raise Misuse(f"{path} is not a recipe: it has no function figures(run) and no list claims")

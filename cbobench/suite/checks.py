@@ -12,7 +12,7 @@ from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.algorithms.score import ScoreAlgorithm
-from cbobench.errors import CbobenchError, Misuse, one_line, show, unknown
+from cbobench.errors import CbobenchError, Misuse, one_line, reraise_stop, show, unknown
 from cbobench.gp.actions import Finite, Scattered
 from cbobench.gp.kernels import refuse_covariance
 from cbobench.gp.posteriors import choice
@@ -105,7 +105,8 @@ def check_pairs(
                 check_actions(problem)
                 instances[title] = problem.known_instance()
             _try_start(variant, problem, instances[title], horizon)
-        except Exception as error:  # a user's algorithm may raise any error
+        except BaseException as error:  # a user's algorithm may raise any error
+            reraise_stop(error)
             if not certain:
                 continue  # a dry run knows too little of it to refuse it
             reason = str(error) if isinstance(error, CbobenchError) else one_line(error)

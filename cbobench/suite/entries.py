@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
-from cbobench.errors import CbobenchError, Misuse, one_line, printable, refuse_strange, show
+from cbobench.errors import CbobenchError, Misuse, one_line, printable, refuse_strange, reraise_stop, show
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
@@ -152,18 +152,21 @@ def _swept(values: Any) -> Sequence[Any]:
     return values if isinstance(values, list) else []
 
 
-def problem_variants(
+def prepare_variants(
     entry: Entry,
+    problems: Iterable[tuple[Problem, Variant]],
     at: SourceLine,
     folder: DataFolder,
-    imports: bool,
-    beside: Sequence[Path],
     is_requested: Callable[[Variant], bool],
     keep: Keep = lambda problem: nullcontext(),
 ) -> list[tuple[Variant, Problem]]:
-    """Return the variants of an entry with their prepared problems; an unwanted one that fails may be left out."""
+    """Return the variants of an entry with their prepared problems; an unwanted one that fails may be left out.
+
+    Args:
+        problems: as `build_problems` gives them.
+    """
     result = []
-    for problem, unprepared in build_problems(entry, at, imports, beside):
+    for problem, unprepared in problems:
         try:
             with keep(entry.name), single_thread(), np.errstate(all="ignore"):  # errors are reported in a sentence
                 problem.prepare(folder)
@@ -177,7 +180,8 @@ def problem_variants(
                 fixed |= {"feasibility_tolerance": float(problem.feasibility_tolerance)}
         except Declined:
             raise
-        except Exception as error:  # a user's problem may raise any error
+        except BaseException as error:  # a user's problem may raise any error
+            reraise_stop(error)
             if not is_requested(unprepared):
                 continue
             reason = error if isinstance(error, CbobenchError) else one_line(error)

@@ -30,7 +30,7 @@ from cbobench.suite.entries import (
     algorithm_variants,
     build_problems,
     entries,
-    problem_variants,
+    prepare_variants,
 )
 from cbobench.suite.settings import KEYS, ONE, SPREAD, apply_settings, check_initial, parse_initial, parse_parallel
 from cbobench.suite.yamlio import (
@@ -140,8 +140,10 @@ def load(options: LoadOptions) -> Suite:
     # Faults of algorithms are reported before problems are prepared, which may take long.
     check_shared(shared, algorithms, at(content.lines.get("shared", 0)), imports)
     check_unique(algorithms, "algorithm", path)
+    # So are those of all problems that show without a pilot.
+    built = [(entry, [*build_problems(entry, at, imports, beside)]) for entry in listed["problems"]]
     if prod(cells.values()) > MAX_CELLS:  # `only` may leave few of them
-        unprepared = [v for e in listed["problems"] for _, v in build_problems(e, at, imports, beside)]
+        unprepared = [variant for _, entry_problems in built for _, variant in entry_problems]
         cells["pairs"] = sum(Pair(v, algorithm).matches(only) for v in unprepared for algorithm in algorithms)
         refuse_product(cells, MAX_CELLS, "cells", f"{path}: ")
     uncounted = {CellRounds(T, keep, initial.get(PILOT, 0)): len(chosen)}
@@ -156,10 +158,10 @@ def load(options: LoadOptions) -> Suite:
 
     folder = DataFolder(options.data, path.parent, _once(wait))
     keeping, with_problems = options.store(name), []
-    for i, entry in enumerate(listed["problems"], 1):
-        options.say(f"prepares {entry.name} ({i} of {len(listed['problems'])})")
-        with_problems += problem_variants(
-            entry, at, folder, imports, beside, lambda v: any(Pair(v, a).matches(only) for a in algorithms), keeping
+    for i, (entry, entry_problems) in enumerate(built, 1):
+        options.say(f"prepares {entry.name} ({i} of {len(built)})")
+        with_problems += prepare_variants(
+            entry, entry_problems, at, folder, lambda v: any(Pair(v, a).matches(only) for a in algorithms), keeping
         )
     check_unique([variant for variant, _ in with_problems], "problem", path)
     problems = {variant.title: problem for variant, problem in with_problems}

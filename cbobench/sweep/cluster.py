@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cbobench.errors import CbobenchError, Misuse, show
+from cbobench.errors import CbobenchError, Misuse, reraise_stop, show
 from cbobench.play.failure import describe_error
 from cbobench.play.task import SHIP, refuse_other_code
 from cbobench.results.folder import RunFolder
@@ -182,7 +182,8 @@ def check_here(folder: RunFolder, mark: str, pairs: Sequence[tuple[str, str, str
         folder.write_json(_file(mark), {"mark": mark})
     except CbobenchError as error:
         return str(error)
-    except Exception as error:  # a user's module may fail in any way
+    except BaseException as error:  # a user's module may fail in any way
+        reraise_stop(error)
         return describe_error(error)[0]
     return ""
 

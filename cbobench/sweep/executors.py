@@ -21,11 +21,12 @@ from typing import Any, Protocol
 
 from cbobench.errors import CbobenchError
 from cbobench.play.failure import describe_error
-from cbobench.play.process import Traces
+from cbobench.play.process import Traces, refuse_replaced
 from cbobench.play.task import Receipt, Task, WorkerCrashed, explain_crash, play_task, play_task_on_worker
 from cbobench.play.watchdog import ReturnedTask, reporting
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
+from cbobench.surroundings import Surroundings
 from cbobench.sweep.blocks import machine_memory
 from cbobench.sweep.children import Child, become_worker, describe_end, end_worker, spawn, wait_for_children
 from cbobench.threads import has_lingering_threads
@@ -117,6 +118,16 @@ def pickle_problem(problem: Problem) -> bytes:
         return bytes(import_ray(None).cloudpickle.dumps(problem))
 
 
+def unpickle_problem(content: bytes) -> Problem:
+    """A problem of our own driver; what the import of its modules sets in this process is put back."""
+    surroundings = Surroundings()
+    try:
+        problem: Problem = pickle.loads(content)  # noqa: S301 - from our own driver
+    finally:
+        surroundings.put_back(noted=False)
+    return problem
+
+
 class InlineExecutor:
     """Runs tasks in this process, one at a time."""
 
@@ -142,6 +153,7 @@ class InlineExecutor:
         for task in self.pending:
             count = partial(self._count, task.name)
             answer = play_task(self.problems[task.pair.problem.title], task, self.folder, count=count)
+            refuse_replaced(task.pair.label)
             self.rounds.clear()
             self.best.clear()
             yield task, answer
@@ -308,7 +320,7 @@ def serve_tasks(link: Any, problems: dict[str, Problem] | None = None) -> None:
         try:
             with reporting(report) as count:
                 if problem is not None:
-                    problems_by_title[title] = pickle.loads(problem)  # noqa: S301 - from our own driver
+                    problems_by_title[title] = unpickle_problem(problem)
                 answer: Any = play_task_on_worker(problems_by_title[title], task, folder, count)
         except CbobenchError as error:
             answer = error

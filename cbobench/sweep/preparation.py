@@ -7,10 +7,11 @@ What a problem prepares (features, instances, pilots) travels to the workers, wh
 from __future__ import annotations
 
 import os
-import pickle
+import random
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
@@ -28,10 +29,11 @@ from cbobench.results.folder import RunFolder
 from cbobench.results.simulations import SimulationStore
 from cbobench.suite.suite_file import load
 from cbobench.sweep.children import Child, become_worker, can_fork, describe_end, spawn, wait_for_children
-from cbobench.sweep.executors import pickle_problem
+from cbobench.sweep.executors import pickle_problem, unpickle_problem
 from cbobench.threads import single_thread
 
 LOOK_SECONDS = 0.1  # between two answers of a pool that has no simulation to give
+BATCH_SECONDS = 0.2  # that the simulations of a message take, of those that take less
 
 
 class ProcessPool:
@@ -52,19 +54,29 @@ class ProcessPool:
         self, simulator: Simulator, x: Array, gens: Sequence[np.random.Generator], at_once: Callable[[], int]
     ) -> Generator[tuple[int, SimulationResult] | None]:
         """Yield simulations as they come; one that ends its worker has failed."""
-        content, waiting = pickle_problem(simulator), list(reversed(range(len(x))))
-        played: dict[int, tuple[Child, int]] = {}
+        waiting, step = [*range(len(x))], len(x) if simulator.runs_together else 1
+        played: dict[int, tuple[Child, list[int]]] = {}
         idle: list[Child] = []
+        seconds: list[float] = []
+
+        def count_next() -> int:
+            """How many simulations a worker is given: more of those that take less than a message does."""
+            if step > 1 or not seconds:
+                return step
+            each = max(sum(seconds) / len(seconds), BATCH_SECONDS / len(x))
+            return max(1, min(int(BATCH_SECONDS / each), -(-len(waiting) // at_once())))
 
         def hand_out(child: Child) -> None:
-            i = waiting.pop()
-            played[child.pid] = child, i
+            count = count_next()
+            numbers = [waiting.pop(0) for _ in range(min(count, len(waiting)))]
+            played[child.pid] = child, numbers
             with suppress(OSError):  # it has died: its link says so below
-                child.link.send((i, x[i : i + 1], gens[i]))
+                child.link.send((x[numbers], [gens[i] for i in numbers], step))
 
         def start() -> Child:
-            child = spawn(f"{__name__}:serve_simulations", serve_simulations)
-            child.link.send(content)
+            child = spawn(f"{__name__}:serve_simulations", partial(serve_simulations, simulator=simulator))
+            if child.process is not None:  # a fork has the simulator
+                child.link.send(pickle_problem(simulator))
             return child
 
         try:
@@ -75,45 +87,71 @@ class ProcessPool:
                 if not ended:
                     yield None
                 for child in ended:
-                    _, i = played.pop(child.pid)
+                    _, numbers = played[child.pid]
+                    i = numbers.pop(0)
                     try:
                         answer = child.receive()
                     except (EOFError, OSError):
                         how = describe_end(child.end())
+                        del played[child.pid]
+                        if step > 1 and numbers:  # one takes no others with it
+                            waiting, step = [i, *numbers, *waiting], 1
+                            continue
+                        waiting[:0] = numbers
                         reason = f"{type(simulator).__name__}: simulate {how} at x = {simulator.as_written(x[i])}"
                         answer = SimulationResult(np.full(1 + simulator.m, np.nan), reason, 0.0)
                     else:
-                        idle.append(child)
+                        if not numbers:
+                            del played[child.pid]
+                            idle.append(child)
                     if isinstance(answer, CbobenchError):
                         raise answer
+                    seconds += [answer.seconds] if answer.seconds else []
                     yield i, answer
         finally:
             for child in (*idle, *(child for child, _ in played.values())):
                 child.end()
 
 
-def serve_simulations(link: Any) -> None:
-    """Run the simulations that arrive until the driver goes."""
+def serve_simulations(link: Any, simulator: Simulator | None = None) -> None:
+    """Run the simulations that arrive until the driver goes, so many at a time as it says; send each as it ends.
+
+    Args:
+        simulator: None: the first message holds it.
+    """
     inbox = become_worker(link)
-    simulator = pickle.loads(inbox.get())  # noqa: S301 - from our own driver
+    if simulator is None:
+        simulator = cast(Simulator, unpickle_problem(inbox.get()))
     while True:
-        _, x, gen = inbox.get()
-        try:
-            with default_warnings(), captured_output(), np.errstate(all="ignore"), single_thread(), preserve_process():
-                (answer,) = simulator.run_points(x, [gen], not simulator.noisy)
-        except CbobenchError as error:
-            answer = error
-        except BaseException as error:  # no Exception: that is a simulation that failed
-            answer = CbobenchError(describe_error(error)[0])
-        link.send(answer)
+        x, gens, step = inbox.get()
+        for first in range(0, len(x), step):
+            chunk = slice(first, first + step)
+            try:
+                with (
+                    default_warnings(),
+                    captured_output(),
+                    np.errstate(all="ignore"),
+                    single_thread(),
+                    preserve_process(),
+                ):
+                    # A fork begins with the driver's numbers, and what draws from these would seem to draw none.
+                    random.seed()
+                    np.random.set_state(dict(np.random.MT19937().state))  # noqa: NPY002 - it must not be used
+                    answers: list[Any] = [*simulator.run_points(x[chunk], gens[chunk], not simulator.noisy)]
+            except CbobenchError as error:
+                answers = [error]
+            except BaseException as error:  # no failure of a simulation
+                answers = [CbobenchError(describe_error(error)[0])]
+            for answer in answers:
+                link.send(answer)
 
 
 @contextmanager
 def pilots_on(workers: int, ask: Callable[[str], bool] | None = None) -> Iterator[None]:
-    """Run long pilots on that many workers within the block, 0 for this process; `ask` a person whether they are to go
-    on (see `pilot.ASK`).
+    """Run simulations on that many workers within the block, 0 for this process: what they set in theirs reaches no
+    play. `ask` a person whether long pilots are to go on (see `pilot.ASK`).
     """
-    tokens = POOL.set(ProcessPool(workers) if workers > 1 else None), ASK.set(ask)
+    tokens = POOL.set(ProcessPool(workers) if workers else None), ASK.set(ask)
     try:
         yield
     finally:
@@ -141,7 +179,7 @@ def prepare_problems(loading: Mapping[str, Any], folder: RunFolder) -> dict[str,
         child.end()
     if isinstance(answer, CbobenchError):
         raise answer
-    return {title: pickle.loads(problem) for title, problem in answer.items()}  # noqa: S301 - from our own process
+    return {title: unpickle_problem(problem) for title, problem in answer.items()}
 
 
 def serve_problems(link: Any) -> None:

@@ -40,9 +40,9 @@ from cbobench.results.lease import send_heartbeat
 from cbobench.suite.settings import ONE, Demand
 from cbobench.sweep.children import become_worker, spawn
 from cbobench.sweep.cluster import SHOWN, Code, check_nodes, prepare_worker
-from cbobench.sweep.executors import Answer, ExecutorDied, NodeLost, pickle_problem
+from cbobench.sweep.executors import Answer, ExecutorDied, NodeLost, pickle_problem, unpickle_problem
 from cbobench.sweep.interrupt import disregard_signals
-from cbobench.sweep.ray_start import start_ray
+from cbobench.sweep.ray_start import CALLS, retired_if_worn, start_ray
 from cbobench.words import count_noun
 
 IN_FLIGHT = 256  # at least, on a cluster: Ray's autoscaler sees demand in tasks that wait
@@ -280,7 +280,7 @@ class RayClient:
 
         self.problems = {title: self.ray.put(problem) for title, problem in problems.items()}
         # What `options` returns has no `options` of its own, which tasks of other demands need.
-        self.remote = self.ray.remote(max_retries=0, num_cpus=1)(play)
+        self.remote = self.ray.remote(max_retries=0, num_cpus=1, max_calls=CALLS)(play)
         from ray.util import metrics
 
         self.metrics = SweepMetrics(metrics, folder.uri)
@@ -367,19 +367,17 @@ def play_on_ray(
     close_sockets_in_forks()
     prepare_worker(folders, place)
     sent_task: Task = pickle.loads(task)  # noqa: S301 - from our own driver
-    sent_problem: Problem = pickle.loads(problem)  # noqa: S301
-    try:
-        with reporting(partial(rounds.write, sent_task.name)) as count:
-            return play_task_on_worker(sent_problem, sent_task, folder, count)
-    finally:
-        rounds.clear(sent_task.name)
+    sent_problem = unpickle_problem(problem)
+    with retired_if_worn():
+        try:
+            with reporting(partial(rounds.write, sent_task.name)) as count:
+                return play_task_on_worker(sent_problem, sent_task, folder, count)
+        finally:
+            rounds.clear(sent_task.name)
 
 
 class RoundBoard:
-    """How far the tasks of a sweep are, by name, in the store of Ray's head, where workers write and we read.
-
-    What cannot be written or read is left out.
-    """
+    """How far tasks are, by name, in the store of Ray's head; what cannot be written or read is left out."""
 
     def __init__(self) -> None:
         self.prefix = f"{os.urandom(8).hex()}/"

@@ -15,16 +15,18 @@ from typing import Any
 
 from cbobench.arithmetic import CHOICE
 from cbobench.errors import Misuse
+from cbobench.play.process import Traces
 from cbobench.registry import search_path
 from cbobench.results.store import first_line
 from cbobench.sweep.cluster import Code
-from cbobench.threads import pin_threads
+from cbobench.threads import has_lingering_threads, pin_threads
 
 OBJECT_STORE = 256 * 2**20  # problems are small; results do not pass through it
 
 # Milliseconds for which the driver hands a worker one task after the other. Then it asks for a worker anew, which takes
 # some hundredths of a second, and other drivers have their turn. Ray's own 500 are less than most tasks take.
 LEASE = 10_000
+CALLS = 2**30  # of a worker, at most: only one that is worn out reaches them
 
 
 def import_ray(address: str | None) -> Any:
@@ -166,6 +168,28 @@ def _in_empty_folder(empty: Path) -> Iterator[None]:
         yield
     finally:
         os.chdir(before)
+
+
+_as_begun: list[Traces] = []
+"""What tells whether tasks leave anything in this worker of Ray, from its first one on."""
+
+
+@contextmanager
+def retired_if_worn() -> Iterator[None]:
+    """Let Ray end this worker if the task in the block leaves anything that later ones must not meet.
+
+    It ends once it has sent the answer, as if it had run all the tasks that it may.
+    """
+    if not _as_begun:
+        _as_begun.append(Traces())
+    try:
+        yield
+    finally:
+        if has_lingering_threads() or _as_begun[0].any_left():
+            from ray._private.worker import global_worker
+
+            counts = global_worker.function_actor_manager._num_task_executions
+            counts.update(dict.fromkeys(counts, CALLS - 1))  # the present task is counted when it has ended
 
 
 @contextmanager

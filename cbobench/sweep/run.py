@@ -14,7 +14,7 @@ from cbobench import resources
 from cbobench.arithmetic import describe_arithmetic, is_as_requested
 from cbobench.errors import CbobenchError, Misuse, mask_secrets, show, unknown
 from cbobench.options import accept_fields
-from cbobench.play.process import preserve_process
+from cbobench.play.process import preserve_process, refuse_replaced
 from cbobench.problems.pilot import LATEST
 from cbobench.problems.simulator import Simulator
 from cbobench.results.bundle import open_run
@@ -29,6 +29,7 @@ from cbobench.suite.cells import Suite
 from cbobench.suite.entries import Keep
 from cbobench.suite.settings import pending_notes
 from cbobench.suite.suite_file import load
+from cbobench.surroundings import take_replaced
 from cbobench.sweep import blocks
 from cbobench.sweep.executors import Executor, usable_cpus
 from cbobench.sweep.interrupt import interruptible
@@ -161,10 +162,13 @@ def plan(options: PlanOptions) -> Plan:
         "command": command,
     }
     plays_inline = cpus == 0 or options.engine == "inline"
+    take_replaced()  # of earlier calls in this process
     try:
         workers = 0 if plays_inline else cpus or usable_cpus()
         with preserve_process(), pilots_on(workers, options.ask):  # a user's simulators run
             loaded = load(**loading, say=options.say, on_wait=options.on_wait, store=store)
+        if plays_inline:
+            refuse_replaced("a problem of the suite")
     except BaseException:
         if simulations is not None and LATEST.get() == inf:  # not in a dry run
             _keep_simulations(simulations)

@@ -19,6 +19,7 @@ from typing import Literal
 
 import numpy as np
 
+from cbobench.errors import reraise_stop
 from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array
 from cbobench.play.block import start
@@ -106,13 +107,15 @@ class Trial:
         try:
             try:
                 one = self._play(cells[:1], self.horizon, *limits)
-            except Exception:  # it may not take a history of just any actions
+            except BaseException as error:  # it may not take a history of just any actions
+                reraise_stop(error)
                 self.places = range(1, self.horizon + 1)
                 one = self._play(cells[:1], self.horizon, *limits)
             total, kind = carry_on(one, self.horizon)
             if len(one) and len(cells) > 1:
                 total *= self._block_factor(one, self.seconds - (read_cpu_seconds() - before))
-        except Exception:
+        except BaseException as error:
+            reraise_stop(error)
             return None
         return Cost(total / self.horizon, kind)
 

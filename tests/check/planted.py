@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -147,6 +148,13 @@ class Beside(Random):
     def start(self, setting):
         super().start(replace(setting, streams=type(setting.streams)([setting.streams.scopes[0]] * setting.replicates)))
         self.setting = setting
+
+
+class Quits(Random):
+    """Ends Python in its second round."""
+
+    def ask(self, t):
+        return super().ask(t) if t == 1 else sys.exit(0)
 
 
 class Spread(Random):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,6 +32,21 @@ class Beaten(Disc):
 
     def draw(self, generators):
         return replace(super().draw(generators), point=np.array([0.5, 0.5]), f_star=1.0)
+
+
+class QuitsIn(Disc):
+    """Ends Python in its formula."""
+
+    def formula(self, x):
+        sys.exit(0)
+
+
+class Replacing(Disc):
+    """Replaces a function of NumPy for all code."""
+
+    def formula(self, x):
+        np.square = np.positive
+        return super().formula(x)
 
 
 class Infeasible(Disc):

@@ -7,11 +7,13 @@ import gc
 import locale
 import os
 import platform
+import random
 import resource
 import signal
 import socket
 import sys
 import threading
+import warnings
 from itertools import compress
 from pathlib import Path
 
@@ -19,12 +21,13 @@ import numpy as np
 import pytest
 
 import cbobench
+from cbobench.errors import Advice, CbobenchError
 from cbobench.float_state import float_controls
 from cbobench.play.process import preserve_process
 from cbobench.registry import import_object
 from cbobench.results.bundle import open_run
 from cbobench.results.verify import verify
-from cbobench.sweep import children
+from cbobench.sweep import children, preparation
 from cbobench.sweep.run import execute, plan
 from tests.helpers import assert_same_rows
 from tests.processes import assert_gone
@@ -36,12 +39,16 @@ HARMFUL = """
 import ctypes
 import os
 from dataclasses import dataclass
+import numpy as np
 from cbobench.algorithms.ckb import CKBUCB
 from cbobench.algorithms.references import Random
 from cbobench.params import param
 from cbobench.problems.simulator import Simulator
 
-HARM = []
+HARM, EXP = [], np.exp
+if os.path.exists("harm"):  # a fresh interpreter
+    with open("harm") as file:
+        HARM += file.read().split()
 
 
 def harm():
@@ -53,8 +60,11 @@ def harm():
             print(pid, file=open("forks", "a"))
     if "nice" in HARM:
         os.nice(1)
+    if "exp" in HARM:
+        np.exp = lambda v, *rest, **words: EXP(v, *rest, **words) * (1 - 1e-7)
     if "pid" in HARM:
-        print(os.getpid(), file=open("pids", "a"))
+        with open("pids", "a") as file:
+            print(os.getpid(), file=file)
 
 
 class Method(CKBUCB):
@@ -84,7 +94,8 @@ def harmful(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "harmful", raising=False)
-    monkeypatch.setattr(children, "can_fork", lambda: True)
+    for module in (children, preparation):
+        monkeypatch.setattr(module, "can_fork", lambda: True)
     (tmp_path / "harmful.py").write_text(HARMFUL)
     return __import__("harmful")
 
@@ -156,6 +167,52 @@ def test_a_worker_that_cannot_be_restored_plays_no_more(harmful, tmp_path):
     assert len({*(tmp_path / "pids").read_text().split()}) == 2
 
 
+@pytest.mark.parametrize("suite", [METHOD, SIMULATOR])
+@pytest.mark.parametrize("engine", ["processes", pytest.param("ray", marks=pytest.mark.long)])
+def test_a_function_of_numpy_that_one_cell_replaces_changes_no_other(harmful, suite, engine):
+    """Methods of the same cell, and of those that the worker plays next, which is replaced."""
+    with_kernels = {"problems": [*suite["problems"], {"rkhs-1d": {"h": 0.25, "label": "beside"}}], "seeds": 2}
+    suite = suite | with_kernels | {"algorithms": list(dict.fromkeys([*suite["algorithms"], "ckb-ucb"]))}
+    cbobench.run(suite, out="whole", cpus=0)
+    harmful.HARM += ["exp", "pid"]
+    Path("harm").write_text("exp pid")
+    assert cbobench.run(suite, out="run", cpus=1, engine=engine, block=1).failed == 0
+    assert np.exp is harmful.EXP
+    whole, run = (cbobench.load_rounds(name) for name in ("whole", "run"))
+    innocent = whole["algorithm"] != "harmful:Method"
+    assert innocent.sum() > 8
+    for name in ("g", "observed_g", "dual", "observed_f"):
+        one, other = ([np.asarray(v).tolist() for v in frame.loc[innocent, name]] for frame in (whole, run))
+        assert repr(one) == repr(other), name
+    pids = Path("pids").read_text().split()
+    assert len({*pids}) > 1
+
+
+@pytest.mark.parametrize(
+    ("suite", "who"), [(METHOD, "rkhs-1d / harmful:Method"), (SIMULATOR, "a problem of the suite")]
+)
+def test_where_no_worker_can_be_replaced_the_run_ends(harmful, suite, who):
+    """In a line that names the function; what is published stays, and another call goes on."""
+    harmful.HARM.append("exp")
+    says = f"{who}: its code replaces numpy.exp, which all other code uses; .*--cpus 1$"
+    with pytest.raises(CbobenchError, match=says):
+        cbobench.run(suite, out="run", cpus=0)
+    assert np.exp is harmful.EXP
+    harmful.HARM.clear()
+    outcome = cbobench.run(suite, out="run", cpus=0)
+    assert (outcome.failed, outcome.played) == (0, 3)
+
+
+def test_a_module_that_replaces_a_function_says_so(tmp_path):
+    (tmp_path / "patching.py").write_text("import numpy\nnumpy.exp = numpy.log\nnumpy.mine = 1\nMethod = int\n")
+    before = np.exp
+    with pytest.warns(Advice, match=r"^patching replaces numpy\.exp for all code; it is put back$"):
+        import_object("patching:Method", beside=[tmp_path])
+    assert np.exp is before
+    assert np.mine == 1, "what is only added meets nobody"
+    del np.mine
+
+
 def nothing(*args):
     """A hook."""
 
@@ -180,6 +237,15 @@ CHANGES = {
     "timer": (lambda: signal.setitimer(signal.ITIMER_REAL, 1000), lambda: signal.getitimer(signal.ITIMER_REAL)),
     "timeout": (lambda: socket.setdefaulttimeout(7), socket.getdefaulttimeout),
     "cpus": (lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}), lambda: os.sched_getaffinity(0)),
+    "folder": (lambda: os.chdir("/"), os.getcwd),
+    "streams": (lambda: setattr(sys, "stdout", None), lambda: sys.stdout),
+    "rules for warnings": (lambda: warnings.simplefilter("error"), lambda: [*warnings.filters]),
+    "handler": (lambda: signal.signal(signal.SIGUSR1, nothing), lambda: signal.getsignal(signal.SIGUSR1)),
+    "numbers": (lambda: random.seed(1), random.getstate),
+    "numbers of NumPy": (lambda: np.random.seed(1), lambda: repr(np.random.get_state())),  # noqa: NPY002
+    "function": (lambda: setattr(np.linalg, "norm", nothing), lambda: np.linalg.norm),
+    "constant": (lambda: setattr(np, "pi", np.zeros(2)), lambda: np.pi),
+    "absent function": (lambda: delattr(np, "exp"), lambda: np.exp),
     "descriptor": (lambda: os.close(0), lambda: os.path.sameopenfile(0, 0)),
     "rounding": (lambda: C.fesetround(UPWARD), float_controls),
 }

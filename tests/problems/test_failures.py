@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from asyncio import CancelledError
 from dataclasses import dataclass
 from types import SimpleNamespace
 
@@ -10,7 +12,8 @@ import pandas as pd
 import pytest
 
 import cbobench
-from cbobench.errors import CellFailure, Misuse
+from cbobench.algorithms.references import Random
+from cbobench.errors import CellFailure, Interrupted, Misuse, TimedOut, one_line
 from cbobench.params import build
 from cbobench.problems.data import DataFolder
 from cbobench.problems.failures import FailureRule
@@ -176,6 +179,78 @@ def test_a_pilot_that_fails_says_how_often_and_why():
     with pytest.raises(Misuse, match=r"\d of 64 pilot simulations fail; .*; on_failure: infeasible goes on"):
         prepared(on_failure="fail")
     assert "pilot simulations failed" in prepared().note()
+
+
+class Base(BaseException):
+    """Of no Exception."""
+
+
+ENDS = [SystemExit(0), SystemExit("solver diverged"), GeneratorExit(), CancelledError(), Base("own")]
+
+
+@pytest.mark.parametrize("error", ENDS, ids=repr)
+def test_a_run_that_ends_by_any_other_error_has_failed_too(error):
+    """As those do that call the main of a program, which ends by sys.exit."""
+
+    class Ending(Noisy):
+        edge = 1.9
+
+        def simulate(self, x, gen):
+            if x[0] > self.edge:
+                raise error
+            return super().simulate(x, gen)
+
+    task = prepared(Ending)
+    cells, chunks = play(task, make("random"), seeds=2, horizon=60)
+    np.testing.assert_array_equal(cells.channel.failed, (actions(chunks)[..., 0] > 1.9).sum(axis=0))
+    assert cells.channel.failed.sum() > 0
+    Ending.edge = -1.0
+    with pytest.raises(Misuse, match="64 of 64 pilot simulations fail; the first: Flaky: simulate fails at") as caught:
+        prepared(Ending, pilot=64)
+    assert f"]: {one_line(error)}; allowed" in str(caught.value)
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, Interrupted, TimedOut])
+@pytest.mark.parametrize("how", ["as it is", "as a cause", "as a context"])
+def test_what_stops_a_run_from_outside_is_no_failure_of_its_own(stop, how):
+    class Converting(Noisy):
+        def simulate(self, x, gen):
+            try:
+                raise stop("from outside")
+            except BaseException as error:
+                if how == "as a cause":
+                    raise RuntimeError("converted") from error
+                if how == "as a context":
+                    sys.exit(1)
+                raise
+
+    with pytest.raises(stop, match="from outside"):
+        prepared(Converting)
+
+
+def test_cells_that_fail_beside_others_are_no_context_of_theirs(tmp_path):
+    """A user's KeyboardInterrupt fails its own cell, not a simulation that fails in another one of the block."""
+    suite = {
+        "suite": "s", "horizon": 30, "seeds": 2, "problems": [{f"{__name__}:Exiting": {"pilot": 8, "repeats": 0}}],
+        "algorithms": [f"{__name__}:Interrupting"],
+    }  # fmt: skip
+    done = cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    cells = cbobench.load_cells(done).set_index("seed")
+    assert cells["status"].to_dict() == {0: "ok", 1: "failed"}
+    assert cells["error"][1].startswith("round 2: KeyboardInterrupt")
+    assert cells["failed_evaluations"][0] > 0
+
+
+class Exiting(Noisy):
+    def simulate(self, x, gen):
+        return super().simulate(x, gen) if x[0] < 1.6 else sys.exit(1)
+
+
+class Interrupting(Random):
+    def ask(self, t):
+        if t == 2 and any(scope[-1] == 1 for scope in self.setting.streams.scopes):
+            raise KeyboardInterrupt
+        return super().ask(t)
 
 
 def test_the_worst_seen_is_infeasible_even_if_all_was_feasible():

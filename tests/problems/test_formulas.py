@@ -60,6 +60,26 @@ WRONG = {
         values(lambda x: x[..., 0] - x[..., 0].mean(), lambda x: x[..., 1]),
         "gives a point other values beside other points; each must count alone",
     ),
+    "complex": (
+        values(lambda x: np.sqrt(x[..., 0] + 0j), lambda x: x[..., 1]),
+        r"points of shape \(2,\) gives complex numbers: give \.real where the imaginary part is 0",
+    ),
+    "Boolean": (
+        values(lambda x: x[..., 0] > 0, lambda x: x[..., 1] <= 1),
+        "gives Booleans: feasible is where g <= 0, .*give -1 where it holds, 1 where not",
+    ),
+    "masked": (
+        lambda s, x: np.ma.masked_less(np.stack([x[..., 0], x[..., 1]], axis=-1), 0.5),
+        r"formula gives f = nan at x = ",
+    ),
+    "Boolean of a point": (
+        pointwise(lambda s, x: [float(x[0]), x[1] <= 1.0]),
+        "gives (True|False) for g_1; .*give -1 where it holds, 1 where not",
+    ),
+    "complex of a point": (
+        pointwise(lambda s, x: [complex(x[0], 1.0), x[1] - 1.0]),
+        "gives complex numbers: give ",
+    ),
 }
 
 

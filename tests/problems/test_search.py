@@ -56,6 +56,22 @@ def test_published_references_are_found_again(name, active, capsys):
     assert ("the stated reference agrees" in out, err) == (True, "")
 
 
+@pytest.mark.parametrize(
+    ("after", "says"), [(0, "formula at points of shape (2,) fails"), (40_000, "the formula of ending:Mine fails")]
+)
+def test_a_formula_that_ends_python_is_one_line(tmp_path, capsys, monkeypatch, after, says):
+    """At once, or in the search."""
+    ending = f"        POINTS.append(x.size)\n        if sum(POINTS) > {after}:\n            exit(0)\n        a, b ="
+    text = HEAD.replace("@dataclass", "POINTS = []\n\n@dataclass").replace("        a, b =", ending)
+    (tmp_path / "ending.py").write_text(text)
+    monkeypatch.delitem(sys.modules, "ending", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main(["reference", "ending:Mine", "--starts", "4"]) == 2
+    err = capsys.readouterr().err
+    assert f"{says}: SystemExit: 0" in err
+    assert err.count("\n") == 1
+
+
 def test_a_users_problem_and_what_it_states(tmp_path, command, capsys, monkeypatch):
     """On a + b <= 2, a <= b the sum of roots is largest at (1, 1); the margin is 1, at (0, 1).
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import re
+import sys
+import warnings
 from dataclasses import dataclass
+from io import StringIO
 
 import numpy as np
 import pytest
+import scipy.linalg
 
+import cbobench
 from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.references import Random
+from cbobench.cli import main
 from cbobench.errors import CellFailure, Misuse
 from cbobench.params import build
 from cbobench.problems.data import DataFolder
@@ -15,6 +24,7 @@ from cbobench.problems.simulated import SimulationCounts
 from cbobench.problems.simulator import Simulator
 from cbobench.suite.checks import _try_start, check_needs
 from cbobench.suite.variants import Variant
+from cbobench.surroundings import REPLACED
 from tests.algorithms.test_contract import check_alone_as_in_a_block
 from tests.helpers import actions, make, play
 
@@ -181,6 +191,104 @@ def test_a_margin_that_is_not_known_is_not_made_up():
     assert np.isnan(cells.metrics.final["simple_value"][0])
 
 
+# Constraints ----------------------------------------------------------------------------------------------------------
+
+NO_CONSTRAINT = """
+from dataclasses import dataclass
+import numpy as np
+from cbobench.problems.box import BoxProblem
+from cbobench.problems.simulator import Simulator
+
+
+@dataclass(kw_only=True)
+class Box(BoxProblem):
+    source, about = "ours", "a bowl"
+    low, high, m = (0.0, 0.0), (1.0, 1.0), MANY
+
+    def formula(self, x):
+        return np.stack([-(x[..., 0] - 0.3) ** 2], axis=-1)
+
+
+@dataclass(kw_only=True)
+class Run(Simulator):
+    source, about = "ours", "a bowl"
+    low, high, m, noisy = (0.0, 0.0), (1.0, 1.0), MANY, False
+
+    def simulate(self, x, gen):
+        print("simulated", file=open("simulated", "a"))
+        return [-((x[0] - 0.3) ** 2)]
+
+
+class One(Run):
+    m = 1
+"""
+
+
+@pytest.mark.parametrize("many", ["0", "-1", "1.0", "True", "None"])
+def test_a_class_without_constraints_is_refused_before_anything_is_simulated(tmp_path, monkeypatch, capsys, many):
+    """Also by commands that read no suite; in a suite, before the pilots of those above it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "unbound", raising=False)
+    (tmp_path / "unbound.py").write_text(NO_CONSTRAINT.replace("MANY", many))
+    for cls in ("Box", "Run"):
+        says = f"{cls}: m is {many}; it must be a whole number of at least 1: give a constraint g_1"
+        suite = {"suite": "s", "horizon": 5, "seeds": 2, "algorithms": ["random"], "problems": [f"unbound:{cls}"]}
+        with pytest.raises(Misuse, match=says):
+            cbobench.run(suite | {"problems": ["unbound:One", f"unbound:{cls}"]}, out=tmp_path / "run", cpus=0)
+        assert main(["reference", f"unbound:{cls}"]) == 2
+        assert main(["check", f"unbound:{cls}"]) == 1
+        out, err = capsys.readouterr()
+        assert says in err
+        assert re.search(f"FAIL  can be made +{says}", out)
+    assert not (tmp_path / "simulated").exists()
+    assert not (tmp_path / "run").exists()
+
+
+# What a run leaves ----------------------------------------------------------------------------------------------------
+
+LEAVES = {
+    "errors": (lambda: np.seterr(all="raise"), np.geterr),
+    "handler of errors": (lambda: np.seterrcall(print), np.geterrcall),
+    "folder": (lambda: os.chdir("/"), os.getcwd),
+    "output": (lambda: setattr(sys, "stdout", StringIO()), lambda: sys.stdout),
+    "warnings": (lambda: warnings.simplefilter("error"), lambda: [*warnings.filters]),
+    "function": (lambda: setattr(np, "exp", abs), lambda: np.exp),
+    "function of linear algebra": (lambda: setattr(np.linalg, "cholesky", abs), lambda: np.linalg.cholesky),
+    "function of SciPy": (lambda: setattr(scipy.linalg, "cho_solve", abs), lambda: scipy.linalg.cho_solve),
+    "generator": (lambda: setattr(np.random, "default_rng", abs), lambda: np.random.default_rng),
+}
+
+
+@pytest.mark.parametrize("what", LEAVES)
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("many", [False, True])
+def test_what_a_run_sets_reaches_no_other_and_no_method(what, fails, many):
+    leave, look = LEAVES[what]
+    before, met = look(), []
+
+    def simulate(self, x, gen):
+        if not many:
+            met.append(look() == before)
+        leave()
+        if fails and x[0] > 1.8:
+            raise ArithmeticError
+        return [x[0], x[1] - 1.0]
+
+    class Looking(Random):
+        def tell(self, t, chosen, feedback):
+            met.append(look() == before)
+
+    together = {"simulate_many": lambda s, x, gens: [s.simulate(point, None) for point in x]} if many else {}
+    task = prepared(Exact, {"simulate": simulate} | together)
+    assert look() == before
+    play(task, build(Looking, {}), seeds=2, horizon=5)
+    assert look() == before
+    REPLACED.clear()
+    assert len(met) == (5 if many else 79)
+    assert all(met)
+
+
 # Refusals -------------------------------------------------------------------------------------------------------------
 
 RNG = np.random.default_rng(0)
@@ -197,7 +305,7 @@ WRONG = {
     "shape": (
         Exact,
         {"simulate": lambda s, x, gen: [1.0]},
-        r"simulate gives shape \(1,\); it must be \(2,\): f and m = 1",
+        r"simulate gives a list of 1; it must be \(2,\), f and m = 1 constraints: return \[f, g_1\]",
     ),
     "scalar": (Exact, {"simulate": lambda s, x, gen: 1.0}, r"simulate gives shape \(\); it must be \(2,\)"),
     "nan": (

@@ -9,6 +9,7 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
+from cbobench.registry import import_object
 from cbobench.suite.suite_file import load
 
 MINE = "import {helper}\nfrom cbobench.algorithms.references import Random\n\n\nclass Mine(Random):\n    pass\n"
@@ -87,6 +88,60 @@ def test_a_missing_module_is_said_with_where_it_was_looked_for(beside, tmp_path)
         f"{suite}:5: cannot import 'beside_hero': ModuleNotFoundError: No module named 'beside_nowhere' "
         f"(line 1 of {suite.parent / 'beside_hero.py'}); install it, or put its folder on PYTHONPATH"
     )
+
+
+SCRIPT = """
+import argparse, sys
+print("loads")
+parser = argparse.ArgumentParser()
+parser.add_argument("--config", required=True)
+parser.parse_args([])
+"""
+
+
+@pytest.mark.parametrize("end", [SCRIPT, "import sys\nsys.exit(0)\n", "raise GeneratorExit\n"])
+@pytest.mark.parametrize("words", [["run"], ["check"], ["show"], ["reference"]])
+def test_a_module_that_ends_python_is_one_line(beside, monkeypatch, capsys, end, words):
+    """And what it prints of our command line is not taken for our words."""
+    suite = beside("beside_script")
+    module = suite.parent / "beside_script.py"
+    module.write_text(end)
+    monkeypatch.chdir(suite.parent)
+    assert main([*words, "suite.yaml" if words == ["run"] else "beside_script:Mine"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    place = f"(line {len(end.splitlines())} of {module})" if "argparse" in end else ""
+    assert err.count("\n") == 1
+    assert "cannot import 'beside_script': " in err
+    assert place in err
+    assert ("put what a script does under if __name__ == '__main__'" in err) == ("Generator" not in end)
+
+
+def test_what_a_module_prints_is_shown_once_it_is_imported(beside, monkeypatch, capsys):
+    module = beside("beside_loud").parent / "beside_loud.py"
+    module.write_text("import logging, sys\nprint('loads')\nkept = sys.stderr\nMine = int\n")
+    assert import_object("beside_loud:Mine", beside=[module.parent]) is int
+    assert capsys.readouterr().out == "loads\n"
+    sys.modules["beside_loud"].kept.write("later")
+    assert capsys.readouterr().err == "later"
+
+
+def test_a_class_that_ends_python_is_one_line(beside):
+    suite = beside("beside_made")
+    (suite.parent / "beside_made.py").write_text(ENDING)
+    with pytest.raises(Misuse, match=r"Mine: SystemExit: 3$"):
+        load(suite)
+
+
+ENDING = """
+import sys
+from cbobench.algorithms.references import Random
+
+
+class Mine(Random):
+    def validate(self):
+        sys.exit(3)
+"""
 
 
 def test_two_modules_of_one_name_are_refused(beside, monkeypatch, tmp_path):
