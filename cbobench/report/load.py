@@ -362,7 +362,8 @@ def load_cells(run: str | Path, **filters: Any) -> pd.DataFrame:
         - `first_feasible` (round), `longest_streak` (rounds), `positive_dual` (share of rounds), `binds` (whether the
           constraint does), `infeasibility_declared`, `cap_hits`, `redraws`, `failed_evaluations`, `failed_fits` (how
           many), `feasibility_tolerance` (units of g);
-        - `recommended_action` (index) or `recommended_x` (coordinates), `recommended_f`, `recommended_g` (noise-free);
+        - `recommended_action` (index) or `recommended_x` (coordinates), `recommended_f`, `recommended_g` (noise-free),
+          `recommendation_rule` (how what is recommended was chosen: 2, or of older versions nothing);
         - `seconds`, `seconds_per_round` (µs in tables; CPU time of the process and of what it started, shared among the
           seeds of a block), `peak_memory_mb` (MB of the process), `host`, `cpu`, `arithmetic`, `source` (hash of the
           code), `libraries`, `attempt` (from 1).

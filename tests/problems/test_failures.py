@@ -308,7 +308,8 @@ def test_of_a_table_with_failures_no_way_is_named_that_was_taken(tmp_path):
     with pytest.raises(Misuse, match=r"1 entries beyond 1e100, the first in column 'g', line 2; fill or drop them$"):
         table(tmp_path, [(0.0, 1.0, 1e200), *ROWS[1:]], on_failure="infeasible")
     with pytest.raises(
-        Misuse, match=r"'g' holds text, such as 'late'; make numbers of it, or leave blank what failed$"
+        Misuse,
+        match=r"'g' holds text, such as 'late'; make numbers of it, or leave blank what failed \(the first: line 2\)$",
     ):
         table(tmp_path, [(0.0, 1.0, "late"), *ROWS[1:]], on_failure="infeasible")
 

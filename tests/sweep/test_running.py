@@ -1,7 +1,8 @@
-"""Who runs a simulation: files that the disk does not take, give or remove, and files that name nobody."""
+"""Files of simulations and of who runs them, which the disk does not take or give, or which hold something else."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import json
@@ -11,13 +12,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cbobench.errors import DamagedRun, Misuse
 from cbobench.problems import simulated
 from cbobench.results import running, store
 from cbobench.results.folder import RunFolder
-from cbobench.results.simulations import SimulationStore
+from cbobench.results.manifest import DIGEST
+from cbobench.results.simulations import SimulationStore, read_simulation, write_simulation
 from cbobench.results.store import StoreFailure, machine_id
 from cbobench.sweep.run import execute, plan
 from tests.helpers import UNREADABLE, WRONG
+from tests.suite.test_fuzz import places, replaced
 from tests.sweep import test_simulations
 from tests.sweep.test_simulations import SUITE, observe
 
@@ -132,3 +136,24 @@ def test_a_file_that_names_nobody_holds_no_simulation(quiet, monkeypatch, conten
         problem.observe(x, [gen])
     assert len(calls()) == 1
     assert not file.is_file()
+
+
+def test_a_kept_simulation_of_any_content_is_whole_or_damaged(tmp_path):
+    folder = RunFolder(str(tmp_path))
+    good = {"values": [0.5, -1.0], "size": 2, "reason": "", "seconds": 1.5}
+    write_simulation(folder, "kept", good)
+    file = tmp_path / "simulations" / "kept.json"
+    signed = json.loads(file.read_text())
+    assert read_simulation(folder, "kept")[0].values.tolist() == good["values"]
+    variants = [json.dumps(replaced(signed, place, wrong)).encode() for place in places(signed) for wrong in WRONG]
+    unsigned = [json.dumps(replaced(good, ("size",), size) | {"values": None}).encode() for size in (10**15, -1, True)]
+    for content in (*variants, *unsigned, *UNREADABLE.values()):
+        file.write_bytes(content)
+        with contextlib.suppress(DamagedRun):
+            assert read_simulation(folder, "kept")[1] is (DIGEST in json.loads(content))
+    file.unlink()
+    for make in (file.mkdir, lambda: os.mkfifo(file), lambda: file.symlink_to(file)):
+        make()
+        with pytest.raises((Misuse, StoreFailure)):
+            read_simulation(folder, "kept")
+        file.rmdir() if file.is_dir() else file.unlink()

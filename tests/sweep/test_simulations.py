@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import multiprocessing
 import os
@@ -15,15 +14,13 @@ import pytest
 
 import cbobench
 from cbobench.cli import main
-from cbobench.errors import DamagedRun, Misuse
+from cbobench.errors import Misuse
 from cbobench.problems import simulated, simulator
 from cbobench.problems.simulated import SimulationResult
 from cbobench.results import running, simulations
 from cbobench.results.bundle import open_run
 from cbobench.results.folder import RunFolder
-from cbobench.results.manifest import DIGEST
-from cbobench.results.simulations import SimulationStore, read_simulation, write_simulation
-from cbobench.results.store import StoreFailure
+from cbobench.results.simulations import SimulationStore
 from cbobench.results.verify import verify
 from cbobench.sweep import run
 from cbobench.sweep.blocks import Pace
@@ -31,8 +28,7 @@ from cbobench.sweep.estimate import estimate
 from cbobench.sweep.run import execute, plan
 from cbobench.sweep.simulations_ahead import count_ahead
 from tests.conftest import ROOT
-from tests.helpers import UNREADABLE, WRONG, assert_same_rows
-from tests.suite.test_fuzz import places, replaced
+from tests.helpers import assert_same_rows
 
 CODE = """
 import signal
@@ -487,24 +483,3 @@ def test_a_design_of_a_pilot_that_is_too_small_is_refused(counted):
         plan(suite | {"problems": ["rkhs-1d"]}, cpus=0)
     with pytest.raises(Misuse, match="but its pilot has 4 points; give at most 4"):
         plan(SUITE | {"initial": {"pilot": 5}, "problems": [{"slow_sim:Slow": {"pilot": 8}}]}, cpus=0)
-
-
-def test_a_kept_simulation_of_any_content_is_whole_or_damaged(tmp_path):
-    folder = RunFolder(str(tmp_path))
-    good = {"values": [0.5, -1.0], "size": 2, "reason": "", "seconds": 1.5}
-    write_simulation(folder, "kept", good)
-    file = tmp_path / "simulations" / "kept.json"
-    signed = json.loads(file.read_text())
-    assert read_simulation(folder, "kept")[0].values.tolist() == good["values"]
-    variants = [json.dumps(replaced(signed, place, wrong)).encode() for place in places(signed) for wrong in WRONG]
-    unsigned = [json.dumps(replaced(good, ("size",), size) | {"values": None}).encode() for size in (10**15, -1, True)]
-    for content in (*variants, *unsigned, *UNREADABLE.values()):
-        file.write_bytes(content)
-        with contextlib.suppress(DamagedRun):
-            assert read_simulation(folder, "kept")[1] is (DIGEST in json.loads(content))
-    file.unlink()
-    for make in (file.mkdir, lambda: os.mkfifo(file), lambda: file.symlink_to(file)):
-        make()
-        with pytest.raises((Misuse, StoreFailure)):
-            read_simulation(folder, "kept")
-        file.rmdir() if file.is_dir() else file.unlink()
