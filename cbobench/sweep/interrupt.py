@@ -55,7 +55,7 @@ def _take(number: signal.Signals, handler: Handler) -> None:
     signal.signal(number, handler)
 
 
-_masks: dict[int, set[signal.Signals]] = {}
+_masks: dict[int, set[int | signal.Signals]] = {}
 """Masked signals of the threads that fork now."""
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import random
+import signal
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -33,6 +35,7 @@ from cbobench.sweep.executors import pickle_problem, unpickle_problem
 from cbobench.threads import single_thread
 
 LOOK_SECONDS = 0.1  # between two answers of a pool that has no simulation to give
+STOPPED_LOOKS = 600  # in a row that find a worker stopped, after which it is ended
 BATCH_SECONDS = 0.2  # that the simulations of a message take, of those that take less
 
 
@@ -58,6 +61,8 @@ class ProcessPool:
         played: dict[int, tuple[Child, list[int]]] = {}
         idle: list[Child] = []
         seconds: list[float] = []
+        stopped_looks: Counter[int] = Counter()  # in a row, by process
+        ended_here: set[int] = set()
 
         def count_next() -> int:
             """How many simulations a worker is given: more of those that take less than a message does."""
@@ -86,6 +91,11 @@ class ProcessPool:
                 ended = wait_for_children([child for child, _ in played.values()], LOOK_SECONDS)
                 if not ended:
                     yield None
+                for child, _ in played.values():
+                    stopped_looks[child.pid] = (stopped_looks[child.pid] + 1) * child.is_stopped()
+                    if stopped_looks[child.pid] == STOPPED_LOOKS:
+                        ended_here.add(child.pid)
+                        os.kill(child.pid, signal.SIGKILL)  # it would hold the pilot for ever
                 for child in ended:
                     _, numbers = played[child.pid]
                     i = numbers.pop(0)
@@ -93,6 +103,8 @@ class ProcessPool:
                         answer = child.receive()
                     except (EOFError, OSError):
                         how = describe_end(child.end())
+                        if child.pid in ended_here:
+                            how = f"stopped its worker for {STOPPED_LOOKS * LOOK_SECONDS:.0f} s"
                         del played[child.pid]
                         if step > 1 and numbers:  # one takes no others with it
                             waiting, step = [i, *numbers, *waiting], 1

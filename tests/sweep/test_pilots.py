@@ -169,6 +169,19 @@ def test_of_a_message_only_the_simulation_that_ends_its_worker_has_failed(monkey
     assert task.pilot_facts.failures == f"{2 * (points[:, 0] > 0.9).sum()} of 64 pilot simulations failed"
 
 
+class Stopping(Exact):
+    def simulate(self, x, gen):
+        if x[0] > 0.9:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return super().simulate(x, gen)
+
+
+def test_a_simulation_that_stops_its_worker_has_failed(monkeypatch):
+    monkeypatch.setattr(preparation, "STOPPED_LOOKS", 2)
+    with pilots_on(2), pytest.raises(Misuse, match="Stopping: simulate stopped its worker for 0 s at x ="):
+        prepared(Stopping, on_failure="fail")
+
+
 class ImpureNoisy(Noisy):
     def simulate(self, x, gen):
         return [x[0] + np.random.normal(), x[0] - 0.5]  # noqa: NPY002 - what it must not do
