@@ -8,7 +8,9 @@ from __future__ import annotations
 import csv
 import datetime
 import itertools
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+csv.field_size_limit(2**31 - 1)  # of characters: a column of logs is left out, but read
 ASIDE = "take it out of inputs (it then stands in ignore, unless that is rest)"
 MAX_SCALE_RATIO = 100.0  # columns whose scales differ by more are hardly readings of one thing
 
@@ -150,12 +153,15 @@ def as_numbers(frame: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
 
 def find_text(column: pd.Series) -> tuple[int, str]:
     """The row of the first text in a column that is no number, and the text; of a column of such, its first value."""
+    row = int((~find_numbers(column) & column.notna().to_numpy()).argmax())
+    return row, column.astype(str).iloc[row]
+
+
+def find_numbers(column: pd.Series) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which values of a column of text are numbers, (rows,)."""
     import pandas as pd
 
-    strings = column.astype(str)
-    is_text = pd.to_numeric(strings, errors="coerce").isna() & column.notna()
-    row = int(is_text.to_numpy().argmax())
-    return row, strings.iloc[row]
+    return pd.to_numeric(column.astype(str), errors="coerce").notna().to_numpy()
 
 
 def refuse_unnamed(frame: pd.DataFrame, source: str) -> None:
@@ -258,7 +264,7 @@ def category_values(column: pd.Series, source: str) -> list[str]:
             continue
         if (pd.api.types.is_scalar(value) and pd.isna(value)) or not str(value).strip():
             raise Misuse(f"{place(row)} is blank; write a category there, such as none, or leave the row out")
-        if not isinstance(value, str | int | float | datetime.date):
+        if not isinstance(value, str | int | float | Decimal | datetime.date):
             complaint = f"is {show(value)} ({type(value).__name__}), which is no category"
             raise Misuse(f"{place(row)} {complaint}; write text or numbers in its place, or {ASIDE}")
         values[row] = text = str(value)
@@ -269,14 +275,22 @@ def category_values(column: pd.Series, source: str) -> list[str]:
 
 
 def describe_lookalikes(inputs: Mapping[str, Sequence[Any]] | None, names: Iterable[str]) -> str:
-    """Which categories of these inputs differ in case or spaces only, or ''."""
-    sets = []
+    """Which categories of these inputs differ in case, spaces or Unicode's form of letters only, and in what; or ''."""
+    sets, differences = [], "case or spaces"
     for name in names:
         alike: dict[str, list[str]] = {}
         for text in dict.fromkeys(map(str, (inputs or {})[name])):
-            alike.setdefault("".join(text.split()).casefold(), []).append(show(text))
-        sets += [f"{join_words(texts)} of input {show(name)}" for texts in alike.values() if len(texts) > 1]
-    return list_names(sets)
+            alike.setdefault(_fold(unicodedata.normalize("NFKC", text)), []).append(text)
+        for texts in alike.values():
+            if len(texts) > 1:
+                sets.append(f"{join_words(list(map(show, texts)))} of input {show(name)}")
+                if len(set(map(_fold, texts))) > 1:
+                    differences = "case, spaces or Unicode form"
+    return f"{list_names(sets)} differ in {differences} only" if sets else ""
+
+
+def _fold(text: str) -> str:
+    return "".join(text.split()).casefold()
 
 
 def encode_categories(which: Any, count: int) -> Array:
@@ -301,8 +315,12 @@ def refuse_constant(names: Iterable[str], frame: pd.DataFrame, source: str) -> N
 def amount(frame: pd.DataFrame, name: str, source: str, log: bool, stated: bool) -> Array:
     """A column of numbers, of which some differ, scaled to [0, 1], (rows, 1)."""
     if not is_numeric(frame[name]):
-        complaint = f"holds text, such as {show(find_text(frame[name])[1])}, which has no order and no distance"
+        row, text = find_text(frame[name])
+        complaint = f"holds text, such as {show(text)}, which has no order and no distance"
         fix = f"one_hot: [{name}] makes one coordinate of each category; or {ASIDE}"
+        # A decimal comma makes a number too.
+        if find_numbers(frame[name]).any() or is_number(text.replace(",", ".")):
+            fix = f"make numbers of it (the first text: {describe_row(source, row)}); or if these are categories, {fix}"
         raise Misuse(f"{source}: input {show(name)} {complaint}; {fix}")
     fix = f"fill or drop them, or say one_hot: [{name}] if a word such as None is a category there"
     values = numbers(frame[[name]], source, fix=fix)[:, 0]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SEPARATORS = {";": "';'", "\t": r"'\t'", "|": "'|'", " ": r"r'\s+'"}  # as Python writes them for pandas
 SEP_LINE = re.compile(r'"?sep=.?"?[,;|\s]*', re.IGNORECASE)  # tells Excel the separator
-DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
+DECIMAL_COMMA = re.compile(r"(?![-+]?[1-9]\d{0,2},\d{3}$)[-+]?\d+,\d+")  # 0,5 and 1,25, but 1,250 may be a thousand
 
 
 def read_frame(file: Path, role: str, categories: Collection[str] = ()) -> pd.DataFrame:
@@ -42,8 +42,12 @@ def read_frame(file: Path, role: str, categories: Collection[str] = ()) -> pd.Da
     suffix, source = file.suffix.lower(), f"{role} {file.name!r}"
     if suffix not in (".csv", ".parquet"):
         raise Misuse(f"{source} is a {file.suffix or 'nameless'} file; allowed: .csv, .parquet")
-    frame = _read_csv(file, source, categories) if suffix == ".csv" else _read_parquet(file, source)
+    frame = _read_csv(file, source, categories) if suffix == ".csv" else _read_parquet(file, source, categories)
     if not (isinstance(frame.index, pd.RangeIndex) and frame.index.name is None):
+        for name in frame.index.names:
+            if name in frame.columns:
+                fix = "write the file with index=False, or give one of them another name"
+                raise Misuse(f"{source}: its index and a column are both called {show(name)}; {fix}")
         frame = frame.reset_index()
     if frame.empty:
         raise Misuse(f"{source} has no rows below its header; give at least one")
@@ -56,7 +60,7 @@ def _refuse_unreadable(source: str, error: Exception) -> NoReturn:
     raise Misuse(f"{source} cannot be read: {one_line(error)}{fix}") from error
 
 
-def _read_parquet(file: Path, source: str) -> pd.DataFrame:
+def _read_parquet(file: Path, source: str, categories: Collection[str]) -> pd.DataFrame:
     import pandas as pd
 
     try:
@@ -64,7 +68,9 @@ def _read_parquet(file: Path, source: str) -> pd.DataFrame:
     except Exception as error:  # pyarrow raises many kinds
         _refuse_unreadable(source, error)
     for name in texts(frame):
-        if pd.api.types.infer_dtype(frame[name], skipna=True) in ("decimal", "boolean"):  # Booleans with nulls
+        # Objects that are numbers but for their type: decimals, Booleans with nulls, nulls alone.
+        is_number_like = pd.api.types.infer_dtype(frame[name], skipna=True) in ("decimal", "boolean", "empty")
+        if is_number_like and name not in categories:
             frame[name] = frame[name].astype("float64")
     return frame
 
@@ -124,6 +130,8 @@ def _look_at_head(file: Path, source: str) -> _Sheet:
         names, values = (split_fields(text, separator) for text in (notes[comments[0]], body[0]))
         if len(names) == len(values) and any(map(is_number, values)):  # a header may begin with # too
             body = [notes.pop(comments[0]), *body]
+    if not (body or notes):
+        raise Misuse(f"{source} is empty; write a header with the names of its columns, and rows below it")
     if separator == "," and not notes:
         _refuse_numbers(body, source)
     return _Sheet(source, file, separator, notes, body[0] if body else "")
@@ -169,11 +177,12 @@ def count_named(names: Sequence[str]) -> int:
 
 
 def _refuse_length(sheet: _Sheet, line: int, count: int, others: int) -> NoReturn:
+    heading = " (or leave line 1 out, if it is a title)" if others == 1 else ""
     comma = "a comma" if sheet.separator == "," else SEPARATORS[sheet.separator].removeprefix("r")
     raise Misuse(
         f"{sheet.source}: line {line} has {count_noun(count, 'value')}, where the lines above it have {others:,}; "
         "write as many values into every line as the header has names, in quotes if they hold "
-        f"{comma}, and name every column"
+        f"{comma}, and name every column{heading}"
     )
 
 
@@ -237,6 +246,16 @@ def _refuse_numbers(body: Sequence[str], source: str) -> None:
     unnamed = [str(i) for i in range(len(names))]
     if names and names != unnamed and all(is_number(name) for name in names):
         raise Misuse(f"{source} has no header: its first line is numbers, {show(body[0])}; name the columns in it")
+
+
+def refuse_doubled(source: Source, names: Iterable[str]) -> None:
+    """Raises `Misuse` for a column with a role whose name the header has twice: pandas would take the first."""
+    if source.path.suffix.lower() != ".csv":
+        return
+    _, header = next(list_rows(source.path))
+    for name in names:
+        if (count := header.count(name)) > 1:
+            raise Misuse(f"{source}: {count} columns are called {show(name)}; give them different names in the file")
 
 
 def doubt_header(names: Iterable[str]) -> str:

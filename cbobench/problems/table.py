@@ -36,7 +36,7 @@ from cbobench.problems.configurations import (
 )
 from cbobench.problems.data import DataFolder, sha256
 from cbobench.problems.failures import FailureRule
-from cbobench.problems.files import doubt_header, read_frame
+from cbobench.problems.files import doubt_header, read_frame, refuse_doubled
 from cbobench.problems.readings import Table, TabularProblem, correlation
 from cbobench.problems.typed_columns import InputColumns
 from cbobench.rng import Streams
@@ -163,7 +163,7 @@ class UserTable(Problem):
                 # A column without name and values is none, but could be left out before.
                 if name not in columns and not name.startswith("Unnamed: "):
                     raise unknown("column", name, columns, location="ignore: ", then=doubt_header(columns))
-        sources: dict[str, str] = {name: Source.of(name, file) for name, file in files.items()}
+        sources = {name: Source.of(name, file) for name, file in files.items()}
         if self.arranged == "configurations":
             self.played = played = self._configurations(frames, sources)
             is_stated = self.noise is not None or any(rule.noise is not None for rule in played.rules)
@@ -174,7 +174,7 @@ class UserTable(Problem):
                 )
             if lookalikes := describe_lookalikes(self.by_name, categories):
                 fix = "they are played as different categories; if they are one, write them alike"
-                data.say(f"{sources['rows']}: {lookalikes} differ in case or spaces only: {fix}")
+                data.say(f"{sources['rows']}: {lookalikes}: {fix}")
             return
         if self.ignore == "rest":
             raise Misuse("ignore: rest is for layout: configurations; name the columns to leave out")
@@ -210,7 +210,7 @@ class UserTable(Problem):
         problem.take(Table(mean, covariance, rows, names, None), self.threshold)
         return problem
 
-    def _configurations(self, frames: dict[str, pd.DataFrame], sources: dict[str, str]) -> Configurations:
+    def _configurations(self, frames: dict[str, pd.DataFrame], sources: dict[str, Source]) -> Configurations:
         import pandas as pd
 
         assert self.objective is not None
@@ -256,7 +256,7 @@ class UserTable(Problem):
             problem.noise = problem.pooled()
         return problem
 
-    def _check_roles(self, frame: pd.DataFrame, source: str, rules: Sequence[Rule]) -> None:
+    def _check_roles(self, frame: pd.DataFrame, source: Source, rules: Sequence[Rule]) -> None:
         """Raises `Misuse` for a column that does not exist, has two roles, or none."""
         roles = [("inputs", name) for name in self.inputs]
         roles += [("objective", rules[0].column), *(("constraints", name) for name in self.limits)]
@@ -276,6 +276,7 @@ class UserTable(Problem):
             twice += [name for name in self.ignore if name in functions or name in self.inputs]
         if twice:
             raise Misuse(f"{source}: column {show(twice[0])} has two roles; name it once")
+        refuse_doubled(source, [name for _, name in roles])
         named = {*self.inputs, *functions, *(frame.columns if self.ignore == "rest" else self.ignore)}
         left = frame[[name for name in frame.columns if name not in named]]
         if len(left.columns):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,6 +16,8 @@ from cbobench.problems.inputs import Configuration, InputSpace, InputType
 
 if TYPE_CHECKING:
     import pandas as pd
+
+WHOLE = re.compile(r"[-+]?\d{1,100}")
 
 
 @dataclass(frozen=True)
@@ -171,7 +174,8 @@ def _may_be(text: str, choice: Any) -> bool:
     if isinstance(choice, bool):
         return text.lower() == str(choice).lower()
     if isinstance(choice, int | float):
-        return is_number(text) and float(text) == choice
+        # Of whole numbers beyond 2^53, several are one float.
+        return is_number(text) and (int(text) if WHOLE.fullmatch(text) else float(text)) == choice
     return not isinstance(choice, str) and text == str(choice)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -109,8 +110,30 @@ def test_categories_that_differ_in_case_or_spaces_are_named_in_a_line(tmp_path):
     )
     assert said(["lu", "LU", " lu"])[0] == ["lu", "LU", " lu"]
     assert said(["lu", "qr", "1.1"])[1] == []
+    # One letter, and a letter with an accent after it, look the same.
+    (composed,) = said(["caf\u00e9", "cafe\u0301"])[1]
+    assert "of input 'features' differ in case, spaces or Unicode form only: they are played" in composed
     typed = {"features": {"choice": ["lu", "LU", " lu"]}, "rate": {"float": [0.001, 0.1]}}
     assert said(["lu", "LU", " lu"], inputs=typed, one_hot=[])[1] == [line]
+
+
+def test_decimals_of_parquet_are_categories_to_the_last_digit(tmp_path):
+    digits = ["1.10000000000000000001", "1.10000000000000000002", "1.50000000000000000000"]
+    chosen([Decimal(text) for text in digits]).to_parquet(tmp_path / "c.parquet")
+    task = table(tmp_path, **CHOICE, rows="c.parquet")
+    assert task.describe_inputs()["features"][:3] == digits
+    assert task.actions.d == len(digits) + 1
+
+
+def test_whole_numbers_that_are_one_float_are_choices_apart(tmp_path):
+    def choose(texts, choices):
+        typed = {"features": {"choice": choices}, "rate": {"float": [0.001, 0.1]}}
+        return table(tmp_path, chosen(texts), **CHOICE | {"inputs": typed, "one_hot": []})
+
+    large = [2**53, 2**53 + 1, 10**19 + 1]
+    assert choose(list(map(str, large)), large).describe_inputs()["features"][:3] == large
+    with pytest.raises(Misuse, match=f"line 3 is '{2**53 + 1}', but inputs allows {2**53}, 5"):
+        choose([str(2**53), str(2**53 + 1)], [2**53, 5])
 
 
 def test_a_category_may_have_a_bound(tmp_path):

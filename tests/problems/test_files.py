@@ -71,6 +71,11 @@ ALMOST = {
     "a late decimal comma": (f"{commas(';')}64;0,01;1;2;3\n", r"is separated by ';' .*decimal=','\)"),
     "semicolons at the ends": (commas(";").replace("\n", ";\n"), "is separated by ';'"),
     "semicolons at the ends of rows": (ended(commas(";"), ";"), r"is separated by ';' .*sep=';', index_col=False\)"),
+    "thousands": ("a\tb\n1,250\t0.5\n", r"is separated by '\\t' .*sep='\\t'\).to_csv"),
+    "decimal commas of thousandths": ("a;b\n1,250;0,125\n", r"is separated by ';' .*sep=';', decimal=','\).to_csv"),
+    "nothing": ("", "is empty; write a header with the names of its columns"),
+    "blank lines alone": ("\ufeff\n \n\n", "is empty; write a header"),
+    "a title": (f"Measured in May\n{TEXT}", "line 2 has 5 values, .* have 1; .*leave line 1 out, if it is a title"),
     "a commented header": (f"# {TEXT}", "inputs: unknown column 'width'; did.* if it is the header, take the # away"),
 }  # fmt: skip
 
@@ -217,6 +222,49 @@ def test_decimals_of_parquet_are_numbers(tmp_path):
     frame.loc[0, "accuracy"] = None
     frame.to_parquet(tmp_path / "c.parquet")
     assert table(tmp_path, rows="c.parquet", on_failure="infeasible").played.measured.failed.sum() == 1
+
+
+def test_nulls_alone_in_parquet_are_gaps(tmp_path):
+    grid().assign(accuracy=None).to_parquet(tmp_path / "c.parquet")
+    with pytest.raises(Misuse, match="holds 18 missing or infinite entries .* column 'accuracy', row 1; fill or drop"):
+        table(tmp_path, rows="c.parquet")
+
+
+def test_an_index_called_like_a_column_is_one_line(tmp_path):
+    grid().set_index("width", drop=False).to_parquet(tmp_path / "c.parquet")
+    with pytest.raises(Misuse, match="^rows 'c.parquet': its index and a column are both called 'width'; write the"):
+        table(tmp_path, rows="c.parquet")
+
+
+@pytest.mark.parametrize("name", ["accuracy", "latency_ms", "rate"])
+@pytest.mark.parametrize("ignore", [[], "rest"])
+def test_a_role_of_two_columns_is_refused(tmp_path, name, ignore):
+    header, *rows = LINES
+    (tmp_path / "c.csv").write_text("\n".join([f"{header},{name}", *(f"{row},9" for row in rows)]))
+    made = params.build(UserTable, ROLES | {"ignore": ignore})
+    with pytest.raises(Misuse, match=f"^rows 'c.csv': 2 columns are called '{name}'; give them different names"):
+        made.prepare(DataFolder(base=tmp_path))
+
+
+def test_two_columns_without_a_role_may_have_one_name(tmp_path):
+    header, *rows = LINES
+    (tmp_path / "c.csv").write_text("\n".join([f"{header},note,note", *(f"{row},a,b" for row in rows)]))
+    made = params.build(UserTable, ROLES | {"ignore": ["note", "note.1"]})
+    made.prepare(DataFolder(base=tmp_path))
+    assert made.actions.n == 9
+
+
+def test_a_column_of_long_texts_may_be_ignored(tmp_path):
+    frame = grid().assign(log=["x" * 200_000, *["y"] * 17])
+    assert table(tmp_path, frame, ignore=["log"]).actions.n == 9
+
+
+@pytest.mark.parametrize("texts", [["mm", "1", "2"], ["0,1", "0,2", "0,3"]])
+def test_text_in_an_amount_names_its_line_and_the_step(tmp_path, texts):
+    frame = grid(1).assign(width=[texts[i % 3] for i in range(9)])
+    message = f"input 'width' holds text, such as '{texts[0]}', .*; make numbers of it .the first text: line 2.; or if"
+    with pytest.raises(Misuse, match=message):
+        table(tmp_path, frame)
 
 
 @pytest.mark.parametrize("ignore", [[], "rest"])
