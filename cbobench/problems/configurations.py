@@ -286,7 +286,9 @@ class Configurations(Problem):
 
     def draw(self, generators: Sequence[np.random.Generator]) -> Instances:
         drawn = self.repeat(self.means.T, *self._facts, self.seed_size, generators)
-        return replace(drawn, units=(float(self.shift[0]), float(self.divisor[0])))
+        failed_share = self.measured.means(self.measured.failed[:, None].astype(np.float64))
+        by_chance = self.noise is None and bool(((failed_share > 0) & (failed_share < 1)).any())
+        return replace(drawn, units=(float(self.shift[0]), float(self.divisor[0])), fails_by_chance=by_chance)
 
     def describe_objective(self) -> Objective:
         return self.rules[0].column, 0.0, self.rules[0].sign

@@ -178,6 +178,7 @@ class Drawn(ABC):
         accuracy: by how much a feasible action may beat the stored optimum, (relative to 1 + |f*|); infinite where that
             is a target, or the best that is known.
         exact: whether `values` are known without noise at any action.
+        fails_by_chance: whether an action may fail in one round and succeed in another, which is noise, too.
         ends_only: whether of the actions recommended only those in the end are asked for, because values cost much.
         units: (zero, unit): rewards are reported as zero + unit · f, where f is in the units played.
         binds: whether the best action of all is better than the best feasible one, by more than the accuracy, (S,);
@@ -192,6 +193,7 @@ class Drawn(ABC):
     seed_set: NDArray[np.bool_] | None
     accuracy: float = 0.0
     exact: bool = True
+    fails_by_chance: bool = False
     ends_only: bool = False
     units: tuple[float, float] = PLAYED
     binds: NDArray[np.bool_] | None = None
@@ -199,7 +201,7 @@ class Drawn(ABC):
     @property
     def noiseless(self) -> NDArray[np.bool_]:
         """Whether f and every g_j are known to be observed without noise, (S,)."""
-        return np.asarray(~self.noise.any(axis=1))
+        return np.asarray(~self.noise.any(axis=1) & (not self.fails_by_chance))
 
     @abstractmethod
     def values(self, first: int, actions: Actions) -> Array:
@@ -251,6 +253,7 @@ class Instances(Drawn):
     accuracy: float = 0.0
     exact: bool = True
     units: tuple[float, float] = PLAYED
+    fails_by_chance: bool = False
 
     @property
     def replicates(self) -> int:

@@ -291,6 +291,9 @@ COLUMNS = {
         ("0,0,-2,-4\n", {"noise": "gaussian"}, False),
         ("0,0,-2,-4\n", {"noise": 0.0}, True),
         ("5,5,,3\n", {"on_failure": "infeasible"}, True),
+        ("5,5,,3\n5,5,,3\n", {"on_failure": "infeasible"}, True),
+        ("0,0,,\n", {"on_failure": "infeasible"}, False),  # it fails every other time, and does not scatter else
+        ("0,0,,\n", {"on_failure": "infeasible", "noise": 0.0}, True),
     ],
 )
 def test_a_table(tmp_path, more, settings, exact):
