@@ -74,6 +74,16 @@ def dense(points, values, at, kernel, lam):
     return cross @ inverse @ values, 1 - (cross @ inverse * cross).sum(axis=1)
 
 
+@pytest.mark.parametrize("name", ["ckb-ucb", "epbo", "config"])
+@pytest.mark.parametrize("noise", [{}, {"noise_f": 0.0, "noise_g": 0.0}])
+def test_a_model_of_observations_chooses_before_the_first_is_told(name, noise):
+    task = BOX(kernel="matern52", **noise)
+    for parallel in (ASYNCHRONOUS, BATCH):
+        assert played(task, make(name), parallel, rounds=5)[1].shape == (5, 3, 2)
+    late = BOX(kernel="matern52", delay=4.0, **noise)
+    assert played(late, make(name), None, rounds=5)[1].shape == (5, 3, 2)
+
+
 def told(task, algorithm, parallel, rounds=8):
     """A play, and of replicate 1 the points of the cube that it played and f as observed there."""
     play = Play(task, "test", algorithm, algorithm.name, [0, 1, 2], rounds, PlayOptions(parallel=parallel))

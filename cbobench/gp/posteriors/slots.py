@@ -179,7 +179,7 @@ class Differentiable(Slots):
             if s in self.factors:
                 whitened[s] = self.factors[s].whiten(replicate_rows)
                 moved[first[s] : first[s + 1], 0] = self.factors[s].solve_whitened(whitened[s][:, 0], c)
-            elif len(replicate_rows):  # only this replicate's rows, so that it has the same bits in any block
+            elif replicate_rows.size:  # only this replicate's rows, so that it has the same bits in any block
                 products = times(replicate_rows.reshape(-1, c), self.inverse[s, :c, :c])
                 moved[first[s] : first[s + 1]] = products.reshape(replicate_rows.shape)
         explained = np.matmul(moved, rows.swapaxes(1, 2))
