@@ -30,6 +30,7 @@ from cbobench.replay.differences import (
     describe,
     find_difference,
     find_false_recommendation,
+    find_unstored,
     is_of_older_rule,
     to_array,
 )
@@ -281,7 +282,14 @@ def ask_by_round(problem: Problem, candidate: Candidate) -> Outcome:
         if recommendation == "other" and play.recommendations.modelled is not True:
             text = text or "what it recommends is not the best action that it observed"
     text = text or prompted.of_design or (prompted.difference if is_ours else "")
-    outcome = partial(Outcome, candidate, rounds=prompted.rounds, is_ours=is_ours, recommendation=recommendation)
+    outcome = partial(
+        Outcome,
+        candidate,
+        rounds=prompted.rounds,
+        is_ours=is_ours,
+        recommendation=recommendation,
+        unstored=find_unstored(published, played, source.absent),
+    )
     if text or prompted.failure is None:
         return outcome("differs" if text else "equal", text)
     failure = prompted.failure

@@ -86,17 +86,23 @@ def find_difference(
 def find_other_recommendation(published: Record, played: Record, absent: Set[str] = frozenset()) -> str:
     """Return the first difference in what a cell recommends, or ""."""
     text = _compare_curves(published, played, absent, EXACT, OF_RECOMMENDATION)
-    return text or _compare_finals(published, played, {*absent, *published.final} - OF_RECOMMENDATION, EXACT)
+    return text or _compare_finals(published, played, absent | ({*published.final} - OF_RECOMMENDATION), EXACT)
 
 
 def find_false_recommendation(published: Record, played: Record, absent: Set[str], scales: Scales) -> str:
     """Return where the values of a cell's final recommendation are not those of the recommended action, or ""."""
-    text = _compare_finals(published, played, {*absent, *published.final} - OF_RECOMMENDATION, scales)
+    text = _compare_finals(published, played, absent | ({*published.final} - OF_RECOMMENDATION), scales)
     for name in () if text or not len(published.curve) else sorted(OF_RECOMMENDATION & {*published.curve.column_names}):
         last = published.curve[name][-1].as_py()
         if name not in absent and not _is_same(last, published.final[name], 0.0):
             return f"in the last stored round: {describe(METRICS[name].symbol, published.final[name], last)}"
     return text
+
+
+def find_unstored(published: Record, played: Record, absent: Set[str]) -> frozenset[str]:
+    """Return the columns of which nothing is stored, and the play gives something."""
+    names = {name for name in absent & {*published.final} if played.final.get(name) is not None}
+    return frozenset(names - NOT_COMPARED - {RULE})
 
 
 def is_of_older_rule(final: dict[str, Any]) -> bool:

@@ -22,11 +22,12 @@ from cbobench.metrics import METRICS, Rounds
 from cbobench.play.block import summaries
 from cbobench.play.play import Chunk, Play
 from cbobench.problems.base import Actions
-from cbobench.replay.differences import CLOSE, Scales, to_array
+from cbobench.replay.differences import CLOSE, OF_RECOMMENDATION, Scales, to_array
 from cbobench.results.history import HISTORY, Record
 
 OF_PROBLEM = ("binds", "redraws", "failed_evaluations", "feasibility_tolerance")
 """Columns of cells that the problem and the actions determine."""
+RECOMMENDED_METRICS = sorted(OF_RECOMMENDATION & {*METRICS})
 
 
 def recompute(
@@ -109,6 +110,25 @@ def published_point(final: dict[str, Any]) -> Actions | None:
     if action is None and x is None:
         return None
     return np.array([action], dtype=np.intp) if x is None else np.array([x], dtype=np.float64)
+
+
+def value_recommendation(play: Play, final: dict[str, Any]) -> tuple[dict[str, Any], Scales]:
+    """Return what the published recommendation is worth after the last round, as columns, and their scales.
+
+    Args:
+        play: not begun; one cell.
+        final: of the cell. Nothing comes back where its problem does not know f and g at any action.
+    """
+    columns = _value_recommendation(play, final)
+    point = published_point(final)
+    if point is None or not columns:
+        return columns | dict.fromkeys((RECOMMENDED_METRICS if columns else ()), None), Scales()
+    play.metrics.rounds = play.horizon - 1
+    value = play.instances.values(play.horizon, point[None])
+    chunk = play.metrics.add(point[None], value)
+    columns |= {name: _none_if_nan(chunk.values[name][0, 0]) for name in RECOMMENDED_METRICS}
+    f = [columns["recommended_f"], *chunk.f_star[0]]
+    return columns, Scales(CLOSE * float(np.nanmax(np.abs(f))), CLOSE * float(np.abs(value[..., 1:]).sum()))
 
 
 def _value_recommendation(play: Play, final: dict[str, Any]) -> dict[str, Any]:

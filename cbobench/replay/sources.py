@@ -11,6 +11,7 @@ import numpy as np
 
 from cbobench.arithmetic import arithmetic_kind
 from cbobench.errors import CbobenchError, printable, show
+from cbobench.metrics import METRICS
 from cbobench.results.bundle import TASK, Bundle, open_run
 from cbobench.results.export import describe_tables
 from cbobench.results.folder import RunFolder
@@ -52,9 +53,17 @@ class Source:
 
     @cached_property
     def absent(self) -> set[str]:
-        """Columns of cells that hold nothing: metrics that are newer than the file, among others."""
+        """Columns of cells that hold nothing: metrics that are newer than the file, among others.
+
+        A metric that the stored rounds have is not absent: nobody may leave it out of the cells alone.
+        """
         table = self.published.table
-        return {name for name in table.column_names if table[name].null_count == len(table)}
+        names = {name for name in table.column_names if table[name].null_count == len(table)}
+        for task in self.folder.names("rounds"):
+            if unseen := [name for name in METRICS if name in names]:
+                for part in self.folder.row_groups("rounds", task, unseen):
+                    names -= {name for name in unseen if part[name].null_count < len(part)}
+        return names
 
     @cached_property
     def histories(self) -> set[str]:
