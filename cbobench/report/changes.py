@@ -80,7 +80,9 @@ def compare_runs(
     frame = frame.drop(hidden.index).reset_index(drop=True)
     title = f"{before.record.suite}: {before.folder} -> {after.folder}"
     table = _tabulate_changes(frame, quantities, title, Counter(hidden["verdict"]), undecided)
-    if absent := {group.horizon for groups in held for group in groups if len(group.good)} - {*compared}:
+    shown = {(row["problem"], row["algorithm"], row["horizon"]) for row in rows}
+    earlier = [g for groups in held for g in groups if len(g.good) and g.horizon != latest.get(g.problem, g.horizon)]
+    if absent := {g.horizon for g in earlier if (g.problem, g.algorithm, g.horizon) not in shown}:
         listed = ", ".join(f"{t:,}" for t in sorted(absent))
         note = f"not compared: T = {listed}, as it is not the latest of {before.folder} (horizon chooses)"
         table = replace(table, note=f"{table.note}\n{note}")
