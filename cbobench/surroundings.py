@@ -1,7 +1,7 @@
 """What all code of a process shares, and a user's function may change: it is looked at before, and put back after.
 
-These are the functions of NumPy and SciPy, the current folder, the standard streams and the rules for warnings. Rules
-for floating-point errors are put back by `numpy.errstate`, rounding by `cbobench.float_state`.
+These are the functions of NumPy, SciPy and Python itself, the current folder, the standard streams and the rules for
+warnings. Rules for floating-point errors are put back by `numpy.errstate`, rounding by `cbobench.float_state`.
 
 A function that was replaced may have been taken over by code that was imported meanwhile, so what plays next needs a
 process where nothing was: `REPLACED` keeps the names.
@@ -16,7 +16,11 @@ from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
 
-LIBRARIES = ("numpy", "numpy.linalg", "numpy.random", "scipy.linalg", "math")
+LIBRARIES = (
+    *("numpy", "numpy.linalg", "numpy.random"),
+    *("scipy.linalg", "scipy.optimize", "scipy.special", "scipy.stats"),
+    *("builtins", "math", "random", "time"),
+)
 REPLACED: set[str] = set()
 """Functions that code of this process has replaced, such as "numpy.exp"."""
 

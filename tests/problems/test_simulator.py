@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import os
+import random
 import re
 import sys
+import time
 import warnings
 from dataclasses import dataclass
 from io import StringIO
@@ -12,6 +15,9 @@ from io import StringIO
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.optimize
+import scipy.special
+import scipy.stats
 
 import cbobench
 from cbobench.algorithms import ALGORITHMS
@@ -256,6 +262,12 @@ LEAVES = {
     "function": (lambda: setattr(np, "exp", abs), lambda: np.exp),
     "function of linear algebra": (lambda: setattr(np.linalg, "cholesky", abs), lambda: np.linalg.cholesky),
     "function of SciPy": (lambda: setattr(scipy.linalg, "cho_solve", abs), lambda: scipy.linalg.cho_solve),
+    "function of its distributions": (lambda: setattr(scipy.special, "ndtr", abs), lambda: scipy.special.ndtr),
+    "function of its optimisers": (lambda: setattr(scipy.optimize, "minimize", abs), lambda: scipy.optimize.minimize),
+    "function of its statistics": (lambda: setattr(scipy.stats, "rankdata", abs), lambda: scipy.stats.rankdata),
+    "function of Python": (lambda: setattr(builtins, "divmod", abs), lambda: divmod),
+    "clock": (lambda: setattr(time, "thread_time", abs), lambda: time.thread_time),
+    "draw": (lambda: setattr(random, "gauss", abs), lambda: random.gauss),
     "generator": (lambda: setattr(np.random, "default_rng", abs), lambda: np.random.default_rng),
 }
 
