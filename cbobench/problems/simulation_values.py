@@ -6,7 +6,7 @@ the run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ def read_run(result: Any, m: int, call: str) -> Array:
 
     Args:
         result: [f, g_1, ..., g_m], (f, [g_1, ..., g_m]), or a mapping with "f" and "g", or "f" and "g_1", ..., "g_m";
-            lists, tuples, arrays or series.
+            lists and other sequences, arrays or series. Labels other than these names say nothing.
         m: number of constraints.
         call: what was called, for the error.
 
@@ -91,6 +91,8 @@ def _list_values(result: Any, m: int, call: str) -> list[Any]:
         entries = inner  # one row, as of functions that take many points
     if entries is not None and len(entries) == 2:
         constraints = _list_entries(entries[1])
+        if constraints is not None and len(constraints) == 1 < m:  # one row
+            constraints = _list_entries(constraints[0])
         entries = [entries[0], *([entries[1]] if constraints is None else constraints)]
     if entries is None or len(entries) != 1 + m:
         raise CellFailure(f"{call} gives {_describe(result)}; {_describe_forms(m)}")
@@ -98,7 +100,10 @@ def _list_values(result: Any, m: int, call: str) -> list[Any]:
 
 
 def _find_names(result: Any) -> dict[Any, Any] | None:
-    """Return values by name, of a mapping or of what has names as one has; None for all else."""
+    """Return values by name, of a mapping or of what has names as one has; None for all else.
+
+    Series and named tuples have an order, too: where none of their names is "f", that counts.
+    """
     if isinstance(result, Mapping):
         return dict(result)
     fields = getattr(result, "_fields", ())
@@ -106,7 +111,7 @@ def _find_names(result: Any) -> dict[Any, Any] | None:
         return dict(zip(fields, result, strict=True))
     labels = getattr(result, "columns", getattr(result, "index", None))  # of pandas
     names: list[Any] = getattr(labels, "tolist", list)()
-    return {name: result[name] for name in names} if names and all(isinstance(name, str) for name in names) else None
+    return {name: result[name] for name in names} if "f" in names else None
 
 
 def _list_entries(value: Any) -> list[Any] | None:
@@ -114,7 +119,7 @@ def _list_entries(value: Any) -> list[Any] | None:
 
     Those of an array with one column or one row are its numbers.
     """
-    if isinstance(value, list | tuple):
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
         return list(value)
     if not hasattr(value, "__array__"):
         return None
@@ -159,12 +164,15 @@ def _to_number(value: Any) -> float | complex:
 
 def _describe(value: Any) -> str:
     """Return in a few words what kind of a thing a value is."""
+    if (named := _find_names(value)) is not None:
+        kind = "mapping" if isinstance(value, Mapping) else type(value).__name__
+        return f"a {kind} with {', '.join(map(repr, named)) or 'nothing'}"
     if isinstance(value, list | tuple):
         return f"a {type(value).__name__} of {len(value)}"
-    if isinstance(value, Mapping):
-        return f"a mapping with {', '.join(map(repr, value)) or 'nothing'}"
     if isinstance(value, str | bytes):
         return f"the text {value[:60]!r}"
+    if isinstance(value, np.ndarray) and value.dtype.kind not in NUMERIC:
+        return f"an array of type {value.dtype}"
     shape = getattr(value, "shape", () if isinstance(value, float | int | complex) else None)
     return f"an object of type {type(value).__name__}" if shape is None else f"shape {tuple(shape)}"
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections import namedtuple
+from array import array
+from collections import deque, namedtuple
 from decimal import Decimal
 from fractions import Fraction
 
@@ -17,6 +18,7 @@ from tests.helpers import actions, make, play
 from tests.problems.test_simulator import Exact, prepared
 
 Labelled = namedtuple("Labelled", ["g", "f"])
+Measured = namedtuple("Measured", ["yield_", "stress"])
 SAME = {
     "list": [1.5, -2.0],
     "tuple": (1.5, -2.0),
@@ -36,6 +38,13 @@ SAME = {
     "named tuple": Labelled(f=1.5, g=[-2.0]),
     "series": pd.Series([1.5, -2.0]),
     "labelled series": pd.Series([-2.0, 1.5], index=["g_1", "f"]),
+    "series with other labels": pd.Series({"yield": 1.5, "stress": -2.0}),
+    "row of a table": pd.DataFrame({"yield": [1.5], "stress": [-2.0]}).iloc[0],
+    "named tuple with other names": Measured(1.5, -2.0),
+    "array of Python": array("d", [1.5, -2.0]),
+    "view": memoryview(array("d", [1.5, -2.0])),
+    "queue": deque([1.5, -2.0]),
+    "f and queue": (1.5, deque([-2.0])),
     "decimals": [Decimal("1.5"), Fraction(-2)],
     "objects": np.array([1.5, -2], dtype=object),
     "real complex": [1.5 + 0j, np.complex128(-2)],
@@ -59,7 +68,12 @@ def test_a_run_may_return_any_form_that_is_clear(form):
         [1.0, 2.0, 3.0],
         (1.0, [2.0, 3.0]),
         (1.0, np.array([2.0, 3.0])),
+        (1.0, np.array([[2.0, 3.0]])),
+        (np.array([1.0]), [[2.0, 3.0]]),
+        range(1, 4),
+        pd.Series({"yield": 1.0, "stress": 2.0, "g_1": 3.0}),
         {"f": 1, "g": (2, 3)},
+        {"f": np.array([1.0]), "g": np.array([[2.0, 3.0]])},
         {"g_2": 3.0, "g_1": 2.0, "f": 1.0},
         pd.DataFrame([[1.0, 3.0, 2.0]], columns=["f", "g_2", "g_1"]).iloc[0],
     ],
@@ -129,12 +143,12 @@ UNCLEAR = {
     "table": (np.ones((2, 2)), f"gives shape \\(2, 2\\); .*{FORMS}"),
     "number": (1.0, f"gives shape \\(\\); .*{FORMS}"),
     "other keys": ({"loss": 1.0, "g": 2.0}, f"gives a mapping with 'loss', 'g'; .*{FORMS}"),
-    "labels": (pd.Series({"a": 1.0, "b": 2.0}), f"gives shape \\(2,\\); .*{FORMS}"),
+    "labels": (pd.Series({"f": 1.0, "b": 2.0}), f"gives a Series with 'f', 'b'; .*{FORMS}"),
     "text": ("1.0, 2.0", f"gives the text '1.0, 2.0'; .*{FORMS}"),
     "set": ({1.0, 2.0}, f"gives an object of type set; .*{FORMS}"),
     "iterator": (iter([1.0, 2.0]), f"gives an object of type list_iterator; .*{FORMS}"),
     "f in text": (["1.5", 2.0], "gives the text '1.5' for f; it must be a number"),
-    "text of NumPy": (np.array(["1.5", "2"]), f"gives shape \\(2,\\); .*{FORMS}"),
+    "text of NumPy": (np.array(["1.5", "2"]), f"gives an array of type <U3; .*{FORMS}"),
     "time": ([np.timedelta64(3, "s"), 2.0], "gives .* for f; it must be a number"),
     "function": ([len, 2.0], "gives an object of type builtin_function_or_method for f; it must be a number"),
     "Boolean": ([1.0, True], "gives True for g_1; .*give -1 where it holds, 1 where not"),
