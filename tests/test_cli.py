@@ -12,6 +12,7 @@ import pytest
 from cbobench import cli, resources
 from cbobench.algorithms import ALGORITHMS
 from cbobench.problems import PROBLEMS
+from cbobench.report.load import Run
 from cbobench.results.store import StoreFailure
 from cbobench.sweep import ray_start
 
@@ -253,6 +254,16 @@ def test_light_commands_import_neither_ray_nor_pandas_and_help_is_plain_text():
     assert "\ncbobench 0." in said
     assert "95 % from six seeds" in said
     assert "%%" not in said
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_run_plays_where_standard_streams_are_closed(tmp_path, closed):
+    (tmp_path / "s.yaml").write_text("{suite: s, horizon: 2, seeds: 1, problems: [rkhs-1d], algorithms: [random]}")
+    words = [sys.executable, "-m", "cbobench", "run", "s.yaml", "--cpus", "1", "--out", "run"]
+    shell = ["sh", "-c", f'"$@" {closed}', "sh", *words]
+    done = subprocess.run(shell, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert Run(tmp_path / "run").cells["status"].tolist() == ["ok"]
 
 
 HELP = [["--help"], ["--version"], ["run", "--help"], ["compare", "--help"], ["check", "--help"], ["list", "--help"]]

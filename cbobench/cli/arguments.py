@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn
 
 from cbobench import __version__
@@ -31,6 +33,7 @@ def make_parser() -> Parser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=SPELLED)  # a terminal that knows no Greek still gets the table
@@ -56,6 +59,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("cbobench: stopped", file=sys.stderr)
         return STOPPED
+
+
+def _open_closed_streams() -> None:
+    """Put the null device where a standard stream was closed: the next file would take its number, and what is printed.
+
+    Services and `2>&-` close them.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))
 
 
 def _handle(options: Any, command_line: list[str]) -> int:
