@@ -83,10 +83,13 @@ os.register_at_fork(before=_hold_signals, after_in_parent=_release_signals, afte
 def disregard_signals() -> None:
     """Let the signals do nothing in this process: its parent gets them as well, and ends it.
 
-    They are not ignored, as programs that are started here would inherit that.
+    They are not ignored, as programs that are started here would inherit that. Forks of the user's code begin with the
+    defaults: a handler that the driver's program has set would keep a pool from ending its workers.
     """
     for number in SIGNALS:
-        _take(number, _do_nothing)
+        default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+        _taken[number] = _do_nothing, default
+        signal.signal(number, _do_nothing)
         signal.siginterrupt(number, False)  # calls of the user's libraries go on
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 

@@ -61,6 +61,18 @@ def test_what_a_worker_starts_ends_by_signals_as_elsewhere(worker):
     assert worker(serve_look).receive() == outside
 
 
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda number, frame: None])
+def test_a_handler_of_the_drivers_program_reaches_no_fork_of_a_worker(worker, handler):
+    """Services set such ones; a pool that a run makes would never end."""
+    outside = look_at_signals()
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        child = worker(serve_look)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert child.receive() == outside
+
+
 def test_what_the_driver_starts_ends_by_signals_as_elsewhere():
     outside = look_at_signals()
     with interruptible(), interruptible():
