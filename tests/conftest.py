@@ -140,7 +140,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     }
     if len(costs) > COSTLY:
         terminalreporter.section(f"{sum(costs.values()):.0f} CPU-seconds in {len(costs):,} tests")
-        for test, seconds in sorted(costs.items(), key=lambda one: -one[1])[:COSTLY]:
+        for test, seconds in sorted(costs.items(), key=lambda test_and_seconds: -test_and_seconds[1])[:COSTLY]:
             terminalreporter.write_line(f"{seconds:8.2f}  {test}")
 
 
@@ -204,8 +204,8 @@ def command() -> Callable[..., subprocess.CompletedProcess[str]]:
 
     def run(*arguments: Any, players: str | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
         program = [sys.executable, "-m", "cbobench"] if players is None else cbobench_words(players)
-        words = [*program, *map(str, arguments)]
-        return subprocess.run(words, capture_output=True, text=True, timeout=600, check=False, **options)
+        command_line = [*program, *map(str, arguments)]
+        return subprocess.run(command_line, capture_output=True, text=True, timeout=600, check=False, **options)
 
     return run
 

@@ -52,14 +52,14 @@ def make(name: str, **settings: Any) -> Any:
     return params.build(ALGORITHMS.get(name), settings)
 
 
-def entry(name: str, *more: Any, long: bool = False) -> Any:
+def entry(name: str, *values: Any, long: bool = False) -> Any:
     """Arguments of a test that plays an algorithm, which is skipped where the algorithm's library is not installed.
 
     CI installs the light ones; PyTorch is none of them.
     """
     missing = getattr(ALGORITHMS.get(name), "missing", str)()
     marks = [pytest.mark.skip(reason=f"{name}: {missing}")] if missing else []
-    return pytest.param(name, *more, marks=[*marks, *([pytest.mark.long] if long else [])])
+    return pytest.param(name, *values, marks=[*marks, *([pytest.mark.long] if long else [])])
 
 
 LEARNERS = [name for name in ALGORITHMS.names() if not ALGORITHMS.get(name).reference]
@@ -68,8 +68,8 @@ LEARNERS = [name for name in ALGORITHMS.names() if not ALGORITHMS.get(name).refe
 
 def on_boxes(*but: type) -> list[Any]:
     """The problems on boxes but some classes, arguments of a test; COCO's is skipped where its package is missing."""
-    known = {name: PROBLEMS.get(name) for name in PROBLEMS.names()}
-    names = [name for name, cls in known.items() if issubclass(cls, BoxProblem) and not issubclass(cls, but)]
+    classes = {name: PROBLEMS.get(name) for name in PROBLEMS.names()}
+    names = [name for name, cls in classes.items() if issubclass(cls, BoxProblem) and not issubclass(cls, but)]
     missing = pytest.mark.skip(reason="pip install 'cbobench[coco]'") if find_spec("cocoex") is None else ()
     marks = {"coco": missing, "ridge-20": pytest.mark.long}  # its 8,192 evaluations take seconds
     return [pytest.param(name, marks=marks.get(name, ())) for name in names]
@@ -144,16 +144,16 @@ def cells(run):
 def assert_same_rows(first, second):
     """Rounds and cells of two runs are equal to the last bit; no cell is missing or double."""
     for load in (cbobench.load_rounds, cells):
-        one, other = (
+        rows, other_rows = (
             frame.sort_values([c for c in ("cell", "t") if c in frame], ignore_index=True)
             for frame in (load(first), load(second))
         )
-        assert len(one) == len(other) > 0
-        for column in one.columns:
+        assert len(rows) == len(other_rows) > 0
+        for column in rows.columns:
             if column in ("g", "observed_g", "dual"):
-                assert [_tuple(v) for v in one[column]] == [_tuple(v) for v in other[column]], column
+                assert [_tuple(v) for v in rows[column]] == [_tuple(v) for v in other_rows[column]], column
             else:
-                pd.testing.assert_series_equal(one[column], other[column], check_exact=True)
+                pd.testing.assert_series_equal(rows[column], other_rows[column], check_exact=True)
     assert cbobench.load_cells(first)["cell"].is_unique
 
 

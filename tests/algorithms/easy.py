@@ -35,9 +35,9 @@ class Bowl(BoxProblem):
 
 
 def bowl(**settings):
-    made = params.build(Bowl, settings)
-    made.prepare(DataFolder())
-    return made
+    task = params.build(Bowl, settings)
+    task.prepare(DataFolder())
+    return task
 
 
 def on_box(d: int = 2, *, constraints: int = 1, horizon: int = 100) -> Setting:
@@ -46,9 +46,9 @@ def on_box(d: int = 2, *, constraints: int = 1, horizon: int = 100) -> Setting:
     return replace(setting(np.eye(2), constraints=constraints, horizon=horizon), actions=box, seed_set=None)
 
 
-def started(name: str, where: Setting, **settings):
+def started(name: str, setting: Setting, **settings):
     """One run of an algorithm, begun."""
     run = make(name, **settings)
-    run.setting = where
-    run.start_one(where)
+    run.setting = setting
+    run.start_one(setting)
     return run

@@ -29,8 +29,8 @@ def test_optimality_improvement_is_an_expectation(values):
         return sum(0.35 * ((x - z + y / 0.7) ** 2).sum(axis=-1) for z, y in zip(run.z, run.y, strict=True))
 
     points = np.array([[0.3, 0.9], [0.9, 0.9], [0.05, 0.05]])
-    known = run.model.observed[0] if values == "observed" else run.model.at_played()[0][0]
-    best = (quadratic(run.model.played) - known).min()
+    values_at_played = run.model.observed[0] if values == "observed" else run.model.at_played()[0][0]
+    best = (quadratic(run.model.played) - values_at_played).min()
     mean, deviation = run.model.at(points)
     f = mean[0] + deviation[0] * np.random.default_rng(3).standard_normal((100_000, 3))
     sampled = np.maximum(best - (quadratic(points) - f), 0.0).mean(axis=0)
@@ -48,11 +48,11 @@ def test_feasibility_improvement_is_an_expectation(i):
     def quadratic(z):
         return ((run.x - z + run.y[i] / 2.0) ** 2).sum(axis=1)
 
-    known = (run.model.at_played()[0][1 + i] > 0) + quadratic(run.model.played)
+    losses_at_played = (run.model.at_played()[0][1 + i] > 0) + quadratic(run.model.played)
     mean, deviation = run.model.at(points)
     g = mean[1 + i] + deviation[1 + i] * np.random.default_rng(4).standard_normal((100_000, 5))
-    sampled = np.maximum(known.min() + 0.2 - (g > 0) - quadratic(points), 0.0).mean(axis=0)
-    run._infeasibility = lambda i: known + 0.2  # so that some points promise something
+    sampled = np.maximum(losses_at_played.min() + 0.2 - (g > 0) - quadratic(points), 0.0).mean(axis=0)
+    run._infeasibility = lambda i: losses_at_played + 0.2  # so that some points promise something
     promised = run.feasibility_improvement(points, i)
     assert np.count_nonzero(sampled > 0.02) >= 2
     np.testing.assert_allclose(promised, sampled, atol=6e-3)
@@ -87,12 +87,12 @@ def test_stopping_rule_by_hand(gap, moved, stops):
 
 def test_incumbent_is_the_best_mean_among_the_surely_feasible():
     """Else the one that is infeasible least."""
-    for told, best in (
+    for observations, best in (
         ([((0.5, 0.9), 3.0, 0.5), ((0.1, 0.1), 1.0, -1.0), ((0.9, 0.1), 2.0, -0.8)], 2),
         ([((0.1, 0.1), 5.0, 0.9), ((0.9, 0.9), 1.0, 0.2)], 1),
     ):
         run = started("admmbo", on_box(), lam=1e-4, scaled=False)
-        for x, f, g in told:
+        for x, f, g in observations:
             run.inputs = np.array([x])
             run.tell_one(0, x, f, np.array([g]))
         assert run._incumbent() == best

@@ -24,17 +24,17 @@ SENSORS = partial(problem, "stocks", data="look-alike")  # without coordinates
 
 def asking(*answers, recommended=()):
     """An algorithm whose optimiser gives these answers, the last one for ever, and keeps what it is told."""
-    told = []
+    observations = []
 
     class Scripted:
-        def __init__(self, given):
-            self.given, self.left = given, list(answers)
+        def __init__(self, facts):
+            self.given, self.left = facts, list(answers)
 
         def ask(self):
             return self.left.pop(0) if len(self.left) > 1 else self.left[0]
 
         def tell(self, x, f, g):
-            told.append((x, f, g))
+            observations.append((x, f, g))
 
     if recommended:
         Scripted.recommend = lambda self: recommended[0]
@@ -43,10 +43,10 @@ def asking(*answers, recommended=()):
     class Asking(AskTell):
         """Says what it is told to say."""
 
-        def optimiser(self, given):
-            return Scripted(given)
+        def optimiser(self, facts):
+            return Scripted(facts)
 
-    return build(Asking, {}), told
+    return build(Asking, {}), observations
 
 
 def test_the_example_of_the_documentation_plays():
@@ -62,26 +62,26 @@ def test_the_example_of_the_documentation_plays():
 
 
 def test_what_is_given_and_told():
-    given = []
+    facts_of_runs = []
 
     @dataclass(kw_only=True)
     class Keeps(AskTell):
-        def optimiser(self, one):
-            given.append(one)
-            return asking(one.low)[0].optimiser(one)
+        def optimiser(self, facts):
+            facts_of_runs.append(facts)
+            return asking(facts.low)[0].optimiser(facts)
 
     play(BOX(), build(Keeps, {}), seeds=2, horizon=3)
-    first, second = given
+    first, second = facts_of_runs
     np.testing.assert_array_equal(first.low, BOX().actions.low)
     np.testing.assert_array_equal(first.high, BOX().actions.high)
     assert (first.m, first.T, first.d, first.n, first.points) == (1, 3, 2, None, None)
     assert first.seed != second.seed
     assert first.generator.random() != second.generator.random()
     low = BOX().actions.low
-    algorithm, told = asking(low)
+    algorithm, observations = asking(low)
     _, chunks = play(BOX(), algorithm, seeds=1, horizon=3)
-    assert [f for _, f, _ in told] == list(chunks[0].observed_f[:, 0])
-    for x, _, g in told:
+    assert [f for _, f, _ in observations] == list(chunks[0].observed_f[:, 0])
+    for x, _, g in observations:
         np.testing.assert_array_equal(x, low)
         assert g.shape == (1,)
 
@@ -89,10 +89,10 @@ def test_what_is_given_and_told():
 def test_failed_fits_are_recorded():
     @dataclass(kw_only=True)
     class Fails(AskTell):
-        def optimiser(self, one):
-            own = asking(one.low)[0].optimiser(one)
-            own.failed_fits = 3
-            return own
+        def optimiser(self, facts):
+            scripted = asking(facts.low)[0].optimiser(facts)
+            scripted.failed_fits = 3
+            return scripted
 
     counted, _ = play(BOX(), build(Fails, {}), seeds=2, horizon=3)
     assert [row["failed_fits"] for row in summaries(counted)] == [3, 3]
@@ -102,18 +102,18 @@ def test_failed_fits_are_recorded():
 
 def test_on_a_finite_set_points_are_moved_to_the_nearest_action():
     points = POINTS().actions.points
-    algorithm, told = asking(points[10] + 0.01, np.int64(3), points[5])
+    algorithm, observations = asking(points[10] + 0.01, np.int64(3), points[5])
     _, chunks = play(POINTS(), algorithm, seeds=1, horizon=3)
     assert actions(chunks)[:, 0].tolist() == [10, 3, 5]
-    np.testing.assert_array_equal(told[0][0], points[10])
-    assert told[1][0] == 3, "an index is told as an index"
+    np.testing.assert_array_equal(observations[0][0], points[10])
+    assert observations[1][0] == 3, "an index is told as an index"
 
 
 def test_rounding_is_no_mistake():
     high = BOX().actions.high
-    algorithm, told = asking(np.nextafter(high, np.inf))
+    algorithm, observations = asking(np.nextafter(high, np.inf))
     play(BOX(), algorithm, seeds=1, horizon=1)
-    np.testing.assert_array_equal(told[0][0], high)
+    np.testing.assert_array_equal(observations[0][0], high)
 
 
 def test_a_recommendation_may_wait():
@@ -152,7 +152,7 @@ def test_a_wrong_answer_is_one_line_with_method_and_round(says):
 
 def test_an_optimiser_without_tell_is_refused():
     class Half(AskTell):
-        def optimiser(self, given):
+        def optimiser(self, facts):
             return object()
 
     with pytest.raises(CellFailure, match=r"Half: optimiser\(\) gave .* has no method ask"):

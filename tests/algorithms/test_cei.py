@@ -48,8 +48,8 @@ def test_log_improvement_where_the_expectation_underflows():
         series = -0.5 * z**2 - 0.5 * np.log(2 * np.pi) - 2 * np.log(-z) + np.log1p(-3 / z**2 + 15 / z**4 - 105 / z**6)
         np.testing.assert_allclose(log_expected_improvement(np.array([z]), np.array([1.0]), 0.0), series, rtol=1e-9)
     for seam in (-1.0, FAR):
-        here = log_expected_improvement(seam * np.array([1 - 1e-9, 1 + 1e-9]), np.ones(2), 0.0)
-        np.testing.assert_allclose(here[0], here[1], rtol=1e-8)
+        at_seam = log_expected_improvement(seam * np.array([1 - 1e-9, 1 + 1e-9]), np.ones(2), 0.0)
+        np.testing.assert_allclose(at_seam[0], at_seam[1], rtol=1e-8)
     z = np.linspace(-4, 4, 9)
     sampled = np.maximum(z[:, None] + np.random.default_rng(0).standard_normal(200_000), 0.0).mean(axis=1)
     np.testing.assert_allclose(np.exp(log_expected_improvement(2 * z, np.full(9, 2.0), 0.0)) / 2, sampled, rtol=0.15)

@@ -31,11 +31,11 @@ def test_three_rounds_by_hand():
     """
     ckb = make("ckb-ucb", lam=1.0, beta=1.0, B=1.5, G=0.5, rho=2.0, V=0.5)
     ckb.start(setting(np.diag([1.0, 0.81, 0.64])))
-    seen = Feedback(np.array([2.0]), np.array([[3.0]]))
+    feedback = Feedback(np.array([2.0]), np.array([[3.0]]))
     history = []
     for t in (1, 2, 3):
         arm = ckb.ask(t)
-        ckb.tell(t, arm, seen)
+        ckb.tell(t, arm, feedback)
         history.append((int(arm[0]), float(ckb.dual[0, 0])))
         if t == 2:
             np.testing.assert_allclose(ckb.posterior.mean[0, :, 0], [4 / 3, 2.0])
@@ -54,9 +54,9 @@ def test_theory_parameters():
     assert ckb.posterior.lam == 1 + 2 / 400
     assert not ckb.dual.any()
     for choice, bound in (("sup", 1.0), (7.0, 7.0)):
-        other = make("ckb-ucb", B=choice)
-        other.start(setting(np.eye(3), horizon=400, **facts))
-        np.testing.assert_allclose(other.bound_f, bound)
+        bounded = make("ckb-ucb", B=choice)
+        bounded.start(setting(np.eye(3), horizon=400, **facts))
+        np.testing.assert_allclose(bounded.bound_f, bound)
 
 
 def test_a_function_outside_the_space_has_no_norm_to_use():

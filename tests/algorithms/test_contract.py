@@ -57,19 +57,19 @@ def test_every_problem_has_an_example():
     assert set(PROBLEMS.names()) - set(EXAMPLES) == missing | larger
 
 
-def check_alone_as_in_a_block(made, name, horizon=10):
+def check_alone_as_in_a_block(task, name, horizon=10):
     """The same bits alone and among four seeds; finite metrics but for those that may be unknown. The whole play."""
-    if made.constraints > 2:
+    if task.constraints > 2:
         horizon = 6  # rounds of many are long
     if "torch" in ALGORITHMS.get(name).libraries:
         horizon = 12  # ten points of an initial design, and two rounds with models
-    whole, alone = (
-        Play(made, "test", make(name), name, seeds, horizon, PlayOptions(range(1, horizon)))
+    block, alone = (
+        Play(task, "test", make(name), name, seeds, horizon, PlayOptions(range(1, horizon)))
         for seeds in (range(4), [3])
     )
-    came_to = play_to_arrays(whole)
+    came_to = play_to_arrays(block)
     assert difference(select_replicate(came_to, 3), play_to_arrays(alone)) == ""
-    final = dict(whole.metrics.final)
+    final = dict(block.metrics.final)
     plus = final.pop("regret_plus")
     unknown = {metric for metric, values in final.items() if not np.isfinite(values).all()}
     assert unknown <= {metric for metric in METRICS if METRICS[metric].nullable}
@@ -77,7 +77,7 @@ def check_alone_as_in_a_block(made, name, horizon=10):
     return came_to
 
 
-@pytest.mark.parametrize(("task", "settings"), [one for one in TASKS if one[0] not in DEAR])
+@pytest.mark.parametrize(("task", "settings"), [case for case in TASKS if case[0] not in DEAR])
 def test_every_problem_is_the_same_alone_as_in_a_block(task, settings):
     check_alone_as_in_a_block(problem(task, **settings), "random", 20)
 
@@ -86,10 +86,10 @@ def test_every_problem_is_the_same_alone_as_in_a_block(task, settings):
 @pytest.mark.parametrize(("task", "settings"), TASKS)
 @pytest.mark.parametrize("name", [*map(entry, ALGORITHMS.names())])
 def test_every_pair_plays_the_same_alone_as_in_a_block(name, task, settings):
-    made = problem(task, **settings)
-    if not ALGORITHMS.get(name).needs <= made.offers():
+    prepared = problem(task, **settings)
+    if not ALGORITHMS.get(name).needs <= prepared.offers():
         pytest.skip(f"{name} needs what {task} does not offer")
-    check_alone_as_in_a_block(made, name, 20)
+    check_alone_as_in_a_block(prepared, name, 20)
 
 
 @pytest.mark.parametrize("name", [*map(entry, sorted(set(ALGORITHMS.names()) - {"oracle", "sgp-ucb", "stageopt"}))])
@@ -119,9 +119,9 @@ def test_algorithms_meet_the_same_instance_and_noise():
         observed_f = np.concatenate([c.observed_f for c in chunks])
         observed_g = np.concatenate([c.observed_g for c in chunks])
         played[name] = (cells.instances.functions, observed_f - f, observed_g - g)
-    for other in ("random", "sgp-ucb"):
-        for mine, theirs in zip(played["ckb-ucb"], played[other], strict=True):
-            np.testing.assert_allclose(mine, theirs, atol=1e-12)
+    for other_name in ("random", "sgp-ucb"):
+        for ckb_values, theirs in zip(played["ckb-ucb"], played[other_name], strict=True):
+            np.testing.assert_allclose(ckb_values, theirs, atol=1e-12)
     noise = played["random"][1]
     assert not np.allclose(noise[:, 0], noise[:, 1]), "negative control: other seeds have other noise"
     assert not np.allclose(noise[0], noise[1])

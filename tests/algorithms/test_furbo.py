@@ -12,7 +12,7 @@ from tests.algorithms.easy import bowl, on_box, started
 from tests.helpers import make, play, setting
 
 
-def told(**settings):
+def learn_grid(**settings):
     """A run that knows f = x_1 and g = (x_2 - 0.6, 10 (0.2 - x_1)) at a grid."""
     run = started("furbo", on_box(2, constraints=2), **settings)
     for x in np.stack(np.meshgrid([0.1, 0.5, 0.9], [0.1, 0.5, 0.9]), axis=-1).reshape(-1, 2):
@@ -30,7 +30,7 @@ def test_the_order_of_inspectors_by_hand():
 
 
 def test_the_region_is_the_box_around_the_best_tenth():
-    run, middle = told(), np.array([0.5, 0.5])
+    run, middle = learn_grid(), np.array([0.5, 0.5])
     run.side = 0.45
     before = copy.deepcopy(run.generator)
     low, high = run._bounds(middle)
@@ -38,7 +38,7 @@ def test_the_region_is_the_box_around_the_best_tenth():
     drawn, points = run._inspect(middle)
     assert drawn == 2000
     f, *g = run.model.at(points)[0]
-    shares = np.max([one / np.abs(one).max() for one in g], axis=0)
+    shares = np.max([constraint / np.abs(constraint).max() for constraint in g], axis=0)
     order = sorted(range(len(points)), key=lambda i: (shares[i] > 0, shares[i] if shares[i] > 0 else -f[i]))
     np.testing.assert_array_equal((low, high), (points[order[:200]].min(axis=0), points[order[:200]].max(axis=0)))
     assert low[0] > 0.5, "where f is large"
@@ -47,7 +47,7 @@ def test_the_region_is_the_box_around_the_best_tenth():
 
 @pytest.mark.parametrize("middle", [(0.5, 0.5), (0.0, 0.9)])
 def test_all_inspectors_together_span_the_ball_in_the_cube(middle):
-    run, middle = told(share=1.0), np.array(middle)
+    run, middle = learn_grid(share=1.0), np.array(middle)
     run.side = 0.3
     low, high = run._bounds(middle)
     walls = np.maximum(middle - 0.3, 0.0), np.minimum(middle + 0.3, 1.0)
@@ -59,7 +59,7 @@ def test_all_inspectors_together_span_the_ball_in_the_cube(middle):
 
 
 def test_inspectors_are_uniform_in_distance_and_direction():
-    run = told(inspectors=20_000)
+    run = learn_grid(inspectors=20_000)
     run.side = 0.5
     _, points = run._inspect(np.array([0.5, 0.5]))
     away = points - 0.5
@@ -69,13 +69,13 @@ def test_inspectors_are_uniform_in_distance_and_direction():
 
 
 def test_candidates_lie_in_the_region():
-    run = told(candidates=256)
+    run = learn_grid(candidates=256)
     before = copy.deepcopy(run.generator)
     low, high = run._bounds(np.array([0.5, 0.5]))
     run.generator = before
-    where = run._region(np.array([[0.5, 0.5]]))
-    assert where.shape == (256, 2)
-    assert ((where >= low) & (where <= high)).all()
+    candidates = run._region(np.array([[0.5, 0.5]]))
+    assert candidates.shape == (256, 2)
+    assert ((candidates >= low) & (candidates <= high)).all()
     assert not ((low <= 0.5) & (high >= 0.5)).all(), "the centre need not lie in it"
 
 
@@ -83,8 +83,8 @@ def test_inspectors_of_a_finite_set_are_the_actions_in_the_ball():
     points = np.stack(np.meshgrid(np.linspace(0, 4, 9), np.linspace(0, 4, 9)), axis=-1).reshape(-1, 2)
     run = started("furbo", setting(np.eye(81), points=points), length=0.126)
     assert run._inspect(np.array([0.5, 0.5]))[1].tolist() == [31, 39, 40, 41, 49]
-    few = started("furbo", setting(np.eye(81), points=points), inspectors=4)
-    assert len(few._inspect(np.array([0.5, 0.5]))[1]) == 8
+    run_of_four = started("furbo", setting(np.eye(81), points=points), inspectors=4)
+    assert len(run_of_four._inspect(np.array([0.5, 0.5]))[1]) == 8
 
 
 def test_in_a_corner_where_hardly_an_inspector_is_left_the_region_is_a_cube():

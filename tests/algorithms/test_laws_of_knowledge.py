@@ -21,7 +21,7 @@ from cbobench.errors import CbobenchError
 from cbobench.params import build, params_of
 from cbobench.problems.base import Drawn, Problem
 from cbobench.rng import Streams, generator
-from tests.algorithms.test_laws_of_parameters import DEAR, others
+from tests.algorithms.test_laws_of_parameters import DEAR, list_other_values
 from tests.helpers import entry, problem
 
 WORDS = {"B": "B", "G": "G", "R": "R", "δ": "δ", "T": "T", "safe seed set": "seed set", "variation": "variation"}
@@ -67,50 +67,50 @@ class Spy(Setting):
 FRONT = ("margin", "safe_seed")  # what a method asks these for, it reads
 
 
-def told(knows: tuple[str, ...]) -> set[str]:
+def parse_knows(knows: tuple[str, ...]) -> set[str]:
     """The facts that a `knows` names: a word, or a word and how it enters, as in `δ (through ρ)`."""
-    return {fact for word, fact in WORDS.items() for known in knows if known == word or known.startswith(f"{word} ")}
+    return {fact for word, fact in WORDS.items() for phrase in knows if phrase == word or phrase.startswith(f"{word} ")}
 
 
 @functools.cache
-def drawn(where: str) -> tuple[Problem, Drawn]:
-    task = problem(**PLACES[where])
+def drawn(place: str) -> tuple[Problem, Drawn]:
+    task = problem(**PLACES[place])
     return task, task.draw([generator("instance", "spy", seed) for seed in (0, 1)])
 
 
-def first_plays(cls: type, settings: dict[str, Any], where: str, horizon: int) -> np.ndarray:
+def first_plays(cls: type, settings: dict[str, Any], place: str, horizon: int) -> np.ndarray:
     """The plays of the first rounds; what is read on the way is noted in READ."""
-    task, instances = drawn(where)
+    task, instances = drawn(place)
     streams = [Streams([(role, seed) for seed in (0, 1)]) for role in ("feedback", "algorithm")]
-    channel, given = task.feedback(instances, streams[0]), Setting.of(task, instances, horizon, streams[1])
+    channel, setting = task.feedback(instances, streams[0]), Setting.of(task, instances, horizon, streams[1])
     algorithm = build(cls, settings)
     if algorithm.reference:
         algorithm.look(instances)
-    algorithm.start(Spy(**{f.name: getattr(given, f.name) for f in fields(Setting)}))
+    algorithm.start(Spy(**{f.name: getattr(setting, f.name) for f in fields(Setting)}))
     chosen = []
     for t in range(1, ROUNDS + 1):
-        shown = channel.before(t)
-        if shown is not None:
-            algorithm.see(t, shown)
+        preview = channel.before(t)
+        if preview is not None:
+            algorithm.see(t, preview)
         chosen.append(algorithm.ask(t).copy())
         algorithm.tell(t, chosen[-1], channel.at(t, chosen[-1]))
     return np.array(chosen)
 
 
-def reads(cls: type, settings: dict[str, Any], known: frozenset[str] = frozenset()) -> frozenset[str]:
+def reads(cls: type, settings: dict[str, Any], facts: frozenset[str] = frozenset()) -> frozenset[str]:
     """Facts that a method reads on some problem with these settings, and those that are known already."""
     READ.clear()
-    for where in PLACES:
-        task, _ = drawn(where)
+    for place in PLACES:
+        task, _ = drawn(place)
         if cls.needs <= task.offers():
             try:
                 build(cls, settings).check(task)
-                short = first_plays(cls, settings, where, 16)
-                if "T" not in known and not np.array_equal(short, first_plays(cls, settings, where, 600)):
-                    known |= {"T"}
+                short = first_plays(cls, settings, place, 16)
+                if "T" not in facts and not np.array_equal(short, first_plays(cls, settings, place, 600)):
+                    facts |= {"T"}
             except CbobenchError:
                 continue  # these settings do not fit this problem
-    return known | READ
+    return facts | READ
 
 
 def read_somewhere(cls: type, expected: set[str] | None = None) -> frozenset[str]:
@@ -119,26 +119,26 @@ def read_somewhere(cls: type, expected: set[str] | None = None) -> frozenset[str
     Args:
         expected: where these are found, no more values are tried.
     """
-    known = reads(cls, {})
+    facts = reads(cls, {})
     dear_last = sorted(params_of(cls), key=lambda p: p.name in ("pending", "kernel"))
-    for settings in ({p.name: value} for p in dear_last for value in others(cls, p.name)[0]):
-        if known == expected:
+    for settings in ({p.name: value} for p in dear_last for value in list_other_values(cls, p.name)[0]):
+        if facts == expected:
             break
-        known = reads(cls, settings, known)
-    return known
+        facts = reads(cls, settings, facts)
+    return facts
 
 
 @pytest.mark.parametrize("name", [entry(name, long=name in DEAR) for name in ALGORITHMS.names()])
 def test_a_method_reads_what_it_says_it_must_know(name):
     cls = ALGORITHMS.get(name)
-    assert read_somewhere(cls, told(cls.knows)) == told(cls.knows)
+    assert read_somewhere(cls, parse_knows(cls.knows)) == parse_knows(cls.knows)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", [*map(entry, ALGORITHMS.names())])
 def test_with_no_value_of_a_parameter_a_method_reads_more(name):
     cls = ALGORITHMS.get(name)
-    assert read_somewhere(cls) == told(cls.knows)
+    assert read_somewhere(cls) == parse_knows(cls.knows)
 
 
 class Nosy(IGPUCB):
@@ -155,5 +155,5 @@ class Modest(IGPUCB):
 
 
 def test_reads_that_are_not_declared_are_caught():
-    assert reads(Nosy, {}) - told(Nosy.knows) == {"δ", "G"}
-    assert told(Modest.knows) - reads(Modest, {}) == {"seed set"}
+    assert reads(Nosy, {}) - parse_knows(Nosy.knows) == {"δ", "G"}
+    assert parse_knows(Modest.knows) - reads(Modest, {}) == {"seed set"}

@@ -57,26 +57,27 @@ def declared_in(name: str, parameter: str) -> type:
     return next(base for base in ALGORITHMS.get(name).__mro__ if parameter in vars(base).get("__annotations__", ()))
 
 
-ONCE = [*{(declared_in(*one), one[1]): one for one in EVERY}.values()]  # of methods that share a parameter the last one
+# Of methods that share a parameter the last one.
+ONCE = [*{(declared_in(*pair), pair[1]): pair for pair in EVERY}.values()]
 
 DEAR = {"admmbo", "cobyla", "furbo", "scbo", "slsqp", "vq-ucb"}  # whose plays take a second, so by night
 
 
 @functools.cache
-def task(where: str) -> Any:
-    return problem(**PROBLEMS["grid" if where == UNDER_WAY else where])
+def task(place: str) -> Any:
+    return problem(**PROBLEMS["grid" if place == UNDER_WAY else place])
 
 
 @functools.cache
-def result(cls: type, settings: tuple[tuple[str, Any], ...], where: str, horizon: int) -> tuple[np.ndarray, ...] | None:
+def result(cls: type, settings: tuple[tuple[str, Any], ...], place: str, horizon: int) -> tuple[np.ndarray, ...] | None:
     """Actions and duals of two seeds; None where the settings are refused."""
     try:
         algorithm = build(cls, dict(settings))
-        algorithm.check(task(where))
-        parallel = {"points": 3, "as": "asynchronous"} if where == UNDER_WAY else None
+        algorithm.check(task(place))
+        parallel = {"points": 3, "as": "asynchronous"} if place == UNDER_WAY else None
         if parallel:
-            algorithm.check_late(task(where))
-        _, chunks = play(task(where), algorithm, seeds=2, horizon=horizon, parallel=parallel)
+            algorithm.check_late(task(place))
+        _, chunks = play(task(place), algorithm, seeds=2, horizon=horizon, parallel=parallel)
     except CbobenchError:
         return None
     duals = [] if chunks[0].duals is None else [np.concatenate([c.duals for c in chunks])]
@@ -86,44 +87,50 @@ def result(cls: type, settings: tuple[tuple[str, Any], ...], where: str, horizon
 def options(annotation: Any) -> list[Any]:
     """The types that a parameter may have, and the words and numbers that it may be."""
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        return [found for option in typing.get_args(annotation) for found in options(option)]
+        return [choice for option in typing.get_args(annotation) for choice in options(option)]
     return list(typing.get_args(annotation)) if typing.get_origin(annotation) is Literal else [annotation]
 
 
-def others(cls: type, name: str) -> tuple[list[Any], list[Any]]:
+def list_other_values(cls: type, name: str) -> tuple[list[Any], list[Any]]:
     """Other values of a parameter by its type: those that are named, and numbers."""
     default = next(p.default for p in params_of(cls) if p.name == name)
-    known = options(typing.get_type_hints(cls)[name])
-    named = [v for v in [*known, *([True, False] if bool in known else [])] if not isinstance(v, type) and v != default]
+    allowed = options(typing.get_type_hints(cls)[name])
+    named = [
+        v for v in [*allowed, *([True, False] if bool in allowed else [])] if not isinstance(v, type) and v != default
+    ]
     numbers: list[Any] = []
     plain = isinstance(default, (int, float)) and not isinstance(default, bool)
-    if int in known:
+    if int in allowed:
         numbers += [default + 1, default // 2, 1, 5] if plain else [2, 5, 10]
-    if float in known:
+    if float in allowed:
         numbers += [3 * default, default / 3, 0.5, 5.0, 0.0] if plain else [0.3, 3.0, 0.03]
     return named, [v for v in numbers if v != default]
 
 
 def contexts(cls: type, name: str) -> Iterator[tuple[dict[str, Any], int]]:
     """Settings beside which to look, and for how many rounds."""
-    rest = [p.name for p in params_of(cls) if p.name != name]
+    other_parameters = [p.name for p in params_of(cls) if p.name != name]
     yield from ((hint, horizon) for hint in HINTS.get(name, []) for horizon in (SHORT, LONG))
     yield {}, SHORT
-    yield from (({other: value}, SHORT) for other in rest for value in others(cls, other)[0])
+    yield from (
+        ({parameter: value}, SHORT) for parameter in other_parameters for value in list_other_values(cls, parameter)[0]
+    )
     yield {}, LONG
-    yield from (({other: value}, LONG) for other in rest for value in others(cls, other)[1])
+    yield from (
+        ({parameter: value}, LONG) for parameter in other_parameters for value in list_other_values(cls, parameter)[1]
+    )
 
 
 def what_shows(cls: type, name: str, places: Sequence[str] = tuple(PROBLEMS)) -> str | None:
     """A case in which the parameter changes a result."""
-    named, numbers = others(cls, name)
-    playable = [where for where in places if cls.needs <= task(where).offers()]
-    for (context, horizon), where in itertools.product(contexts(cls, name), playable):
-        base = result(cls, tuple(context.items()), where, horizon)
+    named, numbers = list_other_values(cls, name)
+    playable = [place for place in places if cls.needs <= task(place).offers()]
+    for (context, horizon), place in itertools.product(contexts(cls, name), playable):
+        base = result(cls, tuple(context.items()), place, horizon)
         for value in [*named, *numbers] if base is not None else []:
-            other = result(cls, (*context.items(), (name, value)), where, horizon)
-            if other is not None and not all(map(np.array_equal, base, other)):
-                return f"{where}, T = {horizon}, {context}: {name} = {value}"
+            changed = result(cls, (*context.items(), (name, value)), place, horizon)
+            if changed is not None and not all(map(np.array_equal, base, changed)):
+                return f"{place}, T = {horizon}, {context}: {name} = {value}"
     return None
 
 
@@ -132,13 +139,13 @@ def check_parameter(name: str, parameter: str) -> None:
     assert what_shows(ALGORITHMS.get(name), parameter, places), f"nothing depends on {name}.{parameter}"
 
 
-@pytest.mark.parametrize(("name", "parameter"), [entry(*one, long=one[0] in DEAR) for one in ONCE])
+@pytest.mark.parametrize(("name", "parameter"), [entry(*pair, long=pair[0] in DEAR) for pair in ONCE])
 def test_every_parameter_changes_some_result_of_a_method(name, parameter):
     check_parameter(name, parameter)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "parameter"), [entry(*one) for one in EVERY if one not in ONCE])
+@pytest.mark.parametrize(("name", "parameter"), [entry(*pair) for pair in EVERY if pair not in ONCE])
 def test_every_parameter_changes_some_result_of_every_method(name, parameter):
     check_parameter(name, parameter)
 

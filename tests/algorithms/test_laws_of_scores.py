@@ -30,14 +30,14 @@ class Twice(IGPUCB):
         return Parts.of(1 + self.explore_f(belief.f))
 
 
-def trial(cls, name, where):
-    return Trial(cls, name, problem(**TASKS[where]), f"a {where}", horizon=12)
+def trial(cls, name, place):
+    return Trial(cls, name, problem(**TASKS[place]), f"a {place}", horizon=12)
 
 
 def test_two_formulas_are_caught():
     assert list(scores.defined_once(Twice))
-    (found,) = scores.pure(trial(Twice, "twice", "finite"))
-    assert "parts() and score() are two formulas" in found.evidence
+    (finding,) = scores.pure(trial(Twice, "twice", "finite"))
+    assert "parts() and score() are two formulas" in finding.evidence
 
 
 def test_the_example_of_the_guide_is_epbo():
@@ -48,9 +48,11 @@ def test_the_example_of_the_guide_is_epbo():
     exec(code.replace('@ALGORITHMS.register("my-method")\n', ""), names)
     example, epbo = build(names["MyMethod"], {}), make("epbo")
     example.name = epbo.name
-    for where in TASKS.values():
-        mine, theirs = (actions(play(problem(**where), one, horizon=15)[1]) for one in (example, epbo))
-        np.testing.assert_array_equal(mine, theirs)
+    for task in TASKS.values():
+        example_plays, theirs = (
+            actions(play(problem(**task), algorithm, horizon=15)[1]) for algorithm in (example, epbo)
+        )
+        np.testing.assert_array_equal(example_plays, theirs)
 
 
 def random_terms(seed=0):

@@ -32,27 +32,27 @@ def same_streams(algorithm, name):
     return algorithm
 
 
-def agree(one, other, task):
+def agree(varied, plain, task):
     """Two algorithms with the same streams make the same plays; on a box, up to rounding in the maximiser."""
-    mine, theirs = (played(TASKS[task], same_streams(a, "twin")) for a in (one, other))
+    plays, theirs = (played(TASKS[task], same_streams(a, "twin")) for a in (varied, plain))
     if task == "finite":
-        np.testing.assert_array_equal(mine, theirs)
+        np.testing.assert_array_equal(plays, theirs)
     else:
-        np.testing.assert_allclose(mine, theirs, atol=1e-5)  # the root of how far rounding moves a maximum
-    return mine
+        np.testing.assert_allclose(plays, theirs, atol=1e-5)  # the root of how far rounding moves a maximum
+    return plays
 
 
 @pytest.mark.parametrize("task", FINITE_AND_BOX)
 def test_restart_after_the_horizon_is_ckb(task):
     plays = agree(make("ckb-restart", restart=T, **SAME), make("ckb-ucb", **SAME), task)
-    other = played(TASKS[task], same_streams(make("ckb-restart", restart=10, **SAME), "twin"))
-    assert not np.array_equal(other, plays)
+    restarted = played(TASKS[task], same_streams(make("ckb-restart", restart=10, **SAME), "twin"))
+    assert not np.array_equal(restarted, plays)
 
 
 def test_a_window_of_the_whole_horizon_is_rpol():
     plays = agree(make("rpol-sw", window=T, variation="none", **SAME), make("rpol-ucb", **SAME), "finite")
-    other = played(TASKS["finite"], same_streams(make("rpol-sw", window=10, variation="none", **SAME), "twin"))
-    assert not np.allclose(other, plays)
+    windowed = played(TASKS["finite"], same_streams(make("rpol-sw", window=10, variation="none", **SAME), "twin"))
+    assert not np.allclose(windowed, plays)
 
 
 @pytest.mark.parametrize(("task", "delay"), [("finite", 1e-12), pytest.param("box", None, marks=pytest.mark.long)])
@@ -86,14 +86,14 @@ def constant_cost(level):
     return task
 
 
-@pytest.mark.parametrize(("name", "known"), [("scgp-ucb", {}), ("ckb-ucb", {"G": 1e6})])
-def test_without_an_active_constraint_the_dual_rests_and_the_method_is_igp(name, known):
+@pytest.mark.parametrize(("name", "bounds"), [("scgp-ucb", {}), ("ckb-ucb", {"G": 1e6})])
+def test_without_an_active_constraint_the_dual_rests_and_the_method_is_igp(name, bounds):
     """A constant, very negative g keeps Q and φ at 0."""
     wide = {"beta": 1.5, "B": 1e6}
-    _, mine = play(constant_cost(-5.0), same_streams(make(name, **wide, **known), "twin"), horizon=T)
+    _, dual_play = play(constant_cost(-5.0), same_streams(make(name, **wide, **bounds), "twin"), horizon=T)
     _, igp = play(constant_cost(-5.0), same_streams(make("igp-ucb", **wide), "twin"), horizon=T)
-    np.testing.assert_array_equal(actions(mine), actions(igp))
-    assert not mine[0].duals.any()
+    np.testing.assert_array_equal(actions(dual_play), actions(igp))
+    assert not dual_play[0].duals.any()
 
 
 def test_no_penalty_is_igp():

@@ -29,24 +29,24 @@ DELAYED = partial(problem, "feasible-pocket-delayed", grid=9, delay=3.0)
     ],
 )
 def test_it_is_the_number_where_all_noise_is_alike(name, settings):
-    told, number = ({**settings, "lam": lam} for lam in ("true", 0.2**2))
-    one, other, third = (
-        actions(play(ALIKE(), make(name, **some), seeds=2, horizon=15)[1])
-        for some in (told, number, {**settings, "lam": 2.0})
+    by_problem, number = ({**settings, "lam": lam} for lam in ("true", 0.2**2))
+    with_true, with_number, third = (
+        actions(play(ALIKE(), make(name, **values), seeds=2, horizon=15)[1])
+        for values in (by_problem, number, {**settings, "lam": 2.0})
     )
-    np.testing.assert_array_equal(one, other)
-    assert not np.array_equal(one, third)
+    np.testing.assert_array_equal(with_true, with_number)
+    assert not np.array_equal(with_true, third)
 
 
 def test_every_function_has_its_own():
     task = problem("gramacy", grid=8, noise_f=0.3, noise_g=0.02)
     cells, chunks = play(task, make("ckb-ucb", lam="true", B="sup", G="sup"), seeds=2, horizon=12)
     assert cells.algorithm.posterior.noise_variance(1, 2) == pytest.approx(0.02**2)
-    told = np.stack([chunks[0].observed_f, chunks[0].observed_g[..., 0], chunks[0].observed_g[..., 1]], axis=2)
+    observed = np.stack([chunks[0].observed_f, chunks[0].observed_g[..., 0], chunks[0].observed_g[..., 1]], axis=2)
     for j, noise in enumerate((0.3, 0.02, 0.02)):
         expected = ObservationPosterior(task.actions, noise**2, 2, 1, 12)
         for t in range(12):
-            expected.update(chunks[0].actions[t], told[t][:, [j]])
+            expected.update(chunks[0].actions[t], observed[t][:, [j]])
         np.testing.assert_allclose(cells.algorithm.posterior.mean[:, j], expected.mean[:, 0], atol=1e-8)
         np.testing.assert_allclose(cells.algorithm.posterior.variance[:, j], expected.variance, atol=1e-8)
 

@@ -96,10 +96,10 @@ def test_values_are_divided_by_what_was_seen():
 
 
 def test_theory_steps():
-    two, one = (started("bandit-oco", on_box(horizon=10_000), points=p, c=2.0) for p in (2, 1))
+    two, one_point = (started("bandit-oco", on_box(horizon=10_000), points=p, c=2.0) for p in (2, 1))
     np.testing.assert_allclose([two.primal_step, two.dual_step, two.shrink], 2e-2)
-    np.testing.assert_allclose([one.primal_step, one.dual_step], 2e-3)
-    np.testing.assert_allclose([two.radius, one.radius], 0.2 / 10)
+    np.testing.assert_allclose([one_point.primal_step, one_point.dual_step], 2e-3)
+    np.testing.assert_allclose([two.radius, one_point.radius], 0.2 / 10)
 
 
 def test_queries_stay_in_the_cube_and_snap_to_the_nearest_action():

@@ -37,11 +37,11 @@ def observed(x):
 
 def steps(run, rounds):
     """The points that one run asks for, (rounds, d)."""
-    asked = []
+    points = []
     for t in range(1, rounds + 1):
-        asked.append(np.array(run.ask_one(t)))
-        run.tell_one(t, asked[-1], *observed(asked[-1]))
-    return np.array(asked)
+        points.append(np.array(run.ask_one(t)))
+        run.tell_one(t, points[-1], *observed(points[-1]))
+    return np.array(points)
 
 
 def test_they_are_found_and_each_names_an_extra_of_the_project():
@@ -63,10 +63,10 @@ def test_a_missing_library_is_named_with_its_extra_before_anything_is_written(na
     before = clean_tree()
     with pytest.raises(Misuse) as raised:
         load(suite)
-    extra, said = ALGORITHMS.get(name).extra, str(raised.value)
-    assert f"{name} cannot play gramacy: it needs {' and '.join(ALGORITHMS.get(name).libraries)}" in said
-    assert f"; to install: pip install 'cbobench[{extra}]'" in said
-    assert "\n" not in said
+    extra, refusal = ALGORITHMS.get(name).extra, str(raised.value)
+    assert f"{name} cannot play gramacy: it needs {' and '.join(ALGORITHMS.get(name).libraries)}" in refusal
+    assert f"; to install: pip install 'cbobench[{extra}]'" in refusal
+    assert "\n" not in refusal
     assert clean_tree() == before
     assert [pair.title for pair in load(suite, only="sobol").grid.pairs] == ["gramacy/sobol"]
     suite.write_text(suite.read_text() + "skip: unplayable\n")
@@ -88,7 +88,7 @@ def test_optuna_plays_what_it_plays_alone(name, sampler):
     import optuna
 
     run = started(name, on_box(2), startup=5)
-    mine = steps(run, 25)
+    plays = steps(run, 25)
     alone = getattr(optuna.samplers, sampler)(n_startup_trials=5, seed=run.given.seed)
     study = optuna.create_study(direction="maximize", sampler=alone)
 
@@ -99,7 +99,7 @@ def test_optuna_plays_what_it_plays_alone(name, sampler):
         return f
 
     study.optimize(objective, n_trials=25)
-    np.testing.assert_array_equal(mine, [[*trial.params.values()] for trial in study.trials])
+    np.testing.assert_array_equal(plays, [[*trial.params.values()] for trial in study.trials])
 
 
 @pytest.mark.parametrize("name", ["pymoo-ga", "pymoo-de"])
@@ -110,14 +110,14 @@ def test_pymoo_plays_what_it_plays_alone(name):
     from pymoo.core.problem import ElementwiseProblem
     from pymoo.optimize import minimize
 
-    seen = []
+    evaluated = []
 
     class Plain(ElementwiseProblem):
         def __init__(self):
             super().__init__(n_var=2, n_obj=1, n_ieq_constr=1, xl=0.0, xu=1.0)
 
         def _evaluate(self, x, out, *args, **options):
-            seen.append(x.copy())
+            evaluated.append(x.copy())
             f, g = observed(x)
             out["F"], out["G"] = [-f], g
 
@@ -126,26 +126,26 @@ def test_pymoo_plays_what_it_plays_alone(name):
         "pymoo-de": ({}, DE(pop_size=8)),
     }[name]
     run = started(name, on_box(2), population=8, **settings)
-    mine = steps(run, 48)
+    plays = steps(run, 48)
     minimize(Plain(), plain, ("n_eval", 48), seed=run.given.seed)
-    np.testing.assert_array_equal(mine, seen)
+    np.testing.assert_array_equal(plays, evaluated)
 
 
 def test_pycma_plays_what_it_plays_alone():
     cma = pytest.importorskip("cma", reason="pip install 'cbobench[cma]'")
     run = started("cma-es", on_box(2))
-    mine = steps(run, 30)
+    plays = steps(run, 30)
     generator = run.given.setting.streams.role("ask and tell")[0]
-    own = {"bounds": [0, 1], "randn": lambda *n: generator.standard_normal(n), "seed": np.nan, "verbose": -9}
-    strategy = cma.CMAEvolutionStrategy(generator.random(2), 0.3, own)
+    options = {"bounds": [0, 1], "randn": lambda *n: generator.standard_normal(n), "seed": np.nan, "verbose": -9}
+    strategy = cma.CMAEvolutionStrategy(generator.random(2), 0.3, options)
     fitness = cma.ConstrainedFitnessAL(lambda x: -observed(x)[0], lambda x: observed(x)[1], archives=False)
-    seen = []
-    while len(seen) < 30:
-        asked = strategy.ask()
-        seen += asked
-        strategy.tell(asked, [fitness(x) for x in asked])
+    asked_points = []
+    while len(asked_points) < 30:
+        generation = strategy.ask()
+        asked_points += generation
+        strategy.tell(generation, [fitness(x) for x in generation])
         fitness.update(strategy)
-    np.testing.assert_array_equal(mine, seen[:30])
+    np.testing.assert_array_equal(plays, asked_points[:30])
 
 
 @pytest.mark.parametrize(("name", "solver", "options"), [("cobyla", "COBYLA", {"rhobeg": 0.2}), ("slsqp", "SLSQP", {})])
@@ -156,10 +156,10 @@ def test_scipy_plays_what_it_plays_alone(name, solver, options):
     run = started(name, on_box(2))
     for t, x in enumerate(DESIGN, start=1):
         run.observe_one(t, x, *observed(x))
-    mine = steps(run, 48)
+    plays = steps(run, 48)
     starts = [DESIGN[1], *scrambled_sobol(2, run.given.setting.streams.role("ask and tell")[0]).random(8)]
-    seen, runs = [], 0
-    while len(seen) < 48:
+    evaluated, runs = [], 0
+    while len(evaluated) < 48:
         points = [starts[0]] if runs == 0 else []
 
         def look(x, points=points):
@@ -172,30 +172,30 @@ def test_scipy_plays_what_it_plays_alone(name, solver, options):
             lambda x: -look(x)[0], starts[runs], method=solver, bounds=[(0, 1)] * 2, constraints=feasible,
             options=options,
         )  # fmt: skip
-        seen += points[1:] if runs == 0 else points
+        evaluated += points[1:] if runs == 0 else points
         runs += 1
     assert runs >= 2
-    np.testing.assert_array_equal(mine, np.clip(seen[:48], 0, 1))
+    np.testing.assert_array_equal(plays, np.clip(evaluated[:48], 0, 1))
     if name == "slsqp":  # its gradients of f and g together take d evaluations
-        np.testing.assert_allclose(mine[:2] - DESIGN[1], 2.0**-26 * np.eye(2), atol=1e-15)
+        np.testing.assert_allclose(plays[:2] - DESIGN[1], 2.0**-26 * np.eye(2), atol=1e-15)
 
 
 def test_what_was_observed_before_is_used():
     """TPE has it as trials, pymoo as individuals, CMA-ES begins at the best of it."""
     pytest.importorskip("cma", reason="pip install 'cbobench[cma]'")
-    found = {}
+    runs = {}
     for name in LIGHT:
-        run = found[name] = started(name, on_box(2))
+        run = runs[name] = started(name, on_box(2))
         for t, x in enumerate(DESIGN, start=1):
             run.observe_one(t, x, *observed(x))
-    trials = found["optuna-tpe"].run_optimiser.study.trials
+    trials = runs["optuna-tpe"].run_optimiser.study.trials
     np.testing.assert_array_equal([[*trial.params.values()] for trial in trials], DESIGN)
     assert [trial.constraints["g1"] <= 0 for trial in trials] == [False, True, True]
     for name in ("pymoo-ga", "pymoo-de"):
-        population = found[name].run_optimiser
-        np.testing.assert_array_equal([one.X for one in population.population[:3]], DESIGN)
+        population = runs[name].run_optimiser
+        np.testing.assert_array_equal([individual.X for individual in population.population[:3]], DESIGN)
         assert population.evaluated == 3
-    np.testing.assert_allclose(found["cma-es"].run_optimiser.strategy.mean, DESIGN[1], atol=1e-12)
+    np.testing.assert_allclose(runs["cma-es"].run_optimiser.strategy.mean, DESIGN[1], atol=1e-12)
 
 
 @pytest.mark.slow
@@ -250,13 +250,13 @@ def plain_loop(name, seeds, x, f, g):
 @pytest.mark.parametrize("name", [entry("botorch-cei"), entry("botorch-nei")])
 def test_botorch_plays_what_it_plays_alone(name):
     run = started(name, on_box(2), initial=4)
-    mine = steps(run, 10)
+    plays = steps(run, 10)
     seeds = run.given.setting.streams.role("ask and tell")[0]
-    np.testing.assert_array_equal(mine[:4], scrambled_sobol(2, seeds).random(4))
-    values = [observed(x) for x in mine]
+    np.testing.assert_array_equal(plays[:4], scrambled_sobol(2, seeds).random(4))
+    values = [observed(x) for x in plays]
     f, g = np.array([v[0] for v in values]), np.array([v[1] for v in values])
-    alone = [plain_loop(name, seeds, mine[:t], f[:t], g[:t]) for t in range(4, 10)]
-    np.testing.assert_array_equal(mine[4:], alone)
+    alone = [plain_loop(name, seeds, plays[:t], f[:t], g[:t]) for t in range(4, 10)]
+    np.testing.assert_array_equal(plays[4:], alone)
 
 
 @pytest.mark.slow
@@ -268,12 +268,12 @@ def test_a_batch_of_botorch_counts_the_points_under_way(name):
     batch = np.array([run.ask_one(t) for t in range(9, 12)])
     assert [list(x) for x in run.run_optimiser.under_way] == batch.tolist()
     apart = np.linalg.norm(batch[:, None] - batch, axis=2)[np.triu_indices(3, 1)]
-    again = started(name, on_box(2), initial=6)
-    steps(again, 8)
+    blind_run = started(name, on_box(2), initial=6)
+    steps(blind_run, 8)
     blind = []
     for _ in range(3):
-        blind.append(np.array(again.run_optimiser.ask()))
-        again.run_optimiser.under_way.clear()
+        blind.append(np.array(blind_run.run_optimiser.ask()))
+        blind_run.run_optimiser.under_way.clear()
     assert apart.min() > 10 * np.linalg.norm(blind[1] - blind[0])
 
 
@@ -297,18 +297,20 @@ def test_the_trust_region_follows_the_tutorial(name):
     run = started(name, on_box(2), initial=2)
     region = run.run_optimiser
 
-    def told(*values):
+    def tell_values(*values):
         for f, g in values:
             region.tell(np.full(2, 0.5), f, np.array([g]))
         return region.side, region.succeeded, region.failed
 
-    assert told((9.0, -1.0), (8.0, -1.0)) == (0.8, 0, 0)
-    assert told((0.0, 2.0), (0.0, 1.0), (-5.0, -1.0)) == (0.8, 3, 0), "less violation, then none, then more reward"
-    assert told((-4.999, -1.0)) == (0.8, 0, 1), "no success: not better by a thousandth"
-    assert told((5.0, 1.0), (-6.0, -1.0), (-5.0, -1.0)) == (0.4, 0, 0)
-    assert told(*((k, -1.0) for k in range(1, 11))) == (0.8, 0, 0)
-    assert told(*[(0.0, -1.0)] * 27) == (0.8 / 2**6, 0, 3)
-    assert told((0.0, -1.0)) == (0.8, 0, 0), "under the least side it begins anew"
+    assert tell_values((9.0, -1.0), (8.0, -1.0)) == (0.8, 0, 0)
+    assert tell_values((0.0, 2.0), (0.0, 1.0), (-5.0, -1.0)) == (0.8, 3, 0), (
+        "less violation, then none, then more reward"
+    )
+    assert tell_values((-4.999, -1.0)) == (0.8, 0, 1), "no success: not better by a thousandth"
+    assert tell_values((5.0, 1.0), (-6.0, -1.0), (-5.0, -1.0)) == (0.4, 0, 0)
+    assert tell_values(*((k, -1.0) for k in range(1, 11))) == (0.8, 0, 0)
+    assert tell_values(*[(0.0, -1.0)] * 27) == (0.8 / 2**6, 0, 3)
+    assert tell_values((0.0, -1.0)) == (0.8, 0, 0), "under the least side it begins anew"
     assert region.x == []
 
 
@@ -332,7 +334,7 @@ class TwoNumbers(Tiny):
     inputs = {"width": {"int": [1, 2]}, "kind": {"choice": ["a", "b"]}}  # noqa: RUF012
 
 
-def few(kind, folder):
+def make_small_task(kind, folder):
     """A problem of which a run plays more rounds than it has configurations."""
     if kind in ("simulator", "four"):
         task, base = build({"simulator": Tiny, "four": TwoNumbers}[kind], {"pilot": 8}), DataFolder()
@@ -350,7 +352,7 @@ def few(kind, folder):
 @pytest.mark.parametrize("kind", ["simulator", "four", "types", "names"])
 @pytest.mark.parametrize("name", [*map(entry, OPPONENTS), "cobyla", "slsqp"])
 def test_every_opponent_plays_on_where_nothing_new_is_left(tmp_path, name, kind):
-    task = few(kind, tmp_path)
+    task = make_small_task(kind, tmp_path)
     _, chunks = play(task, make(name), seeds=2, horizon=40)
     played = actions(chunks)
     assert played.shape == (40, 2)
@@ -361,7 +363,7 @@ def test_pymoo_repeats_in_the_run_that_has_nothing_new_alone(tmp_path):
     pytest.importorskip("pymoo", reason="pip install 'cbobench[pymoo]'")
     from pymoo.core.mixed import MixedVariableGA
 
-    task = few("four", tmp_path)
+    task = make_small_task("four", tmp_path)
     before = MixedVariableGA().mating.eliminate_duplicates
     played = actions(play(task, make("pymoo-ga"), seeds=1, horizon=12)[1]).ravel()
     assert sorted({*played[:4].tolist()}) == [0, 1, 2, 3], "all of them come first"

@@ -46,24 +46,24 @@ def test_the_dual_of_pdbo_by_hand(form, duals):
         np.testing.assert_allclose(algorithm.duals, [[dual]], atol=1e-12)
 
 
-@pytest.mark.parametrize(("inclusive", "kept"), [(True, 4), (False, 3)])
-def test_a_window_keeps_w_plus_one_rounds_or_w(inclusive, kept):
+@pytest.mark.parametrize(("inclusive", "kept_rounds"), [(True, 4), (False, 3)])
+def test_a_window_keeps_w_plus_one_rounds_or_w(inclusive, kept_rounds):
     """Whose moves are summed in Γ is whose observations are kept; its constant knows W alone."""
     algorithm = make("rpol-sw", window=3, inclusive=inclusive, lam=0.1, beta=1.0)
-    given = replace(setting(K, horizon=30), changes=((10, np.array([[2.0, 3.0]])),))
-    algorithm.start(given)
+    drifting = replace(setting(K, horizon=30), changes=((10, np.array([[2.0, 3.0]])),))
+    algorithm.start(drifting)
     lifted = []
     for t in range(1, 21):
         chosen = algorithm.ask(t)
         if algorithm.drift.any():
             lifted.append(t)
-            np.testing.assert_allclose(algorithm.drift, algorithm.constant * given.changes[0][1])
+            np.testing.assert_allclose(algorithm.drift, algorithm.constant * drifting.changes[0][1])
         algorithm.tell(t, chosen, Feedback(np.zeros(1), np.zeros((1, 1))))
-        assert algorithm.posterior.full.sum() == min(t, kept)
-    assert lifted == list(range(11, 11 + kept))
-    other = make("rpol-sw", window=3, lam=0.1, beta=1.0)
-    other.start(given)
-    assert other.constant == algorithm.constant
+        assert algorithm.posterior.full.sum() == min(t, kept_rounds)
+    assert lifted == list(range(11, 11 + kept_rounds))
+    default = make("rpol-sw", window=3, lam=0.1, beta=1.0)
+    default.start(drifting)
+    assert default.constant == algorithm.constant
 
 
 @pytest.mark.parametrize(
@@ -72,17 +72,17 @@ def test_a_window_keeps_w_plus_one_rounds_or_w(inclusive, kept):
 @pytest.mark.parametrize(("name", "settings"), [("ckb-restart", {"restart": 5}), ("ckb-ucb", {"anytime": True})])
 def test_restarts_forget_what_is_under_way(task, name, settings):
     algorithm = make(name, B="sup", G="sup", **settings)
-    seen = []
+    updates = []
     condition = algorithm.condition
 
     def spy(t, feedback):
         condition(t, feedback)
         fresh = (feedback.arrivals.round >= algorithm.since).sum()
-        seen.append((t, algorithm.since, fresh, algorithm.posterior.gain.copy()))
+        updates.append((t, algorithm.since, fresh, algorithm.posterior.gain.copy()))
 
     algorithm.condition = spy
     play(problem(**task), algorithm, seeds=2, horizon=30)
-    for (_, since, fresh, gain), (_, before, _, earlier) in zip(seen[1:], seen, strict=False):
+    for (_, since, fresh, gain), (_, before, _, earlier) in zip(updates[1:], updates, strict=False):
         if since != before and not fresh:
             assert not gain.any(), "a restarted model knows nothing"
         elif since == before:
@@ -92,14 +92,14 @@ def test_restarts_forget_what_is_under_way(task, name, settings):
 def test_config_maximises_f_where_only_a_polished_point_is_allowed():
     """With few candidates and thin widths the allowed set lies between them; its best point is played."""
     algorithm = make("config", lam=0.05, beta=0.3, B="sup", G="sup")
-    found = []
+    achieved = []
 
     def look(t, chosen):
         if algorithm.hidden[0]:
             point = algorithm.chosen[:, None]
             belief = algorithm.view(*algorithm.posterior.at(point), point)
-            found.append(algorithm.achieved[0])
-            assert found[-1] == pytest.approx(algorithm.explore_f(belief.f)[0, 0], abs=1e-3)
+            achieved.append(algorithm.achieved[0])
+            assert achieved[-1] == pytest.approx(algorithm.explore_f(belief.f)[0, 0], abs=1e-3)
 
     play(problem("feasible-pocket", kernel="matern52", candidates=16), watch_asks(algorithm, look), seeds=1, horizon=40)
-    assert found
+    assert achieved

@@ -16,7 +16,7 @@ POINTS = np.linspace(0, 1, N)
 K = np.exp(-((POINTS[:, None] - POINTS) ** 2) / (2 * 0.2**2))
 
 
-def told(t, *values, replicates=1):
+def make_feedback(t, *values, replicates=1):
     """Feedback of round t: (round, function, value) that arrive for replicate 0."""
     rows = sorted((0, when, function, value) for when, function, value in values)
     columns = list(zip(*rows, strict=True)) or [(), (), (), ()]
@@ -35,7 +35,7 @@ def drive(algorithm, script):
     played = []
     for t, arriving in enumerate(script, start=1):
         played.append(int(algorithm.ask(t)[0]))
-        algorithm.tell(t, np.array(played[-1:]), told(t, *arriving))
+        algorithm.tell(t, np.array(played[-1:]), make_feedback(t, *arriving))
     return played
 
 
@@ -48,17 +48,17 @@ def dense(data):
     return mean, variance, 0.5 * np.linalg.slogdet(np.eye(len(at)) + K[np.ix_(at, at)] / LAM)[1]
 
 
-def each(algorithm, function):
+def read_moments(algorithm, function):
     """The model's mean, variance and gain of a function."""
     p = algorithm.posterior
-    own = p.variance.ndim == 3
-    variance, gain = (p.variance[0, function], p.gain[0, function]) if own else (p.variance[0], p.gain[0])
+    separate = p.variance.ndim == 3
+    variance, gain = (p.variance[0, function], p.gain[0, function]) if separate else (p.variance[0], p.gain[0])
     return p.mean[0, function], variance, gain
 
 
-def agree(mine, direct):
-    for one, other in zip(mine, direct, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-9)
+def agree(moments, direct):
+    for moment, expected in zip(moments, direct, strict=True):
+        np.testing.assert_allclose(moment, expected, atol=1e-9)
 
 
 def two_rounds_late(rounds, f, g):
@@ -80,7 +80,7 @@ def test_the_model_under_a_constant_delay_is_a_direct_solve(mode):
             direct = (direct[0], *dense([(a, 0.0) for a in played])[1:])
         elif mode == "credit-now":
             direct = dense([(played[s + 1], values[s]) for s in range(1, 8)])
-        agree(each(algorithm, function), direct)
+        agree(read_moments(algorithm, function), direct)
     if mode == "block":
         assert played[0:3] == played[:1] * 3
         assert played[3:6] == played[3:4] * 3
@@ -92,8 +92,8 @@ def test_the_model_under_a_constant_delay_is_a_direct_solve(mode):
 def test_several_arrivals_and_none_are_credited_function_by_function():
     algorithm = started("credit-now")
     played = drive(algorithm, [[], [], [(2, 0, 5.0), (1, 0, 3.0)], [(2, 1, -1.0)], []])
-    agree(each(algorithm, 0), dense([(played[2], 3.0), (played[2], 5.0)]))
-    agree(each(algorithm, 1), dense([(played[3], -1.0)]))
+    agree(read_moments(algorithm, 0), dense([(played[2], 3.0), (played[2], 5.0)]))
+    agree(read_moments(algorithm, 1), dense([(played[3], -1.0)]))
 
 
 def test_costs_that_arrive_enter_the_penalty_in_every_mode():
@@ -108,7 +108,7 @@ def test_block_waits_for_all_that_is_modelled_and_learns_the_repeats():
     played = drive(algorithm, [[], [(1, 0, 1.0), (2, 1, 0.5)], [(2, 0, 2.0)], [(1, 1, 0.2)], []])
     assert played[:4] == played[:1] * 4, "f of round 1 is there, and g of the repeat, but not g of round 1"
     assert played[4] != played[0]
-    agree(each(algorithm, 0), dense([(played[0], 1.0), (played[0], 2.0)]))
+    agree(read_moments(algorithm, 0), dense([(played[0], 1.0), (played[0], 2.0)]))
     alone = started("block", "igp-ucb")
     played = drive(alone, [[], [(1, 0, 1.0)], []])
     assert played[0] == played[1] != played[2], "a method that models f alone does not wait for g"
@@ -131,8 +131,8 @@ def test_without_a_delay_all_modes_are_one(name):
         algorithm = make(name, pending=mode, **bounds)
         start = algorithm.start
 
-        def late(given, start=start):
-            start(replace(given, delayed=True))
+        def late(facts, start=start):
+            start(replace(facts, delayed=True))
 
         def tell(t, acted, feedback, inner=algorithm.tell):
             values = np.concatenate([feedback.f[:, None], feedback.g], axis=1)
@@ -158,10 +158,10 @@ def test_without_a_delay_all_modes_are_one(name):
     ],
 )
 def test_a_mode_does_not_depend_on_the_block_and_matters(mode, task):
-    made = problem(**task)
-    both = [
-        play(made, make("config", pending=pending, beta=1.0, B="sup", G="sup"), seeds=seeds, horizon=15)[1][0].actions
+    ready = problem(**task)
+    played_actions = [
+        play(ready, make("config", pending=pending, beta=1.0, B="sup", G="sup"), seeds=seeds, horizon=15)[1][0].actions
         for pending, seeds in ((mode, 3), (mode, [2]), ("ignore", 3))
     ]
-    np.testing.assert_array_equal(both[0][:, 2:], both[1])
-    assert not np.array_equal(both[0], both[2])
+    np.testing.assert_array_equal(played_actions[0][:, 2:], played_actions[1])
+    assert not np.array_equal(played_actions[0], played_actions[2])

@@ -28,8 +28,8 @@ def test_counters_by_hand():
 
 
 def test_restart_under_the_shortest_side():
-    known = {"lam": 1e-4, "successes": 3, "failures": 4}  # with fitted noise all of it might be taken for noise
-    run = started("scbo", on_box(2, horizon=200), length=0.5, shortest=0.2, initial=3, candidates=16, **known)
+    settings = {"lam": 1e-4, "successes": 3, "failures": 4}  # with fitted noise all of it might be taken for noise
+    run = started("scbo", on_box(2, horizon=200), length=0.5, shortest=0.2, initial=3, candidates=16, **settings)
     rng = np.random.default_rng(0)
     counts, sides = [], []
     for t in range(30):
@@ -47,7 +47,7 @@ def test_restart_under_the_shortest_side():
 
 def test_what_counts_as_success():
     feasible, infeasible = [1.0, -0.1, -0.2], [5.0, 0.3, 0.4]
-    for one, before, expected in (
+    for challenger, before, expected in (
         (feasible, infeasible, True),
         (infeasible, feasible, False),
         ([0.0, 0.5, -1.0], infeasible, True),  # smaller total violation
@@ -55,16 +55,16 @@ def test_what_counts_as_success():
         ([1.0005, 0.0, 0.0], feasible, False),  # not by a thousandth
         ([1.002, 0.0, 0.0], feasible, True),
     ):
-        assert improves(np.array(one), np.array(before), 1e-3) == expected
+        assert improves(np.array(challenger), np.array(before), 1e-3) == expected
 
 
 @pytest.mark.parametrize("d", [2, 40])
 def test_candidates_lie_in_the_region(d):
     run = started("scbo", on_box(d), candidates=256, length=0.3)
     centre = np.full((1, d), 0.1)
-    where = run._region(centre)
-    assert where.shape == (256, d)
-    np.testing.assert_array_equal(where, np.clip(where, 0, 0.25 + 1e-12))
+    candidates = run._region(centre)
+    assert candidates.shape == (256, d)
+    np.testing.assert_array_equal(candidates, np.clip(candidates, 0, 0.25 + 1e-12))
 
 
 @pytest.mark.parametrize("name", ["scbo", "furbo"])
@@ -123,9 +123,9 @@ def test_the_same_play_alone_and_in_a_block_whoever_starts_anew(name, values):
     task = bowl() if name == "bowl" else problem("gramacy", grid=25)
     settings = {"initial": 4, "shortest": 0.15, "candidates": 90, **values}
     algorithm, last = make("scbo", **settings), 3
-    whole = actions(play(task, algorithm, seeds=last + 1, horizon=60)[1])
+    block = actions(play(task, algorithm, seeds=last + 1, horizon=60)[1])
     alone = actions(play(task, make("scbo", **settings), seeds=[last], horizon=60)[1])
-    np.testing.assert_array_equal(whole[:, last:], alone)
+    np.testing.assert_array_equal(block[:, last:], alone)
     starts = [run.restarts for run in algorithm.runs]
     assert max(starts) >= 1
     assert len({run.model.count for run in algorithm.runs}) > 1, "they start anew in different rounds"
@@ -136,12 +136,12 @@ def test_the_copula_sees_ranks_alone():
 
     def played(bend, **values):
         run = started("scbo", on_box(2), initial=4, candidates=64, lam="scaled", **values)
-        asked = []
+        points = []
         for t in range(1, 37):  # beyond the rounds with a fit after each
             x = run.ask_one(t)
-            asked.append(x)
+            points.append(x)
             run.tell_one(t, x, bend(-float(((x - 0.4) ** 2).sum())), np.array([x[0] - x[1]]))
-        return np.array(asked)
+        return np.array(points)
 
     np.testing.assert_array_equal(played(float, copula=True), played(np.exp, copula=True))
     assert (played(float) != played(np.exp)).any(), "negative control"
