@@ -63,7 +63,7 @@ def test_densities_are_compared_in_the_units_of_the_observations():
     assert fit(x, 1e3 * bilog(y), None).evidence == pytest.approx(fitted.evidence - 12 * np.log(1e3), abs=1e-3)
 
 
-def told(x: np.ndarray) -> np.ndarray:
+def evaluate_functions(x: np.ndarray) -> np.ndarray:
     """f, a smooth constraint and one with heavy tails, (..., 3)."""
     return np.stack([np.sin(3 * x[..., 0]), smooth(x), heavy(x)], axis=-1)
 
@@ -72,8 +72,8 @@ def test_a_posterior_models_each_constraint_as_it_is_likelier_and_alike_in_any_b
     x = np.stack([points(14, 1), points(14, 2)], axis=1)
     together, alone = (FittedPosterior(BOX, s, 3, undecided=UNDECIDED) for s in (2, 1))
     for point in x:
-        together.update(point, told(point))
-        alone.update(point[1:], told(point[1:]))
+        together.update(point, evaluate_functions(point))
+        alone.update(point[1:], evaluate_functions(point[1:]))
     assert together.pulled.tolist() == [[False, False, True]] * 2
     np.testing.assert_array_equal(together.mean[1:], alone.mean)
     np.testing.assert_array_equal(together.variance[1:], alone.variance)
@@ -89,7 +89,7 @@ def test_a_posterior_models_each_constraint_as_it_is_likelier_and_alike_in_any_b
 def test_violations_are_added_in_one_unit_whatever_is_modelled():
     model = FittedThompson(BOX, 3, None, 20, undecided=UNDECIDED)
     for point in points(14, 1):
-        model.tell(point[None], told(point))
+        model.tell(point[None], evaluate_functions(point))
     values = model.played_means
     expected = np.stack([values[0], bilog(values[1]), values[2]])
     np.testing.assert_array_equal(model.judged(values), expected)

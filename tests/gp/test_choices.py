@@ -61,11 +61,11 @@ def test_width_is_the_formula_of_the_paper():
     )
     scaled = Width(bound, noise, alpha=0.1, scale=0.2).at(gain)
     np.testing.assert_allclose(scaled, 0.2 * theory)
-    other = Width(bound, noise, alpha=0.1, form="self-normalised", lam=0.25).at(gain)
-    np.testing.assert_allclose(other[0, 0], 2 + 0.5 / 0.5 * np.sqrt(2 * (1.7 + np.log(20))))
+    normalised = Width(bound, noise, alpha=0.1, form="self-normalised", lam=0.25).at(gain)
+    np.testing.assert_allclose(normalised[0, 0], 2 + 0.5 / 0.5 * np.sqrt(2 * (1.7 + np.log(20))))
     np.testing.assert_allclose(Width(bound, noise, alpha=0.1, form=3.0, scale=0.2).at(gain), 3.0)
-    one = Width(bound[:, :1], noise[:, :1], alpha=0.1).at(gain)
-    np.testing.assert_allclose(one, 2 + 0.5 * np.sqrt(2 * (2.7 + np.log(10))))
+    single = Width(bound[:, :1], noise[:, :1], alpha=0.1).at(gain)
+    np.testing.assert_allclose(single, 2 + 0.5 * np.sqrt(2 * (2.7 + np.log(10))))
 
 
 def belief(count):
@@ -132,25 +132,25 @@ def test_draws_do_not_depend_on_block_or_company(sampler, shape, monkeypatch):
 
 
 def test_a_short_play_draws_few_rounds_ahead():
-    asked = []
+    lengths = []
 
     def sample(gen, shape):
-        asked.append(shape[0])
+        lengths.append(shape[0])
         return standard_normal(gen, shape)
 
     draws = Draws([generator("d", 4)], sample)
     draws.at(10)
-    assert asked == [16]
+    assert lengths == [16]
     draws.at(10_000)
-    assert asked[:6] == [16, 64, 256, 1024, 1024, 1024]
+    assert lengths[:6] == [16, 64, 256, 1024, 1024, 1024]
 
 
 def test_streams_are_named():
-    first, again = Streams([("a", 1)]).role("x")[0], Streams([("a", 1)]).role("x")[0]
+    first, repeated = Streams([("a", 1)]).role("x")[0], Streams([("a", 1)]).role("x")[0]
     number = first.random()
-    assert number == again.random() == generator("a", 1, "x").random()
-    others = [Streams([("a", 2)]), Streams([("b", 1)])]
-    values = {s.role("x")[0].random() for s in others} | {Streams([("a", 1)]).role("y")[0].random()}
+    assert number == repeated.random() == generator("a", 1, "x").random()
+    other_streams = [Streams([("a", 2)]), Streams([("b", 1)])]
+    values = {s.role("x")[0].random() for s in other_streams} | {Streams([("a", 1)]).role("y")[0].random()}
     assert len(values | {number}) == 4
 
 

@@ -43,7 +43,7 @@ def test_differences_follow_a_score_that_changes_within_a_millionth_of_a_side():
 
     slope, deviation, z, layout = np.array([1.0, -0.5]), 1e-6, 0.7, taylor(2)
     model = np.concatenate([[z * deviation], slope, np.zeros(3)])
-    here = Jet(model[None, None, None], np.array([[[deviation**2, 0, 0, 0, 0, 0]]]))
+    jet = Jet(model[None, None, None], np.array([[[deviation**2, 0, 0, 0, 0, 0]]]))
 
     def score(mean, variance, points):
         return Parts.of(log_ndtr(-mean[:, 0] / np.sqrt(variance)))
@@ -51,11 +51,11 @@ def test_differences_follow_a_score_that_changes_within_a_millionth_of_a_side():
     rate = norm.pdf(z) / norm.sf(z)
     bend = -(rate**2 - z * rate) * np.outer(slope, slope) / deviation**2
     expected = np.concatenate([[norm.logsf(z)], -rate * slope / deviation, bend[layout.rows, layout.columns]])
-    found = {
-        fine: maximise._model(score, here, np.full((1, 1, 2), 0.5), layout, fine)[1][0, 0, 0] for fine in (True, False)
+    by_fineness = {
+        fine: maximise._model(score, jet, np.full((1, 1, 2), 0.5), layout, fine)[1][0, 0, 0] for fine in (True, False)
     }
-    np.testing.assert_allclose(found[True], expected, rtol=2e-3)
-    assert (np.abs(found[False] / expected - 1)[1:3] > 0.5).all()
+    np.testing.assert_allclose(by_fineness[True], expected, rtol=2e-3)
+    assert (np.abs(by_fineness[False] / expected - 1)[1:3] > 0.5).all()
 
 
 # The subproblem -----------------------------------------------------------------------------------------------------
@@ -63,12 +63,12 @@ def test_differences_follow_a_score_that_changes_within_a_millionth_of_a_side():
 
 def climbs_at(points, models, multipliers, reach):
     """One climb of one replicate."""
-    one = np.ones((1, 1))
+    unit = np.ones((1, 1))
     points, models = np.array(points)[None, None], np.array(models)[None, None]
     return Climbs(
-        points=points, best=points, value=0 * one, earlier=one[..., None], models=models, at_best=models,
-        multipliers=np.array(multipliers, dtype=float)[None, None], reach=reach * one, length=one,
-        patience=np.zeros((1, 1), dtype=int), done=np.zeros((1, 1), dtype=bool), least=0 * one,
+        points=points, best=points, value=0 * unit, earlier=unit[..., None], models=models, at_best=models,
+        multipliers=np.array(multipliers, dtype=float)[None, None], reach=reach * unit, length=unit,
+        patience=np.zeros((1, 1), dtype=int), done=np.zeros((1, 1), dtype=bool), least=0 * unit,
     )  # fmt: skip
 
 
@@ -84,8 +84,8 @@ def brute_force(slope, bend, kinked, a, price, low, high):
     rules = [{"type": "ineq", "fun": lambda z: z[d:] - kinked - a @ z[:d]}] if m else []
     bounds = [*zip(low, high, strict=True), *[(0, None)] * m]
     start = np.concatenate([np.zeros(d), np.maximum(kinked, 0)])
-    found = minimize(loss, start, bounds=bounds, constraints=rules, method="SLSQP", options={"ftol": 1e-15})
-    return found.x[:d]
+    optimum = minimize(loss, start, bounds=bounds, constraints=rules, method="SLSQP", options={"ftol": 1e-15})
+    return optimum.x[:d]
 
 
 @pytest.mark.parametrize("m", [0, 1, 3])
@@ -111,12 +111,12 @@ def test_the_step_solves_the_quadratic_programme(m, side, seed):
         step, climbs.multipliers = best_step(climbs, price[None], layout, np.zeros((1, 1), dtype=bool))
     np.testing.assert_allclose(step[0, 0], truth, atol=1e-5)
     assert not side or step[0, 0, 0] == 0.0
-    found = climbs.multipliers[0, 0]
-    assert (found >= 0).all()
-    assert (found <= price).all()
+    multipliers = climbs.multipliers[0, 0]
+    assert (multipliers >= 0).all()
+    assert (multipliers <= price).all()
     off = kinked + a @ truth
-    np.testing.assert_allclose(found[off > 1e-4], price[off > 1e-4], rtol=1e-9)
-    np.testing.assert_allclose(found[off < -1e-4], 0.0, atol=1e-12)
+    np.testing.assert_allclose(multipliers[off > 1e-4], price[off > 1e-4], rtol=1e-9)
+    np.testing.assert_allclose(multipliers[off < -1e-4], 0.0, atol=1e-12)
 
 
 def test_a_step_is_no_longer_than_it_may_be():
@@ -190,13 +190,13 @@ def test_climbs_end_no_lower_than_the_best_start_inside_and_the_same_in_any_bloc
     np.testing.assert_allclose(at(points).total()[values > -1e200], values[values > -1e200], atol=1e-6)
     dense = RANDOM(0).random((S, 10_000, d))
     dense[:, :4000] = np.clip(1.2 * dense[:, :4000] - 0.1, 0, 1)
-    seen = np.concatenate([at(some).total() for some in np.split(dense, 10, axis=1)], axis=1).max(axis=1)
-    assert (best >= seen - 1e-6).all()
+    dense_best = np.concatenate([at(part).total() for part in np.split(dense, 10, axis=1)], axis=1).max(axis=1)
+    assert (best >= dense_best - 1e-6).all()
     for s in range(S):
-        _, one = learned(kind, d, 1 + m, which=slice(s, s + 1))
-        alone, _ = starts_of(box, one)
+        _, single = learned(kind, d, 1 + m, which=slice(s, s + 1))
+        alone, _ = starts_of(box, single)
         np.testing.assert_array_equal(block[s], alone[0])
-        theirs, reached = maximise.polish(penalised, one.jet, alone, box.spacing)
+        theirs, reached = maximise.polish(penalised, single.jet, alone, box.spacing)
         np.testing.assert_array_equal(points[s], theirs[0])
         np.testing.assert_array_equal(values[s], reached[0])
 
@@ -207,7 +207,7 @@ def test_it_stays_where_it_starts_if_that_is_best():
     def cone(mean, variance, points):
         return Parts.of(-np.sqrt(np.abs(points - 0.3)).sum(axis=2))
 
-    def flat(points, wanted):
+    def flat(points, mask):
         n = len(taylor(2).steps)
         return maximise.Jet(np.zeros((*points.shape[:1], 1, points.shape[1], n)), np.zeros((*points.shape[:2], n)))
 
@@ -219,7 +219,7 @@ def test_it_stays_where_it_starts_if_that_is_best():
 def test_a_curved_ridge_is_climbed_to_its_end():
     """Steps that are too long are taken back, and the next ones start from what was known there."""
 
-    def jet(points, wanted):
+    def jet(points, mask):
         n = len(taylor(2).steps)
         return maximise.Jet(np.zeros((1, 1, points.shape[1], n)), np.zeros((1, points.shape[1], n)))
 

@@ -22,9 +22,9 @@ GRID = Finite(kernel("matern52", 0.3)(POINTS, POINTS), POINTS)
 BOX = Box(np.zeros(2), np.ones(2), "se", 0.3, 16)
 
 
-def each(functions=2):
+def make_posteriors(functions=2):
     """The representations of p functions on the grid, told of the same values: features, observations, separate."""
-    made = [
+    posteriors = [
         FeaturePosterior(GRID.features, LAM, S, functions, GRID.covariance.diagonal()),
         ObservationPosterior(GRID, LAM, S, functions, 2 * T),
         SeparatePosterior([ObservationPosterior(GRID, LAM, S, 1, T) for _ in range(functions)]),
@@ -32,31 +32,33 @@ def each(functions=2):
     rng = np.random.default_rng(0)
     for _ in range(T):
         played, values = rng.integers(GRID.n, size=S), rng.normal(size=(S, functions))
-        for one in made:
-            one.update(played, values)
-    return made
+        for posterior in posteriors:
+            posterior.update(played, values)
+    return posteriors
 
 
 def test_representations_agree():
-    features, observations, separate = each()
-    where = np.array([[0, 3], [14, 3], [7, 7]])
-    for other in (observations, separate):
-        shared = other is observations
-        for mine, theirs in zip(features.at(where), other.at(where), strict=True):
+    features, observations, separate = make_posteriors()
+    places = np.array([[0, 3], [14, 3], [7, 7]])
+    for posterior in (observations, separate):
+        shared = posterior is observations
+        for shared_moment, theirs in zip(features.at(places), posterior.at(places), strict=True):
             np.testing.assert_allclose(
-                mine if mine.ndim == theirs.ndim else mine[:, None].repeat(2, 1), theirs, atol=1e-8
+                shared_moment if shared_moment.ndim == theirs.ndim else shared_moment[:, None].repeat(2, 1),
+                theirs,
+                atol=1e-8,
             )
         for s, j in ((0, 0), (2, 1)):
             columns = features.covariances(s, j, np.array([2, 9]))
             np.testing.assert_allclose(columns, features.covariance(s)[[2, 9]], atol=1e-8)
-            np.testing.assert_allclose(columns, other.covariances(s, j, np.array([2, 9])), atol=1e-8)
+            np.testing.assert_allclose(columns, posterior.covariances(s, j, np.array([2, 9])), atol=1e-8)
         np.testing.assert_allclose(
-            features.gain if shared else features.gain[:, None].repeat(2, 1), other.gain, atol=1e-8
+            features.gain if shared else features.gain[:, None].repeat(2, 1), posterior.gain, atol=1e-8
         )
 
 
 def test_what_a_representation_cannot_do_is_refused():
-    features, observations, _ = each()
+    features, observations, _ = make_posteriors()
     for refused in (
         lambda: features.jet(np.zeros((S, 1, 1))),
         lambda: features.at_observations(),
@@ -69,40 +71,40 @@ def test_what_a_representation_cannot_do_is_refused():
 @pytest.mark.parametrize("make", [0, 1])
 def test_some_replicates_only(make):
     """Conditioning a mask leaves the others as they were, to the bit, and does for the rest what an update does."""
-    some, whole = each()[make], each()[make]
-    before = {name: getattr(some, name).copy() for name in ("mean", "variance", "gain")}
+    masked, unmasked = make_posteriors()[make], make_posteriors()[make]
+    before = {name: getattr(masked, name).copy() for name in ("mean", "variance", "gain")}
     played, values, mask = np.array([1, 5, 9]), np.ones((S, 2)), np.array([True, False, True])
-    some.update_some(T + 1, played, values, mask)
-    whole.update(played, values)
+    masked.update_some(T + 1, played, values, mask)
+    unmasked.update(played, values)
     for name, old in before.items():
-        np.testing.assert_array_equal(getattr(some, name)[~mask], old[~mask])
-        np.testing.assert_array_equal(getattr(some, name)[mask], getattr(whole, name)[mask])
-        assert not np.array_equal(getattr(some, name)[mask], old[mask])
+        np.testing.assert_array_equal(getattr(masked, name)[~mask], old[~mask])
+        np.testing.assert_array_equal(getattr(masked, name)[mask], getattr(unmasked, name)[mask])
+        assert not np.array_equal(getattr(masked, name)[mask], old[mask])
 
 
 @pytest.mark.parametrize("actions", [GRID, BOX], ids=["grid", "box"])
 def test_noise_that_moves(actions):
     """After λ moved, per function and replicate, all is as if it had been so from the start; others keep their bits."""
 
-    def made(lam, s=S):
-        return OwnNoise([ObservationPosterior(actions, one, s, 2, T) for one in lam])
+    def make_posterior(lam, s=S):
+        return OwnNoise([ObservationPosterior(actions, noise, s, 2, T) for noise in lam])
 
     rng = np.random.default_rng(1)
-    moving, fresh = made([0.1, 0.1]), made([0.3, 0.02])
+    moving, fresh = make_posterior([0.1, 0.1]), make_posterior([0.3, 0.02])
     for _ in range(11):
         played = rng.random((S, 2)) if actions is BOX else rng.integers(GRID.n, size=S)
         values = np.concatenate([rng.normal(size=(S, 2)), np.ones((S, 1))], axis=1)
         moving.update(played, values)
         fresh.update(played, values)
-    kept = moving.mean[1].copy()
+    unmoved = moving.mean[1].copy()
     moving.set_noise(np.array([[0.3, 0.02], [0.1, 0.1], [0.3, 0.02]]))
-    np.testing.assert_array_equal(moving.mean[1], kept)
+    np.testing.assert_array_equal(moving.mean[1], unmoved)
     for name in ("mean", "variance"):
         for s in (0, 2):
             np.testing.assert_allclose(getattr(moving, name)[s], getattr(fresh, name)[s], atol=1e-9)
     played = rng.random((S, 2)) if actions is BOX else rng.integers(GRID.n, size=S)
-    for one in (moving, fresh):
-        one.update(played, np.ones((S, 3)))
+    for posterior in (moving, fresh):
+        posterior.update(played, np.ones((S, 3)))
     np.testing.assert_allclose(moving.at_observations()[0][0], fresh.at_observations()[0][0], atol=1e-9)
     assert moving.mean.shape[1] == moving.functions == 4
     np.testing.assert_allclose(moving.mean[:, 2:].max(), 1.0, atol=0.2)  # the constant 1 beside every function
@@ -111,16 +113,20 @@ def test_noise_that_moves(actions):
 def test_slots_that_hold_one_action_are_known():
     """Also where the question comes late, or an old observation left since it was last asked."""
     window = ObservationPosterior(GRID, LAM, 1, 1, 4)
-    told = [3, 5, 3, 3, 5, 7]
-    for t, action in enumerate(told, start=1):
+    played_actions = [3, 5, 3, 3, 5, 7]
+    for t, action in enumerate(played_actions, start=1):
         window.update(np.array([action]), np.array([[float(t)]]))
         if t in (2, 4, 6):
             mean, variance, held = window.at_observations()
-            kept = window.points[0, : window.used, 0]
+            held_actions = window.points[0, : window.used, 0]
             assert held.all()
-            for one in set(kept):
-                assert len(set(mean[0, 0, kept == one])) == len(set(variance[0, kept == one])) == 1
-            np.testing.assert_allclose(mean[0, 0], window.mean[0, 0, kept.astype(int)], atol=1e-9)
+            for distinct in set(held_actions):
+                assert (
+                    len(set(mean[0, 0, held_actions == distinct]))
+                    == len(set(variance[0, held_actions == distinct]))
+                    == 1
+                )
+            np.testing.assert_allclose(mean[0, 0], window.mean[0, 0, held_actions.astype(int)], atol=1e-9)
 
 
 def test_no_code_asks_which_posterior_it_has():
@@ -135,7 +141,7 @@ MESH = Box(np.zeros(2), np.full(2, 6.0), "se", 0.3, 64)
 
 
 @pytest.mark.parametrize(
-    "made",
+    "build",
     [
         lambda s: InterpolatedPosterior(MESH, LAM, s, 2),
         lambda s: ObservationPosterior(Box(np.zeros(2), np.ones(2), "matern52", 0.2, 32), LAM, s, 2, 60),
@@ -144,22 +150,22 @@ MESH = Box(np.zeros(2), np.full(2, 6.0), "se", 0.3, 64)
     ],
     ids=["mesh", "observations", "factor", "window"],
 )
-def test_a_block_changes_no_bit(made):
+def test_a_block_changes_no_bit(build):
     """Of means, variances, gains and jets, also where a value is told late. On a finite set: test_posterior.py."""
-    many, one = made(S), made(1)
+    many, single = build(S), build(1)
     rng = np.random.default_rng(2)
     for t in range(1, 61):
         points, values = np.clip(rng.normal(0.4, 0.3, (S, 2)), 0, 1), rng.normal(size=(S, 2))
         many.update(points, values)
-        one.update(points[1:2], values[1:2])
+        single.update(points[1:2], values[1:2])
         if t == 9:
             many.reveal(1, t, points[1], 1, 0.7)
-            one.reveal(0, t, points[1], 1, 0.7)
+            single.reveal(0, t, points[1], 1, 0.7)
     places = rng.random((S, 7, 2))
     for ours, theirs in [
-        *((getattr(many, name), getattr(one, name)) for name in ("mean", "variance", "gain")),
-        *zip(many.at(places), one.at(places[1:2]), strict=True),
-        *zip(many.at_observations(), one.at_observations(), strict=True),
-        *((getattr(many.jet(places), name), getattr(one.jet(places[1:2]), name)) for name in ("mean", "variance")),
+        *((getattr(many, name), getattr(single, name)) for name in ("mean", "variance", "gain")),
+        *zip(many.at(places), single.at(places[1:2]), strict=True),
+        *zip(many.at_observations(), single.at_observations(), strict=True),
+        *((getattr(many.jet(places), name), getattr(single.jet(places[1:2]), name)) for name in ("mean", "variance")),
     ]:
         np.testing.assert_array_equal(ours[1:2], theirs)

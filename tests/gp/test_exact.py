@@ -50,8 +50,8 @@ def exact(kernel, points, values, lam, at):
     return mean, np.maximum(variance, 0)
 
 
-def check(found, truth, tolerance=1e-6):
-    (mean, variance), (m, v) = found, truth
+def check(moments, truth, tolerance=1e-6):
+    (mean, variance), (m, v) = moments, truth
     scale = max(float(np.abs(m).max()), 1e-3)
     np.testing.assert_allclose(mean / scale, (m / scale).astype(float), atol=tolerance, rtol=0)
     np.testing.assert_allclose(np.sqrt(variance), np.sqrt(v).astype(float), atol=tolerance, rtol=0)
@@ -69,8 +69,8 @@ def check_box(posterior, box, points, values, lam, s=0, function=0, tolerance=1e
         return shared[s] if shared.ndim == 2 else shared[s, function]
 
     for means, variances in ((mean, variance), (jet.mean[..., 0], jet.variance[..., 0])):
-        seen = np.append(posterior.mean[s, function], means[s, function])
-        check((seen, np.append(of(posterior.variance), of(variances))), truth, tolerance)
+        all_means = np.append(posterior.mean[s, function], means[s, function])
+        check((all_means, np.append(of(posterior.variance), of(variances))), truth, tolerance)
 
 
 def some_rounds(box, lam, T, slots):
@@ -107,13 +107,13 @@ def test_delays_are_exact(name, lengthscale):
     points, values = plays(box, T, 2)
     due = np.arange(T)[:, None, None] + 1 + np.random.default_rng(2).poisson(LAG, (T, 2, 2))
     for t in range(1, T + 1):
-        found = sorted((s, r + 1, j, values[r, s, 0]) for r, s, j in np.argwhere(due == t).tolist())
-        columns = list(zip(*found, strict=True)) or [(), (), (), ()]
+        arrived = sorted((s, r + 1, j, values[r, s, 0]) for r, s, j in np.argwhere(due == t).tolist())
+        columns = list(zip(*arrived, strict=True)) or [(), (), (), ()]
         arrivals = Arrivals(*(np.array(c, dtype=np.intp) for c in columns[:3]), np.array(columns[3], dtype=float))
         posterior.receive(t, list(points[:t]), arrivals)
         if t % 20 == 0:
-            there = due[:, 1, 1] <= t
-            check_box(posterior, box, points[there, 1], values[there, 1, 0], lam, s=1, function=1)
+            has_arrived = due[:, 1, 1] <= t
+            check_box(posterior, box, points[has_arrived, 1], values[has_arrived, 1, 0], lam, s=1, function=1)
 
 
 @pytest.mark.parametrize(("name", "lengthscale"), KERNELS)
@@ -121,14 +121,14 @@ def test_values_that_are_revealed_later_are_exact(name, lengthscale):
     box, T, lam = a_box(name, lengthscale), 60, 1e-6
     posterior = ObservationPosterior(box, lam, 1, 2, T)
     points, values = plays(box, T)
-    told = np.zeros(T)
+    revealed = np.zeros(T)
     for t in range(1, T + 1):
         posterior.update(points[t - 1], np.zeros((1, 2)))
         if t > LAG:
-            told[t - LAG - 1] = values[t - LAG - 1, 0, 0]
-            posterior.reveal(0, t - LAG, points[t - LAG - 1], 1, told[t - LAG - 1])
+            revealed[t - LAG - 1] = values[t - LAG - 1, 0, 0]
+            posterior.reveal(0, t - LAG, points[t - LAG - 1], 1, revealed[t - LAG - 1])
         if t % 9 == 0:
-            check_box(posterior, box, points[:t, 0], told[:t], lam, function=1)
+            check_box(posterior, box, points[:t, 0], revealed[:t], lam, function=1)
             assert not posterior.mean[0, 0].any()
 
 
@@ -154,11 +154,11 @@ def test_noise_may_cross_the_line_for_one_replicate_and_back(window):
     """A factor for some replicates changes no bit of the others, and all are right after every change."""
     box, lam = a_box("matern52"), 0.1
     points, values = plays(box, 60, replicates=3)
-    both = np.concatenate([values, np.ones_like(values)], axis=2)
+    with_constant = np.concatenate([values, np.ones_like(values)], axis=2)
     moving, still = (OwnNoise([ObservationPosterior(box, lam, 3, 2, window)]) for _ in range(2))
     for t in range(60):
-        moving.update(points[t], both[t])
-        still.update(points[t], both[t])
+        moving.update(points[t], with_constant[t])
+        still.update(points[t], with_constant[t])
         small = 1e-6 if 10 <= t < 30 or t > 50 else lam
         moving.set_noise(np.array([[lam], [small], [lam]]))
         for s in (0, 2):
@@ -179,8 +179,8 @@ def test_what_double_precision_cannot_hold_ends_the_cell_in_one_line(lam, noise)
     def play():
         for t in range(100):
             posterior.update(points[t], values[t] + noise * rng.normal())
-            told = posterior.values[0, 0, : t + 1]
-            check_box(posterior, box, points[: t + 1, 0], told, lam, tolerance=1e-5)
+            observed = posterior.values[0, 0, : t + 1]
+            check_box(posterior, box, points[: t + 1, 0], observed, lam, tolerance=1e-5)
 
     with pytest.raises(CellFailure, match=r"^λ = 1e-1\d is lost in double precision.*give a larger lam.*$"):
         play()

@@ -51,42 +51,43 @@ class Density:
         return tuple(part[0] for part in self.batch.read(logs[None], ALONE))
 
 
-@pytest.mark.parametrize("known", [None, 0.01])
-def test_the_objective_is_scikit_learns_marginal_likelihood_and_the_priors(known):
+@pytest.mark.parametrize("known_noise", [None, 0.01])
+def test_the_objective_is_scikit_learns_marginal_likelihood_and_the_priors(known_noise):
     x, y = data(25)
     y = (y - y.mean()) / y.std()
-    objective = Density(x, y, known)
-    logs = np.array([-0.5, 0.3, 1.0, 0.4, -5.0])[: 4 if known else 5]
+    objective = Density(x, y, known_noise)
+    logs = np.array([-0.5, 0.3, 1.0, 0.4, -5.0])[: 4 if known_noise else 5]
     lengthscales, scale, noise = objective.read(logs)
     model = regressor(lengthscales, scale, noise).fit(x, y - objective.centre(logs))
     prior = stats.lognorm(math.sqrt(3), scale=math.exp(math.sqrt(2)) * math.sqrt(3)).logpdf(lengthscales).sum()
-    prior += stats.norm().logpdf(logs[3]) + (0.0 if known else stats.lognorm(3, scale=math.exp(-9)).logpdf(noise))
+    prior += stats.norm().logpdf(logs[3]) + (0.0 if known_noise else stats.lognorm(3, scale=math.exp(-9)).logpdf(noise))
     expected = model.log_marginal_likelihood() + prior
     away = np.array([0.1, -0.4, 0.2, -0.3, 0.5])[: len(logs)]
-    other = objective.read(logs + away)
-    there = regressor(*other).fit(x, y - objective.centre(logs + away)).log_marginal_likelihood()
-    there += stats.lognorm(math.sqrt(3), scale=math.exp(math.sqrt(2)) * math.sqrt(3)).logpdf(other[0]).sum()
-    there += stats.norm().logpdf(logs[3] + away[3])
-    there += 0.0 if known else stats.lognorm(3, scale=math.exp(-9)).logpdf(other[2])
+    moved = objective.read(logs + away)
+    moved_density = regressor(*moved).fit(x, y - objective.centre(logs + away)).log_marginal_likelihood()
+    moved_density += stats.lognorm(math.sqrt(3), scale=math.exp(math.sqrt(2)) * math.sqrt(3)).logpdf(moved[0]).sum()
+    moved_density += stats.norm().logpdf(logs[3] + away[3])
+    moved_density += 0.0 if known_noise else stats.lognorm(3, scale=math.exp(-9)).logpdf(moved[2])
     value, slope = objective(logs)
-    assert objective(logs + away)[0] - value == pytest.approx(expected - there, abs=1e-6)  # densities up to a constant
+    # Densities are known up to a constant.
+    assert objective(logs + away)[0] - value == pytest.approx(expected - moved_density, abs=1e-6)
     numeric = approx_fprime(logs, lambda z: objective(z)[0], 1e-6)
     np.testing.assert_allclose(slope, numeric, rtol=1e-4, atol=1e-4)
 
 
 def test_a_fit_ends_where_no_slope_is_left_and_no_other_start_is_better():
     x, y = data(40)
-    found = fit(x, y, None)
+    fitted = fit(x, y, None)
     objective = Density(x, (y - y.mean()) / y.std())
-    best = objective.batch.of(found, y.std())
+    best = objective.batch.of(fitted, y.std())
     value, slope = objective(best)
     low, high = np.array(objective.bounds).T
     free = (best > low + 1e-9) & (best < high - 1e-9)
     assert np.abs(slope[free]).max() < 0.2
     rng = np.random.default_rng(1)
     assert all(objective(rng.uniform(low / 2, high / 2))[0] > value - 1e-3 for _ in range(200))
-    assert found.lengthscales[0] < found.lengthscales[1] < found.lengthscales[2]  # the third one does nothing
-    assert found.ratio * found.amplitude**2 == pytest.approx(0.05**2, rel=0.5)
+    assert fitted.lengthscales[0] < fitted.lengthscales[1] < fitted.lengthscales[2]  # the third one does nothing
+    assert fitted.ratio * fitted.amplitude**2 == pytest.approx(0.05**2, rel=0.5)
 
 
 def test_descents_end_as_low_as_scipys_and_alone_as_side_by_side():
@@ -120,10 +121,10 @@ def test_descents_end_as_low_as_scipys_and_alone_as_side_by_side():
 def test_a_fit_that_follows_starts_from_the_last_one_alone():
     x, y = data(15)
     far = Fitted(np.array([0.05, 50.0, 50.0]), 1.0, 1e-6, 0.0)
-    followed, both, anew = (
+    followed, last_or_fresh, fresh = (
         fit_all(x, y[None], [last], None, renewed)[0] for last, renewed in ((far, False), (far, True), (None, False))
     )
-    assert both.evidence == max(followed.evidence, anew.evidence)
+    assert last_or_fresh.evidence == max(followed.evidence, fresh.evidence)
 
 
 def test_a_fit_leaves_a_poor_local_optimum_that_the_last_one_ended_in():
@@ -136,29 +137,29 @@ def test_a_fit_leaves_a_poor_local_optimum_that_the_last_one_ended_in():
     y = np.array([0.29, 0.29, 0.28, 0.29, 0.29, 0.29, -3.46, 0.29, 0.29, 0.29, 0.29, 0.29, 0.27])
     before = Fitted(np.array([3.8, 0.025, 2.0]), 1.1, 1e-8, 0.0)
     objective = Density(np.array(x), (y - y.mean()) / y.std())
-    found = objective(objective.batch.of(fit(np.array(x), y, before), y.std()))[0]
+    reached = objective(objective.batch.of(fit(np.array(x), y, before), y.std()))[0]
     low, high = np.log([[0.05] * 3 + [0.1, 1e-8], [10.0] * 3 + [10.0, 0.5]])
     starts = np.random.default_rng(0).uniform(low, high, (50, 5))
     dense = [minimize(objective, z, jac=True, method="L-BFGS-B", bounds=objective.bounds).fun for z in starts]
-    assert found < min(dense) + 0.01
+    assert reached < min(dense) + 0.01
 
 
 def test_posteriors_are_scikit_learns_whatever_came_by_a_row_and_what_from_scratch():
     x, y = data(EVERY + 9)
-    told = np.stack([y, np.cos(4 * x[:, 2]) - 0.3], axis=1)
+    targets = np.stack([y, np.cos(4 * x[:, 2]) - 0.3], axis=1)
     posterior = FittedPosterior(BOX, 1, 2)
-    for point, values in zip(x, told, strict=True):
+    for point, values in zip(x, targets, strict=True):
         posterior.update(point[None], values[None])
     assert posterior.fitted_at < posterior.count
     points = np.random.default_rng(5).random((50, 3))
     mean, variance = posterior.at(points[None])
     at_seen = posterior.at(x[None])
-    for j, one in enumerate(posterior.fits[0]):
-        scale = one.amplitude**2
-        model = regressor(one.lengthscales, scale, one.ratio * scale).fit(x, told[:, j] - one.centre)
+    for j, fitted in enumerate(posterior.fits[0]):
+        scale = fitted.amplitude**2
+        model = regressor(fitted.lengthscales, scale, fitted.ratio * scale).fit(x, targets[:, j] - fitted.centre)
         expected, deviation = model.predict(points, return_std=True)
-        np.testing.assert_allclose(mean[0, j], expected + one.centre, rtol=1e-6, atol=1e-7)
-        latent = deviation**2 - one.ratio * scale  # scikit-learn's includes the noise
+        np.testing.assert_allclose(mean[0, j], expected + fitted.centre, rtol=1e-6, atol=1e-7)
+        latent = deviation**2 - fitted.ratio * scale  # scikit-learn's includes the noise
         np.testing.assert_allclose(variance[0, j], latent, rtol=1e-4, atol=1e-7 * scale)
         joint = model.kernel_.k1(BOX.candidates) - model.kernel_.k1(BOX.candidates, x) @ np.linalg.solve(
             model.kernel_(x), model.kernel_.k1(x, BOX.candidates)
@@ -166,11 +167,11 @@ def test_posteriors_are_scikit_learns_whatever_came_by_a_row_and_what_from_scrat
         np.testing.assert_allclose(posterior.covariances(0, j, np.arange(64)), joint, atol=1e-6 * scale)
         roots = np.stack([posterior.paths(np.tile(z, (1, 2, 1)))[0, j] for z in np.eye(64)])
         np.testing.assert_allclose(roots.T @ roots, joint, atol=1e-5 * scale)
-        gain = 0.5 * np.linalg.slogdet(np.eye(len(x)) + model.kernel_.k1(x) / (one.ratio * scale))[1]
+        gain = 0.5 * np.linalg.slogdet(np.eye(len(x)) + model.kernel_.k1(x) / (fitted.ratio * scale))[1]
         assert posterior.gain[0, j] == pytest.approx(gain, rel=1e-6)
         np.testing.assert_allclose(posterior.mean[0, j], posterior.at(BOX.candidates[None])[0][0, j], atol=1e-8)
-    for seen, expected in zip(posterior.at_observations(), at_seen, strict=False):
-        np.testing.assert_allclose(seen, expected, rtol=1e-5, atol=1e-8)
+    for moment, expected in zip(posterior.at_observations(), at_seen, strict=False):
+        np.testing.assert_allclose(moment, expected, rtol=1e-5, atol=1e-8)
 
 
 def test_jets_are_the_posteriors_derivatives():
@@ -180,15 +181,15 @@ def test_jets_are_the_posteriors_derivatives():
         posterior.update(np.stack([x[i], 1 - x[i]]), np.array([[y[i]], [y[-i] ** 2]]))
     points = np.random.default_rng(2).uniform(0.1, 0.9, (2, 3, 3))
     jet, layout, h = posterior.jet(points), taylor(3), 1e-4
-    for moments, found in zip(posterior.at(points), (jet.mean, jet.variance), strict=True):
-        np.testing.assert_allclose(found[..., 0], moments, rtol=1e-9, atol=1e-12)
+    for moments, expansion in zip(posterior.at(points), (jet.mean, jet.variance), strict=True):
+        np.testing.assert_allclose(expansion[..., 0], moments, rtol=1e-9, atol=1e-12)
     for i in range(3):
         step = h * np.eye(3)[i]
         up, down = posterior.at(points + step), posterior.at(points - step)
-        for which, found in enumerate((jet.mean, jet.variance)):
-            np.testing.assert_allclose(found[..., 1 + i], (up[which] - down[which]) / (2 * h), rtol=1e-4, atol=1e-5)
-            bend = (up[which] - 2 * found[..., 0] + down[which]) / h**2
-            np.testing.assert_allclose(layout.bends(found)[..., i, i], bend, rtol=1e-2, atol=1e-3)
+        for which, expansion in enumerate((jet.mean, jet.variance)):
+            np.testing.assert_allclose(expansion[..., 1 + i], (up[which] - down[which]) / (2 * h), rtol=1e-4, atol=1e-5)
+            bend = (up[which] - 2 * expansion[..., 0] + down[which]) / h**2
+            np.testing.assert_allclose(layout.bends(expansion)[..., i, i], bend, rtol=1e-2, atol=1e-3)
 
 
 def test_known_noise_is_taken_as_it_is():
@@ -204,11 +205,11 @@ def test_the_floor_of_the_noise_is_in_standardised_units():
     x = np.linspace(0, 1, 12)[:, None]
     for size in (1e-3, 1.0, 1e3):
         values = size * x[:, 0] ** 2
-        for known in (None, 0.0):
-            found = fit(x, values, None, known)
-            noise = found.ratio * found.amplitude**2
+        for known_noise in (None, 0.0):
+            fitted = fit(x, values, None, known_noise)
+            noise = fitted.ratio * fitted.amplitude**2
             assert noise >= LEAST_NOISE * values.var() * (1 - 1e-9)
-            assert found.ratio < LEAST_NOISE
+            assert fitted.ratio < LEAST_NOISE
         assert noise == pytest.approx(LEAST_NOISE * values.var()), "a known variance of 0 is the floor"
 
 
@@ -229,27 +230,27 @@ def test_fits_are_bounded_in_number_and_data():
             last, count = c, count + 1
     assert count < 75
     x, y = data(2 * MOST)
-    some = np.linspace(0, 2 * MOST - 1, MOST).round().astype(int)
-    assert fit(x, y, None).centre == fit(x[some], y[some], None).centre
+    chosen = np.linspace(0, 2 * MOST - 1, MOST).round().astype(int)
+    assert fit(x, y, None).centre == fit(x[chosen], y[chosen], None).centre
 
 
 @pytest.mark.parametrize(
-    ("name", "where"),
+    ("name", "place"),
     [("ckb-ucb", "box"), ("ckb-ts", "grid"), ("safeopt", "grid")]
     + [
-        pytest.param(name, where, marks=pytest.mark.long)
-        for name, where in (("ckb-ucb", "grid"), ("rpol-ucb", "box"), ("penalty-noisy", "grid"), ("config", "box"))
+        pytest.param(name, place, marks=pytest.mark.long)
+        for name, place in (("ckb-ucb", "grid"), ("rpol-ucb", "box"), ("penalty-noisy", "grid"), ("config", "box"))
     ],
 )
-def test_a_replicate_plays_the_same_alone_and_in_a_block(name, where):
-    task = problem("gardner-1") if where == "box" else problem("rkhs", d=2, n=36)
+def test_a_replicate_plays_the_same_alone_and_in_a_block(name, place):
+    task = problem("gardner-1") if place == "box" else problem("rkhs", d=2, n=36)
     settings = {"kernel": "fit", "B": "sup", "beta": 2.0} | ({} if name == "penalty-noisy" else {"G": "sup"})
-    horizon = EVERY + 4 if name == "ckb-ucb" and where == "grid" else 8
-    _, whole = play(task, make(name, **settings), seeds=2, horizon=horizon)
+    horizon = EVERY + 4 if name == "ckb-ucb" and place == "grid" else 8
+    _, block = play(task, make(name, **settings), seeds=2, horizon=horizon)
     _, alone = play(task, make(name, **settings), seeds=[1], horizon=horizon)
-    assert np.array_equal(actions(whole)[:, 1:], actions(alone))
-    _, given = play(task, make(name, **(settings | {"kernel": "given"})), seeds=2, horizon=horizon)
-    assert not np.array_equal(actions(whole), actions(given))
+    assert np.array_equal(actions(block)[:, 1:], actions(alone))
+    _, given_kernel = play(task, make(name, **(settings | {"kernel": "given"})), seeds=2, horizon=horizon)
+    assert not np.array_equal(actions(block), actions(given_kernel))
 
 
 @pytest.mark.parametrize(

@@ -33,18 +33,18 @@ def check(posterior, s, box, points, values, lam, functions=slice(None)):
     places = np.tile(between, (len(posterior.gain), 1, 1))
     means, variances = posterior.at(places)
     jet, scale, size = posterior.jet(places), max(1.0, np.abs(values).max()), len(box.candidates)
-    for seen, truth in (
+    for moment, truth in (
         (posterior.mean[s, functions], mean[:, :size]),
         (means[s, functions], mean[:, size:]),
         (jet.mean[s, functions, :, 0], mean[:, size:]),
     ):
-        np.testing.assert_allclose(seen / scale, truth / scale, atol=1e-8)
-    for seen, truth in (
+        np.testing.assert_allclose(moment / scale, truth / scale, atol=1e-8)
+    for moment, truth in (
         (posterior.variance[s], variance[:size]),
         (variances[s], variance[size:]),
         (jet.variance[s, :, 0], variance[size:]),
     ):
-        np.testing.assert_allclose(seen, truth, atol=1e-9)
+        np.testing.assert_allclose(moment, truth, atol=1e-9)
     np.testing.assert_allclose(posterior.gain[s], gain, rtol=1e-9)
 
 
@@ -105,8 +105,8 @@ def test_the_choice_in_words_and_what_it_needs():
 
 def layouts(jet, d):
     """Slopes and bends of means and variances together, (S, p + 1, q, d) and (S, p + 1, q, d, d)."""
-    both = np.concatenate([jet.mean, jet.variance[:, None]], axis=1)
-    return both[..., 0], taylor(d).slopes(both), taylor(d).bends(both)
+    moments = np.concatenate([jet.mean, jet.variance[:, None]], axis=1)
+    return moments[..., 0], taylor(d).slopes(moments), taylor(d).bends(moments)
 
 
 @pytest.mark.parametrize(
@@ -151,12 +151,14 @@ def test_jets_that_are_asked_for_are_what_they_are_among_all(name, d, lam):
     for t in range(T):
         posterior.update(points[t], values[t])
     rng = np.random.default_rng(2)
-    at, wanted = rng.random((S, 12, d)), rng.random((S, 12)) < [[0.6], [0.9], [0.0]]
-    every, some = posterior.jet(at), posterior.jet(at, wanted)
-    others = wanted.copy()
-    others[0] = ~wanted[0]
-    same = posterior.jet(at, others)
-    for what in ("mean", "variance"):
-        one, all_, other = (np.moveaxis(getattr(jet, what), -2, 1) for jet in (some, every, same))
-        np.testing.assert_allclose(one[wanted], all_[wanted], rtol=1e-9, atol=1e-11)
-        np.testing.assert_array_equal(one[1], other[1], err_msg="what another replicate asks for changes no bit")
+    at, mask = rng.random((S, 12, d)), rng.random((S, 12)) < [[0.6], [0.9], [0.0]]
+    every, masked = posterior.jet(at), posterior.jet(at, mask)
+    other_mask = mask.copy()
+    other_mask[0] = ~mask[0]
+    same = posterior.jet(at, other_mask)
+    for moment in ("mean", "variance"):
+        selected, all_, reselected = (np.moveaxis(getattr(jet, moment), -2, 1) for jet in (masked, every, same))
+        np.testing.assert_allclose(selected[mask], all_[mask], rtol=1e-9, atol=1e-11)
+        np.testing.assert_array_equal(
+            selected[1], reselected[1], err_msg="what another replicate asks for changes no bit"
+        )

@@ -19,7 +19,7 @@ from tests.helpers import make, play, prepare
 POINTS = np.random.default_rng(3).random((300, 2))
 
 
-def both(name="se", lengthscale=0.3):
+def make_both_sets(name="se", lengthscale=0.3):
     """The same set with and without its matrix."""
     k = kernel(name, lengthscale)
     return Finite(k(POINTS, POINTS), POINTS, name), Large(POINTS, k, POINTS, name, None)
@@ -27,20 +27,20 @@ def both(name="se", lengthscale=0.3):
 
 @pytest.mark.parametrize("name", ["se", "matern12", "matern32", "matern52", "linear"])
 def test_the_prior_is_the_diagonal_to_the_last_bit(name):
-    with_matrix, without = both(name, 0.37)
+    with_matrix, without = make_both_sets(name, 0.37)
     assert without.prior.tolist() == with_matrix.prior.tolist()
 
 
 @pytest.mark.parametrize("name", ["se", "linear"])
 def test_a_set_without_a_matrix_is_the_set_with_one(name):
-    with_matrix, without = both(name)
-    some = np.array([7, 299, 0])
+    with_matrix, without = make_both_sets(name)
+    indices = np.array([7, 299, 0])
     if name == "se":  # the same pivots and rows; a product of matrices has other last digits, row by row
         np.testing.assert_array_equal(without.features, with_matrix.features)
     np.testing.assert_allclose(without.features @ without.features.T, with_matrix.covariance, atol=1e-10)
     np.testing.assert_allclose(without.prior, with_matrix.prior, rtol=1e-15)
-    np.testing.assert_allclose(without.rows(some), with_matrix.rows(some), rtol=1e-15)
-    np.testing.assert_allclose(without.between(some, some), with_matrix.between(some, some), rtol=1e-15)
+    np.testing.assert_allclose(without.rows(indices), with_matrix.rows(indices), rtol=1e-15)
+    np.testing.assert_allclose(without.between(indices, indices), with_matrix.between(indices, indices), rtol=1e-15)
     weights = np.random.default_rng(0).uniform(-1, 1, (2, 300))
     np.testing.assert_allclose(without.combine(weights), with_matrix.combine(weights), atol=1e-10)
     rank = with_matrix.features.shape[1]
@@ -50,12 +50,14 @@ def test_a_set_without_a_matrix_is_the_set_with_one(name):
 
 @pytest.mark.parametrize(("name", "lengthscale"), [("se", 0.3), ("se", 0.1), ("matern52", 0.3)])
 def test_norms_of_a_large_set_are_those_of_a_factorisation_each_and_take_one(monkeypatch, name, lengthscale):
-    with_matrix, without = both(name, lengthscale)
+    with_matrix, without = make_both_sets(name, lengthscale)
     rng = np.random.default_rng(1)
     values = np.stack([with_matrix.combine(rng.uniform(-1, 1, (3, 300))) * scale for scale in (1e-3, 1, 1e6)])
     expected = with_matrix.norm(values)
     factorised, factorise = [], np.linalg.qr
-    monkeypatch.setattr(np.linalg, "qr", lambda *given, **options: factorised.append(1) or factorise(*given, **options))
+    monkeypatch.setattr(
+        np.linalg, "qr", lambda *arrays, **options: factorised.append(1) or factorise(*arrays, **options)
+    )
     monkeypatch.setattr(np.linalg, "lstsq", None)
     np.testing.assert_allclose(without.norm(values), expected, rtol=1e-12)
     np.testing.assert_array_equal([[without.norm(row) for row in rows] for rows in values], without.norm(values))
@@ -92,29 +94,29 @@ def test_no_matrix_of_all_pairs_is_formed():
 @pytest.mark.parametrize("n", [1001, 1090])
 def test_products_with_a_matrix_that_is_not_formed_have_its_bits(n):
     points, k = np.random.default_rng(n).random((n, 2)), kernel("matern52", 0.3)
-    some = Finite.at(points, k)
-    assert isinstance(some, Scattered)
+    scattered = Finite.at(points, k)
+    assert isinstance(scattered, Scattered)
     matrix, weights = k(points, points), np.random.default_rng(0).uniform(-1, 1, (3, n))
     with single_thread():  # as in a sweep
-        np.testing.assert_array_equal(some.combine(weights), np.matmul(weights[:, None], matrix)[:, 0])
-    np.testing.assert_array_equal(some.rows(np.array([5, n - 1])), matrix[[5, n - 1]])
-    assert "covariance" not in vars(some)
-    np.testing.assert_array_equal(some.covariance, matrix)
+        np.testing.assert_array_equal(scattered.combine(weights), np.matmul(weights[:, None], matrix)[:, 0])
+    np.testing.assert_array_equal(scattered.rows(np.array([5, n - 1])), matrix[[5, n - 1]])
+    assert "covariance" not in vars(scattered)
+    np.testing.assert_array_equal(scattered.covariance, matrix)
 
 
 @pytest.mark.parametrize("ahead", [2**22, 0])
 def test_draws_ahead_are_those_one_at_a_time(monkeypatch, ahead):
     monkeypatch.setattr(rkhs, "AHEAD", ahead)
     task = prepare("rkhs", n=100, m=6)
-    found = task.draw([np.random.default_rng(s) for s in range(5)])
-    assert found.redraws.max() > 4
+    drawn = task.draw([np.random.default_rng(s) for s in range(5)])
+    assert drawn.redraws.max() > 4
     for s in range(5):
         gen = np.random.default_rng(s)
-        for redraws in range(found.redraws[s] + 1):
+        for redraws in range(drawn.redraws[s] + 1):
             f, *g = gen.uniform(-1, 1, (7, 100)) @ task.actions.covariance
-            assert (np.array(g) <= 0).all(axis=0).any() == (redraws == found.redraws[s])
-        np.testing.assert_allclose(found.f[s], f, atol=1e-10)
-        np.testing.assert_allclose(found.g[s], g, atol=1e-10)
+            assert (np.array(g) <= 0).all(axis=0).any() == (redraws == drawn.redraws[s])
+        np.testing.assert_allclose(drawn.f[s], f, atol=1e-10)
+        np.testing.assert_allclose(drawn.g[s], g, atol=1e-10)
 
 
 def suite(tmp_path, problem, algorithm, horizon="5"):
@@ -165,12 +167,12 @@ def test_what_would_not_fit_is_refused_before_the_sweep(tmp_path, monkeypatch, t
     from cbobench.sweep.run import plan
 
     monkeypatch.setattr(actions, "LARGEST_RANK", 100)
-    made = suite(tmp_path, task, method, horizon)
+    suite_file = suite(tmp_path, task, method, horizon)
     if message is None:
-        assert plan(made, out=tmp_path / "run", cpus=0).tasks
+        assert plan(suite_file, out=tmp_path / "run", cpus=0).tasks
         return
     with pytest.raises(Misuse, match=message):
-        cbobench.run(made, out=tmp_path / "run", cpus=0)
+        cbobench.run(suite_file, out=tmp_path / "run", cpus=0)
     assert not (tmp_path / "run").exists()
 
 
@@ -184,9 +186,9 @@ def test_a_small_machine_refuses_what_it_cannot_hold(tmp_path, monkeypatch):
 
 def test_rows_at_a_time_have_the_bits_of_all_at_once(monkeypatch):
     for name in ("se", "matern12", "matern32", "matern52"):
-        whole = kernel(name, 0.2)(POINTS, POINTS[:77])
+        at_once = kernel(name, 0.2)(POINTS, POINTS[:77])
         monkeypatch.setattr(kernels, "IN_CACHE", 500)
-        np.testing.assert_array_equal(kernel(name, 0.2)(POINTS, POINTS[:77]), whole)
+        np.testing.assert_array_equal(kernel(name, 0.2)(POINTS, POINTS[:77]), at_once)
         monkeypatch.undo()
 
 
@@ -203,9 +205,9 @@ def test_a_few_actions_at_a_time_have_the_bits_of_all_at_once(monkeypatch, n):
     gen = np.random.default_rng(n)
     weights, rows = gen.standard_normal((3, 2, 37)), gen.standard_normal((37, n))
     with single_thread():
-        found = kernels.combine_features(weights, rows)
-        np.testing.assert_array_equal(found, np.matmul(weights[:, :, None], rows)[:, :, 0])
-        np.testing.assert_array_equal(kernels.combine_features(weights[1:2, 0], rows), found[1:2, 0])
+        combined = kernels.combine_features(weights, rows)
+        np.testing.assert_array_equal(combined, np.matmul(weights[:, :, None], rows)[:, :, 0])
+        np.testing.assert_array_equal(kernels.combine_features(weights[1:2, 0], rows), combined[1:2, 0])
 
 
 @pytest.mark.parametrize("seed", range(4))

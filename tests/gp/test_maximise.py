@@ -30,9 +30,9 @@ def dense_best(algorithm, replicate):
         point, value, side = grid[start], scores[start], 0.01
         for _ in range(40):
             cloud = np.clip(point + side * rng.uniform(-1, 1, (100, 2)), 0, 1)
-            found = total(cloud)
-            if found.max() > value:
-                point, value = cloud[found.argmax()], found.max()
+            cloud_scores = total(cloud)
+            if cloud_scores.max() > value:
+                point, value = cloud[cloud_scores.argmax()], cloud_scores.max()
             else:
                 side *= 0.6
         best = max(best, value)
@@ -82,7 +82,7 @@ def quadratic(kink, price):
     return score
 
 
-def flat(points, wanted):
+def flat(points, mask):
     """Beliefs that are 0 everywhere."""
     replicates, q, d = points.shape
     n = len(taylor(d).steps)

@@ -35,21 +35,21 @@ def test_a_function_of_the_space_has_its_norm(name, lengthscale):
 
 @pytest.mark.parametrize("lengthscale", [0.05, 0.2])
 def test_a_norm_does_not_depend_on_the_candidates(lengthscale):
-    found = [
+    norms = [
         problem("feasible-pocket", candidates=size, lengthscale=lengthscale).known_instance().norm
         for size in (64, 1024, 3000)
     ]
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
+    np.testing.assert_array_equal(norms[0], norms[1])
+    np.testing.assert_array_equal(norms[0], norms[2])
 
 
 @pytest.mark.parametrize(("lengthscale", "d"), [(0.005, 2), (0.05, 4), (0.01, 3)])
 @pytest.mark.slow
 def test_a_lengthscale_that_the_points_do_not_resolve_has_no_norm(lengthscale, d):
-    found = a_box(lengthscale, d=d).norm(lambda x: x[:, :1])
-    assert np.isinf(found).all()
+    norm = a_box(lengthscale, d=d).norm(lambda x: x[:, :1])
+    assert np.isinf(norm).all()
     with pytest.raises(CellFailure, match="use sup or a number"):
-        read_bound("B", "norm", found[None], np.ones((1, 1)))
+        read_bound("B", "norm", norm[None], np.ones((1, 1)))
 
 
 @pytest.mark.parametrize("name", on_boxes(HighDimensional, PublishedProblem, DriftingPocket))
@@ -58,9 +58,11 @@ def test_problems_on_boxes_have_norms_as_they_come(name):
     assert np.isfinite(problem(name, candidates=64).known_instance().norm).all()
 
 
-@pytest.mark.parametrize(("given", "says"), [({"window": "theory"}, "the window reads"), ({"window": 5}, "variation")])
+@pytest.mark.parametrize(
+    ("settings", "says"), [({"window": "theory"}, "the window reads"), ({"window": 5}, "variation")]
+)
 @pytest.mark.slow
-def test_moves_without_a_norm_are_refused(given, says):
+def test_moves_without_a_norm_are_refused(settings, says):
     task = problem("feasible-pocket-drift", lengthscale=0.005)
     with pytest.raises(CellFailure, match=f"{says}.*infinite.*number"):
-        play(task, make("rpol-sw", B="sup", G="sup", **given), seeds=1, horizon=150)
+        play(task, make("rpol-sw", B="sup", G="sup", **settings), seeds=1, horizon=150)

@@ -65,25 +65,25 @@ def test_a_box_agrees_with_a_dense_solve(name):
 def test_reset_is_a_new_posterior(kind):
     """With the prior's means and variances, and what is told later is all that it knows."""
     rng, grid, T = np.random.default_rng(2), a_grid(), 50
-    made = {
+    build = {
         "features": lambda: FeaturePosterior(grid.features, LAM, 2, 1, grid.prior),
         "observations": lambda: ObservationPosterior(a_box(), LAM, 2, 1, T),
         "mesh": lambda: InterpolatedPosterior(a_box(), LAM, 2, 1),
     }[kind]
-    used, fresh = made(), made()
+    used, fresh = build(), build()
 
-    def tell(*those):
+    def tell(*posteriors):
         point, value = (
             rng.random((2, 2)) if kind != "features" else rng.integers(grid.n, size=2),
             rng.normal(size=(2, 1)),
         )
-        for one in those:
-            one.update(point, value)
+        for posterior in posteriors:
+            posterior.update(point, value)
 
     for _ in range(30):
         tell(used)
-    for one in (used, fresh):
-        one.reset(0.5)
+    for posterior in (used, fresh):
+        posterior.reset(0.5)
     assert not used.mean.any()
     np.testing.assert_allclose(used.variance, 1.0, rtol=1e-12)
     for _ in range(20):
@@ -101,51 +101,51 @@ def test_censored_values_enter_means_when_they_arrive_and_variances_when_played(
         "mesh": lambda: InterpolatedPosterior(box, LAM, 2, 2),
     }[kind]()
     played = rng.random((T, 2, 2)) if kind == "mesh" else rng.integers(grid.n, size=(T, 2))
-    values, known = rng.normal(size=(T, 2, 2)), np.zeros((T, 2, 2))
+    values, arrived_values = rng.normal(size=(T, 2, 2)), np.zeros((T, 2, 2))
     for t in range(T):
         posterior.update(played[t], np.zeros((2, 2)))
         if t >= 7:
-            known[t - 7, 0, 1] = values[t - 7, 0, 1]
-            posterior.reveal(0, t - 6, played[t - 7, 0], 1, known[t - 7, 0, 1])
+            arrived_values[t - 7, 0, 1] = values[t - 7, 0, 1]
+            posterior.reveal(0, t - 6, played[t - 7, 0], 1, arrived_values[t - 7, 0, 1])
     for s in range(2):
         index, K = played[:, s], grid.covariance
         if kind == "mesh":
-            check(posterior, s, box_truth(box, index, known[:, s], box.candidates))
+            check(posterior, s, box_truth(box, index, arrived_values[:, s], box.candidates))
         else:
-            check(posterior, s, dense(K[np.ix_(index, index)], K[index], K.diagonal(), known[:, s]))
+            check(posterior, s, dense(K[np.ix_(index, index)], K[index], K.diagonal(), arrived_values[:, s]))
 
 
-@pytest.mark.parametrize("where", ["box", "mesh", "features", "observations"])
-def test_delayed_functions_know_what_has_arrived(where):
+@pytest.mark.parametrize("kind", ["box", "mesh", "features", "observations"])
+def test_delayed_functions_know_what_has_arrived(kind):
     rng, T, S = np.random.default_rng(5), 40, 3
     box, grid = a_box(), a_grid()
 
     def single():
-        if where in ("box", "mesh"):
-            return InterpolatedPosterior(box, LAM, S, 1) if where == "mesh" else ObservationPosterior(box, LAM, S, 1, T)
+        if kind in ("box", "mesh"):
+            return InterpolatedPosterior(box, LAM, S, 1) if kind == "mesh" else ObservationPosterior(box, LAM, S, 1, T)
         return (
             FeaturePosterior(grid.features, LAM, S, 1)
-            if where == "features"
+            if kind == "features"
             else ObservationPosterior(grid, LAM, S, 1, T)
         )
 
     posterior = SeparatePosterior([single(), single()])
-    played = rng.random((T, S, 2)) if where in ("box", "mesh") else rng.integers(grid.n, size=(T, S))
+    played = rng.random((T, S, 2)) if kind in ("box", "mesh") else rng.integers(grid.n, size=(T, S))
     values, due = rng.normal(size=(T, S, 2)), np.arange(1, T + 1)[:, None, None] + rng.poisson(4, (T, S, 2))
     for t in range(1, T + 1):
-        found = sorted((s, r + 1, j, values[r, s, j]) for r, s, j in np.argwhere(due == t).tolist())
-        columns = list(zip(*found, strict=True)) or [(), (), (), ()]
+        arrived = sorted((s, r + 1, j, values[r, s, j]) for r, s, j in np.argwhere(due == t).tolist())
+        columns = list(zip(*arrived, strict=True)) or [(), (), (), ()]
         arrivals = Arrivals(*(np.array(c, dtype=np.intp) for c in columns[:3]), np.array(columns[3], dtype=float))
         posterior.receive(t, played[:t], arrivals)
     for s in range(S):
         for j in range(2):
-            there = due[:, s, j] <= T
-            seen, told = played[there, s], values[there, s, j][:, None]
-            if where in ("box", "mesh"):
-                truth = box_truth(box, seen, told, box.candidates)
+            has_arrived = due[:, s, j] <= T
+            played_points, observed = played[has_arrived, s], values[has_arrived, s, j][:, None]
+            if kind in ("box", "mesh"):
+                truth = box_truth(box, played_points, observed, box.candidates)
             else:
                 K = grid.covariance
-                truth = dense(K[np.ix_(seen, seen)], K[seen], K.diagonal(), told)
+                truth = dense(K[np.ix_(played_points, played_points)], K[played_points], K.diagonal(), observed)
             np.testing.assert_allclose(posterior.mean[s, j], truth[0][:, 0], atol=1e-8)
             np.testing.assert_allclose(posterior.variance[s, j], truth[1], atol=1e-8)
             np.testing.assert_allclose(posterior.gain[s, j], truth[2], atol=1e-8)

@@ -26,8 +26,8 @@ def test_a_sample_is_drawn_in_the_order_of_the_actions(monkeypatch):
 
     points = np.linspace(0, 1, 4 * BLOCK)[:, None]
     model = ThompsonModel(Finite.at(points, SquaredExponential(0.05)), 2, 0.1, 10, scaled=False)
-    for where, f in ((10, 1.0), (90, 0.5), (150, -1.0)):
-        model.tell(np.array([where]), np.array([f, -1.0]))
+    for action, f in ((10, 1.0), (90, 0.5), (150, -1.0)):
+        model.tell(np.array([action]), np.array([f, -1.0]))
     drawn, _ = model.sample(np.arange(len(points)), np.random.default_rng(0))
     assert len(drawn) > BLOCK
     assert (np.diff(drawn[:BLOCK]) > 0).all()

@@ -77,13 +77,13 @@ def test_a_replicate_does_not_depend_on_its_block(size):
     rng = np.random.default_rng(3)
     actions, values = rng.integers(0, 100, (200, 64)), rng.standard_normal((200, 64, 2))
     z = rng.standard_normal((64, 2, phi.shape[1]))
-    whole, part = FeaturePosterior(phi, 1.1, 64, 2), FeaturePosterior(phi, 1.1, size, 2)
+    block, part = FeaturePosterior(phi, 1.1, 64, 2), FeaturePosterior(phi, 1.1, size, 2)
     for t in range(200):
-        whole.update(actions[t], values[t])
+        block.update(actions[t], values[t])
         part.update(actions[t, -size:], values[t, -size:])
     for name in ("mean", "variance", "gain", "factor"):
-        np.testing.assert_array_equal(getattr(whole, name)[-size:], getattr(part, name))
-    np.testing.assert_array_equal(whole.paths(z)[-size:], part.paths(z[-size:]))
+        np.testing.assert_array_equal(getattr(block, name)[-size:], getattr(part, name))
+    np.testing.assert_array_equal(block.paths(z)[-size:], part.paths(z[-size:]))
 
 
 def worst_z(samples, cov):

@@ -20,12 +20,12 @@ def model(kind: str, scaled: bool = True, count: int = 9, lam=LAM):
     """A model told of `count` points, the points, the values (2, count), and where to ask."""
     points = RNG.random((40, 2))
     actions = Box(np.zeros(2), np.ones(2), "matern52", 0.3) if kind == "box" else Finite(KERNEL(points, points), points)
-    made = RunModel(actions, 2, lam, 50, scaled)
+    learned = RunModel(actions, 2, lam, 50, scaled)
     values = np.stack([5 + 3 * np.sin(4 * points[:count, 0]), points[:count, 1] - 0.7])
     for i in range(count):
-        made.tell(points[i : i + 1] if kind == "box" else np.array([i]), values[:, i])
-    where = np.arange(20, 40)
-    return made, points, values, points[where] if kind == "box" else where
+        learned.tell(points[i : i + 1] if kind == "box" else np.array([i]), values[:, i])
+    queries = np.arange(20, 40)
+    return learned, points, values, points[queries] if kind == "box" else queries
 
 
 @pytest.mark.parametrize("kind", ["box", "finite"])
@@ -35,42 +35,44 @@ def test_moments_are_those_of_a_gp_with_that_centre_and_amplitude(kind, scaled, 
 
     A number is λ for every function, whatever its amplitude s; `scaled` is 0.01 s².
     """
-    made, points, values, where = model(kind, scaled, lam=lam)
+    learned, points, values, queries = model(kind, scaled, lam=lam)
     f, g = values
     centre = np.array([(f.min() + f.max()) / 2, 0.0]) if scaled else np.zeros(2)
     amplitude = np.array([np.ptp(f) / 4, np.abs(g).max() / 2]) if scaled else np.ones(2)
-    for asked, (mean, deviation) in ((points[20:], made.at(where)), (points[:9], made.at_played())):
+    for places, (mean, deviation) in ((points[20:], learned.at(queries)), (points[:9], learned.at_played())):
         for j, (c, s) in enumerate(zip(centre, amplitude, strict=True)):
             noise = {"scaled": 0.01 * s**2, "theory": 1 + 2 / 50}.get(lam, lam)
-            k = s**2 * KERNEL(asked, points[:9])
+            k = s**2 * KERNEL(places, points[:9])
             gain = k @ np.linalg.inv(s**2 * KERNEL(points[:9], points[:9]) + noise * np.eye(9))
             np.testing.assert_allclose(mean[j], c + gain @ (values[j] - c), atol=1e-8)
             np.testing.assert_allclose(deviation[j], np.sqrt(s**2 - (gain * k).sum(axis=1)), atol=1e-8)
-    np.testing.assert_allclose(made.observed, values)
-    np.testing.assert_array_equal(made.units(made.played), points[:9] if kind == "box" else made.cube.units[:9])
+    np.testing.assert_allclose(learned.observed, values)
+    np.testing.assert_array_equal(
+        learned.units(learned.played), points[:9] if kind == "box" else learned.cube.units[:9]
+    )
 
 
 def test_forgetting():
-    made, _, _, where = model("box")
-    made.forget()
-    assert made.count == 0
-    made.tell(where[:1], np.array([5.0, 0.1]))
-    assert made.observed.shape == (2, 1)
-    square = made.scale.amplitude[0, 0] ** 2
-    np.testing.assert_allclose(made.at(where[:1])[1][0] ** 2, square * LAM / (square + LAM))
+    learned, _, _, queries = model("box")
+    learned.forget()
+    assert learned.count == 0
+    learned.tell(queries[:1], np.array([5.0, 0.1]))
+    assert learned.observed.shape == (2, 1)
+    square = learned.scale.amplitude[0, 0] ** 2
+    np.testing.assert_allclose(learned.at(queries[:1])[1][0] ** 2, square * LAM / (square + LAM))
 
 
 @pytest.mark.parametrize("kind", ["box", "finite"])
 @pytest.mark.parametrize("lam", [LAM, "scaled"])
 def test_an_action_that_was_played_twice_is_one_action(kind, lam):
     """Its mean and deviation are the same number, to the bit, whichever observation they are read at."""
-    made, points, _, _ = model(kind, lam=lam, count=3)
+    learned, points, _, _ = model(kind, lam=lam, count=3)
     for i in (1, 0, 1, 2, 1, 0):
-        made.tell(points[[i]] if kind == "box" else np.array([i]), RNG.normal(size=2))
-    mean, deviation = made.at_played()
+        learned.tell(points[[i]] if kind == "box" else np.array([i]), RNG.normal(size=2))
+    mean, deviation = learned.at_played()
     for i, slots in enumerate(([0, 4, 8], [1, 3, 5, 7], [2, 6])):
         assert len(set(zip(*mean[:, slots], *deviation[:, slots], strict=True))) == 1
-        assert (made.units(made.played)[slots] == made.units(made.played)[i]).all()
+        assert (learned.units(learned.played)[slots] == learned.units(learned.played)[i]).all()
     assert len(set(mean[0])) == 3, "negative control: other actions have other means"
 
 
@@ -97,6 +99,6 @@ def test_cube():
 
 @pytest.mark.parametrize("kind", ["box", "finite"])
 def test_what_is_no_number_ends_the_cell(kind):
-    made, points, _, where = model(kind)
+    learned, points, _, queries = model(kind)
     with pytest.raises(CellFailure, match="an observation is not a number"):
-        made.tell(where[:1], np.array([1.0, np.nan]))
+        learned.tell(queries[:1], np.array([1.0, np.nan]))

@@ -20,7 +20,7 @@ RANDOM = np.random.default_rng
 def reached(box, score):
     """Where climbs from the starts of a score of points alone end: the best point and its score."""
 
-    def jet(points, wanted):
+    def jet(points, mask):
         n = len(taylor(box.d).steps)
         return maximise.Jet(np.zeros((1, 1, points.shape[1], n)), np.zeros((1, points.shape[1], n)))
 
@@ -87,7 +87,7 @@ def test_extremes_are_those_among_the_nearest(name, d):
     """On a mesh those of the cell around, elsewhere those of the nearest candidates; ends have no neighbours beyond."""
     box = box_of(name, d)
     values = RANDOM(3).normal(size=(2, len(box.candidates)))
-    found = Starts(box)._around(values, np.maximum)
+    extremes = Starts(box)._around(values, np.maximum)
     if box.mesh is not None:
         index = np.stack(np.unravel_index(np.arange(len(box.candidates)), [box.mesh.size] * d), axis=1)
         near = np.abs(index[:, None] - index).max(axis=2) <= 1
@@ -96,10 +96,10 @@ def test_extremes_are_those_among_the_nearest(name, d):
         near = apart <= np.sort(apart, axis=1)[:, [min(3**d, 21) - 1]]
     every = np.where(near, values[:, None], -np.inf).max(axis=2)
     if box.mesh is not None:
-        np.testing.assert_array_equal(found, every)
+        np.testing.assert_array_equal(extremes, every)
     else:  # some neighbours are equally near
-        assert (found <= every).all()
-        assert (found == every).mean() > 0.8
+        assert (extremes <= every).all()
+        assert (extremes == every).mean() > 0.8
 
 
 @pytest.mark.parametrize("name", ["se", "matern52"])
@@ -164,19 +164,19 @@ def flat(m, price=1.0):
 
 
 @pytest.mark.parametrize(
-    ("name", "d", "m", "kept"),
+    ("name", "d", "m", "is_kept"),
     [("matern12", 2, 1, True), ("matern52", 3, 3, True), ("matern52", 3, 2, False), ("se", 2, 3, False)],
 )
-def test_a_basin_once_found_is_not_lost_where_basins_are_narrow(name, d, m, kept):
+def test_a_basin_once_found_is_not_lost_where_basins_are_narrow(name, d, m, is_kept):
     box, score = box_of(name, d), flat(m)
     starts, parts = Starts(box), score(np.broadcast_to(box.candidates, (2, *box.candidates.shape)))
     observed = np.full((2, 1, d), 0.5)
     ended = RANDOM(1).random((2, 5, d))
     starts(parts, score, observed)
     starts.ended = ended
-    again = starts(parts, score, observed)
-    found = (again[:, :, None] == ended[:, None]).all(axis=3).any(axis=1)
-    assert found.all() if kept else not found.any()
+    next_starts = starts(parts, score, observed)
+    is_started_again = (next_starts[:, :, None] == ended[:, None]).all(axis=3).any(axis=1)
+    assert is_started_again.all() if is_kept else not is_started_again.any()
 
 
 def test_where_many_kinks_meet_some_climbs_begin_elsewhere_in_every_round():
@@ -191,10 +191,10 @@ def test_where_many_kinks_meet_some_climbs_begin_elsewhere_in_every_round():
 def test_spread_points_are_the_best_that_are_apart():
     points, values = RANDOM(2).random((3, 200, 2)), RANDOM(3).normal(size=(3, 200))
     chosen = pick(points, _spread(points, values, 6, 0.2))
-    for some, every, value in zip(chosen, points, values, strict=True):
-        distance = np.abs(some[:, None] - some).max(axis=2) + np.eye(6)
+    for picked, every, value in zip(chosen, points, values, strict=True):
+        distance = np.abs(picked[:, None] - picked).max(axis=2) + np.eye(6)
         assert distance.min() >= 0.2
         left = list(np.argsort(-value))  # by hand: the best that is left, then all near it go
-        for point in some:
+        for point in picked:
             np.testing.assert_array_equal(point, every[left[0]])
             left = [i for i in left if np.abs(every[i] - point).max() >= 0.2]

@@ -42,13 +42,13 @@ class Told:
         number = {"scaled": 0.01, "theory": 1 + 2 / 50}.get(lam, lam)
         self.noise = [number * (s**2 if lam == "scaled" and scaled else 1.0) for s in self.amplitude]
 
-    def dense(self, asked, function):
+    def dense(self, places, function):
         """Mean and covariance by the formula with kernel s² k, noise λ and prior mean c."""
         s, c = self.amplitude[function], self.centre[function]
-        k = s**2 * self.kernel(asked, self.x)
+        k = s**2 * self.kernel(places, self.x)
         gram = s**2 * self.kernel(self.x, self.x) + self.noise[function] * np.eye(COUNT)
         gain = np.linalg.solve(gram, k.T).T
-        return c + gain @ (self.values[function] - c), s**2 * self.kernel(asked, asked) - gain @ k.T
+        return c + gain @ (self.values[function] - c), s**2 * self.kernel(places, places) - gain @ k.T
 
 
 class Unit:
@@ -69,14 +69,14 @@ class Unit:
 @pytest.mark.parametrize("lam", LAMS)
 @pytest.mark.parametrize(("kind", "name"), KINDS)
 def test_means_and_variances_are_those_of_a_gp_with_that_centre_and_amplitude(kind, name, lam, scaled):
-    told = Told(kind, name, lam, scaled=scaled)
-    mean, variance, _ = told.model.at(told.where)
+    learned = Told(kind, name, lam, scaled=scaled)
+    mean, variance, _ = learned.model.at(learned.where)
     for j in range(3):
-        expected, covariance = told.dense(told.asked, j)
-        square = told.amplitude[j] ** 2
+        expected, covariance = learned.dense(learned.asked, j)
+        square = learned.amplitude[j] ** 2
         np.testing.assert_allclose(mean[j], expected, atol=1e-6)
         np.testing.assert_allclose(variance[j % len(variance)] * square, covariance.diagonal(), atol=1e-7 * square)
-        np.testing.assert_allclose(told.model.played_means[j], told.dense(told.x, j)[0], atol=1e-6)
+        np.testing.assert_allclose(learned.model.played_means[j], learned.dense(learned.x, j)[0], atol=1e-6)
 
 
 @pytest.mark.parametrize("lam", LAMS)
@@ -87,16 +87,16 @@ def test_the_root_of_a_sample_is_that_of_the_dense_covariance(kind, name, lam, m
     monkeypatch.setattr(thompson, "BLOCK", 10)
     monkeypatch.setattr(thompson, "REACH", np.inf)
     monkeypatch.setattr(thompson, "shortfall", lambda mean, *_: np.arange(mean.shape[1]) % 7.0)
-    told = Told(kind, name, lam, q=36)
-    order, centre = told.model.sample(told.where, Unit())
-    assert sorted(order) == list(range(len(told.asked)))
+    learned = Told(kind, name, lam, q=36)
+    order, centre = learned.model.sample(learned.where, Unit())
+    assert sorted(order) == list(range(len(learned.asked)))
     for j in range(3):
-        paths = np.stack([told.model.sample(told.where, Unit(j, i))[1] for i in range(len(order))])
+        paths = np.stack([learned.model.sample(learned.where, Unit(j, i))[1] for i in range(len(order))])
         np.testing.assert_array_equal(np.delete(paths, j, axis=1), np.delete(paths * 0 + centre, j, axis=1))
         root = (paths[:, j] - centre[j]).T
-        expected, covariance = told.dense(told.asked[order], j)
+        expected, covariance = learned.dense(learned.asked[order], j)
         np.testing.assert_allclose(centre[j], expected, atol=1e-6)
-        np.testing.assert_allclose(root @ root.T, covariance, atol=2e-7 * told.amplitude[j] ** 2)
+        np.testing.assert_allclose(root @ root.T, covariance, atol=2e-7 * learned.amplitude[j] ** 2)
 
 
 @pytest.mark.parametrize("infeasible", [0.0, 0.5, 3.0])
@@ -105,30 +105,30 @@ def test_the_root_of_a_sample_is_that_of_the_dense_covariance(kind, name, lam, m
 )
 def test_who_is_not_drawn_does_not_win(kind, name, lam, infeasible):
     """By the law of the others given what was drawn, dense: the chance that any of them wins is under 4e-8."""
-    told = Told(kind, name, lam, q=400, infeasible=infeasible)
-    seen = []
+    learned = Told(kind, name, lam, q=400, infeasible=infeasible)
+    drawn_counts = []
     for seed in range(3):
-        drawn, values = told.model.sample(told.where, np.random.default_rng(seed))
+        drawn, values = learned.model.sample(learned.where, np.random.default_rng(seed))
         assert len(set(drawn)) == len(drawn)
-        others = np.setdiff1d(np.arange(400), drawn)
-        seen.append(len(drawn))
+        undrawn = np.setdiff1d(np.arange(400), drawn)
+        drawn_counts.append(len(drawn))
         goal = values[:, best_of(values)]
         violation = np.maximum(goal[1:], 0.0).sum()
-        chance = np.ones(len(others))
+        chance = np.ones(len(undrawn))
         for j in range(3):
-            mean, covariance = told.dense(told.asked, j)
-            among = covariance[np.ix_(drawn, drawn)] + thompson.JITTER * told.amplitude[j] ** 2 * np.eye(len(drawn))
-            gain = np.linalg.solve(among, covariance[np.ix_(drawn, others)]).T
-            given = mean[others] + gain @ (values[j] - mean[drawn])
-            left = covariance.diagonal()[others] - (gain * covariance[np.ix_(others, drawn)]).sum(axis=1)
-            deviation = np.sqrt(np.maximum(left, 0.0) + thompson.JITTER * told.amplitude[j] ** 2)
+            mean, covariance = learned.dense(learned.asked, j)
+            among = covariance[np.ix_(drawn, drawn)] + thompson.JITTER * learned.amplitude[j] ** 2 * np.eye(len(drawn))
+            gain = np.linalg.solve(among, covariance[np.ix_(drawn, undrawn)]).T
+            conditional_means = mean[undrawn] + gain @ (values[j] - mean[drawn])
+            left = covariance.diagonal()[undrawn] - (gain * covariance[np.ix_(undrawn, drawn)]).sum(axis=1)
+            deviation = np.sqrt(np.maximum(left, 0.0) + thompson.JITTER * learned.amplitude[j] ** 2)
             if j:
-                chance *= norm.cdf((violation - given) / deviation)
+                chance *= norm.cdf((violation - conditional_means) / deviation)
             elif violation == 0:
-                chance *= norm.sf((goal[0] - given) / deviation)
+                chance *= norm.sf((goal[0] - conditional_means) / deviation)
         assert chance.sum() < 400 * thompson.NEGLIGIBLE
-    assert max(seen) < 400, "negative control: some are left out"
-    assert np.mean(seen) < 300
+    assert max(drawn_counts) < 400, "negative control: some are left out"
+    assert np.mean(drawn_counts) < 300
 
 
 @pytest.mark.parametrize("infeasible", [0.0, 0.4])
@@ -136,25 +136,25 @@ def test_who_is_not_drawn_does_not_win(kind, name, lam, infeasible):
 def test_winners_have_the_law_of_dense_winners(infeasible, monkeypatch):
     """How often each of twelve groups of actions wins, in 700 samples each way; left out too early, it shows."""
     monkeypatch.setattr(thompson, "BLOCK", 4)
-    told = Told("box", "matern52", 0.3, q=60, infeasible=infeasible)
+    learned = Told("box", "matern52", 0.3, q=60, infeasible=infeasible)
     rng = np.random.default_rng(0)
-    moments = [told.dense(told.asked, j) for j in range(3)]
+    moments = [learned.dense(learned.asked, j) for j in range(3)]
     roots = [np.linalg.cholesky(covariance + 1e-8 * np.eye(60)) for _, covariance in moments]
 
     def dense():
         return best_of(np.stack([m + r @ rng.standard_normal(60) for (m, _), r in zip(moments, roots, strict=True)]))
 
     def lazy():
-        drawn, values = told.model.sample(told.where, rng)
+        drawn, values = learned.model.sample(learned.where, rng)
         sizes.append(len(drawn))
         return drawn[best_of(values)]
 
     def counts(draw):
         return np.bincount([draw() % 12 for _ in range(700)], minlength=12)
 
-    def distance(one, other):
+    def distance(first, second):
         """Chi-squared of two samples, eleven degrees of freedom: 31.3 is exceeded once in a thousand."""
-        return ((one - other) ** 2 / np.maximum(one + other, 1)).sum()
+        return ((first - second) ** 2 / np.maximum(first + second, 1)).sum()
 
     sizes = []
     expected = counts(dense)
@@ -203,10 +203,10 @@ def test_the_best_point():
 @pytest.mark.parametrize("kind", ["box", "finite"])
 @pytest.mark.parametrize("lam", [0.05, "scaled"])
 def test_an_action_that_was_played_twice_has_one_mean(kind, lam):
-    told = Told(kind, lam=lam)
+    learned = Told(kind, lam=lam)
     for i in (7, 2, 7):
-        told.model.tell(told.x[[i]] if kind == "box" else np.array([i]), np.random.default_rng(i).normal(size=3))
-    means = told.model.played_means
+        learned.model.tell(learned.x[[i]] if kind == "box" else np.array([i]), np.random.default_rng(i).normal(size=3))
+    means = learned.model.played_means
     assert (means[:, 30] == means[:, 7]).all()
     assert (means[:, 32] == means[:, 7]).all()
     assert (means[:, 31] == means[:, 2]).all()
@@ -214,24 +214,24 @@ def test_an_action_that_was_played_twice_has_one_mean(kind, lam):
 
 
 def test_forgetting():
-    told = Told("box", lam=0.05)
-    told.model.forget()
-    assert told.model.count == 0
-    told.model.tell(told.asked[:1], np.array([5.0, 0.1, 0.1]))
-    assert told.model.observed.shape == (3, 1)
-    square = told.amplitude[0] ** 2
-    _, variance, _ = told.model.at(told.asked[:1])
+    learned = Told("box", lam=0.05)
+    learned.model.forget()
+    assert learned.model.count == 0
+    learned.model.tell(learned.asked[:1], np.array([5.0, 0.1, 0.1]))
+    assert learned.model.observed.shape == (3, 1)
+    square = learned.amplitude[0] ** 2
+    _, variance, _ = learned.model.at(learned.asked[:1])
     np.testing.assert_allclose(square * variance[0, 0], square * 0.05 / (square + 0.05))
 
 
 def test_a_lambda_that_is_lost_ends_the_cell():
-    told = Told("box", lam=0.05)
-    model = ThompsonModel(told.model.actions, 3, 1e-15, 200, scaled=False)
+    learned = Told("box", lam=0.05)
+    model = ThompsonModel(learned.model.actions, 3, 1e-15, 200, scaled=False)
 
     def rounds():
         for i in range(100):
-            model.tell(told.asked[[i]] * 0.01, told.values[:, i % 30])
-            model.at(told.asked)
+            model.tell(learned.asked[[i]] * 0.01, learned.values[:, i % 30])
+            model.at(learned.asked)
 
     with pytest.raises(CellFailure, match="is lost in double precision"):
         rounds()
