@@ -29,15 +29,15 @@ def test_what_stopped_growing_has_exponent_zero():
 def test_what_begins_within_the_part_grows_faster_than_any_power():
     curve = np.maximum(T - 1500, 0)
     assert exponent(T, curve).exponent == np.inf
-    found = exponent(T, np.stack([curve, *[np.zeros_like(T)] * 9], axis=1))
-    assert (found.exponent, found.low, found.high) == (np.inf, 0, np.inf)
-    assert not found.high < 1
+    fitted = exponent(T, np.stack([curve, *[np.zeros_like(T)] * 9], axis=1))
+    assert (fitted.exponent, fitted.low, fitted.high) == (np.inf, 0, np.inf)
+    assert not fitted.high < 1
 
 
 def test_a_negative_curve_has_none():
-    found = exponent(T, np.stack([T - 1500, T - 1600], axis=1))
-    assert np.isnan(found).all()
-    assert not found.high < 1
+    fitted = exponent(T, np.stack([T - 1500, T - 1600], axis=1))
+    assert np.isnan(fitted).all()
+    assert not fitted.high < 1
 
 
 def test_only_the_last_part_counts():
@@ -48,11 +48,11 @@ def test_only_the_last_part_counts():
 
 def test_the_mean_of_seeds_is_what_is_fitted():
     a, b = np.sqrt(T), T
-    found = exponent(T, np.stack([a, b], axis=1), part=0.5).exponent
+    fitted = exponent(T, np.stack([a, b], axis=1), part=0.5).exponent
     used = growth.last(T, 0.5)
     expected = np.polyfit(np.log(T[used]), np.log((a + b)[used] / 2), 1)[0]
-    assert found == pytest.approx(expected, abs=1e-12)
-    assert 0.5 < found < 1
+    assert fitted == pytest.approx(expected, abs=1e-12)
+    assert 0.5 < fitted < 1
 
 
 def test_growth_is_told_from_linear_and_the_same_every_time():
@@ -71,8 +71,8 @@ def test_growth_is_told_from_linear_and_the_same_every_time():
 def test_one_seed_has_no_interval_and_two_have_a_wide_one():
     assert np.isnan(exponent(T, np.sqrt(T))[1:]).all()
     assert np.isnan(exponent(T, np.empty((2000, 0)))).all()
-    found = exponent(T, np.stack([np.sqrt(T), T], axis=1))
-    assert (found.low, found.high) == pytest.approx((0.5, 1), abs=1e-12)
+    fitted = exponent(T, np.stack([np.sqrt(T), T], axis=1))
+    assert (fitted.low, fitted.high) == pytest.approx((0.5, 1), abs=1e-12)
 
 
 @pytest.mark.slow

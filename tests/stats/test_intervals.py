@@ -35,11 +35,11 @@ def quoted():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("some", [{5, 20}, pytest.param({2, 3, 4, 6, 8, 10, 50}, marks=pytest.mark.long)])
-def test_the_coverage_of_means_is_what_the_docstring_quotes(some):
+@pytest.mark.parametrize("sizes", [{5, 20}, pytest.param({2, 3, 4, 6, 8, 10, 50}, marks=pytest.mark.long)])
+def test_the_coverage_of_means_is_what_the_docstring_quotes(sizes):
     assert set(quoted()) == set(coverage().LAWS)
     for law, entries in quoted().items():
-        for n in some & entries.keys():
+        for n in sizes & entries.keys():
             held, _ = coverage().measured(coverage().LAWS[law], "mean", n, 4000, 50, seed=1)["interval"]
             assert held == pytest.approx(entries[n], abs=3 if entries[n] < 90 else 1.5), (law, n)
 
@@ -49,8 +49,8 @@ def test_the_quoted_coverage_is_near_95_or_says_so():
     low = {(law, n) for law, entries in quoted().items() for n, entry in entries.items() if n >= 10 and entry < 92}
     assert {law for law, _ in low} == {"lognormal", "lognormal-1.5", "pareto", "counts"}
     assert not {("lognormal", 20), ("lognormal", 50), ("counts", 50)} & low
-    others = [quoted()[law] for law in ("normal", "t3", "difference")]
-    assert all(94.5 <= entry <= 98.5 for entries in others for entry in entries.values())
+    ordinary = [quoted()[law] for law in ("normal", "t3", "difference")]
+    assert all(94.5 <= entry <= 98.5 for entries in ordinary for entry in entries.values())
 
 
 @pytest.mark.slow
@@ -152,20 +152,20 @@ def test_no_column_moves_another(statistic):
 
 def test_pieces_that_are_held_at_a_time_change_nothing(monkeypatch):
     x = np.random.default_rng(0).lognormal(size=(20, 33))
-    whole = interval(x)
+    at_once = interval(x)
     monkeypatch.setattr(intervals, "MEMORY", 40)
-    np.testing.assert_array_equal(interval(x), whole)
+    np.testing.assert_array_equal(interval(x), at_once)
 
 
 @pytest.mark.parametrize("statistic", ["mean", "median"])
 def test_the_order_of_seeds_and_the_unit_change_nothing(statistic):
     gen = np.random.default_rng(0)
     x = gen.exponential(size=(20, 50))
-    found = np.array(interval(x, statistic))
-    np.testing.assert_allclose(interval(gen.permutation(x), statistic), found, rtol=1e-12)
-    np.testing.assert_allclose(interval(1e120 * x, statistic), 1e120 * found, rtol=1e-9)
-    np.testing.assert_allclose(interval(1e-160 * x, statistic), 1e-160 * found, rtol=1e-9)
-    np.testing.assert_allclose(interval(-x, statistic), -found[::-1], rtol=1e-9)
+    bounds = np.array(interval(x, statistic))
+    np.testing.assert_allclose(interval(gen.permutation(x), statistic), bounds, rtol=1e-12)
+    np.testing.assert_allclose(interval(1e120 * x, statistic), 1e120 * bounds, rtol=1e-9)
+    np.testing.assert_allclose(interval(1e-160 * x, statistic), 1e-160 * bounds, rtol=1e-9)
+    np.testing.assert_allclose(interval(-x, statistic), -bounds[::-1], rtol=1e-9)
 
 
 @pytest.mark.parametrize("statistic", ["mean", "median"])

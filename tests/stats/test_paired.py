@@ -27,24 +27,24 @@ def enumerated(apart):
     apart = np.asarray(apart, dtype=float)
     ranks = stats.rankdata(np.abs(apart))[apart != 0]
     signs = np.array(list(itertools.product([-1, 1], repeat=len(ranks)))).reshape(-1, len(ranks))
-    seen = (np.sign(apart[apart != 0]) * ranks).sum()
-    p = (np.abs(signs @ ranks) >= abs(seen) - 1e-9).mean()
-    return p, seen / stats.rankdata(np.abs(apart)).sum()
+    rank_sum = (np.sign(apart[apart != 0]) * ranks).sum()
+    p = (np.abs(signs @ ranks) >= abs(rank_sum) - 1e-9).mean()
+    return p, rank_sum / stats.rankdata(np.abs(apart)).sum()
 
 
 def test_a_difference_by_hand():
     a = np.array([1.0, 5, 2, 7, 4, 3])
     b = np.array([2.0, 3, 5, 3, 4, 8])  # a - b: -1, 2, -3, 4, 0, -5
-    found = difference(a, b)
-    assert (found.n, found.wins, found.ties, found.losses) == (6, 3, 1, 2)
-    assert found.mean == pytest.approx(-0.5, abs=1e-12)
-    assert found.median == pytest.approx(-0.5, abs=1e-12)
+    compared = difference(a, b)
+    assert (compared.n, compared.wins, compared.ties, compared.losses) == (6, 3, 1, 2)
+    assert compared.mean == pytest.approx(-0.5, abs=1e-12)
+    assert compared.median == pytest.approx(-0.5, abs=1e-12)
     # ranks of sizes: 0 has 1, then 2 (-), 3 (+), 4 (-), 5 (+), 6 (-); lower is better: (12 - 8) / 21
-    assert found.effect == pytest.approx(4 / 21, abs=1e-12)
+    assert compared.effect == pytest.approx(4 / 21, abs=1e-12)
     # of 32 signs of {2, 3, 4, 5, 6} those with a sum as far from 0 as 4
-    assert found.p == pytest.approx(enumerated(a - b)[0], abs=1e-12)
-    assert (found.mean_low, found.mean_high) == interval(a - b)
-    assert (found.median_low, found.median_high) == interval(a - b, "median")
+    assert compared.p == pytest.approx(enumerated(a - b)[0], abs=1e-12)
+    assert (compared.mean_low, compared.mean_high) == interval(a - b)
+    assert (compared.median_low, compared.median_high) == interval(a - b, "median")
 
 
 def test_what_is_better_turns_wins_and_effect_but_not_the_difference():
@@ -97,20 +97,20 @@ def test_a_family_leaves_out_what_cannot_come_out():
         mask = choose_family(counts)
         n = np.sort(np.array(counts)[mask])
         assert not len(n) or decidable(n[0], len(n)), "each of it can come out"
-        for more in {*np.array(counts)[~mask]}:
-            larger = [c for c in counts if c >= more]
-            assert not decidable(more, len(larger)), "and no larger one has that"
+        for excluded in {*np.array(counts)[~mask]}:
+            larger = [c for c in counts if c >= excluded]
+            assert not decidable(excluded, len(larger)), "and no larger one has that"
     assert choose_family([6, 1, 1, 1]).tolist() == [True, False, False, False]
     assert choose_family(mixed).sum() == 3
 
 
 def test_edges():
-    nothing = difference([], [])
-    assert nothing.n == nothing.wins == nothing.ties == nothing.losses == 0
-    assert np.isnan([nothing.mean, nothing.median, nothing.p, nothing.effect, nothing.mean_low]).all()
-    one = difference([1.0], [2.0])
-    assert (one.n, one.mean, one.median, one.p, one.effect, one.wins) == (1, -1, -1, 1, 1, 1)
-    assert np.isnan([one.mean_low, one.mean_high, one.median_low, one.median_high]).all()
+    empty = difference([], [])
+    assert empty.n == empty.wins == empty.ties == empty.losses == 0
+    assert np.isnan([empty.mean, empty.median, empty.p, empty.effect, empty.mean_low]).all()
+    single = difference([1.0], [2.0])
+    assert (single.n, single.mean, single.median, single.p, single.effect, single.wins) == (1, -1, -1, 1, 1, 1)
+    assert np.isnan([single.mean_low, single.mean_high, single.median_low, single.median_high]).all()
     equal = difference([3.0] * 5, [3.0] * 5)
     assert (equal.mean, equal.mean_low, equal.mean_high, equal.p, equal.effect, equal.ties) == (0, 0, 0, 1, 0, 5)
     two = difference([1.0, 2.0], [2.0, 4.0])
@@ -140,8 +140,8 @@ def test_sides_of_all_pairs_are_those_of_each_pair():
     gen = np.random.default_rng(0)
     p, counts = compare_sides(x := gen.normal(size=(5, 12)))
     for i, j in itertools.permutations(range(5), 2):
-        wanted = stats.wilcoxon(x[i], x[j], alternative="greater", method="exact").pvalue
-        assert p[i, j] == pytest.approx(wanted, rel=1e-9)
+        expected = stats.wilcoxon(x[i], x[j], alternative="greater", method="exact").pvalue
+        assert p[i, j] == pytest.approx(expected, rel=1e-9)
     assert np.isnan(np.diag(p)).all()
     tied = gen.poisson(3, size=(6, 11)).astype(float)
     tied[0, 3] = tied[2, :2] = np.nan
@@ -175,10 +175,10 @@ def test_who_is_beaten_by_hand():
 @pytest.mark.parametrize(("methods", "needed"), [(2, 5), (4, 6), (7, 7), (13, 8), (26, 9), (52, 10)])
 def test_the_seeds_that_tell_who_is_beaten(methods, needed):
     """(methods - 1) / 2^n must be below 5 %."""
-    for seeds, enough in ((needed - 1, False), (needed, True)):
+    for seeds, decides in ((needed - 1, False), (needed, True)):
         beaten, is_judged = find_beaten(*compare_sides(np.arange(methods)[:, None] + np.zeros(seeds)))
-        assert beaten.tolist() == [False] + [enough] * (methods - 1)
-        assert is_judged.tolist() == [enough] * methods
+        assert beaten.tolist() == [False] + [decides] * (methods - 1)
+        assert is_judged.tolist() == [decides] * methods
 
 
 def test_clear_losers_and_too_few_pairs_make_no_test_harder():
