@@ -62,7 +62,7 @@ def local(task: BoxProblem, u: Array, rounds: int = 2, iterations: int = 400) ->
         unit = np.where(steep > 0, steep, 1.0)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            found = minimize(
+            optimum = minimize(
                 lambda v, unit=unit: -evaluate(task, v)[0] / unit[0],
                 u,
                 jac=lambda v, unit=unit: -slopes(task, v)[0] / unit[0],
@@ -75,9 +75,9 @@ def local(task: BoxProblem, u: Array, rounds: int = 2, iterations: int = 400) ->
                 method="SLSQP",
                 options={"maxiter": iterations, "ftol": 1e-13},
             )
-        if not np.isfinite(found.x).all():
+        if not np.isfinite(optimum.x).all():
             return None
-        u = np.clip(found.x, 0.0, 1.0)
+        u = np.clip(optimum.x, 0.0, 1.0)
     u = mend(task, u)
     return u if (evaluate(task, u)[1:] / unit[1:]).max() <= 1e-9 else None
 
@@ -88,12 +88,14 @@ def evolve(task: BoxProblem, start: Array, evaluations: int, seed: int) -> Array
 
     values = evaluate(task, np.random.default_rng(seed).random((4096, len(start))))
     spread = values.std(axis=0) + 1e-12
-    given = {"bounds": [0, 1], "maxfevals": evaluations, "seed": seed, "verbose": -9, "CMA_diagonal": 0}
-    search = cma.CMAEvolutionStrategy(start, 0.2, given)
+    options = {"bounds": [0, 1], "maxfevals": evaluations, "seed": seed, "verbose": -9, "CMA_diagonal": 0}
+    search = cma.CMAEvolutionStrategy(start, 0.2, options)
     while not search.stop():
         points = search.ask()
-        found = evaluate(task, np.array(points))
-        search.tell(points, list(100 * np.maximum(found[:, 1:] / spread[1:], 0).sum(axis=1) - found[:, 0] / spread[0]))
+        evaluated = evaluate(task, np.array(points))
+        search.tell(
+            points, list(100 * np.maximum(evaluated[:, 1:] / spread[1:], 0).sum(axis=1) - evaluated[:, 0] / spread[0])
+        )
     return np.asarray(search.result.xbest)
 
 
@@ -150,8 +152,8 @@ def perturb(u: Array, gen: np.random.Generator) -> Array:
     if kind == 0:
         moved += gen.normal(0, 0.03, len(u))
     elif kind == 1:
-        some = gen.permutation(len(u))[: gen.integers(1, 4)]
-        moved[some] = gen.random(len(some))
+        coordinates = gen.permutation(len(u))[: gen.integers(1, 4)]
+        moved[coordinates] = gen.random(len(coordinates))
     else:
         i, j = gen.permutation(len(u))[:2]
         moved[[i, j]] = moved[[j, i]]
@@ -182,14 +184,14 @@ def margin(task: BoxProblem, begun: Iterable[Array]) -> float:
     def formula(x: Array) -> Array:  # the level that all g_j keep to is one coordinate more
         return np.concatenate([-x[..., -1:], task.formula(x[..., :-1])[..., 1:] - x[..., -1:]], axis=-1)
 
-    found = []
+    margins = []
     for u in begun:
         level = float(evaluate(task, u)[1:].max())
         box = Box(np.append(task.box.low, level - 2), np.append(task.box.high, level + 1))
         end = local(SimpleNamespace(box=box, formula=formula), np.append(u, 2 / 3))
         if end is not None:
-            found.append(-float(evaluate(task, end[:-1])[1:].max()))
-    return max(found)
+            margins.append(-float(evaluate(task, end[:-1])[1:].max()))
+    return max(margins)
 
 
 def rounded(task: BoxProblem, u: Array) -> Array:
@@ -210,19 +212,22 @@ def main() -> None:
     options.add_argument("--starts", type=int, default=50, help="local searches from random points")
     options.add_argument("--hops", type=int, default=200, help="local searches near the best point")
     options.add_argument("--seed", type=int, default=0)
-    given = options.parse_args()
-    task = build(PROBLEMS.get(given.name), {})
+    arguments = options.parse_args()
+    task = build(PROBLEMS.get(arguments.name), {})
     assert isinstance(task, BoxProblem)
-    gen = np.random.default_rng(given.seed)
-    begun = [evolve(task, gen.random(task.box.d), given.evaluations, given.seed + 1 + k) for k in range(given.runs)]
-    begun += list(gen.random((given.starts, task.box.d)))
-    begun += bumps(task.box.d) if given.name.startswith("keane") else []
-    if given.name == "rover-60":
-        routes = [shortest_route(r, None if k == 0 else gen) for r in (0.08, 0.085) for k in range(given.starts)]
+    gen = np.random.default_rng(arguments.seed)
+    begun = [
+        evolve(task, gen.random(task.box.d), arguments.evaluations, arguments.seed + 1 + k)
+        for k in range(arguments.runs)
+    ]
+    begun += list(gen.random((arguments.starts, task.box.d)))
+    begun += bumps(task.box.d) if arguments.name.startswith("keane") else []
+    if arguments.name == "rover-60":
+        routes = [shortest_route(r, None if k == 0 else gen) for r in (0.08, 0.085) for k in range(arguments.starts)]
         begun += [on_route(corners) for _, corners in routes]
     if hasattr(task, "reference"):
         begun.append(task.box.unit(np.array(task.reference.x)))
-    best = derive(task, begun, given.hops, given.seed, lambda line: print(line, flush=True))
+    best = derive(task, begun, arguments.hops, arguments.seed, lambda line: print(line, flush=True))
     if best is None:
         raise SystemExit("no feasible point")
     x = rounded(task, best)

@@ -60,8 +60,8 @@ class Tensor(np.ndarray):
     def clamp_max(self, most: float) -> Any:
         return np.minimum(self, most)
 
-    def sum(self, dim: int | None = None, **other: Any) -> Any:
-        return np.asarray(self).sum(**({"axis": dim} if dim is not None else other)).view(Tensor)
+    def sum(self, dim: int | None = None, **options: Any) -> Any:
+        return np.asarray(self).sum(**({"axis": dim} if dim is not None else options)).view(Tensor)
 
     def norm(self, dim: int, keepdim: bool) -> Any:
         return np.linalg.norm(self, axis=dim, keepdims=keepdim)
@@ -116,9 +116,9 @@ def pressure_vessel(x: np.ndarray) -> np.ndarray:
     """pymoo counts thicknesses in 1/16 inch and divides its constraints."""
     from pymoo.problems.single.pressure_vessel import PressureVessel
 
-    found: dict[str, Any] = {}
-    PressureVessel()._evaluate(x * np.array([16, 16, 1, 1]), found)
-    return np.column_stack([-found["F"], found["G"] * np.array([3, 3, 1296000, 240])])
+    answers: dict[str, Any] = {}
+    PressureVessel()._evaluate(x * np.array([16, 16, 1, 1]), answers)
+    return np.column_stack([-answers["F"], answers["G"] * np.array([3, 3, 1296000, 240])])
 
 
 def welded_beam(x: np.ndarray) -> np.ndarray:
@@ -127,8 +127,8 @@ def welded_beam(x: np.ndarray) -> np.ndarray:
 
     cost = botorch("WeldedBeamSO", "_evaluate_true", x)
     shear, bending, weld, price, deflection, _ = -botorch("WeldedBeamSO", "_evaluate_slack_true", x).T
-    other = np.array([WeldedBeamProblem().get_cons(row) for row in x])
-    return np.column_stack([-cost, shear, bending, weld, price, other[:, 4], deflection, other[:, 6]])
+    constraints = np.array([WeldedBeamProblem().get_cons(row) for row in x])
+    return np.column_stack([-cost, shear, bending, weld, price, constraints[:, 4], deflection, constraints[:, 6]])
 
 
 def tension_spring(x: np.ndarray) -> np.ndarray:

@@ -31,8 +31,8 @@ algorithms: [random]
 """
 
 
-def chosen(words):
-    return grid(1).assign(features=[words[i % len(words)] for i in range(9)])
+def chosen(categories):
+    return grid(1).assign(features=[categories[i % len(categories)] for i in range(9)])
 
 
 def test_words_that_pandas_reads_as_missing_are_categories(tmp_path):
@@ -80,41 +80,41 @@ def test_texts_that_are_equal_numbers_or_truths_are_categories_of_their_own(tmp_
 
 
 def test_choices_without_quotes_find_their_rows_or_say_that_quotes_are_missing(tmp_path):
-    def choose(words, choices):
+    def choose(categories, choices):
         inputs = {"features": {"choice": choices}, "rate": {"float": [0.001, 0.1]}}
-        return table(tmp_path, chosen(words), inputs=inputs, ignore=["width"]).describe_inputs()["features"][:3]
+        return table(tmp_path, chosen(categories), inputs=inputs, ignore=["width"]).describe_inputs()["features"][:3]
 
     assert choose(["1.10", "1.2", "on"], [1.10, 1.2, "on"]) == [1.1, 1.2, "on"], "one text that may be it"
     assert choose(["1.10", "1.1", "on"], ["1.10", 1.1, "on"]) == ["1.10", 1.1, "on"], "the other has its quotes"
     assert choose(["007", "true", "null"], [7, True, None]) == [7, True, None]
-    for words, choice in ((["1.10", "1.1", "x"], 1.1), (["7", "007", "x"], 7), (["True", "true", "x"], True)):
-        texts = f"'{words[0]}' or '{words[1]}'"
+    for categories, choice in ((["1.10", "1.1", "x"], 1.1), (["7", "007", "x"], 7), (["True", "true", "x"], True)):
+        texts = f"'{categories[0]}' or '{categories[1]}'"
         with pytest.raises(Misuse, match=f"choice holds {choice}, which may be {texts} of the rows; quote the texts"):
-            choose(words, [choice, "x"])
+            choose(categories, [choice, "x"])
     with pytest.raises(Misuse, match=r"holds 1.1 and 1.1, which are equal; .*or quote what is text, such as '1.10'"):
         choose(["1.1", "1.10", "x"], [1.1, 1.10, "x"])
 
 
 def test_categories_that_differ_in_case_or_spaces_are_named_in_a_line(tmp_path):
-    def said(words, **settings):
-        chosen(words).to_csv(tmp_path / "c.csv", index=False)
+    def describe_choices(categories, **settings):
+        chosen(categories).to_csv(tmp_path / "c.csv", index=False)
         lines = []
         task = params.build(UserTable, ROLES | CHOICE | {"noise": 0} | settings)
         task.prepare(DataFolder(base=tmp_path, say=lines.append))
         return task.describe_inputs()["features"][:3], lines
 
-    (line,) = said(["lu", "LU", " lu"])[1]
+    (line,) = describe_choices(["lu", "LU", " lu"])[1]
     assert line == (
         "rows 'c.csv': 'lu', 'LU' and ' lu' of input 'features' differ in case or spaces only: they are played as "
         "different categories; if they are one, write them alike"
     )
-    assert said(["lu", "LU", " lu"])[0] == ["lu", "LU", " lu"]
-    assert said(["lu", "qr", "1.1"])[1] == []
+    assert describe_choices(["lu", "LU", " lu"])[0] == ["lu", "LU", " lu"]
+    assert describe_choices(["lu", "qr", "1.1"])[1] == []
     # One letter, and a letter with an accent after it, look the same.
-    (composed,) = said(["caf\u00e9", "cafe\u0301"])[1]
+    (composed,) = describe_choices(["caf\u00e9", "cafe\u0301"])[1]
     assert "of input 'features' differ in case, spaces or Unicode form only: they are played" in composed
     typed = {"features": {"choice": ["lu", "LU", " lu"]}, "rate": {"float": [0.001, 0.1]}}
-    assert said(["lu", "LU", " lu"], inputs=typed, one_hot=[])[1] == [line]
+    assert describe_choices(["lu", "LU", " lu"], inputs=typed, one_hot=[])[1] == [line]
 
 
 def test_decimals_of_parquet_are_categories_to_the_last_digit(tmp_path):
@@ -156,8 +156,8 @@ NO_CATEGORY = {
 
 @pytest.mark.parametrize("case", NO_CATEGORY)
 def test_what_is_no_category_is_one_line_with_file_column_and_row(tmp_path, case):
-    words, message = NO_CATEGORY[case]
-    chosen(words).to_parquet(tmp_path / "c.parquet")
+    categories, message = NO_CATEGORY[case]
+    chosen(categories).to_parquet(tmp_path / "c.parquet")
     with pytest.raises(Misuse, match=f"rows 'c.parquet': {message}") as caught:
         table(tmp_path, **CHOICE, rows="c.parquet")
     assert "\n" not in str(caught.value)

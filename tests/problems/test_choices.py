@@ -45,9 +45,9 @@ class Choosy(Simulator):
 
 
 def prepared():
-    made = build(Choosy, {"pilot": 8, "configurations": 200})
-    made.prepare(DataFolder())
-    return made
+    task = build(Choosy, {"pilot": 8, "configurations": 200})
+    task.prepare(DataFolder())
+    return task
 
 
 @pytest.mark.parametrize("name", [*map(entry, OPPONENTS), *LOCAL])
@@ -85,12 +85,12 @@ def test_choices_of_all_kinds_are_stored_and_shown(tmp_path, monkeypatch):
 
 
 def test_numbers_of_numpy_are_numbers():
-    given = {
+    types = {
         "trees": {"int": [np.int64(1), np.int32(4)]},
         "rate": {"float": [np.float32(0.5), np.float64(1.0)]},
         "kind": {"choice": [np.int64(3), np.str_("a"), np.bool_(False), (np.int64(5), "b")]},
     }
-    space = InputSpace.of(given, 50)
+    space = InputSpace.of(types, 50)
     assert {type(value) for value in space.columns()["trees"]} == {int}
     assert {type(value) for value in space.columns()["rate"]} == {float}
     assert [type(value) for value in space.types[2].choices] == [int, str, bool, tuple]

@@ -27,12 +27,12 @@ class Kiln(Simulator):
         return [-x[0], x[0] - self.height]
 
 
-def made(base, **attributes):
+def make_class(base, **attributes):
     return dataclass(kw_only=True)(type("Mine", (base,), {"__module__": "mine", **attributes}))
 
 
 @pytest.mark.parametrize(
-    ("attributes", "said"),
+    ("attributes", "message"),
     [
         ({"noise": False}, "Mine: noise = False is read by nothing; did you mean 'noisy'? (a constant of your own: ca"),
         ({"objective": {"minimise": "cost"}}, "to minimise a cost, return -cost"),
@@ -45,51 +45,51 @@ def made(base, **attributes):
         ({"pilot": 8}, "Mine: pilot = 8 leaves the parameter's default at 64; set pilot in the suite, or write pilot"),
     ],
 )  # fmt: skip
-def test_a_wrong_word_is_refused_with_the_right_one(attributes, said):
+def test_a_wrong_word_is_refused_with_the_right_one(attributes, message):
     with pytest.raises(Misuse) as refused:
-        params.build(made(Kiln, **attributes), {}, location="mine.yaml, line 5: ")
-    assert said in str(refused.value)
+        params.build(make_class(Kiln, **attributes), {}, location="mine.yaml, line 5: ")
+    assert message in str(refused.value)
     assert str(refused.value).startswith("mine.yaml, line 5: Mine")
 
 
 def test_right_words_and_constants_of_ones_own_pass():
     params.build(Kiln, {})
-    params.build(made(Kiln, noisy=False, target=1.0, m=1, _noise=False, logger=print), {})
+    params.build(make_class(Kiln, noisy=False, target=1.0, m=1, _noise=False, logger=print), {})
 
 
 def test_a_formula_and_a_method_are_held_to_their_words_too():
     with pytest.raises(Misuse, match="did you mean 'reference'"):
-        params.build(made(BoxProblem, low=(0.0,), high=(1.0,), references=(1.0,)), {})
+        params.build(make_class(BoxProblem, low=(0.0,), high=(1.0,), references=(1.0,)), {})
 
     class Stepping(AskTell):
         step: float = param(0.5, "of a step")
 
-        def optimiser(self, given):
+        def optimiser(self, facts):
             return None
 
     base = dataclass(kw_only=True)(Stepping)
     with pytest.raises(Misuse, match="step = 0.1 leaves the parameter's default at 0.5; set step in the suite"):
-        params.build(made(base, step=0.1), {})
+        params.build(make_class(base, step=0.1), {})
 
 
 @pytest.mark.parametrize(
-    ("method", "said"),
+    ("method", "message"),
     [
         (lambda self, x: [0, 0], "Mine: def simulate(self, x) cannot be called with x and gen; write def sim"),
         (lambda x, gen: [0, 0], "write def simulate(self, x, gen); draw all randomness from gen, or leave it unused"),
-        (lambda self, x, gen, more: [0, 0], "def simulate(self, x, gen, more) cannot be called"),
+        (lambda self, x, gen, extra: [0, 0], "def simulate(self, x, gen, extra) cannot be called"),
     ],
 )  # fmt: skip
-def test_a_simulate_without_gen_is_refused_before_a_pilot(method, said):
+def test_a_simulate_without_gen_is_refused_before_a_pilot(method, message):
     with pytest.raises(Misuse) as refused:
-        params.build(made(Kiln, simulate=method), {})
-    assert said in str(refused.value)
+        params.build(make_class(Kiln, simulate=method), {})
+    assert message in str(refused.value)
     assert "retry" not in str(refused.value)
 
 
 def test_other_ways_to_take_the_arguments_pass():
-    for method in (lambda self, *given: [0, 0], lambda self, point, generator, more=1: [0, 0]):
-        params.build(made(Kiln, simulate=method), {})
+    for method in (lambda self, *arguments: [0, 0], lambda self, point, generator, extra=1: [0, 0]):
+        params.build(make_class(Kiln, simulate=method), {})
 
 
 def test_parameters_of_an_init_of_ones_own_are_refused_because_no_run_would_record_them():
@@ -97,7 +97,7 @@ def test_parameters_of_an_init_of_ones_own_are_refused_because_no_run_would_reco
         def __init__(self, step=0.1):
             self.step = step
 
-        def optimiser(self, given):
+        def optimiser(self, facts):
             return None
 
     with pytest.raises(Misuse, match="Own: no suite can set 'step' of __init__, and no run records it; leave __"):

@@ -89,13 +89,13 @@ def test_instances_and_rows():
     channel = task.feedback(drawn, Streams([("test", s) for s in range(3)]))
     days = []
     for t in range(1, 200):
-        told = channel.at(t, np.array([0, 40, 79]))
-        where = [
+        feedback = channel.at(t, np.array([0, 40, 79]))
+        candidate_days = [
             np.flatnonzero((rows[:, 0, a] == f) & (rows[:, 1, a] == g))
-            for a, f, g in zip((0, 40, 79), told.f, told.g[:, 0], strict=True)
+            for a, f, g in zip((0, 40, 79), feedback.f, feedback.g[:, 0], strict=True)
         ]
-        assert all(len(found) == 1 for found in where), "f and g of one day"
-        days.append([int(found[0]) for found in where])
+        assert all(len(indices) == 1 for indices in candidate_days), "f and g of one day"
+        days.append([int(indices[0]) for indices in candidate_days])
     assert len(np.unique(days)) > 50
     assert not np.array_equal(np.array(days)[:, 0], np.array(days)[:, 1])
 

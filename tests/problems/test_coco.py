@@ -29,12 +29,12 @@ RECORDED = {  # of version 2.8.2 at the points from (-4, ..., -4) to (4, ..., 4)
     SOME[4]: (-7423.865323913853, -503801.40412588115, 408603.96948406566, 2249.1000000000004, 99),
 }
 EACH = {1 + 6 * k + k % 6 for k in range(9)}  # functions with every objective, and with every number of constraints
-some = pytest.mark.parametrize("triple", SOME)
+each_triple = pytest.mark.parametrize("triple", SOME)
 
 
-def in_short(function, *more):
+def in_short(function, *case):
     """A case of a function, long where it is none of the few that have everything once."""
-    return pytest.param(function, *more, marks=() if function in EACH else pytest.mark.long)
+    return pytest.param(function, *case, marks=() if function in EACH else pytest.mark.long)
 
 
 @pytest.fixture
@@ -56,25 +56,25 @@ def fresh(cocoex, triple):
     return suite.get_problem_by_function_dimension_instance(*triple)
 
 
-@some
+@each_triple
 def test_values_are_those_of_coco(cocoex, triple):
     task, direct = opened(triple), fresh(cocoex, triple)
     x = points(triple[1])
     values = task.formula(x)
-    np.testing.assert_array_equal(values, [[-direct(one), *direct.constraint(one)] for one in x])
+    np.testing.assert_array_equal(values, [[-direct(point), *direct.constraint(point)] for point in x])
     np.testing.assert_array_equal(task.formula(x.reshape(5, 10, -1)), values.reshape(5, 10, -1))
     np.testing.assert_array_equal([task.low, task.high], [direct.lower_bounds, direct.upper_bounds])
     assert task.constraints == direct.number_of_constraints == values.shape[1] - 1
 
 
-@some
+@each_triple
 def test_values_are_those_of_the_version_that_was_recorded(cocoex, triple):
     task = opened(triple)
     f, *g = task.formula(np.linspace(-4, 4, triple[1])).tolist()
     np.testing.assert_allclose((f, min(g), max(g), task.reference.f, len(g)), RECORDED[triple], rtol=1e-12)
 
 
-@some
+@each_triple
 def test_values_depend_on_the_point_alone(cocoex, triple):
     task, x = opened(triple), points(triple[1])
     values = task.formula(x)
@@ -84,8 +84,8 @@ def test_values_depend_on_the_point_alone(cocoex, triple):
             np.testing.assert_array_equal(part, values)
     open_function.cache_clear()
     np.testing.assert_array_equal(task.formula(x), values)
-    again = pickle.loads(pickle.dumps(task))  # noqa: S301 - what has just been pickled
-    np.testing.assert_array_equal(again.formula(x), values)
+    copied = pickle.loads(pickle.dumps(task))  # noqa: S301 - what has just been pickled
+    np.testing.assert_array_equal(copied.formula(x), values)
 
 
 def test_another_process_gives_the_same_bits_and_no_file_is_written(cocoex, tmp_path):
@@ -93,9 +93,9 @@ def test_another_process_gives_the_same_bits_and_no_file_is_written(cocoex, tmp_
     values = task.formula(points(10))
     (tmp_path / "in").write_bytes(pickle.dumps((task, points(10))))
     code = "import pickle; task, x = pickle.load(open('in', 'rb')); print(task.formula(x).tobytes().hex())"
-    words, path = [sys.executable, "-c", code], {"PYTHONPATH": str(ROOT)}
-    found = subprocess.run(words, check=True, cwd=tmp_path, env=path, capture_output=True, text=True, timeout=120)
-    assert found.stdout.strip() == values.tobytes().hex()
+    command, path = [sys.executable, "-c", code], {"PYTHONPATH": str(ROOT)}
+    finished = subprocess.run(command, check=True, cwd=tmp_path, env=path, capture_output=True, text=True, timeout=120)
+    assert finished.stdout.strip() == values.tobytes().hex()
     assert [file.name for file in tmp_path.iterdir()] == ["in"]
 
 
@@ -107,10 +107,10 @@ def test_the_optimum_is_that_of_coco(cocoex, function, d, instance, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     triple = function, d, instance
     task, direct, unused = opened(triple), open_function(*triple), fresh(cocoex, triple)
-    known = task.reference
-    best = np.array(known.x)
+    reference = task.reference
+    best = np.array(reference.x)
     values = task.formula(best)
-    assert values[0] == known.f
+    assert values[0] == reference.f
     assert (values[1:] <= 0).all(), "without a tolerance"
     assert not any(tmp_path.iterdir())
     direct._best_parameter("print")
@@ -181,10 +181,10 @@ def test_to_list_problems_needs_no_coco():
     code = (
         "import sys; sys.modules['cocoex'] = None; from cbobench.cli import main; sys.exit(main(['list', 'problems']))"
     )
-    found = subprocess.run(
+    finished = subprocess.run(
         [sys.executable, "-c", code], check=True, cwd=ROOT, capture_output=True, text=True, timeout=120
     )
-    assert "coco" in found.stdout
+    assert "coco" in finished.stdout
 
 
 def test_suites_sweep_it(cocoex, tmp_path, capsys):

@@ -43,9 +43,9 @@ def grid(repeats=2):
 
 def table(base, frame=None, **settings):
     (grid() if frame is None else frame).to_csv(base / "c.csv", index=False)
-    made = params.build(UserTable, {k: v for k, v in (ROLES | settings).items() if v is not ...})
-    made.prepare(DataFolder(base=base))
-    return made
+    task = params.build(UserTable, {k: v for k, v in (ROLES | settings).items() if v is not ...})
+    task.prepare(DataFolder(base=base))
+    return task
 
 
 def by_hand(frame):
@@ -146,10 +146,10 @@ def test_unequal_repetitions_are_drawn_evenly(tmp_path):
     task = table(tmp_path, frame, scaled=False)
     values = task.played.values[:3, 0]
     played, f, _ = observed(task)
-    there = f[played == 0]
-    counts = [(np.abs(there - value) < 1e-12).sum() for value in values]
-    assert sum(counts) == len(there)
-    assert min(counts) > 0.2 * len(there)
+    measured = f[played == 0]
+    counts = [(np.abs(measured - value) < 1e-12).sum() for value in values]
+    assert sum(counts) == len(measured)
+    assert min(counts) > 0.2 * len(measured)
     assert (np.ptp(f[played == 4]) if (played == 4).any() else 0) == 0
 
 
@@ -171,10 +171,10 @@ def test_stated_and_pooled_noise(tmp_path, noise, expected):
 
 
 def test_every_constraint_may_state_its_own_noise(tmp_path):
-    own = {"latency_ms": {"at_most": 40, "noise": 2}, "spare_mb": {"at_least": 100, "noise": 7}}
-    task = table(tmp_path, grid(1), constraints=own, scaled=False)
+    constraints = {"latency_ms": {"at_most": 40, "noise": 2}, "spare_mb": {"at_least": 100, "noise": 7}}
+    task = table(tmp_path, grid(1), constraints=constraints, scaled=False)
     np.testing.assert_allclose(task.known_instance().noise[0], [0, 2, 7])
-    scaled = table(tmp_path, grid(1), constraints=own)
+    scaled = table(tmp_path, grid(1), constraints=constraints)
     np.testing.assert_allclose(scaled.known_instance().noise[0, 1], 2 / by_hand(grid(1))[1].std())
 
 
@@ -285,9 +285,9 @@ def test_many_constraints_are_named_in_part(tmp_path):
     roles = {"layout": "configurations", "rows": "c.csv", "inputs": ["x"], "objective": "f"}
 
     def prepared(bound):
-        made = params.build(UserTable, roles | {"constraints": {name: {"at_most": bound} for name in names}})
-        made.prepare(DataFolder(base=tmp_path))
-        return made
+        task = params.build(UserTable, roles | {"constraints": {name: {"at_most": bound} for name in names}})
+        task.prepare(DataFolder(base=tmp_path))
+        return task
 
     note = prepared(0).note()
     assert "g: g0 at most 0 in units of 2.582, g1 at most 0 in units of 2.582," in note
@@ -320,15 +320,20 @@ def test_row_numbers_are_not_played(tmp_path):
 
 
 def test_a_table_without_repetitions_says_once_that_it_is_played_without_noise(tmp_path):
-    def said(frame, **settings):
+    def collect_lines(frame, **settings):
         frame.to_csv(tmp_path / "c.csv", index=False)
         lines = []
         params.build(UserTable, ROLES | settings).prepare(DataFolder(base=tmp_path, say=lines.append))
         return lines
 
-    (line,) = said(grid(1))
+    (line,) = collect_lines(grid(1))
     assert line.startswith("rows 'c.csv': no configuration repeats, so it is played without noise; if measurements sc")
-    assert said(grid(2)) == said(grid(1), noise=0.0) == said(grid(1), noise={"accuracy": 0.1}) == []
+    assert (
+        collect_lines(grid(2))
+        == collect_lines(grid(1), noise=0.0)
+        == collect_lines(grid(1), noise={"accuracy": 0.1})
+        == []
+    )
 
 
 def test_a_row_is_named_by_its_line_in_the_file(tmp_path):

@@ -27,11 +27,11 @@ def test_a_random_correlation_has_the_bits_of_scipys(eigenvalues):
 
 @pytest.mark.parametrize(("make", "n"), [(recorded.light_look_alike, 41), (recorded.stocks_look_alike, 29)])
 def test_the_bend_of_a_spectrum_is_the_root_that_makes_the_trace_n(make, n, monkeypatch):
-    seen = []
+    spectra = []
     alike = recorded._look_alike
-    monkeypatch.setattr(recorded, "_look_alike", lambda *values: seen.append(values[3]) or alike(*values))
+    monkeypatch.setattr(recorded, "_look_alike", lambda *values: spectra.append(values[3]) or alike(*values))
     make()
-    (spectrum,) = seen
+    (spectrum,) = spectra
 
     def excess(bend):
         return recorded.Spectrum(spectrum.top, spectrum.condition, bend).tail(n - 3).sum() - (n - sum(spectrum.top))

@@ -21,9 +21,9 @@ ROWS = pd.DataFrame(np.random.default_rng(0).normal([1, 2, 3], 0.5, (40, 3)), co
 
 
 def table(base, **settings):
-    made = params.build(UserTable, settings)
-    made.prepare(DataFolder(base=base))
-    return made
+    task = params.build(UserTable, settings)
+    task.prepare(DataFolder(base=base))
+    return task
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

@@ -43,13 +43,13 @@ class Batch(Flaky):
     """The same, many runs at once: a batch that raises is tried run by run."""
 
     def simulate_many(self, x, gens):
-        return np.array([super(Batch, self).simulate(one, gen) for one, gen in zip(x, gens, strict=True)])
+        return np.array([super(Batch, self).simulate(point, gen) for point, gen in zip(x, gens, strict=True)])
 
 
 def prepared(cls=Flaky, share=0.1, **settings):
-    made = build(type("Flaky", (cls,), {"__module__": "mine", "share": share}), settings)
-    made.prepare(DataFolder())
-    return made
+    task = build(type("Flaky", (cls,), {"__module__": "mine", "share": share}), settings)
+    task.prepare(DataFolder())
+    return task
 
 
 def find_failed(task, chunk):
@@ -63,8 +63,8 @@ def test_a_failed_run_is_told_as_the_worst_that_the_pilot_saw():
     task = prepared()
     cells, chunks = play(task, make("random"), seeds=3, horizon=60)
     (f, g), chunk = truth(actions(chunks)), chunks[0]
-    known = task.pilot_facts
-    g_told = chunk.observed_g[..., 0] * known.divisor[1]
+    facts = task.pilot_facts
+    g_told = chunk.observed_g[..., 0] * facts.divisor[1]
     failed = find_failed(task, chunk)
     assert 5 < failed.sum() < 40
     assert (np.abs(chunk.observed_f - f)[~failed] < 1).all()
@@ -107,12 +107,12 @@ def test_values_may_be_stated():
 
 def test_retries_draw_other_numbers_and_leave_the_rest_as_it_is():
     never, thrice = prepared(), prepared(on_failure={"retry": 3})
-    one, chunks = play(never, make("random"), seeds=3, horizon=80)
-    two, again = play(thrice, make("random"), seeds=3, horizon=80)
-    assert one.channel.failed.sum() > 10 > two.channel.failed.sum()
+    untried, chunks = play(never, make("random"), seeds=3, horizon=80)
+    two, retried_chunks = play(thrice, make("random"), seeds=3, horizon=80)
+    assert untried.channel.failed.sum() > 10 > two.channel.failed.sum()
     good = ~find_failed(never, chunks[0])
-    np.testing.assert_allclose(chunks[0].observed_f[good], again[0].observed_f[good], atol=1e-9)
-    assert (np.abs(again[0].observed_f - truth(actions(again))[0]) < 1).mean() > 0.99
+    np.testing.assert_allclose(chunks[0].observed_f[good], retried_chunks[0].observed_f[good], atol=1e-9)
+    assert (np.abs(retried_chunks[0].observed_f - truth(actions(retried_chunks))[0]) < 1).mean() > 0.99
 
 
 @pytest.mark.parametrize(("cls", "rule"), [(Flaky, "infeasible"), (Batch, {"retry": 1})])
@@ -121,24 +121,24 @@ def test_blocks_change_no_bit(cls, rule):
 
 
 def test_batches_are_what_single_runs_are():
-    each = [play(prepared(cls), make("random"), seeds=2, horizon=40)[1][0] for cls in (Flaky, Batch)]
-    np.testing.assert_array_equal(each[0].observed_f, each[1].observed_f)
-    np.testing.assert_array_equal(each[0].metrics.f, each[1].metrics.f)
+    by_class = [play(prepared(cls), make("random"), seeds=2, horizon=40)[1][0] for cls in (Flaky, Batch)]
+    np.testing.assert_array_equal(by_class[0].observed_f, by_class[1].observed_f)
+    np.testing.assert_array_equal(by_class[0].metrics.f, by_class[1].metrics.f)
 
 
 def test_of_a_skipped_run_nothing_is_told():
-    heard = []
+    feedbacks = []
 
     class Listener(type(make("random"))):
         def tell(self, t, chosen, feedback):
-            heard.append((t, feedback.arrivals))
+            feedbacks.append((t, feedback.arrivals))
 
     task = prepared(on_failure="skip")
     assert "feedback at once" not in task.offers()
     cells, _ = play(task, build(Listener, {}), seeds=3, horizon=60)
-    told = {(t, s) for t, a in heard for s in a.replicate.tolist()}
-    assert len(told) == 180 - cells.channel.failed.sum() < 180
-    assert all(np.isfinite(a.value).all() and (a.round == t).all() for t, a in heard)
+    arrived = {(t, s) for t, a in feedbacks for s in a.replicate.tolist()}
+    assert len(arrived) == 180 - cells.channel.failed.sum() < 180
+    assert all(np.isfinite(a.value).all() and (a.round == t).all() for t, a in feedbacks)
 
 
 def test_fail_ends_the_cell_and_names_the_way_on():
@@ -162,9 +162,9 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_rules_are_one_line(case):
-    given, message = WRONG[case]
+    rule, message = WRONG[case]
     with pytest.raises(Misuse, match=message) as caught:
-        build(type("Flaky", (Flaky,), {"__module__": "mine"}), {"on_failure": given})
+        build(type("Flaky", (Flaky,), {"__module__": "mine"}), {"on_failure": rule})
     assert "\n" not in str(caught.value)
 
 
@@ -254,9 +254,9 @@ class Interrupting(Random):
 
 
 def test_the_worst_seen_is_infeasible_even_if_all_was_feasible():
-    seen = np.array([[1.0, -3.0, 0.0], [2.0, -1.0, 0.0]])
-    np.testing.assert_array_equal(FailureRule().values_of(seen), [1.0, 1.0, 1.0])
-    np.testing.assert_array_equal(FailureRule(f=0.0, g=(5.0, 0.0)).values_of(seen), [0.0, 5.0, 0.0])
+    pilot_values = np.array([[1.0, -3.0, 0.0], [2.0, -1.0, 0.0]])
+    np.testing.assert_array_equal(FailureRule().values_of(pilot_values), [1.0, 1.0, 1.0])
+    np.testing.assert_array_equal(FailureRule(f=0.0, g=(5.0, 0.0)).values_of(pilot_values), [0.0, 5.0, 0.0])
 
 
 ROLES = {"layout": "configurations", "rows": "c.csv", "inputs": ["a"], "objective": "f", "scaled": False}
@@ -264,9 +264,9 @@ ROLES = {"layout": "configurations", "rows": "c.csv", "inputs": ["a"], "objectiv
 
 def table(folder, rows, **settings):
     pd.DataFrame(rows, columns=["a", "f", "g"]).to_csv(folder / "c.csv", index=False)
-    made = build(UserTable, ROLES | {"constraints": {"g": {"at_most": 2}}} | settings)
-    made.prepare(DataFolder(base=folder))
-    return made
+    task = build(UserTable, ROLES | {"constraints": {"g": {"at_most": 2}}} | settings)
+    task.prepare(DataFolder(base=folder))
+    return task
 
 
 ROWS = [(0.0, 1.0, 1.0), (0.0, 3.0, 1.0), (0.5, 5.0, None), (0.5, 9.0, 3.0), (0.5, None, None), (1.5, 4.0, 0.0)]
@@ -278,8 +278,8 @@ def test_rows_without_a_value_are_failed_measurements(tmp_path):
     np.testing.assert_allclose(drawn.f[0], [2, 1, 4], err_msg="0.5 has a value in one row of three: the worst")
     np.testing.assert_allclose(drawn.g[0, 0], [-1, 1, -2])
     cells, chunks = play(task, make("random"), seeds=4, horizon=60)
-    chosen, told = actions(chunks), chunks[0].observed_g[..., 0]
-    assert set(told[chosen == 1].round(9)) == {1.0}, "the two failed rows and the measured one"
+    chosen, observed = actions(chunks), chunks[0].observed_g[..., 0]
+    assert set(observed[chosen == 1].round(9)) == {1.0}, "the two failed rows and the measured one"
     assert 0 < cells.channel.failed.sum() < (chosen == 1).sum()
     assert "2 of 6 rows failed" in task.note()
 
@@ -288,9 +288,9 @@ def test_rows_without_a_value_are_failed_measurements(tmp_path):
 @pytest.mark.parametrize("endless", [np.inf, -np.inf])
 def test_an_infinite_value_is_a_failed_measurement_as_a_missing_one(tmp_path, rule, endless):
     rows = [tuple(endless if value is None else value for value in row) for row in ROWS]
-    task, missing = (table(tmp_path, some, on_failure=rule) for some in (rows, ROWS))
-    one, other = (made.draw([np.random.default_rng(0)]) for made in (task, missing))
-    np.testing.assert_array_equal(one.functions, other.functions)
+    task, missing = (table(tmp_path, table_rows, on_failure=rule) for table_rows in (rows, ROWS))
+    with_infinite, with_missing = (table_task.draw([np.random.default_rng(0)]) for table_task in (task, missing))
+    np.testing.assert_array_equal(with_infinite.functions, with_missing.functions)
     np.testing.assert_array_equal(task.played.measured.failed, missing.played.measured.failed)
     assert task.note() == missing.note()
 
@@ -324,10 +324,10 @@ def test_half_of_the_rows_is_enough(tmp_path):
 def test_without_repetitions_a_failed_row_is_counted_too(tmp_path):
     task = table(tmp_path, [(0.0, 1.0, 1.0), (0.5, None, None), (1.5, 4.0, 0.0)], on_failure={"f": -1, "g": 7})
     cells, chunks = play(task, make("random"), seeds=2, horizon=30)
-    there = actions(chunks) == 1
-    np.testing.assert_array_equal(cells.channel.failed, there.sum(axis=0))
-    assert set(chunks[0].observed_f[there]) == {-1.0}
-    assert set(chunks[0].observed_g[there].ravel()) == {7.0}
+    failed = actions(chunks) == 1
+    np.testing.assert_array_equal(cells.channel.failed, failed.sum(axis=0))
+    assert set(chunks[0].observed_f[failed]) == {-1.0}
+    assert set(chunks[0].observed_g[failed].ravel()) == {7.0}
 
 
 def test_what_tables_refuse(tmp_path):
@@ -344,9 +344,9 @@ def test_failed_fits_are_said_with_their_rounds():
         good = pd.DataFrame(columns)
         return SimpleNamespace(problem=problem, problem_label=problem, algorithm_label=name, horizon=20, good=good)
 
-    one, other = group("p", "a", failed_fits=[2, 0, None]), group("p", "b", failed_fits=[0], failed_evaluations=[3])
-    assert describe_failures([one, other]) == ["failed evaluations: b 3 of 20", "failed fits: a 2 in 60 rounds"]
-    assert describe_failures([one, group("q", "a", cpu=["x"])]) == ["failed fits: a on p 2 in 60 rounds"]
+    of_a, of_b = group("p", "a", failed_fits=[2, 0, None]), group("p", "b", failed_fits=[0], failed_evaluations=[3])
+    assert describe_failures([of_a, of_b]) == ["failed evaluations: b 3 of 20", "failed fits: a 2 in 60 rounds"]
+    assert describe_failures([of_a, group("q", "a", cpu=["x"])]) == ["failed fits: a on p 2 in 60 rounds"]
     assert describe_failures([group("p", "c", failed_fits=[None])]) == []
 
 

@@ -27,8 +27,8 @@ def test_noise_laws_are_standardised(law, tail, twin):
     assert twin.mean() == pytest.approx(0, abs=1e-9)
     assert twin.var() == pytest.approx(1)
     assert stats.kstest(drawn, twin.cdf).pvalue > 0.01
-    other = noise_law("uniform" if law != "uniform" else "gaussian", tail)(np.random.default_rng(0), (20_000,))
-    assert stats.kstest(other, twin.cdf).pvalue < 1e-6
+    other_law = noise_law("uniform" if law != "uniform" else "gaussian", tail)(np.random.default_rng(0), (20_000,))
+    assert stats.kstest(other_law, twin.cdf).pvalue < 1e-6
 
 
 def channel_of(task, seeds=2):
@@ -38,24 +38,24 @@ def channel_of(task, seeds=2):
     return instances, task.feedback(instances, Streams([("feedback", s) for s in range(seeds)]))
 
 
-@pytest.mark.parametrize("where", [{"candidates": 64}, {"grid": 25}])
-def test_what_is_shown_before_acting_is_what_is_told_afterwards(where):
-    task = problem("feasible-pocket", full_information=True, **where)
+@pytest.mark.parametrize("settings", [{"candidates": 64}, {"grid": 25}])
+def test_what_is_shown_before_acting_is_what_is_told_afterwards(settings):
+    task = problem("feasible-pocket", full_information=True, **settings)
     instances, channel = channel_of(task)
-    seen = []
+    noises = []
     for t in range(1, 20):
-        shown = channel.before(t)
-        if "grid" in where:
+        preview = channel.before(t)
+        if "grid" in settings:
             action = np.array([t, 2 * t])
-            expected = shown(None)[np.arange(2), :, action]
+            expected = preview(None)[np.arange(2), :, action]
         else:
             unit = np.random.default_rng(t).random((2, 1, 2))
             action = task.box.scale(unit[:, 0])
-            expected = shown(unit)[:, :, 0]
-        told = channel.at(t, action)
-        np.testing.assert_allclose(told.g, expected, atol=1e-12)
-        seen.append(told.g - instances.values(t, action[None])[0, :, 1:])
-    assert np.std(seen) == pytest.approx(0.1, rel=0.5), "noise, and not the truth, is shown"
+            expected = preview(unit)[:, :, 0]
+        feedback = channel.at(t, action)
+        np.testing.assert_allclose(feedback.g, expected, atol=1e-12)
+        noises.append(feedback.g - instances.values(t, action[None])[0, :, 1:])
+    assert np.std(noises) == pytest.approx(0.1, rel=0.5), "noise, and not the truth, is shown"
 
 
 def test_delays_are_poisson_and_independent_and_lose_nothing():
@@ -67,9 +67,9 @@ def test_delays_are_poisson_and_independent_and_lose_nothing():
     for t in range(1, 1101):
         point = task.box.scale(rng.random((2, 2)))
         if t <= 1000:
-            told = direct.at(t, point)
+            prompt_feedback = direct.at(t, point)
             for s in range(2):
-                truth[s, t, 0], truth[s, t, 1] = told.f[s], told.g[s, 0]
+                truth[s, t, 0], truth[s, t, 1] = prompt_feedback.f[s], prompt_feedback.g[s, 0]
         feedback = channel.at(t, point)
         assert np.isnan(feedback.f).all()
         assert np.isnan(feedback.g).all()

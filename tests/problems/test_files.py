@@ -84,9 +84,9 @@ ALMOST = {
 def test_what_is_almost_a_csv_is_one_line_with_a_step(tmp_path, case):
     text, message = ALMOST[case]
     (tmp_path / "c.csv").write_text(text)
-    made = params.build(UserTable, ROLES)
+    task = params.build(UserTable, ROLES)
     with pytest.raises(Misuse, match=f"^rows 'c.csv':? {message}") as caught:
-        made.prepare(DataFolder(base=tmp_path))
+        task.prepare(DataFolder(base=tmp_path))
     assert "\n" not in str(caught.value)
 
 
@@ -112,11 +112,13 @@ def test_the_named_step_helps(tmp_path, monkeypatch, case):
     (tmp_path / "c.csv").write_text(ALMOST[case][0])
     with pytest.raises(Misuse) as caught:
         read_frame(tmp_path / "c.csv", "rows")
-    said = str(caught.value)
-    if "pandas." not in said:
-        subprocess.run(said[max(said.find(": grep"), said.find(": sed")) + 2 :], shell=True, check=True, cwd=tmp_path)
+    refusal = str(caught.value)
+    if "pandas." not in refusal:
+        subprocess.run(
+            refusal[max(refusal.find(": grep"), refusal.find(": sed")) + 2 :], shell=True, check=True, cwd=tmp_path
+        )
     else:
-        exec(f"import pandas; {said[said.index('pandas.') :]}")
+        exec(f"import pandas; {refusal[refusal.index('pandas.') :]}")
     pd.testing.assert_frame_equal(read_frame(tmp_path / "c_clean.csv", "rows"), grid())
 
 
@@ -137,9 +139,9 @@ LINE_ENDS = {
 def test_commas_at_the_ends_of_lines_shift_nothing(tmp_path, case, ignore):
     (tmp_path / "c.csv").write_text(LINE_ENDS[case], newline="")
     pd.testing.assert_frame_equal(read_frame(tmp_path / "c.csv", "rows"), grid())
-    made = params.build(UserTable, ROLES | {"ignore": ignore})
-    made.prepare(DataFolder(base=tmp_path))
-    assert made.describe_inputs() == table(tmp_path, grid()).describe_inputs()
+    task = params.build(UserTable, ROLES | {"ignore": ignore})
+    task.prepare(DataFolder(base=tmp_path))
+    assert task.describe_inputs() == table(tmp_path, grid()).describe_inputs()
 
 
 UNEVEN = {
@@ -177,18 +179,18 @@ def test_a_column_without_a_name_that_holds_values_may_be_ignored(tmp_path):
     )
     with pytest.raises(Misuse, match=r"a column has no name .read as 'Unnamed: 5'"):
         params.build(UserTable, ROLES).prepare(DataFolder(base=tmp_path))
-    made = params.build(UserTable, ROLES | {"ignore": ["Unnamed: 5"]})
-    made.prepare(DataFolder(base=tmp_path))
-    assert made.actions.n == 9
+    task = params.build(UserTable, ROLES | {"ignore": ["Unnamed: 5"]})
+    task.prepare(DataFolder(base=tmp_path))
+    assert task.actions.n == 9
 
 
 def test_matrices_and_means_may_end_with_commas(tmp_path):
     (tmp_path / "k.csv").write_text(ended("a,b\n1,0.5\n0.5,1"))
     (tmp_path / "m.csv").write_text(ended("a,b\n3,4"))
-    made = params.build(UserTable, {"mean": "m.csv", "covariance": "k.csv", "R": 1.0, "threshold": 3.5})
-    made.prepare(DataFolder(base=tmp_path))
-    assert made.known_instance().f[0].tolist() == [3.0, 4.0]
-    assert made.actions.covariance.tolist() == [[1.0, 0.5], [0.5, 1.0]]
+    task = params.build(UserTable, {"mean": "m.csv", "covariance": "k.csv", "R": 1.0, "threshold": 3.5})
+    task.prepare(DataFolder(base=tmp_path))
+    assert task.known_instance().f[0].tolist() == [3.0, 4.0]
+    assert task.actions.covariance.tolist() == [[1.0, 0.5], [0.5, 1.0]]
 
 
 def test_names_and_categories_may_begin_with_a_number_sign(tmp_path):
@@ -216,9 +218,9 @@ def test_decimals_of_parquet_are_numbers(tmp_path):
     for name in ("rate", "accuracy", "latency_ms"):
         frame[name] = [Decimal(str(round(value, 6))) for value in grid()[name]]
     frame.to_parquet(tmp_path / "c.parquet")
-    one, other = table(tmp_path, rows="c.parquet"), table(tmp_path)
-    np.testing.assert_array_equal(one.actions.points, other.actions.points)
-    np.testing.assert_allclose(one.known_instance().f, other.known_instance().f, atol=1e-5)
+    from_decimals, from_floats = table(tmp_path, rows="c.parquet"), table(tmp_path)
+    np.testing.assert_array_equal(from_decimals.actions.points, from_floats.actions.points)
+    np.testing.assert_allclose(from_decimals.known_instance().f, from_floats.known_instance().f, atol=1e-5)
     frame.loc[0, "accuracy"] = None
     frame.to_parquet(tmp_path / "c.parquet")
     assert table(tmp_path, rows="c.parquet", on_failure="infeasible").played.measured.failed.sum() == 1
@@ -273,8 +275,8 @@ def test_a_constant_input_names_the_step_that_helps(tmp_path, ignore):
         Misuse, match=r"input 'rate' is 1 in every row, .*; take it out of inputs .it then stands in ignore, unless"
     ):
         table(tmp_path, grid().assign(rate=1.0), ignore=ignore)
-    both = r"inputs 'width' is 16, 'rate' is 1 in every row, which tells nothing; take them out of inputs"
-    with pytest.raises(Misuse, match=both):
+    message = r"inputs 'width' is 16, 'rate' is 1 in every row, which tells nothing; take them out of inputs"
+    with pytest.raises(Misuse, match=message):
         table(tmp_path, grid().assign(width=16, rate=1.0), ignore=ignore)
     left = "rest" if ignore == "rest" else ["rate"]
     assert table(tmp_path, grid().assign(rate=1.0), ignore=left, inputs=["width"]).actions.n == 3

@@ -25,7 +25,7 @@ def prepared(cls=Bowl, formula=None, settings=None, **attributes):
 
 
 def values(f, *g):
-    return lambda self, x: np.stack([f(x), *(one(x) for one in g)], axis=-1)
+    return lambda self, x: np.stack([f(x), *(constraint(x) for constraint in g)], axis=-1)
 
 
 def bowl(x):
@@ -111,13 +111,13 @@ def test_what_is_missing_is_named():
     with pytest.raises(Misuse, match="Mine does not define high; write high = "):
         build(type("Mine", (BoxProblem,), {"low": (0.0,)}), {})
     bare = type("Bare", (Problem,), {})()
-    for ask, what in (
+    for ask, missing in (
         (lambda: bare.actions, "actions"),
         (lambda: bare.constraints, "constraints"),
         (lambda: bare.draw([]), "draw"),
         (lambda: bare.feedback(None, None), "feedback"),
     ):
-        with pytest.raises(Misuse, match=f"Bare does not define {what}.*; "):
+        with pytest.raises(Misuse, match=f"Bare does not define {missing}.*; "):
             ask()
 
 

@@ -27,11 +27,11 @@ def by_quadrature(mean, spread, bandwidth):
 @pytest.mark.parametrize("bandwidth", [0.5, 1.0])
 def test_closed_form(bandwidth):
     mean, spread = np.array([0.4, -2.0, 1.5]), np.array([0.7, 0.3, 1.5])
-    found = Policies(mean, spread, bandwidth).distance()
+    distances = Policies(mean, spread, bandwidth).distance()
     np.testing.assert_allclose(
-        found, [by_quadrature(m, s, bandwidth) for m, s in zip(mean, spread, strict=True)], atol=1e-9
+        distances, [by_quadrature(m, s, bandwidth) for m, s in zip(mean, spread, strict=True)], atol=1e-9
     )
-    assert abs(found[0]) < 1e-12, "the expert itself"
+    assert abs(distances[0]) < 1e-12, "the expert itself"
 
 
 def test_the_estimate_is_the_sum_over_pairs():
@@ -40,13 +40,17 @@ def test_the_estimate_is_the_sum_over_pairs():
     scenarios = generator("test", "one").standard_normal((2, 4))
     expert = EXPERT[0] + EXPERT[1] * scenarios[1]
     for i in range(2):
-        own = policies.mean[i] + policies.spread[i] * scenarios[0]
+        policy_sample = policies.mean[i] + policies.spread[i] * scenarios[0]
 
         def mean(left, right, apart):
             pairs = [(a, b) for j, a in enumerate(left) for k, b in enumerate(right) if not apart or j != k]
             return np.mean([np.exp(-((a - b) ** 2) / (2 * 0.8**2)) for a, b in pairs])
 
-        by_hand = mean(own, own, True) + mean(expert, expert, True) - 2 * mean(own, expert, False)
+        by_hand = (
+            mean(policy_sample, policy_sample, True)
+            + mean(expert, expert, True)
+            - 2 * mean(policy_sample, expert, False)
+        )
         np.testing.assert_allclose(policies.estimate(scenarios)[i], by_hand)
 
 
@@ -54,26 +58,26 @@ def test_what_is_shown_is_what_is_told_and_does_not_depend_on_the_block():
     task = problem("expert-guidance")
     streams = [("test", s) for s in range(3)]
     drawn = task.draw([np.random.default_rng(s) for s in range(3)])
-    one = task.draw([np.random.default_rng(1)])
-    channel, alone = task.feedback(drawn, Streams(streams)), task.feedback(one, Streams(streams[1:2]))
-    seen = []
+    single_draw = task.draw([np.random.default_rng(1)])
+    channel, alone = task.feedback(drawn, Streams(streams)), task.feedback(single_draw, Streams(streams[1:2]))
+    previews = []
     for t in range(1, 6):
-        shown, played = channel.before(t)(None), np.array([0, 7 * t, 80])
-        told = channel.at(t, played)
-        np.testing.assert_array_equal(told.g[:, 0], shown[np.arange(3), 0, played])
-        np.testing.assert_array_equal(alone.before(t)(None)[0], shown[1])
-        np.testing.assert_array_equal(alone.at(t, played[1:2]).f[0], told.f[1])
-        seen.append(shown)
-    assert not np.array_equal(seen[0], seen[1]), "fresh samples each round"
-    assert not np.array_equal(seen[0][0], seen[0][1]), "and for each replicate"
+        preview, played = channel.before(t)(None), np.array([0, 7 * t, 80])
+        feedback = channel.at(t, played)
+        np.testing.assert_array_equal(feedback.g[:, 0], preview[np.arange(3), 0, played])
+        np.testing.assert_array_equal(alone.before(t)(None)[0], preview[1])
+        np.testing.assert_array_equal(alone.at(t, played[1:2]).f[0], feedback.f[1])
+        previews.append(preview)
+    assert not np.array_equal(previews[0], previews[1]), "fresh samples each round"
+    assert not np.array_equal(previews[0][0], previews[0][1]), "and for each replicate"
 
 
 def test_the_noise_constant_is_the_spread_of_the_estimates():
     task = problem("expert-guidance")
     drawn = task.draw([np.random.default_rng(0)])
     channel = task.feedback(drawn, Streams([("test", 0)]))
-    shown = np.stack([channel.before(t)(None)[0, 0] for t in range(1, 301)])
-    np.testing.assert_allclose(drawn.noise[0, 1], shown.std(axis=0).max(), rtol=0.15)
+    estimates = np.stack([channel.before(t)(None)[0, 0] for t in range(1, 301)])
+    np.testing.assert_allclose(drawn.noise[0, 1], estimates.std(axis=0).max(), rtol=0.15)
 
 
 def test_instances():

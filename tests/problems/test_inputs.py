@@ -51,9 +51,9 @@ def brute_force(cls=Net):
 
 
 def prepared(cls=Net, **settings):
-    made = build(cls, settings)
-    made.prepare(DataFolder())
-    return made
+    task = build(cls, settings)
+    task.prepare(DataFolder())
+    return task
 
 
 # Types ----------------------------------------------------------------------------------------------------------------
@@ -63,9 +63,9 @@ def test_whole_numbers_and_choices_come_equally_often():
     unit = (np.arange(3000) + 0.5) / 3000
     for name, count in (("depth", 5), ("act", 3)):
         values = InputType.of(name, TYPES[name]).at(unit)
-        found = [values.count(value) for value in dict.fromkeys(values)]
-        assert len(found) == count
-        assert max(found) - min(found) <= 2
+        counts = [values.count(value) for value in dict.fromkeys(values)]
+        assert len(counts) == count
+        assert max(counts) - min(counts) <= 2
     wide = InputType.of("width", TYPES["width"]).at(unit)
     assert {type(value) for value in wide} == {int}
     assert (min(wide), max(wide)) == (32, 512)
@@ -87,20 +87,20 @@ def test_distances_are_those_of_the_kernel_that_rounds_and_encodes():
     a, b = (InputType.of("act", TYPES["act"]).encode([value]) for value in ("relu", "tanh"))
     assert np.linalg.norm(a - b) == pytest.approx(1)
     first, last = space.configurations[0], space.configurations[-1]
-    for one, column in ((first, x[0]), (last, x[-1])):
-        assert column[0] == pytest.approx(np.log(one["width"] / 32) / np.log(16))
-        assert column[1] == pytest.approx((one["depth"] - 2) / 4)
-        assert column[-1] == pytest.approx(np.log(one["rate"] / 1e-4) / np.log(1000))
+    for configuration, column in ((first, x[0]), (last, x[-1])):
+        assert column[0] == pytest.approx(np.log(configuration["width"] / 32) / np.log(16))
+        assert column[1] == pytest.approx((configuration["depth"] - 2) / 4)
+        assert column[-1] == pytest.approx(np.log(configuration["rate"] / 1e-4) / np.log(1000))
 
 
 def test_all_configurations_are_played_where_they_are_few():
-    few = {name: TYPES[name] for name in ("depth", "act")}
-    space = InputSpace.of(few, 15)
+    two_types = {name: TYPES[name] for name in ("depth", "act")}
+    space = InputSpace.of(two_types, 15)
     assert space.complete
     assert len(space.configurations) == 15
-    some = InputSpace.of(few, 14)
-    assert not some.complete
-    assert len({tuple(c.values()) for c in some.configurations}) == len(some.configurations) <= 14
+    incomplete = InputSpace.of(two_types, 14)
+    assert not incomplete.complete
+    assert len({tuple(c.values()) for c in incomplete.configurations}) == len(incomplete.configurations) <= 14
     assert not InputSpace.of(TYPES, 64).complete
 
 
@@ -136,9 +136,9 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_types_are_one_line(case):
-    given, message = WRONG[case]
+    types, message = WRONG[case]
     with pytest.raises(Misuse, match=message) as caught:
-        build(type("Net", (Net,), {"inputs": given, "__module__": "mine"}), {})
+        build(type("Net", (Net,), {"inputs": types, "__module__": "mine"}), {})
     assert "\n" not in str(caught.value)
 
 
@@ -176,8 +176,10 @@ def test_cei_finds_the_best_of_all_soon_after_a_design():
 
 def test_regret_against_a_configuration():
     _, configuration = brute_force()
-    known = type("Net", (Net,), {"best_known": dict(zip(Net.inputs, configuration, strict=True)), "__module__": "mine"})
-    task = prepared(known)
+    class_with_best = type(
+        "Net", (Net,), {"best_known": dict(zip(Net.inputs, configuration, strict=True)), "__module__": "mine"}
+    )
+    task = prepared(class_with_best)
     cells, _ = play(task, make("oracle"), seeds=2, horizon=3)
     np.testing.assert_allclose(cells.metrics.final["regret"], 0, atol=1e-12)
     assert "a safe seed set" not in task.offers()
@@ -205,23 +207,23 @@ def test_pymoo_gets_the_types():
     run = make("pymoo-ga", population=8, offspring=4)
     drawn = task.draw([np.random.default_rng(0)])
     run.start(Setting.of(task, drawn, 30, Streams([("a", 0)])))
-    one = run.runs[0]
+    single_run = run.runs[0]
     ga = MixedVariableGA(pop_size=8, n_offsprings=4)
-    minimize(Own(), ga, ("n_gen", 6), seed=Given(one.setting).seed)
+    minimize(Own(), ga, ("n_gen", 6), seed=Given(single_run.setting).seed)
     assert len(played) > 20, "some generations"
     for t, x in enumerate(played, 1):
-        index = one.ask_one(t)
+        index = single_run.ask_one(t)
         assert task.space.configurations[index] == x
         f, g = Net.simulate(None, x, None)
-        one.tell_one(t, index, f, np.array([g]))
+        single_run.tell_one(t, index, f, np.array([g]))
 
 
 def test_a_logarithm_of_pymoo_is_ours():
     pytest.importorskip("pymoo", reason="pip install 'cbobench[pymoo]'")
     from cbobench.opponents.pymoo_methods import TypedCube
 
-    given = {"rate": {"float": [1e-4, 1e-1], "log": True}, "width": {"int": [32, 512], "log": True}}
-    cube = TypedCube(InputSpace.of(given, 500))
+    types = {"rate": {"float": [1e-4, 1e-1], "log": True}, "width": {"int": [32, 512], "log": True}}
+    cube = TypedCube(InputSpace.of(types, 500))
     for index in (0, 17, 499):
         unit = cube.unit(cube.space.points[index])
         assert -9.3 < unit["rate"] < -2.3
@@ -234,9 +236,10 @@ def test_optuna_gets_the_types():
     run = make("optuna-tpe", startup=5)
     drawn = task.draw([np.random.default_rng(0)])
     run.start(Setting.of(task, drawn, 30, Streams([("a", 0)])))
-    one = run.runs[0]
+    single_run = run.runs[0]
     study = optuna.create_study(
-        direction="maximize", sampler=optuna.samplers.TPESampler(n_startup_trials=5, seed=Given(one.setting).seed)
+        direction="maximize",
+        sampler=optuna.samplers.TPESampler(n_startup_trials=5, seed=Given(single_run.setting).seed),
     )
 
     def objective(trial):
@@ -250,10 +253,10 @@ def test_optuna_gets_the_types():
 
     study.optimize(objective, n_trials=25)
     for t, trial in enumerate(study.trials, 1):
-        index = one.ask_one(t)
+        index = single_run.ask_one(t)
         assert task.space.configurations[index] == trial.params
         f, g = Net.simulate(None, trial.params, None)
-        one.tell_one(t, index, f, np.array([g]))
+        single_run.tell_one(t, index, f, np.array([g]))
 
 
 def test_the_winner_is_told_with_its_types(tmp_path, monkeypatch):
@@ -283,12 +286,12 @@ def test_a_forest_of_scikit_learn_is_counted_as_it_is():
     fold = gen.permutation(len(images)) % 3
     right, nodes, depth = [], [], []
     for k in range(3):
-        made = sklearn.RandomForestClassifier(
+        classifier = sklearn.RandomForestClassifier(
             5, max_depth=3, max_features=0.1, random_state=int(gen.integers(2**31))
         ).fit(images[fold != k], digits[fold != k])
-        right.append(made.score(images[fold == k], digits[fold == k]) * (fold == k).sum())
-        nodes.append(sum(tree.tree_.node_count for tree in made.estimators_))
-        at = [tree.decision_path(images[fold == k]).sum(axis=1).mean() for tree in made.estimators_]
+        right.append(classifier.score(images[fold == k], digits[fold == k]) * (fold == k).sum())
+        nodes.append(sum(tree.tree_.node_count for tree in classifier.estimators_))
+        at = [tree.decision_path(images[fold == k]).sum(axis=1).mean() for tree in classifier.estimators_]
         depth.append(sum(at))
     assert f == pytest.approx(sum(right) / len(images))
     assert (size + 1) * 2.0 == pytest.approx(np.mean(nodes) * 144 / 1e6)
@@ -307,8 +310,8 @@ class Strict(Simulator):
 
 
 def test_units_of_many_constraints_are_named_in_part():
-    made = build(Strict, {"pilot": 8})
-    made.prepare(DataFolder())
-    (units,) = (part for part in made.note().split("; ") if part.startswith("g in units of"))
+    task = build(Strict, {"pilot": 8})
+    task.prepare(DataFolder())
+    (units,) = (part for part in task.note().split("; ") if part.startswith("g in units of"))
     assert units.count(", ") == 5
     assert units.endswith(" and 194 more")

@@ -27,11 +27,11 @@ def test_a_file_that_could_be_either_is_refused_with_both_readings(tmp_path, cas
     frame.to_csv(tmp_path / "c.csv", index=False)
     with pytest.raises(Misuse, match=why) as caught:
         params.build(UserTable, {"rows": "c.csv"}).prepare(DataFolder(base=tmp_path))
-    both = str(caught.value)
-    assert "layout: readings" in both
-    assert "layout: configurations with inputs: [columns], objective: column, constraints: {column" in both
-    assert str(len(frame)) in both
-    assert "\n" not in both
+    refusal = str(caught.value)
+    assert "layout: readings" in refusal
+    assert "layout: configurations with inputs: [columns], objective: column, constraints: {column" in refusal
+    assert str(len(frame)) in refusal
+    assert "\n" not in refusal
 
 
 SUITE = """\
@@ -45,10 +45,10 @@ algorithms: [cei, random]
 """
 
 
-@pytest.mark.parametrize("given", ["{swep: [1, 2]}", "{sweep: [{a: 1}]}"])
-def test_a_mapping_is_a_value_of_parameters_that_are_mappings_alone(write_suite, given):
+@pytest.mark.parametrize("value", ["{swep: [1, 2]}", "{sweep: [{a: 1}]}"])
+def test_a_mapping_is_a_value_of_parameters_that_are_mappings_alone(write_suite, value):
     suite = write_suite(
-        f"suite: s\nhorizon: 3\nseeds: 1\nproblems:\n  - rkhs-1d: {{h: {given}}}\nalgorithms: [random]\n"
+        f"suite: s\nhorizon: 3\nseeds: 1\nproblems:\n  - rkhs-1d: {{h: {value}}}\nalgorithms: [random]\n"
     )
     with pytest.raises(
         Misuse, match=r"suite.yaml:5: rkhs-1d: h is \{.*\}; allowed: number, or \{sweep: \[values\]\} in a suite"

@@ -137,14 +137,14 @@ def test_the_springs_pole_is_clipped():
 def test_the_robust_speed_reducer_by_all_deviations():
     """Its constraints are the largest of the speed reducer's at all corners of the tolerances, and inside no larger."""
     nominal, robust = CASES["speed-reducer"], CASES["robust-speed-reducer"]
-    made = np.array([1, 0, 0, 1, 1, 1, 1]) * 0.015
-    corners = made * np.array(list(product((-1, 1), repeat=7)))
+    deviation = np.array([1, 0, 0, 1, 1, 1, 1]) * 0.015
+    corners = deviation * np.array(list(product((-1, 1), repeat=7)))
     gen = np.random.default_rng(5)
     for x in [*gen.uniform(nominal.box.low, nominal.box.high, (50, 7)), np.array(robust.reference.x)]:
         f, *g = robust.formula(x)
         assert f == nominal.formula(x)[0]
         np.testing.assert_array_equal(g, nominal.formula(x + corners)[:, 1:].max(axis=0))
-        inside = nominal.formula(x + made * gen.uniform(-1, 1, (1000, 7)))[:, 1:].max(axis=0)
+        inside = nominal.formula(x + deviation * gen.uniform(-1, 1, (1000, 7)))[:, 1:].max(axis=0)
         assert (inside <= g).all()
         assert (nominal.formula(x)[1:] < g)[np.arange(11) != 6].all(), "all but one depend on a tolerance"
 

@@ -23,8 +23,8 @@ def share_of_spread(name: str, noise: float) -> float:
     best = (np.array(task.reference.x) - corner) / sides
     low, high = np.clip(best - 0.1, 0, 1), np.clip(best + 0.1, 0, 1)
     near = task.formula(corner + sides * (low + gen.random((2**14, d)) * (high - low)))
-    whole = task.formula(corner + sides * gen.random((2**14, d)))[:, 0].std()
-    return float(noise * whole / near[(near[:, 1:] <= 0).all(axis=1), 0].std())
+    spread_over_box = task.formula(corner + sides * gen.random((2**14, d)))[:, 0].std()
+    return float(noise * spread_over_box / near[(near[:, 1:] <= 0).all(axis=1), 0].std())
 
 
 @pytest.mark.parametrize("name", DESIGNS)

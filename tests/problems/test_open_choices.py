@@ -43,11 +43,11 @@ def test_readings_that_cannot_be_normalised_are_refused():
 @pytest.mark.parametrize("name", ["light-sensors", "stocks"])
 @pytest.mark.parametrize("how", ["min-max", "common"])
 def test_kernels_of_the_look_alikes(name, how):
-    plain, other = problem(name, data="look-alike"), problem(name, data="look-alike", normalise=how)
+    plain, normalised = problem(name, data="look-alike"), problem(name, data="look-alike", normalise=how)
     rows = plain.table.rows
-    np.testing.assert_array_equal(other.actions.covariance, normalised_covariance(rows, how, "rows"))
-    np.testing.assert_array_equal(other.table.mean, plain.table.mean)
-    assert 0 < other.actions.prior.max() < 1
+    np.testing.assert_array_equal(normalised.actions.covariance, normalised_covariance(rows, how, "rows"))
+    np.testing.assert_array_equal(normalised.table.mean, plain.table.mean)
+    assert 0 < normalised.actions.prior.max() < 1
     assert problem(name, data="look-alike", normalise=how, unit_variance=True).actions.prior.max() == 1
 
 
@@ -90,12 +90,12 @@ def test_supports_drawn_from_the_grid():
     drawn = draw(task, [5])
     gen = generator("instance", "p", 5)
     for _ in range(drawn.redraws[0] + 1):
-        a, where = gen.uniform(-1, 1, (1, 100))[0], gen.integers(100, size=(1, 100))[0]
-    assert len(set(where.tolist())) < 100
+        a, supports = gen.uniform(-1, 1, (1, 100))[0], gen.integers(100, size=(1, 100))[0]
+    assert len(set(supports.tolist())) < 100
     x = np.linspace(0, 1, 100)
-    f = sum(a[i] * np.exp(-((x - x[where[i]]) ** 2) / (2 * 0.2**2)) for i in range(100))
+    f = sum(a[i] * np.exp(-((x - x[supports[i]]) ** 2) / (2 * 0.2**2)) for i in range(100))
     np.testing.assert_allclose(drawn.f[0], f, atol=1e-12)
-    norm = np.sqrt(sum(a[i] * f[where[i]] for i in range(100)))
+    norm = np.sqrt(sum(a[i] * f[supports[i]] for i in range(100)))
     np.testing.assert_allclose(drawn.norm[0, 0], norm, rtol=1e-12)
 
 
@@ -114,7 +114,7 @@ def test_functions_from_zero_to_one():
     scaled = draw(task)
     assert (scaled.f.min(axis=1), scaled.f.max(axis=1)) == (pytest.approx(0.0), pytest.approx(1.0))
     np.testing.assert_allclose(scaled.g[:, 0], 0.5 - scaled.f, atol=1e-14)
-    np.testing.assert_allclose(scaled.norm[:, 0], [task.actions.norm(one) for one in scaled.f], rtol=1e-12)
+    np.testing.assert_allclose(scaled.norm[:, 0], [task.actions.norm(function) for function in scaled.f], rtol=1e-12)
     plain = draw(problem("rkhs-1d", h=0.01, h_of="sup"))  # seeds that are feasible both ways have one shape
     same = [s for s in range(len(plain.f)) if scaled.redraws[s] == plain.redraws[s] == 0]
     low, high = plain.f.min(axis=1, keepdims=True), plain.f.max(axis=1, keepdims=True)

@@ -24,22 +24,22 @@ def best_of_multistart(task):
 @pytest.mark.parametrize("arrivals", [0.5, 8.0, 14.0, 35.0])
 def test_reference_optimum_is_derived_again(arrivals):
     task = problem("queue-stability", arrivals=arrivals)
-    found, known = best_of_multistart(task), task.optimum
-    assert abs(found[-1] - known.f) < 1e-8
-    f, g = task.formula(np.array(known.x))
-    assert (f, known.binds, task.formula(np.zeros(2))[0] > f) == (known.f, True, True)
+    optima, optimum = best_of_multistart(task), task.optimum
+    assert abs(optima[-1] - optimum.f) < 1e-8
+    f, g = task.formula(np.array(optimum.x))
+    assert (f, optimum.binds, task.formula(np.zeros(2))[0] > f) == (optimum.f, True, True)
     assert -1e-9 < g <= 0
-    assert task.draw([np.random.default_rng(0)]).stars(1, 1)[0].item() == known.f
+    assert task.draw([np.random.default_rng(0)]).stars(1, 1)[0].item() == optimum.f
     if arrivals == 14:
-        np.testing.assert_allclose(known.x, task.reference.x, atol=1e-8)
+        np.testing.assert_allclose(optimum.x, task.reference.x, atol=1e-8)
         np.testing.assert_allclose(
-            [known.f, known.slater, known.share],
+            [optimum.f, optimum.slater, optimum.share],
             [task.reference.f, task.reference.slater, task.reference.share],
             atol=1e-9,
         )
-        assert found[0] < known.f - 0.01, "one node alone or both: two local optima"
+        assert optima[0] < optimum.f - 0.01, "one node alone or both: two local optima"
     if arrivals == 8:
-        assert known.x[1] < 1e-6, "one node alone is enough"
+        assert optimum.x[1] < 1e-6, "one node alone is enough"
 
 
 def test_few_and_many_arrivals():
@@ -55,19 +55,19 @@ def test_arrivals_are_poisson_common_to_all_allocations_and_shown_before(setting
     streams = [("test", s) for s in range(3)]
     drawn = task.draw([np.random.default_rng(s) for s in range(3)])
     channel, alone = task.feedback(drawn, Streams(streams)), task.feedback(drawn, Streams(streams[1:2]))
-    where = task.box.scale(task.box.candidates) if not settings else task.actions.points
-    clean = task.formula(where)[:, 1]
+    points = task.box.scale(task.box.candidates) if not settings else task.actions.points
+    clean = task.formula(points)[:, 1]
     arrived = []
     for t in range(1, 601):
-        shown = channel.before(t)(None)
-        assert shown.shape == (3, 1, len(where))
-        deviation = shown[:, 0] - clean
-        np.testing.assert_allclose(deviation, deviation[:, :1] + np.zeros(len(where)), atol=1e-10)
-        played = np.full(3, 3) if settings else np.tile(where[3], (3, 1))
-        told = channel.at(t, played)
-        np.testing.assert_allclose(told.g[:, 0], shown[:, 0, 3], atol=1e-10)
+        preview = channel.before(t)(None)
+        assert preview.shape == (3, 1, len(points))
+        deviation = preview[:, 0] - clean
+        np.testing.assert_allclose(deviation, deviation[:, :1] + np.zeros(len(points)), atol=1e-10)
+        played = np.full(3, 3) if settings else np.tile(points[3], (3, 1))
+        feedback = channel.at(t, played)
+        np.testing.assert_allclose(feedback.g[:, 0], preview[:, 0, 3], atol=1e-10)
         if t <= 50:
-            np.testing.assert_array_equal(alone.at(t, played[1:2]).g[0], told.g[1])
+            np.testing.assert_array_equal(alone.at(t, played[1:2]).g[0], feedback.g[1])
         arrived.append(deviation[:, 0] + task.arrivals)
     counts = np.array(arrived)
     np.testing.assert_allclose(counts, np.round(counts), atol=1e-9)

@@ -25,8 +25,8 @@ def noise(task, rounds=1500):
     channel = task.feedback(drawn, Streams([("test", s) for s in range(2)]))
     x = np.ones((2, 4))
     clean = drawn.values(1, x[None])[0]
-    told = [channel.at(t, x) for t in range(1, rounds + 1)]
-    return np.stack([a.f for a in told]) - clean[:, 0], np.stack([a.g[:, 0] for a in told]) - clean[:, 1]
+    feedbacks = [channel.at(t, x) for t in range(1, rounds + 1)]
+    return np.stack([a.f for a in feedbacks]) - clean[:, 0], np.stack([a.g[:, 0] for a in feedbacks]) - clean[:, 1]
 
 
 def test_the_noise_of_g_has_a_law_of_its_own():
@@ -48,7 +48,7 @@ def test_delays_and_full_information_go_with_two_laws():
     task = problem("rate-allocation", **settings)
     drawn = task.draw([np.random.default_rng(s) for s in range(2)])
     channel, x = task.feedback(drawn, Streams([("test", s) for s in range(2)])), np.ones((2, 4))
-    shown = channel.before(1)(task.box.unit(x)[:, None])
-    np.testing.assert_allclose(shown[:, :, 0], channel.at(1, x).g, atol=1e-12)
+    preview = channel.before(1)(task.box.unit(x)[:, None])
+    np.testing.assert_allclose(preview[:, :, 0], channel.at(1, x).g, atol=1e-12)
     delayed = problem("rate-allocation", delay=3.0, **settings).feedback(drawn, Streams([("test", s) for s in (0, 1)]))
     assert np.isnan(delayed.at(1, x).f).all()

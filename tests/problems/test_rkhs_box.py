@@ -22,13 +22,13 @@ def drawn():
 def test_values_are_sums_of_kernel_sections(drawn):
     _, instances = drawn
     x = np.random.default_rng(0).random((5, 2, 2))
-    found = instances.values(1, x)
-    assert found.shape == (5, 2, 3)
+    values = instances.values(1, x)
+    assert values.shape == (5, 2, 3)
     for s, sections in enumerate(instances.functions):
         for i in range(5):
             k = np.exp(-0.5 * ((x[i, s] - sections.supports) ** 2).sum(axis=1) / 0.2**2)
-            np.testing.assert_allclose(found[i, s], k @ sections.weights, atol=1e-12)
-            np.testing.assert_array_equal(found[i, s], sections(x[i, s]), err_msg="a point counts alone")
+            np.testing.assert_allclose(values[i, s], k @ sections.weights, atol=1e-12)
+            np.testing.assert_array_equal(values[i, s], sections(x[i, s]), err_msg="a point counts alone")
 
 
 def test_norms_are_exact_and_bound_every_interpolant(drawn):

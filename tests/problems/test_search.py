@@ -33,8 +33,8 @@ class Mine(BoxProblem):
 """
 
 
-def printed(out, what):
-    return np.array(eval(re.search(rf"^{what} +(.*)$", out, flags=re.M).group(1)))
+def printed(out, label):
+    return np.array(eval(re.search(rf"^{label} +(.*)$", out, flags=re.M).group(1)))
 
 
 @pytest.mark.parametrize(
@@ -44,14 +44,14 @@ def test_published_references_are_found_again(name, active, capsys):
     assert main(["reference", name]) == 0
     out, err = capsys.readouterr()
     task = PROBLEMS.get(name)()
-    known = task.reference
+    reference = task.reference
     x, f = printed(out, "x"), float(printed(out, "f"))
-    assert f == pytest.approx(known.f, rel=1e-9)
+    assert f == pytest.approx(reference.f, rel=1e-9)
     assert f == task.formula(x)[0]
     assert task.formula(x)[1:].max() <= 0, "feasible to the last bit"
     share, margin = (float(re.search(rf"^{word} +(\S+)", out, flags=re.M).group(1)) for word in ("feasible", "margin"))
-    assert share / 100 == pytest.approx(known.share, rel=0.02)
-    assert margin == pytest.approx(known.slater, rel=1e-5)
+    assert share / 100 == pytest.approx(reference.share, rel=0.02)
+    assert margin == pytest.approx(reference.slater, rel=1e-5)
     assert re.search(r"^active +(.*)$", out, flags=re.M).group(1) == active
     assert ("the stated reference agrees" in out, err) == (True, "")
 
@@ -77,8 +77,8 @@ def test_a_users_problem_and_what_it_states(tmp_path, command, capsys, monkeypat
 
     Three searches, of which the first is in a process of its own: the folder where it starts holds the user's module.
     """
-    mine = tmp_path / "mine.py"
-    mine.write_text(HEAD)
+    module = tmp_path / "mine.py"
+    module.write_text(HEAD)
     done = command("reference", "mine:Mine", env=os.environ | {"PYTHONPATH": str(ROOT)})
     assert (done.returncode, done.stderr) == (0, "")
     np.testing.assert_allclose(printed(done.stdout, "x"), 1.0, atol=1e-6)
@@ -89,7 +89,7 @@ def test_a_users_problem_and_what_it_states(tmp_path, command, capsys, monkeypat
     (tmp_path / "pasted.py").write_text(HEAD + "\n" + code + "\n")  # what is printed can be pasted
     assert main(["reference", "pasted:Mine", "--starts", "4"]) == 0
     assert "the stated reference agrees" in capsys.readouterr().out
-    mine.write_text(HEAD + '\n    reference = Reference((0.9, 0.9), 1.9, 0.5, 0.2, 1e-9, "guess")\n')
+    module.write_text(HEAD + '\n    reference = Reference((0.9, 0.9), 1.9, 0.5, 0.2, 1e-9, "guess")\n')
     assert main(["reference", "mine:Mine", "--starts", "4"]) == 1
     says = [line for line in capsys.readouterr().out.splitlines() if line.startswith("stated otherwise: ")]
     assert [re.split(r" is | are ", line)[0].split()[-1] for line in says] == ["optimum", "f", "slater", "share"]
@@ -114,19 +114,19 @@ def test_what_cannot_be_derived_is_one_line(names, says, tmp_path, monkeypatch, 
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "mine", raising=False)
     assert main(["reference", *names]) == 2
-    told = capsys.readouterr()
-    assert says in told.err
-    assert (told.err.count("\n"), told.out) == (1, "")
+    output = capsys.readouterr()
+    assert says in output.err
+    assert (output.err.count("\n"), output.out) == (1, "")
 
 
 def test_the_search_in_closed_form_and_where_nothing_is_feasible():
     task = build(Bowl, {})
-    found = search(task.formula, task.box, starts=4, power=12)
-    np.testing.assert_allclose(found.x, (0, 1), atol=1e-9)
-    assert found.values[0] == pytest.approx(-0.08, abs=1e-12)
-    assert found.values[1] <= 0
-    assert (found.slater, found.active) == (pytest.approx(2.0), ("g_1",))
-    assert found.share == pytest.approx(0.5, abs=0.01)
+    optimum = search(task.formula, task.box, starts=4, power=12)
+    np.testing.assert_allclose(optimum.x, (0, 1), atol=1e-9)
+    assert optimum.values[0] == pytest.approx(-0.08, abs=1e-12)
+    assert optimum.values[1] <= 0
+    assert (optimum.slater, optimum.active) == (pytest.approx(2.0), ("g_1",))
+    assert optimum.share == pytest.approx(0.5, abs=0.01)
     with pytest.raises(Misuse, match=r"no feasible point among 4,096 samples and 4 local searches; .*; loosen"):
         search(lambda x: task.formula(x) + np.array([0.0, 2.5]), task.box, starts=2, power=12)
 

@@ -26,7 +26,7 @@ NAMES = [
 ]
 
 
-def made(name):
+def build_task(name):
     return build(PROBLEMS.get(name), {})
 
 
@@ -46,46 +46,46 @@ def sampled(formula, box, power):
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_stated_of_a_box_is_seen_in_a_sample(name):
     """Shares, within their error; no feasible point and no margin is better; infeasible points are where they bind."""
-    task = made(name)
+    task = build_task(name)
     power = FEWER.get(name, 10 if task.box.d > 10 else 13 if task.box.d > 2 else 16)
-    for formula, known in task.stated():
+    for formula, reference in task.stated():
         shares, f, highest, margin = np.transpose([*sampled(formula, task.box, power)])
         error = max(float(shares.std(ddof=1)), 2.0**-power) / math.sqrt(SCRAMBLINGS)
-        assert abs(shares.mean() - known.share) <= 4 * error + last_digit(known.share)
-        wrong = known.share + 10 * error + 2 * last_digit(known.share)  # negative control
-        assert abs(shares.mean() - wrong) > 4 * error + last_digit(known.share)
-        allowed = known.accuracy * (1 + abs(known.f))
-        assert f.max() <= known.f + allowed
-        assert margin.max() <= known.slater * (1 + 1e-9)
+        assert abs(shares.mean() - reference.share) <= 4 * error + last_digit(reference.share)
+        wrong = reference.share + 10 * error + 2 * last_digit(reference.share)  # negative control
+        assert abs(shares.mean() - wrong) > 4 * error + last_digit(reference.share)
+        allowed = reference.accuracy * (1 + abs(reference.f))
+        assert f.max() <= reference.f + allowed
+        assert margin.max() <= reference.slater * (1 + 1e-9)
         if not isinstance(task, HighDimensional):  # of which a sample sees little: test_high_dimensional.py
-            assert (highest.max() > known.f + allowed) == known.binds
-            assert f.max() > known.f - 0.6 * (1 + abs(known.f)), "the sample sees the optimum"
-            assert margin.max() > 0.5 * known.slater
+            assert (highest.max() > reference.f + allowed) == reference.binds
+            assert f.max() > reference.f - 0.6 * (1 + abs(reference.f)), "the sample sees the optimum"
+            assert margin.max() > 0.5 * reference.slater
     drawn = task.draw([np.random.default_rng(s) for s in range(3)])
-    np.testing.assert_array_equal(drawn.binds, [any(known.binds for _, known in task.stated())] * 3)
+    np.testing.assert_array_equal(drawn.binds, [any(reference.binds for _, reference in task.stated())] * 3)
 
 
 def test_the_ridges_share_by_parts():
     """P(g_2 <= 0), of a formula that takes all points at once, times P(g_1 <= 0 | g_2 <= 0)."""
-    task, gen, count, kept = made("ridge-20"), np.random.default_rng(0), 0, []
+    task, gen, count, inside = build_task("ridge-20"), np.random.default_rng(0), 0, []
     for _ in range(8):
         x = task.box.scale(gen.random((2**15, 20)))
         squares = np.exp(math.log(100) * x)
         strength = 442 * (squares[:, :10] + squares[:, 10:])
         within = (ridge.PRICES * strength / (1 + strength)).sum(axis=1) <= 6
         count += int(within.sum())
-        kept.append(x[within][:8])
-    values = np.stack([task.formula(x) for x in np.concatenate(kept)])
+        inside.append(x[within][:8])
+    values = np.stack([task.formula(x) for x in np.concatenate(inside)])
     assert (values[:, 2] <= 0).all()
-    both, stated = count / 2**18 * float((values[:, 1] <= 0).mean()), task.reference.share
-    error = both * math.sqrt(1 / count + (values[:, 1] > 0).mean() / len(values))
-    assert abs(both - stated) <= 4 * error + last_digit(stated)
+    share, stated = count / 2**18 * float((values[:, 1] <= 0).mean()), task.reference.share
+    error = share * math.sqrt(1 / count + (values[:, 1] > 0).mean() / len(values))
+    assert abs(share - stated) <= 4 * error + last_digit(stated)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("keane")])
 def test_keanes_share_in_closed_form(name):
     """-ln of a uniform variable is exponential, so their sum is gamma; the sum of uniform variables is Irwin-Hall."""
-    task = made(name)
+    task = build_task(name)
     d, quarter = task.box.d, Fraction(task.box.d, 4)
     product = gammaincc(d, d * math.log(10) - math.log(0.75))
     terms = ((-1) ** k * math.comb(d, k) * (quarter - k) ** d for k in range(int(quarter) + 1))

@@ -65,9 +65,9 @@ def truth(x):
 
 
 def prepared(cls, attributes=None, **settings):
-    made = build(type(cls.__name__, (cls,), (attributes or {}) | {"__module__": "mine"}), settings)
-    made.prepare(DataFolder())
-    return made
+    task = build(type(cls.__name__, (cls,), (attributes or {}) | {"__module__": "mine"}), settings)
+    task.prepare(DataFolder())
+    return task
 
 
 # What metrics are of --------------------------------------------------------------------------------------------------
@@ -126,20 +126,20 @@ def test_only_what_is_recommended_in_the_end_may_be_measured():
 
 
 def test_methods_meet_the_same_noise_at_a_round():
-    told = []
+    noises = []
     for name in ("random", "ckb-ucb"):
         _, chunks = play(prepared(Noisy), make(name), seeds=2, horizon=8)
-        told.append(chunks[0].observed_f - truth(actions(chunks))[0])
-    np.testing.assert_allclose(*told, atol=1e-9)
-    assert len(np.unique(told[0].round(9))) == 16
+        noises.append(chunks[0].observed_f - truth(actions(chunks))[0])
+    np.testing.assert_allclose(*noises, atol=1e-9)
+    assert len(np.unique(noises[0].round(9))) == 16
 
 
 @pytest.mark.parametrize(("name", "repeats"), [("random", 0), ("random", 3), ("ckb-ucb", 3)])
 def test_blocks_change_no_bit(name, repeats):
     task = prepared(Noisy, repeats=repeats, candidates=64)
     check_alone_as_in_a_block(task, name, 12)
-    whole, _ = play(task, make(name), seeds=3, horizon=12)
-    unknown = {metric for metric, values in whole.metrics.final.items() if np.isnan(values).all()}
+    block, _ = play(task, make(name), seeds=3, horizon=12)
+    unknown = {metric for metric, values in block.metrics.final.items() if np.isnan(values).all()}
     relative = {"regret", "regret_plus", "regret_positive", "simple_regret", "recommended_regret"}
     assert unknown - {"recommended_violation"} == relative
     assert repeats == 0 or "recommended_violation" not in unknown, "only where nothing was observed there"
@@ -272,11 +272,11 @@ LEAVES = {
 }
 
 
-@pytest.mark.parametrize("what", LEAVES)
+@pytest.mark.parametrize("trace", LEAVES)
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("many", [False, True])
-def test_what_a_run_sets_reaches_no_other_and_no_method(what, fails, many):
-    leave, look = LEAVES[what]
+def test_what_a_run_sets_reaches_no_other_and_no_method(trace, fails, many):
+    leave, look = LEAVES[trace]
     before, met = look(), []
 
     def simulate(self, x, gen):
@@ -357,7 +357,7 @@ def test_what_is_observed_may_arrive_late_and_metrics_do_not_wait():
     assert np.isnan(chunks[0].observed_f).all()
     np.testing.assert_array_equal(chunks[0].metrics.f, same[0].metrics.f)
     g = same[0].observed_g[..., 0]
-    on_the_way = {(t, s): value for some in cells.channel.waiting.values() for s, t, j, value in some if j == 1}
+    on_the_way = {(t, s): value for pending in cells.channel.waiting.values() for s, t, j, value in pending if j == 1}
     assert 0 < len(on_the_way) < g.size / 2
     assert all(g[t - 1, s] == value for (t, s), value in on_the_way.items())
     model, _ = play(late, make("ckb-ucb", B="sup", G="sup"), seeds=2, horizon=25)

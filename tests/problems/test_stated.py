@@ -20,8 +20,8 @@ GRAMACY, BOWL = Gramacy.reference, Bowl.reference
 
 
 def prepared(cls, reference=None, **settings):
-    known = {} if reference is None else {"reference": reference}
-    task = build(type(cls.__name__, (cls,), known | {"__module__": "mine"}), settings)
+    attributes = {} if reference is None else {"reference": reference}
+    task = build(type(cls.__name__, (cls,), attributes | {"__module__": "mine"}), settings)
     task.prepare(DataFolder())
     return task
 

@@ -40,37 +40,37 @@ def test_rounding_makes_no_point_of_the_budget_line_infeasible():
     task = problem("rate-allocation", **settings)
     rates = [[Fraction(x).limit_denominator(100) for x in point] for point in task.actions.points.tolist()]
     tenths = np.array([sum(w * x for w, x in zip((2, 4, 8, 12), point, strict=True)) for point in rates])
-    kept, line = tenths <= 20, tenths == 20
+    within_budget, line = tenths <= 20, tenths == 20
     strict = build(Exact, settings)
     strict.actions = task.actions  # a large covariance, made once
-    found, exact = (t.draw([np.random.default_rng(0)]) for t in (task, strict))
-    np.testing.assert_array_equal((found.g[0, 0] <= 0), kept)
+    tolerant, exact = (t.draw([np.random.default_rng(0)]) for t in (task, strict))
+    np.testing.assert_array_equal((tolerant.g[0, 0] <= 0), within_budget)
     assert line.sum() == 120
     assert (exact.g[0, 0, line] > 0).sum() == 51, "negative control"
-    assert found.f_star[0] == found.f[0][kept].max() == pytest.approx(2.9130, abs=5e-5)
+    assert tolerant.f_star[0] == tolerant.f[0][within_budget].max() == pytest.approx(2.9130, abs=5e-5)
     assert exact.f_star[0] == pytest.approx(2.8644, abs=5e-5)
-    assert found.f_plus[0] >= found.f_star[0]
-    np.testing.assert_array_equal(found.seed_set[0], kept)
-    assert (found.seed_set[0] & ~exact.seed_set[0]).sum() == 51, "safe methods may start wherever it is feasible"
-    assert line[found.best(1)].all()
-    metrics = Recorder(found)
-    metrics.add(np.tile(found.best(1), (3, 1)))
+    assert tolerant.f_plus[0] >= tolerant.f_star[0]
+    np.testing.assert_array_equal(tolerant.seed_set[0], within_budget)
+    assert (tolerant.seed_set[0] & ~exact.seed_set[0]).sum() == 51, "safe methods may start wherever it is feasible"
+    assert line[tolerant.best(1)].all()
+    metrics = Recorder(tolerant)
+    metrics.add(np.tile(tolerant.best(1), (3, 1)))
     assert not any(metrics.final[name].any() for name in ("regret", "violations", "violation", "violation_hard"))
     metrics = Recorder(exact)
-    metrics.add(np.tile(found.best(1), (3, 1)))
+    metrics.add(np.tile(tolerant.best(1), (3, 1)))
     assert metrics.final["violations"] == 3, "negative control"
 
 
 def test_a_box_and_what_is_shown_of_it_agree():
     task = build(RateAllocation, {"full_information": True})
-    found, x = drawn(task), np.tile(2 * np.array([0.3, 0.1, 0.9, 0.2]) / 2, (3, 1))
+    instances, x = drawn(task), np.tile(2 * np.array([0.3, 0.1, 0.9, 0.2]) / 2, (3, 1))
     x[:, 3] += (2 - x @ PRICES) / PRICES[3]
     x[:, 3] = np.nextafter(x[:, 3], 3)  # over the line by a rounding, and by more than that
     assert (task.formula(x)[:, 1] > 0).all()
-    assert not found.values(1, x[None])[0, :, 1:].any()
-    assert not task.everywhere(found)(task.box.unit(x)[:, None])[..., 0].any()
+    assert not instances.values(1, x[None])[0, :, 1:].any()
+    assert not task.everywhere(instances)(task.box.unit(x)[:, None])[..., 0].any()
     x[:, 3] += 1e-9
-    assert (found.values(1, x[None])[0, :, 1] > 1e-9).all()
+    assert (instances.values(1, x[None])[0, :, 1] > 1e-9).all()
 
 
 @dataclass(kw_only=True)
@@ -107,9 +107,9 @@ class Own(Problem):
 
 
 def test_a_problem_of_ones_own_only_declares_it():
-    found = drawn(build(Own, {}))
-    assert found.g[0, 0].tolist() == [-1.0, 0.0, 0.5]
-    assert found.f_star.tolist() == [2.0] * 3
+    instances = drawn(build(Own, {}))
+    assert instances.g[0, 0].tolist() == [-1.0, 0.0, 0.5]
+    assert instances.f_star.tolist() == [2.0] * 3
     cells, _ = play(build(Own, {}), make("oracle"), seeds=2, horizon=4)
     assert not cells.metrics.final["violations"].any()
     assert not cells.metrics.final["regret"].any()
@@ -121,18 +121,18 @@ def test_a_problem_of_ones_own_only_declares_it():
 def test_every_family_obeys(cls, settings):
     task, exact = build(cls, settings), build(cls.__mro__[1], settings)
     task.prepare(DataFolder())
-    found, before = drawn(task), drawn(exact)
+    tolerant, before = drawn(task), drawn(exact)
     if isinstance(task.actions, Finite):
         points = np.tile(np.arange(task.actions.n)[None, :, None], (1, 1, 3))[0]
     else:
         points = task.box.grid.points[:, None].repeat(3, axis=1)
-    ours, theirs = found.values(1, points), before.values(1, points)
+    ours, theirs = tolerant.values(1, points), before.values(1, points)
     close = (theirs[..., 1:] > 0) & (theirs[..., 1:] <= 0.01)
     assert close.any()
     assert not ours[..., 1:][close].any()
     np.testing.assert_array_equal(ours[..., 1:][~close], theirs[..., 1:][~close])
     np.testing.assert_array_equal(ours[..., 0], theirs[..., 0])
-    np.testing.assert_array_equal(found.stars(1, 1)[0] >= before.stars(1, 1)[0], True)
+    np.testing.assert_array_equal(tolerant.stars(1, 1)[0] >= before.stars(1, 1)[0], True)
 
 
 def test_all_others_have_none_and_their_draws_are_untouched():

@@ -51,9 +51,9 @@ def test_instances():
     assert 0.3 <= (drawn.g[0, 0] <= 0).mean() <= 0.6
     assert (drawn.f_star < drawn.f.max(axis=1)).all(), "the best configuration is too slow"
     assert (drawn.slater == 1).all(), "capped"
-    other = problem("tuning-under-deadline", clock="cpu").draw([np.random.default_rng(0)])
-    assert not np.array_equal(other.g[0], drawn.g[0])
-    np.testing.assert_array_equal(other.f[0], drawn.f[0])
+    by_cpu_time = problem("tuning-under-deadline", clock="cpu").draw([np.random.default_rng(0)])
+    assert not np.array_equal(by_cpu_time.g[0], drawn.g[0])
+    np.testing.assert_array_equal(by_cpu_time.f[0], drawn.f[0])
     assert task.identity()["trainings"]
 
 
@@ -92,5 +92,5 @@ def test_the_script_measures_what_the_table_holds():
 
 def test_playing_needs_no_scikit_learn():
     code = "import sys; sys.modules['sklearn'] = None; from tests.helpers import problem; problem(sys.argv[1])"
-    words = [sys.executable, "-c", code, "tuning-under-deadline"]
-    subprocess.run(words, check=True, cwd=ROOT, timeout=120)
+    command = [sys.executable, "-c", code, "tuning-under-deadline"]
+    subprocess.run(command, check=True, cwd=ROOT, timeout=120)

@@ -41,9 +41,9 @@ def grid():
 def table(base, frame=None, **settings):
     (grid() if frame is None else frame).to_csv(base / "c.csv", index=False)
     roles = {"layout": "configurations", "rows": "c.csv", "objective": "y", "constraints": {"cost": {"at_most": 0.8}}}
-    made = build(UserTable, roles | {"inputs": TYPES, "scaled": False} | settings)
-    made.prepare(DataFolder(base=base))
-    return made
+    task = build(UserTable, roles | {"inputs": TYPES, "scaled": False} | settings)
+    task.prepare(DataFolder(base=base))
+    return task
 
 
 def started(task, name, horizon=40, **settings):
@@ -70,14 +70,14 @@ def test_the_order_of_a_mapping_changes_nothing(tmp_path):
 
 def test_every_row_is_its_own_nearest_configuration(tmp_path):
     codes = {"base": {"choice": [3, True, None, "x", 0.5, "b5"]}}  # not in the order of the coordinates
-    words = dict(zip(BASES["base"], [3, True, None, "x", 0.5, "b5"], strict=True))
-    frame = grid().assign(base=[str(words[name]) for name in grid()["base"]])
+    new_names = dict(zip(BASES["base"], [3, True, None, "x", 0.5, "b5"], strict=True))
+    frame = grid().assign(base=[str(new_names[name]) for name in grid()["base"]])
     space = table(tmp_path, frame, inputs=TYPES | codes).actions.space
     for index, configuration in enumerate(space.configurations):
         assert space.nearest(configuration) == index
         assert space.at(space.points[index]) == configuration
         assert space.decode(space.code(configuration)) == configuration
-    assert [c["base"] for c in space.configurations[::36]] == [*words.values()]
+    assert [c["base"] for c in space.configurations[::36]] == [*new_names.values()]
 
 
 def test_repeated_rows_are_one_configuration(tmp_path):
@@ -90,8 +90,8 @@ def test_repeated_rows_are_one_configuration(tmp_path):
 def test_a_suggestion_beside_the_rows_is_moved_to_the_nearest(tmp_path):
     task = table(tmp_path, inputs=TYPES | {"heat": {"int": [0, 200]}})
     space = task.actions.space
-    found = space.configurations[space.nearest({"base": "b2", "solvent": "s1", "heat": 180, "time": 25.0})]
-    assert found == {"base": "b2", "solvent": "s1", "heat": 90, "time": 10.0}
+    moved = space.configurations[space.nearest({"base": "b2", "solvent": "s1", "heat": 180, "time": 25.0})]
+    assert moved == {"base": "b2", "solvent": "s1", "heat": 90, "time": 10.0}
 
 
 WRONG = {
@@ -140,14 +140,14 @@ def test_on_a_full_grid_optuna_plays_as_in_its_own_loop(tmp_path, kind):
     frame["heat"], frame["time"] = frame["heat"] // 30, [GAPLESS["time"][int(np.log10(x))] for x in frame["time"]]
     types = {name: {"choice": values} for name, values in levels.items()}
     types["heat"] = {"int": [1, 3]} if kind == "int" else types["heat"]
-    one, seed = started(table(tmp_path, frame, inputs=types), "optuna-tpe")
+    single_run, seed = started(table(tmp_path, frame, inputs=types), "optuna-tpe")
     sampler = optuna.samplers.TPESampler(n_startup_trials=10, n_ei_candidates=24, seed=seed)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     rows = {row: i for i, row in enumerate(frame[[*levels]].itertuples(index=False, name=None))}
 
     def suggest(trial, name):
-        whole = kind == "int" and name == "heat"
-        return trial.suggest_int(name, 1, 3) if whole else trial.suggest_categorical(name, levels[name])
+        is_whole = kind == "int" and name == "heat"
+        return trial.suggest_int(name, 1, 3) if is_whole else trial.suggest_categorical(name, levels[name])
 
     def objective(trial):
         played.append(rows[tuple(suggest(trial, name) for name in levels)])
@@ -156,23 +156,23 @@ def test_on_a_full_grid_optuna_plays_as_in_its_own_loop(tmp_path, kind):
 
     study.optimize(objective, n_trials=40)
     for t, index in enumerate(played, 1):
-        assert one.ask_one(t) == index
-        one.tell_one(t, index, float(frame["y"][index]), np.array([frame["cost"][index] - 0.8]))
+        assert single_run.ask_one(t) == index
+        single_run.tell_one(t, index, float(frame["y"][index]), np.array([frame["cost"][index] - 0.8]))
     assert len({*played}) < 40, "it plays some configurations again, here as there"
 
 
 def test_optuna_is_told_the_configuration_that_was_measured(tmp_path):
     pytest.importorskip("optuna", reason="pip install 'cbobench[optuna]'")
     task = table(tmp_path)
-    one, _ = started(task, "optuna-tpe", startup=5)
-    space, told = task.actions.space, []
+    single_run, _ = started(task, "optuna-tpe", startup=5)
+    space, codes = task.actions.space, []
     for t in range(1, 16):
-        index = one.ask_one(t)
-        one.tell_one(t, index, float(t), np.array([-1.0]))
-        told.append(space.code(space.configurations[index]))
-    study = one.run_optimiser.study
+        index = single_run.ask_one(t)
+        single_run.tell_one(t, index, float(t), np.array([-1.0]))
+        codes.append(space.code(space.configurations[index]))
+    study = single_run.run_optimiser.study
     complete = [trial for trial in study.trials if trial.state.name == "COMPLETE"]
-    assert [trial.params for trial in complete] == told
+    assert [trial.params for trial in complete] == codes
     assert [trial.value for trial in complete] == [*range(1, 16)]
     assert len(study.trials) == 30, "every suggestion lies between the rows, and stands as failed"
 
@@ -180,27 +180,27 @@ def test_optuna_is_told_the_configuration_that_was_measured(tmp_path):
 def test_evaluations_under_way_are_told_in_their_order(tmp_path):
     pytest.importorskip("optuna", reason="pip install 'cbobench[optuna]'")
     task = table(tmp_path)
-    one, _ = started(task, "optuna-tpe", startup=2)
-    asked = [one.ask_one(t) for t in (1, 2, 3)]
-    for t, index in enumerate(asked, 1):
-        one.tell_one(t, index, float(t), np.array([-1.0]))
+    single_run, _ = started(task, "optuna-tpe", startup=2)
+    indices = [single_run.ask_one(t) for t in (1, 2, 3)]
+    for t, index in enumerate(indices, 1):
+        single_run.tell_one(t, index, float(t), np.array([-1.0]))
     space = task.actions.space
-    complete = [trial for trial in one.run_optimiser.study.trials if trial.state.name == "COMPLETE"]
-    assert [trial.params for trial in complete] == [space.code(space.configurations[index]) for index in asked]
+    complete = [trial for trial in single_run.run_optimiser.study.trials if trial.state.name == "COMPLETE"]
+    assert [trial.params for trial in complete] == [space.code(space.configurations[index]) for index in indices]
 
 
 def test_pymoo_is_given_the_types_and_told_the_configuration(tmp_path):
     pytest.importorskip("pymoo", reason="pip install 'cbobench[pymoo]'")
     task = table(tmp_path)
-    one, _ = started(task, "pymoo-ga", population=6, offspring=4)
-    cube, space = one.run_optimiser.cube, task.actions.space
+    single_run, _ = started(task, "pymoo-ga", population=6, offspring=4)
+    cube, space = single_run.run_optimiser.cube, task.actions.space
     assert {name: type(v).__name__ for name, v in cube.variables().items()} == {
         "base": "Choice", "solvent": "Choice", "heat": "Integer", "time": "Real",
     }  # fmt: skip
     for t in range(1, 21):
-        index = one.ask_one(t)
-        individual = one.run_optimiser.population[one.run_optimiser.evaluated]
-        one.tell_one(t, index, float(t), np.array([-1.0]))
+        index = single_run.ask_one(t)
+        individual = single_run.run_optimiser.population[single_run.run_optimiser.evaluated]
+        single_run.tell_one(t, index, float(t), np.array([-1.0]))
         assert cube.unit(index) == individual.X
         assert individual.X["heat"] in AMOUNTS["heat"]
         assert space.configurations[index]["heat"] == individual.X["heat"]
