@@ -94,7 +94,7 @@ def test_estimates_are_those_of_a_dense_recomputation(task, name):
 
     cells, chunks, audit = watched(task, algorithm, look=look)
     dual = np.concatenate([np.zeros((1, S, 2)), *[c.duals for c in chunks]])
-    n, sign, seen = 30, np.array([1.0, -1.0, -1.0]), set()
+    n, sign, shares = 30, np.array([1.0, -1.0, -1.0]), set()
     for s, row in enumerate(audit.rows()):
         dense = Dense(task, cells, chunks, s)
         f, g = dense.truth[0], dense.truth[1:]
@@ -111,8 +111,8 @@ def test_estimates_are_those_of_a_dense_recomputation(task, name):
             clipped, phi = np.clip(estimate, -bounds, bounds)[:, star], dual[t, s]
             optimism += clipped[0] - phi @ clipped[1:] >= f[star] - phi @ g[:, star]
         assert (row["conc"], row["anti"], row["optimism"]) == (conc / T, anti / T, optimism / T)
-        seen.add((row["conc"], row["optimism"]))
-    assert name == "ckb-ucb" or len(seen) > 1
+        shares.add((row["conc"], row["optimism"]))
+    assert name == "ckb-ucb" or len(shares) > 1
 
 
 def test_bounds_of_the_theorem_are_the_inequalities_of_its_proof(task):
@@ -160,26 +160,26 @@ ELSEWHERE = ["gardner-1", "feasible-pocket-drift"]
 
 
 @pytest.mark.parametrize(
-    ("name", "where"),
+    ("name", "place"),
     [
         *(entry(name, "rkhs-1d") for name in LEARNERS),
         *itertools.product(["ckb-ucb", "rpol-sw"], ELSEWHERE),
         *(entry(name, place, long=True) for name in LEARNERS for place in ELSEWHERE),
     ],
 )
-def test_an_audit_changes_no_bit(name, where):
-    task = problem(where, **({} if where == "rkhs-1d" else {"candidates": 64}))
+def test_an_audit_changes_no_bit(name, place):
+    task = problem(place, **({} if place == "rkhs-1d" else {"candidates": 64}))
     if make(name).needs - task.offers():
         pytest.skip("does not play here")
     make(name).check(task)
     bare = list(Play(task, "test", make(name), name, [0, 1], 8))
     _, chunks, rows = audited(task, name, seeds=2, horizon=8)
     assert (actions(bare) == actions(chunks)).all()
-    for one, other in zip(bare, chunks, strict=True):
-        np.testing.assert_array_equal(one.observed_g, other.observed_g)
-        np.testing.assert_array_equal(one.duals, other.duals)
+    for bare_chunk, audited_chunk in zip(bare, chunks, strict=True):
+        np.testing.assert_array_equal(bare_chunk.observed_g, audited_chunk.observed_g)
+        np.testing.assert_array_equal(bare_chunk.duals, audited_chunk.duals)
     assert len(rows) == 2
-    assert all(row["notes"] for row in rows) or where != "feasible-pocket-drift"
+    assert all(row["notes"] for row in rows) or place != "feasible-pocket-drift"
 
 
 @pytest.mark.parametrize("name", ["ckb-ucb", "ckb-ts", "ckb-rand", "stageopt"])
@@ -200,9 +200,9 @@ def test_a_cell_is_audited_alone_as_in_a_block(task, name):
 def test_what_is_outside_the_theorem_is_noted(settings, note):
     task = problem("rkhs-1d", constraint="independent")
     _, _, good = audited(task, "ckb-ucb", seeds=2, horizon=10)
-    _, _, bad = audited(task, "ckb-ucb", seeds=2, horizon=10, **settings)
+    _, _, outside = audited(task, "ckb-ucb", seeds=2, horizon=10, **settings)
     assert all(note not in row["notes"] for row in good)
-    assert all(note in row["notes"] for row in bad)
+    assert all(note in row["notes"] for row in outside)
 
 
 def test_wrong_claims_of_safety_are_counted():
@@ -222,12 +222,12 @@ def test_wrong_claims_of_safety_are_counted():
 
 
 @pytest.mark.parametrize(
-    ("where", "name"),
+    ("place", "name"),
     [("feasible-pocket", "ckb-ucb"), ("feasible-pocket", "ckb-ts"), ("feasible-pocket-delayed", "ckb-ucb")],
 )
-def test_a_box_is_looked_at_in_its_candidates(where, name):
+def test_a_box_is_looked_at_in_its_candidates(place, name):
     """Needed widths and deviations of what is played, from the beliefs of every round and the problem's formula."""
-    task, algorithm = problem(where, candidates=128), make(name)
+    task, algorithm = problem(place, candidates=128), make(name)
     needed, spread = np.zeros((2, 2)), np.zeros((2, 2))
 
     def points(task):
@@ -243,15 +243,15 @@ def test_a_box_is_looked_at_in_its_candidates(where, name):
         if name == "ckb-ucb":
             mean, variance = algorithm.posterior.at(algorithm.chosen[:, None])
             at = algorithm.view(mean, variance, algorithm.chosen[:, None])
-            each = at.f.width * at.f.deviation, at.constraint.width[:, 0] * at.constraint.deviation[:, 0]
-            spread = spread + np.concatenate(each, axis=1)
+            radii = at.f.width * at.f.deviation, at.constraint.width[:, 0] * at.constraint.deviation[:, 0]
+            spread = spread + np.concatenate(radii, axis=1)
 
     _, _, audit = watched(task, algorithm, 2, 25, look=look)
     rows = audit.rows()
     np.testing.assert_allclose([row["needed"] for row in rows], needed, rtol=1e-9)
     if name == "ckb-ucb":
         np.testing.assert_allclose(audit.events.spread, spread, rtol=1e-9)
-    assert ("feedback is delayed" in rows[0]["notes"]) == (where == "feasible-pocket-delayed")
+    assert ("feedback is delayed" in rows[0]["notes"]) == (place == "feasible-pocket-delayed")
     values = task.formula(points(task))
     best = policy(values[:, 0], values[:, 1:].T)
     assert rows[0]["mixed"] == (best > 0).sum()

@@ -73,16 +73,16 @@ def test_shares_and_medians_are_those_of_the_cells(runs):
     small = next(t for t in run.record.variants("algorithms") if "B=0.3" in t)
     for algorithm in ("ckb-ucb", small):
         cells = run.audit[(run.audit["algorithm"] == algorithm) & (run.audit["problem"].str.startswith("rkhs"))]
-        found = lines(run, algorithm)
-        held = found["bounds hold in all rounds (E^est)"]
+        checks = lines(run, algorithm)
+        held = checks["bounds hold in all rounds (E^est)"]
         assert held["count"] == cells["est_always"].sum()
         assert held["of"] == 6
         assert held["n"] == 6
         assert held["expected"] == 6
-        assert found["share of rounds in which they hold"]["measured"] == np.median(cells["est"])
+        assert checks["share of rounds in which they hold"]["measured"] == np.median(cells["est"])
         played = run.select(algorithm=algorithm, problem="rkhs-1d")["regret_plus"].to_numpy()
         ratio = np.median(played / cells["regret_bound"].to_numpy())
-        assert found["R₊ / the theorem's bound"]["measured"] == pytest.approx(ratio, rel=1e-12)
+        assert checks["R₊ / the theorem's bound"]["measured"] == pytest.approx(ratio, rel=1e-12)
     assert lines(run, "ckb-ucb")["bounds hold in all rounds (E^est)"]["count"] == 6
     assert lines(run, small)["bounds hold in all rounds (E^est)"]["verdict"] == "broken"
     assert lines(run, small)["outside the theorem: B < |f|"]["count"] == 6
@@ -115,8 +115,8 @@ def test_missing_cells_are_counted(runs, tmp_path):
     gone = [task for task in run.folder.names("audit") if task.startswith("rkhs-1d.random.")]
     for task in gone[:1]:
         (tmp_path / "run" / "audit" / f"{task}.parquet").unlink()
-    found = lines(Run(tmp_path / "run"), "random")
-    assert {(row["n"], row["expected"]) for row in found.values()} == {(3, 6)}
+    checks = lines(Run(tmp_path / "run"), "random")
+    assert {(row["n"], row["expected"]) for row in checks.values()} == {(3, 6)}
     for task in gone[1:]:
         (tmp_path / "run" / "audit" / f"{task}.parquet").unlink()
     assert [*lines(Run(tmp_path / "run"), "random")] == ["nothing was audited"]
@@ -128,9 +128,9 @@ def test_runs_without_an_audit_are_refused(runs, write_suite, capsys):
     path = write_suite(SUITE.format(audit="audit: yes please"))
     with pytest.raises(Misuse, match="audit is 'yes please'; allowed: true, false"):
         cbobench.run(path, cpus=0)
-    for name, other in (("plain", "audited"), ("audited", "plain")):
+    for name, other_folder in (("plain", "audited"), ("audited", "plain")):
         with pytest.raises(Misuse, match="the suite now asks otherwise; restore `audit:` or give another --out"):
-            cbobench.run(runs / f"{name}.yaml", out=runs / other, cpus=0)
+            cbobench.run(runs / f"{name}.yaml", out=runs / other_folder, cpus=0)
 
 
 def test_one_bad_cell_leaves_the_others_audited(write_suite, tmp_path, monkeypatch):
@@ -157,9 +157,9 @@ def test_one_bad_cell_leaves_the_others_audited(write_suite, tmp_path, monkeypat
 def test_the_optimistic_estimate_is_named(tmp_path):
     """Of CKB the Lagrangian: with φ = 0 it says nothing of g. Of CONFIG f and every g."""
     suite = {"suite": "two", "horizon": 10, "seeds": 2, "audit": True, "problems": ["rkhs-1d"]}
-    made = cbobench.run(suite | {"algorithms": ["ckb-ucb", "config"]}, out=tmp_path / "run", cpus=0)
+    outcome = cbobench.run(suite | {"algorithms": ["ckb-ucb", "config"]}, out=tmp_path / "run", cpus=0)
     checks = {}
-    for row in findings(Run(made.folder.uri)):
+    for row in findings(Run(outcome.folder.uri)):
         if "optimistic" in row["check"]:
             checks.setdefault(row["algorithm"], []).append(row["check"])
     assert checks == {

@@ -48,13 +48,15 @@ def rewrite(run, algorithm, values, status="ok"):
             seeds = table["seed"].to_numpy()
             rounds = table["t"].to_numpy() if kind == "rounds" else np.full(len(seeds), T[-1])
             for name, f in values.items():
-                made = np.array([f(int(s), int(t)) for s, t in zip(seeds, rounds, strict=True)], dtype=np.float64)
+                metric_values = np.array(
+                    [f(int(s), int(t)) for s, t in zip(seeds, rounds, strict=True)], dtype=np.float64
+                )
                 held = [name] if name in table.column_names else []  # else readers would compute it
-                table = table.drop_columns(held).append_column(name, [made])
+                table = table.drop_columns(held).append_column(name, [metric_values])
             if kind == "cells":
                 column = table.schema.get_field_index("status")
-                words = [[status if s < SEEDS // 2 or status == "ok" else "ok" for s in seeds]]
-                table = table.set_column(column, table.schema.field("status"), words)
+                statuses = [[status if s < SEEDS // 2 or status == "ok" else "ok" for s in seeds]]
+                table = table.set_column(column, table.schema.field("status"), statuses)
             pq.write_table(table.replace_schema_metadata(pq.read_schema(path).metadata), path)
     return folder
 
@@ -65,7 +67,7 @@ def played(tmp_path_factory):
 
 
 @pytest.fixture
-def made(played, tmp_path):
+def planted_run(played, tmp_path):
     """A: R = 10 + seed + e, N = 3 in the mean, V⁺ like √t; B: R = 12 + seed, N = 0, V⁺ like t."""
     shutil.copytree(played, tmp_path / "run")
     rewrite(
@@ -89,37 +91,37 @@ def claim(test, algorithms=("random", "oracle"), **options):
 
 
 def verdict(run, test, algorithms=("random", "oracle")):
-    (found,) = findings([Run(run)], [claim(test, algorithms)])
-    return found
+    (finding,) = findings([Run(run)], [claim(test, algorithms)])
+    return finding
 
 
 def check_verdicts(run, *expected):
-    for test, said in expected:
-        assert verdict(run, test).verdict == said
+    for test, outcome in expected:
+        assert verdict(run, test).verdict == outcome
 
 
-def test_an_order_is_reproduced_contradicted_or_cannot_be_told(made):
-    found = verdict(made, lambda a, b: [below("regret", a, b)])
-    assert found.verdict == "reproduced"
-    assert (found.n, found.expected) == (SEEDS, SEEDS)
-    np.testing.assert_allclose(found.parts[0].value, -2 + 0.1 * NOISE.mean(), rtol=1e-12)
-    assert found.parts[0].p == pytest.approx(2.0 ** (1 - SEEDS), rel=1e-9), "every pair has the same sign"
+def test_an_order_is_reproduced_contradicted_or_cannot_be_told(planted_run):
+    finding = verdict(planted_run, lambda a, b: [below("regret", a, b)])
+    assert finding.verdict == "reproduced"
+    assert (finding.n, finding.expected) == (SEEDS, SEEDS)
+    np.testing.assert_allclose(finding.parts[0].value, -2 + 0.1 * NOISE.mean(), rtol=1e-12)
+    assert finding.parts[0].p == pytest.approx(2.0 ** (1 - SEEDS), rel=1e-9), "every pair has the same sign"
     check_verdicts(
-        made,
+        planted_run,
         (lambda a, b: [below("regret", b, a)], "contradicted"),
         (lambda a, b: [below("regret", a, b, higher=True)], "contradicted"),
         (lambda a, b: [below("regret", b, a, higher=True)], "reproduced"),
         (lambda a, b: [below("regret", a, a)], "cannot tell"),
     )
-    both = verdict(made, lambda a, b: [below("regret", a, b), below("regret", b, a)])
-    assert (both.verdict, both.held) == ("reproduced in part", 1)
-    assert both.deciding.verdict == "contradicted", "the part that is wrong is shown"
+    both_ways = verdict(planted_run, lambda a, b: [below("regret", a, b), below("regret", b, a)])
+    assert (both_ways.verdict, both_ways.held) == ("reproduced in part", 1)
+    assert both_ways.deciding.verdict == "contradicted", "the part that is wrong is shown"
 
 
-def test_an_order_that_few_seeds_carry_is_not_contradicted(made):
-    rewrite(made, "random", {"regret": lambda s, t: 1000.0 * (s < 2) + 1.0 + 0.01 * s})
-    rewrite(made, "oracle", {"regret": lambda s, t: 0.0})
-    assert verdict(made, lambda a, b: [below("regret", a, b)]).verdict == "cannot tell"
+def test_an_order_that_few_seeds_carry_is_not_contradicted(planted_run):
+    rewrite(planted_run, "random", {"regret": lambda s, t: 1000.0 * (s < 2) + 1.0 + 0.01 * s})
+    rewrite(planted_run, "oracle", {"regret": lambda s, t: 0.0})
+    assert verdict(planted_run, lambda a, b: [below("regret", a, b)]).verdict == "cannot tell"
 
 
 def test_how_many_seeds_would_tell():
@@ -129,37 +131,37 @@ def test_how_many_seeds_would_tell():
     assert evidence.count_seeds_needed(1, 1.0, 0.0, 2.0, 0.0) == math.inf
 
 
-def test_shuffled_pairs_cannot_be_told(made):
+def test_shuffled_pairs_cannot_be_told(planted_run):
     """Pairing by seed makes the verdict: the spread between seeds is larger than the difference."""
     labels = np.random.default_rng(1).integers(0, 2, SEEDS).astype(bool)
-    rewrite(made, "random", {"regret": lambda s, t: (10 + s if labels[s] else 12 + s) + 0.1 * NOISE[s]})
-    rewrite(made, "oracle", {"regret": lambda s, t: 12.0 + s if labels[s] else 10.0 + s})
-    assert verdict(made, lambda a, b: [below("regret", a, b)]).verdict == "cannot tell"
+    rewrite(planted_run, "random", {"regret": lambda s, t: (10 + s if labels[s] else 12 + s) + 0.1 * NOISE[s]})
+    rewrite(planted_run, "oracle", {"regret": lambda s, t: 12.0 + s if labels[s] else 10.0 + s})
+    assert verdict(planted_run, lambda a, b: [below("regret", a, b)]).verdict == "cannot tell"
 
 
-def test_many_parts_need_more_to_be_contradicted(made):
+def test_many_parts_need_more_to_be_contradicted(planted_run):
     """Holm: a contradiction that is significant alone is not among enough others; what holds needs no adjustment."""
-    few = {s: -0.5 if s < 4 else 1.0 for s in range(SEEDS)}
-    rewrite(made, "random", {"regret": lambda s, t: few[s] + 0.001 * s})
-    rewrite(made, "oracle", {"regret": lambda s, t: 0.0})
-    assert verdict(made, lambda a, b: [below("regret", a, b)]).verdict == "contradicted"
-    others = [0.03] * 20
+    differences = {s: -0.5 if s < 4 else 1.0 for s in range(SEEDS)}
+    rewrite(planted_run, "random", {"regret": lambda s, t: differences[s] + 0.001 * s})
+    rewrite(planted_run, "oracle", {"regret": lambda s, t: 0.0})
+    assert verdict(planted_run, lambda a, b: [below("regret", a, b)]).verdict == "contradicted"
+    p_values = [0.03] * 20
 
     def many(a, b):
         part = below("regret", a, b)
-        return [part, *[dataclasses.replace(part, p=p, verdict="cannot tell") for p in others]]
+        return [part, *[dataclasses.replace(part, p=p, verdict="cannot tell") for p in p_values]]
 
-    assert verdict(made, many).parts[0].verdict == ("contradicted" if 21 * 2 * 0.0009 < 0.05 else "cannot tell")
-    assert verdict(made, lambda a, b: [below("regret", b, a)] * 21).verdict == "reproduced"
+    assert verdict(planted_run, many).parts[0].verdict == ("contradicted" if 21 * 2 * 0.0009 < 0.05 else "cannot tell")
+    assert verdict(planted_run, lambda a, b: [below("regret", b, a)] * 21).verdict == "reproduced"
 
 
-def test_numbers_of_the_paper(made):
+def test_numbers_of_the_paper(planted_run):
     mean = np.mean([2 + s % 3 for s in range(SEEDS)])
-    found = verdict(made, lambda a, b: [number("violations", a, 3.0)])
-    assert found.verdict == "reproduced"
-    assert found.parts[0].value == mean
+    finding = verdict(planted_run, lambda a, b: [number("violations", a, 3.0)])
+    assert finding.verdict == "reproduced"
+    assert finding.parts[0].value == mean
     check_verdicts(
-        made,
+        planted_run,
         (lambda a, b: [number("violations", a, 4.0)], "reproduced"),  # within a factor of 2
         (lambda a, b: [number("violations", a, 0.2)], "contradicted"),
         (lambda a, b: [number("violations", a, 40.0)], "stronger than claimed"),
@@ -170,41 +172,45 @@ def test_numbers_of_the_paper(made):
         (lambda a, b: [at_most("violations", a, 3)], "reproduced"),
         (lambda a, b: [at_most("violations", a, 0.1)], "contradicted"),
     )
-    rewrite(made, "random", {"violations": lambda s, t: 100.0 * (s == 0)})
-    assert verdict(made, lambda a, b: [number("violations", a, 0.5)]).verdict == "cannot tell", "one seed carries it"
+    rewrite(planted_run, "random", {"violations": lambda s, t: 100.0 * (s == 0)})
+    assert verdict(planted_run, lambda a, b: [number("violations", a, 0.5)]).verdict == "cannot tell", (
+        "one seed carries it"
+    )
 
 
-def test_zero_similar_and_growth(made):
-    assert verdict(made, lambda a, b: [never("violation", b)]).verdict == "reproduced"
-    assert verdict(made, lambda a, b: [never("violation", a)]).verdict == "contradicted"
-    rewrite(made, "random", {"violation": lambda s, t: 20.0 * (s == 3)})
-    (share,) = verdict(made, lambda a, b: [never("violation", a)]).parts
+def test_zero_similar_and_growth(planted_run):
+    assert verdict(planted_run, lambda a, b: [never("violation", b)]).verdict == "reproduced"
+    assert verdict(planted_run, lambda a, b: [never("violation", a)]).verdict == "contradicted"
+    rewrite(planted_run, "random", {"violation": lambda s, t: 20.0 * (s == 3)})
+    (share,) = verdict(planted_run, lambda a, b: [never("violation", a)]).parts
     assert (share.value, share.verdict) == (0.95, "reproduced"), "1 of 20 is what 0 of 50 may become"
-    rewrite(made, "random", {"violation": lambda s, t: 20.0 * (s % 4 == 3)})
+    rewrite(planted_run, "random", {"violation": lambda s, t: 20.0 * (s % 4 == 3)})
     check_verdicts(
-        made,
+        planted_run,
         (lambda a, b: [never("violation", a)], "contradicted"),  # 5 of 20 is not
         (lambda a, b: [similar("regret", a, b)], "reproduced"),
         (lambda a, b: [not_worse("regret", a, b)], "reproduced"),
     )
-    rewrite(made, "random", {"regret": lambda s, t: (1.0 + s / 10) * t})
+    rewrite(planted_run, "random", {"regret": lambda s, t: (1.0 + s / 10) * t})
     check_verdicts(
-        made,
+        planted_run,
         (lambda a, b: [similar("regret", a, b)], "contradicted"),
         (lambda a, b: [not_worse("regret", a, b)], "contradicted"),
         (lambda a, b: [similar("regret", b, a)], "stronger than claimed"),
         (lambda a, b: [not_worse("regret", b, a)], "reproduced"),
     )
-    found = verdict(made, lambda a, b: [vanishes("violation_hard", a)])
-    assert found.verdict == "reproduced"
-    assert found.parts[0].value == pytest.approx(0.5, abs=1e-12)
+    finding = verdict(planted_run, lambda a, b: [vanishes("violation_hard", a)])
+    assert finding.verdict == "reproduced"
+    assert finding.parts[0].value == pytest.approx(0.5, abs=1e-12)
     check_verdicts(
-        made,
+        planted_run,
         (lambda a, b: [vanishes("violation_hard", a, stays=True)], "contradicted"),
         (lambda a, b: [vanishes("violation_hard", b)], "contradicted"),
         (lambda a, b: [vanishes("violation_hard", b, stays=True)], "reproduced"),
     )
-    assert verdict(made, lambda a, b: [vanishes("violation", b)]).parts[0].value == -math.inf, "nothing in the end"
+    assert verdict(planted_run, lambda a, b: [vanishes("violation", b)]).parts[0].value == -math.inf, (
+        "nothing in the end"
+    )
 
 
 @pytest.mark.parametrize(
@@ -217,8 +223,10 @@ def test_zero_similar_and_growth(made):
     ],
 )
 def test_one_of_several_groups(groups, expected):
-    made = [[evidence.Part("order", "", "", part, 0.0, 0.0, 0.0, 9, 9, p=1e-9) for part in group] for group in groups]
-    assert any_of("some", made).verdict == expected
+    built_groups = [
+        [evidence.Part("order", "", "", part, 0.0, 0.0, 0.0, 9, 9, p=1e-9) for part in group] for group in groups
+    ]
+    assert any_of("some", built_groups).verdict == expected
 
 
 @pytest.mark.parametrize(
@@ -233,49 +241,53 @@ def test_one_of_several_groups(groups, expected):
     ],
 )
 def test_the_verdict_of_a_claim(parts, expected):
-    made = [evidence.Part("order", "", "", part, 0.0, 0.0, 0.0, 9, 9) for part in parts]
-    assert evidence.verdict_of(made) == expected
+    built_parts = [evidence.Part("order", "", "", part, 0.0, 0.0, 0.0, 9, 9) for part in parts]
+    assert evidence.verdict_of(built_parts) == expected
 
 
 RARE = {s: 4.0 if s in (3, 11, 17) else float(s % 3) for s in range(SEEDS)}
 
 
-def test_a_rule_accepts_a_replication_of_itself(made):
+def test_a_rule_accepts_a_replication_of_itself(planted_run):
     """The paper's trials and ours are drawn from the same cells: a number holds in most draws, and fails in few."""
-    rewrite(made, "random", {"violations": lambda s, t: RARE[s]})
-    some = claim(lambda a, b: [number("violations", a, 99.0), below("regret", a, b), vanishes("violation_hard", a)])
-    (found,) = findings([Run(made)], [some], draws=30)
-    assert found.verdict != "reproduced", "the number itself is wrong"
-    assert found.rates.holds >= 0.8
-    assert found.rates.contradicted <= 0.05
-    (again,) = findings([Run(made)], [some], draws=30)
-    assert again.rates == found.rates
+    rewrite(planted_run, "random", {"violations": lambda s, t: RARE[s]})
+    tested_claim = claim(
+        lambda a, b: [number("violations", a, 99.0), below("regret", a, b), vanishes("violation_hard", a)]
+    )
+    (finding,) = findings([Run(planted_run)], [tested_claim], draws=30)
+    assert finding.verdict != "reproduced", "the number itself is wrong"
+    assert finding.rates.holds >= 0.8
+    assert finding.rates.contradicted <= 0.05
+    (repeated,) = findings([Run(planted_run)], [tested_claim], draws=30)
+    assert repeated.rates == finding.rates
 
 
-def test_a_bad_rule_is_known_by_its_rate(made):
+def test_a_bad_rule_is_known_by_its_rate(planted_run):
     """Negative control: equality of two samples' means accepts a replication in few draws, so it refutes nothing."""
 
     def equal(a, b, stated=None):
         ours = a.final("violations").mean()
         paper = a.paper.final("violations").mean() if a.paper else ours if stated is None else stated
-        said = "reproduced" if abs(paper - ours) < 0.01 else "contradicted"
-        return [evidence.Part("equal", "", "", said, ours, 0.0, 0.0, SEEDS, SEEDS)]
+        outcome = "reproduced" if abs(paper - ours) < 0.01 else "contradicted"
+        return [evidence.Part("equal", "", "", outcome, ours, 0.0, 0.0, SEEDS, SEEDS)]
 
-    rewrite(made, "random", {"violations": lambda s, t: RARE[s]})
-    (found,) = findings([Run(made)], [claim(equal)], draws=30)
-    assert found.verdict == "reproduced", "as a number is equal to itself"
-    assert found.rates.holds < 0.2
-    assert found.rates.contradicted > 0.8
+    rewrite(planted_run, "random", {"violations": lambda s, t: RARE[s]})
+    (finding,) = findings([Run(planted_run)], [claim(equal)], draws=30)
+    assert finding.verdict == "reproduced", "as a number is equal to itself"
+    assert finding.rates.holds < 0.2
+    assert finding.rates.contradicted > 0.8
     wrong = claim(lambda a, b: equal(a, b, stated=99.0))
-    assert [one.verdict for one in findings([Run(made)], [wrong])] == ["contradicted"]
-    assert [one.verdict for one in findings([Run(made)], [wrong], draws=30)] == ["cannot tell"]
+    assert [wrong_finding.verdict for wrong_finding in findings([Run(planted_run)], [wrong])] == ["contradicted"]
+    assert [wrong_finding.verdict for wrong_finding in findings([Run(planted_run)], [wrong], draws=30)] == [
+        "cannot tell"
+    ]
 
 
-def test_failed_cells_and_one_seed(made, played, tmp_path):
-    rewrite(made, "oracle", {}, status="failed")
-    found = verdict(made, lambda a, b: [below("regret", a, b)])
-    assert (found.n, found.expected, found.verdict) == (SEEDS // 2, SEEDS, "reproduced")
-    assert f"{SEEDS // 2}/{SEEDS}" in render_findings([found])
+def test_failed_cells_and_one_seed(planted_run, played, tmp_path):
+    rewrite(planted_run, "oracle", {}, status="failed")
+    finding = verdict(planted_run, lambda a, b: [below("regret", a, b)])
+    assert (finding.n, finding.expected, finding.verdict) == (SEEDS // 2, SEEDS, "reproduced")
+    assert f"{SEEDS // 2}/{SEEDS}" in render_findings([finding])
     (tmp_path / "one.yaml").write_text(SUITE.replace(f"seeds: {SEEDS}", "seeds: 1"))
     cbobench.run(tmp_path / "one.yaml", out=tmp_path / "single", cpus=0)
     for test in (
@@ -286,55 +298,60 @@ def test_failed_cells_and_one_seed(made, played, tmp_path):
         lambda a, b: [not_worse("regret", a, b)],
         lambda a, b: [vanishes("regret", a)],
     ):
-        found = verdict(tmp_path / "single", test)
-        assert (found.verdict, found.n) == ("cannot tell", 1), found
+        finding = verdict(tmp_path / "single", test)
+        assert (finding.verdict, finding.n) == ("cannot tell", 1), finding
     for file in (tmp_path / "single" / "cells").glob("*oracle*"):
         file.unlink()
-    found = verdict(tmp_path / "single", lambda a, b: [below("regret", a, b)])
-    assert (found.verdict, found.n, found.expected) == ("cannot tell", 0, 1)
+    finding = verdict(tmp_path / "single", lambda a, b: [below("regret", a, b)])
+    assert (finding.verdict, finding.n, finding.expected) == ("cannot tell", 0, 1)
 
 
-def test_what_a_run_lacks(made):
-    missing = verdict(made, lambda a, b: [never("violation", b)], ("random", "ckb-ucb"))
+def test_what_a_run_lacks(planted_run):
+    missing = verdict(planted_run, lambda a, b: [never("violation", b)], ("random", "ckb-ucb"))
     assert (missing.verdict, missing.note) == ("not in these runs", "needs ckb-ucb")
-    other = Claim("X2", "", "", "", ("stocks",), ("random",), lambda case: [])
-    (found,) = findings([Run(made)], [other])
-    assert found.note == "needs stocks"
-    assert "1 claim, 0 settings: 1 not in these runs" in render_findings([found])
+    other_claim = Claim("X2", "", "", "", ("stocks",), ("random",), lambda case: [])
+    (finding,) = findings([Run(planted_run)], [other_claim])
+    assert finding.note == "needs stocks"
+    assert "1 claim, 0 settings: 1 not in these runs" in render_findings([finding])
 
 
-def test_a_problem_of_another_kind_is_named_with_what_it_lacks(made):
+def test_a_problem_of_another_kind_is_named_with_what_it_lacks(planted_run):
     among = claim(lambda a, b: [], among=lambda problem: False, kind="with noise on g")
-    (found,) = findings([Run(made)], [among])
-    assert (found.note, found.near) == ("needs rkhs-1d with noise on g, and not 'made'", True)
-    (found,) = findings([Run(made)], [claim(lambda a, b: [], within=("S",))])
-    assert found.note == "needs several S"
+    (finding,) = findings([Run(planted_run)], [among])
+    assert (finding.note, finding.near) == ("needs rkhs-1d with noise on g, and not 'made'", True)
+    (finding,) = findings([Run(planted_run)], [claim(lambda a, b: [], within=("S",))])
+    assert finding.note == "needs several S"
 
 
-def test_what_the_runs_can_tell_comes_first_and_the_rest_is_a_line(made):
-    others = [Claim(f"X{i}", "", "", "", ("stocks",), ("random",), lambda case: []) for i in range(2, 12)]
+def test_what_the_runs_can_tell_comes_first_and_the_rest_is_a_line(planted_run):
+    other_claims = [Claim(f"X{i}", "", "", "", ("stocks",), ("random",), lambda case: []) for i in range(2, 12)]
     lacking = Claim("Y1", "", "", "", ("rkhs-1d",), ("ckb-ucb",), lambda case: [])
     tested = claim(lambda a, b: [below("regret", b, a)])
-    found = [*findings([Run(made)], [*others, lacking, tested])]
-    table = tabulate_findings(found)
+    sorted_findings = [*findings([Run(planted_run)], [*other_claims, lacking, tested])]
+    table = tabulate_findings(sorted_findings)
     assert [row[0] for row in table.rows] == ["X1"]
-    *_, settings, rest = table.note.splitlines()
+    *_, settings, untested_line = table.note.splitlines()
     assert settings.startswith("setting: made (made): T 64")
-    names = ", ".join(other.id for other in others)
-    assert rest == f"not in these runs: Y1 needs ckb-ucb; {names} need other problems (--format json says which)"
-    assert len(render_findings(found, width=100).splitlines()) < 25
+    names = ", ".join(other_claim.id for other_claim in other_claims)
+    assert (
+        untested_line == f"not in these runs: Y1 needs ckb-ucb; {names} need other problems (--format json says which)"
+    )
+    assert len(render_findings(sorted_findings, width=100).splitlines()) < 25
 
 
-def test_p_is_shown_and_explained_where_it_decided(made):
-    for test, shown in ((lambda a, b: [below("regret", b, a)], True), (lambda a, b: [below("regret", a, b)], False)):
-        text = render_findings([verdict(made, test)], width=200)
-        assert (", p 1.9e-06" in text) == ("p: that a claim that is true looks so wrong" in text) == shown
+def test_p_is_shown_and_explained_where_it_decided(planted_run):
+    for test, is_p_shown in (
+        (lambda a, b: [below("regret", b, a)], True),
+        (lambda a, b: [below("regret", a, b)], False),
+    ):
+        text = render_findings([verdict(planted_run, test)], width=200)
+        assert (", p 1.9e-06" in text) == ("p: that a claim that is true looks so wrong" in text) == is_p_shown
 
 
-def test_rows_that_differ_in_settings_alone_are_one(made):
-    (found,) = findings([Run(made)], [claim(lambda a, b: [below("regret", a, b)])])
-    words = [f"T 64, kernel se, S {s}" for s in (1, 2)]
-    table = tabulate_findings([dataclasses.replace(found, settings=text) for text in words])
+def test_rows_that_differ_in_settings_alone_are_one(planted_run):
+    (finding,) = findings([Run(planted_run)], [claim(lambda a, b: [below("regret", a, b)])])
+    setting_texts = [f"T 64, kernel se, S {s}" for s in (1, 2)]
+    table = tabulate_findings([dataclasses.replace(finding, settings=text) for text in setting_texts])
     (row,) = table.rows
     assert row[table.columns.index("setting")] == "1, 2"
     assert table.note.splitlines()[1:] == [
@@ -353,9 +370,9 @@ def test_the_claims_are_there():
 
 @pytest.mark.parametrize("paper", ["zhou_ji_2022", "shi_eryilmaz_2022", "guo_zhu_liu_2022"])
 def test_every_claim_quotes_its_paper(paper):
-    for one in claims_of(f"{paper}_claims"):
-        assert one.quote or "Theorem" in one.source, one.id
-        assert one.source
+    for quoted_claim in claims_of(f"{paper}_claims"):
+        assert quoted_claim.quote or "Theorem" in quoted_claim.source, quoted_claim.id
+        assert quoted_claim.source
 
 
 MINE = """\
@@ -367,39 +384,41 @@ claims = [Claim("mine", "A is below B", "me", "", ("rkhs-1d",), ("random", "orac
 """
 
 
-def test_the_command(made, tmp_path, capsys):
+def test_the_command(planted_run, tmp_path, capsys):
     (tmp_path / "mine.py").write_text(MINE)
-    words = ["claims", str(made), "--recipe", str(tmp_path / "mine.py")]
-    assert main([*words, "--strict"]) == 0
+    arguments = ["claims", str(planted_run), "--recipe", str(tmp_path / "mine.py")]
+    assert main([*arguments, "--strict"]) == 0
     out = capsys.readouterr().out
     assert "1 claim, 1 setting: 1 reproduced" in out
     assert "R of A below B's: -2.0" in out
-    assert main([*words, "--format", "json"]) == 0
+    assert main([*arguments, "--format", "json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert (row["id"], row["verdict"], row["n"], row["where"]) == ("mine", "reproduced", SEEDS, "made (made)")
     assert row["parts"][0]["high"] < 0
-    assert main([*words, "--format", "markdown", "--parts"]) == 0
+    assert main([*arguments, "--format", "markdown", "--parts"]) == 0
     assert "| mine | A is below B | reproduced |" in capsys.readouterr().out
     (tmp_path / "mine.py").write_text(MINE.replace("plays[0], case.plays[1]", "plays[1], case.plays[0]"))
-    assert main([*words, "--strict"]) == 1
-    assert main(words) == 0
-    assert main([*words, "--strict", "--only", "mine"]) == 1
+    assert main([*arguments, "--strict"]) == 1
+    assert main(arguments) == 0
+    assert main([*arguments, "--strict", "--only", "mine"]) == 1
 
 
-def test_strict_does_not_pass_what_was_not_tested(made, tmp_path, capsys):
+def test_strict_does_not_pass_what_was_not_tested(planted_run, tmp_path, capsys):
     """A gate that tests nothing must not pass."""
-    other = MINE.replace('"mine"', '"other"').replace('"rkhs-1d",)', '"stocks",)').replace("claims = ", "claims += ")
+    other_claim = (
+        MINE.replace('"mine"', '"other"').replace('"rkhs-1d",)', '"stocks",)').replace("claims = ", "claims += ")
+    )
     (tmp_path / "mine.py").write_text(MINE.replace('"random"', '"ckb-ts"'))
-    words = ["claims", str(made), "--recipe", str(tmp_path / "mine.py")]
-    assert main(words) == 0
+    arguments = ["claims", str(planted_run), "--recipe", str(tmp_path / "mine.py")]
+    assert main(arguments) == 0
     capsys.readouterr()
-    assert main([*words, "--strict"]) == 1
+    assert main([*arguments, "--strict"]) == 1
     assert capsys.readouterr().err == "not tested, as these runs hold nothing of it: 1 claim\n"
-    assert main([*words, "--strict", "--only", "mine"]) == 1
+    assert main([*arguments, "--strict", "--only", "mine"]) == 1
     assert capsys.readouterr().err == "not tested, as these runs hold nothing of it: mine needs ckb-ts\n"
-    (tmp_path / "mine.py").write_text(MINE + other)
-    assert main([*words, "--strict"]) == 0, "one was tested, and is reproduced"
-    assert main([*words, "--strict", "--only", "mine", "--only", "other"]) == 1, "asked for by name"
+    (tmp_path / "mine.py").write_text(MINE + other_claim)
+    assert main([*arguments, "--strict"]) == 0, "one was tested, and is reproduced"
+    assert main([*arguments, "--strict", "--only", "mine", "--only", "other"]) == 1, "asked for by name"
     assert "other needs stocks" in capsys.readouterr().err
 
 
@@ -413,18 +432,18 @@ def test_strict_does_not_pass_what_was_not_tested(made, tmp_path, capsys):
         (MINE + "claims *= 2\n", "the claim mine is there twice"),
     ],
 )
-def test_wrong_recipes(text, message, made, tmp_path, capsys):
+def test_wrong_recipes(text, message, planted_run, tmp_path, capsys):
     (tmp_path / "wrong.py").write_text(text)
-    assert main(["claims", str(made), "--recipe", str(tmp_path / "wrong.py")]) in (1, 2)
+    assert main(["claims", str(planted_run), "--recipe", str(tmp_path / "wrong.py")]) in (1, 2)
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert re.search(message, error), error
 
 
-def test_nothing_to_test(made, tmp_path):
+def test_nothing_to_test(planted_run, tmp_path):
     for kind in ("cells", "rounds"):
-        shutil.rmtree(made / kind)
+        shutil.rmtree(planted_run / kind)
     with pytest.raises(CbobenchError, match="no good cell yet"):
-        evaluate([str(made)], claims_of())
+        evaluate([str(planted_run)], claims_of())
     with pytest.raises(Misuse, match="is not a run folder"):
         evaluate([str(tmp_path)], claims_of())

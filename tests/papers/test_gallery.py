@@ -26,12 +26,12 @@ def test_all_figures_are_stored_twice(stored):
 
 
 def test_every_figure_has_claims_with_verdicts():
-    found = reproduction.primary(json.loads(reproduction.STORED.read_text())["rows"])
+    primary_claims = reproduction.primary(json.loads(reproduction.STORED.read_text())["rows"])
     for figure in gallery.read_figures():
         assert figure.says
         assert figure.decides
-        assert all(claim in found for claim in figure.claims), figure
-    assert not any("stale" in key for key in found)
+        assert all(claim in primary_claims for claim in figure.claims), figure
+    assert not any("stale" in key for key in primary_claims)
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,6 @@ def test_the_map_is_of_these_claims_and_suites(script, stored):
 def test_maps_are_restored_from_what_is_stored(script, stored):
     maps = list(script.restore(stored))
     assert len(maps) == len(stored["maps"])
-    for map, one in zip(maps, stored["maps"], strict=True):
-        assert [f.verdict for f in map.findings] == [setting["verdict"] for setting in one["settings"]]
-        assert len(map.cells) == len(one["settings"]), "no two settings share a cell"
+    for map, stored_map in zip(maps, stored["maps"], strict=True):
+        assert [f.verdict for f in map.findings] == [setting["verdict"] for setting in stored_map["settings"]]
+        assert len(map.cells) == len(stored_map["settings"]), "no two settings share a cell"

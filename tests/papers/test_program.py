@@ -23,28 +23,28 @@ def drawn(m, n=7, many=12):
 @pytest.mark.parametrize("m", [1, 2, 3])
 def test_policy_and_dual_are_those_of_an_interior_point_solver(m):
     f, g = drawn(m)
-    found = solve(f, g)
+    solution = solve(f, g)
     for s in range(len(f)):
-        other = linprog(-f[s], g[s], np.zeros(m), np.ones((1, f.shape[1])), [1.0], method="highs-ipm")
-        np.testing.assert_allclose(found.dual[s], -other.ineqlin.marginals, atol=1e-9)
-        mixed, weights = found.actions[s], found.weights[s]
+        interior = linprog(-f[s], g[s], np.zeros(m), np.ones((1, f.shape[1])), [1.0], method="highs-ipm")
+        np.testing.assert_allclose(solution.dual[s], -interior.ineqlin.marginals, atol=1e-9)
+        mixed, weights = solution.actions[s], solution.weights[s]
         assert weights.min() >= 0
         assert weights.sum() == pytest.approx(1, abs=1e-12)
-        assert weights @ f[s, mixed] == pytest.approx(-other.fun, abs=1e-9)
+        assert weights @ f[s, mixed] == pytest.approx(-interior.fun, abs=1e-9)
         assert (g[s][:, mixed] @ weights <= 1e-9).all()
-    assert (found.dual > 0).any()
-    assert (found.dual == 0).any()
+    assert (solution.dual > 0).any()
+    assert (solution.dual == 0).any()
 
 
 @pytest.mark.parametrize("m", [1, 2])
 def test_no_other_price_gives_a_lower_dual_function(m):
     f, g = drawn(m)
-    found = solve(f, g)
+    solution = solve(f, g)
     grid = np.linspace(0, 6, 241 if m == 1 else 61)
     prices = np.array([*itertools.product(grid, repeat=m)])
     for s in range(len(f)):
         least = (f[s] - prices @ g[s]).max(axis=1).min()
-        assert (f[s] - found.dual[s] @ g[s]).max() <= least + 1e-12
+        assert (f[s] - solution.dual[s] @ g[s]).max() <= least + 1e-12
 
 
 def best_pair(g):
@@ -61,9 +61,11 @@ def best_pair(g):
 
 def test_the_margin_is_that_of_the_best_pair():
     f, g = drawn(2)
-    np.testing.assert_allclose(solve(f, g).margin, [best_pair(one) for one in g], atol=1e-9)
+    np.testing.assert_allclose(solve(f, g).margin, [best_pair(costs) for costs in g], atol=1e-9)
     f, g = drawn(1)
-    np.testing.assert_allclose(solve(f, g).margin, [best_pair(np.concatenate([one, one])) for one in g], atol=1e-9)
+    np.testing.assert_allclose(
+        solve(f, g).margin, [best_pair(np.concatenate([costs, costs])) for costs in g], atol=1e-9
+    )
 
 
 def test_a_mixture_may_be_much_safer_than_any_action():
@@ -75,6 +77,6 @@ def test_a_mixture_may_be_much_safer_than_any_action():
 
 
 def test_without_constraints_the_best_action_is_the_policy():
-    found = solve(np.array([[0.0, 2.0, 1.0]]), np.empty((1, 0, 3)))
-    assert found.actions.tolist() == [[1]]
-    assert found.dual.shape == (1, 0)
+    solution = solve(np.array([[0.0, 2.0, 1.0]]), np.empty((1, 0, 3)))
+    assert solution.actions.tolist() == [[1]]
+    assert solution.dual.shape == (1, 0)

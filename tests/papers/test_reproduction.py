@@ -39,7 +39,7 @@ def test_a_page_says_at_its_top_that_its_plays_are_older_than_the_code(stored):
     pair = "feasible-pocket/ckb-ucb"
     todays = {"arithmetic": [PORTABLE], "sources": {pair: [source_hash(*pair.split("/"))]}}
     maps_stored = json.loads(maps.STORED.read_text())
-    for page, one in ((script.page, stored), (maps.page, maps_stored)):
+    for page, stored_results in ((script.page, stored), (maps.page, maps_stored)):
         for played in (
             {"arithmetic": None, "sources": None},  # as files of before say it
             todays | {"sources": None},
@@ -47,13 +47,13 @@ def test_a_page_says_at_its_top_that_its_plays_are_older_than_the_code(stored):
             todays | {"arithmetic": ["native: SkylakeX, AVX512_SPR", PORTABLE]},
             todays | {"sources": {pair: [*todays["sources"][pair], "0" * 16]}},
         ):
-            title, said, *_ = page(one | played).split("\n\n")
+            title, warning, *_ = page(stored_results | played).split("\n\n")
             assert title.startswith("# ")
-            assert said.startswith("**Older than the code.**"), played
-            assert one["commit"] in said
-            assert one["date"] in said
-            assert ("native" in said) == (played["arithmetic"] != [PORTABLE])
-        assert "Older than the code" not in page(one | todays)
+            assert warning.startswith("**Older than the code.**"), played
+            assert stored_results["commit"] in warning
+            assert stored_results["date"] in warning
+            assert ("native" in warning) == (played["arithmetic"] != [PORTABLE])
+        assert "Older than the code" not in page(stored_results | todays)
     assert ("Older than the code" in script.PAGE.read_text()) == is_outdated(stored)
     assert ("Older than the code" in maps.PAGE.read_text()) == is_outdated(maps_stored)
 
@@ -63,8 +63,8 @@ def test_the_findings_are_of_these_claims_and_suites(stored):
     assert {row["id"] for row in stored["rows"] if row["parts"]} == set(claims), "stale: make claims"
     for row in stored["rows"]:
         claim = claims[row["id"]]
-        said = (claim.statement, claim.source, claim.figure, claim.quote)
-        assert (row["statement"], row["source"], row["figure"], row["quote"]) == said, "stale: make claims"
+        statement = (claim.statement, claim.source, claim.figure, claim.quote)
+        assert (row["statement"], row["source"], row["figure"], row["quote"]) == statement, "stale: make claims"
         assert all(part["rule"] in RULES for part in row["parts"])
         assert not row["parts"] or row["rates"]["draws"] == script.DRAWS
     assert {script.paper_of(id) for id in claims} == set(script.PAPERS)
@@ -92,8 +92,8 @@ def test_a_paper_is_read_in_a_sitting():
     page = script.PAGE.read_text()
     sections = re.split(r"^## ", page, flags=re.M)
     for paper in script.PAPERS.values():
-        (own,) = [section for section in sections if section.startswith(paper)]
-        assert len([word for word in own.split() if word != "|"]) <= 1500
+        (paper_section,) = [section for section in sections if section.startswith(paper)]
+        assert len([word for word in paper_section.split() if word != "|"]) <= 1500
     assert len(page.split()) + len((script.HERE / "maps.md").read_text().split()) <= 8000
 
 
