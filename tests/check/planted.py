@@ -23,8 +23,8 @@ SEEN = []
 class Line:
     """Searches around the best point so far."""
 
-    def __init__(self, given):
-        self.given, self.best, self.f = given, (given.low + given.high) / 2, -np.inf
+    def __init__(self, facts):
+        self.given, self.best, self.f = facts, (facts.low + facts.high) / 2, -np.inf
 
     def ask(self):
         step = 0.2 * (self.given.high - self.given.low) * self.given.generator.standard_normal(self.given.d)
@@ -42,8 +42,8 @@ class Sound(AskTell):
     source = "ours"
     about = "local random search"
 
-    def optimiser(self, given):
-        return Line(given)
+    def optimiser(self, facts):
+        return Line(facts)
 
 
 def made_of(kind):
@@ -53,8 +53,8 @@ def made_of(kind):
     class Made(Sound):
         """Has the fault of its optimiser."""
 
-        def optimiser(self, given):
-            return kind(given)
+        def optimiser(self, facts):
+            return kind(facts)
 
     return Made
 
@@ -66,8 +66,8 @@ class GlobalLine(Line):
 
 
 class EntropyLine(Line):
-    def __init__(self, given):
-        super().__init__(given)
+    def __init__(self, facts):
+        super().__init__(facts)
         self.own = np.random.default_rng()
 
     def ask(self):
@@ -75,18 +75,18 @@ class EntropyLine(Line):
 
 
 class HashLine(Line):
-    asked = 0
+    rounds = 0
 
     def ask(self):
-        self.asked += 1
-        return self.given.low + hash(f"round {self.asked}") % 1000 / 1000 * (self.given.high - self.given.low)
+        self.rounds += 1
+        return self.given.low + hash(f"round {self.rounds}") % 1000 / 1000 * (self.given.high - self.given.low)
 
 
 class CachedHashLine(HashLine):
     """And changes a global of its module, which is not the cause."""
 
     def ask(self):
-        SEEN.append(self.asked)
+        SEEN.append(self.rounds)
         return super().ask()
 
 
@@ -96,14 +96,14 @@ class OutsideLine(Line):
 
 
 class DefaultLine(Line):
-    def tell(self, x, f, g, seen=[]):  # noqa: B006
-        seen.append(x)
-        self.best = seen[-1]
+    def tell(self, x, f, g, points=[]):  # noqa: B006
+        points.append(x)
+        self.best = points[-1]
 
 
 class CubicLine(Line):
-    def __init__(self, given):
-        super().__init__(given)
+    def __init__(self, facts):
+        super().__init__(facts)
         self.x = []
 
     def tell(self, x, f, g):
@@ -138,8 +138,12 @@ class Leaking(OneRun):
 
     def ask_one(self, t):
         self.played["rounds"] += 1
-        where, actions = (0.618 * self.played["rounds"]) % 1.0, self.setting.actions
-        return int(where * actions.n) if self.n == 0 or hasattr(actions, "n") else actions.scale(np.full(self.n, where))
+        fraction, actions = (0.618 * self.played["rounds"]) % 1.0, self.setting.actions
+        return (
+            int(fraction * actions.n)
+            if self.n == 0 or hasattr(actions, "n")
+            else actions.scale(np.full(self.n, fraction))
+        )
 
 
 class Beside(Random):
@@ -239,18 +243,18 @@ class InParts(Kinked):
 class Counting(InParts):
     """Counts how often it is asked, and scores by that."""
 
-    asked = 0
+    calls = 0
 
     def parts(self, belief):
-        self.asked += 1
+        self.calls += 1
         f, g, price = super().parts(belief)
-        return Parts(f * self.asked, g, price)
+        return Parts(f * self.calls, g, price)
 
 
 class Undecorated(InParts):
     """A parameter that nothing reads, as only a base is a dataclass."""
 
-    more: float = param(1.0, "more")
+    extra: float = param(1.0, "more")
 
 
 class Averaging(InParts):

@@ -100,8 +100,8 @@ class Noisy:
         return self.inner.before(t)
 
     def at(self, t, actions):
-        told = self.inner.at(t, actions)
+        feedback = self.inner.at(t, actions)
         if isinstance(self.generator, list):
-            each = [g.normal(size=1 + int(x[0] > 0)).sum() for g, x in zip(self.generator, actions, strict=True)]
-            return Feedback(told.f + np.array(each), told.g)
-        return Feedback(told.f + self.generator.normal(size=told.f.shape), told.g)
+            draws = [g.normal(size=1 + int(x[0] > 0)).sum() for g, x in zip(self.generator, actions, strict=True)]
+            return Feedback(feedback.f + np.array(draws), feedback.g)
+        return Feedback(feedback.f + self.generator.normal(size=feedback.f.shape), feedback.g)

@@ -66,13 +66,13 @@ class Torn(OneRun):
 
 
 @pytest.fixture
-def mine(tmp_path):
+def checked_module(tmp_path):
     (tmp_path / "mine_checked.py").write_text(MINE)
     return "mine_checked"
 
 
-def test_a_broken_law_is_exit_code_1_and_a_sentence_with_the_fix(mine, capsys):
-    assert main(["check", f"{mine}:Half"]) == 1
+def test_a_broken_law_is_exit_code_1_and_a_sentence_with_the_fix(checked_module, capsys):
+    assert main(["check", f"{checked_module}:Half"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "mine_checked:Half (algorithm)"
     assert lines[1].split()[:4] == ["FAIL", "can", "be", "made"]
@@ -81,8 +81,8 @@ def test_a_broken_law_is_exit_code_1_and_a_sentence_with_the_fix(mine, capsys):
     assert lines[-1] == "1 law of 15 broken"
 
 
-def test_what_is_raised_is_said_with_its_line(mine, capsys):
-    assert main(["check", f"{mine}:Torn", "--format", "json"]) == 1
+def test_what_is_raised_is_said_with_its_line(checked_module, capsys):
+    assert main(["check", f"{checked_module}:Torn", "--format", "json"]) == 1
     laws = {law["law"]: law for law in json.loads(capsys.readouterr().out)["laws"]}
     assert "on a finite set, round 1: ZeroDivisionError" in laws["plays"]["what"]
     assert f"(mine_checked.py:{1 + MINE.splitlines().index('        return 1 // self.zero')})" in laws["plays"]["what"]
@@ -91,7 +91,7 @@ def test_what_is_raised_is_said_with_its_line(mine, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("arguments", "says"),
     [
         (["mine_checked:Thing"], "'mine_checked:Thing' is neither an algorithm nor a problem; derive AskTell, OneRun"),
         (
@@ -107,8 +107,8 @@ def test_what_is_raised_is_said_with_its_line(mine, capsys):
         (["gramacy", "--set", "nose=1"], "unknown parameter 'nose'"),
     ],
 )
-def test_wrong_words_are_refused(mine, capsys, words, says):
-    assert main(["check", *words]) == 2
+def test_wrong_words_are_refused(checked_module, capsys, arguments, says):
+    assert main(["check", *arguments]) == 2
     out, err = capsys.readouterr()
     assert says in err
     assert (out, err.count("\n")) == ("", 1)
@@ -146,20 +146,22 @@ class Exact(Counted):
 
 
 @pytest.mark.parametrize(
-    ("words", "calls", "said"),
+    ("arguments", "calls", "estimate"),
     [
         (["Counted", "--set", "repeats=1"], 913, "about 910 simulations; fewer with --set repeats=0 --set pilot=8"),
         (["Exact", "--set", "pilot=8"], 404, "about 400 simulations\n"),
     ],
 )  # fmt: skip
-def test_a_check_of_a_simulator_says_first_how_much_it_simulates(tmp_path, monkeypatch, capsys, words, calls, said):
+def test_a_check_of_a_simulator_says_first_how_much_it_simulates(
+    tmp_path, monkeypatch, capsys, arguments, calls, estimate
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "counted_here.py").write_text(COUNTED)
     monkeypatch.setattr("cbobench.check.report.LONG", 0.0)
-    first, *more = words
-    assert main(["check", f"counted_here:{first}", *more]) == 0
+    first, *options = arguments
+    assert main(["check", f"counted_here:{first}", *options]) == 0
     out, err = capsys.readouterr()
     assert len((tmp_path / "calls").read_text()) == pytest.approx(calls, rel=0.05)
-    assert err.startswith(f"  {said}")
+    assert err.startswith(f"  {estimate}")
     assert " simulations to come, " in err
     assert "optimum" not in out, "none is stated"

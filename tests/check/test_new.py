@@ -13,9 +13,9 @@ from cbobench.errors import Misuse
 SOME = ("documented", "plays", "no global randomness", "optimum not beaten")
 
 
-@pytest.mark.parametrize("what", ["algorithm", "problem", "simulator"])
-def test_what_is_written_obeys_the_laws_and_plays(tmp_path, what):
-    code, suite = new(what, "fresh-one", tmp_path)
+@pytest.mark.parametrize("kind", ["algorithm", "problem", "simulator"])
+def test_what_is_written_obeys_the_laws_and_plays(tmp_path, kind):
+    code, suite = new(kind, "fresh-one", tmp_path)
     assert (code.name, suite.name) == ("fresh_one.py", "fresh_one.yaml")
     assert max(map(len, code.read_text().splitlines())) <= 120
     verdicts = check("fresh_one:FreshOne", only=SOME)
@@ -23,7 +23,7 @@ def test_what_is_written_obeys_the_laws_and_plays(tmp_path, what):
     assert len(verdicts) > 2
     done = cbobench.run(suite, out=tmp_path / "run", cpus=0, seeds=1, horizon=5)
     assert done.failed == 0
-    assert done.played == (6 if what == "algorithm" else 3)
+    assert done.played == (6 if kind == "algorithm" else 3)
 
 
 def test_nothing_is_overwritten(tmp_path, clean_tree):

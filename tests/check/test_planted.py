@@ -57,11 +57,11 @@ def findings(name, only=(), short=False):
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_found_by_its_law(name):
     law, says = FAULTS[name]
-    found = findings(name, [law], short=name in SHORT and hasattr(planted, name))
-    assert law in found
-    assert says in found[law]
-    assert "; " in found[law], "the fix is said"
-    assert "\n" not in found[law]
+    broken_laws = findings(name, [law], short=name in SHORT and hasattr(planted, name))
+    assert law in broken_laws
+    assert says in broken_laws[law]
+    assert "; " in broken_laws[law], "the fix is said"
+    assert "\n" not in broken_laws[law]
 
 
 @pytest.mark.parametrize(
@@ -75,16 +75,18 @@ def test_a_planted_fault_is_found_among_all_laws(name, short):
 def test_a_module_global_is_blamed_where_it_decides_a_play():
     planted.SEEN.clear()
     laws = ["plays", "repeatable, nothing shared", "same bits in a fresh process"]
-    found = findings("Warm", laws)
-    assert [*found] == laws[2:]
-    assert "; the module global SEEN of tests.check.planted changed while it played: keep no state" in found[laws[2]]
+    broken_laws = findings("Warm", laws)
+    assert [*broken_laws] == laws[2:]
+    assert (
+        "; the module global SEEN of tests.check.planted changed while it played: keep no state" in broken_laws[laws[2]]
+    )
 
 
 @pytest.mark.long
 def test_a_cache_is_not_blamed():
-    (found,) = findings("CachedHash", ["same bits in a fresh process"]).values()
-    assert "SEEN" not in found
-    assert "read no order of a set of texts" in found
+    (finding,) = findings("CachedHash", ["same bits in a fresh process"]).values()
+    assert "SEEN" not in finding
+    assert "read no order of a set of texts" in finding
 
 
 @pytest.mark.parametrize(
