@@ -55,7 +55,7 @@ def test_only_simulators_have_a_pilot_to_begin_with(task):
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "begun"),
+    ("name", "settings", "begun"),
     [
         ("ckb-restart", {"restart": 4}, 9),
         ("penalty-noisy", {"S": 4, "keep": False}, 9),
@@ -63,45 +63,45 @@ def test_only_simulators_have_a_pilot_to_begin_with(task):
         ("ckb-ucb", {}, 1),
     ],
 )
-def test_epochs_and_restarts_are_counted_from_round_one(name, given, begun):
+def test_epochs_and_restarts_are_counted_from_round_one(name, settings, begun):
     """Also those in the design, from which models learn: what is known in the end is of the rounds since then."""
-    play = Play(GRID(), "test", make(name, **given), name, [0, 1], 11, PlayOptions(initial={"sobol": 10}))
+    play = Play(GRID(), "test", make(name, **settings), name, [0, 1], 11, PlayOptions(initial={"sobol": 10}))
     chosen = actions(list(play))
     algorithm = play.algorithm
     expected = algorithm.cheapest(2)
-    expected.reset(algorithm.lam_for(8 if given.get("anytime") else 11))
-    again = Play(GRID(), "test", make(name), name, [0, 1], 11)
+    expected.reset(algorithm.lam_for(8 if settings.get("anytime") else 11))
+    second_play = Play(GRID(), "test", make(name), name, [0, 1], 11)
     for t, action in enumerate(chosen, start=1):
-        told = again.channel.at(t, action)
+        feedback = second_play.channel.at(t, action)
         if t >= begun:
-            expected.update(action, np.concatenate([told.f[:, None], told.g], axis=1))
+            expected.update(action, np.concatenate([feedback.f[:, None], feedback.g], axis=1))
     np.testing.assert_allclose(algorithm.posterior.mean, expected.mean, atol=1e-10)
-    if "anytime" in given:
+    if "anytime" in settings:
         step = algorithm.bound_g[:, :, 0] * np.sqrt(8) / algorithm.cap
         np.testing.assert_allclose(algorithm.inverse_step, step)
 
 
 @pytest.mark.parametrize(
-    ("initial", "points", "told"),
+    ("initial", "points", "told_rounds"),
     [(5, 1, range(6, 9)), (0, 3, range(1, 7)), (5, 3, [6])],
 )
-def test_a_price_moves_by_the_mean_of_the_costs_that_were_told_of_rounds_of_its_own(initial, points, told):
+def test_a_price_moves_by_the_mean_of_the_costs_that_were_told_of_rounds_of_its_own(initial, points, told_rounds):
     design_of, under_way = ({"sobol": initial} if initial else None), {"points": points, "as": "asynchronous"}
     algorithm = make("penalty-noisy", S=8, mu=0.5)
     options = PlayOptions(initial=design_of, parallel=under_way if points > 1 else None)
     play = Play(GRID(), "test", algorithm, "penalty-noisy", [0, 1], 9, options)
     chunks = list(play)
-    g, duals = (np.concatenate([getattr(chunk, what) for chunk in chunks]) for what in ("observed_g", "duals"))
+    g, duals = (np.concatenate([getattr(chunk, column) for chunk in chunks]) for column in ("observed_g", "duals"))
     assert not duals[:8].any()
-    costs = g[[t - 1 for t in told]]
+    costs = g[[t - 1 for t in told_rounds]]
     expected = 0.5 * np.maximum(costs.mean(axis=0), 0) if len(costs) else np.zeros_like(g[0])
     np.testing.assert_allclose(duals[8], expected, rtol=1e-12)
 
 
 def test_a_dual_of_observed_costs_hears_nothing_of_a_design_that_is_told_late():
     algorithm = make("primal-dual-bo", form="observed", eps=0.0)
-    given = {"points": 4, "as": "asynchronous"}
-    options = PlayOptions(initial={"sobol": 5}, parallel=given)
+    parallel = {"points": 4, "as": "asynchronous"}
+    options = PlayOptions(initial={"sobol": 5}, parallel=parallel)
     chunks = list(Play(GRID(), "test", algorithm, "primal-dual-bo", [0, 1, 2], 8, options))
     assert not chunks[0].duals.any(), "rounds up to 5 are told after round 8, and all are the design's"
 
@@ -127,11 +127,11 @@ def test_a_method_that_samples_paths_learns_at_the_very_points_of_the_design(tas
     (chunk,) = list(play)
     assert np.array_equal(chunk.actions[:5], design(task.actions, "sobol", 5, streams(3)))
     model, box, kernel = algorithm.posterior, task.box, task.box.kernel
-    told = 7 if parallel else 9
+    told_count = 7 if parallel else 9
     for s in range(3):
         points = np.concatenate([algorithm.grid_points, chunk.actions[:5, s]])
         at, x = box.unit(points), box.unit(chunk.actions[:, s])
-        every, first = kernel(x, x) + model.lam * np.eye(9), slice(0, told)
+        every, first = kernel(x, x) + model.lam * np.eye(9), slice(0, told_count)
         if task.delay is None:
             mean = kernel(at, x[first]) @ np.linalg.solve(every[first, first], chunk.observed_f[first, s])
             np.testing.assert_allclose(model.mean[s, 0], mean, atol=1e-6)
@@ -156,17 +156,17 @@ def test_values_that_arrive_late_enter_at_the_points_of_the_design():
     algorithms = [make("ckb-ts", lam=0.1) for _ in range(2)]
     for algorithm in algorithms:
         list(Play(ROUGH(), "test", algorithm, "ckb-ts", [0, 1], 6, PlayOptions(initial={"sobol": 5})))
-    told, later = (algorithm.posterior for algorithm in algorithms)
+    prompt, later = (algorithm.posterior for algorithm in algorithms)
     values = np.array([[1.0, -2.0], [3.0, 0.5]])
     for action in (3, 64 + 2):
-        told.reset(0.1)
+        prompt.reset(0.1)
         later.reset(0.1)
-        told.update(np.full(2, action), values)
+        prompt.update(np.full(2, action), values)
         later.update(np.full(2, action), np.zeros((2, 2)))
         for s, function in np.ndindex(2, 2):
             later.reveal(s, 1, action, function, values[s, function])
-        np.testing.assert_allclose(later.mean, told.mean, atol=1e-9)
-        assert np.ptp(told.mean[0, 0]) > 0.1
+        np.testing.assert_allclose(later.mean, prompt.mean, atol=1e-9)
+        assert np.ptp(prompt.mean[0, 0]) > 0.1
 
 
 @pytest.mark.parametrize("seeds", [[0, 1], [1]])
@@ -199,32 +199,32 @@ def test_a_design_on_a_box_is_scipys_sobol_sequence(name, count):
     """Scrambled by the seed's own stream, and nothing but scaled to the box."""
     task = problem(name)
     newer = "rng" in signature(qmc.Sobol).parameters
-    found = design(task.actions, "sobol", count, streams(3))
+    points = design(task.actions, "sobol", count, streams(3))
     low, high = np.array(task.low), np.array(task.high)
     for s, stream in enumerate(streams(3)):
-        whole = qmc.Sobol(task.box.d, scramble=True, **{"rng" if newer else "seed": stream}).random_base2(7)
-        np.testing.assert_allclose(found[:, s], low + (high - low) * whole[:count], rtol=0, atol=1e-12)
+        sequence = qmc.Sobol(task.box.d, scramble=True, **{"rng" if newer else "seed": stream}).random_base2(7)
+        np.testing.assert_allclose(points[:, s], low + (high - low) * sequence[:count], rtol=0, atol=1e-12)
     scattered = task.box.scale(task.box.scattered)
-    assert not any((scattered == x).all(axis=1).any() for x in found.reshape(-1, task.box.d)), "no shared candidate"
+    assert not any((scattered == x).all(axis=1).any() for x in points.reshape(-1, task.box.d)), "no shared candidate"
 
 
 def test_a_random_design_on_a_box_is_uniform_on_it():
-    found = design(problem("ackley-50").actions, "random", 4, streams(50))
-    assert len(np.unique(found.reshape(200, 50), axis=0)) == 200
-    assert kstest(found.ravel(), uniform(-5, 15).cdf).pvalue > 0.01
+    points = design(problem("ackley-50").actions, "random", 4, streams(50))
+    assert len(np.unique(points.reshape(200, 50), axis=0)) == 200
+    assert kstest(points.ravel(), uniform(-5, 15).cdf).pvalue > 0.01
 
 
 def test_no_seed_of_the_structure_starts_at_a_feasible_point():
     """The centre of its box is feasible, and was in every design."""
     task = problem("structure-124")
-    found = design(task.actions, "sobol", 10, streams(20))
-    assert (task.formula(found)[..., 1:].max(axis=-1) > 0).all()
+    points = design(task.actions, "sobol", 10, streams(20))
+    assert (task.formula(points)[..., 1:].max(axis=-1) > 0).all()
     assert task.formula((task.box.low + task.box.high) / 2)[1:].max() <= 0, "negative control"
 
 
 def test_designs_spread_over_the_box_and_hold_no_action_twice():
-    some = design(BOX().actions, "sobol", 16, [generator("a", s) for s in range(20)])
-    units = BOX().actions.unit(some)
+    points = design(BOX().actions, "sobol", 16, [generator("a", s) for s in range(20)])
+    units = BOX().actions.unit(points)
     for half in (units < 0.5, units >= 0.5):  # per axis half of 16 points; random ones have 2 to 14
         assert (half.sum(axis=0) == 8).all()
     for name in ("sobol", "random"):
@@ -238,16 +238,16 @@ def test_designs_spread_over_the_box_and_hold_no_action_twice():
 @pytest.mark.parametrize(("task", "count", "seeds"), [(BOX, 5, 200), (GRID, 5, 500)], ids=["box", "finite"])
 def test_designs_of_different_seeds_are_independent(task, count, seeds):
     """All are different (few actions: nearly all), and two share a point as random ones do: on a box never."""
-    some = design(task().actions, "sobol", count, [generator("initial design", "test", s) for s in range(seeds)])
+    points = design(task().actions, "sobol", count, [generator("initial design", "test", s) for s in range(seeds)])
     if task is BOX:
-        some = (some * np.array([1.0, np.pi])).sum(axis=2)  # a number per point
-    each = np.sort(some, axis=0)
-    assert len(np.unique(each, axis=1).T) >= (seeds if task is BOX else 0.95 * seeds)
+        points = (points * np.array([1.0, np.pi])).sum(axis=2)  # a number per point
+    sorted_points = np.sort(points, axis=0)
+    assert len(np.unique(sorted_points, axis=1).T) >= (seeds if task is BOX else 0.95 * seeds)
     if task is BOX:
-        assert len(np.unique(each)) == each.size
+        assert len(np.unique(sorted_points)) == sorted_points.size
         return
     n = task().actions.n
-    shared = np.mean([len(np.intersect1d(each[:, s], each[:, s + 1])) for s in range(0, 500, 2)])
+    shared = np.mean([len(np.intersect1d(sorted_points[:, s], sorted_points[:, s + 1])) for s in range(0, 500, 2)])
     assert shared == pytest.approx(count * count / n, abs=5 * count / np.sqrt(n * 250))
 
 

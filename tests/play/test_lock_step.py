@@ -41,8 +41,8 @@ def test_pairs_that_may_share_a_block_do(write_suite, tmp_path):
 
 
 def shared(cell):
-    found = shared_values(ALGORITHMS.get(cell.pair.algorithm.name), cell.pair.algorithm.settings)
-    return cell.pair.problem.title, cell.pair.algorithm.name, str(found)
+    values = shared_values(ALGORITHMS.get(cell.pair.algorithm.name), cell.pair.algorithm.settings)
+    return cell.pair.problem.title, cell.pair.algorithm.name, str(values)
 
 
 @pytest.mark.parametrize("cpus", [0, pytest.param(2, marks=pytest.mark.long)])
@@ -107,6 +107,6 @@ class Spoils(CKBUCB):
 
 def test_a_block_is_tried_once_for_all_its_pairs(write_suite, tmp_path):
     todo = plan(write_suite(SUITE), out=tmp_path / "r", cpus=1)
-    found, known = try_pairs(todo)
-    assert known == len(todo.suite.grid.pairs) == len(found)
+    estimates, estimated_count = try_pairs(todo)
+    assert estimated_count == len(todo.suite.grid.pairs) == len(estimates)
     assert len(todo.tasks.of_pairs()) == len(todo.tasks) == 10

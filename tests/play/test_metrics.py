@@ -58,11 +58,11 @@ def test_metrics_are_their_definitions(instances, cut):
 
 def test_cutting_the_horizon_changes_no_bit(instances):
     actions = np.random.default_rng(1).integers(0, 12, (500, 3))
-    whole, parts = Recorder(instances), Recorder(instances)
-    whole.add(actions)
+    undivided, parts = Recorder(instances), Recorder(instances)
+    undivided.add(actions)
     for i in range(0, 500, 37):
         parts.add(actions[i : i + 37])
-    for name, values in whole.final.items():
+    for name, values in undivided.final.items():
         np.testing.assert_array_equal(values, parts.final[name])
 
 
@@ -70,8 +70,8 @@ def test_recorded_rounds():
     assert recorded_rounds(5, None).tolist() == [1, 2, 3, 4, 5]
     assert recorded_rounds(5, 1000).tolist() == [1, 2, 3, 4, 5]
     assert recorded_rounds(7, 3).tolist() == [3, 5, 7], "rounded up"
-    kept = recorded_rounds(10_000, 1000)
-    assert kept.tolist() == list(range(10, 10_001, 10))
+    thinned = recorded_rounds(10_000, 1000)
+    assert thinned.tolist() == list(range(10, 10_001, 10))
     for horizon, keep in ((2007, 1000), (2011, 1000), (970, 7), (199_999, 1000)):
         assert recorded_rounds(horizon, keep)[-1] == horizon
         assert len(recorded_rounds(horizon, keep)) == keep

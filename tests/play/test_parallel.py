@@ -84,7 +84,7 @@ def test_a_model_of_observations_chooses_before_the_first_is_told(name, noise):
     assert played(late, make(name), None, rounds=5)[1].shape == (5, 3, 2)
 
 
-def told(task, algorithm, parallel, rounds=8):
+def observe_play(task, algorithm, parallel, rounds=8):
     """A play, and of replicate 1 the points of the cube that it played and f as observed there."""
     play = Play(task, "test", algorithm, algorithm.name, [0, 1, 2], rounds, PlayOptions(parallel=parallel))
     chunks = list(play)
@@ -96,7 +96,7 @@ def told(task, algorithm, parallel, rounds=8):
 @pytest.mark.parametrize("parallel", [ASYNCHRONOUS, BATCH])
 def test_means_know_what_was_told_and_variances_what_pending_says(pending, parallel):
     """After 8 rounds with three under way 6 are known, in both ways."""
-    play, points, values = told(BOX(), make("ckb-ucb", pending=pending), parallel)
+    play, points, values = observe_play(BOX(), make("ckb-ucb", pending=pending), parallel)
     posterior, at = play.algorithm.posterior, BOX().box.candidates
     mean, variance = dense(points[:6], values[:6], at, BOX().box.kernel, posterior.lam)
     if pending == "variance":
@@ -107,10 +107,10 @@ def test_means_know_what_was_told_and_variances_what_pending_says(pending, paral
 
 @pytest.mark.parametrize("name", ["cei", pytest.param("ckb-ucb", marks=pytest.mark.long)])
 def test_fitted_models_know_pending_points_under_the_hyperparameters_of_what_was_told(name):
-    play, points, values = told(BOX(), make(name, kernel="fit", pending="variance"), ASYNCHRONOUS)
+    play, points, values = observe_play(BOX(), make(name, kernel="fit", pending="variance"), ASYNCHRONOUS)
     posterior, plain = (
         play.algorithm.posterior,
-        told(BOX(), make(name, kernel="fit"), ASYNCHRONOUS)[0].algorithm.posterior,
+        observe_play(BOX(), make(name, kernel="fit"), ASYNCHRONOUS)[0].algorithm.posterior,
     )
     at = plain.candidates
     for which in (posterior, plain):
@@ -135,11 +135,11 @@ def test_whoever_plays_on_has_the_same_bits_in_any_block_and_plays_otherwise_tha
     prepare, settings = LATE[name]
     task = prepare()
     for parallel in (ASYNCHRONOUS, BATCH):
-        whole = played(task, make(name, **settings), parallel, initial={"sobol": 4})[1]
+        block = played(task, make(name, **settings), parallel, initial={"sobol": 4})[1]
         alone = played(task, make(name, **settings), parallel, seeds=[2], initial={"sobol": 4})[1]
-        assert np.array_equal(whole[:, 2:], alone)
+        assert np.array_equal(block[:, 2:], alone)
     at_once = played(task, make(name, **settings), None, initial={"sobol": 4})[1]
-    assert np.array_equal(at_once, whole) == (name == "sobol")
+    assert np.array_equal(at_once, block) == (name == "sobol")
 
 
 def test_every_method_plays_on_or_says_why_not():
@@ -178,8 +178,8 @@ def test_optuna_is_asked_before_it_is_told_and_told_of_the_right_trials():
     states = [trial.state.name for trial in study.trials]
     assert states == ["COMPLETE"] * 7 + ["RUNNING"] * 2
     options = PlayOptions(parallel=ASYNCHRONOUS)
-    again = list(Play(BOX(), "test", make("optuna-tpe", startup=2), "optuna-tpe", [0, 1, 2], 9, options))
-    observed = np.concatenate([chunk.observed_f for chunk in again])
+    second_play = list(Play(BOX(), "test", make("optuna-tpe", startup=2), "optuna-tpe", [0, 1, 2], 9, options))
+    observed = np.concatenate([chunk.observed_f for chunk in second_play])
     assert [trial.value for trial in study.trials[:7]] == observed[:7, 1].tolist()
 
 
@@ -208,27 +208,30 @@ def test_it_is_part_of_a_cell_and_one_is_none(suite):
     path = suite()
     path.write_text(path.read_text().replace("parallel: 3\n", ""))
     assert ids["1"] == [cell.id for cell in load(path).grid.cells]
-    learners, yardstick = {tuple(one[:6]) for one in ids.values()}, {tuple(one[6:]) for one in ids.values()}
+    learners, yardstick = (
+        {tuple(cell_ids[:6]) for cell_ids in ids.values()},
+        {tuple(cell_ids[6:]) for cell_ids in ids.values()},
+    )
     assert (len(learners), len(yardstick)) == (3, 1)
     path.write_text(path.read_text().replace("{pending: variance}", "{pending: ignore}"))
-    said = load(path).grid.cells[0].id
+    explicit_id = load(path).grid.cells[0].id
     path.write_text(path.read_text().replace("cei: {pending: ignore}", "cei"))
-    assert said == load(path).grid.cells[0].id, "a default of which a cell's id does not tell"
+    assert explicit_id == load(path).grid.cells[0].id, "a default of which a cell's id does not tell"
 
 
 def test_pending_points_count_unless_a_suite_says_otherwise(suite):
-    path, told = suite(), {}
+    path, pendings = suite(), {}
     text = path.read_text().replace("cei: {pending: variance}", "cei")
     for shared in ("", "shared: {pending: ignore}\n"):
         path.write_text(text + shared)
-        told[shared] = [pair.algorithm.settings.get("pending") for pair in load(path).grid.pairs]
-    assert list(told.values()) == [["variance", "variance", None], ["ignore", "ignore", None]]
+        pendings[shared] = [pair.algorithm.settings.get("pending") for pair in load(path).grid.pairs]
+    assert list(pendings.values()) == [["variance", "variance", None], ["ignore", "ignore", None]]
     path.write_text(text.replace("cei", "cei: {pending: ignore}").replace("parallel: 3\n", ""))
     assert [pair.algorithm.settings.get("pending") for pair in load(path).grid.pairs] == ["ignore", "ignore", None]
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("value", "message"),
     [
         ("0", "parallel is 0; allowed: a whole number of evaluations under way, from 1 to 8, as the horizon is 9"),
         ("many", "parallel is 'many'; allowed: a whole number"),
@@ -237,12 +240,12 @@ def test_pending_points_count_unless_a_suite_says_otherwise(suite):
         ("3\naudit: true", "audit is true, but no theorem is of several evaluations under way; remove one"),
     ],
 )
-def test_wrong_input_is_a_line(suite, given, said, tmp_path, capsys):
-    path = suite(given)
+def test_wrong_input_is_a_line(suite, value, message, tmp_path, capsys):
+    path = suite(value)
     path.write_text(path.read_text().replace("initial: {sobol: 3}\n", ""))
     assert main(["run", str(path), "--out", str(tmp_path / "run")]) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert error.count("\n") == 1
     assert not (tmp_path / "run").exists()
 
@@ -275,5 +278,7 @@ def test_same_bits_for_blocks_workers_and_a_restart_with_fitted_models(suite, tm
     assert cbobench.run(path, out=tmp_path / "parts", cpus=2, block=1).played == 9 - ended.played
     assert_same_rows(tmp_path / "whole", tmp_path / "parts")
     cbobench.run(suite(4), out=tmp_path / "other", cpus=0, seeds=1)
-    one, other = (cbobench.load_rounds(tmp_path / run).query("seed == 0")["regret"] for run in ("whole", "other"))
-    assert one.tolist() != other.tolist(), "negative control: they depend on how many are under way"
+    of_three, of_four = (
+        cbobench.load_rounds(tmp_path / run).query("seed == 0")["regret"] for run in ("whole", "other")
+    )
+    assert of_three.tolist() != of_four.tolist(), "negative control: they depend on how many are under way"

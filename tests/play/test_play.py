@@ -32,21 +32,21 @@ from tests.helpers import problem
 )
 def test_an_action_outside_the_set_is_refused_before_anybody_uses_it(name, chosen, says):
     task = problem(name, n=12) if name == "rkhs" else problem(name)
-    heard = []
+    events = []
 
     class Wrong(Random):
         def ask(self, t):
             return np.array(chosen) if t == 3 else super().ask(t)
 
         def tell(self, t, actions, feedback):
-            heard.append(t)
+            events.append(t)
 
     play = Play(task, "p", Wrong(), "a", [0, 1], 5)
     channel = play.channel.at
-    play.channel.at = lambda t, actions: (heard.append(-t), channel(t, actions))[1]
+    play.channel.at = lambda t, actions: (events.append(-t), channel(t, actions))[1]
     with pytest.raises(CellFailure, match=says):
         list(play)
-    assert heard == [-1, 1, -2, 2]
+    assert events == [-1, 1, -2, 2]
 
 
 BURNT = 0.05  # CPU seconds of a round

@@ -116,15 +116,15 @@ def test_how_one_cell_rounds_changes_no_other(harmful, suite, innocent):
     before = float_controls()
     assert cbobench.run(suite, out="run", cpus=0).failed == 0
     assert float_controls() == before
-    whole, run = (cbobench.load_rounds(name) for name in ("whole", "run"))
+    unharmed, run = (cbobench.load_rounds(name) for name in ("whole", "run"))
     owners = list(zip(run["algorithm"], run["seed"], strict=True))
-    whole, run = ([[v.tolist() for v in frame[name]] for name in NUMBERS[innocent]] for frame in (whole, run))
-    others = np.ones(len(owners), dtype=bool)
+    unharmed, run = ([[v.tolist() for v in frame[name]] for name in NUMBERS[innocent]] for frame in (unharmed, run))
+    is_innocent = np.ones(len(owners), dtype=bool)
     if suite is METHOD:  # the cell at fault has other values, and nobody else
-        others = [owner != ("harmful:Method", 1) for owner in owners]
-        assert whole != run
-    for one, other in zip(whole, run, strict=True):
-        assert list(compress(one, others)) == list(compress(other, others))
+        is_innocent = [owner != ("harmful:Method", 1) for owner in owners]
+        assert unharmed != run
+    for expected, harmed in zip(unharmed, run, strict=True):
+        assert list(compress(expected, is_innocent)) == list(compress(harmed, is_innocent))
     assert any(owner[0] == innocent for owner in owners)
 
 
@@ -178,12 +178,12 @@ def test_a_function_of_numpy_that_one_cell_replaces_changes_no_other(harmful, su
     Path("harm").write_text("exp pid")
     assert cbobench.run(suite, out="run", cpus=1, engine=engine, block=1).failed == 0
     assert np.exp is harmful.EXP
-    whole, run = (cbobench.load_rounds(name) for name in ("whole", "run"))
-    innocent = whole["algorithm"] != "harmful:Method"
+    unharmed, run = (cbobench.load_rounds(name) for name in ("whole", "run"))
+    innocent = unharmed["algorithm"] != "harmful:Method"
     assert innocent.sum() > 8
     for name in ("g", "observed_g", "dual", "observed_f"):
-        one, other = ([np.asarray(v).tolist() for v in frame.loc[innocent, name]] for frame in (whole, run))
-        assert repr(one) == repr(other), name
+        expected, harmed = ([np.asarray(v).tolist() for v in frame.loc[innocent, name]] for frame in (unharmed, run))
+        assert repr(expected) == repr(harmed), name
     pids = Path("pids").read_text().split()
     assert len({*pids}) > 1
 
@@ -213,7 +213,7 @@ def test_a_module_that_replaces_a_function_says_so(tmp_path):
     del np.mine
 
 
-def nothing(*args):
+def do_nothing(*args):
     """A hook."""
 
 
@@ -223,9 +223,9 @@ def block(number):
 
 CHANGES = {
     "umask": (lambda: os.umask(os.umask(0)) and os.umask(0o137), lambda: (mask := os.umask(0), os.umask(mask))[0]),
-    "thread hook": (lambda: setattr(threading, "excepthook", nothing), lambda: threading.excepthook),
-    "hook": (lambda: setattr(sys, "excepthook", nothing), lambda: sys.excepthook),
-    "profile": (lambda: sys.setprofile(nothing), sys.getprofile),
+    "thread hook": (lambda: setattr(threading, "excepthook", do_nothing), lambda: threading.excepthook),
+    "hook": (lambda: setattr(sys, "excepthook", do_nothing), lambda: sys.excepthook),
+    "profile": (lambda: sys.setprofile(do_nothing), sys.getprofile),
     "recursion": (lambda: sys.setrecursionlimit(3000), sys.getrecursionlimit),
     "collection": (gc.disable, gc.isenabled),
     "locale": (lambda: locale.setlocale(locale.LC_ALL, "C.UTF-8"), lambda: locale.setlocale(locale.LC_ALL)),
@@ -240,10 +240,10 @@ CHANGES = {
     "folder": (lambda: os.chdir("/"), os.getcwd),
     "streams": (lambda: setattr(sys, "stdout", None), lambda: sys.stdout),
     "rules for warnings": (lambda: warnings.simplefilter("error"), lambda: [*warnings.filters]),
-    "handler": (lambda: signal.signal(signal.SIGUSR1, nothing), lambda: signal.getsignal(signal.SIGUSR1)),
+    "handler": (lambda: signal.signal(signal.SIGUSR1, do_nothing), lambda: signal.getsignal(signal.SIGUSR1)),
     "numbers": (lambda: random.seed(1), random.getstate),
     "numbers of NumPy": (lambda: np.random.seed(1), lambda: repr(np.random.get_state())),  # noqa: NPY002
-    "function": (lambda: setattr(np.linalg, "norm", nothing), lambda: np.linalg.norm),
+    "function": (lambda: setattr(np.linalg, "norm", do_nothing), lambda: np.linalg.norm),
     "constant": (lambda: setattr(np, "pi", np.zeros(2)), lambda: np.pi),
     "absent function": (lambda: delattr(np, "exp"), lambda: np.exp),
     "descriptor": (lambda: os.close(0), lambda: os.path.sameopenfile(0, 0)),

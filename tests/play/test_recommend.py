@@ -26,15 +26,15 @@ def test_the_quantile():
 
 def incumbent_by_hand(actions, f, g):
     """Of one replicate after every round: the first best observed one that was seen feasible, else the least wrong."""
-    found = []
+    incumbents = []
     for t in range(len(f)):
         feasible = [i for i in range(t + 1) if (g[i] <= 0).all()]
         if feasible:
             best = max(feasible, key=lambda i: (f[i], -i))
         else:
             best = min(range(t + 1), key=lambda i: (np.maximum(g[i], 0).sum(), i))
-        found.append(actions[best])
-    return np.array(found)
+        incumbents.append(actions[best])
+    return np.array(incumbents)
 
 
 @pytest.mark.parametrize("points", [False, True])
@@ -54,8 +54,8 @@ def test_incumbents_are_their_definition(points, cut):
 
 
 def test_with_delays_an_action_counts_once_all_of_it_is_told():
-    def arrive(*told):
-        columns = list(zip(*told, strict=True)) or [()] * 4
+    def arrive(*entries):
+        columns = list(zip(*entries, strict=True)) or [()] * 4
         return Arrivals(*(np.array(c, dtype=np.intp) for c in columns[:3]), np.array(columns[3], dtype=float))
 
     arrivals = [
@@ -77,15 +77,15 @@ def test_with_delays_an_action_counts_once_all_of_it_is_told():
 
 def test_the_rule_by_brute_force():
     rng = np.random.default_rng(1)
-    for m, own in [(1, False), (1, True), (3, False), (3, True)]:
+    for m, is_separate in [(1, False), (1, True), (3, False), (3, True)]:
         f, mean = rng.standard_normal((50, 12)), rng.standard_normal((50, m, 12)) - 1
-        deviation = rng.random((50, m if own else 1, 12))
+        deviation = rng.random((50, m if is_separate else 1, 12))
         sure = rng.random((50, 12)) < 0.05
-        for known in (None, sure):
-            got = likely_best((f, mean, deviation**2), known)
+        for surely_feasible in (None, sure):
+            got = likely_best((f, mean, deviation**2), surely_feasible)
             for s in range(50):
                 probability = norm.cdf(-mean[s] / deviation[s])  # of every constraint
-                allowed = (probability >= 0.95).all(axis=0) | (False if known is None else sure[s])
+                allowed = (probability >= 0.95).all(axis=0) | (False if surely_feasible is None else sure[s])
                 if allowed.any():
                     expected = max(np.flatnonzero(allowed), key=lambda i: f[s, i])
                 else:
@@ -109,25 +109,34 @@ BY_INCUMBENT = {"igp-ucb", "gp-ts", "scgp-ucb", "penalty-noiseless", "scbo", "fu
 )
 def test_every_method_recommends_by_the_one_rule(name, settings):
     """A model of f and g, here one fitted afresh to what was observed, by the 0.95 rule; all others their incumbent."""
-    shown = "full information of the constraints" in ALGORITHMS.get(name).needs
-    task = problem("rkhs", n=30, m=2, noise=0.05, full_information=shown)
-    more = {"lam": 0.1, "scaled": False, "beta_scale": 0.1, "restart": 100, "window": 100, "variation": "none"}
-    own = {
-        key: value for key, value in more.items() if key in {one.name for one in params.params_of(ALGORITHMS.get(name))}
+    is_shown = "full information of the constraints" in ALGORITHMS.get(name).needs
+    task = problem("rkhs", n=30, m=2, noise=0.05, full_information=is_shown)
+    model_settings = {
+        "lam": 0.1,
+        "scaled": False,
+        "beta_scale": 0.1,
+        "restart": 100,
+        "window": 100,
+        "variation": "none",
     }
-    algorithm = make(name, **own, **settings)
+    own_settings = {
+        key: value
+        for key, value in model_settings.items()
+        if key in {parameter.name for parameter in params.params_of(ALGORITHMS.get(name))}
+    }
+    algorithm = make(name, **own_settings, **settings)
     cells, (chunk,) = play(task, algorithm, seeds=3, horizon=25)
     answer, K = algorithm.recommend(25), task.actions.covariance
-    told = np.concatenate([chunk.observed_f[..., None], chunk.observed_g], axis=2)
+    observed = np.concatenate([chunk.observed_f[..., None], chunk.observed_g], axis=2)
     expected = []
     by_incumbent = name in BY_INCUMBENT or isinstance(algorithm, AskTell) or "form" in settings
     for s in range(3):
-        where = chunk.actions[:, s]
+        chosen = chunk.actions[:, s]
         if by_incumbent:
-            expected.append(incumbent_by_hand(where, told[:, s, 0], told[:, s, 1:])[-1])
+            expected.append(incumbent_by_hand(chosen, observed[:, s, 0], observed[:, s, 1:])[-1])
             continue
-        solved = np.linalg.solve(K[np.ix_(where, where)] + 0.1 * np.eye(25), K[where])
-        mean, variance = told[:, s].T @ solved, K.diagonal() - (K[where] * solved).sum(axis=0)
+        solved = np.linalg.solve(K[np.ix_(chosen, chosen)] + 0.1 * np.eye(25), K[chosen])
+        mean, variance = observed[:, s].T @ solved, K.diagonal() - (K[chosen] * solved).sum(axis=0)
         allowed = (mean[1:] + 1.6448536 * np.sqrt(variance) <= 0).all(axis=0)
         if "a safe seed set" in algorithm.needs:
             allowed |= cells.setting.seed_set[s]
@@ -160,26 +169,26 @@ def test_every_method_recommends_by_the_one_rule(name, settings):
 @pytest.mark.slow
 def test_a_model_on_a_box_against_a_dense_search(name, task, settings):
     """No point of a fine grid with the stated probability has a posterior mean that is better by much."""
-    made, algorithm = problem(task, **settings), make(name)
-    cells, _ = play(made, algorithm, seeds=3, horizon=30)
-    box = made.box
+    prepared, algorithm = problem(task, **settings), make(name)
+    cells, _ = play(prepared, algorithm, seeds=3, horizon=30)
+    box = prepared.box
     axis = np.linspace(0, 1, 161)
     dense = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
     units = np.concatenate([box.unit(algorithm.recommend(30))[:, None], dense[None].repeat(3, axis=0)], axis=1)
     value, mean, variance = algorithm.goal(*algorithm.posterior.at(units))
     upper = (mean + LIKELY * np.sqrt(variance)).max(axis=1, initial=-np.inf)
-    found = 0
+    judged = 0
     for s in range(3):
         allowed = upper[s] <= 0
         assert allowed[0] == allowed.any(), "it finds a point with the stated probability where there is one"
         if allowed[0]:
-            found += 1
+            judged += 1
             spread = np.ptp(value[s])
             assert value[s, 0] >= value[s, 1:][allowed[1:]].max() - 0.005 * spread
         else:
             odds = (mean[s] / np.sqrt(variance[s])).max(axis=0)
             assert odds[0] <= odds[1:].min() + 0.02
-    assert found or task != "gardner-1"
+    assert judged or task != "gardner-1"
     assert ((units[:, 0] >= 0) & (units[:, 0] <= 1)).all()
 
 
@@ -205,42 +214,47 @@ def test_a_model_of_one_run_on_a_box_against_a_dense_search():
 )
 @pytest.mark.slow
 def test_to_be_asked_changes_nothing_and_when_does_not_matter(name, task):
-    made = problem(task)
+    prepared = problem(task)
     horizon = 20
-    all_rounds = play(made, make(name), seeds=3, horizon=horizon, asked=range(1, horizon))[1][0]
-    some = play(made, make(name), seeds=3, horizon=horizon, asked=[4, 17])[1][0]
-    last = play(made, make(name), seeds=3, horizon=horizon)[1][0]
-    for one in (some, last):
-        np.testing.assert_array_equal(one.actions, all_rounds.actions)
-        np.testing.assert_array_equal(one.observed_f, all_rounds.observed_f)
+    all_rounds = play(prepared, make(name), seeds=3, horizon=horizon, asked=range(1, horizon))[1][0]
+    asked_twice = play(prepared, make(name), seeds=3, horizon=horizon, asked=[4, 17])[1][0]
+    last = play(prepared, make(name), seeds=3, horizon=horizon)[1][0]
+    for chunk in (asked_twice, last):
+        np.testing.assert_array_equal(chunk.actions, all_rounds.actions)
+        np.testing.assert_array_equal(chunk.observed_f, all_rounds.observed_f)
     for metric in ("recommended_regret", "recommended_violation"):
         every = all_rounds.metrics.values[metric]
-        for one, rounds in ((some, [4, 17, horizon]), (last, [horizon])):
-            values = one.metrics.values[metric]
-            kept = np.array(rounds) - 1
-            np.testing.assert_array_equal(values[kept], every[kept])
-            assert np.isnan(np.delete(values, kept, axis=0)).all()
+        for chunk, rounds in ((asked_twice, [4, 17, horizon]), (last, [horizon])):
+            values = chunk.metrics.values[metric]
+            asked_rows = np.array(rounds) - 1
+            np.testing.assert_array_equal(values[asked_rows], every[asked_rows])
+            assert np.isnan(np.delete(values, asked_rows, axis=0)).all()
 
 
 def test_the_border_of_a_chunk_changes_nothing(monkeypatch):
-    made = problem("rkhs-1d", delay=4.0)
+    task = problem("rkhs-1d", delay=4.0)
     for name in ("random", "ckb-ucb"):
-        whole = play(made, make(name), seeds=2, horizon=40, asked=range(1, 40))[1]
-        assert len(whole) == 1 < CHUNK
+        one_chunk = play(task, make(name), seeds=2, horizon=40, asked=range(1, 40))[1]
+        assert len(one_chunk) == 1 < CHUNK
         monkeypatch.setattr("cbobench.play.play.CHUNK", 7)
-        parts = play(made, make(name), seeds=2, horizon=40, asked=range(1, 40))[1]
+        parts = play(task, make(name), seeds=2, horizon=40, asked=range(1, 40))[1]
         monkeypatch.undo()
-        for metric, values in whole[0].metrics.values.items():
+        for metric, values in one_chunk[0].metrics.values.items():
             np.testing.assert_array_equal(values, np.concatenate([p.metrics.values[metric] for p in parts]), metric)
 
 
 def test_before_anything_is_told_nothing_is_recommended():
     """Also by methods whose models count what was played."""
-    made = problem("feasible-pocket-delayed", delay=30.0, candidates=64)
-    for name, given in (("ckb-ucb", {}), ("random", {}), ("rpol-censored", {}), ("ckb-ucb", {"pending": "variance"})):
-        values = play(made, make(name, **given), seeds=2, horizon=3, asked=[1, 2])[1][0].metrics.values
+    task = problem("feasible-pocket-delayed", delay=30.0, candidates=64)
+    for name, settings in (
+        ("ckb-ucb", {}),
+        ("random", {}),
+        ("rpol-censored", {}),
+        ("ckb-ucb", {"pending": "variance"}),
+    ):
+        values = play(task, make(name, **settings), seeds=2, horizon=3, asked=[1, 2])[1][0].metrics.values
         assert np.isnan(values["recommended_violation"]).all()
-    oracle = play(made, make("oracle"), seeds=2, horizon=5, asked=range(1, 5))[1][0].metrics.values
+    oracle = play(task, make("oracle"), seeds=2, horizon=5, asked=range(1, 5))[1][0].metrics.values
     assert not oracle["recommended_violation"].any()
     np.testing.assert_allclose(oracle["recommended_regret"], 0, atol=1e-9)
 
@@ -286,24 +300,26 @@ def test_pending_points_are_no_data(task, name, settings, none, parallel):
     ],
 )
 @pytest.mark.parametrize(
-    ("more", "parallel", "told"),
+    ("problem_settings", "parallel", "told_count"),
     [({}, None, 16), ({}, ASYNCHRONOUS, 14), ({}, BATCH, 15), ({"delay": 2.0}, None, None)],
     ids=["at once", "asynchronous", "batch", "delayed"],
 )
-def test_who_begins_anew_recommends_by_all_data(name, settings, lam, more, parallel, told):
+def test_who_begins_anew_recommends_by_all_data(name, settings, lam, problem_settings, parallel, told_count):
     """Round 16 is the first of an epoch, of which a model knows one observation or none; the functions are the same."""
-    made = problem(**GRID, **more)
+    task = problem(**GRID, **problem_settings)
     algorithm = make(name, **settings)
-    if not algorithm.needs <= made.offers():
+    if not algorithm.needs <= task.offers():
         pytest.skip("needs feedback at once")
-    cells, (chunk,) = play(made, algorithm, seeds=3, horizon=16, parallel=parallel)
-    K, answer = made.actions.covariance, algorithm.recommend(16)
+    cells, (chunk,) = play(task, algorithm, seeds=3, horizon=16, parallel=parallel)
+    K, answer = task.actions.covariance, algorithm.recommend(16)
     mean = algorithm.evidence.mean
-    if told is not None:
-        observed = np.concatenate([chunk.observed_f[..., None], chunk.observed_g], axis=2)[:told]
+    if told_count is not None:
+        observed = np.concatenate([chunk.observed_f[..., None], chunk.observed_g], axis=2)[:told_count]
         for s in range(3):
-            where = chunk.actions[:told, s]
-            expected = K[:, where] @ np.linalg.solve(K[np.ix_(where, where)] + lam * np.eye(told), observed[:, s])
+            chosen = chunk.actions[:told_count, s]
+            expected = K[:, chosen] @ np.linalg.solve(
+                K[np.ix_(chosen, chosen)] + lam * np.eye(told_count), observed[:, s]
+            )
             np.testing.assert_allclose(mean[s].T, expected, atol=1e-7)
     variance = algorithm.evidence.variance
     of_g = variance[:, 1:] if variance.ndim == 3 else variance[:, None]
@@ -313,11 +329,11 @@ def test_who_begins_anew_recommends_by_all_data(name, settings, lam, more, paral
 
 @pytest.mark.slow
 def test_where_functions_move_a_recommendation_is_judged_by_the_functions_of_its_round():
-    made = problem("feasible-pocket-drift", first_change=3, second_change=6)
-    cells, (chunk,) = play(made, make("oracle"), seeds=2, horizon=9, asked=range(1, 9))
+    task = problem("feasible-pocket-drift", first_change=3, second_change=6)
+    cells, (chunk,) = play(task, make("oracle"), seeds=2, horizon=9, asked=range(1, 9))
     np.testing.assert_allclose(chunk.metrics.values["recommended_regret"], 0, atol=1e-8)
     assert np.isnan(chunk.metrics.values["simple_regret"]).all()
-    early = play(made, make("oracle"), seeds=2, horizon=3)[1][0]
+    early = play(task, make("oracle"), seeds=2, horizon=3)[1][0]
     np.testing.assert_allclose(early.metrics.values["simple_regret"], 0, atol=1e-8)
 
 

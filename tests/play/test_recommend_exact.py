@@ -26,8 +26,8 @@ HORIZON = 20
 class Corner:
     """Proposes random points and recommends the upper corner, whatever it was told."""
 
-    def __init__(self, given):
-        self.given = given
+    def __init__(self, facts):
+        self.given = facts
 
     def ask(self):
         return self.given.low + self.given.generator.random(self.given.d) * (self.given.high - self.given.low)
@@ -42,8 +42,8 @@ class Corner:
 class Proposing(AskTell):
     name = "test-corner"
 
-    def optimiser(self, given):
-        return Corner(given)
+    def optimiser(self, facts):
+        return Corner(facts)
 
 
 @dataclass(kw_only=True)
@@ -86,29 +86,31 @@ def measured_best(chunk, settle=np.asarray):
 
 def recommendations(task, algorithm, horizon=HORIZON, **options):
     """The play of an algorithm that is asked after every round, its chunk, and values (T, S, 1 + m) recommended."""
-    seen = []
+    recommended = []
     with pytest.MonkeyPatch.context() as patch:
         add = Recorder.add
-        patch.setattr(Recorder, "add", lambda self, actions, values: seen.append(values) or add(self, actions, values))
+        patch.setattr(
+            Recorder, "add", lambda self, actions, values: recommended.append(values) or add(self, actions, values)
+        )
         cells, (chunk,) = play(task, algorithm, 3, horizon, asked=range(1, horizon), **options)
-    return cells, chunk, np.concatenate(seen)
+    return cells, chunk, np.concatenate(recommended)
 
 
 def assert_best_measured(chunk, recommended, settle=np.asarray):
     """No recommendation is worse than what was measured, and none infeasible once something feasible was."""
     best = measured_best(chunk, settle)
-    known = best > -np.inf
-    assert known.any()
-    np.testing.assert_array_equal(recommended[..., 0][known], best[known])
-    assert (recommended[..., 1:][known] <= 0).all()
+    is_measured = best > -np.inf
+    assert is_measured.any()
+    np.testing.assert_array_equal(recommended[..., 0][is_measured], best[is_measured])
+    assert (recommended[..., 1:][is_measured] <= 0).all()
 
 
 def task_for(name):
     """A noise-free problem that a method can play, on a box if it can."""
     needs = ALGORITHMS.get(name).needs
-    shown = "full information of the constraints" in needs
+    is_shown = "full information of the constraints" in needs
     box = not needs & {"a finite action set", "a safe seed set"}
-    return problem("gardner-1", **EXACT, full_information=shown, **({"candidates": 64} if box else {"grid": 9}))
+    return problem("gardner-1", **EXACT, full_information=is_shown, **({"candidates": 64} if box else {"grid": 9}))
 
 
 @pytest.mark.parametrize("name", [entry(name) for name in ALGORITHMS.names()])
@@ -132,9 +134,9 @@ def test_the_rule_changes_no_action_and_no_observation(name, grid, monkeypatch):
     monkeypatch.setattr(Drawn, "noiseless", property(lambda self: np.zeros(len(self.noise), dtype=bool)))
     _, before, recommended = recommendations(task, make(name))
     for column in ("actions", "observed_f", "observed_g", "duals"):
-        one, other = getattr(chunk, column), getattr(before, column)
-        assert (one is None) == (other is None)
-        assert one is None or one.tobytes() == other.tobytes()
+        values, values_before = getattr(chunk, column), getattr(before, column)
+        assert (values is None) == (values_before is None)
+        assert values is None or values.tobytes() == values_before.tobytes()
     for metric in set(chunk.metrics.values) - {"recommended_regret", "recommended_violation"}:
         assert chunk.metrics.values[metric].tobytes() == before.metrics.values[metric].tobytes(), metric
     if name == "cei":
@@ -171,31 +173,31 @@ def test_where_functions_move_what_was_measured_before_does_not_count():
 def test_an_action_counts_once_it_is_told(parallel):
     task = problem("gardner-1", **EXACT, grid=9)
     _, chunk, recommended = recommendations(task, Last(), parallel=parallel)
-    best, own = measured_best(chunk), task.draw([np.random.default_rng(0)]).functions[0, :, -1]
+    best, corner_values = measured_best(chunk), task.draw([np.random.default_rng(0)]).functions[0, :, -1]
     for t in range(1, HORIZON + 1):
-        known = t - 3 if parallel["as"] == "asynchronous" else t - t % 4
-        expected = best[known - 1, 0] if known > 0 and best[known - 1, 0] > -np.inf else own[0]
+        told_count = t - 3 if parallel["as"] == "asynchronous" else t - t % 4
+        expected = best[told_count - 1, 0] if told_count > 0 and best[told_count - 1, 0] > -np.inf else corner_values[0]
         assert recommended[t - 1, 0, 0] == expected, t
 
 
 def test_delayed_observations_count_once_f_and_every_g_are_told():
     task = problem("gardner-1", **EXACT, grid=9, delay=3.0)
-    told = np.zeros((HORIZON, 3, 2), dtype=bool)
+    is_told = np.zeros((HORIZON, 3, 2), dtype=bool)
     arrived = np.zeros((HORIZON, HORIZON, 3), dtype=bool)
 
     @dataclass(kw_only=True)
     class Noting(Last):
         def tell(self, t, actions, feedback):
             a = feedback.arrivals
-            told[a.round - 1, a.replicate, a.function] = True
-            arrived[t - 1] = told.all(axis=2)
+            is_told[a.round - 1, a.replicate, a.function] = True
+            arrived[t - 1] = is_told.all(axis=2)
 
     cells, chunk, recommended = recommendations(task, Noting())
     values = cells.instances.values(1, chunk.actions)
-    own = cells.instances.values(1, np.full((1, 3), task.actions.n - 1))[0]
+    corner_values = cells.instances.values(1, np.full((1, 3), task.actions.n - 1))[0]
     for t, s in np.ndindex(HORIZON, 3):
         feasible = arrived[t, :, s] & (values[:, s, 1] <= 0)
-        assert recommended[t, s, 0] == (values[feasible, s, 0].max() if feasible.any() else own[s, 0])
+        assert recommended[t, s, 0] == (values[feasible, s, 0].max() if feasible.any() else corner_values[s, 0])
 
 
 @dataclass(kw_only=True)
@@ -232,9 +234,9 @@ class Rounded(YesOrNo):
 
 
 def simulator(cls, **settings):
-    made = params.build(cls, {"pilot": 16, "scaled": False} | settings)
-    made.prepare(DataFolder())
-    return made
+    task = params.build(cls, {"pilot": 16, "scaled": False} | settings)
+    task.prepare(DataFolder())
+    return task
 
 
 @pytest.mark.parametrize("name", ["cei", "admmbo", "penalty-noisy", "random"])
@@ -279,7 +281,7 @@ COLUMNS = {
 
 
 @pytest.mark.parametrize(
-    ("more", "settings", "exact"),
+    ("extra_rows", "settings", "exact"),
     [
         ("", {}, True),
         ("", {"noise": 0.0}, True),
@@ -296,8 +298,8 @@ COLUMNS = {
         ("0,0,,\n", {"on_failure": "infeasible", "noise": 0.0}, True),
     ],
 )
-def test_a_table(tmp_path, more, settings, exact):
-    (tmp_path / "t.csv").write_text(ROWS + more)
+def test_a_table(tmp_path, extra_rows, settings, exact):
+    (tmp_path / "t.csv").write_text(ROWS + extra_rows)
     task = prepare("table", rows=str(tmp_path / "t.csv"), **COLUMNS, **settings)
     cells, chunk, recommended = recommendations(task, Last())
     assert cells.recommendations.exact.tolist() == [exact] * 3

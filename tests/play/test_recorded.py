@@ -65,9 +65,9 @@ def test_thinned_rounds_are_rounds_of_the_whole(tmp_path):
         folder = tmp_path / keep.strip("{}").replace(": ", "-")
         cbobench.run(tmp_path / "suite.yaml", out=folder, cpus=0)
         frames.append((cbobench.load_rounds(folder), cbobench.load_cells(folder)))
-    (whole, cells), (thin, thin_cells) = frames
+    (all_rounds, cells), (thin, thin_cells) = frames
     assert len(thin) == 7 * len(cells)
-    same = whole.merge(thin[["cell", "t"]], on=["cell", "t"]).sort_values(["cell", "t"], ignore_index=True)
+    same = all_rounds.merge(thin[["cell", "t"]], on=["cell", "t"]).sort_values(["cell", "t"], ignore_index=True)
     thin = thin.sort_values(["cell", "t"], ignore_index=True)
     names = [*METRICS, "first_feasible", "longest_streak", "positive_dual", "binds"]
     for name in METRICS:
