@@ -38,20 +38,20 @@ def chromium():
 def opened(browser, address, width=1300):
     """A page, opened; whatever it logs, raises or asks for elsewhere fails the test."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme="light")
-    shown, wrong = context.new_page(), []
-    shown.on("console", lambda message: wrong.append(f"{message.type}: {message.text}"))
-    shown.on("pageerror", lambda error: wrong.append(str(error)))
-    shown.on(
+    page, wrong = context.new_page(), []
+    page.on("console", lambda message: wrong.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on(
         "request",
         lambda r: None if r.url.startswith((address.split("#")[0], "data:", "blob:")) else wrong.append(r.url),
     )
-    shown.wrong = wrong
-    shown.goto(address)
-    shown.wait_for_selector("html[data-ready]", timeout=120_000)
-    settle(shown)
-    yield shown
+    page.wrong = wrong
+    page.goto(address)
+    page.wait_for_selector("html[data-ready]", timeout=120_000)
+    settle(page)
+    yield page
     assert not wrong
-    assert shown.evaluate("window.hurt") is None, "a label was obeyed"
+    assert page.evaluate("window.hurt") is None, "a label was obeyed"
     context.close()
 
 

@@ -18,7 +18,7 @@ PLAIN = "plain & simple"
 SEEDS, ROUNDS = 6, 120
 
 
-def made(folder: Path, scale: float = 1.0, seed: int = 0, failed: int = 1) -> Path:
+def make_page_run(folder: Path, scale: float = 1.0, seed: int = 0, failed: int = 1) -> Path:
     """A run of two problems and three algorithms, which get better in their order; some cells failed."""
     rng = np.random.default_rng(seed)
     t = np.arange(1, ROUNDS + 1)
@@ -75,7 +75,7 @@ def crowd(folder: Path, count: int = 60) -> Path:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made(tmp_path_factory.mktemp("runs") / "one")
+    return make_page_run(tmp_path_factory.mktemp("runs") / "one")
 
 
 @pytest.fixture(scope="module")

@@ -29,8 +29,8 @@ def address(run, tmp_path_factory):
 
 @pytest.fixture
 def page(browser, address):
-    with opened(browser, address) as shown:
-        yield shown
+    with opened(browser, address) as opened_page:
+        yield opened_page
 
 
 def span(page):
@@ -44,16 +44,16 @@ def test_a_heading_sorts_upwards_downwards_and_back(page):
     at = names.index("R") + 1
     before = column(page, at)
     heading = page.locator(f"{RESULTS} >> thead th >> nth={at - 1}")
-    seen = []
+    columns = []
     for state in ("ascending", "descending", "none"):
         heading.get_by_role("button").focus()
         page.keyboard.press("Enter")
         assert heading.get_attribute("aria-sort") == state
-        seen.append(column(page, at))
-    values = [float(text.split(" [")[0].replace(",", "")) for text in seen[0]]
+        columns.append(column(page, at))
+    values = [float(text.split(" [")[0].replace(",", "")) for text in columns[0]]
     assert values == sorted(values)
-    assert [text.split(" [")[0] for text in seen[1]] == [text.split(" [")[0] for text in seen[0]][::-1]
-    assert seen[2] == before
+    assert [text.split(" [")[0] for text in columns[1]] == [text.split(" [")[0] for text in columns[0]][::-1]
+    assert columns[2] == before
 
 
 def test_a_filter_leaves_what_holds_its_words(page):
@@ -78,7 +78,7 @@ def test_labels_are_text(page):
 
 def test_zoom_with_mouse_and_keyboard(page):
     page.locator(CURVE).scroll_into_view_if_needed()
-    whole = span(page)
+    full_span = span(page)
     box = page.locator(f"{CURVE} >> .nsewdrag >> nth=0").bounding_box()
     page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 0.3 * box["height"])
     page.mouse.down()
@@ -86,12 +86,12 @@ def test_zoom_with_mouse_and_keyboard(page):
     page.mouse.up()
     page.wait_for_function("document.querySelector('#curves .plot')._fullLayout.xaxis.autorange === false")
     zoomed = span(page)
-    assert zoomed < 0.5 * whole
+    assert zoomed < 0.5 * full_span
     page.locator(f"{CURVE} >> .plot").focus()
     page.keyboard.press("+")
     assert span(page) == pytest.approx(0.6 * zoomed, rel=0.01)
     page.keyboard.press("0")
-    assert span(page) == pytest.approx(whole, rel=0.01)
+    assert span(page) == pytest.approx(full_span, rel=0.01)
 
 
 def test_what_is_chosen_is_drawn(page):
@@ -164,14 +164,14 @@ def test_a_choice_is_in_the_address(browser, page):
     assert page.url.endswith("#curves&metric=simple_regret&ylog=true&algorithms=plain%20%26%20simple,third")
     page.reload()
     settle(page)
-    for shown in (page, page.context.new_page()):
-        shown.goto(page.url)
-        settle(shown)
-        assert shown.get_by_label("Metric").input_value() == "simple_regret"
-        assert shown.get_by_label("log values").is_checked()
+    for tab in (page, page.context.new_page()):
+        tab.goto(page.url)
+        settle(tab)
+        assert tab.get_by_label("Metric").input_value() == "simple_regret"
+        assert tab.get_by_label("log values").is_checked()
         names = "document.querySelector('#curves .plot').data.filter((trace) => !trace.band).map((trace) => trace.meta)"
-        assert shown.evaluate(names) == [PLAIN, "third"]
-        assert abs(shown.locator("#curves").bounding_box()["y"]) < 200, "the section is shown"
+        assert tab.evaluate(names) == [PLAIN, "third"]
+        assert abs(tab.locator("#curves").bounding_box()["y"]) < 200, "the section is shown"
 
 
 def test_an_address_may_ask_for_what_is_not_there(browser, address):

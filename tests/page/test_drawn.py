@@ -34,8 +34,8 @@ def address(lacking, tmp_path_factory):
 
 @pytest.fixture
 def lacks(browser, address):
-    with opened(browser, address) as shown:
-        yield shown
+    with opened(browser, address) as page:
+        yield page
 
 
 TRACES = """section => document.querySelector(`${section} .plot`).data.filter((trace) => !trace.band).map(
@@ -64,17 +64,21 @@ def test_curves_are_drawn_as_figures_have_them(lacks, lacking):
         for statistic in ("median", "mean"):
             lacks.get_by_label("Statistic").first.select_option(statistic)
             traces, note, rows = panel(lacks, "#curves")
-            wanted = curves(lacking, metric, problem, statistic=statistic).set_index(["label", "t"])
-            seen = {"late": "late (r in 1 of 6)", "half": "half (r in 4 of 6)"} if metric == "simple_regret" else {}
-            names = {label: seen.get(label, label) for label in MANY if label != "lost"}
+            expected = curves(lacking, metric, problem, statistic=statistic).set_index(["label", "t"])
+            noted_labels = (
+                {"late": "late (r in 1 of 6)", "half": "half (r in 4 of 6)"} if metric == "simple_regret" else {}
+            )
+            names = {label: noted_labels.get(label, label) for label in MANY if label != "lost"}
             assert {*traces} == {*names.values(), "lost (0 of 6)"}
             assert traces["lost (0 of 6)"]["y"] == [None]
             for label, name in names.items():
-                of = wanted.loc[label].loc[traces[name]["x"]]
+                of = expected.loc[label].loc[traces[name]["x"]]
                 np.testing.assert_allclose(numbers(traces[name]["y"]), of[statistic], rtol=2e-6)
-                some = rows[rows["algorithm"] == label]
-                np.testing.assert_allclose(some[[statistic, "low", "high"]], of[[statistic, "low", "high"]], rtol=2e-6)
-                assert (some[["n", "expected"]] == 6).all().all()
+                own_rows = rows[rows["algorithm"] == label]
+                np.testing.assert_allclose(
+                    own_rows[[statistic, "low", "high"]], of[[statistic, "low", "high"]], rtol=2e-6
+                )
+                assert (own_rows[["n", "expected"]] == 6).all().all()
             assert "T = 120 (no cell of T = 240 is good), n = 6 of 6, 0 of 6; no good cell: lost" in note
             gone = f"{statistic} undefined in the end: late (no value in 5 of 6 seeds)"
             assert (gone in note) == (metric == "simple_regret")
@@ -100,13 +104,13 @@ def test_planes_are_drawn_as_figures_have_them(lacks, lacking):
     for statistic in ("median", "mean"):
         lacks.get_by_label("Statistic").last.select_option(statistic)
         traces, note, rows = panel(lacks, "#plane")
-        wanted = Plane("simple_regret", "regret", problem, statistic=statistic).data(lacking)
+        expected = Plane("simple_regret", "regret", problem, statistic=statistic).data(lacking)
         columns = [f"{axis}{end}" for axis in "xy" for end in ("", "_low", "_high", "_defined")]
         columns += ["n", "expected", "stale"]
-        np.testing.assert_array_equal(rows[columns].to_numpy(float), wanted[columns].to_numpy(float))
-        assert [*rows["algorithm"]] == [*wanted["label"]] == [*MANY]
+        np.testing.assert_array_equal(rows[columns].to_numpy(float), expected[columns].to_numpy(float))
+        assert [*rows["algorithm"]] == [*expected["label"]] == [*MANY]
         names = {"lost": "lost (0 of 6)", "late": "late (r in 1 of 6)", "half": "half (r in 4 of 6)"}
-        for row in wanted.to_dict("records"):
+        for row in expected.to_dict("records"):
             trace = traces[names.get(row["label"], row["label"])]
             if not np.isfinite([row["x"], row["y"]]).all():
                 assert trace["x"] == [None]
@@ -116,18 +120,18 @@ def test_planes_are_drawn_as_figures_have_them(lacks, lacking):
                 ends = [row[f"{axis}_high"] - row[axis], row[axis] - row[f"{axis}_low"]]
                 bar = [trace[f"error_{axis}"][word][0] for word in ("array", "arrayminus")]
                 assert bar == [end if np.isfinite(end) else 0 for end in ends]
-        said = {
+        phrases = {
             "median": ["beyond any value: late", "no upper end: half (r)", "worse than any: late (r in 1 of 6), half"],
             "mean": ["seeds without a value are left out: late (r in 1 of 6), half (r in 4 of 6)"],
         }
-        assert all(words in note for words in [*said[statistic], "no good cell: lost", "n = 6 of 6, 0 of 6"]), note
+        assert all(phrase in note for phrase in [*phrases[statistic], "no good cell: lost", "n = 6 of 6, 0 of 6"]), note
     lacks.get_by_label("log axes").check()
     assert panel(lacks, "#plane")[1].endswith("1 point with values ≤ 0, which are not on this scale: good")
 
 
 def test_without_an_optimum_the_best_value_is_shown_first(browser, tmp_path):
     values = {name: np.ones((2, 5)) for name in ("recommended_violation", "simple_value", "violation_hard")}
-    cells = {("P", "A"): {"regret": [np.nan] * 2} | {name: some[:, -1] for name, some in values.items()}}
+    cells = {("P", "A"): {"regret": [np.nan] * 2} | {name: steps[:, -1] for name, steps in values.items()}}
     rounds = {("P", "A"): {"t": np.arange(1, 6), **values}}
     run = make(tmp_path / "run", cells, seeds=range(2), horizon=5, rounds=rounds)
     assert cli.main(["report", str(run), "--out", str(tmp_path / "page.html")]) == 0

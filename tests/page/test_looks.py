@@ -12,8 +12,8 @@ from tests.report.test_style import SIGHT, distance, lab
 
 
 def test_colours_on_black_are_told_apart():
-    for sight, (one, other) in itertools.product(SIGHT, itertools.combinations(looks.ON_BLACK.values(), 2)):
-        assert distance(one, other, sight) > 20
+    for sight, (first, second) in itertools.product(SIGHT, itertools.combinations(looks.ON_BLACK.values(), 2)):
+        assert distance(first, second, sight) > 20
     lightness = sorted(lab(colour)[0] for colour in looks.ON_BLACK.values())
     assert np.diff(lightness).min() > 4.5
     assert lightness[0] > 40, "seen on black"
@@ -36,8 +36,8 @@ def hue(colour):
     return np.degrees(np.arctan2(b, a))
 
 
-def turn(one, other):
-    return abs((hue(one) - hue(other) + 180) % 360 - 180)
+def turn(first, second):
+    return abs((hue(first) - hue(second) + 180) % 360 - 180)
 
 
 def test_a_colour_keeps_its_hue_on_black():
@@ -47,7 +47,7 @@ def test_a_colour_keeps_its_hue_on_black():
 
 def test_rounds_are_thinned_with_both_ends():
     for count, most in itertools.product((1, 2, 40, 80, 1000, 10**6), (2, 40, 80)):
-        kept = series.thin_positions(count, most)
-        assert (kept[0], kept[-1]) == (0, count - 1)
-        assert len(kept) <= most
-        assert (np.diff(kept) > 0).all()
+        positions = series.thin_positions(count, most)
+        assert (positions[0], positions[-1]) == (0, count - 1)
+        assert len(positions) <= most
+        assert (np.diff(positions) > 0).all()

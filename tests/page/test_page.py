@@ -30,7 +30,7 @@ from cbobench.report.profiles import Profile
 from cbobench.results.export import export
 from cbobench.results.lease import Lease
 from cbobench.suite.cells import Cells
-from tests.page.conftest import IMAGE, MANY, PLAIN, ROUNDS, SCRIPT, SEEDS, made, odd
+from tests.page.conftest import IMAGE, MANY, PLAIN, ROUNDS, SCRIPT, SEEDS, make_page_run, odd
 
 LIBRARY = "var Plotly = {};"
 
@@ -80,52 +80,55 @@ def numbers(text, width):
     return values.reshape(-1, width)
 
 
-def title_of(run, what, label):
-    return next(title for title, said in run.record.labels(what).items() if said == label)
+def title_of(run, kind, label):
+    return next(title for title, name in run.record.labels(kind).items() if name == label)
 
 
 def test_tables_are_those_of_compare(opened, data):
-    asked = {
+    options_by_kind = {
         "Results": {}, "Against the best of each problem": {"best": True}, "Ranks": {"ranks": True},
         "Profiles": {"profile": True},
     }  # fmt: skip
-    shown = data["runs"][0]["tables"]
-    assert [table["kind"] for table in shown] == [*asked]
-    for table, options in zip(shown, asked.values(), strict=True):
-        made = compare(opened, **options)
-        assert table["rows"] == [[*row] for row in made.table.rows]
-        assert (table["title"], table["note"], table["columns"]) == (made.table.title, explain_bold(made.table.note),
-                                                                     [*made.table.columns])  # fmt: skip
+    tables = data["runs"][0]["tables"]
+    assert [table["kind"] for table in tables] == [*options_by_kind]
+    for table, options in zip(tables, options_by_kind.values(), strict=True):
+        comparison = compare(opened, **options)
+        assert table["rows"] == [[*row] for row in comparison.table.rows]
+        heading = (comparison.table.title, explain_bold(comparison.table.note), [*comparison.table.columns])
+        assert (table["title"], table["note"], table["columns"]) == heading
         for name, kind in (("marked", Marked), ("best", Best)):
             assert table[name] == [
-                [i, j] for i, row in enumerate(made.table.rows) for j, cell in enumerate(row) if isinstance(cell, kind)
+                [i, j]
+                for i, row in enumerate(comparison.table.rows)
+                for j, cell in enumerate(row)
+                if isinstance(cell, kind)
             ]
-        lines = list(csv.reader(io.StringIO(made.render("csv"))))
-        assert sorted(line for some in table["digits"] for line in some) == sorted(lines)
-        for row, some in zip(table["rows"], table["digits"][1:], strict=True):
-            assert some
-            assert all(row[table["columns"].index("algorithm")] in line for line in some), "of this row"
+        lines = list(csv.reader(io.StringIO(comparison.render("csv"))))
+        assert sorted(line for digit_lines in table["digits"] for line in digit_lines) == sorted(lines)
+        for row, digit_lines in zip(table["rows"], table["digits"][1:], strict=True):
+            assert digit_lines
+            assert all(row[table["columns"].index("algorithm")] in line for line in digit_lines), "of this row"
     frame = compare(opened).frame
-    [head], *rows = shown[0]["digits"]
+    [head], *rows = tables[0]["digits"]
     assert [float(row[0][head.index("regret_median")]) for row in rows] == frame["regret_median"].tolist(), "all digits"
-    assert any(table["marked"] for table in shown)
+    assert any(table["marked"] for table in tables)
 
 
 @pytest.mark.parametrize(("statistic", "first"), [("median", 0), ("mean", 3)])
 def test_curves_are_those_of_figures(opened, data, statistic, first):
     run = data["runs"][0]
-    seen = 0
+    compared = 0
     for pair in run["pairs"]:
         t = run["rounds"][pair["t"]]
         assert len(t) <= series.ROUNDS
         assert (t[0], t[-1]) == (1, 120)
         for metric, text in pair["curves"].items():
             frame = curves(opened, metric, pair["problem"], statistic=statistic, algorithms=[pair["algorithm"]])
-            wanted = frame.set_index("t").loc[t, [statistic, "low", "high"]].to_numpy().T
-            np.testing.assert_allclose(numbers(text, len(t))[first : first + 3], wanted, rtol=1e-6)
+            expected = frame.set_index("t").loc[t, [statistic, "low", "high"]].to_numpy().T
+            np.testing.assert_allclose(numbers(text, len(t))[first : first + 3], expected, rtol=1e-6)
             assert set(frame["n"]) == {pair["n"]}
-            seen += 1
-    assert seen >= 6 * 4
+            compared += 1
+    assert compared >= 6 * 4
 
 
 def test_curves_of_single_seeds_are_what_was_recorded(opened, data, monkeypatch):
@@ -133,26 +136,30 @@ def test_curves_of_single_seeds_are_what_was_recorded(opened, data, monkeypatch)
     pair = run["pairs"][1]
     t = run["rounds"][pair["seeds_t"]]
     frame = opened.rounds(["regret"], problem=pair["problem"], algorithm=pair["algorithm"])
-    wanted = frame.pivot(index="seed", columns="t", values="regret").loc[pair["seeds"], t]
-    np.testing.assert_allclose(numbers(pair["by_seed"]["regret"], len(t)), wanted, rtol=1e-6)
+    expected = frame.pivot(index="seed", columns="t", values="regret").loc[pair["seeds"], t]
+    np.testing.assert_allclose(numbers(pair["by_seed"]["regret"], len(t)), expected, rtol=1e-6)
     assert sorted(pair["seeds"]) == [*range(1, SEEDS)], "all seeds that are good"
     monkeypatch.setattr(series, "VALUES", 2 * 6 * len(run["metrics"]) * series.SEED_ROUNDS)
-    few = series.curves(opened)["pairs"]
-    assert {(len(pair["seeds"]), pair["expected"]) for pair in few} == {(2, SEEDS)}, "fewer, and of how many"
+    fewer_pairs = series.curves(opened)["pairs"]
+    assert {(len(pair["seeds"]), pair["expected"]) for pair in fewer_pairs} == {(2, SEEDS)}, "fewer, and of how many"
 
 
 def test_pairs_without_a_cell_are_there_and_T_is_said(tmp_path):
-    made = Run(odd(tmp_path / "run"))
-    found = content([made])["runs"][0]
-    labels = made.record.labels("algorithms")
-    pairs = {labels[pair["algorithm"]]: pair for pair in found["pairs"]}
+    odd_run = Run(odd(tmp_path / "run"))
+    page_run = content([odd_run])["runs"][0]
+    labels = odd_run.record.labels("algorithms")
+    pairs = {labels[pair["algorithm"]]: pair for pair in page_run["pairs"]}
     assert [*pairs] == [*MANY]
     assert (pairs["lost"]["n"], pairs["lost"]["expected"], pairs["lost"]["curves"]) == (0, SEEDS, {})
     assert [pairs[label]["lacking"]["simple_regret"] for label in ("good", "half", "late")] == [0, 2, 5]
-    assert {*found["ends"].values(), found["end"]} == {"T = 120 (no cell of T = 240 is good)"}
-    ends = {(one["problem"], one["at"][-1], one["shares"]) for one in found["profiles"] if one["kind"] == "data"}
-    assert ends == {("", ROUNDS, False), (next(iter(found["problems"])), ROUNDS, False)}
-    assert dict(found["facts"])["Asked for"] == "1 problem, 12 methods, T = 120, 240"
+    assert {*page_run["ends"].values(), page_run["end"]} == {"T = 120 (no cell of T = 240 is good)"}
+    ends = {
+        (profile["problem"], profile["at"][-1], profile["shares"])
+        for profile in page_run["profiles"]
+        if profile["kind"] == "data"
+    }
+    assert ends == {("", ROUNDS, False), (next(iter(page_run["problems"])), ROUNDS, False)}
+    assert dict(page_run["facts"])["Asked for"] == "1 problem, 12 methods, T = 120, 240"
 
 
 def test_numbers_beyond_float32_are_no_gaps():
@@ -169,16 +176,20 @@ def test_planes_and_profiles_are_those_of_figures(opened, data):
         for place, statistic in ((1, "median"), (0, "mean")):
             frame = Plane("regret", "violation_hard", problem, statistic=statistic).data(opened)
             for row in frame.to_dict("records"):
-                one = next(f for f in run["finals"] if (f["problem"], f["algorithm"]) == (problem, row["algorithm"]))
-                values = one["values"]["regret"]
+                final = next(f for f in run["finals"] if (f["problem"], f["algorithm"]) == (problem, row["algorithm"]))
+                values = final["values"]["regret"]
                 ends = values[1:4] if place else [values[0], *values[4:6]]
                 assert ends == [row["x"], row["x_low"], row["x_high"]]
-                assert (one["n"], one["expected"]) == (row["n"], row["expected"])
+                assert (final["n"], final["expected"]) == (row["n"], row["expected"])
     alone = [("data", problem) for problem in opened.record.labels("problems")]
-    assert [(one["kind"], one["problem"]) for one in run["profiles"]] == [("performance", ""), ("data", ""), *alone]
-    for one in run["profiles"]:
-        frame = Profile(one["kind"], [one["problem"]] if one["problem"] else None).data(opened)
-        shares = [np.frombuffer(base64.b64decode(curve["share"]), "<f4") for curve in one["curves"]]
+    assert [(profile["kind"], profile["problem"]) for profile in run["profiles"]] == [
+        ("performance", ""),
+        ("data", ""),
+        *alone,
+    ]
+    for profile in run["profiles"]:
+        frame = Profile(profile["kind"], [profile["problem"]] if profile["problem"] else None).data(opened)
+        shares = [np.frombuffer(base64.b64decode(curve["share"]), "<f4") for curve in profile["curves"]]
         np.testing.assert_allclose(np.concatenate(shares), frame["share"], rtol=1e-6)
 
 
@@ -201,9 +212,9 @@ def test_nothing_is_loaded(page):
     assert policy.startswith("default-src 'none'")
     assert "http" not in policy
     assert "unsafe" not in policy.split("script-src")[1]
-    own = [(assemble.HERE / name).read_text() for name in (*assemble.SCRIPTS, "page.css", "template.html")]
+    sources = [(assemble.HERE / name).read_text() for name in (*assemble.SCRIPTS, "page.css", "template.html")]
     assert not re.search(
-        r"https?:|@import|url\(|\bfetch\(|XMLHttpRequest|innerHTML|outerHTML|insertAdjacent", "".join(own)
+        r"https?:|@import|url\(|\bfetch\(|XMLHttpRequest|innerHTML|outerHTML|insertAdjacent", "".join(sources)
     )
 
 
@@ -214,11 +225,11 @@ def test_failed_cells_are_listed(data):
 
 
 def test_runs_stand_side_by_side(run, tmp_path, library):
-    other = made(tmp_path / "two", scale=3.0, seed=1, failed=0)
-    before, after = Run(run), Run(other)
-    both = content([before, after])
-    assert [one["label"] for one in both["runs"]] == ["one", "two"]
-    lines = [line for some in both["changes"][0]["digits"] for line in some]
+    other_folder = make_page_run(tmp_path / "two", scale=3.0, seed=1, failed=0)
+    before, after = Run(run), Run(other_folder)
+    page_data = content([before, after])
+    assert [page_run["label"] for page_run in page_data["runs"]] == ["one", "two"]
+    lines = [line for digit_lines in page_data["changes"][0]["digits"] for line in digit_lines]
     assert lines == list(csv.reader(io.StringIO(compare(before, after).render("csv"))))
     assert labels_of([before]) == ["made"]
 
@@ -237,8 +248,8 @@ def test_what_is_wrong_is_one_line_and_leaves_nothing(run, tmp_path, capsys):
     rounds = sorted(damaged.glob("rounds/*"))[0]
     rounds.write_bytes(rounds.read_bytes()[:200])
     os.mkfifo(tmp_path / "pipe.html")
-    before, kept = set(tmp_path.rglob("*")), record.read_bytes()
-    for arguments, said in (
+    before, record_bytes = set(tmp_path.rglob("*")), record.read_bytes()
+    for arguments, reason in (
         ([str(empty)], "has no cell yet"), ([str(odd)], "schema version 3"), ([str(damaged)], rounds.name),
         ([str(tmp_path / "none")], "none"), ([str(run), str(run)], "given twice"),
         ([str(run), "--out", str(tmp_path)], "is a folder"),
@@ -250,8 +261,8 @@ def test_what_is_wrong_is_one_line_and_leaves_nothing(run, tmp_path, capsys):
         assert cli.main(["report", *arguments]) in (1, 2), arguments
         message = capsys.readouterr().err
         assert message.count("\n") == 1, message
-        assert said in message
-    assert (set(tmp_path.rglob("*")), record.read_bytes()) == (before, kept)
+        assert reason in message
+    assert (set(tmp_path.rglob("*")), record.read_bytes()) == (before, record_bytes)
 
 
 @pytest.mark.usefixtures("shipped")
@@ -266,13 +277,13 @@ def test_a_page_that_cannot_be_finished_leaves_the_old_one(run, tmp_path, monkey
 
 @pytest.mark.usefixtures("shipped")
 def test_the_command_says_where_the_page_is_and_that_a_run_is_not_over(tmp_path, capsys):
-    part = made(tmp_path / "part")
+    part = make_page_run(tmp_path / "part")
     sorted(part.glob("cells/*"))[0].unlink()
     out = tmp_path / "page.html"
     assert cli.main(["report", str(part), "--out", str(out)]) == 0
-    said, note = capsys.readouterr(), f"incomplete: {SEEDS} of {6 * SEEDS} cells are not played yet"
-    assert said.out.startswith(f"{out} (")
-    assert note in said.err
+    output, note = capsys.readouterr(), f"incomplete: {SEEDS} of {6 * SEEDS} cells are not played yet"
+    assert output.out.startswith(f"{out} (")
+    assert note in output.err
     assert {path.name for path in tmp_path.iterdir()} == {"page.html", "part"}
     assert out.read_text().startswith("<!doctype html>")
     assert json.loads(Elements(out.read_text()).scripts[0])["runs"][0]["notes"] == [note]
@@ -281,16 +292,16 @@ def test_the_command_says_where_the_page_is_and_that_a_run_is_not_over(tmp_path,
 @pytest.mark.usefixtures("shipped")
 def test_a_page_of_a_run_that_is_played_is_drawn_again_until_its_end(tmp_path, capsys, monkeypatch):
     """It loads itself again and says how far the run is; the last one does neither."""
-    part, pages, out = made(tmp_path / "part"), [], tmp_path / "page.html"
+    part, pages, out = make_page_run(tmp_path / "part"), [], tmp_path / "page.html"
     missing = sorted(part.glob("cells/*"))[0]
-    kept = missing.rename(tmp_path / "kept")
+    set_aside = missing.rename(tmp_path / "kept")
     run = Run(part)
     lease = Lease(run.folder, Cells(run.record.cells.by_pair))
 
     def sleep(seconds):
         pages.append((seconds, out.read_text()))
         if len(pages) == 2:
-            kept.rename(missing)
+            set_aside.rename(missing)
             lease.__exit__(None, None, None)
 
     monkeypatch.setattr(command.time, "sleep", sleep)
@@ -301,8 +312,8 @@ def test_a_page_of_a_run_that_is_played_is_drawn_again_until_its_end(tmp_path, c
     ]  # fmt: skip
     assert len(pages) == 2
     for pause, page in pages:
-        (again,) = (a["content"] for _, a in Elements(page).found if a.get("name") == "load-again")
-        assert command.LIVE_SECONDS <= int(again) <= pause + 1
+        (interval,) = (a["content"] for _, a in Elements(page).found if a.get("name") == "load-again")
+        assert command.LIVE_SECONDS <= int(interval) <= pause + 1
         assert ("pre", {"id": "live"}) in Elements(page).found
         assert "&lt;/script&gt;" in page, "labels are escaped"
     last = Elements(out.read_text())
@@ -311,7 +322,10 @@ def test_a_page_of_a_run_that_is_played_is_drawn_again_until_its_end(tmp_path, c
 
 
 def test_a_live_page_is_of_one_run(run, capsys, tmp_path):
-    assert cli.main(["report", str(run), str(made(tmp_path / "b")), "--live", "--out", str(tmp_path / "p.html")]) == 2
+    assert (
+        cli.main(["report", str(run), str(make_page_run(tmp_path / "b")), "--live", "--out", str(tmp_path / "p.html")])
+        == 2
+    )
     assert "--live follows one run, 2 are given" in capsys.readouterr().err
 
 
@@ -329,12 +343,12 @@ def test_a_run_that_is_played_says_so(run):
 
 
 def test_it_says_what_each_method_is_told(data):
-    told = data["runs"][0]["settings"][0]
-    assert told["title"] == "What each method is told"
-    assert [row[1:] for row in told["rows"]] == [["nothing", "–"]] * 3
+    settings = data["runs"][0]["settings"][0]
+    assert settings["title"] == "What each method is told"
+    assert [row[1:] for row in settings["rows"]] == [["nothing", "–"]] * 3
     values = {"cei": {"lam": "scaled", "delta": 0.05, "keep": None}, "mine:Own": {"lam": 0.1, "keep": False}}
-    variants = {name: SimpleNamespace(name=name, values=own) for name, own in values.items()}
-    record = SimpleNamespace(labels=lambda what: {name: name for name in variants}, variants=lambda what: variants)
+    variants = {name: SimpleNamespace(name=name, values=chosen) for name, chosen in values.items()}
+    record = SimpleNamespace(labels=lambda kind: {name: name for name in variants}, variants=lambda kind: variants)
     rows = facts.knowledge(SimpleNamespace(record=record), ("lam", "keep")).rows
     assert rows[0][0] == "cei"
     assert rows[0][1][:9] == "kernel, λ"
@@ -347,13 +361,13 @@ def test_a_bundle_has_a_page_beside_it_without_what_it_does_not_hold(run, data, 
     bundle = Path(export(run, tmp_path / "one.zip").file)
     assert cli.main(["report", str(bundle)]) == 0
     assert "a bundle: no claims are tested, no tracebacks" in capsys.readouterr().err
-    shown = json.loads(Elements((tmp_path / "one.html").read_text()).scripts[0])
-    (mine,), (theirs,) = data["runs"], shown["runs"]
-    assert all(theirs[part] == mine[part] for part in ("tables", "finals", "ranks", "profiles"))
+    bundle_data = json.loads(Elements((tmp_path / "one.html").read_text()).scripts[0])
+    (of_run,), (theirs,) = data["runs"], bundle_data["runs"]
+    assert all(theirs[part] == of_run[part] for part in ("tables", "finals", "ranks", "profiles"))
     assert "Machines" not in dict(theirs["facts"])
     assert theirs["failures"]["rows"][0][4] == "broken"
     assert theirs["failures"]["traces"] == [""]
-    assert "rounds that no bundle holds" in shown["unclaimed"], "not tested with what is left of the rounds"
+    assert "rounds that no bundle holds" in bundle_data["unclaimed"], "not tested with what is left of the rounds"
 
 
 FAILING = """
@@ -391,13 +405,13 @@ def test_a_page_tells_no_places_of_a_machine(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.chdir(project)
         patch.syspath_prepend(project)
-        words = ["run", str(suite), "--out", str(project / "runs" / "one"), "--cpus", "0"]
-        assert cli.main([*words, "--horizon", "2"]) == cli.main(words) == 1
-    shown = content([Run(project / "runs" / "one")])
-    text = json.dumps(shown, ensure_ascii=False)
+        arguments = ["run", str(suite), "--out", str(project / "runs" / "one"), "--cpus", "0"]
+        assert cli.main([*arguments, "--horizon", "2"]) == cli.main(arguments) == 1
+    page_data = content([Run(project / "runs" / "one")])
+    text = json.dumps(page_data, ensure_ascii=False)
     for place in ("Ann", "Smith", "secret", str(Path.home()), str(Path(np.__file__).parents[1]), platform.node()):
         assert place not in text, place
-    (run,) = shown["runs"]
+    (run,) = page_data["runs"]
     traces = "".join(run["failures"]["traces"])
     frames = [line.strip() for line in traces.splitlines() if line.startswith("  File ")]
     assert all(re.fullmatch(r'File "(…/)?[\w./-]+\.py[xi]?", line \d+, in \S+', frame) for frame in frames), frames
@@ -410,7 +424,7 @@ def test_a_page_tells_no_places_of_a_machine(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "shortened"),
     [
         (
             'File "/a/b/site-packages/numpy/linalg/linalg.py", line 1, in f',
@@ -428,9 +442,9 @@ def test_a_page_tells_no_places_of_a_machine(tmp_path, monkeypatch):
         ("req/s, 3/4, and/or, 1 / 2, </script>, /data", "req/s, 3/4, and/or, 1 / 2, </script>, /data"),
     ],
 )
-def test_how_a_path_is_shortened(text, shown):
-    assert shorten_paths(text) == shown
-    assert shorten_paths({text: [text]}) == {shown: [shown]}
+def test_how_a_path_is_shortened(text, shortened):
+    assert shorten_paths(text) == shortened
+    assert shorten_paths({text: [text]}) == {shortened: [shortened]}
 
 
 def test_paths_that_end_alike_stay_apart_and_numbers_stay():
