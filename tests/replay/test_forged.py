@@ -84,7 +84,7 @@ def rewrite(bundle, out, changes, records=None):
     return out
 
 
-def other(value, kind):
+def change_value(value, kind):
     """Another value of a column's type."""
     if pa.types.is_list(kind):
         return None if value is None else [v + 1e-3 for v in value]
@@ -109,7 +109,7 @@ def forge(name, rows=lambda table: [True] * len(table)):
     def change(table):
         kind = table.schema.field(name).type
         values = [
-            other(value, kind) if is_forged else value
+            change_value(value, kind) if is_forged else value
             for value, is_forged in zip(table[name].to_pylist(), rows(table), strict=True)
         ]
         return table.set_column(table.column_names.index(name), name, pa.array(values, kind))
@@ -120,11 +120,13 @@ def forge(name, rows=lambda table: [True] * len(table)):
 def read_promises():
     """By (file, name), whether the page says that a forged value is found anew, and by round."""
     promises = {}
-    for file, names, anew, by_round in re.findall(r"^\| (\w+\.\w+) \| (.*?) \| (yes|no) \| (yes|no) \|$", PAGE, re.M):
+    for file, names, is_found_anew, by_round in re.findall(
+        r"^\| (\w+\.\w+) \| (.*?) \| (yes|no) \| (yes|no) \|$", PAGE, re.M
+    ):
         for name in re.findall(r"`(\w+)`", names):
             key = (file, name)
             assert key not in promises or file == "run.json", f"{key} is listed twice"
-            promises.setdefault(key, {"anew": anew == "yes", "by round": by_round == "yes"})
+            promises.setdefault(key, {"anew": is_found_anew == "yes", "by round": by_round == "yes"})
     return promises
 
 
@@ -223,9 +225,9 @@ def test_a_forged_field_of_run_json_is_found_or_the_page_says_so(bundle, tmp_pat
     for change in FORGED_RECORDS[name]:
         forged = rewrite(bundle, tmp_path / "f.zip", {}, {"run.json": change})
         is_unplayable = False
-        if not (found := is_found(forged, by_round=False, cells=9)):
+        if not (is_detected := is_found(forged, by_round=False, cells=9)):
             is_unplayable = any(outcome.state == "unplayable" for outcome in replay([str(forged)], 9).outcomes)
-        assert found or is_unplayable or not PROMISES["run.json", name]["anew"]
+        assert is_detected or is_unplayable or not PROMISES["run.json", name]["anew"]
 
 
 def put(name, change):
@@ -265,10 +267,10 @@ def test_what_is_only_said_to_be_of_another_arithmetic_is_computed_again(bundle,
     out = tmp_path / "f.zip"
     cells = len(read_table(bundle, "cells"))
     assert main(["verify", str(claim_native(bundle, out, {})), "--replay", "99", "--seed", "0"]) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said[0].startswith("round by round on the published history, as libraries or arithmetic are others: ")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("round by round on the published history, as libraries or arithmetic are others: ")
     k = len(with_history)
-    assert said[-1] == f"checked: {k} of {cells} drawn cells; not checked for lack of a history: {cells - k}"
+    assert lines[-1] == f"checked: {k} of {cells} drawn cells; not checked for lack of a history: {cells - k}"
     better = {"regret": lambda r: r["regret"] - 1e-6, "simple_regret": lambda r: r["simple_regret"] and 0.0}
     forged = [
         {"cells": put("regret", better["regret"])},
@@ -386,11 +388,11 @@ def test_texts_of_a_stranger_reach_no_terminal_raw(bundle, tmp_path, capsys, nam
 
     forged = str(rewrite(bundle, tmp_path / "f.zip", {"cells": change}))
     page = tmp_path / "page.html"
-    asked = ("verify --replay 2", "verify --replay 1 --format json", "status", "status --format json", "compare")
-    for words in (*map(str.split, asked), ["report", "--out", str(page)]):
-        main([words[0], forged, *words[1:]])
-        seen = capsys.readouterr()
-        assert harmless(seen.out + seen.err), words
+    commands = ("verify --replay 2", "verify --replay 1 --format json", "status", "status --format json", "compare")
+    for arguments in (*map(str.split, commands), ["report", "--out", str(page)]):
+        main([arguments[0], forged, *arguments[1:]])
+        output = capsys.readouterr()
+        assert harmless(output.out + output.err), arguments
     if page.exists():  # it is not, where the bundle is refused
         assert not {"\x1b", "\u202e", "\u2066"} & {*page.read_text()}
 
@@ -401,9 +403,9 @@ def test_records_and_names_of_a_stranger_reach_no_terminal_raw(bundle, tmp_path,
 
     forged = rewrite(bundle, tmp_path / "f.zip", {}, {"bundle.json": change})
     assert main(["verify", str(forged), "--replay", "1"]) == 1
-    seen = capsys.readouterr()
-    assert "its bundle.json says that suite is" in seen.out
-    assert harmless(seen.out + seen.err)
+    output = capsys.readouterr()
+    assert "its bundle.json says that suite is" in output.out
+    assert harmless(output.out + output.err)
     run = tmp_path / "run"
     shutil.copytree(bundle.parent / "run", run)
     (run / "cells" / f"a{OBEYED.replace(chr(0x9B), '')}.parquet").write_bytes(b"PAR1")
@@ -417,8 +419,8 @@ def test_thousands_of_libraries_are_not_looked_up(bundle, tmp_path, capsys, monk
     many = ", ".join(f"library-{i} 1.0" for i in range(100_000))
     forged = rewrite(bundle, tmp_path / "f.zip", {"cells": put("libraries", lambda row: many)})
     main(["verify", str(forged), "--replay", "1", "--seed", "0"])
-    seen = capsys.readouterr()
-    assert len(seen.out + seen.err) < 5_000
+    output = capsys.readouterr()
+    assert len(output.out + output.err) < 5_000
     assert 0 < len({*looked}) < 50
 
 
@@ -456,10 +458,10 @@ def test_an_older_rule_of_recommendation_is_said_and_is_no_difference(bundle, tm
         cells = together(other_choice, put(RULE, lambda row, rule=rule: rule))
         forged = rewrite(bundle, tmp_path / "f.zip", tables | {"cells": cells})
         assert main(["verify", str(forged), "--replay", "8", "--seed", "0"]) == code
-        said = capsys.readouterr().out
-        assert ("\n  recommendations not checked, because they are of an older rule" in said) is (code == 0)
-        assert ("the play is the same, but" in said) is (code == 1)
-        assert "checked: 8 of 8 drawn cells" in said
+        output = capsys.readouterr().out
+        assert ("\n  recommendations not checked, because they are of an older rule" in output) is (code == 0)
+        assert ("the play is the same, but" in output) is (code == 1)
+        assert "checked: 8 of 8 drawn cells" in output
     damaged = tables | {"cells": together(other_choice, put("regret", lambda row: row["regret"] - 0.1))}
     assert is_found(rewrite(bundle, tmp_path / "f.zip", damaged), False, 2), "all else is compared"
     damaged = {"cells": together(other_choice, put(RULE, lambda row: None)), "digests": forge("digest")}
@@ -481,13 +483,13 @@ def test_pytorch_on_another_cpu_is_asked_by_round_and_said_beforehand(bundle, tm
     elsewhere = claim("Another CPU, openblas Haswell, X86_V3")
     plan = plan_replay(ReplayOptions([elsewhere], 3, seed=0))
     assert {candidate.way for candidate in plan.drawn.candidates} == {"rounds"}
-    said = "\n".join(describe_draw(plan.drawn))
-    assert "PyTorch gives other bits on another kind of CPU: 3 drawn cells can only be asked by round" in said
+    description = "\n".join(describe_draw(plan.drawn))
+    assert "PyTorch gives other bits on another kind of CPU: 3 drawn cells can only be asked by round" in description
     assert main(["verify", elsewhere, "--replay", "3"]) == 0
 
 
 @pytest.mark.parametrize("file", ["requirements.txt", "requirements-botorch.txt"])
 def test_the_requirements_beside_the_results_promise_no_bits_of_pytorch(file):
-    said = " ".join((ROOT / "docs" / "results" / file).read_text().split("==")[0].split())
-    assert "PyTorch" in said
-    assert "kind of CPU" in said
+    comment = " ".join((ROOT / "docs" / "results" / file).read_text().split("==")[0].split())
+    assert "PyTorch" in comment
+    assert "kind of CPU" in comment
