@@ -12,14 +12,14 @@ from tests.helpers import swept
 
 
 @pytest.fixture(scope="session")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def whole_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A suite and its run, to read only: three tasks of four cells."""
     run = swept(tmp_path_factory.mktemp("whole"), SMALL.format(horizon=20, seeds=4))
     return run.parent / "suite.yaml", run
 
 
 @pytest.fixture
-def played(whole: tuple[Path, Path], tmp_path: Path) -> tuple[Path, Path]:
+def played(whole_run: tuple[Path, Path], tmp_path: Path) -> tuple[Path, Path]:
     """A copy of both."""
-    suite, run = whole
+    suite, run = whole_run
     return Path(shutil.copy(suite, tmp_path)), Path(shutil.copytree(run, tmp_path / "run"))

@@ -59,19 +59,19 @@ def repacked(original, out, compression=zipfile.ZIP_STORED, **changed):
 
 
 def test_a_bundle_is_compared_as_its_run_is(run, bundle):
-    wanted = cbobench.compare(run, run)
-    pd.testing.assert_frame_equal(cbobench.compare(run, bundle).frame, wanted.frame)
+    expected = cbobench.compare(run, run)
+    pd.testing.assert_frame_equal(cbobench.compare(run, bundle).frame, expected.frame)
     assert cbobench.compare(bundle, run, only_changed=True).frame.empty
 
 
 def test_curves_hold_the_runs_values_at_the_rounds_that_are_said(run, bundle):
     rounds = json.loads(zipfile.ZipFile(bundle).read("bundle.json"))["rounds"]["60"]
     assert rounds == [1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 60]
-    whole, held = (cbobench.load_rounds(one, ["regret", "violation"]) for one in (run, bundle))
-    pd.testing.assert_frame_equal(whole[whole["t"].isin(rounds)].reset_index(drop=True), held)
+    all_rounds, held = (cbobench.load_rounds(source, ["regret", "violation"]) for source in (run, bundle))
+    pd.testing.assert_frame_equal(all_rounds[all_rounds["t"].isin(rounds)].reset_index(drop=True), held)
     title = Run(run).titles("problem", "free")[0]
-    whole, held = (curves(Run(one), "violations", title, statistic="median") for one in (run, bundle))
-    pd.testing.assert_frame_equal(whole[whole["t"].isin(rounds)].reset_index(drop=True), held)
+    all_rounds, held = (curves(Run(source), "violations", title, statistic="median") for source in (run, bundle))
+    pd.testing.assert_frame_equal(all_rounds[all_rounds["t"].isin(rounds)].reset_index(drop=True), held)
 
 
 def test_any_target_is_found_between_fixed_rounds(tmp_path):
@@ -89,13 +89,13 @@ def test_any_target_is_found_between_fixed_rounds(tmp_path):
 
 
 def test_the_same_run_gives_the_same_bytes_however_its_files_are_merged(run, bundle, tmp_path):
-    other = tmp_path / "elsewhere" / "again"
-    shutil.copytree(run, other)
-    compact(open_run(other))
-    made = export(other, tmp_path / "again.zip")
+    copied = tmp_path / "elsewhere" / "again"
+    shutil.copytree(run, copied)
+    compact(open_run(copied))
+    exported = export(copied, tmp_path / "again.zip")
     assert (tmp_path / "again.zip").read_bytes() == bundle.read_bytes()
-    assert made.size == bundle.stat().st_size < 60_000
-    assert export(other, tmp_path / "again.zip").done == 24, "an earlier bundle is replaced"
+    assert exported.size == bundle.stat().st_size < 60_000
+    assert export(copied, tmp_path / "again.zip").done == 24, "an earlier bundle is replaced"
 
 
 def test_a_bundle_may_lie_in_a_bucket(run, bundle, tmp_path, monkeypatch):
@@ -107,9 +107,9 @@ def test_a_bundle_may_lie_in_a_bucket(run, bundle, tmp_path, monkeypatch):
         return (store, self.uri[5:].partition("?")[0]) if remote else (pafs.LocalFileSystem(), self.uri)
 
     monkeypatch.setattr(RunFolder, "_place", property(place))
-    made = export(run, "s3://bucket/mine.zip?region=x")
+    exported = export(run, "s3://bucket/mine.zip?region=x")
     assert (tmp_path / "bucket" / "mine.zip").read_bytes() == bundle.read_bytes()
-    pd.testing.assert_frame_equal(cbobench.load_cells(made.file), cbobench.load_cells(bundle))
+    pd.testing.assert_frame_equal(cbobench.load_cells(exported.file), cbobench.load_cells(bundle))
     with pytest.raises(Misuse, match="there is no such file"):
         Run("s3://bucket/other.zip?region=x")
 
@@ -118,10 +118,10 @@ def test_marks_of_stale_cells_carry_over(run, bundle, tmp_path, monkeypatch, cap
     assert not Run(bundle).stale
     monkeypatch.setattr("cbobench.results.staleness.source_hash", lambda *names: "another")
     assert Run(bundle).stale == Run(run).stale == set(Run(run).cells["cell"])
-    for one in (run, bundle):
-        assert main(["status", str(one)]) == 0
-    mine, theirs = capsys.readouterr().out.split("mine: ")[1:]
-    assert mine.splitlines()[:2] == theirs.splitlines()[:2]
+    for source in (run, bundle):
+        assert main(["status", str(source)]) == 0
+    of_run, theirs = capsys.readouterr().out.split("mine: ")[1:]
+    assert of_run.splitlines()[:2] == theirs.splitlines()[:2]
     assert "24 stale" in theirs
     assert "to go on" not in theirs
 
@@ -133,15 +133,15 @@ def test_a_run_that_is_played_says_n_of_expected(run, tmp_path):
     assert lost[0].name == lost[1].name
     for file in lost:
         file.unlink()
-    made = export(part, tmp_path / "part.zip")
-    assert (made.done, made.expected) == (22, 24)
-    assert cbobench.compare(part).render("csv") == cbobench.compare(made.file).render("csv")
-    assert cbobench.summary(made.file)["n"].sum() == 22
+    exported = export(part, tmp_path / "part.zip")
+    assert (exported.done, exported.expected) == (22, 24)
+    assert cbobench.compare(part).render("csv") == cbobench.compare(exported.file).render("csv")
+    assert cbobench.summary(exported.file)["n"].sum() == 22
 
 
 def test_what_is_no_bundle_is_a_line(bundle, tmp_path):
     about = json.loads(zipfile.ZipFile(bundle).read("bundle.json"))
-    data, cut, other = bundle.read_bytes(), tmp_path / "cut.zip", tmp_path / "other.zip"
+    data, cut, altered = bundle.read_bytes(), tmp_path / "cut.zip", tmp_path / "other.zip"
     flipped = bytearray(data)
     flipped[len(data) // 2] ^= 1
     for content, error, says in (
@@ -163,7 +163,7 @@ def test_what_is_no_bundle_is_a_line(bundle, tmp_path):
         ({"compression": zipfile.ZIP_DEFLATED}, Misuse, "it has no bundle.json"),
     ):
         with pytest.raises(error, match=says):
-            Run(repacked(bundle, other, **changed))
+            Run(repacked(bundle, altered, **changed))
     with pytest.raises(Misuse, match="there is no such file$"):
         Run(tmp_path / "absent.zip")
     with pytest.raises(Misuse, match=f"there is no such file; did you mean {bundle}\\?"):
@@ -173,7 +173,7 @@ def test_what_is_no_bundle_is_a_line(bundle, tmp_path):
     files = about["files"] | {"cells.parquet": hashlib.sha256(foreign.getvalue()).hexdigest()}
     lied = json.dumps(about | {"files": files}).encode()
     with pytest.raises(DamagedRun, match="other columns in cells.parquet"):
-        Run(repacked(bundle, other, bundle=lied, cells=foreign.getvalue()))
+        Run(repacked(bundle, altered, bundle=lied, cells=foreign.getvalue()))
 
 
 def test_what_cannot_be_exported_writes_nothing(run, tmp_path, clean_tree):
@@ -197,8 +197,8 @@ def test_what_cannot_be_exported_writes_nothing(run, tmp_path, clean_tree):
 
 def test_what_a_bundle_cannot_is_a_line(bundle, capsys, clean_tree):
     before = bundle.read_bytes()
-    for words in (["figures"], ["claims"], ["audit"], ["verify", "--repair"], ["compact"], ["export"]):
-        assert main([words[0], str(bundle), *words[1:]]) == 2
+    for arguments in (["figures"], ["claims"], ["audit"], ["verify", "--repair"], ["compact"], ["export"]):
+        assert main([arguments[0], str(bundle), *arguments[1:]]) == 2
         assert re.fullmatch(r"cbobench: .+mine\.zip is a file; .+\n", capsys.readouterr().err)
     assert main(["run", "quickstart", "--out", str(bundle)]) == 2
     assert "is a file; give a folder for the run" in capsys.readouterr().err
@@ -233,7 +233,7 @@ def all_are(column, value):
 
 
 @pytest.mark.parametrize(
-    ("kind", "change", "said"),
+    ("kind", "change", "message"),
     [
         ("cells", lambda table: table.drop_columns(["cell"]), "damaged bundle"),
         ("cells", lambda table: pa.concat_tables([table, table]), "has a cell twice"),
@@ -245,21 +245,21 @@ def all_are(column, value):
         ("rounds", lambda table: table.slice(0, len(table) - 3), "does not hold the same rounds"),
     ],
 )
-def test_a_forged_bundle_is_a_line(bundle, tmp_path, kind, change, said):
-    def use(one):
-        opened = Run(one)
+def test_a_forged_bundle_is_a_line(bundle, tmp_path, kind, change, message):
+    def use(file):
+        opened = Run(file)
         curves(opened, "regret", opened.titles("problem", "free")[0])
 
-    with pytest.raises(DamagedRun, match=said):
+    with pytest.raises(DamagedRun, match=message):
         use(forged(bundle, tmp_path / "forged.zip", kind, change))
 
 
 def test_fixed_rounds_are_recorded_ones():
     recorded = np.arange(10, 10_001, 10)
-    found = select_fixed_rounds(recorded)
-    assert found[[0, -1]].tolist() == [10, 10_000]
-    assert set(found) <= set(recorded)
-    assert 1000 in found
+    fixed = select_fixed_rounds(recorded)
+    assert fixed[[0, -1]].tolist() == [10, 10_000]
+    assert set(fixed) <= set(recorded)
+    assert 1000 in fixed
     assert select_fixed_rounds(np.array([7])).tolist() == [7]
     assert select_fixed_rounds(np.arange(0)).tolist() == []
 
@@ -273,19 +273,19 @@ def test_nothing_of_a_bundle_names_people_or_places(tmp_path):
     ]
     content["grids"][0]["command"] = ["cbobench", "run", "/home/jane_doe/x.yaml"]
     write_manifest(run, content)
-    made = export(run, tmp_path / "b.zip")
-    assert (made.done, made.failed, made.expected) == (2, 1, 3)
-    with zipfile.ZipFile(made.file) as archive:
+    exported = export(run, tmp_path / "b.zip")
+    assert (exported.done, exported.failed, exported.expected) == (2, 1, 3)
+    with zipfile.ZipFile(exported.file) as archive:
         for name in archive.namelist():
             assert b"jane" not in archive.read(name), name
         assert json.loads(archive.read("bundle.json"))["calls"] == [{"at": "2026-01-01"}]
-    assert "jane" not in str(cbobench.load_cells(made.file).to_dict())
-    for text, kept in (
+    assert "jane" not in str(cbobench.load_cells(exported.file).to_dict())
+    for text, shortened in (
         ("KeyError: 'x'", "KeyError: 'x'"),
         ("round 3: FileNotFoundError: no file: '/home/jane doe/a.csv'", "round 3: FileNotFoundError: no file: …"),
         (r"OSError: C:\Users\jane doe (own.py:3)", "OSError: …"),
     ):
-        assert cut_at_path(text) == kept
+        assert cut_at_path(text) == shortened
 
 
 def test_reasons_and_notes_end_where_a_path_begins(tmp_path):
@@ -313,22 +313,22 @@ def test_absolute_paths_of_the_suite_are_said(tmp_path, capsys):
     assert _absolute_paths(Manifest.read(open_run(run))) == ["rkhs-1d: rows /home/jane/x.csv"]
     run = make(tmp_path / "other", {("p", "a"): {}}, seeds=[0], facts={"rows": "/home/jane/x.csv"})
     assert main(["export", str(run), "--out", str(tmp_path / "b.zip")]) == 0
-    seen = capsys.readouterr()
-    assert "names a path, as the suite does: rkhs-1d: rows /home/jane/x.csv" in seen.err
-    assert re.search(r"b\.zip: 1 of 1 cell done, \d+ kB\n$", seen.out)
+    output = capsys.readouterr()
+    assert "names a path, as the suite does: rkhs-1d: rows /home/jane/x.csv" in output.err
+    assert re.search(r"b\.zip: 1 of 1 cell done, \d+ kB\n$", output.out)
 
 
 def test_texts_of_any_file_are_read_as_a_terminal_may_see_them():
-    told = "a\x1b]0;b\x07\u202ec\n\td\u200f"
-    shown = r"a\x1b]0;b\x07\u202ec\n\td\u200f"
-    texts = pa.array(["plain κ = 1/2 語 🙂", told, None])
+    raw = "a\x1b]0;b\x07\u202ec\n\td\u200f"
+    printable = r"a\x1b]0;b\x07\u202ec\n\td\u200f"
+    texts = pa.array(["plain κ = 1/2 語 🙂", raw, None])
     table = pa.table({"error": texts, "problem": texts.dictionary_encode(), "traceback": texts, "f": [1.0, 2.0, 3.0]})
-    table = table.append_column("notes", pa.array([["plain"], None, [told, None]]))
+    table = table.append_column("notes", pa.array([["plain"], None, [raw, None]]))
     table = table.append_column("libraries", pa.array(["numpy 2.0", "x" * 10**6, None]))
     read = make_printable(table)
-    assert read["error"].to_pylist() == read["problem"].to_pylist() == ["plain κ = 1/2 語 🙂", shown, None]
+    assert read["error"].to_pylist() == read["problem"].to_pylist() == ["plain κ = 1/2 語 🙂", printable, None]
     assert read["traceback"].to_pylist()[1] == "a\\x1b]0;b\\x07\\u202ec\n\\td\\u200f", "its lines stay"
-    assert read["notes"].to_pylist() == [["plain"], None, [shown, None]]
+    assert read["notes"].to_pylist() == [["plain"], None, [printable, None]]
     assert [len(text or "") for text in read["libraries"].to_pylist()] == [9, MOST_CHARACTERS, 0]
     assert read["f"].to_pylist() == [1.0, 2.0, 3.0]
     assert read.schema == table.schema

@@ -77,11 +77,11 @@ def before(played_once):
     return contents(played_once / "run")
 
 
-def same(one, other):
-    for mine, theirs in zip(one[0], other[0], strict=True):
-        pd.testing.assert_frame_equal(mine, theirs)
-    assert all((a == b).all() for a, b in zip(one[1], other[1], strict=True))
-    assert one[2:] == other[2:]
+def same(first, second):
+    for frame, theirs in zip(first[0], second[0], strict=True):
+        pd.testing.assert_frame_equal(frame, theirs)
+    assert all((a == b).all() for a, b in zip(first[1], second[1], strict=True))
+    assert first[2:] == second[2:]
 
 
 def test_a_merged_run_reads_the_same_from_few_files(played_once, run, before):
@@ -89,9 +89,9 @@ def test_a_merged_run_reads_the_same_from_few_files(played_once, run, before):
     assert compact(folder) == (14, 2), "one for each horizon"
     assert {name[: len(SHARD)] for kind in ("cells", "rounds", "audit") for name in folder.names(kind)} == {SHARD}
     same(before, contents(run))
-    found = verify(folder)
-    assert (found.damaged, found.orphans, found.twice) == ([], [], 0)
-    assert found.cells == found.expected == 14
+    verdict = verify(folder)
+    assert (verdict.damaged, verdict.orphans, verdict.twice) == ([], [], 0)
+    assert verdict.cells == verdict.expected == 14
     assert compact(folder) == (2, 2)
     todo = plan(played_once / "suite.yaml", out=run, cpus=0)
     assert (todo.done, len(todo.tasks)) == (8, 0)
@@ -191,11 +191,11 @@ def test_a_reader_beside_it_sees_every_cell(run, before, monkeypatch, moment):
     busy = []
 
     def meanwhile(self, kind):
-        found = names(self, kind)
+        listed = names(self, kind)
         if not busy and next(calls) == moment:
             busy.append(True)
             compact(open_run(run))
-        return found
+        return listed
 
     monkeypatch.setattr(RunFolder, "names", meanwhile)
     same(before, contents(run))
@@ -232,10 +232,10 @@ def test_a_shard_that_is_being_made_is_nobodys_leftover(run, before, monkeypatch
     assert not list((run / "drivers").iterdir())
     left = next((run / "rounds").glob(f"{SHARD}*"))
     (run / "cells" / left.name).unlink()
-    for age, there in ((3600, True), (100_000, False)):
+    for age, is_kept in ((3600, True), (100_000, False)):
         os.utime(left, (time.time() - age,) * 2)
         compact(folder, above=0)
-        assert left.exists() == there
+        assert left.exists() == is_kept
 
 
 def test_a_large_run_is_merged_when_its_last_call_ends(small_suite, tmp_path, monkeypatch):

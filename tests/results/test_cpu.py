@@ -62,8 +62,8 @@ def of_two_kinds(run, column="arithmetic", kinds=(NATIVE, "x86-64-v3")):
 def test_every_cell_says_its_cpu_and_arithmetic(run, capsys):
     assert set(cbobench.load_cells(run)["cpu"]) == {cpu_kind()}
     assert main(["status", str(run), "--format", "json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert (said["cpus"], said["arithmetic"]) == ([cpu_kind()], [arithmetic_kind()])
+    status = json.loads(capsys.readouterr().out)
+    assert (status["cpus"], status["arithmetic"]) == ([cpu_kind()], [arithmetic_kind()])
     assert set(cbobench.load_cells(run)["arithmetic"]) == {arithmetic_kind()}
     assert main(["status", str(run)]) == 0
     assert "arithmetic" not in capsys.readouterr().out + str(cbobench.compare(run))
@@ -73,14 +73,14 @@ def test_every_cell_says_its_cpu_and_arithmetic(run, capsys):
 def test_the_kernel_of_the_blas_is_part_of_it():
     """What OpenBLAS takes for another kind of CPU multiplies in another order."""
     program = "import numpy; from cbobench.results.provenance import cpu_kind; print(cpu_kind())"
-    found = {}
+    kinds = {}
     for kind in ("Haswell", "Sandybridge"):
         environment = os.environ | {"OPENBLAS_CORETYPE": kind, "CBOBENCH_ARITHMETIC": "native"}
         done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
-        found[kind] = done.stdout
-    if "openblas Haswell" not in found["Haswell"]:
+        kinds[kind] = done.stdout
+    if "openblas Haswell" not in kinds["Haswell"]:
         pytest.skip("no OpenBLAS with kernels of this name")
-    assert "openblas Sandybridge" in found["Sandybridge"]
+    assert "openblas Sandybridge" in kinds["Sandybridge"]
 
 
 def test_several_kinds_are_said_below_every_table(run, tmp_path, capsys):
@@ -108,12 +108,12 @@ def test_an_older_cell_is_known_by_its_cpu(run):
 
 
 def test_files_without_the_column_are_read_as_before(run, tmp_path, capsys):
-    folder, whole = open_run(older(run)), str(cbobench.compare(run))
+    folder, table_text = open_run(older(run)), str(cbobench.compare(run))
     assert cbobench.load_cells(run)["cpu"].isna().all()
     assert main(["status", str(run)]) == 0
-    assert "arithmetic" not in capsys.readouterr().out + whole
-    found = verify(folder)
-    assert (found.damaged, found.cells) == ([], 12)
+    assert "arithmetic" not in capsys.readouterr().out + table_text
+    verdict = verify(folder)
+    assert (verdict.damaged, verdict.cells) == ([], 12)
     assert cbobench.run(tmp_path / "suite.yaml", out=run, cpus=0).played == 0
     (run / FILE).unlink()
     shutil.rmtree(run / "invocations")

@@ -40,7 +40,7 @@ def in_parts():
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory, in_parts):
+def derived_and_stored(tmp_path_factory, in_parts):
     """A run, and the same with every column stored as it was recorded; to read only."""
     derived = swept(tmp_path_factory.mktemp("derived"), SUITE.format(record="all"))
     with pytest.MonkeyPatch.context() as patch:
@@ -49,13 +49,13 @@ def both(tmp_path_factory, in_parts):
 
 
 @pytest.fixture
-def run(both, tmp_path):
-    return shutil.copytree(both[0], tmp_path / "derived")
+def run(derived_and_stored, tmp_path):
+    return shutil.copytree(derived_and_stored[0], tmp_path / "derived")
 
 
 @pytest.fixture
-def stored(both, tmp_path):
-    return shutil.copytree(both[1], tmp_path / "stored")
+def stored(derived_and_stored, tmp_path):
+    return shutil.copytree(derived_and_stored[1], tmp_path / "stored")
 
 
 def files(run):
@@ -72,9 +72,9 @@ def test_derived_sums_are_those_of_the_play(run, stored):
     assert held(stored) == [SUMS] * 3, "otherwise nothing is compared"
     assert pq.ParquetFile(files(run)[0]).num_row_groups > 1
     assert_same_rows(run, stored)
-    one, other = (open_run(where).read("rounds", files(run)[0].stem) for where in (run, stored))
-    assert one.schema == other.schema
-    assert one.column_names == schema("rounds").names
+    of_derived, of_stored = (open_run(folder).read("rounds", files(run)[0].stem) for folder in (run, stored))
+    assert of_derived.schema == of_stored.schema
+    assert of_derived.column_names == schema("rounds").names
     assert not verify(open_run(run)).damaged
     drift = cbobench.load_rounds(run, problem="feasible-pocket-drift", seed=0)
     assert drift["f_star"].nunique() > 1, "f* moves during the play, and its sums with it"
@@ -84,9 +84,9 @@ def test_derived_sums_are_those_of_the_play(run, stored):
 
 def test_one_column_is_derived_alone(run, stored):
     for name in SUMS:
-        one, other = (cbobench.load_rounds(where, columns=[name, "t"]) for where in (run, stored))
-        assert list(one.columns) == list(other.columns)
-        assert one.equals(other)
+        of_derived, of_stored = (cbobench.load_rounds(folder, columns=[name, "t"]) for folder in (run, stored))
+        assert list(of_derived.columns) == list(of_stored.columns)
+        assert of_derived.equals(of_stored)
 
 
 @pytest.mark.parametrize(("with_sums", "sums"), [(0, []), (1, SUMS)])
@@ -103,18 +103,18 @@ def test_merged_files_derive_them_too(run, stored, with_sums, sums):
 def test_thinned_rounds_hold_them(run, tmp_path):
     thinned = swept(tmp_path, SUITE.format(record="{rounds: 10}"))
     assert held(thinned) == [SUMS] * 3
-    some, whole = cbobench.load_rounds(thinned), cbobench.load_rounds(run)
+    thinned_rounds, all_rounds = cbobench.load_rounds(thinned), cbobench.load_rounds(run)
     keys = ["cell", "t"]
-    same = whole.merge(some[keys], on=keys)
-    assert len(some) == len(same) == 3 * 3 * 10
+    same = all_rounds.merge(thinned_rounds[keys], on=keys)
+    assert len(thinned_rounds) == len(same) == 3 * 3 * 10
     for name in SUMS:
-        assert some[name].equals(same[name])
+        assert thinned_rounds[name].equals(same[name])
 
 
 def rewrite(file, table, **footer):
-    known = json.loads(pq.read_schema(file).metadata[FOOTER]) | {"rows": len(table)} | footer
+    content = json.loads(pq.read_schema(file).metadata[FOOTER]) | {"rows": len(table)} | footer
     columns = table.schema.remove_metadata()
-    with file.open("wb") as sink, TableWriter(sink, columns, {FOOTER: json.dumps(known).encode()}) as writer:
+    with file.open("wb") as sink, TableWriter(sink, columns, {FOOTER: json.dumps(content).encode()}) as writer:
         writer.write_table(table)
 
 
@@ -124,9 +124,9 @@ def test_files_of_the_earlier_version_open(run, stored):
         rewrite(file, pq.read_table(file).drop_columns(["f_star", "f_plus"]), schema=4)
     rounds = cbobench.load_rounds(stored)
     assert rounds["f_star"].isna().all()
-    now = cbobench.load_rounds(run).drop(columns=["f_star", "f_plus"])
+    recorded_now = cbobench.load_rounds(run).drop(columns=["f_star", "f_plus"])
     lists = ["g", "x", "observed_g", "dual"]
-    assert now.drop(columns=lists).equals(rounds.drop(columns=["f_star", "f_plus", *lists]))
+    assert recorded_now.drop(columns=lists).equals(rounds.drop(columns=["f_star", "f_plus", *lists]))
     assert not verify(open_run(stored)).damaged
     rewrite(files(stored)[0], pq.read_table(files(stored)[0]), schema=3)
     with pytest.raises(DamagedRun, match="has schema version 3, this cbobench reads 4 to 5"):

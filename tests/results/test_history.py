@@ -47,16 +47,16 @@ def test_a_bundle_holds_the_digests_of_its_run_and_the_rounds_of_a_tenth(run, bu
     merged = tmp_path / "merged"
     shutil.copytree(run, merged)
     compact(open_run(merged))
-    mine, theirs, also = records(run), records(bundle), records(merged)
-    digests = {cell: record.digest for cell, record in mine.items()}
+    of_run, theirs, also = records(run), records(bundle), records(merged)
+    digests = {cell: record.digest for cell, record in of_run.items()}
     assert len({*digests.values()}) == len(digests) == 60, "no two plays share a digest"
     assert {cell: record.digest for cell, record in theirs.items()} == digests
     assert {cell: record.digest for cell, record in also.items()} == digests
-    whole = {cell for cell, record in theirs.items() if record.history is not None}
-    assert whole == {cell for cell in digests if carries_history(cell)}
-    assert 0 < len(whole) < 20
-    for cell in whole:
-        assert theirs[cell].history.select(HISTORY).equals(mine[cell].history.select(HISTORY).combine_chunks())
+    with_history = {cell for cell, record in theirs.items() if record.history is not None}
+    assert with_history == {cell for cell in digests if carries_history(cell)}
+    assert 0 < len(with_history) < 20
+    for cell in with_history:
+        assert theirs[cell].history.select(HISTORY).equals(of_run[cell].history.select(HISTORY).combine_chunks())
 
 
 def test_every_bit_of_a_play_enters_its_digest(run):
@@ -87,10 +87,10 @@ def test_every_bit_of_a_play_enters_its_digest(run):
 def test_rounds_that_were_not_all_recorded_have_a_digest_and_no_history(tmp_path):
     thinned = SUITE | {"record": {"rounds": 3}, "problems": ["gramacy"], "seeds": 60}
     run = cbobench.run(thinned, out=tmp_path / "run", cpus=0)
-    found = records(export(run, tmp_path / "b.zip").file)
-    assert len({record.digest for record in found.values()}) == 60
-    assert any(map(carries_history, found))
-    assert all(record.history is None for record in found.values())
+    by_cell = records(export(run, tmp_path / "b.zip").file)
+    assert len({record.digest for record in by_cell.values()}) == 60
+    assert any(map(carries_history, by_cell))
+    assert all(record.history is None for record in by_cell.values())
 
 
 def test_a_history_that_was_changed_is_damage(bundle, tmp_path):
@@ -104,9 +104,9 @@ def test_a_bundle_of_an_older_version_is_read_without(bundle, tmp_path):
     lost = ("digests.parquet", "history.parquet")
     older = about | {"files": {name: digest for name, digest in about["files"].items() if name not in lost}}
     content = {"bundle": json.dumps(older).encode(), "digests": None, "history": None}
-    found = records(repacked(bundle, tmp_path / "old.zip", **content))
-    assert len(found) == 60
-    assert all(record.digest is record.history is None for record in found.values())
+    by_cell = records(repacked(bundle, tmp_path / "old.zip", **content))
+    assert len(by_cell) == 60
+    assert all(record.digest is record.history is None for record in by_cell.values())
     pd.testing.assert_frame_equal(cbobench.summary(tmp_path / "old.zip"), cbobench.summary(bundle))
     with pytest.raises(DamagedRun, match="digests.parquet is not what was exported"):
         records(repacked(bundle, tmp_path / "cut.zip", digests=None))

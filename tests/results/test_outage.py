@@ -159,7 +159,7 @@ def test_a_store_that_stays_away_ends_the_run_in_one_line(small_suite, tmp_path,
     todo = plan(suite, out=run, cpus=0, block=1)
     receipts = []
     monkeypatch.setenv(store.RETRY_VARIABLE, "0.02")
-    bucket(lambda count, what: AWAY if len(receipts) >= 3 and what == name else None)
+    bucket(lambda count, operation: AWAY if len(receipts) >= 3 and operation == name else None)
 
     def play_and_read():
         execute(todo, cpus=0, on_receipt=receipts.append)
@@ -169,7 +169,7 @@ def test_a_store_that_stays_away_ends_the_run_in_one_line(small_suite, tmp_path,
         play_and_read()
     assert "\n" not in str(error.value)
     assert "SERVICE_UNAVAILABLE" in str(error.value)
-    bucket(lambda count, what: None)
+    bucket(lambda count, operation: None)
     complete = len(read_published(open_run(run)))
     assert complete >= 3
     assert len(starts) <= complete + 1, "a store's failure is no cell's: nothing is played again one by one"
@@ -186,8 +186,8 @@ def test_what_waiting_does_not_mend_is_said_at_once(small_suite, tmp_path, bucke
 
 
 def test_patience_is_a_number_of_seconds(monkeypatch):
-    for given in ("a while", "-1", "inf"):
-        monkeypatch.setenv(store.RETRY_VARIABLE, given)
+    for patience in ("a while", "-1", "inf"):
+        monkeypatch.setenv(store.RETRY_VARIABLE, patience)
         with pytest.raises(Misuse, match="CBOBENCH_STORE_PATIENCE is .*; it must be a number of seconds"):
             store.retry_seconds()
 

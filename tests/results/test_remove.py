@@ -95,21 +95,21 @@ def test_the_command_that_is_advised_makes_room(folder, capsys, monkeypatch):
         assert main(command) == 0
         assert len(cbobench.load_cells(run)) == left
     assert "removed 8 cells from" in capsys.readouterr().out
-    found = verify(open_run(run))
-    assert (found.damaged, found.cells, found.expected) == ([], 8, 8)
+    verdict = verify(open_run(run))
+    assert (verdict.damaged, verdict.cells, verdict.expected) == ([], 8, 8)
     pd.testing.assert_frame_equal(before, cbobench.load_rounds(run))
     assert cbobench.run(suite, out=run, cpus=0).played == 8
     assert verify(open_run(run)).cells == 16
 
 
 def test_what_is_removed_can_be_played_and_merged_again(folder, once):
-    run, there = folder / "run", open_run(folder / "run")
-    compact(there)
-    remove_pairs(there, "conf/*")
+    run, opened = folder / "run", open_run(folder / "run")
+    compact(opened)
+    remove_pairs(opened, "conf/*")
     assert cbobench.run(folder / "suite.yaml", out=run, cpus=0).played == 8
-    assert (verify(there).cells, verify(there).damaged) == (16, [])
-    compact(there)
-    assert (verify(there).cells, verify(there).damaged) == (16, [])
+    assert (verify(opened).cells, verify(opened).damaged) == (16, [])
+    compact(opened)
+    assert (verify(opened).cells, verify(opened).damaged) == (16, [])
     assert [file.stem.startswith(SHARD) for file in (run / "cells").iterdir()] == [True]
     assert_same_rows(once / "run", run)
 
@@ -126,35 +126,35 @@ def test_a_removal_that_is_ended_anywhere_leaves_a_run_that_verifies(once, tmp_p
     while ended:
         run = tmp_path / str(steps)
         shutil.copytree(once / "run", run)
-        there, left = open_run(run), steps
+        opened, left = open_run(run), steps
         if merged:
-            compact(there)
+            compact(opened)
 
-        def step(call, *given):
+        def step(call, *arguments):
             nonlocal left
             if left == 0:
                 raise Killed
             left -= 1
-            return call(*given)
+            return call(*arguments)
 
         with monkeypatch.context() as patched:
             for name in ("remove", "publish"):
                 call = getattr(RunFolder, name)
-                patched.setattr(RunFolder, name, lambda *given, call=call: step(call, *given))
+                patched.setattr(RunFolder, name, lambda *arguments, call=call: step(call, *arguments))
             try:
-                remove_pairs(there, "conf")
+                remove_pairs(opened, "conf")
                 ended = False
             except Killed:
                 shutil.rmtree(run / "drivers")  # as of a process that is dead
-        found = verify(there)
-        assert found.damaged == [], steps
-        assert found.cells >= 8
-        if ended and found.expected == 16:
-            remove_pairs(there, "conf")
-        assert (verify(there).cells, verify(there).expected, verify(there).damaged) == (8, 8, [])
-        assert {*Manifest.read(there).labels("problems").values()} == {"rkhs-1d"}
-        for name in there.calls(CALLS):
-            assert "conf" not in str(there.read_json(f"{CALLS}/{name}.json")["grids"])
+        verdict = verify(opened)
+        assert verdict.damaged == [], steps
+        assert verdict.cells >= 8
+        if ended and verdict.expected == 16:
+            remove_pairs(opened, "conf")
+        assert (verify(opened).cells, verify(opened).expected, verify(opened).damaged) == (8, 8, [])
+        assert {*Manifest.read(opened).labels("problems").values()} == {"rkhs-1d"}
+        for name in opened.calls(CALLS):
+            assert "conf" not in str(opened.read_json(f"{CALLS}/{name}.json")["grids"])
         steps += apart
     assert steps > 8
 
@@ -169,17 +169,19 @@ def test_all_of_a_run_is_not_removed(folder, capsys):
 
 def test_two_variants_of_one_label_are_told_apart_by_what_differs(folder, monkeypatch):
     """In runs of versions that did not refuse them."""
-    monkeypatch.setattr(Manifest, "_refuse_namesakes", lambda *given: None)
+    monkeypatch.setattr(Manifest, "_refuse_namesakes", lambda *arguments: None)
     cbobench.run(changed(folder, SUITE.format(at_most=30)), out=folder / "run", cpus=0)
-    shown = [*Manifest.read(open_run(folder / "run")).labels("problems").values()]
-    assert shown[0] == "rkhs-1d"
-    assert all(re.fullmatch(r"conf \(constraints\.latency_ms\.at_most = (30|40)(\.0)?\)", one) for one in shown[1:])
-    assert len({*shown}) == 3
+    labels = [*Manifest.read(open_run(folder / "run")).labels("problems").values()]
+    assert labels[0] == "rkhs-1d"
+    assert all(
+        re.fullmatch(r"conf \(constraints\.latency_ms\.at_most = (30|40)(\.0)?\)", label) for label in labels[1:]
+    )
+    assert len({*labels}) == 3
     assert '{"' not in str(cbobench.compare(folder / "run"))
 
 
-def named(name, label, **given):
-    return Variant(name, given, {"n": 3, "h": 1, **given}, label, {})
+def named(name, label, **settings):
+    return Variant(name, settings, {"n": 3, "h": 1, **settings}, label, {})
 
 
 def record_of(problems, algorithms):
@@ -197,7 +199,7 @@ def test_labels_of_one_name_are_told_apart_in_every_kind():
 
 
 @pytest.mark.parametrize(
-    ("problem", "said"),
+    ("problem", "message"),
     [
         (named("p", "P", h=2), "holds 'P' with other parameters (h 1 → 2)"),
         (named("q", "P"), "holds 'P' with other parameters (name 'p' → 'q')"),
@@ -206,11 +208,11 @@ def test_labels_of_one_name_are_told_apart_in_every_kind():
     ],
     ids=["label", "label of another", "label is a title", "title is a label"],
 )
-def test_a_name_of_another_problem_is_refused(problem, said):
+def test_a_name_of_another_problem_is_refused(problem, message):
     """Its label or its title, as either names a problem."""
-    record, later = (record_of([one], [named("a", "A")]) for one in (named("p", "P", h=1), problem))
+    record, later = (record_of([variant], [named("a", "A")]) for variant in (named("p", "P", h=1), problem))
     call = SimpleNamespace(name="s", about="", keep=None, audit=False)
-    with pytest.raises(Misuse, match=re.escape(said)):
+    with pytest.raises(Misuse, match=re.escape(message)):
         record.add_call(later.grids[0], call, {}, "run")
     assert len(record.add_call(record_of([named("q", "Q")], [named("a", "A")]).grids[0], call, {}, "run").grids) == 2
 

@@ -34,8 +34,8 @@ pytestmark = [
 @contextlib.contextmanager
 def bucket(*how: str):
     """A run folder's address on a server that fails like that, and how to heal it; it ends with its standard input."""
-    words = [sys.executable, str(STORE), *how]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+    command = [sys.executable, str(STORE), *how]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         port = int(server.stdout.readline())
         address = f"s3://bucket/run?endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
         yield address, lambda: print("well", file=server.stdin, flush=True)

@@ -78,25 +78,25 @@ def test_of_calls_that_come_at_once_one_plays(small_suite, run):
         assert sorted(calls.map(plays, range(6))) == [False] * 5 + [True]
 
 
-def left(run, todo, **other):
+def left(run, todo, **changes):
     """The file of a call that is there no more, or is elsewhere."""
     held = Lease(todo.folder, all_cells(todo))
     file = run / "drivers" / f"{held.id}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(asdict(replace(held.driver, holds=True, **other))))
+    file.write_text(json.dumps(asdict(replace(held.driver, holds=True, **changes))))
     return file
 
 
 def test_leases_of_dead_calls_expire(small_suite, run):
     todo = plan(small_suite(horizon=20), out=run, cpus=0)
     elsewhere, late = {"machine": "elsewhere-1"}, lease.EXPIRES_AFTER + 5
-    for other, silent, alive in (
+    for changes, silent, alive in (
         ({}, 9999, True),  # however busy
         ({"born": "1"}, 0, False),  # its number is another process's now
         (elsewhere, 0, True),
         (elsewhere, late, False),
     ):
-        file = left(run, todo, **other)
+        file = left(run, todo, **changes)
         os.utime(file, (time.time() - silent,) * 2)
         assert [state for _, state in lease.read_drivers(todo.folder)] == [alive]
         if alive:
@@ -124,7 +124,7 @@ def test_a_call_sends_heartbeats(small_suite, run, monkeypatch):
     for name in ("HEARTBEAT_SECONDS", "FIRST_HEARTBEAT"):
         monkeypatch.setattr(lease, name, 0.0)
     write, written = lease._write_lease, []
-    monkeypatch.setattr(lease, "_write_lease", lambda *what: (written.append(what), write(*what)))
+    monkeypatch.setattr(lease, "_write_lease", lambda *arguments: (written.append(arguments), write(*arguments)))
     execute(todo, cpus=0)
     assert len(written) > len(todo.tasks)  # one when the lease is taken, and the scheduler's after every task
 
@@ -133,10 +133,10 @@ def test_a_heartbeat_under_way_does_not_bring_the_lease_back(small_suite, run, m
     todo = plan(small_suite(horizon=20), out=run, cpus=0)
     begun, write = threading.Event(), lease._write_lease
 
-    def slow(folder, *what):
+    def slow(folder, *arguments):
         begun.set()
         time.sleep(0.2)
-        write(folder, *what)
+        write(folder, *arguments)
 
     with Lease(todo.folder, all_cells(todo)) as held:
         monkeypatch.setattr(lease, "HEARTBEAT_SECONDS", 0.01)
@@ -213,22 +213,22 @@ def test_what_killed_calls_left_is_swept_up(small_suite, run):
     orphans = sorted(run.glob("cells/*.0-0.*"))
     for file in orphans:
         file.unlink()  # killed between rounds and cells
-    mine, there = f".x.parquet.{machine_id()}", ".x.parquet.elsewhere-1"
-    for name in (f"{mine}.999999999.1.tmp", f"{there}.1.2.tmp", ".x.parquet.1.2.tmp", f"{mine}.{os.getpid()}.1.tmp"):
+    ours, theirs = f".x.parquet.{machine_id()}", ".x.parquet.elsewhere-1"
+    for name in (f"{ours}.999999999.1.tmp", f"{theirs}.1.2.tmp", ".x.parquet.1.2.tmp", f"{ours}.{os.getpid()}.1.tmp"):
         (run / "rounds" / name).write_text("half")
     todo = plan(suite, out=run, cpus=0, seeds=2)
-    whole, *others = todo.tasks.by_pair
-    first, rest = (  # a second attempt
+    first_pair, *later_pairs = todo.tasks.by_pair
+    first, remaining = (  # a second attempt
         Tasks(by_pair, 1, attempts=[np.ones(len(pair_cells), dtype=np.int64) for pair_cells in by_pair])
-        for by_pair in ([whole], others)
+        for by_pair in ([first_pair], later_pairs)
     )
     with Lease(todo.folder, Cells()):  # someone else is there: only what is surely dead goes
         assert execute(replace(todo, tasks=first), cpus=0).played == 1
-        kept = sorted(p.name for p in run.glob("rounds/.*"))
-        assert kept == sorted([f"{there}.1.2.tmp", ".x.parquet.1.2.tmp", f"{mine}.{os.getpid()}.1.tmp"])
+        leftovers = sorted(p.name for p in run.glob("rounds/.*"))
+        assert leftovers == sorted([f"{theirs}.1.2.tmp", ".x.parquet.1.2.tmp", f"{ours}.{os.getpid()}.1.tmp"])
     notes = []
-    execute(replace(todo, tasks=rest), cpus=0, on_note=notes.append)
+    execute(replace(todo, tasks=remaining), cpus=0, on_note=notes.append)
     assert "removed 2 unfinished files of calls that were killed" in notes
-    assert [p.name for p in run.glob("rounds/.*")] == [f"{mine}.{os.getpid()}.1.tmp"], "its process lives"
+    assert [p.name for p in run.glob("rounds/.*")] == [f"{ours}.{os.getpid()}.1.tmp"], "its process lives"
     assert sorted(p.name for p in run.glob("rounds/*.parquet")) == sorted(p.name for p in run.glob("cells/*.parquet"))
     assert len(read_published(open_run(run))) == 6

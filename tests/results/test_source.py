@@ -148,7 +148,7 @@ MORE = [
 
 
 @pytest.mark.parametrize(
-    ("problem", "settings", "algorithm"), SAMPLES + [pytest.param(*some, marks=pytest.mark.long) for some in MORE]
+    ("problem", "settings", "algorithm"), SAMPLES + [pytest.param(*sample, marks=pytest.mark.long) for sample in MORE]
 )
 def test_what_a_play_really_runs_is_reached(problem, settings, algorithm):
     """Against the interpreter: every function of cbobench that is called lies in a definition that the hash covers."""
@@ -171,9 +171,9 @@ def test_what_a_play_really_runs_is_reached(problem, settings, algorithm):
     finally:
         sys.setprofile(None)
     table = str(PACKAGE / "metrics.py")
-    known = {file for file, name in covered if name == source.WHOLE_MODULE} | {table}
+    covered_whole = {file for file, name in covered if name == source.WHOLE_MODULE} | {table}
     anonymous = ("<lambda>", "<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<module>")
-    assert {(f, n) for f, n in ran - covered if f not in known and n not in anonymous} == set()
+    assert {(f, n) for f, n in ran - covered if f not in covered_whole and n not in anonymous} == set()
     assert len(ran) > 50
     assert not [m for m in source.closure(problem, algorithm) if m.startswith(("cbobench.report", "cbobench.sweep"))]
 
@@ -325,7 +325,7 @@ def test_what_changes_no_result_makes_nothing_stale(project):
 
 def test_a_reading_that_was_interrupted_leaves_no_module_out(monkeypatch):
     """As where Ctrl-C comes in a notebook: the next hash is the whole one, not that of the modules read so far."""
-    whole, parse, reads = source.source_hash("rkhs-1d", "random"), source.parse, []
+    complete_hash, parse, reads = source.source_hash("rkhs-1d", "random"), source.parse, []
     source.look_again()
 
     def interrupted(path, name):
@@ -339,7 +339,7 @@ def test_a_reading_that_was_interrupted_leaves_no_module_out(monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             source.source_hash("rkhs-1d", "random")
     assert reads[-1] == "cbobench.gp.kernels"
-    assert source.source_hash("rkhs-1d", "random") == whole
+    assert source.source_hash("rkhs-1d", "random") == complete_hash
 
 
 def test_files_are_parsed_once_and_their_trees_go(monkeypatch):
@@ -430,9 +430,9 @@ def test_another_numpy_is_a_mark_of_its_own(small_suite, tmp_path, capsys, monke
     monkeypatch.setattr("cbobench.sweep.blocks.libraries", lambda name: "numpy 1.0.0, scipy 1.0.0")
     cbobench.run(small_suite(horizon=5), out=run, cpus=0)
     main(["status", str(run)])
-    said = capsys.readouterr().out
-    assert "12 of 12 cells done, 0 failed, 0 missing, 0 stale" in said
-    assert "12 cells played with other libraries than this machine's numpy" in said
+    output = capsys.readouterr().out
+    assert "12 of 12 cells done, 0 failed, 0 missing, 0 stale" in output
+    assert "12 cells played with other libraries than this machine's numpy" in output
     main(["status", str(run), "--format", "json"])
     assert json.loads(capsys.readouterr().out)["other_libraries"] == 12
     assert set(cbobench.load_cells(run)["libraries"]) == {"numpy 1.0.0, scipy 1.0.0"}

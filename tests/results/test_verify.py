@@ -38,8 +38,8 @@ def files(run, kind="rounds"):
 def rewrite(file, change, footer=None):
     """Write a file again with other rows, its checksums and digest in order, and optionally another footer."""
     table = change(pq.read_table(file))
-    known = json.loads(table.schema.metadata[FOOTER])
-    content = json.dumps(known | {"rows": len(table)} | (footer or {})).encode()
+    written_footer = json.loads(table.schema.metadata[FOOTER])
+    content = json.dumps(written_footer | {"rows": len(table)} | (footer or {})).encode()
     columns = table.schema.remove_metadata()
     with file.open("wb") as sink, schema.TableWriter(sink, columns, {FOOTER: content}) as writer:
         writer.write_table(table)
@@ -51,10 +51,10 @@ def put(table, name, values):
 
 
 def swap(run):
-    one, other = files(run)[:2]
-    held = one.read_bytes()
-    one.write_bytes(other.read_bytes())
-    other.write_bytes(held)
+    first, second = files(run)[:2]
+    held = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    second.write_bytes(held)
 
 
 def swap_values(run):
@@ -94,30 +94,30 @@ def missing_rounds(run):
         (missing_rounds, 1, "its rounds are missing"),
     ],
 )
-def test_what_does_not_belong_together_is_found_moved_and_played_again(played, whole, damage, count, why):
+def test_what_does_not_belong_together_is_found_moved_and_played_again(played, whole_run, damage, count, why):
     suite, run = played
     damage(run)
     folder = open_run(run)
     before = {p: p.read_bytes() for p in run.rglob("*.parquet")}
-    found = verify(folder)
-    assert len(found.damaged) == count
-    for one in found.damaged:
-        assert re.search(why, one.why), one
+    verdict = verify(folder)
+    assert len(verdict.damaged) == count
+    for damaged_file in verdict.damaged:
+        assert re.search(why, damaged_file.why), damaged_file
     assert {p: p.read_bytes() for p in run.rglob("*.parquet")} == before, "looking changes nothing"
-    moved = repair(folder, found)
+    moved = repair(folder, verdict)
     assert set(before.values()) == {p.read_bytes() for p in run.rglob("*.parquet")}, "nothing is lost"
     assert all((run / "quarantine" / file).is_file() for file in moved)
     assert verify(folder).damaged == []
     assert cbobench.run(suite, out=run, cpus=0).played == 4 * count
-    assert_same_rows(whole[1], run)
+    assert_same_rows(whole_run[1], run)
     assert verify(folder).cells == 12
 
 
 def test_all_damaged_files_are_named_at_once(played, capsys):
     suite, run = played
 
-    def command(*words):
-        code = main([*map(str, words)])
+    def command(*arguments):
+        code = main([*map(str, arguments)])
         return SimpleNamespace(returncode=code, stdout=capsys.readouterr().out)
 
     assert command("verify", run).stdout.splitlines() == ["0 of 8 files are damaged; 12 of 12 cells are whole"]
@@ -161,7 +161,7 @@ def test_cells_played_twice_count_once_and_must_agree(small_suite, tmp_path):
     assert "has another result in" in verify(folder).damaged[0].why
 
 
-def other(value, kind):
+def change_value(value, kind):
     """Another value of a column's type."""
     if pa.types.is_list(kind):
         return [
@@ -183,11 +183,11 @@ def paths(content, *above):
 
 def passes(file, data, folder):
     """Whether a file with other content is called whole; it is put back."""
-    whole = file.read_bytes()
+    original = file.read_bytes()
     file.write_bytes(data)
-    found = verify(folder).damaged
-    file.write_bytes(whole)
-    return not found
+    damages = verify(folder).damaged
+    file.write_bytes(original)
+    return not damages
 
 
 def parquet(table):
@@ -205,15 +205,15 @@ def audited(tmp_path_factory):
     return folder / "run"
 
 
-def test_cells_are_not_judged_by_a_record_that_has_changed(played, whole):
+def test_cells_are_not_judged_by_a_record_that_has_changed(played, whole_run):
     file = played[1] / "run.json"
     file.write_text(re.sub(r'"horizon": \d+', '"horizon": 77', file.read_text()))
     folder = open_run(played[1])
-    found = verify(folder)
-    assert [damage.file for damage in found.damaged] == ["run.json"]
-    assert repair(folder, found) == ["run.json"]
+    verdict = verify(folder)
+    assert [damage.file for damage in verdict.damaged] == ["run.json"]
+    assert repair(folder, verdict) == ["run.json"]
     assert verify(folder).damaged == []
-    assert_same_rows(whole[1], played[1])
+    assert_same_rows(whole_run[1], played[1])
 
 
 def test_a_call_under_the_name_of_another_is_found(audited, tmp_path):
@@ -229,9 +229,9 @@ def test_files_without_digests_are_read_and_counted(played, capsys):
     for kind in ("cells", "rounds"):
         for file in files(run, kind):
             table = pq.read_table(file)
-            known = json.loads(table.schema.metadata[FOOTER])
-            del known["digest"]
-            file.write_bytes(parquet(table.replace_schema_metadata({FOOTER: json.dumps(known).encode()})))
+            footer = json.loads(table.schema.metadata[FOOTER])
+            del footer["digest"]
+            file.write_bytes(parquet(table.replace_schema_metadata({FOOTER: json.dumps(footer).encode()})))
     for file in (run / "run.json", *(run / "invocations").iterdir()):
         content = json.loads(file.read_text())
         del content["digest"]
@@ -241,16 +241,16 @@ def test_files_without_digests_are_read_and_counted(played, capsys):
     assert head == "0 of 8 files are damaged; 12 of 12 cells are whole"
     assert note == "  8 files of an older version without digests: changed values may pass there"
     assert compact(open_run(run)) == (3, 1)
-    found = verify(open_run(run))
-    assert (found.damaged, found.unsigned) == ([], 2), "what is written now has them"
+    verdict = verify(open_run(run))
+    assert (verdict.damaged, verdict.unsigned) == ([], 2), "what is written now has them"
 
 
 def test_cells_of_a_straggler_are_no_damage(small_suite, tmp_path, capsys):
     """A worker that outlives its call publishes cells whose rounds were taken for leftovers; others have them, too."""
     run, folder = two_blocks(small_suite, tmp_path)
     late = Path(shutil.copy(files(tmp_path / "blocks", "cells")[0], run / "cells"))
-    found = verify(folder)
-    assert (found.damaged, len(found.stragglers), found.cells, found.twice) == ([], 1, 12, 0)
+    verdict = verify(folder)
+    assert (verdict.damaged, len(verdict.stragglers), verdict.cells, verdict.twice) == ([], 1, 12, 0)
     assert main(["verify", str(run)]) == 0
     assert "  cells without rounds that another task has played, too: 1 file; they do not count\n" in (
         capsys.readouterr().out
@@ -266,10 +266,10 @@ def test_a_repair_and_a_call_exclude_each_other(played, monkeypatch):
     """A call that begins while files are moved is refused; what one has played since the look stays."""
     suite, run = played
     folder, broken = open_run(run), files(run)[0]
-    whole = broken.read_bytes()
-    broken.write_bytes(whole[:100])
-    found, refused = verify(folder), []
-    assert len(found.damaged) == 1
+    original = broken.read_bytes()
+    broken.write_bytes(original[:100])
+    verdict, refused = verify(folder), []
+    assert len(verdict.damaged) == 1
     move = RunFolder.move
 
     def meanwhile(self, relative, to):
@@ -280,10 +280,10 @@ def test_a_repair_and_a_call_exclude_each_other(played, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(RunFolder, "move", meanwhile)
-        assert len(repair(folder, found)) == len(refused) == 2
+        assert len(repair(folder, verdict)) == len(refused) == 2
     assert not list((run / "drivers").iterdir())
     cbobench.run(suite, out=run, cpus=0)
-    assert repair(folder, found) == [], "played again since"
+    assert repair(folder, verdict) == [], "played again since"
     assert verify(folder).cells == 12
 
 
@@ -296,18 +296,18 @@ def test_without_a_record_nobody_knows_what_was_asked_for(played, capsys):
     (run / "run.json").write_text("{")
     shutil.rmtree(run / "invocations")
     assert main(["verify", str(run)]) == 1
-    said = capsys.readouterr().out
-    assert said.startswith("1 of 7 files is damaged; whole cells: 12 (no record says how many were asked for)\n")
+    output = capsys.readouterr().out
+    assert output.startswith("1 of 7 files is damaged; whole cells: 12 (no record says how many were asked for)\n")
     (run / "run.json").unlink()
     assert main(["verify", str(run)]) == 1
-    said = capsys.readouterr().out
-    assert "  made again by the next run, or with --repair: run.json\n" in said
-    assert "quarantine" not in said
+    output = capsys.readouterr().out
+    assert "  made again by the next run, or with --repair: run.json\n" in output
+    assert "quarantine" not in output
     assert main(["status", str(run)]) == 1
     error = capsys.readouterr().err
     assert "run.json is missing, its cells are there; the next cbobench run makes it again from them, or: " in error
-    words = shlex.split(error.rpartition("or: cbobench ")[2])
-    assert main(words) == 0
+    arguments = shlex.split(error.rpartition("or: cbobench ")[2])
+    assert main(arguments) == 0
     assert "  made again: run.json\n" in capsys.readouterr().out
     assert main(["status", str(run)]) == 0
     assert "12 of 12 cells done" in capsys.readouterr().out
@@ -320,7 +320,7 @@ def flip(run, seed, count):
     for _ in range(count):
         file = rng.choice(files(run))
         data = bytearray(file.read_bytes())
-        whole, position = bytes(data), rng.randrange(len(data))
+        original, position = bytes(data), rng.randrange(len(data))
         data[position] ^= 1 << rng.randrange(8)
         file.write_bytes(data)
         try:
@@ -328,9 +328,9 @@ def flip(run, seed, count):
         except DamagedRun:
             same = False
             refused += 1
-        found = [damage.file.partition("/")[2] for damage in verify(folder).damaged]
-        passed += [] if same or found == [file.name] else [(file, position)]
-        file.write_bytes(whole)
+        damaged_names = [damage.file.partition("/")[2] for damage in verify(folder).damaged]
+        passed += [] if same or damaged_names == [file.name] else [(file, position)]
+        file.write_bytes(original)
     assert verify(folder).damaged == []
     return passed, refused
 
@@ -348,7 +348,7 @@ def changes(table, step):
     assert len(table.column_names) > 15
     for name in table.column_names[::step]:
         values = table[name].to_pylist()
-        values[0] = other(values[0], table.schema.field(name).type)
+        values[0] = change_value(values[0], table.schema.field(name).type)
         yield name, put(table, name, values)
     yield "nothing but the bytes", table
 
