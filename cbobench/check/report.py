@@ -200,7 +200,7 @@ def _of_problem(
         problem = params.build(cls, settings)
         if isinstance(problem, Simulator):
             named = [f"--set {name}={n}" for name, n in FEWEST.items() if getattr(problem, name) > n]
-            fewer = named if problem.noisy else [words for words in named if "repeats" not in words]
+            fewer = named if problem.noisy else [setting for setting in named if "repeats" not in setting]
             about = f"about {_round(problems.count_simulations(problem)[0])} simulations"
             on_note(f"{about}; fewer with {' '.join(fewer)}" if fewer else about)
         draws.append(problems.Draws(cls, name, problem))

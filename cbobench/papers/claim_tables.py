@@ -157,8 +157,8 @@ def tabulate_findings(findings: Sequence[Finding], parts: bool = False) -> TextT
         for part in f.parts if parts else [f.deciding]:
             verdict, held = (part.verdict, "") if parts else (f.verdict, f"{f.held}/{len(f.parts)}")
             ours = f"{part.subject}: {format_estimate(part)}"
-            shown = f.claim.id, f.claim.statement, verdict, held, part.paper, ours, describe_seeds(part)
-            settings = settings_by_row.setdefault((*shown, describe_rates(f)), [])
+            described = f.claim.id, f.claim.statement, verdict, held, part.paper, ours, describe_seeds(part)
+            settings = settings_by_row.setdefault((*described, describe_rates(f)), [])
             if numbers[f.places, f.settings] not in settings:
                 settings.append(numbers[f.places, f.settings])
     rows = [[*row[:-1], ", ".join(map(str, numbers)), row[-1]] for row, numbers in settings_by_row.items()]
@@ -172,16 +172,16 @@ def tabulate_findings(findings: Sequence[Finding], parts: bool = False) -> TextT
 
 def _describe_settings(settings: Sequence[tuple[str, str]]) -> list[str]:
     """A line with what all settings (places, words) share, and a numbered one each with the rest."""
-    words = [text.split(", ") for _, text in settings]
-    if not words:
+    words_by_setting = [text.split(", ") for _, text in settings]
+    if not words_by_setting:
         return []
-    shared = [word for word in words[0] if all(word in other for other in words)]
+    shared = [word for word in words_by_setting[0] if all(word in setting_words for setting_words in words_by_setting)]
     if len(settings) == 1:
         return [f"setting: {settings[0][0]}: {settings[0][1]}"]
     lines = [f"all settings: {', '.join(shared)}"] * bool(shared)
-    for number, ((places, _), own) in enumerate(zip(settings, words, strict=True), 1):
-        rest = ", ".join(word for word in own if word not in shared)
-        lines.append(f"setting {number}: {places}" + (f": {rest}" if rest else ""))
+    for number, ((places, _), setting_words) in enumerate(zip(settings, words_by_setting, strict=True), 1):
+        own_text = ", ".join(word for word in setting_words if word not in shared)
+        lines.append(f"setting {number}: {places}" + (f": {own_text}" if own_text else ""))
     return lines
 
 
@@ -189,9 +189,9 @@ def _describe_untested(findings: Sequence[Finding]) -> list[str]:
     """A line with the claims that are not in the runs; what they need, of few, and where the runs have the problem."""
     untested = [f for f in findings if not f.parts]
     near = untested if len(untested) <= FEW else [f for f in untested if f.near]
-    others = [f.claim.id for f in untested if f not in near]
+    other_claims = [f.claim.id for f in untested if f not in near]
     texts = [f"{f.claim.id} {f.note}" for f in near]
-    texts += [f"{', '.join(others)} need other problems (--format json says which)"] * bool(others)
+    texts += [f"{', '.join(other_claims)} need other problems (--format json says which)"] * bool(other_claims)
     return [f"not in these runs: {'; '.join(texts)}"] * bool(untested)
 
 

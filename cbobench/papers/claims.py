@@ -245,10 +245,10 @@ def _missing(runs: Sequence[Run], claim: Claim) -> str:
     """Name what the runs lack: the problem, its kind, some of the algorithms, or values of parameters."""
     runs_with_problem = [run for run in runs if _select_problems(run, claim)]
     if not runs_with_problem:
-        there = dict.fromkeys(label for run in runs for label in _list_problems(run, claim))
-        instead = f", and not {', '.join(map(show, there))}" if there else ""
+        labels = dict.fromkeys(label for run in runs for label in _list_problems(run, claim))
+        instead = f", and not {', '.join(map(show, labels))}" if labels else ""
         return f"needs {' or '.join(claim.problems)}" + (
-            f" {claim.kind or 'of another kind'}{instead}" if there else ""
+            f" {claim.kind or 'of another kind'}{instead}" if labels else ""
         )
     lacks = [[name for name in claim.algorithms if not run.named("algorithm", [name])] for run in runs_with_problem]
     fewest = min(lacks, key=lambda names: len(names))

@@ -76,13 +76,13 @@ class Digests:
         Args:
             final: its row among the cells, with the columns of the recommendation.
         """
-        whole = self._hashes.get(cell, hashlib.sha256()).copy()
+        digest = self._hashes.get(cell, hashlib.sha256()).copy()
         action, x = final["recommended_action"], final["recommended_x"]
         if action is not None:
-            whole.update(np.array(action, dtype="<i8").tobytes())
+            digest.update(np.array(action, dtype="<i8").tobytes())
         elif x is not None:
-            whole.update(np.array(x, dtype="<f8").tobytes())
-        return str(whole.hexdigest()[:_LENGTH])
+            digest.update(np.array(x, dtype="<f8").tobytes())
+        return str(digest.hexdigest()[:_LENGTH])
 
 
 def _lengths(column: pa.ChunkedArray) -> NDArray[np.int64]:
@@ -198,8 +198,8 @@ def digest_of(cell: str, history: pa.Table, final: Mapping[str, Any]) -> str:
 def _check_history(folder: RunFolder, record: Record) -> None:
     if record.history is None:
         return
-    whole = len(record.history) == record.final["horizon"]
-    if not whole or record.digest not in (None, digest_of(record.cell, record.history, record.final)):
+    is_complete = len(record.history) == record.final["horizon"]
+    if not is_complete or record.digest not in (None, digest_of(record.cell, record.history, record.final)):
         raise DamagedRun(f"{folder} is a damaged bundle (the history of the cell {record.cell} is not its digest's)")
 
 

@@ -98,15 +98,15 @@ class RunningSimulations:
         Raises:
             StoreFailure: the disk does not say it, or is away for too long.
         """
-        path, seen, since = self._path(name), -1, time.monotonic()
+        path, last_renewed, since = self._path(name), -1, time.monotonic()
         while time.monotonic() < until:
             with writing(str(self.folder)):
                 try:
                     renewed = self._ask(lambda: path.lstat().st_mtime_ns)
                 except FileNotFoundError:
                     return True
-                if renewed != seen:  # by our own clock: those of machines differ
-                    seen, since = renewed, time.monotonic()
+                if renewed != last_renewed:  # by our own clock: those of machines differ
+                    last_renewed, since = renewed, time.monotonic()
                 is_silent = time.monotonic() - since > EXPIRES_AFTER
                 if self._take_away(path, lambda holder, is_silent=is_silent: _has_ended(holder, is_silent)):  # type: ignore[misc]
                     return True

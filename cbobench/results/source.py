@@ -147,8 +147,8 @@ def _installed_version(name: str) -> str:
 def other_versions(recorded: str) -> bool:
     """Return whether the result of `libraries`, made here or elsewhere, differs from the installed versions."""
     # A stranger's text may name any number of libraries: the first other one ends the search.
-    words = (word.partition(" ") for word in recorded.split(", "))
-    return any(version != _installed_version(name) for name, _, version in words)
+    recorded_versions = (word.partition(" ") for word in recorded.split(", "))
+    return any(version != _installed_version(name) for name, _, version in recorded_versions)
 
 
 def _starts(problem: str, algorithm: str | None = None) -> tuple[Code, list[Key]]:

@@ -130,9 +130,9 @@ def _read_results(part: RunFolder, cells: Set[str]) -> dict[str, dict[str, Any]]
     """
     columns = [name for name in bundle_schema("cells").names if name not in NO_RESULTS]
     table = _read_cells(part, ["cell", *columns])
-    known = [name for name in ("cell", *columns) if table[name].null_count < len(table)]
+    filled = [name for name in ("cell", *columns) if table[name].null_count < len(table)]
     is_asked = pa.array([cell in cells for cell in table["cell"].to_pylist()], pa.bool_())
-    rows = table.filter(is_asked).select(known).to_pylist()
+    rows = table.filter(is_asked).select(filled).to_pylist()
     return {row.pop("cell"): row for row in rows}
 
 
@@ -187,8 +187,8 @@ def find_setups(manifest: Manifest) -> dict[str, dict[str, str]]:
 
 def compare_setups(before: Variant, after: Variant) -> str:
     """Return in what the set-up of an algorithm differs between two runs; "" if it does not."""
-    words = describe_setup(before), describe_setup(after)
-    return ", ".join(f"{key} {word} and {words[1][key]}" for key, word in words[0].items() if word != words[1][key])
+    setups = describe_setup(before), describe_setup(after)
+    return ", ".join(f"{key} {word} and {setups[1][key]}" for key, word in setups[0].items() if word != setups[1][key])
 
 
 def describe_setups(manifest: Manifest, arenas: Iterable[Sequence[str]]) -> list[str]:
@@ -200,10 +200,10 @@ def describe_setups(manifest: Manifest, arenas: Iterable[Sequence[str]]) -> list
     setups, labels = find_setups(manifest), manifest.labels("algorithms")
     methods: dict[str, dict[str, dict[str, None]]] = {}
     for titles in arenas:
-        known = [title for title in titles if title in setups]
-        for key in setups[known[0]] if known else ():
-            if len({setups[title][key] for title in known}) > 1:
-                for title in known:
+        compared = [title for title in titles if title in setups]
+        for key in setups[compared[0]] if compared else ():
+            if len({setups[title][key] for title in compared}) > 1:
+                for title in compared:
                     methods.setdefault(key, {}).setdefault(setups[title][key], {})[labels[title]] = None
     return [
         f"{key} differs: {', '.join(f'{word} for {list_names(names)}' for word, names in by_word.items())}"
@@ -213,12 +213,12 @@ def describe_setups(manifest: Manifest, arenas: Iterable[Sequence[str]]) -> list
 
 def _refuse_namesakes(kind: VariantKind, first: tuple[Manifest, str], second: tuple[Manifest, str]) -> None:
     (earlier, earlier_name), (later, later_name) = first, second
-    known = list(earlier.variants(kind).values())
-    keys = {variant.key for variant in known}
+    earlier_variants = list(earlier.variants(kind).values())
+    keys = {variant.key for variant in earlier_variants}
     for variant in later.variants(kind).values():
         if variant.key in keys:
             continue
-        for old in known:
+        for old in earlier_variants:
             if {old.title, old.label} & {variant.title, variant.label}:
                 changes = _describe_changes(old, variant)
                 if kind == "problems":
