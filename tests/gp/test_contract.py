@@ -118,15 +118,11 @@ def test_slots_that_hold_one_action_are_known():
         window.update(np.array([action]), np.array([[float(t)]]))
         if t in (2, 4, 6):
             mean, variance, held = window.at_observations()
-            held_actions = window.points[0, : window.used, 0]
+            in_slots = window.points[0, : window.used, 0]
             assert held.all()
-            for distinct in set(held_actions):
-                assert (
-                    len(set(mean[0, 0, held_actions == distinct]))
-                    == len(set(variance[0, held_actions == distinct]))
-                    == 1
-                )
-            np.testing.assert_allclose(mean[0, 0], window.mean[0, 0, held_actions.astype(int)], atol=1e-9)
+            for arm in set(in_slots):
+                assert len(set(mean[0, 0, in_slots == arm])) == len(set(variance[0, in_slots == arm])) == 1
+            np.testing.assert_allclose(mean[0, 0], window.mean[0, 0, in_slots.astype(int)], atol=1e-9)
 
 
 def test_no_code_asks_which_posterior_it_has():

@@ -277,10 +277,8 @@ def test_a_bad_rule_is_known_by_its_rate(planted_run):
     assert finding.rates.holds < 0.2
     assert finding.rates.contradicted > 0.8
     wrong = claim(lambda a, b: equal(a, b, stated=99.0))
-    assert [wrong_finding.verdict for wrong_finding in findings([Run(planted_run)], [wrong])] == ["contradicted"]
-    assert [wrong_finding.verdict for wrong_finding in findings([Run(planted_run)], [wrong], draws=30)] == [
-        "cannot tell"
-    ]
+    assert [f.verdict for f in findings([Run(planted_run)], [wrong])] == ["contradicted"]
+    assert [f.verdict for f in findings([Run(planted_run)], [wrong], draws=30)] == ["cannot tell"]
 
 
 def test_failed_cells_and_one_seed(planted_run, played, tmp_path):

@@ -208,10 +208,7 @@ def test_it_is_part_of_a_cell_and_one_is_none(suite):
     path = suite()
     path.write_text(path.read_text().replace("parallel: 3\n", ""))
     assert ids["1"] == [cell.id for cell in load(path).grid.cells]
-    learners, yardstick = (
-        {tuple(cell_ids[:6]) for cell_ids in ids.values()},
-        {tuple(cell_ids[6:]) for cell_ids in ids.values()},
-    )
+    learners, yardstick = {tuple(cells[:6]) for cells in ids.values()}, {tuple(cells[6:]) for cells in ids.values()}
     assert (len(learners), len(yardstick)) == (3, 1)
     path.write_text(path.read_text().replace("{pending: variance}", "{pending: ignore}"))
     explicit_id = load(path).grid.cells[0].id

@@ -320,20 +320,15 @@ def test_row_numbers_are_not_played(tmp_path):
 
 
 def test_a_table_without_repetitions_says_once_that_it_is_played_without_noise(tmp_path):
-    def collect_lines(frame, **settings):
+    def take_notes(frame, **settings):
         frame.to_csv(tmp_path / "c.csv", index=False)
         lines = []
         params.build(UserTable, ROLES | settings).prepare(DataFolder(base=tmp_path, say=lines.append))
         return lines
 
-    (line,) = collect_lines(grid(1))
+    (line,) = take_notes(grid(1))
     assert line.startswith("rows 'c.csv': no configuration repeats, so it is played without noise; if measurements sc")
-    assert (
-        collect_lines(grid(2))
-        == collect_lines(grid(1), noise=0.0)
-        == collect_lines(grid(1), noise={"accuracy": 0.1})
-        == []
-    )
+    assert take_notes(grid(2)) == take_notes(grid(1), noise=0.0) == take_notes(grid(1), noise={"accuracy": 0.1}) == []
 
 
 def test_a_row_is_named_by_its_line_in_the_file(tmp_path):

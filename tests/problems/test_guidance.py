@@ -40,17 +40,13 @@ def test_the_estimate_is_the_sum_over_pairs():
     scenarios = generator("test", "one").standard_normal((2, 4))
     expert = EXPERT[0] + EXPERT[1] * scenarios[1]
     for i in range(2):
-        policy_sample = policies.mean[i] + policies.spread[i] * scenarios[0]
+        sample = policies.mean[i] + policies.spread[i] * scenarios[0]
 
         def mean(left, right, apart):
             pairs = [(a, b) for j, a in enumerate(left) for k, b in enumerate(right) if not apart or j != k]
             return np.mean([np.exp(-((a - b) ** 2) / (2 * 0.8**2)) for a, b in pairs])
 
-        by_hand = (
-            mean(policy_sample, policy_sample, True)
-            + mean(expert, expert, True)
-            - 2 * mean(policy_sample, expert, False)
-        )
+        by_hand = mean(sample, sample, True) + mean(expert, expert, True) - 2 * mean(sample, expert, False)
         np.testing.assert_allclose(policies.estimate(scenarios)[i], by_hand)
 
 
