@@ -96,9 +96,9 @@ class OutsideLine(Line):
 
 
 class DefaultLine(Line):
-    def tell(self, x, f, g, points=[]):  # noqa: B006
-        points.append(x)
-        self.best = points[-1]
+    def tell(self, x, f, g, past=[]):  # noqa: B006
+        past.append(x)
+        self.best = past[-1]
 
 
 class CubicLine(Line):

@@ -11,7 +11,7 @@ FAULTS = {
     "GlobalRandomness": ("no global randomness", "the global generator of np.random"),
     "Entropy": ("repeatable, nothing shared", "the same cells played twice differ in actions, from round 1 on"),
     "Leaking": ("repeatable, nothing shared", "the class attribute Leaking.played changed while it played"),
-    "MutableDefault": ("repeatable, nothing shared", "the default of points in DefaultLine.tell changed while it played"),
+    "MutableDefault": ("repeatable, nothing shared", "the default of past in DefaultLine.tell changed while it played"),
     "Leaks": ("repeatable, nothing shared", "the module global SEEN of tests.check.planted changed while it played"),
     "Beside": ("same bits in any block", "seed 2 alone differs from itself among 3 in actions, from round 1 on"),
     "Drawing": ("recommending changes nothing", "recommend() changes actions"),
