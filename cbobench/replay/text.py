@@ -7,10 +7,8 @@ from typing import Any
 
 from cbobench.arithmetic import arithmetic_kind
 from cbobench.errors import printable
-from cbobench.replay.outcomes import Outcome, Rounds, State
-from cbobench.replay.replay import Replay
-from cbobench.replay.sources import Candidate, Draw, is_of_other_cpu
-from cbobench.replay.stage import NOT_TRUSTED
+from cbobench.replay.replay import NOT_TRUSTED, Replay
+from cbobench.replay.sources import Candidate, Draw, Outcome, Rounds, State, is_of_other_cpu
 from cbobench.results.provenance import cpu_kind
 from cbobench.results.source import libraries, other_versions
 from cbobench.words import count_noun

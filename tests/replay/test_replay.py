@@ -13,9 +13,8 @@ import cbobench
 from cbobench.algorithms.improvement import ConstrainedEI as CEI
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.replay.outcomes import Rounds
 from cbobench.replay.replay import ReplayOptions, plan_replay, replay
-from cbobench.replay.sources import Source
+from cbobench.replay.sources import Rounds, Source
 from cbobench.replay.text import describe_replay, sum_rounds
 from cbobench.results.bundle import open_run
 from cbobench.results.export import export
@@ -211,7 +210,7 @@ def test_a_replay_without_a_library_confirms_nothing(bundle, monkeypatch, capsys
     def refuse(method, problem):
         raise Misuse("it needs cma, not installed here")
 
-    monkeypatch.setattr("cbobench.replay.stage.check_needs", refuse)
+    monkeypatch.setattr("cbobench.replay.replay.check_needs", refuse)
     assert main(["verify", str(bundle), "--replay", "3", "--seed", "0"]) == 1
     assert "can be replayed: set up what the lines above name" in capsys.readouterr().out
 

@@ -15,9 +15,8 @@ import shards
 import cbobench
 from cbobench import resources
 from cbobench.cli import main
-from cbobench.replay.outcomes import Outcome
 from cbobench.replay.replay import Replay
-from cbobench.replay.sources import Draw
+from cbobench.replay.sources import Draw, Outcome
 from cbobench.report.load import Run
 from cbobench.report.quantities import quantities
 
