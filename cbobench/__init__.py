@@ -19,27 +19,82 @@ from typing import TYPE_CHECKING, Any
 from cbobench.arithmetic import set_arithmetic
 
 if TYPE_CHECKING:
+    from cbobench.algorithms import ALGORITHMS as ALGORITHMS
+    from cbobench.algorithms.asktell import AskTell as AskTell
+    from cbobench.algorithms.asktell import Given as Given
+    from cbobench.algorithms.asktell import Optimiser as Optimiser
+    from cbobench.algorithms.base import Algorithm as Algorithm
+    from cbobench.algorithms.base import OneRun as OneRun
+    from cbobench.algorithms.base import Setting as Setting
+    from cbobench.algorithms.optimistic import Optimistic as Optimistic
+    from cbobench.algorithms.optimistic import OptimisticReward as OptimisticReward
+    from cbobench.algorithms.safe import SafeSet as SafeSet
+    from cbobench.algorithms.score import ScoreAlgorithm as ScoreAlgorithm
+    from cbobench.errors import CbobenchError as CbobenchError
+    from cbobench.errors import CellFailure as CellFailure
+    from cbobench.errors import Misuse as Misuse
+    from cbobench.gp.actions import Finite as Finite
+    from cbobench.gp.beliefs import Belief as Belief
+    from cbobench.gp.beliefs import FunctionBelief as FunctionBelief
+    from cbobench.gp.box_actions import Box as Box
+    from cbobench.gp.parts import Parts as Parts
+    from cbobench.gp.parts import Truncated as Truncated
+    from cbobench.params import param as param
+    from cbobench.params import state as state
+    from cbobench.problems import PROBLEMS as PROBLEMS
+    from cbobench.problems.base import Arrivals as Arrivals
+    from cbobench.problems.base import Feedback as Feedback
+    from cbobench.problems.base import Instances as Instances
+    from cbobench.problems.base import Problem as Problem
+    from cbobench.problems.box import BoxProblem as BoxProblem
+    from cbobench.problems.box import Reference as Reference
+    from cbobench.problems.optimum import pointwise as pointwise
+    from cbobench.problems.simulator import Simulator as Simulator
     from cbobench.report.best import best as best
+    from cbobench.report.compare import Comparison as Comparison
     from cbobench.report.compare import compare as compare
     from cbobench.report.load import load_cells as load_cells
     from cbobench.report.load import load_rounds as load_rounds
     from cbobench.report.plot import plot as plot
     from cbobench.report.summary import summary as summary
     from cbobench.results.export import export as export
+    from cbobench.sweep.run import Outcome as Outcome
     from cbobench.sweep.run import run as run
 
 __version__ = "0.1.0"
-HOMES = {
-    "best": "cbobench.report.best",
-    "compare": "cbobench.report.compare",
-    "export": "cbobench.results.export",
-    "load_cells": "cbobench.report.load",
-    "load_rounds": "cbobench.report.load",
-    "plot": "cbobench.report.plot",
-    "run": "cbobench.sweep.run",
-    "summary": "cbobench.report.summary",
+NAMES = {
+    # To run and to read.
+    "report.best": "best",
+    "report.compare": "Comparison compare",
+    "results.export": "export",
+    "report.load": "load_cells load_rounds",
+    "report.plot": "plot",
+    "sweep.run": "Outcome run",
+    "report.summary": "summary",
+    # To write a method.
+    "algorithms": "ALGORITHMS",
+    "algorithms.base": "Algorithm OneRun Setting",
+    "algorithms.asktell": "AskTell Given Optimiser",
+    "algorithms.score": "ScoreAlgorithm",
+    "algorithms.optimistic": "Optimistic OptimisticReward",
+    "algorithms.safe": "SafeSet",
+    "gp.beliefs": "Belief FunctionBelief",
+    "gp.parts": "Parts Truncated",
+    # To write a problem.
+    "problems": "PROBLEMS",
+    "problems.base": "Arrivals Feedback Instances Problem",
+    "problems.box": "BoxProblem Reference",
+    "problems.optimum": "pointwise",
+    "problems.simulator": "Simulator",
+    "gp.actions": "Finite",
+    "gp.box_actions": "Box",
+    # To write either.
+    "params": "param state",
+    "errors": "CbobenchError CellFailure Misuse",
 }
-__all__ = ["__version__", "best", "compare", "export", "load_cells", "load_rounds", "plot", "run", "summary"]
+"""By module, the public names that lie there: users import them from cbobench, so that a module may move."""
+HOMES = {name: f"cbobench.{module}" for module, names in NAMES.items() for name in names.split()}
+__all__ = ["__version__", *sorted(HOMES)]
 
 
 set_arithmetic()  # before anything here imports NumPy

@@ -97,7 +97,8 @@ class Registry:
         base = import_object(self.base, location)
         cls = import_object(path, location, beside, self.kind, (base,))
         if not (isinstance(cls, type) and issubclass(cls, base)):
-            raise Misuse(f"{location}{show(path)} is not a subclass of {self.base}; derive it to use it as {self.kind}")
+            wanted = self.base.replace(":", ".")
+            raise Misuse(f"{location}{show(path)} is not a subclass of {wanted}; derive it to use it as {self.kind}")
         return cls
 
     def _discover(self) -> None:

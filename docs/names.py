@@ -6,7 +6,6 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import MISSING, fields, is_dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,62 +15,61 @@ from cbobench.problems.base import Problem
 
 PAGE = Path(__file__).parent / "api.md"
 SELF = "itself"  # a name without members
-ROOMS: dict[str, tuple[str, dict[str, dict[str, str]]]] = {
+ROOMS: dict[str, tuple[str, dict[str, str]]] = {
     "Run and read": (
         "",
-        {
-            "cbobench": dict.fromkeys(cbobench.__all__[1:], SELF),
-            "cbobench.sweep.run": {"Outcome": SELF},
-            "cbobench.report.compare": {"Comparison": "render"},
-        },
+        dict.fromkeys(("best", "compare", "export", "load_cells", "load_rounds", "plot", "run", "summary"), SELF)
+        | {"Outcome": SELF, "Comparison": "render"},
     ),
     "A method with ask and tell": (
         "See [own_method.md](own_method.md).",
         {
-            "cbobench.algorithms.asktell": {
-                "AskTell": "optimiser",
-                "Given": "m T d low high points n generator seed",
-                "Optimiser": "ask tell",
-            }
+            "AskTell": "optimiser",
+            "Given": "m T d low high points n generator seed",
+            "Optimiser": "ask tell",
         },
     ),
     "A method that is a score": (
         "Shapes: S replicates (seeds in lock step), m constraints, p = 1 + m functions, k candidates.",
         {
-            "cbobench.algorithms.optimistic": {"Optimistic": "strategies", "OptimisticReward": "strategies"},
-            "cbobench.algorithms.score": {"ScoreAlgorithm": "lam_for prepare begin parts score learn keeps goal"},
-            "cbobench.gp.beliefs": {"Belief": "constraint", "FunctionBelief": SELF},
-            "cbobench.gp.parts": {"Parts": "of", "Truncated": "minus"},
+            "Optimistic": "strategies",
+            "OptimisticReward": "strategies",
+            "SafeSet": SELF,
+            "ScoreAlgorithm": "lam_for prepare begin parts score learn keeps goal",
+            "Belief": "constraint",
+            "FunctionBelief": SELF,
+            "Parts": "of",
+            "Truncated": "minus",
         },
     ),
     "Any method": (
         "",
         {
-            "cbobench.algorithms.base": {
-                "OneRun": "start_one ask_one tell_one observe_one recommend_one dual_one",
-                "Algorithm": "check start see ask tell observe recommend duals",
-                "Setting": "finite safe_seed margin only",
-            }
+            "OneRun": "start_one ask_one tell_one observe_one recommend_one dual_one",
+            "Algorithm": "check start see ask tell observe recommend duals",
+            "Setting": "finite safe_seed margin only",
         },
     ),
     "A problem": (
         "See [own_problem.md](own_problem.md).",
         {
-            "cbobench.problems.box": {"BoxProblem": "formula optimum stated", "Reference": SELF},
-            "cbobench.problems.simulator": {"Simulator": "simulate simulate_many"},
-            "cbobench.problems.base": {
-                "Problem": "prepare actions constraints draw feedback offers identity note",
-                "Instances": SELF,
-                "Feedback": SELF,
-            },
+            "BoxProblem": "formula optimum stated",
+            "Reference": SELF,
+            "pointwise": SELF,
+            "Simulator": "simulate simulate_many",
+            "Problem": "prepare actions constraints draw feedback offers identity note",
+            "Instances": SELF,
+            "Feedback": SELF,
+            "Arrivals": SELF,
+            "Box": SELF,
+            "Finite": SELF,
         },
     ),
-    "Parameters and errors": (
+    "Parameters, registered names and errors": (
         "",
-        {
-            "cbobench.params": {"param": SELF, "state": SELF},
-            "cbobench.errors": {"CbobenchError": SELF, "Misuse": SELF, "CellFailure": SELF},
-        },
+        dict.fromkeys(("param", "state"), SELF)
+        | {"ALGORITHMS": "register names get", "PROBLEMS": SELF}
+        | dict.fromkeys(("CbobenchError", "Misuse", "CellFailure"), SELF),
     ),
 }
 HEADS = ("Args", "Returns", "Raises", "Attributes", "Class attributes", "Example")
@@ -130,26 +128,30 @@ def members(cls: type[Any], names: str) -> Iterator[str]:
         yield f"**`{shown}`**" + ("\n\n" if "\n" in text else ": " if text else "") + text
 
 
-def entry(module: str, name: str, names: str) -> str:
+def entry(name: str, names: str) -> str:
     """What the page says of a name."""
-    thing = getattr(import_module(module), name)
-    said = prose(inspect.getdoc(thing) or "")
-    if not inspect.isclass(thing):
-        return f"### {name}\n\n```\n{module}.{signature(thing, name)}\n```\n\n{said}"
-    own = parameters(thing)
-    bases = [b.__name__ for b in thing.__bases__ if b.__module__.startswith("cbobench")]
+    thing = getattr(cbobench, name)
+    text = prose(inspect.getdoc(thing) or "")
+    if inspect.isfunction(thing):
+        return f"### {name}\n\n```\ncbobench.{signature(thing, name)}\n```\n\n{text}"
+    cls = thing if inspect.isclass(thing) else type(thing)
+    own = parameters(cls)
+    bases = [b.__name__ for b in cls.__bases__ if b.__module__.startswith("cbobench")]
     derives = f" (derives `{bases[0]}`)" if bases else ""
-    top = f"### {name}\n\n`from {module} import {name}`{derives}"
-    return "\n\n".join(filter(None, [top, said, own and f"**Parameters**\n\n{own}", *members(thing, names)]))
+    top = f"### {name}\n\n`from cbobench import {name}`{derives}"
+    return "\n\n".join(filter(None, [top, text, own and f"**Parameters**\n\n{own}", *members(cls, names)]))
 
 
 def page() -> str:
     """The whole page."""
-    head = "# The Python names\n\nWritten by `make pages` from docstrings. What is not here may change without notice."
+    head = (
+        "# The Python names\n\nWritten by `make pages` from docstrings. What is not here may change without notice.\n"
+    )
+    head += "Import these names from `cbobench` itself, because the modules in which they lie may be renamed."
     parts = [head]
-    for title, (about, modules) in ROOMS.items():
+    for title, (about, entries) in ROOMS.items():
         parts.append(f"## {title}" + (f"\n\n{about}" if about else ""))
-        parts += [entry(module, name, names) for module, some in modules.items() for name, names in some.items()]
+        parts += [entry(name, names) for name, names in entries.items()]
     return "\n\n".join(parts) + "\n"
 
 

@@ -278,6 +278,8 @@ def test_help_imports_nothing_that_computes():
 def test_the_package_imports_nothing_before_it_is_asked():
     import_nothing([], [*BACKENDS, *SCIENCE], first="import cbobench; dir(cbobench)")
     import_nothing([], [*BACKENDS, "scipy.stats", "scipy.optimize"], first="import cbobench; cbobench.run")
+    plug_in = "from cbobench import AskTell, BoxProblem, OneRun, Optimistic, Simulator, param"
+    import_nothing([], [*BACKENDS, "pandas", "scipy.stats", "scipy.optimize"], first=plug_in)
 
 
 FINITE = """\

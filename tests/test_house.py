@@ -48,7 +48,7 @@ ALLOWED = {
         *LEAVES,
     },
     "__main__": {"cli"},
-    "": {"arithmetic", "sweep", "report", "results"},
+    "": {"arithmetic", "sweep", "report", "results", "algorithms", "problems", "gp", "params", "errors"},
 }  # fmt: skip
 
 

@@ -2,4 +2,4 @@
 
 from cbobench.registry import Registry
 
-ALGORITHMS = Registry("algorithm", ("cbobench.algorithms", "cbobench.opponents"), "cbobench.algorithms.base:Algorithm")
+ALGORITHMS = Registry("algorithm", ("cbobench.algorithms", "cbobench.opponents"), "cbobench:Algorithm")

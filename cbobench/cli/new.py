@@ -24,8 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cbobench.algorithms.asktell import AskTell, Given
-from cbobench.params import param
+from cbobench import AskTell, Given, param
 
 
 class Search:
@@ -72,8 +71,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cbobench.params import param
-from cbobench.problems.box import BoxProblem, Reference
+from cbobench import BoxProblem, Reference, param
 
 
 @dataclass(kw_only=True)
@@ -107,8 +105,7 @@ To play it: cbobench run {module}.yaml
 
 from dataclasses import dataclass
 
-from cbobench.params import param
-from cbobench.problems.simulator import Simulator
+from cbobench import Simulator, param
 
 
 @dataclass(kw_only=True)

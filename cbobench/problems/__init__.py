@@ -8,4 +8,4 @@ told. Add a file to add a family; numbers of a published problem stay as they ar
 
 from cbobench.registry import Registry
 
-PROBLEMS = Registry("problem", ("cbobench.problems",), "cbobench.problems.base:Problem")
+PROBLEMS = Registry("problem", ("cbobench.problems",), "cbobench:Problem")

@@ -227,7 +227,7 @@ def check_formula(formula: Formula, box: Box, m: int, name: str) -> None:
     Raises:
         Misuse: it raises, gives another shape, no numbers, or values that depend on the other points.
     """
-    vectorised = "use x[..., 0] and NumPy functions, or put @pointwise (of cbobench.problems.box) above it"
+    vectorised = "use x[..., 0] and NumPy functions, or put @cbobench.pointwise above it"
 
     def evaluate(points: Array) -> Array:
         call = f"{name}: formula at points of shape {points.shape}"

@@ -24,6 +24,7 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 
+from cbobench import HOMES
 from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse
 from cbobench.problems import PROBLEMS
@@ -39,6 +40,12 @@ LOOP = (
 """Where a cell's play begins, and what records it."""
 METRICS = (f"{PACKAGE}.metrics", "_TABLE")
 REGISTRIES = {(f"{PACKAGE}.algorithms", "ALGORITHMS"): ALGORITHMS, (f"{PACKAGE}.problems", "PROBLEMS"): PROBLEMS}
+SURFACE = {
+    f"{PACKAGE}.{name}": home
+    for name, home in HOMES.items()
+    if home.split(".")[1] not in ("report", "results", "sweep")
+}
+"""By public name, the module of what users' classes derive or call; what runs and reads plays nothing."""
 SITES = {"site-packages", "dist-packages"}
 Key = tuple[str, str]
 """A definition: its module and its name."""
@@ -211,8 +218,10 @@ class Code:
             name = waiting.pop()
             if name not in reached and (module := self.module(name)) is not None:
                 reached.add(name)
+                homes = [SURFACE[imported] for imported in module.imported if imported in SURFACE]
                 waiting += [
                     *module.imported,
+                    *(package for home in homes for package in with_parents(home)),
                     *(submodule for base in module.starred for submodule in self._starred(base)),
                 ]
         return frozenset(reached)
@@ -245,6 +254,8 @@ class Code:
     def resolve(self, dotted: str, visited: frozenset[str] = frozenset()) -> set[Key | str]:
         """Return the meaning of a full dotted name: definitions whose code counts, or the name itself."""
         parts = dotted.split(".")
+        if (home := SURFACE.get(".".join(parts[:2]))) is not None:
+            parts = [*home.split("."), *parts[1:]]
         for cut in range(len(parts), 0, -1):
             module = self.module(".".join(parts[:cut]))
             if module is not None and cut == len(parts):

@@ -44,7 +44,7 @@ WRONG = {
     ),
     "math": (
         lambda s, x: np.stack([np.array(math.sin(x[..., 0])), x[..., 1]], axis=-1),
-        r"formula at points of shape \(6, 2\) fails: TypeError: .*; use x\[\.\.\., 0\].* or put @pointwise",
+        r"formula at points of shape \(6, 2\) fails: TypeError: .*; use x\[\.\.\., 0\].* or put @cbobench.pointwise",
     ),
     "broadcast": (
         lambda s, x: np.stack([x @ np.ones((3, 1)), x[..., 0]]),

@@ -115,7 +115,7 @@ WRONG = [
     (("  - ckb-ucb\n", "  - 7\n"), "7 is not an entry"),
     (("  - ckb-ucb\n", "  - nowhere.at_all:Mine\n"), "cannot import 'nowhere.at_all'"),
     (("  - ckb-ucb\n", "  - cbobench.rng:Drawz\n"), "unknown algorithm in cbobench.rng 'Drawz'; allowed: none"),
-    (("  - ckb-ucb\n", "  - cbobench.rng:Draws\n"), "is not a subclass of cbobench.algorithms.base:Algorithm"),
+    (("  - ckb-ucb\n", "  - cbobench.rng:Draws\n"), "is not a subclass of cbobench.Algorithm"),
     (("  - ckb-ucb\n", "  - stageopt: {metric: input}\n  - ckb-ucb: {gain: rate}\n"), None),
     (
         ("rkhs-1d: {h: 0.25}", "stocks: {data: look-alike}\n  - rkhs: {m: 2, constraint: threshold}"),

@@ -1,0 +1,212 @@
+"""What a plug-in needs is public: classes that import from cbobench alone are played, checked and hashed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import cbobench
+from cbobench.check.report import check
+from cbobench.cli import new
+from cbobench.results import source
+from tests.conftest import ROOT
+
+PLUG_IN = '''
+from dataclasses import dataclass
+
+import numpy as np
+
+from cbobench import (
+    AskTell, Belief, BoxProblem, CellFailure, Given, OneRun, Optimistic, Parts, Reference, Simulator, param, pointwise,
+    state,
+)
+
+
+@dataclass(kw_only=True)
+class Queue(Simulator):
+    """Least cost of two speeds while few jobs are late."""
+
+    source = "a plug-in"
+    about = "speeds of two machines"
+    low, high, m = (0.5, 0.5), (3.0, 3.0), 1
+    pilot: int = 8
+    repeats: int = 2
+
+    def simulate(self, x, gen):
+        times = gen.exponential(1 / x[0], 20) + gen.exponential(1 / x[1], 20)
+        return [-x[0] - 2 * x[1], (times > 3.0).mean() - 0.1]
+
+
+@dataclass(kw_only=True)
+class Bowl(BoxProblem):
+    """A bowl whose bottom is cut off by a line."""
+
+    source = "a plug-in"
+    about = "a bowl and a line"
+    low, high, m = (0.0, 0.0), (2.0, 2.0), 1
+    reference = Reference((0.5, 0.5), -0.5, 1.0, 0.125, 1e-9, "closed form", binds=True)
+
+    @pointwise
+    def formula(self, x):
+        return [-((x[0] - 1) ** 2) - (x[1] - 1) ** 2, x[0] + x[1] - 1]
+
+
+@dataclass(kw_only=True)
+class Penalty(Optimistic):
+    """A penalty whose price follows the violation."""
+
+    source = "a plug-in"
+    about = "optimistic penalty"
+    knows = ("kernel", "λ", "B", "G", "R", "T (through λ)")
+    needs = frozenset({"feedback at once"})
+
+    first: float = param(1.0, "price in round 1", at_least=0.0)
+    price: np.ndarray = state()
+
+    def prepare(self):
+        self.price = np.full((self.setting.replicates, self.setting.constraints), self.first)
+
+    def parts(self, belief: Belief) -> Parts:
+        return Parts(self.explore_f(belief.f), self.explore_g(belief.constraint), self.price)
+
+    def learn(self, t, chosen, feedback):
+        self.price = self.price + np.maximum(feedback.g, 0.0)
+
+
+class Draws:
+    def __init__(self, given: Given):
+        self.given = given
+
+    def ask(self):
+        return self.given.generator.uniform(self.given.low, self.given.high)
+
+    def tell(self, x, f, g):
+        if len(g) != self.given.m:
+            raise CellFailure("g has another length")
+
+
+@dataclass(kw_only=True)
+class Uniform(AskTell):
+    """Uniform draws."""
+
+    source = "a plug-in"
+    about = "uniform draws"
+
+    def optimiser(self, given: Given) -> Draws:
+        return Draws(given)
+
+
+@dataclass(kw_only=True)
+class Centre(OneRun):
+    """Plays the centre of the box."""
+
+    source = "a plug-in"
+    about = "the centre"
+
+    def start_one(self, setting):
+        self.box = setting.actions
+
+    def ask_one(self, t):
+        return (self.box.low + self.box.high) / 2
+'''
+SUITE = """
+suite: plug-in
+horizon: 4
+seeds: 2
+problems: [{module}:Queue, {module}:Bowl]
+algorithms: [{module}:Penalty, {module}:Uniform, {module}:Centre]
+"""
+METHODS = ("Penalty", "Uniform", "Centre")
+DEEP = {
+    "params": "param state",
+    "algorithms": "ALGORITHMS",
+    "algorithms.asktell": "AskTell Given Optimiser",
+    "algorithms.base": "Algorithm OneRun Setting",
+    "algorithms.optimistic": "Optimistic OptimisticReward",
+    "algorithms.score": "ScoreAlgorithm",
+    "errors": "CbobenchError CellFailure Misuse",
+    "gp.beliefs": "Belief FunctionBelief",
+    "gp.parts": "Parts Truncated",
+    "problems": "PROBLEMS",
+    "problems.base": "Feedback Instances Problem",
+    "problems.box": "BoxProblem Reference pointwise",
+    "problems.simulator": "Simulator",
+    "sweep.run": "Outcome run",
+    "report.compare": "Comparison",
+}
+"""Modules that pages and messages named before their names were public; plug-ins go on importing from them."""
+
+
+@pytest.fixture
+def plug_in(tmp_path, monkeypatch):
+    """Write the plug-in as a module, with other texts in place of some of its own."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(module: str, *replacements: tuple[str, str]) -> Path:
+        text = PLUG_IN
+        for old, new_text in replacements:
+            assert old in text
+            text = text.replace(old, new_text)
+        (tmp_path / f"{module}.py").write_text(text)
+        suite = tmp_path / f"{module}.yaml"
+        suite.write_text(SUITE.format(module=module))
+        return suite
+
+    return write
+
+
+def test_a_plug_in_that_imports_from_cbobench_alone_is_played(plug_in, tmp_path):
+    done = cbobench.run(plug_in("plug_in_one"), out=tmp_path / "run", cpus=0)
+    assert (done.failed, done.played) == (0, 2 * 2 * 3)
+
+
+@pytest.mark.parametrize("name", ["Bowl", "Uniform"])
+def test_it_obeys_the_laws(plug_in, name):
+    plug_in("plug_in_two")
+    verdicts = check(f"plug_in_two:{name}", only=("documented", "plays", "no global randomness"))
+    assert len(verdicts) >= 2
+    assert [str(verdict.finding) for verdict in verdicts if verdict.finding is not None] == []
+
+
+def test_a_public_name_counts_as_the_code_that_it_names(plug_in):
+    """A method that imports from deep modules, from cbobench, or names cbobench in the code has one hash."""
+    plug_in("plug_in_three")
+    short = source.source_hash("plug_in_three:Bowl", "plug_in_three:Penalty")
+    deep = "from cbobench.params import param, state\nfrom cbobench.gp.parts import Parts\n"
+    shorter = [(name, " ") for name in (" Parts, ", " param, ", "\n    state,\n")]
+    shorter.append(("from cbobench import (\n", f"{deep}from cbobench import (\n"))
+    plug_in("plug_in_three", *shorter)
+    source.look_again()
+    assert source.source_hash("plug_in_three:Bowl", "plug_in_three:Penalty") == short
+    code = source._code(frozenset())
+    for form in ("cbobench.Parts", "cbobench.gp.parts.Parts"):
+        assert code.resolve(form) == {("cbobench.gp.parts", "Parts")}
+    assert code.resolve("cbobench.run") == {"cbobench.run"}
+
+
+def test_deep_paths_of_before_go_on_working():
+    for module, names in DEEP.items():
+        for name in names.split():
+            assert getattr(import_module(f"cbobench.{module}"), name) is getattr(cbobench, name)
+
+
+def test_checkers_and_users_see_the_same_names():
+    """What is imported for type checkers is what is given on first use."""
+    tree = ast.parse(Path(cbobench.__file__).read_text(encoding="utf-8"))
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    typed = {alias.asname: node.module for node in block.body for alias in node.names}
+    assert typed == cbobench.HOMES
+
+
+def test_pages_and_templates_import_from_cbobench_alone():
+    templates = [new.ALGORITHM, new.PROBLEM, new.SIMULATOR]
+    pages = [
+        (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("own_method", "own_problem", "api")
+    ]
+    imports = [line for text in [*templates, *pages] for line in re.findall(r"from (cbobench[\w.]*) import", text)]
+    assert len(imports) > 10
+    assert {*imports} == {"cbobench"}
