@@ -1,6 +1,7 @@
 """The registry: a class states its name, and every module of its package is found by location. No list to edit.
 
-Of the user's modules, only those named as module:Class are imported; others are parsed, not run.
+Other packages give names by entry points (`cbobench.algorithms`, `cbobench.problems`), and one is loaded only when its
+name is asked for. Of the user's modules, only those named as module:Class are imported; others are parsed, not run.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
 from cbobench.errors import Advice, Misuse, nearest, one_line, reraise_stop, show, unknown
 from cbobench.float_state import preserved_float_state
 from cbobench.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 PACKAGE = __name__.partition(".")[0]
 C = TypeVar("C", bound=type)
@@ -47,6 +51,7 @@ class Registry:
         self.packages = packages
         self.base = base
         self._classes: dict[str, type] = {}
+        self._entries: dict[str, list[EntryPoint]] = {}
         self._discovered = False
 
     def register(self, name: str) -> Callable[[C], C]:
@@ -62,27 +67,64 @@ class Registry:
         return add
 
     def names(self) -> list[str]:
-        """Return all registered names, sorted."""
+        """Return all registered names, sorted; those of other packages are not among them."""
         self._discover()
         return sorted(self._classes)
 
+    def others(self) -> dict[str, str]:
+        """Return the names that other packages give, with the packages; nothing is loaded."""
+        ours = self.names()
+        return {entry.name: package_of(entry) for entry in self._find_entries() if entry.name not in ours}
+
+    def import_path(self, name: str) -> str:
+        """Return the import path that getting a name would import: itself, or that of another package's name.
+
+        Nothing is loaded. It is "" for a registered name, and for one that there is not.
+        """
+        if ":" in name:
+            return name
+        return "".join(entry.value.partition("[")[0].strip() for entry in self._entries_of(name)[:1])
+
+    def package(self, name: str) -> str:
+        """Return the other package that gives a name; "" for all other names."""
+        return "".join(map(package_of, self._entries_of(name)[:1]))
+
+    def _entries_of(self, name: str) -> list[EntryPoint]:
+        """Return the entry points of a name that is not registered here; what there is, is looked up once."""
+        self._discover()
+        if ":" in name or name in self._classes:
+            return []
+        if name not in self._entries and (entries := [e for e in self._find_entries() if e.name == name]):
+            self._entries[name] = entries
+        return self._entries.get(name, [])
+
+    def _find_entries(self) -> Iterable[EntryPoint]:
+        from importlib.metadata import entry_points  # here, as help has to be fast and needs none
+
+        return entry_points(group=f"{PACKAGE}.{self.kind}s")
+
     def get(self, name: str, *, location: str = "", imports: bool = True, beside: Sequence[Path] = ()) -> type[Any]:
-        """Return the class of that name, or the one at an import path `package.module:Class`.
+        """Return the class of that name, ours or another package's, or at an import path `package.module:Class`.
 
         Args:
             location: file and line, at the start of an error.
-            imports: whether import paths are allowed.
-            beside: folders to search for its module, besides Python's path.
+            imports: whether code of others may be imported: other packages' names, and import paths.
+            beside: folders to search for the module of an import path, besides Python's path.
 
         Raises:
-            Misuse: an unknown name, or an import path that fails, is not allowed, or is of the wrong kind.
+            Misuse: an unknown name, or a class that cannot be imported, is not allowed, or is of the wrong kind.
         """
         if ":" in name:
             return self._imported(name, location, imports, beside)
-        self._discover()
+        if entries := self._entries_of(name):
+            packages = " and ".join(sorted(map(package_of, entries)))
+            if len(entries) > 1:
+                raise Misuse(f"{location}the {self.kind} {show(name)} is of {packages}; remove one of the packages")
+            return self._imported(self.import_path(name), f"{location}{show(name)} of {packages}: ", imports, ())
         if name not in self._classes:
             listing = f"cbobench list {self.kind}s"
-            raise _unknown(self.kind, name, self._classes, beside if imports else (), listing, location)
+            every = [*self._classes, *self.others()]
+            raise _unknown(self.kind, name, every, beside if imports else (), listing, location)
         return self._classes[name]
 
     def _imported(self, path: str, location: str, imports: bool, beside: Sequence[Path]) -> type[Any]:
@@ -110,6 +152,11 @@ class Registry:
         self._discovered = True
 
 
+def package_of(entry: EntryPoint) -> str:
+    """Return the name of the package that states an entry point."""
+    return str(entry.dist.name) if entry.dist is not None else "that states it"
+
+
 def registry_of(
     name: str, registries: Sequence[Registry], beside: Sequence[Path], besides: Iterable[str] = ()
 ) -> Registry:
@@ -123,10 +170,11 @@ def registry_of(
         Misuse: neither, or an import path that fails.
     """
     if ":" not in name:
-        for registry in registries:
-            if name in registry.names():
-                return registry
-        every = [*besides, *(name for registry in registries for name in registry.names())]
+        for names in (Registry.names, Registry.others):
+            for registry in registries:
+                if name in names(registry):
+                    return registry
+        every = [*besides, *(name for registry in registries for name in [*registry.names(), *registry.others()])]
         raise _unknown("name", name, every, beside, "cbobench list algorithms, problems or suites")
     bases = tuple(import_object(registry.base) for registry in registries)
     cls = import_object(name, beside=beside, bases=bases)
@@ -334,4 +382,5 @@ def _missing_module(module: str, location: str, folders: Sequence[Path]) -> Misu
     if close is not None:
         parts.append(f"did you mean {close!r}?")
     parts.append(f"looked in {', '.join([*looked, 'the path of Python'])}")
-    return Misuse("; ".join([*parts, "put its file beside the suite, or its folder on PYTHONPATH"]))
+    place = "put its file beside the suite, or" if folders else "install it, or put"
+    return Misuse("; ".join([*parts, f"{place} its folder on PYTHONPATH"]))

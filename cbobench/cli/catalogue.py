@@ -118,7 +118,18 @@ def do_list(options: argparse.Namespace, command_line: list[str]) -> int:
         for row in rows
     ]
     print(render(TextTable([*rows[0]], texts, left=len(rows[0])), options.format))
+    if others := _name_others(options.kind):
+        print(printable(f"of other packages, loaded when they are played or shown: {others}"), file=sys.stderr)
     return 0
+
+
+def _name_others(kind: str) -> str:
+    """Return the names that other packages give, which are not loaded to be listed."""
+    from cbobench.algorithms import ALGORITHMS
+    from cbobench.problems import PROBLEMS
+
+    others = {"algorithms": ALGORITHMS, "problems": PROBLEMS}[kind].others() if kind != "suites" else {}
+    return ", ".join(f"{name} ({package})" for name, package in sorted(others.items()))
 
 
 def do_show(options: argparse.Namespace, command_line: list[str]) -> int:

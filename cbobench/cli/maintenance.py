@@ -86,7 +86,7 @@ def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
     from cbobench.results.provenance import mixed_note
     from cbobench.results.query import read_status as read
     from cbobench.results.source import libraries
-    from cbobench.results.staleness import registered_names
+    from cbobench.results.staleness import find_imports, registered_names
 
     if options.once and not options.watch:
         raise Misuse("--once is about watching; add --watch, or leave it out")
@@ -138,8 +138,9 @@ def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
         if options.imports:
             why = "cannot be imported (from the path of Python, or this folder)"
         cells = count_noun(len(state.unchecked), "cell")
-        absent = ", ".join(sorted(name for name in names if ":" in name))
-        if unregistered := ", ".join(sorted(name for name in names - registered_names() if ":" not in name)):
+        imported = {name for cell in state.unchecked for name in find_imports(cell.pair)}
+        absent = ", ".join(sorted(imported))
+        if unregistered := ", ".join(sorted(names - registered_names() - imported)):
             absent, why = unregistered, "is nothing that this cbobench has; look with the version that played them"
         print(f"  {cells} could not be checked for staleness: {absent} {why}")
     if state.other_libraries:

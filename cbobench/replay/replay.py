@@ -14,8 +14,10 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Algorithm
 from cbobench.errors import CbobenchError, Misuse, printable, show
 from cbobench.options import accept_fields
+from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
+from cbobench.registry import Registry
 from cbobench.replay.differences import CLOSE
 from cbobench.replay.sources import Candidate, Draw, Outcome, Unplayable, draw, open_sources
 from cbobench.replay.ways import ask_by_round, play_again
@@ -73,7 +75,7 @@ class Stage:
         return problem
 
     def _build(self, variant: Variant) -> Problem:
-        self._refuse_import(variant.name)
+        self._refuse_import(PROBLEMS, variant.name)
         axes = {name: [value] for name, value in variant.settings.items()}
         entry = Entry(variant.name, axes, frozenset(), None, 0, ONE)
         folder = DataFolder(self.data)
@@ -108,7 +110,7 @@ class Stage:
 
     def _check(self, pair: Pair, problem: Problem) -> None:
         variant = pair.algorithm
-        self._refuse_import(variant.name)
+        self._refuse_import(ALGORITHMS, variant.name)
         cls = ALGORITHMS.get(variant.name, imports=self.imports, beside=[Path()])
         algorithm: Algorithm = params.build(cls, variant.settings)
         values = params.identity(cls, params.resolve(cls, variant.settings))
@@ -121,8 +123,8 @@ class Stage:
         if count_parallel(variant) > 1:
             algorithm.check_late(problem)
 
-    def _refuse_import(self, name: str) -> None:
-        if ":" in name and not self.imports:
+    def _refuse_import(self, registry: Registry, name: str) -> None:
+        if registry.import_path(name) and not self.imports:
             raise Misuse(f"{name} is not imported because a run names it; {NOT_TRUSTED}")
 
 

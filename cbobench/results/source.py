@@ -126,7 +126,11 @@ def libraries(algorithm: str | None = None) -> str:
     Args:
         algorithm: registered name or import path of one that may need libraries of its own.
     """
-    return versions(("numpy", "scipy", *(ALGORITHMS.get(algorithm).libraries if algorithm else ())))
+    names = ["numpy", "scipy"]
+    if algorithm is not None:
+        names += ALGORITHMS.get(algorithm).libraries
+        names += filter(None, [ALGORITHMS.package(algorithm)])  # its compiled code has no hash
+    return versions(tuple(dict.fromkeys(names)))
 
 
 def import_libraries(algorithm: str) -> None:
@@ -167,7 +171,7 @@ def _starts(problem: str, algorithm: str | None = None) -> tuple[Code, list[Key]
         if name is None:
             continue
         starts += [(base.__module__, base.__qualname__.split(".")[0]) for base in registry.get(name).__mro__]
-        module, _, attribute = name.partition(":")
+        module, _, attribute = registry.import_path(name).partition(":")
         starts += [(module, attribute)] if attribute else []
     tops = {module.split(".")[0] for module, _ in starts} - sys.stdlib_module_names - {PACKAGE}
     return _code(frozenset(top for top in tops if any(map(_is_installed, _places(top))))), list(dict.fromkeys(starts))

@@ -30,10 +30,16 @@ class CodeOrigin(Protocol):
     def libraries(self) -> str: ...
 
 
-def _is_examinable(name: str) -> bool:
+def _is_examinable(path: str) -> bool:
     """Return whether a class can be examined without importing the user's code; our own modules are none of it."""
-    module = name.partition(":")[0]
-    return ":" not in name or module in sys.modules or module.split(".")[0] == __name__.split(".")[0]
+    module = path.partition(":")[0]
+    return module in sys.modules or module.split(".")[0] == __name__.split(".")[0]
+
+
+def find_imports(pair: Pair) -> dict[str, str]:
+    """Return the names of a pair that are not of this cbobench, with what getting them would import."""
+    named = ((PROBLEMS, pair.problem.name), (ALGORITHMS, pair.algorithm.name))
+    return {name: path for registry, name in named if (path := registry.import_path(name))}
 
 
 def registered_names() -> set[str]:
@@ -43,10 +49,10 @@ def registered_names() -> set[str]:
 
 def import_named(pairs: Iterable[Pair]) -> None:
     """Import the modules that pairs name, as far as possible (`--imports` of the reading commands)."""
-    for name in sorted({name for pair in pairs for name in (pair.problem.name, pair.algorithm.name)}):
+    for path in sorted({path for pair in pairs for path in find_imports(pair).values()}):
         with suppress(CbobenchError):
-            if not _is_examinable(name):
-                import_object(name, beside=[Path()])
+            if not _is_examinable(path):
+                import_object(path, beside=[Path()])
 
 
 class Freshness:
@@ -61,7 +67,8 @@ class Freshness:
         names = pair.problem.name, pair.algorithm.name
         if names not in self._current:
             try:
-                self._current[names] = source_hash(*names) if all(map(_is_examinable, names)) else None
+                known = all(map(_is_examinable, find_imports(pair).values()))
+                self._current[names] = source_hash(*names) if known else None
             except CbobenchError:
                 self._current[names] = None
         return self._current[names]
