@@ -54,9 +54,9 @@ bench: .make/test  ## measure what people wait for, into build/bench (ARGS="--on
 	$(BIN)/python benchmarks/calls.py
 
 curves: .make/test  ## measure a round over seeds, actions, constraints, inputs and rounds; write docs/speed.md's table and picture
-	$(BIN)/python benchmarks/curves.py --out docs/curves.json $(ARGS)
-	$(BIN)/python docs/tables.py
-	$(BIN)/python docs/pictures.py --speed
+	$(BIN)/python benchmarks/curves.py --out docs/results/curves.json $(ARGS)
+	$(BIN)/python -m docs.website.tables
+	$(BIN)/python -m docs.results.pictures --speed
 
 bench-compare: .make/test  ## the same here and at the commit BASE in turns, with ratios and their intervals
 	$(BIN)/python benchmarks/bench.py --base $(BASE) $(ARGS)
@@ -79,18 +79,18 @@ PAPER ?= runs/paper
 DATA  ?= $(CBOBENCH_DATA)
 QUICK ?=
 paper-figures: .make/install  ## play all paper suites and draw all their figures
-	$(BIN)/python docs/paper_figures.py --out $(PAPER)$(if $(QUICK),/quick) $(if $(QUICK),--seeds 5) $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m docs.results.paper_figures --out $(PAPER)$(if $(QUICK),/quick) $(if $(QUICK),--seeds 5) $(if $(DATA),--data $(DATA))
 
 claims: .make/install  ## play all paper suites, test the papers' claims, write docs/reproduction.md and the gallery
-	$(BIN)/python docs/reproduction.py --out $(PAPER) $(if $(DATA),--data $(DATA))
-	$(BIN)/python docs/gallery.py --out $(PAPER)
+	$(BIN)/python -m docs.results.reproduction --out $(PAPER) $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m docs.results.gallery --out $(PAPER)
 
 MAPS ?= runs/maps
 maps: .make/install  ## play all suites map_*, test the claims over their settings, write docs/maps.md, draw into $(MAPS)/figures
-	$(BIN)/python docs/maps.py --out $(MAPS) --figures $(MAPS)/figures $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m docs.results.maps --out $(MAPS) --figures $(MAPS)/figures $(if $(DATA),--data $(DATA))
 
 literature: .make/install  ## play the next shard of docs/results that is missing, at most an hour (ARGS=--list: what is there)
-	$(BIN)/python docs/shards.py $(ARGS)
+	$(BIN)/python -m docs.results.shards $(ARGS)
 
 replay:  ## play drawn cells of docs/results again with the libraries that played them (ARGS="--replay 50")
 	$(PYTHON) -m venv build/replay
@@ -101,23 +101,23 @@ reference: .make/install  ## derive the reference of a problem on a box: NAME=gr
 	$(BIN)/cbobench reference $(NAME)
 
 pages: .make/install  ## write what pages take from the code: tables of methods, problems and suites, Python names
-	$(BIN)/python docs/tables.py
-	$(BIN)/python docs/names.py
-	$(BIN)/python docs/architecture.py
-	$(BIN)/python docs/figure_map.py
+	$(BIN)/python -m docs.website.tables
+	$(BIN)/python -m docs.website.names
+	$(BIN)/python -m docs.website.architecture
+	$(BIN)/python -m docs.website.figure_map
 
 pictures: .make/install  ## draw the pictures of README, docs/papers.md and docs/speed.md from stored results (ARGS=--play: play README's suite first)
-	$(BIN)/python docs/pictures.py $(ARGS)
+	$(BIN)/python -m docs.results.pictures $(ARGS)
 
 printed: .make/test  ## play the code of every page, write what it prints into the page (ARGS=README.md: of one)
-	$(BIN)/python docs/printed.py $(ARGS)
+	$(BIN)/python -m docs.website.printed $(ARGS)
 
 notebooks: .make/test  ## play the example notebooks, and store what they show
-	$(BIN)/python docs/examples.py
+	$(BIN)/python -m docs.website.examples
 
 # Pictures are kept in .make/site by what they depend on; ARGS="--pictures cei gramacy": only these.
 site: .make/docs  ## build the documentation site into build/site; warnings and links that lead nowhere are errors
-	cd docs && OMP_NUM_THREADS=1 $(abspath $(BIN))/python -m website $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m docs.website $(ARGS)
 
 wheel: .make/install  ## build the wheel into dist/
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .

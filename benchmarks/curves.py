@@ -1,6 +1,6 @@
 """CPU time of a round over seeds, actions, constraints, inputs and rounds: the best of three turns, as JSON.
 
-    python benchmarks/curves.py [--out docs/curves.json] [--repeats 3]
+    python benchmarks/curves.py [--out docs/results/curves.json] [--repeats 3]
 
 On finite sets a round of `ckb-ucb` is measured beside the same algebra in bare NumPy (`floor` of cases.py), on boxes a
 round of `cei` on the formula of rounds.py. All settings take turns, so that a busy minute meets each of them once; a

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import re
 
 import pytest
 
+from docs.website import architecture
 from tests.conftest import ROOT
 
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text()
 STEP = re.compile(r"`([\w/]+\.py):([\w.]+)`")
 TEXT = (ROOT / "docs" / "architecture.md").read_text()
-spec = importlib.util.spec_from_file_location("architecture", ROOT / "docs" / "architecture.py")
-architecture = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(architecture)
-
-
 ROOMS = architecture.read_rooms()
 
 

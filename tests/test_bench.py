@@ -19,7 +19,7 @@ BENCHMARKS = ROOT / "benchmarks"
 SCRIPTS = sorted(path.relative_to(ROOT) for room in ("benchmarks", "docs") for path in ROOT.glob(f"{room}/**/*.py"))
 # Runs a script up to its first import of NumPy, and says which arithmetic that process has then.
 FIRST_NUMPY = """
-import os, runpy, sys
+import importlib, os, runpy, sys
 
 def say_arithmetic():
     import numpy
@@ -33,12 +33,13 @@ def watch(event, arguments):
         is_over = True
         say_arithmetic()
 
-is_over, folder, package = False, *sys.argv[2:]
-sys.path.insert(0, folder)
+is_over, name = False, sys.argv[1]
 sys.addaudithook(watch)
-if package:
-    __import__(package)
-runpy.run_path(sys.argv[1], run_name="imported")
+if name.endswith(".py"):
+    sys.path.insert(0, os.path.dirname(name))
+    runpy.run_path(name, run_name="imported")
+else:
+    importlib.import_module(name)
 import cbobench  # the script has imported nothing that needs NumPy
 say_arithmetic()
 """
@@ -62,12 +63,12 @@ def test_the_cases_are_those_that_exist(bench):
 @pytest.mark.parametrize("script", SCRIPTS, ids=str)
 def test_every_script_chooses_the_arithmetic_before_numpy(script):
     """Whether it plays, measures or draws, as one that draws today measures tomorrow."""
-    folder = ROOT / script.parent
-    package = folder.name if (folder / "__init__.py").exists() else ""
+    is_module = (ROOT / script.parent / "__init__.py").exists()
+    name = ".".join(script.with_suffix("").parts).removesuffix(".__init__") if is_module else ROOT / script
     ours = {arithmetic.CHOICE, arithmetic.DISABLED, *arithmetic.OTHERS}
     clean = {name: value for name, value in os.environ.items() if name not in ours}
     done = subprocess.run(
-        [sys.executable, "-c", FIRST_NUMPY, ROOT / script, folder.parent if package else folder, package],
+        [sys.executable, "-c", FIRST_NUMPY, name],
         env=clean | {"PYTHONPATH": str(ROOT), arithmetic.KERNEL: "Sandybridge"}, capture_output=True, text=True,
     )  # fmt: skip
     assert done.stdout.split() == [arithmetic.PORTABLE, "True"], done.stderr

@@ -1,6 +1,6 @@
 """The pages: their code runs as it stands, what it prints is what they say, links lead somewhere, tables are current.
 
-What plays the pages is `docs/printed.py`, which says what the kinds of blocks mean.
+What plays the pages is `docs/website/printed.py`, which says what the kinds of blocks mean.
 """
 
 from __future__ import annotations
@@ -11,16 +11,9 @@ import shlex
 from io import BytesIO
 from pathlib import Path
 
-import figure_map
-import gallery
-import names
-import pictures
-import printed
 import pytest
-import tables
 import yaml
 from matplotlib.image import imread
-from paper_figures import is_outdated
 
 import cbobench
 from cbobench import params, resources
@@ -30,6 +23,9 @@ from cbobench.opponents import botorch_methods
 from cbobench.opponents.library import LibraryMethod
 from cbobench.problems import PROBLEMS
 from cbobench.report.figures import find_recipes
+from docs.results import gallery, pictures
+from docs.results.paper_figures import is_outdated
+from docs.website import figure_map, names, printed, tables
 from tests.conftest import ROOT
 
 PAGES = ["README.md"]
@@ -48,7 +44,7 @@ BLOCK = printed.BLOCK
 def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(page, tmp_path):
     text = (ROOT / page).read_text(encoding="utf-8")
     for block, output in printed.play(printed.playable(text), tmp_path):
-        assert not printed.mismatches(block, output), f"{page} is stale: python docs/printed.py {page}"
+        assert not printed.mismatches(block, output), f"{page} is stale: make printed ARGS={page}"
     if missing := [extra for section in printed.split_sections(text) if (extra := printed.missing_extra(section))]:
         pytest.skip(f"all of {page} was played but for what needs {', '.join(missing)} (pip install cbobench[…])")
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 import pytest
-from printed import environment
-from website import draw, methods, words
-from website.__main__ import forget
-from website.pictures import NOT_NOW, Pictures
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Algorithm
 from cbobench.params import param
+from docs.website import draw, methods, words
+from docs.website.__main__ import forget
+from docs.website.pictures import NOT_NOW, Pictures
+from docs.website.printed import environment
 from tests.conftest import ROOT
 
 
@@ -57,11 +57,11 @@ def test_pictures_are_kept_until_what_they_show_changes(tmp_path, monkeypatch):
     assert (again.of_method("random"), again.of_problem("gramacy")) == shown
     assert again.made == 0
     assert set(again.used) == {path.name for path in tmp_path.glob("*.png")} == {one.file for one in shown}
-    monkeypatch.setattr("website.pictures.code_hash", lambda path: "other")
+    monkeypatch.setattr("docs.website.pictures.code_hash", lambda path: "other")
     changed = Pictures(tmp_path, only=["gramacy"])
     assert changed.of_problem("gramacy").file not in again.used
     assert len(list(tmp_path.glob("problem-*.png"))) == 1
-    monkeypatch.setattr("website.plays.settings_for", lambda cls: {"grid": 9})
+    monkeypatch.setattr("docs.website.plays.settings_for", lambda cls: {"grid": 9})
     assert Pictures(tmp_path, only=["random"]).of_method("random").file not in again.used
 
 
@@ -92,8 +92,8 @@ def test_the_site_is_built_without_a_warning(tmp_path):
     if missing := [name for name in ("sphinx", "myst_parser", "furo") if find_spec(name) is None]:
         pytest.skip(f"{', '.join(missing)} not installed (pip install -e '.[docs]'); `make site` builds it all")
     where = ["--out", tmp_path / "site", "--work", tmp_path / "work"]
-    call = [sys.executable, "-m", "website", *where, "--pictures", "cei"]
-    done = subprocess.run(call, cwd=ROOT / "docs", env=environment(), capture_output=True, text=True)
+    call = [sys.executable, "-m", "docs.website", *where, "--pictures", "cei"]
+    done = subprocess.run(call, cwd=ROOT, env=environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "method-cei" in (tmp_path / "site" / "methods" / "cei.html").read_text()
     used = re.findall(r'(?:src|href)="(https?://[^"]*)"', (tmp_path / "site" / "index.html").read_text())

@@ -7,7 +7,7 @@ import re
 from textwrap import wrap
 
 from cbobench.cli import make_parser
-from website.words import cells, sentence
+from docs.website.words import cells, sentence
 
 
 def linked(text: str) -> str:

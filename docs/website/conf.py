@@ -1,4 +1,4 @@
-"""Sphinx settings. The pages are assembled by `website.pages`; their source is Markdown that a forge shows as well."""
+"""Sphinx settings. `pages.py` assembles the pages; their source is Markdown that a forge shows as well."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ suppress_warnings = ["myst.header"]  # a generated page may begin its entries wi
 smartquotes = False  # values are as one types them
 
 html_theme = "furo"
-html_static_path = ["static"]
+html_static_path = ["site.css"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False

@@ -6,13 +6,10 @@ import json
 from itertools import groupby
 from typing import Any
 
-import gallery
-import maps
-import reproduction
-
 from cbobench.papers.claim_maps import draw_map
 from cbobench.report.formats import escape_markdown
-from website.pictures import Pictures
+from docs.results import gallery, maps, reproduction
+from docs.website.pictures import Pictures
 
 CAPTIONS = {"letter": "By the letter", "best": "As best known"}
 

@@ -11,13 +11,14 @@ from textwrap import wrap
 from cbobench import resources
 from cbobench.algorithms import ALGORITHMS
 from cbobench.problems import PROBLEMS
-from website import commands, gallery, methods, problems, suites
-from website.pictures import Pictures
+from docs.website import commands, gallery, methods, problems, suites
+from docs.website.pictures import Pictures
 
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
 TOP = ("README", "CONTRIBUTING", "SECURITY", "CHANGELOG")  # pages that lie beside docs/
-BESIDE = ("*.png", "*.svg", "papers/*.png", "notebooks/*.ipynb", "results/*.zip")  # files that pages show or link
+# Files that pages show or link.
+BESIDE = ("_static/**/*.png", "_static/*.svg", "website/notebooks/*.ipynb", "results/*.zip")
 FIRST = "index"  # what the site calls the README
 YOURS = ("own_problem", "own_method", "beside_the_field", "which_method")
 RUNS = ("reading", "report", "papers", "clusters", "runs", "bundles")

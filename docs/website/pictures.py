@@ -15,8 +15,8 @@ from cbobench.report import canvas, curves, layout, planes, style
 from cbobench.report.formats import escape_markdown
 from cbobench.results.source import code_hash, source_hash
 from cbobench.suite.variants import canonical
-from website import draw, plays
-from website.words import prepared, signs
+from docs.website import draw, plays
+from docs.website.words import prepared, signs
 
 PIXELS = 118  # of a page to an inch of a figure
 NOT_NOW = "No picture was drawn in this build."

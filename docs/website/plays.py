@@ -18,7 +18,7 @@ from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
 from cbobench.report.style import SIZES, look_of, mix_colour
-from website import draw
+from docs.website import draw
 
 PROBLEM = "gramacy"
 ROUNDS, SEEDS, GRID = 50, 5, 25

@@ -8,9 +8,9 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.problems import PROBLEMS
 from cbobench.problems.box import BoxProblem
 from cbobench.report.formats import escape_markdown
-from website import words
-from website.pictures import Pictures
-from website.words import can_play, cells, facts, file_of, joined, links, prepared, said, sentence, suites_of
+from docs.website import words
+from docs.website.pictures import Pictures
+from docs.website.words import can_play, cells, facts, file_of, joined, links, prepared, said, sentence, suites_of
 
 
 def table() -> str:

@@ -10,8 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import names
-
 import cbobench
 from cbobench import params, resources
 from cbobench.algorithms import ALGORITHMS
@@ -21,6 +19,7 @@ from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
 from cbobench.report.formats import Code, TextTable, escape_markdown, render
 from cbobench.suite import yamlio
+from docs.website import names
 
 SUBSCRIPT = re.compile(
     r"((?<![^\W_])(?:sum|[^\W\d_][\u0300-\u036f]?)|[|\])]|Proj)"  # of what: a letter, a sum, what is in brackets

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-import gallery
 import matplotlib as mpl
 import pytest
-import reproduction
+
+from docs.results import gallery, reproduction
 
 mpl.use("Agg")
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import re
 
-import maps
 import pytest
-import reproduction as script
-from paper_figures import is_outdated, play
 
 from cbobench import resources
 from cbobench.arithmetic import PORTABLE, arithmetic_kind
 from cbobench.papers.claim_tables import claims_of
 from cbobench.papers.rules import RULES
 from cbobench.results.source import source_hash
+from docs.results import maps
+from docs.results import reproduction as script
+from docs.results.paper_figures import is_outdated, play
 
 OWN_NUMBERS = (  # names and the papers' own words, which are no measurements of ours
     r"\[\[.*?\]\]", r"“[^”]*”", r"`[^`]*`", r"\b(ZJ|SE|GZL)\d+[NB]?", r"(Theorem|Algorithm|Figure|Proposition) \d",
@@ -29,7 +29,7 @@ def stored():
 
 def test_the_page_is_current(stored):
     text = script.PAGE.read_text()
-    assert script.page(stored) == text, "docs/reproduction.md is stale: python docs/reproduction.py --render"
+    assert script.page(stored) == text, "docs/reproduction.md is stale: python -m docs.results.reproduction --render"
     changed = [row | {"verdict": "contradicted"} for row in stored["rows"]]
     assert script.page(stored | {"rows": changed}) != text, "negative control"
 
@@ -94,7 +94,7 @@ def test_a_paper_is_read_in_a_sitting():
     for paper in script.PAPERS.values():
         (paper_section,) = [section for section in sections if section.startswith(paper)]
         assert len([word for word in paper_section.split() if word != "|"]) <= 1500
-    assert len(page.split()) + len((script.HERE / "maps.md").read_text().split()) <= 8000
+    assert len(page.split()) + len(maps.PAGE.read_text().split()) <= 8000
 
 
 def test_a_short_run_of_it(tmp_path, monkeypatch):

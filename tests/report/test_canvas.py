@@ -6,13 +6,11 @@ import re
 import warnings
 from io import BytesIO
 
-import gallery
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pytest
 from matplotlib import font_manager
 from matplotlib.backends.backend_pdf import PdfPages
-from website.draw import page
 
 import cbobench
 from cbobench.cli import main
@@ -20,6 +18,8 @@ from cbobench.errors import Advice
 from cbobench.report import fonts
 from cbobench.report.canvas import Image
 from cbobench.report.style import SIZES
+from docs.results import gallery
+from docs.website.draw import page
 from tests.report.made import make
 
 USERS = {

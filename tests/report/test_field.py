@@ -6,11 +6,9 @@ import re
 import zipfile
 from types import SimpleNamespace
 
-import field_page
 import numpy as np
 import pandas as pd
 import pytest
-import shards
 
 import cbobench
 from cbobench import resources
@@ -19,6 +17,7 @@ from cbobench.replay.replay import Replay
 from cbobench.replay.sources import Draw, Outcome
 from cbobench.report.load import Run
 from cbobench.report.quantities import quantities
+from docs.results import field_page, shards
 
 NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 BUNDLES = sorted(shards.FOLDER.glob("*.zip"))
@@ -26,7 +25,7 @@ BUNDLES = sorted(shards.FOLDER.glob("*.zip"))
 
 def test_the_page_is_what_the_bundles_say():
     assert field_page.PAGE.read_text(encoding="utf-8") == field_page.render_page(shards.FOLDER, shards.read_shards()), (
-        "docs/field.md is not of these bundles: python docs/shards.py --render"
+        "docs/field.md is not of these bundles: python -m docs.results.shards --render"
     )
 
 

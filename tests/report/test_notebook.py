@@ -7,17 +7,17 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
-import examples
 import pytest
 
 import cbobench
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.report.load import Run
 from cbobench.sweep.run import Outcome
+from docs.website import examples
 from tests.conftest import ROOT
 from tests.report.made import make
 
-NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((ROOT / "docs" / "website" / "notebooks").glob("*.ipynb"))
 HOSTILE = """<script>alert("1")</script><img src=x onerror='alert(2)'>&amp;"""
 
 

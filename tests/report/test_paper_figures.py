@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pandas as pd
-import paper_figures as script
 import pytest
 
 from cbobench.problems.data import DATA_SETS, DataFolder
+from docs.results import paper_figures as script
 
 FIGURES = {
     "zhou_ji_2022": {"1a", "1b", "1c", "2a", "2b", "2c"},

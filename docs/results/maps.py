@@ -1,6 +1,6 @@
-"""Plays every suite of the map, tests the claims over their settings, and writes docs/maps.json and docs/maps.md.
+"""Plays every suite of the map, tests the claims over their settings, and writes maps.json and docs/maps.md.
 
-python docs/maps.py [--out RUNS] [--data FOLDER] [--figures FOLDER] [--no-play] [--render]
+python -m docs.results.maps [--out RUNS] [--data FOLDER] [--figures FOLDER] [--no-play] [--render]
 
 Runs are kept and resumed. `--no-play` takes them as they are; `--figures` draws every map, too; `--render` writes the
 page from the stored findings alone. The site draws the maps from these (`restore`).
@@ -14,8 +14,6 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from paper_figures import describe_origin, findings, leave, page_options, warn_of_age
-
 from cbobench import resources
 from cbobench.papers.claim_maps import Map, describe_axis, draw_maps, maps_of
 from cbobench.papers.claim_tables import claims_of, count_verdicts, evaluate
@@ -23,9 +21,10 @@ from cbobench.papers.claims import Finding
 from cbobench.papers.evidence import Part
 from cbobench.report.load import Run
 from cbobench.words import count_noun
+from docs.results.paper_figures import describe_origin, findings, leave, page_options, warn_of_age
 
 HERE = Path(__file__).parent
-STORED, PAGE = HERE / "maps.json", HERE / "maps.md"
+STORED, PAGE = HERE / "maps.json", HERE.parent / "maps.md"
 Stored = dict[str, Any]
 
 TITLE = "# The map: where each claim holds\n"

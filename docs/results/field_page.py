@@ -10,12 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import cbobench as cbobench  # before NumPy, because it chooses the arithmetic
-
-# isort: split
 import numpy as np
 from numpy.typing import NDArray
-from paper_figures import name_commit, wrap
 from scipy.stats import rankdata
 
 from cbobench.report.groups import find_groups
@@ -26,10 +22,11 @@ from cbobench.report.quantities import fill_unreached, is_reached, quantities, r
 from cbobench.results.bundle import Bundle
 from cbobench.suite.variants import Variant
 from cbobench.words import count_noun
+from docs.results.paper_figures import name_commit, wrap
 
 CONFIRMED = "confirmed.json"  # beside the bundles
-PAGE = Path(__file__).with_name("field.md")
-PROSE = PAGE.parent / "prose" / "field.md"  # what the page begins with
+PAGE = Path(__file__).parents[1] / "field.md"
+PROSE = PAGE.parent / "website" / "prose" / "field.md"  # what the page begins with
 OURS = ("cei", "scbo", "furbo")  # the methods whose standing the page is about
 REFERENCE = "cei"  # whose runs those of every method are held against, seed by seed
 PLAIN = ("random", "sobol")  # no rivals

@@ -1,10 +1,10 @@
 """The papers' figures as pictures: stored as the rows behind them, drawn again wherever a page shows them.
 
-python docs/gallery.py [--out RUNS]
+python -m docs.results.gallery [--out RUNS]
 
-It takes the runs of `make paper-figures` as they are, and writes docs/gallery.parquet (rows) and docs/gallery.json (the
-panels, and their suites). Curves keep at most `POINTS` rounds. The site draws them with `draw`, and `pictures.py` draws
-those of docs/papers.md.
+It takes the runs of `make paper-figures` as they are, and writes gallery.parquet (rows) and gallery.json (the panels,
+and their suites). Curves keep at most `POINTS` rounds. The site draws them with `draw`, and `pictures.py` draws those
+of docs/papers.md.
 """
 
 from __future__ import annotations
@@ -17,9 +17,6 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-import cbobench as cbobench  # before NumPy, because it chooses the arithmetic
-
-# isort: split
 import numpy as np
 import pandas as pd
 import yaml
@@ -33,7 +30,7 @@ from cbobench.report.style import Look, looks, size_of
 
 HERE = Path(__file__).parent
 ROWS, ABOUT = HERE / "gallery.parquet", HERE / "gallery.json"
-FIGURES = HERE / "prose" / "figures.yaml"
+FIGURES = HERE.parent / "website" / "prose" / "figures.yaml"
 ORIGIN = HERE / "reproduction.json"
 POINTS = 120
 KINDS = {kind.__name__: kind for kind in (Panel, Boxes, TradeOff)}
@@ -177,7 +174,7 @@ def stored() -> tuple[dict[str, Any], pd.DataFrame]:
 
 
 def origin() -> dict[str, Any]:
-    """Who played the stored figures: `make claims` takes them from the runs of docs/reproduction.json."""
+    """Who played the stored figures: `make claims` takes them from the runs of reproduction.json."""
     return dict(json.loads(ORIGIN.read_text(encoding="utf-8")))
 
 

@@ -1,4 +1,4 @@
-"""Draws the rooms of cbobench/ and who imports whom: python docs/architecture.py writes architecture.svg.
+"""Draws the rooms of cbobench/ and who imports whom: make pages writes architecture.svg.
 
 A room is a directory of the package. Rooms stand in layers: each imports only from layers below it. An arrow that
 follows from a chain of others is left out, and so are imports of the leaves at the top level (errors, registry, ...).
@@ -14,7 +14,7 @@ from pathlib import Path
 import cbobench
 
 PACKAGE = Path(cbobench.__file__).parent
-PICTURE = Path(__file__).with_suffix(".svg")
+PICTURE = Path(__file__).parents[1] / "_static" / "architecture.svg"
 WIDTH, HEIGHT, GAP, ABOVE = 230, 46, 24, 44  # of a box, beside it, and above it
 
 

@@ -1,6 +1,6 @@
 """What the pages say is printed: plays the code of pages, and holds their printed blocks against what comes out.
 
-python docs/printed.py [PAGE ...]    writes what is printed today into the pages (by default into all pages with code)
+python -m docs.website.printed [PAGE ...]    writes what is printed today into the pages (by default all with code)
 
 A page's blocks are played in order, in one fresh folder. A `bash` block runs; a `python` or `yaml` block whose first
 line is `# NAME` is saved under that name, any other `python` block runs; a `text` block is what the block before it
@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import cbobench
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.M | re.S)
 EXTRA = re.compile(r'pip install "cbobench\[(\w+)\]"')
 MODULES = {"page": "plotly"}

@@ -1,6 +1,6 @@
 """Plays the comparison with the field shard by shard, each kept as a bundle in docs/results and shown by docs/field.md.
 
-python docs/shards.py [--list | --render | --confirm K] [SHARD ...]
+python -m docs.results.shards [--list | --render | --confirm K] [SHARD ...]
 
 Plays the first shard of docs/results/shards.yaml that is missing or not whole (or those that are named), exports it and
 stops. A play that was ended is resumed. `--render` writes the page from the bundles that are there. `--confirm` plays K
@@ -16,9 +16,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from field_page import CONFIRMED, PAGE, digest_of, played_by, render_page
-from paper_figures import leave
-
 from cbobench.cli import main
 from cbobench.errors import CbobenchError, unknown
 from cbobench.replay.replay import replay
@@ -28,8 +25,10 @@ from cbobench.results.export import export
 from cbobench.results.provenance import invocation
 from cbobench.suite import yamlio
 from cbobench.words import count_noun, list_names
+from docs.results.field_page import CONFIRMED, PAGE, digest_of, played_by, render_page
+from docs.results.paper_figures import leave
 
-FOLDER = Path(__file__).parent / "results"
+FOLDER = Path(__file__).parent
 RUNS = Path("runs") / "field"
 
 

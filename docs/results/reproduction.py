@@ -1,9 +1,9 @@
-"""Plays every suite of the papers, tests their claims, and writes docs/reproduction.json and docs/reproduction.md.
+"""Plays every suite of the papers, tests their claims, and writes reproduction.json and docs/reproduction.md.
 
-python docs/reproduction.py [--out RUNS] [--data FOLDER] [--no-play] [--render]
+python -m docs.results.reproduction [--out RUNS] [--data FOLDER] [--no-play] [--render]
 
 Runs are those of `make paper-figures`, kept and resumed. `--no-play` takes them as they are; `--render` writes the page
-from the stored findings and the prose of docs/prose/reproduction.md. There `[[claim | problem | reading | part]]`
+from the stored findings and the prose of website/prose/reproduction.md. There `[[claim | problem | reading | part]]`
 stands for a part's value and `[[claim | problem | reading]]` for its verdict: the prose has no numbers of its own.
 """
 
@@ -16,15 +16,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from paper_figures import describe_origin, findings, leave, page_options, suites, warn_of_age
-
 from cbobench.papers.claim_tables import as_record, claims_of, count_verdicts, evaluate
 from cbobench.papers.rules import RULES
 from cbobench.report.load import Run
 from cbobench.report.numbers import format_number
+from docs.results.paper_figures import describe_origin, findings, leave, page_options, suites, warn_of_age
 
 HERE = Path(__file__).parent
-STORED, PAGE, PROSE = HERE / "reproduction.json", HERE / "reproduction.md", HERE / "prose" / "reproduction.md"
+STORED, PAGE = HERE / "reproduction.json", HERE.parent / "reproduction.md"
+PROSE = HERE.parent / "website" / "prose" / "reproduction.md"
 DRAWS = 100  # simulated replications per finding
 LETTER, BEST = "letter", "best"  # readings: the paper's words as they stand, and the nearest that is known
 PAPERS = {"ZJ": "Zhou & Ji (2022)", "SE": "Shi & Eryilmaz (2022)", "GZL": "Guo, Zhu & Liu (2022)"}  # by the claims' ids

@@ -1,4 +1,4 @@
-"""Writes docs/api.md from the docstrings of the public Python names: python docs/names.py (or: make pages)."""
+"""Writes docs/api.md from the docstrings of the public names: python -m docs.website.names (or: make pages)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import cbobench
 from cbobench.algorithms.base import Algorithm
 from cbobench.problems.base import Problem
 
-PAGE = Path(__file__).parent / "api.md"
+PAGE = Path(__file__).parents[1] / "api.md"
 SELF = "itself"  # a name without members
 ROOMS: dict[str, tuple[str, dict[str, str]]] = {
     "Run and read": (

@@ -1,13 +1,14 @@
 """The pictures of README, docs/papers.md and docs/speed.md, drawn from what is stored in this folder.
 
-python docs/pictures.py           draws docs/first.png, docs/field.png, docs/speed.png and docs/papers/
-python docs/pictures.py --field   draws docs/field.png alone, from bundles in docs/results
-python docs/pictures.py --speed   draws docs/speed.png alone, from docs/curves.json
-python docs/pictures.py --play    plays README's suite, stores it as docs/first.zip, and draws
+python -m docs.results.pictures           draws first.png, field.png, speed.png and papers/*.png in docs/_static
+python -m docs.results.pictures --field   draws field.png alone, from the bundles
+python -m docs.results.pictures --speed   draws speed.png alone, from curves.json
+python -m docs.results.pictures --play    plays README's suite, stores it as readme/first.zip, and draws
 
-README's picture shows simple regret of its own suite (docs/first.zip) beside regret and violation of a paper's figure,
-as best known; its caption says what the letter of the paper gives (`compare_by_letter`).
-docs/papers/ has every figure of the papers, by the letter and as best known, on the same axes (docs/gallery.parquet).
+README's picture shows simple regret of its own suite (readme/first.zip) beside regret and violation of a paper's
+figure, as best known; its caption says what the letter of the paper gives (`compare_by_letter`).
+docs/_static/papers/ has every figure of the papers, by the letter and as best known, on the same axes (from
+gallery.parquet).
 """
 
 from __future__ import annotations
@@ -22,10 +23,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import gallery
 import pandas as pd
 from matplotlib.ticker import LogLocator
-from paper_figures import warn_of_age
 
 import cbobench
 from cbobench.report.canvas import Image
@@ -36,19 +35,22 @@ from cbobench.report.load import Run
 from cbobench.report.profiles import Profile
 from cbobench.report.style import size_of
 from cbobench.results.export import export
+from docs.results import gallery
+from docs.results.paper_figures import warn_of_age
 
 HERE = Path(__file__).parent
-README, PAPERS = HERE.parent / "README.md", HERE / "papers.md"
-FIRST, BUNDLE, FOLDER = HERE / "first.png", HERE / "first.zip", HERE / "papers"
-FIELD, FIELD_BUNDLES = HERE / "field.png", [HERE / "results" / f"low-{part}.zip" for part in ("ours", "light")]
-CURVES, SPEED = HERE / "curves.json", HERE / "speed.png"
+DOCS = HERE.parent
+README, PAPERS, STATIC = DOCS.parent / "README.md", DOCS / "papers.md", DOCS / "_static"
+FIRST, BUNDLE, FOLDER = STATIC / "first.png", HERE / "readme" / "first.zip", STATIC / "papers"
+FIELD, FIELD_BUNDLES = STATIC / "field.png", [HERE / f"low-{part}.zip" for part in ("ours", "light")]
+CURVES, SPEED = HERE / "curves.json", STATIC / "speed.png"
 # Panels of the picture of curves.json: what is varied, and for which number of inputs.
 FINITE_PANELS = (("seeds", 1, "Seeds S"), ("actions", 1, "Actions n, d = 1"), ("actions", 2, "Actions n, d = 2"))
 FINITE_PANELS += (("constraints", 1, "Constraints m"), ("rounds", 1, "Rounds T"))
 PAPER = "zhou_ji_fig1b_best", "zhou_ji_fig1c_best"  # regret and violation in README's picture
 WORDS = {"letter": "by the letter", "best": "as best known"}
 DPI, SPEED_DPI = 110, 150
-STYLES = {  # of docs/speed.png
+STYLES = {  # of speed.png
     "ckb-ucb": {"color": "#0072b2", "marker": "o"},
     "bare NumPy": {"color": "0.55", "marker": "s", "linestyle": "--"},
     "cei": {"color": "#d55e00", "marker": "^"},
@@ -207,7 +209,7 @@ def describe_figures() -> str:
         for figure in figures:
             lines.append(f"**Figure {figure.number}.** {figure.says}\n")
             text = f"{paper}, Figure {figure.number}, by the letter and as best known"
-            lines.append(f"![{text}](papers/{figure.key}.png)\n")
+            lines.append(f"![{text}](_static/papers/{figure.key}.png)\n")
     return "\n".join(lines)
 
 

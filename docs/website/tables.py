@@ -1,10 +1,10 @@
-"""Writes what pages say of methods, problems and suites: python docs/tables.py (or: make pages).
+"""Writes what pages say of methods, problems and suites: python -m docs.website.tables (or: make pages).
 
 Tables stand between `<!-- NAME -->` and `<!-- end -->`: those of `cbobench list`, what the command line can do, and in
 which_method.md what methods need, know and can play, taken from their classes. Those of clusters.md are computed from
-cluster.json and speed.json, which `make cluster-bench ARGS="--out docs/cluster.json"` and `make bench ARGS="--only
-dispatch boxes --out docs/speed.json"` write; those of speed.md from rounds.json, by `python benchmarks/rounds.py --out
-docs/rounds.json`, and from curves.json, by `make curves`.
+cluster.json and speed.json of docs/results, which `make cluster-bench ARGS="--out docs/results/cluster.json"` and
+`make bench ARGS="--only dispatch boxes --out docs/results/speed.json"` write; those of speed.md from rounds.json there,
+by `python benchmarks/rounds.py --out docs/results/rounds.json`, and from curves.json, by `make curves`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import cbobench as cbobench  # before NumPy, because it chooses the arithmetic
-
-# isort: split
 import numpy as np
 
 from cbobench import params
@@ -36,7 +33,8 @@ from cbobench.problems.simulator import Simulator
 from cbobench.sweep.blocks import TASK_SECONDS
 from cbobench.words import count_noun
 
-HERE = Path(__file__).parent
+DOCS = Path(__file__).parents[1]
+MEASURED = DOCS / "results"
 PAGES = ("methods.md", "problems.md", "suites.md", "which_method.md", "commands.md", "clusters.md", "speed.md")
 CONFIGURATIONS = {
     "layout": "configurations",
@@ -175,7 +173,7 @@ def driver(row: dict[str, float]) -> float:
 
 def efficiency() -> str:
     """Measured: how busy nodes are kept, what a task loses, and what the driver takes."""
-    found = json.loads((HERE / "cluster.json").read_text(encoding="utf-8"))
+    found = json.loads((MEASURED / "cluster.json").read_text(encoding="utf-8"))
     head = ["nodes", "task", "tasks", "start", "efficiency", "lost per task", "driver", "its memory"]
     columns: list[Callable[[dict[str, float]], str]] = [
         lambda row: str(row["cpus"]),
@@ -198,7 +196,7 @@ def origin(found: dict[str, Any]) -> str:
 
 def beside() -> str:
     """How long a round of ours takes on a box, and how many times as long one of BoTorch's."""
-    found = json.loads((HERE / "rounds.json").read_text(encoding="utf-8"))
+    found = json.loads((MEASURED / "rounds.json").read_text(encoding="utf-8"))
     ms = {(row["method"], row["m"], row["d"], row["n"]): row["ms"] for row in found["rows"]}
     counts = sorted({row["n"] for row in found["rows"]})
     body = []
@@ -233,7 +231,7 @@ VARIED = {
 
 def finite_curves() -> str:
     """What a round on a finite set costs over what is varied, beside bare NumPy."""
-    found = json.loads((HERE / "curves.json").read_text(encoding="utf-8"))
+    found = json.loads((MEASURED / "curves.json").read_text(encoding="utf-8"))
     body = []
     for row in found["finite"]:
         bare = [f"{row['bare']:,.1f}", f"{row['us'] / row['bare']:.2f}"] if "bare" in row else ["–", "–"]
@@ -245,7 +243,7 @@ def finite_curves() -> str:
 
 def box_curves() -> str:
     """What a round on a box costs over what is varied."""
-    found = json.loads((HERE / "curves.json").read_text(encoding="utf-8"))
+    found = json.loads((MEASURED / "curves.json").read_text(encoding="utf-8"))
     body = [
         [
             VARIED[row["curve"]],
@@ -265,7 +263,7 @@ def measured(found: dict[str, Any]) -> str:
 
 def held_calls() -> str:
     """How many calls a round of a method on a finite set makes, which a test holds."""
-    path = HERE.parent / "benchmarks" / "calls.py"
+    path = DOCS.parent / "benchmarks" / "calls.py"
     held = ast.literal_eval(
         next(
             ast.unparse(node.value)
@@ -279,8 +277,8 @@ def held_calls() -> str:
 
 def sweeps() -> str:
     """Extrapolated: how long two sweeps take on how many machines."""
-    found = json.loads((HERE / "speed.json").read_text(encoding="utf-8"))
-    measured = json.loads((HERE / "cluster.json").read_text(encoding="utf-8"))["rows"]
+    found = json.loads((MEASURED / "speed.json").read_text(encoding="utf-8"))
+    measured = json.loads((MEASURED / "cluster.json").read_text(encoding="utf-8"))["rows"]
     lost = max(row["lost"] for row in measured) / 1e3
     share = TASK_SECONDS / (TASK_SECONDS + lost)
     body = []
@@ -335,5 +333,5 @@ def refreshed(text: str) -> str:
 
 
 if __name__ == "__main__":
-    for page in (HERE / name for name in PAGES):
+    for page in (DOCS / name for name in PAGES):
         page.write_text(refreshed(page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,7 +1,7 @@
 """The table of docs/papers.md that leads from a paper's figure to its suites, what they take, and its claims.
 
-python docs/figure_map.py             writes the table from docs/prose/figures.yaml and docs/figure_times.json
-python docs/figure_map.py --measure   asks --dry-run of every suite first, and stores what it says (some minutes)
+python -m docs.website.figure_map             writes the table from prose/figures.yaml and results/figure_times.json
+python -m docs.website.figure_map --measure   asks --dry-run of every suite first, and stores what it says (minutes)
 
 Suites that need recorded data are asked with the data's look-alike, which has as many actions and takes as long.
 """
@@ -20,14 +20,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import gallery
 import yaml
 
 from cbobench import resources
 from cbobench.results.provenance import cpu_kind
+from docs.results import gallery
 
-HERE = Path(__file__).parent
-PAGE, TIMES = HERE / "papers.md", HERE / "figure_times.json"
+DOCS = Path(__file__).parents[1]
+PAGE, TIMES = DOCS / "papers.md", DOCS / "results" / "figure_times.json"
 SEEDS = 5
 RECORDED = ("light-sensors", "stocks")
 TIME = re.compile(r"^time: (.+?) on \d+ CPU", flags=re.M)
@@ -54,7 +54,7 @@ def measure(name: str, folder: Path) -> dict[str, Any]:
     path = folder / f"{name}.yaml"
     path.write_text(yaml.safe_dump(suite, sort_keys=False, allow_unicode=True), encoding="utf-8")
     call = [sys.executable, "-m", "cbobench", "run", str(path), "--seeds", str(SEEDS), "--dry-run"]
-    environment = {**os.environ, "PYTHONPATH": str(HERE.parent), "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(DOCS.parent), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(call, cwd=folder, env=environment, capture_output=True, text=True, check=True)
     found = TIME.search(done.stdout)
     assert found, done.stdout
