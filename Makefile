@@ -10,7 +10,7 @@ WORKERS ?= auto
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST  = PYTHONUTF8=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test test-long portable fast mutations browser-test lint hooks bench curves bench-compare chaos scale cluster-bench maximiser paper-figures claims maps literature replay reference pages pictures printed notebooks site wheel wheel-demo dist wheel-test lowest clean
+.PHONY: demo test test-long portable fast mutations browser-test lint hooks speed curves scale cluster-bench quality chaos paper-figures claims maps literature replay reference pages pictures printed notebooks site wheel wheel-demo dist wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -25,7 +25,7 @@ test-long: .make/test  ## the long forms: hundreds of trials of what `make test`
 
 # An hour or more where qemu-x86_64 (package qemu-user) is there; nightly and before a release.
 portable: .make/test  ## short plays of every method under several kinds of CPU, QEMU's included: one digest for all
-	$(BIN)/python benchmarks/portable.py $(ARGS)
+	$(BIN)/python -m benchmarks.quality.portable $(ARGS)
 
 # Tests of other rooms play runs.
 FAST = tests/test_*.py $(addprefix tests/,stats gp)
@@ -49,30 +49,30 @@ browser-test: .make/test  ## the page of `cbobench report` in Chromium (on the p
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[browsertest]"
 	$(PYTEST) tests/page/test_browser.py tests/page/test_drawn.py $(ARGS)
 
-bench: .make/test  ## measure what people wait for, into build/bench (ARGS="--only dispatch tiny --repeats 3")
-	$(BIN)/python benchmarks/bench.py $(ARGS)
-	$(BIN)/python benchmarks/calls.py
+# With BASE=COMMIT the same here and at that commit in turns, with ratios and their intervals.
+speed: .make/test  ## measure what people wait for, into build/bench (ARGS="--only dispatch tiny --repeats 3")
+	$(BIN)/python -m benchmarks.speed.bench $(if $(BASE),--base $(BASE)) $(ARGS)
+	$(if $(BASE),,$(BIN)/python -m benchmarks.speed.calls)
 
 curves: .make/test  ## measure a round over seeds, actions, constraints, inputs and rounds; write docs/speed.md's table and picture
-	$(BIN)/python benchmarks/curves.py --out docs/results/curves.json $(ARGS)
+	$(BIN)/python -m benchmarks.speed.curves --out docs/results/curves.json $(ARGS)
 	$(BIN)/python -m docs.website.tables
 	$(BIN)/python -m docs.results.pictures --speed
 
-bench-compare: .make/test  ## the same here and at the commit BASE in turns, with ratios and their intervals
-	$(BIN)/python benchmarks/bench.py --base $(BASE) $(ARGS)
-
 scale: .make/test  ## a million cells through plan and scheduler on 1, 100 and 10,000 virtual CPUs with faults
-	$(BIN)/python benchmarks/scale.py $(ARGS)
+	$(BIN)/python -m benchmarks.scale.virtual $(ARGS)
 
 cluster-bench: .make/test  ## how busy 1, 2, 4 and 8 Ray nodes of this host are kept, and what the driver takes, into build/bench
-	$(BIN)/python benchmarks/cluster.py $(ARGS)
+	$(BIN)/python -m benchmarks.scale.cluster $(ARGS)
 
 # The long form: make chaos ARGS="--faults 300 --seconds 7200 --only poison storm nodes disk hosts bucket"
 chaos: .make/test  ## play a suite under 60 faults (killed workers, drivers and nodes, full disks), compare bit by bit
-	$(BIN)/python benchmarks/chaos $(ARGS)
+	$(BIN)/python -m benchmarks.chaos $(ARGS)
 
-maximiser: .make/test  ## how often a dense search beats the maximiser on boxes (ARGS="gramacy --rounds 400": some, longer)
-	$(BIN)/python benchmarks/maximiser.py $(ARGS)
+# Of one: make quality WHAT=maximiser ARGS="gramacy --rounds 400", or make quality WHAT=gate_level ARGS=--marks.
+WHAT ?= maximiser coverage gate_level
+quality: .make/test  ## how often a dense search beats the maximiser, intervals miss, and comparisons err
+	for script in $(WHAT); do $(BIN)/python -m benchmarks.quality.$$script $(ARGS) || exit 1; done
 
 # Every figure of every paper, into $(PAPER)/figures. QUICK=1: 5 seeds (minutes); DATA: folder of the recorded data.
 PAPER ?= runs/paper

@@ -134,20 +134,19 @@ def test_a_wrong_word_is_refused_in_one_line(monkeypatch, small_suite, capsys):
     assert "unknown arithmetic in CBOBENCH_ARITHMETIC 'portabel'" in capsys.readouterr().err
 
 
-PLAYS = """import sys; sys.path.insert(0, {folder!r}); import portable
-portable.PROBLEMS = {{"rkhs": portable.PROBLEMS["rkhs"]}}
+PLAYS = """from benchmarks.quality import portable
+portable.PROBLEMS = {"rkhs": portable.PROBLEMS["rkhs"]}
 print(portable.play_methods(["ckb-ucb", "gp-ts", "scbo"]))"""
 
 
 @here
 @pytest.mark.slow
 def test_hostile_variables_change_no_bit_of_a_play():
-    plays = PLAYS.format(folder=str(ROOT / "benchmarks"))
     hostile = {"OPENBLAS_CORETYPE": "SkylakeX", "OPENBLAS_NUM_THREADS": "2", "MKL_CBWR": "COMPATIBLE"}
     held = {"NPY_DISABLE_CPU_FEATURES": " ".join(("X86_V3", *arithmetic.BEYOND)), "PYTHONHASHSEED": "7"}
     if not arithmetic._is_from_2_4(arithmetic._numpy_version()):
         held = {"NPY_DISABLE_CPU_FEATURES": " ".join(("FMA3", "AVX2", *arithmetic.BEYOND_BEFORE_2_4))}
-    assert say(plays) == say(plays, **hostile, **held)
+    assert say(PLAYS) == say(PLAYS, **hostile, **held)
 
 
 PLAY = """import cbobench

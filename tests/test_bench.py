@@ -12,10 +12,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from benchmarks import machine
+from benchmarks.speed import bench, cases, curves
 from cbobench import arithmetic
 
 ROOT = Path(__file__).resolve().parents[1]
-BENCHMARKS = ROOT / "benchmarks"
 SCRIPTS = sorted(path.relative_to(ROOT) for room in ("benchmarks", "docs") for path in ROOT.glob(f"{room}/**/*.py"))
 # Runs a script up to its first import of NumPy, and says which arithmetic that process has then.
 FIRST_NUMPY = """
@@ -45,17 +46,7 @@ say_arithmetic()
 """
 
 
-@pytest.fixture
-def bench(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    import bench
-
-    return bench
-
-
-def test_the_cases_are_those_that_exist(bench):
-    import cases
-
+def test_the_cases_are_those_that_exist():
     assert tuple(case.__name__ for case in cases.CASES) == bench.CASES
 
 
@@ -74,7 +65,7 @@ def test_every_script_chooses_the_arithmetic_before_numpy(script):
     assert done.stdout.split() == [arithmetic.PORTABLE, "True"], done.stderr
 
 
-def test_trees_take_turns_and_a_case_that_fails_is_said(bench):
+def test_trees_take_turns_and_a_case_that_fails_is_said():
     asked = []
 
     def measure(case, tree):
@@ -92,7 +83,7 @@ def test_trees_take_turns_and_a_case_that_fails_is_said(bench):
     assert "here" in second
 
 
-def test_the_ratio_and_its_interval(bench):
+def test_the_ratio_and_its_interval():
     ratio, low, high = bench.ratio_interval([1.0, 1.1, 0.9, 1.0, 1.05], [2.0, 2.2, 1.8, 2.1, 1.9])
     assert ratio == 0.5
     assert 0.4 < low < 0.5 < high < 0.6
@@ -101,9 +92,7 @@ def test_the_ratio_and_its_interval(bench):
     assert np.isnan(low), "too few for an interval"
 
 
-def test_a_command_is_ended_by_its_cpu_time_and_not_by_the_clock(bench, monkeypatch):
-    import cases
-
+def test_a_command_is_ended_by_its_cpu_time_and_not_by_the_clock(monkeypatch):
     clock, asked = [0.0], []
     fake = SimpleNamespace(perf_counter=lambda: clock[0], sleep=lambda seconds: clock.__setitem__(0, clock[0] + 60))
     monkeypatch.setattr(cases, "time", fake)
@@ -121,9 +110,7 @@ def test_a_command_is_ended_by_its_cpu_time_and_not_by_the_clock(bench, monkeypa
     assert clock[0] > 1000, "what waits for nothing is ended by the clock"
 
 
-def test_cpu_seconds_are_those_of_a_process_and_what_it_has_started(bench):
-    import cases
-
+def test_cpu_seconds_are_those_of_a_process_and_what_it_has_started():
     program = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', sys.argv[1]])"
     child = "total = sum(range(10**7))\nprint(1, flush=True)\ninput()"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
@@ -136,14 +123,14 @@ def test_cpu_seconds_are_those_of_a_process_and_what_it_has_started(bench):
 
 
 @pytest.mark.long
-def test_a_tree_is_measured_with_its_own_code(bench, tmp_path):
+def test_a_tree_is_measured_with_its_own_code(tmp_path):
     with pytest.raises(RuntimeError, match=r"cbobench was imported from .*, not from"):
         bench.measure("refit", tmp_path)
 
 
-def test_what_is_printed_is_written(bench, tmp_path, monkeypatch, capsys):
+def test_what_is_printed_is_written(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(bench.take_turns, "__defaults__", (lambda case, tree: {"s": 2.0},))
-    monkeypatch.setattr(bench, "_git", lambda *words: "1234567")
+    monkeypatch.setattr(machine, "git", lambda *words: "1234567")
     monkeypatch.setattr(sys, "argv", ["bench", "--only", "tiny", "--repeats", "2", "--out", str(tmp_path / "b.json")])
     bench.main()
     found = json.loads((tmp_path / "b.json").read_text())
@@ -152,9 +139,7 @@ def test_what_is_printed_is_written(bench, tmp_path, monkeypatch, capsys):
     assert "tiny" in capsys.readouterr().out
 
 
-def test_curves_take_turns_and_keep_the_least(bench, tmp_path, monkeypatch):
-    import curves
-
+def test_curves_take_turns_and_keep_the_least(tmp_path, monkeypatch):
     asked, taken = [], iter([4.0, 3.0, 9.0, 9.0, 5.0, 6.0, 1.0, 2.0])
     monkeypatch.setattr(curves, "TRIES", 2)
 
@@ -173,7 +158,7 @@ def test_curves_take_turns_and_keep_the_least(bench, tmp_path, monkeypatch):
     small = curves.Setting("seeds", seeds=2, actions=20, rounds=10)
     monkeypatch.setattr(curves, "FINITE", (small, curves.Setting("constraints", 2, 20, constraints=2, rounds=10)))
     monkeypatch.setattr(curves, "BOX", (curves.Setting("inputs", seeds=1, actions=0, inputs=1, rounds=4),))
-    monkeypatch.setattr(curves, "_git", lambda *words: "1234567")
+    monkeypatch.setattr(machine, "git", lambda *words: "1234567")
     monkeypatch.setattr(sys, "argv", ["curves", "--repeats", "1", "--out", str(tmp_path / "c.json")])
     curves.main()
     written = json.loads((tmp_path / "c.json").read_text())

@@ -1,6 +1,6 @@
 """A small suite, played again and again while faults are injected, and held against an undisturbed run.
 
-    python benchmarks/chaos [--faults 60] [--seconds 290] [--seed N] [--only storm ...] [--keep FOLDER]
+    python -m benchmarks.chaos [--faults 60] [--seconds 290] [--seed N] [--only storm ...] [--keep FOLDER]
 
 - `storm`: workers on this machine are killed and paused, the driver is killed (and resumed at once) and signalled, a
   second one is started beside it, and the run is read all the while;
@@ -29,15 +29,16 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import chaos_check
-import chaos_sweep as faults
 import numpy as np
-from chaos_cells import ENDS
-from chaos_hosts import Hosts, NoRight
-from chaos_nodes import Nodes
-from chaos_sweep import Hung, Sweep
 
-HERE = Path(__file__).resolve().parent
+from benchmarks.chaos import check
+from benchmarks.chaos import sweep as faults
+from benchmarks.chaos.cells import ENDS
+from benchmarks.chaos.hosts import Hosts, NoRight
+from benchmarks.chaos.nodes import Nodes
+from benchmarks.chaos.sweep import Hung, Sweep
+
+ROOT = Path(__file__).resolve().parents[2]
 TRIAL = 300.0  # seconds that a trial may take before it hangs: it takes 10 to 30 on two quiet cores
 # Storms and poison more often than the others, which take longer for fewer faults.
 ORDER = ("poison", "storm", "nodes", "disk", "poison", "storm", "storm", "hosts", "bucket")
@@ -46,6 +47,7 @@ LOCAL = [*[faults.kill_worker] * 4, faults.pause_worker, faults.kill_driver, fau
 CUTS = (5, 30, 120)  # seconds
 LINK = 600.0  # seconds that the trial with these may take
 CELL = 5.0  # seconds that a poisoned suite gives a cell
+POISON = "benchmarks.chaos.cells:Poison"
 HEALTHY = {"horizon": 1500, "seeds": 12, "algorithms": ["ckb-ucb", "ckb-ts", "stageopt"]}
 
 
@@ -54,7 +56,7 @@ def poisoned(hows: list[str]) -> dict[str, object]:
         "horizon": 300,
         "seeds": 3,
         "timeout": CELL,
-        "algorithms": ["ckb-ts", {"chaos_cells:Poison": {"how": {"sweep": hows}}}],
+        "algorithms": ["ckb-ts", {POISON: {"how": {"sweep": hows}}}],
     }
 
 
@@ -62,8 +64,7 @@ SUITES = {
     "storm": HEALTHY | {"horizon": 2000, "seeds": 20},
     "poison": poisoned(list(ENDS)),
     "disk": HEALTHY,
-    "nodes": HEALTHY
-    | {"algorithms": ["ckb-ucb", "ckb-ts", {"chaos_cells:Poison": {"how": {"sweep": ["raise", "os-exit"]}}}]},
+    "nodes": HEALTHY | {"algorithms": ["ckb-ucb", "ckb-ts", {POISON: {"how": {"sweep": ["raise", "os-exit"]}}}]},
     "hosts": HEALTHY | {"horizon": 6000, "seeds": 16},
     "bucket": HEALTHY | {"horizon": 6000, "seeds": 16},
 }
@@ -74,7 +75,7 @@ class Chaos:
 
     def __init__(self, folder: Path, seed: int, wanted: int) -> None:
         self.folder, self.seed, self.wanted = folder, seed, wanted
-        path = os.pathsep.join(filter(None, [str(HERE), str(HERE.parents[1]), os.environ.get("PYTHONPATH")]))
+        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         self.environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
         self.environment.pop("CHAOS_WELL", None)
         self.faults: Counter[str] = Counter()
@@ -102,7 +103,7 @@ class Chaos:
         sweep = Sweep(f"{number:03d}-{kind}", words, out, self.environment, generator, began + TRIAL)
         try:
             getattr(self, kind)(sweep)
-            sweep.wrong += chaos_check.differences(well, sweep.out)
+            sweep.wrong += check.differences(well, sweep.out)
         except Hung:
             sweep.wrong.append(f"hangs: {sweep.published()} files of cells after {TRIAL:.0f} s")
             sweep.kill()

@@ -8,8 +8,8 @@ b) + d).
 The counterexample (Proposition 1): for every fixed penalty there is a problem on which it fails.
 
 Hyper-parameters of a small network under a deadline (Section 3): a table of real trainings. The table and what it was
-measured with stand in `measured/tuning.csv` and `measured/tuning.json`; the script `benchmarks/measure_tuning.py`
-makes them anew. Playing needs no scikit-learn.
+measured with stand in `measured/tuning.csv` and `measured/tuning.json`; `benchmarks/quality/measure_tuning.py` makes
+them anew. Playing needs no scikit-learn.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def read_trainings(file: Path, clock: Literal["wall", "cpu"], limit: float) -> R
     needed = [*AXES, "repetition", "error", f"{clock}_ms"]
     missing = [name for name in needed if name not in frame.columns]
     if missing:
-        raise Misuse(f"{file.name} lacks the column {missing[0]!r}; make it with benchmarks/measure_tuning.py")
+        raise Misuse(f"{file.name} lacks the column {missing[0]!r}; make it with benchmarks/quality/measure_tuning.py")
     values = [sorted(set(frame[name])) for name in (*AXES, "repetition")]
     frame = frame.sort_values([*AXES, "repetition"], kind="stable")
     shape = tuple(len(levels) for levels in values)

@@ -194,7 +194,7 @@ def find_beaten(p: ArrayLike, counts: ArrayLike) -> tuple[NDArray[np.bool_], NDA
     For each other method Holm's adjustment is over all that are compared with it, at 5 %, but those whose pairs are too
     few for any outcome. So a method that is worse than another by the two-sided tests of `cbobench compare --against`
     is beaten here, too. One that no other is truly better than is beaten in at most 5 % of all tables, however many
-    methods there are (`benchmarks/gate_level.py --marks` measures it).
+    methods there are (`benchmarks/quality/gate_level.py` measures it).
 
     Args:
         p: one-sided p-values that a method (row) is worse than another (column), (k, k); see `compare_sides`.

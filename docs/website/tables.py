@@ -3,13 +3,12 @@
 Tables stand between `<!-- NAME -->` and `<!-- end -->`: those of `cbobench list`, what the command line can do, and in
 which_method.md what methods need, know and can play, taken from their classes. Those of clusters.md are computed from
 cluster.json and speed.json of docs/results, which `make cluster-bench ARGS="--out docs/results/cluster.json"` and
-`make bench ARGS="--only dispatch boxes --out docs/results/speed.json"` write; those of speed.md from rounds.json there,
-by `python benchmarks/rounds.py --out docs/results/rounds.json`, and from curves.json, by `make curves`.
+`make speed ARGS="--only dispatch boxes --out docs/results/speed.json"` write; those of speed.md from rounds.json there,
+by `python -m benchmarks.speed.rounds --out docs/results/rounds.json`, and from curves.json, by `make curves`.
 """
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import io
 import json
@@ -23,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.speed.calls import HELD
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.cli import main, make_parser
@@ -54,7 +54,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "simulator with `best_known`": ("simulator", {"best_known": (0.5,)}),
 }
 MOST = 6  # methods in a cell
-# Sweeps of the page on clusters: words, case and figure of benchmarks/cases.py, its µs, cells, rounds.
+# Sweeps of the page on clusters: words, case and figure of benchmarks/speed/cases.py, its µs, cells, rounds.
 SWEEPS = (
     ("`ckb-ucb`, 100 actions", "dispatch", "S = 50, µs per seed-round", 1.0, 1_000_000, 10_000),
     ("`cei` on `speed-reducer`, seed by seed", "boxes", "cei on speed-reducer, ms per round", 1e3, 100_000, 200),
@@ -263,15 +263,7 @@ def measured(found: dict[str, Any]) -> str:
 
 def held_calls() -> str:
     """How many calls a round of a method on a finite set makes, which a test holds."""
-    path = DOCS.parent / "benchmarks" / "calls.py"
-    held = ast.literal_eval(
-        next(
-            ast.unparse(node.value)
-            for node in ast.parse(path.read_text(encoding="utf-8")).body
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "HELD"
-        )
-    )
-    body = [[f"`{name}`", str(seeds), f"{count:g}"] for (name, seeds), count in held.items()]
+    body = [[f"`{name}`", str(seeds), f"{count:g}"] for (name, seeds), count in HELD.items()]
     return rows(["method", "seeds", "calls a round"], body)
 
 

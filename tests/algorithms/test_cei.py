@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 
+from benchmarks.quality import maximiser
 from cbobench.algorithms.improvement import FAR, log_expected_improvement
 from cbobench.gp import maximise
 from cbobench.gp.beliefs import Belief, FunctionBelief
@@ -16,7 +14,6 @@ from tests.algorithms.easy import bowl
 from tests.helpers import actions, make, play, problem, setting
 
 ONE = np.ones((1, 1))
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "maximiser.py"
 
 
 def belief(f, f_deviation, g, g_deviation):
@@ -107,13 +104,10 @@ def test_with_fitted_models_it_finds_the_optimum_of_a_box(name, rounds):
 @pytest.mark.long  # 20 CPU-seconds; tests/gp holds the maximiser itself against a dense search
 def test_it_plays_the_maximum_of_its_score(monkeypatch):
     """Against a search that shares nothing with the maximiser, which misses more with long steps and fewer starts."""
-    spec = importlib.util.spec_from_file_location("measure_maximiser", BENCHMARK)
-    benchmark = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(benchmark)
-    setting = benchmark.SETTINGS["pressure-vessel, cei"]
+    setting = maximiser.SETTINGS["pressure-vessel, cei"]
 
     def missed():
-        return int((benchmark.measure(setting, rounds=8, seeds=2)[0] > benchmark.NATS).sum())
+        return int((maximiser.measure(setting, rounds=8, seeds=2)[0] > maximiser.NATS).sum())
 
     assert missed() <= 1
     monkeypatch.setattr(maximise, "SHARE", 1e9)

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import pytest
 
-FILE = Path(__file__).resolve().parents[2] / "benchmarks" / "calls.py"
-spec = importlib.util.spec_from_file_location("benchmarks_calls", FILE)
-assert spec is not None
-assert spec.loader is not None
-calls = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(calls)
+from benchmarks.speed import calls
+
 MARGIN = 1.05  # other versions of NumPy and Python take other ways to the same array call
 
 

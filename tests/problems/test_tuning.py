@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -74,9 +73,8 @@ def test_damaged_tables_are_refused(tmp_path):
 def test_the_script_measures_what_the_table_holds():
     """One cheap training again: the same error where the versions are the same, and a time above 0."""
     sklearn = pytest.importorskip("sklearn")
-    spec = importlib.util.spec_from_file_location("measure_tuning", ROOT / "benchmarks" / "measure_tuning.py")
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    from benchmarks.quality import measure_tuning as script
+
     frame = pd.read_csv(MEASURED)
     assert ",".join(frame.columns) == script.HEADER
     assert len(frame) == len(script.HIDDEN) * len(script.RATE) * len(script.PASSES) * 12

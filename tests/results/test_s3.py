@@ -21,7 +21,6 @@ from cbobench.sweep.run import plan
 from tests.conftest import ROOT
 from tests.helpers import assert_same_rows
 
-STORE = ROOT / "benchmarks" / "chaos" / "chaos_store.py"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
@@ -34,8 +33,8 @@ pytestmark = [
 @contextlib.contextmanager
 def bucket(*how: str):
     """A run folder's address on a server that fails like that, and how to heal it; it ends with its standard input."""
-    command = [sys.executable, str(STORE), *how]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+    words = [sys.executable, "-m", "benchmarks.chaos.store", *how]
+    with subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         port = int(server.stdout.readline())
         address = f"s3://bucket/run?endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
         yield address, lambda: print("well", file=server.stdin, flush=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.quality import coverage
 from cbobench.stats import growth
 from cbobench.stats.growth import exponent
-from tests.stats.test_intervals import coverage
 
 T = np.arange(1.0, 2001.0)
 
@@ -78,4 +78,4 @@ def test_one_seed_has_no_interval_and_two_have_a_wide_one():
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "repeats"), [(10, 400), pytest.param(50, 1000, marks=pytest.mark.long)])
 def test_the_interval_covers(n, repeats):
-    assert 91.5 <= coverage().of_growth(n, repeats) <= 97
+    assert 91.5 <= coverage.of_growth(n, repeats) <= 97

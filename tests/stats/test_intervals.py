@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 import tracemalloc
 
 import numpy as np
 import pytest
 from scipy import optimize, stats
 
+from benchmarks.quality import coverage
 from cbobench.stats import intervals
 from cbobench.stats.intervals import interval
-from tests.conftest import ROOT, calls
+from tests.conftest import calls
 
 CONTINUOUS = ("normal", "t3", "exponential", "lognormal", "lognormal-1.5", "pareto", "difference")
-
-
-def coverage():
-    """The benchmark, as a module."""
-    name = "benchmark_of_coverage"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / "coverage.py")
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
 
 
 def quoted():
@@ -37,10 +26,10 @@ def quoted():
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", [{5, 20}, pytest.param({2, 3, 4, 6, 8, 10, 50}, marks=pytest.mark.long)])
 def test_the_coverage_of_means_is_what_the_docstring_quotes(sizes):
-    assert set(quoted()) == set(coverage().LAWS)
+    assert set(quoted()) == set(coverage.LAWS)
     for law, entries in quoted().items():
         for n in sizes & entries.keys():
-            held, _ = coverage().measured(coverage().LAWS[law], "mean", n, 4000, 50, seed=1)["interval"]
+            held, _ = coverage.measured(coverage.LAWS[law], "mean", n, 4000, 50, seed=1)["interval"]
             assert held == pytest.approx(entries[n], abs=3 if entries[n] < 90 else 1.5), (law, n)
 
 
@@ -57,13 +46,13 @@ def test_the_quoted_coverage_is_near_95_or_says_so():
 @pytest.mark.parametrize("law", CONTINUOUS)
 def test_medians_are_covered_as_promised_whatever_the_law(law):
     for n in (6, 10, 20, 50):
-        held = coverage().measured(coverage().LAWS[law], "median", n, 4000, 50)
+        held = coverage.measured(coverage.LAWS[law], "median", n, 4000, 50)
         assert 94 <= held["interval"][0] <= 96.2
         assert held["order"][0] > held["interval"][0]
 
 
 def test_the_measurement_of_coverage_can_fail():
-    held = coverage().measured(coverage().LAWS["exponential"], "mean", 10, 4000, 200)
+    held = coverage.measured(coverage.LAWS["exponential"], "mean", 10, 4000, 200)
     assert held["percentile"][0] < 89 < 93 < held["interval"][0]
 
 

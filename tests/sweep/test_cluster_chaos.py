@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 
 import pyarrow.parquet as pq
 import pytest
 
 import cbobench
-from tests.conftest import ROOT
-
-CHAOS = ROOT / "benchmarks" / "chaos"
-
-
-@pytest.fixture
-def check(monkeypatch):
-    monkeypatch.syspath_prepend(str(CHAOS))
-    spec = importlib.util.find_spec("chaos_check")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from benchmarks.chaos import check
 
 
 @pytest.fixture
@@ -31,7 +19,7 @@ def pair(small_suite, tmp_path):
     return tmp_path / "well", tmp_path / "run"
 
 
-def test_what_is_lost_doubled_or_changed_is_found(check, pair):
+def test_what_is_lost_doubled_or_changed_is_found(pair):
     well, run = pair
     assert check.differences(well, run) == []
     first, second, third, *_ = sorted(path.name for path in (run / "cells").glob("*.parquet"))
@@ -59,7 +47,7 @@ def rewrite(path, **changes):
     pq.write_table(table, path)
 
 
-def test_one_bit_and_a_healthy_cell_that_failed_are_found(check, pair):
+def test_one_bit_and_a_healthy_cell_that_failed_are_found(pair):
     well, run = pair
     first, second, *_ = sorted((run / "rounds").glob("*.parquet"))
     rewrite(first, violation=lambda values: [*values[:-1], values[-1] + 1e-12])
@@ -70,7 +58,7 @@ def test_one_bit_and_a_healthy_cell_that_failed_are_found(check, pair):
     assert any("healthy, but failed: " in line for line in check.differences(well, run))
 
 
-def test_dumps_are_told_from_messages(check):
+def test_dumps_are_told_from_messages():
     fine = "chaos: 3 cells\nfailed: x seed 1: ValueError: on purpose\ncbobench: the disk is full\nstopped: 1 of 3 cells"
     assert check.dumps(fine) == []
     for line in (

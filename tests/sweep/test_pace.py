@@ -1,18 +1,17 @@
 """Tasks are cut by measured time: what is known, what it costs, the end of a sweep, and what is given back.
 
-And benchmarks/scale.py in small: the real plan and scheduler in virtual time.
+And benchmarks/scale/virtual.py in small: the real plan and scheduler in virtual time.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 import cbobench
+from benchmarks.scale import virtual
 from cbobench.algorithms.references import Random
 from cbobench.play import watchdog
 from cbobench.sweep import blocks as paces
@@ -114,20 +113,9 @@ def test_what_takes_too_long_is_given_back_and_cut(write_suite, tmp_path, monkey
     assert len(list((tmp_path / "r" / "rounds").iterdir())) == len(receipts), "nothing of the first try is left"
 
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "scale.py"
-
-
-@pytest.fixture
-def scale():
-    spec = importlib.util.spec_from_file_location("scale", BENCHMARK)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("cpus", [pytest.param(1, marks=pytest.mark.long), 100])
-def test_cells_are_all_accounted_for_and_machines_are_busy(scale, cpus):
-    words = scale.measure(20_000, cpus, 10.0, 500.0, 1e-3).replace(",", "").split()
+def test_cells_are_all_accounted_for_and_machines_are_busy(cpus):
+    words = virtual.measure(20_000, cpus, 10.0, 500.0, 1e-3).replace(",", "").split()
     given, block, tasks, again, planned, driver, _, rate, with_ray, efficiency, _ = map(float, [*words[:-1], "0"])
     assert (given, tasks) == (cpus, 20_000 / block)
     assert again > 20, "machines were lost, workers crashed"

@@ -19,7 +19,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 OURS = (
     "CBOBENCH_ARITHMETIC",
     "OPENBLAS_CORETYPE",
@@ -103,7 +103,7 @@ def run_on(machine: Machine, names: list[str]) -> dict[str, str] | str:
         return "skipped: qemu-x86_64 is missing (package qemu-user)"
     clean = {name: value for name, value in os.environ.items() if name not in OURS}
     environment = clean | machine.variables | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": str(len(str(machine)))}
-    command = [*emulator, sys.executable, str(Path(__file__).resolve()), "--play", *names]
+    command = [*emulator, sys.executable, "-m", "benchmarks.quality.portable", "--play", *names]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
         return f"failed ({done.returncode}): {(done.stderr.strip().splitlines() or ['no message'])[-1]}"

@@ -1,6 +1,6 @@
 """A million cells through the real plan and scheduler, on virtual machines that are lost and workers that crash.
 
-    python benchmarks/scale.py [--cells 1000000] [--cpus 1 100 10000] [--seconds 10] [--lost 2000] [--crashes 1e-4]
+    make scale [ARGS="--cells 1000000 --cpus 1 100 10000 --seconds 10 --lost 2000 --crashes 1e-4"]
 
 `plan`, `Scheduler` and `RayClient` are those of a sweep; only Ray is a stub that plays nothing, in virtual time. The
 driver's own work counts in it as it is measured here, and so does what Ray's process was measured to take for a task's
@@ -29,9 +29,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import cbobench as cbobench  # before NumPy, because it chooses the arithmetic
-
-# isort: split
 import numpy as np
 
 from cbobench.play.task import Receipt, Task
@@ -230,7 +227,8 @@ def main() -> None:
     print(HEAD, flush=True)
     same = ["--cells", given.cells, "--seconds", given.seconds, "--lost", given.lost, "--crashes", given.crashes]
     for cpus in given.cpus:
-        subprocess.run([sys.executable, __file__, *map(str, same), "--cpus", str(cpus)], check=True)
+        call = [sys.executable, "-m", "benchmarks.scale.virtual", *map(str, same), "--cpus", str(cpus)]
+        subprocess.run(call, check=True)
 
 
 if __name__ == "__main__":

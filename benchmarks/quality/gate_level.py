@@ -1,6 +1,6 @@
 """How often `cbobench compare BEFORE AFTER` ends with 0 (passes), 1 (closes) and 3 (too few seeds), by simulation.
 
-    python benchmarks/gate_level.py [--pairs 200] [--seeds 10 20] [--problems 2] [--methods 3] [--shift 0 0.5]
+    python -m benchmarks.quality.gate_level [--pairs 200] [--seeds 10 20] [--problems 2] [--methods 3] [--shift 0 0.5]
 
 Two runs of one law, so that a gate that closes is wrong; then the same with one method worse by half a spread
 (`--shift`) on every problem and in every metric. A latent value per seed, metric, problem and method has deviation 1:
@@ -9,7 +9,7 @@ and N are cut off at 0, as those of methods that reach the optimum or stay feasi
 their seeds are ties; `ties` is their share. Rates have 95 % intervals (Clopper and Pearson). Every pair is written as
 two run folders, and the command itself decides.
 
-    python benchmarks/gate_level.py --marks [--tables 1000] [--seeds 5 10 20] [--rivals 2 3 8 20]
+    python -m benchmarks.quality.gate_level --marks [--tables 1000] [--seeds 5 10 20] [--rivals 2 3 8 20]
 
 What a star of a table promises: how often the truly best method, or one of several that are equally best, keeps its
 star (level), and how many of the truly worse ones lose theirs (power). By the rule of before (not significantly
@@ -27,13 +27,8 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-import cbobench as cbobench  # before NumPy, because it chooses the arithmetic
-
-# isort: split
 import numpy as np
 from scipy.stats import binomtest
-
-sys.path.append(str(Path(__file__).parents[1]))
 
 from cbobench.cli import main
 from cbobench.stats.paired_tests import SIGNIFICANT, compare_sides, decidable, find_beaten, holm, signed_rank

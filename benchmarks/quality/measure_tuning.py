@@ -1,6 +1,6 @@
 """Measure the table of the problem `tuning-under-deadline`: a small network on scikit-learn's digits, trained for real.
 
-    python benchmarks/measure_tuning.py [--repetitions 12] [--out FOLDER]
+    python -m benchmarks.quality.measure_tuning [--repetitions 12] [--out FOLDER]
 
 Every configuration is trained once per repetition. A repetition has its own split into training and validation images
 and its own initial weights, the same for all configurations; all trainings are run one after the other in random order,
@@ -21,9 +21,6 @@ import time
 import warnings
 from pathlib import Path
 
-import cbobench as cbobench  # before NumPy, because it chooses the arithmetic
-
-# isort: split
 import numpy as np
 import scipy
 import sklearn
@@ -33,6 +30,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from threadpoolctl import threadpool_limits
 
+from benchmarks.machine import name_processor
 from cbobench.problems.shi_eryilmaz import MEASURED
 from cbobench.rng import generator
 
@@ -40,14 +38,6 @@ HIDDEN = (8, 16, 32, 64, 128)
 RATE = (1e-3, 10**-2.5, 1e-2, 10**-1.5, 1e-1)
 PASSES = (3, 6, 12, 24)
 HEADER = "hidden,rate,passes,repetition,error,wall_ms,cpu_ms"
-
-
-def processor() -> str:
-    """The CPU's model as Linux knows it, else what Python knows."""
-    file = Path("/proc/cpuinfo")
-    lines = file.read_text().splitlines() if file.is_file() else []
-    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else platform.processor() or platform.machine()
 
 
 def train(
@@ -111,13 +101,13 @@ def main() -> None:
             "wall_ms": "training time by the clock, milliseconds",
             "cpu_ms": "training time of the processor, milliseconds",
         },
-        "command": f"python benchmarks/measure_tuning.py --repetitions {given.repetitions}",
+        "command": f"python -m benchmarks.quality.measure_tuning --repetitions {given.repetitions}",
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "seconds": round(time.perf_counter() - started),
         "threads": 1,
         "load_before": round(load[0], 2),
         "load_after": round(os.getloadavg()[0], 2),
-        "cpu": processor(),
+        "cpu": name_processor(),
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
         "versions": {

@@ -24,6 +24,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.machine import ROOT, describe_machine
 from cbobench.algorithms.references import Random
 from cbobench.params import param
 from cbobench.problems.base import Actions
@@ -33,6 +34,7 @@ from cbobench.sweep.run import plan
 from cbobench.sweep.run_options import EngineOptions
 from cbobench.sweep.scheduler import Scheduler, start_executor
 
+MODULE = "benchmarks.scale.cluster"
 MEETING_SECONDS = 300.0  # for which the first task of each CPU waits for the others
 
 
@@ -67,7 +69,8 @@ def drive(address: str, cpus: int, seconds: float, tasks: int) -> dict[str, floa
     with tempfile.TemporaryDirectory() as folder, interruptible():
         (meeting := Path(folder) / "meeting").mkdir()
         meet = {"label": "meet", "place": str(meeting), "players": cpus}
-        algorithms = [{"cluster:Sleeping": one} for one in (meet, {"label": "sleep", "seconds": seconds})]
+        sleep = {"label": "sleep", "seconds": seconds}
+        algorithms = [{f"{MODULE}:Sleeping": one} for one in (meet, sleep)]
         suite = {"suite": "cluster", "horizon": 1, "seeds": 1, "problems": ["rkhs-1d"]}
         first, todo = (
             plan(
@@ -120,9 +123,7 @@ def main() -> None:
         (cpus,), (seconds,) = given.cpus, given.seconds
         print(json.dumps(drive(given.address, cpus, seconds, cpus * max(1, round(given.length / seconds)))))
         return
-    from bench import ROOT, _git, describe_machine
-
-    commit, rows = _git("rev-parse", "--short", "HEAD"), []
+    about, rows = describe_machine(), []
     # The names of sockets lie in the folder, and may not be long; daemons write into it for a moment after their end.
     with interruptible(), tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as folder:
         os.environ |= {
@@ -142,15 +143,15 @@ def main() -> None:
                     cluster.add_node(num_cpus=1, include_dashboard=False, object_store_memory=80 * 2**20)
                 for seconds in given.seconds:
                     words = ["--address", cluster.address, "--cpus", cpus, "--seconds", seconds]
-                    driver = [sys.executable, __file__, *map(str, words), "--length", str(given.length)]
+                    words += ["--length", given.length]
+                    driver = [sys.executable, "-m", MODULE, *map(str, words)]
                     rows.append(json.loads(subprocess.run(driver, check=True, stdout=subprocess.PIPE).stdout))
                     print("".join(f"{name:>8}" for name in rows[-1]) + "\n" if len(rows) == 1 else "", end="")
                     print("".join(f"{value:8.4g}" for value in rows[-1].values()), flush=True)
             finally:
                 cluster.shutdown()
-    out = given.out or ROOT / "build" / "bench" / f"cluster-{commit}.json"
+    out = given.out or ROOT / "build" / "bench" / f"cluster-{about['commit']}.json"
     out.parent.mkdir(parents=True, exist_ok=True)
-    about = describe_machine() | {"commit": commit, "dirty": bool(_git("status", "--porcelain"))}
     out.write_text(json.dumps(about | {"rows": rows}, indent=1) + "\n")
     print(f"written: {out}")
 

@@ -1,6 +1,6 @@
 """An S3 server on loopback (moto's) that fails as it is told; it ends when its standard input does.
 
-    python benchmarks/chaos/chaos_store.py [HOW ...] [--host ADDRESS] [--seed N] [--keys FILE]    # prints its port
+    python -m benchmarks.chaos.store [HOW ...] [--host ADDRESS] [--seed N] [--keys FILE]    # prints its port
 
 HOW is any of `errors=P` (a share P of all calls is answered by 500 or 503), `cut=P` (of uploads a share P breaks off in
 the middle), `slow=S` (every call takes up to S seconds more), and `away=S` (from the first upload below cells/ on,

@@ -1,6 +1,6 @@
-"""How often the maximiser of a score over a box is beaten by a dense search: the table of `make maximiser`.
+"""How often the maximiser of a score over a box is beaten by a dense search: a table.
 
-    python benchmarks/maximiser.py [WORD ...] [--rounds N] [--seeds S]
+    python -m benchmarks.quality.maximiser [WORD ...] [--rounds N] [--seeds S]
 
 Every setting is played, and in sampled rounds the played score is held against the best of a dense search: 2¹⁵ Sobol
 points, 2¹⁴ more on faces, edges and corners, then the best and the played one zoomed into by shrinking random boxes and
@@ -12,13 +12,6 @@ round is missed where it finds more by over 0.1, a tenth of the expected improve
 """
 
 from __future__ import annotations
-
-import os
-
-import cbobench as cbobench  # before NumPy, because it chooses the arithmetic
-
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_variable] = "1"
 
 import argparse
 import itertools
@@ -37,6 +30,7 @@ from cbobench.gp.parts import Parts
 from cbobench.play.play import Play, PlayOptions
 from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DataFolder
+from cbobench.threads import single_thread
 
 MISSED, NATS = 1e-6, 0.1
 ONE = {"beta": 1.0}
@@ -218,7 +212,8 @@ def main() -> None:
     for name, setting in SETTINGS.items():
         if asked.words and not any(word in name for word in asked.words):
             continue
-        shortfalls, cost = measure(setting, asked.rounds, asked.seeds)
+        with single_thread():
+            shortfalls, cost = measure(setting, asked.rounds, asked.seeds)
         missed = int((shortfalls > (NATS if ALGORITHMS.get(setting[2]).narrow else MISSED)).sum())
         share = f"{100 * missed / len(shortfalls):.1f} %"
         worst = f"{max(0.0, shortfalls.max()):9.1e}"

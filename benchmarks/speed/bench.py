@@ -1,7 +1,7 @@
-"""Measures the cases of `benchmarks/cases.py`, here or here and at another commit in turns. Not a test: nothing fails.
+"""Measures the cases of `cases.py`, here or here and at another commit in turns. Not a test: nothing fails.
 
-    make bench [ARGS="--only dispatch tiny --repeats 3"]
-    make bench-compare BASE=COMMIT [ARGS=...]
+    make speed [ARGS="--only dispatch tiny --repeats 3"]
+    make speed BASE=COMMIT [ARGS=...]
 
 Each measurement is a process of its own. Only ratios of numbers from one run mean something on a shared machine, so a
 comparison alternates between the two trees.
@@ -13,30 +13,24 @@ import argparse
 import json
 import math
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import cbobench as cbobench  # before NumPy, because it chooses the arithmetic
-
-# isort: split
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
+from benchmarks.machine import ROOT, describe_machine, git
+
 CASES = (
     *("dispatch", "variants", "tiny", "small_tasks", "quickstart", "big", "large", "boxes"),
     *("methods", "recommending", "long_horizon", "refit"),
 )
 DRAWS = 2000  # of the bootstrap
 FEWEST = 5  # measurements of an interval: of 3, it covers the ratio in 90 % of the cases, of 1 never
-ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 Measure = Callable[[str, Path], dict[str, float]]
 Taken = dict[str, dict[str, list[float]]]  # by tree and figure
 
@@ -47,10 +41,8 @@ def measure(case: str, tree: Path) -> dict[str, float]:
     Raises:
         RuntimeError: the case fails there.
     """
-    command = [sys.executable, str(ROOT / "benchmarks" / "cases.py"), case]
-    done = subprocess.run(
-        command, env=os.environ | ENVIRONMENT | {"PYTHONPATH": str(tree)}, capture_output=True, text=True
-    )
+    command = [sys.executable, str(Path(__file__).with_name("cases.py")), case]
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(tree)}, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no message")
     found = json.loads(done.stdout.splitlines()[-1])
@@ -94,28 +86,11 @@ def checkout(commit: str) -> Iterator[Path]:
     """A commit in a folder of its own, which is removed again."""
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder).resolve() / "base"
-        _git("worktree", "add", "--detach", "--quiet", str(tree), commit)
+        git("worktree", "add", "--detach", "--quiet", str(tree), commit)
         try:
             yield tree
         finally:
-            _git("worktree", "remove", "--force", str(tree))
-
-
-def _git(*words: str) -> str:
-    return subprocess.run(["git", "-C", str(ROOT), *words], check=True, capture_output=True, text=True).stdout.strip()
-
-
-def describe_machine() -> dict[str, Any]:
-    """Return what the figures depend on beside the code."""
-    facts = (line.partition(":") for line in Path("/proc/cpuinfo").read_text().splitlines())
-    models = [value.strip() for name, _, value in facts if name.startswith("model name")]
-    return {
-        "at": time.strftime("%Y-%m-%d %H:%M"),
-        "cpu": models[0] if models else platform.processor(),
-        "cpus": os.cpu_count(),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-    }
+            git("worktree", "remove", "--force", str(tree))
 
 
 def lines(case: str, taken: Taken, failed: dict[str, str]) -> Iterator[str]:
@@ -139,9 +114,9 @@ def main() -> None:
     options.add_argument("--base", help="a commit to compare with")
     options.add_argument("--out", type=Path, help="the JSON file")
     given = options.parse_args()
-    commit = _git("rev-parse", "--short", "HEAD")
-    out = given.out or ROOT / "build" / "bench" / f"{f'{given.base}-' if given.base else ''}{commit}.json"
-    about = describe_machine() | {"commit": commit, "dirty": bool(_git("status", "--porcelain")), "base": given.base}
+    about = describe_machine() | {"base": given.base}
+    name = "-".join(filter(None, (given.base, about["commit"])))
+    out = given.out or ROOT / "build" / "bench" / f"{name}.json"
 
     def run(trees: dict[str, Path]) -> None:
         found = {}

@@ -16,9 +16,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import cbobench as cbobench  # before NumPy, because it chooses the arithmetic
-
-# isort: split
 import numpy as np
 
 from cbobench.algorithms.base import Setting

@@ -1,6 +1,6 @@
 """CPU time of a round on a box, our methods beside BoTorch's: a JSON line per setting.
 
-    python benchmarks/rounds.py [--d 2 7] [--m 1 5] [--n 30 100] [--methods cei ...] [--out docs/results/rounds.json]
+    python -m benchmarks.speed.rounds [--d 2 7] [--m 1 5] [--n 30] [--methods cei] [--out docs/results/rounds.json]
 
 Every method is told the same n points of a Sobol design, and then plays on. Of ours, n/10 rounds are timed, because
 later fits of hyperparameters are that far apart; of BoTorch's, which fits in every round, one. A round is a question
@@ -8,13 +8,6 @@ and what is learned from its answer. Everything runs on one core; the time is th
 """
 
 from __future__ import annotations
-
-import os
-
-import cbobench as cbobench  # before NumPy, because it chooses the arithmetic
-
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_variable] = "1"
 
 import argparse
 import itertools
@@ -26,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench import _git, describe_machine
 
+from benchmarks.machine import describe_machine
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Algorithm
@@ -108,8 +101,7 @@ def main() -> None:
         rows.append(measure_round(name, d, m, n))
         print(json.dumps(rows[-1]), flush=True)
     if arguments.out:
-        about = describe_machine() | {"commit": _git("rev-parse", "--short", "HEAD")}
-        arguments.out.write_text(json.dumps(about | {"rows": rows}, indent=0) + "\n", encoding="utf-8")
+        arguments.out.write_text(json.dumps(describe_machine() | {"rows": rows}, indent=0) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

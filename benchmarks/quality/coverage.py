@@ -1,6 +1,6 @@
 """How often intervals hold the true value, and how wide they are: methods, laws, numbers of seeds.
 
-    python benchmarks/coverage.py [--seeds 2 3 5 10 20] [--samples 10000] [--draws 1000] [--law lognormal ...]
+    python -m benchmarks.quality.coverage [--seeds 2 3 5 10 20] [--samples 10000] [--draws 1000] [--law lognormal ...]
 
 Each entry is the coverage in % at nominal 95 % and, behind the stroke, the median width in units of Student's t.
 `interval` is `cbobench.stats.intervals.interval`, which tables and figures show; of the mean it is, on each side, the
@@ -23,9 +23,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import cbobench as cbobench  # before NumPy, because it chooses the arithmetic
-
-# isort: split
 import numpy as np
 from scipy.special import bdtr, ndtr, ndtri, stdtrit
 

@@ -1,6 +1,6 @@
 """A Ray cluster of three nodes on this machine, in a process of its own that loses and adds nodes when told.
 
-    python benchmarks/chaos/chaos_nodes.py    # prints its address; reads "lose N", "add" and "quit" from standard input
+    python -m benchmarks.chaos.nodes    # prints its address; reads "lose N", "add" and "quit" from standard input
 
 Ray says much when nodes are lost; this keeps it out of the sweep's own messages.
 """
@@ -12,9 +12,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import cbobench as cbobench  # before NumPy, because it chooses the arithmetic
-
-# isort: split
 import numpy as np
 
 NODE = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_dashboard": False}
@@ -29,7 +26,7 @@ class Nodes:
         more = {"RAY_USAGE_STATS_ENABLED": "0", **self.token}
         with log.open("wb") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, str(Path(__file__))],
+                [sys.executable, "-m", "benchmarks.chaos.nodes"],
                 env=environment | more,
                 text=True,
                 stdin=subprocess.PIPE,

@@ -1,6 +1,6 @@
 """How many calls of Python and built-in functions a round of a method makes: exact, so that a test can hold them.
 
-    python benchmarks/calls.py [METHOD ...]
+    python -m benchmarks.speed.calls [METHOD ...]
 
 Calls are counted by cProfile over two plays, of T and 2T rounds; their difference over T is a round's share, without
 what a play does once. They do not depend on the machine, nor on what else runs there. They are taken from the profiler

@@ -1,6 +1,6 @@
 """CPU time of a round over seeds, actions, constraints, inputs and rounds: the best of three turns, as JSON.
 
-    python benchmarks/curves.py [--out docs/results/curves.json] [--repeats 3]
+    python -m benchmarks.speed.curves [--out docs/results/curves.json] [--repeats 3]
 
 On finite sets a round of `ckb-ucb` is measured beside the same algebra in bare NumPy (`floor` of cases.py), on boxes a
 round of `cei` on the formula of rounds.py. All settings take turns, so that a busy minute meets each of them once; a
@@ -9,13 +9,6 @@ short measurement is made several times in a turn.
 """
 
 from __future__ import annotations
-
-import os
-
-import cbobench as cbobench  # before NumPy, because it chooses the arithmetic
-
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_variable] = "1"
 
 import argparse
 import json
@@ -26,11 +19,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import rounds
 import scipy
-from bench import _git, describe_machine
-from cases import floor, make_problem, play, seconds
 
+from benchmarks.machine import describe_machine
+from benchmarks.speed import rounds
+from benchmarks.speed.cases import floor, make_problem, play, seconds
 from cbobench.problems.base import Problem
 
 FINITE_METHOD, BOX_METHOD = "ckb-ucb", "cei"
@@ -122,7 +115,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="a JSON file for all rows, as docs/speed.md shows them")
     parser.add_argument("--repeats", type=int, default=REPEATS, help="turns")
     given = parser.parse_args()
-    about = describe_machine() | {"scipy": scipy.__version__, "commit": _git("rev-parse", "--short", "HEAD")}
+    about = describe_machine() | {"scipy": scipy.__version__}
     kinds = (("finite", FINITE, measure_finite), ("box", BOX, measure_box))
     rows = {kind: measure_all(given.repeats, [*curves], measure) for kind, curves, measure in kinds}
     found = about | {"repeats": given.repeats, **rows}

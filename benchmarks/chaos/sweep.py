@@ -13,9 +13,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import chaos_check
 import numpy as np
 
+from benchmarks.chaos import check
 from cbobench.errors import CbobenchError
 from cbobench.results.bundle import open_run
 from cbobench.results.query import read_status
@@ -120,7 +120,7 @@ class Sweep:
             self.in_time()
             time.sleep(0.02)
         code, text = self.process.returncode, self.log.read_text(errors="replace")
-        for line in chaos_check.dumps(text)[:3]:
+        for line in check.dumps(text)[:3]:
             self.wrong.append(f"after {ended_by or 'no signal'}, a stack dump: {line.strip()[:150]}")
         orderly = code in (0, 1) or (code == 130 and STOPPED.search(text))
         if self.second is not None and ended_by in SIGNALS:  # which holds the cells: this one begins, or was refused

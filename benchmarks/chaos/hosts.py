@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import chaos_store
+from benchmarks.chaos import store
 
 PORT = 6379
 RAY = [
@@ -62,7 +62,7 @@ class Store:
         """Copy the run to this machine."""
         code = "import sys; from pyarrow import fs; fs.copy_files(sys.argv[1], sys.argv[2])"
         words = [*self.hosts.there(0), sys.executable, "-c", code, self.address, str(folder)]
-        subprocess.run(words, env=self.hosts.environment | chaos_store.KEYS, check=True, timeout=120)
+        subprocess.run(words, env=self.hosts.environment | store.KEYS, check=True, timeout=120)
 
 
 class Hosts:
@@ -83,7 +83,7 @@ class Hosts:
         self.addresses = [f"{network}.77.{number}" for number in (1, 2)]
         self.address = f"{self.addresses[0]}:{PORT}"
         self.token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16)}
-        self.environment = environment | self.token | chaos_store.KEYS | {"RAY_USAGE_STATS_ENABLED": "0"}
+        self.environment = environment | self.token | store.KEYS | {"RAY_USAGE_STATS_ENABLED": "0"}
         self.daemons: list[subprocess.Popen[str]] = []
         try:
             self._wire()
@@ -149,8 +149,8 @@ class Hosts:
                 ip("-n", where, "address", "add", f"{self.network}.{78 + number}.{last}/24", "dev", device)
                 ip("-n", where, "link", "set", device, "up")
             ip("-n", other, "route", "add", f"{host}/32", "dev", "to-c")
-        keys, script = log.with_suffix(".keys"), Path(__file__).with_name("chaos_store.py")
-        words = [*self.there(2), sys.executable, str(script), "--host", host, "--keys", str(keys)]
+        keys = log.with_suffix(".keys")
+        words = [*self.there(2), sys.executable, "-m", "benchmarks.chaos.store", "--host", host, "--keys", str(keys)]
         with log.open("a") as errors:
             server = subprocess.Popen(
                 words,
@@ -167,7 +167,7 @@ class Hosts:
         if not port:
             self.close()
             raise NoRight(f"moto's S3 server did not start: see {log} (pip install 'cbobench[s3test]')")
-        return Store(self, chaos_store.address(host, int(port)), keys)
+        return Store(self, store.address(host, int(port)), keys)
 
     def processes(self) -> list[int]:
         """All that runs on the two hosts."""

@@ -9,14 +9,12 @@ import re
 from collections import Counter
 from pathlib import Path
 
-import cbobench as cbobench  # before NumPy, because it chooses the arithmetic
-
-# isort: split
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
-from chaos_cells import ENDS, SEED
+
+from benchmarks.chaos.cells import ENDS, SEED
 
 # Of the machine and the moment, not of the play.
 VOLATILE = {"seconds", "seconds_per_round", "peak_memory_mb", "host", "source", "libraries", "attempt", "traceback"}

@@ -1,6 +1,6 @@
-"""What `benchmarks/bench.py` measures: each case gives figures by name, with the unit at the end of the name.
+"""What `bench.py` measures: each case gives figures by name, with the unit at the end of the name.
 
-    PYTHONPATH=TREE python benchmarks/cases.py CASE
+    PYTHONPATH=TREE python benchmarks/speed/cases.py CASE
 
 Two commits are compared by the same cases, so a case uses only what both have: commands, and `Play`.
 """
