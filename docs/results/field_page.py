@@ -22,7 +22,8 @@ from cbobench.report.quantities import fill_unreached, is_reached, quantities, r
 from cbobench.results.bundle import Bundle
 from cbobench.suite.variants import Variant
 from cbobench.words import count_noun
-from docs.results.paper_figures import name_commit, wrap
+from docs.results.markdown import tabulate, wrap
+from docs.results.paper_figures import name_commit
 
 CONFIRMED = "confirmed.json"  # beside the bundles
 PAGE = Path(__file__).parents[1] / "field.md"
@@ -185,22 +186,19 @@ def sum_up(methods: Mapping[str, Method], problems: Sequence[str]) -> str:
     """A row per method over many problems: how much it reached of COCO's targets, and where it is the best."""
     medians, counts = medians_of(methods, problems)
     names, mean_ranks, lowest = list(methods), mean_ranks_of(medians), lowest_of(medians)
-    lines = [
-        "| method | rank | targets reached | best on | never feasible |",
-        "| :-- | --: | --: | --: | --: |",
-    ]
+    lines = []
     for i in np.argsort(mean_ranks, kind="stable"):
         values = np.array([value for seeds in methods[names[i]].values.values() for value in seeds.values()])
         reached = (values[:, None] <= np.array(COCO_TARGETS)).mean()
         best = int((np.isfinite(medians[i]) & (medians[i] == lowest)).sum())
-        lines.append(
-            f"| `{names[i]}` | {mean_ranks[i]:.2f} | {100 * reached:.1f} % | {best}/{len(problems)} | "
-            f"{100 * (~is_reached(values)).mean():.1f} % |"
-        )
+        never = 100 * (~is_reached(values)).mean()
+        shown = f"{mean_ranks[i]:.2f}", f"{100 * reached:.1f} %", f"{best}/{len(problems)}", f"{never:.1f} %"
+        lines.append((f"`{names[i]}`", *shown))
     few, most = format_number(COCO_TARGETS[-1]), format_number(COCO_TARGETS[0])
     about = f"{count_noun(len(problems), 'problem')}, {count_seeds(counts)} each. "
     about += f"Targets are COCO's {len(COCO_TARGETS)}, from {most} to {few}. Ranks are means."
-    return f"{about}\n\n" + "\n".join(lines) + "\n"
+    head = ("method", "rank", "targets reached", "best on", "never feasible")
+    return f"{about}\n\n{tabulate(head, lines, 'lrrrr')}\n"
 
 
 def count_wins(method: Method, reference: Method) -> str:
@@ -233,10 +231,8 @@ def table_of(methods: Mapping[str, Method], problems: Sequence[str]) -> str:
         columns[f"beats {REFERENCE}"] = [wins[name] if name != REFERENCE else "–" for name in names]
     parts = [f"Medians over {count_seeds(counts)}:\n"]
     for heads in np.array_split(list(columns), math.ceil(len(columns) / MOST_COLUMNS)):
-        lines = [f"| method | {' | '.join(heads)} |", "| :-- |" + " --: |" * len(heads)]
-        for i, name in enumerate(names):
-            lines.append(f"| `{name}` | {' | '.join(columns[head][i] for head in heads)} |")
-        parts.append("\n".join(lines) + "\n")
+        lines = [[f"`{name}`", *(columns[head][i] for head in heads)] for i, name in enumerate(names)]
+        parts.append(tabulate(["method", *heads], lines, "l" + "r" * len(heads)) + "\n")
     return "\n".join(parts)
 
 
@@ -254,8 +250,8 @@ def group_section(name: str, bundles: Sequence[Path]) -> str:
         methods = read_methods(runs, metric)
         problems = list(dict.fromkeys(name for method in methods.values() for name in method.values))
         parts.append(wrap(f"{words} {describe_standing(methods, problems)}"))
-        tabulate = sum_up if is_coco else table_of
-        parts += [tabulate(table, problems) for table in split_tables(methods)]
+        show = sum_up if is_coco else table_of
+        parts += [show(table, problems) for table in split_tables(methods)]
         if not is_coco and (defeats := find_defeats(methods, problems)):
             parts.append(list_defeats(defeats))
     return "\n".join([*parts, list_costs(methods)])
@@ -323,26 +319,25 @@ def judge(methods: Mapping[str, Method], own: Sequence[str], rival: str, problem
 
 def list_defeats(defeats: Sequence[Defeat]) -> str:
     """A row per rival and problem."""
+    head = ("problem", "rival", "median", "best of ours", "median", "better in")
     lines = [
-        "| problem | rival | median | best of ours | median | better in |",
-        "| :-- | :-- | --: | :-- | --: | --: |",
-    ]
-    lines += [
-        f"| {one.problem} | `{one.rival}` | {show_median(one.median)} | `{one.best}` | "
-        f"{show_median(one.own_median)} | {one.wins} of {count_noun(one.seeds, 'seed')} |"
+        (
+            *(one.problem, f"`{one.rival}`", show_median(one.median)),
+            *(f"`{one.best}`", show_median(one.own_median), f"{one.wins} of {count_noun(one.seeds, 'seed')}"),
+        )
         for one in defeats
     ]
-    return "\n".join(lines) + "\n"
+    return tabulate(head, lines, "llrlrr") + "\n"
 
 
 def list_costs(methods: Mapping[str, Method]) -> str:
     """A row per method of a group: how many runs it has, their rounds' time, the failed fits."""
-    lines = ["| method | runs | ms a round | failed fits |", "| :-- | --: | --: | --: |"]
+    lines = []
     for name, method in methods.items():
         time = format_number(float(np.median(method.milliseconds)))
         fits = f"{method.failed_fits:,}" if method.failed_fits else "–"
-        lines.append(f"| `{name}` | {method.runs}/{method.expected} | {time} | {fits} |")
-    return "\n".join(lines) + "\n"
+        lines.append((f"`{name}`", f"{method.runs}/{method.expected}", time, fits))
+    return tabulate(("method", "runs", "ms a round", "failed fits"), lines, "lrrr") + "\n"
 
 
 def played_variants(runs: Iterable[Run]) -> dict[str, Variant]:
@@ -432,10 +427,8 @@ def confirmed_by(bundle: Path, confirmed: Mapping[str, Any]) -> str:
 
 def shards_section(bundles: Sequence[Path], shards: Mapping[str, Mapping[str, Any]]) -> str:
     """Which shards there are, of which suite, who played them, and what that cost."""
-    lines = [
-        "| shard | suite | cells | failed | played by | confirmed by | CPU | CPU-hours | kB |",
-        "| :-- | :-- | --: | --: | :-- | :-- | :-- | --: | --: |",
-    ]
+    columns = ("shard", "suite", "cells", "failed", "played by", "confirmed by", "CPU", "CPU-hours", "kB")
+    lines = []
     path = bundles[0].with_name(CONFIRMED) if bundles else Path(CONFIRMED)
     confirmed = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     suites, changed = {name: shard["suite"] for name, shard in shards.items()}, 0
@@ -445,10 +438,12 @@ def shards_section(bundles: Sequence[Path], shards: Mapping[str, Mapping[str, An
         cells = about["cells"]
         kinds = ", ".join(str(kind).partition(",")[0] for kind in about["cpus"])
         lines.append(
-            f"| [`{bundle.stem}`](results/{bundle.name}) | `{suites[bundle.stem]}` | "
-            f"{cells['done']}/{cells['expected']} | {cells['failed']} | "
-            f"{played_by(about)} | {confirmed_by(bundle, confirmed)} | {kinds} | "
-            f"{about['cost']['cpu_hours']:.2f} | {bundle.stat().st_size / 1e3:.0f} |"
+            (
+                *(f"[`{bundle.stem}`](results/{bundle.name})", f"`{suites[bundle.stem]}`"),
+                *(f"{cells['done']}/{cells['expected']}", f"{cells['failed']}"),
+                *(played_by(about), confirmed_by(bundle, confirmed), kinds),
+                *(f"{about['cost']['cpu_hours']:.2f}", f"{bundle.stat().st_size / 1e3:.0f}"),
+            )
         )
     missing = [name for name in shards if name not in {bundle.stem for bundle in bundles}]
     names = ", ".join(f"`{name}`" for name in missing)
@@ -459,7 +454,7 @@ def shards_section(bundles: Sequence[Path], shards: Mapping[str, Mapping[str, An
         "code of a commit as it is."
     )
     head = f"{note}\n" if changed else ""
-    return f"## The shards\n\n{head}" + "\n".join(lines) + "\n" + said
+    return f"## The shards\n\n{head}{tabulate(columns, lines, 'llrrlllrr')}\n{said}"
 
 
 def render_page(folder: Path, shards: Mapping[str, Mapping[str, Any]]) -> str:

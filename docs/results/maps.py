@@ -8,11 +8,9 @@ page from the stored findings alone. The site draws the maps from these (`restor
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import mean
-from typing import Any
 
 from cbobench import resources
 from cbobench.papers.claim_maps import Map, describe_axis, draw_maps, maps_of
@@ -21,11 +19,10 @@ from cbobench.papers.claims import Finding
 from cbobench.papers.evidence import Part
 from cbobench.report.load import Run
 from cbobench.words import count_noun
-from docs.results.paper_figures import describe_origin, findings, leave, page_options, warn_of_age
+from docs.results.paper_figures import Stored, describe_origin, findings, leave, page_options, warn_of_age, write_page
 
 HERE = Path(__file__).parent
 STORED, PAGE = HERE / "maps.json", HERE.parent / "maps.md"
-Stored = dict[str, Any]
 
 TITLE = "# The map: where each claim holds\n"
 INTRODUCTION = """\
@@ -129,14 +126,10 @@ def describe(map: Map) -> str:
     if not axis or spreads[axis][0] == 0:
         return f"{first} No choice changes how many parts hold."
     _, best, most, worst, least = spreads[axis]
-    shares = f"at {best} {most:.0%} of the parts hold, at {worst} {least:.0%}"
-    return f"{first} Most depends on {describe_axis(axis)}: {shares}."
-
-
-def write(stored: Stored) -> None:
-    """Store the findings, and write the page."""
-    STORED.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    PAGE.write_text(page(stored), encoding="utf-8")
+    return (
+        f"{first} Most depends on {describe_axis(axis)}: "
+        f"at {best} {most:.0%} of the parts hold, at {worst} {least:.0%}."
+    )
 
 
 if __name__ == "__main__":
@@ -144,6 +137,6 @@ if __name__ == "__main__":
     parser.add_argument("--figures", type=Path)
     options = parser.parse_args()
     stored, missing = findings(options, suites(), STORED, lambda runs: measured(runs, options.figures))
-    write(stored)
+    write_page(stored, STORED, page(stored), PAGE)
     print(PAGE)
     leave(missing)

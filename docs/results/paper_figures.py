@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import textwrap
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -22,10 +21,11 @@ from cbobench.cli import main
 from cbobench.report.load import Run
 from cbobench.results.source import is_same_code, source_hash
 from cbobench.words import count_noun
+from docs.results.markdown import wrap
 
 NATIVE = "native"  # the arithmetic of a machine as it is
 CLAIMS_ONLY = ("_cost", "_slack", "_full_information", "_fixed_penalty")  # of what the papers say without a figure
-Rows = list[dict[str, Any]]
+Stored = dict[str, Any]
 PAPERS = ("zhou_ji_2022", "shi_eryilmaz_2022", "guo_zhu_liu_2022")
 
 
@@ -55,8 +55,8 @@ def page_options(about: str, out: str) -> argparse.ArgumentParser:
 
 
 def findings(
-    options: argparse.Namespace, names: Iterable[str], stored: Path, measured: Callable[[list[Path]], Rows]
-) -> tuple[Rows, list[str]]:
+    options: argparse.Namespace, names: Iterable[str], stored: Path, measured: Callable[[list[Path]], Stored]
+) -> tuple[Stored, list[str]]:
     """A page's findings, as they are stored or measured in runs; and the suites that could not be played."""
     if options.render:
         return json.loads(stored.read_text(encoding="utf-8")), []
@@ -82,7 +82,7 @@ def describe_origin(runs: Sequence[Run]) -> dict[str, Any]:
     dates = [str(call["at"])[:10] for call in calls if call.get("at")]
     sources: dict[str, set[str]] = {}
     for run in runs:
-        problems, algorithms = map(run.record.variants, ("problems", "algorithms"))
+        problems, algorithms = run.record.variants("problems"), run.record.variants("algorithms")
         played = run.cells[["problem", "algorithm", "source"]].drop_duplicates()
         for problem, algorithm, source in played.itertuples(index=False):
             pair = f"{problems[problem].name}/{algorithms[algorithm].name}"
@@ -119,9 +119,10 @@ def warn_of_age(stored: Mapping[str, Any]) -> str:
     )
 
 
-def wrap(paragraph: str) -> str:
-    """A paragraph in lines that a terminal shows whole."""
-    return textwrap.fill(paragraph, 100, break_long_words=False, break_on_hyphens=False) + "\n"
+def write_page(stored: Stored, file: Path, text: str, page: Path) -> None:
+    """Store findings in a file, and write their page."""
+    file.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    page.write_text(text, encoding="utf-8")
 
 
 def leave(missing: list[str]) -> NoReturn:

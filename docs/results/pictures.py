@@ -36,6 +36,7 @@ from cbobench.report.profiles import Profile
 from cbobench.report.style import size_of
 from cbobench.results.export import export
 from docs.results import gallery
+from docs.results.markdown import fill_sections
 from docs.results.paper_figures import warn_of_age
 
 HERE = Path(__file__).parent
@@ -45,8 +46,13 @@ FIRST, BUNDLE, FOLDER = STATIC / "first.png", HERE / "readme" / "first.zip", STA
 FIELD, FIELD_BUNDLES = STATIC / "field.png", [HERE / f"low-{part}.zip" for part in ("ours", "light")]
 CURVES, SPEED = HERE / "curves.json", STATIC / "speed.png"
 # Panels of the picture of curves.json: what is varied, and for which number of inputs.
-FINITE_PANELS = (("seeds", 1, "Seeds S"), ("actions", 1, "Actions n, d = 1"), ("actions", 2, "Actions n, d = 2"))
-FINITE_PANELS += (("constraints", 1, "Constraints m"), ("rounds", 1, "Rounds T"))
+FINITE_PANELS = (
+    ("seeds", 1, "Seeds S"),
+    ("actions", 1, "Actions n, d = 1"),
+    ("actions", 2, "Actions n, d = 2"),
+    ("constraints", 1, "Constraints m"),
+    ("rounds", 1, "Rounds T"),
+)
 PAPER = "zhou_ji_fig1b_best", "zhou_ji_fig1c_best"  # regret and violation in README's picture
 WORDS = {"letter": "by the letter", "best": "as best known"}
 DPI, SPEED_DPI = 110, 150
@@ -76,7 +82,8 @@ def draw_first() -> Image:
     size = replace(size_of("double", 3), dpi=200)
     with size.context():
         image = Image(size, 2.75)
-        left, right = image.subfigures(1, 2, width_ratios=[1, 2])
+        halves: Any = image.subfigures(1, 2, width_ratios=[1, 2])
+        left, right = halves
         own = left.subplots()
         run = Run(BUNDLE)
         run.__dict__["stale"] = frozenset()  # the picture is of what was played; a test plays it again
@@ -215,8 +222,7 @@ def describe_figures() -> str:
 
 def in_page(text: str) -> str:
     """docs/papers.md with that section."""
-    section = f"<!-- figures -->\n{describe_figures()}\n<!-- end -->"
-    return re.sub(r"<!-- figures -->\n.*?<!-- end -->", lambda _: section, text, flags=re.S)
+    return fill_sections(text, lambda name: describe_figures() if name == "figures" else None)
 
 
 def save(image: Image, path: Path, dpi: int) -> None:

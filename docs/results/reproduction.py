@@ -9,7 +9,6 @@ stands for a part's value and `[[claim | problem | reading]]` for its verdict: t
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -20,7 +19,17 @@ from cbobench.papers.claim_tables import as_record, claims_of, count_verdicts, e
 from cbobench.papers.rules import RULES
 from cbobench.report.load import Run
 from cbobench.report.numbers import format_number
-from docs.results.paper_figures import describe_origin, findings, leave, page_options, suites, warn_of_age
+from docs.results.markdown import tabulate
+from docs.results.paper_figures import (
+    Stored,
+    describe_origin,
+    findings,
+    leave,
+    page_options,
+    suites,
+    warn_of_age,
+    write_page,
+)
 
 HERE = Path(__file__).parent
 STORED, PAGE = HERE / "reproduction.json", HERE.parent / "reproduction.md"
@@ -89,16 +98,14 @@ def say_rates(row: Row | None) -> str:
 def claim_table(paper: str, rows: Sequence[Row]) -> str:
     """A row per claim and problem."""
     found = primary(rows)
-    lines = ["| claim | problem | letter | best known | the part that decides (paper) | replicates itself / fails |"]
-    lines.append("| :-- | :-- | :-- | :-- | :-- | --: |")
+    head = ("claim", "problem", "letter", "best known", "the part that decides (paper)", "replicates itself / fails")
+    lines = []
     keys = [key for key in found if paper_of(key[0]) == paper]
     for id, problem in sorted(keys, key=lambda key: order_of(key[0])):
         letter, best = (found[id, problem].get(reading) for reading in (LETTER, BEST))
-        last = best or letter
-        lines.append(
-            f"| {id} | {problem} | {say_verdict(letter)} | {say_verdict(best)} | {say_part(last)} | {say_rates(last)} |"
-        )
-    return "\n".join(lines) + "\n"
+        last = best or found[id, problem][LETTER]
+        lines.append((id, problem, say_verdict(letter), say_verdict(best), say_part(last), say_rates(last)))
+    return tabulate(head, lines, "lllllr") + "\n"
 
 
 def statements(paper: str, rows: Sequence[Row]) -> str:
@@ -114,8 +121,8 @@ def statements(paper: str, rows: Sequence[Row]) -> str:
 
 def rule_table() -> str:
     """The rules in words."""
-    lines = ["| rule | a claim that | compares | is reproduced if | is contradicted if |", "| :-- " * 5 + "|"]
-    return "\n".join([*lines, *(f"| {name} | {' | '.join(rule)} |" for name, rule in RULES.items())]) + "\n"
+    head = ("rule", "a claim that", "compares", "is reproduced if", "is contradicted if")
+    return tabulate(head, ((name, *rule) for name, rule in RULES.items())) + "\n"
 
 
 def fill(text: str, rows: Sequence[Row]) -> str:
@@ -150,7 +157,7 @@ def tally(rows: Sequence[Row]) -> str:
     return f"{claims} claims, {len(found)} claims × problems. {' '.join(lines)}\n"
 
 
-def page(stored: dict[str, Any]) -> str:
+def page(stored: Stored) -> str:
     """The page as Markdown."""
     rows = stored["rows"]
     head, *parts = re.split(r"^<!-- (\w+) -->\n", PROSE.read_text(encoding="utf-8"), flags=re.M)
@@ -167,7 +174,7 @@ def page(stored: dict[str, Any]) -> str:
     return "\n".join(text).rstrip() + "\n"
 
 
-def measured(runs: Iterable[Path]) -> dict[str, Any]:
+def measured(runs: Iterable[Path]) -> Stored:
     """The findings in runs, with where they come from, as they are stored."""
     folders = [str(run) for run in runs]
     found = evaluate(folders, claims_of(), print, DRAWS)
@@ -179,15 +186,9 @@ def measured(runs: Iterable[Path]) -> dict[str, Any]:
     }
 
 
-def write(stored: dict[str, Any]) -> None:
-    """Store the findings, and write the page."""
-    STORED.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    PAGE.write_text(page(stored), encoding="utf-8")
-
-
 if __name__ == "__main__":
     options = page_options("The papers' claims, tested.", "runs/paper").parse_args()
     stored, missing = findings(options, suites(), STORED, measured)
-    write(stored)
+    write_page(stored, STORED, page(stored), PAGE)
     print(f"{PAGE}: {tally(stored['rows']).strip()}")
     leave(missing)

@@ -25,6 +25,7 @@ import yaml
 from cbobench import resources
 from cbobench.results.provenance import cpu_kind
 from docs.results import gallery
+from docs.results.markdown import fill_sections, tabulate
 
 DOCS = Path(__file__).parents[1]
 PAGE, TIMES = DOCS / "papers.md", DOCS / "results" / "figure_times.json"
@@ -75,8 +76,8 @@ def measure_all() -> dict[str, Any]:
 def describe_map() -> str:
     """The table, and how its times were found."""
     found = json.loads(TIMES.read_text(encoding="utf-8"))
-    lines = ["| figure | by the letter | takes | nearest to the paper | takes | claims |", "| --- " * 6 + "|"]
-    paper = ""
+    head = ("figure", "by the letter", "takes", "nearest to the paper", "takes", "claims")
+    lines, paper = [], ""
     for figure in gallery.read_figures():
         # The paper's name is long, and stands once.
         named, paper = ("" if figure.paper == paper else f"{figure.paper} "), figure.paper
@@ -85,18 +86,17 @@ def describe_map() -> str:
             one = found["suites"][suite]
             cells += [f"`{suite}`", one["time"] + (" ᵈ" if one["recorded"] else "")]
         cells.append(", ".join(dict.fromkeys(claim for claim, _ in figure.claims)))
-        lines.append(f"| {' | '.join(cells)} |")
+        lines.append(cells)
     note = (
         f"With `--seeds {found['seeds']}`, estimated by `--dry-run` on {found['at']}; {found['cpus']} CPUs, "
         f"{found['cpu']}; right within a factor of about two. ᵈ: needs recorded data; estimated with its look-alike."
     )
-    return "\n".join([*lines, "", note])
+    return f"{tabulate(head, lines)}\n\n{note}"
 
 
 def in_page(text: str) -> str:
     """docs/papers.md with the table."""
-    section = f"<!-- map -->\n{describe_map()}\n<!-- end -->"
-    return re.sub(r"<!-- map -->\n.*?<!-- end -->", lambda _: section, text, flags=re.S)
+    return fill_sections(text, lambda name: describe_map() if name == "map" else None)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from itertools import groupby
 from typing import Any
 
 from cbobench.papers.claim_maps import draw_map
 from cbobench.report.formats import escape_markdown
 from docs.results import gallery, maps, reproduction
+from docs.results.markdown import tabulate
 from docs.website.pictures import Pictures
 
 CAPTIONS = {"letter": "By the letter", "best": "As best known"}
@@ -32,13 +34,14 @@ def section(figure: gallery.PaperFigure, about: Any, rows: Any, verdicts: Any, p
         key = f"{figure.key}_{reading}"
         text = f"{words}: {about[key]['caption']} ({about[key]['suite']})"
         files = [gallery.ROWS, gallery.ABOUT]
-        drawn = pictures.of_stored(key, files, lambda key=key: gallery.draw(key, about, rows), text)
+        drawn = pictures.of_stored(key, files, partial(gallery.draw, key, about, rows), text)
         lines.append(f"{drawn.markdown()}\n")
-    lines += ["| claim | by the letter | as best known |", "| :-- | :-- | :-- |"]
+    claims = []
     for id, problem in figure.claims:
         found = verdicts.get((id, problem), {})
         letter, best = (reproduction.say_verdict(found.get(reading)) for reading in CAPTIONS)
-        lines.append(f"| [{id}](reproduction.md) | {letter} | {best} |")
+        claims.append((f"[{id}](reproduction.md)", letter, best))
+    lines.append(tabulate(("claim", "by the letter", "as best known"), claims))
     command = f"cbobench run {figure.suite} && cbobench figures runs/{figure.suite.replace('_', '-')}"
     lines += ["", f"**What decides:** {escape_markdown(figure.decides)}\n", f"```\n{command}\n```\n"]
     return "\n".join(lines)
@@ -50,7 +53,7 @@ def with_maps(text: str, pictures: Pictures) -> str:
     drawn: dict[str, list[str]] = {}
     for map in maps.restore(stored):
         key = f"map-{map.claim}-{map.suite}"
-        picture = pictures.of_stored(key, [maps.STORED], lambda map=map: draw_map(map), f"{map.claim} in {map.suite}")
+        picture = pictures.of_stored(key, [maps.STORED], partial(draw_map, map), f"{map.claim} in {map.suite}")
         drawn.setdefault(map.claim, []).append(picture.markdown())
     head, *sections = text.split("\n## ")
     shown = [one.rstrip() + "\n\n" + "\n\n".join(drawn.get(one.partition(":")[0], [])) + "\n" for one in sections]

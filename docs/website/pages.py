@@ -11,6 +11,7 @@ from textwrap import wrap
 from cbobench import resources
 from cbobench.algorithms import ALGORITHMS
 from cbobench.problems import PROBLEMS
+from docs.results.markdown import fill_sections
 from docs.website import commands, gallery, methods, problems, suites
 from docs.website.pictures import Pictures
 
@@ -99,10 +100,7 @@ def menu(caption: str, names: list[str]) -> str:
 
 def short(text: str, tables: Mapping[str, str]) -> str:
     """A page's text with the long tables of methods and problems in the form that has a page per row."""
-    for name, table in tables.items():
-        mark = f"<!-- {name} -->"
-        text = re.sub(rf"{mark}\n.*?<!-- end -->", lambda _, table=table: table, text, flags=re.S)
-    return text
+    return fill_sections(text, tables.get)
 
 
 def menus(names: list[str]) -> list[str]:

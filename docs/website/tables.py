@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import re
 import statistics
 import tempfile
 from collections.abc import Callable
@@ -32,6 +31,7 @@ from cbobench.problems.data import DataFolder
 from cbobench.problems.simulator import Simulator
 from cbobench.sweep.blocks import TASK_SECONDS
 from cbobench.words import count_noun
+from docs.results.markdown import fill_sections, tabulate
 
 DOCS = Path(__file__).parents[1]
 MEASURED = DOCS / "results"
@@ -107,11 +107,6 @@ def offers() -> dict[str, frozenset[str]]:
     return {kind: made(*how).offers() for kind, how in KINDS.items()}
 
 
-def rows(head: list[str], body: list[list[str]]) -> str:
-    lines = [head, [":--"] * len(head), *body]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
 def listed(what: str) -> str:
     """`cbobench list WHAT --format markdown`."""
     printed = io.StringIO()
@@ -132,13 +127,13 @@ def commands() -> str:
     """What the command line can do."""
     every: Any = next(action for action in make_parser()._actions if action.dest == "command")
     about = {one.dest: (one.help or "").replace("%%", "%") for one in every._choices_actions}
-    return rows(["command", "about"], [[f"`cbobench {name}`", what] for name, what in about.items()])
+    return tabulate(["command", "about"], [[f"`cbobench {name}`", what] for name, what in about.items()])
 
 
 def offered() -> str:
     """Kinds of problems and what they offer."""
     every = sorted(frozenset().union(*offers().values()))
-    return rows(
+    return tabulate(
         ["a problem that is a", *every],
         [[kind, *("yes" if a in has else "" for a in every)] for kind, has in offers().items()],
     )
@@ -152,7 +147,7 @@ def playable() -> str:
         body.append(
             [f"`{name}`", *("yes" if needs <= has else "" for has in offers().values()), ", ".join(sorted(needs))]
         )
-    return rows(["method", *offers(), "needs"], body)
+    return tabulate(["method", *offers(), "needs"], body)
 
 
 def told() -> str:
@@ -163,7 +158,7 @@ def told() -> str:
         listed = ", ".join(f"`{name}`" for name in users)
         many = f"{len(users)} of {len(ALGORITHMS.names())}: see [methods](methods.md)"
         body.append([fact, where, listed if len(users) <= MOST else many])
-    return rows(["fact", "where it is said", "methods that must be told"], body)
+    return tabulate(["fact", "where it is said", "methods that must be told"], body)
 
 
 def driver(row: dict[str, float]) -> float:
@@ -186,7 +181,7 @@ def efficiency() -> str:
         lambda row: f"{row['memory']:.0f} MB",
     ]
     body = [[column(row) for column in columns] for row in found["rows"]]
-    return f"{rows(head, body)}\n\nMeasured {origin(found)}; {found['cpus']} CPUs, {found['cpu']}."
+    return f"{tabulate(head, body)}\n\nMeasured {origin(found)}; {found['cpus']} CPUs, {found['cpu']}."
 
 
 def origin(found: dict[str, Any]) -> str:
@@ -216,7 +211,7 @@ def beside() -> str:
         for ours, each in ratios.items()
     )
     machine = f"{found['cpus']} CPUs, {found['cpu']}, NumPy {found['numpy']}"
-    return f"{rows(head, body)}\n\n{said}. Measured {origin(found)}; {machine}."
+    return f"{tabulate(head, body)}\n\n{said}. Measured {origin(found)}; {machine}."
 
 
 VARIED = {
@@ -238,7 +233,7 @@ def finite_curves() -> str:
         value = f"{row[row['curve']]:,}" + (f", d = {row['inputs']}" if row["curve"] == "actions" else "")
         body.append([VARIED[row["curve"]], value, f"{row['features']:,}", f"{row['us']:,.1f}", *bare])
     head = ["varied", "value", "features r", "µs per seed and round", "bare NumPy", "ratio"]
-    return f"{rows(head, body)}\n\n{measured(found)}"
+    return f"{tabulate(head, body)}\n\n{measured(found)}"
 
 
 def box_curves() -> str:
@@ -252,7 +247,7 @@ def box_curves() -> str:
         ]
         for row in found["box"]
     ]
-    return f"{rows(['varied', 'value', 'ms a round'], body)}\n\n{measured(found)}"
+    return f"{tabulate(['varied', 'value', 'ms a round'], body)}\n\n{measured(found)}"
 
 
 def measured(found: dict[str, Any]) -> str:
@@ -264,7 +259,7 @@ def measured(found: dict[str, Any]) -> str:
 def held_calls() -> str:
     """How many calls a round of a method on a finite set makes, which a test holds."""
     body = [[f"`{name}`", str(seeds), f"{count:g}"] for (name, seeds), count in HELD.items()]
-    return rows(["method", "seeds", "calls a round"], body)
+    return tabulate(["method", "seeds", "calls a round"], body)
 
 
 def sweeps() -> str:
@@ -281,8 +276,8 @@ def sweeps() -> str:
         body.append([words, f"{cells:,}", f"{horizon:,}", *map(duration, (each / 3.6e9, hours, *times))])
     head = ["sweep", "cells", "rounds", "seed-round", "one CPU", *(count_noun(n, "machine") for n in MACHINES)]
     return (
-        f"{rows(head, body)}\n\nMachines of {CPUS} CPUs; efficiency {share:.3f} (tasks of {TASK_SECONDS:.0f} s lose "
-        f"{1e3 * lost:.0f} ms, the most above).\nSeed-rounds measured {origin(found)}; {found['cpu']}."
+        f"{tabulate(head, body)}\n\nMachines of {CPUS} CPUs; efficiency {share:.3f} (tasks of {TASK_SECONDS:.0f} s "
+        f"lose {1e3 * lost:.0f} ms, the most above).\nSeed-rounds measured {origin(found)}; {found['cpu']}."
     )
 
 
@@ -317,11 +312,7 @@ TABLES: dict[str, Callable[[], str]] = {
 
 def refreshed(text: str) -> str:
     """A page's text with its tables as they should be."""
-
-    def section(found: re.Match[str]) -> str:
-        return f"<!-- {found[1]} -->\n{TABLES[found[1]]()}\n<!-- end -->"
-
-    return re.sub(r"<!-- (\w+) -->\n.*?<!-- end -->", section, text, flags=re.S)
+    return fill_sections(text, lambda name: TABLES[name]())
 
 
 if __name__ == "__main__":
