@@ -11,6 +11,7 @@ import secrets
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -87,7 +88,7 @@ def main() -> None:
     def say(text: str) -> None:
         print(f"> {text}", flush=True)
 
-    cluster = Cluster(initialize_head=True, head_node_args=NODE)
+    cluster: Any = Cluster(initialize_head=True, head_node_args=NODE)
     others = [cluster.add_node(**NODE) for _ in range(2)]
     say(cluster.address)
     for line in sys.stdin:

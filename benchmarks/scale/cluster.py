@@ -23,6 +23,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.machine import ROOT, describe_machine
 from cbobench.algorithms.references import Random
@@ -137,7 +138,7 @@ def main() -> None:
         from ray.cluster_utils import Cluster
 
         for cpus in given.cpus:
-            cluster = Cluster()
+            cluster: Any = Cluster()
             try:
                 for _ in range(cpus):
                     cluster.add_node(num_cpus=1, include_dashboard=False, object_store_memory=80 * 2**20)

@@ -160,10 +160,11 @@ class VirtualExecutor(RayExecutor):
     def __init__(self, ray: VirtualRay, folder: RunFolder, problems: Mapping[str, Problem]) -> None:
         self.folder, self.cpus, self.address, self.slots = folder, None, "virtual", ray.cpus
         self.flight, self.played = {}, {}
-        self.child = SimpleNamespace(link=self, receive=self.recv, has_ended=lambda: False)
+        child: Any = SimpleNamespace(link=self, receive=self.recv, has_ended=lambda: False)
+        self.child = child
         self.client = RayClient.__new__(RayClient)
         self.client.ray = self.client.remote = ray
-        self.client.problems, self.client.flight, self.client.when_ended = problems, {}, lambda future: None
+        self.client.problems, self.client.flight, self.client.when_ended = dict(problems), {}, lambda future: None
         self.client.metrics = SweepMetrics(SimpleNamespace(Counter=NoMeter, Gauge=NoMeter), "run")
         self.ended: deque[VirtualFuture] = deque()
 

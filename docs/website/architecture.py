@@ -80,7 +80,7 @@ def draw(graph: Mapping[str, set[str]]) -> str:
     layers = find_layers(graph)
     rows = [sorted(r for r in graph if layers[r] == k) for k in reversed(range(1 + max(layers.values())))]
     widest = max(map(len, rows)) * (WIDTH + GAP) + GAP
-    place = {}
+    place: dict[str, tuple[float, float]] = {}
     for i, row in enumerate(rows):
         left = (widest - len(row) * (WIDTH + GAP) + GAP) / 2
         place |= {room: (left + k * (WIDTH + GAP), GAP + i * (HEIGHT + ABOVE)) for k, room in enumerate(row)}

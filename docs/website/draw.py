@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
-from cbobench.problems.base import Drawn, Problem
+from cbobench.problems.base import Actions, Drawn, Problem
 from cbobench.report.canvas import Image
 from cbobench.report.style import PALETTE, SIZES, plain
 from cbobench.rng import generator
@@ -41,7 +42,7 @@ def plain_axis(axis: Any, title: str, below: str = "", beside: str = "") -> None
     axis.spines[["top", "right"]].set_visible(False)
 
 
-def values(drawn: Drawn, t: int, points: Array) -> Array:
+def values(drawn: Drawn, t: int, points: Actions) -> Array:
     """Noise-free (f, g_1, ..., g_m) of round t at actions (k,) or (k, d), (k, 1 + m), f in the units reported."""
     moving = bool(drawn.changes())  # of these all replicates are the same
     found = drawn.values(t, points[None] if moving else points[:, None])
@@ -64,7 +65,7 @@ def field(axis: Any, problem: Problem, drawn: Drawn, t: int, title: str, numbers
     Args:
         numbers: whether contours have them.
     """
-    box = getattr(problem, "box", problem.actions)
+    box: Any = getattr(problem, "box", problem.actions)
     edges = [np.linspace(a, b, FINE) for a, b in zip(box.low, box.high, strict=True)]
     points = np.stack([one.ravel() for one in np.meshgrid(*edges)], axis=1)
     found = formula(problem, drawn, t, points)
@@ -210,7 +211,7 @@ def scattered(task: Problem, drawn: Drawn) -> tuple[Any, str]:
     return image, "A point for every action: f against the constraint, feasible (dots) up to 0; the optimum as a star."
 
 
-def hatch(axis: Any, line: Array, bad: Array) -> None:
+def hatch(axis: Any, line: Array, bad: NDArray[np.bool_]) -> None:
     """Hatches the parts of a line that are infeasible."""
     look = {"facecolor": "none", "edgecolor": "0.6", "hatch": HATCH, "linewidth": 0.0}
     axis.fill_between(line, 0, 1, where=bad, transform=axis.get_xaxis_transform(), **look)

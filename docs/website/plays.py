@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import CbobenchError
+from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array
 from cbobench.metrics import METRICS
 from cbobench.play.play import Play
@@ -63,7 +64,7 @@ def picture(name: str, settings: dict[str, Any]) -> tuple[Any, dict[str, str]]:
     play = Play(problem, PROBLEM, params.build(cls, {}), name, range(seeds), ROUNDS)
     chunks = list(play)
     played = np.concatenate([chunk.actions for chunk in chunks])[:, 0]
-    points = problem.actions.points[played] if "grid" in settings else played
+    points = problem.actions.points[played] if isinstance(problem.actions, Finite) else played  # type: ignore[index]
     cost = 1e6 * play.seconds / (seeds * ROUNDS)
     look = look_of(name)
     with SIZES["double"].context():
