@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import subprocess
@@ -26,6 +27,12 @@ def name_processor() -> str:
     facts = [line.partition(":") for line in file.read_text().splitlines()] if file.is_file() else []
     models = [value.strip() for name, _, value in facts if name.startswith("model name")]
     return models[0] if models else platform.processor() or platform.machine()
+
+
+def write_record(file: Path, found: dict[str, Any]) -> None:
+    """Write what was measured as JSON, a line per value."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def describe_machine() -> dict[str, Any]:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import ROOT, describe_machine
+from benchmarks.machine import ROOT, describe_machine, write_record
 from cbobench.algorithms.references import Random
 from cbobench.params import param
 from cbobench.problems.base import Actions
@@ -152,8 +152,7 @@ def main() -> None:
             finally:
                 cluster.shutdown()
     out = given.out or ROOT / "build" / "bench" / f"cluster-{about['commit']}.json"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(about | {"rows": rows}, indent=1) + "\n")
+    write_record(out, about | {"rows": rows})
     print(f"written: {out}")
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.machine import ROOT, describe_machine, git
+from benchmarks.machine import ROOT, describe_machine, git, write_record
 
 CASES = (
     *("dispatch", "variants", "tiny", "small_tasks", "quickstart", "big", "large", "boxes"),
@@ -124,8 +124,7 @@ def main() -> None:
             taken, failed = take_turns(case, trees, given.repeats)
             found[case] = {"figures": taken, "failed": failed}
             print("\n".join(lines(case, taken, failed)), flush=True)
-            out.parent.mkdir(parents=True, exist_ok=True)
-            out.write_text(json.dumps(about | {"cases": found}, indent=1, ensure_ascii=False) + "\n")
+            write_record(out, about | {"cases": found})
         print(f"written: {out}")
 
     if given.base:

@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.speed.cases import make_problem
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.play.play import Play
-from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
-from cbobench.problems.data import DataFolder
 
 PROBLEM = {"n": 100, "d": 1, "lengthscale": 0.2}  # rkhs: a finite set whose posterior is in feature space
 HORIZON = 300  # long enough that no round is the first of its kind, and that refills of draws are a small share
@@ -56,12 +55,6 @@ class Counted:
         return dict(sorted(more.items(), key=lambda item: -item[1]))
 
 
-def make_problem() -> Problem:
-    made: Problem = params.build(PROBLEMS.get("rkhs"), PROBLEM)
-    made.prepare(DataFolder())
-    return made
-
-
 def count_calls(problem: Problem, method: str, seeds: int, horizon: int = HORIZON, **settings: Any) -> Counted:
     """Count the calls of a method's rounds on a problem, for some seeds in lock step."""
 
@@ -84,7 +77,7 @@ def _name(code: Any) -> str:
 
 def lines(methods: list[str], functions: int) -> Iterator[str]:
     """Return a line per method of `HELD`, or per given method at one seed, with its most called functions."""
-    problem = make_problem()
+    problem = make_problem("rkhs", **PROBLEM)
     wanted = {(name, seeds): most for (name, seeds), most in HELD.items() if name in (methods or [name])}
     wanted |= {(name, 1): 0.0 for name in methods if name not in {held for held, _ in HELD}}
     yield f"{'method':20} {'seeds':>5} {'calls a round':>14} {'held':>6}"

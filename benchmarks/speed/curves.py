@@ -11,7 +11,6 @@ short measurement is made several times in a turn.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -21,7 +20,7 @@ from typing import Any
 
 import scipy
 
-from benchmarks.machine import describe_machine
+from benchmarks.machine import describe_machine, write_record
 from benchmarks.speed import rounds
 from benchmarks.speed.cases import floor, make_problem, play, seconds
 from cbobench.problems.base import Problem
@@ -120,7 +119,7 @@ def main() -> None:
     rows = {kind: measure_all(given.repeats, [*curves], measure) for kind, curves, measure in kinds}
     found = about | {"repeats": given.repeats, **rows}
     if given.out:
-        given.out.write_text(json.dumps(found, indent=0) + "\n", encoding="utf-8")
+        write_record(given.out, found)
 
 
 if __name__ == "__main__":

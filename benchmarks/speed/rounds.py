@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.machine import describe_machine
+from benchmarks.machine import describe_machine, write_record
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Algorithm
@@ -101,7 +101,7 @@ def main() -> None:
         rows.append(measure_round(name, d, m, n))
         print(json.dumps(rows[-1]), flush=True)
     if arguments.out:
-        arguments.out.write_text(json.dumps(describe_machine() | {"rows": rows}, indent=0) + "\n", encoding="utf-8")
+        write_record(arguments.out, describe_machine() | {"rows": rows})
 
 
 if __name__ == "__main__":

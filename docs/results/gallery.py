@@ -34,7 +34,7 @@ FIGURES = HERE.parent / "website" / "prose" / "figures.yaml"
 ORIGIN = HERE / "reproduction.json"
 POINTS = 120
 KINDS = {kind.__name__: kind for kind in (Panel, Boxes, TradeOff)}
-READINGS = ("letter", "best")
+READINGS = {"letter": "by the letter", "best": "as best known"}
 
 
 @dataclass(frozen=True)
@@ -138,32 +138,28 @@ def _with_tuples(stored: dict[str, Any]) -> dict[str, Any]:
     return {k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()}
 
 
-def restore_panels(own: dict[str, Any]) -> list[Any]:
-    """The panels of a stored figure."""
+def restore(
+    key: str, about: dict[str, Any], rows: pd.DataFrame
+) -> tuple[list[Any], list[pd.DataFrame], dict[str, Look]]:
+    """A stored figure: its panels, the rows of each, and how each method is shown, by title."""
     panels = []
-    for one in own["panels"]:
+    for one in about[key]["panels"]:
         values = _with_tuples(one)
         panels.append(KINDS[values.pop("kind")](**values))
-    return panels
-
-
-def restore_looks(own: dict[str, Any]) -> dict[str, Look]:
-    """How a stored figure shows each method, by title."""
-    return {title: Look(**_with_tuples(look)) for title, look in own["looks"].items()}
+    known = {title: Look(**_with_tuples(look)) for title, look in about[key]["looks"].items()}
+    frame = rows[rows["figure"] == key]
+    parts = [frame[frame["panel"] == i] for i in range(len(panels))]
+    return panels, [p.drop(columns="f_star") if p["f_star"].isna().all() else p for p in parts], known
 
 
 def draw(key: str, about: dict[str, Any], rows: pd.DataFrame) -> Any:
     """A stored figure as a matplotlib image."""
-    frame, own = rows[rows["figure"] == key], about[key]
-    panels, known = restore_panels(own), restore_looks(own)
+    panels, frames, known = restore(key, about, rows)
     size = size_of("double" if len(panels) > 1 or len(known) > 6 else "single", len(panels))
     with size.context():
-        image, axes = grid(panels, size, own["columns"])
-        for i, (axis, panel) in enumerate(zip(axes, panels, strict=True)):
-            some = frame[frame["panel"] == i]
-            if some["f_star"].isna().all():
-                some = some.drop(columns="f_star")
-            panel.draw(axis, some, known)
+        image, axes = grid(panels, size, about[key]["columns"])
+        for axis, panel, frame in zip(axes, panels, frames, strict=True):
+            panel.draw(axis, frame, known)
         finish(image, axes, panels, size)
     return image
 

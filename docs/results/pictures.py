@@ -54,7 +54,6 @@ FINITE_PANELS = (
     ("rounds", 1, "Rounds T"),
 )
 PAPER = "zhou_ji_fig1b_best", "zhou_ji_fig1c_best"  # regret and violation in README's picture
-WORDS = {"letter": "by the letter", "best": "as best known"}
 DPI, SPEED_DPI = 110, 150
 STYLES = {  # of speed.png
     "ckb-ucb": {"color": "#0072b2", "marker": "o"},
@@ -95,7 +94,7 @@ def draw_first() -> Image:
         right.suptitle("Zhou & Ji (2022), settings that come nearest to the paper", fontsize="medium")
         titles = "(b) Figure 1b: regret", "(c) Figure 1c: violation"
         for key, axis, title in zip(PAPER, pair, titles, strict=True):
-            (panel,), (frame,), known = restore(key, *gallery.stored())
+            (panel,), (frame,), known = gallery.restore(key, *gallery.stored())
             panel.draw(axis, frame, known)
             set_limits([axis], [panel])
             draw_zeros(axis, panel)
@@ -176,22 +175,15 @@ def draw_speed() -> Image:
     return image
 
 
-def restore(key: str, about: dict[str, Any], rows: pd.DataFrame) -> tuple[list[Any], list[pd.DataFrame], Any]:
-    """Panels, their rows and the looks of a stored figure."""
-    own, frame = about[key], rows[rows["figure"] == key]
-    panels, known = gallery.restore_panels(own), gallery.restore_looks(own)
-    parts = [frame[frame["panel"] == i] for i in range(len(panels))]
-    return panels, [p.drop(columns="f_star") if p["f_star"].isna().all() else p for p in parts], known
-
-
 def draw_pair(figure: gallery.PaperFigure, about: dict[str, Any], rows: pd.DataFrame) -> Image:
     """A paper's figure by the letter, and beside it as best known; panels of one quantity have the same axes."""
     panels: list[Any] = []
     frames: list[pd.DataFrame] = []
     looks: list[Any] = []
-    readings = [restore(f"{figure.key}_{reading}", about, rows) for reading in WORDS]
+    readings = [gallery.restore(f"{figure.key}_{reading}", about, rows) for reading in gallery.READINGS]
     for (letter, letter_rows), (best, best_rows) in zip(*(zip(*one[:2], strict=True) for one in readings), strict=True):
-        for words, panel in zip(WORDS.values(), (letter, replace(best, problem=letter.problem)), strict=True):
+        both = letter, replace(best, problem=letter.problem)
+        for words, panel in zip(gallery.READINGS.values(), both, strict=True):
             panels.append(replace(panel, title=f"{panel.title}, {words}" if panel.title else words.capitalize()))
         frames += [letter_rows, best_rows]
         looks += [one[2] for one in readings]

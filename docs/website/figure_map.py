@@ -26,6 +26,7 @@ from cbobench import resources
 from cbobench.results.provenance import cpu_kind
 from docs.results import gallery
 from docs.results.markdown import fill_sections, tabulate
+from docs.website.printed import environment
 
 DOCS = Path(__file__).parents[1]
 PAGE, TIMES = DOCS / "papers.md", DOCS / "results" / "figure_times.json"
@@ -55,8 +56,7 @@ def measure(name: str, folder: Path) -> dict[str, Any]:
     path = folder / f"{name}.yaml"
     path.write_text(yaml.safe_dump(suite, sort_keys=False, allow_unicode=True), encoding="utf-8")
     call = [sys.executable, "-m", "cbobench", "run", str(path), "--seeds", str(SEEDS), "--dry-run"]
-    environment = {**os.environ, "PYTHONPATH": str(DOCS.parent), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(call, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(call, cwd=folder, env=environment(), capture_output=True, text=True, check=True)
     found = TIME.search(done.stdout)
     assert found, done.stdout
     return {"time": found[1], "recorded": recorded}

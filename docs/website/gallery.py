@@ -13,8 +13,6 @@ from docs.results import gallery, maps, reproduction
 from docs.results.markdown import tabulate
 from docs.website.pictures import Pictures
 
-CAPTIONS = {"letter": "By the letter", "best": "As best known"}
-
 
 def papers(pictures: Pictures) -> str:
     """A section per paper and figure: what the paper shows, both pictures, the verdicts, and what decides."""
@@ -30,18 +28,18 @@ def papers(pictures: Pictures) -> str:
 def section(figure: gallery.PaperFigure, about: Any, rows: Any, verdicts: Any, pictures: Pictures) -> str:
     """One figure."""
     lines = [f"### {figure.paper}, Figure {figure.number}\n", f"**The paper:** {escape_markdown(figure.says)}\n"]
-    for reading, words in CAPTIONS.items():
+    for reading, words in gallery.READINGS.items():
         key = f"{figure.key}_{reading}"
-        text = f"{words}: {about[key]['caption']} ({about[key]['suite']})"
+        text = f"{words.capitalize()}: {about[key]['caption']} ({about[key]['suite']})"
         files = [gallery.ROWS, gallery.ABOUT]
         drawn = pictures.of_stored(key, files, partial(gallery.draw, key, about, rows), text)
         lines.append(f"{drawn.markdown()}\n")
     claims = []
     for id, problem in figure.claims:
         found = verdicts.get((id, problem), {})
-        letter, best = (reproduction.say_verdict(found.get(reading)) for reading in CAPTIONS)
+        letter, best = (reproduction.say_verdict(found.get(reading)) for reading in gallery.READINGS)
         claims.append((f"[{id}](reproduction.md)", letter, best))
-    lines.append(tabulate(("claim", "by the letter", "as best known"), claims))
+    lines.append(tabulate(("claim", *gallery.READINGS.values()), claims))
     command = f"cbobench run {figure.suite} && cbobench figures runs/{figure.suite.replace('_', '-')}"
     lines += ["", f"**What decides:** {escape_markdown(figure.decides)}\n", f"```\n{command}\n```\n"]
     return "\n".join(lines)

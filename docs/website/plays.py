@@ -33,21 +33,17 @@ def settings_for(cls: type[Any]) -> dict[str, Any]:
     return ({"grid": GRID} if finite else {}) | ({"full_information": True} if shown else {})
 
 
-def made(settings: dict[str, Any]) -> Problem:
-    """The prepared problem."""
-    return _made(tuple(settings.items()))
-
-
 @cache
-def _made(settings: tuple[tuple[str, Any], ...]) -> Problem:
-    problem: Problem = params.build(PROBLEMS.get(PROBLEM), dict(settings))
+def make_problem(**settings: Any) -> Problem:
+    """The prepared problem."""
+    problem: Problem = params.build(PROBLEMS.get(PROBLEM), settings)
     problem.prepare(DataFolder())
     return problem
 
 
 def refusal(cls: type[Any], settings: dict[str, Any]) -> str:
     """Why a method does not play it; empty where it does."""
-    problem = made(settings)
+    problem = make_problem(**settings)
     if lacking := cls.needs - problem.offers():
         return f"it needs {' and '.join(sorted(lacking))}, which {PROBLEM} does not offer"
     try:
@@ -59,7 +55,7 @@ def refusal(cls: type[Any], settings: dict[str, Any]) -> str:
 
 def picture(name: str, settings: dict[str, Any]) -> tuple[Any, dict[str, str]]:
     """A figure, and what is said of it: text, alt and cost."""
-    cls, problem = ALGORITHMS.get(name), made(settings)
+    cls, problem = ALGORITHMS.get(name), make_problem(**settings)
     seeds = 1 if DEAR in cls.libraries else SEEDS
     play = Play(problem, PROBLEM, params.build(cls, {}), name, range(seeds), ROUNDS)
     chunks = list(play)
