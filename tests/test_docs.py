@@ -49,6 +49,21 @@ def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(page, tmp_path):
         pytest.skip(f"all of {page} was played but for what needs {', '.join(missing)} (pip install cbobench[…])")
 
 
+def names_in(folder: Path) -> set[str]:
+    """What lies in a folder, without what Python and the desktop leave there."""
+    return {path.name for path in folder.iterdir() if not path.name.startswith((".", "__"))}
+
+
+def test_pages_and_measurements_lie_where_one_looks_for_them():
+    """Pages beside each other, all else of docs/ in its folder; a folder of benchmarks/ has a target of its name."""
+    others = {name for name in names_in(ROOT / "docs") if not name.endswith(".md")}
+    assert others == {"_static", "results", "website"}
+    folders = names_in(ROOT / "benchmarks") - {"machine.py"}
+    assert folders == {"speed", "scale", "quality", "chaos"}
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.M)
+    assert folders <= {*targets}
+
+
 def test_no_page_with_code_is_left_out():
     assert {path.relative_to(ROOT).as_posix() for path in printed.pages_with_code()} == {*PAGES}
 
