@@ -142,6 +142,7 @@ def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
         absent = ", ".join(sorted(imported))
         if unregistered := ", ".join(sorted(names - registered_names() - imported)):
             absent, why = unregistered, "is nothing that this cbobench has; look with the version that played them"
+            why += ", or install the package that gives it"
         print(f"  {cells} could not be checked for staleness: {absent} {why}")
     if state.other_libraries:
         cells = count_noun(len(state.other_libraries), "cell")
