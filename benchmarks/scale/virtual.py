@@ -36,7 +36,7 @@ from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.suite.settings import Demand
 from cbobench.sweep.blocks import Pace
-from cbobench.sweep.ray_executor import RayClient, RayExecutor, SweepMetrics
+from cbobench.sweep.ray_executor import RayClient, RayExecutor
 from cbobench.sweep.run import plan
 from cbobench.sweep.scheduler import Scheduler
 
@@ -57,18 +57,6 @@ class WorkerCrashedError(Exception):
 
 class _Never(Exception):
     """What this stub does not raise."""
-
-
-class NoMeter:
-    """A counter that nobody reads."""
-
-    def __init__(self, *name: str, tag_keys: tuple[str, ...]) -> None:
-        pass
-
-    def set(self, value: float, tags: dict[str, str]) -> None:
-        """As Ray's gauges."""
-
-    inc = set
 
 
 class VirtualFuture(Future[Any]):
@@ -165,7 +153,6 @@ class VirtualExecutor(RayExecutor):
         self.client = RayClient.__new__(RayClient)
         self.client.ray = self.client.remote = ray
         self.client.problems, self.client.flight, self.client.when_ended = dict(problems), {}, lambda future: None
-        self.client.metrics = SweepMetrics(SimpleNamespace(Counter=NoMeter, Gauge=NoMeter), "run")
         self.ended: deque[VirtualFuture] = deque()
 
     def send(self, message: tuple[str, str, Demand, bytes]) -> None:

@@ -25,7 +25,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from math import inf
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from queue import Empty
 from typing import Any
 
@@ -231,7 +231,6 @@ def _pass_on(client: RayClient, send: Callable[[Any], None], inbox: Any, nodes: 
         if time.monotonic() - checked_at > CHECK_SECONDS:
             if dead := client.dead():
                 raise ExecutorDied(f"Ray has ended (its {' and '.join(dead)} died)")
-            client.metrics.count_in_flight(len(client.flight))
             send(client.rounds.read())
             checked_at, current_cpus = time.monotonic(), client.cpus()
             if current_cpus != cpus:
@@ -281,9 +280,6 @@ class RayClient:
         self.problems = {title: self.ray.put(problem) for title, problem in problems.items()}
         # What `options` returns has no `options` of its own, which tasks of other demands need.
         self.remote = self.ray.remote(max_retries=0, num_cpus=1, max_calls=CALLS)(play)
-        from ray.util import metrics
-
-        self.metrics = SweepMetrics(metrics, folder.uri)
 
     def dead(self) -> list[str]:
         """Which of the processes that Ray cannot do without have died, of those started here.
@@ -327,7 +323,7 @@ class RayClient:
         """Return the name of a task that has ended, and its answer, or in words how it lost its worker."""
         errors, name = self.ray.exceptions, self.flight.pop(future)
         try:
-            answer: Answer = future.result()
+            return name, future.result()
         except (errors.NodeDiedError, errors.ObjectLostError):
             return name, NodeLost(elsewhere=not self.is_local)
         except errors.OutOfMemoryError:
@@ -341,9 +337,6 @@ class RayClient:
             lines = str(cause).strip().splitlines()  # after a traceback
             text = f"{type(cause).__name__}: {lines[-1] if lines else describe_error(cause)[0]}"
             raise CbobenchError(f"task {name} could not be carried out: {text}") from error
-        if isinstance(answer, Receipt):
-            self.metrics.count_receipt(answer)
-        return name, answer
 
     def cancel(self, name: str) -> None:
         for future in [future for future, task_name in self.flight.items() if task_name == name]:
@@ -470,29 +463,3 @@ def is_reachable(place: tuple[str, int]) -> bool:
     except OSError:
         return False
     return True
-
-
-class SweepMetrics:
-    """Counters for Prometheus, which every node of a cluster exports at its metrics port.
-
-    `cbobench_cells` by status, `cbobench_rounds`, and `cbobench_tasks_in_flight`, each by run.
-
-    Args:
-        metrics: Ray's module `ray.util.metrics`.
-        run: the run folder's address; its last part is the label.
-    """
-
-    def __init__(self, metrics: Any, run: str) -> None:
-        self.run = {"run": PurePosixPath(run).name}
-        self.cells = metrics.Counter("cbobench_cells", "cells published", tag_keys=("run", "status"))
-        self.rounds = metrics.Counter("cbobench_rounds", "seed-rounds of finished tasks", tag_keys=("run",))
-        self.flight = metrics.Gauge("cbobench_tasks_in_flight", "tasks that Ray holds", tag_keys=("run",))
-
-    def count_in_flight(self, count: int) -> None:
-        self.flight.set(count, tags=self.run)
-
-    def count_receipt(self, receipt: Receipt) -> None:
-        self.rounds.inc(receipt.rounds, tags=self.run)
-        for status, count in (("ok", receipt.ok), ("failed", receipt.failed)):
-            if count:
-                self.cells.inc(count, tags=self.run | {"status": status})

@@ -11,7 +11,6 @@ from datetime import datetime
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
-from unittest.mock import Mock, call
 
 import pandas as pd
 import pytest
@@ -27,7 +26,7 @@ from cbobench.problems.simulator import Simulator
 from cbobench.sweep import progress
 from cbobench.sweep.executors import InlineExecutor, ProcessExecutor
 from cbobench.sweep.progress import Progress, RoundCounter
-from cbobench.sweep.ray_executor import RayExecutor, SweepMetrics
+from cbobench.sweep.ray_executor import RayExecutor
 from cbobench.sweep.run import execute, plan
 from tests.sweep.helpers import FakeExecutor, scheduler_of
 
@@ -269,18 +268,6 @@ def test_a_log_that_cannot_be_written_stops_nothing(small_suite, tmp_path):
     (tmp_path / "run" / "log").write_text("in the way")
     assert cbobench.run(small_suite(horizon=3, seeds=5), out=tmp_path / "run", cpus=0).played == 3
     assert (tmp_path / "run" / "log").read_text() == "in the way"
-
-
-def test_counters_on_ray():
-    made = Mock(side_effect=lambda *given, **more: Mock())
-    meters = SweepMetrics(Mock(Counter=made, Gauge=made), "s3://user:secret@bucket/some/run")
-    meters.count_in_flight(2)
-    meters.count_receipt(Receipt("a", 3, 1, 40, ("why",)))
-    meters.count_receipt(Receipt("b", 2, 0, 20, ()))
-    meters.flight.set.assert_called_once_with(2, tags={"run": "run"})
-    assert meters.rounds.inc.mock_calls == [call(40, tags={"run": "run"}), call(20, tags={"run": "run"})]
-    told = [(one.args[0], one.kwargs["tags"]["status"]) for one in meters.cells.inc.mock_calls]
-    assert sorted(told) == [(1, "failed"), (2, "ok"), (3, "ok")], "and none of nothing, which Ray refuses"
 
 
 def test_where_files_cannot_grow_the_log_is_uploaded_whole(small_suite, tmp_path, monkeypatch):

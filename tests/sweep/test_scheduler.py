@@ -207,7 +207,7 @@ def test_ray_tells_lost_nodes_from_crashes_and_refusals(small_suite, tmp_path):
         return Mock(future=lambda: future)
 
     client, ended = RayClient.__new__(RayClient), []
-    client.ray, client.remote, client.metrics = Mock(exceptions=Errors), Mock(remote=begin), Mock()
+    client.ray, client.remote = Mock(exceptions=Errors), Mock(remote=begin)
     client.is_local, client.problems, client.flight, client.when_ended = False, {"p": "put"}, {}, ended.append
     for i in range(len(answers)):
         client.submit(f"task {i}", "p", task.demand, b"task")
