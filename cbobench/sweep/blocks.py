@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,7 +25,8 @@ from cbobench.gp.posteriors import choice
 from cbobench.play.block import block_key
 from cbobench.play.task import Task
 from cbobench.problems import simulator
-from cbobench.problems.base import Problem
+from cbobench.problems.base import PILOT, Problem
+from cbobench.problems.simulation_totals import CellRounds, SimulationTotals, count_simulations
 from cbobench.problems.simulator import Simulator
 from cbobench.results.query import NO_POSITION, PublishedCells
 from cbobench.results.source import libraries, refuse_edits, source_hash
@@ -32,6 +34,7 @@ from cbobench.results.staleness import Freshness
 from cbobench.suite.cells import Cell, Cells, Grid, Pair, PairCells, Suite
 from cbobench.suite.checks import memory_of
 from cbobench.suite.settings import ONE, Demand, refuse_excess
+from cbobench.suite.variants import INITIAL
 
 MAX_BLOCK = 100  # 10 % faster per seed-round than 50 on finite sets
 MAX_BLOCK_OF_BOXES = 50
@@ -290,6 +293,17 @@ class Tasks(Sequence[Task]):
     def cells(self) -> Cells:
         """Every cell of the plan."""
         return Cells(tuple(self.by_pair))
+
+
+def count_ahead(tasks: Tasks, problems: Mapping[str, Problem]) -> dict[str, SimulationTotals]:
+    """Return the simulations that cells will take, by the title of their simulator; `problems` are prepared."""
+    cells: dict[str, Counter[CellRounds]] = defaultdict(Counter)
+    for pair_cells in tasks.by_pair:
+        from_pilot = (pair_cells.pair.algorithm.values.get(INITIAL) or {}).get(PILOT, 0)
+        rounds = CellRounds(pair_cells.horizon, tasks.options.keep, from_pilot)
+        cells[pair_cells.pair.problem.title][rounds] += len(pair_cells)
+    simulators = {title: p for title in cells if isinstance(p := problems[title], Simulator)}
+    return {title: count_simulations(p, cells[title], p.pilot_facts.seconds) for title, p in simulators.items()}
 
 
 class Pace:

@@ -22,10 +22,9 @@ from cbobench.problems.pilot import LATEST
 from cbobench.problems.simulator import Simulator
 from cbobench.results.compact import MANY
 from cbobench.suite.cells import Pair
-from cbobench.sweep.blocks import RETURN_AFTER
+from cbobench.sweep.blocks import RETURN_AFTER, count_ahead
 from cbobench.sweep.executors import usable_cpus
 from cbobench.sweep.run import Plan
-from cbobench.sweep.simulations_ahead import count_ahead
 from cbobench.sweep.trial import KINDS, PAIR_SECONDS, Cost, Trial
 from cbobench.words import count_noun, duration, part_of
 

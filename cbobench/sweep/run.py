@@ -37,7 +37,6 @@ from cbobench.sweep.preparation import pilots_on, prepare_problems
 from cbobench.sweep.progress import Journal, RoundCounter
 from cbobench.sweep.run_options import Budget, EngineOptions, RunOptions, StopOptions, SuiteOptions
 from cbobench.sweep.scheduler import Scheduler, choose_engine, start_executor
-from cbobench.sweep.simulations_ahead import count_ahead
 from cbobench.words import count_noun
 
 CLUSTER_CPUS = 64  # a guess, as a cluster may grow: it only decides how finely a run is cut
@@ -204,7 +203,7 @@ def plan(options: PlanOptions) -> Plan:
         attempts,
         together=block or together,
     )
-    ahead = count_ahead(tasks, loaded.problems)
+    ahead = blocks.count_ahead(tasks, loaded.problems)
     notes += tuple(t.describe(title, workers) for title, t in ahead.items() if t.each and t.each >= SLOW_SIMULATION)
     return Plan(
         loaded,

@@ -19,8 +19,7 @@ from cbobench.suite import yamlio
 from cbobench.suite.cells import PairCells
 from cbobench.suite.suite_file import count_before, load
 from cbobench.sweep import blocks
-from cbobench.sweep.blocks import TaskOptions
-from cbobench.sweep.simulations_ahead import count_ahead
+from cbobench.sweep.blocks import TaskOptions, count_ahead
 from tests.conftest import ROOT, calls
 
 GOOD = """\

@@ -23,10 +23,9 @@ from cbobench.results.folder import RunFolder
 from cbobench.results.simulations import SimulationStore
 from cbobench.results.verify import verify
 from cbobench.sweep import run
-from cbobench.sweep.blocks import Pace
+from cbobench.sweep.blocks import Pace, count_ahead
 from cbobench.sweep.estimate import estimate
 from cbobench.sweep.run import execute, plan
-from cbobench.sweep.simulations_ahead import count_ahead
 from tests.conftest import ROOT
 from tests.helpers import assert_same_rows
 
