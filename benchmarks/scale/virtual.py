@@ -34,8 +34,8 @@ import numpy as np
 from cbobench.play.task import Receipt, Task
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
-from cbobench.suite.settings import Demand
 from cbobench.sweep.blocks import Pace
+from cbobench.sweep.messages import Ended, Submit
 from cbobench.sweep.ray_executor import RayClient, RayExecutor
 from cbobench.sweep.run import plan
 from cbobench.sweep.scheduler import Scheduler
@@ -155,9 +155,9 @@ class VirtualExecutor(RayExecutor):
         self.client.problems, self.client.flight, self.client.when_ended = dict(problems), {}, lambda future: None
         self.ended: deque[VirtualFuture] = deque()
 
-    def send(self, message: tuple[str, str, Demand, bytes]) -> None:
+    def send(self, message: Submit) -> None:
         """What the driver says; the task need not be unpickled where it is known."""
-        self.client.submit(*message[:3], self.flight[message[0]])
+        self.client.submit(message.name, message.title, message.demand, self.flight[message.name])
 
     def poll(self, seconds: float) -> bool:
         """Whether a task has ended."""
@@ -165,7 +165,7 @@ class VirtualExecutor(RayExecutor):
             self.ended.extend(self.client.ray.end_some(seconds))
         return bool(self.ended)
 
-    def recv(self) -> tuple[str, Any]:
+    def recv(self) -> Ended:
         """A task's name and answer."""
         return self.client.collect(self.ended.popleft())
 

@@ -22,35 +22,21 @@ from typing import Any, Protocol
 from cbobench.errors import CbobenchError
 from cbobench.play.failure import describe_error
 from cbobench.play.process import Traces, refuse_replaced
-from cbobench.play.task import Receipt, Task, WorkerCrashed, explain_crash, play_task, play_task_on_worker
-from cbobench.play.watchdog import ReturnedTask, reporting
+from cbobench.play.task import Task, explain_crash, play_task, play_task_on_worker
+from cbobench.play.watchdog import reporting
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.surroundings import Surroundings
 from cbobench.sweep.blocks import machine_memory
 from cbobench.sweep.children import Child, become_worker, describe_end, end_worker, spawn, wait_for_children
+from cbobench.sweep.messages import Answer, Play, Played, Progress, Ready, Refused
 from cbobench.threads import has_lingering_threads
 
-READY = "ready"
 FAILED_STARTS = 3  # workers in a row that end before they begin: none will; a single one may have been killed
-
-
-@dataclass(frozen=True)
-class NodeLost:
-    """A task whose node was lost: no fault of its own.
-
-    Attributes:
-        elsewhere: whether it may be another machine; a Ray on this one that loses its only node ends, and says so.
-    """
-
-    elsewhere: bool = True
 
 
 class ExecutorDied(CbobenchError):
     """An executor has ended, and not because it was closed; what is published stays."""
-
-
-Answer = Receipt | WorkerCrashed | ReturnedTask | NodeLost
 
 
 class Executor(Protocol):
@@ -243,33 +229,33 @@ class ProcessExecutor:
         problem = None if title in worker.problems else pickle_problem(self.problems[title])
         worker.problems.add(title)
         with suppress(OSError):
-            worker.child.link.send((title, problem, task, self.folder))
+            worker.child.link.send(Play(title, problem, task, self.folder))
 
     def collect(self, seconds: float) -> Iterator[tuple[Task, Answer]]:
         workers = {worker.child.pid: worker for worker in self.workers}
         for child in wait_for_children([worker.child for worker in self.workers], seconds):
             worker = workers[child.pid]
             try:
-                answer, worn_out = child.receive()
+                message = child.receive()
             except (EOFError, OSError):
                 how = describe_end(self._replace(worker))
                 if worker.task is not None:
                     yield worker.task, explain_crash(self.folder, worker.task, how)
                 continue
-            if isinstance(answer, CbobenchError):
-                raise answer
-            if isinstance(answer, tuple):
-                worker.rounds, worker.best = answer
-                worker.reports += 1
-                continue
-            if answer == READY:
-                worker.ready, self.failed_starts = True, 0
-                continue
-            task, worker.task = worker.task, None
-            if worn_out:
-                self._replace(worker)
-            assert task is not None
-            yield task, answer
+            match message:
+                case Refused(error):
+                    raise error
+                case Ready():
+                    worker.ready, self.failed_starts = True, 0
+                case Progress(rounds, best):
+                    worker.rounds, worker.best = rounds, best
+                    worker.reports += 1
+                case Played(answer, is_worn_out):
+                    task, worker.task = worker.task, None
+                    if is_worn_out:
+                        self._replace(worker)
+                    assert task is not None
+                    yield task, answer
 
     def cancel(self, task: Task) -> None:
         for worker in [worker for worker in self.workers if worker.task is task]:
@@ -299,41 +285,42 @@ class ProcessExecutor:
 
 
 def serve_tasks(link: Any, problems: dict[str, Problem] | None = None) -> None:
-    """Run the tasks that arrive until the driver goes; each answer says whether this process must be replaced.
+    """Run the tasks that arrive until the driver goes.
 
-    While a task is played, a pair is sent each second: the seed-rounds so far, and the best that each cell has seen.
-    The thread that sends them has ended when the answer is sent.
+    While a task is played, its progress is sent each second. The thread that does has ended when the answer is sent.
     """
     inbox = become_worker(link)
 
     def report(rounds: int, best: tuple[float, ...]) -> None:
         if select.select([], [link], [], 0.0)[1]:  # else the driver is suspended, and the play must not wait for it
-            _answer(link, ((rounds, best), False))
+            _send(link, Progress(rounds, best))
 
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")  # where memory runs out, before its driver
     problems_by_title = {} if problems is None else problems
-    _answer(link, (READY, False))
+    _send(link, Ready())
     traces = Traces()
     while True:
         title, problem, task, folder = inbox.get()
+        refusal: CbobenchError | None = None
         try:
             with reporting(report) as count:
                 if problem is not None:
                     problems_by_title[title] = unpickle_problem(problem)
-                answer: Any = play_task_on_worker(problems_by_title[title], task, folder, count)
+                answer = play_task_on_worker(problems_by_title[title], task, folder, count)
         except CbobenchError as error:
-            answer = error
+            refusal = error
         except BaseException as error:
-            answer = CbobenchError(f"task {task.name} could not be carried out: {describe_error(error)[0]}")
+            refusal = CbobenchError(f"task {task.name} could not be carried out: {describe_error(error)[0]}")
         if not traces.holds(link.fileno()):  # a cell has closed it; what was opened since is not the driver's
             end_worker()
         # Later cells of this worker must not meet what a task leaves running, or what cannot be restored after it.
-        _answer(link, (answer, has_lingering_threads() or traces.any_left()))
+        is_worn_out = has_lingering_threads() or traces.any_left()
+        _send(link, Refused(refusal) if refusal else Played(answer, is_worn_out))
 
 
-def _answer(link: Any, message: tuple[Any, bool]) -> None:
-    """Send an answer; end this process if the driver is gone."""
+def _send(link: Any, message: Ready | Progress | Played | Refused) -> None:
+    """Send a message; end this process if the driver is gone."""
     try:
         link.send(message)
     except OSError:

@@ -32,6 +32,7 @@ from cbobench.results.simulations import SimulationStore
 from cbobench.suite.suite_file import load
 from cbobench.sweep.children import Child, become_worker, can_fork, describe_end, spawn, wait_for_children
 from cbobench.sweep.executors import pickle_problem, unpickle_problem
+from cbobench.sweep.messages import Prepare, Prepared, Refused, Simulate
 from cbobench.threads import single_thread
 
 LOOK_SECONDS = 0.1  # between two answers of a pool that has no simulation to give
@@ -76,7 +77,7 @@ class ProcessPool:
             numbers = [waiting.pop(0) for _ in range(min(count, len(waiting)))]
             played[child.pid] = child, numbers
             with suppress(OSError):  # it has died: its link says so below
-                child.link.send((x[numbers], [gens[i] for i in numbers], step))
+                child.link.send(Simulate(x[numbers], [gens[i] for i in numbers], step))
 
         def start() -> Child:
             child = spawn(f"{__name__}:serve_simulations", partial(serve_simulations, simulator=simulator))
@@ -116,8 +117,8 @@ class ProcessPool:
                         if not numbers:
                             del played[child.pid]
                             idle.append(child)
-                    if isinstance(answer, CbobenchError):
-                        raise answer
+                    if isinstance(answer, Refused):
+                        raise answer.error
                     seconds += [answer.seconds] if answer.seconds else []
                     yield i, answer
         finally:
@@ -149,11 +150,12 @@ def serve_simulations(link: Any, simulator: Simulator | None = None) -> None:
                     # A fork begins with the driver's numbers, and what draws from these would seem to draw none.
                     random.seed()
                     np.random.set_state(dict(np.random.MT19937().state))  # noqa: NPY002 - it must not be used
-                    answers: list[Any] = [*simulator.run_points(x[chunk], gens[chunk], not simulator.noisy)]
+                    results = simulator.run_points(x[chunk], gens[chunk], not simulator.noisy)
+                    answers: list[SimulationResult | Refused] = [*results]
             except CbobenchError as error:
-                answers = [error]
+                answers = [Refused(error)]
             except BaseException as error:  # no failure of a simulation
-                answers = [CbobenchError(describe_error(error)[0])]
+                answers = [Refused(CbobenchError(describe_error(error)[0]))]
             for answer in answers:
                 link.send(answer)
 
@@ -183,15 +185,15 @@ def prepare_problems(loading: Mapping[str, Any], folder: RunFolder) -> dict[str,
     """
     child = spawn(f"{__name__}:serve_problems", serve_problems, fresh=True)
     try:
-        child.link.send((dict(loading), folder))
+        child.link.send(Prepare(dict(loading), folder))
         answer = child.receive()
     except (EOFError, OSError) as error:
         raise CbobenchError("the process that prepares the problems ended; import cbobench before NumPy") from error
     finally:
         child.end()
-    if isinstance(answer, CbobenchError):
-        raise answer
-    return {title: unpickle_problem(problem) for title, problem in answer.items()}
+    if isinstance(answer, Refused):
+        raise answer.error
+    return {title: unpickle_problem(problem) for title, problem in answer.problems.items()}
 
 
 def serve_problems(link: Any) -> None:
@@ -199,10 +201,11 @@ def serve_problems(link: Any) -> None:
     loading, folder = become_worker(link).get()
     try:
         suite = load(**loading, store=lambda name: SimulationStore(folder).of)
-        answer: Any = {title: pickle_problem(problem) for title, problem in suite.problems.items()}
+        pickled = {title: pickle_problem(problem) for title, problem in suite.problems.items()}
+        answer: Prepared | Refused = Prepared(pickled)
     except CbobenchError as error:
-        answer = error
+        answer = Refused(error)
     except BaseException as error:
-        answer = CbobenchError(f"the problems could not be prepared: {describe_error(error)[0]}")
+        answer = Refused(CbobenchError(f"the problems could not be prepared: {describe_error(error)[0]}"))
     link.send(answer)
     os._exit(0)

@@ -40,8 +40,22 @@ from cbobench.results.lease import send_heartbeat
 from cbobench.suite.settings import ONE, Demand
 from cbobench.sweep.children import become_worker, spawn
 from cbobench.sweep.cluster import SHOWN, Code, check_nodes, prepare_worker
-from cbobench.sweep.executors import Answer, ExecutorDied, NodeLost, pickle_problem, unpickle_problem
+from cbobench.sweep.executors import ExecutorDied, pickle_problem, unpickle_problem
 from cbobench.sweep.interrupt import disregard_signals
+from cbobench.sweep.messages import (
+    Answer,
+    Board,
+    Cancel,
+    Crashed,
+    Ended,
+    Join,
+    Leave,
+    NodeLost,
+    Note,
+    Refused,
+    Slots,
+    Submit,
+)
 from cbobench.sweep.ray_start import CALLS, retired_if_worn, start_ray
 from cbobench.words import count_noun
 
@@ -82,14 +96,13 @@ class RayExecutor:
     ) -> None:
         self.folder, self.cpus, self.address, self.note = folder, cpus, address, note
         self.flight: dict[str, Task] = {}
-        self.played: dict[str, tuple[int, tuple[float, ...], int]] = {}
+        self.played: Mapping[str, tuple[int, tuple[float, ...], int]] = {}
         self.slots = 0
         # A Ray that the program has imported has read its settings.
         self.child = spawn(f"{__name__}:serve_ray", serve_ray, fresh="ray" in sys.modules)
         try:
-            self._send(
-                ({title: pickle_problem(problem) for title, problem in problems.items()}, folder, cpus, address, code)
-            )
+            pickled = {title: pickle_problem(problem) for title, problem in problems.items()}
+            self._send(Join(pickled, folder, cpus, address, code))
             while not self.slots:  # on a cluster that may take a minute
                 send_heartbeat(folder)
                 if self.child.link.poll(1.0):
@@ -123,30 +136,28 @@ class RayExecutor:
 
     def submit(self, task: Task) -> None:
         self.flight[task.name] = task
-        self._send((task.name, task.pair.problem.title, task.demand, pickle.dumps(task)))
+        self._send(Submit(task.name, task.pair.problem.title, task.demand, pickle.dumps(task)))
 
     def collect(self, seconds: float) -> Iterator[tuple[Task, Answer]]:
         while self.child.link.poll(seconds):
             message = self._receive()
-            if isinstance(message, tuple):
-                name, answer = message
-                task = self.flight.pop(name, None)
-                if task is not None:
-                    yield task, explain_crash(self.folder, task, answer) if isinstance(answer, str) else answer
-            else:
+            if not isinstance(message, Ended):
                 self._handle(message)
+            elif (task := self.flight.pop(message.name, None)) is not None:
+                answer = message.answer
+                yield task, explain_crash(self.folder, task, answer.how) if isinstance(answer, Crashed) else answer
             seconds = 0.0
         if self.child.has_ended() and not self.child.link.poll():
             raise self._died()
 
     def cancel(self, task: Task) -> None:
         if self.flight.pop(task.name, None) is not None:
-            self._send(task.name)
+            self._send(Cancel(task.name))
 
     def close(self) -> None:
         """End Ray, once it has started, and what it runs; a cluster that was joined is left."""
         with suppress(ExecutorDied):
-            self._send(None)
+            self._send(Leave())
             deadline = time.monotonic() + SHUTDOWN_SECONDS
             while (left := deadline - time.monotonic()) > 0 and self.child.link.poll(left):
                 self._receive()
@@ -155,17 +166,18 @@ class RayExecutor:
             self.folder.remove_temporary([task.name for task in self.pending])
         self.flight.clear()
 
-    def _handle(self, message: Any) -> None:
-        if isinstance(message, CbobenchError):
-            raise message
-        if isinstance(message, str):
-            self.note(message)
-        elif isinstance(message, dict):
-            self.played = message
-        else:
-            self.slots = message
+    def _handle(self, message: Refused | Note | Board | Slots) -> None:
+        match message:
+            case Refused(error):
+                raise error
+            case Note(text):
+                self.note(text)
+            case Board(reports):
+                self.played = reports
+            case Slots(cpus):
+                self.slots = cpus
 
-    def _send(self, message: Any) -> None:
+    def _send(self, message: Join | Submit | Cancel | Leave) -> None:
         try:
             self.child.link.send(message)
         except OSError:
@@ -193,23 +205,28 @@ def serve_ray(link: Any) -> None:
     """The life of the process of Ray: pass on what the driver and Ray have for each other until one of them goes."""
     inbox, lock = become_worker(link), threading.Lock()
 
-    def send(message: Any) -> None:
+    def send(message: Refused | Note | Board | Slots | Ended) -> None:
         with lock:
             link.send(message)
 
-    problems, folder, cpus, address, code = inbox.get()
+    def note(text: str) -> None:
+        send(Note(text))
+
+    join: Join = inbox.get()
     try:
-        client = RayClient(problems, folder, cpus, address, code, send, inbox.put)
+        client = RayClient(join, note, inbox.put)
         disregard_signals()  # once more: Ray takes SIGTERM for itself
-        send(client.cpus())
-        nodes = None if address is None else NodeWatch(client.places(), send)
+        send(Slots(client.cpus()))
+        nodes = None if join.address is None else NodeWatch(client.places(), note)
     except BaseException as error:
-        send(error if isinstance(error, CbobenchError) else CbobenchError(describe_error(error)[0]))
+        send(Refused(error if isinstance(error, CbobenchError) else CbobenchError(describe_error(error)[0])))
         os._exit(1)
     try:
         _pass_on(client, send, inbox, nodes)
+    except CbobenchError as error:
+        send(Refused(error))
     except BaseException as error:
-        send(error if isinstance(error, CbobenchError) else ExecutorDied(f"Ray has ended ({describe_error(error)[0]})"))
+        send(Refused(ExecutorDied(f"Ray has ended ({describe_error(error)[0]})")))
     finally:
         os._exit(0)
 
@@ -218,23 +235,23 @@ def _pass_on(client: RayClient, send: Callable[[Any], None], inbox: Any, nodes: 
     checked_at, cpus = time.monotonic(), client.cpus()
     while True:
         with suppress(Empty):
-            message = inbox.get(timeout=CHECK_SECONDS)
-            if message is None:
-                client.close()
-                return
-            if isinstance(message, tuple):
-                client.submit(*message)
-            elif isinstance(message, str):
-                client.cancel(message)
-            elif message in client.flight:
-                send(client.collect(message))
+            match inbox.get(timeout=CHECK_SECONDS):
+                case Leave():
+                    client.close()
+                    return
+                case Submit() as task:
+                    client.submit(*task)
+                case Cancel(name):
+                    client.cancel(name)
+                case Future() as future if future in client.flight:
+                    send(client.collect(future))
         if time.monotonic() - checked_at > CHECK_SECONDS:
             if dead := client.dead():
                 raise ExecutorDied(f"Ray has ended (its {' and '.join(dead)} died)")
-            send(client.rounds.read())
+            send(Board(client.rounds.read()))
             checked_at, current_cpus = time.monotonic(), client.cpus()
             if current_cpus != cpus:
-                send(current_cpus)
+                send(Slots(current_cpus))
                 cpus = current_cpus
             if nodes is not None:
                 nodes.places = client.places()
@@ -243,27 +260,22 @@ def _pass_on(client: RayClient, send: Callable[[Any], None], inbox: Any, nodes: 
 class RayClient:
     """Submits tasks to Ray and collects them, in the process of Ray.
 
-    Arguments and errors are those of `RayExecutor`, but the problems are pickled (see `play_on_ray`).
-
     Args:
+        join: the driver's first message.
+        note: called with one line about nodes that are refused.
         when_ended: called, in any thread, with the future of each task that has ended, for `collect`.
 
     Attributes:
         flight: names of tasks by their futures.
+
+    Raises:
+        CbobenchError: as of `RayExecutor`.
     """
 
     is_local = False  # whether Ray runs on this machine alone
 
-    def __init__(
-        self,
-        problems: Mapping[str, bytes],
-        folder: RunFolder,
-        cpus: int | None,
-        address: str | None,
-        code: Code | None,
-        note: Callable[[str], None],
-        when_ended: Callable[[Future[Any]], None],
-    ) -> None:
+    def __init__(self, join: Join, note: Callable[[str], None], when_ended: Callable[[Future[Any]], None]) -> None:
+        problems, folder, cpus, address, code = join
         self.folder, self.is_local, self.when_ended = folder, address is None, when_ended
         self.flight: dict[Future[Any], str] = {}
         self.ray = start_ray(cpus, address, code)
@@ -319,17 +331,17 @@ class RayClient:
         memory = None if self.is_local else demand.memory or None
         return self.remote.options(max_retries=0, num_cpus=demand.cpus, memory=memory)
 
-    def collect(self, future: Future[Any]) -> tuple[str, Answer | str]:
+    def collect(self, future: Future[Any]) -> Ended:
         """Return the name of a task that has ended, and its answer, or in words how it lost its worker."""
         errors, name = self.ray.exceptions, self.flight.pop(future)
         try:
-            return name, future.result()
+            return Ended(name, future.result())
         except (errors.NodeDiedError, errors.ObjectLostError):
-            return name, NodeLost(elsewhere=not self.is_local)
+            return Ended(name, NodeLost(elsewhere=not self.is_local))
         except errors.OutOfMemoryError:
-            return name, "ran out of memory"
+            return Ended(name, Crashed("ran out of memory"))
         except errors.WorkerCrashedError:
-            return name, "crashed its worker"
+            return Ended(name, Crashed("crashed its worker"))
         except errors.RayTaskError as error:
             cause = getattr(error, "cause", None) or error
             if isinstance(cause, CbobenchError):

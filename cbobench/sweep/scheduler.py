@@ -33,14 +33,13 @@ from cbobench.results.lease import pair_id, send_heartbeat
 from cbobench.sweep.blocks import Pace, Tasks
 from cbobench.sweep.cluster import collect_code
 from cbobench.sweep.executors import (
-    Answer,
     Executor,
     ExecutorDied,
     InlineExecutor,
-    NodeLost,
     ProcessExecutor,
     usable_cpus,
 )
+from cbobench.sweep.messages import Answer, NodeLost
 from cbobench.sweep.ray_executor import RayExecutor
 from cbobench.sweep.run_options import Budget, EngineOptions
 from cbobench.words import count_noun, list_names

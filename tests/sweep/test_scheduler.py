@@ -16,7 +16,8 @@ from cbobench.errors import CbobenchError, Misuse
 from cbobench.play.task import Receipt, WorkerCrashed, play_task
 from cbobench.results.folder import RunFolder
 from cbobench.sweep import children, ray_executor, scheduler
-from cbobench.sweep.executors import NodeLost, ProcessExecutor
+from cbobench.sweep.executors import ProcessExecutor
+from cbobench.sweep.messages import Crashed, Ended, NodeLost, Slots
 from cbobench.sweep.ray_executor import RayClient, RayExecutor
 from cbobench.sweep.run import plan
 from cbobench.sweep.run_options import EngineOptions
@@ -115,7 +116,7 @@ def test_where_ray_does_not_start_worker_processes_play(small_suite, tmp_path, m
 
 def test_a_lease_is_renewed_while_a_cluster_starts(monkeypatch):
     beats, polls = [], iter([False, False, True])
-    child = Mock(link=Mock(poll=lambda seconds: next(polls)), receive=lambda: 4)
+    child = Mock(link=Mock(poll=lambda seconds: next(polls)), receive=lambda: Slots(4))
     monkeypatch.setattr(ray_executor, "spawn", lambda *given, **more: child)
     monkeypatch.setattr(ray_executor, "send_heartbeat", beats.append)
     made = RayExecutor({}, RunFolder("run", "me"), None, "head:1")
@@ -212,11 +213,11 @@ def test_ray_tells_lost_nodes_from_crashes_and_refusals(small_suite, tmp_path):
     for i in range(len(answers)):
         client.submit(f"task {i}", "p", task.demand, b"task")
     assert [client.collect(future) for future in ended[:5]] == [
-        ("task 0", receipt),
-        ("task 1", NodeLost()),
-        ("task 2", NodeLost()),
-        ("task 3", "crashed its worker"),
-        ("task 4", "ran out of memory"),
+        Ended("task 0", receipt),
+        Ended("task 1", NodeLost()),
+        Ended("task 2", NodeLost()),
+        Ended("task 3", Crashed("crashed its worker")),
+        Ended("task 4", Crashed("ran out of memory")),
     ]
     for future, words in zip(ended[5:], (r"could not be carried out: e: KeyError: 'x'", "^other code$"), strict=True):
         with pytest.raises(CbobenchError, match=words):

@@ -1,0 +1,154 @@
+"""What a driver and the processes that it starts say to each other: a class per message, by which it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cbobench.errors import CbobenchError
+from cbobench.gp.kernels import Array
+from cbobench.play.task import Receipt, Task, WorkerCrashed
+from cbobench.play.watchdog import ReturnedTask
+from cbobench.results.folder import RunFolder
+from cbobench.suite.settings import Demand
+from cbobench.sweep.cluster import Code
+
+
+@dataclass(frozen=True)
+class NodeLost:
+    """A task whose node was lost: no fault of its own.
+
+    Attributes:
+        elsewhere: whether it may be another machine; a Ray on this one that loses its only node ends, and says so.
+    """
+
+    elsewhere: bool = True
+
+
+Answer = Receipt | WorkerCrashed | ReturnedTask | NodeLost
+
+
+class Refused(NamedTuple):
+    """What was asked for cannot be done: the driver raises the error."""
+
+    error: CbobenchError
+
+
+# To a worker process, and from it.
+
+
+class Play(NamedTuple):
+    """A task to play, of the problem of that title, which comes pickled the first time (else None)."""
+
+    title: str
+    problem: bytes | None
+    task: Task
+    folder: RunFolder
+
+
+class Ready(NamedTuple):
+    """The worker has begun."""
+
+
+class Progress(NamedTuple):
+    """How many seed-rounds of its task a worker has played, and the best that each cell has seen."""
+
+    rounds: int
+    best: tuple[float, ...]
+
+
+class Played(NamedTuple):
+    """What became of a task, and whether the worker that played it must be replaced."""
+
+    answer: Answer
+    is_worn_out: bool
+
+
+# To the process of Ray, and from it.
+
+
+class Join(NamedTuple):
+    """Start or join Ray; see `RayExecutor`, but the problems are pickled."""
+
+    problems: Mapping[str, bytes]
+    folder: RunFolder
+    cpus: int | None
+    address: str | None
+    code: Code | None
+
+
+class Submit(NamedTuple):
+    """Begin a task of that name, pickled, of the problem of that title."""
+
+    name: str
+    title: str
+    demand: Demand
+    task: bytes
+
+
+class Cancel(NamedTuple):
+    """End the task of that name, wherever it is."""
+
+    name: str
+
+
+class Leave(NamedTuple):
+    """End Ray, or leave the cluster."""
+
+
+class Slots(NamedTuple):
+    """How many CPUs Ray has now."""
+
+    cpus: int
+
+
+class Note(NamedTuple):
+    """A line for people."""
+
+    text: str
+
+
+class Board(NamedTuple):
+    """By name, how far the tasks are that are played: seed-rounds, best values, and when that was said (ns)."""
+
+    reports: Mapping[str, tuple[int, tuple[float, ...], int]]
+
+
+class Crashed(NamedTuple):
+    """In words, how a task lost its worker."""
+
+    how: str
+
+
+class Ended(NamedTuple):
+    """What became of the task of that name."""
+
+    name: str
+    answer: Answer | Crashed
+
+
+# To a process that prepares problems or runs simulations, and from it.
+
+
+class Simulate(NamedTuple):
+    """Simulations to run at points (k, d), one generator each, `step` at a time; each is sent as a result."""
+
+    x: Array
+    gens: Sequence[np.random.Generator]
+    step: int
+
+
+class Prepare(NamedTuple):
+    """Prepare the problems of a suite: arguments of `load`, and the run whose kept simulations are used."""
+
+    loading: Mapping[str, Any]
+    folder: RunFolder
+
+
+class Prepared(NamedTuple):
+    """The prepared problems by title, pickled."""
+
+    problems: Mapping[str, bytes]
