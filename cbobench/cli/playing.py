@@ -83,7 +83,7 @@ def do_run(options: argparse.Namespace, command_line: list[str]) -> int:
 
 def _run(options: argparse.Namespace, command_line: list[str], resume_command: str) -> int:
     from cbobench.sweep import run as sweep
-    from cbobench.sweep.estimate import estimate, in_time
+    from cbobench.sweep.estimate import estimate, time_limit
     from cbobench.sweep.executors import ExecutorDied
     from cbobench.sweep.progress import Progress
     from cbobench.sweep.run_options import Budget
@@ -111,17 +111,17 @@ def _run(options: argparse.Namespace, command_line: list[str], resume_command: s
             print(f"dry run: {text}", file=sys.stderr, flush=True)
 
         cpus, whose = 0 if options.engine == "inline" else options.cpus, ""
-        with in_time():
-            sweep_plan = planned(say=say)
-            if options.address is not None:
-                from cbobench.sweep.ray_start import count_cluster_cpus
+        deadline = time_limit()
+        sweep_plan = planned(say=say, deadline=deadline)
+        if options.address is not None:
+            from cbobench.sweep.ray_start import count_cluster_cpus
 
-                say("asks the cluster for its CPUs")
-                cpus, whose = count_cluster_cpus(options.address), " of the cluster as it is now"
-                if cpus == 0:
-                    cpus, whose = 1, "; the cluster shows none now, so divide by those that will come"
-            unplayable = [f"not played: {line}" for line in sweep_plan.record.unplayable]
-            lines = [estimate(sweep_plan, cpus, say, whose), *unplayable]
+            say("asks the cluster for its CPUs")
+            cpus, whose = count_cluster_cpus(options.address), " of the cluster as it is now"
+            if cpus == 0:
+                cpus, whose = 1, "; the cluster shows none now, so divide by those that will come"
+        unplayable = [f"not played: {line}" for line in sweep_plan.record.unplayable]
+        lines = [estimate(sweep_plan, cpus, say, whose, deadline), *unplayable]
         print("\n".join(lines))
         return 0
     is_asked = not options.yes and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()

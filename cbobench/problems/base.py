@@ -197,7 +197,7 @@ class Problem:
         """Work shared by all seeds; called once, on the driver, before anything is played.
 
         Args:
-            data: a `cbobench.problems.data.DataFolder`, where original data sets are looked for.
+            data: a `cbobench.problems.data.Site`, where original data sets are looked for.
 
         Raises:
             Misuse: missing or unreadable data, or no feasible action whatever the seed.

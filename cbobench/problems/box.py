@@ -19,7 +19,7 @@ from cbobench.params import build, param
 from cbobench.problems.base import Drawn, Inputs, Instances, Objective, choose_seed_set
 from cbobench.problems.channels import Everywhere, FeedbackModel
 from cbobench.problems.class_words import refuse_no_constraint
-from cbobench.problems.data import DataFolder
+from cbobench.problems.data import Site
 from cbobench.problems.instances import Formula as Formula
 from cbobench.problems.instances import settled_formula
 from cbobench.problems.optimum import Reference as Reference
@@ -148,7 +148,7 @@ class BoxProblem(FeedbackModel):
             most = int(LARGEST_GRID ** (1 / d) + 1e-9)
             raise Misuse(f"grid is {self.grid}, so {self.grid**d:,} actions; allowed: at most {most} per axis here")
 
-    def prepare(self, data: DataFolder) -> None:
+    def prepare(self, data: Site) -> None:
         """Looks for a feasible action of a grid; on a box, holds the stated optimum against the formula.
 
         Raises:

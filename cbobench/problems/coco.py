@@ -20,7 +20,7 @@ from cbobench.gp.kernels import Array
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.box import BoxProblem, Reference, pointwise
-from cbobench.problems.data import DataFolder
+from cbobench.problems.data import Site
 
 SUITE = "bbob-constrained"
 KEPT = 64  # functions that a process keeps open
@@ -127,7 +127,7 @@ class Coco(BoxProblem):
             raise Misuse("the package coco-experiment is not installed here; pip install 'cbobench[coco]'")
         super().validate()
 
-    def prepare(self, data: DataFolder) -> None:
+    def prepare(self, data: Site) -> None:
         """On a box no search is held against COCO's optimum: it is exact, and in 40 dimensions one takes long."""
         if self.grid is not None:
             super().prepare(data)

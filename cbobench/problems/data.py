@@ -6,7 +6,9 @@ import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
+from typing import Any
 
 from cbobench.errors import CbobenchError, Misuse
 
@@ -45,18 +47,28 @@ def sha256(path: Path) -> str:
 
 
 @dataclass(frozen=True)
-class DataFolder:
-    """Folder of original files: `--data`, else CBOBENCH_DATA, else the cache of `data fetch`.
+class Site:
+    """Where a problem is prepared: original files, whom to tell and ask, and where simulations run and are kept.
+
+    Original files lie in the folder of `--data`, else CBOBENCH_DATA, else the cache of `data fetch`.
 
     Args:
         folder: the folder of `--data`, or None.
         base: the folder that relative paths in a suite start from.
         say: told in a line what a problem does that takes long, such as a simulator's pilot.
+        ask: asks a person whether a pilot is to go on that takes long, which the line says; None: it goes on.
+        pool: where simulations run (see `pilot.Pool`); None: in this process.
+        store: where those of the problem are kept (see `simulated.Store`); None: they are not.
+        deadline: of a dry run, by `monotonic`: pilots are cut short, say nothing, and start no workers.
     """
 
     folder: Path | None = None
     base: Path = Path()
     say: Callable[[str], None] = field(default=lambda text: None, repr=False, compare=False)
+    ask: Callable[[str], bool] | None = field(default=None, repr=False, compare=False)
+    pool: Any = field(default=None, repr=False, compare=False)
+    store: Any = field(default=None, repr=False, compare=False)
+    deadline: float = inf
 
     def resolve(self, path: str) -> Path:
         """A path written in a suite: absolute, or relative to the suite's folder."""
@@ -88,6 +100,9 @@ class DataFolder:
                 f"{path} is not the original {data.file}: its sha256 is {digest[:12]}…, not {data.sha256[:12]}…"
             )
         return path
+
+
+DataFolder = Site  # what a problem is given was no more than that, and classes of users name it so
 
 
 def fetch(name: str, folder: Path, base_url: str = REPOSITORY) -> Path:

@@ -20,7 +20,7 @@ from cbobench.params import param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.best_known import KEANE_10, KEANE_30, KEANE_50, ROVER_60
 from cbobench.problems.box import Reference
-from cbobench.problems.data import DataFolder
+from cbobench.problems.data import Site
 from cbobench.problems.literature import PublishedProblem
 from cbobench.problems.optimum import check_formula
 
@@ -29,7 +29,7 @@ from cbobench.problems.optimum import check_formula
 class HighDimensional(PublishedProblem):
     """Base of problems in many dimensions: the stated point is checked, and no search held against it."""
 
-    def prepare(self, data: DataFolder) -> None:
+    def prepare(self, data: Site) -> None:
         check_formula(self.formula, self.box, self.m, type(self).__name__)
         wrong = self.mistake(self.formula, self.optimum)
         if wrong:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from contextvars import ContextVar
 from time import monotonic
 from typing import Any, Protocol
 
@@ -14,6 +13,7 @@ import numpy as np
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.gp.kernels import RIDGE, Array, stationary
 from cbobench.problems.base import PILOT as PILOT
+from cbobench.problems.data import Site
 from cbobench.problems.simulated import PilotFacts, SimulationResult, succeeded
 from cbobench.words import count_noun, duration
 
@@ -54,16 +54,6 @@ class Declined(CbobenchError):
     exit_code = 130
 
 
-POOL: ContextVar[Pool | None] = ContextVar("POOL", default=None)
-"""Where simulations run while problems are prepared; None: in this process."""
-
-LATEST: ContextVar[float] = ContextVar("LATEST", default=np.inf)
-"""Deadline of a dry run's pilot, by `monotonic`."""
-
-ASK: ContextVar[Callable[[str], bool] | None] = ContextVar("ASK", default=None)
-"""Asks a person whether a pilot is to go on that takes long, which the line says; None: it goes on."""
-
-
 class Meter:
     """Announces a pilot once it is known to be long, and says from time to time how long the rest takes.
 
@@ -76,7 +66,7 @@ class Meter:
         each: seconds that one takes, None if that is not known.
         say: called with one line.
         pool: where they run, None for this process.
-        ask: whether to go on (see `ASK`).
+        ask: whether to go on (see `Site`).
 
     Attributes:
         count: how many have been made.
@@ -183,20 +173,19 @@ class Meter:
             raise Declined(f"{self.name}: the pilot was declined, and what it has simulated is kept; {fewer}")
 
 
-METER: ContextVar[Meter | None] = ContextVar("METER", default=None)
-"""Of the pilot that runs now."""
-
-
 def run_on_workers(
-    simulator: Any, x: Array, gens: Sequence[np.random.Generator]
+    simulator: Any, x: Array, gens: Sequence[np.random.Generator], site: Site, meter: Meter | None
 ) -> Iterator[tuple[int, SimulationResult]]:
     """Yield the number of each point (k, d) and its simulation, of those that other processes run while problems are
     prepared.
+
+    Args:
+        meter: of the pilot that runs now, if one does.
     """
-    meter, pool = METER.get(), POOL.get()
+    pool: Pool | None = site.pool
     if meter is not None:
         yield from meter.run_on_workers(simulator, x, gens)
-    elif pool is not None and pool.is_quick and LATEST.get() == np.inf:
+    elif pool is not None and pool.is_quick and site.deadline == np.inf:
         facts: PilotFacts | None = vars(simulator).get("pilot_facts")
         workers = 1 if facts is None or facts.seconds * len(x) < LONG_PILOT else pool.workers
         yield from (answer for answer in pool.run(simulator, x, gens, lambda: workers) if answer is not None)
@@ -254,11 +243,11 @@ def estimate_facts(
     )
 
 
-def run_pilot(simulator: Any, say: Callable[[str], None]) -> PilotFacts:
+def run_pilot(simulator: Any, site: Site) -> PilotFacts:
     """Simulate a noisy simulator twice at each point of its pilot, and once more at the first; another one once.
 
     Args:
-        say: called with a line where that takes long.
+        site: where that is, and whom to tell and ask where it takes long.
 
     Raises:
         Misuse: most simulations fail; or `simulate` is random beside its generator, or where it should not be.
@@ -267,28 +256,23 @@ def run_pilot(simulator: Any, say: Callable[[str], None]) -> PilotFacts:
     points, unit = simulator.pilot_design()
     name, noisy, strict = type(simulator).__name__, simulator.noisy, simulator.failure.then == "fail"
     times, simulator.clock = 1 + noisy, 0.0
-    is_full = LATEST.get() == np.inf  # a dry run says nothing, and starts no workers
     meter = Meter(name, times * len(points), simulator.takes)
-    if is_full:
-        meter.say, meter.ask, meter.pool = say, ASK.get(), POOL.get()
-    token = METER.set(meter)
-    try:
-        meter.count = -noisy  # the one that is made again is none of them
-        if not noisy and meter.pool is not None:
-            # The first one with the others: on many workers, one alone would take as long as all of them.
-            head, why = np.empty((0, 1 + simulator.m)), ""
-        elif noisy:
-            head, why = simulator.attempt(points[:1], simulator.pilot_gens(0, 1), True)
-        else:
-            head, why = simulator.observe_or_fail(points[:1], simulator.pilot_gens(0, 1))
-        first_seconds = simulator.clock
-        if (left := LATEST.get() - monotonic()) < times * len(points) * first_seconds:  # only as many as fit
-            points = points[: max(2, int(left / (times * first_seconds)))]
-        total = meter.total = times * len(points)
-        meter.count = max(0, meter.count)
-        runs, reasons = _run_points(simulator, points, head, why)
-    finally:
-        METER.reset(token)
+    if site.deadline == np.inf:  # a dry run says nothing, and starts no workers
+        meter.say, meter.ask, meter.pool = site.say, site.ask, site.pool
+    meter.count = -noisy  # the one that is made again is none of them
+    if not noisy and meter.pool is not None:
+        # The first one with the others: on many workers, one alone would take as long as all of them.
+        head, why = np.empty((0, 1 + simulator.m)), ""
+    elif noisy:
+        head, why = simulator.attempt(points[:1], simulator.pilot_gens(0, 1), True, meter)
+    else:
+        head, why = simulator.observe_or_fail(points[:1], simulator.pilot_gens(0, 1), meter)
+    first_seconds = simulator.clock
+    if (left := site.deadline - monotonic()) < times * len(points) * first_seconds:  # only as many as fit
+        points = points[: max(2, int(left / (times * first_seconds)))]
+    total = meter.total = times * len(points)
+    meter.count = max(0, meter.count)
+    runs, reasons = _run_points(simulator, points, head, why, meter)
     head = head if len(head) else runs[0][:1]
     seconds = (simulator.clock - first_seconds * noisy) / total
     good = succeeded(runs[0]) & succeeded(runs[1])
@@ -323,7 +307,25 @@ def run_pilot(simulator: Any, say: Callable[[str], None]) -> PilotFacts:
     )
 
 
-def _run_points(simulator: Any, points: Array, head: Array, why: str) -> tuple[list[Array], list[str]]:
+def check_best_known(simulator: Any, point: Array) -> None:
+    """Simulate the best known point (d,) of a simulator, as often as metrics do.
+
+    Raises:
+        Misuse: it is not feasible, or most simulations there fail.
+    """
+    x = np.tile(point, (max(1, simulator.repeats) if simulator.noisy else 1, 1))
+    values = simulator.observe(x, [simulator._generator("best", i) for i in range(len(x))])
+    values = values[succeeded(values)]
+    if 2 * len(values) < len(x):
+        raise Misuse(f"best_known: {len(x) - len(values)} of {count_noun(len(x), 'simulation')} there fail")
+    g = values.mean(axis=0)[1:]
+    if (g > 0).any():
+        j = int(g.argmax())
+        violation = f"the mean of {count_noun(len(x), 'simulation')} there has g_{j + 1} = {g[j]:.6g}"
+        raise Misuse(f"best_known is not feasible: {violation}; give a point where every g_j <= 0, or a target")
+
+
+def _run_points(simulator: Any, points: Array, head: Array, why: str, meter: Meter) -> tuple[list[Array], list[str]]:
     """The two runs at each point, which are one without noise, and the first reason of each why simulations fail.
 
     Args:
@@ -332,12 +334,12 @@ def _run_points(simulator: Any, points: Array, head: Array, why: str) -> tuple[l
     n = len(points)
     if not simulator.noisy:
         done = len(head)
-        tail, reason = simulator.observe_or_fail(points[done:], simulator.pilot_gens(0, n)[done:])
+        tail, reason = simulator.observe_or_fail(points[done:], simulator.pilot_gens(0, n)[done:], meter)
         return 2 * [np.concatenate([head, tail])], [why, reason]
     if simulator.runs_together:  # whose bits may depend on how many points it is given
-        attempts = [simulator.observe_or_fail(points, simulator.pilot_gens(k, n)) for k in range(2)]
+        attempts = [simulator.observe_or_fail(points, simulator.pilot_gens(k, n), meter) for k in range(2)]
         return [run for run, _ in attempts], [reason for _, reason in attempts]
     # Both at once: no worker waits for the end of the first.
     gens = simulator.pilot_gens(0, n) + simulator.pilot_gens(1, n)
-    both, reason = simulator.observe_or_fail(np.concatenate([points, points]), gens)
+    both, reason = simulator.observe_or_fail(np.concatenate([points, points]), gens, meter)
     return [both[:n], both[n:]], [reason]

@@ -12,7 +12,7 @@ from cbobench.gp.kernels import Array
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.correlations import random_correlation
-from cbobench.problems.data import DATA_SETS, DataFolder
+from cbobench.problems.data import DATA_SETS, Site
 from cbobench.problems.files import read_table
 from cbobench.problems.readings import Normalise, Table, TabularProblem, normalised_covariance
 from cbobench.rng import generator
@@ -67,11 +67,11 @@ class LightSensors(Recorded):
     h: float = param(0.5, "threshold as a share of B, the largest mean", above=0.0, below=1.0)
     seed_size: int = param(5, "how many random feasible sensors a safe method may start from", at_least=1)
 
-    def prepare(self, data: DataFolder) -> None:
+    def prepare(self, data: Site) -> None:
         table = self.look_alike(light_look_alike()) if self.data == "look-alike" else self._read(data)
         self.take(table, self.h * float(table.mean.max()))
 
-    def _read(self, data: DataFolder) -> Table:
+    def _read(self, data: Site) -> Table:
         from scipy.io import loadmat
 
         path = data.find("light-sensors")
@@ -101,11 +101,11 @@ class Stocks(Recorded):
     h: float = param(100.0, "threshold in the prices' units", above=0.0)
     seed_size: int = param(5, "how many random feasible stocks a safe method may start from", at_least=1)
 
-    def prepare(self, data: DataFolder) -> None:
+    def prepare(self, data: Site) -> None:
         table = self.look_alike(stocks_look_alike()) if self.data == "look-alike" else self._read(data)
         self.take(table, self.h)
 
-    def _read(self, data: DataFolder) -> Table:
+    def _read(self, data: Site) -> Table:
         frame = read_table(data.find("stocks"), "prices", ignore=["Date"])
         prices = frame.to_numpy(dtype=np.float64)
         names = tuple(map(str, frame.columns))

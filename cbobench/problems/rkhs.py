@@ -22,7 +22,7 @@ from cbobench.params import param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Drawn, Instances, choose_seed_set
 from cbobench.problems.channels import Everywhere, FeedbackModel
-from cbobench.problems.data import DataFolder
+from cbobench.problems.data import Site
 from cbobench.problems.instances import Formula, settled_formula
 from cbobench.problems.optimum import Optimum, search
 from cbobench.rng import generator
@@ -73,7 +73,7 @@ class RandomRKHS(FeedbackModel):
         points, name, lengthscale = self.grid()
         return Finite.at(points, kernels.kernel(name, lengthscale), name)
 
-    def prepare(self, data: DataFolder) -> None:
+    def prepare(self, data: Site) -> None:
         if isinstance(self.actions, Large):
             assert self.actions.features is not None  # raises where there are too many
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Protocol
@@ -127,10 +126,6 @@ class Store(Protocol):
 
     def wait(self, key: str, until: float) -> SimulationResult | None:
         """The result of one that runs elsewhere; None if it gave none, or not until that time (monotonic)."""
-
-
-STORE: ContextVar[Store | None] = ContextVar("STORE", default=None)
-"""Where simulations are kept now; None: they are not."""
 
 
 PATIENCE = 3.0  # times what a simulation takes, after which one that runs elsewhere is no longer waited for ...

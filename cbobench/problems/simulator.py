@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from math import isfinite
@@ -27,17 +28,18 @@ from cbobench.params import param, state
 from cbobench.problems.base import Ability, Actions, Channel, Drawn, Inputs, Problem
 from cbobench.problems.channels import DELAY, add_delays
 from cbobench.problems.class_words import refuse_no_constraint
+from cbobench.problems.data import Site
 from cbobench.problems.failures import ABOUT, FailureRule
 from cbobench.problems.inputs import InputSpace
-from cbobench.problems.pilot import LATEST, METER, drawn_from, run_on_workers, run_pilot
+from cbobench.problems.pilot import Meter, check_best_known, drawn_from, run_on_workers, run_pilot
 from cbobench.problems.simulated import (
-    STORE,
     MeasureOptions,
     PilotFacts,
     SimulatedFeedback,
     SimulatedInstances,
     SimulationCounts,
     SimulationResult,
+    Store,
     run_once,
     succeeded,
 )
@@ -49,6 +51,7 @@ from cbobench.words import count_noun, list_names
 
 SLOW = 0.2  # seconds from which on the result of a simulation is kept on a disk, where that takes 2 ms ...
 SLOW_FOR_BUCKET = 1.0  # ... and elsewhere
+NOWHERE = Site()  # simulations run in this process and are not kept
 RETRIES = 2**31  # spawn keys of retries begin here, beyond those of scenarios
 
 
@@ -111,6 +114,7 @@ class Simulator(Problem):
 
     pilot_facts: PilotFacts = state()
     clock: float = field(default=0.0, init=False, repr=False, compare=False)  # seconds of all runs since the pilot
+    _site: Site = field(default=NOWHERE, init=False, repr=False, compare=False)
 
     @classmethod
     def facts(cls) -> dict[str, str]:
@@ -171,19 +175,40 @@ class Simulator(Problem):
             raise CellFailure(f"{reason}; on_failure: infeasible goes on after a run that fails")
         return values
 
-    def observe_or_fail(self, x: Array, gens: Sequence[np.random.Generator]) -> tuple[Array, str]:
+    @contextmanager
+    def at(self, site: Site) -> Iterator[None]:
+        """Within the block, simulations run on the workers of a site and are kept in its store."""
+        before, self._site = self._site, site
+        try:
+            yield
+        finally:
+            self._site = before
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_site"}  # which is of this process
+
+    def observe_or_fail(
+        self, x: Array, gens: Sequence[np.random.Generator], meter: Meter | None = None
+    ) -> tuple[Array, str]:
         """As `observe`, with the first reason of the runs that failed in the end ("" if none did)."""
-        values, reason = self.attempt(x, gens)
+        values, reason = self.attempt(x, gens, meter=meter)
         for retry in range(self.failure.retries):
             left = np.flatnonzero(~succeeded(values)).tolist()
             if len(left) == 0:
                 break
-            values[left], reason = self.attempt(x[left], [_other_numbers(gens[i], retry) for i in left])
+            other_gens = [_other_numbers(gens[i], retry) for i in left]
+            values[left], reason = self.attempt(x[left], other_gens, meter=meter)
         return values, reason
 
-    def attempt(self, x: Array, gens: Sequence[np.random.Generator], is_repeat: bool = False) -> tuple[Array, str]:
-        """One run per point, unless its result is kept: values, NaN where it failed, and the first reason."""
-        store, meter = STORE.get(), METER.get()
+    def attempt(
+        self, x: Array, gens: Sequence[np.random.Generator], is_repeat: bool = False, meter: Meter | None = None
+    ) -> tuple[Array, str]:
+        """One run per point, unless its result is kept: values, NaN where it failed, and the first reason.
+
+        Args:
+            meter: of the pilot, if it is one of it.
+        """
+        store: Store | None = self._site.store
         keys = [self._key(point, gen, is_repeat) for point, gen in zip(x, gens, strict=True)] if store else []
         simulations: list[SimulationResult | None] = [store.get(key) for key in keys] if store else [None] * len(x)
         left = [i for i, simulation in enumerate(simulations) if simulation is None]
@@ -196,7 +221,7 @@ class Simulator(Problem):
             meter.begin(monotonic(), [result for result in simulations if result is not None])
 
         def run(numbers: list[int]) -> None:
-            for k, result in self._run_all(x[numbers], [gens[i] for i in numbers]):
+            for k, result in self._run_all(x[numbers], [gens[i] for i in numbers], meter):
                 simulations[numbers[k]] = result
                 if store and result.seconds >= (SLOW if store.on_disk else SLOW_FOR_BUCKET):
                     store.put(keys[numbers[k]], result)
@@ -220,10 +245,12 @@ class Simulator(Problem):
         reason = next((result.reason for result in results if result.reason), "")
         return np.array([result.values for result in results]), reason
 
-    def _run_all(self, x: Array, gens: Sequence[np.random.Generator]) -> Iterator[tuple[int, SimulationResult]]:
+    def _run_all(
+        self, x: Array, gens: Sequence[np.random.Generator], meter: Meter | None
+    ) -> Iterator[tuple[int, SimulationResult]]:
         """The number of each point and its run: on workers while problems are prepared, all at once, or one by one."""
-        meter, together, left = METER.get(), self.runs_together, [*range(len(x))]
-        for k, result in run_on_workers(self, x, gens):
+        together, left = self.runs_together, [*range(len(x))]
+        for k, result in run_on_workers(self, x, gens, self._site, meter):
             left.remove(k)
             yield k, result
         watched, rounding = meter is not None and not self.noisy, save_float_state()
@@ -319,21 +346,13 @@ class Simulator(Problem):
         Raises:
             Misuse: randomness that is not the generator's, noise where there should be none.
         """
-        try:
-            self.pilot_facts = run_pilot(self, data.say)
-        except CellFailure as error:
-            raise Misuse(str(error)) from error
-        if self.best_known is not None and monotonic() < LATEST.get():
-            x = np.tile(self._best_point, (max(1, self.repeats) if self.noisy else 1, 1))
-            values = self.observe(x, [self._generator("best", i) for i in range(len(x))])
-            values = values[succeeded(values)]
-            if 2 * len(values) < len(x):
-                raise Misuse(f"best_known: {len(x) - len(values)} of {count_noun(len(x), 'simulation')} there fail")
-            g = values.mean(axis=0)[1:]
-            if (g > 0).any():
-                j = int(g.argmax())
-                violation = f"the mean of {count_noun(len(x), 'simulation')} there has g_{j + 1} = {g[j]:.6g}"
-                raise Misuse(f"best_known is not feasible: {violation}; give a point where every g_j <= 0, or a target")
+        with self.at(data):
+            try:
+                self.pilot_facts = run_pilot(self, data)
+            except CellFailure as error:
+                raise Misuse(str(error)) from error
+            if self.best_known is not None and monotonic() < data.deadline:
+                check_best_known(self, self._best_point)
 
     def _generator(self, role: str, i: int) -> np.random.Generator:
         return generator("simulator", type(self).__qualname__, role, i)

@@ -34,7 +34,7 @@ from cbobench.problems.configurations import (
     deviation,
     objective_of,
 )
-from cbobench.problems.data import DataFolder, sha256
+from cbobench.problems.data import Site, sha256
 from cbobench.problems.failures import FailureRule
 from cbobench.problems.files import doubt_header, read_frame, refuse_doubled
 from cbobench.problems.readings import Table, TabularProblem, correlation
@@ -150,7 +150,7 @@ class UserTable(Problem):
     def identity(self) -> dict[str, Any]:
         return self.hashes
 
-    def prepare(self, data: DataFolder) -> None:
+    def prepare(self, data: Site) -> None:
         paths = {name: getattr(self, name) for name in ("rows", "mean", "covariance")}
         self.by_name = None
         files = {name: data.resolve(file) for name, file in paths.items() if file is not None}

@@ -12,15 +12,13 @@ Failures are not kept, because their cause may pass. Those of a pilot are: the u
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from cbobench.errors import DamagedRun, Misuse
-from cbobench.problems.simulated import STORE, SimulationResult
+from cbobench.problems.simulated import SimulationResult
 from cbobench.results.folder import RunFolder
 from cbobench.results.manifest import CHANGED, DIGEST, content_digest
 from cbobench.results.running import RunningSimulations
@@ -62,15 +60,10 @@ class SimulationStore:
         self.listed = monotonic()
         return {*self.folder.calls(SIMULATIONS_FOLDER)}
 
-    @contextmanager
-    def of(self, problem: str) -> Iterator[None]:
-        """Keep and replay the simulations of a problem (its registered name) that run inside the block."""
+    def of(self, problem: str) -> SimulationStore:
+        """This store, from now on for the simulations of a problem (its registered name)."""
         self.problem = problem
-        token = STORE.set(self)
-        try:
-            yield
-        finally:
-            STORE.reset(token)
+        return self
 
     def _name(self, key: str) -> str:
         return hashlib.sha256(f"{problem_hash(self.problem)} {key}".encode()).hexdigest()[:32]

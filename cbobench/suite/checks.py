@@ -17,8 +17,8 @@ from cbobench.gp.actions import Finite, Scattered
 from cbobench.gp.kernels import refuse_covariance
 from cbobench.gp.posteriors import choice
 from cbobench.problems.base import Drawn, Problem
+from cbobench.problems.data import Site
 from cbobench.problems.instances import check_drawn
-from cbobench.problems.pilot import LATEST
 from cbobench.problems.simulator import Simulator
 from cbobench.rng import Streams
 from cbobench.suite.cells import Pair
@@ -45,6 +45,14 @@ def _try_start(variant: Variant, problem: Problem, instance: Drawn | None, horiz
             check_drawn(instance, problem.actions, 1, problem.constraints)
             streams = Streams([("try", variant.name)])
             fresh.start(Setting.of(problem, instance, horizon, streams, count_parallel(variant)))
+
+
+def know_instance(problem: Problem, site: Site) -> Drawn | None:
+    """As `Problem.known_instance`; what a simulator simulates for it runs at a site."""
+    if not isinstance(problem, Simulator):
+        return problem.known_instance()
+    with problem.at(site):
+        return problem.known_instance()
 
 
 def check_needs(algorithm: type[Algorithm], problem: Problem) -> None:
@@ -75,12 +83,13 @@ def describe_missing(classes: Mapping[str, type[Any]]) -> str:
 
 
 def check_pairs(
-    pairs: list[Pair], problems: Mapping[str, Problem], horizon: int, path: Path, skip: bool = False
+    pairs: list[Pair], problems: Mapping[str, Problem], site: Site, horizon: int, path: Path, skip: bool = False
 ) -> list[tuple[Pair, str]]:
     """Return the unplayable pairs, with reasons.
 
     Args:
         problems: prepared, by title.
+        site: where they were.
         skip: whether some may be unplayable.
 
     Raises:
@@ -99,11 +108,11 @@ def check_pairs(
             if count_parallel(variant) > 1:
                 algorithm.check_late(problem)
             certain = not (isinstance(problem, Simulator) and problem.cut_short)
-            if monotonic() >= LATEST.get():
+            if monotonic() >= site.deadline:
                 continue  # the dry run is out of time
             if title not in instances:
                 check_actions(problem)
-                instances[title] = problem.known_instance()
+                instances[title] = know_instance(problem, site)
             _try_start(variant, problem, instances[title], horizon)
         except BaseException as error:  # a user's algorithm may raise any error
             reraise_stop(error)

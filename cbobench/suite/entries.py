@@ -6,7 +6,6 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,10 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import CbobenchError, Misuse, one_line, printable, refuse_strange, reraise_stop, show
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
-from cbobench.problems.data import DataFolder
+from cbobench.problems.data import Site
 from cbobench.problems.pilot import Declined
 from cbobench.suite import yamlio
+from cbobench.suite.checks import know_instance
 from cbobench.suite.settings import KEYS, ONE, Demand, parse_resources
 from cbobench.suite.variants import Variant, canonical, short
 from cbobench.suite.yamlio import MAX_VARIANTS, refuse_product
@@ -36,8 +36,6 @@ OF_MODELS = (
     "kernel: fit they learn it"
 )
 
-Keep = Callable[[str], AbstractContextManager[None]]
-"""Gives the context in which a problem (its name) is prepared, which may keep its simulations."""
 ABOUT_SETTING = re.compile(
     r"unknown parameter '(\w+)'|(?:^|: )(\w+)(?=: | is | names | needs | holds )|: (input) (?=')"
 )
@@ -156,9 +154,8 @@ def prepare_variants(
     entry: Entry,
     problems: Iterable[tuple[Problem, Variant]],
     at: SourceLine,
-    folder: DataFolder,
+    site: Site,
     is_requested: Callable[[Variant], bool],
-    keep: Keep = lambda problem: nullcontext(),
 ) -> list[tuple[Variant, Problem]]:
     """Return the variants of an entry with their prepared problems; an unwanted one that fails may be left out.
 
@@ -168,9 +165,9 @@ def prepare_variants(
     result = []
     for problem, unprepared in problems:
         try:
-            with keep(entry.name), single_thread(), np.errstate(all="ignore"):  # errors are reported in a sentence
-                problem.prepare(folder)
-                problem.known_instance()
+            with single_thread(), np.errstate(all="ignore"):  # errors are reported in a sentence
+                problem.prepare(site)
+                know_instance(problem, site)
             fixed, note, inputs = problem.identity(), printable(problem.note()), problem.describe_inputs()
             _refuse_unwritable(fixed, "identity()")
             _refuse_unwritable(inputs, "describe_inputs()")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,9 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse, nearest, refuse_strange, show, unknown
 from cbobench.options import accept_fields
 from cbobench.problems import PROBLEMS
-from cbobench.problems.data import DataFolder
+from cbobench.problems.data import Site
 from cbobench.problems.pilot import PILOT
+from cbobench.problems.simulated import Store
 from cbobench.problems.simulation_totals import CellRounds, count_simulations
 from cbobench.problems.simulator import Simulator
 from cbobench.suite import yamlio
@@ -25,7 +25,6 @@ from cbobench.suite.cells import Grid, Pair, Suite
 from cbobench.suite.checks import check_pairs, check_shared, check_unique
 from cbobench.suite.entries import (
     Entry,
-    Keep,
     SourceLine,
     algorithm_variants,
     build_problems,
@@ -62,8 +61,8 @@ class LoadOptions:
             suite and in the current folder (see `registry.find_beside`).
         command: the command line, for the record.
         say: called with one line before a step that may take long.
-        on_wait: called with one line by a problem whose preparation takes long.
-        store: gives, for the suite's name, where simulations of a problem (its name) are kept while it is prepared.
+        site: whom problems tell and ask, and where they simulate; its folders are those of this call.
+        store: gives, for the suite's name, what gives the store of a problem's simulations (see `SimulationStore.of`).
     """
 
     source: Path | Mapping[str, Any]
@@ -75,8 +74,8 @@ class LoadOptions:
     imports: bool = True
     command: Sequence[str] = ()
     say: Callable[[str], None] = lambda text: None
-    on_wait: Callable[[str], None] = lambda text: None
-    store: Callable[[str], Keep] = lambda suite: lambda problem: nullcontext()
+    site: Site = Site()
+    store: Callable[[str], Callable[[str], Store | None]] = lambda suite: lambda problem: None
 
 
 @accept_fields(LoadOptions)
@@ -152,16 +151,17 @@ def load(options: LoadOptions) -> Suite:
         """Say of a long pilot, before it is begun, what the run takes in all."""
         if uncounted:
             for line in _count_simulations(listed, uncounted, at, beside, imports):
-                options.on_wait(line)
+                options.site.say(line)
             uncounted.clear()
-        options.on_wait(text)
+        options.site.say(text)
 
-    folder = DataFolder(options.data, path.parent, _once(wait))
-    keeping, with_problems = options.store(name), []
+    site = replace(options.site, folder=options.data, base=path.parent, say=_once(wait))
+    store_of, with_problems = options.store(name), []
     for i, (entry, entry_problems) in enumerate(built, 1):
         options.say(f"prepares {entry.name} ({i} of {len(built)})")
+        kept = replace(site, store=store_of(entry.name))
         with_problems += prepare_variants(
-            entry, entry_problems, at, folder, lambda v: any(Pair(v, a).matches(only) for a in algorithms), keeping
+            entry, entry_problems, at, kept, lambda v: any(Pair(v, a).matches(only) for a in algorithms)
         )
     check_unique([variant for variant, _ in with_problems], "problem", path)
     problems = {variant.title: problem for variant, problem in with_problems}
@@ -175,7 +175,7 @@ def load(options: LoadOptions) -> Suite:
         hint = f"did you mean {close!r}? " if close else ""
         raise Misuse(f"--only {show(only)} matches nothing; {hint}pairs are {examples}, ... (use * as a wildcard)")
     options.say(f"starts every algorithm on every problem ({count_noun(len(pairs), 'pair')})")
-    unplayable = check_pairs(pairs, problems, T, path, skip is not None)
+    unplayable = check_pairs(pairs, problems, site, T, path, skip is not None)
     left_out = {id(pair) for pair, _ in unplayable}
     pairs = [pair for pair in pairs if id(pair) not in left_out]
     demands = {variant.title: demand for variant, demand in with_demands if demand != ONE}

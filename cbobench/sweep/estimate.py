@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from math import inf
 from statistics import fmean
 
 from cbobench.gp.box_actions import Box
 from cbobench.problems.base import Problem
-from cbobench.problems.pilot import LATEST
 from cbobench.problems.simulator import Simulator
 from cbobench.results.compact import MANY
 from cbobench.suite.cells import Pair
@@ -46,24 +45,26 @@ UNSURE = {
 }
 
 
-@contextmanager
-def in_time() -> Iterator[None]:
-    """Limit planning and estimating to `BUDGET` seconds from now: pilots are cut short and trials end."""
-    before = LATEST.set(time.monotonic() + BUDGET)
-    try:
-        yield
-    finally:
-        LATEST.reset(before)
+def time_limit() -> float:
+    """When planning and estimating that begin now must end, by `monotonic`: pilots are cut short and trials end."""
+    return time.monotonic() + BUDGET
 
 
-def estimate(plan: Plan, cpus: int | None, say: Callable[[str], None] = lambda text: None, whose: str = "") -> str:
+def estimate(
+    plan: Plan,
+    cpus: int | None,
+    say: Callable[[str], None] = lambda text: None,
+    whose: str = "",
+    deadline: float = inf,
+) -> str:
     """Lines on cells, time, disk and simulations. Measures on this machine, for its CPUs (or `cpus`).
 
     Args:
         say: called with a line before a step that may take long.
         whose: words on whose CPUs they are, if not this machine's.
+        deadline: see `time_limit`.
     """
-    known, tried = try_pairs(plan, say)
+    known, tried = try_pairs(plan, say, deadline)
     # The algorithms by pair, of pairs that were not tried up to their last round.
     unsure: dict[str, dict[str, str]] = {kind: {} for kind in (*KINDS, "not tried")}
     size, work, longest = 0.0, TASK_SECONDS * len(plan.tasks), 0.0
@@ -118,9 +119,11 @@ def _describe_simulations(plan: Plan, workers: int) -> list[str]:
     return lines
 
 
-def try_pairs(plan: Plan, say: Callable[[str], None] = lambda text: None) -> tuple[dict[str, Cost], int]:
+def try_pairs(
+    plan: Plan, say: Callable[[str], None] = lambda text: None, deadline: float = inf
+) -> tuple[dict[str, Cost], int]:
     """What a seed-round costs, by the title of a pair, and how many pairs were measured themselves."""
-    deadline = min(max(LATEST.get(), time.monotonic() + MIN_BUDGET), time.monotonic() + BUDGET)
+    deadline = min(max(deadline, time.monotonic() + MIN_BUDGET), time.monotonic() + BUDGET)
     known = {
         # What cells say is CPU time: to wait for a simulator is none.
         pair.title: Cost(max(seconds / rounds, _simulation_seconds(plan.suite.problems[pair.problem.title])))

@@ -10,8 +10,8 @@ import os
 import random
 import signal
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
@@ -24,7 +24,6 @@ from cbobench.play.failure import describe_error
 from cbobench.play.isolation import captured_output, default_warnings
 from cbobench.play.process import preserve_process
 from cbobench.problems.base import Problem
-from cbobench.problems.pilot import ASK, POOL
 from cbobench.problems.simulated import SimulationResult
 from cbobench.problems.simulator import Simulator
 from cbobench.results.folder import RunFolder
@@ -158,19 +157,6 @@ def serve_simulations(link: Any, simulator: Simulator | None = None) -> None:
                 answers = [Refused(CbobenchError(describe_error(error)[0]))]
             for answer in answers:
                 link.send(answer)
-
-
-@contextmanager
-def pilots_on(workers: int, ask: Callable[[str], bool] | None = None) -> Iterator[None]:
-    """Run simulations on that many workers within the block, 0 for this process: what they set in theirs reaches no
-    play. `ask` a person whether long pilots are to go on (see `pilot.ASK`).
-    """
-    tokens = POOL.set(ProcessPool(workers) if workers else None), ASK.set(ask)
-    try:
-        yield
-    finally:
-        POOL.reset(tokens[0])
-        ASK.reset(tokens[1])
 
 
 def prepare_problems(loading: Mapping[str, Any], folder: RunFolder) -> dict[str, Problem]:

@@ -15,7 +15,8 @@ from cbobench.arithmetic import describe_arithmetic, is_as_requested
 from cbobench.errors import CbobenchError, Misuse, mask_secrets, show, unknown
 from cbobench.options import accept_fields
 from cbobench.play.process import preserve_process, refuse_replaced
-from cbobench.problems.pilot import LATEST
+from cbobench.problems.data import Site
+from cbobench.problems.simulated import Store
 from cbobench.problems.simulator import Simulator
 from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact_if_large
@@ -26,14 +27,13 @@ from cbobench.results.provenance import invocation
 from cbobench.results.query import COLUMNS, read_published
 from cbobench.results.simulations import SimulationStore
 from cbobench.suite.cells import Suite
-from cbobench.suite.entries import Keep
 from cbobench.suite.settings import pending_notes
 from cbobench.suite.suite_file import load
 from cbobench.surroundings import take_replaced
 from cbobench.sweep import blocks
 from cbobench.sweep.executors import Executor, usable_cpus
 from cbobench.sweep.interrupt import interruptible
-from cbobench.sweep.preparation import pilots_on, prepare_problems
+from cbobench.sweep.preparation import ProcessPool, prepare_problems
 from cbobench.sweep.progress import Journal, RoundCounter
 from cbobench.sweep.run_options import Budget, EngineOptions, RunOptions, StopOptions, SuiteOptions
 from cbobench.sweep.scheduler import Scheduler, choose_engine, start_executor
@@ -111,6 +111,7 @@ class PlanOptions(EngineOptions, SuiteOptions):
         say: told in a line what is begun that may take long.
         on_wait: told in a line what takes long, such as a simulator's pilot.
         ask: asked, in a line, whether a pilot of more than three minutes is to go on; None: it goes on.
+        deadline: of a dry run, by `monotonic`, when pilots are cut short.
     """
 
     _: KW_ONLY
@@ -118,6 +119,7 @@ class PlanOptions(EngineOptions, SuiteOptions):
     say: Callable[[str], None] = lambda text: None
     on_wait: Callable[[str], None] = lambda text: None
     ask: Callable[[str], bool] | None = None
+    deadline: float = inf
 
 
 @accept_fields(PlanOptions)
@@ -146,7 +148,7 @@ def plan(options: PlanOptions) -> Plan:
     source = suite if isinstance(suite, Mapping) else resources.find_suite(suite)
     simulations: SimulationStore | None = None
 
-    def store(name: str) -> Keep:
+    def store(name: str) -> Callable[[str], Store]:
         nonlocal simulations
         simulations = SimulationStore(_run_folder(name, out), buffered=True)
         return simulations.of
@@ -164,12 +166,14 @@ def plan(options: PlanOptions) -> Plan:
     take_replaced()  # of earlier calls in this process
     try:
         workers = 0 if plays_inline else cpus or usable_cpus()
-        with preserve_process(), pilots_on(workers, options.ask):  # a user's simulators run
-            loaded = load(**loading, say=options.say, on_wait=options.on_wait, store=store)
+        pool = ProcessPool(workers) if workers else None
+        site = Site(say=options.on_wait, ask=options.ask, pool=pool, deadline=options.deadline)
+        with preserve_process():  # a user's simulators run
+            loaded = load(**loading, site=site, say=options.say, store=store)
         if plays_inline:
             refuse_replaced("a problem of the suite")
     except BaseException:
-        if simulations is not None and LATEST.get() == inf:  # not in a dry run
+        if simulations is not None and options.deadline == inf:  # not in a dry run
             _keep_simulations(simulations)
         raise
     grid = loaded.grid

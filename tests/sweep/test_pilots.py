@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import signal
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -21,13 +22,13 @@ from cbobench.errors import Misuse
 from cbobench.params import build
 from cbobench.play.failure import Interrupted
 from cbobench.problems import pilot, simulator
-from cbobench.problems.data import DataFolder
+from cbobench.problems.data import Site
 from cbobench.problems.simulator import Simulator
 from cbobench.results.bundle import open_run
 from cbobench.results.verify import verify
 from cbobench.sweep import children, preparation
 from cbobench.sweep.interrupt import interruptible
-from cbobench.sweep.preparation import ProcessPool, pilots_on
+from cbobench.sweep.preparation import ProcessPool
 from cbobench.sweep.run import plan
 
 
@@ -91,9 +92,9 @@ def _fresh(monkeypatch, tmp_path):
         monkeypatch.setattr(module, "can_fork", lambda: True)
 
 
-def prepared(cls, say=lambda text: None, **settings):
+def prepared(cls, workers=0, say=lambda text: None, ask=None, pool=None, **settings):
     made = cls(**settings)
-    made.prepare(DataFolder(say=say))
+    made.prepare(Site(say=say, ask=ask, pool=ProcessPool(workers) if workers else pool))
     return made
 
 
@@ -125,8 +126,7 @@ def test_workers_give_the_same_pilot(monkeypatch, cls):
     Exact.calls.clear()
     monkeypatch.setattr(pilot, "LONG_PILOT", 0.0)
     said = []
-    with pilots_on(2):
-        there = prepared(cls, said.append)
+    there = prepared(cls, 2, said.append)
     assert Exact.calls == [], "not in this process"
     for name in ("shift", "divisor", "norm", "noise", "sup", "slater", "share", "points", "failed"):
         np.testing.assert_array_equal(getattr(here.pilot_facts, name), getattr(there.pilot_facts, name), err_msg=name)
@@ -153,8 +153,7 @@ def test_a_pilot_is_the_same_however_it_is_cut(monkeypatch, workers, seconds):
     for cls in (Exact, Noisy, Together):
         here = prepared(cls)
         Exact.calls.clear()
-        with pilots_on(workers):
-            there = prepared(cls)
+        there = prepared(cls, workers)
         assert Exact.calls == []
         for name in ("shift", "divisor", "norm", "noise", "sup", "slater", "share", "points", "failed"):
             np.testing.assert_array_equal(getattr(here.pilot_facts, name), getattr(there.pilot_facts, name))
@@ -163,8 +162,7 @@ def test_a_pilot_is_the_same_however_it_is_cut(monkeypatch, workers, seconds):
 @pytest.mark.parametrize("cls", [Crashing, CrashingTogether])
 def test_of_a_message_only_the_simulation_that_ends_its_worker_has_failed(monkeypatch, cls):
     monkeypatch.setattr(preparation, "BATCH_SECONDS", 100.0)
-    with pilots_on(1):
-        task = prepared(cls)
+    task = prepared(cls, 1)
     points = task.pilot_design()[0]
     assert task.pilot_facts.failures == f"{2 * (points[:, 0] > 0.9).sum()} of 64 pilot simulations failed"
 
@@ -178,8 +176,8 @@ class Stopping(Exact):
 
 def test_a_simulation_that_stops_its_worker_has_failed(monkeypatch):
     monkeypatch.setattr(preparation, "STOPPED_LOOKS", 2)
-    with pilots_on(2), pytest.raises(Misuse, match="Stopping: simulate stopped its worker for 0 s at x ="):
-        prepared(Stopping, on_failure="fail")
+    with pytest.raises(Misuse, match="Stopping: simulate stopped its worker for 0 s at x ="):
+        prepared(Stopping, 2, on_failure="fail")
 
 
 class ImpureNoisy(Noisy):
@@ -191,8 +189,16 @@ class ImpureNoisy(Noisy):
 def test_what_draws_from_shared_generators_is_found_on_workers(cls):
     """Two forks of one process begin with the same numbers."""
     for _ in range(2):
-        with pilots_on(1), pytest.raises(Misuse, match="other values for an equal generator"):
-            prepared(cls)
+        with pytest.raises(Misuse, match="other values for an equal generator"):
+            prepared(cls, 1)
+
+
+def test_a_simulator_is_sent_without_the_workers_and_the_store_of_its_site():
+    made = prepared(Noisy)
+    with made.at(Site(pool=lambda: "of this process", store=lambda: "likewise")):
+        there = pickle.loads(pickle.dumps(made))  # noqa: S301 - what has just been pickled
+    assert there._site is made._site is simulator.NOWHERE
+    assert there.pilot_facts.points == made.pilot_facts.points
 
 
 class Leaving(Exact):
@@ -224,26 +230,23 @@ def test_a_short_pilot_is_made_by_one_worker(monkeypatch, cls):
     monkeypatch.setattr(
         cls, "run_points", lambda self, x, *given: here.append(x) or Simulator.run_points(self, x, *given)
     )
-    with pilots_on(2):
-        prepared(cls)
+    prepared(cls, 2)
     assert (len(started), here) == (1 + (cls is Noisy), [])
 
 
 def test_no_fresh_interpreter_is_started_to_see_how_long_a_simulation_takes(monkeypatch):
     monkeypatch.setattr(ProcessPool, "run", lambda *given: pytest.fail("a worker is started"))
     monkeypatch.setattr(preparation, "can_fork", lambda: False)
-    with pilots_on(2):
-        prepared(Exact)
+    prepared(Exact, 2)
     assert len(Exact.calls) == 64
 
 
 def test_a_simulation_that_ends_its_worker_has_failed(monkeypatch):
     monkeypatch.setattr(pilot, "LONG_PILOT", 0.0)
-    with pilots_on(2):
-        task = prepared(Crashing)
+    task = prepared(Crashing, 2)
     assert task.pilot_facts.failures.endswith("of 64 pilot simulations failed")
-    with pilots_on(2), pytest.raises(Misuse, match=r"Crashing: simulate crashed its worker at x = \[0\.9"):
-        prepared(Crashing, on_failure="fail")
+    with pytest.raises(Misuse, match=r"Crashing: simulate crashed its worker at x = \[0\.9"):
+        prepared(Crashing, 2, on_failure="fail")
 
 
 class Hours(Exact):
@@ -261,7 +264,7 @@ def test_a_long_pilot_says_how_long_the_rest_takes(monkeypatch):
     monkeypatch.setattr(simulator, "monotonic", lambda: Hours.now)
     monkeypatch.setattr(pilot, "monotonic", lambda: Hours.now)
     said = []
-    prepared(Hours, said.append)
+    prepared(Hours, say=said.append)
     assert said[0] == "Hours: a pilot of 64 simulations, about 63 min"
     assert said[1] == "Hours: 2 of 64 pilot simulations made, about 62 min left"
     assert len(said) == 63
@@ -305,12 +308,7 @@ def pooled(monkeypatch):
         pool = Pooled(workers, clock)
         for module in (simulator, pilot):
             monkeypatch.setattr(module, "monotonic", lambda: clock[0])
-        tokens = pilot.POOL.set(pool), pilot.ASK.set(ask)
-        try:
-            made = prepared(cls, said.append, **settings)
-        finally:
-            pilot.POOL.reset(tokens[0])
-            pilot.ASK.reset(tokens[1])
+        made = prepared(cls, say=said.append, ask=ask, pool=pool, **settings)
         return pool, clock[0] / 60, said, made
 
     return prepare
@@ -362,11 +360,7 @@ def test_who_says_no_pays_for_nothing_more(pooled):
 
 
 def test_nobody_is_asked_for_a_short_pilot():
-    token = pilot.ASK.set(lambda question: pytest.fail(question))
-    try:
-        prepared(Exact)
-    finally:
-        pilot.ASK.reset(token)
+    prepared(Exact, ask=pytest.fail)
 
 
 @pytest.mark.parametrize("takes", [0, -1.0, "long", np.inf])

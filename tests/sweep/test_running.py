@@ -14,6 +14,7 @@ import pytest
 
 from cbobench.errors import DamagedRun, Misuse
 from cbobench.problems import simulated
+from cbobench.problems.data import Site
 from cbobench.results import running, store
 from cbobench.results.folder import RunFolder
 from cbobench.results.manifest import DIGEST
@@ -117,7 +118,7 @@ def test_a_file_that_names_nobody_holds_no_simulation(quiet, monkeypatch, conten
     monkeypatch.setattr(simulated, "PATIENCE", 1e6)
     store_of_run = SimulationStore(RunFolder(str(run)))
     x, gen = np.array([[1.0, 2.0]]), np.random.default_rng(1)
-    with store_of_run.of("quiet_sim:Quiet"):
+    with problem.at(Site(store=store_of_run.of("quiet_sim:Quiet"))):
         file = run / "simulations" / f".{store_of_run._name(problem._key(x[0], gen, False))}.running"
         file.parent.mkdir(exist_ok=True)
         match content:

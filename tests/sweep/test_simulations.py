@@ -16,6 +16,7 @@ import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.problems import simulated, simulator
+from cbobench.problems.data import Site
 from cbobench.problems.simulated import SimulationResult
 from cbobench.results import running, simulations
 from cbobench.results.bundle import open_run
@@ -301,7 +302,7 @@ def quiet(tmp_path, monkeypatch):
 def observe(problem, run, order, values=None):
     """One worker: simulations at the points of a grid, in an order, each with random numbers of its own."""
     x = np.stack([np.linspace(0, 2, 8), np.linspace(0, 4, 8)], axis=1)[order]
-    with SimulationStore(RunFolder(str(run))).of("quiet_sim:Quiet"):
+    with problem.at(Site(store=SimulationStore(RunFolder(str(run))).of("quiet_sim:Quiet"))):
         seen = [problem.observe(part, [np.random.default_rng(os.getpid()) for _ in part]) for part in np.split(x, 4)]
     if values is not None:
         values.put((order, np.concatenate(seen).tolist()))
@@ -346,7 +347,7 @@ def test_one_that_takes_far_too_long_elsewhere_is_no_longer_waited_for(quiet, mo
     monkeypatch.setattr(simulated, "LEAST_WAIT", 0.0)
     store = SimulationStore(RunFolder(str(run)))
     x, gen = np.array([[1.0, 2.0]]), np.random.default_rng(1)
-    with store.of("quiet_sim:Quiet"):
+    with problem.at(Site(store=store.of("quiet_sim:Quiet"))):
         (name,) = (key for key in [problem._key(x[0], gen, False)])
         assert store.begin(name)
         assert not store.begin(name), "this process runs it already"
@@ -361,7 +362,7 @@ def test_a_silent_machine_holds_no_simulation(quiet, monkeypatch):
     monkeypatch.setattr(simulated, "PATIENCE", 1e6)
     store = SimulationStore(RunFolder(str(run)))
     x, gen = np.array([[1.0, 2.0]]), np.random.default_rng(1)
-    with store.of("quiet_sim:Quiet"):
+    with problem.at(Site(store=store.of("quiet_sim:Quiet"))):
         name = store._name(problem._key(x[0], gen, False))
         file = run / "simulations" / f".{name}.running"
         file.parent.mkdir(exist_ok=True)
@@ -414,7 +415,7 @@ def test_equal_points_of_a_block_are_simulated_once_where_workers_share_nothing(
     store = SimulationStore(RunFolder(str(run)))
     store.shared = False
     x = np.array([[1.0, 2.0], [0.5, 1.0], [1.0, 2.0]])
-    with store.of("quiet_sim:Quiet"):
+    with problem.at(Site(store=store.of("quiet_sim:Quiet"))):
         seen = problem.observe(x, [np.random.default_rng(i) for i in range(3)])
     assert len(calls()) == 2
     assert seen[0].tolist() == seen[2].tolist() != seen[1].tolist()
