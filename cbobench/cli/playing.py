@@ -82,6 +82,7 @@ def do_run(options: argparse.Namespace, command_line: list[str]) -> int:
 
 
 def _run(options: argparse.Namespace, command_line: list[str], resume_command: str) -> int:
+    from cbobench.problems.data import Site
     from cbobench.sweep import run as sweep
     from cbobench.sweep.estimate import estimate, time_limit
     from cbobench.sweep.executors import ExecutorDied
@@ -112,7 +113,7 @@ def _run(options: argparse.Namespace, command_line: list[str], resume_command: s
 
         cpus, whose = 0 if options.engine == "inline" else options.cpus, ""
         deadline = time_limit()
-        sweep_plan = planned(say=say, deadline=deadline)
+        sweep_plan = planned(say=say, site=Site(deadline=deadline))
         if options.address is not None:
             from cbobench.sweep.ray_start import count_cluster_cpus
 
@@ -125,9 +126,7 @@ def _run(options: argparse.Namespace, command_line: list[str], resume_command: s
         print("\n".join(lines))
         return 0
     is_asked = not options.yes and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
-    sweep_plan = planned(
-        on_wait=lambda text: print(printable(text), file=sys.stderr, flush=True), ask=_ask if is_asked else None
-    )
+    sweep_plan = planned(site=Site(say=_say, ask=_ask if is_asked else None))
     code = 0
     out = sys.stdout
     with Progress(sweep_plan) as progress, contextlib.redirect_stdout(sys.stderr):  # Ray prints of crashed workers
@@ -170,6 +169,10 @@ def _run(options: argparse.Namespace, command_line: list[str], resume_command: s
             print(f"cbobench: {printable(mask_secrets(message))}", file=sys.stderr)
             return error.exit_code
     return code
+
+
+def _say(text: str) -> None:
+    print(printable(text), file=sys.stderr, flush=True)
 
 
 def _ask(question: str) -> bool:

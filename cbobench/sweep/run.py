@@ -109,17 +109,14 @@ class PlanOptions(EngineOptions, SuiteOptions):
     Attributes:
         command: the command line, for the record.
         say: told in a line what is begun that may take long.
-        on_wait: told in a line what takes long, such as a simulator's pilot.
-        ask: asked, in a line, whether a pilot of more than three minutes is to go on; None: it goes on.
-        deadline: of a dry run, by `monotonic`, when pilots are cut short.
+        site: told what takes long, such as a simulator's pilot; asked whether a pilot of more than three minutes is to
+            go on; and when a dry run must end. The rest of it is filled in.
     """
 
     _: KW_ONLY
     command: Sequence[str] = ()
     say: Callable[[str], None] = lambda text: None
-    on_wait: Callable[[str], None] = lambda text: None
-    ask: Callable[[str], bool] | None = None
-    deadline: float = inf
+    site: Site = Site()
 
 
 @accept_fields(PlanOptions)
@@ -133,13 +130,16 @@ def plan(options: PlanOptions) -> Plan:
         Declined: a pilot is not to go on.
     """
     suite, out, cpus, address, block = options.suite, options.out, options.cpus, options.address, options.block
-    for name, number in (("seeds", options.seeds), ("horizon", options.horizon), ("block", block)):
-        if number is not None and number < 1:
+    for name, number in (("seeds", options.seeds), ("horizon", options.horizon), ("cpus", cpus), ("block", block)):
+        if not (number is None or isinstance(number, int)):
+            raise Misuse(f"{name} is {show(number)}; it must be a whole number")
+        if name != "cpus" and number is not None and number < 1:
             raise Misuse(f"{name} is {number}; it must be at least 1")
     if cpus is not None and cpus < 0:
         raise Misuse(f"cpus is {cpus}; it must be at least 0 (0: in this process)")
     choose_engine(options.engine, cpus, address)
-    for word in options.again:
+    again = (options.again,) if isinstance(options.again, str) else options.again
+    for word in again:
         if word not in ("failed", "stale"):
             raise unknown("kind of cell to play again", word, ("failed", "stale"))
     if not isinstance(suite, str | Path | Mapping):
@@ -167,13 +167,12 @@ def plan(options: PlanOptions) -> Plan:
     try:
         workers = 0 if plays_inline else cpus or usable_cpus()
         pool = ProcessPool(workers) if workers else None
-        site = Site(say=options.on_wait, ask=options.ask, pool=pool, deadline=options.deadline)
         with preserve_process():  # a user's simulators run
-            loaded = load(**loading, site=site, say=options.say, store=store)
+            loaded = load(**loading, site=replace(options.site, pool=pool), say=options.say, store=store)
         if plays_inline:
             refuse_replaced("a problem of the suite")
     except BaseException:
-        if simulations is not None and options.deadline == inf:  # not in a dry run
+        if simulations is not None and options.site.deadline == inf:  # not in a dry run
             _keep_simulations(simulations)
         raise
     grid = loaded.grid
@@ -199,7 +198,7 @@ def plan(options: PlanOptions) -> Plan:
         notes += (f"this run plays {seeds_per_task} per task, as it began; for another --block, give a new --out",)
     notes += tuple(simulations.describe_damage() if simulations is not None else ())
     published = read_published(folder, [*COLUMNS, "seconds"])
-    by_pair, attempts, stale = blocks.cells_to_play(grid, published, options.again)
+    by_pair, attempts, stale = blocks.cells_to_play(grid, published, again)
     tasks = blocks.Tasks(
         by_pair,
         record.block,
@@ -398,18 +397,12 @@ def run(options: RunOptions) -> Outcome:
         >>> done = cbobench.run(suite, out="runs/my-study")  # doctest: +SKIP
         >>> print(cbobench.compare(done))  # doctest: +SKIP
     """
-    for name in ("seeds", "horizon", "cpus", "block"):
-        value = getattr(options, name)
-        if not (value is None or isinstance(value, int)):
-            raise Misuse(f"{name} is {show(value)}; it must be a whole number")
     command = [] if isinstance(options.suite, Mapping) else ["cbobench", "run", str(options.suite)]
     for name in ("out", "seeds", "horizon", "only", "data") if command else ():
         value = getattr(options, name)
         command += [f"--{name}", str(value)] if value is not None else []
-    plan_fields = _select_fields(options, SuiteOptions, EngineOptions)
-    if isinstance(options.again, str):
-        plan_fields["again"] = (options.again,)
-    return execute(plan(**plan_fields, command=command), **_select_fields(options, EngineOptions, StopOptions))
+    todo = plan(**_select_fields(options, SuiteOptions, EngineOptions), command=command)
+    return execute(todo, **_select_fields(options, EngineOptions, StopOptions))
 
 
 def _select_fields(options: RunOptions, *kinds: type[Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from cbobench.play import history
 from cbobench.play import play as plays
 from cbobench.play.block import start
 from cbobench.play.failure import TimedOut
+from cbobench.problems.data import Site
 from cbobench.problems.simulator import Simulator
 from cbobench.sweep import estimate, trial
 from cbobench.sweep.run import plan
@@ -330,7 +331,7 @@ def test_a_dry_run_that_is_late_tries_nothing_to_start(write_suite, tmp_path, cl
     monkeypatch.setattr("cbobench.suite.checks._try_start", lambda *given: tried.append(given))
     deadline = estimate.time_limit()
     clock.now += estimate.BUDGET
-    assert len(plan(suite, out=tmp_path / "r", cpus=0, deadline=deadline).tasks) > 0
+    assert len(plan(suite, out=tmp_path / "r", cpus=0, site=Site(deadline=deadline)).tasks) > 0
     assert tried == []
     plan(suite, out=tmp_path / "r", cpus=0)
     assert len(tried) == 2

@@ -92,6 +92,21 @@ def test_engines_that_exclude_other_options(small_suite, tmp_path, options, why)
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"cpus": "2"}, "cpus is '2'; it must be a whole number"),
+        ({"seeds": 1.5}, "seeds is 1.5; it must be a whole number"),
+        ({"block": 0}, "block is 0; it must be at least 1"),
+        ({"again": "late"}, "unknown kind of cell to play again 'late'"),
+    ],
+)
+def test_a_plan_refuses_what_a_run_refuses(small_suite, tmp_path, options, why):
+    for call in (plan, cbobench.run):
+        with pytest.raises(Misuse, match=why):
+            call(small_suite(), out=tmp_path / "run", **options)
+
+
 @pytest.mark.parametrize("engine", [None, "ray"])
 def test_where_ray_does_not_start_worker_processes_play(small_suite, tmp_path, monkeypatch, engine):
     """Unless it was asked for; each in a line."""
