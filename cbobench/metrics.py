@@ -66,7 +66,6 @@ class Metric:
         cumulative: whether it grows with t, so that dividing by t gives a time average.
         nullable: whether it may be unknown (NaN is then stored as null).
         relative: whether it is measured against f_star or f_plus, and so unknown wherever they are.
-        tabled: whether tables show it by default.
         is_count: whether it is a count.
         least: lower bound of values and intervals; None if it may be negative.
         most: upper bound of them.
@@ -81,7 +80,6 @@ class Metric:
     cumulative: bool = True
     nullable: bool = False
     relative: bool = False
-    tabled: bool = True
     is_count: bool = False
     least: float | None = None
     most: float | None = None
@@ -244,7 +242,6 @@ _TABLE = (
         _recommended_violation,
         cumulative=False,
         nullable=True,
-        tabled=False,
         least=0.0,
     ),
     Metric("violation", "V", "Cumulative violation V", _soft_violation, least=0.0),
@@ -263,7 +260,7 @@ _TABLE = (
         is_count=True,
         least=0.0,
     ),
-    Metric("reward", "F", "Cumulative reward", total(REWARD_STEPS["reward"]), better="higher", tabled=False),
+    Metric("reward", "F", "Cumulative reward", total(REWARD_STEPS["reward"]), better="higher"),
     Metric(
         "simple_value",
         "best f",
@@ -272,7 +269,6 @@ _TABLE = (
         better="higher",
         cumulative=False,
         nullable=True,
-        tabled=False,
     ),
 )
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _TABLE}

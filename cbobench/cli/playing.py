@@ -216,10 +216,14 @@ def _print_outcome(outcome: Outcome, done: int, command: str, fail_fast: bool, a
         print(f"stopped: {good:,} of {cells} done{failed_note}; to go on: {command}", file=sys.stderr)
         return 1 if fail_fast and outcome.failed else 130
     from cbobench.report.compare import compare
+    from cbobench.report.groups import find_groups, select_latest
     from cbobench.report.load import Run
+    from cbobench.report.recommended import describe_best
 
     finished = Run(outcome.folder.uri)
     print(compare(finished), file=out)
+    for line in describe_best(finished, select_latest(finished, find_groups(finished))):
+        print(printable(line), file=out)
     print(f"results: {outcome.folder}", file=out, flush=True)
     see = f"see: cbobench status {shlex.quote(str(outcome.folder))}"
     failed = int((finished.cells["status"] == "failed").sum())

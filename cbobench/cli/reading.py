@@ -85,7 +85,8 @@ def add_commands(command: Commands) -> None:
     compare.add_argument(
         "--absolute", action="store_true", help="of profiles: COCO's targets, 100 to 1e-6, in units of f"
     )
-    compare.add_argument("--means", action="store_true", help="every metric with its mean, however wide, also in LaTeX")
+    compare.add_argument("--all", action="store_true", help="every metric, in place of r, R, V⁺ and N")
+    compare.add_argument("--means", action="store_true", help="a column of means beside each of medians")
     compare.add_argument("--only-changed", action="store_true", help="of two runs, only rows that changed")
     compare.add_argument("--factor", type=number, default=1.0, metavar="F", help="of two runs, only changes beyond F")
     compare.add_argument(

@@ -12,7 +12,12 @@ from cbobench.report.formats import TextTable
 from cbobench.report.groups import find_groups, select_latest
 from cbobench.report.load import RunLike, open_run
 from cbobench.report.numbers import find_gap, format_number
-from cbobench.report.recommended import describe_by, describe_configurations, find_recommendations
+from cbobench.report.recommended import (
+    describe_best,
+    describe_by,
+    describe_configurations,
+    find_recommendations,
+)
 
 NOTE = (
     "{name} in its own units and violation as the g are played, without noise, or means where it was simulated; "
@@ -43,7 +48,8 @@ def best(run: RunLike, *, top: int = 5, only: str | None = None) -> Comparison:
     if top < 1:
         raise Misuse(f"top is {top}; it must be at least 1")
     opened = open_run(run)
-    recommendations = find_recommendations(opened, select_latest(opened, find_groups(opened, only)))
+    groups = select_latest(opened, find_groups(opened, only))
+    recommendations = find_recommendations(opened, groups)
     if recommendations.empty:
         raise Misuse(f"{opened.folder} holds no recommendation: no cell is done, or they are of an earlier version")
     recommendations["rank"] = recommendations.groupby("problem", sort=False).cumcount() + 1
@@ -91,4 +97,5 @@ def best(run: RunLike, *, top: int = 5, only: str | None = None) -> Comparison:
     note = NOTE.format(name=name)
     if hidden_count:
         note += f"; {hidden_count:,} more: --top {int(recommendations['rank'].max())}"
+    note = "\n".join([note, *describe_best(opened, groups)])
     return Comparison(frame, TextTable(columns, rows, opened.record.suite, note, left=2))

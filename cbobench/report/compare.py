@@ -16,6 +16,7 @@ from cbobench.report.groups import (
     Group,
     count_crossed_seeds,
     describe_apart,
+    describe_binding,
     describe_failures,
     describe_horizons,
     describe_variants,
@@ -23,14 +24,12 @@ from cbobench.report.groups import (
     find_groups,
     group_by_arena,
     select_horizon,
-    select_latest,
 )
 from cbobench.report.load import Run, RunLike, open_run
 from cbobench.report.paired import find_algorithm, select_paired, tabulate_differences
 from cbobench.report.profiles import profile_algorithms
-from cbobench.report.quantities import HEADLINE, SIMPLE_VALUE, describe_lacks, find_lack, quantities, select_metrics
+from cbobench.report.quantities import describe_lacks, find_lack, quantities, select_headline, select_metrics
 from cbobench.report.ranks import rank_algorithms
-from cbobench.report.recommended import describe_best
 from cbobench.report.summary import SummaryLook, select_groups, summarise_groups, tabulate_summary
 from cbobench.results.provenance import mixed_note
 from cbobench.results.union import Union, describe_setups
@@ -88,7 +87,9 @@ class CompareOptions:
         run: an open run, a path or URI, or what `cbobench.run` returned; or a list of them, read as one run.
         other: a second run, such as of another commit: what changed from `run` to it.
         only: a glob over "problem/algorithm", by title, name or label.
-        metric: one or more, by name, symbol or label; those that tables show by default.
+        metric: one or more, by name, symbol or label; by default r, R, V⁺ and N. Without an optimum best f is shown in
+            place of r and R; where a box or a table has noise, the regret of what is recommended in place of r.
+        all: every quantity in place of these, in the table of results.
         by: "problem" or "algorithm" for the order of rows; "binds" sets seeds apart in which the constraint binds.
         horizon: T; by default the latest of each problem of which a cell is good, "all" for every one.
         target: of simple regret, in units of f: adds the first recorded round at which it was reached.
@@ -97,7 +98,7 @@ class CompareOptions:
         ranks: average ranks over problems by the median, and which no method is significantly better than.
         profile: shares of seeds, and of (problem, target) pairs by round, that come within a precision of f*.
         absolute: with the targets of COCO's constrained suite in `profile`, from 100 to 1e-6 in units of f.
-        means: show every column however wide, also in LaTeX, which by default has headline metrics without means.
+        means: a column of means beside each of medians, in the table of results.
         only_changed, factor: of two runs, only rows that changed, and by more than this factor.
     """
 
@@ -106,6 +107,7 @@ class CompareOptions:
     _: KW_ONLY
     only: str | None = None
     metric: str | Iterable[str] | None = None
+    all: bool = False
     by: str = "problem"
     horizon: int | str | None = None
     target: float | None = None
@@ -123,6 +125,9 @@ class CompareOptions:
             raise Misuse(f"{' and '.join(self.kinds)} are different tables; ask for one of them")
         if self.means and self.kinds:
             raise Misuse(f"means are in the table of results; leave them out with {self.kinds[0]}")
+        if self.all and (self.kinds or self.metric):
+            other = self.kinds[0] if self.kinds else "metric"
+            raise Misuse(f"all shows every quantity in the table of results; leave it out with {other}")
         if self.other is None and (self.only_changed or self.factor != 1.0):
             raise Misuse("only_changed and factor are about two runs; give a second run")
         if self.other is not None and (self.target is not None or self.by != "problem"):
@@ -163,72 +168,66 @@ def compare(options: CompareOptions) -> Comparison:
         >>> assert not cbobench.compare("runs/before", "runs/after").worse  # doctest: +SKIP
     """
     opened = open_run(options.run)
-    columns, main = _select_columns(opened, options.only, options.metric, options.target)
-    if options.kinds and (neither := [q.symbol for q in main if q.better is None]):
+    shown = _select_shown(opened, options)
+    if options.kinds and (neither := [q.symbol for q in shown if q.better is None]):
         raise Misuse(f"of {', '.join(neither)} neither side is better: it is in the table of one run only")
     if options.other is not None:
         after = open_run(options.other)
         changed = options.only_changed, options.factor, options.horizon
-        changes = Comparison(*compare_runs(opened, after, options.only, main, *changed))
-        return _add_notes(
+        changes = Comparison(*compare_runs(opened, after, options.only, shown, *changed))
+        return _add_facts(
             changes, _describe_arithmetic([*find_groups(opened, options.only), *find_groups(after, options.only)])
         )
     every_group, available = select_groups(opened, options.only, options.by, options.target)
-    if options.target is not None and available[1] not in columns:
-        columns, main = [columns[0], available[1], *columns[1:]], [*main, available[1]]
+    if options.target is not None and available[1] not in shown:
+        shown = [*shown[:1], available[1], *shown[1:]]
     selection = opened if options.only is None else opened.only(options.only)
     groups = select_horizon(selection, every_group, options.horizon)
     reference = None if options.against is None else find_algorithm(opened, options.against)
     compared = groups if options.ranks or options.profile else select_paired(groups, reference)
-    notes = describe_apart(every_group if options.horizon is None else groups, compared)
-    if notes and not options.profile and options.kinds and len({group.algorithm for group in compared}) < 2:
-        raise Misuse(notes[0])
+    facts = describe_apart(every_group if options.horizon is None else groups, compared)
+    if facts and not options.profile and options.kinds and len({group.algorithm for group in compared}) < 2:
+        raise Misuse(facts[0])
     if options.horizon is None and len(groups) < len(every_group):
-        notes += [describe_horizons(selection, dict.fromkeys(group.problem for group in groups))]
+        facts.append(describe_horizons(selection, dict.fromkeys(group.problem for group in groups)))
     title = _make_title(opened, groups)
     arenas = [[group.algorithm for group in part if len(group.good)] for part in group_by_arena(groups)]
     setups = describe_setups(opened.record, arenas)
     if setups and isinstance(opened.folder, Union) and options.kinds:
         raise Misuse(f"{'; '.join(setups)}; play all runs with the same, or list them without a test: --union")
-    notes += setups
-    if (options.kinds and not options.profile) or options.metric:
-        notes += describe_lacks(groups, main)
     if options.kinds and not options.profile:
-        _refuse_lacks(groups, main)
+        _refuse_lacks(groups, shown)
+    unplayable = tuple(selection.record.unplayable)
+    facts += [
+        *setups,
+        *(() if options.profile else describe_lacks(groups, shown)),
+        *(() if options.kinds or options.by == "binds" else describe_binding(groups)),
+        *describe_failures(groups),
+        *_describe_shared(opened),
+        *describe_variants(opened, groups),
+        *_describe_arithmetic(groups),
+        *(f"not played: {line}" for line in unplayable),
+    ]
     if options.best or options.against is not None:
-        comparison = Comparison(*tabulate_differences(opened, groups, main, title, options.against, options.by))
+        comparison = Comparison(*tabulate_differences(opened, groups, shown, title, options.against, options.by))
     elif options.ranks:
-        comparison = Comparison(*rank_algorithms(groups, main, title))
+        comparison = Comparison(*rank_algorithms(groups, shown, title))
     elif options.profile:
         comparison = Comparison(*profile_algorithms(opened, groups, title, options.absolute))
     else:
         frame = summarise_groups(groups, available)
-        look = SummaryLook(options.metric is not None, options.by, not (setups and isinstance(opened.folder, Union)))
-        table = tabulate_summary(title, groups, frame, columns, main, look)
-        comparison = Comparison(frame, replace(table, weights=()) if options.means else table)
-    unplayable = tuple(selection.record.unplayable)
-    latest_groups = select_latest(selection, groups) if options.horizon == "all" else groups
-    notes += describe_best(opened, latest_groups) if not options.kinds else []
-    notes += describe_failures(groups) + _describe_shared(opened)
-    notes += [
-        *describe_variants(opened, groups),
-        *(f"not played: {line}" for line in unplayable),
-        *_describe_arithmetic(groups),
-    ]
-    return replace(_add_notes(comparison, notes), unplayable=unplayable)
+        look = SummaryLook(options.by, not (setups and isinstance(opened.folder, Union)), options.means)
+        return Comparison(frame, tabulate_summary(title, groups, frame, shown, look, facts), unplayable=unplayable)
+    return replace(_add_facts(comparison, facts), unplayable=unplayable)
 
 
-def _select_columns(
-    run: Run, only: str | None, metric: str | Iterable[str] | None, target: float | None
-) -> tuple[list[Metric], list[Metric]]:
-    """The quantities of a table, and those of them that a narrow terminal shows."""
-    columns = select_metrics(metric, target)
-    main = [q for q in columns if metric or q.name in HEADLINE]
-    no_reference = (run.cells["status"] == "ok") & run.cells["f_star"].isna()
-    if not metric and no_reference.any() and any(group.unmeasured for group in find_groups(run, only)):
-        value = quantities()[SIMPLE_VALUE]
-        return [value, *columns], [value, *main]
-    return columns, main
+def _select_shown(run: Run, options: CompareOptions) -> list[Metric]:
+    """The quantities of a table: those that are asked for, else what a table of these problems shows."""
+    if options.all:
+        return [*quantities().values()]
+    if options.metric:
+        return select_metrics(options.metric, options.target)
+    return select_headline(run, find_groups(run, options.only))
 
 
 def _refuse_lacks(groups: list[Group], asked: list[Metric]) -> None:
@@ -237,9 +236,9 @@ def _refuse_lacks(groups: list[Group], asked: list[Metric]) -> None:
         raise Misuse("; ".join(describe_lacks(groups, asked)))
 
 
-def _add_notes(comparison: Comparison, lines: Iterable[str]) -> Comparison:
-    """A comparison with more lines below its table."""
-    note = "\n".join([*([comparison.table.note] if comparison.table.note else []), *lines])
+def _add_facts(comparison: Comparison, facts: Iterable[str]) -> Comparison:
+    """A comparison with one more line below its table."""
+    note = "\n".join(filter(None, [comparison.table.note, "; ".join(facts)]))
     return replace(comparison, table=replace(comparison.table, note=note))
 
 

@@ -16,17 +16,16 @@ from html import escape
 from typing import Any
 
 from cbobench.errors import printable
-from cbobench.words import FORMS, encodable
+from cbobench.words import encodable, join_words
 
 FORMATS = ("table", "markdown", "latex", "csv", "json")
 
-WIDE = 200  # columns where there is no terminal that says how many
+WIDE = 100  # columns where there is no terminal that says how many
 CARRIED = "† few seeds carry the mean"
 UNJUDGED = "too few seeds to judge means"
 HEADING = "\ue000"  # stands where a problem's line goes; no text holds it
 MEAN = " mean"  # after a symbol: the mean beside its median
 WORDS = 24  # of a column of words: what it may be wrapped to before a column of numbers is left out
-SECOND = 50  # weight of columns from which on they are for a wide terminal: means, and what is no headline
 LEAST = 10  # the same where no column may be left out
 BEST = "*best*"  # what a note says of `Best` cells, as a terminal shows them
 INTERVAL = re.compile(r" \[[^]]*\]")  # after a median
@@ -60,9 +59,10 @@ class TextTable:
         columns, rows: headings, and as many cells per row; a `Marked` one has a star, a `Best` one stands out.
         title, note: above and below.
         left: how many leading columns are words (left-aligned).
-        weights: per column, in what order columns are taken as long as they fit; 0 is never left out.
+        weights: per column, in what order columns are taken as long as they fit; 0 is never left out, nor is any
+            column where there are none.
         folded: whether the first column is in lines of its own, above the rows that share it.
-        brief: columns that are shown without intervals rather than left out, by position; the first gives way first.
+        brief: columns that may be shown without intervals, by position; the first gives way first.
     """
 
     columns: Sequence[str]
@@ -104,10 +104,7 @@ def render(table: TextTable, style: str, width: int | None = None) -> str:
     encoding = getattr(sys.stdout, "encoding", None)  # before columns are set: forms may be longer
     table = _clean_table(table, encoding)
     width = width or terminal_width()
-    if table.weights:
-        table = _fit_width(table, width)
-    else:
-        width = max(width, _measure_width(table, LEAST))
+    table = _fit_width(table, width) if table.weights or table.brief else table
     return encodable(_render_terminal(table, width), encoding)
 
 
@@ -123,56 +120,33 @@ def _clean_table(table: TextTable, encoding: str | None = None) -> TextTable:
 
 
 def _fit_width(table: TextTable, width: int) -> TextTable:
-    """The table without the columns that do not fit, which its note then names.
+    """The table with problems in lines of their own, then without some intervals, then without some columns.
 
-    Where not all fit, problems get lines of their own, which saves a column.
+    Each where it does not fit otherwise; what is missing is said at the end of its note.
     """
     if _measure_width(table) <= width:
         return table
-    table = replace(table, folded=table.left > 1)
-    table, bare = _shorten(table, width)
-    order = sorted(range(len(table.columns)), key=lambda i: table.weights[i])
-    dropped = {i for i in order if table.weights[i]}
-    order = [i for i in order if not bare or table.weights[i] < SECOND]  # rather an interval than a mean
-    for i in order:
+    table, bare = _shorten(replace(table, folded=table.left > 1), width)
+    dropped = {i for i, weight in enumerate(table.weights) if weight}
+    for i in sorted(dropped, key=lambda i: table.weights[i]):
         # By weight, each column comes back that still fits.
-        middle = {j for j in dropped if table.columns[i] == table.columns[j] + MEAN}  # a mean alone would mislead
-        if i in dropped and not middle and _measure_width(table.without(dropped - {i})) <= width:
+        if _measure_width(table.without(dropped - {i})) <= width:
             dropped.remove(i)
-    if not dropped and not bare:
-        return table
-    narrow_table = _drop_unused_note(table.without(dropped))
-    names = [table.columns[i] for i in sorted(dropped)]
-    means = [name for name in names if name.removesuffix(MEAN) in narrow_table.columns]
-    names = [name for name in names if not name.endswith(MEAN)]
-    names += means if any(name.endswith(MEAN) for name in narrow_table.columns) else ["means"] * bool(means)
-    choice = "choose with --metric; " if any(name.endswith(MEAN) for name in table.columns) else ""
-    if bare := [name for name in bare if name in narrow_table.columns]:
-        names.append(f"intervals of {' and '.join(bare)}")
-    absent = f"not shown at this width: {', '.join(names)} ({choice}--format csv has all)"
-    return replace(narrow_table, note=f"{narrow_table.note}\n{absent}".strip())
+    absent = [table.columns[i] for i in sorted(dropped)]
+    lines = [f"\nnot shown at this width: {', '.join(absent)} (--format csv has all)"] if absent else []
+    lines += [f"; not shown at this width: intervals of {join_words(bare)}"] if bare else []
+    return replace(table.without(dropped), note=(table.note + "".join(lines)).strip())
 
 
 def _shorten(table: TextTable, width: int) -> tuple[TextTable, list[str]]:
     """The table with as few intervals left out as its `brief` columns need to fit, and the names of these."""
-    kept = {i for i, weight in enumerate(table.weights) if not weight} | {*table.brief}
-    others, bare = {*range(len(table.columns))} - kept, list[str]()
+    bare = list[str]()
     for i in table.brief:
-        if _measure_width(table.without(others)) <= width:
+        if _measure_width(table) <= width:
             break
         rows = [[*row[:i], type(row[i])(INTERVAL.sub("", row[i])), *row[i + 1 :]] for row in table.rows]
         table, bare = replace(table, rows=rows), [table.columns[i], *bare]
     return table, bare
-
-
-def _drop_unused_note(table: TextTable) -> TextTable:
-    """The table without a note on a mark that it does not hold."""
-    if not any(name.endswith(MEAN) for name in table.columns):
-        table = replace(table, note=table.note.replace(f"; {UNJUDGED}", ""))
-    mark, carried = CARRIED.split(" ", 1)
-    mark = mark if mark in table.note else FORMS[mark]
-    held = any(mark in cell for row in table.rows for cell in row)
-    return table if held else replace(table, note=table.note.replace(f"; {mark} {carried}", ""))
 
 
 def _measure_width(table: TextTable, text_width: int = WORDS) -> int:
@@ -274,6 +248,7 @@ def to_json_value(value: Any) -> Any:
 
 
 def _render_terminal(table: TextTable, width: int) -> str:
+    """The table in `width` columns, or in as many as those of its columns take that are never left out."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -301,7 +276,10 @@ def _render_terminal(table: TextTable, width: int) -> str:
             row[0] = first
         grid.add_row(*row)
     text = io.StringIO()
-    console = Console(file=text, width=width, color_system=None, markup=False, highlight=False, emoji=False)
+    needed = 0 if table.weights else _measure_width(table, LEAST)
+    console = Console(
+        file=text, width=max(width, needed), color_system=None, markup=False, highlight=False, emoji=False
+    )
     console.print(grid)
     waiting = iter(headings)
     lines = list[str]()
@@ -378,7 +356,7 @@ JOINED = "-',"  # two of them in a row would be another sign
 
 
 def _render_latex(table: TextTable) -> str:
-    """A float as papers have it, without columns of `SECOND` weight; what needs packages is said above."""
+    """A float as papers have it; what needs packages is said above."""
 
     def to_latex(text: str) -> str:
         pairs = zip(" " + text, text, strict=False)
@@ -394,11 +372,10 @@ def _render_latex(table: TextTable) -> str:
         joined = " & ".join(map(to_cell, row))
         return (f"{{}}{joined}" if joined.startswith("[") else joined) + r" \\"  # \\ [ would be a distance
 
-    table = _drop_unused_note(table.without({i for i, weight in enumerate(table.weights) if weight >= SECOND}))
     first, *comment_lines = explain_bold(table.note).splitlines() or [""]
     sentences = (table.title.replace("\n", " "), first[:1].upper() + first[1:])
     caption = ". ".join(to_latex(sentence) for sentence in sentences if sentence)
-    plain_title = re.sub(r", (T|n) = [\d/,]*\d( \(.*?\))?", "", table.title).lower()
+    plain_title = re.sub(r", (T|n) = [\d/,]*\d( to [\d/]*\d)?( \(.*?\))?", "", table.title).lower()
     label = re.sub(r"[^a-z0-9]+", "-", plain_title).strip("-") or "results"
     align = "".join("l" if i < table.left else "r" for i in range(len(table.columns)))
     return "\n".join(

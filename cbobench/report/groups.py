@@ -389,6 +389,20 @@ def count_binding(groups: list[Group]) -> dict[tuple[str, int, bool | None], tup
     return {arena: (sum(seeds.values()), len(seeds)) for arena, seeds in _find_binding(groups).items() if seeds}
 
 
+def describe_binding(groups: list[Group]) -> list[str]:
+    """A line that says in how many seeds the constraint binds, and on which problems, as far as that is known."""
+    labels = {group.arena: group.problem_label for group in groups}
+    problems: dict[tuple[int, int], list[str]] = {}
+    for arena, count in count_binding(groups).items():
+        problems.setdefault(count, []).append(labels[arena])
+    everywhere = len(problems) == 1 and sum(map(len, problems.values())) == len(labels)
+    parts = [
+        f"{count}/{known} seeds" + ("" if everywhere else f" ({list_names(dict.fromkeys(names))})")
+        for (count, known), names in problems.items()
+    ]
+    return [f"the constraint binds (the best action is infeasible) in {', '.join(parts)}"] if parts else []
+
+
 def group_by(groups: Iterable[Group], *names: str) -> dict[Any, list[Group]]:
     """Groups by the values of some attributes, in order."""
     key = attrgetter(*names)

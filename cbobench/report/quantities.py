@@ -14,11 +14,13 @@ from cbobench.errors import Misuse, show, unknown, words_of
 from cbobench.metrics import METRICS, Array, Metric
 from cbobench.report.groups import Group, group_by, group_by_arena
 from cbobench.report.load import Run
+from cbobench.results.manifest import Variant
 from cbobench.results.query import cell_positions
 from cbobench.results.schema import schema
 
-HEADLINE = ("simple_regret", "regret", "violation_hard", "violations")  # what is shown however narrow the terminal
+HEADLINE = ("simple_regret", "regret", "violation_hard", "violations")  # what tables show
 SIMPLE_REGRET = "simple_regret"
+RECOMMENDED_REGRET = "recommended_regret"  # shown in place of simple regret where the best value played is not seen
 SIMPLE_VALUE = "simple_value"  # shown where no optimum is known
 ROUNDS_TO_TARGET = "rounds_to_target"
 NO_OPTIMUM, MOVING, UNDEFINED = "no optimum", "moving", "undefined"
@@ -60,14 +62,39 @@ EXTRA = (
 
 
 def quantities() -> dict[str, Metric]:
-    """Everything that a table can show, by name: what stays in a narrow terminal first."""
+    """Everything that a table can show, by name: what it shows first."""
     by_name = METRICS | {extra.name: extra for extra in EXTRA}
     order = [name for name in HEADLINE if name in by_name]
     return {name: by_name[name] for name in [*order, *(n for n in by_name if n not in order)]}
 
 
-def select_metrics(names: str | Iterable[str] | None, target: float | None = None) -> list[Metric]:
-    """The quantities that a reader names, each by name, symbol, label or heading; those of a table by default.
+def select_headline(run: Run, groups: Iterable[Group]) -> list[Metric]:
+    """What a table of some groups shows: r, R, V⁺ and N.
+
+    Without an optimum the best f takes the place of r and R, and stands before them where only some problems have none.
+    Under noise the best value of a box or a table is not seen, so there the regret of what is recommended is shown.
+    """
+    groups, variants = list(groups), run.record.variants("problems")
+    first = RECOMMENDED_REGRET if any(is_noisy(variants[group.problem]) for group in groups) else SIMPLE_REGRET
+    names = [first, *HEADLINE[1:]]
+    if any(group.unmeasured for group in groups):
+        measured = any(len(group.good) and not group.unmeasured for group in groups)
+        names = [SIMPLE_VALUE, *(names if measured else names[2:])]
+    known = quantities()
+    return [known[name] for name in names if name in known]
+
+
+def is_noisy(problem: Variant) -> bool:
+    """Whether a problem on a box, or on a table of configurations, says that its observations have noise."""
+    has_coordinates = any(name != "action" for name, _ in problem.inputs or ())
+    levels = [value for name, value in problem.values.items() if name.split("_")[0] == "noise"]
+    # Whether the rows of a table scatter is no parameter: of that the record has the note alone.
+    says_noisy = "; noisy, " in (problem.note or "")
+    return has_coordinates and (says_noisy or any(value not in (None, 0) for value in levels))
+
+
+def select_metrics(names: str | Iterable[str], target: float | None = None) -> list[Metric]:
+    """The quantities that a reader names, each by name, symbol, label or heading.
 
     With a target its `rounds_to_target` are one that can be named. Of a heading only letters, signs and digits count:
     "r mean", "Simple regret r, median", "violation_hard", "V+".
@@ -76,8 +103,6 @@ def select_metrics(names: str | Iterable[str] | None, target: float | None = Non
         Misuse: a word that none of them answers to, or rounds to a target without one.
     """
     by_name = quantities()
-    if not names:
-        return [q for q in by_name.values() if q.tabled]
     if target is not None:
         by_name[ROUNDS_TO_TARGET] = rounds_to_target(target)
     lookup = {word.lower(): q for q in by_name.values() for word in (q.label, q.name)}

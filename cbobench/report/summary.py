@@ -10,14 +10,13 @@ import numpy as np
 import pandas as pd
 
 from cbobench.errors import unknown
-from cbobench.metrics import METRICS, Array, Metric
-from cbobench.report.formats import BEST, CARRIED, MEAN, SECOND, UNJUDGED, Best, Marked, TextTable
-from cbobench.report.groups import Group, count_binding, find_groups, group_by_arena, select_horizon
+from cbobench.metrics import Array, Metric
+from cbobench.report.formats import BEST, CARRIED, MEAN, UNJUDGED, Best, Marked, TextTable
+from cbobench.report.groups import Group, find_groups, group_by_arena, select_horizon
 from cbobench.report.load import Run, RunLike, open_run
 from cbobench.report.numbers import describe_median_interval, find_gap, format_beside, format_interval, format_number
-from cbobench.report.paired import describe_need, mark_best
+from cbobench.report.paired import BestMarks, describe_need, mark_best
 from cbobench.report.quantities import (
-    MOVING,
     add_rounds_to_target,
     fill_unreached,
     find_lack,
@@ -31,6 +30,7 @@ ABOUT = "median [{around}] over seeds"
 ONE = "the value of one seed, which has no interval"
 MARKED = f"{BEST}; * no method is significantly better (Wilcoxon, Holm, 5 %)"
 NEVER = "k/n: k seeds got there, in medians the others are worst"
+MORE = "more: --metric NAME ... or --all, --means, --format csv"
 DOUBTS = {
     "stale": "stale: played by code that has changed since; cbobench verify RUN --replay 3 plays some cells again and "
     "compares them, cbobench run SUITE --again stale plays all of them again",
@@ -159,127 +159,119 @@ class SummaryLook:
     """How the table of results is made.
 
     Attributes:
-        named: whether its metrics were asked for, so that none is left out.
         by: the order of rows.
         marked: whether the best are marked.
+        means: whether a mean stands beside each median.
     """
 
-    named: bool
     by: str = "problem"
     marked: bool = True
+    means: bool = False
 
 
 def tabulate_summary(
-    title: str,
-    groups: list[Group],
-    frame: pd.DataFrame,
-    table_quantities: list[Metric],
-    main: list[Metric],
-    look: SummaryLook,
+    title: str, groups: list[Group], frame: pd.DataFrame, shown: list[Metric], look: SummaryLook, facts: Sequence[str]
 ) -> TextTable:
-    """The default table of `table_quantities`; in a narrow terminal `main` stays longest."""
-    named, by = look.named, look.by
-    notes, absent = list[str](), list[str]()
-    problems = [group.problem_label for group in groups]
-    if by != "binds" and (binds := count_binding(groups)):
-        counts_of = [binds.get(group.arena) for group in groups]
-        # Without an optimum it is not known whether the constraint binds.
-        binding_notes = ["" if count is None else f"binds in {count[0]}/{count[1]}" for count in counts_of]
-        if len(set(binding_notes)) == 1:
-            absent.append(f"the constraint {binding_notes[0]} seeds: there the best action is infeasible")
-        else:
-            named_notes = zip(problems, binding_notes, strict=True)
-            problems = [f"{name} ({note})" if note else name for name, note in named_notes]
-            notes.append("binds: seeds in which the best action is infeasible (--by binds sets them apart)")
-    first = [("problem", problems), ("algorithm", [group.algorithm_label for group in groups])]
-    if by == "algorithm":
-        first.reverse()
-    if len({g.horizon for g in groups}) > 1:
-        first.append(("T", [f"{g.horizon:,}" for g in groups]))
-    counts = [g.count for g in groups]
-    if len(set(counts)) == 1:
-        title += f", n = {counts[0]}"
-    else:
-        first.append(("n", counts))
-    single = max((len(group.good) for group in groups), default=0) == 1  # neither a mean nor an interval says anything
-    columns: list[tuple[str, list[str], int]] = [(name, cells, 0) for name, cells in first]
-    marks = mark_best(groups, table_quantities if look.marked else [])
-    lacking = {
-        (arena_groups[0].arena, q.name)
-        for arena_groups in group_by_arena(groups)
-        for q in table_quantities
-        if find_lack(arena_groups, q)
-    }
-    before: list[tuple[Metric, Any]] = []
-    brief = list[int]()
+    """The table of results: a column for each quantity that is shown, whatever its values are.
+
+    Its note has three lines: what an entry is, what to know of these cells (`facts` are some of it), where more is.
+    """
+    names, columns = _tabulate_keys(groups, look.by)
+    marks = mark_best(groups, shown if look.marked else [])
     rows = [{str(k): v for k, v in row.items()} for row in frame.to_dict("records")]
-    for position, quantity in enumerate(table_quantities):
-        medians, means = frame[f"{quantity.name}_median"].to_numpy(), frame[quantity.name].to_numpy()
-        twin = next((q for q, old in before if np.array_equal(old, [medians, means], equal_nan=True)), None)
-        if not named and (why := _explain_omission(quantity, medians, means, twin, groups)):
-            absent.append(why)
-            continue
-        before.append((quantity, [medians, means]))
-        marks_of = (marks.best.get(quantity.name, ()), Best), (marks.unbeaten.get(quantity.name, ()), Marked)
-        gaps = _find_gaps(problems, medians)
-        cells = [
-            "–" if (group.arena, quantity.name) in lacking else _format_median(row, quantity, gap)
-            for group, row, gap in zip(groups, rows, gaps, strict=True)
-        ]
-        cells = [next((mark(cell) for rows_of, mark in marks_of if i in rows_of), cell) for i, cell in enumerate(cells)]
-        late = 0 if quantity in main else 2 * SECOND
-        # Regret without violations misleads: their number stays second longest.
-        place = 1 if quantity.name == "violations" and not named else 2 * position
-        if quantity in main:
-            brief.insert(0, len(columns))
-        columns.append((quantity.symbol, cells, late + place))
-        if quantity.better is not None and not single:
-            cells = [_format_mean(row, quantity, gap) for row, gap in zip(rows, gaps, strict=True)]
-            columns.append((quantity.symbol + MEAN, cells, late + SECOND + 2 * position))
-    counted = {n for quantity, _ in before for n in frame["n" if quantity.censored else f"{quantity.name}_defined"]}
-    notes.insert(0, ONE if single else ABOUT.format(around=describe_median_interval(counted)))
+    problems = [group.problem_label for group in groups]
+    brief = list[int]()
+    for quantity in shown:
+        gaps = _find_gaps(problems, frame[f"{quantity.name}_median"].to_numpy())
+        medians = _format_medians(groups, rows, quantity, gaps)
+        brief.insert(0, len(columns))
+        names.append(quantity.symbol)
+        columns.append([_mark_cell(cell, i, marks, quantity) for i, cell in enumerate(medians)])
+        if look.means and quantity.better is not None:
+            names.append(quantity.symbol + MEAN)
+            columns.append([_format_mean(row, quantity, gap) for row, gap in zip(rows, gaps, strict=True)])
+    title += f", n = {describe_count(groups)}"
+    entry = _describe_entry(groups, frame, shown, marks, [*zip(names, columns, strict=True)])
+    lines = [entry, "; ".join([*_describe_doubts(groups, marks), *facts]), MORE]
+    note = "\n".join(filter(None, lines))
+    return TextTable(names, list(zip(*columns, strict=True)), title, note, left=2, brief=brief)
+
+
+def describe_count(groups: Sequence[Group]) -> str:
+    """How many cells are good, of how many: of all groups, or of the one with the least and the one with the most."""
+    counts = list(dict.fromkeys(group.count for group in groups))
+    if len(counts) == 1:
+        return counts[0]
+    ordered = sorted(groups, key=lambda group: (len(group.good), group.expected))
+    ends = [f"{len(group.good)}/{group.expected}" for group in (ordered[0], ordered[-1])]
+    return " to ".join(dict.fromkeys(ends))
+
+
+def _tabulate_keys(groups: Sequence[Group], by: str) -> tuple[list[str], list[list[str]]]:
+    """The columns that say what a row is of: T where there are several, and n where it differs."""
+    keys = {"problem": [g.problem_label for g in groups], "algorithm": [g.algorithm_label for g in groups]}
+    if by == "algorithm":
+        keys = dict(reversed(keys.items()))
+    if len({group.horizon for group in groups}) > 1:
+        keys["T"] = [f"{group.horizon:,}" for group in groups]
+    if len({group.count for group in groups}) > 1:
+        keys["n"] = [group.count for group in groups]
+    return [*keys], [*keys.values()]
+
+
+def _mark_cell(cell: str, row: int, marks: BestMarks, quantity: Metric) -> str:
+    if row in marks.best.get(quantity.name, ()):
+        return Best(cell)
+    return Marked(cell) if row in marks.unbeaten.get(quantity.name, ()) else cell
+
+
+def _describe_entry(
+    groups: Sequence[Group],
+    frame: pd.DataFrame,
+    shown: Sequence[Metric],
+    marks: BestMarks,
+    columns: Sequence[tuple[str, Sequence[str]]],
+) -> str:
+    """What an entry is, and what its marks mean."""
+    if not any(len(group.good) for group in groups):
+        state = "no cell is good, some failed" if any(group.failures for group in groups) else "no cell is done yet"
+        return f"{state}; see cbobench status"
+    counts = {len(group.good) for group in groups}
+    counted = {n for q in shown for n in frame["n" if q.censored else f"{q.name}_defined"]}
+    parts = [ONE if max(counts) == 1 else ABOUT.format(around=describe_median_interval(counted))]
     if any(marks.unbeaten.values()):
-        blocks = marks.blocks
-        notes.append(MARKED + (f" on the seeds that both have, at least {blocks[0]}/{blocks[1]}" if blocks else ""))
-    if marks.undecidable and not single:
-        notes.append(f"too few seeds to mark who is best: {describe_need(marks.undecidable, 'of a method', sides=1)}")
-    if any("†" in cell for _, cells, _ in columns for cell in cells):
-        notes.append(CARRIED)
-    elif not single and max(counted, default=0) < JUDGED and any(name.endswith(MEAN) for name, _, _ in columns):
-        notes.append(UNJUDGED)
-    censored = {quantity.symbol for quantity in table_quantities if quantity.censored}
-    if any("/" in cell for name, cells, _ in columns if name in censored for cell in cells):
-        notes.append(NEVER)
-    if 1 in {len(g.good) for g in groups} and not single:
-        notes.append("one seed has no interval")
-    if not any(len(g.good) for g in groups):
-        state = "no cell is good, some failed" if any(g.failures for g in groups) else "no cell is done yet"
-        notes, absent = [f"{state}; see cbobench status"], []
-    note = "; ".join(notes) + (f"\nleft out: {'; '.join(absent)}" if absent else "")
-    note += "".join(f"\n{line}" for word, line in DOUBTS.items() if any(f" {word}" in count for count in counts))
-    names, texts, weights = zip(*columns, strict=True)
-    return TextTable(names, list(zip(*texts, strict=True)), title, note, left=2, weights=weights, brief=brief[:-1])
+        suffix = " on the seeds that both have, at least {}/{}".format(*marks.blocks) if marks.blocks else ""
+        parts.append(MARKED + suffix)
+    has_means = any(name.endswith(MEAN) for name, _ in columns)
+    if has_means and any("†" in cell for _, cells in columns for cell in cells):
+        parts.append(CARRIED)
+    elif has_means and 1 < max(counted, default=0) < JUDGED:
+        parts.append(UNJUDGED)
+    censored = {quantity.symbol for quantity in shown if quantity.censored}
+    if any("/" in cell for name, cells in columns if name in censored for cell in cells):
+        parts.append(NEVER)
+    if 1 in counts and max(counts) > 1:
+        parts.append("one seed has no interval")
+    return "; ".join(parts)
 
 
-def _explain_omission(
-    quantity: Metric, medians: Any, means: Any, twin: Metric | None, groups: list[Group]
-) -> str | None:
-    """Why a column tells nothing: it is empty, the same in all rows, or the same as another."""
-    if quantity.relative and np.isnan(means).all() and all(group.unmeasured for group in groups):
-        return f"{quantity.symbol} (no optimum is known)"
-    if np.isnan(means).all():
-        if all(find_lack(arena_groups, quantity) == MOVING for arena_groups in group_by_arena(groups)):
-            return f"{quantity.symbol} (functions move)"
-        return f"{quantity.symbol} ({'no seed got there' if quantity.censored and quantity.is_count else 'undefined'})"
-    if len(groups) > 1 and len(set(means)) == 1 and len(set(medians)) == 1:
-        if quantity.name == "violation" and any(
-            (group.values(METRICS["violation_hard"]) > 0).any() for group in groups
-        ):
-            return f"{quantity.symbol} ({format_number(means[0])} everywhere, as slack in other rounds makes up for V⁺)"
-        return f"{quantity.symbol} ({format_number(means[0], quantity.is_count)} everywhere)"
-    if twin is not None:
-        return f"{quantity.symbol} (equals {twin.symbol})"
-    return None
+def _describe_doubts(groups: Sequence[Group], marks: BestMarks) -> list[str]:
+    """Why there are no marks, and what the counts of rows say of their cells."""
+    several = max((len(group.good) for group in groups), default=0) > 1
+    need = describe_need(marks.undecidable, "of a method", sides=1) if marks.undecidable and several else ""
+    lines = [f"too few seeds to mark who is best: {need}"] if need else []
+    return [*lines, *(line for word, line in DOUBTS.items() if any(getattr(group, word) for group in groups))]
+
+
+def _format_medians(
+    groups: Sequence[Group], rows: Sequence[dict[str, Any]], quantity: Metric, gaps: Sequence[float]
+) -> list[str]:
+    """A quantity's entries; a dash where its problem has no value of it, whatever is played."""
+    lacking = {part[0].arena for part in group_by_arena(groups) if find_lack(part, quantity)}
+    return [
+        "–" if group.arena in lacking else _format_median(row, quantity, gap)
+        for group, row, gap in zip(groups, rows, gaps, strict=True)
+    ]
 
 
 def _find_gaps(problems: Sequence[str], values: Any) -> list[float]:

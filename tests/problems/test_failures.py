@@ -359,6 +359,6 @@ def test_a_sweep_goes_on_and_says_how_often(tmp_path):
     assert (done.played, done.failed) == (6, 0)
     cells = cbobench.load_cells(done)
     assert cells["failed_evaluations"].sum() > 0
-    text = str(cbobench.compare(done))
+    text = cbobench.compare(done).render(width=400)
     count = int(cells.loc[cells["algorithm"] == "random", "failed_evaluations"].sum())
     assert f"failed evaluations: random {count} of 60" in text

@@ -267,7 +267,7 @@ def test_the_winner_is_told_with_its_types(tmp_path, monkeypatch):
     }  # fmt: skip
     done = cbobench.run(suite, out=tmp_path / "run", cpus=0)
     best, (width, depth, act) = brute_force()
-    assert f"best: width {width}, depth {depth}, act {act}: f = {best:.3f}" in str(cbobench.compare(done))
+    assert f"best: width {width}, depth {depth}, act {act}: f = {best:.3f}" in str(cbobench.best(done))
     frame = cbobench.load_rounds(done)
     assert set(frame["act"]) == {"relu", "tanh"}
     assert frame["width"].between(1, 9).all()

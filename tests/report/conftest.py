@@ -14,6 +14,12 @@ from cbobench.report.load import Run
 mpl.use("Agg")
 
 
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line of notes stays one line, so that tests can look for what it says."""
+    monkeypatch.setenv("COLUMNS", "400")
+
+
 @pytest.fixture
 def unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are composed, and written without PDF and PNG."""

@@ -105,18 +105,30 @@ def test_infeasible_ones_come_last_by_violation(tmp_path):
 
 
 def test_tables_end_with_the_winner(played):
-    text = str(cbobench.compare(played))
+    text = str(cbobench.best(played))
     assert "best of nets: act tanh, f 64, rate 0.3: score = 8.000, the optimum (recommended by" in text
     assert re.search(r"best of box: x_1 4.71239, x_2 0: f = 2.000, the optimum \(recommended by oracle 3/3\)", text)
-    text = str(cbobench.compare(played, only="random"))
+    text = str(cbobench.best(played, only="random"))
     assert re.search(r"best of box: x_1 .*: f = \S+, f\* = 2.000 \(recommended by random 1/3\)", text), "it missed it"
-    assert "best of" not in str(cbobench.compare(played, best=True))
+    assert "best of" not in str(cbobench.compare(played))
+
+
+def test_run_prints_the_winner_below_its_table(played, capsys, tmp_path):
+    suite = {"suite": "s", "horizon": 3, "seeds": 1, "problems": ["gramacy"], "algorithms": ["oracle"]}
+    (tmp_path / "s.yaml").write_text(json.dumps(suite))
+    assert (
+        main(["run", str(tmp_path / "s.yaml"), "--cpus", "1", "--engine", "inline", "--out", str(tmp_path / "run")])
+        == 0
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines[-3:-1]] == ["more", "best"]
+    assert lines[-1].startswith("results: ")
 
 
 def test_functions_that_differ_by_seed_have_no_winner(tmp_path):
     suite = {"suite": "drawn", "horizon": 5, "seeds": 2, "problems": ["rkhs-1d"], "algorithms": ["random"]}
     done = cbobench.run(suite, out=tmp_path / "run", cpus=0)
-    assert "best:" not in str(cbobench.compare(done))
+    assert "best:" not in str(cbobench.best(done))
     assert len(cbobench.best(done).frame) > 0, "asked for, the actions are listed"
 
 
@@ -138,8 +150,8 @@ def test_the_objective_is_the_users_column_with_its_sign_and_unit(tmp_path):
     first = found.frame.iloc[0]
     assert (first["objective"], first["value"], first["f"]) == ("time_s", 12.1, -12.1)
     assert (found.table.columns[2], found.table.rows[0][2]) == ("time_s", "12.10")
+    assert "best: a 1: time_s = 12.10, the optimum" in str(found)
     text = str(cbobench.compare(run))
-    assert "best: a 1: time_s = 12.10, the optimum" in text
     assert "slow: f = minus time_s; g: g at most 1" in text
     content = json.loads((tmp_path / "run" / "run.json").read_text())
     assert content["grids"][0]["problems"][0]["objective"] == ["time_s", 0.0, -1.0]
@@ -159,8 +171,8 @@ def test_a_formula_in_units_of_its_spread_is_shown_as_its_page_does(tmp_path):
     assert (row["objective"], row["value"]) == ("f", pytest.approx(-0.59979, abs=1e-5))
     assert row["f"] == pytest.approx(0.9803, abs=1e-4)
     assert found.table.rows[0][2] == "-0.5998"
+    assert re.search(r"best of a: .*: f = -0.5998, the optimum", str(cbobench.best(run)))
     text = str(cbobench.compare(run))
-    assert re.search(r"best of a: .*: f = -0.5998, the optimum", text)
     assert "a, b: f, less its mean, and every g_j are in units of their spread over the box" in text
     assert text.count("in units of their spread") == 1, "one line for all that say the same"
 
@@ -202,7 +214,7 @@ def test_points_that_differ_from_the_tenth_digit_on_have_rows_of_their_own(tmp_p
     for style in ("markdown", "latex", "table"):
         rendered = recommended.render(style)
         assert all(re.findall(r"x.{1,3}1 ([\d.]+)", text)[0] in rendered for text in texts)
-    assert f"best: {texts[0]}: f = " in str(cbobench.compare(run))
+    assert f"best: {texts[0]}: f = " in str(cbobench.best(run))
 
 
 def test_digits_grow_until_points_are_told_apart():

@@ -157,8 +157,8 @@ def test_all_horizons_are_shown_with_the_marks_of_each(extended):
     rows = cbobench.compare(both, horizon="all", metric="R").table.rows
     assert {row[2] for row in rows} == {"25", "30"}
     for t, run in alone.items():
-        wanted = [(type(row[-2]), row[-2]) for row in cbobench.compare(run, metric="R").table.rows]
-        assert [(type(row[-2]), row[-2]) for row in rows if row[2] == str(t)] == wanted
+        wanted = [(type(row[-1]), row[-1]) for row in cbobench.compare(run, metric="R").table.rows]
+        assert [(type(row[-1]), row[-1]) for row in rows if row[2] == str(t)] == wanted
     assert set(cbobench.summary(both)["horizon"]) == {30}
     assert len(cbobench.summary(both, horizon="all")) == 2 * len(cbobench.summary(both, horizon=25))
 

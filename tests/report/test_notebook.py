@@ -59,7 +59,7 @@ def test_labels_are_shown_and_not_obeyed(run):
 
 
 def test_the_numbers_are_those_of_the_table(run):
-    made = cbobench.compare(run)
+    made = cbobench.compare(run, means=True)
     texts = Seen(made._repr_html_()).texts
     cells = [cell for row in made.table.rows for cell in row[1:]]
     assert [text for text in texts if text in {*cells}] == cells

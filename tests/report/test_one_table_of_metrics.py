@@ -47,7 +47,7 @@ def test_it_is_in_parquet_and_in_frames(played):
 
 def test_it_is_in_tables_of_every_format(played):
     mean = played.cells.query("algorithm == 'ckb-ts'")["squares"].mean()
-    compared = compare(played, means=True)
+    compared = compare(played, all=True, means=True)
     row = json.loads(compared.render("json"))[1]
     assert row["squares"] == pytest.approx(mean, rel=1e-12)
     assert {"squares_low", "squares_median_high"} <= set(row)

@@ -18,6 +18,7 @@ from cbobench.errors import Misuse
 from cbobench.report.formats import UNJUDGED
 from cbobench.report.load import Run
 from cbobench.report.numbers import describe_median_interval, find_gap, format_beside, format_interval, format_number
+from cbobench.report.quantities import quantities
 from cbobench.stats.intervals import interval
 from tests.report.made import make
 
@@ -84,15 +85,16 @@ def test_a_few_seeds_that_carry_the_mean_are_marked(run):
     assert row_of(frame, "P", "B")["violations_carried"]
     assert not row_of(frame, "P", "A")["violations_carried"]
     assert row_of(frame, "P", "B")["violations_low"] >= 0
-    assert "†" in str(cbobench.compare(run, metric="violations"))
+    assert "†" in str(cbobench.compare(run, metric="violations", means=True))
+    assert "†" not in str(cbobench.compare(run, metric="violations")), "no mean is shown"
 
 
 @pytest.mark.parametrize(("seeds", "few"), [(1, False), (2, True), (5, True), (6, False)])
 def test_too_few_seeds_to_judge_means_are_said_where_means_are_shown(tmp_path, seeds, few):
     values = {("P", name): {"regret": [1.0, *[0.0] * (seeds - 2), 99.0][:seeds]} for name in "AB"}
-    compared = cbobench.compare(make(tmp_path / "run", values, seeds=range(seeds)), metric="regret")
-    assert (UNJUDGED in compared.render("table", 200)) == few
-    assert UNJUDGED not in compared.render("table", 30), "no mean is shown"
+    folder = make(tmp_path / "run", values, seeds=range(seeds))
+    assert (UNJUDGED in str(cbobench.compare(folder, metric="regret", means=True))) == few
+    assert UNJUDGED not in str(cbobench.compare(folder, metric="regret")), "no mean is shown"
 
 
 def test_an_algorithm_more_moves_no_other_row(tmp_path):
@@ -110,26 +112,63 @@ def test_an_algorithm_more_moves_no_other_row(tmp_path):
 )
 def test_text_fits_the_terminal(run, options):
     compared = cbobench.compare(run, **{name: run if name == "other" else value for name, value in options.items()})
-    for width in (60, 200):
+    for width in (66, 200):
         text = compared.render("table", width)
         assert max(map(len, text.splitlines())) <= width
         assert "…" not in text
-        assert options or ("not shown at this width" in text) == (width < 200)
+        assert options or ("not shown at this width: intervals of " in " ".join(text.split())) == (width < 200)
 
 
-def test_columns_that_say_nothing_are_left_out_and_named(run):
-    text = str(cbobench.compare(run))
-    left_out = next(line for line in text.splitlines() if line.startswith("left out"))
-    assert "V (0 everywhere)" in left_out
-    assert "R₊ (equals R)" in left_out
-    assert " V " in str(cbobench.compare(run, metric="V")).splitlines()[1], "asked for"
+HEADINGS = ["r", "R", "V⁺", "N"]
 
 
-def test_a_violation_of_0_beside_a_stronger_one_says_why(tmp_path):
-    made = make(tmp_path / "run", {("P", a): {"violation_hard": [1.0, 2.0]} for a in "AB"}, seeds=range(2))
-    assert "V (0 everywhere, as slack in other rounds makes up for V⁺)" in str(cbobench.compare(made)).replace(
-        "\n", " "
-    )
+@pytest.mark.parametrize("width", [20, 60, 100, 300])
+def test_a_table_has_one_shape_at_every_width(run, width):
+    """Whatever is constant, empty or equal to another column; V⁺ is 0 everywhere in this run."""
+    compared = cbobench.compare(run)
+    assert compared.table.columns == ["problem", "algorithm", "n", *HEADINGS]
+    head = next(line for line in compared.render("table", width).splitlines() if "algorithm" in line)
+    assert head.split()[-5:] == ["n", *HEADINGS]
+
+
+def test_columns_that_say_nothing_stay(tmp_path):
+    constant = {name: [3.0, 3.0] for name in ("regret", "violations", "violation_hard")}
+    cells = {("P", a): constant for a in "AB"}
+    made = make(tmp_path / "run", cells, seeds=range(2))
+    table = cbobench.compare(made).table
+    assert table.columns == ["problem", "algorithm", *HEADINGS]
+    three = "3.000 [3.000, 3.000]"
+    assert [row[2:] for row in table.rows] == [("0 [0, 0]", three, three, "3 [3, 3]")] * 2
+    assert "left out" not in table.note
+
+
+def test_every_quantity_is_asked_for_in_one_word(run):
+    table = cbobench.compare(run, all=True).table
+    assert table.columns[3:] == [quantity.symbol for quantity in quantities().values()]
+    assert table.columns[3:7] == HEADINGS
+    for options in ({"metric": "R"}, {"ranks": True}):
+        with pytest.raises(Misuse, match="all shows every quantity in the table of results; leave it out with"):
+            cbobench.compare(run, all=True, **options)
+
+
+def test_notes_take_three_lines(run):
+    """What an entry is, what to know of these cells, and where more is."""
+    entry, facts, more = cbobench.compare(run).table.note.splitlines()
+    assert entry.startswith("median [")
+    assert "the constraint binds" in facts
+    assert more.startswith("more: --metric NAME ... or --all")
+
+
+@pytest.mark.parametrize(
+    ("name", "noise", "first"),
+    [("gramacy", 0.1, "rec. r"), ("gramacy", 0.0, "r"), ("rkhs-1d", 0.1, "r")],
+)
+def test_under_noise_a_box_is_judged_by_what_is_recommended(tmp_path, name, noise, first):
+    """The best value that was played is not seen there; on a finite set it is what methods are about."""
+    levels = {"noise": noise} if name == "rkhs-1d" else {"noise_f": noise, "noise_g": noise}
+    suite = {"suite": "noise", "horizon": 3, "seeds": 1, "problems": [{name: levels}], "algorithms": ["random"]}
+    done = cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    assert cbobench.compare(done).table.columns[2:] == [first, *HEADINGS[1:]]
 
 
 def test_nothing_is_best_for_having_failed_in_the_hard_seeds(tmp_path):
@@ -152,7 +191,7 @@ def test_few_seeds_separate_nothing_and_mark_nothing(tmp_path):
     text = str(cbobench.compare(one, metric="regret"))
     assert "the value of one seed, which has no interval" in text
     assert "*" not in text
-    assert "mean" not in text
+    assert "R mean" not in text
     assert "[" not in text.splitlines()[3]
 
 
@@ -165,8 +204,10 @@ def test_seeds_in_which_the_constraint_binds_stand_apart(run):
     rest = row_of(frame, "Q: does not bind", "A")
     np.testing.assert_allclose(rest["regret"], REGRET["A"][4:].mean() + 5, rtol=1e-12)
     text = str(cbobench.compare(run))
-    assert "P (binds in 0/10)" in text
-    assert "Q (binds in 4/10)" in text
+    assert "the constraint binds (the best action is infeasible) in 0/10 seeds (P), 4/10 seeds (Q)" in text
+    assert "the best action is infeasible) in 4/10 seeds;" not in str(cbobench.compare(run, only="Q/*"))
+    assert "infeasible) in 4/10 seeds\n" in str(cbobench.compare(run, only="Q/*")), "of all problems that are shown"
+    assert "infeasible" not in str(cbobench.compare(run, by="binds"))
 
 
 def test_rows_by_algorithm(run):
@@ -328,7 +369,7 @@ def test_a_mean_near_a_large_median_has_its_digits():
 def test_values_near_a_billion_differ_in_tables(tmp_path):
     cells = {("P", name): {"simple_value": 1e9 + shift + np.arange(8.0)} for name, shift in (("A", 0), ("B", 200))}
     before = make(tmp_path / "a", cells, seeds=range(8))
-    texts = [row[1:] for row in cbobench.compare(before, metric="best f").table.rows]
+    texts = [row[1:] for row in cbobench.compare(before, metric="best f", means=True).table.rows]
     assert len({*texts}) == 2
     assert all(text.count("1,000,000,") == 4 for text in map(" ".join, texts)), "median, ends and mean"
     later = {key: {"simple_value": some["simple_value"] - 40} for key, some in cells.items()}
@@ -384,18 +425,18 @@ def test_times_of_a_block_have_no_interval(run):
 
 
 def test_latex_is_what_a_paper_prints(run):
-    """Headline metrics, each once, in a float of which every command is known; --means has the rest."""
+    """Headline metrics in a float of which every command is known; with `means` each with its mean."""
     text = cbobench.compare(run).render("latex")
     lines = text.splitlines()
     heading = lines[lines.index(r"\toprule") + 1].removesuffix(r" \\").split(" & ")
-    assert heading == ["problem", "algorithm", "n", "r", "R", "N"], "V⁺ is 0 everywhere"
+    assert heading == ["problem", "algorithm", "n", "r", "R", "V$^+$", "N"]
     assert lines[0] == r"% needs \usepackage{booktabs}"
     body = lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")]
     assert {row.count("&") for row in body} == {len(heading) - 1}
-    assert lines.index(r"\begin{table}") < lines.index(r"\begin{tabular}{" + "ll" + "r" * 4 + "}")
+    assert lines.index(r"\begin{table}") < lines.index(r"\begin{tabular}{" + "ll" + "r" * 5 + "}")
     assert lines[-2:] == [r"\end{tabular}", r"\end{table}"]
     caption = next(line for line in lines if line.startswith(r"\caption{"))
-    assert caption.startswith(r"\caption{made, T = 100. Median [95 \% interval")
+    assert caption.startswith(r"\caption{made, T = 100, n = 8/10 to 10/10. Median [95 \% interval")
     assert caption.endswith("}")
     assert "bold: best; $^*$ no method is significantly better" in caption
     assert r"\label{tab:made}" in lines

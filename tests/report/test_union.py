@@ -45,7 +45,7 @@ def test_a_union_is_compared_as_one_run(parts, options):
 def test_the_command_reads_several_as_one_where_only_that_can_be_meant(parts, capsys):
     whole, mine, bundle = map(str, parts)
     assert main(["compare", mine, bundle, "--ranks"]) == 0
-    assert "6 cells of several runs: the first named counts\n" in capsys.readouterr().out
+    assert re.search(r"6 cells of several runs: the first named counts[;\n]", capsys.readouterr().out)
     assert main(["compare", mine, "--union", bundle, whole]) == 0
     assert "sobol" in capsys.readouterr().out
     assert main(["compare", mine, bundle]) in (1, 3), "two runs are before and after"
@@ -108,7 +108,8 @@ def test_every_number_of_a_cell_tells_two_results_apart(tmp_path, column):
         text = str(cbobench.compare([str(first), str(second)]))
         assert "3 cells of several runs: the first named counts, though the results of 3 differ" in text
     for first, second in itertools.product(runs["one"], runs["same"]):
-        assert "the first named counts\n" in f"{cbobench.compare([str(first), str(second)])}\n"
+        assert "the first named counts, though" not in str(cbobench.compare([str(first), str(second)]))
+        assert "the first named counts" in str(cbobench.compare([str(first), str(second)]))
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +140,7 @@ def test_a_list_of_unlike_set_ups_says_so_and_marks_nothing(parts, unlike, tmp_p
     alone = cbobench.run(SUITE | {"algorithms": ["cei"]}, out=tmp_path / "alone", cpus=0).folder
     assert main(["compare", str(alone), str(unlike["designed"]), "--union", "--metric", "V+"]) == 0
     unfair = capsys.readouterr().out
-    assert "\ninitial design differs: none for cei, sobol 3 for mine\n" in unfair
+    assert "\ninitial design differs: none for cei, sobol 3 for mine; " in unfair
     assert not re.search(r"[])\d]\* |\* best", unfair)
     assert main(["compare", str(parts[1]), "--union", "--metric", "V+"]) == 0
     fair = capsys.readouterr().out
@@ -165,7 +166,7 @@ def test_a_change_of_set_up_is_no_change_of_a_method(unlike, tmp_path):
 @pytest.mark.parametrize("options", [{"ranks": True}, {"against": "cei"}, {}], ids=str)
 def test_a_method_of_another_horizon_is_named(parts, unlike, options):
     text = str(cbobench.compare([unlike["short"], parts[0]], metric="V+", **options))
-    assert "\nmine has T = 4, the others T = 5: it is not compared with them; play all to one horizon\n" in text
+    assert "\nmine has T = 4, the others T = 5: it is not compared with them; play all to one horizon; " in text
 
 
 def test_a_reference_of_another_horizon_is_why_nothing_can_be_paired(parts, unlike):
