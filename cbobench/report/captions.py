@@ -15,21 +15,12 @@ import pandas as pd
 
 from cbobench.metrics import METRICS
 from cbobench.report.curves import Panel
-from cbobench.report.groups import (
-    count_binding,
-    describe_failures,
-    describe_horizons,
-    describe_problems,
-    find_arithmetic,
-    find_groups,
-    select_latest,
-)
+from cbobench.report.groups import describe_horizons, find_groups, select_latest
 from cbobench.report.kinds import AnyPanel
 from cbobench.report.load import Run
+from cbobench.report.notes import collect_caption_notes
 from cbobench.report.quantities import SIMPLE_REGRET, find_undefined_regret
-from cbobench.report.recommended import describe_best
 from cbobench.results.manifest import VARIANT_KINDS
-from cbobench.results.provenance import mixed_note
 from cbobench.words import count_noun
 
 WIDTH = 100
@@ -172,20 +163,7 @@ def _describe_cells(run: Run, panels: Sequence[AnyPanel], contents: FigureConten
     if any(SIMPLE_REGRET in (panel.metric, *panel.centres.values()) for panel in panels):
         absent = find_undefined_regret(groups).items()
         notes += [f"Simple regret is not defined {why}: {', '.join(labels)}." for why, labels in absent]
-    binding_counts, labels = count_binding(groups), run.record.labels("problems")
-    notes += [f"{line}." for line in describe_problems(run, problems)]
-    for problem in problems:
-        if (arena := (problem, run.horizon_of(problem), None)) in binding_counts:
-            count, known_count = binding_counts[arena]
-            notes.append(f"The constraint binds in {count:,} of {count_noun(known_count, 'seed')} ({labels[problem]}).")
-    drawn = [group for group in groups if (group.problem, group.algorithm) in contents.pairs]
-    if stale_count := sum(len(group.outdated & {*group.good.index}) for group in drawn):
-        cells = count_noun(sum(len(group.good) for group in drawn), "cell")
-        notes.append(f"Stale: {stale_count:,} of {cells}, played by code that has changed since.")
-    notes += [f"{line[0].upper()}{line[1:]}." for line in (*describe_failures(drawn), *describe_best(run, drawn))]
-    if mixed := mixed_note(find_arithmetic(drawn)):
-        notes.append(f"The cells were {mixed}.")
-    return notes
+    return notes + collect_caption_notes(run, groups, contents.pairs)
 
 
 def _describe_settings(run: Run, contents: FigureContents) -> list[str]:

@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, replace
 
 import pandas as pd
 
 from cbobench.errors import Misuse, show
-from cbobench.metrics import Metric
 from cbobench.options import accept_fields
 from cbobench.report.changes import compare_runs
 from cbobench.report.formats import FORMATS, TextTable, render, render_html, render_records
-from cbobench.report.groups import (
-    Group,
-    count_crossed_seeds,
-    describe_apart,
-    describe_binding,
-    describe_failures,
-    describe_horizons,
-    describe_variants,
-    find_arithmetic,
-    find_groups,
-    group_by_arena,
-    select_horizon,
-)
-from cbobench.report.load import Run, RunLike, open_run
+from cbobench.report.groups import Group, describe_apart, find_groups
+from cbobench.report.load import RunLike, open_run
+from cbobench.report.notes import collect_notes, describe_arithmetic
 from cbobench.report.paired import find_algorithm, select_paired, tabulate_differences
 from cbobench.report.profiles import profile_algorithms
-from cbobench.report.quantities import describe_lacks, find_lack, quantities, select_headline, select_metrics
+from cbobench.report.quantities import describe_lacks, quantities
 from cbobench.report.ranks import rank_algorithms
-from cbobench.report.summary import SummaryLook, select_groups, summarise_groups, tabulate_summary
-from cbobench.results.provenance import mixed_note
-from cbobench.results.union import Union, describe_setups
-from cbobench.words import count_noun
+from cbobench.report.selection import Selection
+from cbobench.report.summary import SummaryLook, summarise_groups, tabulate_summary
 
 
 @dataclass(frozen=True)
@@ -167,99 +153,92 @@ def compare(options: CompareOptions) -> Comparison:
         >>> cbobench.compare("runs/quickstart", against="random").frame["p_holm"]  # doctest: +SKIP
         >>> assert not cbobench.compare("runs/before", "runs/after").worse  # doctest: +SKIP
     """
-    opened = open_run(options.run)
-    shown = _select_shown(opened, options)
-    if options.kinds and (neither := [q.symbol for q in shown if q.better is None]):
+    metric = [*quantities()] if options.all else options.metric
+    selection = Selection.of(options.run, options.only, options.by, metric, options.horizon, options.target)
+    kind = next(iter(options.kinds), "results")
+    if options.kinds and (neither := [q.symbol for q in selection.shown if q.better is None]):
         raise Misuse(f"of {', '.join(neither)} neither side is better: it is in the table of one run only")
-    if options.other is not None:
-        after = open_run(options.other)
-        changed = options.only_changed, options.factor, options.horizon
-        changes = Comparison(*compare_runs(opened, after, options.only, shown, *changed))
-        return _add_facts(
-            changes, _describe_arithmetic([*find_groups(opened, options.only), *find_groups(after, options.only)])
-        )
-    every_group, available = select_groups(opened, options.only, options.by, options.target)
-    if options.target is not None and available[1] not in shown:
-        shown = [*shown[:1], available[1], *shown[1:]]
-    selection = opened if options.only is None else opened.only(options.only)
-    groups = select_horizon(selection, every_group, options.horizon)
-    reference = None if options.against is None else find_algorithm(opened, options.against)
-    compared = groups if options.ranks or options.profile else select_paired(groups, reference)
-    facts = describe_apart(every_group if options.horizon is None else groups, compared)
-    if facts and not options.profile and options.kinds and len({group.algorithm for group in compared}) < 2:
-        raise Misuse(facts[0])
-    if options.horizon is None and len(groups) < len(every_group):
-        facts.append(describe_horizons(selection, dict.fromkeys(group.problem for group in groups)))
-    title = _make_title(opened, groups)
-    arenas = [[group.algorithm for group in part if len(group.good)] for part in group_by_arena(groups)]
-    setups = describe_setups(opened.record, arenas)
-    if setups and isinstance(opened.folder, Union) and options.kinds:
-        raise Misuse(f"{'; '.join(setups)}; play all runs with the same, or list them without a test: --union")
-    if options.kinds and not options.profile:
-        _refuse_lacks(groups, shown)
-    unplayable = tuple(selection.record.unplayable)
-    facts += [
-        *setups,
-        *(() if options.profile else describe_lacks(groups, shown)),
-        *(() if options.kinds or options.by == "binds" else describe_binding(groups)),
-        *describe_failures(groups),
-        *_describe_shared(opened),
-        *describe_variants(opened, groups),
-        *_describe_arithmetic(groups),
-        *(f"not played: {line}" for line in unplayable),
-    ]
-    if options.best or options.against is not None:
-        comparison = Comparison(*tabulate_differences(opened, groups, shown, title, options.against, options.by))
-    elif options.ranks:
-        comparison = Comparison(*rank_algorithms(groups, shown, title))
-    elif options.profile:
-        comparison = Comparison(*profile_algorithms(opened, groups, title, options.absolute))
-    else:
-        frame = summarise_groups(groups, available)
-        look = SummaryLook(options.by, not (setups and isinstance(opened.folder, Union)), options.means)
-        return Comparison(frame, tabulate_summary(title, groups, frame, shown, look, facts), unplayable=unplayable)
-    return replace(_add_facts(comparison, facts), unplayable=unplayable)
+    return TABLES[kind](selection, options)
 
 
-def _select_shown(run: Run, options: CompareOptions) -> list[Metric]:
-    """The quantities of a table: those that are asked for, else what a table of these problems shows."""
-    if options.all:
-        return [*quantities().values()]
-    if options.metric:
-        return select_metrics(options.metric, options.target)
-    return select_headline(run, find_groups(run, options.only))
+def _compare_results(selection: Selection, options: CompareOptions) -> Comparison:
+    """Every algorithm's results on every problem."""
+    frame = summarise_groups(selection.groups, selection.available)
+    notes = collect_notes(selection, select_paired(selection.groups, None))
+    is_unfair = bool(selection.setups) and selection.is_union
+    table = tabulate_summary(selection, frame, SummaryLook(not is_unfair, options.means), notes)
+    return Comparison(frame, table, unplayable=tuple(selection.part.record.unplayable))
 
 
-def _refuse_lacks(groups: list[Group], asked: list[Metric]) -> None:
+def _compare_pairs(selection: Selection, options: CompareOptions) -> Comparison:
+    """Differences by seed to the best algorithm of each problem, or to a named one."""
+    reference = None if options.against is None else find_algorithm(selection.run, options.against)
+    notes = _collect_fair(selection, select_paired(selection.groups, reference), "paired")
+    _refuse_lacks(selection)
+    shown = selection.groups, selection.shown, selection.title, options.against, options.by
+    return _add_notes(Comparison(*tabulate_differences(selection.run, *shown)), selection, notes)
+
+
+def _compare_ranks(selection: Selection, options: CompareOptions) -> Comparison:
+    """Average ranks over problems."""
+    notes = _collect_fair(selection, selection.groups, "ranks")
+    _refuse_lacks(selection)
+    ranks = Comparison(*rank_algorithms(selection.groups, selection.shown, selection.title))
+    return _add_notes(ranks, selection, notes)
+
+
+def _compare_profiles(selection: Selection, options: CompareOptions) -> Comparison:
+    """Shares of seeds that come near the optimum."""
+    notes = _collect_fair(selection, selection.groups, "profile")
+    shown = selection.groups, selection.title, options.absolute
+    return _add_notes(Comparison(*profile_algorithms(selection.run, *shown)), selection, notes)
+
+
+def _compare_runs(selection: Selection, options: CompareOptions) -> Comparison:
+    """What changed from one run to another."""
+    assert options.other is not None  # it is what chose this table
+    before, after = selection.run, open_run(options.other)
+    changed = options.only_changed, options.factor, options.horizon
+    changes = Comparison(*compare_runs(before, after, options.only, selection.shown, *changed))
+    groups = [*find_groups(before, options.only), *find_groups(after, options.only)]
+    return replace(changes, table=changes.table.with_note(describe_arithmetic(groups)))
+
+
+TABLES: dict[str, Callable[[Selection, CompareOptions], Comparison]] = {
+    "results": _compare_results,
+    "best": _compare_pairs,
+    "against": _compare_pairs,
+    "ranks": _compare_ranks,
+    "profile": _compare_profiles,
+    "two runs": _compare_runs,
+}
+"""What makes each kind of table (`CompareOptions.kinds`)."""
+
+
+def _collect_fair(selection: Selection, compared: list[Group], of: str) -> list[str]:
+    """The notes of a table that tests methods against one another.
+
+    Raises:
+        Misuse: methods that were set up unlike, or that have no T in common.
+    """
+    notes = collect_notes(selection, compared, of)
+    others = selection.every_group if selection.horizon is None else selection.groups
+    apart = describe_apart(others, compared)
+    if apart and of != "profile" and len({group.algorithm for group in compared}) < 2:
+        raise Misuse(apart[0])
+    if selection.setups and selection.is_union:
+        remedy = "play all runs with the same, or list them without a test: --union"
+        raise Misuse(f"{'; '.join(selection.setups)}; {remedy}")
+    return notes
+
+
+def _refuse_lacks(selection: Selection) -> None:
     """Raise `Misuse` where none of the quantities can have a value, so that there is nothing to pair or to rank."""
-    if all(find_lack(arena_groups, quantity) for arena_groups in group_by_arena(groups) for quantity in asked):
-        raise Misuse("; ".join(describe_lacks(groups, asked)))
+    if len(selection.lacks) == len(selection.arenas) * len(selection.shown):
+        raise Misuse("; ".join(describe_lacks(selection.lacks, selection.groups, selection.shown)))
 
 
-def _add_facts(comparison: Comparison, facts: Iterable[str]) -> Comparison:
-    """A comparison with one more line below its table."""
-    note = "\n".join(filter(None, [comparison.table.note, "; ".join(facts)]))
-    return replace(comparison, table=replace(comparison.table, note=note))
-
-
-def _describe_arithmetic(groups: Iterable[Group]) -> list[str]:
-    """A line where cells were played in several kinds of arithmetic, and in how many seeds these are compared."""
-    groups = list(groups)
-    if not (mixed := mixed_note(find_arithmetic(groups))):
-        return []
-    crossed, compared = count_crossed_seeds(groups)
-    return [f"{mixed}; {crossed:,} of {count_noun(compared, 'compared seed')} cross kinds" if crossed else mixed]
-
-
-def _describe_shared(run: Run) -> list[str]:
-    """A line where several of the runs that are read as one hold the same cells."""
-    if not isinstance(run.folder, Union):
-        return []
-    shared, apart = run.folder.count_shared()
-    differing = f", though the results of {apart:,} differ" if apart else ""
-    return [f"{count_noun(shared, 'cell')} of several runs: the first named counts{differing}"] if shared else []
-
-
-def _make_title(run: Run, groups: list[Group]) -> str:
-    horizons = {group.horizon for group in groups}
-    return run.record.suite + (f", T = {horizons.pop():,}" if len(horizons) == 1 else "")
+def _add_notes(comparison: Comparison, selection: Selection, notes: list[str]) -> Comparison:
+    """A comparison with one more line below its table, and with what could not be played."""
+    table = comparison.table.with_note(notes)
+    return replace(comparison, table=table, unplayable=tuple(selection.part.record.unplayable))

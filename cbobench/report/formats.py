@@ -74,6 +74,10 @@ class TextTable:
     folded: bool = False
     brief: Sequence[int] = ()
 
+    def with_note(self, sentences: Sequence[str]) -> TextTable:
+        """The table with one more line below it."""
+        return replace(self, note="\n".join(filter(None, [self.note, "; ".join(sentences)])))
+
     def without(self, dropped: set[int]) -> TextTable:
         """The table without some columns, by position."""
         positions = [i for i in range(len(self.columns)) if i not in dropped]

@@ -20,6 +20,8 @@ from cbobench.results.manifest import as_words
 from cbobench.results.provenance import name_arithmetic
 from cbobench.words import list_names
 
+Arena = tuple[str, int, bool | None]
+"""Problem, T, and whether the constraint binds where that sets seeds apart: what groups share to be compared."""
 KEY = ("problem", "algorithm", "horizon")  # what the cells of a group share
 WORDS = {True: "binds", False: "does not bind"}
 
@@ -100,7 +102,7 @@ class Group:
         return self.good.index.to_numpy()
 
     @property
-    def arena(self) -> tuple[str, int, bool | None]:
+    def arena(self) -> Arena:
         """What groups must share to be compared."""
         return self.problem, self.horizon, self.binds
 
@@ -374,9 +376,9 @@ def _select_seeds(group: Group, seeds: Set[int], binds: bool | None, word: str) 
     )
 
 
-def _find_binding(groups: list[Group]) -> dict[tuple[str, int, bool | None], dict[Any, bool]]:
+def _find_binding(groups: list[Group]) -> dict[Arena, dict[Any, bool]]:
     """Whether the constraint binds, by seed, as far as any algorithm's cells say."""
-    binding: dict[tuple[str, int, bool | None], dict[Any, bool]] = {}
+    binding: dict[Arena, dict[Any, bool]] = {}
     for group in groups:
         if "binds" in group.good:
             binds = group.good["binds"].dropna().astype(bool)
@@ -384,7 +386,7 @@ def _find_binding(groups: list[Group]) -> dict[tuple[str, int, bool | None], dic
     return binding
 
 
-def count_binding(groups: list[Group]) -> dict[tuple[str, int, bool | None], tuple[int, int]]:
+def count_binding(groups: list[Group]) -> dict[Arena, tuple[int, int]]:
     """In how many seeds the constraint binds, of how many where that is known, by arena; those where it is known."""
     return {arena: (sum(seeds.values()), len(seeds)) for arena, seeds in _find_binding(groups).items() if seeds}
 

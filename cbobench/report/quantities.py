@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, show, unknown, words_of
 from cbobench.metrics import METRICS, Array, Metric
-from cbobench.report.groups import Group, group_by, group_by_arena
+from cbobench.report.groups import Arena, Group, group_by, group_by_arena
 from cbobench.report.load import Run
 from cbobench.results.manifest import Variant
 from cbobench.results.query import cell_positions
@@ -149,13 +149,19 @@ def find_lack(arena_groups: Iterable[Group], quantity: Metric) -> str | None:
     return None if quantity.censored or not any(len(group.good) for group in groups) else UNDEFINED
 
 
-def describe_lacks(groups: Iterable[Group], asked: Sequence[Metric]) -> list[str]:
-    """A line for each reason why some of the quantities have no value on some of the problems (see `find_lack`)."""
+def describe_lacks(
+    lacks: Mapping[tuple[Arena, str], str], groups: Iterable[Group], asked: Sequence[Metric]
+) -> list[str]:
+    """A line for each reason why some of the quantities have no value on some of the problems.
+
+    Args:
+        lacks: the reason by arena and name (see `find_lack`).
+    """
     problems: dict[tuple[str, str], list[str]] = {}
     arenas = group_by_arena(groups)
     for quantity in asked:
         for arena_groups in arenas:
-            if lack := find_lack(arena_groups, quantity):
+            if lack := lacks.get((arena_groups[0].arena, quantity.name)):
                 labels = problems.setdefault((lack, quantity.symbol), [])
                 labels += [arena_groups[0].problem_label] * (arena_groups[0].problem_label not in labels)
     symbols: dict[tuple[str, tuple[str, ...]], list[str]] = {}

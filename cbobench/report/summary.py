@@ -9,21 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cbobench.errors import unknown
 from cbobench.metrics import Array, Metric
 from cbobench.report.formats import BEST, CARRIED, MEAN, UNJUDGED, Best, Marked, TextTable
-from cbobench.report.groups import Group, find_groups, group_by_arena, select_horizon
-from cbobench.report.load import Run, RunLike, open_run
+from cbobench.report.groups import Group
+from cbobench.report.load import RunLike
 from cbobench.report.numbers import describe_median_interval, find_gap, format_beside, format_interval, format_number
 from cbobench.report.paired import BestMarks, describe_need, mark_best
-from cbobench.report.quantities import (
-    add_rounds_to_target,
-    fill_unreached,
-    find_lack,
-    quantities,
-    restore_infinite,
-    rounds_to_target,
-)
+from cbobench.report.quantities import fill_unreached, restore_infinite
+from cbobench.report.selection import Selection
 from cbobench.stats.intervals import JUDGED, interval, is_carried_by_few
 
 ABOUT = "median [{around}] over seeds"
@@ -82,21 +75,8 @@ def summary(
         >>> frame = cbobench.summary("runs/quickstart", only="rkhs-1d/*")  # doctest: +SKIP
         >>> frame[["algorithm_label", "n", "regret_median", "regret_q25", "regret_q75"]]  # doctest: +SKIP
     """
-    opened = open_run(run)
-    groups, table_quantities = select_groups(opened, only, by, target)
-    groups = select_horizon(opened if only is None else opened.only(only), groups, horizon)
-    return summarise_groups(groups, table_quantities)
-
-
-def select_groups(run: Run, only: str | None, by: str, target: float | None) -> tuple[list[Group], list[Metric]]:
-    """The groups of a run, and every quantity that they hold; with a target, the rounds to it are one."""
-    if by not in ("problem", "algorithm", "binds"):
-        raise unknown("order", by, ("problem", "algorithm", "binds"))
-    groups, table_quantities = find_groups(run, only, by), [*quantities().values()]
-    if target is not None:
-        groups = add_rounds_to_target(run, groups, target)
-        table_quantities.insert(1, rounds_to_target(target))
-    return groups, table_quantities
+    selection = Selection.of(run, only, by, horizon=horizon, target=target)
+    return summarise_groups(selection.groups, selection.available)
 
 
 def summarise_groups(groups: list[Group], table_quantities: list[Metric]) -> pd.DataFrame:
@@ -159,38 +139,38 @@ class SummaryLook:
     """How the table of results is made.
 
     Attributes:
-        by: the order of rows.
         marked: whether the best are marked.
         means: whether a mean stands beside each median.
     """
 
-    by: str = "problem"
     marked: bool = True
     means: bool = False
 
 
-def tabulate_summary(
-    title: str, groups: list[Group], frame: pd.DataFrame, shown: list[Metric], look: SummaryLook, facts: Sequence[str]
-) -> TextTable:
+def tabulate_summary(selection: Selection, frame: pd.DataFrame, look: SummaryLook, facts: Sequence[str]) -> TextTable:
     """The table of results: a column for each quantity that is shown, whatever its values are.
 
     Its note has three lines: what an entry is, what to know of these cells (`facts` are some of it), where more is.
     """
-    names, columns = _tabulate_keys(groups, look.by)
+    groups, shown = selection.groups, selection.shown
+    names, columns = _tabulate_keys(groups, selection.by)
     marks = mark_best(groups, shown if look.marked else [])
     rows = [{str(k): v for k, v in row.items()} for row in frame.to_dict("records")]
     problems = [group.problem_label for group in groups]
     brief = list[int]()
     for quantity in shown:
         gaps = _find_gaps(problems, frame[f"{quantity.name}_median"].to_numpy())
-        medians = _format_medians(groups, rows, quantity, gaps)
+        medians = [
+            "–" if (group.arena, quantity.name) in selection.lacks else _format_median(row, quantity, gap)
+            for group, row, gap in zip(groups, rows, gaps, strict=True)
+        ]
         brief.insert(0, len(columns))
         names.append(quantity.symbol)
         columns.append([_mark_cell(cell, i, marks, quantity) for i, cell in enumerate(medians)])
         if look.means and quantity.better is not None:
             names.append(quantity.symbol + MEAN)
             columns.append([_format_mean(row, quantity, gap) for row, gap in zip(rows, gaps, strict=True)])
-    title += f", n = {describe_count(groups)}"
+    title = f"{selection.title}, n = {describe_count(groups)}"
     entry = _describe_entry(groups, frame, shown, marks, [*zip(names, columns, strict=True)])
     lines = [entry, "; ".join([*_describe_doubts(groups, marks), *facts]), MORE]
     note = "\n".join(filter(None, lines))
@@ -261,17 +241,6 @@ def _describe_doubts(groups: Sequence[Group], marks: BestMarks) -> list[str]:
     need = describe_need(marks.undecidable, "of a method", sides=1) if marks.undecidable and several else ""
     lines = [f"too few seeds to mark who is best: {need}"] if need else []
     return [*lines, *(line for word, line in DOUBTS.items() if any(getattr(group, word) for group in groups))]
-
-
-def _format_medians(
-    groups: Sequence[Group], rows: Sequence[dict[str, Any]], quantity: Metric, gaps: Sequence[float]
-) -> list[str]:
-    """A quantity's entries; a dash where its problem has no value of it, whatever is played."""
-    lacking = {part[0].arena for part in group_by_arena(groups) if find_lack(part, quantity)}
-    return [
-        "–" if group.arena in lacking else _format_median(row, quantity, gap)
-        for group, row, gap in zip(groups, rows, gaps, strict=True)
-    ]
 
 
 def _find_gaps(problems: Sequence[str], values: Any) -> list[float]:

@@ -1,0 +1,128 @@
+"""What is shown of a run: its groups and quantities, and what is lacking, computed once for every table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from cbobench.errors import unknown
+from cbobench.metrics import Metric
+from cbobench.report.groups import Arena, Group, find_groups, group_by_arena, select_horizon
+from cbobench.report.load import Run, RunLike, open_run
+from cbobench.report.quantities import (
+    add_rounds_to_target,
+    find_lack,
+    quantities,
+    rounds_to_target,
+    select_headline,
+    select_metrics,
+)
+from cbobench.results.union import Union, describe_setups
+
+ORDERS = ("problem", "algorithm", "binds")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A part of a run as a reader chose it.
+
+    Attributes:
+        run: the whole run.
+        only: a glob over "problem/algorithm".
+        by: one of `ORDERS`.
+        metric: what readers call the quantities to show; the headline by default.
+        horizon: T, "all", or None for the latest of each problem.
+        target: of simple regret, whose rounds are one quantity more.
+    """
+
+    run: Run
+    only: str | None = None
+    by: str = "problem"
+    metric: str | Iterable[str] | None = None
+    horizon: int | str | None = None
+    target: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        run: RunLike,
+        only: str | None = None,
+        by: str = "problem",
+        metric: str | Iterable[str] | None = None,
+        horizon: int | str | None = None,
+        target: float | None = None,
+    ) -> Selection:
+        """Open a run and select of it.
+
+        Raises:
+            Misuse: no run there, or an unknown order. Other wrong words are refused where they are first needed.
+        """
+        if by not in ORDERS:
+            raise unknown("order", by, ORDERS)
+        return cls(open_run(run), only, by, metric, horizon, target)
+
+    @cached_property
+    def part(self) -> Run:
+        """The run of the selected pairs alone."""
+        return self.run if self.only is None else self.run.only(self.only)
+
+    @cached_property
+    def every_group(self) -> list[Group]:
+        """The groups of all horizons."""
+        groups = find_groups(self.run, self.only, self.by)
+        return groups if self.target is None else add_rounds_to_target(self.run, groups, self.target)
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """The groups of the horizon that is shown."""
+        return select_horizon(self.part, self.every_group, self.horizon)
+
+    @cached_property
+    def arenas(self) -> list[list[Group]]:
+        """The groups that can be compared with one another."""
+        return group_by_arena(self.groups)
+
+    @cached_property
+    def available(self) -> list[Metric]:
+        """Every quantity that the groups hold."""
+        known = [*quantities().values()]
+        return known if self.target is None else [known[0], rounds_to_target(self.target), *known[1:]]
+
+    @cached_property
+    def shown(self) -> list[Metric]:
+        """The quantities of a table: those that are asked for, else the headline of these problems."""
+        if self.metric:
+            shown = select_metrics(self.metric, self.target)
+        else:
+            shown = select_headline(self.run, find_groups(self.run, self.only))
+        if self.target is None or rounds_to_target(self.target) in shown:
+            return shown
+        return [*shown[:1], rounds_to_target(self.target), *shown[1:]]
+
+    @cached_property
+    def lacks(self) -> dict[tuple[Arena, str], str]:
+        """By arena and name of a quantity, why it has no value there (see `quantities.find_lack`)."""
+        return {
+            (groups[0].arena, quantity.name): lack
+            for quantity in self.shown
+            for groups in self.arenas
+            if (lack := find_lack(groups, quantity))
+        }
+
+    @cached_property
+    def setups(self) -> list[str]:
+        """A line for each way in which methods that are compared were set up unlike."""
+        arenas = [[group.algorithm for group in groups if len(group.good)] for groups in self.arenas]
+        return describe_setups(self.run.record, arenas)
+
+    @property
+    def is_union(self) -> bool:
+        """Whether several runs are read as one."""
+        return isinstance(self.run.folder, Union)
+
+    @property
+    def title(self) -> str:
+        """The suite, and T where it is one."""
+        horizons = {group.horizon for group in self.groups}
+        return self.run.record.suite + (f", T = {horizons.pop():,}" if len(horizons) == 1 else "")
