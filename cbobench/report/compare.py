@@ -161,12 +161,12 @@ def compare(options: CompareOptions) -> Comparison:
     return TABLES[kind](selection, options)
 
 
-def _compare_results(selection: Selection, options: CompareOptions) -> Comparison:
-    """Every algorithm's results on every problem."""
+def tabulate(selection: Selection, means: bool = False) -> Comparison:
+    """Every algorithm's results on every problem of a selection."""
     frame = summarise_groups(selection.groups, selection.available)
     notes = collect_notes(selection, select_paired(selection.groups, None))
     is_unfair = bool(selection.setups) and selection.is_union
-    table = tabulate_summary(selection, frame, SummaryLook(not is_unfair, options.means), notes)
+    table = tabulate_summary(selection, frame, SummaryLook(not is_unfair, means), notes)
     return Comparison(frame, table, unplayable=tuple(selection.part.record.unplayable))
 
 
@@ -205,7 +205,7 @@ def _compare_runs(selection: Selection, options: CompareOptions) -> Comparison:
 
 
 TABLES: dict[str, Callable[[Selection, CompareOptions], Comparison]] = {
-    "results": _compare_results,
+    "results": lambda selection, options: tabulate(selection, options.means),
     "best": _compare_pairs,
     "against": _compare_pairs,
     "ranks": _compare_ranks,

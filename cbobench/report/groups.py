@@ -350,23 +350,21 @@ def _split_by_binding(groups: list[Group]) -> list[Group]:
             continue
         for binds, word in WORDS.items():
             result += [
-                _select_seeds(group, {s for s in group.expected_seeds if seeds.get(s) is binds}, binds, word)
+                _set_apart(group, {s for s in group.expected_seeds if seeds.get(s) is binds}, binds, word)
                 for group in arena_groups
             ]
         unknown_groups = [
-            _select_seeds(group, group.expected_seeds - seeds.keys(), None, "not known whether it binds")
+            _set_apart(group, group.expected_seeds - seeds.keys(), None, "not known whether it binds")
             for group in arena_groups
         ]
         result += unknown_groups if any(group.expected_seeds for group in unknown_groups) else []
     return result
 
 
-def _select_seeds(group: Group, seeds: Set[int], binds: bool | None, word: str) -> Group:
+def select_seeds(group: Group, seeds: Set[int]) -> Group:
     """The group of some of the seeds."""
     return replace(
         group,
-        problem_label=f"{group.problem_label}: {word}",
-        binds=binds,
         expected_seeds=group.expected_seeds & seeds,
         good=group.good[group.good.index.isin(seeds)],
         columns=None,
@@ -374,6 +372,11 @@ def _select_seeds(group: Group, seeds: Set[int], binds: bool | None, word: str) 
         outdated=group.outdated & seeds,
         unknown=group.unknown & seeds,
     )
+
+
+def _set_apart(group: Group, seeds: Set[int], binds: bool | None, word: str) -> Group:
+    """The group of the seeds in which the constraint binds, or does not, with that in its label."""
+    return replace(select_seeds(group, seeds), problem_label=f"{group.problem_label}: {word}", binds=binds)
 
 
 def _find_binding(groups: list[Group]) -> dict[Arena, dict[Any, bool]]:

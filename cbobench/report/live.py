@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,12 +11,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cbobench.errors import Misuse
-from cbobench.report.compare import Comparison, compare
+from cbobench.report.compare import Comparison, tabulate
+from cbobench.report.groups import Group, find_groups, group_by_arena, select_seeds
 from cbobench.report.load import Run
+from cbobench.report.selection import Selection
 from cbobench.results.bundle import open_run
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import HEARTBEAT_SECONDS, Driver, Heartbeat, pair_id, read_heartbeats, read_players
-from cbobench.results.manifest import CALLS, FILE, Manifest, Pair
+from cbobench.results.manifest import CALLS, FILE, Manifest
 from cbobench.results.query import NO_POSITION, FailureCounts, PublishedCells, read_published
 from cbobench.results.store import machine_id
 
@@ -240,40 +242,26 @@ class Live:
                 tally.add(f"{pair_cells.pair.label} seed {seed}: {published.table['error'][row].as_py()}")
         return tally
 
-    def _select_complete(self, published: PublishedCells) -> tuple[list[tuple[str, int, int, int]], Run | None]:
-        """Seeds that are ok for every method of a problem, and a run of these cells alone."""
-        grids = {(pair.problem.key, grid.horizon): grid for grid in self.record.grids for pair in grid.pairs}
-        cells_by_problem: dict[tuple[str, int], list[tuple[Pair, NDArray[np.int64], NDArray[np.bool_]]]] = {}
-        for pair_cells in self.record.cells.by_pair:
-            _, is_published, failed = _find_published(published, pair_cells.ids)
-            pair_seeds = np.asarray(pair_cells.seeds, dtype=np.int64)
-            cells_by_problem.setdefault((pair_cells.pair.problem.key, pair_cells.horizon), []).append(
-                (pair_cells.pair, pair_seeds, is_published & ~failed)
-            )
-        seeds, parts, labels = [], [], self.record.labels("problems")
-        for key, by_pair in cells_by_problem.items():
-            pairs = {pair.title: pair for pair, _, _ in by_pair}
-            expected_seeds = np.unique(np.concatenate([pair_seeds for _, pair_seeds, _ in by_pair]))
-            good_parts = [pair_seeds[is_good] for _, pair_seeds, is_good in by_pair]
-            good_seeds, count = np.unique(np.concatenate(good_parts), return_counts=True)
-            full = tuple(good_seeds[count == len(pairs)].tolist())
-            problem = by_pair[0][0].problem
-            seeds.append((labels[problem.title], key[1], len(full), len(expected_seeds)))
-            if full:
-                methods = tuple({pair.algorithm.title: pair.algorithm for pair in pairs.values()}.values())
-                grid_fields: dict[str, Any] = {
-                    "problems": (problem,),
-                    "algorithms": methods,
-                    "pairs": (*pairs.values(),),
-                }
-                parts.append(replace(grids[key], **grid_fields, seeds=full, unplayable=()))
-        if not parts:
-            return seeds, None
-
+    def _select_complete(self, published: PublishedCells) -> tuple[list[tuple[str, int, int, int]], Selection | None]:
+        """Seeds that are ok for every method of a problem, and a selection of their cells at the latest horizon."""
         run = Run.__new__(Run)  # what is published is not read again
-        run.folder, run.played = self.folder, published
-        run.record = run.full_record = replace(self.record, grids=tuple(reversed(parts)))
-        return seeds, run
+        run.folder, run.played, run.record, run.full_record = self.folder, published, self.record, self.record
+        seeds, latest = [], dict[str, list[Group]]()
+        for groups in group_by_arena(find_groups(run)):
+            complete = frozenset.intersection(*(frozenset(group.seeds.tolist()) for group in groups))
+            expected = frozenset[int]().union(*(group.expected_seeds for group in groups))
+            first = groups[0]
+            seeds.append((first.problem_label, first.horizon, len(complete), len(expected)))
+            known = latest.get(first.problem)
+            if complete and (known is None or known[0].horizon < first.horizon):
+                latest[first.problem] = [select_seeds(group, complete) for group in groups]
+        if not latest:
+            return seeds, None
+        selection = Selection(run)
+        compared = [group for groups in latest.values() for group in groups]
+        # Only the complete seeds are looked at, whatever else the run holds.
+        selection.__dict__.update(every_group=compared, groups=compared)
+        return seeds, selection
 
     def _compare(
         self, published: PublishedCells, state: str
@@ -281,9 +269,9 @@ class Live:
         """The comparison and its seeds: again where more seeds are complete, and not too often."""
         started = time.monotonic()
         if started >= self._next_comparison or state != "playing":
-            seeds, run = self._select_complete(published)
+            seeds, selection = self._select_complete(published)
             if seeds != self._compared[1] or self._attempts != published.attempt.sum():
-                self._compared = None if run is None else compare(run), seeds
+                self._compared = None if selection is None else tabulate(selection), seeds
                 self._attempts = int(published.attempt.sum())
             # However long a comparison takes, the pause after it keeps to the share of the time.
             self._next_comparison = time.monotonic() + (time.monotonic() - started) / COMPARE_SHARE

@@ -7,6 +7,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -224,20 +225,8 @@ def as_object(view: View) -> dict[str, Any]:
             for c in view.drivers
         ],
         "pairs": [
-            {
-                "problem": printable(p.problem),
-                "algorithm": printable(p.algorithm),
-                "horizon": p.horizon,
-                "expected": p.expected,
-                "ok": p.ok,
-                "failed": p.failed,
-                "playing": p.playing,
-                "rounds": p.rounds,
-                "seen": p.seen,
-                "best_mean": p.best_mean,
-                "best": p.best,
-            }
-            for p in view.pairs
+            asdict(pair) | {"problem": printable(pair.problem), "algorithm": printable(pair.algorithm)}
+            for pair in view.pairs
         ],
         "failures": [
             {"count": count, "first": printable(view.failures.first[kind])}
