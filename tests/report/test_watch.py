@@ -388,3 +388,18 @@ def test_commands_end_in_words_whatever_lies_beside_the_leases(half, signed, wor
         places_of.pop("folder").rmdir()
         for other in (*others, *places_of.values()):
             other.unlink()
+
+
+def test_an_extended_run_is_compared_at_the_latest_horizon_that_all_have(tmp_path):
+    """Of the longer one, one method has nothing yet."""
+    suite = {"suite": "s", "seeds": 2, "problems": ["rkhs-1d"], "algorithms": ["ckb-ucb", "random"]}
+    for horizon in (20, 25):
+        files = {*(tmp_path / "run").glob("*/*random*.parquet")}
+        cbobench.run(suite | {"horizon": horizon}, out=tmp_path / "run", cpus=0)
+    assert set(live.Live(tmp_path / "run").look().comparison.frame["horizon"]) == {25}
+    for path in {*(tmp_path / "run").glob("*/*random*.parquet")} - files:
+        path.unlink()
+    view = live.Live(tmp_path / "run").look()
+    assert view.seeds == [("rkhs-1d", 20, 2, 2), ("rkhs-1d", 25, 0, 2)]
+    assert set(view.comparison.frame["horizon"]) == {20}
+    assert view.comparison.table.title == "s, T = 20, n = 2/2"
