@@ -263,7 +263,8 @@ def test_a_problem_with_delays_and_a_method_that_must_be_told_are_refused_or_ski
     assert main(["compare", str(tmp_path / "run")]) == 0
     table = capsys.readouterr().out
     assert "3 evaluations under way at once (a new one begins when the oldest ends)" in table
-    assert "admmbo on feasible-pocket[candidates=64]: it needs feedback at once, before the next round" in table
+    left_out = "admmbo on feasible-pocket[candidates=64]: it needs feedback at once, before the next round"
+    assert left_out in " ".join(table.split())
 
 
 @pytest.mark.long  # blocks are held above, workers and restarts by tests/sweep

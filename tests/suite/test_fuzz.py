@@ -134,7 +134,7 @@ def dry_run(place, suite):
     """What is asked of a suite: everything but to play it."""
     (place / "suite.yaml").write_bytes(suite)
 
-    def named(todo, cpus, say, whose=""):
+    def named(todo, *_):
         """All that would be written and shown of it."""
         text = json.dumps(todo.suite.grid.to_json(), ensure_ascii=False)
         assert printable(text) == text.encode().decode()
