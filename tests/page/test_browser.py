@@ -223,7 +223,7 @@ SMALL = """() => [...document.querySelectorAll('button, select, input, summary, 
 def test_paper_has_all_that_is_closed_and_what_fits(page):
     closed = page.locator("details:not([open])").count()
     assert closed
-    page.add_style_tag(content="#tables details[open] td { min-width: 9rem; }")
+    page.add_style_tag(content="#tables details[open] td { min-width: 16rem; }")
     page.emulate_media(media="print")
     page.wait_for_selector("html[data-paper]")
     assert page.locator("details:not([open])").count() == 0
