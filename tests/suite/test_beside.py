@@ -55,20 +55,22 @@ def test_reading_a_run_imports_nothing_and_imports_look_in_the_current_folder(be
     cbobench.run(suite, out=tmp_path / "run", cpus=0)
     run = str(tmp_path / "run")
 
-    def said(*words):
+    def output_of(*arguments):
         forget()
         sys.path[:] = path
-        assert main([words[0], run, *words[1:]]) == 0
+        assert main([arguments[0], run, *arguments[1:]]) == 0
         return capsys.readouterr().out
 
     monkeypatch.chdir(suite.parent)
-    assert "beside_r:Mine is not imported to read a run, unless with --imports" in said("status")
-    said("compare", run)
-    said("claims")
+    assert "beside_r:Mine is not imported to read a run, unless with --imports" in output_of("status")
+    output_of("compare", run)
+    output_of("claims")
     assert "beside_r" not in sys.modules
-    assert "could not be checked" not in said("status", "--imports")
+    assert "could not be checked" not in output_of("status", "--imports")
     monkeypatch.chdir(tmp_path)
-    assert "beside_r:Mine cannot be imported (from the path of Python, or this folder)" in said("status", "--imports")
+    assert "beside_r:Mine cannot be imported (from the path of Python, or this folder)" in output_of(
+        "status", "--imports"
+    )
 
 
 def test_a_missing_module_is_said_with_where_it_was_looked_for(beside, tmp_path):
@@ -100,14 +102,14 @@ parser.parse_args([])
 
 
 @pytest.mark.parametrize("end", [SCRIPT, "import sys\nsys.exit(0)\n", "raise GeneratorExit\n"])
-@pytest.mark.parametrize("words", [["run"], ["check"], ["show"], ["reference"]])
-def test_a_module_that_ends_python_is_one_line(beside, monkeypatch, capsys, end, words):
+@pytest.mark.parametrize("arguments", [["run"], ["check"], ["show"], ["reference"]])
+def test_a_module_that_ends_python_is_one_line(beside, monkeypatch, capsys, end, arguments):
     """And what it prints of our command line is not taken for our words."""
     suite = beside("beside_script")
     module = suite.parent / "beside_script.py"
     module.write_text(end)
     monkeypatch.chdir(suite.parent)
-    assert main([*words, "suite.yaml" if words == ["run"] else "beside_script:Mine"]) == 2
+    assert main([*arguments, "suite.yaml" if arguments == ["run"] else "beside_script:Mine"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     place = f"(line {len(end.splitlines())} of {module})" if "argparse" in end else ""
@@ -145,8 +147,8 @@ class Mine(Random):
 
 
 def test_two_modules_of_one_name_are_refused(beside, monkeypatch, tmp_path):
-    suite, other = beside("beside_two"), beside("beside_two", "other")
-    monkeypatch.chdir(other.parent)
+    suite, namesake = beside("beside_two"), beside("beside_two", "other")
+    monkeypatch.chdir(namesake.parent)
     with pytest.raises(
         Misuse, match=r"the module 'beside_two' is .*suites/beside_two.py and .*other/beside_two.py; give"
     ):
@@ -155,7 +157,7 @@ def test_two_modules_of_one_name_are_refused(beside, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     load(suite)
     with pytest.raises(Misuse, match=r"is .*other/beside_two.py and .*suites/beside_two.py, which Python has imported"):
-        load(other)
+        load(namesake)
     with pytest.raises(Misuse, match=r"the module 'random' is .*third/random.py and .*random.py, which Python has"):
         load(beside("random", "third"))
     assert load(suite), "the same one again is no second one"
@@ -198,8 +200,8 @@ def test_the_module_of_a_bare_name_is_read_and_not_run(setup, tmp_path, monkeypa
     suite = setup / "suite.yaml"
     suite.write_text("suite: m\nhorizon: 5\nseeds: 1\n" + "".join(f"{k}: [{v}]\n" for k, v in names.items()))
     monkeypatch.chdir(setup)
-    for words in (["run", "suite.yaml"], ["show", "setup"], ["check", "setup"], ["reference", "setup"]):
-        assert main(words) == 2
+    for arguments in (["run", "suite.yaml"], ["show", "setup"], ["check", "setup"], ["reference", "setup"]):
+        assert main(arguments) == 2
         assert "'setup' is a module; name the class in it: setup:Mine\n" in capsys.readouterr().err
     (setup / "setup.py").write_text(f"this is no Python, {str(tmp_path)!r}")
     assert main(["show", "setup"]) == 2
@@ -209,7 +211,7 @@ def test_the_module_of_a_bare_name_is_read_and_not_run(setup, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
         (["check", "halving.py"], "'halving.py' is a module; name the class in it: halving:Halving"),
         (["check", "Halving"], "unknown name 'Halving'; did you mean halving:Halving?"),
@@ -220,12 +222,12 @@ def test_the_module_of_a_bare_name_is_read_and_not_run(setup, tmp_path, monkeypa
         (["compare", "plants"], "plants is not a run folder: it has no run.json; give the folder of a run"),
     ],
 )
-def test_what_lies_beside_is_offered_for_its_bare_name(tmp_path, monkeypatch, capsys, words, said):
+def test_what_lies_beside_is_offered_for_its_bare_name(tmp_path, monkeypatch, capsys, arguments, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "halving.py").write_text("raise SystemExit\nclass Halving(object): pass\n")  # read, and not run
     (tmp_path / "plant.yaml").write_text("suite: plant\n")
     (tmp_path / "wrong.yaml").write_text(SUITE.replace("{name}:Mine", "Halving"))
     (tmp_path / "runs" / "plant").mkdir(parents=True)
     (tmp_path / "runs" / "plant" / "run.json").write_text("{}")
-    assert main(words) == 2
-    assert said.format(here=tmp_path) in capsys.readouterr().err
+    assert main(arguments) == 2
+    assert message.format(here=tmp_path) in capsys.readouterr().err

@@ -16,8 +16,8 @@ from cbobench.sweep.blocks import Tasks
 from tests.conftest import calls
 
 
-def variant(name, **given):
-    return Variant(name, given, {"a": 1, **given}, name.upper(), given)
+def variant(name, **values):
+    return Variant(name, values, {"a": 1, **values}, name.upper(), values)
 
 
 @pytest.fixture
@@ -44,8 +44,8 @@ def test_the_spec_is_canonical_json_and_the_id_its_hash(grid):
 
 
 def test_a_grid_survives_its_file_and_a_worker(grid):
-    again = Grid.from_json(json.loads(json.dumps(grid.to_json())))
-    assert again == grid
+    reread = Grid.from_json(json.loads(json.dumps(grid.to_json())))
+    assert reread == grid
     assert [c.id for c in pickle.loads(pickle.dumps(grid)).cells] == [c.id for c in grid.cells]  # noqa: S301 - ours
 
 
@@ -56,8 +56,8 @@ def test_a_grid_covers_what_it_holds_under_any_name(grid):
     assert not part.covers(grid)
     longer = Grid((renamed,), grid.algorithms[:1], 8, (1,), part.pairs)
     assert not grid.covers(longer)
-    more = Grid((renamed,), grid.algorithms[:1], 7, (1, 2), part.pairs)
-    assert not grid.covers(more)
+    wider = Grid((renamed,), grid.algorithms[:1], 7, (1, 2), part.pairs)
+    assert not grid.covers(wider)
 
 
 def test_a_cell_of_two_grids_is_one_cell_spelt_as_in_the_later(grid):
@@ -85,14 +85,14 @@ def test_cells_of_a_pair_hash_their_ids(grid):
 
 
 def test_a_record_finds_cells_by_id(grid):
-    asked = Manifest("s", "", None, 1, (grid,), ()).cells
-    assert [*asked] == [cell.id for cell in grid.cells]
-    assert list(asked.values()) == list(grid.cells)
-    assert asked[grid.cells[5].id] == grid.cells[5]
-    for other in ("0" * 16, "no id", ""):
-        assert other not in asked
+    by_id = Manifest("s", "", None, 1, (grid,), ()).cells
+    assert [*by_id] == [cell.id for cell in grid.cells]
+    assert list(by_id.values()) == list(grid.cells)
+    assert by_id[grid.cells[5].id] == grid.cells[5]
+    for stranger in ("0" * 16, "no id", ""):
+        assert stranger not in by_id
         with pytest.raises(KeyError):
-            asked[other]
+            by_id[stranger]
 
 
 def test_a_million_cells_are_planned_in_the_memory_of_their_seeds():

@@ -61,11 +61,11 @@ HAZARDS = (
     "{sweep: [{a: 1}]}", "{sweep: {sweep: [1]}}", "{first: 0, count: 99999999}",
     "../../x", "[[], [[]], null]", "? [a, b]\n: 1",
 )  # fmt: skip
-VALUES_AT = [found.span() for found in re.finditer(r"(?<=: )[^,}\n]+|(?<=- )\w[\w-]+", SUITE)]
+VALUES_AT = [match.span() for match in re.finditer(r"(?<=: )[^,}\n]+|(?<=- )\w[\w-]+", SUITE)]
 CUTS = st.one_of(
     st.tuples(st.integers(0, len(SUITE)), st.integers(0, 30), st.sampled_from(["", *TOKENS])),
     st.tuples(st.sampled_from([(start, end - start) for start, end in VALUES_AT]), st.sampled_from(HAZARDS)).map(
-        lambda found: (*found[0], found[1])
+        lambda drawn: (*drawn[0], drawn[1])
     ),
 )
 LEAVES = st.one_of(
@@ -87,8 +87,8 @@ def cut(text, cuts):
 def places(value, path=()):
     """The path of everything within a value of JSON."""
     yield path
-    for key, one in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
-        yield from places(one, (*path, key))
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from places(item, (*path, key))
 
 
 def replaced(value, path, new):
@@ -103,17 +103,17 @@ def contents(folder: Path):
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def called(words):
+def called(arguments):
     """Exit code and what was printed of a command in this process; whatever it raises fails the test."""
     out, err = io.StringIO(), io.StringIO()
-    known = mock.patch("cbobench.cli.arguments.make_parser", same_parser)
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), known:
-        code = main([str(word) for word in words])
+    ready_parser = mock.patch("cbobench.cli.arguments.make_parser", same_parser)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), ready_parser:
+        code = main([str(argument) for argument in arguments])
     return code, out.getvalue(), err.getvalue()
 
 
-def one_line_or_nothing(words):
-    code, out, err = called(words)
+def one_line_or_nothing(arguments):
+    code, out, err = called(arguments)
     assert code in (0, 1, 2)
     err = "".join(line for line in err.splitlines(True) if not line.startswith("dry run: "))  # what it begins
     assert code or not err
@@ -249,26 +249,26 @@ BYTES = {
 
 def changed(files, which, change):
     """The files of a run with one of them changed."""
-    how, where, what = change
+    how, position, detail = change
     path = sorted(files)[which % len(files)]
     content = files.pop(path)
     if how in BYTES:
-        files[path] = BYTES[how](content, where % max(len(content), 1), what)
+        files[path] = BYTES[how](content, position % max(len(content), 1), detail)
     elif how == "swap" and files:
-        other = sorted(files)[where % len(files)]
-        files[path], files[other] = files[other], content
+        second = sorted(files)[position % len(files)]
+        files[path], files[second] = files[second], content
     elif how in ("renamed", "folder"):
         files[path.with_name(f"other{path.suffix}") if how == "renamed" else path / "within"] = content
     elif how in TABLES and path.suffix == ".parquet" and content[-4:] == b"PAR1":
         with contextlib.suppress(pa.ArrowException, OSError, KeyError, TypeError):
-            content = table_changed(content, how, where)
+            content = table_changed(content, how, position)
         files[path] = content
     elif how == "json" and (record := Path("run.json")) in {*files, path}:
         files.setdefault(path, content)
         with contextlib.suppress(ValueError):
-            found = json.loads(files[record])
-            spots = sorted(places(found), key=str)
-            files[record] = json.dumps(replaced(found, spots[where % len(spots)], what)).encode()
+            record_content = json.loads(files[record])
+            spots = sorted(places(record_content), key=str)
+            files[record] = json.dumps(replaced(record_content, spots[position % len(spots)], detail)).encode()
     return files
 
 

@@ -91,8 +91,8 @@ def run_with_evil(tmp_path, evil):
 def test_reading_a_run_imports_nothing_that_it_names(edited, evil, tmp_path, capsys):
     theirs = run_with_evil(tmp_path, evil)
     for run, reading in ((edited(name_evil), READING), (theirs, READING[:2])):
-        for words in reading:
-            main([words[0], str(run), *words[1:]])
+        for arguments in reading:
+            main([arguments[0], str(run), *arguments[1:]])
         assert Run(run).stale == set()
     assert not evil.exists()
     capsys.readouterr()
@@ -157,8 +157,8 @@ def test_any_json_in_any_place_is_read_or_refused(played, edited, step):
     """A value in every place, each kind in its turn, or all kinds: the run is read, or one line says what is wrong."""
     run, content = played
     outcomes = set()
-    found = [path for path in places(content) if path[:2] != ("invocations", 0) or len(path) == 3]
-    for number, path in enumerate(found):
+    spots = [path for path in places(content) if path[:2] != ("invocations", 0) or len(path) == 3]
+    for number, path in enumerate(spots):
         for value in STRANGE[number % step :: step]:
 
             def put(content, path=path, value=value):
@@ -170,10 +170,10 @@ def test_any_json_in_any_place_is_read_or_refused(played, edited, step):
                 return None
 
             edited(put)
-            said = read_or_refusal(run)
-            outcomes.add(said[0])
-            assert printable(said[1]) == said[1]
-            assert len(said[1]) < 1000
+            outcome = read_or_refusal(run)
+            outcomes.add(outcome[0])
+            assert printable(outcome[1]) == outcome[1]
+            assert len(outcome[1]) < 1000
     assert outcomes == {None, DamagedRun}
 
 
@@ -189,13 +189,13 @@ def test_json_that_python_cannot_read(edited, text, played, capsys):
 
 
 def test_no_command_but_ours_is_advised(edited, capsys):
-    def more(content, command):
+    def add_seeds(content, command):
         content["grids"][0] |= {"seeds": [0, 1, 2], "command": command}
 
-    run = edited(lambda content: more(content, ["rm", "-rf", "~"]))
+    run = edited(lambda content: add_seeds(content, ["rm", "-rf", "~"]))
     main(["status", str(run)])
     assert "rm -rf" not in capsys.readouterr().out
-    run = edited(lambda content: more(content, ["cbobench", "run", "s.yaml", "--only", "a\nb"]))
+    run = edited(lambda content: add_seeds(content, ["cbobench", "run", "s.yaml", "--only", "a\nb"]))
     main(["status", str(run)])
     assert f"to go on: cbobench run s.yaml --only 'a\\nb' --out {shlex.quote(str(run))}\n" in capsys.readouterr().out
 
@@ -215,23 +215,30 @@ def test_secrets_of_a_store_are_neither_shown_nor_kept(monkeypatch, tmp_path, ad
     suite.write_text(json.dumps(SUITE))
     monkeypatch.setattr(RunFolder, "_place", (pafs.LocalFileSystem(), str(tmp_path / "store")))
     assert main(["run", str(suite), "--out", address, "--cpus", "0"]) == 0
-    for words in (["status"], ["status", "--format", "json"], ["compare"], ["claims"], ["audit"], ["compare", address]):
-        main([words[0], address, *words[1:]])
+    for arguments in (
+        ["status"],
+        ["status", "--format", "json"],
+        ["compare"],
+        ["claims"],
+        ["audit"],
+        ["compare", address],
+    ):
+        main([arguments[0], address, *arguments[1:]])
     assert all(SECRET.encode() not in file.read_bytes() for file in tmp_path.glob("store/**/*.json"))
     (tmp_path / "store" / "run.json").rename(tmp_path / "store" / "elsewhere")
     for kind in ("invocations", "cells"):  # the record would be made again from these
         shutil.rmtree(tmp_path / "store" / kind)
     assert main(["status", address]) == 2
     assert main(["run", str(suite), "--out", address]) == 2
-    shown = capsys.readouterr()
-    assert "***" in shown.out
-    assert "is not empty and not a run folder" in shown.err
+    output = capsys.readouterr()
+    assert "***" in output.out
+    assert "is not empty and not a run folder" in output.err
     written = (tmp_path / "store" / "elsewhere").read_text()
     assert json.loads(written)["grids"][0]["command"][3:5] == [
         "--out",
         address.replace(f"KEY:{SECRET}", "***").replace(SECRET, "***"),
     ]
-    for text in (shown.out, shown.err, written, repr(open_run(address)), str(open_run(address))):
+    for text in (output.out, output.err, written, repr(open_run(address)), str(open_run(address))):
         assert SECRET not in text
     monkeypatch.undo()
     with pytest.raises(Misuse, match="cannot use 'gopher://...@x' as a run folder") as error:

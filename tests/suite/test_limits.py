@@ -103,9 +103,9 @@ def refused(path, message):
     assert printable(text) == text, "one line, which a terminal may see"
 
 
-@pytest.mark.parametrize("where", ["value", "key"])
-def test_an_alias_bomb_is_counted_and_not_expanded(write_suite, where):
-    old, new = BOMBS[where]
+@pytest.mark.parametrize("position", ["value", "key"])
+def test_an_alias_bomb_is_counted_and_not_expanded(write_suite, position):
+    old, new = BOMBS[position]
     assert old in GOOD
     refused(write_suite(GOOD.replace(old, new.format(bomb()), 1)), r"suite.yaml:\d: more than 20,000 keys and values")
 
@@ -121,8 +121,8 @@ def test_what_is_refused(write_suite, monkeypatch, how):
 def test_an_alias_that_is_small_may_be_used_twice(write_suite):
     twice = GOOD.replace("- rkhs-1d: {h: 0.25}", "- rkhs-1d: &h {h: 0.25}").replace("0.25}", "0.25, label: L}")
     twice = twice.replace("algorithms", "  - mine_not_asked: *h\nalgorithms")
-    found = yamlio.read(write_suite(twice))
-    assert found["problems"][0]["rkhs-1d"] == found["problems"][1]["mine_not_asked"] == {"h": 0.25, "label": "L"}
+    content = yamlio.read(write_suite(twice))
+    assert content["problems"][0]["rkhs-1d"] == content["problems"][1]["mine_not_asked"] == {"h": 0.25, "label": "L"}
     with pytest.raises(Misuse, match="unknown problem 'mine_not_asked'"):
         load(write_suite(twice))
 
@@ -136,12 +136,12 @@ def test_bytes_that_are_no_utf8(tmp_path, capsys):
     named.write_text(GOOD)
     with pytest.raises(Misuse, match=r"the suite's file name .*caf\\udce9.yaml' holds U\+DCE9 \(half of"):
         load(named)
-    for words in (
+    for arguments in (
         ["run", str(named)],
         ["run", "quickstart", "--out", str(tmp_path / "r\udce9")],
         ["status", "\x1b[2J"],
     ):
-        assert main(words) == 2
+        assert main(arguments) == 2
         text = capsys.readouterr().err
         assert text.startswith("cbobench: the argument ")
         assert printable(text[:-1]) == text[:-1]
@@ -166,7 +166,7 @@ def test_what_is_shown_is_bounded():
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "masked"),
     [
         ("s3://KEY:SECRET@bucket/run", "s3://***@bucket/run"),
         ("cannot use 's3://K:SE/CR+ET@b/x' as a", "cannot use 's3://***@b/x' as a"),
@@ -175,19 +175,19 @@ def test_what_is_shown_is_bounded():
         ("s3://bucket/a@b and file:///tmp/a@b", "s3://bucket/a@b and file:///tmp/a@b"),
     ],
 )
-def test_secrets_of_addresses_are_masked(text, shown):
-    assert mask_secrets(text) == shown
+def test_secrets_of_addresses_are_masked(text, masked):
+    assert mask_secrets(text) == masked
 
 
 def test_the_page_on_security_tells_the_limits():
     text = " ".join((ROOT / "SECURITY.md").read_text().split())
-    for number, what in (
+    for number, noun in (
         (yamlio.MAX_BYTES, "bytes"), (yamlio.MAX_NODES, "keys and values"), (yamlio.MAX_DEPTH, "levels"),
         (yamlio.MAX_TEXT, "characters per text"), (yamlio.MAX_LABEL, "per label"),
         (yamlio.MAX_NAME, "in the suite's name"), (yamlio.MAX_VARIANTS, "variants per entry"),
         (yamlio.MAX_PAIRS, "pairs"), (yamlio.MAX_CELLS, "cells"),
     ):  # fmt: skip
-        assert f"{number:,} {what}" in text
+        assert f"{number:,} {noun}" in text
     assert (yamlio.MAX_HORIZON, blocks.CELL_MEMORY // 10**9) == (10**9, 4)
 
 

@@ -162,17 +162,17 @@ def test_wrong_suites(write_suite, monkeypatch, tmp_path, change, message):
 
 @pytest.mark.parametrize("line", ["record: some", "skip: all", "audit: 3", "timeout: -1", "about: [1]"])
 def test_no_problem_is_prepared_for_a_suite_with_a_wrong_key(write_suite, line):
-    said = []
+    notes = []
     with pytest.raises(Misuse, match=f"suite.yaml:4: {line.partition(':')[0]} is"):
-        load(write_suite(GOOD.replace("seeds: 3", f"seeds: 3\n{line}")), say=said.append)
-    assert said == []
+        load(write_suite(GOOD.replace("seeds: 3", f"seeds: 3\n{line}")), say=notes.append)
+    assert notes == []
 
 
-@pytest.mark.parametrize(("given", "instances"), [("3-5", [3, 4, 5]), ("7-7", [7]), ("09 - 10", [9, 10])])
-def test_a_sweep_over_a_range_of_whole_numbers(write_suite, given, instances):
+@pytest.mark.parametrize(("text", "instances"), [("3-5", [3, 4, 5]), ("7-7", [7]), ("09 - 10", [9, 10])])
+def test_a_sweep_over_a_range_of_whole_numbers(write_suite, text, instances):
     swept, listed = (
         load(write_suite(GOOD.replace("{h: 0.25}", f"{{instance: {{sweep: {values}}}}}"))).grid.problems
-        for values in (given, instances)
+        for values in (text, instances)
     )
     assert [variant.values["instance"] for variant in swept] == instances
     assert [variant.key for variant in swept] == [variant.key for variant in listed]
@@ -207,8 +207,8 @@ suite: another
     ids = {(c.pair.algorithm.name, c.seed, "1.0" in c.pair.algorithm.title): c.id for c in first}
     for cell in second:
         assert ids[cell.pair.algorithm.name, cell.seed, "ckb-rand" in cell.pair.algorithm.title] == cell.id
-    other = {c.id for c in load(write_suite(GOOD), horizon=11).grid.cells}
-    assert not other & {c.id for c in first}
+    longer_ids = {c.id for c in load(write_suite(GOOD), horizon=11).grid.cells}
+    assert not longer_ids & {c.id for c in first}
 
 
 def test_tables_are_known_by_content_not_by_path(write_suite, tmp_path):
@@ -306,14 +306,14 @@ def test_shipped_suites_name_known_data(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("pairs", "seeds", "cpus", "more", "size"),
+    ("pairs", "seeds", "cpus", "options", "size"),
     [
         (5, 50, 2, {}, 50), (1, 50, 2, {}, 25), (5, 50, 64, {}, 10), (5, 3, 2, {}, 3), (5, 1000, 2, {}, 100),
         (5, 1000, 2, {"horizon": 50}, 200), (5, 9999, 2, {"horizon": 1}, 1000),
     ],
 )  # fmt: skip
-def test_blocks(pairs, seeds, cpus, more, size):
-    assert blocks.block_size(pairs=pairs, seeds=seeds, cpus=cpus, **more) == size
+def test_blocks(pairs, seeds, cpus, options, size):
+    assert blocks.block_size(pairs=pairs, seeds=seeds, cpus=cpus, **options) == size
 
 
 def test_tasks_are_seed_first_and_stable(write_suite):
@@ -323,9 +323,9 @@ def test_tasks_are_seed_first_and_stable(write_suite):
     assert [t.cells[0].seed for t in tasks] == [0, 0, 0, 4, 4, 4, 8, 8, 8]
     done = {tasks[0].pair.title: [0, 1, 2, 3], tasks[4].pair.title: [5]}
     left = [pair_cells.only(~np.isin(pair_cells.seeds, done.get(pair_cells.pair.title, []))) for pair_cells in by_pair]
-    again = {t.name: t for t in blocks.Tasks(left, 4)}
-    assert len(again) == 8
-    assert {t.name for t in tasks} - set(again) == {tasks[0].name, tasks[4].name}
+    tasks_left = {t.name: t for t in blocks.Tasks(left, 4)}
+    assert len(tasks_left) == 8
+    assert {t.name for t in tasks} - set(tasks_left) == {tasks[0].name, tasks[4].name}
     halves = tasks[0].halves()
     assert [c.seed for half in halves for c in half.cells] == [0, 1, 2, 3]
 
@@ -343,9 +343,9 @@ def test_what_only_leaves_out_need_not_be_playable(write_suite, tmp_path, monkey
     ):
         with pytest.raises(Misuse, match=why):
             load(path, only=only)
-    one = load(path, only="rkhs-1d/stageopt").grid
-    assert [pair.title for pair in one.pairs] == ["rkhs-1d/stageopt"]
-    assert [v.title for v in one.problems] == ["rkhs-1d", "feasible-pocket"]
+    single = load(path, only="rkhs-1d/stageopt").grid
+    assert [pair.title for pair in single.pairs] == ["rkhs-1d/stageopt"]
+    assert [v.title for v in single.problems] == ["rkhs-1d", "feasible-pocket"]
     box = load(path, only="feasible-pocket/ckb*").grid
     assert len(box.pairs) == 3
 
@@ -378,7 +378,7 @@ algorithms:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (("rows: c.csv", "rows: d.csv"), "suite.yaml:7: table: rows "),
         (("[a, b]", "[a, bb]"), "suite.yaml:8: table: rows 'c.csv': inputs: unknown column 'bb'"),
@@ -391,8 +391,8 @@ algorithms:
         (("beta_scale: 1", "h: 1"), "suite.yaml:17: ckb-ucb: unknown parameter 'h'"),
     ],
 )  # fmt: skip
-def test_an_error_has_the_line_of_its_own_key(write_suite, tmp_path, change, said):
+def test_an_error_has_the_line_of_its_own_key(write_suite, tmp_path, change, message):
     (tmp_path / "c.csv").write_text("a,b,f,g,h\n1,x,1,1,0\n2,y,2,5,0\n")
     with pytest.raises(Misuse) as refused:
         load(write_suite(SPREAD_OUT.replace(*change)))
-    assert said in str(refused.value)
+    assert message in str(refused.value)

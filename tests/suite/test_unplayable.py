@@ -36,8 +36,8 @@ def test_tables_and_status_say_it(run, capsys):
     assert f"  not played: {SAFE}\n  not played: {SHOWN}\n" in capsys.readouterr().out
     assert main(["status", str(run), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["unplayable"] == [SAFE, SHOWN]
-    for more in (["--profile"], ["--against", "random"]):
-        assert main(["compare", str(run), *more]) == 0
+    for options in (["--profile"], ["--against", "random"]):
+        assert main(["compare", str(run), *options]) == 0
         assert " ".join(capsys.readouterr().out.split()).count("not played: ") == 2
     assert main(["compare", str(run), "--format", "csv"]) == 0
     assert capsys.readouterr().err == f"not played: {SAFE}\nnot played: {SHOWN}\n"
@@ -56,8 +56,8 @@ def test_a_run_says_it_before_it_plays(write_suite, capsys):
 def test_what_becomes_playable_is_no_longer_left_out(run, write_suite):
     suite = write_suite(SUITE.replace("rkhs-1d]", "rkhs-1d: {full_information: true, label: shown}]"))
     assert load(suite).grid.unplayable
-    again = write_suite(SUITE.replace("gramacy", "gramacy: {grid: 5}"))
-    cbobench.run(again, out=run, cpus=0)
+    extended = write_suite(SUITE.replace("gramacy", "gramacy: {grid: 5}"))
+    cbobench.run(extended, out=run, cpus=0)
     lines = Manifest.read(open_run(run)).unplayable
     assert lines == [SAFE, SHOWN.replace("rkhs-1d", "rkhs-1d, gramacy[grid=5]")]
 
@@ -91,8 +91,8 @@ def test_all_missing_extras_are_named_at_once_with_one_command(write_suite, monk
     named = "[random, optuna-tpe, optuna-gp, pymoo-ga, pymoo-de]"
     with pytest.raises(Misuse) as caught:
         load(write_suite(suite.replace("[random, safeopt, scgp-ucb]", named)))
-    said = str(caught.value).partition("suite.yaml: ")[2]
-    assert said.startswith(
+    message = str(caught.value).partition("suite.yaml: ")[2]
+    assert message.startswith(
         "optuna-tpe, optuna-gp, pymoo-ga and pymoo-de need optuna, torch and pymoo, not installed here; to install: "
         "pip install 'cbobench[optuna,optuna-gp,pymoo]'; to leave such pairs out: "
     )
