@@ -165,7 +165,7 @@ class Algorithm:
     def start(self, setting: Setting) -> None:
         """Start the runs of `setting`, in lock step."""
 
-    def see(self, t: int, shown: Shown) -> None:
+    def see(self, t: int, g_t: Shown) -> None:
         """See the constraint function g_t of the coming round, on problems with full information."""
 
     @required

@@ -17,7 +17,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.optimistic import Optimistic, OptimisticReward, theory_window
 from cbobench.algorithms.score import Pending
 from cbobench.errors import CellFailure, Misuse
-from cbobench.gp.beliefs import UCB, Belief, Explore, RandName, RandUCB, Thompson
+from cbobench.gp.beliefs import Belief, Explore, RandName, RandUCB, Thompson
 from cbobench.gp.kernels import Array
 from cbobench.gp.parts import Parts, Truncated, truncate
 from cbobench.params import param, state
@@ -101,9 +101,6 @@ class CKBUCB(CKB):
     """CKB with UCB for the reward and LCB for the cost (Definition 1 (i), Theorem 1)."""
 
     about = "primal-dual, optimistic in reward and cost"
-
-    def strategies(self) -> tuple[Explore, Explore]:
-        return UCB(+1), UCB(-1)
 
 
 @ALGORITHMS.register("ckb-restart")

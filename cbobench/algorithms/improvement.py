@@ -63,7 +63,7 @@ class ConstrainedEI(ScoreAlgorithm):
     )
 
     incumbent: Array = state()
-    known: Mask | None = state()
+    exhausted: Mask | None = state()
 
     @property
     def noise_rule(self) -> Noise:
@@ -104,8 +104,8 @@ class ConstrainedEI(ScoreAlgorithm):
         self.running = RunningScale(replicates, 1 + self.setting.constraints, self.scaled)
         if self.box is None:
             self.played_mask = np.zeros((replicates, self.setting.finite.n), dtype=bool)
-        told = self.box is None and self.lam in ("auto", "true")
-        self.noise_free = told & (true_noise(self.setting.noise).max(axis=1) <= NOISELESS)
+        goes_by_noise = self.box is None and self.lam in ("auto", "true")
+        self.noise_free = goes_by_noise & (true_noise(self.setting.noise).max(axis=1) <= NOISELESS)
 
     def targets(self, feedback: Feedback) -> Array:
         g = bilog(feedback.g) if self.bilog is True else feedback.g
@@ -137,7 +137,7 @@ class ConstrainedEI(ScoreAlgorithm):
 
     def begin(self, t: int, belief: Belief) -> None:
         """Set the incumbent's value, (S,): minus infinity if no played action is feasible enough."""
-        self.known = self._known_actions()  # to be passed over
+        self.exhausted = self._exhausted_actions()  # to be passed over
         self.incumbent = np.full(self.setting.replicates, -np.inf)
         if self.told == 0:
             return
@@ -150,7 +150,7 @@ class ConstrainedEI(ScoreAlgorithm):
         value = np.where((likely >= np.log1p(-self.delta)) & played_mask, belief.f.mean, -np.inf)
         self.incumbent = value.max(axis=1)
 
-    def _known_actions(self) -> Mask | None:
+    def _exhausted_actions(self) -> Mask | None:
         """Return the actions (S, n) that have nothing more to tell: played ones, where there is no noise.
 
         They come behind all others, until there is no other. Otherwise the incumbent's small variance, which stands for
@@ -166,7 +166,9 @@ class ConstrainedEI(ScoreAlgorithm):
         best = np.where(has_incumbent, self.incumbent, 0.0)[:, None]
         improvement = log_expected_improvement(belief.f.mean, belief.f.deviation, best)
         score = np.where(has_incumbent[:, None], improvement, 0.0) + log_feasibility(belief.constraint)
-        return score if self.known is None else np.where(self.known, score.min(axis=1, keepdims=True) - 1.0, score)
+        return (
+            score if self.exhausted is None else np.where(self.exhausted, score.min(axis=1, keepdims=True) - 1.0, score)
+        )
 
 
 def log_feasibility(g: FunctionBelief) -> Array:

@@ -29,7 +29,7 @@ from cbobench.gp.posteriors.features import ExtendedPosterior
 from cbobench.gp.posteriors.interface import Mask, Posterior, SharedPosterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.gp.posteriors.separate import KnownNoise
-from cbobench.gp.single import true_noise
+from cbobench.gp.single import noise_variance, true_noise
 from cbobench.params import param, state
 from cbobench.problems.base import Actions, Feedback, Problem
 
@@ -171,7 +171,7 @@ class OptimisticReward(ScoreAlgorithm):
         return np.asarray((self.design - low) / (high - low))
 
     def lam_for(self, horizon: float) -> float:
-        return 1 + 2 / horizon if self.lam == "theory" else 1.0 if self.lam == "true" else float(self.lam)
+        return noise_variance(self.lam, horizon)
 
     def known_noise(self) -> Array | None:
         """λ of each function, (S, 1 + m); None for `theory`, which is no noise variance."""

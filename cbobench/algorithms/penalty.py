@@ -213,9 +213,7 @@ class Epochs(Penalised):
             rounds = np.where(np.isnan(values), -np.inf, values).argmax(axis=0)
         self.played_in_epoch = []
         self.chosen = before[rounds, np.arange(len(rounds))]
-        if self.grid_points is not None:
-            return self._points(self.chosen)
-        return self.chosen if self.box is None else self.box.scale(self.chosen)
+        return self._to_play()
 
     def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
         self.costs, self.summed = self.costs + feedback.costs(), self.summed + feedback.counts()

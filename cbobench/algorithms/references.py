@@ -13,7 +13,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import AskTell, Given
 from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.algorithms.optimistic import OptimisticReward
-from cbobench.gp.beliefs import UCB, Belief, Explore, Thompson
+from cbobench.gp.beliefs import Belief, Explore, Thompson
 from cbobench.gp.box_actions import Box, scrambled_sobol
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
@@ -139,9 +139,6 @@ class IGPUCB(Unconstrained):
 
     source = "Chowdhury & Gopalan (2017) Alg. 1"
     about = "unconstrained GP-UCB"
-
-    def strategies(self) -> tuple[Explore, ...]:
-        return (UCB(+1),)
 
 
 @ALGORITHMS.register("gp-ts")

@@ -19,10 +19,10 @@ from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.kernels import AT_ONCE, Array
+from cbobench.gp.posteriors.interface import Mask
 from cbobench.params import param, state
 from cbobench.problems.base import Problem
 
-Mask = NDArray[np.bool_]
 Indices = NDArray[np.intp]
 LOOK_AHEAD = 32  # candidates per batch of look-aheads
 

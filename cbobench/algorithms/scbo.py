@@ -18,7 +18,7 @@ from cbobench.gp.box_actions import sobol
 from cbobench.gp.fit import bilog
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
-from cbobench.gp.single import Noise, noise_variance, true_noise
+from cbobench.gp.single import Noise, known_variances, true_noise
 from cbobench.gp.thompson import FittedThompson, ThompsonModel, best_of
 from cbobench.params import param, state
 from cbobench.problems.base import Problem
@@ -114,16 +114,14 @@ class SCBO(OneRun):
 
     def start_one(self, setting: Setting) -> None:
         functions = 1 + setting.constraints
+        lam = true_noise(setting.noise[0]) if self.lam == "true" else self.lam
         if is_fitted(self.kernel, setting.actions):
-            noise = None if self.lam == "scaled" else np.full(functions, noise_variance(self.lam, setting.horizon))
-            if self.lam == "true":
-                noise = true_noise(setting.noise[0])
+            noise = known_variances(lam, functions, setting.horizon)
             undecided = undecided_functions(self.bilog, setting.constraints)
             self.model: ThompsonModel = FittedThompson(
                 setting.actions, functions, noise, setting.horizon, self.copula, undecided
             )
         else:
-            lam = true_noise(setting.noise[0]) if self.lam == "true" else self.lam
             self.model = ThompsonModel(setting.actions, functions, lam, setting.horizon, self.scaled)
         self.generator = setting.streams.role("candidates")[0]
         d = self.model.cube.d

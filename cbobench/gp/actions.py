@@ -124,8 +124,12 @@ class Finite:
 
     def _compute_features(self, most: int | None) -> Array | None:
         """Return Phi (n, r), or None if r exceeds `most`."""
-        rows = pivoted_cholesky(self.prior, self._matrix.__getitem__, most)
+        rows = self._feature_rows(most)
         return None if rows is None else np.ascontiguousarray(rows.T)
+
+    def _feature_rows(self, most: int | None) -> Array | None:
+        """Return Phi^T (r, n), or None if r exceeds `most`."""
+        return pivoted_cholesky(self.prior, lambda i: self.rows(np.array([i]))[0], most)
 
     _features: Array | None = None
 
@@ -242,10 +246,6 @@ class Scattered(Finite):
             np.matmul(weights[:, None], self.kernel(self.inputs, self.inputs[batch]), out=values[..., batch])
         return values[:, 0]
 
-    def _compute_features(self, most: int | None) -> Array | None:
-        rows = pivoted_cholesky(self.prior, lambda i: self.rows(np.array([i]))[0], most)
-        return None if rows is None else np.ascontiguousarray(rows.T)
-
 
 class Large(Scattered):
     """A set of more than `LARGEST` actions: all is done with its features, and no matrix (n, n) is formed.
@@ -292,7 +292,7 @@ class Large(Scattered):
     def _compute_features(self, most: int | None) -> Array:
         """Return Phi as a view of Phi^T (r, n), with which posteriors multiply."""
         allowed = min(LARGEST_RANK, MOST_FEATURES // self.n)
-        rows = pivoted_cholesky(self.prior, lambda i: self.rows(np.array([i]))[0], allowed)
+        rows = self._feature_rows(allowed)
         if rows is None:
             raise Misuse(
                 f"{self.kernel_name} has more than {allowed} features on {self.n:,} actions, too many; allowed: "

@@ -195,21 +195,11 @@ RELATIVE_TRACE = 1e-13
 INDEFINITE = 1e-6  # relative to the largest variance: rounding in a matrix that someone has typed
 
 
-def features(covariance: Array, most: int | None = None, tolerance: float = RELATIVE_TRACE) -> Array | None:
-    """Return features Phi (n, r) with Phi Phi^T = covariance; None as soon as r exceeds `most` (see
-    `pivoted_cholesky`).
-    """
-    rows = pivoted_cholesky(covariance.diagonal(), covariance.__getitem__, most, tolerance)
-    return None if rows is None else np.ascontiguousarray(rows.T)
-
-
-def pivoted_cholesky(
-    diagonal: Array, row: Callable[[int], Array], most: int | None = None, tolerance: float = RELATIVE_TRACE
-) -> Array | None:
+def pivoted_cholesky(diagonal: Array, row: Callable[[int], Array], most: int | None = None) -> Array | None:
     """Return features by rank, Phi^T (r, n) with Phi Phi^T = K, by pivoted Cholesky from the r rows of K that it
     requests.
 
-    The loop stops when the remaining trace falls under `tolerance` times the whole: r is 19 for the SE kernel with
+    The loop stops when the remaining trace falls under `RELATIVE_TRACE` times the whole: r is 19 for the SE kernel with
     lengthscale 0.2 on 100 points of [0, 1], and n for a kernel of full rank.
 
     Args:
@@ -223,7 +213,7 @@ def pivoted_cholesky(
     residual, n, largest = diagonal.copy(), len(diagonal), diagonal.max(initial=0.0)
     trace, r = residual.sum(), 0
     rows = np.empty((n if most is None else min(n, most), n))  # only written rows take memory
-    while r < n and residual.sum() > tolerance * trace:
+    while r < n and residual.sum() > RELATIVE_TRACE * trace:
         if r == most:
             return None
         pivot = int(residual.argmax())

@@ -39,6 +39,13 @@ def noise_variance(lam: Noise, horizon: float) -> float:
     return SHARE if lam == "scaled" else 1 + 2 / horizon if lam == "theory" else 1.0 if lam == "true" else float(lam)
 
 
+def known_variances(lam: Noise | Array, functions: int, horizon: float) -> Array | None:
+    """Return the noise variances (p,) that fitted models take as given; None to fit them."""
+    if isinstance(lam, np.ndarray):
+        return lam
+    return None if lam == "scaled" else np.full(functions, noise_variance(lam, horizon))
+
+
 def true_noise(constants: Array) -> Array:
     """Return noise variances from sub-Gaussian constants R of the observations."""
     return np.maximum(constants**2, NOISELESS)
@@ -229,10 +236,11 @@ class RunModel(RunData):
     ) -> None:
         self.fitted: FittedPosterior | None = None
         if fitted:
-            noise_variances = lam if isinstance(lam, np.ndarray) else np.full(functions, noise_variance(lam, slots))
-            noise = None if isinstance(lam, str) and lam == "scaled" else noise_variances[None]
+            noise = known_variances(lam, functions, slots)
             # It keeps no candidates: beliefs are computed where they are asked for.
-            self.fitted = FittedPosterior(actions, 1, functions, noise, np.empty((0, actions.d)))
+            self.fitted = FittedPosterior(
+                actions, 1, functions, None if noise is None else noise[None], np.empty((0, actions.d))
+            )
         super().__init__(actions, functions, lam, slots, scaled)
 
     def forget(self) -> None:

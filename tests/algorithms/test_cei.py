@@ -30,7 +30,7 @@ def test_score_is_the_logarithm_of_an_expectation(best):
     f, s = np.array([0.5, 0.0, 1.0]), np.array([0.3, 0.6, 0.1])
     g, r = np.array([[-0.2, 0.3, 0.1], [0.1, -1.0, -0.05]]), np.array([[0.4, 0.3, 0.2], [0.5, 0.5, 0.1]])
     algorithm = make("cei")
-    algorithm.incumbent, algorithm.known = np.array([best]), None
+    algorithm.incumbent, algorithm.exhausted = np.array([best]), None
     z = np.random.default_rng(0).standard_normal((200_000, 3, 3))
     feasible = (g + r * z[:, 1:] <= 0).all(axis=1)
     gain = np.maximum(f + s * z[:, 0] - best, 0.0) if np.isfinite(best) else 1.0

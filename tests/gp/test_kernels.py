@@ -8,7 +8,8 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct
 from sklearn.gaussian_process.kernels import Matern as SkMatern
 
 from cbobench.errors import Misuse
-from cbobench.gp.kernels import check_covariance, features, kernel
+from cbobench.gp.actions import Finite
+from cbobench.gp.kernels import check_covariance, kernel
 
 LEFT = np.random.default_rng(0).random((7, 3))
 RIGHT = np.random.default_rng(1).random((5, 3))
@@ -33,7 +34,7 @@ def test_kernel_equals_scikit_learn(name, reference):
 def test_features_rebuild_the_covariance(name):
     points = np.linspace(0, 1, 60)[:, None]
     covariance = kernel(name, 0.2)(points, points)
-    phi = features(covariance)
+    phi = Finite(covariance).features
     np.testing.assert_allclose(phi @ phi.T, covariance, atol=1e-12 * 60)
     assert phi.shape[1] == {"se": 19, "linear": 1}.get(name, 60)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cbobench.gp.kernels import features, kernel
+from cbobench.gp.actions import Finite
+from cbobench.gp.kernels import kernel
 from cbobench.gp.posteriors.features import FeaturePosterior
 from tests.helpers import problem
 
@@ -28,7 +29,7 @@ def dense(covariance, lam, actions, values):
 
 
 def after(covariance, rounds, values, actions, lam):
-    posterior = FeaturePosterior(features(covariance), lam, replicates=1, functions=values.shape[1])
+    posterior = FeaturePosterior(Finite(covariance).features, lam, replicates=1, functions=values.shape[1])
     for t in range(rounds):
         posterior.update(actions[t : t + 1], values[t : t + 1])
     return posterior
@@ -73,7 +74,7 @@ def test_equals_a_dense_solve_after_many_rounds(name, scale, lam, rounds):
 @pytest.mark.parametrize("size", [1, 7, 64])
 def test_a_replicate_does_not_depend_on_its_block(size):
     """The same bits whatever runs beside it; the last replicate of a block sits at another place in every stack."""
-    phi = features(covariances("se"))
+    phi = Finite(covariances("se")).features
     rng = np.random.default_rng(3)
     actions, values = rng.integers(0, 100, (200, 64)), rng.standard_normal((200, 64, 2))
     z = rng.standard_normal((64, 2, phi.shape[1]))

@@ -117,16 +117,11 @@ class FeaturePosterior(SharedPosterior):
             gained *= mask
         column = self._spread(lu)  # posterior covariance with the action / total, (S, n)
         residual = (values - self._mean_at(actions)) / total
-        # `Outer` twice, written out: every round of most methods passes here.
-        outer = self._outer_mean
-        outer.left[:, :, 0], outer.right[:, 0] = residual, column
-        self.mean += np.matmul(outer.left, outer.right, out=outer.product)
+        self.mean += self._outer_mean(residual, column)
         column *= column
         self.variance -= column
         np.maximum(self.variance, VARIANCE_FLOOR, out=self.variance)
-        outer = self._outer_factor
-        outer.left[:, :, 0], outer.right[:, 0] = lu, u[:, 0] / (total + self._root)
-        self.factor -= np.matmul(outer.left, outer.right, out=outer.product)
+        self.factor -= self._outer_factor(lu, u[:, 0] / (total + self._root))
         self.gain += gained
 
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
