@@ -78,15 +78,14 @@ def set_arithmetic(choice: str | None = None) -> None:
         variables = dict(_before)
     else:
         variables = {} if reason_against() else portable_variables(_cpu_flags(), _numpy_version(), os.environ)
-    if "numpy" in sys.modules and any(os.environ.get(name) != value for name, value in variables.items()):
-        _too_late = True
-    for name, value in variables.items():
-        if os.environ.get(name) != value:
-            _before.setdefault(name, os.environ.get(name))
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+    changes = {name: value for name, value in variables.items() if os.environ.get(name) != value}
+    _too_late |= bool(changes) and "numpy" in sys.modules
+    for name, value in changes.items():
+        _before.setdefault(name, os.environ.get(name))
+        if value is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = value
 
 
 def portable_variables(flags: Collection[str], numpy: str, environment: Mapping[str, str]) -> dict[str, str | None]:
@@ -133,9 +132,8 @@ def _numpy_version() -> str:
 def _cpu_flags() -> frozenset[str]:
     """Return the features of the first CPU, as Linux names them; none where they are unknown."""
     with suppress(OSError), Path("/proc/cpuinfo").open() as lines:  # there may be hundreds of CPUs
-        for line in lines:
-            if line.startswith("flags"):
-                return frozenset(line.partition(":")[2].split())
+        features = next((line for line in lines if line.startswith("flags")), "")
+        return frozenset(features.partition(":")[2].split())
     return frozenset()
 
 

@@ -28,15 +28,11 @@ except (OSError, AttributeError):  # a C library without them
 def float_controls() -> int:
     """Return the control bits of this thread, 0 where they cannot be read."""
     at, mask = CONTROLS.get(platform.machine(), (0, 0))
-    if _get is None or not mask:
-        return 0
-    state = ctypes.create_string_buffer(SIZE)
-    _get(state)
-    return int.from_bytes(state.raw[at : at + 4], "little") & mask
+    return int.from_bytes(save_float_state().raw[at : at + 4], "little") & mask
 
 
 def save_float_state() -> Any:
-    """Return what `restore_float_state` takes."""
+    """Return what `restore_float_state` takes: fenv_t in a buffer, zeros where it cannot be read."""
     state = ctypes.create_string_buffer(SIZE)
     if _get is not None:
         _get(state)

@@ -44,14 +44,18 @@ def read_children_seconds() -> float:
     Counted are those that were waited for, and where /proc says so those that run, in steps of a hundredth.
     """
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = ended.ru_utime + ended.ru_stime
-    # A system call says that there is none, which is the rule; /proc would take as long as a round.
+    running = _list_children(os.getpid()) if _has_children() else []
+    return ended.ru_utime + ended.ru_stime + sum(map(_read_seconds, running))
+
+
+def _has_children() -> bool:
+    """Ask by a system call, because there is none as a rule; /proc would take as long as a round."""
     if hasattr(os, "waitid"):
         try:
             os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
-            return seconds
-    return seconds + sum(map(_read_seconds, _list_children(os.getpid())))
+            return False
+    return True
 
 
 def _list_children(pid: int) -> list[int]:
@@ -73,17 +77,7 @@ def _read_seconds(pid: int) -> float:
 
 def end_session(leader: int) -> None:
     """Kill a session's leader, if it has not been waited for yet, and all that it has started."""
-    itself = leader == os.getpid()
-    for _ in range(ROUNDS):
-        programs = find_programs(leader)  # before their parent ends: some have left the session
-        if not itself:
-            with suppress(ProcessLookupError):
-                os.kill(leader, signal.SIGKILL)
-        for pid in programs:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        if not programs:
-            break
+    _kill_below(leader, itself=leader != os.getpid())
     with suppress(ProcessLookupError, PermissionError):  # where there is no /proc; no group before `setsid`
         os.killpg(leader, signal.SIGKILL)
 
@@ -96,9 +90,14 @@ def adopt_orphans() -> None:
 
 def end_programs() -> None:
     """Kill all processes below this one."""
+    _kill_below(os.getpid(), itself=False)
+
+
+def _kill_below(leader: int, itself: bool) -> None:
+    """Kill what a process has started, and the process itself if asked."""
     for _ in range(ROUNDS):
-        programs = find_programs(os.getpid())
-        for pid in programs:
+        programs = find_programs(leader)  # before their parent ends: some have left the session
+        for pid in [leader, *programs] if itself else programs:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         if not programs:
@@ -151,10 +150,3 @@ class Programs:
         if not _has_children() and self.waited_for == resource.getrusage(resource.RUSAGE_CHILDREN):
             return []
         return find_programs(os.getpid())
-
-
-def _has_children() -> bool:
-    try:
-        return any(place.read_text() for place in Path("/proc/self/task").glob("*/children"))
-    except OSError:  # not every kernel says it, and a thread may end meanwhile
-        return True

@@ -32,17 +32,17 @@ FIGURES = re.compile(r"Figures? (\d+)(?:\(([a-z](?:, [a-z])*)\))?(?: and (\d+))?
 
 def suites_of_figure(name: str) -> list[str]:
     """The shipped suites that a name such as "zhou_ji_2022_figure1a" means, by what they say they are about."""
-    asked = FIGURE.fullmatch(name)
-    if asked is None:
+    match = FIGURE.fullmatch(name)
+    if match is None:
         return []
-    paper, number, panel = asked[1].lower(), asked[2], asked[3].lower()
+    paper, number, panel = match[1].lower(), match[2], match[3].lower()
     result = []
     for suite, path in suites().items():
         about = re.search(r"^about: .*", path.read_text(encoding="utf-8"), flags=re.M)
-        shown = FIGURES.search(about[0]) if about else None
-        if not shown or not suite.startswith(paper) or number not in (shown[1], shown[3]):
+        figures = FIGURES.search(about[0]) if about else None
+        if not figures or not suite.startswith(paper) or number not in (figures[1], figures[3]):
             continue
-        if not panel or not shown[2] or panel in shown[2].split(", "):
+        if not panel or not figures[2] or panel in figures[2].split(", "):
             result.append(suite)
     return result
 

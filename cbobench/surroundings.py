@@ -32,7 +32,7 @@ class Surroundings:
         spaces = [(name, vars(sys.modules[name])) for name in LIBRARIES if name in sys.modules]
         self.libraries = [(name, space, [*space], [*space.values()]) for name, space in spaces]
         self.streams = sys.stdin, sys.stdout, sys.stderr
-        self.rules, self.shown = [*warnings.filters], warnings.showwarning
+        self.rules, self.show_warning = [*warnings.filters], warnings.showwarning
         self.folder = _folder()
 
     def put_back(self, noted: bool = True) -> list[str]:
@@ -41,10 +41,8 @@ class Surroundings:
         Args:
             noted: whether these are kept in `REPLACED`.
         """
-        if not (sys.stdout is self.streams[1] and sys.stderr is self.streams[2] and sys.stdin is self.streams[0]):
-            sys.stdin, sys.stdout, sys.stderr = self.streams
-        if warnings.showwarning is not self.shown:
-            warnings.showwarning = self.shown
+        sys.stdin, sys.stdout, sys.stderr = self.streams
+        warnings.showwarning = self.show_warning
         if warnings.filters != self.rules:
             warnings.resetwarnings()
             warnings.filters.extend(self.rules)  # type: ignore[attr-defined]

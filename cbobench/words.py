@@ -76,9 +76,9 @@ def list_names(names: Iterable[str], most: int = 6, between: str = ", ") -> str:
     return between.join(listed[:most]) + (f" and {len(listed) - most:,} more" if len(listed) > most else "")
 
 
-def join_words(words: Iterable[str]) -> str:
-    """Return words as a sentence lists them: optuna; optuna and torch; optuna, torch and pymoo."""
-    *first, last = words
+def join_words(names: Iterable[str]) -> str:
+    """Return names as a sentence lists them: optuna; optuna and torch; optuna, torch and pymoo."""
+    *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
 
 
