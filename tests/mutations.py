@@ -120,14 +120,14 @@ def read_mutations(early: bool) -> list[Mutation]:
     Raises:
         Wrong: a record lacks a value, or has one that is unknown.
     """
-    known = {field.name for field in fields(Mutation)} - {"name"}
+    allowed = {field.name for field in fields(Mutation)} - {"name"}
     mutations = []
     for name, record in yaml.safe_load(TABLE.read_text(encoding="utf-8")).items():
         before: dict[str, Any] = record.pop("before", {})
-        wrong = sorted((known ^ {*record}) | ({*before} - MOVABLE))
+        wrong = sorted((allowed ^ {*record}) | ({*before} - MOVABLE))
         if wrong:
             raise Wrong(
-                f"{TABLE.name}: {name} lacks {wrong[0]}, or may not have it; it needs {', '.join(sorted(known))}"
+                f"{TABLE.name}: {name} lacks {wrong[0]}, or may not have it; it needs {', '.join(sorted(allowed))}"
             )
         values = record | (before if early else {})
         mutations.append(Mutation(name, **values | {"tests": tuple(values["tests"])}))
@@ -140,8 +140,8 @@ def select(mutations: Sequence[Mutation], globs: Iterable[str]) -> list[Mutation
     for glob in globs:
         if not any(_matches(mutation, glob) for mutation in mutations):
             close = difflib.get_close_matches(glob, [mutation.name for mutation in mutations], n=1)
-            meant = f"did you mean {close[0]!r}?" if close else "--list names all"
-            raise Wrong(f"no mutation is called {glob!r}; {meant}")
+            suggestion = f"did you mean {close[0]!r}?" if close else "--list names all"
+            raise Wrong(f"no mutation is called {glob!r}; {suggestion}")
     return [mutation for mutation in mutations if not globs or any(_matches(mutation, glob) for glob in globs)]
 
 
@@ -180,15 +180,15 @@ def run_tests(copy: Path, tests: Iterable[str], limited: bool = True) -> Verdict
             timer.cancel()
         child.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
-        said = output.read()
+        printed = output.read()
     seconds = usage.ru_utime + usage.ru_stime
-    failure = FAILURE.search(said)
+    failure = FAILURE.search(printed)
     if child.returncode == 0:
         return Verdict(None, seconds)
     if child.returncode == 1 and failure is not None:
         return Verdict(failure[1], seconds)
-    last = (said.strip().splitlines() or ["it said nothing"])[-1]
-    print(said[-4000:], file=sys.stderr)
+    last = (printed.strip().splitlines() or ["it said nothing"])[-1]
+    print(printed[-4000:], file=sys.stderr)
     return Verdict(None, seconds, f"pytest ended with {child.returncode}: {last}")
 
 
@@ -240,14 +240,14 @@ def play(root: Path, mutations: Sequence[Mutation], jobs: int, with_control: boo
     return survivors
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0], allow_abbrev=False)
     parser.add_argument("names", nargs="*", metavar="NAME", help="names of mutations or of files, or globs of them")
     parser.add_argument("--list", action="store_true", help="list them with what they threaten, and run nothing")
     parser.add_argument("--base", type=Path, metavar="FOLDER", help="plant them in another checkout")
     parser.add_argument("--no-control", action="store_true", help="do not run the tests without a mutation first")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="how many to run at a time (1)")
-    options = parser.parse_args(words)
+    options = parser.parse_args(arguments)
     try:
         if options.jobs < 1:
             raise Wrong(f"--jobs is {options.jobs}; it must be at least 1")

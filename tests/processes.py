@@ -21,20 +21,20 @@ PATIENCE = 900.0  # seconds that a machine which is slow and busy may take for w
 
 def stats() -> dict[int, tuple[int, str]]:
     """Parent and state of every process; one that ends meanwhile is not there."""
-    found = {}
+    processes = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             state, parent = stat.read_text().rpartition(")")[2].split()[:2]
-            found[int(stat.parent.name)] = int(parent), state
-    return found
+            processes[int(stat.parent.name)] = int(parent), state
+    return processes
 
 
 def below(pid: int) -> list[int]:
     """Processes that a process has started, and those that they have started."""
-    parents, found = stats(), [pid]
-    for parent in found:
-        found += [child for child, (its, _) in parents.items() if its == parent]
-    return found[1:]
+    parents, descendants = stats(), [pid]
+    for parent in descendants:
+        descendants += [child for child, (its, _) in parents.items() if its == parent]
+    return descendants[1:]
 
 
 def program(pid: int) -> str:
@@ -46,8 +46,8 @@ def program(pid: int) -> str:
 
 def alive(pids: Iterable[int]) -> list[int]:
     """Those that run; one that nobody has waited for yet does not."""
-    now = stats()
-    return [pid for pid in pids if now.get(pid, (0, "Z"))[1] not in "ZX"]
+    states = stats()
+    return [pid for pid in pids if states.get(pid, (0, "Z"))[1] not in "ZX"]
 
 
 def assert_gone(pids: Iterable[int]) -> None:
@@ -72,12 +72,12 @@ def kill(pids: Iterable[int]) -> None:
 
 def marked(word: str) -> list[int]:
     """Processes with a test's word in their environment, also those whose parent has ended."""
-    found, wanted = [], f"{MARK}={word}".encode()
+    pids, variable = [], f"{MARK}={word}".encode()
     for environ in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
-            if wanted in environ.read_bytes().split(b"\0"):
-                found.append(int(environ.parent.name))
-    return found
+            if variable in environ.read_bytes().split(b"\0"):
+                pids.append(int(environ.parent.name))
+    return pids
 
 
 @contextlib.contextmanager
@@ -89,13 +89,13 @@ def ended_with_the_test(patch: pytest.MonkeyPatch) -> Iterator[None]:
     word, started = f"{os.getpid()}-{next(NUMBERS)}-{time.time_ns()}", []
 
     class Kept(subprocess.Popen):  # type: ignore[type-arg]
-        def __init__(self, *words: Any, **options: Any) -> None:
-            super().__init__(*words, **options)
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
             started.append(self)
 
-    with patch.context() as here:
-        here.setenv(MARK, word)
-        here.setattr(subprocess, "Popen", Kept)
+    with patch.context() as inner:
+        inner.setenv(MARK, word)
+        inner.setattr(subprocess, "Popen", Kept)
         try:
             yield
         finally:

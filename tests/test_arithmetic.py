@@ -14,7 +14,7 @@ from cbobench.cli import main
 from tests.conftest import ROOT
 
 WIDE = {"avx2", "fma", "avx512f"}
-here = pytest.mark.skipif(bool(reason_against()), reason=f"plays natively: {reason_against()}")
+portable_machine = pytest.mark.skipif(bool(reason_against()), reason=f"plays natively: {reason_against()}")
 
 
 def say(program, **environment):
@@ -65,19 +65,19 @@ def test_the_version_is_read_without_an_import():
 
 
 def test_what_the_environment_disables_stays_disabled():
-    found = portable_variables(WIDE, "2.4.0", {arithmetic.DISABLED: "X86_V3,X86_V4", arithmetic.ENABLED: "X86_V4"})
-    assert found[arithmetic.DISABLED] == "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"
-    assert found[arithmetic.ENABLED] is None, "NumPy refuses both"
+    variables = portable_variables(WIDE, "2.4.0", {arithmetic.DISABLED: "X86_V3,X86_V4", arithmetic.ENABLED: "X86_V4"})
+    assert variables[arithmetic.DISABLED] == "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"
+    assert variables[arithmetic.ENABLED] is None, "NumPy refuses both"
 
 
-@here
+@portable_machine
 def test_hostile_variables_are_replaced_and_said():
     line = "replaced OPENBLAS_CORETYPE=SkylakeX: plays are portable; --arithmetic native keeps it"
     assert say("import cbobench; " + KIND, OPENBLAS_CORETYPE="SkylakeX") == f"{PORTABLE} True {line}"
     assert say("import cbobench; " + KIND) == f"{PORTABLE} True"
 
 
-@here
+@portable_machine
 def test_native_leaves_the_environment_alone(native):
     environment = {arithmetic.CHOICE: "native", "OPENBLAS_CORETYPE": "Sandybridge"}
     assert say("import cbobench; " + KIND, **environment) == f"{native} True"
@@ -85,11 +85,11 @@ def test_native_leaves_the_environment_alone(native):
     assert say(later + KIND, OPENBLAS_CORETYPE="Sandybridge") == f"{native} True"
 
 
-@here
+@portable_machine
 def test_numpy_that_was_imported_before_is_told(native):
-    said = say("import numpy, os; import cbobench; " + KIND, OPENBLAS_CORETYPE="Sandybridge")
-    assert said.startswith(f"{native} False ")
-    assert "NumPy was imported before cbobench; import cbobench first, or let workers play" in said
+    output = say("import numpy, os; import cbobench; " + KIND, OPENBLAS_CORETYPE="Sandybridge")
+    assert output.startswith(f"{native} False ")
+    assert "NumPy was imported before cbobench; import cbobench first, or let workers play" in output
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ portable.PROBLEMS = {"rkhs": portable.PROBLEMS["rkhs"]}
 print(portable.play_methods(["ckb-ucb", "gp-ts", "scbo"]))"""
 
 
-@here
+@portable_machine
 @pytest.mark.slow
 def test_hostile_variables_change_no_bit_of_a_play():
     hostile = {"OPENBLAS_CORETYPE": "SkylakeX", "OPENBLAS_NUM_THREADS": "2", "MKL_CBWR": "COMPATIBLE"}
@@ -156,7 +156,7 @@ for cpus in (1, 0):
     print(*set(cbobench.load_cells(done)["arithmetic"]))"""
 
 
-@here
+@portable_machine
 @pytest.mark.slow
 def test_workers_of_a_process_that_was_late_are_portable(tmp_path, native):
     import cbobench
@@ -165,12 +165,12 @@ def test_workers_of_a_process_that_was_late_are_portable(tmp_path, native):
     assert lines[2] == PORTABLE
     assert f"plays here are not {PORTABLE} but {native}" in lines[4]
     assert lines[6] == native
-    one = cbobench.load_rounds(tmp_path / "run1")
+    of_worker = cbobench.load_rounds(tmp_path / "run1")
     (tmp_path / "run0").rename(tmp_path / "native")
     assert say(PLAY).splitlines()[-1] == PORTABLE
-    other = cbobench.load_rounds(tmp_path / "run0")
-    assert (one["observed_f"].to_numpy() == other["observed_f"].to_numpy()).all()
-    assert (one["action"] == other["action"]).all()
+    of_portable = cbobench.load_rounds(tmp_path / "run0")
+    assert (of_worker["observed_f"].to_numpy() == of_portable["observed_f"].to_numpy()).all()
+    assert (of_worker["action"] == of_portable["action"]).all()
 
 
 def test_the_choice_is_found_before_the_words_are_parsed():
@@ -180,7 +180,7 @@ def test_the_choice_is_found_before_the_words_are_parsed():
     assert arithmetic.find_choice(["cbobench", "run", "--arithmetic", "fast"]) is None
 
 
-@here
+@portable_machine
 @pytest.mark.slow
 def test_the_command_plays_natively_where_it_is_told(tmp_path, write_suite, command):
     import cbobench

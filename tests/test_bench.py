@@ -66,19 +66,19 @@ def test_every_script_chooses_the_arithmetic_before_numpy(script):
 
 
 def test_trees_take_turns_and_a_case_that_fails_is_said():
-    asked = []
+    measured = []
 
     def measure(case, tree):
-        asked.append(tree)
-        if tree == "a" and len(asked) > 2:
+        measured.append(tree)
+        if tree == "a" and len(measured) > 2:
             raise RuntimeError("no such option")
-        return {"s": float(len(asked))}
+        return {"s": float(len(measured))}
 
-    taken, failed = bench.take_turns("tiny", {"base": "a", "here": "b"}, 3, measure)
-    assert asked[:4] == ["a", "b", "a", "b"]
-    assert taken["here"]["s"][:2] == [2.0, 4.0]
+    figures, failed = bench.take_turns("tiny", {"base": "a", "here": "b"}, 3, measure)
+    assert measured[:4] == ["a", "b", "a", "b"]
+    assert figures["here"]["s"][:2] == [2.0, 4.0]
     assert failed == {"base": "no such option"}
-    first, second = bench.lines("tiny", taken, failed)
+    first, second = bench.lines("tiny", figures, failed)
     assert first.split() == ["tiny", "base", "failed:", "no", "such", "option"]
     assert "here" in second
 
@@ -93,16 +93,16 @@ def test_the_ratio_and_its_interval():
 
 
 def test_a_command_is_ended_by_its_cpu_time_and_not_by_the_clock(monkeypatch):
-    clock, asked = [0.0], []
+    clock, pids = [0.0], []
     fake = SimpleNamespace(perf_counter=lambda: clock[0], sleep=lambda seconds: clock.__setitem__(0, clock[0] + 60))
     monkeypatch.setattr(cases, "time", fake)
     used = iter([1.0, 2.0, 150.0])
-    monkeypatch.setattr(cases, "cpu_seconds", lambda pid: asked.append(pid) or next(used))
+    monkeypatch.setattr(cases, "cpu_seconds", lambda pid: pids.append(pid) or next(used))
     ended = iter([(0, 0, None)] * 7)
     monkeypatch.setattr(cases.os, "wait4", lambda pid, options: next(ended))
     with pytest.raises(cases.TimedOut, match="no result in 100 CPU seconds"):
         cases.run_command("--version")
-    assert len(asked) == 3, "two minutes on the clock, and one and two seconds of work"
+    assert len(pids) == 3, "two minutes on the clock, and one and two seconds of work"
     monkeypatch.setattr(cases, "cpu_seconds", lambda pid: 0.0)
     ended = iter([(0, 0, None)] * 30)
     with pytest.raises(cases.TimedOut):
@@ -130,40 +130,40 @@ def test_a_tree_is_measured_with_its_own_code(tmp_path):
 
 def test_what_is_printed_is_written(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(bench.take_turns, "__defaults__", (lambda case, tree: {"s": 2.0},))
-    monkeypatch.setattr(machine, "git", lambda *words: "1234567")
+    monkeypatch.setattr(machine, "git", lambda *arguments: "1234567")
     monkeypatch.setattr(sys, "argv", ["bench", "--only", "tiny", "--repeats", "2", "--out", str(tmp_path / "b.json")])
     bench.main()
-    found = json.loads((tmp_path / "b.json").read_text())
-    assert found["cases"] == {"tiny": {"figures": {"here": {"s": [2.0, 2.0]}}, "failed": {}}}
-    assert {"at", "cpu", "python", "numpy", "commit", "dirty"} <= {*found}
+    written = json.loads((tmp_path / "b.json").read_text())
+    assert written["cases"] == {"tiny": {"figures": {"here": {"s": [2.0, 2.0]}}, "failed": {}}}
+    assert {"at", "cpu", "python", "numpy", "commit", "dirty"} <= {*written}
     assert "tiny" in capsys.readouterr().out
 
 
 def test_curves_take_turns_and_keep_the_least(tmp_path, monkeypatch):
-    asked, taken = [], iter([4.0, 3.0, 9.0, 9.0, 5.0, 6.0, 1.0, 2.0])
+    measured, times = [], iter([4.0, 3.0, 9.0, 9.0, 5.0, 6.0, 1.0, 2.0])
     monkeypatch.setattr(curves, "TRIES", 2)
 
     def measure(setting):
-        asked.append((setting.seeds, setting.curve))
-        return {"us": next(taken), "features": 19}
+        measured.append((setting.seeds, setting.curve))
+        return {"us": next(times), "features": 19}
 
     base, many = curves.Setting("seeds"), curves.Setting("seeds", seeds=50)
-    found = curves.measure_all(2, [base, many, curves.Setting("rounds")], measure)
+    rows = curves.measure_all(2, [base, many, curves.Setting("rounds")], measure)
     once = [(10, ""), (10, ""), (50, ""), (50, "")]
-    assert asked == once * 2, "what is short twice a turn, though it lies on two curves"
-    assert [(row["curve"], row["seeds"], row["us"]) for row in found] == [
+    assert measured == once * 2, "what is short twice a turn, though it lies on two curves"
+    assert [(row["curve"], row["seeds"], row["us"]) for row in rows] == [
         ("seeds", 10, 3.0), ("seeds", 50, 1.0), ("rounds", 10, 3.0)
     ]  # fmt: skip
-    assert found[0]["features"] == 19
+    assert rows[0]["features"] == 19
     small = curves.Setting("seeds", seeds=2, actions=20, rounds=10)
     monkeypatch.setattr(curves, "FINITE", (small, curves.Setting("constraints", 2, 20, constraints=2, rounds=10)))
     monkeypatch.setattr(curves, "BOX", (curves.Setting("inputs", seeds=1, actions=0, inputs=1, rounds=4),))
-    monkeypatch.setattr(machine, "git", lambda *words: "1234567")
+    monkeypatch.setattr(machine, "git", lambda *arguments: "1234567")
     monkeypatch.setattr(sys, "argv", ["curves", "--repeats", "1", "--out", str(tmp_path / "c.json")])
     curves.main()
     written = json.loads((tmp_path / "c.json").read_text())
     assert {"at", "commit", "cpu", "numpy", "scipy", "repeats"} <= {*written}
-    one, two = written["finite"]
-    assert one["us"] > 0 < one["bare"]
+    single, two = written["finite"]
+    assert single["us"] > 0 < single["bare"]
     assert "bare" not in two, "the bare form has one constraint"
     assert written["box"][0]["ms"] > 0

@@ -21,8 +21,8 @@ from cbobench.sweep import ray_start
 def run(capsys):
     """Call `cbobench` in this process: (exit code, output, errors)."""
 
-    def call(*words):
-        code = cli.main([str(word) for word in words])
+    def call(*arguments):
+        code = cli.main([str(word) for word in arguments])
         out, err = capsys.readouterr()
         return code, out, err
 
@@ -62,10 +62,10 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("words", "message"), WRONG)
-def test_misuse_is_one_line_exit_2_and_leaves_nothing(run, clean_tree, words, message):
+@pytest.mark.parametrize(("arguments", "message"), WRONG)
+def test_misuse_is_one_line_exit_2_and_leaves_nothing(run, clean_tree, arguments, message):
     before = clean_tree()
-    code, out, err = run(*words)
+    code, out, err = run(*arguments)
     assert code == 2
     assert message in err
     assert err.startswith("cbobench: ")
@@ -84,8 +84,8 @@ def test_run_compare_status_figures(run, small_suite, tmp_path):
     assert f"results: {tmp_path / 'r'}" in out
     assert "small: 12 cells in 3 tasks" in err
     assert run("status", tmp_path / "r")[:2] == (0, "small: 12 of 12 cells done, 0 failed, 0 missing, 0 stale\n")
-    code, again, err = run("run", suite, "--out", tmp_path / "r", "--cpus", 0)
-    assert (code, again) == (0, out)
+    code, repeated, err = run("run", suite, "--out", tmp_path / "r", "--cpus", 0)
+    assert (code, repeated) == (0, out)
     assert "(12 done before)" in err
     assert run("compare", tmp_path / "r")[1] in out
     code, drawn, _ = run("figures", tmp_path / "r")
@@ -121,7 +121,7 @@ def test_what_ends_a_sweep_is_made_safe(run, small_suite, monkeypatch):
 
 def test_code_that_ends_python_ends_no_command_in_silence(run, monkeypatch):
     """Wherever it is called from."""
-    monkeypatch.setattr("cbobench.cli.catalogue.do_list", lambda *words: sys.exit(0))
+    monkeypatch.setattr("cbobench.cli.catalogue.do_list", lambda *arguments: sys.exit(0))
     code, out, err = run("list", "problems")
     assert (code, out) == (1, "")
     assert err == "cbobench: SystemExit: 0 ended the command; raise an error in its place\n"
@@ -163,12 +163,12 @@ def test_dry_run_writes_nothing(run, small_suite, clean_tree):
 
 
 def test_a_dry_run_for_a_cluster_asks_it_for_its_cpus(run, small_suite, monkeypatch):
-    asked = []
-    monkeypatch.setattr(ray_start, "count_cluster_cpus", lambda address: asked.append(address) or 1234)
+    addresses = []
+    monkeypatch.setattr(ray_start, "count_cluster_cpus", lambda address: addresses.append(address) or 1234)
     suite = small_suite()
     out = run("run", suite, "--dry-run", "--address", "head:6379")[1]
     assert "on 1,234 CPU(s) of the cluster as it is now" in out
-    assert asked == ["head:6379"]
+    assert addresses == ["head:6379"]
     assert "of the cluster" not in run("run", suite, "--dry-run")[1], "negative control"
     monkeypatch.setattr(ray_start, "count_cluster_cpus", lambda address: 0)
     out = run("run", suite, "--dry-run", "--address", "head:6379")[1]
@@ -177,20 +177,20 @@ def test_a_dry_run_for_a_cluster_asks_it_for_its_cpus(run, small_suite, monkeypa
 
 def test_the_estimate_of_disk_is_near_the_truth(run, small_suite, tmp_path):
     suite = small_suite(horizon=400, seeds=6)
-    said = run("run", suite, "--out", tmp_path / "r", "--dry-run")[1]
+    estimate = run("run", suite, "--out", tmp_path / "r", "--dry-run")[1]
     run("run", suite, "--out", tmp_path / "r", "--cpus", 0)
     truth = sum(p.stat().st_size for p in (tmp_path / "r" / "rounds").iterdir()) / 1e6
-    expected = float(said.split("disk: about ")[1].split(" MB")[0])
+    expected = float(estimate.split("disk: about ")[1].split(" MB")[0])
     assert expected == pytest.approx(truth, abs=0.5 + 0.5 * truth)
 
 
-@pytest.mark.parametrize("what", ["problems", "algorithms", "suites"])
-def test_list(run, what):
-    names = {"problems": PROBLEMS.names(), "algorithms": ALGORITHMS.names(), "suites": list(resources.suites())}[what]
-    code, out, _ = run("list", what)
+@pytest.mark.parametrize("kind", ["problems", "algorithms", "suites"])
+def test_list(run, kind):
+    names = {"problems": PROBLEMS.names(), "algorithms": ALGORITHMS.names(), "suites": list(resources.suites())}[kind]
+    code, out, _ = run("list", kind)
     assert code == 0
     assert all(name in out for name in names)
-    assert [row["name"] for row in json.loads(run("list", what, "--format", "json")[1])] == names
+    assert [row["name"] for row in json.loads(run("list", kind, "--format", "json")[1])] == names
 
 
 @pytest.mark.parametrize(
@@ -243,24 +243,24 @@ def import_nothing(commands, heavy, first=""):
         "    heavy = set(json.loads(sys.argv[2])) & set(sys.modules)\n"
         "    if heavy:\n        sys.exit(f'{words} imported {heavy}')\n"
     )
-    words = [sys.executable, "-c", code, json.dumps(commands), json.dumps(heavy)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    command_line = [sys.executable, "-c", code, json.dumps(commands), json.dumps(heavy)]
+    done = subprocess.run(command_line, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def test_light_commands_import_neither_ray_nor_pandas_and_help_is_plain_text():
-    said = import_nothing(LIGHT, [*BACKENDS, "pandas", "scipy"])
-    assert "\ncbobench 0." in said
-    assert "95 % from six seeds" in said
-    assert "%%" not in said
+    output = import_nothing(LIGHT, [*BACKENDS, "pandas", "scipy"])
+    assert "\ncbobench 0." in output
+    assert "95 % from six seeds" in output
+    assert "%%" not in output
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_run_plays_where_standard_streams_are_closed(tmp_path, closed):
     (tmp_path / "s.yaml").write_text("{suite: s, horizon: 2, seeds: 1, problems: [rkhs-1d], algorithms: [random]}")
-    words = [sys.executable, "-m", "cbobench", "run", "s.yaml", "--cpus", "1", "--out", "run"]
-    shell = ["sh", "-c", f'"$@" {closed}', "sh", *words]
+    command_line = [sys.executable, "-m", "cbobench", "run", "s.yaml", "--cpus", "1", "--out", "run"]
+    shell = ["sh", "-c", f'"$@" {closed}', "sh", *command_line]
     done = subprocess.run(shell, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert Run(tmp_path / "run").cells["status"].tolist() == ["ok"]
@@ -302,9 +302,15 @@ def test_a_sweep_imports_what_it_plays_with_alone(write_suite, tmp_path):
 @pytest.mark.slow
 def test_reading_commands_import_neither_ray_nor_what_draws(small_suite, tmp_path, run):
     run("run", small_suite(), "--out", tmp_path / "r", "--cpus", 0)
-    here = str(tmp_path / "r")
-    claims = ["claims", here, "--recipe", "zhou_ji_2022_claims"]
-    commands = [["status", here], ["compare", here], ["compare", here, "--best"], ["compare", here, here], claims]
+    folder = str(tmp_path / "r")
+    claims = ["claims", folder, "--recipe", "zhou_ji_2022_claims"]
+    commands = [
+        ["status", folder],
+        ["compare", folder],
+        ["compare", folder, "--best"],
+        ["compare", folder, folder],
+        claims,
+    ]
     import_nothing(commands, [*BACKENDS, "scipy.stats", "scipy.optimize"])
 
 
@@ -337,5 +343,5 @@ def test_the_hint_finishes_what_another_call_left(run, small_suite, tmp_path):
     run("run", suite, "--out", tmp_path / "r", "--cpus", 0, "--seeds", 3, "--again", "failed", "--only", "ckb-ucb")
     out = run("status", tmp_path / "r")[1]
     assert "3 missing" in out
-    words = shlex.join(["cbobench", "run", str(suite), "--seeds", "3", "--cpus", "0", "--out", str(tmp_path / "r")])
-    assert f"to go on: {words}\n" in out
+    hint = shlex.join(["cbobench", "run", str(suite), "--seeds", "3", "--cpus", "0", "--out", str(tmp_path / "r")])
+    assert f"to go on: {hint}\n" in out

@@ -51,11 +51,11 @@ def script(shell, capsys):
     return capsys.readouterr().out
 
 
-def complete(text, folder, *words):
+def complete(text, folder, *arguments):
     """What our function offers bash for the last word."""
-    line = " ".join(f"'{word}'" for word in words)
+    line = " ".join(f"'{word}'" for word in arguments)
     reply = '_shtab_cbobench; printf "%s\\n" "${COMPREPLY[@]}"'
-    call = f"{text}\nCOMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; {reply}"
+    call = f"{text}\nCOMP_WORDS=({line}); COMP_CWORD={len(arguments) - 1}; {reply}"
     done = subprocess.run(["bash", "-c", call], cwd=folder, capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 
@@ -83,12 +83,12 @@ class Terminal:
         os.close(theirs)
         sourcing = f'{SETUP[shell]}; eval "$(cat script)"'
         self.type(f"{sourcing}; cbobench ready\n")
-        assert self.words() == ["ready"]
+        assert self.read_words() == ["ready"]
 
     def type(self, text):
         os.write(self.ours, text.encode())
 
-    def words(self):
+    def read_words(self):
         """The words of the next call; what the shell prints is read, or it would wait."""
         file = self.folder / "words"
 
@@ -117,12 +117,12 @@ def terminal(tmp_path, capsys):
         return opened[-1]
 
     yield open_terminal
-    for one in opened:
-        one.end()
+    for at_prompt in opened:
+        at_prompt.end()
 
 
 @pytest.mark.parametrize(
-    ("words", "offered"),
+    ("arguments", "offered"),
     [
         (["compare", "runs/mine", "--metric", "simple"], {"simple_regret", "simple_value"}),
         (["compare", "runs/mine", "--metric", "regret", "violation_h"], {"violation_hard"}),
@@ -136,8 +136,8 @@ def terminal(tmp_path, capsys):
         (["list", "s"], {"suites"}),
     ],
 )
-def test_bash_completes(words, offered, tmp_path, capsys):
-    assert complete(script("bash", capsys), tmp_path, "cbobench", *words) == offered
+def test_bash_completes(arguments, offered, tmp_path, capsys):
+    assert complete(script("bash", capsys), tmp_path, "cbobench", *arguments) == offered
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
@@ -150,7 +150,7 @@ def test_tab_runs_nothing_and_gives_names_as_they_stand(shell, before, tmp_path,
         place = tmp_path / "runs" / name
         place.touch()
         at_prompt.type(f"cbobench {before}\t\n")  # the only name there
-        assert at_prompt.words() == [*first, f"{typed}{name}"]
+        assert at_prompt.read_words() == [*first, f"{typed}{name}"]
         place.unlink()
     assert not list(tmp_path.rglob("ran-*"))
 
@@ -165,7 +165,7 @@ def test_tab_among_many_names_runs_nothing(shell, tmp_path, terminal):
     for typed in ("compare runs/", "compare ", "run ", "compare $", "run runs/*", "figures runs/x --only "):
         at_prompt.type(f"cbobench {typed}\t\tn\x15")  # all names are listed, or not, then the line is given up
         at_prompt.type("cbobench ready\n")
-        while at_prompt.words() != ["ready"]:
+        while at_prompt.read_words() != ["ready"]:
             pass
     assert not list(tmp_path.rglob("ran-*"))
 
@@ -175,7 +175,7 @@ def test_a_shell_completes_commands_options_and_files(shell, tmp_path, terminal)
     (tmp_path / "runs" / "mine").mkdir(parents=True)
     (tmp_path / "mine.yaml").touch()
     at_prompt = terminal(shell)
-    for typed, words in [
+    for typed, expected in [
         ("compl\tzs\t", ["completion", "zsh"]),
         ("run literature_s\t", ["run", "literature_small"]),
         ("run min\t", ["run", "mine.yaml"]),
@@ -183,7 +183,7 @@ def test_a_shell_completes_commands_options_and_files(shell, tmp_path, terminal)
         ("figures runs/mine --highl\tckb-u\t", ["figures", "runs/mine", "--highlight", "ckb-ucb"]),
     ]:
         at_prompt.type(f"cbobench {typed}\n")
-        assert [word.rstrip("/") for word in at_prompt.words()] == [word.rstrip("/") for word in words]
+        assert [word.rstrip("/") for word in at_prompt.read_words()] == [word.rstrip("/") for word in expected]
 
 
 def test_every_command_is_completed_in_every_shell(tmp_path, capsys):

@@ -57,8 +57,8 @@ def names_in(folder: Path) -> set[str]:
 
 def test_pages_and_measurements_lie_where_one_looks_for_them():
     """Pages beside each other, all else of docs/ in its folder; a folder of benchmarks/ has a target of its name."""
-    others = {name for name in names_in(ROOT / "docs") if not name.endswith(".md")}
-    assert others == {"_static", "results", "website"}
+    beside_pages = {name for name in names_in(ROOT / "docs") if not name.endswith(".md")}
+    assert beside_pages == {"_static", "results", "website"}
     folders = names_in(ROOT / "benchmarks") - {"machine.py"}
     assert folders == {"speed", "scale", "quality", "chaos"}
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.M)
@@ -71,7 +71,7 @@ def test_no_page_with_code_is_left_out():
 
 def test_a_page_that_is_wrong_is_found_out(tmp_path):
     table = "cei  0.3 [0.1, 0.5]* 7.4\nscbo 2\nrandom 1.2"
-    for said, expected in (
+    for block, expected in (
         ("cei 0.3 [0.1, 0.5]* 7.4\n…\nrandom 1.2", []),
         ("cei 0.3 [0.1, 0.5]*\nscbo\nrandom", []),  # beginnings, and words alone
         ("cei 0.3 [0.1, 0.5]* 7.5\nrandom 1.2", [("cei 0.3 [0.1, 0.5]* 7.5", "cei  0.3 [0.1, 0.5]* 7.4")]),
@@ -81,7 +81,7 @@ def test_a_page_that_is_wrong_is_found_out(tmp_path):
         ("cei 0.3\nckb", [("ckb", None)]),
         ("scbo\ncei", [("cei", None)]),  # in another order
     ):
-        assert printed.mismatches(said, table) == expected
+        assert printed.mismatches(block, table) == expected
     assert printed.mismatches("3 of 4 cells, 0.3 s", "3 of 4 cells, 1.7 s") == [], "times differ"
     assert printed.mismatches("3 of 4 cells, 0.3 s", "3 of 5 cells, 0.3 s"), "counts do not"
     assert printed.refresh("cei 0.4\n…\nrandom 1.3", table) == "cei  0.3 [0.1, 0.5]* 7.4\n…\nrandom 1.2"
@@ -94,7 +94,7 @@ def test_a_page_that_is_wrong_is_found_out(tmp_path):
 def test_the_pictures_are_those_of_what_is_stored():
     """Up to the rendering of another version of Matplotlib: a mean difference of 2 of 255 grey levels."""
     about, rows = gallery.stored()
-    figure = next(one for one in gallery.read_figures() if one.key == "zhou_ji_fig1c")
+    figure = next(candidate for candidate in gallery.read_figures() if candidate.key == "zhou_ji_fig1c")
     for image, path, dpi in (
         (pictures.draw_first(), pictures.FIRST, 200),
         (pictures.draw_speed(), pictures.SPEED, pictures.SPEED_DPI),
@@ -130,7 +130,9 @@ def test_readmes_caption_says_which_reading_of_the_paper_it_shows():
 
 def test_both_readings_of_a_figure_have_the_same_axes():
     about, rows = gallery.stored()
-    for figure in [one for one in gallery.read_figures() if one.key in ("zhou_ji_fig1c", "shi_eryilmaz_fig1")]:
+    for figure in [
+        candidate for candidate in gallery.read_figures() if candidate.key in ("zhou_ji_fig1c", "shi_eryilmaz_fig1")
+    ]:
         axes = pictures.draw_pair(figure, about, rows).axes
         for left, right in zip(axes[::2], axes[1::2], strict=True):
             assert (left.get_xlim(), left.get_ylim()) == (right.get_xlim(), right.get_ylim())
@@ -156,9 +158,9 @@ def test_the_first_picture_is_of_readmes_suite():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     recommended = cells.pivot(index="seed", columns="algorithm", values="recommended_regret").fillna(np.inf)
     regret = cells.pivot(index="seed", columns="algorithm", values="regret")
-    shown = [f"{recommended['ckb-ucb'].median():.3f}", f"{recommended['random'].median():.2f}"]
-    shown += [f"{regret[name].median():.1f}" for name in ("cei", "scbo")]
-    for median in shown:
+    medians = [f"{recommended['ckb-ucb'].median():.3f}", f"{recommended['random'].median():.2f}"]
+    medians += [f"{regret[name].median():.1f}" for name in ("cei", "scbo")]
+    for median in medians:
         assert re.search(rf"[ *]{median} \[", readme), "play it again: make pictures ARGS=--play"
     assert "no star at rec. r of `ckb-ucb`: it is worse than `random` in every\nseed" in readme
     assert (recommended["ckb-ucb"] > recommended["random"]).all(), "why it has no star"
@@ -189,7 +191,7 @@ def test_every_figure_leads_to_suites_that_there_are_and_to_claims():
 
 def test_pages_say_which_of_botorchs_methods_count_points_under_way():
     counting = set()
-    for name in [one for one in ALGORITHMS.names() if one.startswith("botorch-")]:
+    for name in [method for method in ALGORITHMS.names() if method.startswith("botorch-")]:
         (opponent,) = re.findall(r"return (\w+)\(given, self\)", inspect.getsource(ALGORITHMS.get(name).optimiser))
         step = inspect.getsource(getattr(botorch_methods, opponent).next)
         counting |= {name} if "monte_carlo(" in step else set()  # which takes X_pending
@@ -211,8 +213,8 @@ def test_commands_that_a_page_only_names_exist(page):
     for line in lines:
         if line.startswith("cbobench ") and "SUITE" not in line:
             make_parser().parse(shlex.split(line.split("  #")[0])[1:])
-    known = next(a for a in make_parser()._actions if a.dest == "command").choices
-    assert set(re.findall(r"`cbobench ([a-z]+)", text)) <= set(known)
+    commands = next(a for a in make_parser()._actions if a.dest == "command").choices
+    assert set(re.findall(r"`cbobench ([a-z]+)", text)) <= set(commands)
     for target in re.findall(r"`make ([a-z-]+)", text):
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), flags=re.M), target
 
@@ -225,11 +227,11 @@ def anchors(page: Path) -> set[str]:
 
 @pytest.mark.parametrize("page", TEXTS)
 def test_links_lead_somewhere(page):
-    here = ROOT / page
-    for link in re.findall(r"\]\(([^)]+)\)", BLOCK.sub("", here.read_text(encoding="utf-8"))):
+    source = ROOT / page
+    for link in re.findall(r"\]\(([^)]+)\)", BLOCK.sub("", source.read_text(encoding="utf-8"))):
         if not link.startswith(("http:", "https:", "mailto:")):
             file, _, anchor = link.partition("#")
-            target = (here.parent / file) if file else here
+            target = (source.parent / file) if file else source
             assert target.exists(), link
             assert not anchor or anchor in anchors(target), link
 
@@ -251,8 +253,8 @@ def test_nothing_is_left_out_of_the_tables():
         (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in ("methods", "problems", "suites")
     )
     # other tables are of parameters
-    made = "".join(re.findall(r"^<!-- \w+ -->\n(.*?)^<!-- end -->", text, flags=re.M | re.S))
-    named = re.findall(r"^\| `([^`]+)`", made, flags=re.M)
+    generated = "".join(re.findall(r"^<!-- \w+ -->\n(.*?)^<!-- end -->", text, flags=re.M | re.S))
+    named = re.findall(r"^\| `([^`]+)`", generated, flags=re.M)
     suites = {"map_…" if name.startswith("map_") else name for name in resources.suites()}
     assert sorted(named) == sorted([*ALGORITHMS.names(), *PROBLEMS.names(), *suites])
     assert tables.unexplained() == set()
@@ -282,7 +284,7 @@ def miscounted(text: str) -> list[str]:
     maps = sum(name.startswith("map_") for name in resources.suites())
     methods, suites = {len(ALGORITHMS.names())}, {len(resources.suites()), maps, len(resources.suites()) - maps}
     counts = {"algorithms": methods, "methods": methods, "problems": {len(PROBLEMS.names())}, "suites": suites}
-    return [f"{number} {what}" for number, what in COUNTED.findall(text) if int(number) not in counts[what]]
+    return [f"{number} {noun}" for number, noun in COUNTED.findall(text) if int(number) not in counts[noun]]
 
 
 @pytest.mark.parametrize("page", [*TEXTS, "pyproject.toml"])
@@ -291,9 +293,9 @@ def test_pages_state_as_many_methods_and_problems_as_there_are(page):
 
 
 def test_a_wrong_count_is_found():
-    there = len(ALGORITHMS.names())
-    assert miscounted(f"- {there} algorithms: and so on. {there + 1} methods.\n7 shipped problems; over 3 suites") == [
-        f"{there + 1} methods",
+    count = len(ALGORITHMS.names())
+    assert miscounted(f"- {count} algorithms: and so on. {count + 1} methods.\n7 shipped problems; over 3 suites") == [
+        f"{count + 1} methods",
         "7 problems",
     ]
 
@@ -302,21 +304,21 @@ NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine
 
 
 def test_suites_say_how_many_problems_and_methods_they_have():
-    wrong, seen = [], 0
+    wrong, checked = [], 0
     for name, path in resources.suites().items():
         suite = yaml.safe_load(path.read_text(encoding="utf-8"))
         stated = re.findall(rf"\b({'|'.join(NUMBERS)})\b (?:\w+ )?(methods|problems)", str(suite.get("about")).lower())
-        for word, what in stated:
-            seen += 1
-            if NUMBERS.index(word) + 1 != len(suite["algorithms" if what == "methods" else "problems"]):
-                wrong.append(f"{name}: {word} {what}")
+        for word, noun in stated:
+            checked += 1
+            if NUMBERS.index(word) + 1 != len(suite["algorithms" if noun == "methods" else "problems"]):
+                wrong.append(f"{name}: {word} {noun}")
     assert wrong == []
-    assert seen >= 4
+    assert checked >= 4
 
 
 def test_the_citation_names_the_suite_and_its_papers():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["version"] == cbobench.__version__
-    papers = [f"{' & '.join(a['family-names'] for a in one['authors'])}" for one in citation["references"]]
+    papers = [f"{' & '.join(a['family-names'] for a in paper['authors'])}" for paper in citation["references"]]
     assert papers == ["Zhou & Ji", "Shi & Eryilmaz", "Guo & Zhu & Liu"]
-    assert {one["year"] for one in citation["references"]} == {2022}
+    assert {paper["year"] for paper in citation["references"]} == {2022}

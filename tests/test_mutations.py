@@ -37,7 +37,7 @@ PASSES = mutations.Verdict(None, 1.0)
 
 
 @pytest.mark.parametrize(
-    ("verdict", "code", "said"),
+    ("verdict", "code", "lines"),
     [
         (PASSES, 1, ("| **survives** | 1.0 |", "0 of 1 are found", "not found: ckb-slack-sign")),
         (mutations.Verdict("a.py::test_b", 2.0), 0, ("| `a.py::test_b` | 2.0 |", "1 of 1 are found")),
@@ -45,7 +45,7 @@ PASSES = mutations.Verdict(None, 1.0)
     ],
     ids=["survives", "found", "no verdict"],
 )
-def test_what_survives_is_said_and_ends_with_1(monkeypatch, capsys, tmp_path, verdict, code, said):
+def test_what_survives_is_said_and_ends_with_1(monkeypatch, capsys, tmp_path, verdict, code, lines):
     """Without a mutation the tests pass; with it they do as they are told here."""
     fault = next(record for record in mutations.read_mutations(early=False) if record.name == "ckb-slack-sign")
     (tmp_path / fault.file).parent.mkdir(parents=True)
@@ -59,8 +59,8 @@ def test_what_survives_is_said_and_ends_with_1(monkeypatch, capsys, tmp_path, ve
 
     monkeypatch.setattr(mutations, "run_tests", run_tests)
     assert mutations.main([fault.name]) == code
-    seen = capsys.readouterr()
-    assert all(line in seen.out + seen.err for line in said)
+    output = capsys.readouterr()
+    assert all(line in output.out + output.err for line in lines)
     assert planted == [False, True]
     assert fault.old in (tmp_path / fault.file).read_text()
 

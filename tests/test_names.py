@@ -61,7 +61,7 @@ def all_code() -> str:
 @cache
 def defined() -> frozenset[str]:
     """What the package defines, takes as a parameter or writes as a word, and names that users give."""
-    names = {name for found in DEFINED.findall(all_code()) for name in found}
+    names = {name for match in DEFINED.findall(all_code()) for name in match}
     folders = {part for path in package() for part in path.relative_to(ROOT).with_suffix("").parts}
     return frozenset({*names, *folders, *ALGORITHMS.names(), *PROBLEMS.names(), *resources.suites(), *OUTSIDE} - {""})
 
@@ -69,23 +69,23 @@ def defined() -> frozenset[str]:
 @cache
 def classes() -> dict[str, list[Path]]:
     """Files with a class of that name."""
-    found: dict[str, list[Path]] = {}
+    files_by_class: dict[str, list[Path]] = {}
     for path in package():
         for name in re.findall(r"^class (\w+)", code_of(path), re.M):
-            found.setdefault(name, []).append(path)
-    return found
+            files_by_class.setdefault(name, []).append(path)
+    return files_by_class
 
 
 @cache
 def imported() -> frozenset[str]:
     """Names of other libraries, as the package imports them."""
-    found = re.findall(r"^ *(?:from|import) (\w+)(?:[\w.]* as (\w+))?", all_code(), re.M)
-    return frozenset(name for names in found for name in names) - {"cbobench", ""}
+    imports = re.findall(r"^ *(?:from|import) (\w+)(?:[\w.]* as (\w+))?", all_code(), re.M)
+    return frozenset(name for names in imports for name in names) - {"cbobench", ""}
 
 
-def module_of(parts: list[str], here: Path) -> tuple[Path, list[str]] | None:
+def module_of(parts: list[str], source: Path) -> tuple[Path, list[str]] | None:
     """The module that a dotted name begins with, in the package, a room or the file's own room, and what is left."""
-    for base in (ROOT / "cbobench", ROOT, ROOT / "docs", here.parent):
+    for base in (ROOT / "cbobench", ROOT, ROOT / "docs", source.parent):
         for size in range(len(parts), 0, -1):
             place = base.joinpath(*parts[:size])
             file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
@@ -94,7 +94,7 @@ def module_of(parts: list[str], here: Path) -> tuple[Path, list[str]] | None:
     return None
 
 
-def is_there(name: str, here: Path, local: frozenset[str]) -> bool:
+def is_there(name: str, source: Path, local: frozenset[str]) -> bool:
     """Whether a name is one: of a module, a class or an object with that attribute, or defined by itself.
 
     Args:
@@ -105,8 +105,8 @@ def is_there(name: str, here: Path, local: frozenset[str]) -> bool:
         return True
     if len(parts) == 1:
         bare = re.sub(r"_\d$", "", name)  # one of several: g_1
-        return name in defined() or bare in defined() or (here.parent / f"{name}.py").is_file()
-    module = module_of(parts, here)
+        return name in defined() or bare in defined() or (source.parent / f"{name}.py").is_file()
+    module = module_of(parts, source)
     if module is not None:
         return all(part in words_of(module[0]) for part in module[1])
     if parts[0] in classes():
@@ -126,11 +126,11 @@ def files() -> frozenset[str]:
     )
 
 
-def is_file(name: str, here: Path) -> bool:
+def is_file(name: str, source: Path) -> bool:
     """Whether a file is one of ours, by its path or its name, or one that the package writes."""
     if "/" not in name:
         return name in files() or name in OUTSIDE or name in all_code()
-    return any((base / name).is_file() for base in (ROOT, ROOT / "cbobench", ROOT / "docs", here.parent))
+    return any((base / name).is_file() for base in (ROOT, ROOT / "cbobench", ROOT / "docs", source.parent))
 
 
 def strangers(path: Path) -> list[str]:
@@ -140,13 +140,13 @@ def strangers(path: Path) -> list[str]:
         code = "\n".join(BLOCKS.findall(text))
         notes, local = BLOCKS.sub("", text), frozenset(re.findall(r"[\w-]+\.\w+|\w+", code)) | words_of_tests()
     else:
-        notes, local = "\n".join("".join(found) for found in NOTES.findall(text)), words_of(path)
+        notes, local = "\n".join("".join(is_known) for is_known in NOTES.findall(text)), words_of(path)
     lost = set()
     for name in {*NAME.findall(notes), *FILE.findall(notes)}:
         if path.suffix == ".md" and YOURS.match(name):
             continue
-        found = is_file(name, path) or name in local if FILE.fullmatch(f"`{name}`") else is_there(name, path, local)
-        lost |= set() if found else {name}
+        is_known = is_file(name, path) or name in local if FILE.fullmatch(f"`{name}`") else is_there(name, path, local)
+        lost |= set() if is_known else {name}
     return [f"{path.name}: `{name}`" for name in sorted(lost)]
 
 

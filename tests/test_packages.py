@@ -178,13 +178,13 @@ def test_a_name_of_two_packages_is_refused(install):
 @pytest.mark.parametrize("names", [("packaged_g-slope", "random"), ("gardner-1", "packaged_g-corner")])
 def test_no_imports_refuses_it_even_when_it_is_loaded(install, write_suite, tmp_path, capsys, names):
     home = install("packaged_g")
-    words = ["run", str(write_suite(SUITE.format(*names))), "--out", str(tmp_path / "run"), "--cpus", "0"]
+    arguments = ["run", str(write_suite(SUITE.format(*names))), "--out", str(tmp_path / "run"), "--cpus", "0"]
     refusal = "--no-imports refuses it; allowed: registered names\n"
-    assert main([*words, "--no-imports"]) == 2
+    assert main([*arguments, "--no-imports"]) == 2
     assert refusal in capsys.readouterr().err
     assert not (home / "loaded").exists()
-    assert main(words) == 0
-    assert main([*words, "--no-imports"]) == 2
+    assert main(arguments) == 0
+    assert main([*arguments, "--no-imports"]) == 2
     assert refusal in capsys.readouterr().err
 
 

@@ -50,28 +50,28 @@ def test_symbols_are_set_and_code_is_not():
 @pytest.mark.slow
 def test_pictures_are_kept_until_what_they_show_changes(tmp_path, monkeypatch):
     first = Pictures(tmp_path, only=["random", "gramacy"])
-    shown = first.of_method("random"), first.of_problem("gramacy")
+    drawn = first.of_method("random"), first.of_problem("gramacy")
     assert first.made == 2
     assert first.of_method("cei").text == NOT_NOW
-    again = Pictures(tmp_path, only=["random", "gramacy"])
-    assert (again.of_method("random"), again.of_problem("gramacy")) == shown
-    assert again.made == 0
-    assert set(again.used) == {path.name for path in tmp_path.glob("*.png")} == {one.file for one in shown}
+    unchanged = Pictures(tmp_path, only=["random", "gramacy"])
+    assert (unchanged.of_method("random"), unchanged.of_problem("gramacy")) == drawn
+    assert unchanged.made == 0
+    assert set(unchanged.used) == {path.name for path in tmp_path.glob("*.png")} == {picture.file for picture in drawn}
     monkeypatch.setattr("docs.website.pictures.code_hash", lambda path: "other")
     changed = Pictures(tmp_path, only=["gramacy"])
-    assert changed.of_problem("gramacy").file not in again.used
+    assert changed.of_problem("gramacy").file not in unchanged.used
     assert len(list(tmp_path.glob("problem-*.png"))) == 1
     monkeypatch.setattr("docs.website.plays.settings_for", lambda cls: {"grid": 9})
-    assert Pictures(tmp_path, only=["random"]).of_method("random").file not in again.used
+    assert Pictures(tmp_path, only=["random"]).of_method("random").file not in unchanged.used
 
 
 def test_what_was_made_of_a_page_that_is_gone_goes(tmp_path):
-    mine = tmp_path / "out" / "mine.html"
+    by_user = tmp_path / "out" / "mine.html"
     for name in ("methods/old", "methods/new"):
         for file in (f"out/{name}.html", f"out/.doctrees/{name}.doctree", f"pages/{name}.md"):
             (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / file).touch()
-    mine.touch()
+    by_user.touch()
     (tmp_path / "pages" / "methods" / "old.md").unlink()
     forget(tmp_path / "pages", tmp_path / "out")
     left = sorted(path.name for path in (tmp_path / "out").rglob("*.*") if path.is_file())
@@ -82,17 +82,17 @@ def test_what_was_made_of_a_page_that_is_gone_goes(tmp_path):
 @pytest.mark.slow
 def test_a_problem_of_each_form_is_drawn(name):
     task, settings, _ = words.prepared(name)
-    image, said = draw.problem(task, name, settings)
+    image, caption = draw.problem(task, name, settings)
     assert len(image.axes) == {"feasible-pocket-drift": 3, "hartmann-4": 4, "rkhs-1d": 2, "stocks": 1}.get(name, 2)
-    assert ("look-alike" in said["text"]) == (name == "stocks")
+    assert ("look-alike" in caption["text"]) == (name == "stocks")
 
 
 @pytest.mark.long
 def test_the_site_is_built_without_a_warning(tmp_path):
     if missing := [name for name in ("sphinx", "myst_parser", "furo") if find_spec(name) is None]:
         pytest.skip(f"{', '.join(missing)} not installed (pip install -e '.[docs]'); `make site` builds it all")
-    where = ["--out", tmp_path / "site", "--work", tmp_path / "work"]
-    call = [sys.executable, "-m", "docs.website", *where, "--pictures", "cei"]
+    folders = ["--out", tmp_path / "site", "--work", tmp_path / "work"]
+    call = [sys.executable, "-m", "docs.website", *folders, "--pictures", "cei"]
     done = subprocess.run(call, cwd=ROOT, env=environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "method-cei" in (tmp_path / "site" / "methods" / "cei.html").read_text()

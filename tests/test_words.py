@@ -40,7 +40,7 @@ def test_symbols_as_a_keyboard_has_them(word, name):
 
 
 @pytest.mark.parametrize(
-    ("word", "names", "meant"),
+    ("word", "names", "expected"),
     [
         ("plot", COMMANDS, "figures"),
         ("figure", COMMANDS, "figures"),
@@ -58,9 +58,9 @@ def test_symbols_as_a_keyboard_has_them(word, name):
         ("xyz", COMMANDS, None),
     ],
 )
-def test_the_name_that_is_meant(word, names, meant):
-    assert nearest(word, names) == meant
-    assert nearest(word, reversed([*names])) == meant, "whatever their order"
+def test_the_name_that_is_meant(word, names, expected):
+    assert nearest(word, names) == expected
+    assert nearest(word, reversed([*names])) == expected, "whatever their order"
 
 
 def test_synonyms_lead_to_names():
@@ -72,11 +72,11 @@ def test_synonyms_lead_to_names():
 
 def test_all_that_the_package_says_has_a_form_in_ascii():
     texts = [path.read_text(encoding="utf-8") for path in Path(cbobench.__file__).parent.rglob("*.py")]
-    said = {char for text in texts for char in re.findall(r"[^\x00-\x7f]", STRANGE.sub("", text))}
-    said -= {"\u200b"}  # of a pattern
-    assert len(said) > 50
-    assert not {char for char in said if in_ascii(char) in ("", "?")} - {"\u0302", "\u0304"}, "but for loose accents"
-    assert all(in_ascii(char).isascii() for char in said)
+    signs = {char for text in texts for char in re.findall(r"[^\x00-\x7f]", STRANGE.sub("", text))}
+    signs -= {"\u200b"}  # of a pattern
+    assert len(signs) > 50
+    assert not {char for char in signs if in_ascii(char) in ("", "?")} - {"\u0302", "\u0304"}, "but for loose accents"
+    assert all(in_ascii(char).isascii() for char in signs)
 
 
 def test_what_an_encoding_has_it_keeps():
