@@ -23,7 +23,7 @@ from cbobench.gp.parts import Parts, Score, check_shape
 from cbobench.gp.posteriors import choice
 from cbobench.gp.posteriors.fitted import FittedPosterior
 from cbobench.gp.posteriors.interface import Mask, Posterior, SharedPosterior
-from cbobench.gp.posteriors.pending import PendingPosterior, add_pending, make_separate
+from cbobench.gp.posteriors.separate import PendingPosterior, add_pending, make_separate
 from cbobench.gp.recommend import Goal, recommend_action
 from cbobench.params import param, required, state
 from cbobench.problems.base import Actions, Arrivals, Feedback, Problem, Shown
@@ -34,7 +34,7 @@ Pending = Literal["ignore", "variance", "credit-now", "block"]
 
     ignore       learns from what has arrived, each value at the action that caused it; what is pending does not count
     variance     as `ignore`, but a play shrinks variances (and enters γ) when it is made: pending plays stand in the
-                 model with its own mean for a value (Desautels et al. 2014), see `gp.posteriors.pending`
+                 model with its own mean for a value (Desautels et al. 2014), see `gp.posteriors.separate`
     credit-now   as a method that does not know of delays: whatever arrives in a round counts as an observation of the
                  action that this round plays
     block        plays on only when all that it models of its last new play is known, and repeats the action until then
@@ -188,6 +188,7 @@ class ScoreAlgorithm(Algorithm):
         self.ties = Draws(setting.streams.role("ties"), uniform)
         functions = 1 + setting.constraints if self.models_constraints else 1
         self.posterior = self._fresh_posterior(functions)
+        # Where epochs forget, recommendations need not: they have a model of their own.
         self.evidence: Posterior | None = None
         horizon = self.evidence_horizon(setting.horizon)
         if horizon is not None:
@@ -200,6 +201,7 @@ class ScoreAlgorithm(Algorithm):
             self.posterior = self.ahead = add_pending(self.posterior, lambda: self.cheapest(1))
         if self.box is None:
             self.row_starts = RowStarts(setting.replicates, setting.constraints, self.posterior.mean.shape[2])
+        # What of the history counts; the schedule below sets the rest as at a restart.
         self.wait = Wait(setting.replicates, functions)
         self.shown: Shown | None = None
         self.history: list[Actions] = []
@@ -297,6 +299,7 @@ class ScoreAlgorithm(Algorithm):
         Args:
             also: further points (S, d) to climb from; None while the prior is stationary, a tie of all.
         """
+        # The candidates decide alone where nothing is known, and are what climbs must beat.
         parts, coin = self.parts(self.belief).kinks(), self.ties.at(t)
         total = check_shape(parts.total(), self.belief.f.mean.shape)
         best, rows = break_ties(total, coin), np.arange(len(total))
@@ -320,6 +323,8 @@ class ScoreAlgorithm(Algorithm):
         observed = np.stack(self.observed, axis=1) if self.starts.narrow else also
         start = np.concatenate([also, self.starts(parts, at, observed)], axis=1)
         points, values = polish(scorer, self.posterior.jet, start, box.spacing, self.starts.narrow, widths)
+        # What was found is a start of the next round, too: its basin may be too narrow to find
+        # twice.
         self.starts.ended = points
         if self.starts.cusps:
             starts = self.starts.around(points[rows, values.argmax(axis=1)], at)

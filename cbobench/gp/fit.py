@@ -89,12 +89,15 @@ def fit_all(
         noise: the noise variances, in units of the values squared, (b,); None to fit them.
         anew: whether to start from the priors' modes, too; else only functions without a last fit do.
     """
+    # The priors are of standardised observations.
     indices = thinned(len(points))
     points, values = points[indices], np.ascontiguousarray(values[:, indices])
     middle, spread = values.mean(axis=1), values.std(axis=1)
     spread = np.where(spread > 0, spread, 1.0)
     standardised = (values - middle[:, None]) / spread[:, None]
     objective = Objective(points, standardised, None if noise is None else noise / spread**2)
+    # All starts of all functions descend side by side, because a step of one costs little more than
+    # its calls.
     starts: list[Array] = []
     rows: list[int] = []  # whose start it is
     for row, last in enumerate(before):
@@ -104,6 +107,8 @@ def fit_all(
             starts.append(objective.start())
         rows += [row] * (len(starts) - len(rows))
     ends, cost, centre = descend(objective, np.array(starts), np.array(rows))
+    # Back to the units of the observations; the evidence is of these, so that fits of transforms
+    # compare.
     fits = []
     for row in range(len(values)):
         best = min((i for i, owner in enumerate(rows) if owner == row), key=lambda i: float(cost[i]))
@@ -177,6 +182,8 @@ class Objective:
 
     def __call__(self, logs: Array, rows: NDArray[np.intp]) -> tuple[Array, Array, Array]:
         """Return costs (q,), slopes (q, k) and constants c (q,) at hyperparameters (q, k) of functions (q,)."""
+        # Only pairs below the diagonal are computed: kernels of them cost more than the factors of
+        # small matrices.
         n, d, low = self.n, self.d, self.low
         lengthscales, scale, noise = self.read(logs, rows)
         rates = lengthscales**-2
@@ -186,6 +193,7 @@ class Objective:
         covariance[:, low[0], low[1]] = (1 + a + a * a / 3) * decay
         covariance[:, np.arange(n), np.arange(n)] = (scale + noise)[:, None]
         inverse, halves, failed = np.empty_like(covariance), np.empty(len(logs)), np.zeros(len(logs), dtype=bool)
+        # A matrix without a factor is an impossible place, and no error: a long step may end there.
         for i, matrix in enumerate(covariance):
             root, info = lapack().dpotrf(matrix, lower=1)
             failed[i] = info != 0
@@ -227,6 +235,7 @@ def descend(objective: Objective, logs: Array, rows: NDArray[np.intp]) -> tuple[
     low, high = objective.lowest, objective.highest
     logs = logs.copy()
     cost, slope, centre = objective(logs, rows)
+    # A first step of length 1 at most: the slope says nothing of the scale.
     steepness = np.sqrt((slope * slope).sum(axis=1))
     inverse = np.eye(logs.shape[1]) / np.maximum(steepness, 1.0)[:, None, None]  # of the Hessian matrices
     first, share = np.ones(len(logs), dtype=bool), np.ones(len(logs))
@@ -234,6 +243,8 @@ def descend(objective: Objective, logs: Array, rows: NDArray[np.intp]) -> tuple[
     turning = np.ones(len(logs), dtype=bool)  # those that take a new direction
     done = np.zeros(len(logs), dtype=bool)
     for _ in range(STEPS):
+        # A new direction only where the last step was taken; else the same one is tried with a
+        # shorter share.
         fixed = (logs <= low) & (slope > 0) | (logs >= high) & (slope < 0)
         free_slope = np.where(fixed, 0.0, slope)
         done |= turning & (np.abs(free_slope).max(axis=1) < FLAT)
@@ -246,10 +257,13 @@ def descend(objective: Objective, logs: Array, rows: NDArray[np.intp]) -> tuple[
         trial = np.clip(logs[i] + share[i, None] * direction[i], low, high)
         move = trial - logs[i]
         tried_cost, tried_slope, tried_centre = objective(trial, rows[i])
+        # Armijo's rule; a parabola through both costs says how much shorter a refused step should
+        # be.
         expected, gain = -(slope[i] * move).sum(axis=1), cost[i] - tried_cost
         accepted = (gain >= ENOUGH * expected) & (gain >= 0)
         excess = np.maximum(expected - gain, 1e-300)
         shorter = share[i] * np.clip(0.5 * expected / excess, 0.1, 0.5)
+        # Only a positive curvature keeps the inverse Hessian positive definite.
         change = tried_slope - slope[i]
         curvature = (move * change).sum(axis=1)
         bent = accepted & (curvature > 1e-10 * (change * change).sum(axis=1))
@@ -260,9 +274,9 @@ def descend(objective: Objective, logs: Array, rows: NDArray[np.intp]) -> tuple[
         turning[:] = False
         turning[i] = accepted
         share[i] = np.where(accepted, 1.0, shorter)
-        kept = i[accepted]
-        logs[kept], cost[kept], slope[kept] = trial[accepted], tried_cost[accepted], tried_slope[accepted]
-        centre[kept] = tried_centre[accepted]
+        moved = i[accepted]
+        logs[moved], cost[moved], slope[moved] = trial[accepted], tried_cost[accepted], tried_slope[accepted]
+        centre[moved] = tried_centre[accepted]
     return logs, cost, centre
 
 

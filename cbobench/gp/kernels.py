@@ -199,8 +199,8 @@ def pivoted_cholesky(diagonal: Array, row: Callable[[int], Array], most: int | N
     """Return features by rank, Phi^T (r, n) with Phi Phi^T = K, by pivoted Cholesky from the r rows of K that it
     requests.
 
-    The loop stops when the remaining trace falls under `RELATIVE_TRACE` times the whole: r is 19 for the SE kernel with
-    lengthscale 0.2 on 100 points of [0, 1], and n for a kernel of full rank.
+    The loop stops when the remaining trace falls under `RELATIVE_TRACE` times the whole: r is 19
+    for the SE kernel with lengthscale 0.2 on 100 points of [0, 1], and n for a kernel of full rank.
 
     Args:
         diagonal: of K, (n,).

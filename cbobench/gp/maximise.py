@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,6 @@ from cbobench.gp.box_actions import Box, sobol
 from cbobench.gp.kernels import Array
 from cbobench.gp.parts import Parts
 from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Jet, Mask
-from cbobench.gp.sqp import BESIDE, Climbs, best_step, may_kinks_meet, neighbours, pick, rank_values
 from cbobench.gp.taylor import STEP, Taylor, taylor
 
 STEPS = 24  # largest number of steps
@@ -40,6 +40,8 @@ NEAR, NEAR_ENDED, NEAREST = 0.03, 0.25, 0.01
 LOWEST = -1e300  # value of a climb that is not made
 WALL = 1e5  # stands for an infinite price while climbing
 
+BESIDE = 0.75  # in units of the spacing: distance from the best point at which others start
+Number = TypeVar("Number", bound=np.generic)
 Scorer = Callable[[Array, Array, Array], Parts]
 """Parts from means (S, p, k) and variances (S, k) or (S, p, k) at points (S, k, d) of the unit cube."""
 
@@ -63,6 +65,8 @@ class Pace:
     fine: bool = False
 
 
+# The paces were measured on played rounds, which `python -m benchmarks.quality.maximiser` holds
+# against a dense search. Who changes one needs its table: the tests hold but the easy cases.
 FAST = Pace({1: 12, 2: 8, 3: 5, 8: 5, 12: 3}, 3, 10.0, 5)
 SMOOTH = Pace({1: 8, 2: 5, 4: 4, 8: 3}, 99, 10.0, 4)
 SLOW = Pace({3: 12, 6: 8, 9: 5, 12: 3}, 99, 10.0, 6)
@@ -70,6 +74,64 @@ THOROUGH = Pace({4: 64, 8: 32, 12: 16, 18: 8}, 10, 10.0, 6)  # kinks in three di
 NARROW = Pace({4: 32, 8: 16, 12: 8}, 99, 10.0, 6, fine=True)  # products of probabilities
 CUSPED = replace(THOROUGH, fine=True)  # cusps
 MEETING = Pace({3: 128, 6: 64, 9: 32, 14: 16}, 9, 10.0, 6)  # kinks that may meet there
+
+
+@dataclass(slots=True)
+class Climbs:
+    """q climbs of S replicates.
+
+    Attributes:
+        points, best: present points and best points so far, (S, q, d). value, earlier: the highest
+        score so far, (S, q), and after each of the last steps, (S, q, MEMORY). models: of the
+        smooth part and the m kinked ones at `points` and at `best`, (S, q, 1 + m, n). multipliers:
+        of the kinks, (S, q, m). reach, length: the longest next step, and the last one that was not
+        a correction, (S, q). patience: steps since the last gain, (S, q). done: whether a climb has
+        ended, (S, q). least: gains up to here are none, (S, q).
+    """
+
+    points: Array
+    best: Array
+    value: Array
+    earlier: Array
+    models: Array
+    at_best: Array
+    multipliers: Array
+    reach: Array
+    length: Array
+    patience: NDArray[np.intp]
+    done: Mask
+    least: Array
+
+    def thinned(self, order: NDArray[np.intp]) -> Climbs:
+        """Return some of them, (S, k)."""
+        return Climbs(*(pick(getattr(self, field.name), order) for field in fields(self)))
+
+    def joined(self, climbs: Climbs) -> Climbs:
+        """Return these and others."""
+        pairs = ((getattr(self, field.name), getattr(climbs, field.name)) for field in fields(self))
+        return Climbs(*(np.concatenate(pair, axis=1) for pair in pairs))
+
+
+def pick(values: NDArray[Number], order: NDArray[np.intp]) -> NDArray[Number]:
+    """Return climbs (S, k) of arrays (S, q, ...)."""
+    return values[np.arange(len(values))[:, None], order]
+
+
+def neighbours(points: Array, distance: float) -> Array:
+    """Return points at a distance along every axis on both sides of points (S, d), in the unit cube: (S, 2 d, d)."""
+    d = points.shape[1]
+    moves = distance * np.concatenate([np.eye(d), -np.eye(d)])
+    return np.clip(points[:, None] + moves, 0.0, 1.0)
+
+
+def rank_values(values: Array) -> NDArray[np.intp]:
+    """Return indices (S, k) from the highest of every row to the lowest; of equal ones the first comes first."""
+    return np.argsort(-values, axis=1, kind="stable")
+
+
+def may_kinks_meet(m: int, d: int) -> bool:
+    """Return whether so many of m kinks may meet that only many starts find the best point."""
+    return m > 2 and d > 2
 
 
 @dataclass(frozen=True)
@@ -164,6 +226,7 @@ def _begin(surface: Surface, points: Array, fine: bool, widths: Array) -> tuple[
 
 def _step(climbs: Climbs, surface: Surface, price: Array, pace: Pace, number: int) -> None:
     """Make step `number` (from 0) of all climbs that are not done."""
+    # Where the last step gained nothing it may have left the kinks, not gone the wrong way.
     active = ~climbs.done
     returning = climbs.patience > 0  # a second-order correction, only back to the kinks
     step, multipliers = best_step(climbs, price, surface.layout, returning)
@@ -189,6 +252,8 @@ def _step(climbs: Climbs, surface: Surface, price: Array, pace: Pace, number: in
         climbs.points = np.where(lost[..., None], climbs.best, climbs.points)
         climbs.models = np.where(lost[..., None, None], climbs.at_best, climbs.models)
         climbs.patience = np.where(lost, 0, climbs.patience)
+    # What cannot catch up with the best climb of its replicate, at its pace of late, costs steps
+    # for nothing.
     climbs.earlier[..., number % MEMORY] = climbs.value
     climbs.done |= climbs.length < (FINEST if pace.fine else TOLERANCE)
     if number >= pace.over:
@@ -249,6 +314,109 @@ def _share_of_steps(jet: Jet, d: int) -> Array:
     return np.asarray(1 / np.maximum(1.0, np.maximum(of_means, of_variances) * (STEP / SHARE)))
 
 
+SWEEPS = 12  # largest number of sweeps of coordinate ascent on the multipliers
+SETTLED = 1e-12  # a smaller change of the multipliers ends the sweeps
+AUGMENT = 100.0  # curvature added across a kink, in units of the largest there
+
+
+def best_step(climbs: Climbs, price: Array, layout: Taylor, back: Mask) -> tuple[Array, Array]:
+    """Return the step (S, q, d) of the quadratic subproblem and its multipliers (S, q, m), kinks held as in the last
+    step.
+
+    Args:
+        back: mask (S, q) of climbs that only go back to the kinks.
+    """
+    most = price[:, None]
+    held = (climbs.multipliers > 0) & (climbs.multipliers < most)
+    step, multipliers = _subproblem(climbs, most, layout, back, held)
+    if not held.any():
+        return step, multipliers
+    # A held kink whose multiplier ends at a bound was no kink to hold: there the step is that
+    # without held kinks.
+    wrong = (held & ((multipliers <= 0) | (multipliers >= most))).any(axis=2) & ~climbs.done
+    if wrong.any():
+        plain, plain_multipliers = _subproblem(climbs, most, layout, back, np.zeros_like(held))
+        step = np.where(wrong[..., None], plain, step)
+        multipliers = np.where(wrong[..., None], plain_multipliers, multipliers)
+    return step, multipliers
+
+
+def _subproblem(climbs: Climbs, price: Array, layout: Taylor, back: Mask, held: Mask) -> tuple[Array, Array]:
+    """The step (S, q, d) of the quadratic subproblem and its multipliers (S, q, m).
+
+    max_p slope.p + p.B.p / 2 - sum_j price_j [kinked_j + a_j.p]+ has the dual: over multipliers in
+    [0, price], minimise the maximum over p of the same with multiplier_j (kinked_j + a_j.p) in
+    place of the penalty. It is a quadratic programme over a box, solved by coordinate descent.
+    """
+    points, models, reach, d = climbs.points, climbs.models, climbs.reach, layout.d
+    multipliers = climbs.multipliers
+    m = multipliers.shape[2]
+    slope = np.where(back[..., None], 0.0, layout.slopes(models[:, :, 0]))
+    bend, lagrangian = layout.bends(models[:, :, 0]), slope
+    if m:
+        kinked, a = models[:, :, 1:, 0], layout.slopes(models[:, :, 1:])  # (S, q, m), (S, q, m, d)
+        bend = bend - np.matmul(multipliers[:, :, None], models[:, :, 1:])[:, :, 0][..., layout.square]
+        if held.any():
+            # Where a kink holds, - (kinked + a.p)² changes no solution and bends the model down
+            # across it.
+            largest = AUGMENT * np.abs(bend).max(axis=(2, 3))[..., None]
+            weight = np.where(held, largest, 0.0) / np.maximum((a**2).sum(axis=3), 1e-100)
+            bend = bend - np.matmul((weight[..., None] * a).swapaxes(2, 3), a)
+            slope = slope - np.matmul((weight * kinked)[:, :, None], a)[:, :, 0]
+        lagrangian = slope - np.matmul(multipliers[:, :, None], a)[:, :, 0]
+    fixed = (points <= 0) & (lagrangian < 0) | (points >= 1) & (lagrangian > 0)  # at a side of the box
+    if fixed.any():
+        either = fixed[..., None] | fixed[..., None, :]
+        bend = np.where(either, -np.eye(d), bend)
+        lagrangian = np.where(fixed, 0.0, lagrangian)
+    # Where the model bends upwards a step goes as if it bent down as much: uphill, and no farther
+    # than trusted.
+    size, axes = np.linalg.eigh(bend)
+    curvature = np.abs(size)
+    floor = np.maximum(1e-8 * curvature.max(axis=2), 1e-9)
+    curvature = np.maximum(curvature, floor[..., None])
+    bowl = size[..., -1] >= 0
+    if bowl.any():
+        # Where the model is not concave: the curvature at which a step is as long as allowed.
+        strength = np.sqrt((lagrangian**2).sum(axis=2)) / reach
+        curvature = np.where(bowl[..., None], np.maximum(curvature, strength[..., None]), curvature)
+    inverse = np.matmul(axes / curvature[..., None, :], axes.swapaxes(2, 3))  # (-B)^-1
+    if fixed.any():
+        inverse = np.where(either, 0.0, inverse)
+    toward = np.matmul(inverse, slope[..., None])[..., 0]
+    if m:
+        through = np.matmul(a, inverse)
+        gram = np.matmul(through, a.swapaxes(2, 3))
+        kink_values = kinked + np.matmul(a, toward[..., None])[..., 0]  # kinked value after the free step
+        multipliers = _ascend(multipliers, kink_values, gram, price)
+        toward = toward - np.matmul(multipliers[:, :, None], through)[:, :, 0]
+    length = np.maximum(np.abs(toward).max(axis=2), 1e-300)
+    return toward * np.minimum(1.0, reach / length)[..., None], multipliers
+
+
+def _ascend(multipliers: Array, kink_values: Array, gram: Array, price: Array) -> Array:
+    """Return multipliers (S, q, m) after some sweeps over the coordinates of the dual; converged climbs are skipped."""
+    m = multipliers.shape[2]
+    # A kinked part that is flat has a pivot of 0.
+    pivot = np.maximum(gram[..., np.arange(m), np.arange(m)], 1e-300)
+    if m == 1:
+        return np.minimum(np.maximum(kink_values / pivot, 0.0), price)
+    multipliers = multipliers.copy()
+    residual = kink_values - np.matmul(gram, multipliers[..., None])[..., 0]
+    moving = np.ones(multipliers.shape[:2], dtype=bool)
+    for _ in range(SWEEPS):
+        before = multipliers.copy()
+        for j in range(m):
+            best = multipliers[..., j] + residual[..., j] / pivot[..., j]
+            best = np.where(moving, np.minimum(np.maximum(best, 0.0), price[..., j]), multipliers[..., j])
+            residual -= gram[..., j] * (best - multipliers[..., j])[..., None]
+            multipliers[..., j] = best
+        moving &= (np.abs(multipliers - before) > SETTLED * np.abs(multipliers)).any(axis=2)
+        if not moving.any():
+            break
+    return multipliers
+
+
 PEAKS = 8  # peaks of every form of the score in two or more dimensions, half as many in one
 MANY = 4  # factor for scores with kinks in three or more dimensions, twice that if many kinks may meet
 NEIGHBOURS = 20  # largest number of neighbours of a candidate
@@ -303,6 +471,9 @@ class Starts:
             at: the score at points (S, k, d).
             observed: the observations (S, e, d), around which narrow maxima are looked for.
         """
+        # Candidates on both sides of a kink pay for it, and the maximum between them does not: a
+        # second form of the score gives every candidate the least kinked value among its
+        # neighbours.
         replicates, m = parts.kinked.shape[:2]
         forms = [parts.total()]
         if m:
@@ -336,6 +507,8 @@ class Starts:
             value = at(points).total()
             for distance in (APART, WITHIN):
                 starts.append(pick(points, _spread(points, value, 2 * count, distance * self.spacing)))
+        # Basins of many kinks are too narrow for any candidate to show: chance finds some, and what
+        # was found is kept.
         if many:
             self.round += 1
             anywhere = _everywhere(d)[np.arange(self.round * FRESH, (self.round + 1) * FRESH) % EVERYWHERE]

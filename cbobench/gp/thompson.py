@@ -158,6 +158,7 @@ class ThompsonModel(RunData):
         best, limits = mean[0].max(), self.limits(0.0)  # the goal of the first block
         gaps = shortfall(mean, amplitude * np.sqrt(variance + JITTER), best, limits)
         while len(contenders):
+            # The most promising first: what they give shows soonest that others cannot win.
             size = BLOCK if len(contenders) > 1.5 * BLOCK else len(contenders)
             chosen = smallest(gaps[contenders], size)
             block, remainder = contenders[chosen], np.delete(contenders, chosen)
@@ -170,11 +171,13 @@ class ThompsonModel(RunData):
             normals = generator.standard_normal((len(mean), size))
             drawn = np.concatenate([drawn, candidates[block]])
             values = np.concatenate([values, mean[:, block] + amplitude * times(normals, roots)], axis=1)
+            # The best that is drawn is what the others must beat.
             judged = self.judged(values)
             goal = judged[:, best_of(judged)]
             violation = float(np.maximum(goal[1:], 0.0).sum())
             best, limits = goal[0] if violation == 0 else None, self.limits(violation)
 
+            # Who cannot win by the laws of before need not be conditioned, which is what costs.
             deviation = amplitude * np.sqrt(variance[:, remainder] + JITTER)
             remainder = remainder[shortfall(mean[:, remainder], deviation, best, limits) < REACH]
             if not len(remainder):

@@ -7,7 +7,7 @@ import copy
 import numpy as np
 import pytest
 
-from cbobench.algorithms.furbo import rank
+from cbobench.algorithms.scbo import rank
 from tests.algorithms.easy import bowl, on_box, started
 from tests.helpers import make, play, setting
 

@@ -7,12 +7,11 @@ import pytest
 
 from cbobench.gp import maximise
 from cbobench.gp.box_actions import Box
-from cbobench.gp.maximise import Starts
+from cbobench.gp.maximise import Climbs, Starts, best_step
 from cbobench.gp.parts import Parts
 from cbobench.gp.posteriors.features import InterpolatedPosterior
 from cbobench.gp.posteriors.interface import Jet
 from cbobench.gp.posteriors.observations import ObservationPosterior
-from cbobench.gp.sqp import Climbs, best_step
 from cbobench.gp.taylor import taylor
 
 RANDOM = np.random.default_rng

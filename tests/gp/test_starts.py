@@ -9,9 +9,8 @@ import pytest
 
 from cbobench.gp import maximise
 from cbobench.gp.box_actions import Box
-from cbobench.gp.maximise import FRESH, Starts, _spread
+from cbobench.gp.maximise import FRESH, Starts, _spread, pick
 from cbobench.gp.parts import Parts
-from cbobench.gp.sqp import pick
 from cbobench.gp.taylor import taylor
 
 RANDOM = np.random.default_rng

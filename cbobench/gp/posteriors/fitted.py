@@ -293,6 +293,7 @@ class FittedPosterior:
         layout, c = taylor(d), self.count
         shape = (replicates, self.functions, q, len(layout.steps))
         jet = Jet(np.zeros(shape), np.zeros(shape))
+        # Before any observation nothing depends on the point.
         if c == 0:
             jet.mean[..., 0], jet.variance[..., 0] = self.centre[..., None], self.amplitude[..., None] ** 2
             return jet
@@ -315,6 +316,8 @@ class FittedPosterior:
                     explained[start:end] = np.matmul(white, white.swapaxes(2, 3)).reshape(-1, 1 + d, 1 + d)
             return moved, explained
 
+        # In units of the lengthscales all kernels are one; derivatives are scaled back by their
+        # orders.
         observed = self._scaled(self.points).reshape(-1, c, d)
         lengths, amplitude = self.lengthscales[s, j], self.amplitude[s, j, None]
         mean, unit = models_at(points[s, i] / lengths, self.functions * s + j, UNIT, observed, weights, explain)

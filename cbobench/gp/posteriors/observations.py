@@ -88,6 +88,8 @@ class ObservationPosterior(Differentiable):
         if not np.isfinite(values).all():
             raise CellFailure(f"an observation of replicate {np.argwhere(~np.isfinite(values))[0, 0]} is not a number")
         c = self.used
+        # Before the observation is put into its slot, so that it has no covariance with itself
+        # there.
         to_candidates, to_slots, variance = self._covariances(actions, c)
         rows = self.rows if mask is None else self.rows[mask]
         slots = slot[rows]
@@ -96,10 +98,13 @@ class ObservationPosterior(Differentiable):
             self._moves(s, 1, *self.factors[s].append(slot[s], to_slots[s], variance[s], to_candidates[s], values[s]))
         if len(self.factors) == self.replicates:
             return
+        # Where λ is small a factor stands in place of P, which stays 0.
         if self.factors:
             mask = (True if mask is None else mask) & (self.noise >= SMALL)
             rows = self.rows[mask]
             slots = slot[rows]
+        # The letters are those of the formula above; the floor takes what rounding pushes below
+        # zero.
         inverse = self.inverse[:, :c, :c]
         a = np.matmul(inverse, to_slots[:, :, None])[:, :, 0]
         latent = variance - (a * to_slots).sum(axis=1)
@@ -107,6 +112,8 @@ class ObservationPosterior(Differentiable):
         column = to_candidates - np.matmul(a[:, None, :], self.cross[:, :c])[:, 0]
         residual = values - (self.weights[:, :, :c] * to_slots[:, None]).sum(axis=2)
         step = residual / s[:, None]
+        # All replicates are computed, and some move by 0: a stack has the same bits, whoever is
+        # left out.
         if mask is not None:
             a, column, step = a * mask[:, None], column * mask[:, None], step * mask[:, None]
         self.mean += step[:, :, None] * column[:, None]
@@ -116,6 +123,7 @@ class ObservationPosterior(Differentiable):
         inverse += scaled[:, :, None] * a[:, None]
         self.weights[:, :, :c] -= step[:, :, None] * a[:, None]
         self.gain += 0.5 * np.log(s / self.noise) * (1.0 if mask is None else mask)
+        # Last, because the slot's own row and column were among those that moved.
         self.inverse[rows, :c, slots] = -scaled[rows]
         self.inverse[rows, slots, :c] = -scaled[rows]
         self.inverse[rows, slots, slots] = 1 / s[rows]

@@ -1,15 +1,21 @@
-"""Posteriors with a covariance per function: their observations arrive separately (delays), or their noise differs."""
+"""Posteriors made of others: a covariance per function, and variances that include plays under way.
+
+Functions have a covariance each where their observations arrive separately (delays), or their noise
+differs. Under delays variances may include all plays, means only the observations that have
+arrived.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.gp.kernels import Array
-from cbobench.gp.posteriors.interface import Arrivals, Jet, Mask, SharedPosterior
+from cbobench.gp.posteriors.interface import Arrivals, Jet, Mask, Posterior, SharedPosterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 
 
@@ -135,3 +141,134 @@ class OwnNoise(SeparatePosterior):
         """Recompute the posteriors whose λ (S, p) has changed."""
         for j, posterior in enumerate(self.posteriors):
             posterior.set_noise(lam[:, j])
+
+
+class PendingPosterior:
+    """Means of one posterior and variances of another (see `interface.Posterior`).
+
+    A variance does not depend on values, so a play shrinks it at once. Replacing a missing value by
+    the mean that the others give there leaves all means unchanged, so means need only what has
+    arrived: the hallucinated feedback of batched GP-UCB (Desautels et al. 2014).
+
+    Args:
+        arrived: gives the means, with a covariance per function.
+        played: one function, whose covariance is every function's.
+
+    Attributes:
+        variance: (S, M), of all plays since the last reset, observed or not.
+        gain: (S,), likewise.
+    """
+
+    def __init__(self, arrived: Posterior, played: SharedPosterior) -> None:
+        self.arrived, self.played = arrived, played
+        self.functions = arrived.functions
+
+    @property
+    def lam(self) -> float:
+        return self.played.lam
+
+    def noise_variance(self, replicate: int, function: int) -> float:
+        return self.arrived.noise_variance(replicate, function)
+
+    @property
+    def mean(self) -> Array:
+        return self.arrived.mean
+
+    @property
+    def variance(self) -> Array:
+        return self.played.variance
+
+    @property
+    def gain(self) -> Array:
+        return self.played.gain
+
+    def reset(self, lam: float | None = None) -> None:
+        self.arrived.reset(lam)
+        self.played.reset(lam)
+
+    def play(self, actions: NDArray[Any]) -> None:
+        """Add a play whose values come later, by `update`."""
+        self.played.imagine(actions)
+
+    def update(self, actions: NDArray[Any], values: Array) -> None:
+        """Add the values of actions that were played before."""
+        self.arrived.update(actions, values)
+
+    def imagine(self, actions: NDArray[Any]) -> None:
+        self.played.imagine(actions)
+
+    def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
+        self.arrived.reveal(replicate, t, action, function, value)
+
+    def receive(self, t: int, played: Sequence[NDArray[Any]], arrivals: Arrivals, since: int = 1) -> None:
+        self.play(played[t - 1])
+        self.arrived.receive(t, played, arrivals, since)
+
+    def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
+        return self.arrived.at(actions)[0], self.played.at(actions)[1]
+
+    def at_observations(self) -> tuple[Array, Array, Mask]:
+        return self.arrived.at_observations()
+
+    def observations(self) -> Array:
+        return self.arrived.observations()
+
+    def jet(self, points: Array, mask: Mask | None = None) -> Jet:
+        return Jet(self.arrived.jet(points, mask).mean, self.played.jet(points, mask).variance)
+
+    def paths(self, z: Array, first: int = 0) -> Array:
+        return self.played.paths(z)
+
+    def covariances(self, replicate: int, function: int, indices: NDArray[np.intp]) -> Array:
+        return self.played.covariances(replicate, 0, indices)
+
+
+class Hallucinated(PendingPosterior):
+    """The same for functions with covariances of their own: variances are those of a copy that holds the pending plays.
+
+    Rounds are told in the order in which they were played. The copy is remade on request,
+    hyperparameters and noise included.
+    """
+
+    def __init__(self, arrived: Posterior) -> None:
+        self.arrived, self.functions = arrived, arrived.functions
+        self.pending: list[NDArray[Any]] = []
+        self.copy: Posterior | None = None
+
+    @property
+    def played(self) -> Posterior:  # type: ignore[override]
+        if self.copy is None:
+            posteriors = getattr(self.arrived, "posteriors", [self.arrived])
+            shared = {id(posterior.actions): posterior.actions for posterior in posteriors}  # which are not copied
+            self.copy = copy.deepcopy(self.arrived, shared)
+            for actions in self.pending:
+                self.copy.imagine(actions)
+        return self.copy
+
+    def reset(self, lam: float | None = None) -> None:
+        self.arrived.reset(lam)
+        self.pending, self.copy = [], None
+
+    def play(self, actions: NDArray[Any]) -> None:
+        self.pending.append(actions)
+        self.copy = None
+
+    def update(self, actions: NDArray[Any], values: Array) -> None:
+        self.arrived.update(actions, values)
+        self.pending, self.copy = self.pending[1:], None
+
+
+def make_separate(functions: int, make_posterior: Callable[[], SharedPosterior], pending: bool) -> Posterior:
+    """Return a posterior of functions whose values arrive separately; its variances may include pending plays."""
+    arrived = SeparatePosterior([make_posterior() for _ in range(functions)])
+    return PendingPosterior(arrived, make_posterior()) if pending else arrived
+
+
+def add_pending(arrived: Posterior, make_posterior: Callable[[], SharedPosterior]) -> PendingPosterior:
+    """Return a posterior whose variances include pending plays, for rounds that are told whole and in order.
+
+    Args:
+        make_posterior: makes a posterior of one function with the others' covariance, if they share
+        one.
+    """
+    return PendingPosterior(arrived, make_posterior()) if arrived.variance.ndim == 2 else Hallucinated(arrived)
