@@ -32,7 +32,7 @@ def float_controls() -> int:
 
 
 def save_float_state() -> Any:
-    """Return what `restore_float_state` takes: fenv_t in a buffer, zeros where it cannot be read."""
+    """Return what `restore_float_state` takes: a buffer of zeros where nothing can be read."""
     state = ctypes.create_string_buffer(SIZE)
     if _get is not None:
         _get(state)

@@ -49,7 +49,7 @@ def read_children_seconds() -> float:
 
 
 def _has_children() -> bool:
-    """Ask by a system call, because there is none as a rule; /proc would take as long as a round."""
+    """Ask by a system call: as a rule there is none, and /proc would take as long as a round."""
     if hasattr(os, "waitid"):
         try:
             os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)

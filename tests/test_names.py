@@ -140,7 +140,7 @@ def strangers(path: Path) -> list[str]:
         code = "\n".join(BLOCKS.findall(text))
         notes, local = BLOCKS.sub("", text), frozenset(re.findall(r"[\w-]+\.\w+|\w+", code)) | words_of_tests()
     else:
-        notes, local = "\n".join("".join(is_known) for is_known in NOTES.findall(text)), words_of(path)
+        notes, local = "\n".join("".join(match) for match in NOTES.findall(text)), words_of(path)
     lost = set()
     for name in {*NAME.findall(notes), *FILE.findall(notes)}:
         if path.suffix == ".md" and YOURS.match(name):

@@ -215,6 +215,7 @@ class AskTell(OneRun):
 
     def _action(self, answer: Any, method: str) -> Any:
         """Return an answer of the optimiser as an action: an index of a finite set, or a point (d,) of a box."""
+        # On a finite set a whole number is an index; elsewhere it is no point.
         index = _index(answer)
         if index is not None and self.given.n is not None:
             if not 0 <= index < self.given.n:
@@ -231,6 +232,7 @@ class AskTell(OneRun):
             self._refuse(f"{method} gave {show(answer)} of shape {x.shape}; it must give {self._allowed_answer}")
         if not np.isfinite(x).all():
             self._refuse(f"{method} gave {show(x.tolist())}; every coordinate must be a finite number")
+        # Libraries round: what lies a hair outside is meant to lie on the face.
         low, high = self.given.low, self.given.high
         side = high - low
         outside = (x < low - ROUNDING * side) | (x > high + ROUNDING * side)

@@ -29,8 +29,12 @@ class CKB(Optimistic):
     """Algorithm 1: x_t = argmax f̄_t - Σ_j φ_j ḡ_j, then φ_j ← Proj_[0, ρ](φ_j + (ḡ_j(x_t) + ε)/V), φ = 0 at first.
 
     f̄_t and ḡ_j are what the exploration strategies A_f and A_g estimate, truncated to [-B, B] and [-G, G]; subclasses
-    choose the strategies. ρ = 4B/δ and V = G√T/ρ (Theorem 1), ε = 0 but for Section 4. With `anytime`, recommendations
-    rest on the data of all epochs, under the λ of an endless one (ours): the play alone begins anew.
+    choose the strategies. ρ = 4B/δ and V = G√T/ρ (Theorem 1), ε = 0 but for Section 4.
+
+    Differs from the paper:
+
+    1. With `anytime`, recommendations rest on the data of all epochs, under the λ of an endless
+       one: the play alone begins anew.
     """
 
     source = "Zhou & Ji (2022) Alg. 1"
@@ -108,8 +112,11 @@ class CKBUCB(CKB):
 class CKBRestart(CKBUCB):
     """CKB-UCB that discards all data every W rounds, for functions that move; the dual variable carries over.
 
-    The width is CKB-UCB's, with the information gain since the restart, so that W >= T is CKB-UCB to the bit; the form
-    B + (R/√λ) √(2 ln(1/δ) + 2γ) of the paper is `beta: self-normalised` but for the count of events.
+    Differs from the paper:
+
+    1. The width is CKB-UCB's, with the information gain since the restart, so that W >= T is
+       CKB-UCB to the bit; the form B + (R/√λ) √(2 ln(1/δ) + 2γ) of the paper is `beta:
+       self-normalised` but for the count of events.
     """
 
     source = "Deng et al. (2022)"

@@ -29,11 +29,17 @@ FAR = -1e3  # below it 1 - |z| M(|z|), M the Mills ratio, is 1/z² to six digits
 class ConstrainedEI(ScoreAlgorithm):
     """Maximises log EI(x) + Σ_j log Φ(-μ_j/σ_j), EI over the incumbent's value.
 
-    The incumbent is, under noise, the largest posterior mean of f among the played actions with P(g <= 0) >= 1 - δ
-    (Gelbart et al. 2014). Without one, Σ_j log Φ(-μ_j/σ_j) alone is maximised. On a box the models are fitted, those of
-    each g_j to its bilog transform, as in SCBO, where that is likelier (ours, see `fitting.Bilog`). On finite sets, and
-    with the problem's kernel, centres and amplitudes follow the running range of the observations. It uses no
-    confidence width and no norm.
+    The incumbent is, under noise, the largest posterior mean of f among the played actions with P(g
+    <= 0) >= 1 - δ (Gelbart et al. 2014). Without one, Σ_j log Φ(-μ_j/σ_j) alone is maximised. It
+    uses no confidence width and no norm.
+
+    Differs from the papers:
+
+    1. On a box the models are fitted, those of each g_j to its bilog transform, as in SCBO, where
+       that is likelier (see `fitting.Bilog`).
+    2. On finite sets, and with the problem's kernel, centres and amplitudes follow the running
+       range of the observations.
+    3. On a finite set without noise, nothing is played twice.
     """
 
     source = "Gardner et al. (2014); Gelbart et al. (2014)"

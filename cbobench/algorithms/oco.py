@@ -34,10 +34,16 @@ class BanditOCO(OneRun):
     on the cube (1 - ξ)X, ξ = δ/r, shrunk about its centre, so that no query leaves the box. g is what was observed (the
     mean of both observations, with two points). A last round without a partner is played and makes no step.
 
-    Inputs live in the unit cube; a finite set is played at the nearest action, with δ at least the spacing of its
-    actions, and the estimates take no notice of the rounding. Values are divided by the running range of what was
-    observed (f) and by the running largest absolute value (g_j). Recorded duals are in units of f per unit of g_j.
-    A local method: neither f nor g need be convex here.
+    Recorded duals are in units of f per unit of g_j. A local method: neither f nor g need be convex
+    here.
+
+    Differs from what is cited of the paper:
+
+    1. Inputs live in the unit cube; a finite set is played at the nearest action, with δ at least
+       the spacing of its actions, and the estimates take no notice of the rounding.
+    2. Values are divided by the running range of what was observed (f) and by the running largest
+       absolute value (g_j).
+    3. Step sizes and constants are ours.
     """
 
     source = "Cao & Liu (2019)"

@@ -394,7 +394,11 @@ class EPBO(Optimistic):
 class PrimalDualBO(Optimistic):
     """PDBO: argmax UCB_f - Σ_j λ_j LCB_{g_j}; λ ← [λ + η (g + ε)]⁺ without an upper bound, unlike CKB.
 
-    g in the dual step is LCB_g(x_t) (the paper's form), or the observed cost (the released code's form).
+    g in the dual step is LCB_g(x_t).
+
+    Differs from the paper:
+
+    1. With `form: observed` g in the dual step is the observed cost, as in the released code.
     """
 
     source = "Xu et al. (2023b)"

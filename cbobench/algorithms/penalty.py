@@ -33,9 +33,13 @@ class Penalised(OptimisticReward):
 
     Assumptions 3 and 5 require a bound on the inner target, |f - Σ_j κ_j Λ(g_j)|_k < B, for every κ. `B: composite` is
     |f|_k + Σ_j κ_j |Λ(g_j)|_k, which grows with κ; `norm`, `sup` and numbers do not, and are too small once κ grows.
-    For a non-linear Λ no formula gives |Λ(g_j)|_k; we use the chord Λ(s)/s · G_j up to the largest s = |g_j|. λ is 1 +
-    2/T unless given, also where every epoch starts anew (the proof's 1 + 2/S; line 3 of the algorithms says "some
-    positive constant").
+
+    Differs from the paper:
+
+    1. For a non-linear Λ no formula gives |Λ(g_j)|_k; we use the chord Λ(s)/s · G_j up to the
+       largest s = |g_j|.
+    2. λ is 1 + 2/T unless given, also where every epoch starts anew (the proof's 1 + 2/S; line 3 of
+       the algorithms says "some positive constant").
     """
 
     needs = frozenset({"feedback at once"})

@@ -30,8 +30,12 @@ from cbobench.problems.base import Feedback, Problem
 class RPOL(Optimistic):
     """The framework: x_t = argmax f̂_t - Σ_j Q_j [ǧ_j]⁺, Q_{t+1} = max(Q_t + c_t⁺, √t), Q_1 = 1 (eqs. 11, 12).
 
-    f̂ is the upper and ǧ the lower confidence bound. The paper has one constraint; with several, each has its own Q.
-    Under delays, the costs revealed in a round are added.
+    f̂ is the upper and ǧ the lower confidence bound. Under delays, the costs revealed in a round
+    are added.
+
+    Differs from the paper:
+
+    1. The paper has one constraint; with several, each has its own Q.
     """
 
     source = "Guo, Zhu & Liu (2022) Sec. 4"
@@ -71,9 +75,13 @@ class RPOLCensored(RPOL):
 
     v_t = B_r Σ_{s=t-m}^{t-1} σ_t(x_s) + β_t with B_r = B + R √(2 ln T), β_t = B + (R + B_r) √(2(γ_t + 1 + ln(4/p))). An
     observation that takes longer than m rounds never enters the model; its cost still enters Q when it arrives.
-    Feedback revealed in round t = s + d counts from decision t + 1 on, in the model as in Q, because the algorithm's
-    feedback step follows its decision. The indicator d <= min(m, t - s) of Section 5, taken literally, puts it into the
-    model of decision t already, before it is revealed, although its cost is in Q_{t+1} there too.
+
+    Differs from the paper:
+
+    1. Feedback revealed in round t = s + d counts from decision t + 1 on, in the model as in Q,
+       because the algorithm's feedback step follows its decision. The indicator d <= min(m, t - s)
+       of Section 5, taken literally, puts it into the model of decision t already, before it is
+       revealed, although its cost is in Q_{t+1} there too.
     """
 
     source = "Guo, Zhu & Liu (2022) Sec. 5, App. C"
@@ -133,11 +141,16 @@ class RPOLCensored(RPOL):
 class RPOLSW(RPOL):
     """RPOL with sliding-window GP-UCB: f̂ = μ + βσ + Γ and ǧ = μ - βσ - Γ over the last W observations.
 
-    β_t = B + (R/√λ) √(2γ + 2 ln(2T/p)) with γ of the window, and Γ_t = C Σ_window |f_s - f_{s+1}|_k with C =
-    √(2W(1+λ)γ_T)/λ: from the true variation (`oracle`), from a given sum over any window (a number), or left out. γ_T
-    is the greedy bound, whatever `gain` says of the γ in β: by definition the largest gain of any T actions. The
-    algorithm of Appendix D keeps the rounds t - W, ..., t for decision t + 1, which are W + 1; the text and the proof,
-    whose sums have W terms, count W. `inclusive` decides. Γ sums the moves since the oldest kept round.
+    β_t = B + (R/√λ) √(2γ + 2 ln(2T/p)) with γ of the window, and Γ_t = C Σ_window |f_s - f_{s+1}|_k
+    with C = √(2W(1+λ)γ_T)/λ: from the true variation (`oracle`), from a given sum over any window
+    (a number), or left out. γ_T is the greedy bound, whatever `gain` says of the γ in β: by
+    definition the largest gain of any T actions.
+
+    Differs from the paper:
+
+    1. The algorithm of Appendix D keeps the rounds t - W, ..., t for decision t + 1, which are W +
+       1; the text and the proof, whose sums have W terms, count W. `inclusive` decides. Γ sums the
+       moves since the oldest kept round.
     """
 
     source = "Guo, Zhu & Liu (2022) Sec. 6, App. D"

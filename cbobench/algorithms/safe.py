@@ -217,8 +217,13 @@ class StageOpt(SafeSet):
     this constraint does not allow yet (with one constraint: that is not yet safe).
 
     The metric is Euclidean (`input`), d_k(x, x') = √(k(x,x) + k(x',x') - 2k(x,x')) (`kernel`, for data without
-    coordinates), or there is none (`none`): then x is safe when u(x) <= 0, and as nothing tells which safe points
-    expand, all of them count as expanders while some other point may still be safe (our reading).
+    coordinates), or there is none (`none`).
+
+    Differs from the paper:
+
+    1. Without a metric x is safe when u(x) <= 0. As nothing tells which safe points expand, all of
+       them count as expanders while some other point may still be safe (our reading).
+    2. T0 is ⌈T^(2/3)⌉ by default.
     """
 
     source = "Sui et al. (2018)"
@@ -285,8 +290,12 @@ class SafeOpt(SafeSet):
     - `input`, `kernel`, as in the papers: intervals are intersected over time, the safe set grows along the Lipschitz
       condition, and x is an expander if l_j(x) + L d(x, x') <= 0 for some j and some x' that j does not allow yet.
 
-    The library's β is 2; here it is the one shared by all methods compared. It divides widths by √k(x, x), the same for
-    all functions here. Wide intervals are its aim: regret grows linearly until they are narrow.
+    Wide intervals are its aim: regret grows linearly until they are narrow.
+
+    Differs from the authors' library:
+
+    1. β is the one shared by all methods compared; the library's is 2.
+    2. Widths are not divided by √k(x, x), which is the same for all functions here.
     """
 
     source = "Sui et al. (2015); Berkenkamp et al. (2016)"
