@@ -60,7 +60,6 @@ class Optimiser(Protocol):
 
     def ask(self) -> Any:
         """Return the point x to play next, (d,), numbers of any kind; on a finite set it may be an action's index."""
-        ...
 
     def tell(self, x: Any, f: float, g: Array) -> None:
         """Learn the observation at x: the objective f, to be maximised, and g (m,), feasible if all are <= 0.
@@ -69,7 +68,6 @@ class Optimiser(Protocol):
         several evaluations under way (see `Given.parallel`), further asks come in between; tells come in the order of
         the asks, and the last ones never come.
         """
-        ...
 
 
 @dataclass(frozen=True)

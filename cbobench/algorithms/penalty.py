@@ -7,7 +7,7 @@ f - Σ_j κ_j Λ(g_j) is a combination of theirs: a new κ needs no refit, and e
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,6 +157,7 @@ class Epochs(Penalised):
     """
 
     knows = ("kernel", "λ", "B", "G", "R", "T")
+    first_price: ClassVar[float]  # κ_1
 
     S: int = param(20, "rounds per epoch; T = L S, and a last epoch may be shorter", at_least=1)
     keep: bool = param(True, "keep the data of earlier epochs; the letter of the paper forgets them")
@@ -176,15 +177,11 @@ class Epochs(Penalised):
     def start(self, setting: Setting) -> None:
         self.epochs = -(-setting.horizon // self.S)  # L
         self.played_in_epoch = []
-        self.price = np.full((setting.replicates, setting.constraints), self.first_price())
+        self.price = np.full((setting.replicates, setting.constraints), self.first_price)
         super().start(setting)
 
     def prepare(self) -> None:
         self.costs, self.summed = np.zeros((2, *self.price.shape))
-
-    def first_price(self) -> float:
-        """κ_1."""
-        raise NotImplementedError
 
     def update_price(self, mean: Array) -> Array:
         """The next κ from the epoch's mean of g, both (S, m)."""
@@ -240,14 +237,12 @@ class PenaltyNoiseless(Epochs):
 
     source = "Shi & Eryilmaz (2022) Alg. 2"
     about = "epochs of GP-UCB on f − κ(ψ(g) − 1), κ grows by ψ of the mean violation"
+    first_price = 1.0
 
     psi: Literal["exponential", "power"] = param("exponential", "ψ: exp(c x), or (c x + 1)^n")
     c: float = param(1.0, "c of ψ", above=0.0)
     n: float = param(2.0, "n of the power ψ", at_least=1.0)
     cap: float = param(1e6, "largest κ (ours: a guard against overflow)", at_least=1.0)
-
-    def first_price(self) -> float:
-        return 1.0
 
     def penalty(self, g: Array) -> Array:
         return psi(g, self.psi, self.c, self.n) - 1
@@ -273,11 +268,9 @@ class PenaltyNoisy(Epochs):
 
     source = "Shi & Eryilmaz (2022) Alg. 3"
     about = "epochs of GP-UCB on f − κg, κ moves by the mean of the observed costs"
+    first_price = 0.0
 
     mu: float | Literal["theory"] = param("theory", "step μ of the multipliers; theory: 1/√L", above=0.0)
-
-    def first_price(self) -> float:
-        return 0.0
 
     def linear(self) -> bool:
         return True

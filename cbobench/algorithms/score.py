@@ -378,7 +378,9 @@ class ScoreAlgorithm(Algorithm):
             return
         self.history.append(self.chosen)
         self.wait.update(t, feedback.arrivals)
-        arrivals = credit_to_round(feedback.arrivals, t) if self.pending == "credit-now" else feedback.arrivals
+        arrivals = feedback.arrivals
+        if self.pending == "credit-now":  # as observations of this round's action
+            arrivals = replace(arrivals, round=np.full_like(arrivals.round, t))
         first = self.since if self.evidence is None else self.evidence_since
         self.informed[arrivals.replicate[arrivals.round >= first]] = True
         if self.setting.parallel == 1:
@@ -423,11 +425,6 @@ class ScoreAlgorithm(Algorithm):
         if self.setting.delayed:
             actions[~self.informed] = NONE if self.box is None else np.nan
         return actions
-
-
-def credit_to_round(arrivals: Arrivals, t: int) -> Arrivals:
-    """What arrives in round t, as observations of round t's action."""
-    return replace(arrivals, round=np.full_like(arrivals.round, t))
 
 
 class Wait:

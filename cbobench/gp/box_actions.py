@@ -128,13 +128,8 @@ def sobol(d: int, size: int) -> Array:
     return np.asarray(qmc.Sobol(d, scramble=False).random_base2(power)[:size] + 0.5 / 2**power)
 
 
-def scrambled_points(d: int, size: int, generator: np.random.Generator) -> Array:
-    """Return the first `size` points of a Sobol sequence in [0, 1)^d, scrambled (Owen 1998), (size, d)."""
-    return np.asarray(scrambled_sobol(d, generator).random_base2(int(np.ceil(np.log2(size))))[:size])
-
-
 def scrambled_sobol(d: int, generator: np.random.Generator) -> Any:
-    """Return SciPy's Sobol sequence, scrambled by a generator."""
+    """Return SciPy's Sobol sequence in [0, 1)^d, scrambled by a generator (Owen 1998)."""
     from scipy.stats import qmc
 
     newer = "rng" in signature(qmc.Sobol).parameters  # SciPy 1.15 renames `seed`
@@ -170,7 +165,10 @@ def _draw_design(actions: Finite | Box, name: DesignName, count: int, generator:
     check_design(actions, count)
     if isinstance(actions, Finite) and (name == "random" or actions.points is None):
         return generator.permutation(actions.n)[:count]
-    unit = generator.random((count, actions.d)) if name == "random" else scrambled_points(actions.d, count, generator)
+    if name == "random":
+        unit = generator.random((count, actions.d))
+    else:  # in whole powers of two, as which the sequence is balanced
+        unit = scrambled_sobol(actions.d, generator).random_base2(int(np.ceil(np.log2(count))))[:count]
     return actions.scale(unit) if isinstance(actions, Box) else nearest(actions.units, unit)
 
 

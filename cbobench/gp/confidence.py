@@ -54,11 +54,10 @@ class Width:
         shares: int | None = None,
     ) -> None:
         events = bound.shape[1] if shares is None else shares
-        self.constant: Array | None = None
+        # A number is used as it is, without the scale.
+        self.constant = None if isinstance(form, str) else np.full_like(bound, form)
         log = np.log(events / alpha)
         normalised = isinstance(form, str) and form == "self-normalised"
-        if not isinstance(form, str):
-            self.constant = np.full_like(bound, form)  # a number is used as it is, without the scale
         self.bound = scale * bound
         self.slope = scale * np.sqrt(2.0) * noise / (np.sqrt(lam) if normalised else 1.0)
         self.offset = log if normalised else 1.0 + log

@@ -22,7 +22,6 @@ class Kernel(Protocol):
 
     def __call__(self, left: Array, right: Array) -> Array:
         """Covariances of the rows of `left` (a, d) with the rows of `right` (b, d), shape (a, b)."""
-        ...
 
 
 AT_ONCE = 2**18  # pairs of points per batch, so that intermediate arrays stay small
@@ -101,10 +100,7 @@ class Matern:
 
     def profile(self, squared: Array) -> Array:
         """k as a function of the squared distance u."""
-        a = np.sqrt(2 * self.nu / self.lengthscale**2 * squared)
-        if self.nu == 0.5:
-            return np.exp(-a)
-        return (1 + a if self.nu == 1.5 else 1 + a + a**2 / 3) * np.exp(-a)
+        return self._of_scaled(np.sqrt(2 * self.nu / self.lengthscale**2 * squared))
 
     def slopes(self, squared: Array) -> tuple[Array, Array, Array]:
         """k, dk/du and d²k/du² at squared distances u.

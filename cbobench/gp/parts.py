@@ -19,11 +19,9 @@ class Score(Protocol):
 
     def total(self) -> Array:
         """The score, (S, k)."""
-        ...
 
     def kinks(self) -> Parts:
         """Return the same up to rounding, as smooth and kinked parts."""
-        ...
 
 
 class Parts(NamedTuple):

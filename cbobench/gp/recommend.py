@@ -46,11 +46,9 @@ class RunMoments(Protocol):
 
     def at(self, inputs: NDArray[Any]) -> tuple[Array, Array]:
         """Return them at indices (q,), or at points (q, d) of a box's cube."""
-        ...
 
     def at_candidates(self) -> tuple[Array, Array]:
         """Return them at all actions of a finite set, or at a box's candidates."""
-        ...
 
 
 def recommend_in_run(model: RunMoments, actions: Finite | Box, played: NDArray[Any]) -> NDArray[Any]:

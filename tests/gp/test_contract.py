@@ -50,7 +50,6 @@ def test_representations_agree():
             )
         for s, j in ((0, 0), (2, 1)):
             columns = features.covariances(s, j, np.array([2, 9]))
-            np.testing.assert_allclose(columns, features.covariance(s)[[2, 9]], atol=1e-8)
             np.testing.assert_allclose(columns, posterior.covariances(s, j, np.array([2, 9])), atol=1e-8)
         np.testing.assert_allclose(
             features.gain if shared else features.gain[:, None].repeat(2, 1), posterior.gain, atol=1e-8

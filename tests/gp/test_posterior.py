@@ -39,7 +39,7 @@ def check(posterior, covariance, lam, actions, values, scale):
     mean, cov, gain = dense(covariance, lam, actions, values)
     np.testing.assert_allclose(posterior.mean[0] / scale, mean / scale, atol=1e-8)
     np.testing.assert_allclose(posterior.variance[0], cov.diagonal(), atol=1e-8)
-    np.testing.assert_allclose(posterior.covariance(0), cov, atol=1e-8)
+    np.testing.assert_allclose(posterior.covariances(0, 0, np.arange(len(posterior.prior))), cov, atol=1e-8)
     np.testing.assert_allclose(posterior.gain[0], gain, rtol=1e-8)
 
 
@@ -105,7 +105,7 @@ def test_joint_samples_have_the_posterior_moments():
     posterior = after(covariance, 40, values, actions, 1.0)
     z = rng.standard_normal((1, 40_000, posterior.rank))
     samples = posterior.paths(z)[0]
-    cov = posterior.covariance(0)
+    cov = posterior.covariances(0, 0, np.arange(len(posterior.prior)))
     limit = 6.0  # about 10,000 statistics: the largest is near 4 when all is well
     assert worst_z(samples, cov) < limit
     independent = rng.standard_normal(samples.shape) * np.sqrt(cov.diagonal())

@@ -137,7 +137,7 @@ class FeaturePosterior(SharedPosterior):
         return np.ascontiguousarray(self.features[actions])  # `take` would first copy the whole view
 
     def _spread(self, weights: Array) -> Array:
-        """Return values at all actions, (S, n), from weights of the features (S, r)."""
+        """Return values at all actions, (S[, q], n), from weights of the features (S[, q], r)."""
         return combine_features(weights, self.by_rank)
 
     def _mean_at(self, actions: NDArray[Any]) -> Array:
@@ -146,18 +146,12 @@ class FeaturePosterior(SharedPosterior):
 
     def paths(self, z: Array, first: int = 0) -> Array:
         """Return Phi L z. All functions share a covariance, so `first` makes no difference."""
-        lz = np.matmul(z[:, :, None, :], self.factor.transpose(0, 2, 1)[:, None])[:, :, 0]
-        return combine_features(lz, self.by_rank)
+        return self._spread(np.matmul(z[:, :, None, :], self.factor.transpose(0, 2, 1)[:, None])[:, :, 0])
 
     def covariances(self, replicate: int, function: int, indices: NDArray[np.intp]) -> Array:
         roots = np.matmul(self.features[indices], self.factor[replicate])
         columns: Array = np.matmul(np.matmul(roots, self.factor[replicate].T), self.by_rank)
         return columns
-
-    def covariance(self, replicate: int) -> Array:
-        """Return the posterior covariance over all actions, (n, n), of one replicate."""
-        root = self.features @ self.factor[replicate]
-        return root @ root.T
 
 
 class ExtendedPosterior(FeaturePosterior):
@@ -198,9 +192,6 @@ class ExtendedPosterior(FeaturePosterior):
         a, phi = np.zeros((self.replicates, self.rank)), self._phi_of(replicate, int(action))
         a[replicate] = np.matmul(self.factor[replicate], np.matmul(phi[None], self.factor[replicate])[0])
         self.mean[replicate, function] += value / self.lam * self._spread(a)[replicate]
-
-    def paths(self, z: Array, first: int = 0) -> Array:
-        return self._spread(np.matmul(z[:, :, None, :], self.factor.transpose(0, 2, 1)[:, None])[:, :, 0])
 
 
 class InterpolatedPosterior(FeaturePosterior):

@@ -90,35 +90,28 @@ class Posterior(Protocol):
 
     def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
         """Return means (S, p, q) and variances (S, q) or (S, p, q) at q actions per replicate, (S, q) or (S, q, d)."""
-        ...
 
     def at_observations(self) -> tuple[Array, Array, Mask]:
         """Return means (S, p, c), variances (S, c) and a mask (S, c) of c slots: the observed actions, if they are
         kept.
         """
-        ...
 
     def observations(self) -> Array:
         """Return the observed points of these slots on a box, in the unit cube (S, c, d)."""
-        ...
 
     def jet(self, points: Array, mask: Mask | None = None) -> Jet:
         """Return beliefs and their first two derivatives at points (S, q, d) of a box; arbitrary where not `mask` (S,
         q).
         """
-        ...
 
     def paths(self, z: Array, first: int = 0) -> Array:
         """Return zero-mean joint samples (S, q, n) of the q functions from `first` on, from normal draws (S, q, r)."""
-        ...
 
     def noise_variance(self, replicate: int, function: int) -> float:
         """Return a function's noise variance, in its units."""
-        ...
 
     def covariances(self, replicate: int, function: int, indices: NDArray[np.intp]) -> Array:
         """Return posterior covariances of q actions of a finite set with all n, (q, n)."""
-        ...
 
 
 class SharedPosterior:
