@@ -22,7 +22,7 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.fit import Fitted, fit_all
 from cbobench.play.play import Chunk, Play, PlayOptions
 from cbobench.problems import PROBLEMS
-from cbobench.problems.base import Problem
+from cbobench.problems.base import Arrivals, Problem
 from cbobench.problems.box import BoxProblem
 from cbobench.problems.data import DataFolder
 from cbobench.results.manifest import DIGEST, FILE, content_digest
@@ -91,6 +91,12 @@ def prepare(name: str, **settings: Any) -> Problem:
 
 
 _PREPARED: dict[tuple[type, str], Problem] = {}
+
+
+def make_arrivals(rows: Iterable[tuple[int, int, int, float]]) -> Arrivals:
+    """What arrives in a round, from (replicate, round, function, value) in any order."""
+    columns = list(zip(*sorted(rows), strict=True)) or [(), (), (), ()]
+    return Arrivals(*(np.array(c, dtype=np.intp) for c in columns[:3]), np.array(columns[3], dtype=float))
 
 
 def play(

@@ -10,15 +10,6 @@ from cbobench.problems.base import Feedback
 from tests.helpers import make, play, problem, setting, watch_asks
 
 
-def test_a_score_that_is_set_on_the_instance_counts():
-    """A watcher, or a method of one's own, may set it after the start."""
-    ckb = make("ckb-ucb", lam=1.0, beta=1.0, B=1.5, G=0.5, rho=2.0, V=0.5)
-    ckb.start(setting(np.diag([1.0, 0.81, 0.64])))
-    assert ckb.ask(1)[0] == 0, "negative control"
-    ckb.score = lambda belief: np.array([[0.0, 0.0, 1.0]])
-    assert ckb.ask(2)[0] == 2
-
-
 def test_three_rounds_by_hand():
     """Independent arms with prior deviations 1, 0.9, 0.8; lambda = 1, beta = 1, B = 1.5, G = 0.5, rho = 2, V = 0.5.
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cbobench.problems.base import Arrivals, Feedback
-from tests.helpers import actions, make, play, problem, setting
+from tests.helpers import actions, make, make_arrivals, play, problem, setting
 
 MODES = ("ignore", "variance", "credit-now", "block")
 N, LAM = 12, 0.1
@@ -18,9 +18,7 @@ K = np.exp(-((POINTS[:, None] - POINTS) ** 2) / (2 * 0.2**2))
 
 def make_feedback(t, *values, replicates=1):
     """Feedback of round t: (round, function, value) that arrive for replicate 0."""
-    rows = sorted((0, when, function, value) for when, function, value in values)
-    columns = list(zip(*rows, strict=True)) or [(), (), (), ()]
-    arrivals = Arrivals(*(np.array(c, dtype=np.intp) for c in columns[:3]), np.array(columns[3], dtype=float))
+    arrivals = make_arrivals((0, when, function, value) for when, function, value in values)
     return Feedback(np.full(replicates, np.nan), np.full((replicates, 1), np.nan), arrivals)
 
 

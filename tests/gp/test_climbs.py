@@ -13,6 +13,7 @@ from cbobench.gp.posteriors.features import InterpolatedPosterior
 from cbobench.gp.posteriors.interface import Jet
 from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.gp.taylor import taylor
+from tests.gp.test_maximise import flat
 
 RANDOM = np.random.default_rng
 
@@ -206,10 +207,6 @@ def test_it_stays_where_it_starts_if_that_is_best():
     def cone(mean, variance, points):
         return Parts.of(-np.sqrt(np.abs(points - 0.3)).sum(axis=2))
 
-    def flat(points, mask):
-        n = len(taylor(2).steps)
-        return maximise.Jet(np.zeros((*points.shape[:1], 1, points.shape[1], n)), np.zeros((*points.shape[:2], n)))
-
     start = np.concatenate([np.full((2, 1, 2), 0.3), RANDOM(1).random((2, 20, 2))], axis=1)
     _, values = maximise.polish(cone, flat, start, 0.1)
     np.testing.assert_array_equal(values.max(axis=1), 0.0)
@@ -218,15 +215,11 @@ def test_it_stays_where_it_starts_if_that_is_best():
 def test_a_curved_ridge_is_climbed_to_its_end():
     """Steps that are too long are taken back, and the next ones start from what was known there."""
 
-    def jet(points, mask):
-        n = len(taylor(2).steps)
-        return maximise.Jet(np.zeros((1, 1, points.shape[1], n)), np.zeros((1, points.shape[1], n)))
-
     def scorer(mean, variance, points):
         x, y = points[..., 0] - 0.6, points[..., 1] - 0.5
         return Parts.of(-20 * (y - 4 * x**2) ** 2 - (x - 0.1) ** 2)
 
     for start in ([0.3, 0.9], [0.9, 0.3], [0.1, 0.1]):
-        points, values = maximise.polish(scorer, jet, np.array([[start]]), 0.1)
+        points, values = maximise.polish(scorer, flat, np.array([[start]]), 0.1)
         assert values.max() > -1e-5
         np.testing.assert_allclose(points[0, values[0].argmax()], [0.7, 0.54], atol=3e-3)

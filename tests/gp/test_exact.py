@@ -12,7 +12,7 @@ from cbobench.gp.kernels import squared_lengths, stationary
 from cbobench.gp.posteriors.factor import Factor
 from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.gp.posteriors.separate import OwnNoise, SeparatePosterior
-from cbobench.problems.base import Arrivals
+from tests.helpers import make_arrivals
 
 LONG = np.longdouble
 LAG, WINDOW = 5, 20
@@ -107,10 +107,8 @@ def test_delays_are_exact(name, lengthscale):
     points, values = plays(box, T, 2)
     due = np.arange(T)[:, None, None] + 1 + np.random.default_rng(2).poisson(LAG, (T, 2, 2))
     for t in range(1, T + 1):
-        arrived = sorted((s, r + 1, j, values[r, s, 0]) for r, s, j in np.argwhere(due == t).tolist())
-        columns = list(zip(*arrived, strict=True)) or [(), (), (), ()]
-        arrivals = Arrivals(*(np.array(c, dtype=np.intp) for c in columns[:3]), np.array(columns[3], dtype=float))
-        posterior.receive(t, list(points[:t]), arrivals)
+        arrived = [(s, r + 1, j, values[r, s, 0]) for r, s, j in np.argwhere(due == t).tolist()]
+        posterior.receive(t, list(points[:t]), make_arrivals(arrived))
         if t % 20 == 0:
             has_arrived = due[:, 1, 1] <= t
             check_box(posterior, box, points[has_arrived, 1], values[has_arrived, 1, 0], lam, s=1, function=1)

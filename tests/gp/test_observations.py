@@ -12,7 +12,7 @@ from cbobench.gp.posteriors import choice
 from cbobench.gp.posteriors.features import FeaturePosterior, InterpolatedPosterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.gp.posteriors.separate import SeparatePosterior
-from cbobench.problems.base import Arrivals
+from tests.helpers import make_arrivals
 
 LAM = 0.05
 
@@ -24,6 +24,16 @@ def a_box(name="se", d=2):
 def a_grid(name="matern52", n=40):
     points = np.linspace(0, 1, n)[:, None]
     return Finite(kernel(name, 0.2)(points, points), points, name)
+
+
+def make_posterior(kind, replicates, functions):
+    """A posterior in feature space or of observations, each on a grid and on a box, where the first has a mesh."""
+    return {
+        "features": lambda: FeaturePosterior(a_grid().features, LAM, replicates, functions, a_grid().prior),
+        "observations": lambda: ObservationPosterior(a_grid(), LAM, replicates, functions, 60),
+        "mesh": lambda: InterpolatedPosterior(a_box(), LAM, replicates, functions),
+        "box": lambda: ObservationPosterior(a_box(), LAM, replicates, functions, 60),
+    }[kind]()
 
 
 def dense(covariance, cross, prior, values, lam=LAM):
@@ -61,16 +71,11 @@ def test_a_box_agrees_with_a_dense_solve(name):
     np.testing.assert_allclose(variance[1], truth[1], atol=1e-8)
 
 
-@pytest.mark.parametrize("kind", ["features", "observations", "mesh"])
+@pytest.mark.parametrize("kind", ["features", "box", "mesh"])
 def test_reset_is_a_new_posterior(kind):
     """With the prior's means and variances, and what is told later is all that it knows."""
-    rng, grid, T = np.random.default_rng(2), a_grid(), 50
-    build = {
-        "features": lambda: FeaturePosterior(grid.features, LAM, 2, 1, grid.prior),
-        "observations": lambda: ObservationPosterior(a_box(), LAM, 2, 1, T),
-        "mesh": lambda: InterpolatedPosterior(a_box(), LAM, 2, 1),
-    }[kind]
-    used, fresh = build(), build()
+    rng, grid = np.random.default_rng(2), a_grid()
+    used, fresh = (make_posterior(kind, 2, 1) for _ in range(2))
 
     def tell(*posteriors):
         point, value = (
@@ -95,11 +100,7 @@ def test_reset_is_a_new_posterior(kind):
 @pytest.mark.parametrize("kind", ["features", "observations", "mesh"])
 def test_censored_values_enter_means_when_they_arrive_and_variances_when_played(kind):
     rng, grid, box, T = np.random.default_rng(4), a_grid(), a_box(), 60
-    posterior = {
-        "features": lambda: FeaturePosterior(grid.features, LAM, 2, 2),
-        "observations": lambda: ObservationPosterior(grid, LAM, 2, 2, T),
-        "mesh": lambda: InterpolatedPosterior(box, LAM, 2, 2),
-    }[kind]()
+    posterior = make_posterior(kind, 2, 2)
     played = rng.random((T, 2, 2)) if kind == "mesh" else rng.integers(grid.n, size=(T, 2))
     values, arrived_values = rng.normal(size=(T, 2, 2)), np.zeros((T, 2, 2))
     for t in range(T):
@@ -119,24 +120,12 @@ def test_censored_values_enter_means_when_they_arrive_and_variances_when_played(
 def test_delayed_functions_know_what_has_arrived(kind):
     rng, T, S = np.random.default_rng(5), 40, 3
     box, grid = a_box(), a_grid()
-
-    def single():
-        if kind in ("box", "mesh"):
-            return InterpolatedPosterior(box, LAM, S, 1) if kind == "mesh" else ObservationPosterior(box, LAM, S, 1, T)
-        return (
-            FeaturePosterior(grid.features, LAM, S, 1)
-            if kind == "features"
-            else ObservationPosterior(grid, LAM, S, 1, T)
-        )
-
-    posterior = SeparatePosterior([single(), single()])
+    posterior = SeparatePosterior([make_posterior(kind, S, 1) for _ in range(2)])
     played = rng.random((T, S, 2)) if kind in ("box", "mesh") else rng.integers(grid.n, size=(T, S))
     values, due = rng.normal(size=(T, S, 2)), np.arange(1, T + 1)[:, None, None] + rng.poisson(4, (T, S, 2))
     for t in range(1, T + 1):
-        arrived = sorted((s, r + 1, j, values[r, s, j]) for r, s, j in np.argwhere(due == t).tolist())
-        columns = list(zip(*arrived, strict=True)) or [(), (), (), ()]
-        arrivals = Arrivals(*(np.array(c, dtype=np.intp) for c in columns[:3]), np.array(columns[3], dtype=float))
-        posterior.receive(t, played[:t], arrivals)
+        arrived = [(s, r + 1, j, values[r, s, j]) for r, s, j in np.argwhere(due == t).tolist()]
+        posterior.receive(t, played[:t], make_arrivals(arrived))
     for s in range(S):
         for j in range(2):
             has_arrived = due[:, s, j] <= T
