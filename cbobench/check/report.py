@@ -198,7 +198,7 @@ def _of_problem(
 
     def can_be_made(cls: type[Any]) -> Iterator[Finding]:
         problem = params.build(cls, settings)
-        if isinstance(problem, Simulator):
+        if problem.simulates:
             named = [f"--set {name}={n}" for name, n in FEWEST.items() if getattr(problem, name) > n]
             fewer = named if problem.noisy else [setting for setting in named if "repeats" not in setting]
             about = f"about {_round(problems.count_simulations(problem)[0])} simulations"

@@ -189,11 +189,10 @@ def _representations(cls: type[Any]) -> str:
     from cbobench import params
     from cbobench.gp.posteriors.choice import representation
     from cbobench.problems.data import DataFolder
-    from cbobench.problems.simulator import Simulator
 
     try:
         problem = params.build(cls, {})
-        if not isinstance(problem, Simulator):  # its actions are known without a pilot, which may take hours
+        if not problem.simulates:  # its actions are known without a pilot, which may take hours
             problem.prepare(DataFolder())
     except BaseException as error:  # a user's problem may raise anything
         reraise_stop(error)

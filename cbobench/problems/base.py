@@ -140,7 +140,15 @@ class Problem:
         about: one line for tables.
         feasibility_tolerance: constraint values up to it, in the units played, are rounding and count as 0.
         seed_independent: whether every seed draws the same instance.
+        simulates: whether values are of simulations, which may take long.
         stated_facts: the values of `facts`, of a class that does not compute them.
+
+    Attributes:
+        simulation_seconds: on the clock, of one simulation, as those of the pilot took.
+        round_seconds: of the simulations of a seed-round.
+        pilot_seconds: of all simulations of the pilot.
+        pilot_points: how many points a full pilot has.
+        cut_short: whether a dry run ended the pilot early.
     """
 
     name: ClassVar[str] = ""
@@ -148,7 +156,13 @@ class Problem:
     about: ClassVar[str] = ""
     feasibility_tolerance: ClassVar[float] = 0.0
     seed_independent: ClassVar[bool] = False
+    simulates: ClassVar[bool] = False
     stated_facts: ClassVar[tuple[str, str, str, str]] = ("finite", "1", "varies", "varies")
+    simulation_seconds: float = 0.0
+    round_seconds: float = 0.0
+    pilot_seconds: float = 0.0
+    pilot_points: int = 0
+    cut_short: bool = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Wraps `draw` so that all readers of a draw agree on what is feasible."""

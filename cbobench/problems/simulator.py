@@ -86,6 +86,7 @@ class Simulator(Problem):
     target: ClassVar[float | None] = None
     best_known: ClassVar[tuple[float, ...] | Mapping[str, Any] | None] = None
     seed_independent = True
+    simulates = True
 
     repeats: int = param(10, "simulations per point whose mean metrics use; 0: the observed values", at_least=0)
     measure: Literal["always", "end"] = param(
@@ -362,14 +363,13 @@ class Simulator(Problem):
         return [self._generator(f"pilot {run}", i) for i in range(count)]
 
     @property
-    def pilot_points(self) -> int:
+    def pilot_points(self) -> int:  # type: ignore[override]
         """Number of points of a full pilot, which simulates a noisy problem twice per point."""
         points = self.pilot // (2 if self.noisy else 1)
         return points if self.inputs is None else min(points, len(self.space.configurations))
 
     @property
-    def cut_short(self) -> bool:
-        """Whether a dry run ended the pilot early."""
+    def cut_short(self) -> bool:  # type: ignore[override]
         return self.pilot_facts.points < self.pilot_points
 
     @property
@@ -380,9 +380,16 @@ class Simulator(Problem):
         return SimulationCounts(pilot, 1 + of_point * is_measured, of_point * (not self._ends_only), of_point)
 
     @property
-    def round_seconds(self) -> float:
-        """Seconds on the clock of the simulations of a seed-round, as the pilot's took."""
+    def simulation_seconds(self) -> float:  # type: ignore[override]
+        return self.pilot_facts.seconds
+
+    @property
+    def round_seconds(self) -> float:  # type: ignore[override]
         return self.pilot_facts.seconds * self.simulations.of_round
+
+    @property
+    def pilot_seconds(self) -> float:  # type: ignore[override]
+        return self.pilot_facts.seconds * self.simulations.pilot
 
     @property
     def _ends_only(self) -> bool:

@@ -23,7 +23,6 @@ from cbobench.errors import Misuse, show, unknown
 from cbobench.gp.box_actions import DesignName, check_design
 from cbobench.problems.base import Problem
 from cbobench.problems.pilot import PILOT
-from cbobench.problems.simulator import Simulator
 from cbobench.suite.variants import INITIAL, PARALLEL, Variant
 
 KEYS = (
@@ -125,7 +124,7 @@ def check_initial(initial: dict[str, int], problems: Mapping[str, Problem], loca
     """Raise `Misuse` if a problem, by title, has fewer actions than the design has rounds, or no pilot of so many."""
     for name, count in initial.items():
         for title, problem in problems.items():
-            points = problem.pilot_points if isinstance(problem, Simulator) else 0
+            points = problem.pilot_points
             if name == PILOT and count > points:
                 why = f"its pilot has {points} points" if points else "it is no simulator, which alone have a pilot"
                 fix = f"give at most {points}, or {{sobol: {count}}}" if points else f"give {{sobol: {count}}}"
