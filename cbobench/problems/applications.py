@@ -306,8 +306,7 @@ class QueueStability(BoxProblem):
     noise_g: float = state()
     scaled: bool = state()
 
-    low = (0.0, 0.0)
-    high = (GPUS, GPUS)
+    low, high = (0.0, 0.0), (GPUS, GPUS)
     reference = Reference(
         x=(3.7377178596430793, 0.0),
         f=-2.8192752590764103,
@@ -348,10 +347,12 @@ class QueueStability(BoxProblem):
             x_2 = partner(x_1)
             return np.where(x_2 <= GPUS, energy(x_1, x_2), np.inf)
 
+        # The cost on the boundary has several valleys: a scan finds the right one, and a search its bottom.
         scan = np.linspace(0, GPUS, 4001)
         start = int(cost(scan).argmin())
         bracket = (scan[max(0, start - 1)], scan[min(len(scan) - 1, start + 1)])
         polished = minimize_scalar(cost, bounds=bracket, method="bounded", options={"xatol": 1e-12})
+        # Kinks of the boundary are no bottom that a smooth search finds.
         alone = min(float(np.expm1(self.arrivals / SERVICE[0])), GPUS)  # node 1 serves all: a kink of the boundary
         left = self.arrivals - float(service(np.array(GPUS), np.array(GPUS))[1])
         beside = float(np.clip(np.expm1(left / SERVICE[0]) * (1 + 1e-12), 0, GPUS))  # of a node 2 with all GPUs
@@ -359,6 +360,7 @@ class QueueStability(BoxProblem):
         x = np.array([x_1, partner(np.array(x_1))])
         while self.formula(x)[1] > 0:  # the last digit
             x = np.nextafter(x, np.inf)
+        # All that is stated beside the point must hold for these arrivals, too.
         middles = GPUS * (np.arange(2**14) + 0.5) / 2**14  # of slices: the share is the area above the boundary
         share = 1 - float(np.minimum(partner(middles) / GPUS, 1.0).mean())
         f, lowest = float(self.formula(x)[0]), float(self.formula(np.array(self.high))[1])

@@ -10,6 +10,7 @@ f and g of `Instances`, never what the learner was told.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from typing import Any, ClassVar, Literal, Protocol
@@ -144,7 +145,7 @@ class Problem:
         stated_facts: the values of `facts`, of a class that does not compute them.
 
     Attributes:
-        simulation_seconds: on the clock, of one simulation, as those of the pilot took.
+        simulation_seconds: on the clock, of one simulation, as those of the pilot took; 0 before it.
         round_seconds: of the simulations of a seed-round.
         pilot_seconds: of all simulations of the pilot.
         pilot_points: how many points a full pilot has.
@@ -217,6 +218,10 @@ class Problem:
             Misuse: missing or unreadable data, or no feasible action whatever the seed.
         """
 
+    def at(self, site: Any) -> AbstractContextManager[None]:
+        """Within the block, simulations run on the workers of a `Site` and are kept in its store, if there are any."""
+        return nullcontext()
+
     def identity(self) -> dict[str, Any]:
         """Part of a cell's id beyond the parameters, such as hashes of files."""
         return {}
@@ -247,8 +252,10 @@ class Problem:
                 raise self.lacks(name, f"write {name} = (...), one number per coordinate")
         low, high = (np.asarray(getattr(self, name), dtype=np.float64) for name in ("low", "high"))
         if low.shape != high.shape or low.ndim != 1 or not (low < high).all():
-            corners = f"low is {tuple(low.tolist())}, high is {tuple(high.tolist())}"
-            raise Misuse(f"{type(self).__name__}: {corners}; give as many of each, and each low below its high")
+            raise Misuse(
+                f"{type(self).__name__}: low is {tuple(low.tolist())}, high is "
+                f"{tuple(high.tolist())}; give as many of each, and each low below its high"
+            )
 
     @property
     def actions(self) -> Finite | Box:
@@ -257,8 +264,11 @@ class Problem:
 
     @property
     def constraints(self) -> int:
-        """m."""
-        raise self.lacks("constraints", "give a property that returns m, how many g_j there are")
+        """m, as the class says it."""
+        m: int | None = getattr(self, "m", None)
+        if m is None:
+            raise self.lacks("constraints", "give a property that returns m, how many g_j there are")
+        return m
 
     def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
         """The instances of S seeds; replicate s uses only generators[s]."""

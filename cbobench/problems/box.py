@@ -16,7 +16,7 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box, finite, sobol
 from cbobench.gp.kernels import Array, StationaryName
 from cbobench.params import build, param
-from cbobench.problems.base import Drawn, Inputs, Instances, Objective, choose_seed_set
+from cbobench.problems.base import Drawn, Inputs, Objective
 from cbobench.problems.channels import Everywhere, FeedbackModel
 from cbobench.problems.class_words import refuse_no_constraint
 from cbobench.problems.data import Site
@@ -55,10 +55,6 @@ class BoxInstances(Drawn):
 
     def values(self, first: int, actions: Array) -> Array:
         return self.formula(actions)
-
-    def stars(self, first: int, rounds: int) -> tuple[Array, Array]:
-        shape = (rounds, len(self.noise))
-        return np.full(shape, self.f_star), np.full(shape, np.nan)
 
     def best(self, t: int) -> Array:
         return np.tile(self.point, (len(self.noise), 1))
@@ -160,6 +156,7 @@ class BoxProblem(FeedbackModel):
         name = vars(type(self)).get("name") or f"{type(self).__module__}:{type(self).__qualname__}"
         if not hasattr(self, "reference"):
             raise Misuse(f"{type(self).__name__} does not say its reference; to find it: cbobench reference {name}")
+        # On a grid the optimum is looked up, and the stated one does not count.
         actions = self.actions
         if isinstance(actions, Finite):
             assert actions.points is not None
@@ -183,10 +180,6 @@ class BoxProblem(FeedbackModel):
     def mistake(self, formula: Formula, reference: Reference) -> str:
         """What contradicts a stated optimum; empty if nothing does (see `stated`)."""
         return contradiction(formula, reference, self.box, self.m, self.settle, self.scaling[1][1:])
-
-    @property
-    def constraints(self) -> int:
-        return self.m
 
     @cached_property
     def box(self) -> Box:
@@ -231,17 +224,12 @@ class BoxProblem(FeedbackModel):
 
     def instances(self, formula: Formula, reference: Reference, generators: Sequence[np.random.Generator]) -> Drawn:
         """The draws of a formula with a known optimum; on a grid the optimum is found by looking at every point."""
-        replicates = len(generators)
-        noise = np.tile([self.noise_f] + [self.noise_g] * self.m, (replicates, 1)).astype(np.float64)
-        redraws = np.zeros(replicates, dtype=np.intp)
+        noise = np.array([self.noise_f] + [self.noise_g] * self.m, dtype=np.float64)
         if isinstance(self.actions, Finite):
             assert self.actions.points is not None
             values = formula(self.actions.points).T
-            functions = np.tile(values, (replicates, 1, 1))
-            norm = np.tile(self.box.norm(formula), (replicates, 1))
-            f, g = functions[:, 0], functions[:, 1:]
-            seeds = choose_seed_set(self.settle(g), self.seed_size, generators)
-            return Instances(f, g, norm, noise, seeds, redraws)
+            return self.repeat(values, self.box.norm(formula), noise, self.seed_size, generators)
+        replicates = len(generators)
         sample = formula(self.box.scale(sobol(self.box.d, SAMPLE)))
         shift, divisor = self.scaling
         # In scaled units the margin is known up to the constraints' divisors; a sample gives a lower bound too.
@@ -252,21 +240,20 @@ class BoxProblem(FeedbackModel):
             np.array(reference.x),
             float((reference.f - shift[0]) / divisor[0]),
             np.tile(self.box.norm(formula), (replicates, 1)),
-            noise,
+            np.tile(noise, (replicates, 1)),
             np.tile(np.abs(sample).max(axis=0), (replicates, 1)),
             np.full(replicates, slater),
-            redraws,
+            np.zeros(replicates, dtype=np.intp),
             reference.accuracy,
             None if reference.binds is None else np.full(replicates, reference.binds),
         )
 
     def everywhere(self, instances: Drawn) -> Everywhere:
         replicates = len(instances.noise)
+        if isinstance(self.actions, Finite):
+            return super().everywhere(instances)
 
         def at(points: Array | None) -> Array:
-            if isinstance(self.actions, Finite):
-                assert isinstance(instances, Instances)
-                return instances.g
             units = self.box.candidates[None].repeat(replicates, axis=0) if points is None else points
             return instances.values(1, self.box.scale(units))[..., 1:].swapaxes(1, 2)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cbobench.gp.kernels import Array
 from cbobench.params import param
-from cbobench.problems.base import Ability, Actions, Arrivals, Channel, Drawn, Feedback, Problem, Shown
+from cbobench.problems.base import Ability, Actions, Arrivals, Channel, Drawn, Feedback, Instances, Problem, Shown
 from cbobench.rng import Draws, Sampler, Streams, standard_normal, uniform
 
 Everywhere = Shown
@@ -28,19 +28,15 @@ def noise_law(law: Law, tail: float) -> Sampler:
     Args:
         tail: degrees of freedom of `student-t`, exponent of `pareto`; above 2. Neither law is sub-Gaussian.
     """
-
-    def flat(gen: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        return gen.uniform(-np.sqrt(3), np.sqrt(3), shape)
-
-    def student(gen: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        return gen.standard_t(tail, shape) * np.sqrt((tail - 2) / tail)
-
-    def pareto(gen: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        mean = 1 / (tail - 1)  # of NumPy's Lomax draws
-        deviation = np.sqrt(tail / (tail - 2)) / (tail - 1)
-        return (gen.pareto(tail, shape) - mean) / deviation
-
-    return {"gaussian": standard_normal, "uniform": flat, "student-t": student, "pareto": pareto}[law]
+    # NumPy's Pareto draws are those of Lomax, which begin at 0.
+    mean, deviation = 1 / (tail - 1), np.sqrt(tail / (tail - 2)) / (tail - 1)
+    laws: dict[Law, Sampler] = {
+        "gaussian": standard_normal,
+        "uniform": lambda gen, shape: gen.uniform(-np.sqrt(3), np.sqrt(3), shape),
+        "student-t": lambda gen, shape: gen.standard_t(tail, shape) * np.sqrt((tail - 2) / tail),
+        "pareto": lambda gen, shape: (gen.pareto(tail, shape) - mean) / deviation,
+    }
+    return laws[law]
 
 
 class TwoLaws(Draws):
@@ -205,7 +201,9 @@ class FeedbackModel(Problem):
 
     def everywhere(self, instances: Drawn) -> Everywhere:
         """Noise-free constraints at all actions (S, m, n), or at points (S, k, d) of a box."""
-        raise NotImplementedError
+        assert isinstance(instances, Instances)
+        g = instances.g
+        return lambda points: g
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         everywhere = self.everywhere(instances) if self.full_information else None

@@ -64,8 +64,10 @@ def refuse_no_constraint(problem: Any) -> None:
     """
     m = problem.m
     if isinstance(m, bool) or not isinstance(m, int | np.integer) or m < 1:
-        fix = "give a constraint g_1, feasible where g_1 <= 0 (-1 everywhere: always)"
-        raise Misuse(f"{type(problem).__name__}: m is {show(m)}; it must be a whole number of at least 1: {fix}")
+        raise Misuse(
+            f"{type(problem).__name__}: m is {show(m)}; it must be a whole number of at least 1: "
+            "give a constraint g_1, feasible where g_1 <= 0 (-1 everywhere: always)"
+        )
 
 
 def refuse_unread(cls: type) -> None:
@@ -77,17 +79,17 @@ def refuse_unread(cls: type) -> None:
     Raises:
         Misuse: there is one; the message says what to write.
     """
-    known = {name for base in cls.__mro__ if _is_ours(base) for name in vars(base)}
+    read_names = {name for base in cls.__mro__ if _is_ours(base) for name in vars(base)}
     settable = [name for base in cls.__mro__ if _is_ours(base) for name in _class_attributes(base)]
     for owner, name, value in _stated(cls):
-        given = f"{owner.__name__}: {name} = {show(value)} is read by nothing"
-        if name in OF_TABLES and (name not in known or isinstance(value, dict)):
-            raise Misuse(f"{given}; {OF_TABLES[name]}")
-        if name in known:
+        complaint = f"{owner.__name__}: {name} = {show(value)} is read by nothing"
+        if name in OF_TABLES and (name not in read_names or isinstance(value, dict)):
+            raise Misuse(f"{complaint}; {OF_TABLES[name]}")
+        if name in read_names:
             continue
         near = [word for word in settable if word[0] == name[0] and abs(len(word) - len(name)) <= 1]
         if close := difflib.get_close_matches(name, near, n=1, cutoff=CLOSE):
-            raise Misuse(f"{given}; did you mean {close[0]!r}? (a constant of your own: call it _{name})")
+            raise Misuse(f"{complaint}; did you mean {close[0]!r}? (a constant of your own: call it _{name})")
 
 
 def _is_ours(cls: type) -> bool:

@@ -126,9 +126,10 @@ def numbers(
     """
     for name in texts(frame):
         row, text = find_text(frame[name])
-        complaint = f"column {show(name)} holds text, such as {show(text)}"
         otherwise = fix_text.format(name=name, place=describe_row(source, row))
-        raise Misuse(f"{source}: {complaint}; make numbers of it, or {otherwise}")
+        raise Misuse(
+            f"{source}: column {show(name)} holds text, such as {show(text)}; make numbers of it, or {otherwise}"
+        )
     values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     if gaps:
         values = np.where(np.isfinite(values), values, np.nan)
@@ -136,9 +137,10 @@ def numbers(
     if broken.any():
         row, column = (int(i) for i in np.argwhere(broken)[0])
         kind = "entries beyond 1e100" if gaps else "missing or infinite entries (or beyond 1e100)"
-        count = f"{int(broken.sum())} {kind}"
-        first = f"the first in column {show(frame.columns[column])}, {describe_row(source, row)}"
-        raise Misuse(f"{source} holds {count}, {first}; {fix}")
+        raise Misuse(
+            f"{source} holds {int(broken.sum())} {kind}, the first in column "
+            f"{show(frame.columns[column])}, {describe_row(source, row)}; {fix}"
+        )
     return values
 
 
@@ -168,8 +170,11 @@ def refuse_unnamed(frame: pd.DataFrame, source: str) -> None:
     """Raises `Misuse` for a column without a name."""
     for name in frame.columns:
         if name in ("", "index", "level_0") or name.startswith("Unnamed: "):  # as pandas calls them
-            fix = f"write the file without it (index=False), or leave it out with ignore: [{show(name)}]"
-            raise Misuse(f"{source}: a column has no name (read as {show(name)}), as row numbers have none; {fix}")
+            raise Misuse(
+                f"{source}: a column has no name (read as {show(name)}), as row numbers have none; "
+                "write the file without it (index=False), or leave it out with ignore: "
+                f"[{show(name)}]"
+            )
 
 
 def numeric(frame: pd.DataFrame, source: str) -> pd.DataFrame:
@@ -203,8 +208,10 @@ def describe_ambiguity(frame: pd.DataFrame) -> str:
     size = np.abs(values).max(axis=0)
     if (size > 0).any() and size.max() > MAX_SCALE_RATIO * size[size > 0].min():
         low, high = (frame.columns[int(i)] for i in (np.where(size > 0, size, np.inf).argmin(), size.argmax()))
-        apart = f"{size.max():.3g} against {size[size > 0].min():.3g}"
-        return f"the scales of {show(high)} and {show(low)} differ by more than a hundred ({apart})"
+        return (
+            f"the scales of {show(high)} and {show(low)} differ by more than a hundred "
+            f"({size.max():.3g} against {size[size > 0].min():.3g})"
+        )
     for name, column in zip(frame.columns, values.T, strict=True):
         levels = len(np.unique(column))
         if np.array_equal(column, column.round()) and 2 <= levels <= len(column) / 2:
@@ -254,6 +261,7 @@ def category_values(column: pd.Series, source: str) -> list[str]:
     """
     import pandas as pd
 
+    # A column has few categories and many rows: a text is checked once.
     values, valid_texts = column.tolist(), set[str]()
 
     def place(row: int) -> str:  # asked for messages only: it reads the file again
@@ -265,8 +273,11 @@ def category_values(column: pd.Series, source: str) -> list[str]:
         if (pd.api.types.is_scalar(value) and pd.isna(value)) or not str(value).strip():
             raise Misuse(f"{place(row)} is blank; write a category there, such as none, or leave the row out")
         if not isinstance(value, str | int | float | Decimal | datetime.date):
-            complaint = f"is {show(value)} ({type(value).__name__}), which is no category"
-            raise Misuse(f"{place(row)} {complaint}; write text or numbers in its place, or {ASIDE}")
+            raise Misuse(
+                f"{place(row)} is {show(value)} ({type(value).__name__}), which is no category; "
+                f"write text or numbers in its place, or {ASIDE}"
+            )
+        # What is shown in tables and typed into suites must be the text itself.
         values[row] = text = str(value)
         if printable(text) != text:
             refuse_strange(text, f"{place(row)},", lines=True)
@@ -308,22 +319,26 @@ def refuse_constant(names: Iterable[str], frame: pd.DataFrame, source: str) -> N
     if len(constant) == 1:
         raise Misuse(f"{source}: input {constant[0]} in every row, which tells nothing; {ASIDE}")
     if constant:
-        aside = "take them out of inputs (they then stand in ignore, unless that is rest)"
-        raise Misuse(f"{source}: inputs {list_names(constant, 20)} in every row, which tells nothing; {aside}")
+        raise Misuse(
+            f"{source}: inputs {list_names(constant, 20)} in every row, which tells nothing; take "
+            "them out of inputs (they then stand in ignore, unless that is rest)"
+        )
 
 
 def amount(frame: pd.DataFrame, name: str, source: str, log: bool, stated: bool) -> Array:
     """A column of numbers, of which some differ, scaled to [0, 1], (rows, 1)."""
     if not is_numeric(frame[name]):
         row, text = find_text(frame[name])
-        complaint = f"holds text, such as {show(text)}, which has no order and no distance"
         fix = f"one_hot: [{name}] makes one coordinate of each category; or {ASIDE}"
         # A decimal comma makes a number too.
         if find_numbers(frame[name]).any() or is_number(text.replace(",", ".")):
             fix = f"make numbers of it (the first text: {describe_row(source, row)}); or if these are categories, {fix}"
-        raise Misuse(f"{source}: input {show(name)} {complaint}; {fix}")
+        raise Misuse(
+            f"{source}: input {show(name)} holds text, such as {show(text)}, which has no order and no distance; {fix}"
+        )
     fix = f"fill or drop them, or say one_hot: [{name}] if a word such as None is a category there"
     values = numbers(frame[[name]], source, fix=fix)[:, 0]
+    # Whole numbers from 0 on may be codes, whose distances mean nothing: to guess would change the model unseen.
     levels = np.unique(values)
     if not (log or stated) and len(levels) > 2 and np.array_equal(levels, np.arange(len(levels))):
         fix = f"say amounts: [{name}] (0 < 1 < 2) or one_hot: [{name}] (categories without order)"

@@ -222,6 +222,7 @@ class Configurations(Problem):
         signs, bounds = (np.array([getattr(rule, name) for rule in rules]) for name in ("sign", "bound"))
         row_values = signs * (measured.rows - bounds)  # (f, g_1, ...) of every row, in the columns' units
         means = measured.means(row_values)
+        # A failed row counts as the worst of those that were measured, so these are needed first.
         if measured.failed.any():
             worst = (on_failure or FailureRule()).values_of(row_values[~measured.failed])
             row_values[measured.failed] = worst
@@ -230,6 +231,7 @@ class Configurations(Problem):
             # The floor only avoids a division by 0: where fewer than half have values, `worst` takes their place.
             means = np.where(2 * good >= 1, means / np.maximum(good, 0.5), worst)
         self.refuse(means)
+        # Units are those of the means: noise that is drawn must not change what a unit is.
         self.shift, self.divisor = np.zeros(len(rules)), np.ones(len(rules))
         if scaled:
             spread = means.std(axis=0)

@@ -51,8 +51,9 @@ def contradictions(task: BoxProblem, formula: Formula, optimum: Optimum, stated:
     lines = [f"the optimum is {mistake}"] if mistake else []
     f = float(optimum.values[0])
     if not abs(f - stated.f) <= stated.accuracy * (1 + abs(stated.f)) + 1e-12:
-        difference = f"{'better' if f > stated.f else 'lower'} by {abs(f - stated.f):.3g}"
-        lines.append(f"f is {stated.f!r}; found: {f!r}, {difference}")
+        lines.append(
+            f"f is {stated.f!r}; found: {f!r}, {'better' if f > stated.f else 'lower'} by {abs(f - stated.f):.3g}"
+        )
     if not abs(stated.slater - optimum.slater) <= 0.01 * abs(optimum.slater):
         lines.append(f"slater is {stated.slater:.6g}; found: {optimum.slater:.6g}")
     if not abs(stated.share - optimum.share) <= 0.03 * optimum.share:
@@ -72,6 +73,7 @@ def describe_reference(task: Problem, name: str, starts: int) -> Iterator[tuple[
     Raises:
         Misuse: a search cannot find the problem's optimum, or the formula fails.
     """
+    # What has no one optimum is refused with the reason, before anything is searched.
     if isinstance(task, Simulator):
         raise Misuse(f"{name} is a simulator, whose optimum no search can prove; declare a target or a best_known")
     if isinstance(task, RKHSBox):
@@ -79,6 +81,7 @@ def describe_reference(task: Problem, name: str, starts: int) -> Iterator[tuple[
     if not isinstance(task, BoxProblem):
         raise Misuse(f"{name} has a finite action set: its optimum is found there by looking at every action")
     formulas = task.formulas()
+    # Functions that move have an optimum in each phase.
     for number, (formula, reference) in enumerate(formulas, start=1):
         if len(formulas) > 1:
             yield f"phase {number} of {len(formulas)}", False

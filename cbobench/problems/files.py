@@ -37,17 +37,21 @@ def read_frame(file: Path, role: str, categories: Collection[str] = ()) -> pd.Da
     """
     import pandas as pd
 
+    # Before pandas, whose words are of its own reading and not of the file.
     if not file.is_file():
         raise Misuse(f"{role} {show(str(file))} does not exist; give the path of a CSV or Parquet file")
     suffix, source = file.suffix.lower(), f"{role} {file.name!r}"
     if suffix not in (".csv", ".parquet"):
         raise Misuse(f"{source} is a {file.suffix or 'nameless'} file; allowed: .csv, .parquet")
     frame = _read_csv(file, source, categories) if suffix == ".csv" else _read_parquet(file, source, categories)
+    # An index that somebody named holds data, as a column does.
     if not (isinstance(frame.index, pd.RangeIndex) and frame.index.name is None):
         for name in frame.index.names:
             if name in frame.columns:
-                fix = "write the file with index=False, or give one of them another name"
-                raise Misuse(f"{source}: its index and a column are both called {show(name)}; {fix}")
+                raise Misuse(
+                    f"{source}: its index and a column are both called {show(name)}; write the "
+                    "file with index=False, or give one of them another name"
+                )
         frame = frame.reset_index()
     if frame.empty:
         raise Misuse(f"{source} has no rows below its header; give at least one")
@@ -143,6 +147,7 @@ def _check_rows(sheet: _Sheet) -> int:
     Raises:
         Misuse: another separator, lines that are no rows, a row with more or fewer values than the header has names.
     """
+    # What pandas does with rows of unequal lengths (names of rows, NaN) shifts values unseen: each is looked at.
     rows = (row for row in list_rows(sheet.file, sheet.separator) if row[0] not in sheet.notes)
     _, header = next(rows, (0, []))
     named = count_named(header)
@@ -159,6 +164,7 @@ def _check_rows(sheet: _Sheet) -> int:
             width = len(header)
         if sheet.separator != "," and any(DECIMAL_COMMA.fullmatch(field.strip()) for field in fields):
             decimal = "decimal=','"
+    # Said at the end, as the step that helps has to know of all notes and of decimal commas.
     if sheet.separator != ",":
         skip = _skip_notes(sheet, notes) if notes else ""
         index = "index_col=False" if length > len(header) else ""
@@ -176,11 +182,11 @@ def count_named(names: Sequence[str]) -> int:
     return named
 
 
-def _refuse_length(sheet: _Sheet, line: int, count: int, others: int) -> NoReturn:
-    heading = " (or leave line 1 out, if it is a title)" if others == 1 else ""
+def _refuse_length(sheet: _Sheet, line: int, count: int, width: int) -> NoReturn:
+    heading = " (or leave line 1 out, if it is a title)" if width == 1 else ""
     comma = "a comma" if sheet.separator == "," else SEPARATORS[sheet.separator].removeprefix("r")
     raise Misuse(
-        f"{sheet.source}: line {line} has {count_noun(count, 'value')}, where the lines above it have {others:,}; "
+        f"{sheet.source}: line {line} has {count_noun(count, 'value')}, where the lines above it have {width:,}; "
         "write as many values into every line as the header has names, in quotes if they hold "
         f"{comma}, and name every column{heading}"
     )

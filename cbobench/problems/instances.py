@@ -82,11 +82,11 @@ def _upper_hull(f: Array, g: Array) -> NDArray[np.intp]:
 
 def _near_hull(f: Array, g: Array) -> NDArray[np.intp]:
     """The actions that may be on the hull: those that are not below that of a few. To sort all takes long."""
-    few = np.arange(0, len(f), APART)
-    few = few[_hull(f[few], g[few])]
-    low, high = g[few[0]], g[few[-1]]
+    sample = np.arange(0, len(f), APART)
+    sample = sample[_hull(f[sample], g[sample])]
+    low, high = g[sample[0]], g[sample[-1]]
     margin = ROUNDING * (f.max() - f.min())  # far more than rounding moves the hull
-    below = (f < np.interp(g, g[few], f[few]) - margin) & (g >= low) & (g <= high)
+    below = (f < np.interp(g, g[sample], f[sample]) - margin) & (g >= low) & (g <= high)
     return np.flatnonzero(~below)
 
 
@@ -173,6 +173,7 @@ class Drawn(ABC):
         noise: sub-Gaussian constants R of the observations of (f, g_1, ..., g_m), (S, 1 + m).
         sup: largest absolute values of (f, g_1, ..., g_m), (S, 1 + m).
         slater: delta = min(1, -min_x max_j g_j), (S,).
+        f_star: reward of the best feasible action, (S,) or one for all, NaN where unknown; left out where it moves.
         seed_set: mask of the actions a safe method may start from, (S, n), all of them feasible; None: there is none.
         redraws: how many infeasible draws were thrown away, (S,).
         accuracy: by how much a feasible action may beat the stored optimum, (relative to 1 + |f*|); infinite where that
@@ -189,6 +190,7 @@ class Drawn(ABC):
     noise: Array
     sup: Array
     slater: Array
+    f_star: Array | float
     redraws: NDArray[np.intp]
     seed_set: NDArray[np.bool_] | None
     accuracy: float = 0.0
@@ -214,9 +216,10 @@ class Drawn(ABC):
         """Better values (S, 1 + m) of the actions recommended in the end, or None; NaN where nothing is recommended."""
         return None
 
-    @abstractmethod
     def stars(self, first: int, rounds: int) -> tuple[Array, Array]:
         """Reward of the best feasible action and of the best randomised policy, each NaN where unknown, (rounds, S)."""
+        shape = (rounds, len(self.noise))
+        return np.broadcast_to(self.f_star, shape), np.full(shape, np.nan)
 
     @abstractmethod
     def best(self, t: int) -> Actions:
@@ -294,7 +297,7 @@ class Instances(Drawn):
         return best_feasible(self.f, self.g)
 
     @cached_property
-    def f_star(self) -> Array:
+    def f_star(self) -> Array:  # type: ignore[override]
         """Reward of the best feasible action, (S,)."""
         return np.take_along_axis(self.f, self.optimum[:, None], axis=1)[:, 0]
 

@@ -18,6 +18,7 @@ within a tenth of a side of the optimum, rounded to two digits (`BoxProblem.nois
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -55,8 +56,7 @@ class Gardner1(PublishedProblem):
     source = "Gardner et al. (2014), first simulation"
     about = "two-dimensional, multimodal, feasible on two thirds of the box, constraint inactive at the optimum"
 
-    low = (0.0, 0.0)
-    high = (6.0, 6.0)
+    low, high = (0.0, 0.0), (6.0, 6.0)
     reference = Reference(
         x=(4.712388980384690, 0.0),
         f=2.0,
@@ -85,8 +85,7 @@ class Gramacy(PublishedProblem):
     source = "Gramacy et al. (2016), toy problem"
     about = "two-dimensional, linear reward, two constraints, three local optima on their boundary"
 
-    low = (0.0, 0.0)
-    high = (1.0, 1.0)
+    low, high = (0.0, 0.0), (1.0, 1.0)
     m = 2
     reference = Reference(
         x=(0.1951226834720067, 0.4046653685380608),
@@ -118,8 +117,7 @@ class Hartmann4(PublishedProblem):
     source = "Picheny et al. (2013); norm constraint of Letham et al. (2019)"
     about = "four-dimensional, two local optima, feasible inside the unit ball, constraint inactive at the optimum"
 
-    low = (0.0,) * 4
-    high = (1.0,) * 4
+    low, high = (0.0,) * 4, (1.0,) * 4
     reference = Reference(
         x=(0.1873952725112586, 0.19415153010700953, 0.5579177798992737, 0.2647796238393009),
         f=3.1344941412224,
@@ -135,13 +133,12 @@ class Hartmann4(PublishedProblem):
         return np.stack([(bumps.sum(axis=-1) - 1.1) / 0.839, np.sqrt((x * x).sum(axis=-1)) - 1], axis=-1)
 
 
-def noise_near(deviation: float) -> float:
+def noise_near(deviation: float) -> Any:
     """The parameter `noise_f`: 5 % of f's spread near the optimum."""
     about = (
         "standard deviation of the noise on f, in the units played; the default is 5 % of f's spread near the optimum"
     )
-    default: float = param(deviation, about, at_least=0.0)
-    return default
+    return param(deviation, about, at_least=0.0)
 
 
 @dataclass(kw_only=True)
@@ -166,8 +163,7 @@ class PressureVessel(Design):
 
     noise_f: float = noise_near(0.0011)
 
-    low = (0.0625, 0.0625, 10.0, 10.0)
-    high = (6.1875, 6.1875, 200.0, 200.0)
+    low, high = (0.0625, 0.0625, 10.0, 10.0), (6.1875, 6.1875, 200.0, 200.0)
     m = 4
     reference = Reference(
         x=(0.7781686413751072, 0.38464916262790516, 40.319618724098746, 199.99999999999997),
@@ -204,8 +200,7 @@ class WeldedBeam(Design):
 
     noise_f: float = noise_near(0.0021)
 
-    low = (0.1, 0.1, 0.1, 0.1)
-    high = (2.0, 10.0, 10.0, 2.0)
+    low, high = (0.1, 0.1, 0.1, 0.1), (2.0, 10.0, 10.0, 2.0)
     m = 7
     reference = Reference(
         x=(0.2057296397860782, 3.470488665628062, 9.03662391035764, 0.2057296397860799),
@@ -259,8 +254,7 @@ class TensionSpring(Design):
 
     noise_f: float = noise_near(1.1e-5)
 
-    low = (0.05, 0.25, 2.0)
-    high = (2.0, 1.3, 15.0)
+    low, high = (0.05, 0.25, 2.0), (2.0, 1.3, 15.0)
     m = 4
     reference = Reference(
         x=(0.05168906111146782, 0.3567177404899924, 11.288965711128466),
@@ -301,8 +295,7 @@ class SpeedReducer(Design):
 
     noise_f: float = noise_near(0.0039)
 
-    low = (2.6, 0.7, 17.0, 7.3, 7.8, 2.9, 5.0)
-    high = (3.6, 0.8, 28.0, 8.3, 8.3, 3.9, 5.5)
+    low, high = (2.6, 0.7, 17.0, 7.3, 7.8, 2.9, 5.0), (3.6, 0.8, 28.0, 8.3, 8.3, 3.9, 5.5)
     m = 11
     reference = Reference(
         x=(3.5, 0.7, 17.0, 7.3, 7.8, 3.3502146660964476, 5.286683229757917),

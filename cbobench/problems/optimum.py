@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -77,11 +77,13 @@ def search(formula: Formula, box: Box, starts: int = 32, power: int = 17, also: 
     def played(u: Array) -> Array:
         return formula(box.scale(u))
 
+    # A sample says how large each function is, and where to begin.
     units = sobol(box.d, 2**power)
     with np.errstate(all="ignore"):
         values = np.concatenate([played(part) for part in np.array_split(units, max(1, len(units) // 2**14))])
         # Constraints differ by orders of magnitude; the tiny number keeps one that is 0 everywhere from dividing by 0.
         size = 1e-300 + np.nanmax(np.abs(np.where(np.isfinite(values), values, np.nan)), axis=0)
+        # Starts are the best feasible points, the least infeasible ones where feasible ones are rare, and any others.
         worst = (values[:, 1:] / size[1:]).max(axis=1)
         reward = np.where(worst <= 0, values[:, 0], -np.inf)
         by_reward, by_violation = (np.argsort(key, kind="stable")[: starts // 2] for key in (-reward, worst))
@@ -89,9 +91,12 @@ def search(formula: Formula, box: Box, starts: int = 32, power: int = 17, also: 
         ends = [u for u in (_local(played, start, size) for start in start_points) if u is not None]
         ends += [u for u in units[by_reward[:1]] if worst[by_reward[0]] <= 0]
         if not ends:
-            least = f"the least max g_j / max |g_j| is {worst.min():.3g}"
-            nowhere = f"no feasible point among {len(units):,} samples and {len(start_points)} local searches; {least}"
-            raise Misuse(f"{nowhere}; loosen a constraint, move a side of the box, or search with more --starts")
+            raise Misuse(
+                f"no feasible point among {len(units):,} samples and {len(start_points)} local "
+                f"searches; the least max g_j / max |g_j| is {worst.min():.3g}; loosen a "
+                "constraint, move a side of the box, or search with more --starts"
+            )
+        # How many searches agree says how sure the optimum is; the others are what a reference states besides.
         ends.sort(key=lambda u: -float(played(u)[0]))
         best = ends[0]
         best_values = played(best)
@@ -181,6 +186,7 @@ def _centres(played: Formula, units: Array, values: Array) -> list[Array]:
 
 SAMPLE = 2**13  # points at which a formula has to be finite
 ROUNDING = 1e-14  # of a constraint at a stated optimum, relative to its largest value
+VECTORISED = "use x[..., 0] and NumPy functions, or put @cbobench.pointwise above it"
 STARTS, POWER = 4, 12  # of the search that a stated optimum is held against: a fraction of a second
 
 
@@ -227,48 +233,52 @@ def check_formula(formula: Formula, box: Box, m: int, name: str) -> None:
     Raises:
         Misuse: it raises, gives another shape, no numbers, or values that depend on the other points.
     """
-    vectorised = "use x[..., 0] and NumPy functions, or put @cbobench.pointwise above it"
-
-    def evaluate(points: Array) -> Array:
-        call = f"{name}: formula at points of shape {points.shape}"
-        shape = (*points.shape[:-1], 1 + m)
-        fix = vectorised if points.ndim > 1 else f"return np.stack([f, g_1, ...], axis=-1), f and m = {m} constraints"
-        try:
-            values = formula(points.copy())
-            values = np.asarray(np.ma.filled(values, np.nan) if np.ma.is_masked(values) else values)
-        except CellFailure as error:
-            raise Misuse(str(error)) from error
-        except CbobenchError:
-            raise
-        except BaseException as error:  # a user's formula may raise anything
-            reraise_stop(error)
-            raise Misuse(f"{call} fails: {one_line(error)}; {fix}") from error
-        if values.shape != shape:
-            raise Misuse(f"{call} gives shape {values.shape}; it must be {shape}: {fix}")
-        if values.dtype.kind not in "iuf":
-            kind = {"b": f"Booleans: {BOOLEAN}", "c": "complex numbers: give .real where the imaginary part is 0"}
-            raise Misuse(f"{call} gives {kind.get(values.dtype.kind, f'{values.dtype}: give numbers')}")
-        return values.astype(np.float64)
-
+    evaluate = partial(_evaluate, formula, m, name)
+    # Learners ask for one point and for many, of any number of axes.
     batch = box.scale(sobol(box.d, 6))
     single_values = np.stack([evaluate(point) for point in batch])
     together = evaluate(batch)
     evaluate(np.stack([batch, batch[::-1]]))
     if not np.allclose(single_values, together, rtol=1e-6, atol=1e-9, equal_nan=True):
         raise Misuse(
-            f"{name}: formula gives a point other values beside other points; each must count alone: {vectorised}"
+            f"{name}: formula gives a point other values beside other points; each must count alone: {VECTORISED}"
         )
+    # A value that is not finite would end a play late, at whatever point is the first to have one.
     points = box.scale(sobol(box.d, SAMPLE))
     values = evaluate(points)
     wrong = ~np.isfinite(values).all(axis=-1)
     if wrong.any():
         i = int(wrong.argmax())
         j = int((~np.isfinite(values[i])).argmax())
-        example = f"{'f' if j == 0 else f'g_{j}'} = {values[i, j]:g} at x = {points[i].tolist()}"
         count = f"{int(wrong.sum())} of {SAMPLE} points" if wrong.sum() > 1 else "one point"
         raise Misuse(
-            f"{name}: formula gives {example} ({count}); it must be finite in the whole box: clip it, or move a side"
+            f"{name}: formula gives {'f' if j == 0 else f'g_{j}'} = {values[i, j]:g} at x = "
+            f"{points[i].tolist()} ({count}); it must be finite in the whole box: clip it, or "
+            "move a side"
         )
+
+
+def _evaluate(formula: Formula, m: int, name: str, points: Array) -> Array:
+    """Values (..., 1 + m) at points (..., d); raises `Misuse` for another shape, and for what is no numbers."""
+    call = f"{name}: formula at points of shape {points.shape}"
+    shape = (*points.shape[:-1], 1 + m)
+    fix = VECTORISED if points.ndim > 1 else f"return np.stack([f, g_1, ...], axis=-1), f and m = {m} constraints"
+    try:
+        values = formula(points.copy())
+        values = np.asarray(np.ma.filled(values, np.nan) if np.ma.is_masked(values) else values)
+    except CellFailure as error:
+        raise Misuse(str(error)) from error
+    except CbobenchError:
+        raise
+    except BaseException as error:  # a user's formula may raise anything
+        reraise_stop(error)
+        raise Misuse(f"{call} fails: {one_line(error)}; {fix}") from error
+    if values.shape != shape:
+        raise Misuse(f"{call} gives shape {values.shape}; it must be {shape}: {fix}")
+    if values.dtype.kind not in "iuf":
+        kind = {"b": f"Booleans: {BOOLEAN}", "c": "complex numbers: give .real where the imaginary part is 0"}
+        raise Misuse(f"{call} gives {kind.get(values.dtype.kind, f'{values.dtype}: give numbers')}")
+    return values.astype(np.float64)
 
 
 def contradiction(
@@ -283,8 +293,7 @@ def contradiction(
         return f"{at}, which is not in the box"
     values = np.asarray(formula(x))
     if values.shape != (1 + m,) or not np.isfinite(values).all():
-        requirement = f"{1 + m} finite values (f and m = {m})"
-        return f"{at}, where the formula gives {values.tolist()}, not {requirement}"
+        return f"{at}, where the formula gives {values.tolist()}, not {1 + m} finite values (f and m = {m})"
     g = settle(values[1:] / divisor)
     size = np.abs(formula(box.scale(box.candidates))).max(axis=0)[1:] / divisor
     if (g > ROUNDING * (1 + size)).any():

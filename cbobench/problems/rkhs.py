@@ -77,10 +77,6 @@ class RandomRKHS(FeedbackModel):
         if isinstance(self.actions, Large):
             assert self.actions.features is not None  # raises where there are too many
 
-    @property
-    def constraints(self) -> int:
-        return 1
-
     def draw(self, generators: Sequence[np.random.Generator]) -> Instances:
         if self.instance != "fresh":
             number = 0 if self.instance == "fixed" else int(self.instance)
@@ -90,11 +86,6 @@ class RandomRKHS(FeedbackModel):
         spread = values.max(axis=2) - values.min(axis=2)
         noise = np.sqrt(self.noise_share * spread) if self.noise is None else np.full_like(spread, self.noise)
         return Instances(f, g, norm, noise, choose_seed_set(self.settle(g), self.seed_size, generators), redraws)
-
-    def everywhere(self, instances: Drawn) -> Everywhere:
-        assert isinstance(instances, Instances)
-        g = instances.g
-        return lambda points: g
 
     def _draw_all(self, generators: Sequence[np.random.Generator]) -> list[tuple[Array, Array, Array, int]]:
         """f (n,), g (m, n), norms (1 + m,) and redraws for each generator.
@@ -157,6 +148,7 @@ class RKHS1D(RandomRKHS):
     source = "Zhou & Ji (2022) 5.1; CBO preprint F.1"
     about = "random RKHS function on 100 points of [0, 1], threshold or independent constraint"
     stated_facts = ("n = 100, d = 1", "1", "varies", "varies")
+    constraints = 1
 
     def grid(self) -> tuple[Array, kernels.KernelName, float]:
         return np.linspace(0, 1, 100)[:, None], "se", 0.2
@@ -186,10 +178,6 @@ class RKHS(RandomRKHS):
             raise Misuse("a threshold g = -f + h is not in the space of a linear kernel; use constraint: independent")
         if self.constraint == "threshold" and self.m != 1:
             raise Misuse(f"m is {self.m}, but a threshold is one constraint; use constraint: independent for more")
-
-    @property
-    def constraints(self) -> int:
-        return self.m
 
     def grid(self) -> tuple[Array, kernels.KernelName, float]:
         if self.d == 1:
@@ -264,10 +252,6 @@ class SectionInstances(Drawn):
     def values(self, first: int, actions: Array) -> Array:
         return np.stack([function(actions[:, s]) for s, function in enumerate(self.functions)], axis=1)
 
-    def stars(self, first: int, rounds: int) -> tuple[Array, Array]:
-        shape = (rounds, len(self.f_star))
-        return np.broadcast_to(self.f_star, shape), np.full(shape, np.nan)
-
     def best(self, t: int) -> Array:
         return self.points
 
@@ -316,10 +300,6 @@ class RKHSBox(FeedbackModel):
     @cached_property
     def actions(self) -> Box:
         return Box(np.zeros(self.d), np.ones(self.d), self.kernel, self.lengthscale, self.candidates)
-
-    @property
-    def constraints(self) -> int:
-        return self.m
 
     def draw(self, generators: Sequence[np.random.Generator]) -> SectionInstances:
         if self.instance != "fresh":

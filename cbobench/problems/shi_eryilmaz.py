@@ -72,8 +72,7 @@ class RateAllocation(BoxProblem):
     law_g: Law = param("uniform", "law of the noise on g, scaled to its standard deviation")
 
     feasibility_tolerance = 1e-12  # the price of a point on the budget line rounds to 2 + 4e-16
-    low = (0.0,) * 4
-    high = (LARGEST_RATE,) * 4
+    low, high = (0.0,) * 4, (LARGEST_RATE,) * 4
     reference = Reference(
         x=(1.37326193156295, 0.9981603254572669, 1.3585645548995278, 0.19935986632073338),
         f=2.9615588995222315,
@@ -121,8 +120,7 @@ class NoFixedPenalty(BoxProblem):
     penalty: Penalty = param("linear", "Λ that it is built against: g, or exp(g) - 1 for g > 0 and else 0")
     c: float = param(0.5, "where f - κ Λ(g) is largest, and how much that violates", above=0.0, below=1.0)
 
-    low = (-1.0,)
-    high = (1.0,)
+    low, high = (-1.0,), (1.0,)
 
     reference = Reference(
         x=(0.0,),

@@ -72,8 +72,10 @@ def read_runs(results: Any, count: int, m: int, call: str) -> list[Array]:
             return [read_run(values, m, call) for values in by_run]
     rows = None if named is not None else _list_entries(results)
     if rows is None or len(rows) != count:
-        given = f"{_describe(results)} for {count_noun(count, 'point')}"
-        raise CellFailure(f"{call} gives {given}; it must give an array ({count}, {1 + m})")
+        raise CellFailure(
+            f"{call} gives {_describe(results)} for {count_noun(count, 'point')}; it must give an "
+            f"array ({count}, {1 + m})"
+        )
     return [read_run(row, m, call) for row in rows]
 
 
@@ -81,9 +83,9 @@ def _list_values(result: Any, m: int, call: str) -> list[Any]:
     """Return f and every g_j of a run as entries, of which each is still to be read."""
     named = _find_names(result)
     if named is not None:
-        each = ["f", *(f"g_{j}" for j in range(1, 1 + m))]
-        if {*named} == {*each}:
-            return [named[name] for name in each]
+        names = ["f", *(f"g_{j}" for j in range(1, 1 + m))]
+        if {*named} == {*names}:
+            return [named[name] for name in names]
         entries = [named["f"], named["g"]] if {*named} == {"f", "g"} else None
     else:
         entries = _list_entries(result)
