@@ -98,13 +98,13 @@ class Meter:
         """Seconds that the rest takes on all workers, None if that is not known."""
         return None if self.each is None else self.each * max(0, self.total - self.count) / self.workers
 
-    def begin(self, timestamp: float, kept: Sequence[SimulationResult] = ()) -> None:
-        """Some simulations are to be made; others, `kept` ones, need not. `timestamp` is monotonic time."""
+    def begin(self, timestamp: float, stored: Sequence[SimulationResult] = ()) -> None:
+        """Some simulations are to be made; others, `stored` ones, need not. `timestamp` is monotonic time."""
         if self.began is None:
             self.began = self.last_report = timestamp
-        self.count += len(kept)
-        if self.each is None and kept:
-            self.each = sum(result.seconds for result in kept) / len(kept)
+        self.count += len(stored)
+        if self.each is None and stored:
+            self.each = sum(result.seconds for result in stored) / len(stored)
         self._announce(timestamp)
 
     def add(self, result: SimulationResult, timestamp: float) -> None:
@@ -186,8 +186,7 @@ def run_on_workers(
     if meter is not None:
         yield from meter.run_on_workers(simulator, x, gens)
     elif pool is not None and pool.is_quick and site.deadline == np.inf:
-        facts: PilotFacts | None = vars(simulator).get("pilot_facts")
-        workers = 1 if facts is None or facts.seconds * len(x) < LONG_PILOT else pool.workers
+        workers = 1 if simulator.simulation_seconds * len(x) < LONG_PILOT else pool.workers
         yield from (answer for answer in pool.run(simulator, x, gens, lambda: workers) if answer is not None)
 
 
@@ -217,6 +216,7 @@ def estimate_facts(
         counts_as: what a failed simulation counts as, in the simulator's units, (1 + m,).
         points, seconds, failures: as of `PilotFacts`.
     """
+    # Two runs per point tell spread and noise apart.
     mean, apart = (runs[0] + runs[1]) / 2, runs[1] - runs[0]
     spread = mean.std(axis=0)
     shift, divisor = np.zeros(mean.shape[1]), np.ones(mean.shape[1])
@@ -224,6 +224,8 @@ def estimate_facts(
         shift[0], divisor = mean[:, 0].mean(), np.where(spread > 0, spread, 1.0)
     noise = np.sqrt((apart**2).mean(axis=0) / 2) / divisor
     played = (mean - shift) / divisor
+    # The norm of the smoothest function through the means, up to their noise: with all of it the norm would be that of
+    # the noise.
     ridge = np.maximum(RIDGE, noise**2 / 2)
     norm = np.empty(mean.shape[1])
     for j, (values, least) in enumerate(zip(played.T, ridge, strict=True)):
@@ -267,6 +269,7 @@ def run_pilot(simulator: Any, site: Site) -> PilotFacts:
         head, why = simulator.attempt(points[:1], simulator.pilot_gens(0, 1), True, meter)
     else:
         head, why = simulator.observe_or_fail(points[:1], simulator.pilot_gens(0, 1), meter)
+    # How long it took is the first that is known: a dry run makes as many as fit, and reports begin.
     first_seconds = simulator.clock
     if (left := site.deadline - monotonic()) < times * len(points) * first_seconds:  # only as many as fit
         points = points[: max(2, int(left / (times * first_seconds)))]
@@ -275,6 +278,7 @@ def run_pilot(simulator: Any, site: Site) -> PilotFacts:
     runs, reasons = _run_points(simulator, points, head, why, meter)
     head = head if len(head) else runs[0][:1]
     seconds = (simulator.clock - first_seconds * noisy) / total
+    # Failures come before what is said of noise: values that are not there contradict nothing.
     good = succeeded(runs[0]) & succeeded(runs[1])
     failed = sum(int((~succeeded(run)).sum()) for run in runs[:times])
     if failed and (strict or 2 * good.sum() < len(points)):
@@ -285,6 +289,7 @@ def run_pilot(simulator: Any, site: Site) -> PilotFacts:
             else "allowed: at up to half of the points; mend simulate, or retry: on_failure: {retry: 3}"
         )
         raise Misuse(f"{failed} of {total} pilot simulations fail; the first: {first_reason}; {fix}")
+    # Equal generators must give equal values, else no play could be repeated; without noise, other ones, too.
     if not noisy and meter.drew:
         head, _ = simulator.attempt(points[:1], simulator.pilot_gens(0, 1), True)
     if succeeded(head)[0] and good[0] and not np.array_equal(head[0], runs[0][0]):
@@ -294,6 +299,7 @@ def run_pilot(simulator: Any, site: Site) -> PilotFacts:
         other_head, _ = simulator.attempt(points[:1], simulator.pilot_gens(1, 1), True)
         if not np.array_equal(other_head[0], runs[0][0], equal_nan=True):
             raise Misuse(f"{name}: noisy is False, but simulate depends on its generator; say noisy = True")
+    # Estimates are of the points that succeeded.
     runs = [run[good] for run in runs]
     unit = unit[: len(points)][good]
     return estimate_facts(
@@ -341,5 +347,5 @@ def _run_points(simulator: Any, points: Array, head: Array, why: str, meter: Met
         return [run for run, _ in attempts], [reason for _, reason in attempts]
     # Both at once: no worker waits for the end of the first.
     gens = simulator.pilot_gens(0, n) + simulator.pilot_gens(1, n)
-    both, reason = simulator.observe_or_fail(np.concatenate([points, points]), gens, meter)
-    return [both[:n], both[n:]], [reason]
+    two_runs, reason = simulator.observe_or_fail(np.concatenate([points, points]), gens, meter)
+    return [two_runs[:n], two_runs[n:]], [reason]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Protocol
@@ -132,56 +132,65 @@ PATIENCE = 3.0  # times what a simulation takes, after which one that runs elsew
 LEAST_WAIT = 3.0  # ... but not before so many seconds: a busy machine may stop a process for that long
 
 
-def run_once(
-    store: Store, keys: Sequence[str], run: Callable[[list[int]], None], step: int, seconds: float
-) -> dict[int, SimulationResult]:
-    """Run simulations so that of all workers one runs each; return what others have run, by its number.
+Run = Callable[[list[int]], dict[int, SimulationResult]]
+"""Runs simulations by their numbers, and keeps their results."""
+
+
+def run_once(store: Store, keys: Mapping[int, str], run: Run, step: int, seconds: float) -> dict[int, SimulationResult]:
+    """Run simulations so that of all workers one runs each; return them by number.
 
     Those that run elsewhere are waited for last: nobody waits while it keeps others waiting, so that no two wait for
     each other. One that takes far too long elsewhere is run here, too.
 
     Args:
-        keys: of the simulations.
-        run: runs those of some numbers, and keeps their results.
+        keys: of the simulations, by number.
         step: how many run at a time.
         seconds: that one takes.
     """
-    found: dict[int, SimulationResult] = {}
-
-    def run_begun(begun: list[int]) -> None:
-        try:
-            # One that another worker has just ended is kept by now.
-            results = {i: result for i in begun if (result := store.look(keys[i])) is not None}
-            found.update(results)
-            if len(results) < len(begun):
-                run([i for i in begun if i not in results])
-        finally:
-            for i in begun:
-                store.end(keys[i])
-
-    elsewhere: list[int] = []
-    for first in range(0, len(keys), step):
-        begun: list[int] = []
-        try:
-            for i in range(first, min(first + step, len(keys))):
-                (begun if store.begin(keys[i]) else elsewhere).append(i)
-        except BaseException:
-            for i in begun:  # others would wait for them
-                store.end(keys[i])
-            raise
-        run_begun(begun)
+    results: dict[int, SimulationResult] = {}
+    elsewhere, numbers = list[int](), [*keys]
+    for first in range(0, len(numbers), step):
+        begun, running = _begin(store, keys, numbers[first : first + step])
+        elsewhere += running
+        results |= _run_begun(store, keys, run, begun)
     for i in elsewhere:
-        until = monotonic() + max(LEAST_WAIT, PATIENCE * step * seconds)
-        while (result := store.wait(keys[i], until)) is None:
-            if store.begin(keys[i]):
-                run_begun([i])
-                break
-            if monotonic() >= until:
-                run([i])
-                break
-        if result is not None:
-            found[i] = result
-    return found
+        results |= _wait_or_run(store, keys, run, i, max(LEAST_WAIT, PATIENCE * step * seconds))
+    return results
+
+
+def _begin(store: Store, keys: Mapping[int, str], numbers: Sequence[int]) -> tuple[list[int], list[int]]:
+    """The numbers of those that begin here, and of those that run elsewhere."""
+    begun, elsewhere = list[int](), list[int]()
+    try:
+        for i in numbers:
+            (begun if store.begin(keys[i]) else elsewhere).append(i)
+    except BaseException:
+        for i in begun:  # others would wait for them
+            store.end(keys[i])
+        raise
+    return begun, elsewhere
+
+
+def _run_begun(store: Store, keys: Mapping[int, str], run: Run, begun: list[int]) -> dict[int, SimulationResult]:
+    try:
+        # One that another worker has just ended is kept by now.
+        stored = {i: result for i in begun if (result := store.look(keys[i])) is not None}
+        return stored | run([i for i in begun if i not in stored])
+    finally:
+        for i in begun:
+            store.end(keys[i])
+
+
+def _wait_or_run(
+    store: Store, keys: Mapping[int, str], run: Run, i: int, patience: float
+) -> dict[int, SimulationResult]:
+    until = monotonic() + patience
+    while (result := store.wait(keys[i], until)) is None:
+        if store.begin(keys[i]):
+            return _run_begun(store, keys, run, [i])
+        if monotonic() >= until:
+            return run([i])
+    return {i: result}
 
 
 def succeeded(values: Array) -> NDArray[np.bool_]:
@@ -194,65 +203,49 @@ def place(actions: Actions, finite: bool) -> Array:
     return np.asarray(actions[..., None] if finite else actions, dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class MeasureOptions:
-    """What metrics of a simulator are measured by.
-
-    Attributes:
-        observed: whether they are of the observed values, instead of the means of simulations.
-        point: the best known point, (d,), or None: regret is against its value.
-        target: else regret is against this reward; None: there is no regret.
-        noisy: whether two simulations of one point may differ.
-        remeasures: whether the actions recommended in the end are then simulated, for their means.
-        ends_only: as of `Drawn`.
-    """
-
-    observed: bool
-    point: Array | None
-    target: float | None
-    noisy: bool
-    remeasures: bool = False
-    ends_only: bool = False
-
-
 class SimulatedInstances(Drawn):
     """The instances of a simulator (see `Drawn`).
 
     Args:
-        runs: the simulator in the units played.
-        pilot_facts: of it.
+        simulator: a prepared `Simulator`.
         scenarios: seeds of the simulations that metrics average, for each of S replicates; where it has no noise, one.
-        measure: what metrics are measured by.
+
+    Attributes:
+        observed: whether metrics are of the observed values, instead of the means of simulations.
+        remeasures: whether the actions recommended in the end are then simulated, for their means.
         finite: whether actions are indices of a finite set; each is then a point with its index as coordinate.
+        point: the best known point, (d,), or None.
     """
 
     exact = False
     accuracy = np.inf
     seed_set = None
 
-    def __init__(
-        self,
-        runs: Runs,
-        pilot_facts: PilotFacts,
-        scenarios: Sequence[Seeds],
-        measure: MeasureOptions,
-        finite: bool = False,
-    ) -> None:
-        replicates, point, target = len(scenarios), measure.point, measure.target
-        self.runs, self.scenarios, self.observed, self.point = runs, scenarios, measure.observed, point
-        self.keeps, self.remeasures, self.finite = measure.observed or not measure.noisy, measure.remeasures, finite
-        self.ends_only, self.noisy = measure.ends_only, measure.noisy
-        facts = (pilot_facts.norm, pilot_facts.noise, pilot_facts.sup)
-        self.norm, self.noise, self.sup = (np.tile(fact, (replicates, 1)) for fact in facts)
-        self.slater = np.full(replicates, pilot_facts.slater)
+    def __init__(self, simulator: Any, scenarios: Sequence[Seeds]) -> None:
+        facts, replicates = simulator.pilot_facts, len(scenarios)
+        self.runs: Runs = simulator.runs
+        self.scenarios, self.noisy, self.finite = scenarios, simulator.noisy, simulator.inputs is not None
+        # Without noise an observation is what metrics are of; with noise it is where nothing else is simulated.
+        self.observed = self.noisy and (not simulator.repeats or simulator.measure == "end")
+        self.remeasures = self.observed and simulator.repeats > 0
+        # What was observed is known at no cost, in whatever round it is recommended.
+        self.ends_only = simulator.measures_ends_only and not self.observed
+        of_functions = (facts.norm, facts.noise, facts.sup)
+        self.norm, self.noise, self.sup = (np.tile(fact, (replicates, 1)) for fact in of_functions)
+        self.slater = np.full(replicates, facts.slater)
         self.redraws: NDArray[np.intp] = np.zeros(replicates, dtype=np.intp)
         self.answers: dict[int, tuple[Array, Array]] = {}
         self.cache: list[dict[bytes, Array]] = [{} for _ in scenarios]
         self.settle: Callable[[Array], Array] = np.asarray
-        self.units, self.failed = (float(pilot_facts.shift[0]), float(pilot_facts.divisor[0])), pilot_facts.failed
-        self.reference = np.full(replicates, np.nan if target is None else target)
-        if point is not None:
-            self.reference = np.array([v[0] for v in self._simulate([(s, point) for s in range(replicates)])])
+        self.units, self.failed = (float(facts.shift[0]), float(facts.divisor[0])), facts.failed
+        # Regret is against a target, or against what the best known point gives to each replicate.
+        zero, unit = self.units
+        target = np.nan if simulator.target is None else (float(simulator.target) - zero) / unit
+        self.f_star = np.full(replicates, target)
+        self.point: Array | None = None if simulator.best_known is None else simulator.best_point
+        if self.point is not None:
+            values = self._simulate([(s, self.point) for s in range(replicates)])
+            self.f_star = np.array([value[0] for value in values])
 
     @property
     def noiseless(self) -> NDArray[np.bool_]:
@@ -261,7 +254,7 @@ class SimulatedInstances(Drawn):
 
     def tell(self, t: int, points: Array, values: Array) -> None:
         """Stores observations of round t, values (S, 1 + m) at points (S, d), if metrics use them."""
-        if self.keeps:
+        if self.observed or not self.noisy:
             self.answers[t] = points, values.copy()
             self.answers.pop(t - CACHE, None)
             for s, (x, value) in enumerate(zip(points, self.answers[t][1], strict=True)):
@@ -322,16 +315,12 @@ class SimulatedInstances(Drawn):
             means[s] = np.concatenate([value[:1], self.settle(value[1:])])
         return means
 
-    def stars(self, first: int, rounds: int) -> tuple[Array, Array]:
-        shape = (rounds, len(self.reference))
-        return np.broadcast_to(self.reference, shape), np.full(shape, np.nan)
-
     def best(self, t: int) -> Actions:
         if self.point is None:
             raise CellFailure("no best point of this simulator is known; give best_known")
         if self.finite:
-            return np.full(len(self.reference), int(self.point[0]))
-        return np.tile(self.point, (len(self.reference), 1))
+            return np.full(len(self.noise), int(self.point[0]))
+        return np.tile(self.point, (len(self.noise), 1))
 
     def settled(self, settle: Callable[[Array], Array]) -> SimulatedInstances:
         clone = copy.copy(self)

@@ -64,8 +64,8 @@ class SimulationTotals:
             fewer = f" ({self.ends:,} with `measure: end`)" if self.ends < self.recommended else ""
             parts.append(f"up to {self.recommended:,} of points that are recommended and were not played{fewer}")
         first = count_noun(self.from_pilot, "round")
-        again = f", which are the first {first} of every cell and not made again" if self.from_pilot else ""
-        parts.append(f"{self.pilot:,} of the pilot{again}")
+        reused = f", which are the first {first} of every cell and not made again" if self.from_pilot else ""
+        parts.append(f"{self.pilot:,} of the pilot{reused}")
         time = ""
         if self.each is not None:
             each = f"{duration(self.each)}" if self.each >= 1 else f"{1000 * self.each:.1f} ms"

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
-from functools import cached_property
+from functools import cached_property, partial
 from math import isfinite
 from time import monotonic
 from typing import Any, ClassVar, Literal
@@ -33,7 +33,6 @@ from cbobench.problems.failures import ABOUT, FailureRule
 from cbobench.problems.inputs import InputSpace
 from cbobench.problems.pilot import Meter, check_best_known, drawn_from, run_on_workers, run_pilot
 from cbobench.problems.simulated import (
-    MeasureOptions,
     PilotFacts,
     SimulatedFeedback,
     SimulatedInstances,
@@ -155,10 +154,11 @@ class Simulator(Problem):
         if self.target is not None and not (isinstance(self.target, int | float | np.number) and isfinite(self.target)):
             raise Misuse(f"target is {self.target!r}; it must be a finite number, or None for no regret")
         if self.best_known is not None:
-            x = self._best_point
+            x = self.best_point
             if self.inputs is None and (x.shape != (len(self.low),) or (x < self.low).any() or (x > self.high).any()):
-                box = f"the box from {self.low} to {self.high}"
-                raise Misuse(f"best_known is {self.best_known}, which is no point of {box}")
+                raise Misuse(
+                    f"best_known is {self.best_known}, which is no point of the box from {self.low} to {self.high}"
+                )
 
     @cached_property
     def failure(self) -> FailureRule:
@@ -178,7 +178,6 @@ class Simulator(Problem):
 
     @contextmanager
     def at(self, site: Site) -> Iterator[None]:
-        """Within the block, simulations run on the workers of a site and are kept in its store."""
         before, self._site = self._site, site
         try:
             yield
@@ -211,40 +210,44 @@ class Simulator(Problem):
         """
         store: Store | None = self._site.store
         keys = [self._key(point, gen, is_repeat) for point, gen in zip(x, gens, strict=True)] if store else []
-        simulations: list[SimulationResult | None] = [store.get(key) for key in keys] if store else [None] * len(x)
-        left = [i for i, simulation in enumerate(simulations) if simulation is None]
-        twins: dict[int, int] = {}  # those that are the same as an earlier one, which without noise gives the same
+        # Kept results come first: a call that was stopped has paid for them, or another cell of this run.
+        stored = {i: result for i, key in enumerate(keys) if store and (result := store.get(key)) is not None}
+        left = [i for i in range(len(x)) if i not in stored]
+        # Then points that come twice here: without noise they give the same, and none of them is kept yet.
+        # A class that runs many at once gets all of them, as its bits may depend on how many points it is given.
+        twins: dict[int, int] = {}
         if keys and not self.runs_together:
             first = {keys[i]: i for i in reversed(left)}
             twins = {i: first[keys[i]] for i in left if first[keys[i]] != i}
             left = [i for i in left if i not in twins]
         if left and meter is not None:
-            meter.begin(monotonic(), [result for result in simulations if result is not None])
-
-        def run(numbers: list[int]) -> None:
-            for k, result in self._run_all(x[numbers], [gens[i] for i in numbers], meter):
-                simulations[numbers[k]] = result
-                if store and result.seconds >= (SLOW if store.on_disk else SLOW_FOR_BUCKET):
-                    store.put(keys[numbers[k]], result)
-                if meter is not None:
-                    meter.add(result, monotonic())
-
-        facts: PilotFacts | None = vars(self).get("pilot_facts")
-        if store and store.shared and left and facts is not None and facts.seconds >= SLOW:
+            meter.begin(monotonic(), [*stored.values()])
+        # The others are simulated, on one worker each where several share a store: to wait pays only if they are slow.
+        run = partial(self._run_here, x, gens, keys, meter)
+        if store and store.shared and left and self.simulation_seconds >= SLOW:
             step = len(left) if self.runs_together else 1
-            found = run_once(
-                store, [keys[i] for i in left], lambda some: run([left[k] for k in some]), step, facts.seconds
-            )
-            for k, result in found.items():
-                simulations[left[k]] = result
-        elif left:
-            run(left)
-        for i, k in twins.items():
-            simulations[i] = simulations[k]
-        results = [result for result in simulations if result is not None]
+            simulations = stored | run_once(store, {i: keys[i] for i in left}, run, step, self.simulation_seconds)
+        else:
+            simulations = stored | run(left)
+        simulations |= {i: simulations[k] for i, k in twins.items()}
+        results = [simulations[i] for i in range(len(x))]
         self.clock += sum(result.seconds for result in results)
         reason = next((result.reason for result in results if result.reason), "")
         return np.array([result.values for result in results]), reason
+
+    def _run_here(
+        self, x: Array, gens: Sequence[np.random.Generator], keys: Sequence[str], meter: Meter | None, left: list[int]
+    ) -> dict[int, SimulationResult]:
+        """Run some of the points, by number, and keep what took long under the points' keys, where there is a store."""
+        store: Store | None = self._site.store
+        results = {}
+        for k, result in self._run_all(x[left], [gens[i] for i in left], meter) if left else ():
+            results[left[k]] = result
+            if store and result.seconds >= (SLOW if store.on_disk else SLOW_FOR_BUCKET):
+                store.put(keys[left[k]], result)
+            if meter is not None:
+                meter.add(result, monotonic())
+        return results
 
     def _run_all(
         self, x: Array, gens: Sequence[np.random.Generator], meter: Meter | None
@@ -311,7 +314,8 @@ class Simulator(Problem):
         try:
             try:
                 with np.errstate():
-                    rows = self._run_batch(x, generators)
+                    inputs = x if self.inputs is None else [self.as_written(point) for point in x]
+                    rows = read_runs(self.simulate_many(inputs, generators), len(x), self.m, call)
             finally:
                 # `simulate` may fork; the copy must not go on with the same play.
                 leave_fork(origin)
@@ -321,8 +325,8 @@ class Simulator(Problem):
         except BaseException as error:  # a user's simulator may raise anything
             reraise_stop(error)
             if len(x) > 1:  # one takes no others with it
-                each = ((x[i : i + 1], gens[i : i + 1], traced, surroundings) for i in range(len(x)))
-                return [self.run_points(*one)[0] for one in each]
+                slices = [slice(i, i + 1) for i in range(len(x))]
+                return [self.run_points(x[i], gens[i], traced, surroundings)[0] for i in slices]
             reason = f"{call} fails at x = {self.as_written(x[0])}: {one_line(error)}"
             return [SimulationResult(np.full(1 + self.m, np.nan), reason, monotonic() - began)]
         seconds, drew = (monotonic() - began) / len(x), traced and drawn_from(generators) != before
@@ -337,10 +341,6 @@ class Simulator(Problem):
             for point, values in zip(x, rows, strict=True)
         ]
 
-    def _run_batch(self, x: Array, gens: Sequence[np.random.Generator]) -> list[Array]:
-        inputs = x if self.inputs is None else [self.as_written(point) for point in x]
-        return read_runs(self.simulate_many(inputs, gens), len(x), self.m, f"{type(self).__name__}: simulate")
-
     def prepare(self, data: Any) -> None:
         """Runs the pilot, and holds the simulator against what it says of itself.
 
@@ -353,7 +353,7 @@ class Simulator(Problem):
             except CellFailure as error:
                 raise Misuse(str(error)) from error
             if self.best_known is not None and monotonic() < data.deadline:
-                check_best_known(self, self._best_point)
+                check_best_known(self, self.best_point)
 
     def _generator(self, role: str, i: int) -> np.random.Generator:
         return generator("simulator", type(self).__qualname__, role, i)
@@ -377,11 +377,12 @@ class Simulator(Problem):
         """Numbers of simulations."""
         pilot, of_point = (1 + 2 * self.pilot_points, self.repeats) if self.noisy else (self.pilot_points, 1)
         is_measured = self.noisy and self.measure == "always"
-        return SimulationCounts(pilot, 1 + of_point * is_measured, of_point * (not self._ends_only), of_point)
+        return SimulationCounts(pilot, 1 + of_point * is_measured, of_point * (not self.measures_ends_only), of_point)
 
     @property
     def simulation_seconds(self) -> float:  # type: ignore[override]
-        return self.pilot_facts.seconds
+        facts: PilotFacts | None = vars(self).get("pilot_facts")
+        return 0.0 if facts is None else facts.seconds
 
     @property
     def round_seconds(self) -> float:  # type: ignore[override]
@@ -392,7 +393,7 @@ class Simulator(Problem):
         return self.pilot_facts.seconds * self.simulations.pilot
 
     @property
-    def _ends_only(self) -> bool:
+    def measures_ends_only(self) -> bool:
         """Whether of the points recommended only those in the end are simulated.
 
         What is recommended before is of use to the regret of the recommended action, and else to no table: it is not
@@ -449,7 +450,7 @@ class Simulator(Problem):
         return super().describe_inputs() if self.inputs is None else self.space.columns()
 
     @property
-    def _best_point(self) -> Array:
+    def best_point(self) -> Array:
         """`best_known` as a point, (d,), or as (1,) its index."""
         if self.inputs is None:
             return np.array(self.best_known, dtype=np.float64)
@@ -472,10 +473,6 @@ class Simulator(Problem):
         points = self.pilot_design()[0][:count]
         return points if self.inputs is None else points[:, 0].astype(np.intp)
 
-    @property
-    def constraints(self) -> int:
-        return self.m
-
     def runs(self, x: Array, gens: Sequence[np.random.Generator]) -> Array:
         """`observe` in the units played."""
         return (self.observe(x, gens) - self.pilot_facts.shift) / self.pilot_facts.divisor
@@ -483,14 +480,7 @@ class Simulator(Problem):
     def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
         count = max(1, self.repeats) if self.noisy else 1
         scenarios = [gen.bit_generator.seed_seq.spawn(count) for gen in generators]  # type: ignore[attr-defined]
-        point = None if self.best_known is None else self._best_point
-        facts = self.pilot_facts
-        target = None if self.target is None else float((self.target - facts.shift[0]) / facts.divisor[0])
-        observed = self.noisy and (not self.repeats or self.measure == "end")
-        # What was observed is known at no cost, in whatever round it is recommended.
-        ends_only, remeasures = self._ends_only and not observed, observed and self.repeats > 0
-        measure = MeasureOptions(observed, point, target, self.noisy, remeasures, ends_only)
-        return SimulatedInstances(self.runs, facts, scenarios, measure, finite=self.inputs is not None)
+        return SimulatedInstances(self, scenarios)
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         assert isinstance(instances, SimulatedInstances)
