@@ -1,4 +1,4 @@
-"""Problems in 10 to 60 dimensions, published or after published ones.
+"""Problems in 10 to 124 dimensions: published or after published ones, a beam, and a model fitted to real data.
 
 All are stated as minimisation of a cost, without noise; here f = -cost is maximised, and the noise is ours. Where a
 reference is a proven optimum, its class says so. The others are best known values, from
@@ -11,6 +11,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +22,8 @@ from cbobench.errors import Misuse
 from cbobench.gp.kernels import Array
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
-from cbobench.problems.best_known import KEANE_10, KEANE_30, KEANE_50, ROVER_60
-from cbobench.problems.box import Reference
+from cbobench.problems.best_known import KEANE_10, KEANE_30, KEANE_50, RIDGE_20, ROVER_60, STRUCTURE_124
+from cbobench.problems.box import Reference, pointwise
 from cbobench.problems.data import Site
 from cbobench.problems.literature import PublishedProblem
 from cbobench.problems.optimum import check_formula
@@ -36,15 +40,12 @@ class HighDimensional(PublishedProblem):
             raise Misuse(f"the stated reference of {type(self).__name__} is {wrong}")
 
 
-def longer(d: int) -> float:
+def longer(d: int) -> Any:
     """The parameter `lengthscale` in d dimensions.
 
     Two random points of the unit cube are √(d/6) apart, so that a constant lengthscale makes of the kernel white noise.
     """
-    default: float = param(
-        round(0.3 * math.sqrt(d), 2), "its lengthscale, in units of the sides", at_least=1e-4, at_most=1e4
-    )
-    return default
+    return param(round(0.3 * math.sqrt(d), 2), "its lengthscale, in units of the sides", at_least=1e-4, at_most=1e4)
 
 
 @dataclass(kw_only=True)
@@ -292,3 +293,188 @@ class Rover60(HighDimensional):
             near = np.exp((least[..., None] - far) / SOFT).sum(axis=-1)
             values.append(RADIUS - least + SOFT * np.log(near))
         return np.stack(values, axis=-1)
+
+
+SEGMENTS, LENGTH, YOUNG, STRESS = 62, 0.5, 200e6, 160e3  # lengths in m, forces in kN
+SUPPORTS, SPANS = (22, 42, 62), (11.0, 10.0, 10.0)  # nodes, m
+LOADED = np.array([[1, 1, 1], [1, 0, 1], [0, 1, 0]])  # spans under live load in the three load cases
+DEAD, LIVE = 5.0, 20.0  # kN at every node that is not supported
+SLENDER, SAG = 8.0, 300.0  # largest height over width, span over deflection
+
+
+def loads() -> Array:
+    """Downward forces at nodes 1 to 62: three load cases, then a unit force at each support, (6, 62)."""
+    nodes = np.arange(1, SEGMENTS + 1)
+    span = np.searchsorted(SUPPORTS, nodes)
+    cases = np.where(np.isin(nodes, SUPPORTS), 0.0, DEAD + LIVE * LOADED[:, span])
+    return np.concatenate([cases, np.equal.outer(SUPPORTS, nodes).astype(np.float64)])
+
+
+def cantilever() -> tuple[Array, Array]:
+    """The beam without rollers: moments (6, 63) at nodes 0 to 62 under each of `loads`, and what segment i adds to the
+    deflection of node k per 1 / (E I_i), by virtual work, (6, 62, 62)."""
+    at = LENGTH * np.arange(SEGMENTS + 1)
+    unit = np.maximum(at[1:, None] - at, 0.0)  # moments under a unit force at node k, (62, 63)
+    moments = loads() @ unit
+    a, b = moments[:, None, :-1], moments[:, None, 1:]
+    shares = LENGTH / 6 * (unit[:, :-1] * (2 * a + b) + unit[:, 1:] * (a + 2 * b))
+    return moments, shares
+
+
+def soft_max(ratios: Array) -> Array:
+    """(Σ r^16)^(1/16) over the last axis: a smooth upper bound of the largest |r|."""
+    for _ in range(4):
+        ratios = ratios * ratios
+    total = np.ascontiguousarray(ratios).sum(axis=-1)
+    for _ in range(4):
+        total = np.sqrt(total)
+    return np.asarray(total)
+
+
+@PROBLEMS.register("structure-124")
+@dataclass(kw_only=True)
+class Structure124(HighDimensional):
+    """Least volume of a continuous beam of 62 rectangular segments under limits of stress, slenderness and deflection.
+
+    A smooth problem of the size of MOPTA08, which is a program and not formulas; all numbers are ours. x = (b_1, ...,
+    b_62, h_1, ..., h_62): width 0.02 to 0.2 m and height 0.1 to 1 m of segments of 0.5 m. The beam of 31 m is clamped
+    at its left end and rests on rollers at 11, 21 and 31 m. Each node without a support carries 5 kN, and 20 kN more in
+    load case 1 everywhere, in case 2 on the spans 1 and 3, in case 3 on span 2. Linear elastic, E = 200 GPa, second
+    moment of area I_i = b_i h_i³ / 12. Cost: volume Σ_i 0.5 b_i h_i in m³.
+
+    With ‖·‖ the norm (Σ r^16)^(1/16), a smooth maximum, there are for each pair of neighbouring segments
+    g = ‖σ / 160 MPa‖ - 1, over three cases and both ends of both, σ = 6 M / (b h²), and g = ‖h / (8 b)‖ - 1; and for
+    each span g = ‖v / (span / 300)‖ - 1, over three cases and its nodes. 31 + 31 + 3 constraints.
+
+    Force method: moments M and deflections v are those of a cantilever under the loads and the reactions of the
+    rollers, which are such that v = 0 there. The centre of the box is feasible, but hardly any other sampled point. The
+    value is best known, not proven.
+    """
+
+    source = "ours"
+    about = (
+        "124-dimensional, least volume of a continuous beam, 65 smooth constraints on stress, slenderness, deflection"
+    )
+
+    lengthscale: float = longer(124)
+
+    low, high = (0.02,) * SEGMENTS + (0.1,) * SEGMENTS, (0.2,) * SEGMENTS + (1.0,) * SEGMENTS
+    m = 65
+    reference = Reference(
+        x=STRUCTURE_124,
+        f=-0.8446425082621812,
+        slater=0.65463,
+        share=0.0,
+        accuracy=math.inf,
+        how="best known: multistart SLSQP, all ends agree; 20 stresses, 31 slendernesses, 2 deflections active",
+        binds=True,
+    )
+
+    def formula(self, x: Array) -> Array:
+        x = np.ascontiguousarray(x)
+        width, height = x[..., :SEGMENTS], x[..., SEGMENTS:]
+        moments, deflections = solve(width * height * height * height / 12)
+        ends = np.stack([moments[..., :-1], moments[..., 1:]], axis=-1)  # (..., 3, 62, 2)
+        stress = 6 * ends / (width * height * height)[..., None, :, None] / STRESS
+        pairs = np.moveaxis(stress.reshape(*x.shape[:-1], 3, SEGMENTS // 2, 4), -3, -2)
+        slender = (height / (SLENDER * width)).reshape(*x.shape[:-1], SEGMENTS // 2, 2)
+        g = [soft_max(pairs.reshape(*x.shape[:-1], SEGMENTS // 2, 12)) - 1, soft_max(slender) - 1]
+        for first, last, span in zip((0, *SUPPORTS), SUPPORTS, SPANS, strict=False):
+            within = deflections[..., first : last - 1] * (SAG / span)  # column k is node k + 1
+            g.append(soft_max(within.reshape(*x.shape[:-1], -1))[..., None] - 1)
+        volume = LENGTH * np.ascontiguousarray(width * height).sum(axis=-1)
+        return np.concatenate([-volume[..., None], *g], axis=-1)
+
+
+MOMENTS, SHARES = cantilever()
+
+
+def solve(second: Array) -> tuple[Array, Array]:
+    """Moments (..., 3, 63) and deflections (..., 3, 62) in three load cases, of second moments of area (..., 62)."""
+    pliant = np.ascontiguousarray(1 / (YOUNG * second))[..., None]
+    flexible = np.matmul(SHARES.reshape(-1, SEGMENTS), pliant).reshape(*second.shape[:-1], 6, SEGMENTS)
+    at_supports = flexible[..., np.array(SUPPORTS) - 1]  # (..., 6, 3)
+    reactions = np.linalg.solve(at_supports[..., 3:, :], at_supports[..., :3, :].swapaxes(-1, -2)).swapaxes(-1, -2)
+    return MOMENTS[:3] - np.matmul(reactions, MOMENTS[3:]), flexible[..., :3, :] - np.matmul(
+        reactions, flexible[..., 3:, :]
+    )
+
+
+PRICES = np.array([0, 0, 1, 1, 2, 2, 2, 2, 2, 2.0])  # age, sex, body mass, blood pressure, six of the blood serum
+FREEDOM, MONEY = 10.0, 6.0  # most degrees of freedom, most to pay for measurements
+FIRST, SECOND = np.triu_indices(10, 1)  # of the 45 pairs of features
+
+
+@lru_cache
+def diabetes() -> tuple[Array, Array, Array]:
+    """Ten features and their 45 products, Φ (442, 55), the target, (442,), each of mean 0 and deviation 1, and ΦᵀΦ.
+
+    Raises:
+        Misuse: scikit-learn is not installed.
+    """
+    if find_spec("sklearn") is None:
+        raise Misuse("ridge-20 needs the data of scikit-learn, not installed here; pip install 'cbobench[sklearn]'")
+    from sklearn.datasets import load_diabetes
+
+    raw, target = load_diabetes(return_X_y=True, scaled=False)
+    single = (raw - raw.mean(axis=0)) / raw.std(axis=0)
+    features = np.concatenate([single, single[:, FIRST] * single[:, SECOND]], axis=1)
+    features = np.ascontiguousarray((features - features.mean(axis=0)) / features.std(axis=0))
+    return features, (target - target.mean()) / target.std(), features.T @ features
+
+
+@PROBLEMS.register("ridge-20")
+@dataclass(kw_only=True)
+class Ridge20(HighDimensional):
+    """Weights of a ridge regression with interactions, under budgets of degrees of freedom and of measurements.
+
+    The diabetes data of Efron et al. (2004), as scikit-learn ships them: 442 patients, ten features, disease progress a
+    year later. Features, their 45 products and the target are brought to mean 0 and deviation 1: Φ (442, 55) and y. x =
+    (log₁₀ w_1, ..., log₁₀ w_10, log₁₀ v_1, ..., log₁₀ v_10) in [-2.5, 0]²⁰. Column i of Φ is multiplied by w_i, the
+    product of i and j by v_i v_j, and a ridge regression with penalty 1 and a free intercept fitted, so that a small
+    weight drops its column. f is the share of variance explained by leave-one-out prediction, in closed form: with S
+    the diagonal matrix of the weights, M = S (S Φᵀ Φ S + I)⁻¹ S and h_k = 1 / 442 + φ_kᵀ M φ_k,
+
+        f = 1 - Σ_k ((y_k - φ_kᵀ M Φᵀ y) / (1 - h_k))² / Σ_k y_k².
+
+    g_1 = Σ_k h_k / 10 - 1: at most ten effective degrees of freedom. g_2 = Σ_i p_i u_i / 6 - 1: measuring feature i
+    costs p_i (age and sex 0, body mass and blood pressure 1, the six values of the blood serum 2 each) as far as it is
+    used, u_i = 442 (w_i² + v_i²) / (1 + 442 (w_i² + v_i²)), what a ridge regression on it alone does not shrink.
+    Weights, prices and budgets are ours. The value is best known, not proven; both constraints are active there.
+    """
+
+    source = "ours, data of Efron et al. (2004)"
+    about = "20-dimensional, ridge regression on scikit-learn's diabetes data, budgets of freedom and measurements bind"
+
+    lengthscale: float = longer(20)
+
+    low, high = (-2.5,) * 20, (0.0,) * 20
+    m = 2
+    reference = Reference(
+        x=RIDGE_20,
+        f=0.5182005582287716,
+        slater=0.8956223,
+        share=0.00438,
+        accuracy=math.inf,
+        how="best known: multistart SLSQP; both constraints active; least max g where all weights are least",
+        binds=True,
+    )
+
+    def identity(self) -> dict[str, Any]:
+        return {"diabetes": sha256(b"".join(part.tobytes() for part in diabetes()[:2])).hexdigest()}
+
+    @pointwise
+    def formula(self, x: Array) -> Array:
+        features, target, gram = diabetes()
+        weights = 10.0 ** np.ascontiguousarray(x)
+        w, v = weights[:10], weights[10:]
+        scale = np.concatenate([w, v[FIRST] * v[SECOND]])
+        design = features * scale
+        inverse = np.linalg.inv(scale[:, None] * gram * scale + np.eye(len(scale)))
+        shrunk = design @ inverse
+        leverages = 1 / len(target) + (shrunk * design).sum(axis=-1)
+        left_out = (target - shrunk @ (design.T @ target)) / (1 - leverages)
+        strength = len(target) * (w * w + v * v)
+        paid = (PRICES * strength / (1 + strength)).sum()
+        f = 1 - (left_out * left_out).mean() / (target * target).mean()
+        return np.array([f, leverages.sum() / FREEDOM - 1, paid / MONEY - 1])

@@ -1,4 +1,4 @@
-"""Typed inputs: floats, whole numbers and categories, as a finite set of configurations under a kernel.
+"""Typed inputs of simulators and tables: floats, whole numbers and categories, as a finite set of configurations.
 
 A whole number has one coordinate, at its value; a category has one coordinate per choice, so that any two choices are
 equally far apart. A model on these coordinates is one whose kernel rounds and encodes inside
@@ -9,21 +9,34 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cbobench.errors import Misuse, refuse_strange, show, unknown
+from cbobench.errors import Misuse, nearest, refuse_strange, show, unknown
 from cbobench.gp.box_actions import sobol
 from cbobench.gp.kernels import Array
 from cbobench.params import LARGEST
-from cbobench.problems.columns import encode_categories, write_number
+from cbobench.problems.columns import (
+    ASIDE,
+    describe_row,
+    encode_categories,
+    find_text,
+    is_number,
+    is_numeric,
+    write_number,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 KINDS = ("float", "int", "choice")
 DIGITS = 6  # significant digits of a float of a wide range, so that a configuration can be printed and typed
 MOST = 2**53  # largest whole number that a float holds, with all below it
+WHOLE = re.compile(r"[-+]?\d{1,100}")
 Configuration = dict[str, Any]
 
 
@@ -72,11 +85,14 @@ class InputType:
         """
         label = f"inputs: {show(name)}"
         if not isinstance(declaration, Mapping) or len({*declaration} & {*KINDS}) != 1:
-            allowed = "{float: [low, high]}, {int: [low, high]} or {choice: [values]}"
-            raise Misuse(f"{label} is {show(declaration)}; allowed: {allowed}, with log: true if it is scaled so")
+            raise Misuse(
+                f"{label} is {show(declaration)}; allowed: {{float: [low, high]}}, {{int: [low, "
+                "high]} or {choice: [values]}, with log: true if it is scaled so"
+            )
         for key in declaration:
             if key not in (*KINDS, "log"):
                 raise unknown("key", key, (*KINDS, "log"), location=f"{label}: ")
+        # A list first, as all that follows looks into it.
         kind = next(key for key in KINDS if key in declaration)
         values, log = declaration[kind], declaration.get("log", False)
         if not isinstance(values, list | tuple):
@@ -87,6 +103,7 @@ class InputType:
             if log:
                 raise Misuse(f"{label}: choice is {show(values)}; give the values without log")
             return cls(name, kind, 0, len(values) - 1, False, tuple(values))
+        # Coordinates divide by the range and take its logarithm, and a float holds whole numbers up to `MOST` only.
         numbers = all(isinstance(v, int | float) and not isinstance(v, bool) and abs(v) < LARGEST for v in values)
         if len(values) != 2 or not numbers or not values[0] < values[1]:
             raise Misuse(f"{label}: {kind} is {show(values)}; give two numbers, [low, high], low below high")
@@ -101,9 +118,11 @@ class InputType:
         """Raises `Misuse` for choices that cannot be compared, stored and read."""
         for value in values:
             if not _is_plain(value):
-                allowed = "text, numbers, True, False, None and tuples of them"
-                fix = "name it by a text, and look that up in simulate"
-                raise Misuse(f"{label}: choice holds {show(value)} ({type(value).__name__}); allowed: {allowed}; {fix}")
+                raise Misuse(
+                    f"{label}: choice holds {show(value)} ({type(value).__name__}); allowed: text, "
+                    "numbers, True, False, None and tuples of them; name it by a text, and look "
+                    "that up in simulate"
+                )
             refuse_strange(str(value), f"{label}: choice", lines=True)
         if len(values) < 2:
             raise Misuse(
@@ -204,12 +223,13 @@ class InputSpace:
             combinations = list(dict.fromkeys(zip(*columns, strict=True)))
         columns = [list(column) for column in zip(*combinations, strict=True)]
         parts = [input_type.encode(column) for input_type, column in zip(types, columns, strict=True)]
-        names = [input_type.name for input_type in types]
-        return cls(
-            types,
-            tuple(dict(zip(names, values, strict=True)) for values in combinations),
-            np.concatenate(parts, axis=1),
-        )
+        configurations = (dict(zip(declarations, values, strict=True)) for values in combinations)
+        return cls(types, tuple(configurations), np.concatenate(parts, axis=1))
+
+    @property
+    def names(self) -> list[str]:
+        """Of the inputs."""
+        return [input_type.name for input_type in self.types]
 
     @property
     def complete(self) -> bool:
@@ -219,8 +239,7 @@ class InputSpace:
 
     def columns(self) -> dict[str, list[Any]]:
         """Values of every input at all configurations, as a run stores them: tuples and infinities as text."""
-        names = [input_type.name for input_type in self.types]
-        return {name: [_stored(configuration[name]) for configuration in self.configurations] for name in names}
+        return {name: [_stored(configuration[name]) for configuration in self.configurations] for name in self.names}
 
     def code(self, configuration: Mapping[str, Any]) -> Configuration:
         """Return the values by name, of a category the number of its choice: libraries cast and compare them."""
@@ -238,9 +257,8 @@ class InputSpace:
         Raises:
             Misuse: it is none of them; the nearest is named.
         """
-        names = [input_type.name for input_type in self.types]
-        if not isinstance(configuration, Mapping) or {*configuration} != {*names}:
-            raise Misuse(f"{noun} is {show(configuration)}; it must give {', '.join(names)}")
+        if not isinstance(configuration, Mapping) or {*configuration} != {*self.names}:
+            raise Misuse(f"{noun} is {show(configuration)}; it must give {', '.join(self.names)}")
         for input_type in self.types:
             value = configuration[input_type.name]
             inside = value in input_type.choices if input_type.choices else isinstance(value, int | float)
@@ -248,7 +266,7 @@ class InputSpace:
                 allowed = ", ".join(map(str, input_type.choices)) or input_type.range
                 raise Misuse(f"{noun}: {input_type.name} is {show(value)}; allowed: {allowed}")
         if (values := dict(configuration)) in self.configurations:
-            return self.configurations.index({name: values[name] for name in names})
+            return self.configurations.index({name: values[name] for name in self.names})
         near = self.configurations[self.nearest(values)]
         raise Misuse(f"{noun} is none of the {len(self.configurations):,} configurations played; the nearest is {near}")
 
@@ -268,3 +286,190 @@ class InputSpace:
 
     def _index(self, x: Array) -> int:
         return int(((self.points - x) ** 2).sum(axis=1).argmin())
+
+
+@dataclass(frozen=True)
+class MeasuredSpace(InputSpace):
+    """Configurations that were measured, of typed inputs; what lies between them, was not.
+
+    Attributes:
+        axes: the types as the coordinates are scaled: from the least to the largest measured number, choices in the
+            order of their coordinates.
+    """
+
+    measured: ClassVar[bool] = True
+
+    axes: tuple[InputType, ...]
+
+    def encode(self, configuration: Configuration) -> Array:
+        return np.concatenate([axis.encode([configuration[axis.name]]) for axis in self.axes], axis=1)
+
+    def take(self, rows: Any) -> MeasuredSpace:
+        """Return some of the rows."""
+        return MeasuredSpace(self.types, tuple(self.configurations[i] for i in rows), self.points[rows], self.axes)
+
+
+@dataclass(frozen=True)
+class InputColumns:
+    """What a table's parameters say of its inputs.
+
+    Attributes:
+        names: of the columns.
+        log, one_hot, amounts: names of those that are logarithms, categories, and amounts.
+        types: of every column; () where only names are given.
+    """
+
+    names: tuple[str, ...]
+    log: Collection[str]
+    one_hot: Collection[str]
+    amounts: Collection[str]
+    types: tuple[InputType, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        inputs: Sequence[str] | Mapping[str, Any],
+        log: Collection[str],
+        one_hot: Collection[str],
+        amounts: Collection[str],
+    ) -> InputColumns:
+        """Read `inputs`, names or a mapping of names to types, beside the options that say the same by lists of names.
+
+        Raises:
+            Misuse: no type (`InputType.of`), or an option that contradicts one.
+        """
+        if not isinstance(inputs, Mapping):
+            return cls(tuple(inputs), log, one_hot, amounts)
+        # Types and lists of names say the same: what they say twice must agree, or one of them is a mistake.
+        types = tuple(InputType.of(name, declaration) for name, declaration in inputs.items())
+        for t in types:
+            category = t.kind == "choice"
+            if t.name in log and category:
+                raise Misuse(f"log names {show(t.name)}, but inputs says choice; take it out of log")
+            for option, names, stated, instead, contradicts in (
+                ("log", log, f"{t.kind} without log", "log: true", not t.log),
+                ("one_hot", one_hot, t.kind, "choice: [values]", not category),
+                ("amounts", amounts, t.kind, "int: [low, high]", category),
+            ):
+                if t.name in names and contradicts:
+                    raise Misuse(
+                        f"{option} names {show(t.name)}, but inputs says {stated}; take it out of "
+                        f"{option}, or write {instead} in inputs"
+                    )
+        numbers = [t for t in types if t.kind != "choice"]
+        return cls(
+            tuple(inputs),
+            [t.name for t in numbers if t.log],
+            [t.name for t in types if t.kind == "choice"],
+            [t.name for t in numbers],
+            types,
+        )
+
+    def in_order(self, columns: Sequence[str]) -> InputColumns:
+        """Return the same with typed inputs in the order of the file's columns.
+
+        A mapping has no order (cells that differ in it alone are one cell), but plays of some libraries depend on it.
+        """
+        if not self.types:
+            return self
+        types = tuple(sorted(self.types, key=lambda t: list(columns).index(t.name)))
+        return InputColumns(tuple(t.name for t in types), self.log, self.one_hot, self.amounts, types)
+
+    def space(self, frame: pd.DataFrame, points: Array, source: str) -> MeasuredSpace | None:
+        """Return the rows as configurations of the types; None where there are no types.
+
+        Args:
+            frame: the input columns.
+            points: the rows' coordinates, (rows, d).
+
+        Raises:
+            Misuse: a value outside its type; a choice that no row has.
+        """
+        if not self.types:
+            return None
+        columns, axes = [], []
+        for t in self.types:
+            cells = frame[t.name].tolist()
+            if t.kind == "choice":
+                levels = _find_choices(t, cells, source)
+                # The order in which `categories` makes coordinates of them.
+                axes.append(InputType(t.name, t.kind, t.low, t.high, choices=tuple(levels[k] for k in sorted(levels))))
+                columns.append([levels[text] for text in cells])
+            else:
+                numbers = [int(value) if t.kind == "int" else float(value) for value in cells]
+                axes.append(InputType(t.name, t.kind, min(numbers), max(numbers), t.log))
+                columns.append(numbers)
+        configurations = (dict(zip(self.names, values, strict=True)) for values in zip(*columns, strict=True))
+        return MeasuredSpace(self.types, tuple(configurations), points, tuple(axes))
+
+    def check_numbers(self, frame: pd.DataFrame, source: str) -> None:
+        """Raises `Misuse` for a column of text, or a number outside its type; gaps are left to others."""
+        for t in self.types:
+            if t.kind == "choice":
+                continue
+            label, column = f"{source}: input {show(t.name)}", frame[t.name]
+            if not is_numeric(column):
+                fix = f"write {{choice: [values]}} if these are categories, or {ASIDE}"
+                raise Misuse(
+                    f"{label} holds text, such as {show(find_text(column)[1])}, but inputs says {t.kind}; {fix}"
+                )
+            values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+            for outside, fix in (
+                ((values < t.low) | (values > t.high), f"inputs allows {t.range}; widen it"),
+                ((values != np.round(values)) & (t.kind == "int"), "inputs says int; write float there"),
+            ):
+                rows = np.flatnonzero(outside & ~np.isnan(values))
+                if len(rows):
+                    place = describe_row(source, int(rows[0]))
+                    raise Misuse(
+                        f"{label}, {place} is {write_number(values[rows[0]])}, but {fix}, or leave the row out"
+                    )
+
+
+def _find_choices(t: InputType, column: Sequence[str], source: str) -> dict[str, Any]:
+    """The choice that each text of a column is: the same text, or a number or a truth that is written so.
+
+    Raises:
+        Misuse: a text that is no choice, a choice that no row has, or one that several texts may be, as 1.1 and 1.10.
+    """
+    # Equal texts first: a number that is written like one of them must not take its rows.
+    label, texts = f"{source}: input {show(t.name)}", dict.fromkeys(column)
+    levels = {choice: choice for choice in t.choices if isinstance(choice, str) and choice in texts}
+    for choice in t.choices:
+        if choice in levels:
+            continue
+        alike = [text for text in texts if text not in levels and _may_be(text, choice)]
+        if len(alike) > 1:
+            listed = " or ".join(map(show, alike))
+            raise Misuse(
+                f"{label}: choice holds {show(choice)}, which may be {listed} of the rows; quote "
+                f"the texts in choice, such as {show(alike[0])}"
+            )
+        if alike:
+            levels[alike[0]] = choice
+    # Neither may be left over: a row would have no category, or a category no row.
+    strange = next((text for text in texts if text not in levels), None)
+    if strange is not None:
+        by_text = [*map(str, t.choices)]
+        close = nearest(strange, by_text)
+        suggestion = f"did you mean {close!r}?; " if close else ""
+        raise Misuse(
+            f"{label}, {describe_row(source, [*column].index(strange))} is {show(strange)}, but inputs allows "
+            f"{', '.join(by_text)}; {suggestion}add it there, or leave the row out"
+        )
+    absent = [choice for choice in t.choices if choice not in levels.values()]
+    if absent:
+        raise Misuse(f"{source}: inputs: {show(t.name)}: choice holds {show(absent[0])}, which no row has; remove it")
+    return levels
+
+
+def _may_be(text: str, choice: Any) -> bool:
+    """Whether YAML or Python, which know types, may have read this text as this choice."""
+    if choice is None:
+        return text in ("None", "null", "~")
+    if isinstance(choice, bool):
+        return text.lower() == str(choice).lower()
+    if isinstance(choice, int | float):
+        # Of whole numbers beyond 2^53, several are one float.
+        return is_number(text) and (int(text) if WHOLE.fullmatch(text) else float(text)) == choice
+    return not isinstance(choice, str) and text == str(choice)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -11,7 +12,6 @@ from cbobench.errors import Misuse
 from cbobench.gp.kernels import Array
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
-from cbobench.problems.correlations import random_correlation
 from cbobench.problems.data import DATA_SETS, Site
 from cbobench.problems.files import read_table
 from cbobench.problems.readings import Normalise, Table, TabularProblem, normalised_covariance
@@ -148,8 +148,8 @@ STOCK_MEANS = {
 def stocks_look_alike() -> Table:
     """Rows with the means, largest residual, size and correlation spectrum of the stock data; Gaussian residuals."""
     means = np.array(list(STOCK_MEANS.values()))
-    spectrum = Spectrum((21.38, 2.79, 1.57), 9.6e3, bend=2.708844142201823)
-    return _look_alike("stocks", means, 823, spectrum, 203.29, tuple(STOCK_MEANS))
+    eigenvalues = spectrum(len(means), (21.38, 2.79, 1.57), 9.6e3, bend=2.708844142201823)
+    return _look_alike("stocks", means, 823, eigenvalues, 203.29, tuple(STOCK_MEANS))
 
 
 def light_look_alike() -> Table:
@@ -164,42 +164,34 @@ def light_look_alike() -> Table:
     other_sensors = np.delete(np.arange(41), [3, 39])
     means[other_sensors] = generator("light-sensors", "look-alike", "order").permutation(other_means)
     names = tuple(f"sensor {i}" for i in range(41))
-    spectrum = Spectrum((26.91, 9.94, 1.03), 4.75e5, bend=1.4845736870214743)
-    return _look_alike("light-sensors", means, 192, spectrum, 835.28, names)
+    eigenvalues = spectrum(len(means), (26.91, 9.94, 1.03), 4.75e5, bend=1.4845736870214743)
+    return _look_alike("light-sensors", means, 192, eigenvalues, 835.28, names)
 
 
-@dataclass(frozen=True)
-class Spectrum:
-    """Eigenvalues of a correlation, of which the leading ones and the condition number are known.
+def spectrum(n: int, top: tuple[float, ...], condition: float, bend: float) -> Array:
+    """Eigenvalues (n,) of a correlation, of which the leading ones and the condition number are known.
 
-    Attributes:
+    Args:
         top: the leading ones, falling.
         condition: the largest over the smallest.
-        bend: how fast the others fall; the root that makes the trace n, computed once (a solver loads in 0.3 s).
+        bend: how fast the others fall, from below the last leading one down to the smallest; the root that makes the
+            trace n, computed once (a solver loads in 0.3 s).
     """
-
-    top: tuple[float, ...]
-    condition: float
-    bend: float
-
-    def tail(self, count: int) -> Array:
-        """(count,) from below the last leading eigenvalue down to the lowest, the more bent the smaller."""
-        lowest = self.top[0] / self.condition
-        return np.asarray(lowest * (0.95 * self.top[-1] / lowest) ** (np.linspace(1, 0, count) ** self.bend))
+    lowest = top[0] / condition
+    tail = lowest * (0.95 * top[-1] / lowest) ** (np.linspace(1, 0, n - len(top)) ** bend)
+    return np.concatenate([top, tail])
 
 
 def _look_alike(
-    name: str, means: Array, rows: int, spectrum: Spectrum, largest: float, names: tuple[str, ...]
+    name: str, means: Array, rows: int, eigenvalues: Array, largest: float, names: tuple[str, ...]
 ) -> Table:
-    """Gaussian rows around `means` whose correlation has a spectrum.
+    """Gaussian rows around `means` (n,) whose correlation has these eigenvalues (n,), brought to a trace of n.
 
     Residual spread is proportional to the mean (assumed), scaled so that the largest residual is `largest`.
     """
     n = len(means)
     gen = generator(name, "look-alike", "rows")
-    eigenvalues = np.concatenate([spectrum.top, spectrum.tail(n - len(spectrum.top))])
-    eigenvalues *= n / eigenvalues.sum()
-    covariance = random_correlation(eigenvalues, gen)
+    covariance = random_correlation(eigenvalues * (n / eigenvalues.sum()), gen)
     covariance = (covariance + covariance.T) / 2
     np.fill_diagonal(covariance, 1.0)
     residuals = gen.standard_normal((rows, n)) @ np.linalg.cholesky(covariance).T * means
@@ -207,3 +199,45 @@ def _look_alike(
     residuals *= largest / np.abs(residuals).max()
     sample = means + residuals
     return Table(sample.mean(axis=0), covariance, sample, names, None)
+
+
+def random_correlation(eigenvalues: Array, gen: np.random.Generator) -> Array:
+    """Return a random correlation matrix (n, n) by Davies & Higham (2000), BIT 40(4).
+
+    A random rotation of the eigenvalues, and then plane rotations that make the diagonal 1, one entry each. The bits
+    are those of `scipy.stats.random_correlation`, whose steps and products these are: to load it takes longer.
+
+    Args:
+        eigenvalues: (n,), not negative, with sum n.
+        gen: draws n² normal numbers.
+    """
+    n = len(eigenvalues)
+    q, r = np.linalg.qr(gen.normal(size=(n, n)))
+    q *= np.sign(r.diagonal())  # else the rotations were not uniform
+    matrix = np.dot(np.dot(q, np.diag(eigenvalues)), q.T)
+    for i in range(n - 1):
+        if matrix[i, i] != 1:
+            # The trace is n, so that another entry lies on the other side of 1; without it, the last one is taken.
+            is_above = matrix[i, i] > 1
+            j = next((j for j in range(i + 1, n) if (matrix[j, j] < 1 if is_above else matrix[j, j] > 1)), n - 1)
+            _rotate(matrix, i, j)
+    return matrix
+
+
+def _rotate(matrix: Array, i: int, j: int) -> None:
+    """Rotate the plane of i and j so that entry i of the diagonal becomes 1."""
+    from scipy.linalg.blas import drot  # its products are fused; NumPy's would have other last bits
+
+    n = len(matrix)
+    first, second, between = matrix[i, i] - 1.0, matrix[j, j] - 1.0, matrix[i, j]
+    if second == 0:
+        cosine, sine = 0.0, 1.0
+    else:
+        root = math.sqrt(max(between**2 - first * second, 0))
+        tangent = (between + math.copysign(root, between)) / second  # the root without cancellation
+        cosine = 1.0 / math.sqrt(1.0 + tangent * tangent)
+        sine = 1.0 if cosine == 0 else cosine * tangent
+    flat = matrix.ravel()
+    for step, stride in ((n, 1), (1, n)):  # rows, then columns
+        places = {"offx": i * step, "incx": stride, "offy": j * step, "incy": stride}
+        drot(flat, flat, cosine, -sine, n=n, **places, overwrite_x=True, overwrite_y=True)

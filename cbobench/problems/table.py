@@ -37,8 +37,8 @@ from cbobench.problems.configurations import (
 from cbobench.problems.data import Site, sha256
 from cbobench.problems.failures import FailureRule
 from cbobench.problems.files import doubt_header, read_frame, refuse_doubled
+from cbobench.problems.inputs import InputColumns
 from cbobench.problems.readings import Table, TabularProblem, correlation
-from cbobench.problems.typed_columns import InputColumns
 from cbobench.rng import Streams
 from cbobench.words import list_names
 
@@ -157,6 +157,7 @@ class UserTable(Problem):
         categories = self._input_columns().one_hot
         frames = {name: read_frame(file, name, categories) for name, file in files.items()}
         self.hashes = {name: sha256(file) for name, file in files.items()}
+        # What may be left out is of any file, so that it is checked before the layout is known.
         if self.ignore != "rest":
             columns = {column for frame in frames.values() for column in frame.columns}
             for name in self.ignore:
@@ -213,6 +214,7 @@ class UserTable(Problem):
     def _configurations(self, frames: dict[str, pd.DataFrame], sources: dict[str, Source]) -> Configurations:
         import pandas as pd
 
+        # Names before values: a column that is not there would fail in words of pandas.
         assert self.objective is not None
         frame, source = frames["rows"], sources["rows"]
         rules = [objective_of(self.objective), *constraints_of(self.limits)]
@@ -220,12 +222,14 @@ class UserTable(Problem):
         columns = [rule.column for rule in rules]
         typed = self._input_columns().in_order([*frame.columns])
         typed.check_numbers(frame, source)
+        # Inputs: coordinates for the kernel, and values for readers and libraries.
         category_columns = {
             name: pd.Series(category_values(frame[name], source), dtype=object) for name in typed.one_hot
         }
         inputs = frame[[*typed.names]].assign(**category_columns)
         points, names = coordinates(inputs, source, typed.log, typed.one_hot, typed.amounts)
         space = typed.space(inputs, points, source)
+        # A measurement cannot be tried again, nor left out of what a row tells.
         rule = FailureRule.of(self.on_failure, len(rules) - 1)
         if rule.retries or rule.then == "skip":
             raise Misuse(f"on_failure is {show(self.on_failure)}; of a table: fail, infeasible, or {{f: ..., g: ...}}")
@@ -238,6 +242,7 @@ class UserTable(Problem):
         values = numbers(as_numbers(frame[list(dict.fromkeys(columns))], typed.one_hot), source, gaps, fix, fix_text)
         if np.isnan(values).any(axis=1).all():
             raise Misuse(f"{source}: every row lacks a value of {list_names(map(show, columns))}; nothing was measured")
+        # Rows with equal inputs are one configuration; what is known by row is from here on known by configuration.
         place = {column: i for i, column in enumerate(dict.fromkeys(columns))}
         measured = Measured.of(values[:, [place[column] for column in columns]], points, names)
         self.by_name = {name: inputs[name].iloc[measured.origin].tolist() for name in typed.names}
@@ -258,6 +263,7 @@ class UserTable(Problem):
 
     def _check_roles(self, frame: pd.DataFrame, source: Source, rules: Sequence[Rule]) -> None:
         """Raises `Misuse` for a column that does not exist, has two roles, or none."""
+        # A name that is mistyped comes first, as all else would say something else of it.
         roles = [("inputs", name) for name in self.inputs]
         roles += [("objective", rules[0].column), *(("constraints", name) for name in self.limits)]
         for role, name in roles:
@@ -270,6 +276,7 @@ class UserTable(Problem):
             for name in getattr(self, option):
                 if name not in self.inputs:
                     raise unknown("input", name, self.inputs, location=f"{option}: ")
+        # A column with two roles would be learned from itself.
         inputs = [*self.inputs]
         twice = [name for i, name in enumerate(inputs) if name == rules[0].column or name in inputs[:i]]
         if self.ignore != "rest":
@@ -277,6 +284,7 @@ class UserTable(Problem):
         if twice:
             raise Misuse(f"{source}: column {show(twice[0])} has two roles; name it once")
         refuse_doubled(source, [name for _, name in roles])
+        # What has no role is not dropped unseen: it may be what distinguishes rows.
         named = {*self.inputs, *functions, *(frame.columns if self.ignore == "rest" else self.ignore)}
         left = frame[[name for name in frame.columns if name not in named]]
         if len(left.columns):

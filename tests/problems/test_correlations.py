@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from scipy.stats import random_correlation as scipys
 
 from cbobench.problems import recorded
-from cbobench.problems.correlations import random_correlation
+from cbobench.problems.recorded import random_correlation
 from cbobench.rng import generator
 
 
@@ -27,16 +27,14 @@ def test_a_random_correlation_has_the_bits_of_scipys(eigenvalues):
 
 @pytest.mark.parametrize(("make", "n"), [(recorded.light_look_alike, 41), (recorded.stocks_look_alike, 29)])
 def test_the_bend_of_a_spectrum_is_the_root_that_makes_the_trace_n(make, n, monkeypatch):
-    spectra = []
-    alike = recorded._look_alike
-    monkeypatch.setattr(recorded, "_look_alike", lambda *values: spectra.append(values[3]) or alike(*values))
+    stated, spectrum = [], recorded.spectrum
+    monkeypatch.setattr(
+        recorded, "spectrum", lambda *sizes, bend: stated.append((sizes, bend)) or spectrum(*sizes, bend)
+    )
     make()
-    (spectrum,) = spectra
-
-    def excess(bend):
-        return recorded.Spectrum(spectrum.top, spectrum.condition, bend).tail(n - 3).sum() - (n - sum(spectrum.top))
-
-    assert brentq(excess, 1e-3, 1e3) == pytest.approx(spectrum.bend, rel=1e-12)
+    ((sizes, bend),) = stated
+    assert sizes[0] == n
+    assert brentq(lambda bend: spectrum(*sizes, bend).sum() - n, 1e-3, 1e3) == pytest.approx(bend, rel=1e-12)
 
 
 def test_a_look_alike_loads_neither_statistics_nor_solvers():

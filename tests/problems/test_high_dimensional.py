@@ -15,7 +15,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from cbobench.errors import Misuse
 from cbobench.params import build
-from cbobench.problems import PROBLEMS, ridge, structures
+from cbobench.problems import PROBLEMS, high_dimensional
 from cbobench.problems.data import DataFolder
 from cbobench.problems.high_dimensional import GOAL, OBSTACLES, START, HighDimensional, Rover60
 from tests.problems import derive_high_dimensional as derivation
@@ -161,8 +161,8 @@ def test_the_rovers_best_known_path_is_as_long_as_the_shortest_way_round_the_dis
 
 def stiffness(width, height):
     """Deflections (3, 62) and moments (3, 62) at the left ends of segments by 63 nodes with two degrees of freedom."""
-    side, matrix = structures.LENGTH, np.zeros((126, 126))
-    bending = structures.YOUNG * width * height**3 / 12
+    side, matrix = high_dimensional.LENGTH, np.zeros((126, 126))
+    bending = high_dimensional.YOUNG * width * height**3 / 12
     element = np.array([[12, 6, -12, 6], [6, 4, -6, 2], [-12, -6, 12, -6], [6, 2, -6, 4]])
     element = element * np.outer([1, side, 1, side], [1, side, 1, side]) / side**3
     for i in range(62):
@@ -235,9 +235,9 @@ def test_the_ridge_by_scikit_learn():
 
 def test_the_ridge_says_what_to_install(monkeypatch):
     assert set(build_task("ridge-20").identity()) == {"diabetes"}
-    monkeypatch.setattr(ridge, "find_spec", lambda name: None)
+    monkeypatch.setattr(high_dimensional, "find_spec", lambda name: None)
     with pytest.raises(Misuse, match=r"ridge-20 needs the data of scikit-learn, .*; pip install 'cbobench\[sklearn\]'"):
-        ridge.diabetes.__wrapped__()
+        high_dimensional.diabetes.__wrapped__()
 
 
 @pytest.mark.parametrize(  # not for ACKLEY, whose optimum is proven, at a kink

@@ -12,7 +12,7 @@ from scipy.special import gammaincc
 
 from cbobench.gp.box_actions import scrambled_sobol
 from cbobench.params import build
-from cbobench.problems import PROBLEMS, ridge
+from cbobench.problems import PROBLEMS, high_dimensional
 from cbobench.problems.box import BoxProblem
 from cbobench.problems.high_dimensional import HighDimensional
 
@@ -72,7 +72,7 @@ def test_the_ridges_share_by_parts():
         x = task.box.scale(gen.random((2**15, 20)))
         squares = np.exp(math.log(100) * x)
         strength = 442 * (squares[:, :10] + squares[:, 10:])
-        within = (ridge.PRICES * strength / (1 + strength)).sum(axis=1) <= 6
+        within = (high_dimensional.PRICES * strength / (1 + strength)).sum(axis=1) <= 6
         count += int(within.sum())
         inside.append(x[within][:8])
     values = np.stack([task.formula(x) for x in np.concatenate(inside)])
