@@ -169,37 +169,37 @@ def plain(value: Any) -> Any:
 
 def _coerce(value: Any, annotation: Any) -> tuple[bool, Any]:
     """Return (fits, value in the declared type)."""
-    origin = typing.get_origin(annotation)
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Literal:
-        if isinstance(value, bool) and str(value).lower() in typing.get_args(annotation):
-            value = str(value).lower()  # YAML reads the words true and false as booleans
-        return any(value == v and type(value) is type(v) for v in typing.get_args(annotation)), value
+        # YAML reads the words true and false as Booleans.
+        word = str(value).lower() if isinstance(value, bool) and str(value).lower() in arguments else value
+        return any(word == v and type(word) is type(v) for v in arguments), word
     if origin in (typing.Union, types.UnionType):
-        for option in typing.get_args(annotation):
-            fits, coerced = _coerce(value, option)
-            if fits:
-                return True, coerced
-        return False, value
+        # The first type that fits wins. A value may fit several, as 1 is a whole number and the number 1.0.
+        # Cells are named by what it becomes, so the class's order decides, and no best fit is looked for.
+        pairs = (_coerce(value, option) for option in arguments)
+        return next(((fits, coerced) for fits, coerced in pairs if fits), (False, value))
     if origin is list:
         if not isinstance(value, list):
             return False, value
-        pairs = [_coerce(v, typing.get_args(annotation)[0]) for v in value]
-        return all(ok for ok, _ in pairs), [v for _, v in pairs]
+        elements = [_coerce(element, arguments[0]) for element in value]
+        return all(fits for fits, _ in elements), [element for _, element in elements]
     if origin is dict:
         return isinstance(value, Mapping) and all(isinstance(key, str) for key in value), plain(value)
     if annotation is float:
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or abs(value) > LARGEST:
-            return False, value
-        return math.isfinite(value), float(value)
+        fits = _is_number(value) and abs(value) <= LARGEST and math.isfinite(value)
+        return fits, float(value) if fits else value
     if annotation is int:
         return isinstance(value, int) and not isinstance(value, bool), value
     return isinstance(value, annotation), value
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def _check_bounds(name: str, value: Any, metadata: Mapping[str, Any], location: str) -> None:
-    for number in value if isinstance(value, list) else [value]:
-        if not isinstance(number, (int, float)) or isinstance(number, bool):
-            continue
+    for number in filter(_is_number, value if isinstance(value, list) else [value]):
         for key, keeps in BOUNDS.items():
             bound = metadata.get(key)
             if bound is not None and not keeps(number, bound):
@@ -218,19 +218,19 @@ def resolve(cls: type, settings: Mapping[str, Any], *, location: str = "") -> di
     for name in settings:
         if name not in fields:
             raise unknown("parameter", name, fields, location=location)
+    # In the order of the class, whatever the order of the settings: cells are named by this mapping.
     values = {}
     for name, f in fields.items():
         if name not in settings:
             values[name] = _default(f)
             continue
-        annotation = hints[f.name]
-        fits, value = _coerce(settings[name], annotation)
+        fits, value = _coerce(settings[name], hints[f.name])
         if not fits:
             swept = ", or {sweep: [values]} in a suite" if isinstance(settings[name], Mapping) else ""
-            close = nearest(value, _choices(annotation)) if isinstance(value, str) else None
+            close = nearest(value, _choices(hints[f.name])) if isinstance(value, str) else None
             suggestion = f"did you mean {close!r}?; " if close else ""
             raise Misuse(
-                f"{location}{name} is {show(settings[name])}; {suggestion}allowed: {describe(annotation)}{swept}"
+                f"{location}{name} is {show(settings[name])}; {suggestion}allowed: {describe(hints[f.name])}{swept}"
             )
         _check_bounds(name, value, f.metadata, location)
         values[name] = value
@@ -271,9 +271,9 @@ def _refuse_undeclared(cls: type, location: str) -> None:
     bare = any(isinstance(value, Field) for value in vars(cls).values())
     if bare or not dataclasses.is_dataclass(cls):
         raise Misuse(f"{location}{cls.__name__} is not a dataclass; decorate it with @dataclass(kw_only=True)")
-    own = inspect.signature(cls.__init__).parameters.values()  # type: ignore[misc]
-    taken = [p.name for p in own if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)][1:]
-    if strange := [name for name in taken if name not in {f.name for f in dataclasses.fields(cls)}]:
+    parameters = inspect.signature(cls.__init__).parameters.values()  # type: ignore[misc]
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)][1:]
+    if strange := [name for name in names if name not in {f.name for f in dataclasses.fields(cls)}]:
         raise Misuse(
             f"{location}{cls.__name__}: no suite can set {strange[0]!r} of __init__, and no run records it; leave "
             f"__init__ out, decorate the class with @dataclass(kw_only=True), and write {strange[0]}: TYPE = param(...)"
@@ -320,8 +320,7 @@ def shared_values(cls: type, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _may_vary(f: Field[Any], value: Any) -> bool:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return number and f.metadata.get("varies", False)
+    return _is_number(value) and f.metadata.get("varies", False)
 
 
 def build_block(cls: type[T], settings_list: Sequence[Mapping[str, Any]]) -> T:

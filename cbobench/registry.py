@@ -114,8 +114,11 @@ class Registry:
         Raises:
             Misuse: an unknown name, or a class that cannot be imported, is not allowed, or is of the wrong kind.
         """
+        # An import path says itself where its class is, so nothing else is asked: no registered name has a colon.
         if ":" in name:
             return self._imported(name, location, imports, beside)
+        # Our names win over those of other packages: what is installed beside us must not change what a suite plays.
+        # Two packages that give one name are refused, as none of them has a better right to it.
         if entries := self._entries_of(name):
             packages = " and ".join(sorted(map(package_of, entries)))
             if len(entries) > 1:
@@ -139,8 +142,8 @@ class Registry:
         base = import_object(self.base, location)
         cls = import_object(path, location, beside, self.kind, (base,))
         if not (isinstance(cls, type) and issubclass(cls, base)):
-            wanted = self.base.replace(":", ".")
-            raise Misuse(f"{location}{show(path)} is not a subclass of {wanted}; derive it to use it as {self.kind}")
+            base_name = self.base.replace(":", ".")
+            raise Misuse(f"{location}{show(path)} is not a subclass of {base_name}; derive it to use it as {self.kind}")
         return cls
 
     def _discover(self) -> None:
@@ -170,6 +173,7 @@ def registry_of(
         Misuse: neither, or an import path that fails.
     """
     if ":" not in name:
+        # All of ours are asked before any of another package: its algorithm must not hide a problem of ours.
         for names in (Registry.names, Registry.others):
             for registry in registries:
                 if name in names(registry):
@@ -181,8 +185,10 @@ def registry_of(
     for registry, base in zip(registries, bases, strict=True):
         if isinstance(cls, type) and issubclass(cls, base):
             return registry
-    derive = "AskTell, OneRun or another algorithm, or BoxProblem or another problem"
-    raise Misuse(f"{show(name)} is neither an algorithm nor a problem; derive {derive}")
+    raise Misuse(
+        f"{show(name)} is neither an algorithm nor a problem; derive AskTell, OneRun or another "
+        "algorithm, or BoxProblem or another problem"
+    )
 
 
 def _unknown(
@@ -193,6 +199,7 @@ def _unknown(
     It names the classes in the text of a module of that name that lies beside, or the module in whose text there is a
     class of that name.
     """
+    # First a module of that name, as whoever forgets the class writes it; then a class, as whoever forgets the module.
     module = name.removesuffix(".py")
     for folder in beside if module.isidentifier() else ():
         place = _locate_module(folder.resolve(), module)
@@ -255,6 +262,7 @@ def _import_module(name: str, location: str, beside: Sequence[Path]) -> ModuleTy
                 warnings.warn(Advice(f"{name} replaces {', '.join(names)} for all code; it is put back"), stacklevel=2)
     except BaseException as error:  # a user's module may raise any error
         reraise_stop(error)
+        # Of the module itself or a package above it, not of one that it imports.
         if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
             raise _missing_module(name, location, beside) from error
         library = str(Path(traceback.__file__).parent)  # Python's own: argparse is no place to look for a fault
@@ -283,10 +291,10 @@ class _HeldStream:
         self.held.append(text)
         return len(text)
 
-    def release(self, shown: bool) -> None:
-        """Pass on what is written from now on, and with `shown` what was kept."""
+    def release(self, is_shown: bool) -> None:
+        """Pass on what is written from now on, and with `is_shown` what was kept."""
         held, self.held = self.held or [], None
-        if shown and held:
+        if is_shown and held:
             self.stream.write("".join(held))
 
     def __getattr__(self, name: str) -> Any:
@@ -339,6 +347,8 @@ def find_beside(module: str, location: str, folders: Sequence[Path]) -> None:
     top = module.partition(".")[0]
     if not folders or top == PACKAGE:
         return
+    # Python would take what is installed, and whoever wrote the suite means the file beside it: neither wins.
+    # The file must not take the place of a module that others import, and the module must not be played by mistake.
     candidates = {place: folder for folder in folders if (place := _locate_module(folder.resolve(), top)) is not None}
     loaded = sys.modules.get(top)
     try:
@@ -358,6 +368,7 @@ def find_beside(module: str, location: str, folders: Sequence[Path]) -> None:
     if candidates and len(places := [*map(str, candidates), *foreign]) > 1:
         past = ", which Python has imported" if loaded is not None else ""
         raise Misuse(f"{location}the module {show(top)} is {' and '.join(places)}{past}; give yours another name")
+    # Last on the path, and only where nothing else has the name.
     for folder in candidates.values():
         if spec is None:
             sys.path.append(str(folder.resolve()))
