@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from copy import copy
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +18,7 @@ import cbobench
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Algorithm, Setting
+from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.fit import Fitted, fit_all
 from cbobench.play.play import Chunk, Play, PlayOptions
@@ -85,8 +86,21 @@ def problem(name: str, **settings: Any) -> Problem:
 
 def prepare(name: str, **settings: Any) -> Problem:
     """The same, prepared now: for a test that changes what decides how it is prepared."""
-    prepared: Problem = params.build(PROBLEMS.get(name), settings)
-    prepared.prepare(DataFolder())
+    return prepare_class(PROBLEMS.get(name), **settings)
+
+
+@contextmanager
+def refused(message: str) -> Iterator[Any]:
+    """The block ends in a `Misuse` of one line that holds a text that `message`, a pattern, matches."""
+    with pytest.raises(Misuse, match=message) as caught:
+        yield caught
+    assert "\n" not in str(caught.value)
+
+
+def prepare_class(cls: type[Any], base: Path = Path(), /, **settings: Any) -> Any:
+    """A prepared problem of a class; paths in its settings start from `base`."""
+    prepared = params.build(cls, settings)
+    prepared.prepare(DataFolder(base=base))
     return prepared
 
 

@@ -9,14 +9,11 @@ import pytest
 
 import cbobench
 from cbobench.algorithms import ALGORITHMS
-from cbobench.errors import Misuse
 from cbobench.opponents.scipy_local import LocalMethod
-from cbobench.params import build
-from cbobench.problems.data import DataFolder
 from cbobench.problems.inputs import InputSpace
 from cbobench.problems.simulator import Simulator
 from tests.algorithms.test_opponents import OPPONENTS
-from tests.helpers import actions, entry, make, play
+from tests.helpers import actions, entry, make, play, prepare_class, refused
 
 CHOICES = {
     "features": ["sqrt", 0.5, None, 2, True],
@@ -45,9 +42,7 @@ class Choosy(Simulator):
 
 
 def prepared():
-    task = build(Choosy, {"pilot": 8, "configurations": 200})
-    task.prepare(DataFolder())
-    return task
+    return prepare_class(Choosy, pilot=8, configurations=200)
 
 
 @pytest.mark.parametrize("name", [*map(entry, OPPONENTS), *LOCAL])
@@ -112,9 +107,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_wrong_choices_are_one_line(case):
-    values, message = WRONG[case]
-    with pytest.raises(Misuse, match=f"inputs: 'a': {message}") as caught:
+@pytest.mark.parametrize(("values", "message"), WRONG.values(), ids=WRONG)
+def test_wrong_choices_are_one_line(values, message):
+    with refused(f"inputs: 'a': {message}"):
         InputSpace.of({"a": {"choice": values}}, 10)
-    assert "\n" not in str(caught.value)

@@ -12,7 +12,7 @@ from cbobench.problems.columns import Source, describe_row
 from cbobench.problems.data import DataFolder
 from cbobench.problems.table import UserTable
 from tests.algorithms.test_contract import check_alone_as_in_a_block
-from tests.helpers import actions, make, play
+from tests.helpers import actions, make, play, prepare_class, refused
 
 WIDTHS, RATES = (16, 64, 256), (0.001, 0.01, 0.1)
 ROLES = {
@@ -43,9 +43,7 @@ def grid(repeats=2):
 
 def table(base, frame=None, **settings):
     (grid() if frame is None else frame).to_csv(base / "c.csv", index=False)
-    task = params.build(UserTable, {k: v for k, v in (ROLES | settings).items() if v is not ...})
-    task.prepare(DataFolder(base=base))
-    return task
+    return prepare_class(UserTable, base, **{k: v for k, v in (ROLES | settings).items() if v is not ...})
 
 
 def by_hand(frame):
@@ -228,12 +226,10 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_wrong_roles_are_one_line(tmp_path, case):
-    settings, message = WRONG[case]
-    with pytest.raises(Misuse, match=message) as caught:
+@pytest.mark.parametrize(("settings", "message"), WRONG.values(), ids=WRONG)
+def test_wrong_roles_are_one_line(tmp_path, settings, message):
+    with refused(message):
         table(tmp_path, **settings)
-    assert "\n" not in str(caught.value)
 
 
 FILES = {
@@ -258,9 +254,8 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("case", FILES)
-def test_wrong_files_are_one_line(tmp_path, case):
-    columns, message = FILES[case]
+@pytest.mark.parametrize(("columns", "message"), FILES.values(), ids=FILES)
+def test_wrong_files_are_one_line(tmp_path, columns, message):
     with pytest.raises(Misuse, match=message):
         table(tmp_path, grid().assign(**columns))
 
@@ -285,9 +280,8 @@ def test_many_constraints_are_named_in_part(tmp_path):
     roles = {"layout": "configurations", "rows": "c.csv", "inputs": ["x"], "objective": "f"}
 
     def prepared(bound):
-        task = params.build(UserTable, roles | {"constraints": {name: {"at_most": bound} for name in names}})
-        task.prepare(DataFolder(base=tmp_path))
-        return task
+        limits = {name: {"at_most": bound} for name in names}
+        return prepare_class(UserTable, tmp_path, **roles, constraints=limits)
 
     note = prepared(0).note()
     assert "g: g0 at most 0 in units of 2.582, g1 at most 0 in units of 2.582," in note

@@ -11,19 +11,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cbobench import params
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.problems import data
 from cbobench.problems.data import DataFolder, DataSet, fetch
 from cbobench.problems.table import UserTable
+from tests.helpers import prepare_class
 
 ROWS = pd.DataFrame(np.random.default_rng(0).normal([1, 2, 3], 0.5, (40, 3)), columns=["a", "b", "c"])
 
 
 def table(base, **settings):
-    task = params.build(UserTable, settings)
-    task.prepare(DataFolder(base=base))
-    return task
+    return prepare_class(UserTable, base, **settings)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -66,9 +64,8 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_wrong_tables_are_refused(tmp_path, case):
-    write, message = WRONG[case]
+@pytest.mark.parametrize(("write", "message"), WRONG.values(), ids=WRONG)
+def test_wrong_tables_are_refused(tmp_path, write, message):
     write(tmp_path / "rows.csv")
     with pytest.raises(Misuse, match=message):
         table(tmp_path, rows="rows.csv", threshold=1.5)

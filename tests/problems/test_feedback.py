@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from cbobench.errors import Misuse
+import cbobench
+from cbobench.errors import CellFailure, Misuse
 from cbobench.problems.channels import noise_law
-from cbobench.rng import Streams
+from cbobench.rng import Streams, generator
 from tests.helpers import actions, make, play, problem
 
 
@@ -32,8 +35,6 @@ def test_noise_laws_are_standardised(law, tail, twin):
 
 
 def channel_of(task, seeds=2):
-    from cbobench.rng import generator
-
     instances = task.draw([generator("x", s) for s in range(seeds)])
     return instances, task.feedback(instances, Streams([("feedback", s) for s in range(seeds)]))
 
@@ -87,16 +88,12 @@ def test_delays_are_poisson_and_independent_and_lose_nothing():
 
 
 def test_recorded_observations_are_null_until_told(tmp_path):
-    import cbobench
-
-    suite = tmp_path / "s.yaml"
-    suite.write_text(
-        "suite: s\nhorizon: 30\nseeds: 2\nrecord: all\nproblems:\n"
-        "  - feasible-pocket-delayed: {candidates: 64, delay: 3}\n"
-        "algorithms:\n  - rpol-censored: {B: sup, G: sup}\n"
-    )
-    cbobench.run(suite, out=tmp_path / "run", cpus=0)
-    rounds = cbobench.load_rounds(tmp_path / "run")
+    suite = {
+        "suite": "s", "horizon": 30, "seeds": 2, "record": "all",
+        "problems": [{"feasible-pocket-delayed": {"candidates": 64, "delay": 3}}],
+        "algorithms": [{"rpol-censored": {"B": "sup", "G": "sup"}}],
+    }  # fmt: skip
+    rounds = cbobench.load_rounds(cbobench.run(suite, out=tmp_path / "run", cpus=0))
     assert rounds["observed_f"].isna().mean() > 0.8
     assert rounds["action"].isna().all()
     assert np.stack(rounds["x"]).shape == (60, 2)
@@ -120,10 +117,6 @@ def test_drift_has_a_dynamic_optimum():
 
 
 def test_a_stored_optimum_that_is_beaten_is_an_error():
-    from dataclasses import replace
-
-    from cbobench.errors import CellFailure
-
     task = problem("feasible-pocket", candidates=64)
     task.__class__ = type("Wrong", (type(task),), {"reference": replace(task.reference, f=-0.3)})
     with pytest.raises(CellFailure, match="beats the stored optimum -0.3"):
@@ -131,23 +124,17 @@ def test_a_stored_optimum_that_is_beaten_is_an_error():
 
 
 REFUSED = [
-    ("sgp-ucb", {"name": "feasible-pocket"}, "needs a finite action set and a safe seed set.*can play it: admmbo"),
-    ("scgp-ucb", {"name": "rkhs-1d"}, "needs full information of the constraints"),
-    ("scbo", {"name": "stocks", "data": "look-alike"}, "needs coordinates"),
-    ("penalty-noisy", {"name": "feasible-pocket-delayed"}, "needs feedback at once.*rpol-censored"),
-    ("stageopt", {"name": "feasible-pocket-drift"}, "a safe seed set"),
+    ("sgp-ucb", "feasible-pocket", "needs a finite action set and a safe seed set.*can play it: admmbo"),
+    ("scgp-ucb", "rkhs-1d", "needs full information of the constraints"),
+    ("scbo", {"stocks": {"data": "look-alike"}}, "needs coordinates"),
+    ("penalty-noisy", "feasible-pocket-delayed", "needs feedback at once.*rpol-censored"),
+    ("stageopt", "feasible-pocket-drift", "a safe seed set"),
 ]
 
 
 @pytest.mark.parametrize(("name", "task", "message"), REFUSED)
 def test_pairs_that_cannot_be_played_are_refused_before_anything_runs(tmp_path, name, task, message):
-    import cbobench
-
-    settings = {k: v for k, v in task.items() if k != "name"}
-    suite = tmp_path / "s.yaml"
-    suite.write_text(
-        f"suite: s\nhorizon: 30\nseeds: 2\nproblems:\n  - {task['name']}: {settings}\nalgorithms:\n  - {name}\n"
-    )
+    suite = {"suite": "s", "horizon": 30, "seeds": 2, "problems": [task], "algorithms": [name]}
     with pytest.raises(Misuse, match=message):
         cbobench.run(suite, out=tmp_path / "run", cpus=0)
     assert not (tmp_path / "run").exists()

@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cbobench import params
 from cbobench.errors import Misuse
-from cbobench.problems.data import DataFolder
 from cbobench.problems.files import read_frame
 from cbobench.problems.table import UserTable
+from tests.helpers import prepare_class, refused
 from tests.problems.test_configurations import ROLES, grid, table
 
 TEXT = grid().to_csv(index=False)
@@ -80,14 +79,11 @@ ALMOST = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", ALMOST)
-def test_what_is_almost_a_csv_is_one_line_with_a_step(tmp_path, case):
-    text, message = ALMOST[case]
+@pytest.mark.parametrize(("text", "message"), ALMOST.values(), ids=ALMOST)
+def test_what_is_almost_a_csv_is_one_line_with_a_step(tmp_path, text, message):
     (tmp_path / "c.csv").write_text(text)
-    task = params.build(UserTable, ROLES)
-    with pytest.raises(Misuse, match=f"^rows 'c.csv':? {message}") as caught:
-        task.prepare(DataFolder(base=tmp_path))
-    assert "\n" not in str(caught.value)
+    with refused(f"^rows 'c.csv':? {message}"):
+        prepare_class(UserTable, tmp_path, **ROLES)
 
 
 @pytest.mark.parametrize(
@@ -139,8 +135,7 @@ LINE_ENDS = {
 def test_commas_at_the_ends_of_lines_shift_nothing(tmp_path, case, ignore):
     (tmp_path / "c.csv").write_text(LINE_ENDS[case], newline="")
     pd.testing.assert_frame_equal(read_frame(tmp_path / "c.csv", "rows"), grid())
-    task = params.build(UserTable, ROLES | {"ignore": ignore})
-    task.prepare(DataFolder(base=tmp_path))
+    task = prepare_class(UserTable, tmp_path, **(ROLES | {"ignore": ignore}))
     assert task.describe_inputs() == table(tmp_path, grid()).describe_inputs()
 
 
@@ -163,14 +158,12 @@ UNEVEN = {
 }
 
 
-@pytest.mark.parametrize("case", UNEVEN)
+@pytest.mark.parametrize(("text", "message"), UNEVEN.values(), ids=UNEVEN)
 @pytest.mark.parametrize("ignore", [[], "rest"])
-def test_rows_of_unequal_lengths_are_refused_by_line(tmp_path, case, ignore):
-    text, message = UNEVEN[case]
+def test_rows_of_unequal_lengths_are_refused_by_line(tmp_path, text, message, ignore):
     (tmp_path / "c.csv").write_text(text)
-    with pytest.raises(Misuse, match=f"^rows 'c.csv': .*{message}") as caught:
-        params.build(UserTable, ROLES | {"ignore": ignore}).prepare(DataFolder(base=tmp_path))
-    assert "\n" not in str(caught.value)
+    with refused(f"^rows 'c.csv': .*{message}"):
+        prepare_class(UserTable, tmp_path, **(ROLES | {"ignore": ignore}))
 
 
 def test_a_column_without_a_name_that_holds_values_may_be_ignored(tmp_path):
@@ -178,17 +171,15 @@ def test_a_column_without_a_name_that_holds_values_may_be_ignored(tmp_path):
         "\n".join([LINES[0] + ",", *(f"{line}," for line in LINES[1:-1]), LINES[-1] + ",x"])
     )
     with pytest.raises(Misuse, match=r"a column has no name .read as 'Unnamed: 5'"):
-        params.build(UserTable, ROLES).prepare(DataFolder(base=tmp_path))
-    task = params.build(UserTable, ROLES | {"ignore": ["Unnamed: 5"]})
-    task.prepare(DataFolder(base=tmp_path))
+        prepare_class(UserTable, tmp_path, **ROLES)
+    task = prepare_class(UserTable, tmp_path, **(ROLES | {"ignore": ["Unnamed: 5"]}))
     assert task.actions.n == 9
 
 
 def test_matrices_and_means_may_end_with_commas(tmp_path):
     (tmp_path / "k.csv").write_text(ended("a,b\n1,0.5\n0.5,1"))
     (tmp_path / "m.csv").write_text(ended("a,b\n3,4"))
-    task = params.build(UserTable, {"mean": "m.csv", "covariance": "k.csv", "R": 1.0, "threshold": 3.5})
-    task.prepare(DataFolder(base=tmp_path))
+    task = prepare_class(UserTable, tmp_path, mean="m.csv", covariance="k.csv", R=1.0, threshold=3.5)
     assert task.known_instance().f[0].tolist() == [3.0, 4.0]
     assert task.actions.covariance.tolist() == [[1.0, 0.5], [0.5, 1.0]]
 
@@ -243,16 +234,14 @@ def test_an_index_called_like_a_column_is_one_line(tmp_path):
 def test_a_role_of_two_columns_is_refused(tmp_path, name, ignore):
     header, *rows = LINES
     (tmp_path / "c.csv").write_text("\n".join([f"{header},{name}", *(f"{row},9" for row in rows)]))
-    made = params.build(UserTable, ROLES | {"ignore": ignore})
     with pytest.raises(Misuse, match=f"^rows 'c.csv': 2 columns are called '{name}'; give them different names"):
-        made.prepare(DataFolder(base=tmp_path))
+        prepare_class(UserTable, tmp_path, **(ROLES | {"ignore": ignore}))
 
 
 def test_two_columns_without_a_role_may_have_one_name(tmp_path):
     header, *rows = LINES
     (tmp_path / "c.csv").write_text("\n".join([f"{header},note,note", *(f"{row},a,b" for row in rows)]))
-    made = params.build(UserTable, ROLES | {"ignore": ["note", "note.1"]})
-    made.prepare(DataFolder(base=tmp_path))
+    made = prepare_class(UserTable, tmp_path, **(ROLES | {"ignore": ["note", "note.1"]}))
     assert made.actions.n == 9
 
 

@@ -21,9 +21,8 @@ DOUBTS = {
 }
 
 
-@pytest.mark.parametrize("case", DOUBTS)
-def test_a_file_that_could_be_either_is_refused_with_both_readings(tmp_path, case):
-    frame, why = DOUBTS[case]
+@pytest.mark.parametrize(("frame", "why"), DOUBTS.values(), ids=DOUBTS)
+def test_a_file_that_could_be_either_is_refused_with_both_readings(tmp_path, frame, why):
     frame.to_csv(tmp_path / "c.csv", index=False)
     with pytest.raises(Misuse, match=why) as caught:
         params.build(UserTable, {"rows": "c.csv"}).prepare(DataFolder(base=tmp_path))

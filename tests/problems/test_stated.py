@@ -14,16 +14,14 @@ from cbobench.problems.data import DataFolder
 from cbobench.problems.high_dimensional import HighDimensional
 from cbobench.problems.literature import Gramacy
 from tests.algorithms.easy import Bowl
-from tests.helpers import on_boxes
+from tests.helpers import on_boxes, prepare_class
 
 GRAMACY, BOWL = Gramacy.reference, Bowl.reference
 
 
 def prepared(cls, reference=None, **settings):
     attributes = {} if reference is None else {"reference": reference}
-    task = build(type(cls.__name__, (cls,), attributes | {"__module__": "mine"}), settings)
-    task.prepare(DataFolder())
-    return task
+    return prepare_class(type(cls.__name__, (cls,), attributes | {"__module__": "mine"}), **settings)
 
 
 @pytest.mark.parametrize(

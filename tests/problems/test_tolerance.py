@@ -15,12 +15,11 @@ from cbobench.play.recorder import Recorder
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Instances, Problem, choose_seed_set
 from cbobench.problems.channels import AdditiveNoise
-from cbobench.problems.data import DataFolder
 from cbobench.problems.pocket import DriftingPocket, FeasiblePocket
 from cbobench.problems.rkhs import RKHS1D
 from cbobench.problems.shi_eryilmaz import PRICES, RateAllocation
 from cbobench.rng import Draws, standard_normal
-from tests.helpers import make, play, problem
+from tests.helpers import make, play, prepare_class, problem
 
 
 class Exact(RateAllocation):
@@ -119,9 +118,8 @@ def test_a_problem_of_ones_own_only_declares_it():
     ("cls", "settings"), [(Pocket, {}), (Pocket, {"grid": 40}), (Drifting, {}), (Drifting, {"grid": 40}), (Random, {})]
 )
 def test_every_family_obeys(cls, settings):
-    task, exact = build(cls, settings), build(cls.__mro__[1], settings)
-    task.prepare(DataFolder())
-    tolerant, before = drawn(task), drawn(exact)
+    task = prepare_class(cls, **settings)
+    tolerant, before = drawn(task), drawn(build(cls.__mro__[1], settings))
     if isinstance(task.actions, Finite):
         points = np.tile(np.arange(task.actions.n)[None, :, None], (1, 1, 3))[0]
     else:
