@@ -175,8 +175,10 @@ def _coerce(value: Any, annotation: Any) -> tuple[bool, Any]:
         word = str(value).lower() if isinstance(value, bool) and str(value).lower() in arguments else value
         return any(word == v and type(word) is type(v) for v in arguments), word
     if origin in (typing.Union, types.UnionType):
-        # The first type that fits wins. A value may fit several, as 1 is a whole number and the number 1.0.
-        # Cells are named by what it becomes, so the class's order decides, and no best fit is looked for.
+        # The first type that fits wins. A value may fit several,
+        # as 1 is a whole number and the number 1.0.
+        # Cells are named by what it becomes, so the class's order decides,
+        # and no best fit is looked for.
         pairs = (_coerce(value, option) for option in arguments)
         return next(((fits, coerced) for fits, coerced in pairs if fits), (False, value))
     if origin is list:
@@ -218,7 +220,8 @@ def resolve(cls: type, settings: Mapping[str, Any], *, location: str = "") -> di
     for name in settings:
         if name not in fields:
             raise unknown("parameter", name, fields, location=location)
-    # In the order of the class, whatever the order of the settings: cells are named by this mapping.
+    # In the order of the class, whatever the order of the settings:
+    # cells are named by this mapping.
     values = {}
     for name, f in fields.items():
         if name not in settings:

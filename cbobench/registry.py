@@ -114,10 +114,12 @@ class Registry:
         Raises:
             Misuse: an unknown name, or a class that cannot be imported, is not allowed, or is of the wrong kind.
         """
-        # An import path says itself where its class is, so nothing else is asked: no registered name has a colon.
+        # An import path says itself where its class is, so nothing else is asked:
+        # no registered name has a colon.
         if ":" in name:
             return self._imported(name, location, imports, beside)
-        # Our names win over those of other packages: what is installed beside us must not change what a suite plays.
+        # Our names win over those of other packages:
+        # what is installed beside us must not change what a suite plays.
         # Two packages that give one name are refused, as none of them has a better right to it.
         if entries := self._entries_of(name):
             packages = " and ".join(sorted(map(package_of, entries)))
@@ -173,7 +175,8 @@ def registry_of(
         Misuse: neither, or an import path that fails.
     """
     if ":" not in name:
-        # All of ours are asked before any of another package: its algorithm must not hide a problem of ours.
+        # All of ours are asked before any of another package:
+        # its algorithm must not hide a problem of ours.
         for names in (Registry.names, Registry.others):
             for registry in registries:
                 if name in names(registry):
@@ -199,7 +202,8 @@ def _unknown(
     It names the classes in the text of a module of that name that lies beside, or the module in whose text there is a
     class of that name.
     """
-    # First a module of that name, as whoever forgets the class writes it; then a class, as whoever forgets the module.
+    # First a module of that name, as whoever forgets the class writes it; then a class,
+    # as whoever forgets the module.
     module = name.removesuffix(".py")
     for folder in beside if module.isidentifier() else ():
         place = _locate_module(folder.resolve(), module)
@@ -347,8 +351,10 @@ def find_beside(module: str, location: str, folders: Sequence[Path]) -> None:
     top = module.partition(".")[0]
     if not folders or top == PACKAGE:
         return
-    # Python would take what is installed, and whoever wrote the suite means the file beside it: neither wins.
-    # The file must not take the place of a module that others import, and the module must not be played by mistake.
+    # Python would take what is installed, and whoever wrote the suite means the file beside it:
+    # neither wins.
+    # The file must not take the place of a module that others import,
+    # and the module must not be played by mistake.
     candidates = {place: folder for folder in folders if (place := _locate_module(folder.resolve(), top)) is not None}
     loaded = sys.modules.get(top)
     try:

@@ -347,7 +347,8 @@ class QueueStability(BoxProblem):
             x_2 = partner(x_1)
             return np.where(x_2 <= GPUS, energy(x_1, x_2), np.inf)
 
-        # The cost on the boundary has several valleys: a scan finds the right one, and a search its bottom.
+        # The cost on the boundary has several valleys: a scan finds the right one,
+        # and a search its bottom.
         scan = np.linspace(0, GPUS, 4001)
         start = int(cost(scan).argmin())
         bracket = (scan[max(0, start - 1)], scan[min(len(scan) - 1, start + 1)])

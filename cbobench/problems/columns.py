@@ -338,7 +338,8 @@ def amount(frame: pd.DataFrame, name: str, source: str, log: bool, stated: bool)
         )
     fix = f"fill or drop them, or say one_hot: [{name}] if a word such as None is a category there"
     values = numbers(frame[[name]], source, fix=fix)[:, 0]
-    # Whole numbers from 0 on may be codes, whose distances mean nothing: to guess would change the model unseen.
+    # Whole numbers from 0 on may be codes, whose distances mean nothing:
+    # to guess would change the model unseen.
     levels = np.unique(values)
     if not (log or stated) and len(levels) > 2 and np.array_equal(levels, np.arange(len(levels))):
         fix = f"say amounts: [{name}] (0 < 1 < 2) or one_hot: [{name}] (categories without order)"

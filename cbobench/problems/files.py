@@ -147,7 +147,8 @@ def _check_rows(sheet: _Sheet) -> int:
     Raises:
         Misuse: another separator, lines that are no rows, a row with more or fewer values than the header has names.
     """
-    # What pandas does with rows of unequal lengths (names of rows, NaN) shifts values unseen: each is looked at.
+    # What pandas does with rows of unequal lengths (names of rows, NaN) shifts values unseen:
+    # each is looked at.
     rows = (row for row in list_rows(sheet.file, sheet.separator) if row[0] not in sheet.notes)
     _, header = next(rows, (0, []))
     named = count_named(header)

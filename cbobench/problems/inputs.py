@@ -103,7 +103,8 @@ class InputType:
             if log:
                 raise Misuse(f"{label}: choice is {show(values)}; give the values without log")
             return cls(name, kind, 0, len(values) - 1, False, tuple(values))
-        # Coordinates divide by the range and take its logarithm, and a float holds whole numbers up to `MOST` only.
+        # Coordinates divide by the range and take its logarithm,
+        # and a float holds whole numbers up to `MOST` only.
         numbers = all(isinstance(v, int | float) and not isinstance(v, bool) and abs(v) < LARGEST for v in values)
         if len(values) != 2 or not numbers or not values[0] < values[1]:
             raise Misuse(f"{label}: {kind} is {show(values)}; give two numbers, [low, high], low below high")
@@ -340,7 +341,8 @@ class InputColumns:
         """
         if not isinstance(inputs, Mapping):
             return cls(tuple(inputs), log, one_hot, amounts)
-        # Types and lists of names say the same: what they say twice must agree, or one of them is a mistake.
+        # Types and lists of names say the same: what they say twice must agree,
+        # or one of them is a mistake.
         types = tuple(InputType.of(name, declaration) for name, declaration in inputs.items())
         for t in types:
             category = t.kind == "choice"

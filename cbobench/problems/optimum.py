@@ -83,7 +83,8 @@ def search(formula: Formula, box: Box, starts: int = 32, power: int = 17, also: 
         values = np.concatenate([played(part) for part in np.array_split(units, max(1, len(units) // 2**14))])
         # Constraints differ by orders of magnitude; the tiny number keeps one that is 0 everywhere from dividing by 0.
         size = 1e-300 + np.nanmax(np.abs(np.where(np.isfinite(values), values, np.nan)), axis=0)
-        # Starts are the best feasible points, the least infeasible ones where feasible ones are rare, and any others.
+        # Starts are the best feasible points,
+        # the least infeasible ones where feasible ones are rare, and any others.
         worst = (values[:, 1:] / size[1:]).max(axis=1)
         reward = np.where(worst <= 0, values[:, 0], -np.inf)
         by_reward, by_violation = (np.argsort(key, kind="stable")[: starts // 2] for key in (-reward, worst))
@@ -96,7 +97,8 @@ def search(formula: Formula, box: Box, starts: int = 32, power: int = 17, also: 
                 f"searches; the least max g_j / max |g_j| is {worst.min():.3g}; loosen a "
                 "constraint, move a side of the box, or search with more --starts"
             )
-        # How many searches agree says how sure the optimum is; the others are what a reference states besides.
+        # How many searches agree says how sure the optimum is;
+        # the others are what a reference states besides.
         ends.sort(key=lambda u: -float(played(u)[0]))
         best = ends[0]
         best_values = played(best)

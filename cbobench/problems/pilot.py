@@ -224,8 +224,8 @@ def estimate_facts(
         shift[0], divisor = mean[:, 0].mean(), np.where(spread > 0, spread, 1.0)
     noise = np.sqrt((apart**2).mean(axis=0) / 2) / divisor
     played = (mean - shift) / divisor
-    # The norm of the smoothest function through the means, up to their noise: with all of it the norm would be that of
-    # the noise.
+    # The norm of the smoothest function through the means, up to their noise:
+    # a function through all of it would have the norm of the noise.
     ridge = np.maximum(RIDGE, noise**2 / 2)
     norm = np.empty(mean.shape[1])
     for j, (values, least) in enumerate(zip(played.T, ridge, strict=True)):
@@ -269,7 +269,8 @@ def run_pilot(simulator: Any, site: Site) -> PilotFacts:
         head, why = simulator.attempt(points[:1], simulator.pilot_gens(0, 1), True, meter)
     else:
         head, why = simulator.observe_or_fail(points[:1], simulator.pilot_gens(0, 1), meter)
-    # How long it took is the first that is known: a dry run makes as many as fit, and reports begin.
+    # How long it took is the first that is known: a dry run makes as many as fit,
+    # and reports begin.
     first_seconds = simulator.clock
     if (left := site.deadline - monotonic()) < times * len(points) * first_seconds:  # only as many as fit
         points = points[: max(2, int(left / (times * first_seconds)))]
@@ -289,7 +290,8 @@ def run_pilot(simulator: Any, site: Site) -> PilotFacts:
             else "allowed: at up to half of the points; mend simulate, or retry: on_failure: {retry: 3}"
         )
         raise Misuse(f"{failed} of {total} pilot simulations fail; the first: {first_reason}; {fix}")
-    # Equal generators must give equal values, else no play could be repeated; without noise, other ones, too.
+    # Equal generators must give equal values, else no play could be repeated; without noise,
+    # other ones, too.
     if not noisy and meter.drew:
         head, _ = simulator.attempt(points[:1], simulator.pilot_gens(0, 1), True)
     if succeeded(head)[0] and good[0] and not np.array_equal(head[0], runs[0][0]):

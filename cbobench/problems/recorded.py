@@ -217,7 +217,8 @@ def random_correlation(eigenvalues: Array, gen: np.random.Generator) -> Array:
     matrix = np.dot(np.dot(q, np.diag(eigenvalues)), q.T)
     for i in range(n - 1):
         if matrix[i, i] != 1:
-            # The trace is n, so that another entry lies on the other side of 1; without it, the last one is taken.
+            # The trace is n, so that another entry lies on the other side of 1; without it,
+            # the last one is taken.
             is_above = matrix[i, i] > 1
             j = next((j for j in range(i + 1, n) if (matrix[j, j] < 1 if is_above else matrix[j, j] > 1)), n - 1)
             _rotate(matrix, i, j)

@@ -225,7 +225,8 @@ class SimulatedInstances(Drawn):
         facts, replicates = simulator.pilot_facts, len(scenarios)
         self.runs: Runs = simulator.runs
         self.scenarios, self.noisy, self.finite = scenarios, simulator.noisy, simulator.inputs is not None
-        # Without noise an observation is what metrics are of; with noise it is where nothing else is simulated.
+        # Without noise an observation is what metrics are of;
+        # with noise it is where nothing else is simulated.
         self.observed = self.noisy and (not simulator.repeats or simulator.measure == "end")
         self.remeasures = self.observed and simulator.repeats > 0
         # What was observed is known at no cost, in whatever round it is recommended.

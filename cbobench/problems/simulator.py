@@ -210,11 +210,14 @@ class Simulator(Problem):
         """
         store: Store | None = self._site.store
         keys = [self._key(point, gen, is_repeat) for point, gen in zip(x, gens, strict=True)] if store else []
-        # Kept results come first: a call that was stopped has paid for them, or another cell of this run.
+        # Kept results come first: a call that was stopped has paid for them,
+        # or another cell of this run.
         stored = {i: result for i, key in enumerate(keys) if store and (result := store.get(key)) is not None}
         left = [i for i in range(len(x)) if i not in stored]
-        # Then points that come twice here: without noise they give the same, and none of them is kept yet.
-        # A class that runs many at once gets all of them, as its bits may depend on how many points it is given.
+        # Then points that come twice here: without noise they give the same,
+        # and none of them is kept yet.
+        # A class that runs many at once gets all of them,
+        # as its bits may depend on how many points it is given.
         twins: dict[int, int] = {}
         if keys and not self.runs_together:
             first = {keys[i]: i for i in reversed(left)}
@@ -222,7 +225,8 @@ class Simulator(Problem):
             left = [i for i in left if i not in twins]
         if left and meter is not None:
             meter.begin(monotonic(), [*stored.values()])
-        # The others are simulated, on one worker each where several share a store: to wait pays only if they are slow.
+        # The others are simulated, on one worker each where several share a store:
+        # to wait pays only if they are slow.
         run = partial(self._run_here, x, gens, keys, meter)
         if store and store.shared and left and self.simulation_seconds >= SLOW:
             step = len(left) if self.runs_together else 1

@@ -242,7 +242,8 @@ class UserTable(Problem):
         values = numbers(as_numbers(frame[list(dict.fromkeys(columns))], typed.one_hot), source, gaps, fix, fix_text)
         if np.isnan(values).any(axis=1).all():
             raise Misuse(f"{source}: every row lacks a value of {list_names(map(show, columns))}; nothing was measured")
-        # Rows with equal inputs are one configuration; what is known by row is from here on known by configuration.
+        # Rows with equal inputs are one configuration;
+        # what is known by row is from here on known by configuration.
         place = {column: i for i, column in enumerate(dict.fromkeys(columns))}
         measured = Measured.of(values[:, [place[column] for column in columns]], points, names)
         self.by_name = {name: inputs[name].iloc[measured.origin].tolist() for name in typed.names}
