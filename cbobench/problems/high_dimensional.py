@@ -310,6 +310,7 @@ def loads() -> Array:
     return np.concatenate([cases, np.equal.outer(SUPPORTS, nodes).astype(np.float64)])
 
 
+@lru_cache
 def cantilever() -> tuple[Array, Array]:
     """The beam without rollers: moments (6, 63) at nodes 0 to 62 under each of `loads`, and what segment i adds to the
     deflection of node k per 1 / (E I_i), by virtual work, (6, 62, 62)."""
@@ -386,18 +387,15 @@ class Structure124(HighDimensional):
         return np.concatenate([-volume[..., None], *g], axis=-1)
 
 
-MOMENTS, SHARES = cantilever()
-
-
 def solve(second: Array) -> tuple[Array, Array]:
     """Moments (..., 3, 63) and deflections (..., 3, 62) in three load cases, of second moments of area (..., 62)."""
+    cantilever_moments, shares = cantilever()
     pliant = np.ascontiguousarray(1 / (YOUNG * second))[..., None]
-    flexible = np.matmul(SHARES.reshape(-1, SEGMENTS), pliant).reshape(*second.shape[:-1], 6, SEGMENTS)
+    flexible = np.matmul(shares.reshape(-1, SEGMENTS), pliant).reshape(*second.shape[:-1], 6, SEGMENTS)
     at_supports = flexible[..., np.array(SUPPORTS) - 1]  # (..., 6, 3)
     reactions = np.linalg.solve(at_supports[..., 3:, :], at_supports[..., :3, :].swapaxes(-1, -2)).swapaxes(-1, -2)
-    return MOMENTS[:3] - np.matmul(reactions, MOMENTS[3:]), flexible[..., :3, :] - np.matmul(
-        reactions, flexible[..., 3:, :]
-    )
+    moments = cantilever_moments[:3] - np.matmul(reactions, cantilever_moments[3:])
+    return moments, flexible[..., :3, :] - np.matmul(reactions, flexible[..., 3:, :])
 
 
 PRICES = np.array([0, 0, 1, 1, 2, 2, 2, 2, 2, 2.0])  # age, sex, body mass, blood pressure, six of the blood serum
