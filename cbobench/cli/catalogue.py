@@ -9,39 +9,64 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cbobench.cli.parser import Commands, Parser, starts
+from cbobench.cli.parser import PLAIN_OR_JSON, Commands, Parser, argument, starts
 from cbobench.errors import Misuse, printable, reraise_stop, unknown
 from cbobench.errors import show as show_text
 from cbobench.report.formats import Code, TextTable, render
 
+if TYPE_CHECKING:
+    from cbobench.registry import Registry
+
+
+KINDS = ("problems", "algorithms", "suites")
+TITLES = {"knows": "must know", "posterior": "posterior", "noise": "default noise on f"}
+"""What `show` says of a class besides its text."""
+
 
 def add_commands(command: Commands) -> None:
     """Add what tells of problems, algorithms, suites and data sets."""
-    listing = command(do_list, "list", "list all problems, algorithms or suites")
-    listing.add_argument("kind", metavar="problems|algorithms|suites", choices=("problems", "algorithms", "suites"))
-    listing.add_argument("--format", choices=("table", "markdown", "json"), default="table")
-    listing.add_argument(
-        "--family", nargs="?", const="", metavar="NAME", help="only those of a family; without a name the families"
-    )
-    show = command(do_show, "show", "show one problem, algorithm or suite with its parameters")
-    show.add_argument("name", help="registered, module:Class of your own, or a suite's file")
-    show.add_argument("--format", choices=("table", "json"), default="table")
-    show.add_argument(
-        "--simulations", action="store_true", help="count a suite's simulations; imports the simulators that it names"
+    command(
+        do_list,
+        "list",
+        "list all problems, algorithms or suites",
+        argument("kind", metavar="problems|algorithms|suites", choices=KINDS),
+        argument("--format", choices=("table", "markdown", "json"), default="table"),
+        argument(
+            "--family",
+            nargs="?",
+            const="",
+            metavar="NAME",
+            help="only those of a family; without a name the families",
+        ),
     )
 
-    reference = command(
-        do_reference, "reference", "derive the optimum of a problem on a box, and compare it with the stated one"
+    command(
+        do_show,
+        "show",
+        "show one problem, algorithm or suite with its parameters",
+        argument("name", help="registered, module:Class of your own, or a suite's file"),
+        PLAIN_OR_JSON,
+        argument(
+            "--simulations",
+            action="store_true",
+            help="count a suite's simulations; imports the simulators that it names",
+        ),
     )
-    reference.add_argument("name", help="a registered problem, or module:Class of your own")
-    reference.add_argument(
-        "--starts",
-        type=starts,
-        default=32,
-        metavar="N",
-        help="local searches from the best sampled points, and as many from anywhere (default: 32, so 64)",
+
+    command(
+        do_reference,
+        "reference",
+        "derive the optimum of a problem on a box, and compare it with the stated one",
+        argument("name", help="a registered problem, or module:Class of your own"),
+        argument(
+            "--starts",
+            type=starts,
+            default=32,
+            metavar="N",
+            help="local searches from the best sampled points, and as many from anywhere (default: 32, so 64)",
+        ),
     )
 
     data = command(do_data, "data", "show where the original data sets are looked for, or fetch them")
@@ -54,49 +79,58 @@ def add_commands(command: Commands) -> None:
     path.add_argument("--data", type=Path, metavar="FOLDER")
 
 
-def _catalogue(kind: str) -> list[dict[str, Any]]:
-    from cbobench import resources
+def _registry(kind: str) -> Registry[Any]:
     from cbobench.algorithms import ALGORITHMS
     from cbobench.problems import PROBLEMS
+
+    return PROBLEMS if kind == "problems" else ALGORITHMS
+
+
+def _catalogue(kind: str) -> list[dict[str, Any]]:
+    """A row per problem, algorithm or suite."""
+    from cbobench import resources
     from cbobench.suite import yamlio
 
     if kind == "suites":
-        contents = {name: yamlio.read(path) for name, path in resources.suites().items()}
+        suites = {name: yamlio.read(path) for name, path in resources.suites().items()}
         return [
-            {"name": n, "horizon": c["horizon"], "seeds": c["seeds"], "about": c.get("about", "")}
-            for n, c in contents.items()
+            {
+                "name": name,
+                "horizon": suite["horizon"],
+                "seeds": suite["seeds"],
+                "about": suite.get("about", ""),
+            }
+            for name, suite in suites.items()
         ]
-    registry = PROBLEMS if kind == "problems" else ALGORITHMS
+    registry = _registry(kind)
     rows = []
     for name in registry.names():
         cls = registry.get(name)
         row = {"name": name, "source": cls.source, "about": cls.about}
-        if kind == "algorithms":
+        if kind == "problems":
+            row |= cls.facts()
+        else:
             plays = "finite" if "a finite action set" in cls.needs else "finite, box"
             needs = sorted(cls.needs - {"a finite action set"})
             row |= {"knows": list(cls.knows), "plays": plays, "needs": needs, "cost": cls.cost}
-        else:
-            row |= cls.facts()
         rows.append(row)
     return rows
 
 
 def _families(kind: str) -> dict[str, list[str]]:
-    """Names of methods or problems by family: the file that defines them; of suites the first word of the name."""
+    """Names by family: of suites the first word, else the file that defines the class."""
     from cbobench import resources
-    from cbobench.algorithms import ALGORITHMS
-    from cbobench.problems import PROBLEMS
 
-    result: dict[str, list[str]] = {}
+    families: dict[str, list[str]] = {}
     if kind == "suites":
         for name in resources.suites():
-            result.setdefault(name.partition("_")[0], []).append(name)
-        return result
-    registry = PROBLEMS if kind == "problems" else ALGORITHMS
+            families.setdefault(name.partition("_")[0], []).append(name)
+        return families
+    registry = _registry(kind)
     for name in registry.names():
-        family = registry.get(name).__module__.rpartition(".")[2].removesuffix("_methods")
-        result.setdefault(family, []).append(name)
-    return dict(sorted(result.items()))
+        module = registry.get(name).__module__.rpartition(".")[2]
+        families.setdefault(module.removesuffix("_methods"), []).append(name)
+    return dict(sorted(families.items()))
 
 
 def do_list(options: argparse.Namespace, command_line: list[str]) -> int:
@@ -105,7 +139,8 @@ def do_list(options: argparse.Namespace, command_line: list[str]) -> int:
     if options.family is not None:
         families = _families(options.kind)
         if not options.family:
-            print("\n".join(f"{family}: {', '.join(names)}" for family, names in families.items()))
+            lines = [f"{family}: {', '.join(names)}" for family, names in families.items()]
+            print("\n".join(lines))
             return 0
         if options.family not in families:
             raise unknown("family", options.family, families)
@@ -118,70 +153,72 @@ def do_list(options: argparse.Namespace, command_line: list[str]) -> int:
         for row in rows
     ]
     print(render(TextTable([*rows[0]], texts, left=len(rows[0])), options.format))
-    if others := _name_others(options.kind):
-        print(printable(f"of other packages, loaded when they are played or shown: {others}"), file=sys.stderr)
+    # Other packages' classes are named, and not loaded to be listed.
+    packages = {} if options.kind == "suites" else _registry(options.kind).others()
+    if names := ", ".join(f"{name} ({package})" for name, package in sorted(packages.items())):
+        note = f"of other packages, loaded when they are played or shown: {names}"
+        print(printable(note), file=sys.stderr)
     return 0
-
-
-def _name_others(kind: str) -> str:
-    """Return the names that other packages give, which are not loaded to be listed."""
-    from cbobench.algorithms import ALGORITHMS
-    from cbobench.problems import PROBLEMS
-
-    others = {"algorithms": ALGORITHMS, "problems": PROBLEMS}[kind].others() if kind != "suites" else {}
-    return ", ".join(f"{name} ({package})" for name, package in sorted(others.items()))
 
 
 def do_show(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench show`."""
+    from cbobench import resources
+
+    if options.name in resources.suites() or Path(options.name).suffix in (".yaml", ".yml"):
+        _show_suite(resources.find_suite(options.name), options)
+    elif options.simulations:
+        name = show_text(options.name)
+        raise Misuse(f"--simulations counts those of a suite, and {name} is none; leave it out")
+    else:
+        _show_class(options)
+    return 0
+
+
+def _show_suite(path: Path, options: argparse.Namespace) -> None:
+    from cbobench.suite import yamlio
+
+    suite = yamlio.read(path)
+    if options.format == "json":
+        print(json.dumps(suite, indent=1, ensure_ascii=False))
+    else:
+        lines = path.read_text(encoding="utf-8").rstrip().splitlines()
+        print("\n".join(map(printable, lines)))
+    if options.simulations:
+        from cbobench.suite.suite_file import count_before
+
+        for line in count_before(path):  # beside the suite, which may go into a file
+            print(printable(line), file=sys.stderr)
+
+
+def _show_class(options: argparse.Namespace) -> None:
     import inspect
 
     from cbobench import params, resources
-    from cbobench.algorithms import ALGORITHMS
-    from cbobench.problems import PROBLEMS
     from cbobench.registry import registry_of
-    from cbobench.suite import yamlio
 
-    name = options.name
-    if name in resources.suites() or Path(name).suffix in (".yaml", ".yml"):
-        path = resources.find_suite(name)
-        suite = yamlio.read(path)
-        if options.format == "json":
-            print(json.dumps(suite, indent=1, ensure_ascii=False))
-        else:
-            lines = path.read_text(encoding="utf-8").rstrip().splitlines()
-            print("\n".join(map(printable, lines)))
-        if options.simulations:
-            from cbobench.suite.suite_file import count_before
-
-            for line in count_before(path):  # beside the suite, which may go into a file
-                print(printable(line), file=sys.stderr)
-        return 0
-    if options.simulations:
-        raise Misuse(f"--simulations counts those of a suite, and {show_text(name)} is none; leave it out")
-    registry = registry_of(name, (ALGORITHMS, PROBLEMS), [Path()], besides=resources.suites())
+    name, registries = options.name, (_registry("algorithms"), _registry("problems"))
+    registry = registry_of(name, registries, [Path()], besides=resources.suites())
     cls, kind = registry.get(name), registry.kind
-    described = [p.__dict__ for p in params.params_of(cls)]
-    facts = {"name": name, "kind": kind, "source": cls.source, "about": cls.about, "text": inspect.getdoc(cls)}
+    parameters = [parameter.__dict__ for parameter in params.params_of(cls)]
+    facts = {"name": name, "kind": kind, "source": cls.source, "about": cls.about}
+    facts["text"] = inspect.getdoc(cls)
     if kind == "algorithm":
         facts["knows"] = ", ".join(cls.knows)
     else:
         facts |= {"posterior": _representations(cls), "noise": cls.noise_near_optimum()}
     if options.format == "json":
-        print(json.dumps(facts | {"parameters": described}, indent=1, ensure_ascii=False))
-        return 0
+        print(json.dumps(facts | {"parameters": parameters}, indent=1, ensure_ascii=False))
+        return
     print(f"{name} ({kind}; {cls.source})\n\n{facts['text']}\n")
-    if kind == "algorithm" and facts["knows"]:
-        print(f"must know: {facts['knows']}\n")
-    if kind == "problem" and facts["posterior"]:
-        print(f"posterior: {facts['posterior']}\n")
-    if kind == "problem" and facts["noise"]:
-        print(f"default noise on f: {facts['noise']}\n")
-    texts = [[p["name"], json.dumps(p["default"]), p["type"], p["about"]] for p in described]
-    print(render(TextTable(["parameter", "default", "allowed", "meaning"], texts, left=4), "table"))
-    if varying := ", ".join(p["name"] for p in described if p["varies"]):
+    for fact, title in TITLES.items():
+        if facts.get(fact):
+            print(f"{title}: {facts[fact]}\n")
+    texts = [[p["name"], json.dumps(p["default"]), p["type"], p["about"]] for p in parameters]
+    table = TextTable(["parameter", "default", "allowed", "meaning"], texts, left=4)
+    print(render(table, "table"))
+    if varying := ", ".join(p["name"] for p in parameters if p["varies"]):
         print(f"\nnumbers that may vary within a block: {varying}")
-    return 0
 
 
 def _representations(cls: type[Any]) -> str:

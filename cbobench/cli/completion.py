@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from cbobench.cli.parser import Commands
+from cbobench.cli.parser import Commands, argument
 
 HOW = {
     "bash": 'in ~/.bashrc: eval "$(cbobench completion bash)"',
@@ -22,9 +22,13 @@ OR_FILES = ("suite", "name")  # arguments that take a name or a file
 
 def add_commands(command: Commands) -> None:
     """Add `completion`."""
-    completion = command(do_completion, "completion", "print a script with which a shell completes commands and names")
+    completion = command(
+        do_completion,
+        "completion",
+        "print a script with which a shell completes commands and names",
+        argument("shell", metavar="bash|zsh|fish", choices=tuple(HOW)),
+    )
     completion.set_defaults(commands=command)
-    completion.add_argument("shell", metavar="bash|zsh|fish", choices=tuple(HOW))
 
 
 def do_completion(options: argparse.Namespace, command_line: list[str]) -> int:

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from cbobench.cli.parser import Commands
+from cbobench.cli.parser import PLAIN_OR_JSON, Commands, argument
 from cbobench.errors import Misuse, printable, show
 
 ALGORITHM = '''\
@@ -143,23 +143,36 @@ WORD = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
 def add_commands(command: Commands) -> None:
     """Add what helps to write classes of one's own."""
-    check = command(
+    command(
         do_check,
         "check",
         "test an algorithm or a problem of yours against the rules of its interface; says what to fix",
+        argument(
+            "name",
+            help="your class as module:Class, from this folder or Python's path; or a registered name",
+        ),
+        argument(
+            "--set",
+            metavar="NAME=VALUE",
+            action="append",
+            default=[],
+            help="a parameter (may be repeated)",
+        ),
+        argument("--data", type=Path, metavar="FOLDER", help="folder with the original data sets"),
+        PLAIN_OR_JSON,
     )
-    check.add_argument(
-        "name", help="your class as module:Class, from this folder or Python's path; or a registered name"
-    )
-    check.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a parameter (may be repeated)")
-    check.add_argument("--data", type=Path, metavar="FOLDER", help="folder with the original data sets")
-    check.add_argument("--format", choices=("table", "json"), default="table")
 
-    new = command(do_new, "new", "write a small algorithm or problem into NAME.py, and a suite that plays it")
-    new.add_argument("kind", metavar="algorithm|problem", choices=("algorithm", "problem"))
-    new.add_argument("name", metavar="NAME", help="of the file, such as mine")
-    new.add_argument(
-        "--simulator", action="store_true", help="of a problem: a simulator with unknown optimum, in place of a formula"
+    command(
+        do_new,
+        "new",
+        "write a small algorithm or problem into NAME.py, and a suite that plays it",
+        argument("kind", metavar="algorithm|problem", choices=("algorithm", "problem")),
+        argument("name", metavar="NAME", help="of the file, such as mine"),
+        argument(
+            "--simulator",
+            action="store_true",
+            help="of a problem: a simulator with unknown optimum, in place of a formula",
+        ),
     )
 
 

@@ -11,6 +11,8 @@ from cbobench.errors import Misuse, nearest, show, unknown
 
 Handler = Callable[[argparse.Namespace, list[str]], int]
 """What a command does, with its options and the command line; gives the exit code."""
+Argument = Callable[[Any], object]
+"""Adds an argument, or some that exclude each other, to a parser."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -93,9 +95,31 @@ def replications(text: str) -> int:
     return int(text)
 
 
-def add_run(parser: argparse.ArgumentParser, bundle: bool = False) -> None:
-    """Add the run that a command is about; `bundle`: or a bundle of one."""
-    parser.add_argument("run", metavar="RUN", help=f"run folder{' or bundle' if bundle else ''}, path or URI")
+def argument(*flags: str, **settings: Any) -> Argument:
+    """An argument of commands, as `add_argument` takes it; several commands may have it."""
+    return lambda parser: parser.add_argument(*flags, **settings)
+
+
+def exclusive(*arguments: Argument) -> Argument:
+    """Arguments of which at most one may be given."""
+
+    def add(parser: Any) -> None:
+        group = parser.add_mutually_exclusive_group()
+        for add_argument in arguments:
+            add_argument(group)
+
+    return add
+
+
+RUN = argument("run", metavar="RUN", help="run folder, path or URI")
+RUN_OR_BUNDLE = argument("run", metavar="RUN", help="run folder or bundle, path or URI")
+ONLY = argument("--only", metavar="GLOB", action=Once, help='only matching pairs, "problem/algorithm" or one')
+PLAIN_OR_JSON = argument("--format", choices=("table", "json"), default="table")
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Add the run that a command is about."""
+    RUN(parser)
 
 
 class Commands:
@@ -110,8 +134,14 @@ class Commands:
         """The parsers of the commands that were added so far, by name."""
         return dict(self._commands.choices or {})
 
-    def __call__(self, handler: Handler, name: str, about: str, imports: bool = False) -> Parser:
-        """Add a command; `imports`: with an option to import the modules that its runs name."""
+    def __call__(self, handler: Handler, name: str, about: str, *arguments: Argument, imports: bool = False) -> Parser:
+        """Add a command.
+
+        Args:
+            about: what it does, in a line of the help.
+            arguments: its arguments and options, in the order of the help.
+            imports: whether it has an option to import the modules that its runs name.
+        """
         escaped = about.replace("%", "%%")  # argparse formats help, and not descriptions
         parser: Parser = self._commands.add_parser(name, help=escaped, description=about, allow_abbrev=False)
         parser.set_defaults(handler=handler)
@@ -121,4 +151,6 @@ class Commands:
                 action="store_true",
                 help="import the modules of your own that the run names, to tell whether their cells are stale",
             )
+        for add_argument in arguments:
+            add_argument(parser)
         return parser

@@ -10,9 +10,23 @@ import sys
 from pathlib import Path
 
 from cbobench.cli.maintenance import do_status, import_if_asked
-from cbobench.cli.parser import Commands, Once, add_run, folder, horizon, number, replications, whole_number
+from cbobench.cli.parser import (
+    ONLY,
+    RUN,
+    RUN_OR_BUNDLE,
+    Commands,
+    Once,
+    argument,
+    exclusive,
+    folder,
+    horizon,
+    number,
+    replications,
+    whole_number,
+)
 from cbobench.errors import Misuse, printable
 from cbobench.report.formats import FORMATS
+from cbobench.words import count_noun
 
 # Words of the command line, not of a comparison.
 OWN = ("command", "handler", "format", "run", "other", "union", "imports")
@@ -21,174 +35,267 @@ UNDECIDED = 3  # exit code where seeds are too few to tell whether anything is w
 
 def add_commands(command: Commands) -> None:
     """Add what reads runs."""
-    status = command(
+    command(
         do_status,
         "status",
         "show cells done, failed, stale and missing, and the command that finishes a run",
+        RUN_OR_BUNDLE,
+        argument(
+            "--format",
+            choices=("table", "json"),
+            default="table",
+            help="json: with --watch at every look",
+        ),
+        argument("--watch", action="store_true", help="follow a run that is being played until it ends"),
+        argument("--once", action="store_true", help="with --watch: print it once, as text"),
         imports=True,
     )
-    add_run(status, bundle=True)
-    status.add_argument("--format", choices=("table", "json"), default="table", help="json: with --watch at every look")
-    status.add_argument("--watch", action="store_true", help="follow a run that is being played until it ends")
-    status.add_argument("--once", action="store_true", help="with --watch: print it once, as text")
+
     watch = command(
         do_status,
         "watch",
         "follow a run that is being played, from another terminal or machine: progress, time left, table",
+        RUN,
+        argument("--once", action="store_true", help="print it once, as text"),
+        argument(
+            "--json",
+            dest="format",
+            action="store_const",
+            const="json",
+            help="print an object at every look, or once",
+        ),
     )
-    add_run(watch)
-    watch.add_argument("--once", action="store_true", help="print it once, as text")
-    watch.add_argument(
-        "--json", dest="format", action="store_const", const="json", help="print an object at every look, or once"
-    )
-    watch.set_defaults(watch=True, imports=False)  # `watch RUN --json` is `status RUN --watch --format json`
+    # `watch RUN --json` is `status RUN --watch --format json`.
+    watch.set_defaults(watch=True, imports=False)
 
-    compare = command(
+    command(
         do_compare,
         "compare",
         "compare methods: medians with intervals (95 % from six seeds on) and who is best; or two runs",
+        RUN_OR_BUNDLE,
+        argument(
+            "other",
+            metavar="RUN2",
+            nargs="*",
+            help="what changed from RUN to RUN2; exit code 1: worse, failing or missing in "
+            "RUN2; 3: too few seeds to tell",
+        ),
+        argument(
+            "--union",
+            action="store_true",
+            help="read all runs and bundles that are given as one; so do --ranks, --profile, --best and --against",
+        ),
+        ONLY,
+        argument(
+            "--metric",
+            metavar="NAME",
+            nargs="+",
+            action="extend",
+            help="metrics, by name, symbol or heading",
+        ),
+        argument(
+            "--by",
+            choices=("problem", "algorithm", "binds"),
+            default="problem",
+            help="order of rows; binds: seeds in which the constraint binds apart from the others",
+        ),
+        argument(
+            "--horizon",
+            type=horizon,
+            metavar="T",
+            help="rounds of the cells to compare, or all (default: the latest of each problem of which a cell is good)",
+        ),
+        argument(
+            "--target",
+            type=number,
+            metavar="R",
+            help="rounds to a simple regret of R, in units of f",
+        ),
+        argument(
+            "--best",
+            action="store_true",
+            help="paired differences to the best algorithm of each problem",
+        ),
+        argument("--against", metavar="NAME", action=Once, help="paired differences to this algorithm"),
+        argument("--ranks", action="store_true", help="average ranks over problems by the median"),
+        argument(
+            "--profile",
+            action="store_true",
+            help="shares of seeds that come near f*, and by which round",
+        ),
+        argument(
+            "--absolute",
+            action="store_true",
+            help="of profiles: COCO's targets, 100 to 1e-6, in units of f",
+        ),
+        argument("--all", action="store_true", help="every metric, in place of r, R, V⁺ and N"),
+        argument("--means", action="store_true", help="a column of means beside each of medians"),
+        argument("--only-changed", action="store_true", help="of two runs, only rows that changed"),
+        argument(
+            "--factor",
+            type=number,
+            default=1.0,
+            metavar="F",
+            help="of two runs, only changes beyond F",
+        ),
+        argument(
+            "--format",
+            choices=FORMATS,
+            default="table",
+            help='csv, json: all digits; json: undefined null, infinite "inf"',
+        ),
         imports=True,
     )
-    add_run(compare, bundle=True)
-    compare.add_argument(
-        "other",
-        metavar="RUN2",
-        nargs="*",
-        help="what changed from RUN to RUN2; exit code 1: worse, failing or missing in RUN2; 3: too few seeds to tell",
-    )
-    compare.add_argument(
-        "--union",
-        action="store_true",
-        help="read all runs and bundles that are given as one; so do --ranks, --profile, --best and --against",
-    )
-    compare.add_argument("--only", metavar="GLOB", action=Once, help='only matching pairs, "problem/algorithm" or one')
-    compare.add_argument(
-        "--metric", metavar="NAME", nargs="+", action="extend", help="metrics, by name, symbol or heading"
-    )
-    compare.add_argument(
-        "--by",
-        choices=("problem", "algorithm", "binds"),
-        default="problem",
-        help="order of rows; binds: seeds in which the constraint binds apart from the others",
-    )
-    compare.add_argument(
-        "--horizon",
-        type=horizon,
-        metavar="T",
-        help="rounds of the cells to compare, or all (default: the latest of each problem of which a cell is good)",
-    )
-    compare.add_argument("--target", type=number, metavar="R", help="rounds to a simple regret of R, in units of f")
-    compare.add_argument("--best", action="store_true", help="paired differences to the best algorithm of each problem")
-    compare.add_argument("--against", metavar="NAME", action=Once, help="paired differences to this algorithm")
-    compare.add_argument("--ranks", action="store_true", help="average ranks over problems by the median")
-    compare.add_argument("--profile", action="store_true", help="shares of seeds that come near f*, and by which round")
-    compare.add_argument(
-        "--absolute", action="store_true", help="of profiles: COCO's targets, 100 to 1e-6, in units of f"
-    )
-    compare.add_argument("--all", action="store_true", help="every metric, in place of r, R, V⁺ and N")
-    compare.add_argument("--means", action="store_true", help="a column of means beside each of medians")
-    compare.add_argument("--only-changed", action="store_true", help="of two runs, only rows that changed")
-    compare.add_argument("--factor", type=number, default=1.0, metavar="F", help="of two runs, only changes beyond F")
-    compare.add_argument(
-        "--format", choices=FORMATS, default="table", help='csv, json: all digits; json: undefined null, infinite "inf"'
+
+    command(
+        do_figures,
+        "figures",
+        "draw figures as PDF and PNG, each with a caption and its numbers as CSV",
+        RUN_OR_BUNDLE,
+        argument(
+            "--out",
+            type=folder,
+            metavar="FOLDER",
+            help="folder for the figures (default: RUN/figures, else ./figures)",
+        ),
+        argument("--recipe", metavar="NAME", help="only this recipe (a shipped name or a Python file)"),
+        argument(
+            "--kind",
+            choices=("curves", "plane", "profile"),
+            default="curves",
+            help="plane: regret against violation in the end, with intervals; profile: performance and data profiles",
+        ),
+        argument("--only", metavar="GLOB", action=Once, help="only matching pairs, as for run"),
+        argument(
+            "--metric",
+            nargs="+",
+            default=[],
+            metavar="NAME",
+            help="draw these metrics, for every problem",
+        ),
+        argument(
+            "--log",
+            nargs="?",
+            const="y",
+            choices=("y", "x", "xy", "none"),
+            help="logarithmic axes of curves: y (the default of the option), x, xy or none "
+            "(default: y for simple regret)",
+        ),
+        argument(
+            "--highlight",
+            nargs="+",
+            action="extend",
+            default=[],
+            metavar="NAME",
+            help="the methods in colour, at most eight, the others are grey (default: the best eight of more)",
+        ),
+        exclusive(
+            argument(
+                "--size",
+                choices=("single", "double", "slide"),
+                help="3.25 in, 6.75 in or 10 in wide (default: single for one panel, else double)",
+            ),
+            argument("--width", metavar="LENGTH", help="any width, such as 3.4in, 8.6cm or 246pt"),
+        ),
+        argument("--font", metavar="NAME", help="serif, sans-serif, monospace, or an installed family"),
+        argument("--svg", action="store_true", help="write SVG beside PDF and PNG"),
+        argument(
+            "--statistic",
+            choices=("mean", "median"),
+            help="means with intervals, or medians with quartiles, everywhere",
+        ),
+        imports=True,
     )
 
-    figures = command(
-        do_figures, "figures", "draw figures as PDF and PNG, each with a caption and its numbers as CSV", imports=True
-    )
-    add_run(figures, bundle=True)
-    figures.add_argument(
-        "--out", type=folder, metavar="FOLDER", help="folder for the figures (default: RUN/figures, else ./figures)"
-    )
-    figures.add_argument("--recipe", metavar="NAME", help="only this recipe (a shipped name or a Python file)")
-    figures.add_argument(
-        "--kind",
-        choices=("curves", "plane", "profile"),
-        default="curves",
-        help="plane: regret against violation in the end, with intervals; profile: performance and data profiles",
-    )
-    figures.add_argument("--only", metavar="GLOB", action=Once, help="only matching pairs, as for run")
-    figures.add_argument(
-        "--metric", nargs="+", default=[], metavar="NAME", help="draw these metrics, for every problem"
-    )
-    figures.add_argument(
-        "--log",
-        nargs="?",
-        const="y",
-        choices=("y", "x", "xy", "none"),
-        help="logarithmic axes of curves: y (the default of the option), x, xy or none (default: y for simple regret)",
-    )
-    figures.add_argument(
-        "--highlight",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="NAME",
-        help="the methods in colour, at most eight, the others are grey (default: the best eight of more)",
-    )
-    wide = figures.add_mutually_exclusive_group()
-    wide.add_argument(
-        "--size",
-        choices=("single", "double", "slide"),
-        help="3.25 in, 6.75 in or 10 in wide (default: single for one panel, else double)",
-    )
-    wide.add_argument("--width", metavar="LENGTH", help="any width, such as 3.4in, 8.6cm or 246pt")
-    figures.add_argument("--font", metavar="NAME", help="serif, sans-serif, monospace, or an installed family")
-    figures.add_argument("--svg", action="store_true", help="write SVG beside PDF and PNG")
-    figures.add_argument(
-        "--statistic", choices=("mean", "median"), help="means with intervals, or medians with quartiles, everywhere"
+    command(
+        do_best,
+        "best",
+        "list the configurations that a run recommends, and what they are worth",
+        RUN_OR_BUNDLE,
+        argument(
+            "--top",
+            type=whole_number,
+            default=5,
+            metavar="N",
+            help="how many of each problem (default: 5)",
+        ),
+        ONLY,
+        argument("--format", choices=FORMATS, default="table"),
     )
 
-    best = command(do_best, "best", "list the configurations that a run recommends, and what they are worth")
-    add_run(best, bundle=True)
-    best.add_argument("--top", type=whole_number, default=5, metavar="N", help="how many of each problem (default: 5)")
-    best.add_argument("--only", metavar="GLOB", action=Once, help='only matching pairs, "problem/algorithm" or one')
-    best.add_argument("--format", choices=FORMATS, default="table")
-
-    report = command(
+    command(
         do_report,
         "report",
         "write runs into one page that opens offline: tables, curves, claims, failed cells",
+        argument("runs", metavar="RUN", nargs="+", help="run folders or bundles, paths or URIs"),
+        argument(
+            "--out",
+            type=Path,
+            metavar="FILE",
+            help="page (default: RUN/report.html, else ./report.html)",
+        ),
+        argument(
+            "--live",
+            action="store_true",
+            help="while the run is played, draw the page again and again",
+        ),
         imports=True,
     )
-    report.add_argument("runs", metavar="RUN", nargs="+", help="run folders or bundles, paths or URIs")
-    report.add_argument("--out", type=Path, metavar="FILE", help="page (default: RUN/report.html, else ./report.html)")
-    report.add_argument("--live", action="store_true", help="while the run is played, draw the page again and again")
 
-    claims = command(
+    command(
         do_claims,
         "claims",
         "test the papers' claims on runs: verdict, the paper's numbers and ours, settings, n",
+        argument("runs", metavar="RUN", nargs="+", help="run folders, paths or URIs"),
+        argument("--format", choices=("table", "markdown", "json"), default="table"),
+        argument(
+            "--recipe",
+            metavar="NAME",
+            help="only this recipe's claims (a shipped name or a Python file)",
+        ),
+        argument(
+            "--only",
+            metavar="ID",
+            action="append",
+            default=[],
+            help="only this claim (may be repeated)",
+        ),
+        argument("--parts", action="store_true", help="a row for every part of a claim"),
+        argument(
+            "--map",
+            type=folder,
+            metavar="FOLDER",
+            help="draw, per claim, its verdicts over what was swept",
+        ),
+        argument(
+            "--replicate",
+            type=replications,
+            default=0,
+            metavar="N",
+            help="how often each claim's rule accepts an exact replication of our own result, from N simulated ones",
+        ),
+        argument(
+            "--strict",
+            action="store_true",
+            help="exit code 1 where a claim is contradicted, or none can be tested",
+        ),
         imports=True,
     )
-    claims.add_argument("runs", metavar="RUN", nargs="+", help="run folders, paths or URIs")
-    claims.add_argument("--format", choices=("table", "markdown", "json"), default="table")
-    claims.add_argument("--recipe", metavar="NAME", help="only this recipe's claims (a shipped name or a Python file)")
-    claims.add_argument("--only", metavar="ID", action="append", default=[], help="only this claim (may be repeated)")
-    claims.add_argument("--parts", action="store_true", help="a row for every part of a claim")
-    claims.add_argument(
-        "--map", type=folder, metavar="FOLDER", help="draw, per claim, its verdicts over what was swept"
-    )
-    claims.add_argument(
-        "--replicate",
-        type=replications,
-        default=0,
-        metavar="N",
-        help="how often each claim's rule accepts an exact replication of our own result, from N simulated ones",
-    )
-    claims.add_argument(
-        "--strict", action="store_true", help="exit code 1 where a claim is contradicted, or none can be tested"
-    )
 
-    audit = command(
+    command(
         do_audit,
         "audit",
         "compare what the theory promises with what was seen, for a run whose suite says `audit: true`",
+        RUN,
+        argument("--format", choices=FORMATS, default="table"),
+        argument(
+            "--figures",
+            type=folder,
+            metavar="FOLDER",
+            help="draw the bounds of R₊ and V over the curves",
+        ),
         imports=True,
     )
-    add_run(audit)
-    audit.add_argument("--format", choices=FORMATS, default="table")
-    audit.add_argument("--figures", type=folder, metavar="FOLDER", help="draw the bounds of R₊ and V over the curves")
 
 
 def do_compare(options: argparse.Namespace, command_line: list[str]) -> int:
@@ -222,7 +329,9 @@ def do_compare(options: argparse.Namespace, command_line: list[str]) -> int:
         print(f"nothing of {runs} can be compared: {printable(comparison.nothing)}", file=sys.stderr)
     if comparison.undecided:
         print(printable(comparison.undecided), file=sys.stderr)
-    return 1 if comparison.worse or comparison.nothing or left_out else UNDECIDED if comparison.undecided else 0
+    if comparison.worse or comparison.nothing or left_out:
+        return 1
+    return UNDECIDED if comparison.undecided else 0
 
 
 def do_best(options: argparse.Namespace, command_line: list[str]) -> int:
@@ -278,7 +387,10 @@ def do_figures(options: argparse.Namespace, command_line: list[str]) -> int:
         print(describe_files(figure, paths), file=sys.stdout if paths else sys.stderr)
     good, labels = problems_played(part), part.record.labels("problems")
     if absent := [label for title, label in labels.items() if title not in good]:
-        print(f"not drawn, without a good cell of T = {part.horizon:,}: {', '.join(absent)}", file=sys.stderr)
+        print(
+            f"not drawn, without a good cell of T = {part.horizon:,}: {', '.join(absent)}",
+            file=sys.stderr,
+        )
     if not drawn and not explained:
         none = f"{options.recipe} has no" if options.recipe else "no recipe has a"
         print(f"nothing drawn: {none} figure of {', '.join(labels.values())}", file=sys.stderr)
@@ -287,19 +399,34 @@ def do_figures(options: argparse.Namespace, command_line: list[str]) -> int:
 
 def do_claims(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench claims`."""
-    from cbobench.papers.claim_tables import ClaimOptions, command
+    from cbobench.papers.claim_tables import claims_of, evaluate, render_findings
 
     import_if_asked(options, *options.runs)
-    claim_options = ClaimOptions(
-        style=options.format,
-        recipe=options.recipe,
-        only=options.only,
-        parts=options.parts,
-        strict=options.strict,
-        maps=options.map,
-        draws=options.replicate,
-    )
-    return command(options.runs, claim_options)
+    claims = claims_of(options.recipe, options.only)
+    findings, left_out = evaluate(options.runs, claims, options.replicate)
+    print(render_findings(findings, options.format, options.parts))
+    if options.map is not None:
+        from cbobench.papers.claim_maps import draw_maps
+
+        for map, paths in draw_maps(findings, options.map):
+            drawn = f"{paths[0].with_suffix('')} ({map.minutes:.2g} CPU-minutes): {map.claim}"
+            print(drawn, file=sys.stderr)
+    if left_out:
+        print(printable(left_out), file=sys.stderr)
+    if not options.strict:
+        return 0
+    # A claim that was asked for and is not tested is no success, nor is a test of none.
+    untested = [finding for finding in findings if not finding.parts]
+    needs = ""
+    if options.only and untested:
+        needs = "; ".join(f"{finding.claim.id} {finding.note}" for finding in untested)
+    elif len(untested) == len(findings):
+        needs = count_noun(len(findings), "claim")
+    if needs:
+        print(f"not tested, as these runs hold nothing of it: {needs}", file=sys.stderr)
+        return 1
+    parts = [part for finding in findings for part in finding.parts]
+    return int(bool(left_out) or any(part.verdict == "contradicted" for part in parts))
 
 
 def do_report(options: argparse.Namespace, command_line: list[str]) -> int:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from cbobench.errors import CbobenchError, Misuse, one_line, printable, reraise_stop, unknown
+from cbobench.errors import CbobenchError, Misuse, one_line, reraise_stop, unknown
 from cbobench.papers.claims import Claim, Finding, findings
 from cbobench.papers.evidence import Part, Verdict
 from cbobench.report.figures import find_recipes
@@ -62,14 +60,14 @@ def claims_of(recipe: str | None = None, only: Sequence[str] = ()) -> list[Claim
     return [claim for claim in claims_by_id.values() if not only or claim.id in only]
 
 
-def evaluate(
-    runs: Sequence[str], claims: Iterable[Claim], note: Callable[[str], None] = lambda text: None, draws: int = 0
-) -> list[Finding]:
+def evaluate(runs: Sequence[str], claims: Iterable[Claim], draws: int = 0) -> tuple[list[Finding], str]:
     """Test claims on runs (paths or URIs).
 
     Args:
-        note: takes a message about runs that are left out because they have no good cell.
         draws: simulated replications per finding.
+
+    Returns:
+        What was found, and a message about runs that are left out because they have no good cell ("" for none).
 
     Raises:
         Misuse: no run there, or one twice. CbobenchError: no run has a good cell, or a claim's test fails.
@@ -79,21 +77,20 @@ def evaluate(
         run.folder.refuse_bundle("claims look at rounds that no bundle holds; give the run folder")
     if len(runs_by_uri) < len(runs):
         raise Misuse("a run is given twice; its claims would count twice")
-    runs_with_cells = {place: run for place, run in runs_by_uri.items() if (run.cells["status"] == "ok").any()}
-    if empty := ", ".join(str(run.folder) for place, run in runs_by_uri.items() if place not in runs_with_cells):
-        if not runs_with_cells:
-            raise CbobenchError(f"{empty} has no good cell yet, so no claim can be tested; see cbobench status")
-        note(f"left out, without a good cell yet: {empty}")
-    result = []
+    runs_with_cells = [run for run in runs_by_uri.values() if (run.cells["status"] == "ok").any()]
+    empty = ", ".join(str(run.folder) for run in runs_by_uri.values() if run not in runs_with_cells)
+    if not runs_with_cells:
+        raise CbobenchError(f"{empty} has no good cell yet, so no claim can be tested; see cbobench status")
+    tested: list[Finding] = []
     for claim in claims:
         try:
-            result += list(findings([*runs_with_cells.values()], [claim], draws))
+            tested += findings(runs_with_cells, [claim], draws)
         except CbobenchError:
             raise
         except BaseException as error:  # a user's claim may fail in any way
             reraise_stop(error)
             raise CbobenchError(f"the claim {claim.id} cannot be tested: {one_line(error)}") from error
-    return result
+    return tested, f"left out, without a good cell yet: {empty}" if empty else ""
 
 
 def format_estimate(part: Part) -> str:
@@ -241,51 +238,3 @@ def _finite(value: float) -> float | str | None:
     if math.isnan(value):
         return None
     return float(f"{value:.6g}") if math.isfinite(value) else str(value)
-
-
-@dataclass(frozen=True)
-class ClaimOptions:
-    """Options of `cbobench claims`.
-
-    Attributes:
-        style: "table", "markdown" or "json".
-        recipe: the name or path of the only recipe to take claims of; None for all shipped ones.
-        only: ids of the claims to test; empty for all.
-        parts: whether the table has a row for every part of a claim.
-        strict: whether the exit code is 1 if a part is contradicted, or a claim of `only` cannot be tested.
-        maps: the folder for maps of the claims; None draws none.
-        draws: simulated replications per finding.
-    """
-
-    style: str = "table"
-    recipe: str | None = None
-    only: Sequence[str] = ()
-    parts: bool = False
-    strict: bool = False
-    maps: Path | None = None
-    draws: int = 0
-
-
-def command(runs: Sequence[str], options: ClaimOptions) -> int:
-    """`cbobench claims`: print the findings; the exit code."""
-    left_out: list[str] = []
-    tested = evaluate(runs, claims_of(options.recipe, options.only), left_out.append, options.draws)
-    print(render_findings(tested, options.style, options.parts))
-    if options.maps is not None:
-        from cbobench.papers.claim_maps import draw_maps
-
-        for map, paths in draw_maps(tested, options.maps):
-            print(f"{paths[0].with_suffix('')} ({map.minutes:.2g} CPU-minutes): {map.claim}", file=sys.stderr)
-    for note in left_out:
-        print(printable(note), file=sys.stderr)
-    if not options.strict:
-        return 0
-    untested = [f for f in tested if f.verdict == "not in these runs"]
-    if options.only and untested:
-        needs = "; ".join(f"{f.claim.id} {f.note}" for f in untested)
-        print(f"not tested, as these runs hold nothing of it: {needs}", file=sys.stderr)
-        return 1
-    if len(untested) == len(tested):
-        print(f"not tested, as these runs hold nothing of it: {count_noun(len(tested), 'claim')}", file=sys.stderr)
-        return 1
-    return int(bool(left_out) or any(part.verdict == "contradicted" for f in tested for part in f.parts))

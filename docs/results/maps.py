@@ -42,7 +42,7 @@ def suites() -> list[str]:
 def measured(runs: Iterable[Path], figures: Path | None = None) -> Stored:
     """What is stored: the cost of every suite in CPU-minutes, and one entry per claim and suite."""
     folders = [str(run) for run in runs]
-    found = evaluate(folders, claims_of())
+    found, _ = evaluate(folders, claims_of())
     if figures is not None:
         for map, paths in draw_maps(found, figures):
             print(f"{paths[0].with_suffix('')} ({map.minutes:.2g} CPU-minutes)")

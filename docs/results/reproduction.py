@@ -177,7 +177,9 @@ def page(stored: Stored) -> str:
 def measured(runs: Iterable[Path]) -> Stored:
     """The findings in runs, with where they come from, as they are stored."""
     folders = [str(run) for run in runs]
-    found = evaluate(folders, claims_of(), print, DRAWS)
+    found, left_out = evaluate(folders, claims_of(), DRAWS)
+    if left_out:
+        print(left_out)
     read = [Run(folder) for folder in folders]
     return {
         **describe_origin(read),
