@@ -14,9 +14,7 @@ from cbobench.algorithms.ckb import CKB
 from cbobench.algorithms.optimistic import Optimistic, OptimisticReward
 from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array
-from cbobench.papers.events import Events
-from cbobench.papers.program import Program, solve
-from cbobench.papers.theorem import find_broken_premises, theorem_bounds
+from cbobench.papers.theory import Events, Program, find_broken_premises, solve, theorem_bounds
 from cbobench.play.block import recorded_rounds
 from cbobench.play.play import Play
 from cbobench.problems.instances import best_feasible, slater_margin

@@ -9,32 +9,29 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from cbobench.errors import show
 from cbobench.papers.evidence import HOLDS, Part, Play, Verdict, judge, verdict_of
 from cbobench.report.load import Run
-from cbobench.results.manifest import Variant, VariantKind
+from cbobench.results.manifest import Variant
 from cbobench.rng import generator
 from cbobench.stats.paired_tests import SIGNIFICANT
 
-OF_PROBLEMS = ("data", "normalise", "unit_variance", "h_of", "supports", "scaled", "instance")
-OF_MODELS = ("kernel", "lengthscale", "lam", "beta", "beta_scale", "R", "B", "G")
-OF_EPOCHS = ("keep", "S", "mu")
-OF_SAFE_METHODS = ("expand_rounds", "seed_rounds", "L", "eps", "metric")
-OF_CHANGE_AND_DELAY = (
-    "window",
-    "variation",
-    "restart",
-    "pending",
-    "cutoff",
-    "lag",
-    "inclusive",
-    "stop_when_infeasible",
+# fmt: off
+DECISIVE = (
+    "data", "normalise", "unit_variance", "h_of", "supports", "scaled", "instance",  # problems
+    "kernel", "lengthscale", "lam", "beta", "beta_scale", "R", "B", "G",  # models
+    "keep", "S", "mu",  # epochs
+    "expand_rounds", "seed_rounds", "L", "eps", "metric",  # safe methods
+    "window", "variation", "restart",  # change
+    "pending", "cutoff", "lag", "inclusive", "stop_when_infeasible",  # delay
 )
-DECISIVE = (*OF_PROBLEMS, *OF_MODELS, *OF_EPOCHS, *OF_SAFE_METHODS, *OF_CHANGE_AND_DELAY)
+# fmt: on
 """Parameters that papers leave open and that decide verdicts; what a run has of them is shown with each finding."""
 
 
@@ -217,28 +214,37 @@ def findings(runs: Sequence[Run], claims: Iterable[Claim], draws: int = 0) -> It
             contradicts nothing.
     """
     for claim in claims:
-        count = 0
-        cases = _pool_runs(runs, claim) if claim.across else (case for run in runs for case in _cases(run, claim))
-        for case, axes in cases:
-            parts = judge(claim.test(case))
-            if not parts:
-                continue
-            count += 1
-            costs = {
-                f"{play.run.folder}: {play.problem.title}/{play.algorithm.title}": float(play.final("seconds").sum())
-                for play in case.plays
-            }
-            settings = describe_settings(case, claim.within)
-            names = tuple(dict.fromkeys(play.problem.name for play in case.plays))
-            suites = tuple(dict.fromkeys(play.run.record.suite for play in case.plays))
-            rates = replicate(claim, case, draws) if draws else None
-            if rates and rates.contradicted > SIGNIFICANT:
-                parts = withdraw_contradictions(parts)
-            verdict = verdict_of(parts)
-            yield Finding(claim, verdict, case.places, suites, names, tuple(parts), axes, settings, costs, rates=rates)
-        if count == 0:
+        is_tested = False
+        for case, axes in _pool_runs(runs, claim) if claim.across else _cases(runs, claim):
+            # A case that says nothing, such as one without a complete seed, is no finding.
+            if parts := judge(claim.test(case)):
+                is_tested = True
+                yield _conclude(claim, case, axes, parts, draws)
+        if not is_tested:
             near = any(_list_problems(run, claim) for run in runs)
             yield Finding(claim, "not in these runs", "", note=_missing(runs, claim), near=near)
+
+
+def _conclude(claim: Claim, case: Case, axes: Mapping[str, Any], parts: list[Part], draws: int) -> Finding:
+    """The finding of a claim's parts in one setting."""
+    rates = replicate(claim, case, draws) if draws else None
+    if rates and rates.contradicted > SIGNIFICANT:
+        parts = withdraw_contradictions(parts)
+    return Finding(
+        claim,
+        verdict_of(parts),
+        case.places,
+        suites=tuple(dict.fromkeys(play.run.record.suite for play in case.plays)),
+        problems=tuple(dict.fromkeys(play.problem.name for play in case.plays)),
+        parts=tuple(parts),
+        axes=axes,
+        settings=describe_settings(case, claim.within),
+        costs={
+            f"{play.run.folder}: {play.problem.title}/{play.algorithm.title}": float(play.final("seconds").sum())
+            for play in case.plays
+        },
+        rates=rates,
+    )
 
 
 def _missing(runs: Sequence[Run], claim: Claim) -> str:
@@ -266,54 +272,57 @@ def _select_problems(run: Run, claim: Claim) -> list[Variant]:
     return [v for v in run.record.variants("problems").values() if v.name in claim.problems and claim.among(v)]
 
 
-def _cases(run: Run, claim: Claim) -> Iterator[tuple[Case, dict[str, Any]]]:
-    """One case per choice of variants in a run."""
+def _find_axes(chosen: Iterable[Variant], candidates: Sequence[Variant], within: Sequence[str]) -> dict[str, Any]:
+    """The values in which chosen variants differ from candidates of their names, by "name.parameter"."""
+    return {
+        f"{variant.name}.{parameter}": variant.values.get(parameter)
+        for variant in chosen
+        for parameter in varying_parameters(select_named(candidates, variant.name), within)
+    }
+
+
+def _cases(runs: Sequence[Run], claim: Claim) -> Iterator[tuple[Case, dict[str, Any]]]:
+    """One case per choice of variants in a run, with the values swept."""
     names = {*claim.algorithms, *claim.optional}
-    algorithms = [v for v in run.record.variants("algorithms").values() if v.name in names]
-    for problems, methods in itertools.product(
-        choices(_select_problems(run, claim), claim.within), choices(algorithms, claim.within)
-    ):
-        axes: dict[str, Any] = {}
-        for choice, candidates in ((problems, _select_problems(run, claim)), (methods, algorithms)):
-            for name, variants in choice.items():
-                axes |= {
-                    f"{name}.{p}": variants[0].values.get(p)
-                    for p in varying_parameters(select_named(candidates, name), claim.within)
-                }
-        pairs = itertools.product(itertools.chain(*problems.values()), itertools.chain(*methods.values()))
-        plays = [Play(run, problem, algorithm) for problem, algorithm in pairs]
-        played = tuple(play for play in plays if play.expected)
-        if played and {play.algorithm.name for play in played} >= set(claim.algorithms):
-            yield Case(played), axes
+    for run in runs:
+        problems = _select_problems(run, claim)
+        algorithms = [v for v in run.record.variants("algorithms").values() if v.name in names]
+        choices_of = (choices(variants, claim.within) for variants in (problems, algorithms))
+        for chosen_problems, chosen_algorithms in itertools.product(*choices_of):
+            pairs = itertools.product(
+                itertools.chain(*chosen_problems.values()), itertools.chain(*chosen_algorithms.values())
+            )
+            plays = tuple(play for pair in pairs if (play := Play(run, *pair)).expected)
+            if plays and {play.algorithm.name for play in plays} >= set(claim.algorithms):
+                # What varies `within` a choice is no axis, so that any variant of a name stands for all.
+                yield (
+                    Case(plays),
+                    _find_axes((v[0] for v in chosen_problems.values()), problems, claim.within)
+                    | _find_axes((v[0] for v in chosen_algorithms.values()), algorithms, claim.within),
+                )
 
 
 def _pool_runs(runs: Sequence[Run], claim: Claim) -> Iterator[tuple[Case, dict[str, Any]]]:
-    """One case per choice of plays from different runs whose common parameters agree."""
-    plays = [
-        Play(run, problem, variant)
-        for run in runs
-        for problem in _select_problems(run, claim)
-        for variant in run.record.variants("algorithms").values()
-        if variant.name in claim.algorithms and run.expected_of(problem.title).get(variant.title)
-    ]
-    most: dict[tuple[str, str, int], Play] = {}  # of runs that hold the same, the one with the most seeds
-    for play in plays:
-        key = play.problem.key, play.algorithm.key, play.horizon
-        if key not in most or play.expected > most[key].expected:
-            most[key] = play
-    plays = list(most.values())
+    """One case per choice of plays from different runs whose common parameters agree, with the values swept."""
+    # Of runs that hold the same play, the one with the most seeds counts.
+    largest: dict[tuple[str, str, int], Play] = {}
+    for run in runs:
+        algorithms = [v for v in run.record.variants("algorithms").values() if v.name in claim.algorithms]
+        for play in (Play(run, *pair) for pair in itertools.product(_select_problems(run, claim), algorithms)):
+            key = play.problem.key, play.algorithm.key, play.horizon
+            if play.expected > (largest[key].expected if key in largest else 0):
+                largest[key] = play
+    plays = [*largest.values()]
+    problems = [*{play.problem.key: play.problem for play in plays}.values()]
+    algorithms = [*{play.algorithm.key: play.algorithm for play in plays}.values()]
     options = [[play for play in plays if play.algorithm.name == name] for name in claim.algorithms]
     for combination in itertools.product(*options):
         if all(_share_settings(a, b, claim.within) for a, b in itertools.combinations(combination, 2)):
-            axes: dict[str, Any] = {}
-            for play in combination:
-                for variant, candidates in (
-                    (play.problem, {p.problem.key: p.problem for p in plays if p.problem.name == play.problem.name}),
-                    (play.algorithm, {p.algorithm.key: p.algorithm for p in plays}),
-                ):
-                    parameters = varying_parameters(select_named(list(candidates.values()), variant.name), claim.within)
-                    axes |= {f"{variant.name}.{p}": variant.values.get(p) for p in parameters}
-            yield Case(combination), axes
+            yield (
+                Case(combination),
+                _find_axes((play.problem for play in combination), problems, claim.within)
+                | _find_axes((play.algorithm for play in combination), algorithms, claim.within),
+            )
 
 
 def _share_settings(a: Play, b: Play, within: Sequence[str]) -> bool:
@@ -326,22 +335,19 @@ def _share_settings(a: Play, b: Play, within: Sequence[str]) -> bool:
 
 def describe_settings(case: Case, within: Sequence[str] = ()) -> str:
     """Describe the decisive settings of a case: first those that all methods share, then each method's own."""
-    kinds: tuple[VariantKind, VariantKind] = ("problems", "algorithms")
+    problems = {(play.problem.title, play.problem.name): play.problem for play in case.plays}
+    algorithms = {(play.algorithm.title, play.algorithm.name): play.algorithm for play in case.plays}
     settings = []
-    for kind in kinds:
-        labels = {
-            (v.title, v.name): v
-            for play in case.plays
-            for v in [play.problem if kind == "problems" else play.algorithm]
-        }
+    for variants in (problems, algorithms):
         for name in DECISIVE:
-            values = {key[1]: format_value(v.values[name]) for key, v in labels.items() if name in v.values}
+            values = {v.name: format_value(v.values[name]) for v in variants.values() if name in v.values}
             if not values or name in within or all(is_off(name, value) for value in values.values()):
                 continue
             if name == "data" and not any(value.startswith("look-alike") for value in values.values()):
                 continue  # the paper's own
-            theirs = kind == "algorithms" and any(name in play.problem.values for play in case.plays)
-            if len(set(values.values())) == 1 and not theirs:
+            # A method's value of what problems have as well says whose it is.
+            is_ambiguous = variants is algorithms and any(name in v.values for v in problems.values())
+            if len(set(values.values())) == 1 and not is_ambiguous:
                 settings.append(f"{name} {next(iter(values.values()))}")
             else:
                 settings += [f"{method}: {name} {value}" for method, value in values.items()]
@@ -379,11 +385,10 @@ def varying_parameters(variants: Sequence[Variant], within: Sequence[str] = ()) 
 
 @dataclass(frozen=True)
 class _Kind:
-    """Variants of one name that differ `within` only, with the parameters in which they differ from others."""
+    """Variants of one name that differ `within` only; `shared`: their values of what other names vary, too."""
 
     name: str
-    shared: Mapping[str, str]  # parameters that other names vary, too
-    unshared: Mapping[str, str]
+    shared: Mapping[str, str]
     variants: list[Variant]
 
 
@@ -396,29 +401,34 @@ def choices(variants: Sequence[Variant], within: Sequence[str] = ()) -> Iterator
     """
     names = list(dict.fromkeys(variant.name for variant in variants))
     vary = {name: varying_parameters(select_named(variants, name), within) for name in names}
-    several = {p for p in itertools.chain(*vary.values()) if sum(p in parameters for parameters in vary.values()) > 1}
-    kinds: dict[str, list[_Kind]] = {name: [] for name in names}
+    counts = Counter(itertools.chain(*vary.values()))
+
+    # A choice is made among kinds, as what differs `within` alone is compared in one test.
+    kinds: dict[str, dict[str, _Kind]] = {name: {} for name in names}
     for variant in variants:
-        value = {p: format_value(variant.values.get(p)) for p in vary[variant.name]}
-        shared, unshared = (
-            {p: w for p, w in value.items() if (p in several) is is_shared} for is_shared in (True, False)
-        )
-        match = next((k for k in kinds[variant.name] if (k.shared, k.unshared) == (shared, unshared)), None)
-        if match is None:
-            kinds[variant.name].append(match := _Kind(variant.name, shared, unshared, []))
-        match.variants.append(variant)
-    # Reversed, so that of several kinds with equal shared parameters the first remains.
-    first = {(name, format_value(k.shared)): k for name in names for k in reversed(kinds[name])}
+        values = {p: format_value(variant.values.get(p)) for p in vary[variant.name]}
+        shared = {p: value for p, value in values.items() if counts[p] > 1}
+        kind = kinds[variant.name].setdefault(format_value(values), _Kind(variant.name, shared, []))
+        kind.variants.append(variant)
+
+    # A parameter that one name alone varies is changed for one name at a time: all combinations of all names would be a
+    # product of settings that no paper has. Reversed, so that of kinds with equal shared values the first remains.
+    first = {(name, format_value(kind.shared)): kind for name in names for kind in reversed(kinds[name].values())}
     combinations: list[tuple[_Kind, ...]] = [()]
     for name in names:  # one name after the other: the product of all would be long
         combinations = [
-            (*chosen, kind) for chosen in combinations for kind in kinds[name] if _go_together((*chosen, kind), first)
+            (*chosen, kind)
+            for chosen in combinations
+            for kind in kinds[name].values()
+            if _go_together((*chosen, kind), first)
         ]
-    for kind in itertools.chain(*kinds.values()):
+
+    # A kind whose shared value no other name has would be in no choice, and its plays would be tested by nothing.
+    for kind in itertools.chain(*(kinds_of_name.values() for kinds_of_name in kinds.values())):
         if not any(kind in chosen for chosen in combinations):
-            nearest_kinds = [
-                kind if name == kind.name else max(kinds[name], key=lambda k: _agree(k, kind)) for name in names
-            ]
+            nearest_kinds = (
+                kind if name == kind.name else max(kinds[name].values(), key=partial(_agree, kind)) for name in names
+            )
             combinations.append(tuple(nearest_kinds))
     yield from ({k.name: k.variants for k in chosen} for chosen in combinations)
 

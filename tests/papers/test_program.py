@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from cbobench.papers.program import solve
+from cbobench.papers.theory import solve
 from tests.helpers import problem
 
 
