@@ -27,7 +27,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
 from cbobench.algorithms.references import SobolSequence
 from cbobench.gp.kernels import Array
-from cbobench.opponents.library import GivenCube, LibraryMethod, silence_library
+from cbobench.opponents.library import CubeRun, LibraryMethod, silence_library
 from cbobench.params import param
 
 Models = Literal["turbo", "default"]
@@ -52,17 +52,17 @@ def seed_torch(seed: int) -> Iterator[Any]:
             torch.set_num_threads(threads)
 
 
-class Opponent:
+class Opponent(CubeRun):
     """A run's data, its models, and the points it begins with; subclasses say which point is `next`."""
 
-    def __init__(self, given: Given, method: Any) -> None:
+    def __init__(self, run: Given, method: Any) -> None:
         with silence_library():
             import botorch.fit  # noqa: F401 - loaded now, not within a round
 
             with seed_torch(0):  # the first time, PyTorch loads what knows deterministic algorithms
                 pass
-        self.cube, self.method, self.m = GivenCube(given), method, given.m
-        self.generator = given.generator
+        super().__init__(run, method)
+        self.m = run.m
         self.failed_fits = 0
         self.under_way: list[Array] = []
         self.begin()
@@ -238,13 +238,11 @@ class BotorchCEI(Climbed):
 
     source = "BoTorch (Balandat et al. 2020; Ament et al. 2023)"
     about = "constrained log-EI of the BoTorch library, with models fitted every round"
+    optimiser_class = ExpectedImprovement
 
     models: Models = param("default", MODELS_ARE)
     bilog: bool = param(True, "model sign(g) ln(1 + |g|) in place of g (Eriksson & Poloczek 2021)")
     noise: Literal["fitted", "tiny"] = param("fitted", "noise variance: fitted, or 1e-8 of each function's variance")
-
-    def optimiser(self, given: Given) -> Opponent:
-        return ExpectedImprovement(given, self)
 
 
 class NoisyExpectedImprovement(ExpectedImprovement):
@@ -268,12 +266,10 @@ class BotorchNEI(Climbed):
 
     source = "BoTorch (Balandat et al. 2020; Letham et al. 2019; Ament et al. 2023)"
     about = "noisy constrained log-EI of the BoTorch library, with models fitted every round"
+    optimiser_class = NoisyExpectedImprovement
 
     models: Models = param("default", MODELS_ARE)
     bilog: bool = param(True, "model sign(g) ln(1 + |g|) in place of g (Eriksson & Poloczek 2021)")
-
-    def optimiser(self, given: Given) -> Opponent:
-        return NoisyExpectedImprovement(given, self)
 
 
 class PenalisedUCB(Opponent):
@@ -298,12 +294,10 @@ class BotorchUCBPenalty(Climbed):
 
     source = "BoTorch (Balandat et al. 2020), qUpperConfidenceBound"
     about = "UCB of the BoTorch library on an objective with a fixed penalty, with models fitted every round"
+    optimiser_class = PenalisedUCB
 
     beta: float = param(2.0, "β: the bound is μ + √β σ", at_least=0.0)
     price: float = param(10.0, "of a unit of violation, in units of f", at_least=0.0)
-
-    def optimiser(self, given: Given) -> Opponent:
-        return PenalisedUCB(given, self)
 
 
 class TrustRegion(Opponent):
@@ -384,10 +378,8 @@ class BotorchSCBO(BotorchMethod):
 
     source = "BoTorch (Balandat et al. 2020), tutorial on Eriksson & Poloczek (2021)"
     about = "SCBO as in the tutorial of the BoTorch library, with models fitted every round"
+    optimiser_class = TrustRegion
     cost = "O(m (t³ + c³)) for c candidates, with PyTorch"
 
     candidates: int | None = param(None, "how many; null: min(5000, max(2000, 200 d))", at_least=2, at_most=5000)
     successes: int = param(10, "successes in a row that double the region (the paper: 3)", at_least=1)
-
-    def optimiser(self, given: Given) -> Opponent:
-        return TrustRegion(given, self)

@@ -10,24 +10,23 @@ import numpy as np
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
 from cbobench.gp.kernels import Array
-from cbobench.opponents.library import GivenCube, LibraryMethod, silence_library
+from cbobench.opponents.library import CubeRun, LibraryMethod, silence_library
 from cbobench.params import param
 
 
-class Evolution:
+class Evolution(CubeRun):
     """pycma's strategy, whose points are evaluated one per round; after the last one a generation is over."""
 
-    def __init__(self, given: Given, method: CMAES) -> None:
-        with silence_library():
-            import cma
-
-        self.cma, self.cube, self.method, self.generator = cma, GivenCube(given), method, given.generator
+    @silence_library()
+    def __init__(self, run: Given, method: CMAES) -> None:
+        super().__init__(run, method)
         self.generation: list[Any] = []
         self.evaluations: list[tuple[float, Array]] = []
-        self.best: tuple[float, float] = (np.inf, np.inf)
         self._begin(self.generator.random(self.cube.d))
 
     def _begin(self, start: Array) -> None:
+        import cma
+
         def normal(*shape: int) -> Any:
             return self.generator.standard_normal(shape)
 
@@ -37,28 +36,26 @@ class Evolution:
             options["maxstd"] = np.inf  # its limit on step sizes raises an error in one dimension
         if self.method.population is not None:
             options["popsize"] = self.method.population
-        with silence_library():
-            self.strategy = self.cma.CMAEvolutionStrategy(start, self.method.sigma, options)
-            functions = {"fun": lambda i: -self.evaluations[i][0], "constraints": lambda i: self.evaluations[i][1]}
-            quiet = {"logging": 0, "archives": False}
-            self.lagrangian = self.cma.ConstrainedFitnessAL(**functions, **quiet, dimension=self.cube.d)
+        self.strategy = cma.CMAEvolutionStrategy(start, self.method.sigma, options)
+        functions = {"fun": lambda i: -self.evaluations[i][0], "constraints": lambda i: self.evaluations[i][1]}
+        quiet = {"logging": 0, "archives": False}
+        self.lagrangian = cma.ConstrainedFitnessAL(**functions, **quiet, dimension=self.cube.d)
 
+    @silence_library()
     def ask(self) -> Array:
         if len(self.evaluations) == len(self.generation):
-            with silence_library():
-                if self.generation:
-                    self._advance()
-                self.generation, self.evaluations = self.strategy.ask(), []
+            if self.generation:
+                self._advance()
+            self.generation, self.evaluations = self.strategy.ask(), []
         return self.cube.action(self.generation[len(self.evaluations)])
 
     def tell(self, x: Array, f: float, g: Array) -> None:
         self.evaluations.append((f, g))
 
+    @silence_library()
     def observe(self, x: Array, f: float, g: Array) -> None:
         """Start the strategy at the best of the points that it did not propose."""
-        key = float(np.maximum(g, 0.0).sum()), -f
-        if key < self.best:
-            self.best = key
+        if self.is_best(f, g):
             self._begin(self.cube.unit(x))
 
     def _advance(self) -> None:
@@ -85,9 +82,7 @@ class CMAES(LibraryMethod):
     cost = "O(d²)"
     extra = "cma"
     libraries = ("cma",)
+    optimiser_class = Evolution
 
     sigma: float = param(0.3, "first step size, in units of the sides", above=0.0)
     population: int | None = param(None, "points per generation (popsize); null: 4 + 3 ln d", at_least=3)
-
-    def optimiser(self, given: Given) -> Evolution:
-        return Evolution(given, self)

@@ -1,4 +1,4 @@
-"""The common part of methods of other libraries: the extra that installs them, and the unit cube on which they work."""
+"""What methods of other libraries share: how a run begins, the unit cube it works on, the extra that installs them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,21 @@ from cbobench.problems.base import Problem
 
 
 @dataclass(kw_only=True)
-class LibraryMethod(AskTell):
+class CubeMethod(AskTell):
+    """Base of a method whose runs work on the unit cube.
+
+    Class attributes:
+        optimiser_class: of a run's optimiser, called with what the run is given and the method.
+    """
+
+    optimiser_class: ClassVar[type[Any]]
+
+    def optimiser(self, run: Given) -> Any:
+        return self.optimiser_class(run, self)
+
+
+@dataclass(kw_only=True)
+class LibraryMethod(CubeMethod):
     """Base of a method of another library.
 
     Class attributes:
@@ -44,30 +58,51 @@ class LibraryMethod(AskTell):
 class GivenCube:
     """The actions of a run in the unit cube, on which the libraries work."""
 
-    def __init__(self, given: Given) -> None:
-        self.given = given
-        self.low, side = given.low, given.high - given.low
+    def __init__(self, run: Given) -> None:
+        self.run = run
+        self.low, side = run.low, run.high - run.low
         # A coordinate that never varies has no side to divide by.
         self.side = np.where(side > 0, side, 1.0)
-        self.d = given.d
+        self.d = run.d
 
     @cached_property
     def choices(self) -> Array | None:
         """The points (n, d) of a finite set; None on a box."""
-        return None if self.given.points is None else (self.given.points - self.low) / self.side
+        return None if self.run.points is None else (self.run.points - self.low) / self.side
 
     def action(self, unit: Any) -> Array:
         """Return the point of the problem for a point (d,) in or beside the cube."""
-        return np.clip(self.low + np.asarray(unit) * self.side, self.given.low, self.given.high)
+        return np.clip(self.low + np.asarray(unit) * self.side, self.run.low, self.run.high)
 
     def unit(self, x: Any) -> Array:
         """Return the point of the cube (d,) for a point of the problem."""
         return np.clip((np.asarray(x) - self.low) / self.side, 0.0, 1.0)
 
 
+class CubeRun:
+    """Base of a run's optimiser on the unit cube.
+
+    Args:
+        run: what it is given.
+        method: whose parameters it has.
+    """
+
+    def __init__(self, run: Given, method: Any) -> None:
+        self.cube, self.method, self.generator = GivenCube(run), method, run.generator
+        self.best_initial: tuple[float, float] = (np.inf, np.inf)
+
+    def is_best(self, f: float, g: Array) -> bool:
+        """Record a point of a suite's initial design; whether it is the best so far, feasible ones first."""
+        key = float(np.maximum(g, 0.0).sum()), -f
+        if not key < self.best_initial:  # nor is one of NaN
+            return False
+        self.best_initial = key
+        return True
+
+
 @contextmanager
 def silence_library() -> Iterator[None]:
-    """Ignore a library's warnings and floating-point errors inside the block."""
+    """Ignore a library's warnings and floating-point errors inside the block, or the function that it decorates."""
     with np.errstate(all="ignore"), catch_warnings():
         simplefilter("ignore")
         yield

@@ -14,18 +14,20 @@ from cbobench.problems.inputs import InputSpace
 
 
 class Study:
-    def __init__(self, given: Given, method: OptunaMethod) -> None:
-        self.cube = GivenCube(given)
-        with silence_library():
-            import optuna
+    """A study of Optuna's: a trial is asked for in every round."""
 
-            optuna.logging.set_verbosity(optuna.logging.ERROR)
-            self.study = optuna.create_study(direction="maximize", sampler=method.sampler(given))
-        self.space: InputSpace | None = getattr(given.setting.actions, "space", None)
-        kinds = optuna.distributions
+    @silence_library()
+    def __init__(self, run: Given, method: OptunaMethod) -> None:
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        self.study = optuna.create_study(direction="maximize", sampler=method.sampler(run))
+        self.cube = GivenCube(run)
+        self.space: InputSpace | None = getattr(run.setting.actions, "space", None)
         self.create_trial, self.failed = optuna.trial.create_trial, optuna.trial.TrialState.FAIL
+        kinds = optuna.distributions
         if self.space is None:
-            self.sides: dict[str, Any] = {f"x{i + 1}": kinds.FloatDistribution(0.0, 1.0) for i in range(given.d)}
+            self.sides: dict[str, Any] = {f"x{i + 1}": kinds.FloatDistribution(0.0, 1.0) for i in range(run.d)}
         else:
             self.sides = {
                 axis.name: kinds.CategoricalDistribution(range(len(axis.choices)))
@@ -37,45 +39,42 @@ class Study:
             }
         self.trials: list[Any] = []
 
+    @silence_library()
     def ask(self) -> Any:
-        with silence_library():
-            self.trials.append(self.study.ask(self.sides))
+        self.trials.append(self.study.ask(self.sides))
         params = self.trials[-1].params
-        return (
-            self.cube.action([*params.values()])
-            if self.space is None
-            else self.space.nearest(self.space.decode(params))
-        )
+        if self.space is None:
+            return self.cube.action([*params.values()])
+        return self.space.nearest(self.space.decode(params))
 
+    @silence_library()
     def tell(self, x: Any, f: float, g: Array) -> None:
-        with silence_library():
-            # With several evaluations under way, results come in the order of the asks.
-            trial = self.trials.pop(0)
-            for name, value in constraints(g).items():
-                trial.set_constraint(name, value)
-            if self.space is not None and self.space.measured:
-                params = self.space.code(self.space.configurations[x])
-            else:
-                params = trial.params
-            if params == trial.params:
-                self.study.tell(trial, f)
-            else:
-                # Optuna has no other way to say that another point was evaluated; samplers leave failed trials out.
-                self.study.tell(trial, state=self.failed)
-                self._add(params, f, g)
+        # With several evaluations under way, results come in the order of the asks.
+        trial = self.trials.pop(0)
+        for name, value in constraints(g).items():
+            trial.set_constraint(name, value)
+        params = trial.params
+        if self.space is not None and self.space.measured:
+            params = self.space.code(self.space.configurations[x])
+        if params == trial.params:
+            self.study.tell(trial, f)
+        else:
+            # Optuna has no other way to say that another point was evaluated; samplers leave failed trials out.
+            self.study.tell(trial, state=self.failed)
+            self._add(params, f, g)
 
     def _add(self, params: dict[str, Any], f: float, g: Array) -> None:
         trial = self.create_trial(value=f, params=params, distributions=self.sides, constraints=constraints(g))
         self.study.add_trial(trial)
 
+    @silence_library()
     def observe(self, x: Array, f: float, g: Array) -> None:
         """A trial that was not asked for; it counts as one of the random ones."""
         if self.space is None:
             params = dict(zip(self.sides, self.cube.unit(x).tolist(), strict=True))
         else:
             params = self.space.code(self.space.at(x))
-        with silence_library():
-            self._add(params, f, g)
+        self._add(params, f, g)
 
 
 def constraints(g: Array) -> dict[str, float]:
@@ -92,16 +91,14 @@ class OptunaMethod(LibraryMethod):
     """
 
     late = True
+    optimiser_class = Study
 
     startup: int = param(10, "random points first (n_startup_trials)", at_least=1)
 
     @required
-    def sampler(self, given: Given) -> Any:
+    def sampler(self, run: Given) -> Any:
         """Return Optuna's sampler of one run."""
         raise NotImplementedError
-
-    def optimiser(self, given: Given) -> Study:
-        return Study(given, self)
 
 
 @ALGORITHMS.register("optuna-tpe")
@@ -122,14 +119,14 @@ class OptunaTPE(OptunaMethod):
 
     candidates: int = param(24, "points drawn per round (n_ei_candidates)", at_least=1)
 
-    def sampler(self, given: Given) -> Any:
+    def sampler(self, run: Given) -> Any:
         from optuna.samplers import TPESampler
 
         return TPESampler(
             n_startup_trials=self.startup,
             n_ei_candidates=self.candidates,
-            seed=given.seed,
-            constant_liar=given.parallel > 1,
+            seed=run.seed,
+            constant_liar=run.parallel > 1,
         )
 
 
@@ -148,7 +145,7 @@ class OptunaGP(OptunaMethod):
     extra = "optuna-gp"
     libraries = ("optuna", "torch")
 
-    def sampler(self, given: Given) -> Any:
+    def sampler(self, run: Given) -> Any:
         from optuna.samplers import GPSampler
 
-        return GPSampler(n_startup_trials=self.startup, seed=given.seed)
+        return GPSampler(n_startup_trials=self.startup, seed=run.seed)

@@ -56,30 +56,31 @@ class TypedCube:
 class Generations:
     """A population of pymoo's, evaluated one individual per round; after the last one a generation is over."""
 
-    def __init__(self, given: Given, method: PymooMethod) -> None:
-        space = getattr(given.setting.actions, "space", None) if method.mixed else None
-        typed = None if space is None else TypedCube(space)
-        self.cube: GivenCube | TypedCube = typed or GivenCube(given)
-        with silence_library():
-            from pymoo.core.problem import Problem
-            from pymoo.core.termination import NoTermination
+    @silence_library()
+    def __init__(self, run: Given, method: PymooMethod) -> None:
+        from pymoo.core.problem import Problem
+        from pymoo.core.termination import NoTermination
 
-            if typed is None:
-                problem = Problem(n_var=given.d, n_obj=1, n_ieq_constr=given.m, xl=0.0, xu=1.0)
-            else:
-                problem = Problem(vars=typed.variables(), n_obj=1, n_ieq_constr=given.m)
-            self.algorithm = method.algorithm(typed is not None)
-            self.algorithm.setup(problem, termination=NoTermination(), seed=given.seed, verbose=False)
+        space = getattr(run.setting.actions, "space", None) if method.mixed else None
+        if space is None:
+            self.cube: GivenCube | TypedCube = GivenCube(run)
+            variables: dict[str, Any] = {"n_var": run.d, "xl": 0.0, "xu": 1.0}
+        else:
+            self.cube = TypedCube(space)
+            variables = {"vars": self.cube.variables()}
+        problem = Problem(n_obj=1, n_ieq_constr=run.m, **variables)
+        self.algorithm = method.algorithm(space is not None)
+        self.algorithm.setup(problem, termination=NoTermination(), seed=run.seed, verbose=False)
         self.population: Any = []
         self.evaluated = 0
 
+    @silence_library()
     def ask(self) -> Any:
         if self.evaluated == len(self.population):
-            with silence_library():
-                if self.evaluated:
-                    self.algorithm.tell(infills=self.population)
-                offspring = self.algorithm.ask()
-                self.population, self.evaluated = self._repeat() if offspring is None else offspring, 0
+            if self.evaluated:
+                self.algorithm.tell(infills=self.population)
+            offspring = self.algorithm.ask()
+            self.population, self.evaluated = self._repeat() if offspring is None else offspring, 0
         return self.cube.action(self.population[self.evaluated].X)
 
     def _repeat(self) -> Any:
@@ -119,6 +120,7 @@ class PymooMethod(LibraryMethod):
     cost = "O(d)"
     extra = "pymoo"
     libraries = ("pymoo",)
+    optimiser_class = Generations
 
     population: int = param(20, "size of the population (pop_size; pymoo: 100)", at_least=2)
 
@@ -126,9 +128,6 @@ class PymooMethod(LibraryMethod):
     def algorithm(self, typed: bool) -> Any:
         """Return pymoo's algorithm, for mixed variables if inputs are typed."""
         raise NotImplementedError
-
-    def optimiser(self, given: Given) -> Generations:
-        return Generations(given, self)
 
 
 @ALGORITHMS.register("pymoo-ga")

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.asktell import AskTell, Given
+from cbobench.algorithms.asktell import Given
 from cbobench.algorithms.references import SobolSequence
 from cbobench.gp.kernels import Array
-from cbobench.opponents.library import GivenCube, silence_library
+from cbobench.opponents.library import CubeMethod, CubeRun, silence_library
 from cbobench.params import param, required
 
 
@@ -19,17 +19,16 @@ class Unknown(Exception):
     """A run asks for a point (d,) that was not evaluated."""
 
 
-class Restarts:
+class Restarts(CubeRun):
     """SciPy's `minimize` as ask and tell: a run is repeated from its start until it asks for a point without a value.
 
     It calls functions, which have nothing to return before a round is over. Its steps depend on their values alone, so
     with those known so far it comes to the same point again.
     """
 
-    def __init__(self, given: Given, method: LocalMethod) -> None:
-        self.cube, self.method = GivenCube(given), method
-        self.sobol = SobolSequence(given.d, given.generator)
-        self.best: tuple[float, float] = (np.inf, np.inf)
+    def __init__(self, run: Given, method: LocalMethod) -> None:
+        super().__init__(run, method)
+        self.sobol = SobolSequence(run.d, run.generator)
         self.values: dict[bytes, tuple[float, Array]] = {}
         self.start: Array | None = None
 
@@ -49,11 +48,11 @@ class Restarts:
 
     def observe(self, x: Array, f: float, g: Array) -> None:
         """Start at the best of the points that were not asked for; its values are known."""
-        key = float(np.maximum(g, 0.0).sum()), -f
-        if key < self.best:
-            self.best, self.start = key, self.cube.unit(x)
+        if self.is_best(f, g):
+            self.start = self.cube.unit(x)
             self.values = {self.start.tobytes(): (f, g)}
 
+    @silence_library()
     def _run(self, start: Array) -> None:
         from scipy.optimize import minimize  # imported late: SciPy takes long to load
 
@@ -65,12 +64,11 @@ class Restarts:
 
         solver, options, bounds = self.method.solver, self.method.options(), [(0.0, 1.0)] * len(start)
         constraints = {"type": "ineq", "fun": lambda x: -look(x)[1]}  # SciPy's are feasible if >= 0
-        with silence_library():
-            minimize(lambda x: -look(x)[0], start, (), solver, bounds=bounds, constraints=constraints, options=options)
+        minimize(lambda x: -look(x)[0], start, (), solver, bounds=bounds, constraints=constraints, options=options)
 
 
 @dataclass(kw_only=True)
-class LocalMethod(AskTell):
+class LocalMethod(CubeMethod):
     """Base of SciPy's local optimisers on a box.
 
     The first run starts at the best point of a suite's initial design, if there is one; whenever a run ends, the next
@@ -83,14 +81,12 @@ class LocalMethod(AskTell):
     """
 
     solver: ClassVar[str]
+    optimiser_class = Restarts
 
     @required
     def options(self) -> dict[str, float]:
         """Return SciPy's options."""
         raise NotImplementedError
-
-    def optimiser(self, given: Given) -> Restarts:
-        return Restarts(given, self)
 
 
 @ALGORITHMS.register("cobyla")
