@@ -1,20 +1,29 @@
-"""`cbobench report`: runs as one page that opens offline."""
+"""`cbobench report`: runs as one page that opens offline, put together from template, style, scripts and data."""
 
 from __future__ import annotations
 
 import argparse
+import base64
+import hashlib
+import html
+import json
 import math
+import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cbobench.errors import Misuse, printable, show
 
 if TYPE_CHECKING:
     from cbobench.report.load import Run
 
+HERE = Path(__file__).parent
+LIBRARY = Path("package_data", "plotly.min.js")
+SCRIPTS = ("tables.js", "figures.js", "ends.js", "choices.js", "page.js")
 NAME = "report.html"
 LIVE_SECONDS = 10.0  # between two pages of a run that is played: as often as calls say how far they are
 LIVE_FACTOR = 4.0  # times what a page takes, at least
@@ -23,7 +32,6 @@ SUFFIXES = (".html", ".htm")  # of a page, so that none is put in the place of s
 
 def do_report(options: argparse.Namespace) -> int:
     """`cbobench report`, once the modules that runs name are imported where that was asked for."""
-    from cbobench.page.assemble import assemble_page, library
     from cbobench.page.content import content
     from cbobench.report.load import Run
 
@@ -36,7 +44,7 @@ def do_report(options: argparse.Namespace) -> int:
         raise Misuse("a run is given twice; a page shows each once")
     out = place(options.out, runs)
     page_content = content(runs)
-    _write(out, assemble_page(page_content, plotly))
+    write_page(out, assemble_page(page_content, plotly))
     for run in page_content["runs"]:
         for note in run["notes"]:
             print(printable(f"{run['label']}: {note}"), file=sys.stderr)
@@ -49,7 +57,6 @@ def follow_run(options: argparse.Namespace, plotly: Path) -> int:
 
     An open page loads itself again; the last one, once nobody plays, does not.
     """
-    from cbobench.page.assemble import assemble_page
     from cbobench.page.content import content
     from cbobench.report.live import Live
     from cbobench.report.load import Run
@@ -67,7 +74,7 @@ def follow_run(options: argparse.Namespace, plotly: Path) -> int:
             # A page that takes long is drawn less often.
             pause = max(LIVE_SECONDS, LIVE_FACTOR * (time.monotonic() - began))
             page_content = content([run]) | ({"live": text(view, with_comparison=False)} if playing else {})
-            _write(out, assemble_page(page_content, plotly, math.ceil(pause) if playing else None))
+            write_page(out, assemble_page(page_content, plotly, math.ceil(pause) if playing else None))
             pause = max(pause, LIVE_FACTOR * (time.monotonic() - began))
             if is_first or not playing:
                 print(f"{out} ({'drawn again while the run is played' if playing else view.state})", flush=True)
@@ -78,7 +85,8 @@ def follow_run(options: argparse.Namespace, plotly: Path) -> int:
         time.sleep(pause)
 
 
-def _write(out: Path, page: str) -> None:
+def write_page(out: Path, page: str) -> None:
+    """Write a page so that it is there whole or not at all."""
     from cbobench.results.folder import RunFolder
 
     content = page.encode()
@@ -101,3 +109,53 @@ def place(out: Path | None, runs: Sequence[Run]) -> Path:
         return out
     folder = Path(runs[0].folder.uri) if len(runs) == 1 and runs[0].folder.local else Path()
     return folder.with_suffix(".html") if folder.is_file() else folder / NAME
+
+
+def library() -> Path:
+    """The plotting library that goes into the page.
+
+    Raises:
+        Misuse: it is not installed.
+    """
+    spec = find_spec("plotly")  # found, not imported: only its JavaScript is needed
+    places = [Path(place) / LIBRARY for place in (spec.submodule_search_locations if spec else None) or ()]
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
+        raise Misuse("a report needs plotly, not installed here; to install: pip install 'cbobench[page]'")
+    return path
+
+
+def embed_json(content: Mapping[str, Any]) -> str:
+    """JSON that no label can break out of: every < is escaped, so that there is no tag, no comment, no script's end."""
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def assemble_page(content: Mapping[str, Any], plotly: Path, reload_seconds: int | None = None) -> str:
+    """The page as HTML.
+
+    Its policy lets the browser run these scripts alone, by their hashes, and load nothing from anywhere.
+
+    Args:
+        content: see `page.content`; `live`, if it is there, is text on a run that is played.
+        plotly: the plotting library.
+        reload_seconds: how long until the browser loads the page again, None for never.
+    """
+    page_scripts = [(HERE / name).read_text(encoding="utf-8") for name in SCRIPTS]
+    scripts = [page_scripts[0], plotly.read_text(encoding="utf-8").replace("\r", ""), *page_scripts[1:]]
+    if any(re.search(r"</script", script, flags=re.IGNORECASE) for script in scripts):
+        raise Misuse(f"{plotly} ends its own script; install another version of plotly")
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
+    parts = {
+        "title": html.escape(content["title"]),
+        "again": "" if reload_seconds is None else f'\n<meta name="load-again" content="{reload_seconds}">',
+        "live": f'<pre id="live">{html.escape(content["live"])}</pre>' if "live" in content else "",
+        "policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
+        f"form-action 'none'; script-src {allowed}",
+        "style": (HERE / "page.css").read_text(encoding="utf-8"),
+        "data": embed_json(content),
+        "scripts": "\n".join(f"<script>{script}</script>" for script in scripts),
+    }
+    template = (HERE / "template.html").read_text(encoding="utf-8")
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match.group(1)], template)

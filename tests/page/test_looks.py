@@ -6,18 +6,18 @@ import itertools
 
 import numpy as np
 
-from cbobench.page import looks, series
+from cbobench.page.content import ON_BLACK, thin_positions
 from cbobench.report.style import PALETTE
 from tests.report.test_style import SIGHT, distance, lab
 
 
 def test_colours_on_black_are_told_apart():
-    for sight, (first, second) in itertools.product(SIGHT, itertools.combinations(looks.ON_BLACK.values(), 2)):
+    for sight, (first, second) in itertools.product(SIGHT, itertools.combinations(ON_BLACK.values(), 2)):
         assert distance(first, second, sight) > 20
-    lightness = sorted(lab(colour)[0] for colour in looks.ON_BLACK.values())
+    lightness = sorted(lab(colour)[0] for colour in ON_BLACK.values())
     assert np.diff(lightness).min() > 4.5
     assert lightness[0] > 40, "seen on black"
-    assert [*looks.ON_BLACK] == [*PALETTE]
+    assert [*ON_BLACK] == [*PALETTE]
 
 
 def hue(colour):
@@ -41,13 +41,13 @@ def turn(first, second):
 
 
 def test_a_colour_keeps_its_hue_on_black():
-    assert max(turn(looks.ON_BLACK[name], colour) for name, colour in PALETTE.items()) < 5
+    assert max(turn(ON_BLACK[name], colour) for name, colour in PALETTE.items()) < 5
     assert turn("#978bf4", PALETTE["blue"]) > 10, "lavender is no blue"
 
 
 def test_rounds_are_thinned_with_both_ends():
     for count, most in itertools.product((1, 2, 40, 80, 1000, 10**6), (2, 40, 80)):
-        positions = series.thin_positions(count, most)
+        positions = thin_positions(count, most)
         assert (positions[0], positions[-1]) == (0, count - 1)
         assert len(positions) <= most
         assert (np.diff(positions) > 0).all()

@@ -18,8 +18,17 @@ import numpy as np
 import pytest
 
 from cbobench import cli
-from cbobench.page import assemble, command, facts, series
-from cbobench.page.content import content, labels_of
+from cbobench.page import command
+from cbobench.page.content import ROUNDS as CURVE_ROUNDS
+from cbobench.page.content import (
+    SEED_ROUNDS,
+    collect_curves,
+    content,
+    describe_running,
+    labels_of,
+    pack_numbers,
+    tabulate_knowledge,
+)
 from cbobench.page.paths import shorten_paths
 from cbobench.report.compare import compare
 from cbobench.report.curves import curves
@@ -67,7 +76,7 @@ def opened(run):
 
 @pytest.fixture(scope="module")
 def page(opened, library):
-    return assemble.assemble_page(content([opened]), library)
+    return command.assemble_page(content([opened]), library)
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +129,7 @@ def test_curves_are_those_of_figures(opened, data, statistic, first):
     compared = 0
     for pair in run["pairs"]:
         t = run["rounds"][pair["t"]]
-        assert len(t) <= series.ROUNDS
+        assert len(t) <= CURVE_ROUNDS
         assert (t[0], t[-1]) == (1, 120)
         for metric, text in pair["curves"].items():
             frame = curves(opened, metric, pair["problem"], statistic=statistic, algorithms=[pair["algorithm"]])
@@ -139,8 +148,8 @@ def test_curves_of_single_seeds_are_what_was_recorded(opened, data, monkeypatch)
     expected = frame.pivot(index="seed", columns="t", values="regret").loc[pair["seeds"], t]
     np.testing.assert_allclose(numbers(pair["by_seed"]["regret"], len(t)), expected, rtol=1e-6)
     assert sorted(pair["seeds"]) == [*range(1, SEEDS)], "all seeds that are good"
-    monkeypatch.setattr(series, "VALUES", 2 * 6 * len(run["metrics"]) * series.SEED_ROUNDS)
-    fewer_pairs = series.curves(opened)["pairs"]
+    monkeypatch.setattr("cbobench.page.content.VALUES", 2 * 6 * len(run["metrics"]) * SEED_ROUNDS)
+    fewer_pairs = collect_curves(opened)["pairs"]
     assert {(len(pair["seeds"]), pair["expected"]) for pair in fewer_pairs} == {(2, SEEDS)}, "fewer, and of how many"
 
 
@@ -164,10 +173,10 @@ def test_pairs_without_a_cell_are_there_and_T_is_said(tmp_path):
 
 def test_numbers_beyond_float32_are_no_gaps():
     values = np.array([[1e39, np.nan], [-2.0, 1e-3]])
-    text = series.pack_numbers(values)
+    text = pack_numbers(values)
     assert text.startswith(":")
     np.testing.assert_array_equal(np.frombuffer(base64.b64decode(text[1:]), "<f8").reshape(2, 2), values)
-    assert not series.pack_numbers(values[1:]).startswith(":")
+    assert not pack_numbers(values[1:]).startswith(":")
 
 
 def test_planes_and_profiles_are_those_of_figures(opened, data):
@@ -195,7 +204,7 @@ def test_planes_and_profiles_are_those_of_figures(opened, data):
 
 def test_no_label_leaves_its_place(page, data):
     elements = Elements(page)
-    assert [tag for tag, _ in elements.found].count("script") == 1 + 1 + len(assemble.SCRIPTS)
+    assert [tag for tag, _ in elements.found].count("script") == 1 + 1 + len(command.SCRIPTS)
     assert not [tag for tag, _ in elements.found if tag in ("img", "iframe", "object", "embed", "base")]
     assert not [a for _, attributes in elements.found for a in attributes if a.startswith("on")]
     assert SCRIPT in data["runs"][0]["problems"].values(), "negative control: the label is there, as data"
@@ -212,7 +221,7 @@ def test_nothing_is_loaded(page):
     assert policy.startswith("default-src 'none'")
     assert "http" not in policy
     assert "unsafe" not in policy.split("script-src")[1]
-    sources = [(assemble.HERE / name).read_text() for name in (*assemble.SCRIPTS, "page.css", "template.html")]
+    sources = [(command.HERE / name).read_text() for name in (*command.SCRIPTS, "page.css", "template.html")]
     assert not re.search(
         r"https?:|@import|url\(|\bfetch\(|XMLHttpRequest|innerHTML|outerHTML|insertAdjacent", "".join(sources)
     )
@@ -236,7 +245,7 @@ def test_runs_stand_side_by_side(run, tmp_path, library):
 
 @pytest.fixture
 def shipped(library, monkeypatch):
-    monkeypatch.setattr(assemble, "library", lambda: library)
+    monkeypatch.setattr(command, "library", lambda: library)
 
 
 @pytest.mark.usefixtures("shipped")
@@ -257,6 +266,7 @@ def test_what_is_wrong_is_one_line_and_leaves_nothing(run, tmp_path, capsys):
         ([str(run), "--out", str(record)], "a file that ends with .html"),
         ([str(run), "--out", str(tmp_path / "pipe.html")], "a file that ends with .html"),
         ([str(run), "--out", str(tmp_path / "no" / "page.html")], "is no folder"),
+        ([str(run), str(run), "--live"], "--live follows one run, 2 are given"),
     ):  # fmt: skip
         assert cli.main(["report", *arguments]) in (1, 2), arguments
         message = capsys.readouterr().err
@@ -269,7 +279,7 @@ def test_what_is_wrong_is_one_line_and_leaves_nothing(run, tmp_path, capsys):
 def test_a_page_that_cannot_be_finished_leaves_the_old_one(run, tmp_path, monkeypatch):
     out = tmp_path / "page.html"
     out.write_text("old")
-    monkeypatch.setattr(assemble.Path, "replace", lambda *_: (_ for _ in ()).throw(OSError("no space left")))
+    monkeypatch.setattr(command.Path, "replace", lambda *_: (_ for _ in ()).throw(OSError("no space left")))
     assert cli.main(["report", str(run), "--out", str(out)]) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
     assert out.read_text() == "old"
@@ -321,16 +331,8 @@ def test_a_page_of_a_run_that_is_played_is_drawn_again_until_its_end(tmp_path, c
     assert json.loads(last.scripts[0])["runs"][0]["notes"] == []
 
 
-def test_a_live_page_is_of_one_run(run, capsys, tmp_path):
-    assert (
-        cli.main(["report", str(run), str(make_page_run(tmp_path / "b")), "--live", "--out", str(tmp_path / "p.html")])
-        == 2
-    )
-    assert "--live follows one run, 2 are given" in capsys.readouterr().err
-
-
 def test_a_missing_library_is_one_line(run, capsys, monkeypatch):
-    monkeypatch.setattr(assemble, "find_spec", lambda name: None)
+    monkeypatch.setattr(command, "find_spec", lambda name: None)
     assert cli.main(["report", str(run)]) == 2
     assert "pip install 'cbobench[page]'" in capsys.readouterr().err
 
@@ -338,8 +340,8 @@ def test_a_missing_library_is_one_line(run, capsys, monkeypatch):
 def test_a_run_that_is_played_says_so(run):
     run = Run(run)
     with Lease(run.folder, Cells(run.record.cells.by_pair)):
-        assert facts.describe_running(run).startswith("still running: 1 call, begun 20")
-    assert facts.describe_running(run) == ""
+        assert describe_running(run).startswith("still running: 1 call, begun 20")
+    assert describe_running(run) == ""
 
 
 def test_it_says_what_each_method_is_told(data):
@@ -349,7 +351,7 @@ def test_it_says_what_each_method_is_told(data):
     values = {"cei": {"lam": "scaled", "delta": 0.05, "keep": None}, "mine:Own": {"lam": 0.1, "keep": False}}
     variants = {name: SimpleNamespace(name=name, values=chosen) for name, chosen in values.items()}
     record = SimpleNamespace(labels=lambda kind: {name: name for name in variants}, variants=lambda kind: variants)
-    rows = facts.knowledge(SimpleNamespace(record=record), ("lam", "keep")).rows
+    rows = tabulate_knowledge(SimpleNamespace(record=record), ("lam", "keep")).rows
     assert rows[0][0] == "cei"
     assert rows[0][1][:9] == "kernel, λ"
     assert rows[0][2] == "lam scaled"
