@@ -13,8 +13,11 @@ import resource
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
@@ -59,42 +62,8 @@ class Poison(CKBUCB):
 
     def ask(self, t: int) -> Actions:
         if t == ROUND and self.bad:
-            do_harm(self.how)
+            HARMS[self.how]()
         return super().ask(t)
-
-
-def do_harm(how: str) -> None:
-    """What one cell does to the process that plays it."""
-    if how == "raise":
-        raise ValueError("on purpose\nand in two lines")
-    if how == "base":
-        raise Harm("passes by")
-    if how == "interrupt":
-        raise KeyboardInterrupt
-    if how == "exit":
-        sys.exit(0)
-    if how == "surrogate":
-        raise ValueError("\ud800")
-    if how == "memory":
-        eat_memory()
-    elif how == "os-exit":
-        os._exit(0)
-    elif how == "abort":
-        os.abort()
-    elif how == "segfault":
-        ctypes.string_at(0)
-    elif how == "hang":
-        time.sleep(3600)
-    elif how == "stuck":
-        collections.deque(itertools.repeat(None), maxlen=0)  # no Python runs in it, and no signal is looked at
-    elif how == "print":
-        print("Traceback of a cell that prints", flush=True)
-    elif how == "directory":
-        os.chdir("/")
-    elif how == "thread":
-        threading.Thread(target=time.sleep, args=(3600,)).start()
-    elif how == "numpy":
-        np.seterr(all="raise")
 
 
 def eat_memory() -> None:
@@ -108,3 +77,29 @@ def eat_memory() -> None:
             eaten.append(bytearray(16 * 2**20))
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def fail(error: type[BaseException], *arguments: object) -> NoReturn:
+    """Raise an error, made anew each time."""
+    raise error(*arguments)
+
+
+HARMS: dict[str, Callable[[], object]] = {
+    "raise": partial(fail, ValueError, "on purpose\nand in two lines"),
+    "base": partial(fail, Harm, "passes by"),
+    "interrupt": partial(fail, KeyboardInterrupt),
+    "exit": partial(sys.exit, 0),
+    "surrogate": partial(fail, ValueError, "\ud800"),
+    "memory": eat_memory,
+    "os-exit": partial(os._exit, 0),
+    "abort": os.abort,
+    "segfault": partial(ctypes.string_at, 0),
+    "hang": partial(time.sleep, 3600),
+    # No Python runs in it, and no signal is looked at.
+    "stuck": lambda: collections.deque(itertools.repeat(None), maxlen=0),
+    "print": partial(print, "Traceback of a cell that prints", flush=True),
+    "directory": partial(os.chdir, "/"),
+    "thread": lambda: threading.Thread(target=time.sleep, args=(3600,)).start(),
+    "numpy": partial(np.seterr, all="raise"),
+}
+"""What one cell does to the process that plays it."""
