@@ -1,10 +1,11 @@
-"""docs/reproduction.md is what its stored findings say, and they are of the claims and suites as they are."""
+"""What docs/results stores: pages are current, findings are of claims and suites as they are, figures can be drawn."""
 
 from __future__ import annotations
 
 import json
 import re
 
+import matplotlib as mpl
 import pytest
 
 from cbobench import resources
@@ -12,10 +13,10 @@ from cbobench.arithmetic import PORTABLE, arithmetic_kind
 from cbobench.papers.claim_tables import claims_of
 from cbobench.papers.rules import RULES
 from cbobench.results.source import source_hash
-from docs.results import maps
-from docs.results import reproduction as script
+from docs.results import gallery, maps, reproduction
 from docs.results.paper_figures import is_outdated, play
 
+mpl.use("Agg")
 OWN_NUMBERS = (  # names and the papers' own words, which are no measurements of ours
     r"\[\[.*?\]\]", r"“[^”]*”", r"`[^`]*`", r"\b(ZJ|SE|GZL)\d+[NB]?", r"(Theorem|Algorithm|Figure|Proposition) \d",
     r"h = B/[24]", r"1 \+ 2/T", r"W = 100", r"95 %", r"26 % of the box", r"(=|>|to) 0\b",
@@ -24,22 +25,30 @@ OWN_NUMBERS = (  # names and the papers' own words, which are no measurements of
 
 @pytest.fixture(scope="module")
 def stored():
-    return json.loads(script.STORED.read_text())
+    return json.loads(reproduction.STORED.read_text())
 
 
-def test_the_page_is_current(stored):
-    text = script.PAGE.read_text()
-    assert script.page(stored) == text, "docs/reproduction.md is stale: python -m docs.results.reproduction --render"
-    changed = [row | {"verdict": "contradicted"} for row in stored["rows"]]
-    assert script.page(stored | {"rows": changed}) != text, "negative control"
+@pytest.fixture(scope="module")
+def stored_maps():
+    return json.loads(maps.STORED.read_text())
 
 
-def test_a_page_says_at_its_top_that_its_plays_are_older_than_the_code(stored):
+def test_the_pages_are_current(stored, stored_maps):
+    changed_rows = [row | {"verdict": "contradicted"} for row in stored["rows"]]
+    for script, results, changed in (
+        (reproduction, stored, {"rows": changed_rows}),
+        (maps, stored_maps, {"maps": stored_maps["maps"][1:]}),
+    ):
+        text = script.PAGE.read_text()
+        assert script.page(results) == text, f"{script.PAGE} is stale: python -m {script.__name__} --render"
+        assert script.page(results | changed) != text, "negative control"
+
+
+def test_a_page_says_at_its_top_that_its_plays_are_older_than_the_code(stored, stored_maps):
     """While code or arithmetic are others than today's, and no longer; by what is stored, not by a date."""
     pair = "feasible-pocket/ckb-ucb"
     todays = {"arithmetic": [PORTABLE], "sources": {pair: [source_hash(*pair.split("/"))]}}
-    maps_stored = json.loads(maps.STORED.read_text())
-    for page, stored_results in ((script.page, stored), (maps.page, maps_stored)):
+    for page, stored_results in ((reproduction.page, stored), (maps.page, stored_maps)):
         for played in (
             {"arithmetic": None, "sources": None},  # as files of before say it
             todays | {"sources": None},
@@ -54,8 +63,8 @@ def test_a_page_says_at_its_top_that_its_plays_are_older_than_the_code(stored):
             assert stored_results["date"] in warning
             assert ("native" in warning) == (played["arithmetic"] != [PORTABLE])
         assert "Older than the code" not in page(stored_results | todays)
-    assert ("Older than the code" in script.PAGE.read_text()) == is_outdated(stored)
-    assert ("Older than the code" in maps.PAGE.read_text()) == is_outdated(maps_stored)
+    assert ("Older than the code" in reproduction.PAGE.read_text()) == is_outdated(stored)
+    assert ("Older than the code" in maps.PAGE.read_text()) == is_outdated(stored_maps)
 
 
 def test_the_findings_are_of_these_claims_and_suites(stored):
@@ -66,32 +75,32 @@ def test_the_findings_are_of_these_claims_and_suites(stored):
         statement = (claim.statement, claim.source, claim.figure, claim.quote)
         assert (row["statement"], row["source"], row["figure"], row["quote"]) == statement, "stale: make claims"
         assert all(part["rule"] in RULES for part in row["parts"])
-        assert not row["parts"] or row["rates"]["draws"] == script.DRAWS
-    assert {script.paper_of(id) for id in claims} == set(script.PAPERS)
-    assert set(script.suites()) <= set(resources.suites())
+        assert not row["parts"] or row["rates"]["draws"] == reproduction.DRAWS
+    assert {reproduction.paper_of(id) for id in claims} == set(reproduction.PAPERS)
+    assert set(reproduction.suites()) <= set(resources.suites())
     assert stored["commit"]
     assert stored["cpu_minutes"] > 1
 
 
 def test_prose_has_no_numbers_of_its_own():
-    text = script.PROSE.read_text()
+    text = reproduction.PROSE.read_text()
     for pattern in OWN_NUMBERS:
         text = re.sub(pattern, "", text)
     assert re.findall(r".*\d.*", text) == []
 
 
 def test_an_unknown_value_is_refused(stored):
-    assert script.fill("[[ZJ3 | h = B/2 | best]]", stored["rows"]).startswith("reproduced")
+    assert reproduction.fill("[[ZJ3 | h = B/2 | best]]", stored["rows"]).startswith("reproduced")
     for wrong in ("[[ZJ3 | h = B/9 | best]]", "[[ZJ3N | h = B/2 | best | CKB]]", "[[ZJ33 | h = B/2 | best]]"):
         with pytest.raises(KeyError):
-            script.fill(wrong, stored["rows"])
+            reproduction.fill(wrong, stored["rows"])
 
 
 def test_a_paper_is_read_in_a_sitting():
     """At most 1,500 words per paper, and 8,000 with the maps."""
-    page = script.PAGE.read_text()
+    page = reproduction.PAGE.read_text()
     sections = re.split(r"^## ", page, flags=re.M)
-    for paper in script.PAPERS.values():
+    for paper in reproduction.PAPERS.values():
         (paper_section,) = [section for section in sections if section.startswith(paper)]
         assert len([word for word in paper_section.split() if word != "|"]) <= 1500
     assert len(page.split()) + len(maps.PAGE.read_text().split()) <= 8000
@@ -99,14 +108,79 @@ def test_a_paper_is_read_in_a_sitting():
 
 def test_a_short_run_of_it(tmp_path, monkeypatch):
     """A suite played short gives findings of its claims, all others are not in these runs."""
-    monkeypatch.setattr(script, "DRAWS", 5)
+    monkeypatch.setattr(reproduction, "DRAWS", 5)
     assert play("zhou_ji_2022_slack", tmp_path, seeds=2, horizon=20, cpus=0)
     assert not play("zhou_ji_2022_slack", tmp_path, seeds=0), "refused"
-    measured = script.measured([tmp_path / "zhou_ji_2022_slack"])
+    measured = reproduction.measured([tmp_path / "zhou_ji_2022_slack"])
     rows = measured["rows"]
     assert {pair.partition("/")[0] for pair in measured["sources"]} == {"rkhs-1d"}
     assert not is_outdated(measured | {"arithmetic": [PORTABLE]})
     assert measured["arithmetic"] == [arithmetic_kind()]
     assert measured["cpus"]
     assert {row["id"] for row in rows if row["parts"]} == {"ZJ1", "ZJ8"}
-    assert [id for id, _ in script.primary(rows)] == ["ZJ8"]
+    assert [id for id, _ in reproduction.primary(rows)] == ["ZJ8"]
+
+
+WANTED = {"ZJ1", "ZJ2", "ZJ3", "ZJ4", "ZJ5", "SE1", "SE3", "SE4", "GZL1", "GZL2", "GZL3"}  # those with a map
+
+
+def test_the_map_is_of_these_claims_and_suites(stored_maps):
+    claims = {claim.id: claim.statement for claim in claims_of()}
+    assert {map["id"]: map["statement"] for map in stored_maps["maps"]}.items() <= claims.items(), "stale: make maps"
+    assert {map["id"] for map in stored_maps["maps"]} >= WANTED
+    assert {name.replace("-", "_") for name in stored_maps["suites"]} <= set(maps.suites()) <= set(resources.suites())
+    assert all(map["cpu_minutes"] > 0 for map in stored_maps["maps"])
+    assert all(setting["n"] == setting["expected"] for map in stored_maps["maps"] for setting in map["settings"])
+
+
+def test_maps_are_restored_from_what_is_stored(stored_maps):
+    restored_maps = list(maps.restore(stored_maps))
+    assert len(restored_maps) == len(stored_maps["maps"])
+    for map, stored_map in zip(restored_maps, stored_maps["maps"], strict=True):
+        assert [f.verdict for f in map.findings] == [setting["verdict"] for setting in stored_map["settings"]]
+        assert len(map.cells) == len(stored_map["settings"]), "no two settings share a cell"
+
+
+@pytest.fixture(scope="module")
+def stored_rows():
+    return gallery.stored()
+
+
+def test_all_figures_are_stored_twice(stored_rows):
+    about, rows = stored_rows
+    figures = gallery.read_figures()
+    assert len(figures) == 21
+    assert {*about} == {f"{figure.key}_{reading}" for figure, reading in gallery.entries()} == {*rows["figure"]}
+    assert gallery.ROWS.stat().st_size + gallery.ABOUT.stat().st_size < 3_000_000
+
+
+def test_every_figure_has_claims_with_verdicts(stored):
+    primary_claims = reproduction.primary(stored["rows"])
+    for figure in gallery.read_figures():
+        assert figure.says
+        assert figure.decides
+        assert all(claim in primary_claims for claim in figure.claims), figure
+    assert not any("stale" in key for key in primary_claims)
+
+
+@pytest.mark.parametrize(
+    ("key", "panels"),
+    [
+        ("zhou_ji_fig1a_best", 1),
+        ("shi_eryilmaz_fig1_letter", 1),
+        pytest.param("shi_eryilmaz_fig2_best", 6, marks=pytest.mark.long),
+    ],
+)
+def test_a_figure_is_drawn_from_its_rows(stored_rows, key, panels):
+    import matplotlib.pyplot as plt
+
+    about, rows = stored_rows
+    image = gallery.draw(key, about, rows)
+    assert len(image.axes) == panels
+    assert all(axis.has_data() for axis in image.axes)
+    plt.close(image)
+
+
+def test_rows_are_those_of_cells_that_are_not_stale(stored_rows):
+    _, rows = stored_rows
+    assert rows["stale"].fillna(0).max() == 0, "stored from cells of code that has changed: make claims"
