@@ -5,6 +5,8 @@ Intervals are over seeds, because rounds are dependent; those of shares are exac
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -108,7 +110,9 @@ def _lines(cells: pd.DataFrame) -> Iterator[Line]:
     outside = sum(any(not note.startswith("CKB: ") for note in notes) for notes in cells["notes"])
     yield from _share("bounds hold in all rounds (E^est)", cells["est_always"], promised, outside)
     yield from _spread("share of rounds in which they hold", cells, "est")
-    yield from _largest("largest |f - μ|/(βσ), |g - μ|/(βσ)", cells, "needed", 1.0)
+    needed = cells["needed"].dropna()
+    if len(needed):
+        yield _seeds("largest |f - μ|/(βσ), |g - μ|/(βσ)", needed.map(max).to_numpy(dtype=np.float64), 1.0)
     function = "Lagrangian f - φ·g" if cells["dual_cap"].notna().any() else "f and every g"  # a cap is of CKB alone
     yield from _share(f"{function} optimistic at x* in all rounds", cells["optimism_always"], np.nan, 0)
     yield from _spread(f"share of rounds with {function} optimistic at x*", cells, "optimism")
@@ -121,15 +125,11 @@ def _lines(cells: pd.DataFrame) -> Iterator[Line]:
     yield from _spread("γ_T of the actions played", cells, "gain", _middle(cells, "gain_used"))
     yield from _safety(cells)
     for metric, bound, check in (("regret_plus", "regret_bound", "R₊"), ("violation", "violation_bound", "V")):
-        bounded = cells[cells[metric].notna() & cells[bound].notna()]
+        bounded = cells.dropna(subset=[metric, bound])
         if len(bounded):
             share = bounded[metric].to_numpy() / bounded[bound].to_numpy()
             yield _seeds(f"{check} / the theorem's bound", share, 1.0)
-    notes: dict[str, int] = {}
-    for cell_notes in cells["notes"]:
-        for note in cell_notes:
-            notes[note] = notes.get(note, 0) + 1
-    for note, count in notes.items():
+    for note, count in Counter(itertools.chain(*cells["notes"])).items():
         yield Line(f"outside the theorem: {note}", np.nan, count / len(cells), count=count, of=len(cells))
 
 
@@ -153,12 +153,6 @@ def _spread(check: str, cells: pd.DataFrame, name: str, theory: float = float("n
         yield _seeds(check, values, theory)
 
 
-def _largest(check: str, cells: pd.DataFrame, name: str, theory: float) -> Iterator[Line]:
-    values = cells[name].dropna()
-    if len(values):
-        yield _seeds(check, np.array([max(cell_values) for cell_values in values]), theory)
-
-
 def _share(check: str, yes: pd.Series, promised: float, outside: int) -> Iterator[Line]:
     """A promise about seeds is kept or broken if the interval lies on one side of it."""
     outcomes = yes.dropna().astype(bool)
@@ -172,8 +166,8 @@ def _share(check: str, yes: pd.Series, promised: float, outside: int) -> Iterato
 
 
 def _ratio(check: str, cells: pd.DataFrame, true: str, used: str) -> Iterator[Line]:
-    complete_cells = cells[cells[true].notna() & cells[used].notna()]
-    if len(complete_cells) == 0:
+    complete_cells = cells.dropna(subset=[true, used])
+    if complete_cells.empty:
         return
     pairs = zip(complete_cells[true], complete_cells[used], strict=True)
     ratio = np.array([max(a / b if b > 0 else np.inf for a, b in zip(t, u, strict=False)) for t, u in pairs])
@@ -182,8 +176,8 @@ def _ratio(check: str, cells: pd.DataFrame, true: str, used: str) -> Iterator[Li
 
 
 def _duals(cells: pd.DataFrame) -> Iterator[Line]:
-    solved = cells[cells["dual_optimum"].notna()]
-    if len(solved) == 0:
+    solved = cells.dropna(subset="dual_optimum")
+    if solved.empty:
         return
     best = np.array([max(duals, default=0.0) for duals in solved["dual_optimum"]])
     cap = solved["dual_cap"].to_numpy(dtype=np.float64)
@@ -197,25 +191,22 @@ def _duals(cells: pd.DataFrame) -> Iterator[Line]:
 
 
 def _margins(cells: pd.DataFrame) -> Iterator[Line]:
-    cells_with_margin = cells[cells["margin"].notna()]
-    if len(cells_with_margin) == 0:
+    solved = cells.dropna(subset="margin")
+    if solved.empty:
         return
-    mixed, single = (
-        cells_with_margin["margin"].to_numpy(dtype=np.float64),
-        cells_with_margin["margin_single"].to_numpy(dtype=np.float64),
-    )
+    mixed, single = solved[["margin", "margin_single"]].to_numpy(dtype=np.float64).T
     twice = int((mixed > 2 * np.maximum(single, 0.0)).sum())
-    used = _middle(cells_with_margin, "margin_used")
+    used = _middle(solved, "margin_used")
     yield _seeds("δ of the safest policy (theory: δ in use)", mixed, used, f"over twice the action's in {twice}")
     yield _seeds("δ of the safest action", single, used)
-    count = int((cells_with_margin["mixed"] > 1).sum())
-    yield Line("π* is a mixture", np.nan, count / len(cells_with_margin), count=count, of=len(cells_with_margin))
+    count = int((solved["mixed"] > 1).sum())
+    yield Line("π* is a mixture", np.nan, count / len(solved), count=count, of=len(solved))
 
 
 def _safety(cells: pd.DataFrame) -> Iterator[Line]:
     """Unsafe actions beyond the seed set that a method called safe."""
-    certified = cells[cells["certified"].notna()]
-    if len(certified) == 0:
+    certified = cells.dropna(subset="certified")
+    if certified.empty:
         return
     alpha = _middle(cells, "alpha")
     count, total = int(certified["certified_unsafe"].sum()), int(certified["certified"].sum())
@@ -285,8 +276,8 @@ def draw_bounds(run: Run, folder: Path) -> Iterator[Path]:
     Raises:
         Misuse: there is no such pair.
     """
-    rows = run.audit
-    bound_rows = rows[rows["curve_t"].notna() & (rows["horizon"] == rows["problem"].map(run.horizon_of))]
+    rows = run.audit.dropna(subset="curve_t")
+    bound_rows = rows[rows["horizon"] == rows["problem"].map(run.horizon_of)]
     pairs = [(str(p), str(a)) for p, a in bound_rows[["problem", "algorithm"]].drop_duplicates().to_numpy().tolist()]
     if not pairs:
         raise Misuse(f"{run.folder} has no pair with a bound to draw; audit ckb-ucb on a problem that stays the same")

@@ -140,6 +140,7 @@ class Map:
             width = len({setting[name] for setting in axes})
             return len(findings) / (width * len({row_of(setting, name) for setting in axes})), width
 
+        # A table with few empty cells is read most easily; of axes with equally few the longest goes across.
         across = max(names, key=density, default="")
         columns = sorted(dict.fromkeys(setting.get(across, "") for setting in axes), key=_numeric_order)
         rows = list(dict.fromkeys(row_of(setting, across) for setting in axes))
@@ -147,6 +148,7 @@ class Map:
             (rows.index(row_of(setting, across)), columns.index(setting.get(across, ""))): f
             for f, setting in zip(findings, axes, strict=True)
         }
+        # A row after the first says what differs from it: a whole setting would be a paragraph.
         row_names = [name for name in names if name != across]
         row_labels = [
             ", ".join(
@@ -253,11 +255,14 @@ def draw_map(map: Map) -> Any:
     size = SIZES["double"]
     with size.context():
         use_fonts_for([*map.rows, *map.columns])
+        # Rows are as high as their labels, which are broken between settings alone.
         labels = [textwrap.fill(row.replace(" ", "\xa0").replace(",\xa0", ", "), 44) for row in map.rows]
         heights = [max(0.3, 0.14 * label.count("\n") + 0.2) for label in labels]
         edges = [sum(heights[:i]) for i in range(len(heights) + 1)]
         image = Image(size, 0.6 + edges[-1])
         axis = image.subplots()
+        # A cell's colour and symbol say the verdict; the strip below shows whether all parts are alike, which the
+        # verdict of a claim hides. Parts are sorted, as their order says nothing and a share is read at a glance.
         for (i, j), f in map.cells.items():
             top, height = edges[i], heights[i]
             colour, symbol = VERDICT_STYLES[f.verdict]

@@ -92,6 +92,10 @@ def _symbol(metric: str) -> str:
     return METRICS[metric].symbol if metric in METRICS else metric
 
 
+BY_SIDE: dict[int, Verdict] = {-1: "reproduced", 0: "cannot tell", 1: "contradicted"}
+"""What the side of a bound says on which an interval lies, where a claim is that it lies below."""
+
+
 def side_of(low: float, high: float, bound: float) -> int:
     """-1 if an interval lies below the bound, 1 above, 0 on both sides or without an end."""
     return int(low > bound) - int(high < bound)
@@ -119,9 +123,7 @@ def below(metric: str, a: Play, b: Play, t: float | None = None, higher: bool = 
         verdict = "reproduced"
     elif side > 0 and d.p < SIGNIFICANT and not is_carried_by_few(pairs.iloc[:, 0] - pairs.iloc[:, 1]):
         verdict = "contradicted"
-    needed = 0.0
-    if verdict == "cannot tell":
-        needed = count_seeds_needed(d.n, d.mean, d.mean_low, d.mean_high, 0.0)
+    needed = count_seeds_needed(d.n, d.mean, d.mean_low, d.mean_high, 0.0) if verdict == "cannot tell" else 0.0
     expected = max(a.expected, b.expected)
     return Part("order", subject, paper, verdict, d.mean, d.mean_low, d.mean_high, d.n, expected, d.p, needed)
 
@@ -259,11 +261,9 @@ def vanishes(metric: str, play: Play, t: float | None = None, stays: bool = Fals
         ends = percentiles(drawn, n)
         p = _tail(drawn > LINEAR if stays else drawn < LINEAR)
     side = side_of(*ends, LINEAR) * (-1 if stays else 1)
-    verdict: Verdict = "reproduced" if side < 0 else "contradicted" if side > 0 else "cannot tell"
     needed = 0.0 if side else count_seeds_needed(n, value, *ends, LINEAR)
-    return Part(
-        "growth", subject, f"{'>' if stays else '<'} {LINEAR}", verdict, value, *ends, n, play.expected, p, needed
-    )
+    paper = f"{'>' if stays else '<'} {LINEAR}"
+    return Part("growth", subject, paper, BY_SIDE[side], value, *ends, n, play.expected, p, needed)
 
 
 def _two_sums(metric: str, play: Play, t: float | None) -> tuple[int, int, Array]:
@@ -303,8 +303,7 @@ def power(column: str, points: Sequence[tuple[float, Play]], at_most: float | No
     half = float(stdtrit(len(x) - 2, 0.975) * np.sqrt(residuals @ residuals / (len(x) - 2) / (centred @ centred)))
     low, high = slope - half, slope + half
     side = side_of(low, high, at_most) if at_most is not None else -side_of(low, high, at_least)
-    verdict: Verdict = "reproduced" if side < 0 else "contradicted" if side > 0 else "cannot tell"
-    return Part("cost", subject, paper, verdict, slope, low, high, n, expected, needed=0.0 if side else math.inf)
+    return Part("cost", subject, paper, BY_SIDE[side], slope, low, high, n, expected, needed=0.0 if side else math.inf)
 
 
 def any_of(subject: str, choices: Sequence[Sequence[Part]]) -> Part:

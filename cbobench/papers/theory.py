@@ -299,6 +299,7 @@ def theorem_bounds(a: CKB, events: Events, horizon: int) -> dict[str, Any]:
     def priced(terms: Array) -> Array:
         return np.asarray(terms[:, :1] + cap * terms[:, 1:].sum(axis=1, keepdims=True))
 
+    # Thompson sampling has a bound at T alone: that of Theorem 2 is for one horizon.
     gain = np.asarray(a.posterior.gain).reshape(len(G), -1).max(axis=1)[:, None]
     deviations = np.sqrt(4 * (horizon + 2) * gain)
     if not all(isinstance(explore, UCB) for explore in a.explorations):
@@ -352,6 +353,7 @@ def find_broken_premises(play: Play, norm: Array | None, program: Program | None
         ("feedback is delayed", setting.delayed),
         ("k(x, x) > 1", isinstance(setting.actions, Finite) and bool((setting.actions.prior > NEARLY).any())),
     ]
+    # Without widths of the functions themselves no theorem applies, and what else it breaks would mislead.
     if not isinstance(algorithm, OptimisticReward):
         return [["no widths"] for _ in range(setting.replicates)]
     if not isinstance(algorithm, Optimistic) and algorithm.models_constraints:
@@ -366,6 +368,7 @@ def find_broken_premises(play: Play, norm: Array | None, program: Program | None
         ("γ is a rate", a.gain == "rate"),
         ("R < noise", (noise * NEARLY < setting.noise[:, :q]).any(axis=1)),
     ]
+    # Of a box the norms are not known.
     if norm is not None:
         premises += [
             ("B < |f|", bounds[:, 0] * NEARLY < norm[:, 0]),
