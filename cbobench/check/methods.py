@@ -16,6 +16,7 @@ import numpy as np
 
 from cbobench import params
 from cbobench.algorithms.base import Setting
+from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.check.trial import (
     INSTEAD,
     SEEDS,
@@ -28,17 +29,22 @@ from cbobench.check.trial import (
     select_replicate,
 )
 from cbobench.errors import CbobenchError, reraise_stop
+from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.kernels import Array
 from cbobench.play.failure import describe_error
 from cbobench.play.play import Play
 from cbobench.problems.base import Actions, Channel, Drawn, Feedback, Problem, Shown
 from cbobench.problems.box import BoxInstances
 from cbobench.problems.instances import Instances
+from cbobench.rng import generator
 
 ROUNDS, EARLY = 96, 24  # rounds whose calls are compared
 WINDOW = 9  # rounds around each, of which the median counts
 STEEP = 1.2  # exponent of t that counts as more than linear
 FEW = 4096  # calls or bytes: what takes less is cheap however it grows
+LINES = 6  # lines of beliefs per round, searched for kinks
+COARSE = 128  # steps on a line
+SLIGHT = 0.01  # relative to the largest slope: smaller changes are rounding
 DECLARED = re.compile(r"[tkc]\s*(?:²|³|\^|\*\*)")
 
 
@@ -61,7 +67,7 @@ def plays(trial: Trial) -> Iterator[Finding]:
         _ = trial.recommending_reference
     except Broken as error:
         fix = next((fix for word, fix in FIXES.items() if word in str(error)), "a play must raise nothing")
-        yield Finding(f"on {trial.place}, {error}", fix)
+        yield trial.finding(str(error), fix)
 
 
 FIXES = {  # advice, by a part of the play's error
@@ -80,7 +86,7 @@ def no_global_randomness(trial: Trial) -> Iterator[Finding]:
     """No draw comes from the global generators of np.random, random or torch, whatever their seed."""
     if used := trial.reference.used:
         names = " and ".join(sorted(used))
-        yield Finding(f"on {trial.place}, it draws from, or seeds, the global generator of {names}", INSTEAD)
+        yield trial.finding(f"it draws from, or seeds, the global generator of {names}", INSTEAD)
 
 
 def repeatable(trial: Trial) -> Iterator[Finding]:
@@ -96,13 +102,14 @@ def repeatable(trial: Trial) -> Iterator[Finding]:
     with seed_global_generators(2) as used:
         apart = difference(first, trial.play(SEEDS))
     if changed := state.changed() or (state.causes(lambda: not difference(first, replay())) if apart else []):
-        evidence = f"on {trial.place}, {' and '.join(changed)} changed while it played"
-        fix = "it is shared by all runs of a process: make it in start (start_one, optimiser) instead"
-        yield Finding(evidence, fix)
+        yield trial.finding(
+            f"{' and '.join(changed)} changed while it played",
+            "it is shared by all runs of a process: make it in start (start_one, optimiser) instead",
+        )
     elif apart and not used:
-        evidence = f"on {trial.place}, the same cells played twice differ in {apart}"
-        yield Finding(
-            evidence, "seed every generator from the streams given, keep no state outside the object, read no clock"
+        yield trial.finding(
+            f"the same cells played twice differ in {apart}",
+            "seed every generator from the streams given, keep no state outside the object, read no clock",
         )
 
 
@@ -122,10 +129,9 @@ def same_in_any_block(trial: Trial) -> Iterator[Finding]:
             changed_name = difference(select_replicate(expected, seed), select_replicate(arrays, i))
             if changed_name:
                 beside = "alone" if len(block) == 1 else "beside another one"
-                among = f"among {len(SEEDS)} in {changed_name}"
-                evidence = f"on {trial.place}, seed {seed} {beside} differs from itself {among}"
-                yield Finding(
-                    evidence, "nothing may be shared by replicates: one stream each, stacked np.matmul for products"
+                yield trial.finding(
+                    f"seed {seed} {beside} differs from itself among {len(SEEDS)} in {changed_name}",
+                    "nothing may be shared by replicates: one stream each, stacked np.matmul for products",
                 )
                 return
 
@@ -149,8 +155,8 @@ def parameters_vary_within_a_block(trial: Trial) -> Iterator[Finding]:
         pass  # values that are allowed one by one, but not beside each other
     for name, pair in pairs.items():
         if apart := _vary_together(trial, pair):
-            yield Finding(
-                f"on {trial.place}, with two values of {name} in one block it {apart}",
+            yield trial.finding(
+                f"with two values of {name} in one block it {apart}",
                 "use the parameter as an array (S, 1), or declare it without varies=True",
             )
 
@@ -190,9 +196,8 @@ def recommending_changes_nothing(trial: Trial) -> Iterator[Finding]:
     names = ("actions", "observed_f", "observed_g", "duals")
     apart = difference(*({n: play[n] for n in names if n in play} for play in (recommending, silent)))
     if apart:
-        yield Finding(
-            f"on {trial.place}, recommend() changes {apart}",
-            "it must draw nothing and keep nothing: read the model only",
+        yield trial.finding(
+            f"recommend() changes {apart}", "it must draw nothing and keep nothing: read the model only"
         )
 
 
@@ -223,8 +228,10 @@ def grows_as_it_says(trial: Trial) -> Iterator[Finding]:
         if exponent > STEEP:
             counts = f"{first:,.0f} {unit} in round {EARLY} and {last:,.0f} in round {ROUNDS}"
             growth = f"about t^{exponent:.1f}, where cost says {trial.cls.cost}"
-            evidence = f"on {trial.place}, a round takes {counts}, {growth}"
-            yield Finding(evidence, 'update what each round adds instead of beginning anew, or say so: cost = "O(t²)"')
+            yield trial.finding(
+                f"a round takes {counts}, {growth}",
+                'update what each round adds instead of beginning anew, or say so: cost = "O(t²)"',
+            )
             return
 
 
@@ -341,8 +348,10 @@ def no_peeking(trial: Trial) -> Iterator[Finding]:
             elif not np.array_equal(played, replayed):
                 evidence = f"in round {t} it plays otherwise where only the noise-free f and g are others"
             if evidence:
-                fix = "go by what tell() is given and what Setting says; never by instances, formulas or draws"
-                yield Finding(f"on {trial.place}, it peeks: {evidence}", fix)
+                yield trial.finding(
+                    f"it peeks: {evidence}",
+                    "go by what tell() is given and what Setting says; never by instances, formulas or draws",
+                )
                 return
 
 
@@ -397,3 +406,109 @@ def _alter_functions(drawn: Drawn) -> Drawn:
         formula = drawn.formula
         return replace(drawn, formula=lambda x: -formula(x))
     return drawn
+
+
+# Scores over beliefs: defined once, pure, the same in every form, kinks given as parts -------------------------------
+
+
+def defined_hooks(cls: type[Any]) -> set[str]:
+    """Return which of `score` and `parts` a class or its bases define, except the common base."""
+    return {hook for hook in ("score", "parts") if getattr(cls, hook) is not getattr(ScoreAlgorithm, hook)}
+
+
+def defined_once(cls: type[Any]) -> Iterator[Finding]:
+    """A score is defined as `score` or as `parts`; of two formulas one would be climbed and the other played."""
+    if issubclass(cls, ScoreAlgorithm) and len(defined_hooks(cls)) != 1:
+        hooks = " and ".join(sorted(defined_hooks(cls))) or "neither score nor parts"
+        yield Finding(f"{cls.__name__} defines {hooks}", "write parts where the score has kinks, else score")
+
+
+def pure(trial: Trial) -> Iterator[Finding]:
+    """A score may be called many times a round, in any form and at any points, without changing anything."""
+    if not issubclass(trial.cls, ScoreAlgorithm):
+        return
+    complaints: list[str] = []
+
+    def look(algorithm: Any, t: int, belief: Belief) -> None:
+        # On a box it is climbed at other points than those of the belief, in another form.
+        beliefs = [belief]
+        if algorithm.box is not None:
+            points = np.stack([generator("check", t, s).random((9, algorithm.box.d)) for s in range(len(SEEDS))])
+            beliefs.append(algorithm.view(*algorithm.posterior.at(points), points))
+        # Asked again before and after its parts: a score that draws or keeps something gives itself away.
+        for sample in beliefs:
+            first = algorithm.score(sample).copy()
+            total, repeated = algorithm.parts(sample).total(), algorithm.score(sample)
+            if not np.array_equal(first, repeated, equal_nan=True):
+                complaints.append(f"asked twice in round {t}, the score gives two answers")
+            elif not np.array_equal(total, first, equal_nan=True):
+                complaints.append(f"in round {t}, parts() and score() are two formulas")
+            else:
+                with np.errstate(invalid="ignore"):
+                    kinks = algorithm.parts(sample).kinks().total()
+                    if not np.allclose(kinks, first, rtol=1e-9, atol=1e-9, equal_nan=True):
+                        complaints.append(f"in round {t}, total() and kinks() of its parts are two formulas")
+
+    with seed_global_generators(1):
+        _play_watched(trial, look)
+    if complaints:
+        yield trial.finding(complaints[0], "a score reads the belief and self, draws nothing and changes nothing")
+
+
+def kinks_are_parts(trial: Trial) -> Iterator[Finding]:
+    """A `score` that is climbed on a box has no kink: its slope does not jump along lines of beliefs."""
+    if not issubclass(trial.cls, ScoreAlgorithm) or defined_hooks(trial.cls) != {"score"} or trial.place != "a box":
+        return
+    jumps: list[int] = []
+
+    def look(algorithm: Any, t: int, belief: Belief) -> None:
+        for line in range(LINES if t > 1 and not jumps else 0):
+            coarse, fine = (_jump(algorithm.score(_line(belief, line, steps)), steps) for steps in (COARSE, 4 * COARSE))
+            if (fine > np.maximum(0.6 * coarse, SLIGHT)).any():
+                jumps.append(t)
+
+    with seed_global_generators(1):
+        _play_watched(trial, look)
+    if jumps:
+        yield trial.finding(
+            f"in round {jumps[0]}, score() has a kink: its slope jumps where a belief moves on",
+            "give what is in [.]⁺, min, max or abs as parts() (see Parts in cbobench/gp/parts.py): maxima lie on kinks",
+        )
+
+
+def _play_watched(trial: Trial, look: Callable[[Any, int, Belief], None]) -> None:
+    """Play, and examine the score in every round."""
+    algorithm = trial.algorithm()
+    begin = algorithm.begin
+
+    def spy(t: int, belief: Belief) -> None:
+        begin(t, belief)
+        look(algorithm, t, belief)
+
+    algorithm.begin = spy
+    trial.play(SEEDS, algorithm=algorithm)
+
+
+def _line(belief: Belief, number: int, steps: int) -> Belief:
+    """Return a belief at points of a line, between two sets of moments, with means of both signs beyond the widths."""
+    rng = generator("line", number)
+    shares = np.linspace(0.0, 1.0, steps + 1)
+
+    def function(moments: FunctionBelief) -> FunctionBelief:
+        reach = 2 * float((np.abs(moments.mean) + moments.width * moments.deviation).max())
+        shape, deviation_shape = moments.mean.shape[:-1], moments.deviation.shape[:-1]
+        start, end = rng.uniform(-reach, reach, (2, *shape, 1))
+        largest = float(moments.deviation.max())
+        low, high = rng.uniform(0.2 * largest, largest, (2, *deviation_shape, 1))
+        path = None if moments.path is None else rng.uniform(-reach, reach, (*shape, 1)) * shares
+        return replace(moments, mean=start + (end - start) * shares, deviation=low + (high - low) * shares, path=path)
+
+    g_t = None if belief.shown is None else np.repeat(belief.shown[..., :1], steps + 1, axis=-1)
+    return Belief(function(belief.f), None if belief.g is None else function(belief.g), g_t)
+
+
+def _jump(score: Array, steps: int) -> Array:
+    """Return the largest change of slope between two steps, relative to the largest slope, (S,)."""
+    slope = np.diff(score, axis=1) * steps
+    largest = np.abs(slope).max(axis=1)
+    return np.divide(np.abs(np.diff(slope, axis=1)).max(axis=1), largest, out=np.zeros_like(largest), where=largest > 0)

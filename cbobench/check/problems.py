@@ -115,13 +115,14 @@ def optimum_feasible(draws: Draws) -> Iterator[Finding]:
     for s in range(len(SEEDS)):
         if (values[s, 1:] > 0).any():
             j = 1 + int(values[s, 1:].argmax())
-            evidence = f"the stored optimum {best[s].tolist()} is not feasible: g_{j} = {values[s, j]:.6g} there"
-            yield Finding(evidence, "feasible is where every g_j <= 0; find it by `cbobench reference`")
+            yield Finding(
+                f"the stored optimum {best[s].tolist()} is not feasible: g_{j} = {values[s, j]:.6g} there",
+                "feasible is where every g_j <= 0; find it by `cbobench reference`",
+            )
             return
         if abs(values[s, 0] - star[s]) > (drawn.accuracy + 1e-9) * (1 + abs(star[s])):
             rewards = f"f = {values[s, 0]:.10g}, and {star[s]:.10g} is stored"
-            evidence = f"the stored optimum {best[s].tolist()} has {rewards}"
-            yield Finding(evidence, "store what the functions give there")
+            yield Finding(f"the stored optimum {best[s].tolist()} has {rewards}", "store what the functions give there")
             return
 
 
@@ -167,11 +168,15 @@ def seeded_from_streams(draws: Draws) -> Iterator[Finding]:
     apart = difference(first, trial.play(SEEDS))
     same_again = lambda: not difference(first, trial.play(SEEDS))  # noqa: E731
     if changed := state.changed() or (state.causes(same_again) if apart else []):
-        evidence = f"{' and '.join(changed)} changed while it was played"
-        yield Finding(evidence, "it is shared by all cells of a process: keep it on the instances or the channel")
+        yield Finding(
+            f"{' and '.join(changed)} changed while it was played",
+            "it is shared by all cells of a process: keep it on the instances or the channel",
+        )
     elif apart:
-        fix = "seed what draws from the generators of draw() and the streams of feedback()"
-        yield Finding(f"the same cells played twice differ in {apart}", fix)
+        yield Finding(
+            f"the same cells played twice differ in {apart}",
+            "seed what draws from the generators of draw() and the streams of feedback()",
+        )
 
 
 def alone_as_beside(draws: Draws) -> Iterator[Finding]:
@@ -183,8 +188,10 @@ def alone_as_beside(draws: Draws) -> Iterator[Finding]:
         alone = trial.play([SEEDS[-1]])
     apart = difference(select_replicate(together, len(SEEDS) - 1), alone)
     if apart:
-        evidence = f"seed {SEEDS[-1]} alone differs from itself among {len(SEEDS)} in {apart}"
-        yield Finding(evidence, "replicate s draws from generators[s] and its own stream only")
+        yield Finding(
+            f"seed {SEEDS[-1]} alone differs from itself among {len(SEEDS)} in {apart}",
+            "replicate s draws from generators[s] and its own stream only",
+        )
 
 
 def noise_knows_no_past(draws: Draws) -> Iterator[Finding]:
@@ -199,8 +206,10 @@ def noise_knows_no_past(draws: Draws) -> Iterator[Finding]:
         feedbacks.append(feedback)
     first, second = feedbacks
     if first.arrivals is None and not (np.array_equal(first.f, second.f) and np.array_equal(first.g, second.g)):
-        evidence = "the same action in the same round is observed otherwise after other actions"
-        yield Finding(evidence, "draw the noise of round t whatever is played, the same number of draws every round")
+        yield Finding(
+            "the same action in the same round is observed otherwise after other actions",
+            "draw the noise of round t whatever is played, the same number of draws every round",
+        )
 
 
 def travels(draws: Draws) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
-from cbobench.check import methods, problems, scores
+from cbobench.check import methods, problems
 from cbobench.check.trial import SEEDS, Finding, SharedState, Trial, seed_global_generators, trials
 from cbobench.errors import CbobenchError, one_line, reraise_stop
 from cbobench.play.isolation import default_warnings
@@ -43,8 +43,8 @@ OF_METHODS: dict[str, Law] = {
     "same bits in any block": methods.same_in_any_block,
     "parameters vary in a block": methods.parameters_vary_within_a_block,
     "recommending changes nothing": methods.recommending_changes_nothing,
-    "pure scores": scores.pure,
-    "kinks are parts": scores.kinks_are_parts,
+    "pure scores": methods.pure,
+    "kinks are parts": methods.kinks_are_parts,
     "no peeking at f and g": methods.no_peeking,
 }
 OF_PROBLEMS: dict[str, Law] = {
@@ -96,42 +96,37 @@ def check(
     settings: Mapping[str, Any] | None = None,
     data: DataFolder | None = None,
     only: Collection[str] = (),
-    on_verdict: Callable[[Verdict], None] = lambda verdict: None,
     short: bool = False,
-    on_note: Callable[[str], None] = lambda text: None,
-) -> list[Verdict]:
-    """Return the verdicts of all laws on an algorithm or a problem.
+) -> Iterator[Verdict]:
+    """Yield the verdicts of all laws on an algorithm or a problem, each at once.
 
     Args:
         name: registered, or an import path.
         settings: parameters other than the defaults.
-        data: folder of the problem's data sets.
+        data: where the problem is prepared. It is told in a line how much a simulator simulates, before it does, and
+            how long that will take.
         only: these laws, besides those about building it; none for all.
-        on_verdict: called with each verdict at once.
         short: of an algorithm, without the laws that take a process or many rounds, in fewer rounds and places.
-        on_note: called with a line on how much a simulator simulates, before it does, and on how long that will take.
 
     Raises:
         Misuse: no such class, or no such parameter.
     """
-    parameters, kind = settings or {}, kind_of(name)
-    cls = (ALGORITHMS if kind == "algorithm" else PROBLEMS).get(name, beside=[Path()])
-    if parameters:
-        params.resolve(cls, parameters)
-    verdicts: list[Verdict] = []
-    stopped = False
-    if kind == "algorithm":
+    parameters, is_broken = settings or {}, False
+    if kind_of(name) == "algorithm":
+        cls = ALGORITHMS.get(name, beside=[Path()])
         laws = _of_method(cls, name, parameters, short)
     else:
-        laws = _of_problem(cls, name, parameters, DataFolder() if data is None else data, on_note)
+        cls = PROBLEMS.get(name, beside=[Path()])
+        laws = _of_problem(cls, name, parameters, data or DataFolder())
+    if parameters:
+        params.resolve(cls, parameters)
     for law, subjects, judge in laws:
         if only and law not in {*only, *MAKING}:
             continue
         with default_warnings(), np.errstate(all="ignore"):  # errors are reported in a sentence
-            verdicts.append(Verdict(law, skipped=True) if stopped else _judge(law, subjects, judge))
-        stopped |= verdicts[-1].finding is not None and law in GATES
-        on_verdict(verdicts[-1])
-    return verdicts
+            verdict = Verdict(law, skipped=True) if is_broken else _judge(law, subjects, judge)
+        is_broken |= verdict.finding is not None and law in GATES
+        yield verdict
 
 
 def _judge(law: str, subjects: Iterable[Any], judge: Law) -> Verdict:
@@ -180,7 +175,7 @@ def _of_method(cls: type[Any], name: str, settings: Mapping[str, Any], short: bo
     yield "can be made", [cls], can_be_made
     yield "documented", [cls], methods.check_documentation
     yield "shown no f and g", [cls], methods.reference_says_so
-    yield "one score", [cls], scores.defined_once
+    yield "one score", [cls], methods.defined_once
     for law, judge in OF_METHODS.items():
         yield law, places, judge
     if short:
@@ -190,9 +185,7 @@ def _of_method(cls: type[Any], name: str, settings: Mapping[str, Any], short: bo
     yield "growth with rounds as cost says", places[:1], methods.grows_as_it_says
 
 
-def _of_problem(
-    cls: type[Any], name: str, settings: Mapping[str, Any], data: DataFolder, on_note: Callable[[str], None]
-) -> Laws:
+def _of_problem(cls: type[Any], name: str, settings: Mapping[str, Any], data: DataFolder) -> Laws:
     draws: list[problems.Draws] = []
     state = SharedState(cls)
 
@@ -202,7 +195,7 @@ def _of_problem(
             named = [f"--set {name}={n}" for name, n in FEWEST.items() if getattr(problem, name) > n]
             fewer = named if problem.noisy else [setting for setting in named if "repeats" not in setting]
             about = f"about {_round(problems.count_simulations(problem)[0])} simulations"
-            on_note(f"{about}; fewer with {' '.join(fewer)}" if fewer else about)
+            data.say(f"{about}; fewer with {' '.join(fewer)}" if fewer else about)
         draws.append(problems.Draws(cls, name, problem))
         yield from ()
 
@@ -211,9 +204,10 @@ def _of_problem(
         if isinstance(draw.problem, Simulator):
             _, later = problems.count_simulations(draw.problem)
             if (seconds := later * draw.problem.pilot_facts.seconds) >= LONG:
-                on_note(f"about {_round(later)} simulations to come, {duration(seconds)}")
+                data.say(f"about {_round(later)} simulations to come, {duration(seconds)}")
         yield from ()
 
+    # A class that cannot be made may still be told what its documentation lacks; then each law needs the one before.
     yield "documented", [cls], methods.check_documentation
     yield "can be made", [cls], can_be_made
     yield "formula of arrays", draws, problems.formula_takes_arrays

@@ -114,6 +114,10 @@ class Trial:
             arrays = self.play(SEEDS, range(1, self.horizon + 1), algorithm)
         return Reference(arrays, algorithm, used)
 
+    def finding(self, evidence: str, fix: str) -> Finding:
+        """What breaks a law on this problem."""
+        return Finding(f"on {self.place}, {evidence}", fix)
+
     def algorithm(self) -> Any:
         """A fresh instance."""
         return params.build(self.cls, self.settings)

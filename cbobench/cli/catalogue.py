@@ -79,7 +79,7 @@ def add_commands(command: Commands) -> None:
     path.add_argument("--data", type=Path, metavar="FOLDER")
 
 
-def _registry(kind: str) -> Registry[Any]:
+def _registry(kind: str) -> Registry:
     from cbobench.algorithms import ALGORITHMS
     from cbobench.problems import PROBLEMS
 
@@ -207,6 +207,7 @@ def _show_class(options: argparse.Namespace) -> None:
         facts["knows"] = ", ".join(cls.knows)
     else:
         facts |= {"posterior": _representations(cls), "noise": cls.noise_near_optimum()}
+    # Programs get facts that are empty, too; a reader is shown what there is.
     if options.format == "json":
         print(json.dumps(facts | {"parameters": parameters}, indent=1, ensure_ascii=False))
         return

@@ -178,7 +178,7 @@ def add_commands(command: Commands) -> None:
 
 def do_check(options: argparse.Namespace, arguments: list[str]) -> int:
     """`cbobench check`."""
-    from cbobench.check.report import Verdict, check, format_verdict, kind_of, summarise, verdicts_as_json
+    from cbobench.check.report import check, format_verdict, kind_of, summarise, verdicts_as_json
     from cbobench.problems.data import DataFolder
     from cbobench.threads import pin_threads
 
@@ -193,17 +193,16 @@ def do_check(options: argparse.Namespace, arguments: list[str]) -> int:
         begin()
         print(printable(f"  {text}"), file=sys.stderr, flush=True)
 
-    def tell(verdict: Verdict) -> None:
+    settings, kind = _settings(options.set), kind_of(options.name)
+    title = [f"{options.name} ({kind})"]  # printed once the settings are valid
+    verdicts = []
+    for verdict in check(options.name, settings, DataFolder(options.data, say=note)):
+        verdicts.append(verdict)
         begin()
         if plain and not verdict.skipped:
             print(printable(format_verdict(verdict)), flush=True)
-
-    settings, kind = _settings(options.set), kind_of(options.name)
-    title = [f"{options.name} ({kind})"]  # printed once the settings are valid
-    data = DataFolder(options.data, say=note)
-    verdicts = check(options.name, settings, data, on_verdict=tell, on_note=note)
     print(summarise(verdicts) if plain else verdicts_as_json(options.name, kind, verdicts))
-    return 1 if any(verdict.finding is not None for verdict in verdicts) else 0
+    return int(any(verdict.finding is not None for verdict in verdicts))
 
 
 def _settings(assignments: list[str]) -> dict[str, Any]:

@@ -381,6 +381,7 @@ def do_figures(options: argparse.Namespace, command_line: list[str]) -> int:
         log="" if options.log == "none" else options.log,
         highlight=options.highlight,
     )
+    # A figure without files says why it is not drawn; where none says so, no recipe is about these problems.
     drawn = explained = False
     for figure, paths in draw_all(part, out, options.recipe, kind=options.kind, metrics=options.metric, options=look):
         drawn, explained = drawn or bool(paths), explained or not paths

@@ -144,6 +144,7 @@ def fit_model(x: Any, y: Any, models: Models, exact: bool = False) -> tuple[Any,
     from gpytorch.likelihoods import GaussianLikelihood
     from gpytorch.mlls import ExactMarginalLogLikelihood
 
+    # Without noise its variance is given, so that no likelihood is fitted, whatever the models.
     options: dict[str, Any] = {}
     p = y.shape[1]
     if exact:

@@ -7,7 +7,7 @@ import math
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 from cbobench.errors import CbobenchError, Misuse, one_line, reraise_stop, unknown
 from cbobench.papers.claims import Claim, Finding, findings
@@ -18,14 +18,7 @@ from cbobench.report.load import Run
 from cbobench.report.numbers import format_number
 from cbobench.words import count_noun
 
-VERDICTS: tuple[Verdict, ...] = (
-    "reproduced",
-    "stronger than claimed",
-    "reproduced in part",
-    "contradicted",
-    "cannot tell",
-    "not in these runs",
-)
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 NOTE = (
     "parts: those that hold, of all; ours: the part that decides, with its 95 % interval; cannot tell: the seeds that "
     "would"
@@ -151,11 +144,12 @@ def tabulate_findings(findings: Sequence[Finding], parts: bool = False) -> TextT
     numbers = {key: i for i, key in enumerate(dict.fromkeys((f.places, f.settings) for f in tested), 1)}
     settings_by_row: dict[tuple[str, ...], list[int]] = {}
     for f in tested:
+        rates = f"{f.rates.holds:.0%}, wrong in {f.rates.contradicted:.0%}" if f.rates else ""
         for part in f.parts if parts else [f.deciding]:
             verdict, held = (part.verdict, "") if parts else (f.verdict, f"{f.held}/{len(f.parts)}")
             ours = f"{part.subject}: {format_estimate(part)}"
             described = f.claim.id, f.claim.statement, verdict, held, part.paper, ours, describe_seeds(part)
-            settings = settings_by_row.setdefault((*described, describe_rates(f)), [])
+            settings = settings_by_row.setdefault((*described, rates), [])
             if numbers[f.places, f.settings] not in settings:
                 settings.append(numbers[f.places, f.settings])
     rows = [[*row[:-1], ", ".join(map(str, numbers)), row[-1]] for row, numbers in settings_by_row.items()]
@@ -190,11 +184,6 @@ def _describe_untested(findings: Sequence[Finding]) -> list[str]:
     texts = [f"{f.claim.id} {f.note}" for f in near]
     texts += [f"{', '.join(other_claims)} need other problems (--format json says which)"] * bool(other_claims)
     return [f"not in these runs: {'; '.join(texts)}"] * bool(untested)
-
-
-def describe_rates(finding: Finding) -> str:
-    """The self-replication rate: "96 %, wrong in 0 %"."""
-    return f"{finding.rates.holds:.0%}, wrong in {finding.rates.contradicted:.0%}" if finding.rates else ""
 
 
 def as_record(finding: Finding) -> dict[str, Any]:

@@ -201,11 +201,6 @@ def replicate(claim: Claim, case: Case, draws: int) -> Rates:
     return Rates(holds / draws, contradicted / draws, draws)
 
 
-def withdraw_contradictions(parts: Iterable[Part]) -> list[Part]:
-    """Contradicted parts become "cannot tell": for a rule that contradicts too many replications of our own result."""
-    return [replace(p, verdict="cannot tell") if p.verdict == "contradicted" else p for p in parts]
-
-
 def findings(runs: Sequence[Run], claims: Iterable[Claim], draws: int = 0) -> Iterator[Finding]:
     """Test every claim in every setting of the runs; a claim without a setting is "not in these runs".
 
@@ -229,7 +224,8 @@ def _conclude(claim: Claim, case: Case, axes: Mapping[str, Any], parts: list[Par
     """The finding of a claim's parts in one setting."""
     rates = replicate(claim, case, draws) if draws else None
     if rates and rates.contradicted > SIGNIFICANT:
-        parts = withdraw_contradictions(parts)
+        # A rule that contradicts so many replications of our own result says nothing against the paper's.
+        parts = [replace(p, verdict="cannot tell") if p.verdict == "contradicted" else p for p in parts]
     return Finding(
         claim,
         verdict_of(parts),

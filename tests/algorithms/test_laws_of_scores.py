@@ -1,4 +1,4 @@
-"""Scores: what the laws of `cbobench.check.scores` catch, truncation by the plain rule, the example of the guide."""
+"""Scores: what their laws in `cbobench.check.methods` catch, truncation by the plain rule, the example of the guide."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import cbobench.algorithms.optimistic
 from cbobench.algorithms.optimistic import Optimistic
 from cbobench.algorithms.references import IGPUCB
-from cbobench.check import scores
+from cbobench.check import methods
 from cbobench.check.trial import Trial
 from cbobench.errors import Misuse
 from cbobench.gp.parts import Parts, Truncated
@@ -35,8 +35,8 @@ def trial(cls, name, place):
 
 
 def test_two_formulas_are_caught():
-    assert list(scores.defined_once(Twice))
-    (finding,) = scores.pure(trial(Twice, "twice", "finite"))
+    assert list(methods.defined_once(Twice))
+    (finding,) = methods.pure(trial(Twice, "twice", "finite"))
     assert "parts() and score() are two formulas" in finding.evidence
 
 

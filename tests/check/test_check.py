@@ -19,7 +19,7 @@ SIBLINGS = {  # whose code beside a score of their own is that of another method
 
 @pytest.mark.parametrize("name", [entry(name, long=name in SIBLINGS) for name in ALGORITHMS.names()])
 def test_every_method_obeys_the_laws(name):
-    verdicts = check(name, short=True)
+    verdicts = [*check(name, short=True)]
     assert [str(v.finding) for v in verdicts if v.finding is not None] == []
     assert {v.law for v in verdicts if not v.skipped} >= {*OF_METHODS}
 
@@ -32,7 +32,7 @@ def test_every_method_obeys_the_laws_in_their_long_form(name):
 
 @pytest.mark.parametrize("name", ["gramacy", pytest.param("feasible-pocket-drift", marks=pytest.mark.long)])
 def test_a_problem_obeys_the_laws(name):
-    verdicts = check(name)
+    verdicts = [*check(name)]
     assert [str(v.finding) for v in verdicts if v.finding is not None] == []
     assert {v.law for v in verdicts if not v.skipped} >= {*OF_PROBLEMS}
 

@@ -18,7 +18,7 @@ def test_what_is_written_obeys_the_laws_and_plays(tmp_path, kind):
     code, suite = new(kind, "fresh-one", tmp_path)
     assert (code.name, suite.name) == ("fresh_one.py", "fresh_one.yaml")
     assert max(map(len, code.read_text().splitlines())) <= 120
-    verdicts = check("fresh_one:FreshOne", only=SOME)
+    verdicts = [*check("fresh_one:FreshOne", only=SOME)]
     assert [str(v.finding) for v in verdicts if v.finding is not None] == []
     assert len(verdicts) > 2
     done = cbobench.run(suite, out=tmp_path / "run", cpus=0, seeds=1, horizon=5)

@@ -50,7 +50,7 @@ SHORT = {name for name, (law, _) in FAULTS.items() if law in (*OF_METHODS, "show
 
 def findings(name, only=(), short=False):
     module = planted if hasattr(planted, name) else planted_problems
-    verdicts = check(f"{module.__name__}:{name}", only=only, short=short)
+    verdicts = [*check(f"{module.__name__}:{name}", only=only, short=short)]
     return {v.law: str(v.finding) for v in verdicts if v.finding is not None}
 
 
