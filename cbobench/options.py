@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from cbobench.errors import unknown
 
@@ -16,55 +16,51 @@ Result = TypeVar("Result")
 
 
 def accept_fields(
-    options_class: Callable[Fields, Options],
+    options_class: Callable[Fields, Options], hidden: Collection[str] = ()
 ) -> Callable[[Callable[[Options], Result]], Callable[Fields, Result]]:
     """Return a decorator that lets a function of one `options_class` be called with the fields of it.
 
-    `help`, `inspect.signature` and the completion of notebooks show the fields. Where the function's docstring has a
-    line "Args: see `...`.", `help` shows there what the docstrings of the class and its bases say under "Attributes:".
+    The function's own keywords follow them. `help`, `inspect.signature` and the completion of notebooks show all. Where
+    the function's docstring has a line "Args: see `...`.", `help` shows there what the docstrings of the class and its
+    bases say under "Attributes:".
+
+    Args:
+        hidden: fields that callers do not give.
 
     Raises:
-        Misuse: when the function is called with a keyword that is no field.
+        Misuse: when the function is called with a keyword that there is not.
     """
-    signature = _without_addresses(inspect.signature(options_class))
     is_argument_line = re.compile(r"^( *)Args: see `\w+`\.\n", re.MULTILINE)
 
     def decorate(function: Callable[[Options], Result]) -> Callable[Fields, Result]:
+        _, *own_parameters = inspect.signature(function).parameters.values()
+        own_names = [parameter.name for parameter in own_parameters]
+        field_parameters = inspect.signature(options_class).parameters.values()
+        parameters = [*(p for p in field_parameters if p.name not in hidden), *own_parameters]
+        allowed = [parameter.name for parameter in parameters]
+
         @wraps(function)
         def call(*arguments: Fields.args, **keywords: Fields.kwargs) -> Result:
             for name in keywords:
-                if name not in signature.parameters:
-                    raise unknown("option", name, signature.parameters)
-            return function(options_class(*arguments, **keywords))
+                if name not in allowed:
+                    raise unknown("option", name, allowed)
+            own: dict[str, Any] = {name: keywords.pop(name) for name in own_names if name in keywords}
+            return function(options_class(*arguments, **keywords), **own)
 
-        returns = inspect.signature(function).return_annotation
-        call.__signature__ = signature.replace(return_annotation=returns)  # type: ignore[attr-defined]
+        signature = inspect.signature(function).replace(parameters=parameters)
+        call.__signature__ = signature  # type: ignore[attr-defined]
         call.__doc__ = is_argument_line.sub(_describe_fields(options_class), function.__doc__ or "")
         return call
 
     return decorate
 
 
-class _SomeFunction:
-    """Stands in a signature for a default that is a function."""
-
-    def __repr__(self) -> str:
-        return "..."
-
-
-def _without_addresses(signature: inspect.Signature) -> inspect.Signature:
-    """A signature that shows `...` for a default that is a function: where that lies in memory tells nothing."""
-    shown = [
-        parameter.replace(default=_SomeFunction()) if inspect.isfunction(parameter.default) else parameter
-        for parameter in signature.parameters.values()
-    ]
-    return signature.replace(parameters=shown)
-
-
 def _describe_fields(options_class: Callable[..., object]) -> str:
     """Return the "Args:" of a function that is called with the fields of a class."""
     parts = ["    Args:\n"]
     for base in reversed(inspect.getmro(options_class)):  # type: ignore[arg-type]
+        # The fields end with the section: what follows is of the class.
         _, _, attributes = (base.__dict__.get("__doc__") or "").partition("Attributes:\n")
+        attributes = attributes.partition("\n\n")[0]
         parts.append(attributes.rstrip() + "\n" if attributes else "")
     return "".join(parts)

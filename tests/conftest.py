@@ -189,7 +189,7 @@ def small_suite(write_suite: Callable[..., Path]) -> Callable[..., Path]:
 PLAYERS = {
     "as it comes": "",
     "fresh workers": "from cbobench.sweep import children; children.can_fork = lambda: False",
-    "ray": "from cbobench.sweep import scheduler; scheduler.SMALL = 0",
+    "ray": "from cbobench.sweep import run; run.SMALL = 0",
 }
 
 

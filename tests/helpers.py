@@ -18,6 +18,7 @@ import cbobench
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Algorithm, Setting
+from cbobench.call import Call
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.fit import Fitted, fit_all
@@ -25,9 +26,13 @@ from cbobench.play.play import Chunk, Play, PlayOptions
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Arrivals, Problem
 from cbobench.problems.box import BoxProblem
-from cbobench.problems.data import DataFolder
+from cbobench.problems.data import DataFolder, Site
 from cbobench.results.manifest import DIGEST, FILE, content_digest
 from cbobench.rng import Streams
+from cbobench.suite import prepare as preparation
+from cbobench.suite.cells import Suite
+from cbobench.suite.text import read_suite
+from cbobench.watcher import Watcher
 
 
 def setting(
@@ -46,6 +51,35 @@ def setting(
     points = values.pop("points", None)
     streams = Streams([("test", s) for s in range(replicates)])
     return Setting(Finite(covariance, points), constraints, horizon, **values, streams=streams)
+
+
+def load(suite: Any, **choices: Any) -> Suite:
+    """A suite, read and prepared as a call with these choices does."""
+    return preparation.prepare(read_suite(Call(suite, **choices)), Site())
+
+
+class Listener(Watcher):
+    """Keeps what it is told; `answer` is what it says where it is asked."""
+
+    def __init__(self, answer: bool = True) -> None:
+        self.answer = answer
+        self.notes: list[str] = []
+        self.questions: list[str] = []
+        self.counters: list[Any] = []
+        self.receipts: list[Any] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def ask(self, question: str) -> bool:
+        self.questions.append(question)
+        return self.answer
+
+    def began(self, counter: Any) -> None:
+        self.counters.append(counter)
+
+    def played(self, receipt: Any) -> None:
+        self.receipts.append(receipt)
 
 
 def make(name: str, **settings: Any) -> Any:
@@ -163,10 +197,10 @@ def cells(run):
 
 def assert_same_rows(first, second):
     """Rounds and cells of two runs are equal to the last bit; no cell is missing or double."""
-    for load in (cbobench.load_rounds, cells):
+    for read in (cbobench.load_rounds, cells):
         rows, other_rows = (
             frame.sort_values([c for c in ("cell", "t") if c in frame], ignore_index=True)
-            for frame in (load(first), load(second))
+            for frame in (read(first), read(second))
         )
         assert len(rows) == len(other_rows) > 0
         for column in rows.columns:

@@ -60,8 +60,8 @@ def absent_steps(text):
 
 def test_every_step_of_the_way_is_a_function():
     assert list(absent_steps(GUIDE)) == []
-    wrong = "`sweep/run.py:plan`, `sweep/run.py:Plan.gone`, `sweep/run.py:gone`, `gone/run.py:plan`"
-    assert list(absent_steps(wrong)) == ["sweep/run.py:Plan.gone", "sweep/run.py:gone", "gone/run.py:plan"]
+    wrong = "`sweep/run.py:run`, `sweep/run.py:Plan.gone`, `sweep/run.py:gone`, `gone/run.py:run`"
+    assert list(absent_steps(wrong)) == ["sweep/run.py:Plan.gone", "sweep/run.py:gone", "gone/run.py:run"]
 
 
 def test_a_step_is_in_its_room():

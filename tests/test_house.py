@@ -22,16 +22,18 @@ PACKAGE = Path(cbobench.__file__).parent
 FILES = sorted(p for p in PACKAGE.rglob("*.py") if p.relative_to(PACKAGE).parts[0] not in ("_suites", "_analysis"))
 LEAVES = {
     "errors", "registry", "rng", "params", "resources", "metrics", "threads", "words", "arithmetic", "processes",
-    "float_state", "options", "surroundings", "",
+    "float_state", "options", "surroundings", "call", "watcher", "",
 }  # fmt: skip
 ALLOWED = {
     "errors": set(), "rng": set(), "metrics": set(), "threads": set(), "words": set(),
     "registry": {"errors", "float_state", "surroundings"}, "processes": set(), "float_state": set(),
-    "surroundings": set(),
+    "surroundings": set(), "watcher": set(), "call": {"errors"},
     "options": {"errors"}, "params": {"errors", "options"}, "resources": {"errors"}, "arithmetic": {"errors"},
     "stats": {"errors", "rng"},
     "gp": {"errors", "registry", "rng", "params"},
-    "problems": {"gp", "errors", "registry", "rng", "params", "words", "processes", "float_state", "surroundings"},
+    "problems": {
+        "gp", "errors", "registry", "rng", "params", "words", "processes", "float_state", "surroundings", "watcher",
+    },
     "algorithms": {"problems", "gp", "errors", "registry", "rng", "params"},
     "opponents": {"algorithms", "problems", "gp", "errors", "registry", "rng", "params"},
     "suite": {"algorithms", "problems", "gp", *LEAVES},

@@ -15,7 +15,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.cli import main, make_parser
 from cbobench.errors import STRANGE, SYNONYMS, nearest
 from cbobench.report.quantities import quantities, select_metrics
-from cbobench.suite.suite_file import KEYS
+from cbobench.suite.settings import KEYS
 from cbobench.words import count_noun, encodable, in_ascii, part_of
 from tests.conftest import ROOT
 from tests.report.made import make

@@ -27,13 +27,14 @@ from typing import Any
 
 from benchmarks.machine import ROOT, describe_machine, write_record
 from cbobench.algorithms.references import Random
+from cbobench.call import Call
 from cbobench.params import param
 from cbobench.problems.base import Actions
-from cbobench.sweep.blocks import Pace
 from cbobench.sweep.interrupt import interruptible
-from cbobench.sweep.run import plan
-from cbobench.sweep.run_options import EngineOptions
-from cbobench.sweep.scheduler import Scheduler, start_executor
+from cbobench.sweep.plan import plan
+from cbobench.sweep.run import start_engine
+from cbobench.sweep.scheduler import Scheduler
+from cbobench.watcher import SILENT
 
 MODULE = "benchmarks.scale.cluster"
 MEETING_SECONDS = 300.0  # for which the first task of each CPU waits for the others
@@ -75,21 +76,23 @@ def drive(address: str, cpus: int, seconds: float, tasks: int) -> dict[str, floa
         suite = {"suite": "cluster", "horizon": 1, "seeds": 1, "problems": ["rkhs-1d"]}
         first, todo = (
             plan(
-                suite | {"algorithms": algorithms},
-                out=f"{folder}/run",
-                seeds=seeds,
-                only=only,
-                address=address,
-                block=1,
+                Call(
+                    suite | {"algorithms": algorithms},
+                    out=f"{folder}/run",
+                    seeds=seeds,
+                    only=only,
+                    address=address,
+                    block=1,
+                )
             )
             for seeds, only in ((cpus, "meet"), (tasks, "sleep"))
         )
         began = time.monotonic()
-        executor = start_executor(todo.suite.problems, todo.folder, todo.tasks, EngineOptions(address=address))
+        executor = start_engine(todo, SILENT)
         try:
             looks, pids = [], (os.getpid(), executor.child.pid)  # type: ignore[attr-defined]
             for some in (first, todo):
-                scheduler = Scheduler(some.folder, some.tasks, executor, Pace(some.suite.problems))
+                scheduler = Scheduler(some, executor)
                 if any(receipt.failed for receipt in scheduler.play()) or len([*meeting.iterdir()]) != cpus:
                     raise RuntimeError(f"cells failed, or fewer than {cpus} CPUs played")
                 looks.append((time.monotonic(), [usage(pid) for pid in pids]))

@@ -31,13 +31,13 @@ from typing import Any
 
 import numpy as np
 
+from cbobench.call import Call
 from cbobench.play.task import Receipt, Task
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
-from cbobench.sweep.blocks import Pace
 from cbobench.sweep.messages import Ended, Submit
+from cbobench.sweep.plan import plan
 from cbobench.sweep.ray_executor import RayClient, RayExecutor
-from cbobench.sweep.run import plan
 from cbobench.sweep.scheduler import Scheduler
 
 TASK = 0.6e-3  # seconds of the driver per task
@@ -178,11 +178,11 @@ def measure(cells: int, cpus: int, seconds: float, lost: float, crashes: float) 
     block = max(1, min(100, cells // (CHUNKS * cpus)))
     with tempfile.TemporaryDirectory() as place:
         began = time.process_time()
-        todo = plan(suite, out=Path(place) / "run", cpus=cpus, block=block)
+        todo = plan(Call(suite, out=Path(place) / "run", cpus=cpus, block=block))
         planned = time.process_time() - began
         ray = VirtualRay(cpus, seconds / block, lost, crashes)
         executor = VirtualExecutor(ray, todo.folder, todo.suite.problems)
-        scheduler = Scheduler(todo.folder, todo.tasks, executor, Pace(todo.suite.problems))
+        scheduler = Scheduler(todo, executor)
         began = time.process_time()
         done = failed = 0
         for receipt in scheduler.play():

@@ -185,9 +185,10 @@ def _show_suite(path: Path, options: argparse.Namespace) -> None:
         lines = path.read_text(encoding="utf-8").rstrip().splitlines()
         print("\n".join(map(printable, lines)))
     if options.simulations:
-        from cbobench.suite.suite_file import count_before
+        from cbobench.call import Call
+        from cbobench.suite.text import read_suite
 
-        for line in count_before(path):  # beside the suite, which may go into a file
+        for line in read_suite(Call(path)).count_simulations():  # beside the suite, which may go into a file
             print(printable(line), file=sys.stderr)
 
 

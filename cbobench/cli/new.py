@@ -181,6 +181,7 @@ def do_check(options: argparse.Namespace, arguments: list[str]) -> int:
     from cbobench.check.report import check, format_verdict, kind_of, summarise, verdicts_as_json
     from cbobench.problems.data import DataFolder
     from cbobench.threads import pin_threads
+    from cbobench.watcher import Watcher
 
     pin_threads()
     plain = options.format != "json"
@@ -193,10 +194,14 @@ def do_check(options: argparse.Namespace, arguments: list[str]) -> int:
         begin()
         print(printable(f"  {text}"), file=sys.stderr, flush=True)
 
+    class Notes(Watcher):
+        def note(self, text: str) -> None:
+            note(text)
+
     settings, kind = _settings(options.set), kind_of(options.name)
     title = [f"{options.name} ({kind})"]  # printed once the settings are valid
     verdicts = []
-    for verdict in check(options.name, settings, DataFolder(options.data, say=note)):
+    for verdict in check(options.name, settings, DataFolder(options.data, watcher=Notes())):
         verdicts.append(verdict)
         begin()
         if plain and not verdict.skipped:

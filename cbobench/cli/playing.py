@@ -7,15 +7,19 @@ import contextlib
 import shlex
 import sys
 from collections.abc import Iterator
-from functools import partial
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from cbobench.cli.parser import Commands, Once, whole_number
 from cbobench.errors import CbobenchError, Misuse, mask_secrets, printable
+from cbobench.watcher import Watcher, Watchers
 from cbobench.words import count_noun, part_of
 
 if TYPE_CHECKING:
+    from cbobench.call import Call
+    from cbobench.sweep.plan import Plan
+    from cbobench.sweep.progress import Terminal
     from cbobench.sweep.run import Outcome
 
 
@@ -82,106 +86,108 @@ def do_run(options: argparse.Namespace, command_line: list[str]) -> int:
 
 
 def _run(options: argparse.Namespace, command_line: list[str], resume_command: str) -> int:
-    from cbobench.problems.data import Site
-    from cbobench.sweep import run as sweep
-    from cbobench.sweep.estimate import estimate, time_limit
+    from cbobench.call import Call
     from cbobench.sweep.executors import ExecutorDied
-    from cbobench.sweep.progress import Progress
-    from cbobench.sweep.run_options import Budget
+    from cbobench.sweep.plan import plan
+    from cbobench.sweep.progress import Terminal
+    from cbobench.sweep.run import execute
 
-    Budget(options.budget)  # a wrong one is refused before anything is read
-    planned = partial(
-        sweep.plan,
-        options.suite,
-        out=options.out,
-        seeds=options.seeds,
-        horizon=options.horizon,
-        only=options.only,
-        data=options.data,
-        cpus=options.cpus,
-        address=options.address,
-        engine=options.engine,
-        block=options.block,
-        again=options.again,
-        imports=not options.no_imports,
-        command=["cbobench", *command_line],
-    )
+    # Options are named as what they choose, but for one that negates it; "command" is the word that argparse has met.
+    given = vars(options) | {"imports": not options.no_imports, "command": ["cbobench", *command_line]}
+    call = Call(**{field.name: given[field.name] for field in fields(Call)})
     if options.dry_run:
-
-        def say(text: str) -> None:
-            print(f"dry run: {text}", file=sys.stderr, flush=True)
-
-        cpus, whose = 0 if options.engine == "inline" else options.cpus, ""
-        deadline = time_limit()
-        sweep_plan = planned(say=say, site=Site(deadline=deadline))
-        if options.address is not None:
-            from cbobench.sweep.ray_start import count_cluster_cpus
-
-            say("asks the cluster for its CPUs")
-            cpus, whose = count_cluster_cpus(options.address), " of the cluster as it is now"
-            if cpus == 0:
-                cpus, whose = 1, "; the cluster shows none now, so divide by those that will come"
-        unplayable = [f"not played: {line}" for line in sweep_plan.record.unplayable]
-        lines = [estimate(sweep_plan, cpus, say, whose, deadline), *unplayable]
-        print("\n".join(lines))
-        return 0
+        return _estimate(call)
     is_asked = not options.yes and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
-    sweep_plan = planned(site=Site(say=_say, ask=_ask if is_asked else None))
-    code = 0
-    out = sys.stdout
-    with Progress(sweep_plan) as progress, contextlib.redirect_stdout(sys.stderr):  # Ray prints of crashed workers
-
-        def finish(outcome: sweep.Outcome) -> None:
-            nonlocal code
-            progress.begin()
-            progress.close()
-            try:
-                code = _print_outcome(
-                    outcome, sweep_plan.done, resume_command, options.fail_fast, progress.last_failed, out
-                )
-            except OSError:
-                if not outcome.stopped:
-                    raise
-                code = 130  # the terminal that was closed takes no last words
-
+    sweep_plan = plan(call, _Person(is_asked))
+    terminal = Terminal(sweep_plan)
+    finish = _Finish(sweep_plan, terminal, resume_command, sys.stdout)
+    # Ray prints of crashed workers to standard output, which is the table's.
+    with contextlib.closing(terminal), contextlib.redirect_stdout(sys.stderr):
         try:
-            sweep.execute(
-                sweep_plan,
-                cpus=options.cpus,
-                address=options.address,
-                engine=options.engine,
-                ship=options.ship,
-                fail_fast=options.fail_fast,
-                budget=options.budget,
-                on_receipt=progress.add,
-                on_note=progress.note,
-                on_start=progress.follow,
-                when_played=finish,
-            )
+            execute(sweep_plan, Watchers((terminal, finish)))
         except CbobenchError as error:
-            progress.close()
+            terminal.close()
             if isinstance(error, Misuse):
                 raise
-            if isinstance(error, ExecutorDied) and options.address is not None:
+            if isinstance(error, ExecutorDied) and call.address is not None:
                 local_command = shlex.join(["cbobench", *_without_cluster(command_line)])
                 resume_command = f"{local_command} (on this machine; on a cluster that is up, add its --address)"
             message = f"{error}; what is published stays, to go on: {resume_command}"
             print(f"cbobench: {printable(mask_secrets(message))}", file=sys.stderr)
             return error.exit_code
-    return code
+    return finish.code
 
 
-def _say(text: str) -> None:
-    print(printable(text), file=sys.stderr, flush=True)
+def _estimate(call: Call) -> int:
+    """Print what a call would play."""
+    from cbobench.sweep.estimate import estimate, time_limit
+    from cbobench.sweep.plan import plan
+
+    watcher = _DryRun()
+    cpus, whose = 0 if call.engine == "inline" else call.cpus, ""
+    deadline = time_limit()
+    sweep_plan = plan(call, watcher, deadline)
+    if call.address is not None:
+        from cbobench.sweep.ray_start import count_cluster_cpus
+
+        watcher.note("asks the cluster for its CPUs")
+        cpus, whose = count_cluster_cpus(call.address), " of the cluster as it is now"
+        if cpus == 0:
+            cpus, whose = 1, "; the cluster shows none now, so divide by those that will come"
+    unplayable = [f"not played: {line}" for line in sweep_plan.record.unplayable]
+    lines = [estimate(sweep_plan, cpus, watcher, whose, deadline), *unplayable]
+    print("\n".join(lines))
+    return 0
 
 
-def _ask(question: str) -> bool:
-    """Ask a person at the terminal whether to go on, until that is clear; an end of input is a no."""
-    while True:
-        print(f"{printable(question)}. Go on? [y/n] ", end="", file=sys.stderr, flush=True)
-        answer = sys.stdin.readline().strip().lower()
-        if answer in ("y", "yes", "n", "no", ""):
-            return answer.startswith("y")
+class _DryRun(Watcher):
+    def note(self, text: str) -> None:
+        print(f"dry run: {text}", file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True)
+class _Person(Watcher):
+    """Whoever sits at the terminal, while a suite is planned."""
+
+    is_asked: bool
+
+    def note(self, text: str) -> None:
+        print(printable(text), file=sys.stderr, flush=True)
+
+    def ask(self, question: str) -> bool:
+        """Ask whether to go on, until that is clear; an end of input is a no."""
+        while self.is_asked:
+            print(f"{printable(question)}. Go on? [y/n] ", end="", file=sys.stderr, flush=True)
+            answer = sys.stdin.readline().strip().lower()
+            if answer in ("y", "yes", "n", "no", ""):
+                return answer.startswith("y")
+        return True
+
+
+@dataclass
+class _Finish(Watcher):
+    """Prints what a sweep did, and its table; what follows it, that Ray ends, takes a second.
+
+    Attributes:
+        command: resumes the run.
+        out: where the table goes.
+        code: how the command exits.
+    """
+
+    plan: Plan
+    terminal: Terminal
+    command: str
+    out: TextIO
+    code: int = 0
+
+    def ended(self, outcome: Outcome) -> None:
+        announced = self.terminal.last_failed
+        try:
+            self.code = _print_outcome(outcome, self.plan, self.command, announced, self.out)
+        except OSError:
+            if not outcome.stopped:
+                raise
+            self.code = 130  # the terminal that was closed takes no last words
 
 
 def _without_cluster(command_line: list[str]) -> Iterator[str]:
@@ -194,11 +200,10 @@ def _without_cluster(command_line: list[str]) -> Iterator[str]:
             yield word
 
 
-def _print_outcome(outcome: Outcome, done: int, command: str, fail_fast: bool, announced: int, out: TextIO) -> int:
+def _print_outcome(outcome: Outcome, plan: Plan, command: str, announced: int, out: TextIO) -> int:
     """Print the outcome of a sweep, its table to `out`; the exit code.
 
     Args:
-        done: cells that were done before.
         command: resumes the run.
         announced: failures whose kinds were printed during the sweep.
     """
@@ -210,11 +215,11 @@ def _print_outcome(outcome: Outcome, done: int, command: str, fail_fast: bool, a
     if tally.total > max(1, announced):
         print(printable(mask_secrets(str(tally))), file=sys.stderr)
     if outcome.stopped:
-        good = done + outcome.played - outcome.failed
+        good = plan.done + outcome.played - outcome.failed
         failed_note = f", {outcome.failed} failed" if outcome.failed else ""
         cells = count_noun(outcome.cells, "cell")
         print(f"stopped: {good:,} of {cells} done{failed_note}; to go on: {command}", file=sys.stderr)
-        return 1 if fail_fast and outcome.failed else 130
+        return 1 if plan.call.fail_fast and outcome.failed else 130
     from cbobench.report.compare import compare
     from cbobench.report.groups import find_groups, select_latest
     from cbobench.report.load import Run
@@ -228,7 +233,7 @@ def _print_outcome(outcome: Outcome, done: int, command: str, fail_fast: bool, a
     see = f"see: cbobench status {shlex.quote(str(outcome.folder))}"
     failed = int((finished.cells["status"] == "failed").sum())
     if outcome.spent:
-        good = done + outcome.played - outcome.failed
+        good = plan.done + outcome.played - outcome.failed
         print(f"the budget is spent: {part_of(good, outcome.cells, 'cell')} done; to go on: {command}", file=sys.stderr)
     if failed:
         print(f"{count_noun(failed, 'cell')} failed; {see}", file=sys.stderr)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from cbobench.errors import CbobenchError, Misuse
+from cbobench.watcher import SILENT, Watcher
 
 REPOSITORY = (
     "https://raw.githubusercontent.com/sayakrc/Bayesian-Optimization-under-Heavy-tailed-Payoffs/"
@@ -55,8 +55,8 @@ class Site:
     Args:
         folder: the folder of `--data`, or None.
         base: the folder that relative paths in a suite start from.
-        say: told in a line what a problem does that takes long, such as a simulator's pilot.
-        ask: asks a person whether a pilot is to go on that takes long, which the line says; None: it goes on.
+        watcher: told in a line what a problem does that takes long, such as a simulator's pilot, and asked whether a
+            pilot of minutes is to go on.
         pool: where simulations run (see `pilot.Pool`); None: in this process.
         store: where those of the problem are kept (see `simulated.Store`); None: they are not.
         deadline: of a dry run, by `monotonic`: pilots are cut short, say nothing, and start no workers.
@@ -64,8 +64,7 @@ class Site:
 
     folder: Path | None = None
     base: Path = Path()
-    say: Callable[[str], None] = field(default=lambda text: None, repr=False, compare=False)
-    ask: Callable[[str], bool] | None = field(default=None, repr=False, compare=False)
+    watcher: Watcher = field(default=SILENT, repr=False, compare=False)
     pool: Any = field(default=None, repr=False, compare=False)
     store: Any = field(default=None, repr=False, compare=False)
     deadline: float = inf

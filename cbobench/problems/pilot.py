@@ -15,6 +15,7 @@ from cbobench.gp.kernels import RIDGE, Array, stationary
 from cbobench.problems.base import PILOT as PILOT
 from cbobench.problems.data import Site
 from cbobench.problems.simulated import PilotFacts, SimulationResult, succeeded
+from cbobench.watcher import SILENT, Watcher
 from cbobench.words import count_noun, duration
 
 LONG_PILOT = 5.0  # seconds from which on a pilot is announced, and runs on all workers
@@ -64,9 +65,8 @@ class Meter:
         name: of the simulator.
         total: simulations of the pilot.
         each: seconds that one takes, None if that is not known.
-        say: called with one line.
+        watcher: told how long the pilot takes, and asked whether to go on.
         pool: where they run, None for this process.
-        ask: whether to go on (see `Site`).
 
     Attributes:
         count: how many have been made.
@@ -78,15 +78,15 @@ class Meter:
         name: str,
         total: int,
         each: float | None = None,
-        say: Callable[[str], None] = lambda text: None,
+        watcher: Watcher = SILENT,
         pool: Pool | None = None,
-        ask: Callable[[str], bool] | None = None,
     ) -> None:
-        self.name, self.total, self.each, self.say, self.pool, self.ask = name, total, each, say, pool, ask
+        self.name, self.total, self.each, self.watcher, self.pool = name, total, each, watcher, pool
         self.count, self.made, self.seconds = 0, 0, 0.0  # made now, and the seconds that these took
         self.began: float | None = None
         self.last_report, self.drew = 0.0, False
         self.wide = self.known = self.described = False  # all workers run; what was said of it
+        self.asked = False
 
     @property
     def workers(self) -> int:
@@ -116,7 +116,7 @@ class Meter:
         if not self._announce(timestamp) and timestamp - self.last_report >= REPORT_SECONDS and self.left:
             self.last_report = timestamp
             made = f"{self.count} of {self.total} pilot simulations made"
-            self.say(f"{self.name}: {made}, about {duration(self.left)} left")
+            self.watcher.note(f"{self.name}: {made}, about {duration(self.left)} left")
 
     def look(self, timestamp: float) -> None:
         """Nothing has ended for a moment: the first simulation may be a long one."""
@@ -125,7 +125,7 @@ class Meter:
             self.wide = self.wide or passed >= GRACE
             if passed >= LONG_PILOT and not self.described:
                 self.described = True
-                self.say(f"{self._describe()}; how long it takes is known once one has ended")
+                self.watcher.note(f"{self._describe()}; how long it takes is known once one has ended")
             # So much it takes at least.
             self._ask_person("more than", passed * -(-self.total // self.workers))
 
@@ -151,7 +151,7 @@ class Meter:
             return False
         self.wide, self.described, self.last_report = True, True, timestamp
         assert self.left is not None
-        self.say(f"{self._describe()}, about {duration(self.left)}")
+        self.watcher.note(f"{self._describe()}, about {duration(self.left)}")
         self._ask_person("about", self.left)
         return True
 
@@ -165,10 +165,10 @@ class Meter:
         Raises:
             Declined: it is not to go on.
         """
-        if self.ask is None or seconds < ASKED:
+        if self.asked or seconds < ASKED:
             return
-        ask, self.ask = self.ask, None
-        if not ask(f"{self._describe()} takes {about} {duration(seconds)}"):
+        self.asked = True
+        if not self.watcher.ask(f"{self._describe()} takes {about} {duration(seconds)}"):
             fewer = "a smaller `pilot`, at least 8, takes less; more workers (--cpus) do, too"
             raise Declined(f"{self.name}: the pilot was declined, and what it has simulated is kept; {fewer}")
 
@@ -258,9 +258,9 @@ def run_pilot(simulator: Any, site: Site) -> PilotFacts:
     points, unit = simulator.pilot_design()
     name, noisy, strict = type(simulator).__name__, simulator.noisy, simulator.failure.then == "fail"
     times, simulator.clock = 1 + noisy, 0.0
-    meter = Meter(name, times * len(points), simulator.takes)
-    if site.deadline == np.inf:  # a dry run says nothing, and starts no workers
-        meter.say, meter.ask, meter.pool = site.say, site.ask, site.pool
+    is_dry = site.deadline < np.inf  # it says nothing, and starts no workers
+    heard, pool = (SILENT, None) if is_dry else (site.watcher, site.pool)
+    meter = Meter(name, times * len(points), simulator.takes, heard, pool)
     meter.count = -noisy  # the one that is made again is none of them
     if not noisy and meter.pool is not None:
         # The first one with the others: on many workers, one alone would take as long as all of them.

@@ -128,6 +128,13 @@ class Store(Protocol):
         """The result of one that runs elsewhere; None if it gave none, or not until that time (monotonic)."""
 
 
+class Stores(Protocol):
+    """Keeps the simulations of several problems."""
+
+    def of(self, problem: str) -> Store:
+        """What keeps those of the problem of that name."""
+
+
 PATIENCE = 3.0  # times what a simulation takes, after which one that runs elsewhere is no longer waited for ...
 LEAST_WAIT = 3.0  # ... but not before so many seconds: a busy machine may stop a process for that long
 

@@ -169,13 +169,13 @@ class UserTable(Problem):
             self.played = played = self._configurations(frames, sources)
             is_stated = self.noise is not None or any(rule.noise is not None for rule in played.rules)
             if not is_stated and not played.measured.repeated:
-                data.say(
+                data.watcher.note(
                     f"{sources['rows']}: no configuration repeats, so it is played without noise; if measurements "
                     "scatter, state noise: {column: deviation}, else noise: 0"
                 )
             if lookalikes := describe_lookalikes(self.by_name, categories):
                 fix = "they are played as different categories; if they are one, write them alike"
-                data.say(f"{sources['rows']}: {lookalikes}: {fix}")
+                data.watcher.note(f"{sources['rows']}: {lookalikes}: {fix}")
             return
         if self.ignore == "rest":
             raise Misuse("ignore: rest is for layout: configurations; name the columns to leave out")

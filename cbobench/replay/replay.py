@@ -22,8 +22,8 @@ from cbobench.replay.differences import CLOSE
 from cbobench.replay.sources import Candidate, Draw, Outcome, Unplayable, draw, open_sources
 from cbobench.replay.ways import ask_by_round, play_again
 from cbobench.suite.cells import Pair
-from cbobench.suite.checks import check_needs
-from cbobench.suite.entries import Entry, SourceLine, build_problems, prepare_variants
+from cbobench.suite.entries import Entry, SourceLine, build_problems
+from cbobench.suite.prepare import check_needs, prepare_problem
 from cbobench.suite.settings import ONE, count_parallel
 from cbobench.suite.variants import INITIAL, PARALLEL, Variant, canonical, difference
 from cbobench.words import count_noun
@@ -79,8 +79,8 @@ class Stage:
         axes = {name: [value] for name, value in variant.settings.items()}
         entry = Entry(variant.name, axes, frozenset(), None, 0, ONE)
         folder = DataFolder(self.data)
-        built = build_problems(entry, REPLAYED, self.imports, [Path()])
-        ((current, problem),) = prepare_variants(entry, built, REPLAYED, folder, lambda variant: True)
+        ((problem, unprepared),) = build_problems(entry, REPLAYED, self.imports, [Path()])
+        current = prepare_problem(entry, problem, unprepared, REPLAYED, folder)
         if current.key != variant.key:
             raise Unplayable(f"it is another problem here ({describe_difference(variant, current)})")
         self._variants[variant.key] = current

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -32,6 +32,7 @@ from cbobench.results.manifest import CALLS, Manifest
 from cbobench.results.query import COLUMNS, PublishedCells, read_published
 from cbobench.results.schema import TableWriter, make_footer, rounds_schema, schema
 from cbobench.suite.cells import Cells, as_words
+from cbobench.watcher import Watcher
 from cbobench.words import count_noun
 
 ROWS = 1_000_000  # recorded rounds per shard
@@ -102,7 +103,7 @@ def compact(folder: RunFolder, above: int = 1) -> tuple[int, int]:
     return len(before), len(folder.names("cells"))
 
 
-def compact_if_large(folder: RunFolder, note: Callable[[str], None]) -> None:
+def compact_if_large(folder: RunFolder, watcher: Watcher) -> None:
     """Merge the files of a large run, unless other calls still play it; the last of them merges.
 
     A failure is noted and leaves the run as it is.
@@ -112,10 +113,10 @@ def compact_if_large(folder: RunFolder, note: Callable[[str], None]) -> None:
             return
         before, after = compact(folder, above=MANY)
     except CbobenchError as error:
-        note(f"its files were not merged ({error}); cbobench compact does that later")
+        watcher.note(f"its files were not merged ({error}); cbobench compact does that later")
     else:
         if after < before:
-            note(f"merged {count_noun(before, 'file')} of cells into {after:,}")
+            watcher.note(f"merged {count_noun(before, 'file')} of cells into {after:,}")
 
 
 def _remove_replaced(folder: RunFolder) -> None:

@@ -33,6 +33,7 @@ from cbobench.results.store import StoreFailure, machine_id, process_start
 from cbobench.suite.cells import Cells, Pair, as_numbers
 from cbobench.suite.variants import canonical
 from cbobench.suite.yamlio import MAX_SEED
+from cbobench.watcher import SILENT, Watcher
 from cbobench.words import count_noun
 
 DRIVERS_FOLDER = "drivers"
@@ -203,7 +204,7 @@ class Lease:
     Args:
         folder: the run.
         cells: the cells that this call plays; empty for other work that calls should see.
-        note: called with one line about expired leases.
+        watcher: told of expired leases.
 
     Attributes:
         id: of this call.
@@ -214,8 +215,8 @@ class Lease:
         StoreFailure: the folder cannot be written, for a lease without cells.
     """
 
-    def __init__(self, folder: RunFolder, cells: Cells, note: Callable[[str], None] = lambda text: None) -> None:
-        self.id, self.note = new_call_id(), note
+    def __init__(self, folder: RunFolder, cells: Cells, watcher: Watcher = SILENT) -> None:
+        self.id, self.watcher = new_call_id(), watcher
         self._unleased, self.folder = folder, replace(folder, driver=self.id)
         since = datetime.now(UTC).isoformat(timespec="seconds")
         pid, ranges = os.getpid(), _seed_ranges_of(cells)
@@ -262,7 +263,7 @@ class Lease:
             time.sleep(0.05)  # a later call either sees this request and gives up, or holds its lease
         for driver, alive in drivers:
             if not alive:
-                self.note(f"{driver} stopped unexpectedly; what it has published stays, the rest is played")
+                self.watcher.note(f"{driver} stopped unexpectedly; what it has published stays, the rest is played")
                 self.folder.remove(_file(driver.id))
         self.driver = replace(self.driver, holds=True)
         _write_lease(self._unleased, self.driver)

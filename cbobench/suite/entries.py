@@ -5,26 +5,20 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
-from cbobench.errors import CbobenchError, Misuse, one_line, printable, refuse_strange, reraise_stop, show
+from cbobench.errors import Misuse, show
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
-from cbobench.problems.data import Site
-from cbobench.problems.pilot import Declined
 from cbobench.suite import yamlio
-from cbobench.suite.checks import know_instance
 from cbobench.suite.settings import KEYS, ONE, Demand, parse_resources
-from cbobench.suite.variants import Variant, canonical, short
+from cbobench.suite.variants import Variant, short
 from cbobench.suite.yamlio import MAX_VARIANTS, refuse_product
-from cbobench.threads import single_thread
 
 ELSEWHERE = {
     ("rkhs-1d", ("kernel", "lengthscale", "n", "d", "m")): "is fixed as in the paper; rkhs has it: rkhs: {{{name}: …, "
@@ -40,7 +34,6 @@ ABOUT_SETTING = re.compile(
     r"unknown parameter '(\w+)'|(?:^|: )(\w+)(?=: | is | names | needs | holds )|: (input) (?=')"
 )
 """Where errors of an entry name the setting that they are about."""
-MOST_INPUTS = 100_000  # values of inputs that a manifest holds; of a larger table an action is its number
 
 
 @dataclass(frozen=True)
@@ -150,49 +143,6 @@ def _swept(values: Any) -> Sequence[Any]:
     return values if isinstance(values, list) else []
 
 
-def prepare_variants(
-    entry: Entry,
-    problems: Iterable[tuple[Problem, Variant]],
-    at: SourceLine,
-    site: Site,
-    is_requested: Callable[[Variant], bool],
-) -> list[tuple[Variant, Problem]]:
-    """Return the variants of an entry with their prepared problems; an unwanted one that fails may be left out.
-
-    Args:
-        problems: as `build_problems` gives them.
-    """
-    result = []
-    for problem, unprepared in problems:
-        try:
-            with single_thread(), np.errstate(all="ignore"):  # errors are reported in a sentence
-                problem.prepare(site)
-                know_instance(problem, site)
-            fixed, note, inputs = problem.identity(), printable(problem.note()), problem.describe_inputs()
-            _refuse_unwritable(fixed, "identity()")
-            _refuse_unwritable(inputs, "describe_inputs()")
-            name, zero, unit = problem.describe_objective()
-            problem.settle(np.zeros(1))  # refuses an invalid tolerance
-            if problem.feasibility_tolerance:
-                fixed |= {"feasibility_tolerance": float(problem.feasibility_tolerance)}
-        except Declined:
-            raise
-        except BaseException as error:  # a user's problem may raise any error
-            reraise_stop(error)
-            if not is_requested(unprepared):
-                continue
-            reason = error if isinstance(error, CbobenchError) else one_line(error)
-            raise Misuse(f"{at(entry.find_line(str(reason)))}{entry.name}: {reason}") from error
-        values = params.identity(type(problem), unprepared.settings) | fixed
-        pairs = None if inputs is None else [[name, plain] for name, plain in inputs.items()]
-        if pairs is not None and sum(len(plain) for _, plain in pairs) > MOST_INPUTS:
-            pairs = None
-        objective = [printable(name), zero, unit] if math.isfinite(zero) and math.isfinite(unit) else None
-        variant = replace(unprepared, values=values, note=note, inputs=pairs, objective=objective)
-        result.append((variant, problem))
-    return result
-
-
 def build_problems(
     entry: Entry, at: SourceLine, imports: bool, beside: Sequence[Path]
 ) -> Iterator[tuple[Problem, Variant]]:
@@ -216,17 +166,6 @@ def _build(cls: type[Any], settings: Mapping[str, Any], entry: Entry, at: Source
         misplaced = next((name for name in unknown_names if name in KEYS), None)
         hint = f"; {misplaced} is a key of the suite: write it at the suite's top level" if misplaced else ""
         raise Misuse(f"{at(entry.find_line(str(error)))}{entry.name}: {error}{hint}") from error
-
-
-def _refuse_unwritable(values: Any, noun: str) -> None:
-    """Raises `Misuse` for what a problem says of itself that `run.json` cannot hold, before anything is written."""
-    for place, text, _ in yamlio.texts(values):
-        refuse_strange(text, f"{noun}: {place}", lines=True)
-    try:
-        canonical(values)
-    except (TypeError, ValueError) as error:
-        allowed = "text, finite numbers, true, false and None, in lists and mappings by text"
-        raise Misuse(f"{noun} gives what a run cannot store ({one_line(error)}); allowed: {allowed}") from error
 
 
 def algorithm_variants(

@@ -32,7 +32,7 @@ from cbobench.results.query import NO_POSITION, PublishedCells
 from cbobench.results.source import libraries, refuse_edits, source_hash
 from cbobench.results.staleness import Freshness
 from cbobench.suite.cells import Cell, Cells, Grid, Pair, PairCells, Suite
-from cbobench.suite.checks import memory_of
+from cbobench.suite.prepare import memory_of
 from cbobench.suite.settings import ONE, Demand, refuse_excess
 from cbobench.suite.variants import INITIAL
 

@@ -15,7 +15,7 @@ import shutil
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from cbobench.results.folder import RunFolder
 from cbobench.results.lease import DRIVERS_FOLDER, VISIBLE_WITHIN, refuse_unshared_folder
 from cbobench.results.source import PACKAGE, closure, libraries, top_level
 from cbobench.results.store import machine_id
+from cbobench.watcher import Watcher
 from cbobench.words import count_noun
 
 LEFT_OUT = {"__pycache__", "data", "runs", "figures", "tests", "venv", "env", "node_modules"}
@@ -110,14 +111,14 @@ def _below(folder: Path, needed: Collection[Path]) -> Iterable[Path]:
             yield path
 
 
-def check_nodes(ray: Any, folder: RunFolder, code: Code, note: Callable[[str], None]) -> None:
+def check_nodes(ray: Any, folder: RunFolder, code: Code, watcher: Watcher) -> None:
     """Refuse a cluster with a node that has other code, or another folder.
 
     Args:
         ray: joined.
         folder: the run, claimed by this driver.
         code: what must play.
-        note: told in one line of nodes that did not answer.
+        watcher: told of nodes that did not answer.
 
     Raises:
         Misuse: in one line, with the nodes' names.
@@ -167,7 +168,7 @@ def check_nodes(ray: Any, folder: RunFolder, code: Code, note: Callable[[str], N
         answers[mark] = host, text
     if late:
         names = ", ".join(sorted({hosts[reference][1] for reference in late}))
-        note(f"no answer within {WAIT:.0f} s of {names}; what plays there is asked before it begins")
+        watcher.note(f"no answer within {WAIT:.0f} s of {names}; what plays there is asked before it begins")
     for reference in late:
         ray.cancel(reference, force=True)
     refuse_wrong_nodes(folder, answers)

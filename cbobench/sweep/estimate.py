@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
 from statistics import fmean
@@ -23,8 +23,9 @@ from cbobench.results.compact import MANY
 from cbobench.suite.cells import Pair
 from cbobench.sweep.blocks import RETURN_AFTER, count_ahead
 from cbobench.sweep.executors import usable_cpus
-from cbobench.sweep.run import Plan
+from cbobench.sweep.plan import Plan
 from cbobench.sweep.trial import KINDS, PAIR_SECONDS, Cost, Trial
+from cbobench.watcher import SILENT, Watcher
 from cbobench.words import count_noun, duration, part_of
 
 BUDGET = 20.0  # seconds on the clock, for all that is played, the pilots of simulators among it
@@ -53,18 +54,18 @@ def time_limit() -> float:
 def estimate(
     plan: Plan,
     cpus: int | None,
-    say: Callable[[str], None] = lambda text: None,
+    watcher: Watcher = SILENT,
     whose: str = "",
     deadline: float = inf,
 ) -> str:
     """Lines on cells, time, disk and simulations. Measures on this machine, for its CPUs (or `cpus`).
 
     Args:
-        say: called with a line before a step that may take long.
+        watcher: told of a step that may take long.
         whose: words on whose CPUs they are, if not this machine's.
         deadline: see `time_limit`.
     """
-    known, tried = try_pairs(plan, say, deadline)
+    known, tried = try_pairs(plan, watcher, deadline)
     # The algorithms by pair, of pairs that were not tried up to their last round.
     unsure: dict[str, dict[str, str]] = {kind: {} for kind in (*KINDS, "not tried")}
     size, work, longest = 0.0, TASK_SECONDS * len(plan.tasks), 0.0
@@ -114,14 +115,12 @@ def _describe_simulations(plan: Plan, workers: int) -> list[str]:
     """A line per simulator: how many simulations the sweep takes, and how long each."""
     totals = count_ahead(plan.tasks, plan.suite.problems)
     lines = [total.describe(title, workers) for title, total in totals.items()]
-    if lines and plan.simulations is not None and (kept_count := len(plan.simulations.names)):
+    if lines and (kept_count := len(plan.simulations.names)):
         lines.append(f"{count_noun(kept_count, 'simulation')} kept in the run, not to be paid for again")
     return lines
 
 
-def try_pairs(
-    plan: Plan, say: Callable[[str], None] = lambda text: None, deadline: float = inf
-) -> tuple[dict[str, Cost], int]:
+def try_pairs(plan: Plan, watcher: Watcher = SILENT, deadline: float = inf) -> tuple[dict[str, Cost], int]:
     """What a seed-round costs, by the title of a pair, and how many pairs were measured themselves."""
     deadline = min(max(deadline, time.monotonic() + MIN_BUDGET), time.monotonic() + BUDGET)
     known = {
@@ -141,7 +140,7 @@ def try_pairs(
     untried.sort(key=lambda task: first[task.pair.algorithm.name] is not task)
     left = deadline - time.monotonic()
     if untried:
-        say(f"tries {count_noun(len(untried), 'pair')} of which nothing is known, for {left:.0f} s at most")
+        watcher.note(f"tries {count_noun(len(untried), 'pair')} of which nothing is known, for {left:.0f} s at most")
     end = time.monotonic() + min(left, ALL_TRIALS)
     slow: set[str] = set()  # algorithms that are not tried elsewhere: there would be no time for the others
     for i, task in enumerate(untried):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from cbobench.call import Call
 from cbobench.errors import CbobenchError
 from cbobench.gp.kernels import Array
 from cbobench.play.task import Receipt, Task, WorkerCrashed
@@ -142,9 +143,9 @@ class Simulate(NamedTuple):
 
 
 class Prepare(NamedTuple):
-    """Prepare the problems of a suite: arguments of `load`, and the run whose kept simulations are used."""
+    """Prepare the problems of a call's suite; the run's kept simulations are used."""
 
-    loading: Mapping[str, Any]
+    call: Call
     folder: RunFolder
 
 

@@ -10,7 +10,7 @@ import os
 import random
 import signal
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, cast
@@ -18,17 +18,20 @@ from typing import Any, cast
 import numpy as np
 
 from cbobench.arithmetic import is_as_requested
+from cbobench.call import Call
 from cbobench.errors import CbobenchError
 from cbobench.gp.kernels import Array
 from cbobench.play.failure import describe_error
 from cbobench.play.isolation import captured_output, default_warnings
 from cbobench.play.process import preserve_process
 from cbobench.problems.base import Problem
+from cbobench.problems.data import Site
 from cbobench.problems.simulated import SimulationResult
 from cbobench.problems.simulator import Simulator
 from cbobench.results.folder import RunFolder
 from cbobench.results.simulations import SimulationStore
-from cbobench.suite.suite_file import load
+from cbobench.suite.prepare import prepare
+from cbobench.suite.text import read_suite
 from cbobench.sweep.children import Child, become_worker, can_fork, describe_end, spawn, wait_for_children
 from cbobench.sweep.executors import pickle_problem, unpickle_problem
 from cbobench.sweep.messages import Prepare, Prepared, Refused, Simulate
@@ -159,11 +162,10 @@ def serve_simulations(link: Any, simulator: Simulator | None = None) -> None:
                 link.send(answer)
 
 
-def prepare_problems(loading: Mapping[str, Any], folder: RunFolder) -> dict[str, Problem]:
-    """Return the prepared problems of a suite by title.
+def prepare_problems(call: Call, folder: RunFolder) -> dict[str, Problem]:
+    """Return the prepared problems of a call's suite by title.
 
     Args:
-        loading: arguments of `load` that can be pickled.
         folder: the run, whose kept simulations are used.
 
     Raises:
@@ -171,7 +173,7 @@ def prepare_problems(loading: Mapping[str, Any], folder: RunFolder) -> dict[str,
     """
     child = spawn(f"{__name__}:serve_problems", serve_problems, fresh=True)
     try:
-        child.link.send(Prepare(dict(loading), folder))
+        child.link.send(Prepare(call, folder))
         answer = child.receive()
     except (EOFError, OSError) as error:
         raise CbobenchError("the process that prepares the problems ended; import cbobench before NumPy") from error
@@ -184,9 +186,9 @@ def prepare_problems(loading: Mapping[str, Any], folder: RunFolder) -> dict[str,
 
 def serve_problems(link: Any) -> None:
     """Prepare the problems of the suite that the driver asks for, and end."""
-    loading, folder = become_worker(link).get()
+    call, folder = become_worker(link).get()
     try:
-        suite = load(**loading, store=lambda name: SimulationStore(folder).of)
+        suite = prepare(read_suite(call), Site(), SimulationStore(folder))
         pickled = {title: pickle_problem(problem) for title, problem in suite.problems.items()}
         answer: Prepared | Refused = Prepared(pickled)
     except CbobenchError as error:

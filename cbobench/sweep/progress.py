@@ -17,8 +17,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,13 +25,15 @@ from cbobench.errors import CbobenchError
 from cbobench.results.lease import SeedRanges, pair_id, seed_ranges
 from cbobench.results.query import SHOWN, FailureCounts
 from cbobench.sweep.blocks import Tasks
+from cbobench.watcher import Watcher
 from cbobench.words import count_noun, time_left
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
     from cbobench.play.task import Receipt
-    from cbobench.sweep.run import Outcome, Plan
+    from cbobench.sweep.plan import Plan
+    from cbobench.sweep.run import Outcome
 
 UNCERTAINTY = 1.3  # factor by which the time left may be wrong
 TRUSTED = 0.05  # share of the rounds from which on their speed alone counts: the first ones cost less, or wait longer
@@ -107,25 +108,22 @@ def _played_before(tasks: Tasks) -> SeedRanges:
     return ranges_by_pair
 
 
-class Progress:
+class Terminal(Watcher):
     """Shows the progress of a sweep on standard error."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.failed = FailureCounts()
         self.last_failed = 0
-        self.begun = False
+        self.has_begun = False
         self.counter: RoundCounter | None = None
         self.bar: Bar | None = None
 
-    def __enter__(self) -> Self:
-        return self
-
     def begin(self) -> None:
         """Print what there is to play, once."""
-        if self.begun:
+        if self.has_begun:
             return
-        self.begun = True
+        self.has_begun = True
         new = self.plan.cells - self.plan.done
         stale = f", {self.plan.stale} of them stale: play them again with --again stale" if self.plan.stale else ""
         suffix = f" ({self.plan.done} done before{stale})" if self.plan.done else ""
@@ -140,7 +138,7 @@ class Progress:
         else:
             print(text, file=sys.stderr)
 
-    def follow(self, counter: RoundCounter) -> None:
+    def began(self, counter: RoundCounter) -> None:
         """Let the bar begin (before workers are there its thread would keep them from forking)."""
         self.counter = counter
         if sys.stderr.isatty():
@@ -173,8 +171,8 @@ class Progress:
         left = None if self.counter is None else self.counter.seconds_left()
         return "unknown" if left is None else time_left(*left)
 
-    def add(self, receipt: Receipt) -> None:
-        """Count a receipt; print the failures at the first one, at a new kind, and whenever they have doubled."""
+    def played(self, receipt: Receipt) -> None:
+        """Print the failures at the first one, at a new kind, and whenever they have doubled."""
         kinds = len(self.failed.counts)
         for error in receipt.errors:
             self.failed.add(error)
@@ -184,24 +182,24 @@ class Progress:
             self.last_failed = total
             self.note(str(self.failed))
 
-    def close(self) -> None:
+    def ended(self, outcome: Outcome) -> None:
         """Take the bar down."""
+        self.begin()
+        self.close()
+
+    def close(self) -> None:
+        """Take the bar down, whether the sweep has ended or failed."""
         bar, self.bar = self.bar, None
         if bar is not None:
             with suppress(OSError):  # a terminal that is gone
                 bar.stop()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 LINES = 20_000  # per call; after them only the end is written
 UPLOAD = 60.0  # seconds between two uploads, where files cannot grow
 
 
-class Journal:
+class Journal(Watcher):
     """Writes the log of one call.
 
     Args:
@@ -210,13 +208,13 @@ class Journal:
 
     def __init__(self, plan: Plan) -> None:
         self.folder = plan.folder
-        self.began, self.uploaded = time.monotonic(), time.monotonic()
+        self.begun_at = self.uploaded = time.monotonic()
         self.lines: list[str] = []
         self.written = 0
         self.name = f"log/{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{platform.node()}-{os.getpid()}.jsonl"
         self._add("resumed" if plan.done else "started", cells=plan.cells, done=plan.done, tasks=len(plan.tasks))
 
-    def record_receipt(self, receipt: Receipt) -> None:
+    def played(self, receipt: Receipt) -> None:
         """Write that a task was played, and which of its cells failed."""
         counts = {"ok": receipt.ok, "failed": receipt.failed, "rounds": receipt.rounds}
         self._add("played", task=receipt.task, **counts, took=receipt.seconds and round(receipt.seconds, 3))
@@ -224,13 +222,13 @@ class Journal:
             self._add("failed", cell=error)
         self._write()
 
-    def record_note(self, text: str) -> None:
+    def note(self, text: str) -> None:
         """Write a note, once a task was played."""
         self._add("note", text=text)
         if self.written:
             self._write()
 
-    def record_end(self, outcome: Outcome) -> None:
+    def ended(self, outcome: Outcome) -> None:
         """Write how the call ended."""
         counts = {"played": outcome.played, "failed": outcome.failed, "absent": len(outcome.absent)}
         self._add("ended", **counts, stopped=outcome.stopped)
@@ -240,7 +238,7 @@ class Journal:
     def _add(self, event: str, **fields: Any) -> None:
         if self.written + len(self.lines) >= LINES and event != "ended":
             return
-        seconds = round(time.monotonic() - self.began, 3)
+        seconds = round(time.monotonic() - self.begun_at, 3)
         content = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, "seconds": seconds}
         self.lines.append(json.dumps(content | fields) + "\n")
 

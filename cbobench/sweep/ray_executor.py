@@ -57,6 +57,7 @@ from cbobench.sweep.messages import (
     Submit,
 )
 from cbobench.sweep.ray_start import CALLS, retired_if_worn, start_ray
+from cbobench.watcher import SILENT, Watcher
 from cbobench.words import count_noun
 
 IN_FLIGHT = 256  # at least, on a cluster: Ray's autoscaler sees demand in tasks that wait
@@ -79,7 +80,7 @@ class RayExecutor:
         cpus: CPUs to use on this machine, or of a Ray that the program has started; None for all.
         address: of a Ray cluster, or None.
         code: what must run there, None on this machine.
-        note: called with one line about nodes that do not answer.
+        watcher: told of nodes that do not answer.
 
     Raises:
         CbobenchError: why Ray did not start, or cannot be joined.
@@ -92,9 +93,9 @@ class RayExecutor:
         cpus: int | None,
         address: str | None,
         code: Code | None = None,
-        note: Callable[[str], None] = lambda text: None,
+        watcher: Watcher = SILENT,
     ) -> None:
-        self.folder, self.cpus, self.address, self.note = folder, cpus, address, note
+        self.folder, self.cpus, self.address, self.watcher = folder, cpus, address, watcher
         self.flight: dict[str, Task] = {}
         self.played: Mapping[str, tuple[int, tuple[float, ...], int]] = {}
         self.slots = 0
@@ -171,7 +172,7 @@ class RayExecutor:
             case Refused(error):
                 raise error
             case Note(text):
-                self.note(text)
+                self.watcher.note(text)
             case Board(reports):
                 self.played = reports
             case Slots(cpus):
@@ -209,15 +210,16 @@ def serve_ray(link: Any) -> None:
         with lock:
             link.send(message)
 
-    def note(text: str) -> None:
-        send(Note(text))
+    class Driver(Watcher):
+        def note(self, text: str) -> None:
+            send(Note(text))
 
     join: Join = inbox.get()
     try:
-        client = RayClient(join, note, inbox.put)
+        client = RayClient(join, Driver(), inbox.put)
         disregard_signals()  # once more: Ray takes SIGTERM for itself
         send(Slots(client.cpus()))
-        nodes = None if join.address is None else NodeWatch(client.places(), note)
+        nodes = None if join.address is None else NodeWatch(client.places(), Driver())
     except BaseException as error:
         send(Refused(error if isinstance(error, CbobenchError) else CbobenchError(describe_error(error)[0])))
         os._exit(1)
@@ -262,7 +264,7 @@ class RayClient:
 
     Args:
         join: the driver's first message.
-        note: called with one line about nodes that are refused.
+        watcher: told of nodes that do not answer.
         when_ended: called, in any thread, with the future of each task that has ended, for `collect`.
 
     Attributes:
@@ -274,14 +276,14 @@ class RayClient:
 
     is_local = False  # whether Ray runs on this machine alone
 
-    def __init__(self, join: Join, note: Callable[[str], None], when_ended: Callable[[Future[Any]], None]) -> None:
+    def __init__(self, join: Join, watcher: Watcher, when_ended: Callable[[Future[Any]], None]) -> None:
         problems, folder, cpus, address, code = join
         self.folder, self.is_local, self.when_ended = folder, address is None, when_ended
         self.flight: dict[Future[Any], str] = {}
         self.ray = start_ray(cpus, address, code)
         adopt_orphans()
         if code is not None:
-            check_nodes(self.ray, folder, code, note)
+            check_nodes(self.ray, folder, code, watcher)
         place = str(Path.cwd()) if self.is_local else None
         folders = () if code is None else code.folders
         self.rounds = rounds = RoundBoard()
@@ -427,11 +429,11 @@ class NodeWatch:
 
     Args:
         places: host and port of the nodes; the caller keeps them current.
-        note: called with one line.
+        watcher: told of nodes.
     """
 
-    def __init__(self, places: set[tuple[str, int]], note: Callable[[str], None]) -> None:
-        self.places, self.note = places, note
+    def __init__(self, places: set[tuple[str, int]], watcher: Watcher) -> None:
+        self.places, self.watcher = places, watcher
         self.answered: set[tuple[str, int]] = set()
         self.missed: set[tuple[str, int]] = set()
         self.silent: set[tuple[str, int]] = set()  # since a report that no other has followed yet
@@ -452,12 +454,12 @@ class NodeWatch:
         before, self.missed = self.missed, (self.answered & places) - reachable
         silent, lost = before & self.missed, self.silent - places
         if lost:
-            self.note(f"given up: {_describe(lost, len(places | lost))}; what played there is queued again")
+            self.watcher.note(f"given up: {_describe(lost, len(places | lost))}; what played there is queued again")
         reported = self.silent - lost
         if silent and not reported:
-            self.note(f"silent: {_describe(silent, len(places))}; what plays there is waited for")
+            self.watcher.note(f"silent: {_describe(silent, len(places))}; what plays there is waited for")
         elif reported and not self.missed:
-            self.note("no node is silent any more")
+            self.watcher.note("no node is silent any more")
         self.silent = reported | silent if self.missed else set()
 
 

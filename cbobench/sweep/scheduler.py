@@ -8,15 +8,15 @@ even report that it runs hangs.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf, isfinite
+from typing import Any
 
-from cbobench.errors import CbobenchError, CellFailure, Misuse, show, unknown
+from cbobench.errors import CbobenchError, CellFailure, show
 from cbobench.play.task import (
     OtherCode,
     Receipt,
@@ -27,27 +27,16 @@ from cbobench.play.task import (
     published_receipt,
 )
 from cbobench.play.watchdog import ReturnedTask, allowed_silence
-from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import pair_id, send_heartbeat
-from cbobench.sweep.blocks import Pace, Tasks
-from cbobench.sweep.cluster import collect_code
-from cbobench.sweep.executors import (
-    Executor,
-    ExecutorDied,
-    InlineExecutor,
-    ProcessExecutor,
-    usable_cpus,
-)
+from cbobench.sweep.blocks import Pace
+from cbobench.sweep.executors import Executor, ExecutorDied
 from cbobench.sweep.messages import Answer, NodeLost
-from cbobench.sweep.ray_executor import RayExecutor
-from cbobench.sweep.run_options import Budget, EngineOptions
-from cbobench.words import count_noun, list_names
+from cbobench.sweep.plan import Plan
+from cbobench.sweep.progress import RoundCounter
+from cbobench.watcher import SILENT, Watcher
+from cbobench.words import list_names
 
-ENGINES = ("ray", "processes", "inline")
-# Tasks that worker processes run by default. On one machine they are never slower: Ray begins seconds later and takes
-# 20 ms of CPU time more per task (measured with 8 and with 264); for more tasks that is little beside what they take.
-SMALL = 64
 CRASHES_OF_A_CELL = 3
 HANGS_OF_A_CELL = 2  # a process that was suspended may seem to hang, once
 LOST_NODES_PER_TASK = 20
@@ -63,118 +52,34 @@ SUSPENDED_SECONDS = 60.0  # seconds between two calls, after which this process 
 NOTE_SECONDS = 600.0  # seconds without any answer that the user is told of, and then twice as many
 
 
-def choose_engine(engine: str | None, cpus: int | None, address: str | None) -> str | None:
-    """The engine that the options name; None if the number of tasks decides (see `start_executor`).
-
-    Raises:
-        Misuse: an unknown engine, or options that exclude each other.
-    """
-    if engine not in (None, *ENGINES):
-        raise unknown("engine", engine, ENGINES)
-    if cpus == 0 and address is not None:
-        raise Misuse("--cpus 0 plays in this process, --address on a cluster; give one of them")
-    if cpus == 0 and engine in ("ray", "processes"):
-        raise Misuse(f"--cpus 0 plays in this process, --engine {engine} does not; give one of them")
-    if address is not None and engine in ("processes", "inline"):
-        raise Misuse(f"--engine {engine} plays on this machine, --address on a cluster; give one of them")
-    return "inline" if cpus == 0 else "ray" if address is not None else engine
-
-
-def ray_is_started() -> bool:
-    """Whether this program has started Ray itself."""
-    imported = sys.modules.get("ray")
-    return imported is not None and bool(imported.is_initialized())
-
-
-def start_executor(
-    problems: Mapping[str, Problem],
-    folder: RunFolder,
-    tasks: Tasks,
-    engine_options: EngineOptions,
-    *,
-    ship: bool = False,
-    note: Callable[[str], None] = lambda text: None,
-) -> Executor:
-    """Start the executor that the options name; by default Ray, or worker processes if there are few tasks.
-
-    A Ray that the program has started itself runs all tasks. Worker processes replace a Ray that does not start here.
-
-    Args:
-        problems: the suite's prepared problems, by title.
-        folder: the run.
-        engine_options: where they are played.
-        ship: whether this machine's code is sent to the cluster.
-        note: called with one line that says who plays.
-
-    Raises:
-        Misuse: options that exclude each other. CbobenchError: what was asked for cannot be started.
-    """
-    cpus, address = engine_options.cpus, engine_options.address
-    chosen_engine = choose_engine(engine_options.engine, cpus, address)
-    if ship and address is None:
-        raise Misuse("--ship sends this machine's code to a cluster; give its --address, too")
-    if chosen_engine == "inline":
-        note("played by this process")
-        return InlineExecutor(problems, folder)
-    ray_started = ray_is_started()
-    if ray_started and address is not None:
-        raise Misuse(f"this program has started Ray already; leave address {show(address)} out, or call ray.shutdown()")
-    if chosen_engine == "ray" or (chosen_engine is None and (ray_started or len(tasks) > SMALL)):
-        if ray_started:
-            address = sys.modules["ray"].get_runtime_context().gcs_address
-        code = None if address is None else collect_code(tasks.sources, ship)
-        try:
-            limit = cpus if ray_started or address is None else None
-            ray = RayExecutor(problems, folder, limit, address, code, note)
-        except CbobenchError as error:
-            if chosen_engine == "ray" or ray_started:
-                raise
-            note(f"Ray did not start ({error}); worker processes play instead")
-        else:
-            note("played on Ray")
-            return ray
-    cpus = cpus or usable_cpus()
-    workers = ProcessExecutor(problems, folder, min(cpus, len(tasks)), cpus)
-    note(f"played by {count_noun(workers.slots, 'worker process')}")
-    return workers
-
-
 class Scheduler:
-    """Hands out tasks and yields their receipts as they come.
+    """Hands out the tasks of a plan and yields their receipts as they come.
 
     Args:
-        folder: the run.
-        tasks: to play.
-        executor: what runs them.
-        pace: how long tasks take.
-        note: called with one line about what is lost or overdue.
-        budget: no further task begins once it is spent.
+        plan: what is played.
+        executor: what runs it.
+        watcher: told of what is lost or overdue.
 
     Attributes:
-        spent: whether tasks were left for the budget's sake.
+        counter: of the rounds that are played.
     """
 
-    def __init__(
-        self,
-        folder: RunFolder,
-        tasks: Tasks,
-        executor: Executor,
-        pace: Pace,
-        note: Callable[[str], None] = lambda text: None,
-        budget: Budget | None = None,
-    ) -> None:
-        self.folder, self.executor, self.pace, self.note = folder, executor, pace, note
-        self.budget, self.spent = budget or Budget(None), False
-        self.tasks = tasks
-        self.queue: deque[int | Task] = deque(range(len(tasks)))  # a number is a task that is made when it is played
-        self.rounds = tasks.rounds  # that wait
-        self.losses_left = LOST_NODES_PER_TASK * max(1, len(tasks))
+    def __init__(self, plan: Plan, executor: Executor, watcher: Watcher = SILENT) -> None:
+        self.folder, self.tasks, self.executor, self.watcher = plan.folder, plan.tasks, executor, watcher
+        self.pace = Pace(plan.suite.problems, plan.measured)
+        # A number is a task that is made when it is played.
+        self.queue: deque[int | Task] = deque(range(len(plan.tasks)))
+        self.rounds = plan.tasks.rounds  # that wait
+        self.losses_left = LOST_NODES_PER_TASK * max(1, len(plan.tasks))
         self.crashes: dict[str, int] = {}
         self.print_noted = False
         self.loss_noted_at = -LOSS_NOTE_SECONDS
-        self.overdue = OverdueTasks(folder, note)
+        self.overdue = OverdueTasks(plan.folder, watcher)
         self.silent = SilentTasks()
         self.best_over: dict[str, list[float]] = {}  # seen by the cells that this call has played
+        work = self.pace.total(plan.tasks)
+        expected = None if work is None else work / min(executor.slots, len(plan.tasks.cells))
+        self.counter = RoundCounter(plan.tasks, self.rounds_in_play, expected)
 
     def play(self) -> Iterator[Receipt]:
         """Receipts of all tasks, as they come. Closing the executor ends what is in play.
@@ -183,27 +88,18 @@ class Scheduler:
             CbobenchError: a worker has other code, cannot write, or cannot start; too many nodes were lost; the
                 executor died before all was published.
         """
+        for receipt in self._play():
+            self.counter.add(receipt)
+            yield receipt
+
+    def _play(self) -> Iterator[Receipt]:
         try:
             while self.queue or self.executor.pending:
                 send_heartbeat(self.folder)
                 self._submit()
-                for task, answer in self.executor.collect(WAIT):
-                    self.overdue.answered(task, answer)
-                    receipt = self._settle(task, answer)
-                    if receipt is not None:
-                        yield self._account(receipt)
-                for task, crash in self.silent.look(self.executor):
-                    self.note(f"{task.name}: {crash.how}; its worker is ended")
-                    self.executor.cancel(task)
-                    receipt = self._settle(task, crash)
-                    if receipt is not None:
-                        yield self._account(receipt)
-                for task, receipt in self.overdue.look(self.executor.pending):
-                    self.executor.cancel(task)
-                    if receipt is None:
-                        self._queue_again([task])
-                    else:
-                        yield self._account(receipt)
+                yield from self._take_answers()
+                yield from self._end_silent_workers()
+                yield from self._give_up_overdue()
         except OtherCode as error:
             raise error.name_modules() from None
         except ExecutorDied:
@@ -215,6 +111,36 @@ class Scheduler:
                 yield published_receipt(self.folder, task)
             if self.queue or self.executor.pending:
                 raise
+
+    def _take_answers(self) -> Iterator[Receipt]:
+        for task, answer in self.executor.collect(WAIT):
+            self.overdue.answered(task, answer)
+            yield from self._settle(task, answer)
+
+    def _end_silent_workers(self) -> Iterator[Receipt]:
+        for task, crash in self.silent.look(self.executor):
+            self.watcher.note(f"{task.name}: {crash.how}; its worker is ended")
+            self.executor.cancel(task)
+            yield from self._settle(task, crash)
+
+    def _give_up_overdue(self) -> Iterator[Receipt]:
+        for task, receipt in self.overdue.look(self.executor.pending):
+            self.executor.cancel(task)
+            if receipt is None:
+                self._queue_again([task])
+            else:
+                yield receipt
+
+    def drop_waiting(self) -> bool:
+        """Let no further task begin; whether any waits."""
+        any_waits = len(self.queue) > 0
+        self.queue.clear()
+        self.rounds = 0
+        return any_waits
+
+    def report(self) -> dict[str, Any]:
+        """The content of a heartbeat."""
+        return self.counter.report() | {"playing": self.cells_in_play(), "best": self.best_seen()}
 
     def cells_in_play(self) -> dict[str, list[int]]:
         """Submitted cells by a hash of pair and horizon: [count, finished seed-rounds]."""
@@ -272,51 +198,56 @@ class Scheduler:
         self.rounds += sum(task.rounds for task in tasks)
         self.queue.extendleft(reversed(tasks))
 
-    def _account(self, receipt: Receipt) -> Receipt:
-        """Charge a task to the budget; once it is spent, drop the tasks that have not begun."""
-        if self.budget.over(receipt) and self.queue:
-            self.spent, self.rounds = True, 0
-            self.queue.clear()
-        return receipt
-
-    def _settle(self, task: Task, answer: Answer) -> Receipt | None:
-        """A receipt if the task is over; else the task is queued again, whole or in two halves."""
-        if isinstance(answer, Receipt):
-            _add_best(self.best_over, task, answer.best)
-            if answer.seconds is not None:
+    def _settle(self, task: Task, answer: Answer) -> Iterator[Receipt]:
+        """Yield a receipt if the task is over; else it is queued again, whole or in two halves."""
+        match answer:
+            case Receipt():
+                self._hear(task, answer)
+                yield answer
+            case ReturnedTask():
+                # It is longer than a task of unknown pace may be. Now its pace is known, and it is cut before its play.
                 self.pace.learn(task, answer.seconds, answer.rounds)
-            for text in answer.notes:
-                self.note(text)
-            if answer.printed and not self.print_noted:
-                self.print_noted = True
-                began = f"{task.pair.label} began with {show(answer.printed)}"
-                self.note(f"what cells print is shown only with --cpus 0; {began}")
-            return answer
-        # It is longer than a task of unknown pace may be. Now its pace is known, and it is cut before it is played.
-        if isinstance(answer, ReturnedTask):
-            self.pace.learn(task, answer.seconds, answer.rounds)
-            self._queue_again([task])
-            return None
-        if isinstance(answer, NodeLost):
-            self.losses_left -= 1
-            if self.losses_left < 0:
-                raise CbobenchError("too many tasks lost their node; run again when the cluster is well")
-            self._queue_again([task])
-            if answer.elsewhere and time.monotonic() - self.loss_noted_at >= LOSS_NOTE_SECONDS:
-                self.loss_noted_at = time.monotonic()
-                self.note(f"a machine was lost that played {task.name}; its tasks are queued again")
-            return None
-        # One of its cells may be at fault. Half by half it is soon alone, and the others are played.
-        if len(task.cells) > 1:
-            self._queue_again(task.halves())
-            return None
+                self._queue_again([task])
+            case NodeLost():
+                self._count_loss(task, answer)
+                self._queue_again([task])
+            case WorkerCrashed() if len(task.cells) > 1:
+                # One of its cells may be at fault. Half by half it is soon alone, and the others are played.
+                self._queue_again(task.halves())
+            case WorkerCrashed():
+                yield from self._count_crash(task, answer)
+
+    def _hear(self, task: Task, receipt: Receipt) -> None:
+        """Learn what a receipt says beside that its task is over."""
+        _add_best(self.best_over, task, receipt.best)
+        if receipt.seconds is not None:
+            self.pace.learn(task, receipt.seconds, receipt.rounds)
+        for text in receipt.notes:
+            self.watcher.note(text)
+        if receipt.printed and not self.print_noted:
+            self.print_noted = True
+            began = f"{task.pair.label} began with {show(receipt.printed)}"
+            self.watcher.note(f"what cells print is shown only with --cpus 0; {began}")
+
+    def _count_loss(self, task: Task, loss: NodeLost) -> None:
+        """Raise `CbobenchError` where ever more nodes are lost; note a loss, but not each of many at once."""
+        self.losses_left -= 1
+        if self.losses_left < 0:
+            raise CbobenchError("too many tasks lost their node; run again when the cluster is well")
+        if loss.elsewhere and time.monotonic() - self.loss_noted_at >= LOSS_NOTE_SECONDS:
+            self.loss_noted_at = time.monotonic()
+            self.watcher.note(f"a machine was lost that played {task.name}; its tasks are queued again")
+
+    def _count_crash(self, task: Task, crash: WorkerCrashed) -> Iterator[Receipt]:
+        """Queue the task of a single cell again, last; once it has crashed often enough, the cell has failed."""
         self.crashes[task.name] = self.crashes.get(task.name, 0) + 1
-        if self.crashes[task.name] < (HANGS_OF_A_CELL if answer.hung else CRASHES_OF_A_CELL):
+        if self.crashes[task.name] < (HANGS_OF_A_CELL if crash.hung else CRASHES_OF_A_CELL):
             self.rounds += task.rounds
             self.queue.append(task)  # what killed it, a lack of memory, say, may have passed by then
-            return None
-        how = answer.how if answer.hung else f"the cell {answer.how} {CRASHES_OF_A_CELL} times"
-        return publish_cells(self.folder, task, [failed_row(task.cells[0], task, CellFailure(how), answer.trace)])
+        else:
+            how = crash.how if crash.hung else f"the cell {crash.how} {CRASHES_OF_A_CELL} times"
+            row = failed_row(task.cells[0], task, CellFailure(how), crash.trace)
+            yield publish_cells(self.folder, task, [row])
 
 
 def _add_best(seen: dict[str, list[float]], task: Task, best: Iterable[float]) -> None:
@@ -333,11 +264,11 @@ class OverdueTasks:
 
     Args:
         folder: the run.
-        note: called with one line about what is overdue.
+        watcher: told of what is overdue.
     """
 
-    def __init__(self, folder: RunFolder, note: Callable[[str], None]) -> None:
-        self.folder, self.note = folder, note
+    def __init__(self, folder: RunFolder, watcher: Watcher) -> None:
+        self.folder, self.watcher = folder, watcher
         self.answered_at = self.checked_at = self.called_at = time.monotonic()
         self.longest: dict[tuple[str, str], float] = {}
         self.published: set[str] = set()
@@ -370,19 +301,21 @@ class OverdueTasks:
         for task in list(pending):
             # It was published before the last look already: its answer has had the time between two looks to come.
             if task.name in published & self.published:
-                self.note(f"{task.name} is done, though its worker's answer was lost")
+                self.watcher.note(f"{task.name} is done, though its worker's answer was lost")
                 yield task, published_receipt(self.folder, task)
             elif task.name not in published and self._is_overdue(task, current_time):
                 overdue.append(task)
         self.published = published
         if overdue:
-            self.note(f"no answer for {minutes} from {list_names((task.name for task in overdue), 3)}; queued again")
+            self.watcher.note(
+                f"no answer for {minutes} from {list_names((task.name for task in overdue), 3)}; queued again"
+            )
             yield from ((task, None) for task in overdue)
             # The silence begins anew. Otherwise the next look would find what is queued now overdue as well.
             self.answered_at = current_time
         elif current_time - self.answered_at >= self.note_after:
             self.note_after *= 2
-            self.note(f"no answer for {minutes}; in play: {list_names((task.name for task in pending), 3)}")
+            self.watcher.note(f"no answer for {minutes}; in play: {list_names((task.name for task in pending), 3)}")
 
     def _is_overdue(self, task: Task, current_time: float) -> bool:
         """Whether the time since the last answer is far longer than the pair's tasks took."""

@@ -18,10 +18,9 @@ from cbobench.params import build
 from cbobench.problems.data import DataFolder
 from cbobench.problems.simulator import Simulator
 from cbobench.problems.table import UserTable
-from cbobench.suite.suite_file import load
 from tests.algorithms.easy import bowl, on_box, started
 from tests.conftest import ROOT
-from tests.helpers import actions, entry, make, play, problem
+from tests.helpers import actions, entry, load, make, play, problem
 
 OPPONENTS = [n for n in ALGORITHMS.names() if issubclass(ALGORITHMS.get(n), LibraryMethod)]
 LIGHT = ["optuna-tpe", "pymoo-ga", "pymoo-de", "cma-es"]

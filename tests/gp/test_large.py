@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cbobench
+from cbobench.call import Call
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp import actions, kernels
 from cbobench.gp.actions import LARGEST, Finite, Large, Scattered
@@ -164,12 +165,12 @@ def suite(tmp_path, problem, algorithm, horizon="5"):
 )
 @pytest.mark.slow
 def test_what_would_not_fit_is_refused_before_the_sweep(tmp_path, monkeypatch, task, method, message, horizon):
-    from cbobench.sweep.run import plan
+    from cbobench.sweep.plan import plan
 
     monkeypatch.setattr(actions, "LARGEST_RANK", 100)
     suite_file = suite(tmp_path, task, method, horizon)
     if message is None:
-        assert plan(suite_file, out=tmp_path / "run", cpus=0).tasks
+        assert plan(Call(suite_file, out=tmp_path / "run", cpus=0)).tasks
         return
     with pytest.raises(Misuse, match=message):
         cbobench.run(suite_file, out=tmp_path / "run", cpus=0)

@@ -17,8 +17,7 @@ from cbobench.gp.box_actions import design
 from cbobench.play.play import Play, PlayOptions
 from cbobench.report.load import Run
 from cbobench.rng import generator
-from cbobench.suite.suite_file import load
-from tests.helpers import LEARNERS, actions, entry, make, problem, swept
+from tests.helpers import LEARNERS, actions, entry, load, make, problem, swept
 
 BOX = partial(problem, "feasible-pocket")
 GRID = partial(problem, "rkhs", d=2, n=36)

@@ -10,10 +10,11 @@ import pytest
 import cbobench
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.ckb import CKBUCB
+from cbobench.call import Call
 from cbobench.params import shared_values
 from cbobench.problems.rkhs import RKHS1D
 from cbobench.sweep.estimate import try_pairs
-from cbobench.sweep.run import plan
+from cbobench.sweep.plan import plan
 from tests.helpers import assert_same_rows
 
 SUITE = """\
@@ -29,14 +30,14 @@ algorithms:
 
 
 def test_pairs_that_may_share_a_block_do(write_suite, tmp_path):
-    tasks = plan(write_suite(SUITE), out=tmp_path / "r", cpus=1).tasks
+    tasks = plan(Call(write_suite(SUITE), out=tmp_path / "r", cpus=1)).tasks
     cells = {}
     for task in tasks:
         cells.setdefault(task.pair.problem.title, []).append(len(task.cells))
         assert len({shared(cell) for cell in task.cells}) == 1
     # V: theory, and V: a number; two laws; random
     assert [sorted(sizes) for sizes in cells.values()] == [[2, 4, 4, 6, 12]] * 2
-    alone = plan(write_suite(SUITE), out=tmp_path / "r", cpus=1, block=1).tasks
+    alone = plan(Call(write_suite(SUITE), out=tmp_path / "r", cpus=1, block=1)).tasks
     assert {len(task.cells) for task in alone} == {1}
 
 
@@ -54,7 +55,7 @@ def test_the_bits_are_those_of_a_cell_alone(write_suite, tmp_path, cpus):
 
 
 def test_an_audit_is_of_one_pair(write_suite, tmp_path):
-    tasks = plan(write_suite(SUITE + "audit: true\n"), out=tmp_path / "r", cpus=1).tasks
+    tasks = plan(Call(write_suite(SUITE + "audit: true\n"), out=tmp_path / "r", cpus=1)).tasks
     assert all(len({cell.pair.title for cell in task.cells}) == 1 for task in tasks)
 
 
@@ -106,7 +107,7 @@ class Spoils(CKBUCB):
 
 
 def test_a_block_is_tried_once_for_all_its_pairs(write_suite, tmp_path):
-    todo = plan(write_suite(SUITE), out=tmp_path / "r", cpus=1)
+    todo = plan(Call(write_suite(SUITE), out=tmp_path / "r", cpus=1))
     estimates, estimated_count = try_pairs(todo)
     assert estimated_count == len(todo.suite.grid.pairs) == len(estimates)
     assert len(todo.tasks.of_pairs()) == len(todo.tasks) == 10

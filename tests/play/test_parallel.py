@@ -17,8 +17,7 @@ from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.gp.kernels import Matern
 from cbobench.play.play import Play, PlayOptions
-from cbobench.suite.suite_file import load
-from tests.helpers import actions, assert_same_rows, make, problem
+from tests.helpers import actions, assert_same_rows, load, make, problem
 
 BOX = partial(problem, "feasible-pocket", candidates=64)
 GRID = partial(problem, "rkhs", d=2, n=36)

@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 
 import cbobench
+from cbobench.call import Call
 from cbobench.errors import Advice, CbobenchError
 from cbobench.float_state import float_controls
 from cbobench.play.process import preserve_process
@@ -28,7 +29,8 @@ from cbobench.registry import import_object
 from cbobench.results.bundle import open_run
 from cbobench.results.verify import verify
 from cbobench.sweep import children, preparation
-from cbobench.sweep.run import execute, plan
+from cbobench.sweep.plan import plan
+from cbobench.sweep.run import execute
 from tests.helpers import assert_same_rows
 from tests.processes import assert_gone
 
@@ -147,9 +149,9 @@ def test_a_module_that_changes_how_the_processor_rounds(harmful, tmp_path):
 
 @pytest.mark.parametrize("suite", [METHOD, SIMULATOR])
 def test_a_fork_that_returns_publishes_nothing(harmful, suite):
-    todo = plan(suite, out="run", cpus=1, engine="processes")
+    todo = plan(Call(suite, out="run", cpus=1, engine="processes"))
     harmful.HARM.append("fork")
-    outcome = execute(todo, cpus=1, engine="processes")
+    outcome = execute(todo)
     assert (outcome.failed, outcome.absent) == (0, ())
     assert verify(open_run("run")).damaged == []
     forks = [int(pid) for pid in Path("forks").read_text().split()]

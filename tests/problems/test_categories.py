@@ -16,7 +16,7 @@ from cbobench.errors import Misuse
 from cbobench.problems.data import DataFolder
 from cbobench.problems.simulator import Simulator
 from cbobench.problems.table import UserTable
-from tests.helpers import refused
+from tests.helpers import Listener, refused
 from tests.problems.test_configurations import ROLES, grid, table
 
 WORDS = ["None", "NA", "null", "nan", "N/A", "inf", "True", "1", "sqrt"]
@@ -99,10 +99,10 @@ def test_choices_without_quotes_find_their_rows_or_say_that_quotes_are_missing(t
 def test_categories_that_differ_in_case_or_spaces_are_named_in_a_line(tmp_path):
     def describe_choices(categories, **settings):
         chosen(categories).to_csv(tmp_path / "c.csv", index=False)
-        lines = []
+        listener = Listener()
         task = params.build(UserTable, ROLES | CHOICE | {"noise": 0} | settings)
-        task.prepare(DataFolder(base=tmp_path, say=lines.append))
-        return task.describe_inputs()["features"][:3], lines
+        task.prepare(DataFolder(base=tmp_path, watcher=listener))
+        return task.describe_inputs()["features"][:3], listener.notes
 
     (line,) = describe_choices(["lu", "LU", " lu"])[1]
     assert line == (

@@ -12,7 +12,7 @@ from cbobench.problems.columns import Source, describe_row
 from cbobench.problems.data import DataFolder
 from cbobench.problems.table import UserTable
 from tests.algorithms.test_contract import check_alone_as_in_a_block
-from tests.helpers import actions, make, play, prepare_class, refused
+from tests.helpers import Listener, actions, make, play, prepare_class, refused
 
 WIDTHS, RATES = (16, 64, 256), (0.001, 0.01, 0.1)
 ROLES = {
@@ -316,9 +316,9 @@ def test_row_numbers_are_not_played(tmp_path):
 def test_a_table_without_repetitions_says_once_that_it_is_played_without_noise(tmp_path):
     def take_notes(frame, **settings):
         frame.to_csv(tmp_path / "c.csv", index=False)
-        lines = []
-        params.build(UserTable, ROLES | settings).prepare(DataFolder(base=tmp_path, say=lines.append))
-        return lines
+        listener = Listener()
+        params.build(UserTable, ROLES | settings).prepare(DataFolder(base=tmp_path, watcher=listener))
+        return listener.notes
 
     (line,) = take_notes(grid(1))
     assert line.startswith("rows 'c.csv': no configuration repeats, so it is played without noise; if measurements sc")

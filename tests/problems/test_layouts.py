@@ -11,7 +11,7 @@ from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.problems.data import DataFolder
 from cbobench.problems.table import UserTable
-from cbobench.suite.suite_file import load
+from tests.helpers import load
 from tests.problems.test_configurations import grid
 
 ARMS = pd.DataFrame(np.random.default_rng(0).normal([1, 2, 3], 0.5, (40, 3)), columns=["a", "b", "c"])

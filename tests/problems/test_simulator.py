@@ -27,7 +27,7 @@ from cbobench.errors import CellFailure, Misuse
 from cbobench.params import build
 from cbobench.problems.simulated import SimulationCounts
 from cbobench.problems.simulator import Simulator
-from cbobench.suite.checks import _try_start, check_needs
+from cbobench.suite.prepare import _try_start, check_needs
 from cbobench.suite.variants import Variant
 from cbobench.surroundings import REPLACED
 from tests.algorithms.test_contract import check_alone_as_in_a_block

@@ -22,7 +22,7 @@ from cbobench.report.style import (
     step_of,
     variant_of,
 )
-from cbobench.suite.suite_file import load
+from tests.helpers import load
 
 TOGETHER = [  # what one panel shows, in the papers' figures unless said
     ("ckb-ucb", "ckb-ts", "ckb-rand", "stageopt", "sgp-ucb"),

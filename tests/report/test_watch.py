@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 import pytest
 
 import cbobench
+from cbobench.call import Call
 from cbobench.cli import main
 from cbobench.errors import printable
 from cbobench.report import live
@@ -20,7 +21,8 @@ from cbobench.results.export import export
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import EXPIRES_AFTER, Lease, pair_id
 from cbobench.suite.cells import Cells
-from cbobench.sweep.run import execute, plan
+from cbobench.sweep.plan import plan
+from cbobench.sweep.run import execute
 from tests.helpers import UNREADABLE, WRONG
 from tests.report.made import make
 from tests.suite.test_fuzz import places, replaced
@@ -280,7 +282,7 @@ def test_a_call_here_that_is_killed_is_told(half, signed, capsys):
 
 
 def test_a_finished_run_says_so_and_returns_and_its_bundle_is_a_line(small_suite, tmp_path, capsys):
-    execute(plan(small_suite(horizon=5, seeds=1), out=tmp_path / "run", cpus=0), cpus=0)
+    execute(plan(Call(small_suite(horizon=5, seeds=1), out=tmp_path / "run", cpus=0)))
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
     assert main(["watch", str(tmp_path / "run")]) == 0
     assert capsys.readouterr().out.startswith("small: complete: 3 of 3 cells ok, 0 failed\n")
@@ -312,14 +314,14 @@ def test_what_is_no_run_is_a_line(tmp_path, capsys, content, said):
 def test_a_run_that_has_not_begun_is_waited_for(small_suite, tmp_path, capsys, monkeypatch):
     """Its driver has said who it is, and starts its workers, which takes a cluster minutes."""
     run = tmp_path / "run"
-    todo = plan(small_suite(horizon=5, seeds=1), out=run, cpus=0)
+    todo = plan(Call(small_suite(horizon=5, seeds=1), out=run, cpus=0))
     looks = []
 
     def begin(seconds):
         looks.append(seconds)
         if len(looks) == 2:
             held.__exit__(None, None, None)
-            execute(todo, cpus=0)
+            execute(todo)
 
     monkeypatch.setattr("cbobench.report.watch.time.sleep", begin)
     with Lease(todo.folder, todo.tasks.cells) as held:

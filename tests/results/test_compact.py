@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import cbobench
+from cbobench.call import Call
 from cbobench.errors import Misuse
 from cbobench.play.task import play_task
 from cbobench.report.compare import compare
@@ -24,7 +25,7 @@ from cbobench.results.manifest import FILE, Manifest, rebuild_manifest
 from cbobench.results.query import read_published, read_status
 from cbobench.results.verify import repair, verify
 from cbobench.suite.cells import Cells
-from cbobench.sweep.run import plan
+from cbobench.sweep.plan import plan
 
 SUITE = """\
 suite: many
@@ -93,7 +94,7 @@ def test_a_merged_run_reads_the_same_from_few_files(played_once, run, before):
     assert (verdict.damaged, verdict.orphans, verdict.twice) == ([], [], 0)
     assert verdict.cells == verdict.expected == 14
     assert compact(folder) == (2, 2)
-    todo = plan(played_once / "suite.yaml", out=run, cpus=0)
+    todo = plan(Call(played_once / "suite.yaml", out=run, cpus=0))
     assert (todo.done, len(todo.tasks)) == (8, 0)
     block = Manifest.read(folder).block
     shutil.rmtree(run / "invocations")
@@ -133,7 +134,7 @@ def test_attempts_stay(small_suite, tmp_path, monkeypatch):
 def test_cells_that_were_published_twice_are_there_once(small_suite, tmp_path):
     """A task is played whole by one call, and in halves by another; who opened the run before reads on."""
     run = tmp_path / "run"
-    todo = plan(small_suite(horizon=20), out=run, cpus=0, block=4)
+    todo = plan(Call(small_suite(horizon=20), out=run, cpus=0, block=4))
     cbobench.run(small_suite(horizon=20), out=run, cpus=0, block=4)
     opened, plain = Run(run), cbobench.load_rounds(run)
     for half in (half for task in todo.tasks for half in task.halves()):

@@ -17,6 +17,7 @@ import pyarrow.fs as pafs
 import pytest
 
 import cbobench
+from cbobench.call import Call
 from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.play import task
@@ -27,8 +28,9 @@ from cbobench.results.folder import RunFolder
 from cbobench.results.query import read_published
 from cbobench.results.store import StoreFailure
 from cbobench.results.verify import verify
-from cbobench.sweep.run import execute, plan
-from tests.helpers import assert_same_rows
+from cbobench.sweep.plan import plan
+from cbobench.sweep.run import execute
+from tests.helpers import Listener, assert_same_rows
 
 
 def passed_on(name):
@@ -156,13 +158,13 @@ def test_a_fifth_of_all_calls_may_fail(small_suite, tmp_path, bucket, starts, se
 def test_a_store_that_stays_away_ends_the_run_in_one_line(small_suite, tmp_path, bucket, starts, monkeypatch, name):
     """Away from the middle on; what is complete stays, and the same call resumes."""
     suite, run = small_suite(horizon=20), tmp_path / "run"
-    todo = plan(suite, out=run, cpus=0, block=1)
-    receipts = []
+    todo = plan(Call(suite, out=run, cpus=0, block=1))
+    listener = Listener()
     monkeypatch.setenv(store.RETRY_VARIABLE, "0.02")
-    bucket(lambda count, operation: AWAY if len(receipts) >= 3 and operation == name else None)
+    bucket(lambda count, operation: AWAY if len(listener.receipts) >= 3 and operation == name else None)
 
     def play_and_read():
-        execute(todo, cpus=0, on_receipt=receipts.append)
+        execute(todo, listener)
         cbobench.load_cells(run)
 
     with pytest.raises(StoreFailure, match="when that is mended the same command resumes") as error:
@@ -193,10 +195,14 @@ def test_patience_is_a_number_of_seconds(monkeypatch):
 
 
 def test_a_run_folder_that_is_removed_is_not_made_again(small_suite, tmp_path):
+    class Removing(Listener):
+        def played(self, receipt):
+            shutil.rmtree(run)
+
     run = tmp_path / "run"
-    todo = plan(small_suite(horizon=20), out=run, cpus=0, block=1)
+    todo = plan(Call(small_suite(horizon=20), out=run, cpus=0, block=1))
     with pytest.raises(StoreFailure, match=f"cannot write to {run}: No such file or directory"):
-        execute(todo, cpus=0, on_receipt=lambda receipt: shutil.rmtree(run))
+        execute(todo, Removing())
     assert not run.exists()
 
 

@@ -14,10 +14,11 @@ import sys
 import pytest
 
 import cbobench
+from cbobench.call import Call
 from cbobench.results import store
 from cbobench.results.bundle import open_run
 from cbobench.results.verify import verify
-from cbobench.sweep.run import plan
+from cbobench.sweep.plan import plan
 from tests.conftest import ROOT
 from tests.helpers import assert_same_rows
 
@@ -66,4 +67,4 @@ def test_a_store_that_fails_loses_nothing(small_suite, tmp_path, keys, how):
         with folder.fs.open_input_stream(folder.path(f"log/{log}")) as stream:
             events = [json.loads(line) for line in stream.read().splitlines()]
         assert sorted(e["task"] for e in events if e["event"] == "played") == folder.names("cells"), "every task once"
-        assert len(plan(suite, out=address).tasks) == 0
+        assert len(plan(Call(suite, out=address)).tasks) == 0

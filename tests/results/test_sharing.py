@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import cbobench
+from cbobench.call import Call
 from cbobench.errors import DamagedRun, Misuse
 from cbobench.play.task import play_task_on_worker, published_receipt
 from cbobench.results import lease
@@ -26,8 +27,9 @@ from cbobench.results.query import read_published, read_status
 from cbobench.results.store import StoreFailure, machine_id
 from cbobench.suite.cells import Cells
 from cbobench.sweep.blocks import Tasks
-from cbobench.sweep.run import execute, plan
-from tests.helpers import assert_same_rows
+from cbobench.sweep.plan import plan
+from cbobench.sweep.run import execute
+from tests.helpers import Listener, assert_same_rows
 from tests.processes import PATIENCE
 
 
@@ -48,7 +50,7 @@ def test_two_calls_for_the_same_cells(small_suite, run):
     """The second is refused and told who plays; other cells, and the same ones later, are played."""
     suite = small_suite(horizon=20)
     cbobench.run(suite, out=run, cpus=0, seeds=1)
-    todo = plan(suite, out=run, cpus=0)
+    todo = plan(Call(suite, out=run, cpus=0))
     with Lease(todo.folder, all_cells(todo)):
         before = content(run)
         with pytest.raises(Misuse) as error:
@@ -64,7 +66,7 @@ def test_two_calls_for_the_same_cells(small_suite, run):
 
 
 def test_of_calls_that_come_at_once_one_plays(small_suite, run):
-    todo = plan(small_suite(), out=run, cpus=0)
+    todo = plan(Call(small_suite(), out=run, cpus=0))
     tried = threading.Barrier(6)
 
     def plays(_):
@@ -88,7 +90,7 @@ def left(run, todo, **changes):
 
 
 def test_leases_of_dead_calls_expire(small_suite, run):
-    todo = plan(small_suite(horizon=20), out=run, cpus=0)
+    todo = plan(Call(small_suite(horizon=20), out=run, cpus=0))
     elsewhere, late = {"machine": "elsewhere-1"}, lease.EXPIRES_AFTER + 5
     for changes, silent, alive in (
         ({}, 9999, True),  # however busy
@@ -101,36 +103,36 @@ def test_leases_of_dead_calls_expire(small_suite, run):
         assert [state for _, state in lease.read_drivers(todo.folder)] == [alive]
         if alive:
             with pytest.raises(Misuse, match="12 of the 12 cells to play .* are played by process"):
-                execute(todo, cpus=0)
+                execute(todo)
             file.unlink()
         elif silent == 0:
             file.unlink()
-    notes = []
-    assert execute(todo, cpus=0, on_note=notes.append).played == 12
-    assert [note for note in notes if "stopped unexpectedly" in note]
+    listener = Listener()
+    assert execute(todo, listener).played == 12
+    assert [note for note in listener.notes if "stopped unexpectedly" in note]
     assert not file.exists()
 
 
 def test_what_another_call_has_published_meanwhile_is_not_played_again(small_suite, run):
-    first, second = (plan(small_suite(horizon=20), out=run, cpus=0) for _ in range(2))
-    assert execute(first, cpus=0).played == 12
+    first, second = (plan(Call(small_suite(horizon=20), out=run, cpus=0)) for _ in range(2))
+    assert execute(first).played == 12
     assert compact(first.folder) == (3, 1)
     assert [published_receipt(first.folder, task).ok for task in first.tasks] == [4, 4, 4]
-    assert execute(second, cpus=0).played == 0
+    assert execute(second).played == 0
 
 
 def test_a_call_sends_heartbeats(small_suite, run, monkeypatch):
-    todo = plan(small_suite(horizon=20), out=run, cpus=0, block=1)
+    todo = plan(Call(small_suite(horizon=20), out=run, cpus=0, block=1))
     for name in ("HEARTBEAT_SECONDS", "FIRST_HEARTBEAT"):
         monkeypatch.setattr(lease, name, 0.0)
     write, written = lease._write_lease, []
     monkeypatch.setattr(lease, "_write_lease", lambda *arguments: (written.append(arguments), write(*arguments)))
-    execute(todo, cpus=0)
+    execute(todo)
     assert len(written) > len(todo.tasks)  # one when the lease is taken, and the scheduler's after every task
 
 
 def test_a_heartbeat_under_way_does_not_bring_the_lease_back(small_suite, run, monkeypatch):
-    todo = plan(small_suite(horizon=20), out=run, cpus=0)
+    todo = plan(Call(small_suite(horizon=20), out=run, cpus=0))
     begun, write = threading.Event(), lease._write_lease
 
     def slow(folder, *arguments):
@@ -194,7 +196,7 @@ def test_a_record_is_made_again_from_the_cells(small_suite, run, tmp_path):
 def test_a_worker_that_sees_another_folder_is_refused(small_suite, tmp_path, monkeypatch):
     """The same path on a machine that does not share it; nothing is played there."""
     monkeypatch.setattr(lease, "VISIBLE_WITHIN", 0.0)
-    todo = plan(small_suite(horizon=20), out=tmp_path / "run", cpus=0)
+    todo = plan(Call(small_suite(horizon=20), out=tmp_path / "run", cpus=0))
     problem, task = next(iter(todo.suite.problems.values())), todo.tasks[0]
     with Lease(todo.folder, all_cells(todo)) as held:
         elsewhere = replace(held.folder, uri=str(tmp_path / "elsewhere"))
@@ -216,19 +218,19 @@ def test_what_killed_calls_left_is_swept_up(small_suite, run):
     ours, theirs = f".x.parquet.{machine_id()}", ".x.parquet.elsewhere-1"
     for name in (f"{ours}.999999999.1.tmp", f"{theirs}.1.2.tmp", ".x.parquet.1.2.tmp", f"{ours}.{os.getpid()}.1.tmp"):
         (run / "rounds" / name).write_text("half")
-    todo = plan(suite, out=run, cpus=0, seeds=2)
+    todo = plan(Call(suite, out=run, cpus=0, seeds=2))
     first_pair, *later_pairs = todo.tasks.by_pair
     first, remaining = (  # a second attempt
         Tasks(by_pair, 1, attempts=[np.ones(len(pair_cells), dtype=np.int64) for pair_cells in by_pair])
         for by_pair in ([first_pair], later_pairs)
     )
     with Lease(todo.folder, Cells()):  # someone else is there: only what is surely dead goes
-        assert execute(replace(todo, tasks=first), cpus=0).played == 1
+        assert execute(replace(todo, tasks=first)).played == 1
         leftovers = sorted(p.name for p in run.glob("rounds/.*"))
         assert leftovers == sorted([f"{theirs}.1.2.tmp", ".x.parquet.1.2.tmp", f"{ours}.{os.getpid()}.1.tmp"])
-    notes = []
-    execute(replace(todo, tasks=remaining), cpus=0, on_note=notes.append)
-    assert "removed 2 unfinished files of calls that were killed" in notes
+    listener = Listener()
+    execute(replace(todo, tasks=remaining), listener)
+    assert "removed 2 unfinished files of calls that were killed" in listener.notes
     assert [p.name for p in run.glob("rounds/.*")] == [f"{ours}.{os.getpid()}.1.tmp"], "its process lives"
     assert sorted(p.name for p in run.glob("rounds/*.parquet")) == sorted(p.name for p in run.glob("cells/*.parquet"))
     assert len(read_published(open_run(run))) == 6

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import cbobench
+from cbobench.call import Call
 from cbobench.cli import main
 from cbobench.errors import DamagedRun, Misuse
 from cbobench.results import schema
@@ -26,7 +27,7 @@ from cbobench.results.lease import Lease
 from cbobench.results.schema import DIGEST, FOOTER
 from cbobench.results.verify import repair, verify
 from cbobench.suite.cells import Cells
-from cbobench.sweep.run import plan
+from cbobench.sweep.plan import plan
 from tests.conftest import ROOT
 from tests.helpers import assert_same_rows
 
@@ -288,7 +289,7 @@ def test_a_repair_and_a_call_exclude_each_other(played, monkeypatch):
 
 
 def cells_of(suite, run):
-    return plan(suite, out=run.parent / "other", cpus=0).tasks.cells.by_pair
+    return plan(Call(suite, out=run.parent / "other", cpus=0)).tasks.cells.by_pair
 
 
 def test_without_a_record_nobody_knows_what_was_asked_for(played, capsys):

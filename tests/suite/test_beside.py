@@ -10,7 +10,7 @@ import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.registry import import_object
-from cbobench.suite.suite_file import load
+from tests.helpers import load
 
 MINE = "import {helper}\nfrom cbobench.algorithms.references import Random\n\n\nclass Mine(Random):\n    pass\n"
 SUITE = "suite: m\nhorizon: 5\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: [{name}:Mine, random]\n"

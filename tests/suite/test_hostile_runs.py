@@ -13,12 +13,13 @@ import pyarrow.fs as pafs
 import pytest
 
 import cbobench
+from cbobench.call import Call
 from cbobench.cli import main
 from cbobench.errors import DamagedRun, Misuse, printable
 from cbobench.report.load import Run
 from cbobench.results.bundle import open_run
 from cbobench.results.folder import RunFolder
-from cbobench.sweep.run import plan
+from cbobench.sweep.plan import plan
 from tests.helpers import write_manifest
 from tests.suite.test_fuzz import places
 
@@ -259,9 +260,9 @@ def test_a_prefix_that_holds_other_objects_is_refused(monkeypatch, tmp_path):
         ("s3://bucket/thesis/a.tex", "is a file; give a folder for the run"),
     ):
         with pytest.raises(Misuse, match=f"{out} {why}"):
-            plan(SUITE, out=out, cpus=0)
+            plan(Call(SUITE, out=out, cpus=0))
     for free in ("s3://bucket/empty", "s3://bucket/new", "s3://none/at/all"):
-        assert plan(SUITE, out=free, cpus=0).done == 0
+        assert plan(Call(SUITE, out=free, cpus=0)).done == 0
 
 
 def test_a_folder_whose_name_is_no_text(tmp_path):

@@ -12,15 +12,17 @@ from types import SimpleNamespace
 import pytest
 
 from cbobench import params
+from cbobench.call import Call
 from cbobench.cli import main
 from cbobench.errors import Misuse, mask_secrets, one_line, printable, refuse_strange, show
 from cbobench.problems import PROBLEMS
 from cbobench.suite import yamlio
 from cbobench.suite.cells import PairCells
-from cbobench.suite.suite_file import count_before, load
+from cbobench.suite.text import read_suite
 from cbobench.sweep import blocks
 from cbobench.sweep.blocks import TaskOptions, count_ahead
 from tests.conftest import ROOT, calls
+from tests.helpers import load
 
 GOOD = """\
 suite: s
@@ -241,17 +243,17 @@ def test_too_many_cells_are_refused_before_anything_is_made_or_simulated(simulat
     with pytest.raises(Misuse, match=refusal), allocates_less(10 * MEGABYTE):
         load(path, only=only)
     with pytest.raises(Misuse, match=refusal), allocates_less(10 * MEGABYTE):
-        count_before(path)
+        read_suite(Call(path)).count_simulations()
     assert main(["show", str(path), "--simulations"]) == 2
     assert not Path("simulated").exists()
 
 
 def test_simulations_are_a_product_of_counts(simulator, capsys):
     path = write_large(simulator, 10)
-    count_before(path)  # what is imported then stays
+    read_suite(Call(path)).count_simulations()  # what is imported then stays
     with allocates_less(MEGABYTE):
-        (line,) = count_before(path)
-    (small,) = count_before(write_large(simulator, 1, "1"))
+        (line,) = read_suite(Call(path)).count_simulations()
+    (small,) = read_suite(Call(write_large(simulator, 1, "1"))).count_simulations()
     assert f"{10 * 10**6 * 20:,} of the rounds" in line
     assert "20 of the rounds" in small
     pair = SimpleNamespace(problem=SimpleNamespace(title="slow"), algorithm=SimpleNamespace(values={}))

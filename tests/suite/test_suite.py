@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from cbobench import resources
+from cbobench.call import Call
 from cbobench.errors import Misuse
 from cbobench.problems.data import DATA_SETS
 from cbobench.suite import yamlio
-from cbobench.suite.suite_file import load
+from cbobench.suite.text import read_suite
 from cbobench.sweep import blocks
+from tests.helpers import load
 
 GOOD = """\
 suite: s
@@ -162,10 +164,9 @@ def test_wrong_suites(write_suite, monkeypatch, tmp_path, change, message):
 
 @pytest.mark.parametrize("line", ["record: some", "skip: all", "audit: 3", "timeout: -1", "about: [1]"])
 def test_no_problem_is_prepared_for_a_suite_with_a_wrong_key(write_suite, line):
-    notes = []
+    suite = write_suite(GOOD.replace("seeds: 3", f"seeds: 3\n{line}"))
     with pytest.raises(Misuse, match=f"suite.yaml:4: {line.partition(':')[0]} is"):
-        load(write_suite(GOOD.replace("seeds: 3", f"seeds: 3\n{line}")), say=notes.append)
-    assert notes == []
+        read_suite(Call(suite))
 
 
 @pytest.mark.parametrize(("text", "instances"), [("3-5", [3, 4, 5]), ("7-7", [7]), ("09 - 10", [9, 10])])

@@ -11,7 +11,7 @@ from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.results.bundle import open_run
 from cbobench.results.manifest import Manifest
-from cbobench.suite.suite_file import load
+from tests.helpers import load
 
 SUITE = """\
 suite: u
@@ -85,7 +85,7 @@ def test_what_is_removed_from_a_run_is_not_left_out_any_more(run):
 
 
 def test_all_missing_extras_are_named_at_once_with_one_command(write_suite, monkeypatch):
-    for module in ("opponents.library", "suite.checks"):
+    for module in ("opponents.library", "suite.prepare"):
         monkeypatch.setattr(f"cbobench.{module}.find_spec", lambda name: None)
     suite = SUITE.replace("skip: unplayable\n", "").replace("[gramacy, rkhs-1d]", "[gramacy: {label: plant}]")
     named = "[random, optuna-tpe, optuna-gp, pymoo-ga, pymoo-de]"

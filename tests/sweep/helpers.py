@@ -6,9 +6,9 @@ import os
 import subprocess
 
 from cbobench.play.task import Receipt
-from cbobench.sweep.blocks import Pace
 from cbobench.sweep.executors import InlineExecutor
 from cbobench.sweep.scheduler import Scheduler
+from cbobench.watcher import SILENT
 from tests.conftest import cbobench_words
 from tests.processes import until
 
@@ -81,7 +81,6 @@ class FakeExecutor:
         pass
 
 
-def scheduler_of(todo, executor=None, note=lambda text: None):
+def scheduler_of(todo, executor=None, watcher=SILENT):
     """Plays a plan; in this process, where no executor is given."""
-    executor = executor or InlineExecutor(todo.suite.problems, todo.folder)
-    return Scheduler(todo.folder, todo.tasks, executor, Pace(todo.suite.problems, todo.measured), note)
+    return Scheduler(todo, executor or InlineExecutor(todo.suite.problems, todo.folder), watcher)

@@ -13,11 +13,12 @@ from types import SimpleNamespace
 import pytest
 
 import cbobench
+from cbobench.call import Call
 from cbobench.play import watchdog
 from cbobench.sweep import children, scheduler
 from cbobench.sweep.children import become_worker, spawn, wait_for_children
 from cbobench.sweep.interrupt import SIGNALS, interruptible
-from cbobench.sweep.run import plan
+from cbobench.sweep.plan import plan
 from tests.processes import assert_gone
 from tests.sweep.helpers import FakeExecutor
 
@@ -201,7 +202,7 @@ def test_a_cell_that_stops_its_worker_is_a_row(play_harm, monkeypatch):
 
 def test_a_task_whose_worker_says_nothing_is_given_up(small_suite, tmp_path, monkeypatch):
     """Only while this process itself runs, and later where the worker has said nothing for long before."""
-    todo = plan(small_suite(), out=tmp_path / "run", cpus=0)
+    todo = plan(Call(small_suite(), out=tmp_path / "run", cpus=0))
     executor, clock = FakeExecutor(2), SimpleNamespace(monotonic=lambda: now)
     monkeypatch.setattr(scheduler, "time", clock)
     now = 0.0

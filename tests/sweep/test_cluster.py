@@ -18,7 +18,7 @@ from cbobench import arithmetic
 from cbobench.arithmetic import BEYOND, PORTABLE, reason_against
 from cbobench.cli import main
 from cbobench.sweep import ray_executor
-from tests.helpers import assert_same_rows
+from tests.helpers import Listener, assert_same_rows
 from tests.sweep.heads import NODE, free_port, head
 
 PACKAGE = Path(cbobench.__file__).parent
@@ -82,10 +82,11 @@ def test_no_cluster_at_the_address(small_suite, tmp_path, capsys):
 
 def test_nodes_that_fall_silent_are_told_once_and_when_none_is(monkeypatch):
     a, b, firewalled = ("a", 1), ("b", 2), ("c", 3)
-    there, said = {a, b}, []
+    there, listener = {a, b}, Listener()
+    said = listener.notes
     monkeypatch.setattr(ray_executor.NodeWatch, "_watch", lambda self: None)
     monkeypatch.setattr(ray_executor, "is_reachable", lambda place: place in there)
-    nodes = ray_executor.NodeWatch({a, b, firewalled}, said.append)
+    nodes = ray_executor.NodeWatch({a, b, firewalled}, listener)
     looks = [({a, b}, 0), ({a}, 0), ({a, b}, 0), ({a}, 0), ({a}, 1), (set(), 1), ({a}, 1), ({a, b}, 2), ({a, b}, 2)]
     for there, count in looks:
         nodes.check()

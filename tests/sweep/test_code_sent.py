@@ -11,12 +11,13 @@ from functools import cache
 import pytest
 
 import cbobench
+from cbobench.call import Call
 from cbobench.errors import Misuse
 from cbobench.results import lease
 from cbobench.results.lease import TEMPORARY, Lease, find_leftovers
 from cbobench.results.source import libraries, look_again, source_hash
 from cbobench.sweep import cluster
-from cbobench.sweep.run import plan
+from cbobench.sweep.plan import plan
 
 CLASS = "from cbobench.algorithms.references import Random\n{more}\n\nclass X(Random):\n    pass\n"
 
@@ -81,7 +82,7 @@ def claimed(small_suite, tmp_path, monkeypatch):
     """The folder of a run that is about to be played; nobody waits for files that do not come."""
     monkeypatch.setattr(lease, "VISIBLE_WITHIN", 0.0)
     monkeypatch.setattr(cluster, "VISIBLE_WITHIN", 0.0)
-    todo = plan(small_suite(), out=tmp_path / "run", cpus=0)
+    todo = plan(Call(small_suite(), out=tmp_path / "run", cpus=0))
     with Lease(todo.folder, todo.tasks.cells) as held:
         yield held.folder
 

@@ -128,7 +128,7 @@ class Dying(FakeExecutor):
 @pytest.mark.parametrize("left", [0, 2])
 def test_a_head_that_dies(small_suite, tmp_path, capsys, monkeypatch, left):
     """Nothing is wrong where all cells are there; else the command that resumes does not name what is dead."""
-    monkeypatch.setattr("cbobench.sweep.scheduler.RayExecutor", partial(Dying, left=left))
+    monkeypatch.setattr("cbobench.sweep.run.RayExecutor", partial(Dying, left=left))
     words = ["run", str(small_suite()), "--out", str(tmp_path / "r"), "--block", "2"]
     code = main([*words, "--address", "head:1", "--ship"])
     errors = capsys.readouterr().err

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 from cbobench.algorithms.references import Random
+from cbobench.call import Call
 from cbobench.cli import main
 from cbobench.params import param
 from cbobench.play import history
 from cbobench.play import play as plays
 from cbobench.play.block import start
 from cbobench.play.failure import TimedOut
-from cbobench.problems.data import Site
 from cbobench.problems.simulator import Simulator
 from cbobench.sweep import estimate, trial
-from cbobench.sweep.run import plan
+from cbobench.sweep.plan import plan
 
 ROUND = 20e-6  # seconds of a seed-round at the beginning, on a clock that nothing else moves
 spent = [0.0]
@@ -63,7 +63,7 @@ def work(todo, monkeypatch):
 def growing(write_suite, tmp_path, growth, horizon=2000, **options):
     text = f"suite: t\nhorizon: {horizon}\nseeds: 10\nproblems: [rkhs-1d]\nalgorithms:\n"
     text += f"  - 'tests.sweep.test_estimate:Growing': {{growth: {{sweep: {growth}}}}}\n"
-    return plan(write_suite(text), out=tmp_path / "r", cpus=0, **options)
+    return plan(Call(write_suite(text), out=tmp_path / "r", cpus=0, **options))
 
 
 @pytest.mark.usefixtures("own_clock")
@@ -111,14 +111,14 @@ def test_a_slow_method_does_not_hold_it_up(write_suite, tmp_path, monkeypatch):
     monkeypatch.setattr(trial, "PAIR_SECONDS", 0.3)
     text = "suite: t\nhorizon: 50\nseeds: 2\nproblems: [rkhs-1d, {rkhs-1d: {h: 0.3}}]\n"
     text += "algorithms: ['tests.sweep.test_estimate:Slow', random]\n"
-    todo = plan(write_suite(text), out=tmp_path / "r", cpus=0)
+    todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=0))
     tried = []
     monkeypatch.setattr(trial, "import_libraries", tried.append)
     said = estimate.estimate(todo, 2)
     assert sorted(tried) == ["random", "random", f"{__name__}:Slow"], "and not on the other problem, too"
     assert "time: more than " in said
     assert f"a lower bound, as a round took longer than the time allowed: {__name__}:Slow (2 pairs)" in said
-    known, _ = estimate.try_pairs(plan(write_suite(text.replace(", random", "")), out=tmp_path / "s", cpus=0))
+    known, _ = estimate.try_pairs(plan(Call(write_suite(text.replace(", random", "")), out=tmp_path / "s", cpus=0)))
     assert [cost.kind for cost in known.values()] == ["at least"] * 2
     assert min(cost.seconds for cost in known.values()) >= 0.1, "every round as long as the one that was broken off"
 
@@ -133,7 +133,7 @@ class Refusing(Random):
 
 def test_what_cannot_be_tried_is_named_and_not_0_s(write_suite, tmp_path):
     text = "suite: t\nhorizon: 50\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: ['tests.sweep.test_estimate:Refusing']\n"
-    said = estimate.estimate(plan(write_suite(text), out=tmp_path / "s", cpus=0), 2)
+    said = estimate.estimate(plan(Call(write_suite(text), out=tmp_path / "s", cpus=0)), 2)
     assert "time: not estimated\n" in said
     assert f"not estimated, and not counted, as they could not be tried in time: {__name__}:Refusing (1 pair)" in said
 
@@ -162,7 +162,7 @@ def test_rounds_that_cost_nothing_do_not_stand_for_those_that_fit_a_model(
 ):
     text = f"suite: t\nhorizon: {horizon}\nseeds: 1\nproblems: [rkhs-1d]\n"
     text += f"algorithms: ['tests.sweep.test_estimate:Late': {{last: {last}}}]\n"
-    cost = cost_of(plan(write_suite(text), out=tmp_path / "r", cpus=0), np.inf)
+    cost = cost_of(plan(Call(write_suite(text), out=tmp_path / "r", cpus=0)), np.inf)
     assert cost.kind == kind
     assert seconds / 2 < cost.seconds * horizon < 2.2 * seconds
 
@@ -183,7 +183,7 @@ class Elsewhere(Random):
 
 def test_what_a_method_computes_in_a_program_is_not_free(write_suite, tmp_path):
     text = "suite: t\nhorizon: 3\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: ['tests.sweep.test_estimate:Elsewhere']\n"
-    assert cost_of(plan(write_suite(text), out=tmp_path / "r", cpus=0), np.inf).seconds > 0.05
+    assert cost_of(plan(Call(write_suite(text), out=tmp_path / "r", cpus=0)), np.inf).seconds > 0.05
 
 
 @dataclass(kw_only=True)
@@ -212,7 +212,7 @@ class Fitting(Random):
 def test_fits_of_models_are_met_in_a_history_and_a_block_shares_what_it_shares(write_suite, tmp_path, problem, shared):
     text = f"suite: t\nhorizon: 400\nseeds: 8\nproblems: [{problem}]\n"
     text += f"algorithms: ['tests.sweep.test_estimate:Fitting': {{shared: {str(shared).lower()}}}]\n"
-    todo = plan(write_suite(text), out=tmp_path / "r", cpus=0)
+    todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=0))
     Fitting.asked, before = 0, spent[0]
     cost = cost_of(todo, np.inf)
     tried, taken = Fitting.asked, spent[0] - before
@@ -231,7 +231,7 @@ def test_fits_of_models_are_met_in_a_history_and_a_block_shares_what_it_shares(w
 def test_a_suite_with_a_design_of_its_own_chooses_nothing_in_it(write_suite, tmp_path):
     text = "suite: t\nhorizon: 60\nseeds: 1\nproblems: [{rkhs: {n: 100}}]\ninitial: {sobol: 20}\n"
     text += "algorithms: ['tests.sweep.test_estimate:Growing': {growth: 0.0}]\n"
-    cost = cost_of(plan(write_suite(text), out=tmp_path / "r", cpus=0), np.inf)
+    cost = cost_of(plan(Call(write_suite(text), out=tmp_path / "r", cpus=0)), np.inf)
     assert (cost.kind, cost.seconds * 60) == ("tried", pytest.approx(ROUND * 40, rel=0.1))
 
 
@@ -252,7 +252,7 @@ class Forgetful(Random):
 def test_a_method_that_takes_no_history_plays_all_its_rounds(write_suite, tmp_path):
     text = "suite: t\nhorizon: 400\nseeds: 1\nproblems: [rkhs-1d]\n"
     text += "algorithms: ['tests.sweep.test_estimate:Forgetful']\n"
-    todo = plan(write_suite(text), out=tmp_path / "r", cpus=0)
+    todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=0))
     cost = cost_of(todo, ROUND * 1500)
     assert (cost.kind, cost.seconds * 400) == ("extrapolated", pytest.approx(ROUND * 3910, rel=0.05))
 
@@ -291,7 +291,7 @@ def clock(monkeypatch):
     Clock.now = 0.0
     monkeypatch.setattr("cbobench.problems.simulator.monotonic", lambda: Clock.now, raising=False)
     monkeypatch.setattr("cbobench.problems.pilot.monotonic", lambda: Clock.now, raising=False)
-    monkeypatch.setattr("cbobench.suite.checks.monotonic", lambda: Clock.now, raising=False)
+    monkeypatch.setattr("cbobench.suite.prepare.monotonic", lambda: Clock.now, raising=False)
     fake = SimpleNamespace(monotonic=lambda: Clock.now, process_time=time.process_time, thread_time=time.thread_time)
     monkeypatch.setattr(estimate, "time", fake)
     return Clock
@@ -308,7 +308,7 @@ def test_a_slow_simulator_is_known_from_its_pilot_which_ends_in_time(write_suite
         "dry run: starts every algorithm on every problem (2 pairs)",
     ]
     clock.now = 0.0
-    todo = plan(suite, out=tmp_path / "r", cpus=0)
+    todo = plan(Call(suite, out=tmp_path / "r", cpus=0))
     assert clock.now == 65, "a run has the whole pilot"
     assert next(iter(todo.suite.problems.values())).pilot_facts.points == 32
 
@@ -328,10 +328,10 @@ def test_workers_without_a_task_save_no_time(write_suite, tmp_path, clock, capsy
 
 def test_a_dry_run_that_is_late_tries_nothing_to_start(write_suite, tmp_path, clock, monkeypatch):
     suite, tried = write_suite(OVENS), []
-    monkeypatch.setattr("cbobench.suite.checks._try_start", lambda *given: tried.append(given))
+    monkeypatch.setattr("cbobench.suite.prepare._try_start", lambda *given: tried.append(given))
     deadline = estimate.time_limit()
     clock.now += estimate.BUDGET
-    assert len(plan(suite, out=tmp_path / "r", cpus=0, site=Site(deadline=deadline)).tasks) > 0
+    assert len(plan(Call(suite, out=tmp_path / "r", cpus=0), deadline=deadline).tasks) > 0
     assert tried == []
-    plan(suite, out=tmp_path / "r", cpus=0)
+    plan(Call(suite, out=tmp_path / "r", cpus=0))
     assert len(tried) == 2

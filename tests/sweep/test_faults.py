@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 import cbobench
+from cbobench.call import Call
 from cbobench.cli import main
 from cbobench.play.task import OtherCode, play_task_on_worker
 from cbobench.report.compare import compare
@@ -17,7 +18,7 @@ from cbobench.report.load import Run
 from cbobench.results.bundle import open_run
 from cbobench.results.folder import RunFolder
 from cbobench.results.query import read_published, read_status
-from cbobench.sweep.run import plan
+from cbobench.sweep.plan import plan
 
 
 def test_what_is_published_between_two_listings_is_no_damage(small_suite, tmp_path, monkeypatch):
@@ -39,7 +40,7 @@ def test_what_is_published_between_two_listings_is_no_damage(small_suite, tmp_pa
     for look in (
         lambda: read_status(open_run(run))[1].counts() == counts,
         lambda: re.search("[03]/4", str(compare(Run(run)))),
-        lambda: len(plan(small_suite(), out=run, cpus=0).tasks) == 5,
+        lambda: len(plan(Call(small_suite(), out=run, cpus=0)).tasks) == 5,
     ):
         for kind in ("rounds", "cells"):
             (held / kind).mkdir(parents=True, exist_ok=True)
@@ -61,7 +62,7 @@ def test_what_is_published_between_two_listings_is_no_damage(small_suite, tmp_pa
     ],
 )
 def test_a_worker_that_is_another_is_refused(small_suite, tmp_path, monkeypatch, what, other, says):
-    todo = plan(small_suite(), out=tmp_path / "run", cpus=0)
+    todo = plan(Call(small_suite(), out=tmp_path / "run", cpus=0))
     monkeypatch.setattr(f"cbobench.play.task.{what}", lambda *names: other)
     with pytest.raises(OtherCode, match=f"has other {says}"):
         play_task_on_worker(next(iter(todo.suite.problems.values())), todo.tasks[0], todo.folder)
@@ -70,7 +71,7 @@ def test_a_worker_that_is_another_is_refused(small_suite, tmp_path, monkeypatch,
 
 def test_a_refusal_names_the_modules_that_differ(small_suite, tmp_path):
     """It reaches the driver through a pipe, and is compared with the code there."""
-    todo = plan(small_suite(), out=tmp_path / "run", cpus=0)
+    todo = plan(Call(small_suite(), out=tmp_path / "run", cpus=0))
     task = replace(todo.tasks[0], source="0123-abcdef")
     with pytest.raises(OtherCode) as refused:
         play_task_on_worker(next(iter(todo.suite.problems.values())), task, todo.folder)

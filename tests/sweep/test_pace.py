@@ -13,10 +13,12 @@ import pytest
 import cbobench
 from benchmarks.scale import virtual
 from cbobench.algorithms.references import Random
+from cbobench.call import Call
 from cbobench.play import watchdog
 from cbobench.sweep import blocks as paces
 from cbobench.sweep.blocks import Pace
-from cbobench.sweep.run import execute, plan
+from cbobench.sweep.plan import plan
+from cbobench.sweep.run import execute
 from tests.helpers import assert_same_rows, cells
 from tests.sweep.helpers import scheduler_of
 
@@ -33,7 +35,7 @@ class Sleepy(Random):
 @pytest.fixture
 def first(small_suite, tmp_path):
     """A plan, its first task (of 50 cells), and its pace."""
-    todo = plan(small_suite(horizon=1000, seeds=50), out=tmp_path / "r", cpus=1)
+    todo = plan(Call(small_suite(horizon=1000, seeds=50), out=tmp_path / "r", cpus=1))
     return todo, todo.tasks[0], Pace(todo.suite.problems)
 
 
@@ -73,7 +75,7 @@ def test_pieces_by_time_and_place_in_the_sweep(first, seconds, slots, waiting, p
 def test_a_pair_that_is_not_known_goes_by_its_names(write_suite, tmp_path):
     text = "suite: t\nhorizon: 100\nseeds: 4\nproblems: [rkhs-1d]\nalgorithms:\n  - random\n  - ckb-ts\n"
     text += "  - ckb-rand: {law: uniform, points: {sweep: [10, 20]}}\n"
-    todo = plan(write_suite(text), out=tmp_path / "r", cpus=1)
+    todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=1))
     _, ts, one, other = todo.tasks
     pace = Pace(todo.suite.problems)
     pace.learn(one, 8.0, one.rounds)
@@ -88,11 +90,13 @@ def test_pieces_change_nothing_and_resume(small_suite, tmp_path, monkeypatch):
     cbobench.run(suite, out=tmp_path / "whole", cpus=0)
     monkeypatch.setattr(Pace, "_least", lambda pace, task: 2.0)
     monkeypatch.setattr(paces, "TASK_SECONDS", 1e-9)
-    early, first = (plan(suite, out=tmp_path / "cut", cpus=0, block=4) for _ in range(2))
-    done = execute(first, cpus=0, budget="0.001cpus")
+    early, first = (
+        plan(Call(suite, out=tmp_path / "cut", cpus=0, block=4, budget=budget)) for budget in (None, "0.001cpus")
+    )
+    done = execute(first)
     assert done.spent
-    assert execute(early, cpus=0).played == 24 - done.played
-    assert plan(suite, out=tmp_path / "cut", cpus=0).done == 24
+    assert execute(early).played == 24 - done.played
+    assert plan(Call(suite, out=tmp_path / "cut", cpus=0)).done == 24
     files = [p.name for p in (tmp_path / "cut" / "cells").iterdir()]
     assert len(files) > 6, "it was cut"
     assert len(cells(tmp_path / "cut")) == 24
@@ -105,7 +109,7 @@ def test_what_takes_too_long_is_given_back_and_cut(write_suite, tmp_path, monkey
     monkeypatch.setattr(paces, "RETURN_AFTER", 1.0)
     monkeypatch.setattr(paces, "TASK_SECONDS", 0.5)
     text = "suite: t\nhorizon: 50\nseeds: 24\nproblems: [rkhs-1d]\nalgorithms: ['tests.sweep.test_pace:Sleepy']\n"
-    todo = plan(write_suite(text), out=tmp_path / "r", cpus=0, block=24)
+    todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=0, block=24))
     assert sizes(todo.tasks) == [24]
     receipts = list(scheduler_of(todo).play())
     assert len(receipts) >= 3

@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 import cbobench
+from cbobench.call import Call
 from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.params import build
@@ -28,8 +29,10 @@ from cbobench.results.bundle import open_run
 from cbobench.results.verify import verify
 from cbobench.sweep import children, preparation
 from cbobench.sweep.interrupt import interruptible
+from cbobench.sweep.plan import plan
 from cbobench.sweep.preparation import ProcessPool
-from cbobench.sweep.run import plan
+from cbobench.watcher import SILENT
+from tests.helpers import Listener
 
 
 @dataclass(kw_only=True)
@@ -92,9 +95,9 @@ def _fresh(monkeypatch, tmp_path):
         monkeypatch.setattr(module, "can_fork", lambda: True)
 
 
-def prepared(cls, workers=0, say=lambda text: None, ask=None, pool=None, **settings):
+def prepared(cls, workers=0, watcher=SILENT, pool=None, **settings):
     made = cls(**settings)
-    made.prepare(Site(say=say, ask=ask, pool=ProcessPool(workers) if workers else pool))
+    made.prepare(Site(watcher=watcher, pool=ProcessPool(workers) if workers else pool))
     return made
 
 
@@ -125,12 +128,13 @@ def test_workers_give_the_same_pilot(monkeypatch, cls):
     here = prepared(cls)
     Exact.calls.clear()
     monkeypatch.setattr(pilot, "LONG_PILOT", 0.0)
-    said = []
-    there = prepared(cls, 2, said.append)
+    listener = Listener()
+    there = prepared(cls, 2, listener)
     assert Exact.calls == [], "not in this process"
     for name in ("shift", "divisor", "norm", "noise", "sup", "slater", "share", "points", "failed"):
         np.testing.assert_array_equal(getattr(here.pilot_facts, name), getattr(there.pilot_facts, name), err_msg=name)
-    assert [line for line in said if line.startswith(f"{cls.__name__}: a pilot of 64 simulations on 2 workers, about ")]
+    announced = f"{cls.__name__}: a pilot of 64 simulations on 2 workers, about "
+    assert [line for line in listener.notes if line.startswith(announced)]
 
 
 class Together(Noisy):
@@ -216,7 +220,7 @@ class Leaving(Exact):
 def test_nothing_that_a_suite_simulates_runs_in_the_driver(tmp_path, workers):
     """The best known point is simulated, too, and a pilot of few simulations."""
     suite = {"suite": "s", "horizon": 3, "seeds": 2, "algorithms": ["random"]}
-    plan(suite | {"problems": [{f"{__name__}:Leaving": {"pilot": 8}}]}, out=tmp_path / "run", cpus=workers)
+    plan(Call(suite | {"problems": [{f"{__name__}:Leaving": {"pilot": 8}}]}, out=tmp_path / "run", cpus=workers))
     assert Exact.calls == []
     assert "LEFT_BY_A_PILOT" not in os.environ
 
@@ -263,8 +267,9 @@ def test_a_long_pilot_says_how_long_the_rest_takes(monkeypatch):
     monkeypatch.setattr(Hours, "now", 0.0)
     monkeypatch.setattr(simulator, "monotonic", lambda: Hours.now)
     monkeypatch.setattr(pilot, "monotonic", lambda: Hours.now)
-    said = []
-    prepared(Hours, say=said.append)
+    listener = Listener()
+    prepared(Hours, watcher=listener)
+    said = listener.notes
     assert said[0] == "Hours: a pilot of 64 simulations, about 63 min"
     assert said[1] == "Hours: 2 of 64 pilot simulations made, about 62 min left"
     assert len(said) == 63
@@ -303,13 +308,13 @@ class Pooled:
 def pooled(monkeypatch):
     """Prepares a simulator of ten minutes on so many workers: the workers, the minutes that it took, what was said."""
 
-    def prepare(cls, workers, ask=None, **settings):
-        clock, said = [0.0], []
+    def prepare(cls, workers, watcher=None, **settings):
+        clock, watcher = [0.0], watcher or Listener()
         pool = Pooled(workers, clock)
         for module in (simulator, pilot):
             monkeypatch.setattr(module, "monotonic", lambda: clock[0])
-        made = prepared(cls, say=said.append, ask=ask, pool=pool, **settings)
-        return pool, clock[0] / 60, said, made
+        made = prepared(cls, watcher=watcher, pool=pool, **settings)
+        return pool, clock[0] / 60, watcher.notes, made
 
     return prepare
 
@@ -343,9 +348,9 @@ def test_a_noisy_one_waits_for_no_worker_between_its_two_runs(pooled):
 )
 def test_a_person_is_asked_before_a_long_pilot(pooled, takes, words):
     """Once; before anything of it has begun where the class says how long, else as soon as it is known to be long."""
-    asked, cls = [], type("Timed", (Exact,), {"takes": takes})
-    _, _, _, made = pooled(cls, 4, ask=lambda question: asked.append(question) or True)
-    (question,) = asked
+    listener, cls = Listener(), type("Timed", (Exact,), {"takes": takes})
+    _, _, _, made = pooled(cls, 4, watcher=listener)
+    (question,) = listener.questions
     assert words in question.replace("3 min", "180 s")
     assert made.pilot_facts.points == 64
 
@@ -354,13 +359,15 @@ def test_who_says_no_pays_for_nothing_more(pooled):
     begun = []
     for takes, most in ((600.0, 0), (None, 4)):
         with pytest.raises(pilot.Declined, match="the pilot was declined.*a smaller `pilot`, at least 8, takes less"):
-            pooled(type("Timed", (Exact,), {"takes": takes}), 4, ask=lambda question: False)
+            pooled(type("Timed", (Exact,), {"takes": takes}), 4, watcher=Listener(answer=False))
         begun.append(len(Exact.calls))
         assert len(Exact.calls) <= most
 
 
 def test_nobody_is_asked_for_a_short_pilot():
-    prepared(Exact, ask=pytest.fail)
+    listener = Listener()
+    prepared(Exact, watcher=listener)
+    assert listener.questions == []
 
 
 @pytest.mark.parametrize("takes", [0, -1.0, "long", np.inf])
@@ -404,7 +411,7 @@ def test_an_interrupted_pilot_is_kept(monkeypatch, tmp_path):
     assert len(list((tmp_path / "run" / "simulations").iterdir())) == 39
     Exact.calls.clear()
     monkeypatch.setattr(Exact, "stop", 0)
-    plan(SUITE, out="run", cpus=0)
+    plan(Call(SUITE, out="run", cpus=0))
     assert len(Exact.calls) == 64 - 39
     assert cbobench.run(SUITE, out="run", cpus=0).played == 1
     assert verify(open_run("run")).damaged == []
@@ -416,14 +423,14 @@ def test_failures_of_an_interrupted_pilot_are_not_kept(monkeypatch, tmp_path):
     monkeypatch.setattr(Failing, "stop", 40)
     suite = SUITE | {"problems": [f"{__name__}:Failing"]}
     with interruptible(), pytest.raises(Interrupted):
-        plan(suite, out="run", cpus=0)
+        plan(Call(suite, out="run", cpus=0))
     failed = sum(x > 0.75 for x, _ in Exact.calls[:39])
     kept = [json.loads(file.read_text()) for file in (tmp_path / "run" / "simulations").iterdir()]
     assert 0 < failed < 39
     assert [simulation["reason"] for simulation in kept] == [""] * (39 - failed)
     Exact.calls.clear()
     monkeypatch.setattr(Failing, "stop", 0)
-    plan(suite, out="run", cpus=0)
+    plan(Call(suite, out="run", cpus=0))
     assert len(Exact.calls) == 64 - len(kept)
 
 
@@ -433,7 +440,7 @@ def test_an_interrupted_pilot_is_not_kept_in_a_folder_of_another_kind(monkeypatc
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "a.tex").touch()
     with interruptible(), pytest.raises(Interrupted):
-        plan(SUITE, out="thesis", cpus=0)
+        plan(Call(SUITE, out="thesis", cpus=0))
     assert [path.name for path in (tmp_path / "thesis").iterdir()] == ["a.tex"]
 
 

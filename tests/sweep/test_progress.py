@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count
@@ -17,6 +18,7 @@ import pytest
 
 import cbobench
 from cbobench.algorithms.references import Random
+from cbobench.call import Call
 from cbobench.errors import CbobenchError, CellFailure
 from cbobench.params import param
 from cbobench.play import watchdog
@@ -25,14 +27,16 @@ from cbobench.problems import simulator
 from cbobench.problems.simulator import Simulator
 from cbobench.sweep import progress
 from cbobench.sweep.executors import InlineExecutor, ProcessExecutor
-from cbobench.sweep.progress import Progress, RoundCounter
+from cbobench.sweep.plan import plan
+from cbobench.sweep.progress import RoundCounter, Terminal
 from cbobench.sweep.ray_executor import RayExecutor
-from cbobench.sweep.run import execute, plan
+from cbobench.sweep.run import execute
+from tests.helpers import Listener
 from tests.sweep.helpers import FakeExecutor, scheduler_of
 
 
 def test_the_rest_takes_what_the_rounds_so_far_took(small_suite, tmp_path, monkeypatch):
-    todo, now = plan(small_suite(horizon=100, seeds=4), out=tmp_path / "run", cpus=0, block=2), [1000.0]
+    todo, now = plan(Call(small_suite(horizon=100, seeds=4), out=tmp_path / "run", cpus=0, block=2)), [1000.0]
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
     counter = RoundCounter(todo.tasks)
     assert counter.seconds_left() is None, "nothing is known"
@@ -47,7 +51,7 @@ def test_the_rest_takes_what_the_rounds_so_far_took(small_suite, tmp_path, monke
 
 def test_what_is_known_before_says_the_time_left_from_the_first_second(small_suite, tmp_path, monkeypatch):
     """And gives way to the speed of the rounds, of which the first ones say little."""
-    todo, now, played = plan(small_suite(horizon=100, seeds=4), out=tmp_path / "run", cpus=0), [0.0], [0]
+    todo, now, played = plan(Call(small_suite(horizon=100, seeds=4), out=tmp_path / "run", cpus=0)), [0.0], [0]
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
     counter = RoundCounter(todo.tasks, lambda: played[0], expected=1200.0)
     assert counter.seconds_left() == pytest.approx((1200.0, 1200 / 1.3, 1200 * 1.3))
@@ -60,27 +64,31 @@ def test_what_is_known_before_says_the_time_left_from_the_first_second(small_sui
 
 
 def test_a_run_of_a_slow_simulator_begins_with_its_time_left(tmp_path, monkeypatch):
+    class Beginning(Listener):
+        def began(self, counter):
+            begun.append(counter.seconds_left())
+
     begun = []
     monkeypatch.setattr(simulator, "SLOW", 0.0)
     suite = {"suite": "s", "horizon": 5, "seeds": 4, "problems": [f"{__name__}:Waiting"], "algorithms": ["random"]}
-    todo = plan(suite, out=tmp_path / "run", cpus=0)
+    todo = plan(Call(suite, out=tmp_path / "run", cpus=0))
     (problem,) = todo.suite.problems.values()
     problem.pilot_facts = replace(problem.pilot_facts, seconds=60.0)
-    execute(todo, cpus=0, on_start=lambda counter: begun.append(counter.seconds_left()))
+    execute(todo, Beginning())
     assert begun[0][0] == 20 * 60.0
     begun.clear()
-    again = plan(suite | {"problems": ["rkhs-1d"]}, out=tmp_path / "other", cpus=0)
-    execute(again, cpus=0, on_start=lambda counter: begun.append(counter.seconds_left()))
+    again = plan(Call(suite | {"problems": ["rkhs-1d"]}, out=tmp_path / "other", cpus=0))
+    execute(again, Beginning())
     assert begun == [None], "nothing is known of it, and nothing is tried: that would take longer than the first rounds"
 
 
 def test_a_bar_on_a_terminal_says_rounds_and_time_left(small_suite, tmp_path, monkeypatch):
-    todo = plan(small_suite(horizon=50, seeds=2), out=tmp_path / "run", cpus=0)
+    todo = plan(Call(small_suite(horizon=50, seeds=2), out=tmp_path / "run", cpus=0))
     monkeypatch.setattr(progress.sys, "stderr", SimpleNamespace(isatty=lambda: True, write=len, flush=lambda: None))
     played = 0
-    with Progress(todo) as shown:
+    with closing(Terminal(todo)) as shown:
         counter = RoundCounter(todo.tasks, lambda: played)
-        shown.follow(counter)
+        shown.began(counter)
         (task,) = shown.bar.tasks
         assert (task.completed, task.total, task.fields["left"]) == (0, 300, "unknown")
         played = 60
@@ -89,7 +97,7 @@ def test_a_bar_on_a_terminal_says_rounds_and_time_left(small_suite, tmp_path, mo
         assert task.fields["left"].startswith("about ")
         played = 0
         counter.add(Receipt("a", 1, 1, 100, ("why",)))
-        shown.add(Receipt("a", 1, 1, 100, ("why",)))
+        shown.played(Receipt("a", 1, 1, 100, ("why",)))
         assert (task.completed, task.description) == (100, "playing (1 failed)")
         assert task.fields["left"].startswith("about ")
     assert shown.bar is None
@@ -136,7 +144,7 @@ def plan_gated(write_suite, folder, gate):
     """A task of three seeds whose method waits for a file, the gate."""
     method = {"tests.sweep.test_progress:Waits": {"gate": str(gate)}}
     text = f"suite: t\nhorizon: 40\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [{method}]\n"
-    return plan(write_suite(text), out=folder / "run", cpus=0, block=3)
+    return plan(Call(write_suite(text), out=folder / "run", cpus=0, block=3))
 
 
 def play_beside(scheduler, executor, look):
@@ -201,7 +209,7 @@ def test_the_best_value_is_told_while_a_task_is_played(name, write_suite, tmp_pa
 
 
 def test_rounds_of_tasks_that_are_over_are_not_counted_twice(small_suite, tmp_path):
-    todo = plan(small_suite(horizon=50, seeds=2), out=tmp_path / "run", cpus=0)
+    todo = plan(Call(small_suite(horizon=50, seeds=2), out=tmp_path / "run", cpus=0))
     executor = FakeExecutor(1)
     scheduler = scheduler_of(todo, executor)
     counter = RoundCounter(todo.tasks, scheduler.rounds_in_play)
@@ -278,12 +286,12 @@ def test_where_files_cannot_grow_the_log_is_uploaded_whole(small_suite, tmp_path
         uploads.append(name)
         raise CbobenchError("the store does not answer")
 
-    log = progress.Journal(plan(small_suite(horizon=3), out=tmp_path / "run", cpus=0))
+    log = progress.Journal(plan(Call(small_suite(horizon=3), out=tmp_path / "run", cpus=0)))
     monkeypatch.setattr(log, "folder", SimpleNamespace(local=False, publish=publish))
-    log.record_note("played by this process")
-    log.record_receipt(Receipt("a", 1, 0, 3, ()))
+    log.note("played by this process")
+    log.played(Receipt("a", 1, 0, 3, ()))
     assert uploads == [], "once a minute"
     monkeypatch.setattr(progress, "UPLOAD", 0.0)
-    log.record_receipt(Receipt("b", 1, 0, 3, ()))
+    log.played(Receipt("b", 1, 0, 3, ()))
     assert uploads == [log.name]
     assert len(log.lines) == 4, "the next upload has them all"

@@ -9,10 +9,11 @@ from threadpoolctl import threadpool_info
 
 import cbobench
 from cbobench.algorithms.references import Random
+from cbobench.call import Call
 from cbobench.errors import Misuse
 from cbobench.sweep.executors import ProcessExecutor
+from cbobench.sweep.plan import plan
 from cbobench.sweep.ray_executor import RayClient
-from cbobench.sweep.run import plan
 from tests.sweep.helpers import scheduler_of
 
 SUITE = """\
@@ -47,9 +48,9 @@ class Threads(Random):
 def test_resources_are_no_part_of_a_cell(write_suite, make, tmp_path):
     plain = write_suite(SUITE.replace(", RESOURCES", ""))
     cbobench.run(plain, out=tmp_path / "plain", cpus=0)
-    done = plan(make("{cpus: 2, memory: 10MB}"), out=tmp_path / "plain", cpus=2)
+    done = plan(Call(make("{cpus: 2, memory: 10MB}"), out=tmp_path / "plain", cpus=2))
     assert (done.done, done.stale, len(done.tasks)) == (12, 0, 0)
-    with_them = plan(make("{cpus: 2, memory: 10MB}"), out=tmp_path / "r", cpus=2)
+    with_them = plan(Call(make("{cpus: 2, memory: 10MB}"), out=tmp_path / "r", cpus=2))
     wanted = {
         cell.pair.title: (task.demand.cpus, task.demand.memory) for task in with_them.tasks for cell in task.cells
     }
@@ -71,7 +72,7 @@ def test_resources_are_no_part_of_a_cell(write_suite, make, tmp_path):
 )
 def test_wrong_resources_are_refused_before_anything_is_played(make, tmp_path, wrong, why):
     with pytest.raises(Misuse, match=why) as refused:
-        plan(make(wrong), out=tmp_path / "r", cpus=2)
+        plan(Call(make(wrong), out=tmp_path / "r", cpus=2))
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "r").exists()
 
@@ -79,12 +80,12 @@ def test_wrong_resources_are_refused_before_anything_is_played(make, tmp_path, w
 def test_resources_of_a_problem_are_refused(write_suite, tmp_path):
     suite = write_suite(SUITE.replace("[rkhs-1d]", "[rkhs-1d: {resources: {cpus: 2}}]").replace(", RESOURCES", ""))
     with pytest.raises(Misuse, match="rkhs-1d is a problem; resources are those of an algorithm"):
-        plan(suite, out=tmp_path / "r", cpus=2)
+        plan(Call(suite, out=tmp_path / "r", cpus=2))
 
 
 @pytest.mark.usefixtures("forking")
 def test_a_task_of_two_cpus_takes_two_workers(make, tmp_path):
-    todo = plan(make("{cpus: 2}"), out=tmp_path / "r", cpus=2, block=1)
+    todo = plan(Call(make("{cpus: 2}"), out=tmp_path / "r", cpus=2, block=1))
     executor = ProcessExecutor(todo.suite.problems, todo.folder, 2, 2)
     together, submit = [], executor.submit
 
@@ -106,12 +107,12 @@ def test_blas_has_one_thread(write_suite, tmp_path):
     entry = "'tests.sweep.test_resources:Threads': {resources: {cpus: 2}}"
     text = SUITE.replace("ckb-ucb: {beta_scale: {sweep: [0.5, 1.0]}, label: mine, RESOURCES}", entry)
     Threads.seen.clear()
-    list(scheduler_of(plan(write_suite(text), out=tmp_path / "r", cpus=2, only="*Threads*")).play())
+    list(scheduler_of(plan(Call(write_suite(text), out=tmp_path / "r", cpus=2, only="*Threads*"))).play())
     assert {*Threads.seen} == {1}
 
 
 def test_ray_is_told_and_a_cluster_without_such_a_machine_refuses(make, tmp_path):
-    todo = plan(make("{cpus: 2, memory: 10MB}"), out=tmp_path / "r", cpus=2)
+    todo = plan(Call(make("{cpus: 2, memory: 10MB}"), out=tmp_path / "r", cpus=2))
     told = []
     remote = SimpleNamespace(options=lambda **options: told.append(options))
     client = RayClient.__new__(RayClient)

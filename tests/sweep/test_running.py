@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cbobench.call import Call
 from cbobench.errors import DamagedRun, Misuse
 from cbobench.problems import simulated
 from cbobench.problems.data import Site
@@ -20,7 +21,8 @@ from cbobench.results.folder import RunFolder
 from cbobench.results.manifest import DIGEST
 from cbobench.results.simulations import SimulationStore, read_simulation, write_simulation
 from cbobench.results.store import StoreFailure, machine_id
-from cbobench.sweep.run import execute, plan
+from cbobench.sweep.plan import plan
+from cbobench.sweep.run import execute
 from tests.helpers import UNREADABLE, WRONG
 from tests.suite.test_fuzz import places, replaced
 from tests.sweep import test_simulations
@@ -85,18 +87,18 @@ def test_a_disk_that_is_away_for_a_moment_costs_no_simulation(quiet, faulty, nam
 def test_a_disk_that_takes_no_file_is_no_failure_of_cells(quiet, faulty, monkeypatch, name, number):
     problem, run, calls = quiet
     suite = SUITE | {"horizon": 4, "seeds": 2, "problems": [{"quiet_sim:Quiet": {"pilot": 8}}]}
-    todo = plan(suite, out="full", cpus=0)
+    todo = plan(Call(suite, out="full", cpus=0))
     before = len(calls())
     monkeypatch.setenv(store.RETRY_VARIABLE, "0.01")
     faulty(name, number)
     with pytest.raises(StoreFailure, match=r"full/simulations: .*; when that is mended the same command resumes"):
-        execute(todo, cpus=0)
+        execute(todo)
     assert len(calls()) == before, "nothing was simulated for nothing"
     monkeypatch.undo()
     monkeypatch.chdir(run.parent)
     assert not [*Path("full").glob("simulations/.*.running")], "a file that names nobody would be waited for"
     assert not [*Path("full").glob("cells/*.parquet")], "no cell failed"
-    outcome = execute(plan(suite, out="full", cpus=0), cpus=0)
+    outcome = execute(plan(Call(suite, out="full", cpus=0)))
     assert (outcome.played, outcome.failed) == (4, 0)
 
 

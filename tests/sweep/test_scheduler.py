@@ -6,22 +6,25 @@ import os
 import signal
 import sys
 from concurrent.futures import Future
+from dataclasses import replace
 from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
 
 import cbobench
+from cbobench.call import Call
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.play.task import Receipt, WorkerCrashed, play_task
 from cbobench.results.folder import RunFolder
 from cbobench.sweep import children, ray_executor, scheduler
+from cbobench.sweep import run as sweep
 from cbobench.sweep.executors import ProcessExecutor
 from cbobench.sweep.messages import Crashed, Ended, NodeLost, Slots
+from cbobench.sweep.plan import plan
 from cbobench.sweep.ray_executor import RayClient, RayExecutor
-from cbobench.sweep.run import plan
-from cbobench.sweep.run_options import EngineOptions
-from tests.helpers import assert_same_rows
+from cbobench.watcher import SILENT
+from tests.helpers import Listener, assert_same_rows
 from tests.sweep.helpers import FakeExecutor, scheduler_of
 
 
@@ -41,11 +44,9 @@ def test_the_engine_changes_no_bit(small_suite, tmp_path, cli, players):
 def engines(monkeypatch):
     """Executors that are made, by the names of their classes, without being made."""
     for name in ("RayExecutor", "ProcessExecutor"):
-        monkeypatch.setattr(scheduler, name, lambda *given, name=name: Mock(made=name, slots=2))
+        monkeypatch.setattr(sweep, name, lambda *given, name=name: Mock(made=name, slots=2))
     return lambda todo, **options: getattr(
-        scheduler.start_executor(todo.suite.problems, todo.folder, todo.tasks, EngineOptions(**options)),
-        "made",
-        "InlineExecutor",
+        sweep.start_engine(replace(todo, call=replace(todo.call, **options)), SILENT), "made", "InlineExecutor"
     )
 
 
@@ -63,14 +64,14 @@ def engines(monkeypatch):
 )
 def test_the_engine_is_decided_by_the_number_of_tasks_and_options(write_suite, engines, seeds, options, made):
     text = f"suite: s\nhorizon: 2\nseeds: {seeds}\nproblems: [rkhs-1d]\nalgorithms: [random]\n"
-    assert engines(plan(write_suite(text), block=1), **options) == made
+    assert engines(plan(Call(write_suite(text), block=1)), **options) == made
 
 
 def test_a_program_that_has_started_ray_plays_there(small_suite, engines, monkeypatch):
     started = Mock()
     started.get_runtime_context().gcs_address = "127.0.0.1:7"
     monkeypatch.setitem(sys.modules, "ray", started)
-    todo = plan(small_suite())
+    todo = plan(Call(small_suite()))
     assert engines(todo) == "RayExecutor"
     assert engines(todo, engine="processes") == "ProcessExecutor"
     with pytest.raises(Misuse, match="has started Ray already; leave address 'head:1' out"):
@@ -101,8 +102,8 @@ def test_engines_that_exclude_other_options(small_suite, tmp_path, options, why)
         ({"again": "late"}, "unknown kind of cell to play again 'late'"),
     ],
 )
-def test_a_plan_refuses_what_a_run_refuses(small_suite, tmp_path, options, why):
-    for call in (plan, cbobench.run):
+def test_a_call_is_refused_where_it_is_made(small_suite, tmp_path, options, why):
+    for call in (Call, cbobench.run):
         with pytest.raises(Misuse, match=why):
             call(small_suite(), out=tmp_path / "run", **options)
 
@@ -117,7 +118,7 @@ def test_where_ray_does_not_start_worker_processes_play(small_suite, tmp_path, m
     monkeypatch.setattr(ray_executor, "RayClient", refuse)
     monkeypatch.setattr(children, "can_fork", lambda: True)
     monkeypatch.delitem(sys.modules, "ray", raising=False)  # else it starts afresh, without what is patched
-    monkeypatch.setattr(scheduler, "SMALL", 0)
+    monkeypatch.setattr(sweep, "SMALL", 0)
     notes = []
     if engine:
         with pytest.raises(CbobenchError, match="RuntimeError: no room in /dev/shm"):
@@ -156,7 +157,7 @@ def test_a_worker_that_cannot_start_is_no_fault_of_its_task(small_suite, tmp_pat
     monkeypatch.setattr(children, "BOOT", "raise SystemExit(3)")
     monkeypatch.setattr(children, "can_fork", lambda: False)
     with pytest.raises(CbobenchError, match="ended before it began; --cpus 0 plays in this process"):
-        processes(plan(small_suite(), out=tmp_path / "run", cpus=2))
+        processes(plan(Call(small_suite(), out=tmp_path / "run", cpus=2)))
 
 
 def test_a_worker_that_is_killed_before_it_begins_is_replaced(small_suite, tmp_path, monkeypatch, processes):
@@ -170,7 +171,7 @@ def test_a_worker_that_is_killed_before_it_begins_is_replaced(small_suite, tmp_p
             os.kill(started[-1], signal.SIGKILL)
 
     monkeypatch.setattr(ProcessExecutor, "_start", killed)
-    receipts = processes(plan(small_suite(), out=tmp_path / "run", cpus=2))
+    receipts = processes(plan(Call(small_suite(), out=tmp_path / "run", cpus=2)))
     assert sum(receipt.ok for receipt in receipts) == 12
     assert len(started) == 4
 
@@ -178,19 +179,20 @@ def test_a_worker_that_is_killed_before_it_begins_is_replaced(small_suite, tmp_p
 def test_a_problem_that_python_cannot_pickle_reaches_its_worker(small_suite, tmp_path, monkeypatch, processes):
     """Ray's pickler takes functions within functions, too; a fresh interpreter needs it."""
     monkeypatch.setattr(children, "can_fork", lambda: False)
-    todo = plan(small_suite(horizon=5), out=tmp_path / "run", cpus=1)
+    todo = plan(Call(small_suite(horizon=5), out=tmp_path / "run", cpus=1))
     next(iter(todo.suite.problems.values())).hook = lambda: None
     assert sum(receipt.ok for receipt in processes(todo, 1)) == 12
 
 
 def test_a_lost_node_and_a_crash(small_suite, tmp_path):
     """What lost its node is played again whole; what crashed its worker in halves, and a cell three times."""
-    todo, notes = plan(small_suite(seeds=2), out=tmp_path / "run", cpus=3), []
+    todo, listener = plan(Call(small_suite(seeds=2), out=tmp_path / "run", cpus=3)), Listener()
     executor = FakeExecutor(3, [NodeLost(), *[WorkerCrashed("ran out of memory")] * 2])
-    one = scheduler_of(todo, executor, notes.append)
+    one = scheduler_of(todo, executor, listener)
     assert sum(receipt.ok for receipt in one.play()) == 6
     assert one.rounds == 0, "none waits"
-    assert [note for note in notes if note.startswith("a machine was lost that played rkhs-1d.ckb-ucb.0-1.")] == notes
+    (note,) = listener.notes
+    assert note.startswith("a machine was lost that played rkhs-1d.ckb-ucb.0-1.")
     executor = FakeExecutor(1, [WorkerCrashed("ran out of memory")] * 1000)
     receipts = list(scheduler_of(todo, executor).play())
     assert executor.submitted == 3 + 6 * 3
@@ -205,7 +207,7 @@ def test_ray_tells_lost_nodes_from_crashes_and_refusals(small_suite, tmp_path):
         NodeDiedError, ObjectLostError, WorkerCrashedError = (type(n, (Exception,), {}) for n in "abc")
         OutOfMemoryError, RayTaskError = (type(n, (Exception,), {}) for n in "de")
 
-    todo = plan(small_suite(seeds=2), out=tmp_path / "run", cpus=0)
+    todo = plan(Call(small_suite(seeds=2), out=tmp_path / "run", cpus=0))
     (task, *_) = todo.tasks
     receipt = Receipt(task.name, 2, 0, task.rounds, ())
     refused = Errors.RayTaskError()
@@ -251,9 +253,8 @@ def silent(monkeypatch, todo, executor, **limits):
         **limits,
     }.items():
         monkeypatch.setattr(scheduler, name, value)
-    notes = []
-    one = scheduler_of(todo, executor, notes.append)
-    return one, notes
+    listener = Listener()
+    return scheduler_of(todo, executor, listener), listener.notes
 
 
 class Deaf(FakeExecutor):
@@ -283,7 +284,7 @@ class Deaf(FakeExecutor):
 
 
 def test_a_lost_answer_is_found_in_the_store(small_suite, tmp_path, monkeypatch):
-    todo = plan(small_suite(), out=tmp_path / "run", cpus=0, block=1)
+    todo = plan(Call(small_suite(), out=tmp_path / "run", cpus=0, block=1))
 
     def publish(task):
         play_task(todo.suite.problems[task.pair.problem.title], task, todo.folder)
@@ -299,7 +300,7 @@ def test_a_lost_answer_is_found_in_the_store(small_suite, tmp_path, monkeypatch)
 
 def test_a_task_that_takes_far_too_long_is_queued_again(small_suite, tmp_path, monkeypatch):
     """Where its pair's other tasks say how long it takes; else it is only named."""
-    todo = plan(small_suite(), out=tmp_path / "run", cpus=0, block=1)
+    todo = plan(Call(small_suite(), out=tmp_path / "run", cpus=0, block=1))
     executor = Deaf(3, 1, None)
     one, notes = silent(monkeypatch, todo, executor, OVERDUE_SECONDS=0.4, OVERDUE_FACTOR=2.0)
     assert sum(receipt.ok for receipt in one.play()) == 12
@@ -308,17 +309,18 @@ def test_a_task_that_takes_far_too_long_is_queued_again(small_suite, tmp_path, m
 
 
 def test_long_silence_names_what_is_in_play(small_suite, tmp_path, monkeypatch):
-    todo = plan(small_suite(), out=tmp_path / "run", cpus=0, block=4)
+    todo = plan(Call(small_suite(), out=tmp_path / "run", cpus=0, block=4))
     one, notes = silent(monkeypatch, todo, Deaf(3, 3, None), NOTE_SECONDS=0.5)
     names = [task.name for task in todo.tasks]
     receipts = one.play()
 
-    def note(text):
-        notes.append(text)
-        if len(notes) == 2:
-            raise KeyboardInterrupt
+    class Impatient(Listener):
+        def note(self, text):
+            notes.append(text)
+            if len(notes) == 2:
+                raise KeyboardInterrupt
 
-    one.overdue.note = note
+    one.overdue.watcher = Impatient()
     with pytest.raises(KeyboardInterrupt):
         list(receipts)
     assert notes == [f"no answer for 0 min; in play: {', '.join(names)}"] * 2
@@ -327,9 +329,9 @@ def test_long_silence_names_what_is_in_play(small_suite, tmp_path, monkeypatch):
 @pytest.fixture
 def overdue(monkeypatch):
     """What looks after overdue tasks, its notes, and a clock that tests set."""
-    clock, notes = SimpleNamespace(now=0.0), []
+    clock, listener = SimpleNamespace(now=0.0), Listener()
     monkeypatch.setattr(scheduler, "time", SimpleNamespace(monotonic=lambda: clock.now))
-    watched = scheduler.OverdueTasks(SimpleNamespace(published_tasks=set), notes.append)
+    watched = scheduler.OverdueTasks(SimpleNamespace(published_tasks=set), listener)
 
     def wait(seconds, pending):
         """Look every half a minute; returns what is given up."""
@@ -339,7 +341,7 @@ def overdue(monkeypatch):
             given_up += watched.look(pending)
         return given_up
 
-    return SimpleNamespace(watched=watched, clock=clock, notes=notes, wait=wait)
+    return SimpleNamespace(watched=watched, clock=clock, notes=listener.notes, wait=wait)
 
 
 def task(name):

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import cbobench
+from cbobench.call import Call
 from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.problems import simulated, simulator
@@ -23,10 +24,10 @@ from cbobench.results.bundle import open_run
 from cbobench.results.folder import RunFolder
 from cbobench.results.simulations import SimulationStore
 from cbobench.results.verify import verify
-from cbobench.sweep import run
 from cbobench.sweep.blocks import Pace, count_ahead
 from cbobench.sweep.estimate import estimate
-from cbobench.sweep.run import execute, plan
+from cbobench.sweep.plan import plan
+from cbobench.sweep.run import execute
 from tests.conftest import ROOT
 from tests.helpers import assert_same_rows
 
@@ -109,14 +110,14 @@ def test_other_code_and_parameters_are_simulated_anew(counted, tmp_path, monkeyp
     """And what is neither is not: its pilot is kept with the run."""
     play(tmp_path / "run")
     counted.CALLS.clear()
-    plan(SUITE, out=tmp_path / "run", cpus=0)
+    plan(Call(SUITE, out=tmp_path / "run", cpus=0))
     assert counted.CALLS == []
     other = SUITE | {"problems": [{"slow_sim:Slow": {"pilot": 16, "repeats": 2, "height": 9.0}}]}
     cbobench.run(other, out=tmp_path / "run", cpus=0)
     assert len(counted.CALLS) > 60
     counted.CALLS.clear()
     monkeypatch.setattr(simulations, "problem_hash", lambda problem: "edited")
-    plan(SUITE, out=tmp_path / "run", cpus=0)
+    plan(Call(SUITE, out=tmp_path / "run", cpus=0))
     assert len(counted.CALLS) == 17
 
 
@@ -176,9 +177,9 @@ def test_failures_are_called_again(counted, tmp_path):
     """Also those that took long: `--again failed` is of no use where what is kept fails again."""
     strict = CHEAP | {"problems": [{"slow_sim:Slow": {"pilot": 16, "on_failure": "fail"}}]}
     counted.SHARE[0] = 0.0
-    todo = plan(strict, out=tmp_path / "run", cpus=0)
+    todo = plan(Call(strict, out=tmp_path / "run", cpus=0))
     counted.SHARE[0] = 1.0
-    assert execute(todo, cpus=0).failed == 2
+    assert execute(todo).failed == 2
     counted.SHARE[0] = 0.0
     again = cbobench.run(strict, out=tmp_path / "run", cpus=0, again=["failed"])
     assert (again.played, again.failed) == (2, 0)
@@ -191,7 +192,7 @@ def test_failures_of_the_pilot_are_kept(counted, tmp_path):
     assert counted.FAILED
     counted.SHARE[0] = 0.0
     counted.CALLS.clear()
-    plan(CHEAP, out=tmp_path / "run", cpus=0)
+    plan(Call(CHEAP, out=tmp_path / "run", cpus=0))
     assert counted.CALLS == []
 
 
@@ -227,27 +228,30 @@ def test_a_worker_sees_what_others_have_simulated_since_it_began(counted, tmp_pa
 
 def test_slow_simulators_are_cut_for_all_workers(counted, tmp_path, monkeypatch):
     """Ten seeds in lock step save what Python costs, which is nothing beside a simulation of seconds."""
-    monkeypatch.setattr(run, "SLOW_SIMULATION", 1e9)
-    assert [len(task.cells) for task in plan(SUITE, out=tmp_path / "fast", seeds=6, cpus=12).tasks] == [6, 6]
-    monkeypatch.setattr(run, "SLOW_SIMULATION", 0.0)
-    assert [len(task.cells) for task in plan(SUITE, out=tmp_path / "slow", seeds=6, cpus=12).tasks] == [1] * 12
-    assert [len(task.cells) for task in plan(SUITE, out=tmp_path / "slow", seeds=6, cpus=2).tasks] == [6, 6]
+    monkeypatch.setattr("cbobench.sweep.plan.SLOW_SIMULATION", 1e9)
+    assert [len(task.cells) for task in plan(Call(SUITE, out=tmp_path / "fast", seeds=6, cpus=12)).tasks] == [6, 6]
+    monkeypatch.setattr("cbobench.sweep.plan.SLOW_SIMULATION", 0.0)
+    assert [len(task.cells) for task in plan(Call(SUITE, out=tmp_path / "slow", seeds=6, cpus=12)).tasks] == [1] * 12
+    assert [len(task.cells) for task in plan(Call(SUITE, out=tmp_path / "slow", seeds=6, cpus=2)).tasks] == [6, 6]
 
 
 def test_a_dry_run_says_what_is_kept(counted, tmp_path):
-    todo = plan(SUITE, out=tmp_path / "run", cpus=0)
+    todo = plan(Call(SUITE, out=tmp_path / "run", cpus=0))
     assert "kept" not in estimate(todo, 0)
     play(tmp_path / "run")
     kept = len(list((tmp_path / "run" / "simulations").iterdir()))
-    todo = plan(SUITE, out=tmp_path / "run", cpus=0, horizon=8)
+    todo = plan(Call(SUITE, out=tmp_path / "run", cpus=0, horizon=8))
     assert f"{kept} simulations kept in the run" in estimate(todo, 0)
 
 
 def test_another_block_is_refused_in_words(counted, tmp_path):
     play(tmp_path / "run")
-    again = plan(SUITE, out=tmp_path / "run", cpus=0, block=1)
+    again = plan(Call(SUITE, out=tmp_path / "run", cpus=0, block=1))
     assert "this run plays 2 seeds per task, as it began; for another --block, give a new --out" in again.notes
-    assert plan(SUITE, out=tmp_path / "run", cpus=0, block=2).notes == plan(SUITE, out=tmp_path / "run", cpus=0).notes
+    assert (
+        plan(Call(SUITE, out=tmp_path / "run", cpus=0, block=2)).notes
+        == plan(Call(SUITE, out=tmp_path / "run", cpus=0)).notes
+    )
 
 
 QUIET = """
@@ -288,7 +292,7 @@ def quiet(tmp_path, monkeypatch):
     (tmp_path / "quiet_sim.py").write_text(QUIET)
     monkeypatch.setattr(simulator, "SLOW", 0.0)
     suite = SUITE | {"problems": [{"quiet_sim:Quiet": {"pilot": 8}}]}
-    (problem,) = plan(suite, out=tmp_path / "run", cpus=0).suite.problems.values()
+    (problem,) = plan(Call(suite, out=tmp_path / "run", cpus=0)).suite.problems.values()
     (tmp_path / "run").mkdir()
 
     def calls():
@@ -376,10 +380,10 @@ def test_simulations_in_all_are_rounds_pilot_and_a_point_per_cell_at_most(quiet)
     """Four workers, without noise: no point is simulated twice, and none that is recommended before the end."""
     _, _, calls = quiet
     suite = SUITE | {"horizon": 12, "seeds": 3, "algorithms": ["cei", "scbo", "random", "ckb-ucb"]}
-    todo = plan(suite | {"problems": [{"quiet_sim:Quiet": {"pilot": 64}}]}, out="four", cpus=4)
+    todo = plan(Call(suite | {"problems": [{"quiet_sim:Quiet": {"pilot": 64}}]}, out="four", cpus=4))
     (totals,) = count_ahead(todo.tasks, todo.suite.problems).values()
     assert (totals.most, totals.rounds, totals.recommended, totals.pilot) == (220, 144, 12, 64)
-    execute(todo, cpus=4)
+    execute(todo)
     rows = cbobench.load_rounds("four")
     assert len(calls()) == len({*calls()}) <= len(rows) + 64 + len(cbobench.load_cells("four"))
     assert rows["recommended_violation"].notna().equals(rows["t"] == 12)
@@ -395,12 +399,12 @@ def test_where_there_is_a_regret_every_recommended_point_is_simulated_unless_onl
     monkeypatch.delitem(__import__("sys").modules, "aimed", raising=False)
     _, _, calls = quiet
     suite = SUITE | {"horizon": 12, "problems": [{"aimed:Quiet": {"pilot": 8, "measure": measure}}]}
-    todo = plan(suite | {"algorithms": ["cei"]}, out="aimed", cpus=0)
+    todo = plan(Call(suite | {"algorithms": ["cei"]}, out="aimed", cpus=0))
     (totals,) = count_ahead(todo.tasks, todo.suite.problems).values()
     said = totals.describe("aimed")
     assert f"up to {most} of points that are recommended and were not played" in said
     assert ("(2 with `measure: end`)" in said) == (measure == "always")
-    execute(todo, cpus=0)
+    execute(todo)
     rows = cbobench.load_rounds("aimed")
     known = rows["recommended_violation"].notna()
     assert known.all() if measure == "always" else known.equals(rows["t"] == 12)
@@ -425,7 +429,7 @@ def test_tasks_of_a_slow_simulator_are_cut_before_one_has_ended(quiet):
     """So that no worker waits for the longest in the end: what its simulations take is known from the pilot."""
     problem, _, _ = quiet
     problem.pilot_facts = replace(problem.pilot_facts, seconds=60.0)
-    todo = plan(SUITE | {"problems": [{"quiet_sim:Quiet": {"pilot": 8}}], "seeds": 4}, out="cut", cpus=0, block=4)
+    todo = plan(Call(SUITE | {"problems": [{"quiet_sim:Quiet": {"pilot": 8}}], "seeds": 4}, out="cut", cpus=0, block=4))
     task, title = todo.tasks[0], todo.tasks[0].pair.problem.title
     pace = Pace({title: problem})
     assert pace.expected(task) == pytest.approx(4 * 6 * 60.0, rel=0.01)
@@ -463,7 +467,7 @@ def test_a_design_of_the_pilot_needs_no_simulation(quiet, tmp_path, monkeypatch,
     monkeypatch.delitem(__import__("sys").modules, "piloted", raising=False)
     _, _, calls = quiet
     suite = SUITE | {"initial": {"pilot": 5}, "problems": [{"piloted:Quiet": {"pilot": 8}}], "algorithms": ["random"]}
-    todo = plan(suite, out="piloted", cpus=0)
+    todo = plan(Call(suite, out="piloted", cpus=0))
     assert len(calls()) == 8
     execute(todo)
     rows = cbobench.load_rounds("piloted")
@@ -473,13 +477,13 @@ def test_a_design_of_the_pilot_needs_no_simulation(quiet, tmp_path, monkeypatch,
     assert len({*calls()}) == len(calls())
     others = rows[rows["t"] > 5][column].map(str)
     assert len(calls()) <= 8 + others.nunique(), "a recommended point was played"
-    told = estimate(plan(suite, out="other", cpus=0), cpus=0)
+    told = estimate(plan(Call(suite, out="other", cpus=0)), cpus=0)
     assert "8 of the pilot, which are the first 5 rounds of every cell and not made again" in told
 
 
 def test_a_design_of_a_pilot_that_is_too_small_is_refused(counted):
     suite = SUITE | {"initial": {"pilot": 5}, "horizon": 9}
     with pytest.raises(Misuse, match=r"is \{pilot: 5\}, but it is no simulator.*; give \{sobol: 5\}"):
-        plan(suite | {"problems": ["rkhs-1d"]}, cpus=0)
+        plan(Call(suite | {"problems": ["rkhs-1d"]}, cpus=0))
     with pytest.raises(Misuse, match="but its pilot has 4 points; give at most 4"):
-        plan(SUITE | {"initial": {"pilot": 5}, "problems": [{"slow_sim:Slow": {"pilot": 8}}]}, cpus=0)
+        plan(Call(SUITE | {"initial": {"pilot": 5}, "problems": [{"slow_sim:Slow": {"pilot": 8}}]}, cpus=0))

@@ -1,0 +1,120 @@
+"""What a user chooses of a run: which part of a suite is played, where its cells are played, and when that stops."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from cbobench.errors import Misuse, show, unknown
+
+Again = Literal["failed", "stale"]
+ENGINES = ("ray", "processes", "inline")
+UNITS = {"cpus": 1.0, "cpumin": 60.0, "cpuh": 3600.0}
+_BUDGET = re.compile(r"(\d+(?:\.\d+)?)(cpus|cpumin|cpuh)")
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of `run`, checked where it is made; `command` is its command line, for the record.
+
+    Attributes:
+        suite: a file, the name of a shipped suite, or what would be in the file, as a mapping.
+        out: run folder (path or URI); `runs/<suite>` by default.
+        seeds, horizon: how many seeds and rounds, at least 1, in place of the suite's.
+        only: a glob over "problem/algorithm".
+        data: folder with the original data sets.
+        block: seeds per task, at least 1; chosen when a run begins and kept for its life.
+        again: "failed", "stale" or both: also play cells that failed, or that other code played.
+        imports: whether import paths in the suite are allowed.
+        cpus: how many workers on this machine, at least 0 (None: one per CPU that this process may use; 0: none, this
+            process plays).
+        address: of a Ray cluster, instead of this machine.
+        engine: "ray", "processes" or "inline"; None: worker processes where there are few tasks, else Ray.
+        ship: send the cluster this machine's cbobench, and the modules of the user's that the suite names.
+        fail_fast: stop at the first failed cell.
+        budget: begin no further task once those that ended have taken so much CPU time, such as "2cpuh".
+
+    Raises:
+        Misuse: a value of another kind or out of its range, or choices that exclude each other.
+    """
+
+    suite: str | Path | Mapping[str, Any]
+    _: KW_ONLY
+    out: str | Path | None = None
+    seeds: int | None = None
+    horizon: int | None = None
+    only: str | None = None
+    data: Path | None = None
+    block: int | None = None
+    again: Sequence[Again] = ()
+    imports: bool = True
+    cpus: int | None = None
+    address: str | None = None
+    engine: str | None = None
+    ship: bool = False
+    fail_fast: bool = False
+    budget: str | None = None
+    command: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        for name, least in (("seeds", 1), ("horizon", 1), ("cpus", 0), ("block", 1)):
+            _check_count(name, getattr(self, name), least)
+        self._check_engine()
+        for word in self.kinds_again:
+            if word not in get_args(Again):
+                raise unknown("kind of cell to play again", word, get_args(Again))
+        parse_budget(self.budget)
+        if not isinstance(self.suite, str | Path | Mapping):
+            raise Misuse(f"{show(self.suite)} is no suite; give a file, the name of a shipped suite, or a mapping")
+
+    @property
+    def kinds_again(self) -> tuple[str, ...]:
+        """The kinds of cells to play again, of which `again` may name a single one."""
+        return (self.again,) if isinstance(self.again, str) else tuple(self.again)
+
+    @property
+    def plays_inline(self) -> bool:
+        """Whether this process plays."""
+        return self.cpus == 0 or self.engine == "inline"
+
+    @property
+    def budget_seconds(self) -> float:
+        """The budget in seconds of CPU time, infinite without one."""
+        return parse_budget(self.budget)
+
+    def _check_engine(self) -> None:
+        if self.engine not in (None, *ENGINES):
+            raise unknown("engine", self.engine, ENGINES)
+        if self.cpus == 0 and self.address is not None:
+            raise Misuse("--cpus 0 plays in this process, --address on a cluster; give one of them")
+        if self.cpus == 0 and self.engine in ("ray", "processes"):
+            raise Misuse(f"--cpus 0 plays in this process, --engine {self.engine} does not; give one of them")
+        if self.address is not None and self.engine in ("processes", "inline"):
+            raise Misuse(f"--engine {self.engine} plays on this machine, --address on a cluster; give one of them")
+        if self.ship and self.address is None:
+            raise Misuse("--ship sends this machine's code to a cluster; give its --address, too")
+
+
+def _check_count(name: str, count: int | None, least: int) -> None:
+    """Raise `Misuse` for a choice that is no whole number, or below the least allowed."""
+    if not (count is None or isinstance(count, int)):
+        raise Misuse(f"{name} is {show(count)}; it must be a whole number")
+    if count is not None and count < least:
+        meaning = "" if least else " (0: in this process)"
+        raise Misuse(f"{name} is {count}; it must be at least {least}{meaning}")
+
+
+def parse_budget(text: str | None) -> float:
+    """Return the seconds of a budget, such as "2cpuh"; infinity for None.
+
+    Raises:
+        Misuse: something else.
+    """
+    match = _BUDGET.fullmatch(text) if isinstance(text, str) else None
+    if text is not None and (match is None or float(match[1]) == 0):
+        raise Misuse(f"budget is {text!r}; give a number above 0 with its unit: {', '.join(UNITS)} (as in 2cpuh)")
+    return math.inf if match is None else float(match[1]) * UNITS[match[2]]

@@ -1,0 +1,317 @@
+"""Prepares the problems of a suite and refuses pairs that cannot be played."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from cbobench import params
+from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.base import Algorithm, Setting
+from cbobench.algorithms.score import ScoreAlgorithm
+from cbobench.errors import (
+    CbobenchError,
+    Misuse,
+    nearest,
+    one_line,
+    printable,
+    refuse_strange,
+    reraise_stop,
+    show,
+)
+from cbobench.gp.actions import Finite, Scattered
+from cbobench.gp.kernels import refuse_covariance
+from cbobench.gp.posteriors import choice
+from cbobench.problems.base import Drawn, Problem
+from cbobench.problems.data import Site
+from cbobench.problems.instances import check_drawn
+from cbobench.problems.pilot import Declined
+from cbobench.problems.simulated import Stores
+from cbobench.problems.simulator import Simulator
+from cbobench.rng import Streams
+from cbobench.suite import yamlio
+from cbobench.suite.cells import Grid, Pair, Suite
+from cbobench.suite.entries import Entry, SourceLine
+from cbobench.suite.settings import ONE, check_initial, count_parallel
+from cbobench.suite.text import SuiteText, check_unique
+from cbobench.suite.variants import Variant, canonical
+from cbobench.threads import single_thread
+from cbobench.watcher import SILENT, Watcher
+from cbobench.words import count_noun, join_words
+
+ALTERNATIVES = "; can play it: "  # begins the part of a reason that tables leave out
+MOST_INPUTS = 100_000  # values of inputs that a manifest holds; of a larger table an action is its number
+
+
+def prepare(text: SuiteText, site: Site, simulations: Stores | None = None) -> Suite:
+    """Prepare the problems of a suite and start every algorithm on every problem.
+
+    Args:
+        site: whom problems tell and ask, and where they simulate; its folders are filled in. Of a dry run, which has a
+            deadline, the watcher hears what is begun, and nothing of what the problems say.
+        simulations: keeps the simulations of all problems; None: they are not kept.
+
+    Raises:
+        Misuse: a problem that cannot be prepared, or a pair that cannot be played.
+        Declined: a person does not want to wait for a pilot.
+    """
+    is_dry = site.deadline < math.inf
+    begins = site.watcher if is_dry else SILENT
+    site = replace(
+        site,
+        folder=text.call.data,
+        base=text.path.parent,
+        watcher=SILENT if is_dry else _NewNotes(text, site.watcher),
+    )
+    prepared: list[tuple[Variant, Problem]] = []
+    for i, (entry, problems) in enumerate(text.problems, 1):
+        begins.note(f"prepares {entry.name} ({i} of {len(text.problems)})")
+        store = None if simulations is None else simulations.of(entry.name)
+        prepared += _prepare_entry(text, entry, problems, replace(site, store=store))
+    check_unique([variant for variant, _ in prepared], "problem", text.path)
+    by_title = {variant.title: problem for variant, problem in prepared}
+    check_initial(text.initial, by_title, text.place("initial"))
+    pairs = _select_pairs(text, [variant for variant, _ in prepared])
+    begins.note(f"starts every algorithm on every problem ({count_noun(len(pairs), 'pair')})")
+    unplayable = _check_pairs(text, pairs, by_title, site)
+    left_out = {id(pair) for pair, _ in unplayable}
+    grid = Grid(
+        tuple(variant for variant, _ in prepared),
+        tuple(variant for variant, _ in text.algorithms),
+        text.horizon,
+        tuple(text.seeds),
+        tuple(pair for pair in pairs if id(pair) not in left_out),
+        text.command,
+        tuple(unplayable),
+    )
+    demands = {variant.title: demand for variant, demand in text.algorithms if demand != ONE}
+    return Suite(text.name, text.about, text.keep, grid, by_title, text.audit, text.timeout, demands)
+
+
+class _NewNotes(Watcher):
+    """Passes on each note once, as variants of one entry have the same to say; before the first, a line per simulator
+    on what the run takes in all: who hears of a long pilot, which is only its beginning, wants to know.
+    """
+
+    def __init__(self, text: SuiteText, watcher: Watcher) -> None:
+        self.text, self.watcher = text, watcher
+        self.passed_on: set[str] = set()
+
+    def note(self, text: str) -> None:
+        for line in () if self.passed_on else self.text.count_simulations():
+            self.watcher.note(line)
+        if text not in self.passed_on:
+            self.passed_on.add(text)
+            self.watcher.note(text)
+
+    def ask(self, question: str) -> bool:
+        return self.watcher.ask(question)
+
+
+def _select_pairs(text: SuiteText, problems: Sequence[Variant]) -> list[Pair]:
+    """The pairs that the call asks for.
+
+    Raises:
+        Misuse: there is none.
+    """
+    only = text.call.only
+    every = [Pair(problem, algorithm) for problem in problems for algorithm, _ in text.algorithms]
+    pairs = [pair for pair in every if pair.matches(only)]
+    if not pairs:
+        aliases = [alias for pair in every for alias in (pair.title, *pair.problem.aliases, *pair.algorithm.aliases)]
+        close = nearest(str(only), aliases)
+        examples = ", ".join(f"{pair.problem.brief}/{pair.algorithm.brief}" for pair in every[:6])
+        hint = f"did you mean {close!r}? " if close else ""
+        raise Misuse(f"--only {show(only)} matches nothing; {hint}pairs are {examples}, ... (use * as a wildcard)")
+    return pairs
+
+
+def _prepare_entry(
+    text: SuiteText, entry: Entry, problems: Sequence[tuple[Problem, Variant]], site: Site
+) -> list[tuple[Variant, Problem]]:
+    """Return the variants of an entry with their prepared problems; one that fails and that no pair of the call plays
+    is left out.
+    """
+    result = []
+    for problem, unprepared in problems:
+        try:
+            result.append((prepare_problem(entry, problem, unprepared, text.at, site), problem))
+        except Misuse:
+            if any(Pair(unprepared, algorithm).matches(text.call.only) for algorithm, _ in text.algorithms):
+                raise
+    return result
+
+
+def prepare_problem(entry: Entry, problem: Problem, unprepared: Variant, at: SourceLine, site: Site) -> Variant:
+    """Prepare a problem that `build_problems` has given with its variant; return the variant with its identity.
+
+    Raises:
+        Misuse: it cannot be prepared, in one line that begins with its place in the suite.
+        Declined: a person does not want to wait for its pilot.
+    """
+    try:
+        with single_thread(), np.errstate(all="ignore"):  # errors are reported in a sentence
+            problem.prepare(site)
+            know_instance(problem, site)
+        return _identify(problem, unprepared)
+    except Declined:
+        raise
+    except BaseException as error:  # a user's problem may raise any error
+        reraise_stop(error)
+        reason = error if isinstance(error, CbobenchError) else one_line(error)
+        raise Misuse(f"{at(entry.find_line(str(reason)))}{entry.name}: {reason}") from error
+
+
+def _identify(problem: Problem, unprepared: Variant) -> Variant:
+    """Return the variant of a prepared problem with what identifies it, and what readers are told of it."""
+    fixed, note, inputs = problem.identity(), printable(problem.note()), problem.describe_inputs()
+    _refuse_unwritable(fixed, "identity()")
+    _refuse_unwritable(inputs, "describe_inputs()")
+    name, zero, unit = problem.describe_objective()
+    problem.settle(np.zeros(1))  # refuses an invalid tolerance
+    if problem.feasibility_tolerance:
+        fixed |= {"feasibility_tolerance": float(problem.feasibility_tolerance)}
+    values = params.identity(type(problem), unprepared.settings) | fixed
+    pairs = None if inputs is None else [[name, plain] for name, plain in inputs.items()]
+    if pairs is not None and sum(len(plain) for _, plain in pairs) > MOST_INPUTS:
+        pairs = None
+    objective = [printable(name), zero, unit] if math.isfinite(zero) and math.isfinite(unit) else None
+    return replace(unprepared, values=values, note=note, inputs=pairs, objective=objective)
+
+
+def _refuse_unwritable(values: Any, noun: str) -> None:
+    """Raises `Misuse` for what a problem says of itself that `run.json` cannot hold, before anything is written."""
+    for place, text, _ in yamlio.texts(values):
+        refuse_strange(text, f"{noun}: {place}", lines=True)
+    try:
+        canonical(values)
+    except (TypeError, ValueError) as error:
+        allowed = "text, finite numbers, true, false and None, in lists and mappings by text"
+        raise Misuse(f"{noun} gives what a run cannot store ({one_line(error)}); allowed: {allowed}") from error
+
+
+def _try_start(variant: Variant, problem: Problem, instance: Drawn | None, horizon: int) -> None:
+    """Start an algorithm on an instance that every seed shares; what fails here fails in every cell."""
+    if instance is not None:
+        fresh: Algorithm = params.build(ALGORITHMS.get(variant.name), variant.settings)
+        if not fresh.reference:
+            check_drawn(instance, problem.actions, 1, problem.constraints)
+            streams = Streams([("try", variant.name)])
+            fresh.start(Setting.of(problem, instance, horizon, streams, count_parallel(variant)))
+
+
+def know_instance(problem: Problem, site: Site) -> Drawn | None:
+    """As `Problem.known_instance`; what a simulator simulates for it runs at a site."""
+    if not isinstance(problem, Simulator):
+        return problem.known_instance()
+    with problem.at(site):
+        return problem.known_instance()
+
+
+def check_needs(algorithm: type[Algorithm], problem: Problem) -> None:
+    """Raise `Misuse` if a problem lacks what an algorithm needs; name the algorithms that would do."""
+    missing = sorted(algorithm.needs - problem.offers())
+    if missing:
+        able = [name for name in ALGORITHMS.names() if ALGORITHMS.get(name).needs <= problem.offers()]
+        raise Misuse(f"it needs {' and '.join(missing)}, which the problem lacks{ALTERNATIVES}{', '.join(able)}")
+
+
+def list_absent(cls: type[Algorithm]) -> list[str]:
+    """Return the libraries of a method that are not installed, if an extra installs them."""
+    return [name for name in cls.libraries if find_spec(name) is None] if hasattr(cls, "extra") else []
+
+
+def describe_missing(classes: Mapping[str, type[Any]]) -> str:
+    """Return in a line what some methods (by name) lack together, and one command that installs it all.
+
+    "" if fewer than two of them lack anything: such a method says it itself.
+    """
+    lacking = {name: cls for name, cls in classes.items() if list_absent(cls)}
+    if len(lacking) <= 1:
+        return ""
+    libraries = dict.fromkeys(library for cls in lacking.values() for library in list_absent(cls))
+    extras = dict.fromkeys(cls.extra for cls in lacking.values())
+    command = f"pip install 'cbobench[{','.join(extras)}]'"
+    return f"{join_words(lacking)} need {join_words(libraries)}, not installed here; to install: {command}"
+
+
+def _check_pairs(
+    text: SuiteText, pairs: Sequence[Pair], problems: Mapping[str, Problem], site: Site
+) -> list[tuple[Pair, str]]:
+    """Return the unplayable pairs, with reasons.
+
+    Args:
+        problems: prepared, by title.
+        site: where they were.
+
+    Raises:
+        Misuse: a pair is unplayable and none may be, or all are.
+    """
+    unplayable: list[tuple[Pair, str]] = []
+    instances: dict[str, Drawn | None] = {}
+    for pair in pairs:
+        problem = problems[pair.problem.title]
+        certain = True
+        try:
+            _check_pair(pair, problem)
+            certain = not (isinstance(problem, Simulator) and problem.cut_short)
+            if monotonic() >= site.deadline:
+                continue  # the dry run is out of time
+            if pair.problem.title not in instances:
+                check_actions(problem)
+                instances[pair.problem.title] = know_instance(problem, site)
+            _try_start(pair.algorithm, problem, instances[pair.problem.title], text.horizon)
+        except BaseException as error:  # a user's algorithm may raise any error
+            reraise_stop(error)
+            if not certain:
+                continue  # a dry run knows too little of it to refuse it
+            reason = str(error) if isinstance(error, CbobenchError) else one_line(error)
+            unplayable.append((pair, reason.partition(ALTERNATIVES)[0]))
+            if not text.skips or len(unplayable) == len(pairs):
+                raise _refuse_pair(text, pair, reason, pairs) from error
+    return unplayable
+
+
+def _check_pair(pair: Pair, problem: Problem) -> None:
+    """Raise `Misuse` if an algorithm says that it cannot play a problem."""
+    algorithm: Algorithm = params.build(ALGORITHMS.get(pair.algorithm.name), pair.algorithm.settings)
+    check_needs(type(algorithm), problem)
+    algorithm.check(problem)
+    if count_parallel(pair.algorithm) > 1:
+        algorithm.check_late(problem)
+
+
+def _refuse_pair(text: SuiteText, pair: Pair, reason: str, pairs: Sequence[Pair]) -> Misuse:
+    """Return what refuses a suite for a pair; where its method lacks a library, all methods that lack any."""
+    hint = "" if text.skips else "; to leave such pairs out: --only, or `skip: unplayable` in the suite"
+    classes = {each.algorithm.brief: ALGORITHMS.get(each.algorithm.name) for each in pairs}
+    together = describe_missing(classes) if list_absent(classes[pair.algorithm.brief]) else ""
+    if together:
+        return Misuse(f"{text.path}: {together}{hint}")
+    return Misuse(f"{text.path}: {pair.algorithm.brief} cannot play {pair.problem.brief}: {reason}{hint}")
+
+
+def memory_of(pair: Pair, problem: Problem, horizon: int) -> int:
+    """Return the bytes that a cell of a pair holds at most (see `choice.replicate_memory`)."""
+    algorithm: Algorithm = params.build(ALGORITHMS.get(pair.algorithm.name), pair.algorithm.settings)
+    functions, kind = 1 + problem.constraints, algorithm.posterior_kind()
+    apart = 1 if "feedback at once" in problem.offers() and kind != "observations" else functions
+    lam = 0.0
+    if isinstance(algorithm, ScoreAlgorithm):
+        lam = algorithm.lam_for(horizon)
+        apart *= 1 + (algorithm.evidence_horizon(horizon) is not None)
+        if algorithm.pending == "variance":
+            apart = 2 * apart if count_parallel(pair.algorithm) > 1 else apart + (apart > 1)
+    return choice.replicate_memory(problem.actions, horizon, apart, functions, kind, lam)
+
+
+def check_actions(problem: Problem) -> None:
+    """Raise `Misuse` for a finite set whose matrix is no covariance."""
+    if isinstance(problem.actions, Finite) and not isinstance(problem.actions, Scattered):
+        refuse_covariance(problem.actions.covariance, "the covariance of its actions")

@@ -1,0 +1,58 @@
+"""Who is told what happens while a suite is planned and played, and is asked whether what takes long is to go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+class Watcher:
+    """Hears nothing and lets everything go on; what listens derives it and takes what it wants to hear.
+
+    What it raises ends the sweep, as a fault of the sweep's own would.
+    """
+
+    def note(self, text: str) -> None:
+        """Hear one line: who plays, what takes long, what is overdue or lost."""
+
+    def ask(self, question: str) -> bool:
+        """Say whether to go on with what takes as long as the question says."""
+        return True
+
+    def began(self, counter: Any) -> None:
+        """Hear that the first task is about to begin; a `RoundCounter` counts what is played."""
+
+    def played(self, receipt: Any) -> None:
+        """Hear that a task is over, by its `Receipt`."""
+
+    def ended(self, outcome: Any) -> None:
+        """Hear the `Outcome` as soon as it is known, before Ray is shut down (which takes a second)."""
+
+
+SILENT = Watcher()
+
+
+@dataclass(frozen=True)
+class Watchers(Watcher):
+    """Several that are told in order; they go on only if all say so."""
+
+    each: tuple[Watcher, ...]
+
+    def note(self, text: str) -> None:
+        for watcher in self.each:
+            watcher.note(text)
+
+    def ask(self, question: str) -> bool:
+        return all(watcher.ask(question) for watcher in self.each)
+
+    def began(self, counter: Any) -> None:
+        for watcher in self.each:
+            watcher.began(counter)
+
+    def played(self, receipt: Any) -> None:
+        for watcher in self.each:
+            watcher.played(receipt)
+
+    def ended(self, outcome: Any) -> None:
+        for watcher in self.each:
+            watcher.ended(outcome)
