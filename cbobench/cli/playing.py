@@ -120,7 +120,7 @@ def _run(options: argparse.Namespace, command_line: list[str], resume_command: s
 
 def _estimate(call: Call) -> int:
     """Print what a call would play."""
-    from cbobench.sweep.estimate import estimate, time_limit
+    from cbobench.sweep.dry_run import estimate, time_limit
     from cbobench.sweep.plan import plan
 
     watcher = _DryRun()

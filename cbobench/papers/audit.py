@@ -23,7 +23,7 @@ CURVE = 64  # points of a curve over rounds
 
 
 class Audit:
-    """Watches a play from its first round on (see `cbobench.results.schema` for its columns).
+    """Observes a play from its first round on (see `cbobench.results.schema` for its columns).
 
     Args:
         play: not begun.
@@ -39,7 +39,6 @@ class Audit:
         self.program: Program | None = None
         self.certified: NDArray[np.bool_] | None = None
         self.begun = False
-        play.watch = self.observe
 
     def observe(self, t: int) -> None:
         """Record round t: its actions are chosen, the algorithm has no feedback yet."""

@@ -16,7 +16,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import NONE
 from cbobench.metrics import METRICS
 from cbobench.play.play import Chunk, Play, PlayOptions, draw_instances
-from cbobench.problems.base import Drawn, Instances, Problem
+from cbobench.problems.base import Actions, Drawn, Instances, Problem
 from cbobench.results.schema import RECOMMENDATION_RULE, RULE, rounds_schema
 from cbobench.suite.variants import INITIAL, PARALLEL, canonical
 
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from cbobench.suite.cells import Cell, Pair
 
 
-def start(problem: Problem, cells: Sequence[Cell], horizon: int, keep: int | None) -> tuple[Play, RoundRows]:
+def start(
+    problem: Problem, cells: Sequence[Cell], horizon: int, keep: int | None, given: Sequence[Actions] = ()
+) -> tuple[Play, RoundRows]:
     """Start some cells of a problem and an algorithm. Return the play and the collector of its rounds.
 
     Their parameters may differ where the algorithm lets them vary within a block (`params.param`).
@@ -34,6 +36,7 @@ def start(problem: Problem, cells: Sequence[Cell], horizon: int, keep: int | Non
     Args:
         horizon: rounds to play.
         keep: number of recorded rounds, None for all.
+        given: see `PlayOptions`; recommendations are asked for after these rounds only.
     """
     pair = cells[0].pair
     algorithm = params.build_block(
@@ -44,7 +47,8 @@ def start(problem: Problem, cells: Sequence[Cell], horizon: int, keep: int | Non
     names = (pair.problem.name, pair.algorithm.name)
     instances = _draw_once(problem, names[0], seeds)
     first, parallel = (pair.algorithm.values.get(key) for key in (INITIAL, PARALLEL))
-    options = PlayOptions(rows.recorded.tolist(), first, parallel, instances)
+    recommend_after = rows.recorded[rows.recorded > len(given)].tolist()
+    options = PlayOptions(recommend_after, first, parallel, instances, given)
     play = Play(problem, names[0], algorithm, names[1], seeds, horizon, options)
     return play, rows
 

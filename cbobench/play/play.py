@@ -25,6 +25,9 @@ from cbobench.rng import Streams, generator
 
 CHUNK = 1000
 
+Observer = Callable[[int], None]
+"""Takes a round."""
+
 
 @dataclass(frozen=True)
 class Chunk:
@@ -58,12 +61,14 @@ class PlayOptions:
             are the same for every method.
         parallel: evaluations under way at once: {"points": 4, "as": "asynchronous"}, or "batch" (see `UnderWay`).
         instances: of the seeds (see `draw_instances`), if they are drawn already.
+        given: actions, (S,) or (S, d), of rounds after the initial design that the algorithm does not choose either.
     """
 
     recommend_after: Iterable[int] = ()
     initial: Mapping[Any, int] | None = None
     parallel: Mapping[str, Any] | None = None
     instances: Drawn | None = None
+    given: Sequence[Actions] = ()
 
 
 class Play:
@@ -115,6 +120,7 @@ class Play:
                 self.initial += list(design(problem.actions, name, count, design_streams))
         if self.initial and isinstance(problem.actions, Box):
             self.setting = replace(self.setting, design=np.stack(self.initial, axis=1))
+        self.initial += options.given
         self.metrics = Recorder(self.instances, horizon)
         asked_after = {*options.recommend_after, horizon}
         self.recommendations = Recommendations(problem.actions, self.instances, asked_after, problem.settle)
@@ -123,7 +129,6 @@ class Play:
         self.round = 0  # the present round
         self._best = np.full(self.setting.replicates, -np.inf)  # of the chunks that are over, see `best_seen`
         self._under_way: tuple[int, Array, Array] | None = None  # first round, f and g of the present chunk
-        self.watch: Callable[[int], None] | None = None  # called once a round's actions are chosen; must change nothing
 
     @property
     def positive_dual(self) -> Array | None:
@@ -148,13 +153,17 @@ class Play:
         return np.fmax(self._best, np.where(feasible, f, -np.inf).max(axis=0, initial=-np.inf, where=~np.isnan(f)))
 
     def __iter__(self) -> Iterator[Chunk]:
+        return self.chunks()
+
+    def chunks(self, observers: Sequence[Observer] = ()) -> Iterator[Chunk]:
+        """Play the rounds; each observer is called once a round's actions are chosen, and must change nothing."""
         if self.algorithm.reference:
             self.algorithm.look(self.instances)
         self.algorithm.start(self.setting)
         for first in range(1, self.horizon + 1, CHUNK):
-            yield self._chunk(first, min(CHUNK, self.horizon - first + 1))
+            yield self._chunk(first, min(CHUNK, self.horizon - first + 1), observers)
 
-    def _chunk(self, first: int, rounds: int) -> Chunk:
+    def _chunk(self, first: int, rounds: int, observers: Sequence[Observer]) -> Chunk:
         replicates, m = self.setting.replicates, self.setting.constraints
         algorithm, channel, allowed = self.algorithm, self.channel, self.problem.actions
         actions: Actions = np.zeros((rounds, replicates), dtype=np.intp)
@@ -186,8 +195,8 @@ class Play:
                 actions[i] = chosen  # a copy, because the algorithm and the channel may change theirs
                 if unsigned is None or np.maximum.reduce(unsigned[i]) >= n:
                     _check_actions(chosen, allowed, actions)
-                if self.watch is not None:
-                    self.watch(t)
+                for observe in observers:
+                    observe(t)
                 feedback = channel.at(t, chosen)
                 if feedback.f.shape != of_f or feedback.g.shape != of_g or feedback.arrivals is not None:
                     _check_feedback(feedback, replicates, m)

@@ -346,16 +346,17 @@ def _publish(folder: RunFolder, kind: str, task: Task, rows: Sequence[dict[str, 
     folder.publish(f"{kind}/{task.name}.parquet", write)
 
 
-class Observer(Protocol):
-    """Observes a play (`Play.watch`) and returns a row per seed at the end."""
+class Audit(Protocol):
+    """Observes a play and returns a row per seed at the end."""
 
+    def observe(self, t: int) -> None: ...
     def rows(self) -> list[dict[str, Any]]: ...
 
 
-def start_audit(play: Play, keep: int | None) -> Observer:
+def start_audit(play: Play, keep: int | None) -> Audit:
     """Return an observer of the papers' theory, which the round loop does not import."""
-    observer: Observer = import_module("cbobench.papers.audit").Audit(play, keep)
-    return observer
+    audit: Audit = import_module("cbobench.papers.audit").Audit(play, keep)
+    return audit
 
 
 def _play_block(
@@ -365,8 +366,11 @@ def _play_block(
     play, rows = start(problem, task.cells, task.horizon, task.keep)
     watch.play = play
     audit = start_audit(play, task.keep) if task.audit else None
-    watch_speed(play, task.return_after)
-    watch_forks(play)
+    observers = [watch_forks()]
+    if audit is not None:
+        observers.append(audit.observe)
+    if task.return_after is not None:
+        observers.append(watch_speed(task.return_after, task.horizon, len(task.cells)))
 
     summary_rows: list[dict[str, Any]] = []
 
@@ -375,7 +379,7 @@ def _play_block(
         try:
             metadata = make_footer("rounds", task.name, ids, rows.expected, task.attempt)
             with TableWriter(sink, rows.schema, metadata) as writer:
-                for chunk in play:
+                for chunk in play.chunks(observers):
                     rows.add(chunk)
                     if rows.full:
                         writer.write_table(rows.table())
@@ -407,9 +411,9 @@ def _play_one_by_one(
             with guard.over([cell], before) as watch:
                 play, collected = start(problem, [cell], task.horizon, task.keep)
                 watch.play = play
-                watch_forks(play)
                 audit = start_audit(play, task.keep) if task.audit else None
-                for chunk in play:
+                observers = [watch_forks()] if audit is None else [watch_forks(), audit.observe]
+                for chunk in play.chunks(observers):
                     collected.add(chunk)
                 summary_rows, table = summaries(play), collected.table()
                 audit_rows = [] if audit is None else [_identity(cell, task) | audit.rows()[0]]

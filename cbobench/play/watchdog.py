@@ -21,7 +21,7 @@ from types import FrameType
 from typing import IO
 
 from cbobench.play.failure import TimedOut
-from cbobench.play.play import Play
+from cbobench.play.play import Observer, Play
 from cbobench.processes import leave_fork
 from cbobench.results.folder import RunFolder
 
@@ -252,39 +252,30 @@ class TaskReturned(Exception):
         self.answer = answer
 
 
-def watch_speed(play: Play, allowed: float | None) -> None:
-    """Measure the speed of a play once, early, and end it (`TaskReturned`) if it would exceed the allowed seconds.
+def watch_speed(allowed: float, horizon: int, cells: int) -> Observer:
+    """Return what measures the speed of a play once, early, and ends it (`TaskReturned`) if it would take too long.
 
     A task of hours would be lost whole with its machine. The few seconds played here are discarded.
 
     Args:
-        allowed: None for any.
+        allowed: seconds.
+        horizon, cells: rounds of the play, and its cells.
     """
-    if allowed is None:
-        return
-    began, before = time.monotonic(), play.watch
+    began = time.monotonic()
     measure_at = began + TRIAL
 
-    def watch(t: int) -> None:
+    def observe(t: int) -> None:
         nonlocal measure_at
-        if before is not None:
-            before(t)
         current_time = time.monotonic()
         if current_time > measure_at:
             measure_at = inf  # measured only once: later, more would be lost
-            if (current_time - began) * play.horizon > allowed * t:
-                raise TaskReturned(ReturnedTask(current_time - began, t * play.setting.replicates))
+            if (current_time - began) * horizon > allowed * t:
+                raise TaskReturned(ReturnedTask(current_time - began, t * cells))
 
-    play.watch = watch
+    return observe
 
 
-def watch_forks(play: Play) -> None:
-    """End forks of this process that the code of a play has made, and that go on with the play."""
-    origin, before = os.getpid(), play.watch
-
-    def watch(t: int) -> None:
-        leave_fork(origin)
-        if before is not None:
-            before(t)
-
-    play.watch = watch
+def watch_forks() -> Observer:
+    """Return what ends forks of this process that the code of a play has made, and that go on with the play."""
+    origin = os.getpid()
+    return lambda t: leave_fork(origin)

@@ -22,9 +22,7 @@ def watched(task, algorithm, seeds=S, horizon=T, key="test", look=None):
     seeds = list(range(seeds)) if isinstance(seeds, int) else seeds
     cells = Play(task, key, algorithm, algorithm.name, seeds, horizon)
     audit = Audit(cells)
-    watch = cells.watch
-    cells.watch = lambda t: (watch(t), look and look(t))
-    return cells, list(cells), audit
+    return cells, list(cells.chunks([audit.observe, look or (lambda t: None)])), audit
 
 
 def audited(task, name, seeds=S, horizon=T, key="test", **settings):

@@ -140,7 +140,7 @@ def dry_run(place, suite):
         assert printable(text) == text.encode().decode()
         return text
 
-    with mock.patch("cbobench.sweep.estimate.estimate", named):
+    with mock.patch("cbobench.sweep.dry_run.estimate", named):
         code = one_line_or_nothing(["run", place / "suite.yaml", "--out", place / "run", "--dry-run", "--no-imports"])
     assert [path.name for path in place.iterdir()] == ["suite.yaml"]
     return code
@@ -293,7 +293,7 @@ def test_run_folders_changed_at_random(place, played, times):
     def check(changes, command):
         write_changed(run, played(), changes)
         before = contents(place)
-        with mock.patch("cbobench.sweep.estimate.estimate", return_value=""):
+        with mock.patch("cbobench.sweep.dry_run.estimate", return_value=""):
             one_line_or_nothing(["run", suite, "--out", run, "--dry-run"] if command == "run" else [command, run])
         assert contents(place) == before
 

@@ -25,9 +25,10 @@ from cbobench.results.folder import RunFolder
 from cbobench.results.simulations import SimulationStore
 from cbobench.results.verify import verify
 from cbobench.sweep.blocks import Pace, count_ahead
-from cbobench.sweep.estimate import estimate
+from cbobench.sweep.dry_run import estimate
 from cbobench.sweep.plan import plan
 from cbobench.sweep.run import execute
+from cbobench.watcher import SILENT
 from tests.conftest import ROOT
 from tests.helpers import assert_same_rows
 
@@ -237,11 +238,11 @@ def test_slow_simulators_are_cut_for_all_workers(counted, tmp_path, monkeypatch)
 
 def test_a_dry_run_says_what_is_kept(counted, tmp_path):
     todo = plan(Call(SUITE, out=tmp_path / "run", cpus=0))
-    assert "kept" not in estimate(todo, 0)
+    assert "kept" not in estimate(todo, 0, SILENT)
     play(tmp_path / "run")
     kept = len(list((tmp_path / "run" / "simulations").iterdir()))
     todo = plan(Call(SUITE, out=tmp_path / "run", cpus=0, horizon=8))
-    assert f"{kept} simulations kept in the run" in estimate(todo, 0)
+    assert f"{kept} simulations kept in the run" in estimate(todo, 0, SILENT)
 
 
 def test_another_block_is_refused_in_words(counted, tmp_path):
@@ -477,7 +478,7 @@ def test_a_design_of_the_pilot_needs_no_simulation(quiet, tmp_path, monkeypatch,
     assert len({*calls()}) == len(calls())
     others = rows[rows["t"] > 5][column].map(str)
     assert len(calls()) <= 8 + others.nunique(), "a recommended point was played"
-    told = estimate(plan(Call(suite, out="other", cpus=0)), cpus=0)
+    told = estimate(plan(Call(suite, out="other", cpus=0)), 0, SILENT)
     assert "8 of the pilot, which are the first 5 rounds of every cell and not made again" in told
 
 

@@ -15,13 +15,13 @@ from cbobench.algorithms.references import Random
 from cbobench.call import Call
 from cbobench.cli import main
 from cbobench.params import param
-from cbobench.play import history
 from cbobench.play import play as plays
 from cbobench.play.block import start
 from cbobench.play.failure import TimedOut
 from cbobench.problems.simulator import Simulator
-from cbobench.sweep import estimate, trial
+from cbobench.sweep import dry_run
 from cbobench.sweep.plan import plan
+from cbobench.watcher import SILENT
 
 ROUND = 20e-6  # seconds of a seed-round at the beginning, on a clock that nothing else moves
 spent = [0.0]
@@ -30,7 +30,7 @@ spent = [0.0]
 @pytest.fixture
 def own_clock(monkeypatch):
     clock = dict.fromkeys(("thread_time", "process_time", "monotonic"), lambda: spent[0])
-    for module in (estimate, trial, history, plays):
+    for module in (dry_run, plays):
         monkeypatch.setattr(module, "time", SimpleNamespace(**clock))
 
 
@@ -53,16 +53,16 @@ def truth(todo, growth):
 def work(todo, monkeypatch):
     """Seconds of work that it says, of rounds alone."""
     for name in ("CELL_SECONDS", "ROW_SECONDS", "TASK_SECONDS"):
-        monkeypatch.setattr(estimate, name, 0.0)
-    said = []
-    monkeypatch.setattr(estimate, "duration", lambda seconds: said.append(seconds) or "")
-    estimate.estimate(todo, 2)
-    return said[1]
+        monkeypatch.setattr(dry_run, name, 0.0)
+    durations = []
+    monkeypatch.setattr(dry_run, "duration", lambda seconds: durations.append(seconds) or "")
+    dry_run.estimate(todo, 2, SILENT)
+    return durations[-1]
 
 
 def growing(write_suite, tmp_path, growth, horizon=2000, **options):
     text = f"suite: t\nhorizon: {horizon}\nseeds: 10\nproblems: [rkhs-1d]\nalgorithms:\n"
-    text += f"  - 'tests.sweep.test_estimate:Growing': {{growth: {{sweep: {growth}}}}}\n"
+    text += f"  - 'tests.sweep.test_dry_run:Growing': {{growth: {{sweep: {growth}}}}}\n"
     return plan(Call(write_suite(text), out=tmp_path / "r", cpus=0, **options))
 
 
@@ -73,26 +73,23 @@ def test_a_cost_that_grows_is_carried_on(write_suite, tmp_path, monkeypatch, gro
     expected = truth(todo, growth)
     assert expected / 1.1 < work(todo, monkeypatch) < 1.1 * expected
     if growth:
-        monkeypatch.setattr(trial, "places", lambda horizon: range(1, 9))
-        monkeypatch.setattr(trial, "PLACES", (horizon_of(todo), horizon_of(todo)))
+        monkeypatch.setattr(dry_run, "FARTHEST", 0.0)
+        monkeypatch.setattr(dry_run, "PAIR_SECONDS", 0.0)
         assert work(todo, monkeypatch) < expected / 1.5, "negative control: what it takes at the beginning"
-
-
-def horizon_of(todo):
-    return todo.suite.grid.horizon
 
 
 @pytest.mark.usefixtures("own_clock")
 def test_pairs_are_tried_as_far_as_there_is_time(write_suite, tmp_path, monkeypatch):
     todo = growing(write_suite, tmp_path, [0.0, 0.3, 0.001, 0.002], horizon=200)
-    known, tried = estimate.try_pairs(todo)
+    known, tried = dry_run.try_pairs(todo, SILENT, np.inf)
     expected = [ROUND * (1 + growth * 100) for growth in (0.0, 0.3, 0.001, 0.002)]
     assert tried == 4
     found = [known[pair_cells.pair.title].seconds for pair_cells in todo.tasks.by_pair]
     assert found == pytest.approx(expected, rel=0.1)
-    answers = iter([trial.Cost(1.0)])
-    monkeypatch.setattr(trial.Trial, "cost", lambda self: next(answers, None))
-    assert "; 1 of 4 pairs is known)" in estimate.estimate(todo, 2), "the others have the mean of those that are"
+    answers = iter([dry_run.Cost(1.0)])
+    monkeypatch.setattr(dry_run, "try_task", lambda *given: next(answers, None))
+    lines = dry_run.estimate(todo, 2, SILENT)
+    assert "; 1 of 4 pairs is known)" in lines, "the others have the mean of those that are"
 
 
 @dataclass(kw_only=True)
@@ -108,17 +105,15 @@ class Slow(Random):
 
 
 def test_a_slow_method_does_not_hold_it_up(write_suite, tmp_path, monkeypatch):
-    monkeypatch.setattr(trial, "PAIR_SECONDS", 0.3)
+    monkeypatch.setattr(dry_run, "PAIR_SECONDS", 0.3)
     text = "suite: t\nhorizon: 50\nseeds: 2\nproblems: [rkhs-1d, {rkhs-1d: {h: 0.3}}]\n"
-    text += "algorithms: ['tests.sweep.test_estimate:Slow', random]\n"
+    text += "algorithms: ['tests.sweep.test_dry_run:Slow', random]\n"
     todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=0))
-    tried = []
-    monkeypatch.setattr(trial, "import_libraries", tried.append)
-    said = estimate.estimate(todo, 2)
-    assert sorted(tried) == ["random", "random", f"{__name__}:Slow"], "and not on the other problem, too"
-    assert "time: more than " in said
-    assert f"a lower bound, as a round took longer than the time allowed: {__name__}:Slow (2 pairs)" in said
-    known, _ = estimate.try_pairs(plan(Call(write_suite(text.replace(", random", "")), out=tmp_path / "s", cpus=0)))
+    lines = dry_run.estimate(todo, 2, SILENT)
+    assert "time: more than " in lines
+    assert f"a lower bound, as a round took longer than the time allowed: {__name__}:Slow (2 pairs)" in lines
+    todo = plan(Call(write_suite(text.replace(", random", "")), out=tmp_path / "s", cpus=0))
+    known, _ = dry_run.try_pairs(todo, SILENT, np.inf)
     assert [cost.kind for cost in known.values()] == ["at least"] * 2
     assert min(cost.seconds for cost in known.values()) >= 0.1, "every round as long as the one that was broken off"
 
@@ -132,10 +127,10 @@ class Refusing(Random):
 
 
 def test_what_cannot_be_tried_is_named_and_not_0_s(write_suite, tmp_path):
-    text = "suite: t\nhorizon: 50\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: ['tests.sweep.test_estimate:Refusing']\n"
-    said = estimate.estimate(plan(Call(write_suite(text), out=tmp_path / "s", cpus=0)), 2)
-    assert "time: not estimated\n" in said
-    assert f"not estimated, and not counted, as they could not be tried in time: {__name__}:Refusing (1 pair)" in said
+    text = "suite: t\nhorizon: 50\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: ['tests.sweep.test_dry_run:Refusing']\n"
+    lines = dry_run.estimate(plan(Call(write_suite(text), out=tmp_path / "s", cpus=0)), 2, SILENT)
+    assert "time: not estimated\n" in lines
+    assert f"not estimated, and not counted, as they could not be tried in time: {__name__}:Refusing (1 pair)" in lines
 
 
 @dataclass(kw_only=True)
@@ -155,13 +150,13 @@ class Late(Random):
 @pytest.mark.usefixtures("own_clock")
 @pytest.mark.parametrize(
     ("horizon", "last", "kind", "seconds"),
-    [(40, 38, "at least", 30), (200, 1000, "tried", 190), (200, 198, "extrapolated", 190), (160, 38, "at least", 150)],
+    [(80, 11, "at least", 70), (200, 1000, "tried", 190), (200, 198, "extrapolated", 190)],
 )
 def test_rounds_that_cost_nothing_do_not_stand_for_those_that_fit_a_model(
     write_suite, tmp_path, horizon, last, kind, seconds
 ):
     text = f"suite: t\nhorizon: {horizon}\nseeds: 1\nproblems: [rkhs-1d]\n"
-    text += f"algorithms: ['tests.sweep.test_estimate:Late': {{last: {last}}}]\n"
+    text += f"algorithms: ['tests.sweep.test_dry_run:Late': {{last: {last}}}]\n"
     cost = cost_of(plan(Call(write_suite(text), out=tmp_path / "r", cpus=0)), np.inf)
     assert cost.kind == kind
     assert seconds / 2 < cost.seconds * horizon < 2.2 * seconds
@@ -169,7 +164,7 @@ def test_rounds_that_cost_nothing_do_not_stand_for_those_that_fit_a_model(
 
 def cost_of(todo, seconds):
     (task,) = todo.tasks.of_pairs()
-    return trial.Trial(*todo.suite.problems.values(), task, None, seconds, np.inf).cost()
+    return dry_run.try_task(*todo.suite.problems.values(), task, None, seconds)
 
 
 @dataclass(kw_only=True)
@@ -182,7 +177,7 @@ class Elsewhere(Random):
 
 
 def test_what_a_method_computes_in_a_program_is_not_free(write_suite, tmp_path):
-    text = "suite: t\nhorizon: 3\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: ['tests.sweep.test_estimate:Elsewhere']\n"
+    text = "suite: t\nhorizon: 3\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: ['tests.sweep.test_dry_run:Elsewhere']\n"
     assert cost_of(plan(Call(write_suite(text), out=tmp_path / "r", cpus=0)), np.inf).seconds > 0.05
 
 
@@ -207,30 +202,28 @@ class Fitting(Random):
 
 
 @pytest.mark.usefixtures("own_clock")
-@pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("problem", ["rkhs-1d", "gramacy"])
-def test_fits_of_models_are_met_in_a_history_and_a_block_shares_what_it_shares(write_suite, tmp_path, problem, shared):
+@pytest.mark.parametrize(
+    ("problem", "shared", "too_dear"),
+    [("rkhs-1d", False, 1), ("rkhs-1d", True, 1), ("gramacy", False, 1), ("gramacy", True, 8 / dry_run.SEEDS_OF_A_BOX)],
+)
+def test_fits_of_models_are_met_in_a_history_and_blocks_share(write_suite, tmp_path, problem, shared, too_dear):
     text = f"suite: t\nhorizon: 400\nseeds: 8\nproblems: [{problem}]\n"
-    text += f"algorithms: ['tests.sweep.test_estimate:Fitting': {{shared: {str(shared).lower()}}}]\n"
+    text += f"algorithms: ['tests.sweep.test_dry_run:Fitting': {{shared: {str(shared).lower()}}}]\n"
     todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=0))
-    Fitting.asked, before = 0, spent[0]
+    Fitting.asked = 0
     cost = cost_of(todo, np.inf)
-    tried, taken = Fitting.asked, spent[0] - before
+    assert Fitting.asked < 60, "rounds in which it chose, of 400"
     before = spent[0]
     play, _ = start(*todo.suite.problems.values(), todo.tasks[0].cells, 400, None)
     for _ in play:
         pass
-    truth = spent[0] - before
-    assert cost.seconds * 8 * 400 == pytest.approx(truth, rel=0.1)
-    assert tried < 60, "rounds in which it chose, of 400 of a seed and 400 of the block"
-    if not shared:
-        assert taken < truth / 4
+    assert cost.seconds * 8 * 400 == pytest.approx((spent[0] - before) * too_dear, rel=0.1)
 
 
 @pytest.mark.usefixtures("own_clock")
 def test_a_suite_with_a_design_of_its_own_chooses_nothing_in_it(write_suite, tmp_path):
     text = "suite: t\nhorizon: 60\nseeds: 1\nproblems: [{rkhs: {n: 100}}]\ninitial: {sobol: 20}\n"
-    text += "algorithms: ['tests.sweep.test_estimate:Growing': {growth: 0.0}]\n"
+    text += "algorithms: ['tests.sweep.test_dry_run:Growing': {growth: 0.0}]\n"
     cost = cost_of(plan(Call(write_suite(text), out=tmp_path / "r", cpus=0)), np.inf)
     assert (cost.kind, cost.seconds * 60) == ("tried", pytest.approx(ROUND * 40, rel=0.1))
 
@@ -251,7 +244,7 @@ class Forgetful(Random):
 @pytest.mark.usefixtures("own_clock")
 def test_a_method_that_takes_no_history_plays_all_its_rounds(write_suite, tmp_path):
     text = "suite: t\nhorizon: 400\nseeds: 1\nproblems: [rkhs-1d]\n"
-    text += "algorithms: ['tests.sweep.test_estimate:Forgetful']\n"
+    text += "algorithms: ['tests.sweep.test_dry_run:Forgetful']\n"
     todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=0))
     cost = cost_of(todo, ROUND * 1500)
     assert (cost.kind, cost.seconds * 400) == ("extrapolated", pytest.approx(ROUND * 3910, rel=0.05))
@@ -281,7 +274,7 @@ OVENS = """\
 suite: ovens
 horizon: 30
 seeds: 2
-problems: ['tests.sweep.test_estimate:Oven']
+problems: ['tests.sweep.test_dry_run:Oven']
 algorithms: [random, cei]
 """
 
@@ -293,18 +286,18 @@ def clock(monkeypatch):
     monkeypatch.setattr("cbobench.problems.pilot.monotonic", lambda: Clock.now, raising=False)
     monkeypatch.setattr("cbobench.suite.prepare.monotonic", lambda: Clock.now, raising=False)
     fake = SimpleNamespace(monotonic=lambda: Clock.now, process_time=time.process_time, thread_time=time.thread_time)
-    monkeypatch.setattr(estimate, "time", fake)
+    monkeypatch.setattr(dry_run, "time", fake)
     return Clock
 
 
 def test_a_slow_simulator_is_known_from_its_pilot_which_ends_in_time(write_suite, tmp_path, clock, capsys):
     suite = write_suite(OVENS)
     assert main(["run", str(suite), "--dry-run", "--cpus", "0", "--out", str(tmp_path / "r")]) == 0
-    assert clock.now <= estimate.BUDGET + 2
+    assert clock.now <= dry_run.BUDGET + 2
     said = capsys.readouterr()
     assert "time: about 22 min on 1 CPU(s), plus about 65 s to start (22 min of work)" in said.out  # 30 * 2 * 2 * 11 s
     assert said.err.splitlines() == [
-        "dry run: prepares tests.sweep.test_estimate:Oven (1 of 1)",
+        "dry run: prepares tests.sweep.test_dry_run:Oven (1 of 1)",
         "dry run: starts every algorithm on every problem (2 pairs)",
     ]
     clock.now = 0.0
@@ -329,8 +322,8 @@ def test_workers_without_a_task_save_no_time(write_suite, tmp_path, clock, capsy
 def test_a_dry_run_that_is_late_tries_nothing_to_start(write_suite, tmp_path, clock, monkeypatch):
     suite, tried = write_suite(OVENS), []
     monkeypatch.setattr("cbobench.suite.prepare._try_start", lambda *given: tried.append(given))
-    deadline = estimate.time_limit()
-    clock.now += estimate.BUDGET
+    deadline = dry_run.time_limit()
+    clock.now += dry_run.BUDGET
     assert len(plan(Call(suite, out=tmp_path / "r", cpus=0), deadline=deadline).tasks) > 0
     assert tried == []
     plan(Call(suite, out=tmp_path / "r", cpus=0))

@@ -1,0 +1,297 @@
+"""`--dry-run`: cells, tasks, disk, and a time from rounds that are really played (nothing is written).
+
+Where the run folder has cells of a pair, their times count; of a slow simulator, those of its pilot.
+Of the other pairs some rounds are played, early and late ones, until the time is up. Late rounds are
+reached at little cost: the actions before them are random, and the method learns from them as from a
+suite's initial design. A pair that was not tried gets the mean of the pairs of its algorithm.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from math import inf
+from statistics import fmean
+from typing import Literal
+
+import numpy as np
+
+from cbobench.errors import TimedOut
+from cbobench.gp.actions import Finite
+from cbobench.gp.box_actions import Box
+from cbobench.gp.kernels import Array
+from cbobench.play.block import start
+from cbobench.play.failure import reraise_interrupt
+from cbobench.play.play import read_cpu_seconds
+from cbobench.play.task import Task
+from cbobench.play.watchdog import watch_play
+from cbobench.problems.base import Actions, Problem
+from cbobench.problems.simulator import Simulator
+from cbobench.results.compact import MANY
+from cbobench.results.source import import_libraries
+from cbobench.suite.cells import Cell
+from cbobench.suite.variants import INITIAL
+from cbobench.sweep.blocks import count_ahead
+from cbobench.sweep.executors import usable_cpus
+from cbobench.sweep.plan import Plan
+from cbobench.threads import single_thread
+from cbobench.watcher import Watcher
+from cbobench.words import count_noun, duration, part_of
+
+BUDGET = 20.0  # seconds on the clock, for planning and all that is played, the pilots of simulators too
+MIN_BUDGET = 5.0  # of them, where planning took longer
+PAIR_SECONDS, MIN_TRIAL = 3.0, 0.02  # for a pair, at most and at least
+SHORTEST = 0.3  # seconds after which a play is broken off, at least
+WINDOW, WINDOWS = 3, 50  # rounds that are played at each place: so many, or a share of the horizon
+PLACES = (8, 2)  # parts of the horizon after which they are played, beside the first and the last
+SEEDS_OF_A_BOX = 3  # that are played of a block: more of them take hardly less each
+STUCK, INTERRUPTED = 3.0, 0.25  # times the longest round, and seconds: what takes longer does not end
+FARTHEST = 3  # times the rounds that were played: costs grow no further
+CELL_SECONDS = 0.002  # of a cell, beside its rounds
+ROW_SECONDS = 2e-6  # of a recorded round: its metrics, to write it and to read it again
+TASK_SECONDS = 0.012  # to publish its files, and to hand it out
+STARTUP_SECONDS = 4.0  # imports, worker processes, the table
+NUMBER_BYTES, METRIC_BYTES = 8, 30  # of a recorded round: each coordinate, f and g; all its metrics
+
+Kind = Literal["tried", "extrapolated", "at least", "not tried"]
+KINDS: dict[Kind, str] = {  # the surest first, with what is said of such pairs
+    "tried": "",
+    "extrapolated": "extrapolated from the rounds that the time allowed",
+    "at least": "a lower bound, as a round took longer than the time allowed",
+    "not tried": "not estimated, and not counted, as they could not be tried in time",
+}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """CPU seconds of a seed-round, the mean over all rounds of a pair, and how sure they are."""
+
+    seconds: float
+    kind: Kind = "tried"
+
+
+def time_limit() -> float:
+    """When a dry run that begins now must end, by `monotonic`: pilots are cut short and trials end."""
+    return time.monotonic() + BUDGET
+
+
+def estimate(
+    plan: Plan,
+    cpus: int | None,
+    watcher: Watcher,
+    whose: str = "",
+    deadline: float = inf,
+) -> str:
+    """Lines on cells, time, disk and simulations. Measures on this machine, for its CPUs (or `cpus`).
+
+    Args:
+        watcher: told of a step that may take long.
+        whose: words on whose CPUs they are, if not this machine's.
+        deadline: see `time_limit`.
+    """
+    known, tried = try_pairs(plan, watcher, deadline)
+    size, work = 0.0, TASK_SECONDS * len(plan.tasks)
+    labels: dict[Kind, dict[str, str]] = {kind: {} for kind in KINDS}  # of algorithms, by pair
+    for cells in plan.tasks.by_pair:
+        pair, problem = cells.pair, plan.suite.problems[cells.pair.problem.title]
+        cost = known.get(pair.title, Cost(0.0, "not tried"))
+        labels[cost.kind][pair.title] = pair.algorithm.label
+        recorded = min(cells.horizon, plan.record.keep or cells.horizon)
+        work += len(cells) * (cost.seconds * cells.horizon + CELL_SECONDS + ROW_SECONDS * recorded)
+        coordinates = problem.actions.d if isinstance(problem.actions, Box) else 0
+        numbers = 2 * (1 + problem.constraints) + coordinates
+        size += len(cells) * recorded * (NUMBER_BYTES * numbers + METRIC_BYTES)
+
+    # Tasks that ask for several CPUs leave fewer workers, and no more are busy than there are tasks.
+    workers = max(1, cpus if cpus is not None else usable_cpus())
+    wide = max((demand.cpus for demand in plan.suite.demands.values()), default=1)
+    wall = work / max(1, min(workers // wide, len(plan.tasks)))
+    pairs, unknown = sum(map(len, labels.values())), len(labels["not tried"])
+    coverage = f"; {part_of(tried, pairs, 'pair')} known" if tried < pairs - unknown else ""
+    simulators = [p for p in plan.suite.problems.values() if isinstance(p, Simulator)]
+    pilots = sum(s.pilot_facts.seconds * s.simulations.pilot for s in simulators)
+    begin = pilots + STARTUP_SECONDS * (cpus != 0)
+    startup = f", plus about {duration(begin)} to start" if begin and plan.tasks else ""
+    about = "more than" if unknown or labels["at least"] else "about"
+    took = f"{about} {duration(wall)} on {workers:,} CPU(s){whose}{startup}"
+    took = f"{took} ({duration(work)} of work{coverage})"
+    lines = [
+        f"{plan.suite.name}: {plan.cells - plan.done:,} of {count_noun(plan.cells, 'cell')} to play, "
+        f"in {count_noun(len(plan.tasks), 'task')} -> {plan.folder}",
+        f"time: {'not estimated' if unknown and unknown == pairs else took}",
+    ]
+    for kind, meaning in KINDS.items():
+        counts = Counter(labels[kind].values()).items()
+        names = ", ".join(f"{label} ({count_noun(count, 'pair')})" for label, count in counts)
+        lines += [f"{meaning}: {names}"] if meaning and names else []
+    disk = f"{size / 1e6:.0f} MB" if size < 1e9 else f"{size / 1e9:.1f} GB"
+    files = count_noun(len(plan.tasks) * (3 if plan.record.audit else 2), "file")
+    merged = ", merged when the run ends" if len(plan.tasks) > MANY else ""
+    lines.append(f"disk: about {disk} in {files}{merged}")
+    totals = count_ahead(plan.tasks, plan.suite.problems)
+    lines += [total.describe(title, workers) for title, total in totals.items()]
+    if totals and (kept_count := len(plan.simulations.names)):
+        kept_noun = count_noun(kept_count, "simulation")
+        lines.append(f"{kept_noun} kept in the run, not to be paid for again")
+    return "\n".join(lines)
+
+
+def try_pairs(plan: Plan, watcher: Watcher, deadline: float) -> tuple[dict[str, Cost], int]:
+    """What a seed-round costs, by the title of a pair, and how many pairs are known themselves."""
+    now, problems = time.monotonic(), plan.suite.problems
+    deadline = min(max(deadline, now + MIN_BUDGET), now + BUDGET)
+    pairs = {cells.pair.title: cells.pair for cells in plan.tasks.by_pair}
+    # What is measured is CPU time: to wait for a simulation is none. Nobody waits for what is known.
+    waits = {title: _simulation_seconds(problem) for title, problem in problems.items()}
+    known = {title: Cost(waits[pair.problem.title]) for title, pair in pairs.items()}
+    known = {title: cost for title, cost in known.items() if WINDOW * cost.seconds > PAIR_SECONDS}
+    for pair, seconds, rounds in plan.measured:
+        known[pair.title] = Cost(max(seconds / rounds, waits[pair.problem.title]))
+    untried = [task for task in plan.tasks.of_pairs() if task.pair.title not in known]
+    if untried:
+        tries = f"tries {count_noun(len(untried), 'pair')} of which nothing is known"
+        watcher.note(f"{tries}, for {deadline - now:.0f} s at most")
+    for i, task in enumerate(untried):
+        left = deadline - time.monotonic()
+        if i == 0 or left > 0:
+            share = min(PAIR_SECONDS, max(MIN_TRIAL, left / (len(untried) - i)))
+            problem = problems[task.pair.problem.title]
+            if cost := try_task(problem, task, plan.record.keep, share):
+                known = {cell.pair.title: cost for cell in task.cells} | known
+
+    # The others get the mean of their algorithm's pairs, which is as sure as the least sure of these.
+    tried = pairs.keys() & known.keys()
+    for title in pairs.keys() - tried:
+        name = pairs[title].algorithm.name
+        costs = [known[title] for title in tried if pairs[title].algorithm.name == name]
+        if costs:
+            kind = max((cost.kind for cost in costs), key=[*KINDS].index)
+            known[title] = Cost(fmean(cost.seconds for cost in costs), kind)
+    return known, len(tried)
+
+
+def _simulation_seconds(problem: Problem) -> float:
+    """Wall time of the simulations of a seed-round."""
+    return problem.round_seconds if isinstance(problem, Simulator) else 0.0
+
+
+def try_task(problem: Problem, task: Task, keep: int | None, seconds: float) -> Cost | None:
+    """What a seed-round of a task costs, from rounds played in some seconds; None if that fails."""
+    with suppress(Exception):  # which is told of when it is played
+        import_libraries(task.pair.algorithm.name)  # takes seconds that are no round's
+    designed, horizon = sum((task.pair.algorithm.values.get(INITIAL) or {}).values()), task.horizon
+    width = max(WINDOW, horizon // WINDOWS)
+    begins = [designed, *(horizon // part for part in PLACES), horizon - width]
+    whole, windows = [(designed, horizon)], [(begin, begin + width) for begin in begins]
+    # The windows of a short horizon meet. To simulate a history costs what the play does.
+    if min(np.diff(begins)) < width or isinstance(problem, Simulator):
+        windows = whole
+    block = task.cells if isinstance(problem.actions, Finite) else task.cells[:SEEDS_OF_A_BOX]
+    end, cost = time.monotonic() + seconds, None
+    # A block may be too slow to be tried, and a method may take no history of just any actions.
+    for cells, places in ((block, windows), (block[:1], windows), (block[:1], whole)):
+        left = max(seconds / 2, end - time.monotonic())
+        try:
+            timed = time_windows(problem, cells, keep, places, left)
+        except BaseException as error:  # a user's algorithm may raise any error
+            reraise_interrupt(error)
+            continue
+        cost = carry_on(timed, horizon)
+        per_seed = max(cost.seconds / len(cells), _simulation_seconds(problem))
+        cost = replace(cost, seconds=per_seed)
+        if cost.kind != "at least" or len(cells) == 1:
+            break
+    return cost
+
+
+class Stopwatch:
+    """Times the rounds of a play from the first actions on, and ends it.
+
+    Args:
+        given: rounds whose actions the method does not choose.
+        until: the last round; earlier ones may be the last if they begin later than `end`.
+    """
+
+    def __init__(self, given: int, until: int, end: float) -> None:
+        self.given, self.until, self.end = given, until, end
+        self.clock, self.marks = time.monotonic(), [read_cpu_seconds()]
+
+    def observe(self, t: int) -> None:
+        """The actions of round t are chosen."""
+        self.clock = time.monotonic()
+        self.marks.append(read_cpu_seconds())
+        if t >= self.until or (self.clock > self.end and t > WINDOW):
+            raise TimedOut
+
+    @property
+    def seconds(self) -> Array:
+        """CPU seconds of each round from the second one on, (n,): to learn, and to choose."""
+        return np.diff(self.marks[1:])
+
+
+def time_windows(
+    problem: Problem,
+    cells: Sequence[Cell],
+    keep: int | None,
+    windows: Sequence[tuple[int, int]],
+    seconds: float,
+) -> list[Stopwatch]:
+    """Play some cells in windows of rounds (begin, end], as far as some seconds allow."""
+    allowed, generator, horizon = problem.actions, np.random.default_rng(0), cells[0].horizon
+    limit, end = max(SHORTEST, 1.5 * seconds), time.monotonic() + seconds
+    timed: list[Stopwatch] = []
+    with suppress(TimedOut), watch_play(limit, 1, horizon, None), single_thread():
+        for begin, until in windows:
+            size = begin - windows[0][0], len(cells)
+            history: Actions
+            if isinstance(allowed, Finite):
+                history = generator.integers(allowed.n, size=size)
+            else:
+                history = allowed.scale(generator.random((*size, allowed.d)))
+            timed.append(Stopwatch(begin, until, end))
+            with suppress(TimedOut):
+                play, _ = start(problem, cells, horizon, keep, list(history))
+                for _ in play.chunks([timed[-1].observe]):
+                    pass
+            if len(timed[-1].seconds) < until - 1:
+                break
+    return timed
+
+
+def cost_rounds(timed: Sequence[Stopwatch]) -> Array:
+    """Return the seconds of each round from the second one on, had the method chosen its actions."""
+    longest = max(timed, key=lambda watch: len(watch.seconds))
+    places, choosing = [0.0], [0.0]
+    for watch in timed:
+        learning, window = np.split(watch.seconds, [max(0, watch.given - 1)])
+        if len(window):
+            learning = learning[-len(window) :] if len(learning) else np.zeros(1)
+            places.append(watch.given + len(window) / 2)
+            choosing.append(max(0.0, float(np.median(window) - np.median(learning))))
+    t = np.arange(2, 2 + len(longest.seconds))
+    is_chosen = (t <= timed[0].given) | (t > longest.given)  # by the suite's design or by the method
+    return longest.seconds + np.where(is_chosen, 0.0, np.interp(t, places, choosing))
+
+
+def carry_on(timed: Sequence[Stopwatch], horizon: int) -> Cost:
+    """Return what a round costs up to the horizon, given what the first ones took.
+
+    What was not played costs what the later half of the others did, and grows if that half grew.
+    """
+    known, unfinished = cost_rounds(timed), time.monotonic() - timed[-1].clock
+    begun = min(watch.marks[len(watch.marks) > 1] - watch.marks[0] for watch in timed)
+    total, played = begun + float(known.sum()), 1 + len(known)
+    if played >= horizon:
+        return Cost(total / horizon)
+    if not len(known) or unfinished > max(STUCK * known.max(), INTERRUPTED):
+        return Cost((total + (horizon - played) * unfinished) / horizon, "at least")
+    later, power = known[len(known) // 2 :], 0.0
+    if len(later) >= WINDOW:  # its halves lie around 5/8 and 7/8 of the rounds
+        before, after = (1e-9 + half.mean() for half in np.array_split(later, 2))
+        power = np.clip(np.log(after / before) / np.log(7 / 5), 0.0, 1.0)
+    t = np.minimum(np.arange(played + 1, horizon + 1), FARTHEST * played)
+    total += float((later.mean() * (t / (0.75 * played)) ** power).sum())
+    return Cost(total / horizon, "extrapolated")
