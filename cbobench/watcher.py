@@ -36,23 +36,23 @@ SILENT = Watcher()
 class Watchers(Watcher):
     """Several that are told in order; they go on only if all say so."""
 
-    each: tuple[Watcher, ...]
+    members: tuple[Watcher, ...]
 
     def note(self, text: str) -> None:
-        for watcher in self.each:
+        for watcher in self.members:
             watcher.note(text)
 
     def ask(self, question: str) -> bool:
-        return all(watcher.ask(question) for watcher in self.each)
+        return all(watcher.ask(question) for watcher in self.members)
 
     def began(self, counter: Any) -> None:
-        for watcher in self.each:
+        for watcher in self.members:
             watcher.began(counter)
 
     def played(self, receipt: Any) -> None:
-        for watcher in self.each:
+        for watcher in self.members:
             watcher.played(receipt)
 
     def ended(self, outcome: Any) -> None:
-        for watcher in self.each:
+        for watcher in self.members:
             watcher.ended(outcome)

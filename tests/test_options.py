@@ -14,6 +14,8 @@ from cbobench.params import ParamOptions, param
 from cbobench.replay.replay import ReplayOptions, replay
 from cbobench.report.compare import CompareOptions
 from cbobench.report.plot import PlotOptions
+from cbobench.watcher import SILENT, Watchers
+from tests.helpers import Listener
 
 CALLED = [cbobench.compare, cbobench.plot, cbobench.run, param]
 OPTIONS = {
@@ -67,3 +69,21 @@ def test_a_wrong_keyword_is_a_line_with_the_nearest():
     ):
         with pytest.raises(Misuse, match=f"unknown option '{wrong}'; did you mean '{close}'"):
             function("runs/absent", **{wrong: True})
+
+
+def test_several_watchers_are_told_in_order_and_one_no_is_a_no():
+    first, second = Listener(), Listener(answer=False)
+    both = Watchers((first, second))
+    assert not both.ask("a pilot of hours. Go on?")
+    both.note("played by this process")
+    both.began("a counter")
+    both.played("a receipt")
+    both.ended("an outcome")
+    for listener in (first, second):
+        assert listener.questions == ["a pilot of hours. Go on?"]
+        assert [*listener.notes, *listener.counters, *listener.receipts] == [
+            "played by this process",
+            "a counter",
+            "a receipt",
+        ]
+    assert SILENT.ask("anything"), "what nobody hears goes on"

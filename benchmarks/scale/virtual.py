@@ -147,7 +147,7 @@ class VirtualExecutor(RayExecutor):
 
     def __init__(self, ray: VirtualRay, folder: RunFolder, problems: Mapping[str, Problem]) -> None:
         self.folder, self.cpus, self.address, self.slots = folder, None, "virtual", ray.cpus
-        self.flight, self.played = {}, {}
+        self.flight, self.board = {}, {}
         child: Any = SimpleNamespace(link=self, receive=self.recv, has_ended=lambda: False)
         self.child = child
         self.client = RayClient.__new__(RayClient)

@@ -93,28 +93,27 @@ def _run(options: argparse.Namespace, command_line: list[str], resume_command: s
     from cbobench.sweep.run import execute
 
     # Options are named as what they choose, but for one that negates it; "command" is the word that argparse has met.
-    given = vars(options) | {"imports": not options.no_imports, "command": ["cbobench", *command_line]}
-    call = Call(**{field.name: given[field.name] for field in fields(Call)})
+    choices = vars(options) | {"imports": not options.no_imports, "command": ["cbobench", *command_line]}
+    call = Call(**{field.name: choices[field.name] for field in fields(Call)})
     if options.dry_run:
         return _estimate(call)
     is_asked = not options.yes and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
     sweep_plan = plan(call, _Person(is_asked))
     terminal = Terminal(sweep_plan)
     finish = _Finish(sweep_plan, terminal, resume_command, sys.stdout)
-    # Ray prints of crashed workers to standard output, which is the table's.
-    with contextlib.closing(terminal), contextlib.redirect_stdout(sys.stderr):
-        try:
+    try:
+        # Ray prints of crashed workers to standard output, which is the table's.
+        with contextlib.closing(terminal), contextlib.redirect_stdout(sys.stderr):
             execute(sweep_plan, Watchers((terminal, finish)))
-        except CbobenchError as error:
-            terminal.close()
-            if isinstance(error, Misuse):
-                raise
-            if isinstance(error, ExecutorDied) and call.address is not None:
-                local_command = shlex.join(["cbobench", *_without_cluster(command_line)])
-                resume_command = f"{local_command} (on this machine; on a cluster that is up, add its --address)"
-            message = f"{error}; what is published stays, to go on: {resume_command}"
-            print(f"cbobench: {printable(mask_secrets(message))}", file=sys.stderr)
-            return error.exit_code
+    except Misuse:
+        raise
+    except CbobenchError as error:
+        if isinstance(error, ExecutorDied) and call.address is not None:
+            local_command = shlex.join(["cbobench", *_without_cluster(command_line)])
+            resume_command = f"{local_command} (on this machine; on a cluster that is up, add its --address)"
+        message = f"{error}; what is published stays, to go on: {resume_command}"
+        print(f"cbobench: {printable(mask_secrets(message))}", file=sys.stderr)
+        return error.exit_code
     return finish.code
 
 
@@ -181,13 +180,50 @@ class _Finish(Watcher):
     code: int = 0
 
     def ended(self, outcome: Outcome) -> None:
-        announced = self.terminal.last_failed
         try:
-            self.code = _print_outcome(outcome, self.plan, self.command, announced, self.out)
+            self.code = self._print_outcome(outcome)
         except OSError:
             if not outcome.stopped:
                 raise
             self.code = 130  # the terminal that was closed takes no last words
+
+    def _print_outcome(self, outcome: Outcome) -> int:
+        """Print what was done and the table; the exit code."""
+        from cbobench.results.query import FailureCounts
+
+        tally = FailureCounts(outcome.errors)
+        for error in tally.examples():
+            print(f"failed: {printable(mask_secrets(error))}", file=sys.stderr)
+        if tally.total > max(1, self.terminal.last_failed):
+            print(printable(mask_secrets(str(tally))), file=sys.stderr)
+        good = self.plan.done + outcome.played - outcome.failed
+        if outcome.stopped:
+            failed_note = f", {outcome.failed} failed" if outcome.failed else ""
+            cells = count_noun(outcome.cells, "cell")
+            print(f"stopped: {good:,} of {cells} done{failed_note}; to go on: {self.command}", file=sys.stderr)
+            return 1 if self.plan.call.fail_fast and outcome.failed else 130
+        from cbobench.report.compare import compare
+        from cbobench.report.groups import find_groups, select_latest
+        from cbobench.report.load import Run
+        from cbobench.report.recommended import describe_best
+
+        finished = Run(outcome.folder.uri)
+        print(compare(finished), file=self.out)
+        for line in describe_best(finished, select_latest(finished, find_groups(finished))):
+            print(printable(line), file=self.out)
+        print(f"results: {outcome.folder}", file=self.out, flush=True)
+        see = f"see: cbobench status {shlex.quote(str(outcome.folder))}"
+        failed = int((finished.cells["status"] == "failed").sum())
+        if outcome.spent:
+            done = part_of(good, outcome.cells, "cell")
+            print(f"the budget is spent: {done} done; to go on: {self.command}", file=sys.stderr)
+        if failed:
+            print(f"{count_noun(failed, 'cell')} failed; {see}", file=sys.stderr)
+        if outcome.absent:
+            count = f"{len(outcome.absent):,} of {count_noun(outcome.tasks, 'task')}"
+            absent = f"{count} played but not in {outcome.folder} (first {outcome.absent[0]})"
+            print(f"absent: {absent}; does every worker reach the same folder? {see}", file=sys.stderr)
+        return 1 if failed or outcome.absent else 0
 
 
 def _without_cluster(command_line: list[str]) -> Iterator[str]:
@@ -198,51 +234,3 @@ def _without_cluster(command_line: list[str]) -> Iterator[str]:
             next(arguments, None)
         elif word != "--ship" and not word.startswith("--address="):
             yield word
-
-
-def _print_outcome(outcome: Outcome, plan: Plan, command: str, announced: int, out: TextIO) -> int:
-    """Print the outcome of a sweep, its table to `out`; the exit code.
-
-    Args:
-        command: resumes the run.
-        announced: failures whose kinds were printed during the sweep.
-    """
-    from cbobench.results.query import FailureCounts
-
-    tally = FailureCounts(outcome.errors)
-    for error in tally.examples():
-        print(f"failed: {printable(mask_secrets(error))}", file=sys.stderr)
-    if tally.total > max(1, announced):
-        print(printable(mask_secrets(str(tally))), file=sys.stderr)
-    if outcome.stopped:
-        good = plan.done + outcome.played - outcome.failed
-        failed_note = f", {outcome.failed} failed" if outcome.failed else ""
-        cells = count_noun(outcome.cells, "cell")
-        print(f"stopped: {good:,} of {cells} done{failed_note}; to go on: {command}", file=sys.stderr)
-        return 1 if plan.call.fail_fast and outcome.failed else 130
-    from cbobench.report.compare import compare
-    from cbobench.report.groups import find_groups, select_latest
-    from cbobench.report.load import Run
-    from cbobench.report.recommended import describe_best
-
-    finished = Run(outcome.folder.uri)
-    print(compare(finished), file=out)
-    for line in describe_best(finished, select_latest(finished, find_groups(finished))):
-        print(printable(line), file=out)
-    print(f"results: {outcome.folder}", file=out, flush=True)
-    see = f"see: cbobench status {shlex.quote(str(outcome.folder))}"
-    failed = int((finished.cells["status"] == "failed").sum())
-    if outcome.spent:
-        good = plan.done + outcome.played - outcome.failed
-        print(f"the budget is spent: {part_of(good, outcome.cells, 'cell')} done; to go on: {command}", file=sys.stderr)
-    if failed:
-        print(f"{count_noun(failed, 'cell')} failed; {see}", file=sys.stderr)
-    if outcome.absent:
-        absent_tasks = (
-            f"{len(outcome.absent):,} of {count_noun(outcome.tasks, 'task')} played but not in {outcome.folder}"
-        )
-        print(
-            f"absent: {absent_tasks} (first {outcome.absent[0]}); does every worker reach the same folder? {see}",
-            file=sys.stderr,
-        )
-    return 1 if failed or outcome.absent else 0

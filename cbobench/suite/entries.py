@@ -151,8 +151,8 @@ def build_problems(
     cls = PROBLEMS.get(entry.name, location=location, imports=imports, beside=beside)
     for settings in entry.settings():
         for (name, lacking), hint in ELSEWHERE.items():
-            if name == entry.name and (asked := next((word for word in settings if word in lacking), None)):
-                raise Misuse(f"{location}{name}: {show(asked)} {hint.format(name=asked)}")
+            if name == entry.name and (misplaced := next((word for word in settings if word in lacking), None)):
+                raise Misuse(f"{location}{name}: {show(misplaced)} {hint.format(name=misplaced)}")
         problem: Problem = _build(cls, settings, entry, at)
         resolved = params.resolve(cls, settings)
         yield problem, _variant(entry, settings, resolved, resolved)

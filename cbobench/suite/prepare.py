@@ -290,7 +290,7 @@ def _check_pair(pair: Pair, problem: Problem) -> None:
 def _refuse_pair(text: SuiteText, pair: Pair, reason: str, pairs: Sequence[Pair]) -> Misuse:
     """Return what refuses a suite for a pair; where its method lacks a library, all methods that lack any."""
     hint = "" if text.skips else "; to leave such pairs out: --only, or `skip: unplayable` in the suite"
-    classes = {each.algorithm.brief: ALGORITHMS.get(each.algorithm.name) for each in pairs}
+    classes = {listed.algorithm.brief: ALGORITHMS.get(listed.algorithm.name) for listed in pairs}
     together = describe_missing(classes) if list_absent(classes[pair.algorithm.brief]) else ""
     if together:
         return Misuse(f"{text.path}: {together}{hint}")

@@ -78,11 +78,11 @@ def refuse_product(counts: Mapping[str, int], limit: int, noun: str, location: s
     product = prod(counts.values())
     if product > limit:
         factors = [f"{count:,} {name}" for name, count in counts.items() if count > 1]
-        rest = f" x … ({len(factors):,} in all)" if len(factors) > MAX_FACTORS else ""
+        ellipsis = f" x … ({len(factors):,} in all)" if len(factors) > MAX_FACTORS else ""
         # Python refuses to write a number of thousands of digits.
         size = f"{product:,}" if product < 10**15 else "over 10^15"
         raise Misuse(
-            f"{location}{' x '.join(factors[:MAX_FACTORS])}{rest} = {size} {noun}; allowed: {limit:,}; "
+            f"{location}{' x '.join(factors[:MAX_FACTORS])}{ellipsis} = {size} {noun}; allowed: {limit:,}; "
             "cut it into several suites"
         )
 

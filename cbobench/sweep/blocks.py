@@ -154,7 +154,7 @@ def measure_cells(grid: Grid, published: PublishedCells) -> list[Measured]:
 
 
 @dataclass(frozen=True)
-class TaskOptions:
+class TaskRules:
     """What a suite asks of all its tasks.
 
     Attributes:
@@ -176,7 +176,7 @@ class Tasks(Sequence[Task]):
     Args:
         by_pair: the cells to play, pair by pair.
         block: seeds per task.
-        options: of all tasks.
+        rules: of all tasks.
         attempts: (n,) how often each cell of a pair was played before; None: never.
         together: cells per task, where pairs may play in one block (see `block_key`); at least those of a pair.
 
@@ -190,11 +190,11 @@ class Tasks(Sequence[Task]):
         self,
         by_pair: Iterable[PairCells],
         block: int,
-        options: TaskOptions = TaskOptions(),
+        rules: TaskRules = TaskRules(),
         attempts: Iterable[NDArray[np.int64]] | None = None,
         together: int = 1,
     ) -> None:
-        self.block, self.options, self.together = block, options, together
+        self.block, self.rules, self.together = block, rules, together
         self.by_pair: list[PairCells] = []
         self.attempts: list[NDArray[np.int64] | None] = []
         cuts: list[NDArray[np.int64]] = []
@@ -227,9 +227,9 @@ class Tasks(Sequence[Task]):
     def _group_key(self, pair_cells: PairCells) -> Hashable:
         """What pairs have in common that may play in one block."""
         pair = pair_cells.pair
-        if self.together == 1 or self.options.audit:
+        if self.together == 1 or self.rules.audit:
             return pair.title, pair_cells.horizon
-        return pair_cells.horizon, self.options.demands.get(pair.algorithm.title, ONE), *block_key(pair)
+        return pair_cells.horizon, self.rules.demands.get(pair.algorithm.title, ONE), *block_key(pair)
 
     def _first_cuts(self, cuts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return where each task begins among the sorted cuts, and their number at the end."""
@@ -262,8 +262,8 @@ class Tasks(Sequence[Task]):
             attempt = attempt if attempts is None else max(attempt, 1 + int(attempts[first:end].max()))
         pair = pair_cells.pair
         code_and_libraries = self.sources[pair.problem.name, pair.algorithm.name], libraries(pair.algorithm.name)
-        demand = self.options.demands.get(pair.algorithm.title, ONE)
-        keep, audit, timeout = self.options.keep, self.options.audit, self.options.timeout
+        demand = self.rules.demands.get(pair.algorithm.title, ONE)
+        keep, audit, timeout = self.rules.keep, self.rules.audit, self.rules.timeout
         return Task(tuple(cells), keep, *code_and_libraries, attempt, audit, timeout, demand=demand)
 
     def of_pairs(self) -> list[Task]:
@@ -280,7 +280,7 @@ class Tasks(Sequence[Task]):
             is_waiting = (rows == NO_POSITION) | (published.attempt[rows] <= before)
             by_pair.append(pair_cells.only(is_waiting))
             attempts.append(before[is_waiting])
-        return Tasks(by_pair, self.block, self.options, attempts, self.together)
+        return Tasks(by_pair, self.block, self.rules, attempts, self.together)
 
     @property
     def rounds(self) -> int:
@@ -300,7 +300,7 @@ def count_ahead(tasks: Tasks, problems: Mapping[str, Problem]) -> dict[str, Simu
     cells: dict[str, Counter[CellRounds]] = defaultdict(Counter)
     for pair_cells in tasks.by_pair:
         from_pilot = (pair_cells.pair.algorithm.values.get(INITIAL) or {}).get(PILOT, 0)
-        rounds = CellRounds(pair_cells.horizon, tasks.options.keep, from_pilot)
+        rounds = CellRounds(pair_cells.horizon, tasks.rules.keep, from_pilot)
         cells[pair_cells.pair.problem.title][rounds] += len(pair_cells)
     simulators = {title: p for title in cells if isinstance(p := problems[title], Simulator)}
     return {title: count_simulations(p, cells[title], p.pilot_facts.seconds) for title, p in simulators.items()}
@@ -371,6 +371,8 @@ class Pace:
 
     def _least(self, task: Task) -> float:
         """Cells of the smallest piece of a task that costs no more than `MAX_COST_RATIO` allows."""
+        # A round of k cells takes s + k p seconds, of which s is shared: s / k + p per cell. In pieces of k of n cells
+        # a cell may take r times as much: s / k + p <= r (s / n + p), so k >= s / (r s / n + (r - 1) p).
         per_round, shared = self._seconds_per_round(task.pair) or 0.0, self._shared_seconds(task)
         return shared / (MAX_COST_RATIO * shared / len(task.cells) + (MAX_COST_RATIO - 1) * per_round)
 

@@ -123,12 +123,27 @@ def check_nodes(ray: Any, folder: RunFolder, code: Code, watcher: Watcher) -> No
     Raises:
         Misuse: in one line, with the nodes' names.
     """
-    sent = (
-        folder.uri,
-        folder.driver,
-        [(*names, source, libraries(names[1])) for names, source in code.sources.items()],
-        code.folders,
-    )
+    hosts = _ask_nodes(ray, folder, code)
+    if not hosts:
+        return
+    ready, late = ray.wait([*hosts], num_returns=len(hosts), timeout=WAIT)
+    answers: dict[str, tuple[str, str]] = {}
+    for reference in ready:
+        mark, host = hosts[reference]
+        text = _answer_of(ray, reference)
+        if text is not None:
+            answers[mark] = host, text
+    if late:
+        names = ", ".join(sorted({hosts[reference][1] for reference in late}))
+        watcher.note(f"no answer within {WAIT:.0f} s of {names}; what plays there is asked before it begins")
+    for reference in late:
+        ray.cancel(reference, force=True)
+    refuse_wrong_nodes(folder, answers)
+
+
+def _ask_nodes(ray: Any, folder: RunFolder, code: Code) -> dict[Any, tuple[str, str]]:
+    """Ask every node that plays; the file that it is to write, and its name, by the reference of its answer."""
+    pairs = [(*names, source, libraries(names[1])) for names, source in code.sources.items()]
 
     # Within, so that it travels by value: a node may have no cbobench, or an older one.
     def probe(
@@ -149,29 +164,21 @@ def check_nodes(ray: Any, folder: RunFolder, code: Code, watcher: Watcher) -> No
             strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
             remote = ray.remote(probe).options(num_cpus=0, max_retries=0, scheduling_strategy=strategy)
             mark = marker_of(node["NodeID"])
-            hosts[remote.remote(mark, *sent)] = (mark, node["NodeManagerHostname"])
-    if not hosts:
-        return
-    ready, late = ray.wait([*hosts], num_returns=len(hosts), timeout=WAIT)
-    answers: dict[str, tuple[str, str]] = {}
+            reference = remote.remote(mark, folder.uri, folder.driver, pairs, code.folders)
+            hosts[reference] = (mark, node["NodeManagerHostname"])
+    return hosts
+
+
+def _answer_of(ray: Any, reference: Any) -> str | None:
+    """What is wrong with a node that was asked, or ""; None for one that has left meanwhile."""
     errors = ray.exceptions
-    for reference in ready:
-        mark, host = hosts[reference]
-        try:
-            text, missing = ray.get(reference)
-        except (errors.NodeDiedError, errors.ObjectLostError, errors.TaskUnschedulableError):
-            continue  # it has left meanwhile
-        except errors.RayError as error:
-            text, missing = f"no worker starts there: {(str(error).strip().splitlines() or [''])[-1]}", ""
-        if missing:
-            text = f"it has no cbobench, or an older one ({missing}); {SHIP}"
-        answers[mark] = host, text
-    if late:
-        names = ", ".join(sorted({hosts[reference][1] for reference in late}))
-        watcher.note(f"no answer within {WAIT:.0f} s of {names}; what plays there is asked before it begins")
-    for reference in late:
-        ray.cancel(reference, force=True)
-    refuse_wrong_nodes(folder, answers)
+    try:
+        text, missing = ray.get(reference)
+    except (errors.NodeDiedError, errors.ObjectLostError, errors.TaskUnschedulableError):
+        return None
+    except errors.RayError as error:
+        return f"no worker starts there: {(str(error).strip().splitlines() or [''])[-1]}"
+    return f"it has no cbobench, or an older one ({missing}); {SHIP}" if missing else str(text)
 
 
 def check_here(folder: RunFolder, mark: str, pairs: Sequence[tuple[str, str, str, str]]) -> str:

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from functools import partial
 from math import ceil
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Protocol
 
 from cbobench.errors import CbobenchError
@@ -29,7 +28,7 @@ from cbobench.results.folder import RunFolder
 from cbobench.surroundings import Surroundings
 from cbobench.sweep.blocks import machine_memory
 from cbobench.sweep.children import Child, become_worker, describe_end, end_worker, spawn, wait_for_children
-from cbobench.sweep.messages import Answer, Play, Played, Progress, Ready, Refused
+from cbobench.sweep.messages import Answer, Play, Played, Progress, Ready, Refused, Report
 from cbobench.threads import has_lingering_threads
 
 FAILED_STARTS = 3  # workers in a row that end before they begin: none will; a single one may have been killed
@@ -45,10 +44,8 @@ class Executor(Protocol):
     Attributes:
         slots: how many tasks run at a time.
         pending: tasks that were submitted and not yet collected.
-        rounds: seed-rounds of pending tasks that are played, by name, as reported about once a second; to be copied at
-            once, because other threads change it.
-        best: likewise the best that their cells have seen so far (see `Play.best_seen`).
-        reports: how often the worker of each pending task that has begun was heard of, by name; likewise to be copied.
+        reports: the last one on each pending task that has begun, by name, about one a second; to be copied at once,
+            because other threads change it.
     """
 
     @property
@@ -56,11 +53,7 @@ class Executor(Protocol):
     @property
     def pending(self) -> Collection[Task]: ...
     @property
-    def rounds(self) -> Mapping[str, int]: ...
-    @property
-    def best(self) -> Mapping[str, tuple[float, ...]]: ...
-    @property
-    def reports(self) -> Mapping[str, int]: ...
+    def reports(self) -> Mapping[str, Report]: ...
     def room(self) -> int:
         """How many more tasks may be submitted."""
 
@@ -118,13 +111,11 @@ class InlineExecutor:
     """Runs tasks in this process, one at a time."""
 
     slots = 1
-    reports: Mapping[str, int] = MappingProxyType({})  # this process itself plays
 
     def __init__(self, problems: Mapping[str, Problem], folder: RunFolder) -> None:
         self.problems, self.folder = problems, folder
         self.pending: list[Task] = []
-        self.rounds: dict[str, int] = {}
-        self.best: dict[str, tuple[float, ...]] = {}
+        self.reports: dict[str, Report] = {}
 
     def room(self) -> int:
         return 1 - len(self.pending)
@@ -140,13 +131,12 @@ class InlineExecutor:
             count = partial(self._count, task.name)
             answer = play_task(self.problems[task.pair.problem.title], task, self.folder, count=count)
             refuse_replaced(task.pair.label)
-            self.rounds.clear()
-            self.best.clear()
+            self.reports.clear()
             yield task, answer
         self.pending.clear()
 
     def _count(self, name: str, rounds: int, best: tuple[float, ...]) -> None:
-        self.rounds[name], self.best[name] = rounds, best
+        self.reports[name] = Report(rounds, best)
 
     def cancel(self, task: Task) -> None:
         """Nothing runs between two calls."""
@@ -164,9 +154,7 @@ class _Worker:
     problems: set[str]
     task: Task | None = None
     ready: bool = False
-    rounds: int = 0  # played of its task
-    best: tuple[float, ...] = ()  # that each of its cells has seen
-    reports: int = 0  # on its task
+    report: Report = Report()
 
 
 class ProcessExecutor:
@@ -202,16 +190,8 @@ class ProcessExecutor:
         return [worker.task for worker in self.workers if worker.task is not None]
 
     @property
-    def rounds(self) -> dict[str, int]:
-        return {worker.task.name: worker.rounds for worker in [*self.workers] if worker.task is not None}
-
-    @property
-    def best(self) -> dict[str, tuple[float, ...]]:
-        return {worker.task.name: worker.best for worker in [*self.workers] if worker.task is not None}
-
-    @property
-    def reports(self) -> dict[str, int]:
-        return {worker.task.name: worker.reports for worker in [*self.workers] if worker.task is not None}
+    def reports(self) -> dict[str, Report]:
+        return {worker.task.name: worker.report for worker in [*self.workers] if worker.task is not None}
 
     def room(self) -> int:
         return self.slots - len(self.pending)
@@ -224,7 +204,7 @@ class ProcessExecutor:
     def submit(self, task: Task) -> None:
         """Send a task to an idle worker; one that has died meanwhile is noticed by `collect`."""
         worker = next(worker for worker in self.workers if worker.task is None)
-        worker.task, worker.rounds, worker.best, worker.reports = task, 0, (), 0
+        worker.task, worker.report = task, Report()
         title = task.pair.problem.title
         problem = None if title in worker.problems else pickle_problem(self.problems[title])
         worker.problems.add(title)
@@ -248,8 +228,7 @@ class ProcessExecutor:
                 case Ready():
                     worker.ready, self.failed_starts = True, 0
                 case Progress(rounds, best):
-                    worker.rounds, worker.best = rounds, best
-                    worker.reports += 1
+                    worker.report = Report(rounds, best, worker.report.stamp + 1)
                 case Played(answer, is_worn_out):
                     task, worker.task = worker.task, None
                     if is_worn_out:

@@ -109,7 +109,7 @@ def interruptible() -> Iterator[Interruption]:
     """Handle signals within, and restore the handlers afterwards; does nothing outside the main thread."""
     interruption = Interruption()
     before: dict[signal.Signals, Handler] = {}
-    taken = dict(_taken)
+    taken_before = dict(_taken)
     report = sys.unraisablehook
 
     def report_others(ignored: sys.UnraisableHookArgs) -> None:
@@ -132,4 +132,4 @@ def interruptible() -> Iterator[Interruption]:
             if handler is not None:  # one that Python does not know
                 signal.signal(number, handler)
         _taken.clear()
-        _taken.update(taken)
+        _taken.update(taken_before)

@@ -29,6 +29,20 @@ class NodeLost:
     elsewhere: bool = True
 
 
+class Report(NamedTuple):
+    """How far a task is that is played.
+
+    Attributes:
+        rounds: seed-rounds.
+        best: that each cell has seen (see `Play.best_seen`).
+        stamp: another one in each report: who says the same again is there.
+    """
+
+    rounds: int = 0
+    best: tuple[float, ...] = ()
+    stamp: int = 0
+
+
 Answer = Receipt | WorkerCrashed | ReturnedTask | NodeLost
 
 
@@ -113,9 +127,9 @@ class Note(NamedTuple):
 
 
 class Board(NamedTuple):
-    """By name, how far the tasks are that are played: seed-rounds, best values, and when that was said (ns)."""
+    """The last reports on the tasks that are played, by name."""
 
-    reports: Mapping[str, tuple[int, tuple[float, ...], int]]
+    reports: Mapping[str, Report]
 
 
 class Crashed(NamedTuple):

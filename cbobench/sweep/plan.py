@@ -82,22 +82,33 @@ def plan(call: Call, watcher: Watcher = SILENT, deadline: float = inf) -> Plan:
         Misuse: a wrong suite, or a folder that holds something else. DamagedRun: a broken file in the folder.
         Declined: a pilot is not to go on.
     """
+    # What shows at once is refused before anything is prepared: the pilot of a simulator may take hours.
     text = read_suite(call)
     path = Path("runs") / text.name if call.out is None else call.out
     folder = open_run(path).refuse_bundle("give a folder for the run")
+    # A plan writes nothing: what pilots simulate waits in memory until the sweep holds its lease.
     simulations = SimulationStore(folder, buffered=True)
     pool = None if call.plays_inline else ProcessPool(call.cpus or usable_cpus())
     suite = _prepare_suite(text, Site(watcher=watcher, pool=pool, deadline=deadline), simulations)
     grid = suite.grid
+    # Of three sizes only the block, in seeds, is for the life of a run: a resumed run makes the same tasks again. How
+    # many cells of several pairs share a task, and into which pieces one is cut while it waits, may differ by call.
     workers = CLUSTER_CPUS if call.address is not None else call.cpus or usable_cpus()
     together = _choose_together(suite, call, workers)
-    # A block is for the life of a run, whose files are named after it; what plays together may differ by call.
-    record, notes = _record_call(call, suite, folder, call.block or min(together, len(grid.seeds)))
+    record, record_notes = _record_call(call, suite, folder, call.block or min(together, len(grid.seeds)))
     published = read_published(folder, [*COLUMNS, "seconds"])
     by_pair, attempts, stale = blocks.cells_to_play(grid, published, call.kinds_again)
-    options = blocks.TaskOptions(record.keep, record.audit, suite.timeout, suite.demands)
-    tasks = blocks.Tasks(by_pair, record.block, options, attempts, together=call.block or together)
-    ahead = blocks.count_ahead(tasks, suite.problems)
+    rules = blocks.TaskRules(record.keep, record.audit, suite.timeout, suite.demands)
+    tasks = blocks.Tasks(by_pair, record.block, rules, attempts, together=call.block or together)
+    # Simulations that take long are counted ahead: who pays for them wants to know how many there will be.
+    totals = blocks.count_ahead(tasks, suite.problems).items()
+    slow = [(title, total) for title, total in totals if total.each and total.each >= SLOW_SIMULATION]
+    notes = (
+        *pending_notes({pair.algorithm.title: pair.algorithm for pair in grid.pairs}.values()),
+        *record_notes,
+        *simulations.describe_damage(),
+        *(total.describe(title, workers) for title, total in slow),
+    )
     return Plan(
         call,
         suite,
@@ -106,16 +117,7 @@ def plan(call: Call, watcher: Watcher = SILENT, deadline: float = inf) -> Plan:
         tasks,
         done=len(grid.cells) - len(tasks.cells),
         stale=stale,
-        notes=(
-            *pending_notes({pair.algorithm.title: pair.algorithm for pair in grid.pairs}.values()),
-            *notes,
-            *simulations.describe_damage(),
-            *(
-                total.describe(title, workers)
-                for title, total in ahead.items()
-                if total.each and total.each >= SLOW_SIMULATION
-            ),
-        ),
+        notes=notes,
         published_tasks=frozenset(published.tasks),
         simulations=simulations,
         measured=blocks.measure_cells(grid, published),

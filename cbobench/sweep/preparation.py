@@ -60,72 +60,103 @@ class ProcessPool:
         self, simulator: Simulator, x: Array, gens: Sequence[np.random.Generator], at_once: Callable[[], int]
     ) -> Generator[tuple[int, SimulationResult] | None]:
         """Yield simulations as they come; one that ends its worker has failed."""
-        waiting, step = [*range(len(x))], len(x) if simulator.runs_together else 1
-        played: dict[int, tuple[Child, list[int]]] = {}
-        idle: list[Child] = []
-        seconds: list[float] = []
-        stopped_looks: Counter[int] = Counter()  # in a row, by process
-        ended_here: set[int] = set()
-
-        def count_next() -> int:
-            """How many simulations a worker is given: more of those that take less than a message does."""
-            if step > 1 or not seconds:
-                return step
-            each = max(sum(seconds) / len(seconds), BATCH_SECONDS / len(x))
-            return max(1, min(int(BATCH_SECONDS / each), -(-len(waiting) // at_once())))
-
-        def hand_out(child: Child) -> None:
-            count = count_next()
-            numbers = [waiting.pop(0) for _ in range(min(count, len(waiting)))]
-            played[child.pid] = child, numbers
-            with suppress(OSError):  # it has died: its link says so below
-                child.link.send(Simulate(x[numbers], [gens[i] for i in numbers], step))
-
-        def start() -> Child:
-            child = spawn(f"{__name__}:serve_simulations", partial(serve_simulations, simulator=simulator))
-            if child.process is not None:  # a fork has the simulator
-                child.link.send(pickle_problem(simulator))
-            return child
-
+        crew = _Crew(simulator, x, gens)
         try:
-            while waiting or played:
-                while waiting and len(played) < min(self.workers, at_once()):
-                    hand_out(idle.pop() if idle else start())
-                ended = wait_for_children([child for child, _ in played.values()], LOOK_SECONDS)
+            while crew.waiting or crew.played:
+                while crew.waiting and len(crew.played) < min(self.workers, at_once()):
+                    crew.hand_out(at_once())
+                ended = wait_for_children([child for child, _ in crew.played.values()], LOOK_SECONDS)
                 if not ended:
                     yield None
-                for child, _ in played.values():
-                    stopped_looks[child.pid] = (stopped_looks[child.pid] + 1) * child.is_stopped()
-                    if stopped_looks[child.pid] == STOPPED_LOOKS:
-                        ended_here.add(child.pid)
-                        os.kill(child.pid, signal.SIGKILL)  # it would hold the pilot for ever
+                crew.end_stopped()
                 for child in ended:
-                    _, numbers = played[child.pid]
-                    i = numbers.pop(0)
-                    try:
-                        answer = child.receive()
-                    except (EOFError, OSError):
-                        how = describe_end(child.end())
-                        if child.pid in ended_here:
-                            how = f"stopped its worker for {STOPPED_LOOKS * LOOK_SECONDS:.0f} s"
-                        del played[child.pid]
-                        if step > 1 and numbers:  # one takes no others with it
-                            waiting, step = [i, *numbers, *waiting], 1
-                            continue
-                        waiting[:0] = numbers
-                        reason = f"{type(simulator).__name__}: simulate {how} at x = {simulator.as_written(x[i])}"
-                        answer = SimulationResult(np.full(1 + simulator.m, np.nan), reason, 0.0)
-                    else:
-                        if not numbers:
-                            del played[child.pid]
-                            idle.append(child)
-                    if isinstance(answer, Refused):
-                        raise answer.error
-                    seconds += [answer.seconds] if answer.seconds else []
-                    yield i, answer
+                    answer = crew.take(child)
+                    if answer is not None:
+                        yield answer
         finally:
-            for child in (*idle, *(child for child, _ in played.values())):
+            for child in (*crew.idle, *(child for child, _ in crew.played.values())):
                 child.end()
+
+
+class _Crew:
+    """Workers that run the simulations at points x (k, d).
+
+    Attributes:
+        waiting: numbers of the points that nobody runs yet.
+        played: by process, a worker and the numbers that it has still to run.
+        idle: workers without any.
+    """
+
+    def __init__(self, simulator: Simulator, x: Array, gens: Sequence[np.random.Generator]) -> None:
+        self.simulator, self.x, self.gens = simulator, x, gens
+        self.waiting, self.step = [*range(len(x))], len(x) if simulator.runs_together else 1
+        self.played: dict[int, tuple[Child, list[int]]] = {}
+        self.idle: list[Child] = []
+        self.seconds: list[float] = []  # that simulations took
+        self.stopped_looks: Counter[int] = Counter()  # in a row, by process
+        self.ended_here: set[int] = set()
+
+    def hand_out(self, workers: int) -> None:
+        """Give an idle worker, or a new one, what is next; `workers` share what waits."""
+        child = self.idle.pop() if self.idle else self._start()
+        numbers = self.waiting[: self._count_next(workers)]
+        del self.waiting[: len(numbers)]
+        self.played[child.pid] = child, numbers
+        with suppress(OSError):  # it has died: its link says so when it is read
+            child.link.send(Simulate(self.x[numbers], [self.gens[i] for i in numbers], self.step))
+
+    def end_stopped(self) -> None:
+        """End workers that were stopped for long: they would hold the pilot for ever."""
+        for child, _ in self.played.values():
+            self.stopped_looks[child.pid] = (self.stopped_looks[child.pid] + 1) * child.is_stopped()
+            if self.stopped_looks[child.pid] == STOPPED_LOOKS:
+                self.ended_here.add(child.pid)
+                os.kill(child.pid, signal.SIGKILL)
+
+    def take(self, child: Child) -> tuple[int, SimulationResult] | None:
+        """Return the number of a point and its simulation, from a worker that has sent one or has ended.
+
+        None where it has ended with several that ran together: each is run by itself.
+
+        Raises:
+            CbobenchError: a simulation whose result is of no use.
+        """
+        _, numbers = self.played[child.pid]
+        number = numbers.pop(0)
+        try:
+            answer = child.receive()
+        except (EOFError, OSError):
+            how = describe_end(child.end())
+            if child.pid in self.ended_here:
+                how = f"stopped its worker for {STOPPED_LOOKS * LOOK_SECONDS:.0f} s"
+            del self.played[child.pid]
+            if self.step > 1 and numbers:  # one takes no others with it
+                self.waiting, self.step = [number, *numbers, *self.waiting], 1
+                return None
+            self.waiting[:0] = numbers
+            name, place = type(self.simulator).__name__, self.simulator.as_written(self.x[number])
+            failed = np.full(1 + self.simulator.m, np.nan)
+            return number, SimulationResult(failed, f"{name}: simulate {how} at x = {place}", 0.0)
+        if not numbers:
+            del self.played[child.pid]
+            self.idle.append(child)
+        if isinstance(answer, Refused):
+            raise answer.error
+        self.seconds += [answer.seconds] if answer.seconds else []
+        return number, answer
+
+    def _count_next(self, workers: int) -> int:
+        """How many simulations a worker is given: more of those that take less than a message does."""
+        if self.step > 1 or not self.seconds:
+            return self.step
+        seconds_each = max(sum(self.seconds) / len(self.seconds), BATCH_SECONDS / len(self.x))
+        return max(1, min(int(BATCH_SECONDS / seconds_each), -(-len(self.waiting) // workers)))
+
+    def _start(self) -> Child:
+        child = spawn(f"{__name__}:serve_simulations", partial(serve_simulations, simulator=self.simulator))
+        if child.process is not None:  # a fork has the simulator
+            child.link.send(pickle_problem(self.simulator))
+        return child
 
 
 def serve_simulations(link: Any, simulator: Simulator | None = None) -> None:

@@ -53,6 +53,7 @@ from cbobench.sweep.messages import (
     NodeLost,
     Note,
     Refused,
+    Report,
     Slots,
     Submit,
 )
@@ -97,7 +98,7 @@ class RayExecutor:
     ) -> None:
         self.folder, self.cpus, self.address, self.watcher = folder, cpus, address, watcher
         self.flight: dict[str, Task] = {}
-        self.played: Mapping[str, tuple[int, tuple[float, ...], int]] = {}
+        self.board: Mapping[str, Report] = {}
         self.slots = 0
         # A Ray that the program has imported has read its settings.
         self.child = spawn(f"{__name__}:serve_ray", serve_ray, fresh="ray" in sys.modules)
@@ -117,16 +118,8 @@ class RayExecutor:
         return self.flight.values()
 
     @property
-    def rounds(self) -> dict[str, int]:
-        return {name: rounds for name, (rounds, _, _) in self.played.items() if name in self.flight}
-
-    @property
-    def best(self) -> dict[str, tuple[float, ...]]:
-        return {name: best for name, (_, best, _) in self.played.items() if name in self.flight}
-
-    @property
-    def reports(self) -> dict[str, int]:
-        return {name: stamp for name, (_, _, stamp) in self.played.items() if name in self.flight}
+    def reports(self) -> dict[str, Report]:
+        return {name: report for name, report in self.board.items() if name in self.flight}
 
     def room(self) -> int:
         return in_flight(self.slots, self.cpus, self.address) - len(self.flight)
@@ -174,7 +167,7 @@ class RayExecutor:
             case Note(text):
                 self.watcher.note(text)
             case Board(reports):
-                self.played = reports
+                self.board = reports
             case Slots(cpus):
                 self.slots = cpus
 
@@ -403,13 +396,16 @@ class RoundBoard:
         with suppress(Exception):
             _store().internal_kv_del(self._key(name), not name, BOARD, timeout=BOARD_SECONDS)
 
-    def read(self) -> dict[str, tuple[int, tuple[float, ...], int]]:
+    def read(self) -> dict[str, Report]:
         """How far the tasks are that are played; empty if the head does not answer."""
         with suppress(Exception):
             keys = _store().internal_kv_keys(self.prefix.encode(), BOARD, timeout=BOARD_SECONDS)
             values = _store().internal_kv_multi_get(keys, BOARD, timeout=BOARD_SECONDS)
-            reports = {key.decode().removeprefix(self.prefix): json.loads(text) for key, text in values.items()}
-            return {name: (int(rounds), tuple(best), int(stamp)) for name, (rounds, best, stamp) in reports.items()}
+            reports = {}
+            for key, text in values.items():
+                rounds, best, stamp = json.loads(text)
+                reports[key.decode().removeprefix(self.prefix)] = Report(int(rounds), tuple(best), int(stamp))
+            return reports
         return {}
 
 

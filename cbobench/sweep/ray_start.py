@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import chdir, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -113,9 +113,12 @@ def start_ray(cpus: int | None, address: str | None, code: Code | None = None) -
         runtime["worker_process_setup_hook"] = _arithmetic_hook(os.environ.get(CHOICE))
     if runtime:
         options["runtime_env"] = runtime
-    messages = folder / "said"
+    messages, empty = folder / "said", folder / "empty"
+    empty.mkdir()
+    sys.argv[:1] = [str(empty / "cbobench")]
     try:
-        with _in_empty_folder(folder / "empty"), _stderr_to(messages):
+        # Ray's workers look for modules first in the driver's folder, and in that of its script.
+        with chdir(empty), _stderr_to(messages):
             ray.init(**options)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         location = address or "this machine"
@@ -155,19 +158,6 @@ def _arithmetic_hook(choice: str | None) -> Callable[[], None]:
             set_arithmetic(choice)
 
     return choose
-
-
-@contextmanager
-def _in_empty_folder(empty: Path) -> Iterator[None]:
-    """Be in an empty folder: Ray's workers look for modules first in the driver's folder, and in that of its script."""
-    before = Path.cwd()
-    empty.mkdir()
-    os.chdir(empty)
-    sys.argv[:1] = [str(empty / "cbobench")]
-    try:
-        yield
-    finally:
-        os.chdir(before)
 
 
 _as_begun: list[Traces] = []

@@ -94,7 +94,7 @@ class Ledger:
         return Outcome(folder, *counts, self.stopped, len(self.tasks), absent, self.spent)
 
     @contextmanager
-    def told(self, watcher: Watcher, interrupted: Interruption) -> Iterator[None]:
+    def tell_at_end(self, watcher: Watcher, interrupted: Interruption) -> Iterator[None]:
         """Tell the outcome once the block has ended or a signal has stopped it; an error passes through."""
         try:
             yield
@@ -126,7 +126,7 @@ def execute(plan: Plan, watcher: Watcher = SILENT) -> Outcome:
         interruptible() as interrupted,
         Lease(plan.folder, plan.tasks.cells, watcher) as lease,
         ExitStack() as engines,
-        ledger.told(watcher, interrupted),
+        ledger.tell_at_end(watcher, interrupted),
     ):
         # Only under the lease it is known what others have published, and what of theirs nobody will finish.
         plan = _refresh_plan(plan, lease)
@@ -212,8 +212,8 @@ def start_engine(plan: Plan, watcher: Watcher) -> Executor:
         problems = prepare_problems(call, plan.folder)
     is_started = ray_is_started()
     if is_started and call.address is not None:
-        asked = show(call.address)
-        raise Misuse(f"this program has started Ray already; leave address {asked} out, or call ray.shutdown()")
+        address_asked = show(call.address)
+        raise Misuse(f"this program has started Ray already; leave address {address_asked} out, or call ray.shutdown()")
     is_asked = call.engine == "ray" or call.address is not None
     if is_asked or (call.engine is None and (is_started or len(plan.tasks) > SMALL)):
         address = sys.modules["ray"].get_runtime_context().gcs_address if is_started else call.address

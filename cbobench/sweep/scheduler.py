@@ -31,7 +31,7 @@ from cbobench.results.folder import RunFolder
 from cbobench.results.lease import pair_id, send_heartbeat
 from cbobench.sweep.blocks import Pace
 from cbobench.sweep.executors import Executor, ExecutorDied
-from cbobench.sweep.messages import Answer, NodeLost
+from cbobench.sweep.messages import Answer, NodeLost, Report
 from cbobench.sweep.plan import Plan
 from cbobench.sweep.progress import RoundCounter
 from cbobench.watcher import SILENT, Watcher
@@ -146,9 +146,9 @@ class Scheduler:
         """Submitted cells by a hash of pair and horizon: [count, finished seed-rounds]."""
         counts_by_pair: dict[str, list[int]] = {}
         # Copies, because the thread that sends heartbeats may ask while tasks begin and end.
-        rounds = dict(self.executor.rounds)
+        reports = dict(self.executor.reports)
         for task in [*self.executor.pending]:
-            rounds_per_cell = rounds.get(task.name, 0) // len(task.cells)
+            rounds_per_cell = reports.get(task.name, Report()).rounds // len(task.cells)
             for cell in task.cells:
                 counts = counts_by_pair.setdefault(pair_id(cell.pair, cell.horizon), [0, 0])
                 counts[0] += 1
@@ -159,15 +159,15 @@ class Scheduler:
         """Of cells that this call plays or has played, by a hash of pair and horizon, those that have seen a feasible
         point: [count, mean, best] of the rewards (see `Play.best_seen`).
         """
-        seen = {key: [*values] for key, values in [*self.best_over.items()]}
-        best = dict(self.executor.best)
+        best_values = {key: [*values] for key, values in [*self.best_over.items()]}
+        reports = dict(self.executor.reports)
         for task in [*self.executor.pending]:
-            _add_best(seen, task, best.get(task.name, ()))
-        return {key: [len(values), sum(values) / len(values), max(values)] for key, values in seen.items()}
+            _add_best(best_values, task, reports.get(task.name, Report()).best)
+        return {key: [len(values), sum(values) / len(values), max(values)] for key, values in best_values.items()}
 
     def rounds_in_play(self) -> int:
         """Finished seed-rounds of tasks that are not over."""
-        return sum(dict(self.executor.rounds).values())
+        return sum(report.rounds for report in dict(self.executor.reports).values())
 
     def _submit(self) -> None:
         """Submit tasks while there is room."""
@@ -250,11 +250,11 @@ class Scheduler:
             yield publish_cells(self.folder, task, [row])
 
 
-def _add_best(seen: dict[str, list[float]], task: Task, best: Iterable[float]) -> None:
+def _add_best(best_values: dict[str, list[float]], task: Task, best: Iterable[float]) -> None:
     """Add what cells of a task have seen; NaN is nothing."""
     for cell, value in zip(task.cells, best, strict=False):
         if isfinite(value):
-            seen.setdefault(pair_id(cell.pair, cell.horizon), []).append(value)
+            best_values.setdefault(pair_id(cell.pair, cell.horizon), []).append(value)
 
 
 class OverdueTasks:
@@ -325,9 +325,9 @@ class OverdueTasks:
 
 @dataclass
 class _Silence:
-    """Of a task in play: how often its worker has reported, and for how many seconds it has not, now and at most."""
+    """Of a task in play: its worker's last report, and the seconds without another one, now and at most."""
 
-    reports: int
+    stamp: int
     seconds: float = 0.0
     longest: float = 0.0
 
@@ -352,11 +352,11 @@ class SilentTasks:
         before, self.silences = self.silences, {}
         for task in [task for task in executor.pending if task.name in reports]:
             silence = before.get(task.name) or _Silence(-1)
-            if silence.reports == reports[task.name]:
+            if silence.stamp == reports[task.name].stamp:
                 silence.seconds += passed
             else:
                 longest = max(silence.longest, silence.seconds)
-                silence = _Silence(reports[task.name], longest=longest)
+                silence = _Silence(reports[task.name].stamp, longest=longest)
             allowed = allowed_silence(task.timeout, len(task.cells), task.horizon, silence.longest)
             if silence.seconds > allowed:
                 seconds = f"{silence.seconds:.0f} s"

@@ -20,7 +20,7 @@ from cbobench.suite import yamlio
 from cbobench.suite.cells import PairCells
 from cbobench.suite.text import read_suite
 from cbobench.sweep import blocks
-from cbobench.sweep.blocks import TaskOptions, count_ahead
+from cbobench.sweep.blocks import TaskRules, count_ahead
 from tests.conftest import ROOT, calls
 from tests.helpers import load
 
@@ -257,7 +257,7 @@ def test_simulations_are_a_product_of_counts(simulator, capsys):
     assert f"{10 * 10**6 * 20:,} of the rounds" in line
     assert "20 of the rounds" in small
     pair = SimpleNamespace(problem=SimpleNamespace(title="slow"), algorithm=SimpleNamespace(values={}))
-    tasks = SimpleNamespace(options=TaskOptions(), by_pair=10 * [PairCells(pair, 20, range(10**6))])
+    tasks = SimpleNamespace(rules=TaskRules(), by_pair=10 * [PairCells(pair, 20, range(10**6))])
     problem = params.build(PROBLEMS.get(simulator), {})
     problem.pilot_facts = SimpleNamespace(seconds=5.0)
     with allocates_less(MEGABYTE):

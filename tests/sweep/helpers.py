@@ -39,16 +39,16 @@ def write_slow(folder):
     return folder / "slow.yaml"
 
 
-def environment_of(folder, **more):
+def environment_of(folder, **variables):
     """The environment of a process that finds the modules in a folder."""
-    return os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])} | more
+    return os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])} | variables
 
 
 def start_and_wait(suite, out, cpus, cells, players="as it comes"):
     """A driver in its own process that has published at least so many cells (one per file), and is not done."""
-    words = [*cbobench_words(players), "run", suite, "--out", out, "--cpus", cpus, "--block", 1]
+    command = [*cbobench_words(players), "run", suite, "--out", out, "--cpus", cpus, "--block", 1]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    driver = subprocess.Popen(list(map(str, words)), **pipes, text=True, env=os.environ | {"DAWDLE": "0.2"})
+    driver = subprocess.Popen(list(map(str, command)), **pipes, text=True, env=os.environ | {"DAWDLE": "0.2"})
     until(lambda: len(list((out / "cells").glob("*.parquet"))) >= cells, lambda: "too few cells are played", driver)
     assert driver.poll() is None, "the run ended too early to be stopped"
     return driver
@@ -59,7 +59,7 @@ class FakeExecutor:
 
     def __init__(self, slots, answers=()):
         self.slots, self.pending, self.answers, self.submitted = slots, [], list(answers), 0
-        self.rounds, self.best, self.reports = {}, {}, {}
+        self.reports = {}
 
     def room(self):
         return self.slots - len(self.pending)

@@ -27,6 +27,7 @@ from cbobench.problems import simulator
 from cbobench.problems.simulator import Simulator
 from cbobench.sweep import progress
 from cbobench.sweep.executors import InlineExecutor, ProcessExecutor
+from cbobench.sweep.messages import Report
 from cbobench.sweep.plan import plan
 from cbobench.sweep.progress import RoundCounter, Terminal
 from cbobench.sweep.ray_executor import RayExecutor
@@ -36,11 +37,11 @@ from tests.sweep.helpers import FakeExecutor, scheduler_of
 
 
 def test_the_rest_takes_what_the_rounds_so_far_took(small_suite, tmp_path, monkeypatch):
-    todo, now = plan(Call(small_suite(horizon=100, seeds=4), out=tmp_path / "run", cpus=0, block=2)), [1000.0]
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    todo, clock = plan(Call(small_suite(horizon=100, seeds=4), out=tmp_path / "run", cpus=0, block=2)), [1000.0]
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     counter = RoundCounter(todo.tasks)
     assert counter.seconds_left() is None, "nothing is known"
-    now[0] += 10.0
+    clock[0] += 10.0
     for task in [*todo.tasks][:4]:
         counter.add(Receipt(task.name, 2, 0, task.rounds, ()))
     seconds, low, high = counter.seconds_left()
@@ -51,13 +52,13 @@ def test_the_rest_takes_what_the_rounds_so_far_took(small_suite, tmp_path, monke
 
 def test_what_is_known_before_says_the_time_left_from_the_first_second(small_suite, tmp_path, monkeypatch):
     """And gives way to the speed of the rounds, of which the first ones say little."""
-    todo, now, played = plan(Call(small_suite(horizon=100, seeds=4), out=tmp_path / "run", cpus=0)), [0.0], [0]
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    todo, clock, played = plan(Call(small_suite(horizon=100, seeds=4), out=tmp_path / "run", cpus=0)), [0.0], [0]
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     counter = RoundCounter(todo.tasks, lambda: played[0], expected=1200.0)
     assert counter.seconds_left() == pytest.approx((1200.0, 1200 / 1.3, 1200 * 1.3))
-    now[0], played[0] = 30.0, 30  # half of what is trusted, at half the speed that was expected ... of 1200 rounds
+    clock[0], played[0] = 30.0, 30  # half of what is trusted, at half the speed that was expected ... of 1200 rounds
     assert counter.seconds_left()[0] == pytest.approx((0.5 * 1.0 + 0.5 * 1.0) * 1170)
-    now[0], played[0] = 240.0, 120
+    clock[0], played[0] = 240.0, 120
     assert counter.seconds_left()[0] == pytest.approx(2.0 * 1080), "the speed alone"
     played[0] = 1200
     assert counter.seconds_left()[0] == 0
@@ -77,8 +78,8 @@ def test_a_run_of_a_slow_simulator_begins_with_its_time_left(tmp_path, monkeypat
     execute(todo, Beginning())
     assert begun[0][0] == 20 * 60.0
     begun.clear()
-    again = plan(Call(suite | {"problems": ["rkhs-1d"]}, out=tmp_path / "other", cpus=0))
-    execute(again, Beginning())
+    quick_plan = plan(Call(suite | {"problems": ["rkhs-1d"]}, out=tmp_path / "other", cpus=0))
+    execute(quick_plan, Beginning())
     assert begun == [None], "nothing is known of it, and nothing is tried: that would take longer than the first rounds"
 
 
@@ -86,21 +87,21 @@ def test_a_bar_on_a_terminal_says_rounds_and_time_left(small_suite, tmp_path, mo
     todo = plan(Call(small_suite(horizon=50, seeds=2), out=tmp_path / "run", cpus=0))
     monkeypatch.setattr(progress.sys, "stderr", SimpleNamespace(isatty=lambda: True, write=len, flush=lambda: None))
     played = 0
-    with closing(Terminal(todo)) as shown:
+    with closing(Terminal(todo)) as terminal:
         counter = RoundCounter(todo.tasks, lambda: played)
-        shown.began(counter)
-        (task,) = shown.bar.tasks
+        terminal.began(counter)
+        (task,) = terminal.bar.tasks
         assert (task.completed, task.total, task.fields["left"]) == (0, 300, "unknown")
         played = 60
-        assert [*shown.bar.get_renderables()], "it is drawn again"
+        assert [*terminal.bar.get_renderables()], "it is drawn again"
         assert task.completed == 60, "no task is over"
         assert task.fields["left"].startswith("about ")
         played = 0
         counter.add(Receipt("a", 1, 1, 100, ("why",)))
-        shown.played(Receipt("a", 1, 1, 100, ("why",)))
+        terminal.played(Receipt("a", 1, 1, 100, ("why",)))
         assert (task.completed, task.description) == (100, "playing (1 failed)")
         assert task.fields["left"].startswith("about ")
-    assert shown.bar is None
+    assert terminal.bar is None
 
 
 @dataclass(kw_only=True)
@@ -161,7 +162,7 @@ def play_beside(scheduler, executor, look):
 
 @pytest.mark.parametrize("name", ["inline", "processes", pytest.param("ray", marks=pytest.mark.long)])
 def test_rounds_are_counted_while_a_task_is_played(name, write_suite, tmp_path, monkeypatch):
-    gate, seen = tmp_path / "open", []
+    gate, counts = tmp_path / "open", []
     todo = plan_gated(write_suite, tmp_path, gate)
     monkeypatch.setattr(watchdog, "REPORT_SECONDS", 0.05)
     executor = EXECUTORS[name](todo)
@@ -169,22 +170,22 @@ def test_rounds_are_counted_while_a_task_is_played(name, write_suite, tmp_path, 
     counter = RoundCounter(todo.tasks, scheduler.rounds_in_play)
 
     def look():
-        while (GATE - 1) * 3 not in seen:
-            seen.append(counter.rounds)
+        while (GATE - 1) * 3 not in counts:
+            counts.append(counter.rounds)
             time.sleep(0.01)
-        seen.append(scheduler.cells_in_play())
+        counts.append(scheduler.cells_in_play())
         gate.touch()
 
     receipts = play_beside(scheduler, executor, look)
     assert [(receipt.ok, receipt.failed) for receipt in receipts] == [(3, 0)]
-    assert [*seen[-1].values()] == [[3, (GATE - 1) * 3]], "as heartbeats say it"
+    assert [*counts[-1].values()] == [[3, (GATE - 1) * 3]], "as heartbeats say it"
     assert scheduler.rounds_in_play() == 0, "what is over is no longer in play"
 
 
 @pytest.mark.parametrize("name", ["inline", "processes", pytest.param("ray", marks=pytest.mark.long)])
 def test_the_best_value_is_told_while_a_task_is_played(name, write_suite, tmp_path, monkeypatch):
     """It is that of the rounds which are over, of each pair, as observed; and stays once the task is over."""
-    gate, seen = tmp_path / "open", []
+    gate, best_values = tmp_path / "open", []
     todo = plan_gated(write_suite, tmp_path, gate)
     monkeypatch.setattr(watchdog, "REPORT_SECONDS", 0.05)
     executor = EXECUTORS[name](todo)
@@ -193,17 +194,17 @@ def test_the_best_value_is_told_while_a_task_is_played(name, write_suite, tmp_pa
     def look():
         while scheduler.rounds_in_play() < (GATE - 1) * 3:
             time.sleep(0.01)
-        seen.append(scheduler.best_seen())
+        best_values.append(scheduler.best_seen())
         gate.touch()
 
     play_beside(scheduler, executor, look)
-    seen.append(scheduler.best_seen())
+    best_values.append(scheduler.best_seen())
     (file,) = (tmp_path / "run" / "rounds").glob("*.parquet")
     rows = pd.read_parquet(file)
     feasible = rows[rows["observed_g"].map(max) <= 0]
-    for told, last in zip(seen, (GATE - 1, 40), strict=True):
+    for best_by_pair, last in zip(best_values, (GATE - 1, 40), strict=True):
         best = feasible[feasible["t"] <= last].groupby("seed")["observed_f"].max()
-        ((count, mean, top),) = told.values()
+        ((count, mean, top),) = best_by_pair.values()
         assert (count, top) == (len(best), best.max())
         assert mean == pytest.approx(best.mean(), rel=1e-12)
 
@@ -213,7 +214,7 @@ def test_rounds_of_tasks_that_are_over_are_not_counted_twice(small_suite, tmp_pa
     executor = FakeExecutor(1)
     scheduler = scheduler_of(todo, executor)
     counter = RoundCounter(todo.tasks, scheduler.rounds_in_play)
-    executor.rounds = {"a": 90}
+    executor.reports = {"a": Report(rounds=90)}
     assert counter.report()["rounds"] == 90
     counter.add(Receipt("b", 4, 0, 250, ()))
     assert counter.report()["rounds"] == 300, "never more than there are"
@@ -244,11 +245,11 @@ def test_a_call_writes_a_line_per_event(write_suite, tmp_path, monkeypatch):
     cbobench.run(write_suite(text.format(3)), out=tmp_path / "run", cpus=0, block=1)
     cbobench.run(write_suite(text.format(4)), out=tmp_path / "run", cpus=0)
     first, second = logs(tmp_path / "run")
-    words = [line["event"] for line in first]
-    assert words[:2] + words[-1:] == ["started", "note", "ended"]
-    assert Counter(words[2:-1]) == {"played": 6, "failed": 1}
+    events = [line["event"] for line in first]
+    assert events[:2] + events[-1:] == ["started", "note", "ended"]
+    assert Counter(events[2:-1]) == {"played": 6, "failed": 1}
     assert first[0] | {"cells": 6, "done": 0, "tasks": 6} == first[0]
-    failed = words.index("failed")
+    failed = events.index("failed")
     assert first[failed - 1]["failed"] == 1
     assert first[failed]["cell"].startswith(
         "rkhs-1d / bad_watch:Bad seed 1: round 3: ValueError: on purpose (bad_watch.py:"

@@ -31,20 +31,23 @@ from tests.sweep.test_simulations import SUITE, observe
 quiet = test_simulations.quiet  # a fixture
 
 
+def break_open(true_call, left, number):
+    """As `true_call`, but that it fails for files that say who simulates, as often as is left."""
+
+    def call(path, *args, **options):
+        if left[0] and str(path).endswith(".running"):
+            left[0] -= 1
+            raise OSError(number, os.strerror(number), str(path))
+        return true_call(path, *args, **options)
+
+    return call
+
+
 @pytest.fixture
 def faulty(monkeypatch):
     """Let a call of the system fail some times for files that say who simulates; what is left to fail is returned."""
     monkeypatch.setenv(store.RETRY_VARIABLE, "5")
     monkeypatch.setattr(store, "FIRST_PAUSE", 0.001)
-
-    def break_open(true_call, left, number):
-        def call(path, *args, **options):
-            if left[0] and str(path).endswith(".running"):
-                left[0] -= 1
-                raise OSError(number, os.strerror(number), str(path))
-            return true_call(path, *args, **options)
-
-        return call
 
     def break_call(name, number, times=10**6):
         left, true_call, ours = [times], getattr(os, name), set()
