@@ -21,11 +21,11 @@ def forking(monkeypatch):
 def cli(forking, command, capfd, tmp_path):
     """Run `cbobench ...` in this process, or, where other players are asked for, in one of its own."""
 
-    def run(*words, players=None):
+    def run(*arguments, players=None):
         if players is not None:
-            return command(*words, players=players, env=environment_of(tmp_path))
-        code = main([*map(str, words)])
-        said = capfd.readouterr()
-        return SimpleNamespace(returncode=code, stdout=said.out, stderr=said.err)
+            return command(*arguments, players=players, env=environment_of(tmp_path))
+        code = main([*map(str, arguments)])
+        captured = capfd.readouterr()
+        return SimpleNamespace(returncode=code, stdout=captured.out, stderr=captured.err)
 
     return run

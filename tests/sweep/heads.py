@@ -22,7 +22,7 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def head(words: list[str], environment: dict[str, str], log: Path, start: list[str] = START) -> Iterator[None]:
+def head(options: list[str], environment: dict[str, str], log: Path, start: list[str] = START) -> Iterator[None]:
     """A head that has started, or a `NODE` that has joined one.
 
     Args:
@@ -30,10 +30,10 @@ def head(words: list[str], environment: dict[str, str], log: Path, start: list[s
         environment: of its processes.
         log: a file for what it says.
     """
-    more = {"RAY_USAGE_STATS_ENABLED": "0"}
+    variables = {"RAY_USAGE_STATS_ENABLED": "0"}
     with log.open("w") as to:
         process = subprocess.Popen(
-            [*start, *words], env=environment | more, stdout=to, stderr=to, start_new_session=True
+            [*start, *options], env=environment | variables, stdout=to, stderr=to, start_new_session=True
         )
     try:
         until(lambda: "Ray runtime started" in log.read_text(), log.read_text, process)

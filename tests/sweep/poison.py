@@ -149,11 +149,11 @@ RAISED = {
 }
 
 
-def suite_of(hows, more="", seeds=4):
+def suite_of(hows, methods="", seeds=4):
     """A suite of poison cells."""
     return (
         f"suite: p\nhorizon: 5\nseeds: {seeds}\nproblems: [rkhs-1d]\nalgorithms:\n"
-        f"  - poison_plugin:Poison: {{how: {{sweep: [{', '.join(hows)}]}}}}\n{more}"
+        f"  - poison_plugin:Poison: {{how: {{sweep: [{', '.join(hows)}]}}}}\n{methods}"
     )
 
 

@@ -22,20 +22,21 @@ def test_units_and_what_is_no_budget():
 @pytest.mark.parametrize("extra", [[], ["--dry-run"]])
 def test_a_wrong_budget_is_refused_before_anything_is_said(small_suite, tmp_path, capsys, extra):
     assert main(["run", str(small_suite()), "--out", str(tmp_path / "run"), "--budget", "2h", *extra]) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
+    captured = capsys.readouterr()
+    assert captured.out == ""
     assert (
-        said.err == "cbobench: budget is '2h'; give a number above 0 with its unit: cpus, cpumin, cpuh (as in 2cpuh)\n"
+        captured.err
+        == "cbobench: budget is '2h'; give a number above 0 with its unit: cpus, cpumin, cpuh (as in 2cpuh)\n"
     )
 
 
 @pytest.mark.parametrize("cpus", [0, pytest.param(2, marks=pytest.mark.long)])
 def test_a_budget_ends_a_run_between_seeds_and_the_same_command_goes_on(small_suite, tmp_path, capsys, cpus):
     suite, run = small_suite(horizon=20, seeds=3), tmp_path / "run"
-    words = ["run", str(suite), "--out", str(run), "--cpus", str(cpus), "--block", "1", "--budget", "0.000001cpus"]
+    command = ["run", str(suite), "--out", str(run), "--cpus", str(cpus), "--block", "1", "--budget", "0.000001cpus"]
     done = 0
     for _ in range(2):
-        assert main(words) == 0
+        assert main(command) == 0
         err = capsys.readouterr().err
         counts = cbobench.load_cells(run).groupby("algorithm").size()
         assert done < counts.sum() < 9

@@ -25,11 +25,11 @@ PACKAGE = Path(cbobench.__file__).parent
 
 
 @contextlib.contextmanager
-def cluster(folder, **more):
+def cluster(folder, **variables):
     """A Ray cluster on 127.0.0.1; more are environment variables of its workers."""
     environment, port = os.environ | {"RAY_AUTH_MODE": "disabled"}, free_port()
-    words = ["--node-ip-address=127.0.0.1", f"--port={port}", "--num-cpus=2", "--object-store-memory=100000000"]
-    with head(words, environment | more, folder / "head.log"):
+    options = ["--node-ip-address=127.0.0.1", f"--port={port}", "--num-cpus=2", "--object-store-memory=100000000"]
+    with head(options, environment | variables, folder / "head.log"):
         yield f"127.0.0.1:{port}", environment
 
 
@@ -50,18 +50,18 @@ def test_other_code_is_refused_or_sent(small_suite, tmp_path, command):
     shutil.copytree(PACKAGE, tmp_path / "there" / "cbobench", ignore=shutil.ignore_patterns("__pycache__"))
     changed = tmp_path / "there" / "cbobench" / "gp" / "confidence.py"
     changed.write_text(changed.read_text().replace("scale * bound", "2 * scale * bound"))
-    mine = tmp_path / "mine"
-    mine.mkdir()
-    (mine / "mine.py").write_text(MINE)
-    (mine / "helper_of_mine.py").write_text("def same(x):\n    return x\n")
+    module_folder = tmp_path / "mine"
+    module_folder.mkdir()
+    (module_folder / "mine.py").write_text(MINE)
+    (module_folder / "helper_of_mine.py").write_text("def same(x):\n    return x\n")
     suite = small_suite(extra="  - mine:X\n")
-    path = {"PYTHONPATH": os.pathsep.join([str(mine), str(PACKAGE.parent)])}
-    here = command("run", suite, "--out", tmp_path / "here", "--cpus", 0, env=os.environ | path)
-    assert here.returncode == 0, here.stderr
+    path = {"PYTHONPATH": os.pathsep.join([str(module_folder), str(PACKAGE.parent)])}
+    done_here = command("run", suite, "--out", tmp_path / "here", "--cpus", 0, env=os.environ | path)
+    assert done_here.returncode == 0, done_here.stderr
     with cluster(tmp_path, PYTHONPATH=str(tmp_path / "there")) as (address, environment):
-        words = ["run", suite, "--out", tmp_path / "run", "--address", address]
-        plain = command(*words, env=environment | path, cwd=mine.parent)
-        shipped = command(*words, "--ship", env=environment | path)
+        arguments = ["run", suite, "--out", tmp_path / "run", "--address", address]
+        plain = command(*arguments, env=environment | path, cwd=module_folder.parent)
+        shipped = command(*arguments, "--ship", env=environment | path)
         drivers = sorted(path.name for path in (tmp_path / "run" / "drivers").iterdir())
     assert plain.returncode == 2, plain.stderr
     assert re.fullmatch(
@@ -82,25 +82,25 @@ def test_no_cluster_at_the_address(small_suite, tmp_path, capsys):
 
 def test_nodes_that_fall_silent_are_told_once_and_when_none_is(monkeypatch):
     a, b, firewalled = ("a", 1), ("b", 2), ("c", 3)
-    there, listener = {a, b}, Listener()
-    said = listener.notes
+    reachable, listener = {a, b}, Listener()
+    notes = listener.notes
     monkeypatch.setattr(ray_executor.NodeWatch, "_watch", lambda self: None)
-    monkeypatch.setattr(ray_executor, "is_reachable", lambda place: place in there)
+    monkeypatch.setattr(ray_executor, "is_reachable", lambda place: place in reachable)
     nodes = ray_executor.NodeWatch({a, b, firewalled}, listener)
     looks = [({a, b}, 0), ({a}, 0), ({a, b}, 0), ({a}, 0), ({a}, 1), (set(), 1), ({a}, 1), ({a, b}, 2), ({a, b}, 2)]
-    for there, count in looks:
+    for reachable, count in looks:
         nodes.check()
-        assert len(said) == count, (there, said)
-    assert said == ["silent: 1 of 3 nodes (b); what plays there is waited for", "no node is silent any more"]
-    there = {a}
+        assert len(notes) == count, (reachable, notes)
+    assert notes == ["silent: 1 of 3 nodes (b); what plays there is waited for", "no node is silent any more"]
+    reachable = {a}
     for nodes.places in ({a, b}, {a, b}, {a}):
         nodes.check()
-    assert said[2:] == [
+    assert notes[2:] == [
         "silent: 1 of 2 nodes (b); what plays there is waited for",
         "given up: 1 of 2 nodes (b); what played there is queued again",
     ], "a dead node does not speak again"
     nodes.check()
-    assert len(said) == 4
+    assert len(notes) == 4
 
 
 def test_a_node_answers_where_something_listens():
@@ -132,11 +132,11 @@ def test_a_cluster_of_mixed_nodes_plays_the_same_bits(write_suite, tmp_path, com
         head([*common, f"--port={port}"], hostile, tmp_path / "head.log"),
         head([*common, f"--address=127.0.0.1:{port}"], held, tmp_path / "node.log", NODE),
     ):
-        words = ["run", suite, "--out", tmp_path / "run", "--block", 1, "--address", f"127.0.0.1:{port}"]
-        done = command(*words, env=environment)
+        arguments = ["run", suite, "--out", tmp_path / "run", "--block", 1, "--address", f"127.0.0.1:{port}"]
+        done = command(*arguments, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
-    here = command("run", suite, "--out", tmp_path / "here", "--cpus", 0, env=environment)
-    assert here.returncode == 0, here.stderr
+    done_here = command("run", suite, "--out", tmp_path / "here", "--cpus", 0, env=environment)
+    assert done_here.returncode == 0, done_here.stderr
     kinds = {*cbobench.load_cells(tmp_path / "run")["arithmetic"]}
     assert kinds == {PORTABLE, "native: Haswell, X86_V2"}, "both have played"
     assert_same_rows(tmp_path / "run", tmp_path / "here")
@@ -185,10 +185,10 @@ def growing(nodes, cpus, tmp_path, environment):
         "worker_start_ray_commands": [],
     }  # fmt: skip
     (tmp_path / "growing.json").write_text(json.dumps(config))
-    words = [f"--port={port}", "--num-cpus=0", "--object-store-memory=80000000"]
-    words += [f"--autoscaling-config={tmp_path / 'growing.json'}"]
-    more = {"RAY_FAKE_CLUSTER": "1", "AUTOSCALER_UPDATE_INTERVAL_S": "1", "RAY_OVERRIDE_NODE_ID_FOR_TESTING": HEAD}
-    with head(words, environment | more, tmp_path / "head.log"):
+    options = [f"--port={port}", "--num-cpus=0", "--object-store-memory=80000000"]
+    options += [f"--autoscaling-config={tmp_path / 'growing.json'}"]
+    variables = {"RAY_FAKE_CLUSTER": "1", "AUTOSCALER_UPDATE_INTERVAL_S": "1", "RAY_OVERRIDE_NODE_ID_FOR_TESTING": HEAD}
+    with head(options, environment | variables, tmp_path / "head.log"):
         yield address
 
 

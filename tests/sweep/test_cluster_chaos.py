@@ -28,10 +28,10 @@ def test_what_is_lost_doubled_or_changed_is_found(pair):
     assert any(line.startswith("double: ") for line in check.differences(well, run))
     for kind in ("cells", "rounds"):
         (run / kind / "again.parquet").unlink()
-    kept = (run / "cells" / second).read_bytes()
+    kept_bytes = (run / "cells" / second).read_bytes()
     (run / "cells" / second).unlink()
     assert any(line.startswith("lost: 1 cells") for line in check.differences(well, run))
-    (run / "cells" / second).write_bytes(kept)
+    (run / "cells" / second).write_bytes(kept_bytes)
     (run / "rounds" / second).unlink()
     assert any(line.startswith("rounds: ") for line in check.differences(well, run))
     shutil.copy(run / "rounds" / third, run / "rounds" / second)

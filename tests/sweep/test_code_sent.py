@@ -23,7 +23,7 @@ CLASS = "from cbobench.algorithms.references import Random\n{more}\n\nclass X(Ra
 
 
 @pytest.fixture
-def mine(tmp_path, monkeypatch):
+def user_modules(tmp_path, monkeypatch):
     """A folder of the user's own modules, forgotten afterwards."""
     folder = tmp_path / "mine"
     folder.mkdir()
@@ -38,11 +38,11 @@ def sources(name):
     return {("rkhs-1d", name): source_hash("rkhs-1d", name)}
 
 
-def test_a_module_goes_with_what_it_imports_and_no_more(mine):
-    (mine / "solo.py").write_text(CLASS.format(more="import beside\nimport numpy\n"))
-    (mine / "beside.py").write_text("A = 1\n")
-    (mine / "other.py").write_text("A = 1\n")
-    (mine / "large.npz").write_bytes(bytes(100))
+def test_a_module_goes_with_what_it_imports_and_no_more(user_modules):
+    (user_modules / "solo.py").write_text(CLASS.format(more="import beside\nimport numpy\n"))
+    (user_modules / "beside.py").write_text("A = 1\n")
+    (user_modules / "other.py").write_text("A = 1\n")
+    (user_modules / "large.npz").write_bytes(bytes(100))
     files = cluster.collect_code(sources("solo:X"), ship=True).files
     assert {name for name in files if not name.startswith("cbobench/")} == {"solo.py", "beside.py"}
     assert {"cbobench/gp/confidence.py", "cbobench/problems/measured/tuning.csv"} <= {*files}
@@ -50,31 +50,31 @@ def test_a_module_goes_with_what_it_imports_and_no_more(mine):
     assert cluster.collect_code(sources("solo:X"), ship=False).files == {}
 
 
-def test_of_a_package_all_goes_that_may_be_code(mine, tmp_path):
-    package = mine / "whole"
+def test_of_a_package_all_goes_that_may_be_code(user_modules, tmp_path):
+    package = user_modules / "whole"
     for place in ("data", "runs/r", "tests", ".git", "venv/bin", "more", "code/data"):
         (package / place).mkdir(parents=True)
         (package / place / "file.py").write_text("A = 1\n")
     (package / "__init__.py").write_text(CLASS.format(more="from whole.code.data import file\n"))
     (package / "table.json").write_text("{}")
-    made = cluster.collect_code(sources("whole:X"), ship=True)
-    sent = {name for name in made.files if not name.startswith("cbobench/")}
+    code = cluster.collect_code(sources("whole:X"), ship=True)
+    sent = {name for name in code.files if not name.startswith("cbobench/")}
     assert sent == {f"whole/{name}" for name in ("__init__.py", "table.json", "more/file.py", "code/data/file.py")}
-    tops = made.copy_to(tmp_path / "out")
+    tops = code.copy_to(tmp_path / "out")
     assert tops == [str(tmp_path / "out" / "cbobench"), str(tmp_path / "out" / "whole")]
     assert (tmp_path / "out" / "whole" / "code" / "data" / "file.py").read_text() == "A = 1\n"
 
 
-def test_what_cannot_be_sent_is_said(mine, monkeypatch, small_suite):
-    (mine / "solo.py").write_text(CLASS.format(more=""))
-    with zipfile.ZipFile(mine / "archive.zip", "w") as archive:
+def test_what_cannot_be_sent_is_said(user_modules, monkeypatch, small_suite):
+    (user_modules / "solo.py").write_text(CLASS.format(more=""))
+    with zipfile.ZipFile(user_modules / "archive.zip", "w") as archive:
         archive.writestr("zipped.py", CLASS.format(more=""))
-    monkeypatch.syspath_prepend(str(mine / "archive.zip"))
+    monkeypatch.syspath_prepend(str(user_modules / "archive.zip"))
     with pytest.raises(Misuse, match="--ship cannot send 'zipped': it is no file here; install it on every machine"):
         cluster.collect_code({("rkhs-1d", "zipped:X"): ""}, ship=True)
     with pytest.raises(Misuse, match="--ship sends this machine's code to a cluster; give its --address, too"):
-        cbobench.run(small_suite(), out=mine / "new" / "run", ship=True)
-    assert not (mine / "new").exists()
+        cbobench.run(small_suite(), out=user_modules / "new" / "run", ship=True)
+    assert not (user_modules / "new").exists()
 
 
 @pytest.fixture
@@ -105,15 +105,15 @@ def test_a_node_that_is_as_it_must_be(claimed):
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("pairs", "says"),
     [
         ({2: "0"}, "has other code for rkhs-1d / ckb-ucb: .*--ship, then run again"),
         ({3: "numpy 1.0, scipy 1.0"}, "has other libraries .*; install the same on every machine, then run"),
         ({1: "nowhere:X"}, "cannot play rkhs-1d / nowhere:X: cannot import 'nowh.*--ship"),
     ],
 )  # fmt: skip
-def test_a_node_with_other_code(claimed, given, says):
-    answer = cluster.check_here(claimed, "n1", [tuple(given.get(i, word) for i, word in enumerate(pair_here()))])
+def test_a_node_with_other_code(claimed, pairs, says):
+    answer = cluster.check_here(claimed, "n1", [tuple(pairs.get(i, word) for i, word in enumerate(pair_here()))])
     with pytest.raises(Misuse, match=rf"nothing is played: 1 of 2 nodes \(host-1\): worker \S+ {says}"):
         cluster.refuse_wrong_nodes(
             claimed, {"n1": ("host-1", answer), "n2": ("host-2", cluster.check_here(claimed, "n2", [pair_here()]))}

@@ -23,8 +23,8 @@ def test_without_a_timeout_a_round_may_take_minutes(monkeypatch):
         time.sleep(30)
 
     def rounds_without_end():
-        with watching.watch_play(0.25, 2, 1, None) as whole:
-            whole.play = play
+        with watching.watch_play(0.25, 2, 1, None) as watch:
+            watch.play = play
             for play.round in range(3000):
                 time.sleep(0.01)
 

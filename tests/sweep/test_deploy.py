@@ -44,11 +44,11 @@ def test_what_the_manifest_promises():
     image = re.search(r"^FROM rayproject/ray:([\d.]+)-", (DEPLOY / "Dockerfile").read_text(), flags=re.M).group(1)
     assert cluster["rayVersion"] == image
     assert [int(part) for part in image.split(".")[:2]] >= [2, 52], "tokens"
-    words = spec["entrypoint"].split()
-    assert words[:2] == ["cbobench", "run"]
+    command = spec["entrypoint"].split()
+    assert command[:2] == ["cbobench", "run"]
     from cbobench.cli import make_parser
 
-    options = make_parser().parse_args(words[1:])
+    options = make_parser().parse_args(command[1:])
     assert (options.address, options.out) == ("auto", "s3://BUCKET/RUN")
 
 
@@ -57,19 +57,21 @@ def ports(job_id):
     text = SLURM.read_text()
     base = 20000 + job_id % 100 * 120
     assert "base=$((20000 + SLURM_JOB_ID % 100 * 120))" in text
-    found = {name: base + int(offset) for name, offset in re.findall(r"--([a-z-]*port)=\$\(\(base \+ (\d+)\)\)", text)}
-    return found | {"port": base}
+    offsets = {
+        name: base + int(offset) for name, offset in re.findall(r"--([a-z-]*port)=\$\(\(base \+ (\d+)\)\)", text)
+    }
+    return offsets | {"port": base}
 
 
 def test_no_port_of_a_slurm_job_is_used_twice():
-    mine = ports(1)
-    assert len(mine) == 10
-    workers = range(mine.pop("min-worker-port"), mine.pop("max-worker-port") + 1)
-    used = [*mine.values(), *workers]
+    first_ports = ports(1)
+    assert len(first_ports) == 10
+    workers = range(first_ports.pop("min-worker-port"), first_ports.pop("max-worker-port") + 1)
+    used = [*first_ports.values(), *workers]
     assert len(used) == len(set(used))
     every = [set(range(min(ports(j).values()), max(ports(j).values()) + 1)) for j in range(100)]
     assert len(set.union(*every)) == sum(map(len, every)), "jobs of near numbers on one machine"
-    assert max(max(some) for some in every) < 32768, "the system gives those away"
+    assert max(max(job_ports) for job_ports in every) < 32768, "the system gives those away"
     limit = int(re.search(r"workers_per_node=(\d+)", SLURM.read_text()).group(1))
     assert limit + 16 < len(workers), "Ray keeps some for drivers and workers that start"
 
@@ -80,12 +82,12 @@ def test_the_slurm_script_is_bash_that_ray_understands():
         subprocess.run(["shellcheck", SLURM], check=True)
     from ray.scripts.scripts import start
 
-    known = {option for parameter in start.params for option in parameter.opts}
+    ray_options = {option for parameter in start.params for option in parameter.opts}
     text = SLURM.read_text()
     of_ray = set(re.findall(r"--[a-z-]*(?:port|agent)[a-z-]*(?==)", text))
     of_ray |= {"--head", "--block", "--node-ip-address", "--num-cpus", "--include-dashboard", "--temp-dir", "--address"}
     assert all(option in text for option in of_ray)
-    assert of_ray <= known
+    assert of_ray <= ray_options
     commands = re.sub(r"(?m)(^|\s)#.*$", "", text)
     assert "ray stop" not in commands
     assert "symmetric" not in commands
@@ -103,9 +105,9 @@ def test_every_command_of_the_page_is_one():
     for line in ours:
         make_parser().parse_args(shlex.split(line)[1:])
     rays = re.findall(r"^ray (start|up|down|exec) ([^'#\n]*)", lines, flags=re.M)
-    for name, words in rays:
-        known = {option for parameter in scripts.cli.commands[name].params for option in parameter.opts}
-        assert {word.split("=")[0] for word in words.split() if word.startswith("--")} <= known, words
+    for name, arguments in rays:
+        ray_options = {option for parameter in scripts.cli.commands[name].params for option in parameter.opts}
+        assert {word.split("=")[0] for word in arguments.split() if word.startswith("--")} <= ray_options, arguments
     assert (len(ours), len(rays)) >= (8, 3)
     assert all((ROOT / name).is_file() for name in re.findall(r"deploy/[a-z.]+", lines))
 
@@ -123,10 +125,10 @@ def test_the_recipe_for_kubernetes_returns_however_the_job_ends(tmp_path, end):
     """With a kubectl that says Running twice; one that waits for another word never returns."""
     page = re.search(r"kubectl apply.*\n(.*)\nkubectl delete", (ROOT / "docs" / "clusters.md").read_text()).group(1)
     assert f"#   {page}\n" in (DEPLOY / "rayjob.yaml").read_text()
-    said = f"""[ "$*" = "get rayjob/cbobench -o jsonpath={{.status.jobDeploymentStatus}}" ] || exit 3
+    stand_in = f"""[ "$*" = "get rayjob/cbobench -o jsonpath={{.status.jobDeploymentStatus}}" ] || exit 3
         echo . >> {tmp_path}/asked
         if [ "$(wc -l < {tmp_path}/asked)" -gt 2 ]; then echo {end}; else echo Running; fi"""
-    write_stubs(tmp_path / "bin", {"kubectl": said, "sleep": f"[ -e {tmp_path}/asked ] || kill $PPID"})
+    write_stubs(tmp_path / "bin", {"kubectl": stand_in, "sleep": f"[ -e {tmp_path}/asked ] || kill $PPID"})
     environment = os.environ | {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
     done = subprocess.run(["bash", "-c", page], env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, f"{end}\n"), done.stderr
@@ -167,7 +169,7 @@ def slurm_job(tmp_path):
     Gives its end, and what was called, in order: `NODE ray ...`, `count`, `cbobench ...`.
     """
 
-    def submit(resolved, others, counts, lost=""):
+    def submit(resolved, other_nodes, counts, lost=""):
         number = 7 + os.getpid() % 90
         log, counted = tmp_path / "calls", tmp_path / "counted"
         counted.write_text("\n".join(map(str, counts)) + "\n")
@@ -175,7 +177,7 @@ def slurm_job(tmp_path):
         stubs = {
             "srun": SRUN,
             "scontrol": "printf '%s\\n' node1 node2 node3",
-            "hostname": f'case $1 in --ip-address) echo "{resolved}";; --all-ip-addresses) echo "{others}";; esac',
+            "hostname": f'case $1 in --ip-address) echo "{resolved}";; --all-ip-addresses) echo "{other_nodes}";; esac',
             "ray": f"""[ "$NODE" != "{lost}" ] || echo $$ > {tmp_path}/lost
                 echo "$NODE ray $*" >> {log}; [ "$NODE" != "{lost}" ] || exit 1
                 [ "$2" = --head ] || exec tail -f /dev/null; exec {sys.executable} -c "{listen}" """,
@@ -192,8 +194,8 @@ def slurm_job(tmp_path):
             "PATH": f"{tmp_path}/venv/bin:{os.environ['PATH']}", "CBOBENCH_VENV": str(tmp_path / "venv"),
             "SLURM_JOB_ID": str(number), "SLURM_CPUS_PER_TASK": "2", "SLURM_JOB_NODELIST": "node[1-3]",
         }  # fmt: skip
-        words = ["bash", SLURM, "SUITE", "--out", tmp_path / "run"]
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE)
+        command = ["bash", SLURM, "SUITE", "--out", tmp_path / "run"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE)
         return done, log.read_text().splitlines() if log.exists() else []
 
     return submit
@@ -241,11 +243,11 @@ def test_the_slurm_script_plays_stops_in_time_and_resumes(small_suite, tmp_path)
         "PATH": f"{venv}:{os.environ['PATH']}", "CBOBENCH_VENV": str(venv.parent), "SLURM_JOB_ID": str(number),
         "SLURM_CPUS_PER_TASK": "2", "SLURM_JOB_NODELIST": "node1",
     }  # fmt: skip
-    words = ["bash", str(SLURM), str(suite), "--out", str(tmp_path / "there"), "--block", "1"]
+    command = ["bash", str(SLURM), str(suite), "--out", str(tmp_path / "there"), "--block", "1"]
 
     def start():
         with (tmp_path / "log").open("w") as log:
-            return subprocess.Popen(words, env=environment, cwd=tmp_path, stdout=log, stderr=log)
+            return subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=log, stderr=log)
 
     batch = start()
     until(lambda: len(list(tmp_path.glob("there/cells/*.parquet"))) >= 2, (tmp_path / "log").read_text, batch)
@@ -253,8 +255,8 @@ def test_the_slurm_script_plays_stops_in_time_and_resumes(small_suite, tmp_path)
     assert batch.wait(PATIENCE) == 130, (tmp_path / "log").read_text()
     assert "to go on: cbobench run " in (tmp_path / "log").read_text()
     assert (tmp_path / "requeued").read_text() == f"requeue {number}\n"
-    again = start()
-    assert again.wait(PATIENCE) == 0, (tmp_path / "log").read_text()
+    resumed = start()
+    assert resumed.wait(PATIENCE) == 0, (tmp_path / "log").read_text()
     assert_same_rows(tmp_path / "here", tmp_path / "there")
     shutil.rmtree(f"/tmp/ray-{number}", ignore_errors=True)
 
@@ -339,9 +341,11 @@ def test_pip_and_ray_of_the_environment_are_the_ones_that_run(prepared, tmp_path
     (home / ".bash_profile").write_text(f"export PATH={stubs}:$PATH\n")
     (home / ".bashrc").write_text("case $- in *i*) ;; *) return ;; esac\n")
     for command in 2 * (config[f"{kind}_setup_commands"] + config[f"{kind}_start_ray_commands"]):
-        words = _with_interactive(command.replace("/home/ubuntu", str(home)))
+        script = _with_interactive(command.replace("/home/ubuntu", str(home)))
         environment = {"HOME": str(home), "PATH": os.environ["PATH"], "RAY_HEAD_IP": "10.0.0.1"}
-        done = subprocess.run(" ".join(words), shell=True, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            " ".join(script), shell=True, env=environment, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, (command, done.stderr)
     calls = [line for line in (tmp_path / "log").read_text().splitlines() if "/sudo " not in line]
     calls = [line.replace(str(home), "~") for line in calls if "/cloud-init " not in line]

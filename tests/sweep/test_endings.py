@@ -31,10 +31,10 @@ from tests.sweep.helpers import FakeExecutor, environment_of, start_and_wait, wr
 def assert_one_line_that_resumes(errors, code, out):
     """After the two lines that say what is played and by whom."""
     lines = errors.strip().splitlines()
-    said = [line for line in lines if "to go on: cbobench run " in line]
-    assert len(said) == 1, errors
-    assert lines[-1] == said[0]
-    assert said[0].startswith("stopped: " if code == 130 else "cbobench: Ray has ended (its ")
+    advice = [line for line in lines if "to go on: cbobench run " in line]
+    assert len(advice) == 1, errors
+    assert lines[-1] == advice[0]
+    assert advice[0].startswith("stopped: " if code == 130 else "cbobench: Ray has ended (its ")
     assert len([line for line in lines if not line.startswith(("slow: ", "played "))]) == 1, errors
     assert not list(out.rglob("*.tmp"))
     assert 0 < len(Run(out).cells) < 24
@@ -65,9 +65,9 @@ def test_a_signal_leaves_a_resumable_run_and_no_half_written_file(tmp_path, cpus
 
 @pytest.mark.long
 def test_a_signal_while_ray_is_starting(tmp_path):
-    words = [*cbobench_words("ray"), "run", write_slow(tmp_path), "--out", "cut", "--cpus", "2"]
+    command = [*cbobench_words("ray"), "run", write_slow(tmp_path), "--out", "cut", "--cpus", "2"]
     driver = subprocess.Popen(
-        list(map(str, [*words, "--block", "1"])), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        list(map(str, [*command, "--block", "1"])), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     until(lambda: any("gcs_server" in program(pid) for pid in below(driver.pid)), lambda: "no Ray is started", driver)
     children = below(driver.pid)
@@ -82,9 +82,9 @@ def test_a_signal_while_ray_is_starting(tmp_path):
 def test_a_terminal_that_is_gone(tmp_path):
     """Nothing can be said any more: the exit code is that of a sweep that was stopped, and no worker is left."""
     ours, theirs = pty.openpty()
-    words = [*cbobench_words(), "run", str(write_slow(tmp_path)), "--out", "cut", "--cpus", "2", "--block", "1"]
+    command = [*cbobench_words(), "run", str(write_slow(tmp_path)), "--out", "cut", "--cpus", "2", "--block", "1"]
     slow = os.environ | {"DAWDLE": "0.2"}
-    driver = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True, env=slow)
+    driver = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True, env=slow)
     os.close(theirs)
     until(lambda: list(tmp_path.glob("cut/cells/*.parquet")), lambda: "no cell is played", driver)
     children = below(driver.pid)
@@ -99,8 +99,8 @@ def test_ray_that_dies(tmp_path):
     """Long before the rest could be played: Ray's death is noticed after some seconds."""
     driver = start_and_wait(write_slow(tmp_path), tmp_path / "cut", 2, 2, "ray")
     children = below(driver.pid)
-    (found,) = [pid for pid in children if program(pid).endswith("/raylet")]
-    os.kill(found, signal.SIGKILL)
+    (raylet,) = [pid for pid in children if program(pid).endswith("/raylet")]
+    os.kill(raylet, signal.SIGKILL)
     _, errors = driver.communicate(timeout=PATIENCE)
     assert driver.returncode == 1, errors
     assert_one_line_that_resumes(errors, 1, tmp_path / "cut")
@@ -110,7 +110,7 @@ def test_ray_that_dies(tmp_path):
 class Dying(FakeExecutor):
     """A Ray that has played all but the last `left` tasks of what it was given, and dies before it says so."""
 
-    def __init__(self, problems, folder, *more, left=0):
+    def __init__(self, problems, folder, *rest_of_call, left=0):
         super().__init__(10**6)
         self.inline, self.left = InlineExecutor(problems, folder), left
 
@@ -129,8 +129,8 @@ class Dying(FakeExecutor):
 def test_a_head_that_dies(small_suite, tmp_path, capsys, monkeypatch, left):
     """Nothing is wrong where all cells are there; else the command that resumes does not name what is dead."""
     monkeypatch.setattr("cbobench.sweep.run.RayExecutor", partial(Dying, left=left))
-    words = ["run", str(small_suite()), "--out", str(tmp_path / "r"), "--block", "2"]
-    code = main([*words, "--address", "head:1", "--ship"])
+    arguments = ["run", str(small_suite()), "--out", str(tmp_path / "r"), "--block", "2"]
+    code = main([*arguments, "--address", "head:1", "--ship"])
     errors = capsys.readouterr().err
     assert len(Run(tmp_path / "r").cells) == 12 - 2 * left
     if not left:
@@ -138,7 +138,7 @@ def test_a_head_that_dies(small_suite, tmp_path, capsys, monkeypatch, left):
         assert "has ended" not in errors
         return
     assert code == 1, errors
-    command = shlex.join(["cbobench", *words])
+    command = shlex.join(["cbobench", *arguments])
     assert errors.splitlines()[-1] == (
         "cbobench: Ray at head:1 has ended (its raylet or its GCS died); what is published stays, to go on: "
         f"{command} (on this machine; on a cluster that is up, add its --address)"
@@ -151,12 +151,12 @@ def test_a_signal_while_a_sweep_is_planned(write_suite, tmp_path):
     )
     suite = write_suite("suite: s\nhorizon: 5\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: [slowly:Random]\n")
     environment = environment_of(tmp_path)
-    words = [*cbobench_words(), "run", str(suite), "--out", "no"]
-    driver = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    start = [*cbobench_words(), "run", str(suite), "--out", "no"]
+    driver = subprocess.Popen(start, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     assert driver.stdout.readline() == "here\n"
     driver.send_signal(signal.SIGTERM)
     _, errors = driver.communicate(timeout=PATIENCE)
-    command = shlex.join(["cbobench", *words[words.index("run") :]])
+    command = shlex.join(["cbobench", *start[start.index("run") :]])
     assert (driver.returncode, errors) == (130, f"stopped: nothing more is played; to go on: {command}\n")
     assert not (tmp_path / "no").exists()
 
@@ -167,8 +167,8 @@ def test_a_signal_after_the_last_word_changes_nothing(write_suite, tmp_path):
         "atexit.register(leave)\n"
     )
     suite = write_suite("suite: s\nhorizon: 5\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: [leaving:Missing]\n")
-    words = [*cbobench_words(), "run", str(suite), "--out", "no"]
-    driver = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [*cbobench_words(), "run", str(suite), "--out", "no"]
+    driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert driver.stdout.readline() == "leaving\n"
     driver.send_signal(signal.SIGTERM)
     _, errors = driver.communicate(timeout=PATIENCE)

@@ -81,11 +81,11 @@ def test_a_failed_cell_is_a_row_and_can_be_played_again(write_suite, tmp_path, m
     assert set(cbobench.load_rounds(tmp_path / "b")["cell"]) == set(spared["cell"])
     assert cbobench.run(suite, out=tmp_path / "b", cpus=0).played == 0
     monkeypatch.setenv("WELL", "yes")
-    again = cbobench.run(suite, out=tmp_path / "b", cpus=0, only="*raise*", again=["failed"])
-    assert (again.played, again.failed) == (len(failed[failed["algorithm"].str.contains("raise")]), 0)
+    played_again = cbobench.run(suite, out=tmp_path / "b", cpus=0, only="*raise*", again=["failed"])
+    assert (played_again.played, played_again.failed) == (len(failed[failed["algorithm"].str.contains("raise")]), 0)
     after = cbobench.load_cells(tmp_path / "b", algorithm="mine_broken:Broken[how=raise]")
     assert (after["status"] == "ok").all()
-    assert after["attempt"].value_counts().to_dict() == {1: 6 - again.played, 2: again.played}
+    assert after["attempt"].value_counts().to_dict() == {1: 6 - played_again.played, 2: played_again.played}
     assert len(cbobench.load_rounds(tmp_path / "b", algorithm="mine_broken:Broken[how=raise]")) == 6 * 20
 
 
@@ -272,19 +272,19 @@ def loud(write_suite, tmp_path, cli):
 
 @pytest.mark.parametrize("players", [None, pytest.param("ray", marks=pytest.mark.long)])
 def test_what_cells_print_is_not_shown_and_one_line_says_so(loud, players):
-    said = loud(players, 2)
-    assert len(said) < 5000
+    shown_text = loud(players, 2)
+    assert len(shown_text) < 5000
     line = "what cells print is shown only with --cpus 0; rkhs-1d / loud:Loud began with 'round 1'"
-    assert [found for found in said.splitlines() if "cells print" in found] == [line]
+    assert [text for text in shown_text.splitlines() if "cells print" in text] == [line]
 
 
 def test_who_keeps_a_stream_of_an_earlier_play_may_write_to_it():
     with captured_output():
-        kept, handler = sys.stdout, logging.StreamHandler()
+        kept_stream, handler = sys.stdout, logging.StreamHandler()
     with captured_output() as printed:
-        kept.write("late\n")
+        kept_stream.write("late\n")
         handler.emit(logging.makeLogRecord({"msg": "late"}))
-        del kept, handler
+        del kept_stream, handler
         gc.collect()
         print("now")
     assert printed.line() == "now"

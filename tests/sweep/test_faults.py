@@ -29,12 +29,12 @@ def test_what_is_published_between_two_listings_is_no_damage(small_suite, tmp_pa
     listed = []
 
     def publish_after_the_first_listing(self, kind):
-        found = names(self, kind)
+        tasks = names(self, kind)
         if not listed:
             for file in held.glob("*/*.parquet"):
                 shutil.move(file, run / file.parent.name / file.name)
         listed.append(kind)
-        return found
+        return tasks
 
     counts = {"done": 7, "failed": 0, "stale": 0, "missing": 5}
     for look in (
@@ -55,15 +55,15 @@ def test_what_is_published_between_two_listings_is_no_damage(small_suite, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("what", "other", "says"),
+    ("noun", "other_value", "says"),
     [
         ("libraries", "numpy 1.0.0, scipy 1.0.0", "libraries for .*: numpy 1.0.0, scipy 1.0.0, the driver has numpy"),
         ("source_hash", "0123-abcdef", "code for rkhs-1d.* / ckb-ucb: 0123-abcdef, the driver has"),
     ],
 )
-def test_a_worker_that_is_another_is_refused(small_suite, tmp_path, monkeypatch, what, other, says):
+def test_a_worker_that_is_another_is_refused(small_suite, tmp_path, monkeypatch, noun, other_value, says):
     todo = plan(Call(small_suite(), out=tmp_path / "run", cpus=0))
-    monkeypatch.setattr(f"cbobench.play.task.{what}", lambda *names: other)
+    monkeypatch.setattr(f"cbobench.play.task.{noun}", lambda *names: other_value)
     with pytest.raises(OtherCode, match=f"has other {says}"):
         play_task_on_worker(next(iter(todo.suite.problems.values())), todo.tasks[0], todo.folder)
     assert not (tmp_path / "run" / "cells").exists()
@@ -102,7 +102,7 @@ def test_absent_cells_are_said_and_end_with_1(write_suite, tmp_path, capsys, mon
     monkeypatch.syspath_prepend(str(tmp_path))
     text = "suite: l\nhorizon: 9\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [random, losing:Losing]\n"
     assert main(["run", str(write_suite(text)), "--out", "run", "--cpus", "0", "--block", "1"]) == 1
-    said = capsys.readouterr()
-    assert "played but not in " in said.err
-    assert "does every worker reach the same folder? see: cbobench status" in said.err
-    assert "1/3" in said.out
+    captured = capsys.readouterr()
+    assert "played but not in " in captured.err
+    assert "does every worker reach the same folder? see: cbobench status" in captured.err
+    assert "1/3" in captured.out

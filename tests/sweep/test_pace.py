@@ -76,12 +76,12 @@ def test_a_pair_that_is_not_known_goes_by_its_names(write_suite, tmp_path):
     text = "suite: t\nhorizon: 100\nseeds: 4\nproblems: [rkhs-1d]\nalgorithms:\n  - random\n  - ckb-ts\n"
     text += "  - ckb-rand: {law: uniform, points: {sweep: [10, 20]}}\n"
     todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=1))
-    _, ts, one, other = todo.tasks
+    _, ts, first_task, second_task = todo.tasks
     pace = Pace(todo.suite.problems)
-    pace.learn(one, 8.0, one.rounds)
-    assert (pace.expected(ts), pace.expected(other)) == (None, pytest.approx(8.0))
-    pace.learn(other, 2.0, other.rounds)
-    assert (pace.expected(one), pace.expected(other)) == (pytest.approx(8.0), pytest.approx(2.0))
+    pace.learn(first_task, 8.0, first_task.rounds)
+    assert (pace.expected(ts), pace.expected(second_task)) == (None, pytest.approx(8.0))
+    pace.learn(second_task, 2.0, second_task.rounds)
+    assert (pace.expected(first_task), pace.expected(second_task)) == (pytest.approx(8.0), pytest.approx(2.0))
 
 
 def test_pieces_change_nothing_and_resume(small_suite, tmp_path, monkeypatch):
@@ -119,10 +119,12 @@ def test_what_takes_too_long_is_given_back_and_cut(write_suite, tmp_path, monkey
 
 @pytest.mark.parametrize("cpus", [pytest.param(1, marks=pytest.mark.long), 100])
 def test_cells_are_all_accounted_for_and_machines_are_busy(cpus):
-    words = virtual.measure(20_000, cpus, 10.0, 500.0, 1e-3).replace(",", "").split()
-    given, block, tasks, again, planned, driver, _, rate, with_ray, efficiency, _ = map(float, [*words[:-1], "0"])
-    assert (given, tasks) == (cpus, 20_000 / block)
-    assert again > 20, "machines were lost, workers crashed"
+    numbers = virtual.measure(20_000, cpus, 10.0, 500.0, 1e-3).replace(",", "").split()
+    cell_count, block, tasks, repeated, planned, driver, _, rate, with_ray, efficiency, _ = map(
+        float, [*numbers[:-1], "0"]
+    )
+    assert (cell_count, tasks) == (cpus, 20_000 / block)
+    assert repeated > 20, "machines were lost, workers crashed"
     assert planned < 30
     assert rate > with_ray > 500
     assert efficiency > (80 if cpus > 1 else 60), "of a hundred, the last tasks leave some idle"

@@ -96,9 +96,9 @@ def _fresh(monkeypatch, tmp_path):
 
 
 def prepared(cls, workers=0, watcher=SILENT, pool=None, **settings):
-    made = cls(**settings)
-    made.prepare(Site(watcher=watcher, pool=ProcessPool(workers) if workers else pool))
-    return made
+    problem = cls(**settings)
+    problem.prepare(Site(watcher=watcher, pool=ProcessPool(workers) if workers else pool))
+    return problem
 
 
 def test_without_noise_each_point_is_simulated_once():
@@ -125,21 +125,23 @@ def test_one_that_draws_is_looked_at_twice():
 
 @pytest.mark.parametrize("cls", [Exact, Noisy])
 def test_workers_give_the_same_pilot(monkeypatch, cls):
-    here = prepared(cls)
+    in_process = prepared(cls)
     Exact.calls.clear()
     monkeypatch.setattr(pilot, "LONG_PILOT", 0.0)
     listener = Listener()
-    there = prepared(cls, 2, listener)
+    on_workers = prepared(cls, 2, listener)
     assert Exact.calls == [], "not in this process"
     for name in ("shift", "divisor", "norm", "noise", "sup", "slater", "share", "points", "failed"):
-        np.testing.assert_array_equal(getattr(here.pilot_facts, name), getattr(there.pilot_facts, name), err_msg=name)
+        np.testing.assert_array_equal(
+            getattr(in_process.pilot_facts, name), getattr(on_workers.pilot_facts, name), err_msg=name
+        )
     announced = f"{cls.__name__}: a pilot of 64 simulations on 2 workers, about "
     assert [line for line in listener.notes if line.startswith(announced)]
 
 
 class Together(Noisy):
     def simulate_many(self, x, gens):
-        return np.array([self.simulate(one, gen) for one, gen in zip(x, gens, strict=True)])
+        return np.array([self.simulate(point, gen) for point, gen in zip(x, gens, strict=True)])
 
 
 class CrashingTogether(Together):
@@ -155,12 +157,12 @@ def test_a_pilot_is_the_same_however_it_is_cut(monkeypatch, workers, seconds):
     """In messages of one simulation or of many; points that are run together are sent together."""
     monkeypatch.setattr(preparation, "BATCH_SECONDS", seconds)
     for cls in (Exact, Noisy, Together):
-        here = prepared(cls)
+        in_process = prepared(cls)
         Exact.calls.clear()
-        there = prepared(cls, workers)
+        on_workers = prepared(cls, workers)
         assert Exact.calls == []
         for name in ("shift", "divisor", "norm", "noise", "sup", "slater", "share", "points", "failed"):
-            np.testing.assert_array_equal(getattr(here.pilot_facts, name), getattr(there.pilot_facts, name))
+            np.testing.assert_array_equal(getattr(in_process.pilot_facts, name), getattr(on_workers.pilot_facts, name))
 
 
 @pytest.mark.parametrize("cls", [Crashing, CrashingTogether])
@@ -198,11 +200,11 @@ def test_what_draws_from_shared_generators_is_found_on_workers(cls):
 
 
 def test_a_simulator_is_sent_without_the_workers_and_the_store_of_its_site():
-    made = prepared(Noisy)
-    with made.at(Site(pool=lambda: "of this process", store=lambda: "likewise")):
-        there = pickle.loads(pickle.dumps(made))  # noqa: S301 - what has just been pickled
-    assert there._site is made._site is simulator.NOWHERE
-    assert there.pilot_facts.points == made.pilot_facts.points
+    problem = prepared(Noisy)
+    with problem.at(Site(pool=lambda: "of this process", store=lambda: "likewise")):
+        sent_problem = pickle.loads(pickle.dumps(problem))  # noqa: S301 - what has just been pickled
+    assert sent_problem._site is problem._site is simulator.NOWHERE
+    assert sent_problem.pilot_facts.points == problem.pilot_facts.points
 
 
 class Leaving(Exact):
@@ -228,18 +230,20 @@ def test_nothing_that_a_suite_simulates_runs_in_the_driver(tmp_path, workers):
 @pytest.mark.parametrize("cls", [Exact, Noisy])
 def test_a_short_pilot_is_made_by_one_worker(monkeypatch, cls):
     """One more would take longer to begin than it saves; a noisy one is begun twice."""
-    started, here = [], []
+    started, in_process = [], []
     monkeypatch.setattr(pilot, "GRACE", np.inf)  # a busy machine
-    monkeypatch.setattr(preparation, "spawn", lambda *given: started.append(given) or children.spawn(*given))
     monkeypatch.setattr(
-        cls, "run_points", lambda self, x, *given: here.append(x) or Simulator.run_points(self, x, *given)
+        preparation, "spawn", lambda *arguments: started.append(arguments) or children.spawn(*arguments)
+    )
+    monkeypatch.setattr(
+        cls, "run_points", lambda self, x, *arguments: in_process.append(x) or Simulator.run_points(self, x, *arguments)
     )
     prepared(cls, 2)
-    assert (len(started), here) == (1 + (cls is Noisy), [])
+    assert (len(started), in_process) == (1 + (cls is Noisy), [])
 
 
 def test_no_fresh_interpreter_is_started_to_see_how_long_a_simulation_takes(monkeypatch):
-    monkeypatch.setattr(ProcessPool, "run", lambda *given: pytest.fail("a worker is started"))
+    monkeypatch.setattr(ProcessPool, "run", lambda *arguments: pytest.fail("a worker is started"))
     monkeypatch.setattr(preparation, "can_fork", lambda: False)
     prepared(Exact, 2)
     assert len(Exact.calls) == 64
@@ -269,10 +273,10 @@ def test_a_long_pilot_says_how_long_the_rest_takes(monkeypatch):
     monkeypatch.setattr(pilot, "monotonic", lambda: Hours.now)
     listener = Listener()
     prepared(Hours, watcher=listener)
-    said = listener.notes
-    assert said[0] == "Hours: a pilot of 64 simulations, about 63 min"
-    assert said[1] == "Hours: 2 of 64 pilot simulations made, about 62 min left"
-    assert len(said) == 63
+    notes = listener.notes
+    assert notes[0] == "Hours: a pilot of 64 simulations, about 63 min"
+    assert notes[1] == "Hours: 2 of 64 pilot simulations made, about 62 min left"
+    assert len(notes) == 63
 
 
 class Pooled:
@@ -313,8 +317,8 @@ def pooled(monkeypatch):
         pool = Pooled(workers, clock)
         for module in (simulator, pilot):
             monkeypatch.setattr(module, "monotonic", lambda: clock[0])
-        made = prepared(cls, watcher=watcher, pool=pool, **settings)
-        return pool, clock[0] / 60, watcher.notes, made
+        problem = prepared(cls, watcher=watcher, pool=pool, **settings)
+        return pool, clock[0] / 60, watcher.notes, problem
 
     return prepare
 
@@ -323,17 +327,17 @@ def pooled(monkeypatch):
 @pytest.mark.parametrize("takes", [None, 600.0])
 def test_a_ten_minute_simulator_begins_its_first_round_within_64_by_workers_simulations(pooled, workers, takes):
     """Per worker, and on the clock but for the second in which nothing is known of the first one."""
-    pool, minutes, said, made = pooled(type("Timed", (Exact,), {"takes": takes}), workers)
+    pool, minutes, notes, problem = pooled(type("Timed", (Exact,), {"takes": takes}), workers)
     rounds = -(-64 // workers)
     counts = Counter(worker for worker, _ in pool.begun)
     assert (sum(counts.values()), max(counts.values())) == (64, rounds)
     assert 10 * rounds <= minutes <= 10 * rounds + 0.1
-    assert made.pilot_facts.seconds == 600.0
+    assert problem.pilot_facts.seconds == 600.0
     on_workers = f"a pilot of 64 simulations on {min(workers, 64)} workers"
     if takes is None:
-        assert said[0] == f"Timed: {on_workers}; how long it takes is known once one has ended"
+        assert notes[0] == f"Timed: {on_workers}; how long it takes is known once one has ended"
     else:
-        assert said[0].startswith(f"Timed: {on_workers}, about ")
+        assert notes[0].startswith(f"Timed: {on_workers}, about ")
 
 
 def test_a_noisy_one_waits_for_no_worker_between_its_two_runs(pooled):
@@ -343,16 +347,16 @@ def test_a_noisy_one_waits_for_no_worker_between_its_two_runs(pooled):
 
 
 @pytest.mark.parametrize(
-    ("takes", "words"),
+    ("takes", "message"),
     [(None, "Timed: a pilot of 64 simulations on 4 workers takes more than 180 s"), (600.0, "about")],
 )
-def test_a_person_is_asked_before_a_long_pilot(pooled, takes, words):
+def test_a_person_is_asked_before_a_long_pilot(pooled, takes, message):
     """Once; before anything of it has begun where the class says how long, else as soon as it is known to be long."""
     listener, cls = Listener(), type("Timed", (Exact,), {"takes": takes})
-    _, _, _, made = pooled(cls, 4, watcher=listener)
+    _, _, _, problem = pooled(cls, 4, watcher=listener)
     (question,) = listener.questions
-    assert words in question.replace("3 min", "180 s")
-    assert made.pilot_facts.points == 64
+    assert message in question.replace("3 min", "180 s")
+    assert problem.pilot_facts.points == 64
 
 
 def test_who_says_no_pays_for_nothing_more(pooled):
@@ -380,22 +384,22 @@ class Declared(Exact):
     takes = 600.0
 
 
-@pytest.mark.parametrize(("words", "typed", "code"), [(["--yes"], "", 0), ([], "", 0), ([], "maybe\nno\n", 130)])
-def test_run_asks_on_a_terminal_only(monkeypatch, capsys, words, typed, code):
+@pytest.mark.parametrize(("options", "typed", "code"), [(["--yes"], "", 0), ([], "", 0), ([], "maybe\nno\n", 130)])
+def test_run_asks_on_a_terminal_only(monkeypatch, capsys, options, typed, code):
     """And goes on with a line where nobody can answer, or `--yes` has."""
     (suite := Path("s.yaml")).write_text(yaml.safe_dump(SUITE | {"problems": [f"{__name__}:Declared"]}))
     stdin = StringIO(typed)
-    stdin.isatty = lambda: bool(typed) or "--yes" in words
+    stdin.isatty = lambda: bool(typed) or "--yes" in options
     monkeypatch.setattr("sys.stdin", stdin)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    assert main(["run", str(suite), "--cpus", "0", "--out", "r", *words]) == code
-    said = capsys.readouterr().err
+    assert main(["run", str(suite), "--cpus", "0", "--out", "r", *options]) == code
+    printed = capsys.readouterr().err
     counts = "at most 68: 3 of the rounds (1 each), up to 1 of points that are recommended and were not played"
-    assert said.startswith(
+    assert printed.startswith(
         f"simulations of {__name__}:Declared: {counts}, 64 of the pilot; 10 min each: 11.3 h of work"
     )
-    assert "Declared: a pilot of 64 simulations, about 10.7 h" in said
-    assert said.count("Declared: a pilot of 64 simulations takes about 10.7 h. Go on? [y/n] ") == 2 * (code == 130)
+    assert "Declared: a pilot of 64 simulations, about 10.7 h" in printed
+    assert printed.count("Declared: a pilot of 64 simulations takes about 10.7 h. Go on? [y/n] ") == 2 * (code == 130)
     assert len(Exact.calls) == (0 if code else 64 + 3)
     assert Path("r").exists() == (code == 0)
 
@@ -425,13 +429,13 @@ def test_failures_of_an_interrupted_pilot_are_not_kept(monkeypatch, tmp_path):
     with interruptible(), pytest.raises(Interrupted):
         plan(Call(suite, out="run", cpus=0))
     failed = sum(x > 0.75 for x, _ in Exact.calls[:39])
-    kept = [json.loads(file.read_text()) for file in (tmp_path / "run" / "simulations").iterdir()]
+    kept_results = [json.loads(file.read_text()) for file in (tmp_path / "run" / "simulations").iterdir()]
     assert 0 < failed < 39
-    assert [simulation["reason"] for simulation in kept] == [""] * (39 - failed)
+    assert [simulation["reason"] for simulation in kept_results] == [""] * (39 - failed)
     Exact.calls.clear()
     monkeypatch.setattr(Failing, "stop", 0)
     plan(Call(suite, out="run", cpus=0))
-    assert len(Exact.calls) == 64 - len(kept)
+    assert len(Exact.calls) == 64 - len(kept_results)
 
 
 def test_an_interrupted_pilot_is_not_kept_in_a_folder_of_another_kind(monkeypatch, tmp_path):
@@ -447,34 +451,34 @@ def test_an_interrupted_pilot_is_not_kept_in_a_folder_of_another_kind(monkeypatc
 def test_show_says_how_many_simulations_a_suite_takes(capsys):
     """At most, before any is made; and how long, if the class says so."""
     suite = SUITE | {"horizon": 10, "seeds": 3, "algorithms": ["random", "cei"]}
-    for cls, more in (
+    for cls, keys in (
         (Exact, "how long one takes is known once the pilot has begun"),
         (Declared, "10 min each: 21.7 h of work"),
     ):
         Path("s.yaml").write_text(yaml.safe_dump(suite | {"problems": [f"{__name__}:{cls.__name__}"]}))
         assert main(["show", "s.yaml", "--simulations"]) == 0
-        said = capsys.readouterr()
+        captured = capsys.readouterr()
         counts = "at most 130: 60 of the rounds (1 each), up to 6 of points that are recommended and were not played"
-        assert f"simulations of {__name__}:{cls.__name__}: {counts}, 64 of the pilot; {more}" in said.err
-        assert "simulations" not in said.out, "the suite may go into a file"
+        assert f"simulations of {__name__}:{cls.__name__}: {counts}, 64 of the pilot; {keys}" in captured.err
+        assert "simulations" not in captured.out, "the suite may go into a file"
     assert Exact.calls == []
     assert main(["show", f"{__name__}:Exact", "--simulations"]) == 2
     assert "--simulations counts those of a suite" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "words"),
+    ("key", "value", "message"),
     [
         ("horizon", None, "the key 'horizon' is missing"),
         ("seeds", "many", "seeds is 'many'"),
         ("problems", ["no"], "'no'"),
     ],
 )
-def test_a_wrong_suite_is_a_line_to_those_who_count(capsys, key, value, words):
+def test_a_wrong_suite_is_a_line_to_those_who_count(capsys, key, value, message):
     Path("s.yaml").write_text(yaml.safe_dump({k: v for k, v in (SUITE | {key: value}).items() if v is not None}))
     assert main(["show", "s.yaml", "--simulations"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert words in line
+    assert message in line
 
 
 def test_show_imports_nothing_that_a_suite_names(capsys):

@@ -111,8 +111,8 @@ def test_with_ray_programs_in_sessions_of_their_own_end_with_the_sweep(tmp_path,
     (tmp_path / "mine.yaml").write_text(
         "suite: s\nhorizon: 2\nseeds: 4\nproblems: [rkhs-1d]\nalgorithms: ['detaching:Detaching']\n"
     )
-    words = [*cbobench_words("ray"), "run", "mine.yaml", "--cpus", "2", "--block", "1"]
-    driver = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [*cbobench_words("ray"), "run", "mine.yaml", "--cpus", "2", "--block", "1"]
+    driver = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     begun = tmp_path / "begun"
     until(lambda: begun.exists() and len(begun.read_text().split()) >= 6, lambda: "no program is started", driver)
     programs = [int(pid) for pid in begun.read_text().split()]

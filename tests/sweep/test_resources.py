@@ -29,10 +29,10 @@ algorithms:
 
 @pytest.fixture
 def make(write_suite):
-    def made(resources):
+    def write_with(resources):
         return write_suite(SUITE.replace("RESOURCES", f"resources: {resources}" if resources else "V: 1.0"))
 
-    return made
+    return write_with
 
 
 class Threads(Random):
@@ -51,10 +51,10 @@ def test_resources_are_no_part_of_a_cell(write_suite, make, tmp_path):
     done = plan(Call(make("{cpus: 2, memory: 10MB}"), out=tmp_path / "plain", cpus=2))
     assert (done.done, done.stale, len(done.tasks)) == (12, 0, 0)
     with_them = plan(Call(make("{cpus: 2, memory: 10MB}"), out=tmp_path / "r", cpus=2))
-    wanted = {
+    demands = {
         cell.pair.title: (task.demand.cpus, task.demand.memory) for task in with_them.tasks for cell in task.cells
     }
-    assert sorted(wanted.values()) == [(1, 0), (2, 10**7), (2, 10**7)]
+    assert sorted(demands.values()) == [(1, 0), (2, 10**7), (2, 10**7)]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_task_of_two_cpus_takes_two_workers(make, tmp_path):
 
     def submitting(task):
         submit(task)
-        together.append([one.demand.cpus for one in executor.pending])
+        together.append([pending_task.demand.cpus for pending_task in executor.pending])
 
     executor.submit = submitting
     try:
@@ -113,21 +113,21 @@ def test_blas_has_one_thread(write_suite, tmp_path):
 
 def test_ray_is_told_and_a_cluster_without_such_a_machine_refuses(make, tmp_path):
     todo = plan(Call(make("{cpus: 2, memory: 10MB}"), out=tmp_path / "r", cpus=2))
-    told = []
-    remote = SimpleNamespace(options=lambda **options: told.append(options))
+    ray_options = []
+    remote = SimpleNamespace(options=lambda **options: ray_options.append(options))
     client = RayClient.__new__(RayClient)
     client.remote, client.is_local = remote, False
-    wanted = next(task.demand for task in todo.tasks if task.demand.cpus == 2)
+    demand = next(task.demand for task in todo.tasks if task.demand.cpus == 2)
     machines = [{"Alive": True, "Resources": {"CPU": 2.0, "memory": 1e9}}]
     client.ray = SimpleNamespace(nodes=lambda: machines)
-    client._remote_for(wanted)
-    assert told == [{"max_retries": 0, "num_cpus": 2, "memory": 10**7}]
-    for other in ({"CPU": 1.0, "memory": 1e9}, {"CPU": 2.0, "memory": 1e6}):
-        machines[:] = [{"Alive": True, "Resources": other}]
+    client._remote_for(demand)
+    assert ray_options == [{"max_retries": 0, "num_cpus": 2, "memory": 10**7}]
+    for resources in ({"CPU": 1.0, "memory": 1e9}, {"CPU": 2.0, "memory": 1e6}):
+        machines[:] = [{"Alive": True, "Resources": resources}]
         with pytest.raises(Misuse, match="wants 2 CPUs and 0.01 GB; no machine of the cluster has so much"):
-            client._remote_for(wanted)
+            client._remote_for(demand)
     machines[:] = [{"Alive": True, "Resources": {"memory": 1e9}}]
-    client._remote_for(wanted)  # a head without CPUs, whose workers are yet to start
+    client._remote_for(demand)  # a head without CPUs, whose workers are yet to start
 
 
 def test_ray_plays_tasks_that_take_more_than_a_cpu(make, command, tmp_path):

@@ -40,9 +40,9 @@ def test_shape_of_a_run(reference):
     last = rounds[rounds["t"] == 60].set_index("cell")
     for metric in ("regret", "regret_plus", "violation", "violation_hard", "violations", "reward"):
         pd.testing.assert_series_equal(last[metric], frame.set_index("cell")[metric], check_exact=True)
-    some = cbobench.load_rounds(run, columns=["regret"], algorithm="ckb-ts", seed=[1, 2])
-    assert set(some.columns) == {"cell", "problem", "algorithm", "seed", "t", "regret"}
-    assert set(some["seed"]) == {1, 2}
+    selected_rows = cbobench.load_rounds(run, columns=["regret"], algorithm="ckb-ts", seed=[1, 2])
+    assert set(selected_rows.columns) == {"cell", "problem", "algorithm", "seed", "t", "regret"}
+    assert set(selected_rows["seed"]) == {1, 2}
     with pytest.raises(Misuse, match="unknown filter 'algorythm'; did you mean 'algorithm'"):
         cbobench.load_cells(run, algorythm="x")
     with pytest.raises(Misuse, match="unknown column 'regrets'"):
@@ -106,8 +106,8 @@ print(outcome.played, outcome.failed, ray.is_initialized())
 def test_a_program_that_uses_ray_itself(reference, tmp_path, ray_is):
     """Ray imported, or started, before a sweep; one that was started is still up afterwards."""
     suite, run = reference
-    words = [sys.executable, "-c", NOTEBOOK, str(suite), str(tmp_path / "out"), ray_is]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    command = [sys.executable, "-c", NOTEBOOK, str(suite), str(tmp_path / "out"), ray_is]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.stdout.splitlines()[-1:] == [f"24 0 {ray_is == 'started'}"], done.stderr
     assert_same_rows(run, tmp_path / "out")
 
@@ -122,6 +122,6 @@ def test_changed_code_is_stale_and_never_mixed_in_silence(small_suite, tmp_path,
     assert read_status(open_run(run))[1].counts() == {"done": 12, "failed": 0, "stale": 4, "missing": 0}
     for room in ("results.staleness", "sweep.blocks"):
         monkeypatch.setattr(f"cbobench.{room}.source_hash", lambda p, a: "changed")
-    again = cbobench.run(suite, out=run, cpus=0, again=["stale"])
-    assert again.played == 12
+    played_again = cbobench.run(suite, out=run, cpus=0, again=["stale"])
+    assert played_again.played == 12
     assert set(cbobench.load_cells(run)["source"]) == {"changed"}

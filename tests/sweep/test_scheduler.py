@@ -44,14 +44,14 @@ def test_the_engine_changes_no_bit(small_suite, tmp_path, cli, players):
 def engines(monkeypatch):
     """Executors that are made, by the names of their classes, without being made."""
     for name in ("RayExecutor", "ProcessExecutor"):
-        monkeypatch.setattr(sweep, name, lambda *given, name=name: Mock(made=name, slots=2))
+        monkeypatch.setattr(sweep, name, lambda *arguments, name=name: Mock(made=name, slots=2))
     return lambda todo, **options: getattr(
         sweep.start_engine(replace(todo, call=replace(todo.call, **options)), SILENT), "made", "InlineExecutor"
     )
 
 
 @pytest.mark.parametrize(
-    ("seeds", "options", "made"),
+    ("seeds", "options", "engine_class"),
     [
         (64, {}, "ProcessExecutor"),
         (65, {}, "RayExecutor"),
@@ -62,9 +62,9 @@ def engines(monkeypatch):
         (2, {"address": "head:1"}, "RayExecutor"),
     ],
 )
-def test_the_engine_is_decided_by_the_number_of_tasks_and_options(write_suite, engines, seeds, options, made):
+def test_the_engine_is_decided_by_the_number_of_tasks_and_options(write_suite, engines, seeds, options, engine_class):
     text = f"suite: s\nhorizon: 2\nseeds: {seeds}\nproblems: [rkhs-1d]\nalgorithms: [random]\n"
-    assert engines(plan(Call(write_suite(text), block=1)), **options) == made
+    assert engines(plan(Call(write_suite(text), block=1)), **options) == engine_class
 
 
 def test_a_program_that_has_started_ray_plays_there(small_suite, engines, monkeypatch):
@@ -112,7 +112,7 @@ def test_a_call_is_refused_where_it_is_made(small_suite, tmp_path, options, why)
 def test_where_ray_does_not_start_worker_processes_play(small_suite, tmp_path, monkeypatch, engine):
     """Unless it was asked for; each in a line."""
 
-    def refuse(*given):
+    def refuse(*arguments):
         raise RuntimeError("no room in /dev/shm\nat all")
 
     monkeypatch.setattr(ray_executor, "RayClient", refuse)
@@ -133,10 +133,10 @@ def test_where_ray_does_not_start_worker_processes_play(small_suite, tmp_path, m
 def test_a_lease_is_renewed_while_a_cluster_starts(monkeypatch):
     beats, polls = [], iter([False, False, True])
     child = Mock(link=Mock(poll=lambda seconds: next(polls)), receive=lambda: Slots(4))
-    monkeypatch.setattr(ray_executor, "spawn", lambda *given, **more: child)
+    monkeypatch.setattr(ray_executor, "spawn", lambda *arguments, **options: child)
     monkeypatch.setattr(ray_executor, "send_heartbeat", beats.append)
-    made = RayExecutor({}, RunFolder("run", "me"), None, "head:1")
-    assert (made.slots, beats) == (4, [made.folder] * 3)
+    executor = RayExecutor({}, RunFolder("run", "me"), None, "head:1")
+    assert (executor.slots, beats) == (4, [executor.folder] * 3)
 
 
 @pytest.fixture
@@ -188,9 +188,9 @@ def test_a_lost_node_and_a_crash(small_suite, tmp_path):
     """What lost its node is played again whole; what crashed its worker in halves, and a cell three times."""
     todo, listener = plan(Call(small_suite(seeds=2), out=tmp_path / "run", cpus=3)), Listener()
     executor = FakeExecutor(3, [NodeLost(), *[WorkerCrashed("ran out of memory")] * 2])
-    one = scheduler_of(todo, executor, listener)
-    assert sum(receipt.ok for receipt in one.play()) == 6
-    assert one.rounds == 0, "none waits"
+    lossy_scheduler = scheduler_of(todo, executor, listener)
+    assert sum(receipt.ok for receipt in lossy_scheduler.play()) == 6
+    assert lossy_scheduler.rounds == 0, "none waits"
     (note,) = listener.notes
     assert note.startswith("a machine was lost that played rkhs-1d.ckb-ucb.0-1.")
     executor = FakeExecutor(1, [WorkerCrashed("ran out of memory")] * 1000)
@@ -236,8 +236,8 @@ def test_ray_tells_lost_nodes_from_crashes_and_refusals(small_suite, tmp_path):
         Ended("task 3", Crashed("crashed its worker")),
         Ended("task 4", Crashed("ran out of memory")),
     ]
-    for future, words in zip(ended[5:], (r"could not be carried out: e: KeyError: 'x'", "^other code$"), strict=True):
-        with pytest.raises(CbobenchError, match=words):
+    for future, message in zip(ended[5:], (r"could not be carried out: e: KeyError: 'x'", "^other code$"), strict=True):
+        with pytest.raises(CbobenchError, match=message):
             client.collect(future)
     assert not client.flight
 
@@ -290,8 +290,8 @@ def test_a_lost_answer_is_found_in_the_store(small_suite, tmp_path, monkeypatch)
         play_task(todo.suite.problems[task.pair.problem.title], task, todo.folder)
 
     executor = Deaf(3, 2, publish)
-    one, notes = silent(monkeypatch, todo, executor)
-    receipts = list(one.play())
+    deaf_scheduler, notes = silent(monkeypatch, todo, executor)
+    receipts = list(deaf_scheduler.play())
     assert sum(receipt.ok for receipt in receipts) == 12
     assert len({receipt.task for receipt in receipts}) == 12
     assert len(executor.recalled) == 2
@@ -302,17 +302,17 @@ def test_a_task_that_takes_far_too_long_is_queued_again(small_suite, tmp_path, m
     """Where its pair's other tasks say how long it takes; else it is only named."""
     todo = plan(Call(small_suite(), out=tmp_path / "run", cpus=0, block=1))
     executor = Deaf(3, 1, None)
-    one, notes = silent(monkeypatch, todo, executor, OVERDUE_SECONDS=0.4, OVERDUE_FACTOR=2.0)
-    assert sum(receipt.ok for receipt in one.play()) == 12
+    deaf_scheduler, notes = silent(monkeypatch, todo, executor, OVERDUE_SECONDS=0.4, OVERDUE_FACTOR=2.0)
+    assert sum(receipt.ok for receipt in deaf_scheduler.play()) == 12
     name = executor.recalled[0].name
     assert notes == [f"no answer for 0 min from {name}; queued again"]
 
 
 def test_long_silence_names_what_is_in_play(small_suite, tmp_path, monkeypatch):
     todo = plan(Call(small_suite(), out=tmp_path / "run", cpus=0, block=4))
-    one, notes = silent(monkeypatch, todo, Deaf(3, 3, None), NOTE_SECONDS=0.5)
+    deaf_scheduler, notes = silent(monkeypatch, todo, Deaf(3, 3, None), NOTE_SECONDS=0.5)
     names = [task.name for task in todo.tasks]
-    receipts = one.play()
+    receipts = deaf_scheduler.play()
 
     class Impatient(Listener):
         def note(self, text):
@@ -320,7 +320,7 @@ def test_long_silence_names_what_is_in_play(small_suite, tmp_path, monkeypatch):
             if len(notes) == 2:
                 raise KeyboardInterrupt
 
-    one.overdue.watcher = Impatient()
+    deaf_scheduler.overdue.watcher = Impatient()
     with pytest.raises(KeyboardInterrupt):
         list(receipts)
     assert notes == [f"no answer for 0 min; in play: {', '.join(names)}"] * 2
@@ -351,24 +351,24 @@ def task(name):
 
 def test_a_driver_that_was_suspended_gives_nothing_up(overdue):
     """While it sleeps it hears of nobody: only the time that it is awake is silence."""
-    mine = task("mine")
-    overdue.watched.answered(mine, Receipt("mine", 1, 0, 10, (), 1.0))
-    assert overdue.wait(300, [mine]) == []
+    only_task = task("mine")
+    overdue.watched.answered(only_task, Receipt("mine", 1, 0, 10, (), 1.0))
+    assert overdue.wait(300, [only_task]) == []
     overdue.clock.now += 7200
-    assert list(overdue.watched.look([mine])) == []
-    assert overdue.wait(570, [mine]) == []
+    assert list(overdue.watched.look([only_task])) == []
+    assert overdue.wait(570, [only_task]) == []
     assert overdue.notes == ["no answer for 10 min; in play: mine"], "its pair's tasks take a second"
-    assert overdue.wait(60, [mine]) == [(mine, None)], "fifteen minutes awake"
+    assert overdue.wait(60, [only_task]) == [(only_task, None)], "fifteen minutes awake"
     assert overdue.notes[1:] == ["no answer for 16 min from mine; queued again"]
 
 
 def test_notes_on_silence_come_ever_more_seldom(overdue):
     """After ten minutes, and then whenever it has lasted twice as long; an answer begins it anew."""
-    mine = task("mine")
-    assert overdue.wait(4 * 3600, [mine]) == []
+    only_task = task("mine")
+    assert overdue.wait(4 * 3600, [only_task]) == []
     minutes = [note.removeprefix("no answer for ").removesuffix(" min; in play: mine") for note in overdue.notes]
     assert minutes == ["10", "20", "40", "80", "160"]
     overdue.notes.clear()
-    overdue.watched.answered(mine, object())
-    assert overdue.wait(1200, [mine]) == []
+    overdue.watched.answered(only_task, object())
+    assert overdue.wait(1200, [only_task]) == []
     assert len(overdue.notes) == 2

@@ -36,20 +36,20 @@ def shadowed(tmp_path):
     return folder
 
 
-def play(folder, suite, out, players="as it comes", words=(), environment=None):
+def play(folder, suite, out, players="as it comes", options=(), environment=None):
     """As the script `cbobench` does, in whose path there is no current folder."""
     code = f"import sys; {PLAYERS[players]}\nfrom cbobench.cli import entry; entry()"
-    words = ["run", folder / suite, "--out", out, *words]
+    options = ["run", folder / suite, "--out", out, *options]
     done = subprocess.run(
-        [sys.executable, "-P", "-c", code, *map(str, words)],
+        [sys.executable, "-P", "-c", code, *map(str, options)],
         cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert_fine(done.returncode, out, done.stderr)
 
 
-def assert_fine(code, out, said):
-    assert sorted(path.name for path in out.parent.glob("ran-*")) == [], said
-    assert code == 0, said
+def assert_fine(code, out, message):
+    assert sorted(path.name for path in out.parent.glob("ran-*")) == [], message
+    assert code == 0, message
     assert [*cbobench.load_cells(out)["status"]] == ["ok", "ok"]
 
 
@@ -60,21 +60,27 @@ WAYS = [
 ]
 
 
-@pytest.mark.parametrize(("players", "suite", "words"), WAYS)
-def test_shadow_modules_are_not_run(shadowed, tmp_path, monkeypatch, capsys, players, suite, words):
+@pytest.mark.parametrize(("players", "suite", "options"), WAYS)
+def test_shadow_modules_are_not_run(shadowed, tmp_path, monkeypatch, capsys, players, suite, options):
     """A fresh worker finds the module beside the suite, in whatever folder it is started, and no shadow."""
     if players != "fresh workers":
-        play(shadowed, suite, tmp_path / "run", players, words)
+        play(shadowed, suite, tmp_path / "run", players, options)
         return
     monkeypatch.setattr(children, "can_fork", lambda: False)
     monkeypatch.chdir(tmp_path / "away")
     monkeypatch.setattr(sys, "path", [*sys.path, ""])  # which a fault would put first
-    code = main(["run", str(shadowed / suite), "--out", str(tmp_path / "run"), *words])
+    code = main(["run", str(shadowed / suite), "--out", str(tmp_path / "run"), *options])
     assert_fine(code, tmp_path / "run", capsys.readouterr().err)
 
 
 @pytest.mark.long
 def test_shadow_modules_are_not_run_on_a_cluster_that_is_joined(shadowed, tmp_path):
     with cluster(tmp_path) as (address, environment):
-        for i, (suite, words) in enumerate([("plain.yaml", ["--no-imports"]), ("own.yaml", ["--ship"])]):
-            play(shadowed, suite, tmp_path / f"run-{i}", words=["--address", address, *words], environment=environment)
+        for i, (suite, options) in enumerate([("plain.yaml", ["--no-imports"]), ("own.yaml", ["--ship"])]):
+            play(
+                shadowed,
+                suite,
+                tmp_path / f"run-{i}",
+                options=["--address", address, *options],
+                environment=environment,
+            )

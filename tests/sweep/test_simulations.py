@@ -113,8 +113,8 @@ def test_other_code_and_parameters_are_simulated_anew(counted, tmp_path, monkeyp
     counted.CALLS.clear()
     plan(Call(SUITE, out=tmp_path / "run", cpus=0))
     assert counted.CALLS == []
-    other = SUITE | {"problems": [{"slow_sim:Slow": {"pilot": 16, "repeats": 2, "height": 9.0}}]}
-    cbobench.run(other, out=tmp_path / "run", cpus=0)
+    higher_suite = SUITE | {"problems": [{"slow_sim:Slow": {"pilot": 16, "repeats": 2, "height": 9.0}}]}
+    cbobench.run(higher_suite, out=tmp_path / "run", cpus=0)
     assert len(counted.CALLS) > 60
     counted.CALLS.clear()
     monkeypatch.setattr(simulations, "problem_hash", lambda problem: "edited")
@@ -146,9 +146,9 @@ def test_damaged_files_are_said_and_simulated_again(counted, tmp_path):
     cbobench.run(CHEAP, out=tmp_path / "run", cpus=0, on_note=notes.append)
     assert_same_rows(tmp_path / "whole", tmp_path / "run")
     assert len(counted.CALLS) >= len(files)
-    said = [note for note in notes if note.startswith("damaged, and simulated again: ")]
-    assert sum(int(note.split()[4]) for note in said) >= len(files) - 3
-    assert all("(first simulations/" in note and "cbobench verify names all" in note for note in said)
+    damage_notes = [note for note in notes if note.startswith("damaged, and simulated again: ")]
+    assert sum(int(note.split()[4]) for note in damage_notes) >= len(files) - 3
+    assert all("(first simulations/" in note and "cbobench verify names all" in note for note in damage_notes)
 
 
 def test_verify_counts_and_names_damaged_simulations(counted, tmp_path, capsys):
@@ -163,12 +163,12 @@ def test_verify_counts_and_names_damaged_simulations(counted, tmp_path, capsys):
     files[1].write_bytes(files[2].read_bytes())
     old = json.loads(files[3].read_text())
     files[3].write_text(json.dumps({key: old[key] for key in ("values", "size", "reason", "seconds")}))
-    found = verify(folder)
-    assert [one.file for one in found.damaged] == [f"simulations/{file.name}" for file in files[:2]]
-    assert {one.why for one in found.damaged} == {"is not what was written: something has changed it since"}
-    assert found.unsigned == 1
+    condition = verify(folder)
+    assert [damage.file for damage in condition.damaged] == [f"simulations/{file.name}" for file in files[:2]]
+    assert {damage.why for damage in condition.damaged} == {"is not what was written: something has changed it since"}
+    assert condition.unsigned == 1
     assert main(["verify", str(run), "--repair"]) == 0
-    assert capsys.readouterr().out.startswith(f"2 of {found.files} files are damaged; 2 of 2 cells are whole")
+    assert capsys.readouterr().out.startswith(f"2 of {condition.files} files are damaged; 2 of 2 cells are whole")
     assert verify(folder).damaged == []
     assert (run / "quarantine" / "simulations" / files[0].name).is_file()
     assert (run / "run.json").is_file()
@@ -182,8 +182,8 @@ def test_failures_are_called_again(counted, tmp_path):
     counted.SHARE[0] = 1.0
     assert execute(todo).failed == 2
     counted.SHARE[0] = 0.0
-    again = cbobench.run(strict, out=tmp_path / "run", cpus=0, again=["failed"])
-    assert (again.played, again.failed) == (2, 0)
+    played_again = cbobench.run(strict, out=tmp_path / "run", cpus=0, again=["failed"])
+    assert (played_again.played, played_again.failed) == (2, 0)
 
 
 def test_failures_of_the_pilot_are_kept(counted, tmp_path):
@@ -218,13 +218,13 @@ def test_a_worker_sees_what_others_have_simulated_since_it_began(counted, tmp_pa
     monkeypatch.setattr(simulations, "problem_hash", lambda problem: "one")
     folder = open_run(tmp_path / "run")
     (tmp_path / "run").mkdir()
-    one, other = SimulationStore(folder), SimulationStore(folder)
+    first_store, second_store = SimulationStore(folder), SimulationStore(folder)
     result = SimulationResult(np.array([1.0, -1.0]), "", 2.0)
-    assert other.get("a") is None
-    one.put("a", result)
-    assert other.get("a") is None, "no folder is read anew for every call"
-    other.put("b", result)
-    assert other.get("a").values.tolist() == [1.0, -1.0]
+    assert second_store.get("a") is None
+    first_store.put("a", result)
+    assert second_store.get("a") is None, "no folder is read anew for every call"
+    second_store.put("b", result)
+    assert second_store.get("a").values.tolist() == [1.0, -1.0]
 
 
 def test_slow_simulators_are_cut_for_all_workers(counted, tmp_path, monkeypatch):
@@ -240,15 +240,15 @@ def test_a_dry_run_says_what_is_kept(counted, tmp_path):
     todo = plan(Call(SUITE, out=tmp_path / "run", cpus=0))
     assert "kept" not in estimate(todo, 0, SILENT)
     play(tmp_path / "run")
-    kept = len(list((tmp_path / "run" / "simulations").iterdir()))
+    kept_count = len(list((tmp_path / "run" / "simulations").iterdir()))
     todo = plan(Call(SUITE, out=tmp_path / "run", cpus=0, horizon=8))
-    assert f"{kept} simulations kept in the run" in estimate(todo, 0, SILENT)
+    assert f"{kept_count} simulations kept in the run" in estimate(todo, 0, SILENT)
 
 
 def test_another_block_is_refused_in_words(counted, tmp_path):
     play(tmp_path / "run")
-    again = plan(Call(SUITE, out=tmp_path / "run", cpus=0, block=1))
-    assert "this run plays 2 seeds per task, as it began; for another --block, give a new --out" in again.notes
+    second_plan = plan(Call(SUITE, out=tmp_path / "run", cpus=0, block=1))
+    assert "this run plays 2 seeds per task, as it began; for another --block, give a new --out" in second_plan.notes
     assert (
         plan(Call(SUITE, out=tmp_path / "run", cpus=0, block=2)).notes
         == plan(Call(SUITE, out=tmp_path / "run", cpus=0)).notes
@@ -308,9 +308,11 @@ def observe(problem, run, order, values=None):
     """One worker: simulations at the points of a grid, in an order, each with random numbers of its own."""
     x = np.stack([np.linspace(0, 2, 8), np.linspace(0, 4, 8)], axis=1)[order]
     with problem.at(Site(store=SimulationStore(RunFolder(str(run))).of("quiet_sim:Quiet"))):
-        seen = [problem.observe(part, [np.random.default_rng(os.getpid()) for _ in part]) for part in np.split(x, 4)]
+        observations = [
+            problem.observe(part, [np.random.default_rng(os.getpid()) for _ in part]) for part in np.split(x, 4)
+        ]
     if values is not None:
-        values.put((order, np.concatenate(seen).tolist()))
+        values.put((order, np.concatenate(observations).tolist()))
 
 
 def test_workers_that_ask_for_one_simulation_share_it(quiet):
@@ -321,13 +323,13 @@ def test_workers_that_ask_for_one_simulation_share_it(quiet):
     workers = [context.Process(target=observe, args=(problem, run, order, values)) for order in orders]
     for worker in workers:
         worker.start()
-    told = [values.get(timeout=120) for _ in workers]
+    reported = [values.get(timeout=120) for _ in workers]
     for worker in workers:
         worker.join()
     assert len(calls()) == len({*calls()}) == 8
     by_point = {}
-    for order, seen in told:
-        for i, value in zip(order, seen, strict=True):
+    for order, observations in reported:
+        for i, value in zip(order, observations, strict=True):
             assert by_point.setdefault(i, value) == value
     assert not [*run.glob("simulations/.*")], "nobody runs one any more"
 
@@ -402,13 +404,13 @@ def test_where_there_is_a_regret_every_recommended_point_is_simulated_unless_onl
     suite = SUITE | {"horizon": 12, "problems": [{"aimed:Quiet": {"pilot": 8, "measure": measure}}]}
     todo = plan(Call(suite | {"algorithms": ["cei"]}, out="aimed", cpus=0))
     (totals,) = count_ahead(todo.tasks, todo.suite.problems).values()
-    said = totals.describe("aimed")
-    assert f"up to {most} of points that are recommended and were not played" in said
-    assert ("(2 with `measure: end`)" in said) == (measure == "always")
+    description = totals.describe("aimed")
+    assert f"up to {most} of points that are recommended and were not played" in description
+    assert ("(2 with `measure: end`)" in description) == (measure == "always")
     execute(todo)
     rows = cbobench.load_rounds("aimed")
-    known = rows["recommended_violation"].notna()
-    assert known.all() if measure == "always" else known.equals(rows["t"] == 12)
+    is_known = rows["recommended_violation"].notna()
+    assert is_known.all() if measure == "always" else is_known.equals(rows["t"] == 12)
     played = {tuple(x) for x in rows["x"]}
     assert len(calls()) - 8 - len(played) <= most
     assert (len(calls()) - 8 - len(played) > 2) == (measure == "always")
@@ -421,9 +423,9 @@ def test_equal_points_of_a_block_are_simulated_once_where_workers_share_nothing(
     store.shared = False
     x = np.array([[1.0, 2.0], [0.5, 1.0], [1.0, 2.0]])
     with problem.at(Site(store=store.of("quiet_sim:Quiet"))):
-        seen = problem.observe(x, [np.random.default_rng(i) for i in range(3)])
+        observations = problem.observe(x, [np.random.default_rng(i) for i in range(3)])
     assert len(calls()) == 2
-    assert seen[0].tolist() == seen[2].tolist() != seen[1].tolist()
+    assert observations[0].tolist() == observations[2].tolist() != observations[1].tolist()
 
 
 def test_tasks_of_a_slow_simulator_are_cut_before_one_has_ended(quiet):
@@ -476,10 +478,10 @@ def test_a_design_of_the_pilot_needs_no_simulation(quiet, tmp_path, monkeypatch,
     first = rows[rows["t"] <= 5].groupby("seed")[column].apply(lambda values: [str(value) for value in values])
     assert first[0] == first[1]
     assert len({*calls()}) == len(calls())
-    others = rows[rows["t"] > 5][column].map(str)
-    assert len(calls()) <= 8 + others.nunique(), "a recommended point was played"
-    told = estimate(plan(Call(suite, out="other", cpus=0)), 0, SILENT)
-    assert "8 of the pilot, which are the first 5 rounds of every cell and not made again" in told
+    later_points = rows[rows["t"] > 5][column].map(str)
+    assert len(calls()) <= 8 + later_points.nunique(), "a recommended point was played"
+    lines = estimate(plan(Call(suite, out="other", cpus=0)), 0, SILENT)
+    assert "8 of the pilot, which are the first 5 rounds of every cell and not made again" in lines
 
 
 def test_a_design_of_a_pilot_that_is_too_small_is_refused(counted):

@@ -63,8 +63,8 @@ def test_a_peer_without_the_token_is_refused(tmp_path):
     It costs a Ray, and an interpreter that imports it for each of them.
     """
     environment = at_home(tmp_path / "home") | {"RAY_USAGE_STATS_ENABLED": "0"}
-    words = [sys.executable, "-c", DRIVER, PEER]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False, env=environment)
+    command = [sys.executable, "-c", DRIVER, PEER]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
     assert done.stdout.split() == ["refused", "refused", "joined"], done.stderr
     assert not list((tmp_path / "home").rglob("auth_token"))
 
@@ -72,8 +72,8 @@ def test_a_peer_without_the_token_is_refused(tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("ends", ["kill", "in order"])
 def test_the_folder_of_ray_is_for_this_user_alone_and_goes_with_it(tmp_path, ends):
-    words = [sys.executable, "-c", STARTED]
-    driver = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, umask=0o022)
+    command = [sys.executable, "-c", STARTED]
+    driver = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, umask=0o022)
     session = Path(driver.stdout.readline().strip())
     folder = next(path for path in session.parents if path.name.startswith("cbobench-"))
     assert (session / "sockets" / "plasma_store").exists()
@@ -88,25 +88,25 @@ def play(write_suite, tmp_path):
     suite = write_suite("suite: s\nhorizon: 5\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: [random]\n")
 
     def played(address, out, environment, program=("-m", "cbobench")):
-        words = [sys.executable, *program, "run", str(suite), "--out", str(tmp_path / out), "--address", address]
-        return subprocess.run(words, capture_output=True, text=True, timeout=300, check=False, env=environment)
+        command = [sys.executable, *program, "run", str(suite), "--out", str(tmp_path / out), "--address", address]
+        return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
 
     return played
 
 
 def started(environment, tmp_path):
     port = free_port()
-    words = ["--node-ip-address=127.0.0.1", f"--port={port}", "--num-cpus=1", "--object-store-memory=100000000"]
-    return f"127.0.0.1:{port}", head(words, environment, tmp_path / "head.log")
+    options = ["--node-ip-address=127.0.0.1", f"--port={port}", "--num-cpus=1", "--object-store-memory=100000000"]
+    return f"127.0.0.1:{port}", head(options, environment, tmp_path / "head.log")
 
 
 @pytest.fixture
 def homes(tmp_path):
     """Environments of a home with a token, and of one without."""
-    found = at_home(tmp_path / "with"), at_home(tmp_path / "without")
+    files_at_home = at_home(tmp_path / "with"), at_home(tmp_path / "without")
     (tmp_path / "with" / ".ray").mkdir()
     (tmp_path / "with" / ".ray" / "auth_token").write_text("5f" * 16)
-    return found
+    return files_at_home
 
 
 @pytest.mark.long  # test_run joins the Ray of its own process
@@ -123,8 +123,8 @@ def test_a_head_is_joined_with_the_token_of_this_home(tmp_path, play, homes, ful
             done = play(address, out, with_token, program)
             assert done.returncode == 0, done.stderr
             assert [*cbobench.load_cells(tmp_path / out)["status"]] == ["ok", "ok"]
-        for more in refusals[: 3 if full else 1]:
-            done = play(address, "refused", without | more)
+        for variables in refusals[: 3 if full else 1]:
+            done = play(address, "refused", without | variables)
             assert done.returncode == 2, done.stderr
             assert f"Ray at {address} asks for another token than this machine's; copy ~/.ray/auth" in done.stderr
 

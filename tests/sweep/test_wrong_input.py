@@ -112,7 +112,7 @@ class Holed(FeasiblePocket):
 
 
 @pytest.fixture
-def mine(write_suite, tmp_path, monkeypatch):
+def play_wrong(write_suite, tmp_path, monkeypatch):
     (tmp_path / "mine_wrong.py").write_text(MINE)
     monkeypatch.syspath_prepend(str(tmp_path))
 
@@ -139,9 +139,9 @@ FINITE = ("ckb-ucb", "rpol-sw: {window: 5, variation: none}", "scbo")
 @pytest.mark.parametrize(
     "task", ["Told: {how: %s}", pytest.param("ToldBox: {how: %s, candidates: 64}", marks=pytest.mark.long)]
 )
-def test_an_observation_that_is_no_number_ends_its_cell_alone(mine, task, how, message):
+def test_an_observation_that_is_no_number_ends_its_cell_alone(play_wrong, task, how, message):
     methods = FINITE if task.startswith("Told:") else ("rpol-ucb", "random")
-    cells = mine("mine_wrong:" + task % how, *methods)
+    cells = play_wrong("mine_wrong:" + task % how, *methods)
     assert (cells.loc[cells["seed"] == 1, "status"] == "ok").all()
     failed = cells[cells["seed"] == 0]
     assert (failed["status"] == "failed").all()
@@ -155,8 +155,8 @@ def test_an_observation_that_is_no_number_ends_its_cell_alone(mine, task, how, m
         "ToldBox: {how: late, delay: 2.0, candidates: 64}",
     ],
 )
-def test_a_late_observation_that_is_no_number_ends_its_cell(mine, task):
-    cells = mine("mine_wrong:" + task, "rpol-censored", seeds=3)
+def test_a_late_observation_that_is_no_number_ends_its_cell(play_wrong, task):
+    cells = play_wrong("mine_wrong:" + task, "rpol-censored", seeds=3)
     failed = cells.loc[cells["status"] == "failed", "error"]
     assert len(failed)
     assert failed.str.contains(r"^round 20: the observation of round \d+ that arrives for replicate 0 is not a").all()
@@ -169,8 +169,8 @@ def test_a_late_observation_that_is_no_number_ends_its_cell(mine, task):
         ("raise", r"^round 20: KeyError: 'sensor' \(mine_wrong.py:\d+\)$"),
     ],
 )
-def test_what_a_channel_does_wrong_has_its_round(mine, how, message):
-    cells = mine(f"mine_wrong:Told: {{how: {how}}}", "ckb-ucb", "random")
+def test_what_a_channel_does_wrong_has_its_round(play_wrong, how, message):
+    cells = play_wrong(f"mine_wrong:Told: {{how: {how}}}", "ckb-ucb", "random")
     assert cells["error"].str.contains(message).all()
 
 
@@ -185,13 +185,13 @@ def test_what_a_channel_does_wrong_has_its_round(mine, how, message):
         ("what: norm, value: shape", r"^norm of the drawn instances has shape \(1, 1\); it must be \(1, 2\)$"),
     ],
 )
-def test_a_draw_that_cannot_be_played_is_said(mine, settings, message):
-    cells = mine(f"mine_wrong:Drawn: {{{settings}}}", "ckb-ucb", "random")
+def test_a_draw_that_cannot_be_played_is_said(play_wrong, settings, message):
+    cells = play_wrong(f"mine_wrong:Drawn: {{{settings}}}", "ckb-ucb", "random")
     assert cells["error"].str.contains(message).all(), cells["error"].tolist()
 
 
-def test_an_infinite_norm_is_allowed(mine):
-    cells = mine("mine_wrong:Drawn: {what: norm, value: inf}", "ckb-ucb: {B: sup, G: sup}")
+def test_an_infinite_norm_is_allowed(play_wrong):
+    cells = play_wrong("mine_wrong:Drawn: {what: norm, value: inf}", "ckb-ucb: {B: sup, G: sup}")
     assert (cells["status"] == "ok").all()
 
 
@@ -205,21 +205,21 @@ def test_an_infinite_norm_is_allowed(mine):
         ("oblong", r"has shape \(50, 100\); a covariance is square"),
     ],
 )
-def test_a_matrix_that_is_no_covariance_is_refused_before_the_sweep(mine, tmp_path, how, message):
+def test_a_matrix_that_is_no_covariance_is_refused_before_the_sweep(play_wrong, tmp_path, how, message):
     with pytest.raises(Misuse, match=f"the covariance of its actions.*{message}"):
-        mine(f"mine_wrong:Matrix: {{how: {how}}}", "ckb-ucb")
+        play_wrong(f"mine_wrong:Matrix: {{how: {how}}}", "ckb-ucb")
     assert not (tmp_path / "w").exists()
 
 
-def test_a_formula_with_a_hole_is_refused_before_the_sweep(mine, tmp_path):
+def test_a_formula_with_a_hole_is_refused_before_the_sweep(play_wrong, tmp_path):
     with pytest.raises(Misuse, match=r"formula gives f = nan at x = .*; it must be finite in the whole box"):
-        mine("mine_wrong:Holed: {candidates: 64}", "rpol-ucb")
+        play_wrong("mine_wrong:Holed: {candidates: 64}", "rpol-ucb")
     assert not (tmp_path / "w").exists()
 
 
 def test_a_hole_that_no_sample_met_ends_the_cell_when_it_is_played():
     task = problem("feasible-pocket", candidates=64)
-    task.formula = lambda x, known=task.formula: known(x)
+    task.formula = lambda x, true_formula=task.formula: true_formula(x)
     cells, _ = play(task, algorithm("random"), seeds=2, horizon=5)
     cells.metrics.instances = cells.instances
     object.__setattr__(cells.instances, "formula", lambda x: np.full((*x.shape[:-1], 2), np.nan))
@@ -235,10 +235,10 @@ def test_a_large_matrix_shows_in_its_features():
         pivoted_cholesky(K.diagonal(), K.__getitem__)
 
 
-def test_a_lambda_that_features_lose_is_refused(mine):
+def test_a_lambda_that_features_lose_is_refused(play_wrong):
     phi = np.eye(3)
     assert FeaturePosterior(phi, 1e-8, 1, 1).lam == 1e-8
     with pytest.raises(CellFailure, match="λ = 1e-09 is lost in feature space; allowed: 1e-08 and more"):
         FeaturePosterior(phi, 1e-9, 1, 1)
-    cells = mine("rkhs-1d", "ckb-ucb: {lam: 1.0e-300}")
+    cells = play_wrong("rkhs-1d", "ckb-ucb: {lam: 1.0e-300}")
     assert cells["error"].str.contains("λ = 1e-300 is lost in feature space").all()
