@@ -35,7 +35,7 @@ from cbobench.call import Call
 from cbobench.play.task import Receipt, Task
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
-from cbobench.sweep.messages import Ended, Submit
+from cbobench.sweep.messages import Ended, Join, Submit
 from cbobench.sweep.plan import plan
 from cbobench.sweep.ray_executor import RayClient, RayExecutor
 from cbobench.sweep.scheduler import Scheduler
@@ -104,7 +104,15 @@ class VirtualRay:
         self._driver(TASK)
         return {"CPU": float(self.cpus)}
 
-    def remote(self, problem: Any, task: Task) -> VirtualFuture:
+    def put(self, problem: Any) -> Any:
+        """Keep a problem for the workers."""
+        return problem
+
+    def remote(self, **options: Any) -> Any:
+        """As Ray's decorator of what is played."""
+        return lambda play: SimpleNamespace(remote=self.begin)
+
+    def begin(self, problem: Any, task: Task) -> VirtualFuture:
         """Give a task to the CPU that is free first."""
         self._driver(TASK)
         self.submitted += 1
@@ -150,9 +158,9 @@ class VirtualExecutor(RayExecutor):
         self.flight, self.board = {}, {}
         child: Any = SimpleNamespace(link=self, receive=self.recv, has_ended=lambda: False)
         self.child = child
-        self.client = RayClient.__new__(RayClient)
-        self.client.ray = self.client.remote = ray
-        self.client.problems, self.client.flight, self.client.when_ended = dict(problems), {}, lambda future: None
+        inbox: Any = SimpleNamespace(put=lambda future: None)  # `poll` looks itself
+        content: Any = problems
+        self.client = RayClient(ray, Join(content, folder, None, "virtual", None), inbox)
         self.ended: deque[VirtualFuture] = deque()
 
     def send(self, message: Submit) -> None:

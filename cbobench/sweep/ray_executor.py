@@ -20,13 +20,13 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from math import inf
 from pathlib import Path
-from queue import Empty
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from cbobench.errors import CbobenchError, Misuse
@@ -195,38 +195,47 @@ def in_flight(slots: int, cpus: int | None, address: str | None) -> int:
     return cpus or min(MAX_IN_FLIGHT, max(IN_FLIGHT, IN_FLIGHT_PER_CPU * slots))
 
 
+class Driver(Watcher):
+    """The driver as the process of Ray sees it, which has several threads that tell it something."""
+
+    def __init__(self, link: Any) -> None:
+        self.link, self.lock = link, threading.Lock()
+
+    def send(self, message: Refused | Note | Board | Slots | Ended) -> None:
+        with self.lock:
+            self.link.send(message)
+
+    def note(self, text: str) -> None:
+        self.send(Note(text))
+
+
 def serve_ray(link: Any) -> None:
     """The life of the process of Ray: pass on what the driver and Ray have for each other until one of them goes."""
-    inbox, lock = become_worker(link), threading.Lock()
-
-    def send(message: Refused | Note | Board | Slots | Ended) -> None:
-        with lock:
-            link.send(message)
-
-    class Driver(Watcher):
-        def note(self, text: str) -> None:
-            send(Note(text))
-
+    inbox, driver = become_worker(link), Driver(link)
     join: Join = inbox.get()
     try:
-        client = RayClient(join, Driver(), inbox.put)
+        ray = start_ray(join.cpus, join.address, join.code)
+        adopt_orphans()
+        if join.code is not None:
+            check_nodes(ray, join.folder, join.code, driver)
+        client = RayClient(ray, join, inbox)
         disregard_signals()  # once more: Ray takes SIGTERM for itself
-        send(Slots(client.cpus()))
-        nodes = None if join.address is None else NodeWatch(client.places(), Driver())
+        driver.send(Slots(client.cpus()))
+        nodes = None if join.address is None else NodeWatch(client.places(), driver)
     except BaseException as error:
-        send(Refused(error if isinstance(error, CbobenchError) else CbobenchError(describe_error(error)[0])))
+        driver.send(Refused(error if isinstance(error, CbobenchError) else CbobenchError(describe_error(error)[0])))
         os._exit(1)
     try:
-        _pass_on(client, send, inbox, nodes)
+        _pass_on(client, driver, inbox, nodes)
     except CbobenchError as error:
-        send(Refused(error))
+        driver.send(Refused(error))
     except BaseException as error:
-        send(Refused(ExecutorDied(f"Ray has ended ({describe_error(error)[0]})")))
+        driver.send(Refused(ExecutorDied(f"Ray has ended ({describe_error(error)[0]})")))
     finally:
         os._exit(0)
 
 
-def _pass_on(client: RayClient, send: Callable[[Any], None], inbox: Any, nodes: NodeWatch | None) -> None:
+def _pass_on(client: RayClient, driver: Driver, inbox: SimpleQueue[Any], nodes: NodeWatch | None) -> None:
     checked_at, cpus = time.monotonic(), client.cpus()
     while True:
         with suppress(Empty):
@@ -239,14 +248,14 @@ def _pass_on(client: RayClient, send: Callable[[Any], None], inbox: Any, nodes: 
                 case Cancel(name):
                     client.cancel(name)
                 case Future() as future if future in client.flight:
-                    send(client.collect(future))
+                    driver.send(client.collect(future))
         if time.monotonic() - checked_at > CHECK_SECONDS:
             if dead := client.dead():
                 raise ExecutorDied(f"Ray has ended (its {' and '.join(dead)} died)")
-            send(Board(client.rounds.read()))
+            driver.send(Board(client.rounds.read()))
             checked_at, current_cpus = time.monotonic(), client.cpus()
             if current_cpus != cpus:
-                send(Slots(current_cpus))
+                driver.send(Slots(current_cpus))
                 cpus = current_cpus
             if nodes is not None:
                 nodes.places = client.places()
@@ -256,37 +265,28 @@ class RayClient:
     """Submits tasks to Ray and collects them, in the process of Ray.
 
     Args:
+        ray: started, or joined.
         join: the driver's first message.
-        watcher: told of nodes that do not answer.
-        when_ended: called, in any thread, with the future of each task that has ended, for `collect`.
+        inbox: takes, in any thread, the future of each task that has ended, for `collect`.
 
     Attributes:
+        is_local: whether Ray runs on this machine alone.
         flight: names of tasks by their futures.
-
-    Raises:
-        CbobenchError: as of `RayExecutor`.
     """
 
-    is_local = False  # whether Ray runs on this machine alone
-
-    def __init__(self, join: Join, watcher: Watcher, when_ended: Callable[[Future[Any]], None]) -> None:
-        problems, folder, cpus, address, code = join
-        self.folder, self.is_local, self.when_ended = folder, address is None, when_ended
+    def __init__(self, ray: Any, join: Join, inbox: SimpleQueue[Any]) -> None:
+        self.ray, self.folder, self.is_local, self.inbox = ray, join.folder, join.address is None, inbox
         self.flight: dict[Future[Any], str] = {}
-        self.ray = start_ray(cpus, address, code)
-        adopt_orphans()
-        if code is not None:
-            check_nodes(self.ray, folder, code, watcher)
-        place = str(Path.cwd()) if self.is_local else None
-        folders = () if code is None else code.folders
+        folder, place = join.folder, str(Path.cwd()) if self.is_local else None
+        folders = () if join.code is None else join.code.folders
         self.rounds = rounds = RoundBoard()
 
         def play(problem: bytes, task: bytes) -> Receipt | WorkerCrashed | ReturnedTask:
             return play_on_ray(problem, task, folders, place, folder, rounds)
 
-        self.problems = {title: self.ray.put(problem) for title, problem in problems.items()}
+        self.problems = {title: ray.put(problem) for title, problem in join.problems.items()}
         # What `options` returns has no `options` of its own, which tasks of other demands need.
-        self.remote = self.ray.remote(max_retries=0, num_cpus=1, max_calls=CALLS)(play)
+        self.remote = ray.remote(max_retries=0, num_cpus=1, max_calls=CALLS)(play)
 
     def dead(self) -> list[str]:
         """Which of the processes that Ray cannot do without have died, of those started here.
@@ -310,7 +310,7 @@ class RayClient:
         remote = self.remote if demand == ONE else self._remote_for(demand)
         future = remote.remote(self.problems[problem], task).future()
         self.flight[future] = name
-        future.add_done_callback(self.when_ended)
+        future.add_done_callback(self.inbox.put)
 
     def _remote_for(self, demand: Demand) -> Any:
         """Runs tasks that need several CPUs, or much memory.

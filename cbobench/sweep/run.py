@@ -234,22 +234,6 @@ def start_engine(plan: Plan, watcher: Watcher) -> Executor:
     return workers
 
 
-@dataclass(frozen=True)
-class _Callbacks(Watcher):
-    """Those of `run`."""
-
-    on_receipt: Callable[[Receipt], None] | None
-    on_note: Callable[[str], None] | None
-
-    def note(self, text: str) -> None:
-        if self.on_note is not None:
-            self.on_note(text)
-
-    def played(self, receipt: Receipt) -> None:
-        if self.on_receipt is not None:
-            self.on_receipt(receipt)
-
-
 @accept_fields(Call, hidden=("command",))
 def run(
     call: Call,
@@ -277,8 +261,18 @@ def run(
         >>> done = cbobench.run(suite, out="runs/my-study")  # doctest: +SKIP
         >>> print(cbobench.compare(done))  # doctest: +SKIP
     """
+
+    class Callbacks(Watcher):
+        def note(self, text: str) -> None:
+            if on_note is not None:
+                on_note(text)
+
+        def played(self, receipt: Receipt) -> None:
+            if on_receipt is not None:
+                on_receipt(receipt)
+
     command = [] if isinstance(call.suite, Mapping) else ["cbobench", "run", str(call.suite)]
     for name in ("out", "seeds", "horizon", "only", "data") if command else ():
         value = getattr(call, name)
         command += [f"--{name}", str(value)] if value is not None else []
-    return execute(plan(replace(call, command=command)), _Callbacks(on_receipt, on_note))
+    return execute(plan(replace(call, command=command)), Callbacks())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from queue import SimpleQueue
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +13,7 @@ from cbobench.algorithms.references import Random
 from cbobench.call import Call
 from cbobench.errors import Misuse
 from cbobench.sweep.executors import ProcessExecutor
+from cbobench.sweep.messages import Join
 from cbobench.sweep.plan import plan
 from cbobench.sweep.ray_executor import RayClient
 from tests.sweep.helpers import scheduler_of
@@ -115,11 +117,10 @@ def test_ray_is_told_and_a_cluster_without_such_a_machine_refuses(make, tmp_path
     todo = plan(Call(make("{cpus: 2, memory: 10MB}"), out=tmp_path / "r", cpus=2))
     ray_options = []
     remote = SimpleNamespace(options=lambda **options: ray_options.append(options))
-    client = RayClient.__new__(RayClient)
-    client.remote, client.is_local = remote, False
     demand = next(task.demand for task in todo.tasks if task.demand.cpus == 2)
     machines = [{"Alive": True, "Resources": {"CPU": 2.0, "memory": 1e9}}]
-    client.ray = SimpleNamespace(nodes=lambda: machines)
+    ray = SimpleNamespace(nodes=lambda: machines, remote=lambda **options: lambda play: remote)
+    client = RayClient(ray, Join({}, todo.folder, None, "head:1", None), SimpleQueue())
     client._remote_for(demand)
     assert ray_options == [{"max_retries": 0, "num_cpus": 2, "memory": 10**7}]
     for resources in ({"CPU": 1.0, "memory": 1e9}, {"CPU": 2.0, "memory": 1e6}):

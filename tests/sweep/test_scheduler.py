@@ -7,6 +7,7 @@ import signal
 import sys
 from concurrent.futures import Future
 from dataclasses import replace
+from queue import SimpleQueue
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -20,7 +21,7 @@ from cbobench.results.folder import RunFolder
 from cbobench.sweep import children, ray_executor, scheduler
 from cbobench.sweep import run as sweep
 from cbobench.sweep.executors import ProcessExecutor
-from cbobench.sweep.messages import Crashed, Ended, NodeLost, Slots
+from cbobench.sweep.messages import Crashed, Ended, Join, NodeLost, Slots
 from cbobench.sweep.plan import plan
 from cbobench.sweep.ray_executor import RayClient, RayExecutor
 from cbobench.watcher import SILENT
@@ -115,7 +116,7 @@ def test_where_ray_does_not_start_worker_processes_play(small_suite, tmp_path, m
     def refuse(*arguments):
         raise RuntimeError("no room in /dev/shm\nat all")
 
-    monkeypatch.setattr(ray_executor, "RayClient", refuse)
+    monkeypatch.setattr(ray_executor, "start_ray", refuse)
     monkeypatch.setattr(children, "can_fork", lambda: True)
     monkeypatch.delitem(sys.modules, "ray", raising=False)  # else it starts afresh, without what is patched
     monkeypatch.setattr(sweep, "SMALL", 0)
@@ -224,11 +225,12 @@ def test_ray_tells_lost_nodes_from_crashes_and_refusals(small_suite, tmp_path):
         future.set_exception(answer) if isinstance(answer, Exception) else future.set_result(answer)
         return Mock(future=lambda: future)
 
-    client, ended = RayClient.__new__(RayClient), []
-    client.ray, client.remote = Mock(exceptions=Errors), Mock(remote=begin)
-    client.is_local, client.problems, client.flight, client.when_ended = False, {"p": "put"}, {}, ended.append
+    ray = Mock(exceptions=Errors, put=lambda problem: "put", remote=lambda **options: lambda play: Mock(remote=begin))
+    inbox = SimpleQueue()
+    client = RayClient(ray, Join({"p": b""}, todo.folder, None, "head:1", None), inbox)
     for i in range(len(answers)):
         client.submit(f"task {i}", "p", task.demand, b"task")
+    ended = [inbox.get() for _ in range(len(client.flight))]
     assert [client.collect(future) for future in ended[:5]] == [
         Ended("task 0", receipt),
         Ended("task 1", NodeLost()),
