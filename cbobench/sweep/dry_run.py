@@ -45,11 +45,9 @@ BUDGET = 20.0  # seconds on the clock, for planning and all that is played, the 
 MIN_BUDGET = 5.0  # of them, where planning took longer
 PAIR_SECONDS, MIN_TRIAL = 3.0, 0.02  # for a pair, at most and at least
 SHORTEST = 0.3  # seconds after which a play is broken off, at least
-WINDOW, WINDOWS = 3, 50  # rounds that are played at each place: so many, or a share of the horizon
-PLACES = (8, 2)  # parts of the horizon after which they are played, beside the first and the last
+WINDOW, WINDOWS = 3, 50  # rounds that are played early and late: so many, or a share of the horizon
 SEEDS_OF_A_BOX = 3  # that are played of a block: more of them take hardly less each
 STUCK, INTERRUPTED = 3.0, 0.25  # times the longest round, and seconds: what takes longer does not end
-FARTHEST = 3  # times the rounds that were played: costs grow no further
 CELL_SECONDS = 0.002  # of a cell, beside its rounds
 ROW_SECONDS = 2e-6  # of a recorded round: its metrics, to write it and to read it again
 TASK_SECONDS = 0.012  # to publish its files, and to hand it out
@@ -183,11 +181,10 @@ def try_task(problem: Problem, task: Task, keep: int | None, seconds: float) -> 
     with suppress(Exception):  # which is told of when it is played
         import_libraries(task.pair.algorithm.name)  # takes seconds that are no round's
     designed, horizon = sum((task.pair.algorithm.values.get(INITIAL) or {}).values()), task.horizon
-    width = max(WINDOW, horizon // WINDOWS)
-    begins = [designed, *(horizon // part for part in PLACES), horizon - width]
-    whole, windows = [(designed, horizon)], [(begin, begin + width) for begin in begins]
+    width, whole = max(WINDOW, horizon // WINDOWS), [(designed, horizon)]
+    windows = [(designed, designed + width), (horizon - width, horizon)]
     # The windows of a short horizon meet. To simulate a history costs what the play does.
-    if min(np.diff(begins)) < width or isinstance(problem, Simulator):
+    if horizon < designed + 2 * width or isinstance(problem, Simulator):
         windows = whole
     block = task.cells if isinstance(problem.actions, Finite) else task.cells[:SEEDS_OF_A_BOX]
     end, cost = time.monotonic() + seconds, None
@@ -261,37 +258,26 @@ def time_windows(
     return timed
 
 
-def cost_rounds(timed: Sequence[Stopwatch]) -> Array:
-    """Return the seconds of each round from the second one on, had the method chosen its actions."""
-    longest = max(timed, key=lambda watch: len(watch.seconds))
-    places, choosing = [0.0], [0.0]
-    for watch in timed:
-        learning, window = np.split(watch.seconds, [max(0, watch.given - 1)])
-        if len(window):
-            learning = learning[-len(window) :] if len(learning) else np.zeros(1)
-            places.append(watch.given + len(window) / 2)
-            choosing.append(max(0.0, float(np.median(window) - np.median(learning))))
-    t = np.arange(2, 2 + len(longest.seconds))
-    is_chosen = (t <= timed[0].given) | (t > longest.given)  # by the suite's design or by the method
-    return longest.seconds + np.where(is_chosen, 0.0, np.interp(t, places, choosing))
-
-
 def carry_on(timed: Sequence[Stopwatch], horizon: int) -> Cost:
-    """Return what a round costs up to the horizon, given what the first ones took.
-
-    What was not played costs what the later half of the others did, and grows if that half grew.
-    """
-    known, unfinished = cost_rounds(timed), time.monotonic() - timed[-1].clock
+    """Return what a round costs up to the horizon: to learn, and the mean of what it costs to choose."""
+    longest = max(timed, key=lambda watch: len(watch.seconds))
+    played, unfinished = 1 + len(longest.seconds), time.monotonic() - timed[-1].clock
+    choosing = []
+    for watch in timed:
+        before, window = np.split(watch.seconds, [max(0, watch.given - 1)])
+        # What it takes to learn is that of the same rounds where they were given, or of those before.
+        learning = before[-len(window) :] if watch is longest else longest.seconds[len(before) :]
+        if len(window):
+            learned = np.median(learning[: len(window)]) if len(learning) else 0.0
+            choosing.append(max(0.0, float(np.median(window) - learned)))
+    is_stuck = unfinished > max(STUCK * longest.seconds.max(initial=0.0), INTERRUPTED)
+    if is_stuck or not choosing:
+        choosing.append(unfinished)
     begun = min(watch.marks[len(watch.marks) > 1] - watch.marks[0] for watch in timed)
-    total, played = begun + float(known.sum()), 1 + len(known)
-    if played >= horizon:
-        return Cost(total / horizon)
-    if not len(known) or unfinished > max(STUCK * known.max(), INTERRUPTED):
-        return Cost((total + (horizon - played) * unfinished) / horizon, "at least")
-    later, power = known[len(known) // 2 :], 0.0
-    if len(later) >= WINDOW:  # its halves lie around 5/8 and 7/8 of the rounds
-        before, after = (1e-9 + half.mean() for half in np.array_split(later, 2))
-        power = np.clip(np.log(after / before) / np.log(7 / 5), 0.0, 1.0)
-    t = np.minimum(np.arange(played + 1, horizon + 1), FARTHEST * played)
-    total += float((later.mean() * (t / (0.75 * played)) ** power).sum())
-    return Cost(total / horizon, "extrapolated")
+    given = max(0, min(played, longest.given) - timed[0].given)
+    total, left = float(longest.seconds.sum()) + given * fmean(choosing), horizon - played
+    if left <= 0:
+        return Cost((begun + total) / horizon)
+    if is_stuck or played == 1:
+        return Cost((begun + total + left * unfinished) / horizon, "at least")
+    return Cost((begun + total * (1 + left / (played - 1))) / horizon, "extrapolated")
