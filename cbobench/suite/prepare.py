@@ -61,6 +61,7 @@ def prepare(text: SuiteText, site: Site, simulations: Stores | None = None) -> S
         Misuse: a problem that cannot be prepared, or a pair that cannot be played.
         Declined: a person does not want to wait for a pilot.
     """
+    # A dry run says what it does, step by step. A run says only what takes long, as its problems know it.
     is_dry = site.deadline < math.inf
     begins = site.watcher if is_dry else SILENT
     site = replace(
@@ -74,9 +75,11 @@ def prepare(text: SuiteText, site: Site, simulations: Stores | None = None) -> S
         begins.note(f"prepares {entry.name} ({i} of {len(text.problems)})")
         store = None if simulations is None else simulations.of(entry.name)
         prepared += _prepare_entry(text, entry, problems, replace(site, store=store))
+    # Identities are known only now: of a table, say, by the hashes of its files.
     check_unique([variant for variant, _ in prepared], "problem", text.path)
     by_title = {variant.title: problem for variant, problem in prepared}
     check_initial(text.initial, by_title, text.place("initial"))
+    # Every algorithm starts once on what all seeds share: what fails there fails in every cell.
     pairs = _select_pairs(text, [variant for variant, _ in prepared])
     begins.note(f"starts every algorithm on every problem ({count_noun(len(pairs), 'pair')})")
     unplayable = _check_pairs(text, pairs, by_title, site)

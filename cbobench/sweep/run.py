@@ -208,12 +208,14 @@ def start_engine(plan: Plan, watcher: Watcher) -> Executor:
     if call.plays_inline:
         watcher.note("played by this process")
         return InlineExecutor(problems, plan.folder)
+    # What was prepared here holds this process's numbers, which the workers' may not be.
     if not is_as_requested():
         problems = prepare_problems(call, plan.folder)
     is_started = ray_is_started()
     if is_started and call.address is not None:
         address_asked = show(call.address)
         raise Misuse(f"this program has started Ray already; leave address {address_asked} out, or call ray.shutdown()")
+    # A Ray that nobody has asked for may fail to start: containers with little shared memory have none.
     is_asked = call.engine == "ray" or call.address is not None
     if is_asked or (call.engine is None and (is_started or len(plan.tasks) > SMALL)):
         address = sys.modules["ray"].get_runtime_context().gcs_address if is_started else call.address
