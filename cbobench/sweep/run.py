@@ -236,7 +236,11 @@ def start_engine(plan: Plan, watcher: Watcher) -> Executor:
     return workers
 
 
-@accept_fields(Call, hidden=("command",))
+CHOICES: Callable[..., Call] = Call
+"""For type checkers, which know of no keywords that follow those of a class: any may be given to `run`."""
+
+
+@accept_fields(CHOICES, hidden=("command",))
 def run(
     call: Call,
     *,
