@@ -13,7 +13,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
     from cbobench.play.task import Receipt
+    from cbobench.sweep.executors import Executor
     from cbobench.sweep.plan import Plan
     from cbobench.sweep.run import Outcome
 
@@ -44,7 +45,7 @@ class RoundCounter:
 
     Args:
         tasks: all that are to be played.
-        in_play: returns the seed-rounds played of tasks that are not over.
+        executor: says how far the tasks are that are not over; None: nothing does.
         expected: seconds on the clock that all of them take, by what is known before; None if that is nothing.
 
     Attributes:
@@ -52,16 +53,22 @@ class RoundCounter:
         cells: that are over.
     """
 
-    def __init__(self, tasks: Tasks, in_play: Callable[[], int] = lambda: 0, expected: float | None = None) -> None:
-        self.expected = expected
-        self.total, self.in_play, self.played_before = tasks.rounds, in_play, _played_before(tasks)
+    def __init__(self, tasks: Tasks, executor: Executor | None = None, expected: float | None = None) -> None:
+        self.executor, self.expected = executor, expected
+        self.total, self.played_before = tasks.rounds, _played_before(tasks)
         self.cells = self.over = 0
         self.began = time.monotonic()
 
     @property
+    def in_play(self) -> int:
+        """Seed-rounds that are played of tasks that are not over."""
+        reports = {} if self.executor is None else dict(self.executor.reports)
+        return sum(report.rounds for report in reports.values())
+
+    @property
     def rounds(self) -> int:
         """Seed-rounds that are played."""
-        return min(self.total, self.over + self.in_play())
+        return min(self.total, self.over + self.in_play)
 
     def add(self, receipt: Receipt) -> None:
         """A task is over."""

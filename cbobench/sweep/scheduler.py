@@ -79,7 +79,7 @@ class Scheduler:
         self.best_over: dict[str, list[float]] = {}  # seen by the cells that this call has played
         work = self.pace.total(plan.tasks)
         expected = None if work is None else work / min(executor.slots, len(plan.tasks.cells))
-        self.counter = RoundCounter(plan.tasks, self.rounds_in_play, expected)
+        self.counter = RoundCounter(plan.tasks, executor, expected)
 
     def play(self) -> Iterator[Receipt]:
         """Receipts of all tasks, as they come. Closing the executor ends what is in play.
@@ -164,10 +164,6 @@ class Scheduler:
         for task in [*self.executor.pending]:
             _add_best(best_values, task, reports.get(task.name, Report()).best)
         return {key: [len(values), sum(values) / len(values), max(values)] for key, values in best_values.items()}
-
-    def rounds_in_play(self) -> int:
-        """Finished seed-rounds of tasks that are not over."""
-        return sum(report.rounds for report in dict(self.executor.reports).values())
 
     def _submit(self) -> None:
         """Submit tasks while there is room."""

@@ -52,15 +52,17 @@ def test_the_rest_takes_what_the_rounds_so_far_took(small_suite, tmp_path, monke
 
 def test_what_is_known_before_says_the_time_left_from_the_first_second(small_suite, tmp_path, monkeypatch):
     """And gives way to the speed of the rounds, of which the first ones say little."""
-    todo, clock, played = plan(Call(small_suite(horizon=100, seeds=4), out=tmp_path / "run", cpus=0)), [0.0], [0]
+    todo, clock = plan(Call(small_suite(horizon=100, seeds=4), out=tmp_path / "run", cpus=0)), [0.0]
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    counter = RoundCounter(todo.tasks, lambda: played[0], expected=1200.0)
+    executor = FakeExecutor(1)
+    counter = RoundCounter(todo.tasks, executor, expected=1200.0)
     assert counter.seconds_left() == pytest.approx((1200.0, 1200 / 1.3, 1200 * 1.3))
-    clock[0], played[0] = 30.0, 30  # half of what is trusted, at half the speed that was expected ... of 1200 rounds
+    # Half of what is trusted, at half the speed that was expected, of 1200 rounds.
+    clock[0], executor.reports = 30.0, {"a": Report(rounds=30)}
     assert counter.seconds_left()[0] == pytest.approx((0.5 * 1.0 + 0.5 * 1.0) * 1170)
-    clock[0], played[0] = 240.0, 120
+    clock[0], executor.reports = 240.0, {"a": Report(rounds=90), "b": Report(rounds=30)}
     assert counter.seconds_left()[0] == pytest.approx(2.0 * 1080), "the speed alone"
-    played[0] = 1200
+    executor.reports = {"a": Report(rounds=1200)}
     assert counter.seconds_left()[0] == 0
 
 
@@ -86,17 +88,17 @@ def test_a_run_of_a_slow_simulator_begins_with_its_time_left(tmp_path, monkeypat
 def test_a_bar_on_a_terminal_says_rounds_and_time_left(small_suite, tmp_path, monkeypatch):
     todo = plan(Call(small_suite(horizon=50, seeds=2), out=tmp_path / "run", cpus=0))
     monkeypatch.setattr(progress.sys, "stderr", SimpleNamespace(isatty=lambda: True, write=len, flush=lambda: None))
-    played = 0
+    executor = FakeExecutor(1)
     with closing(Terminal(todo)) as terminal:
-        counter = RoundCounter(todo.tasks, lambda: played)
+        counter = RoundCounter(todo.tasks, executor)
         terminal.began(counter)
         (task,) = terminal.bar.tasks
         assert (task.completed, task.total, task.fields["left"]) == (0, 300, "unknown")
-        played = 60
+        executor.reports = {"a": Report(rounds=60)}
         assert [*terminal.bar.get_renderables()], "it is drawn again"
         assert task.completed == 60, "no task is over"
         assert task.fields["left"].startswith("about ")
-        played = 0
+        executor.reports = {}
         counter.add(Receipt("a", 1, 1, 100, ("why",)))
         terminal.played(Receipt("a", 1, 1, 100, ("why",)))
         assert (task.completed, task.description) == (100, "playing (1 failed)")
@@ -167,7 +169,7 @@ def test_rounds_are_counted_while_a_task_is_played(name, write_suite, tmp_path, 
     monkeypatch.setattr(watchdog, "REPORT_SECONDS", 0.05)
     executor = EXECUTORS[name](todo)
     scheduler = scheduler_of(todo, executor)
-    counter = RoundCounter(todo.tasks, scheduler.rounds_in_play)
+    counter = RoundCounter(todo.tasks, executor)
 
     def look():
         while (GATE - 1) * 3 not in counts:
@@ -179,7 +181,7 @@ def test_rounds_are_counted_while_a_task_is_played(name, write_suite, tmp_path, 
     receipts = play_beside(scheduler, executor, look)
     assert [(receipt.ok, receipt.failed) for receipt in receipts] == [(3, 0)]
     assert [*counts[-1].values()] == [[3, (GATE - 1) * 3]], "as heartbeats say it"
-    assert scheduler.rounds_in_play() == 0, "what is over is no longer in play"
+    assert scheduler.counter.in_play == 0, "what is over is no longer in play"
 
 
 @pytest.mark.parametrize("name", ["inline", "processes", pytest.param("ray", marks=pytest.mark.long)])
@@ -192,7 +194,7 @@ def test_the_best_value_is_told_while_a_task_is_played(name, write_suite, tmp_pa
     scheduler = scheduler_of(todo, executor)
 
     def look():
-        while scheduler.rounds_in_play() < (GATE - 1) * 3:
+        while scheduler.counter.in_play < (GATE - 1) * 3:
             time.sleep(0.01)
         best_values.append(scheduler.best_seen())
         gate.touch()
@@ -212,8 +214,7 @@ def test_the_best_value_is_told_while_a_task_is_played(name, write_suite, tmp_pa
 def test_rounds_of_tasks_that_are_over_are_not_counted_twice(small_suite, tmp_path):
     todo = plan(Call(small_suite(horizon=50, seeds=2), out=tmp_path / "run", cpus=0))
     executor = FakeExecutor(1)
-    scheduler = scheduler_of(todo, executor)
-    counter = RoundCounter(todo.tasks, scheduler.rounds_in_play)
+    counter = scheduler_of(todo, executor).counter
     executor.reports = {"a": Report(rounds=90)}
     assert counter.report()["rounds"] == 90
     counter.add(Receipt("b", 4, 0, 250, ()))
