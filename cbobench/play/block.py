@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def start(
-    problem: Problem, cells: Sequence[Cell], horizon: int, keep: int | None, given: Sequence[Actions] = ()
+    problem: Problem, cells: Sequence[Cell], horizon: int, keep: int | None, history: Sequence[Actions] = ()
 ) -> tuple[Play, RoundRows]:
     """Start some cells of a problem and an algorithm. Return the play and the collector of its rounds.
 
@@ -36,7 +36,7 @@ def start(
     Args:
         horizon: rounds to play.
         keep: number of recorded rounds, None for all.
-        given: see `PlayOptions`; recommendations are asked for after these rounds only.
+        history: see `PlayOptions`; recommendations are asked for after these rounds only.
     """
     pair = cells[0].pair
     algorithm = params.build_block(
@@ -47,8 +47,8 @@ def start(
     names = (pair.problem.name, pair.algorithm.name)
     instances = _draw_once(problem, names[0], seeds)
     first, parallel = (pair.algorithm.values.get(key) for key in (INITIAL, PARALLEL))
-    recommend_after = rows.recorded[rows.recorded > len(given)].tolist()
-    options = PlayOptions(recommend_after, first, parallel, instances, given)
+    recommend_after = rows.recorded[rows.recorded > len(history)].tolist()
+    options = PlayOptions(recommend_after, first, parallel, instances, history)
     play = Play(problem, names[0], algorithm, names[1], seeds, horizon, options)
     return play, rows
 
@@ -89,6 +89,7 @@ def summaries(play: Play) -> list[dict[str, Any]]:
     recommended = _describe_recommendations(play)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     f_star, f_plus = metrics.stars
+    # Metrics become lists column by column, as blocks of short horizons have a thousand cells.
     numbers = {name: metrics.final[name] for name in METRICS} | {"f_star": f_star, "f_plus": f_plus}
     names, by_cell = list(numbers), zip(*map(_none_if_nan, numbers.values()), strict=True)
     result = []

@@ -61,14 +61,14 @@ class PlayOptions:
             are the same for every method.
         parallel: evaluations under way at once: {"points": 4, "as": "asynchronous"}, or "batch" (see `UnderWay`).
         instances: of the seeds (see `draw_instances`), if they are drawn already.
-        given: actions, (S,) or (S, d), of rounds after the initial design that the algorithm does not choose either.
+        history: actions, (S,) or (S, d), of rounds after the initial design that the algorithm does not choose either.
     """
 
     recommend_after: Iterable[int] = ()
     initial: Mapping[Any, int] | None = None
     parallel: Mapping[str, Any] | None = None
     instances: Drawn | None = None
-    given: Sequence[Actions] = ()
+    history: Sequence[Actions] = ()
 
 
 class Play:
@@ -104,12 +104,14 @@ class Play:
         self.problem = problem
         self.algorithm = algorithm
         self.instances = draw_instances(problem, problem_key, seeds) if instances is None else instances
+        # The noise is named without the algorithm: all methods meet the same.
         feedback = Streams([("feedback", problem_key, seed) for seed in seeds])
         algorithm_streams = Streams([("algorithm", problem_key, algorithm_key, seed) for seed in seeds])
         self.channel = problem.feedback(self.instances, feedback)
         under_way = parallel or {"points": 1}
         self.setting = Setting.of(problem, self.instances, horizon, algorithm_streams, under_way["points"])
         self.late = UnderWay(under_way["points"], under_way["as"] == "batch") if parallel else None
+        # So is the design, which methods that sample paths on a box must know before they begin.
         self.initial: list[Actions] = []
         for name, count in (options.initial or {}).items():
             design_streams = [generator("initial design", problem_key, seed) for seed in seeds]
@@ -120,7 +122,8 @@ class Play:
                 self.initial += list(design(problem.actions, name, count, design_streams))
         if self.initial and isinstance(problem.actions, Box):
             self.setting = replace(self.setting, design=np.stack(self.initial, axis=1))
-        self.initial += options.given
+        self.initial += options.history
+        # What the rounds add up to; `best_seen` is read by another thread in the middle of a chunk.
         self.metrics = Recorder(self.instances, horizon)
         asked_after = {*options.recommend_after, horizon}
         self.recommendations = Recommendations(problem.actions, self.instances, asked_after, problem.settle)
@@ -164,74 +167,119 @@ class Play:
             yield self._chunk(first, min(CHUNK, self.horizon - first + 1), observers)
 
     def _chunk(self, first: int, rounds: int, observers: Sequence[Observer]) -> Chunk:
-        replicates, m = self.setting.replicates, self.setting.constraints
-        algorithm, channel, allowed = self.algorithm, self.channel, self.problem.actions
-        actions: Actions = np.zeros((rounds, replicates), dtype=np.intp)
-        if isinstance(allowed, Box):
-            actions = np.zeros((rounds, replicates, allowed.d))
-        of_actions, of_f, of_g, n_initial = actions.shape[1:], (replicates,), (replicates, m), len(self.initial)
-        # Most rounds pass these two looks: arrays of indices, of which a negative one is larger than any n.
-        unsigned, n = (None, 0) if isinstance(allowed, Box) else (actions.view(np.uintp), allowed.n)
-        observed_f, observed_g = np.zeros((rounds, replicates)), np.zeros((rounds, replicates, m))
-        duals = np.zeros((rounds, replicates, m))
-        # What stands in for an algorithm, as in a trial of a pair, may have them.
-        has_duals, may_have_duals = False, getattr(type(algorithm), "duals", None) is not Algorithm.duals
-        shows_nothing = isinstance(channel, AdditiveNoise) and channel.shows_nothing
-        arrivals: list[Arrivals | None] = [None] * rounds
-        self._under_way = first, observed_f, observed_g
-        feedback_is_late = False
-        answers: dict[int, Actions | None] = {}
+        record = _Record(first, rounds, self.setting, self.problem.actions)
+        self._under_way = first, record.f, record.g
         started = read_cpu_seconds()
         try:
-            for i in range(rounds):
-                self.round = t = first + i
-                preview = None if shows_nothing else channel.before(t)
-                if preview is not None:
-                    algorithm.see(t, preview)
-                is_initial = t <= n_initial
-                chosen = self.initial[t - 1] if is_initial else algorithm.ask(t)
-                if type(chosen) is not np.ndarray or chosen.dtype != actions.dtype or chosen.shape != of_actions:
-                    _check_actions(chosen, allowed, actions)
-                actions[i] = chosen  # a copy, because the algorithm and the channel may change theirs
-                if unsigned is None or np.maximum.reduce(unsigned[i]) >= n:
-                    _check_actions(chosen, allowed, actions)
-                for observe in observers:
-                    observe(t)
-                feedback = channel.at(t, chosen)
-                if feedback.f.shape != of_f or feedback.g.shape != of_g or feedback.arrivals is not None:
-                    _check_feedback(feedback, replicates, m)
-                observed_f[i] = feedback.f
-                observed_g[i] = feedback.g
-                feedback_is_late = feedback_is_late or feedback.arrivals is not None
-                if self.late is not None:
-                    feedback = self.late.after(t, feedback)
-                arrivals[i] = feedback.arrivals
-                (algorithm.observe if is_initial else algorithm.tell)(t, chosen, feedback)
-                dual = algorithm.duals if may_have_duals else None
-                if dual is not None:
-                    if type(dual) is not np.ndarray or dual.shape != of_g:
-                        _check_duals(dual, replicates, m)
-                    duals[i] = dual
-                    has_duals = True
-                if t in self.recommendations.rounds:
-                    answers[i] = algorithm.recommend(t)
+            self._play_rounds(record, observers)
         except BaseException as error:  # a user's algorithm or channel may raise any error
             if isinstance(error, Exception):
-                _check_finite(first, None if feedback_is_late else (observed_f, observed_g), duals)  # perhaps its cause
+                record.check_finite()  # perhaps its cause
             if isinstance(error, CellFailure):
-                raise CellFailure(f"round {t}: {error}") from error
-            error.add_note(f"round {t}")
+                raise CellFailure(f"round {self.round}: {error}") from error
+            error.add_note(f"round {self.round}")
             raise
-        _check_finite(first, None if feedback_is_late else (observed_f, observed_g), duals)
+        record.check_finite()
         self.seconds += max(0.0, read_cpu_seconds() - started)  # a program that nobody waits for takes its time along
-        self._best = self._best_with(observed_f, observed_g)
-        if has_duals:
-            positive = (duals > 0).any(axis=2).sum(axis=0)
+        self._best = self._best_with(record.f, record.g)
+        if record.has_duals:
+            positive = (record.duals > 0).any(axis=2).sum(axis=0)
             self.dual_rounds = positive if self.dual_rounds is None else self.dual_rounds + positive
-        recommended = self.recommendations.values(first, answers, (actions, observed_f, observed_g), arrivals)
-        metrics = self.metrics.add(actions, recommended)
-        observed_f = self.metrics.reported(observed_f)
-        return Chunk(first, actions, observed_f, observed_g, duals if has_duals else None, metrics)
+        observations = record.actions, record.f, record.g
+        recommended = self.recommendations.values(first, record.answers, observations, record.arrivals)
+        metrics = self.metrics.add(record.actions, recommended)
+        duals = record.duals if record.has_duals else None
+        return Chunk(first, record.actions, self.metrics.reported(record.f), record.g, duals, metrics)
+
+    def _play_rounds(self, record: _Record, observers: Sequence[Observer]) -> None:
+        """Play the rounds of a chunk, each by the same steps, and record them."""
+        algorithm, channel, allowed, late = self.algorithm, self.channel, self.problem.actions, self.late
+        actions, f, g, arrivals = record.actions, record.f, record.g, record.arrivals
+        of_actions, of_f, of_g, n_initial = actions.shape[1:], f.shape[1:], g.shape[1:], len(self.initial)
+        recommended_rounds = self.recommendations.rounds
+        # Most rounds pass the looks below, which take a tenth of what the checks do that they stand for: types and
+        # shapes; and arrays of indices as unsigned, of which a negative one is larger than any n.
+        unsigned, n = (None, 0) if isinstance(allowed, Box) else (actions.view(np.uintp), allowed.n)
+        # What stands in for an algorithm, as where a history is replayed, may have them.
+        may_have_duals = getattr(type(algorithm), "duals", None) is not Algorithm.duals
+        shows_nothing = isinstance(channel, AdditiveNoise) and channel.shows_nothing
+        for i in range(len(actions)):
+            self.round = t = record.first + i
+            preview = None if shows_nothing else channel.before(t)
+            if preview is not None:
+                algorithm.see(t, preview)
+            is_initial = t <= n_initial
+            chosen = self.initial[t - 1] if is_initial else algorithm.ask(t)
+            if type(chosen) is not np.ndarray or chosen.dtype != actions.dtype or chosen.shape != of_actions:
+                _check_actions(chosen, allowed, actions)
+            actions[i] = chosen  # a copy, because the algorithm and the channel may change theirs
+            if unsigned is None or np.maximum.reduce(unsigned[i]) >= n:
+                _check_actions(chosen, allowed, actions)
+            for observe in observers:
+                observe(t)
+            feedback = channel.at(t, chosen)
+            if feedback.f.shape != of_f or feedback.g.shape != of_g or feedback.arrivals is not None:
+                _check_feedback(feedback, *of_g)
+                record.is_late = record.is_late or feedback.arrivals is not None
+            f[i] = feedback.f
+            g[i] = feedback.g
+            # What is told may come later than what is recorded.
+            feedback = feedback if late is None else late.after(t, feedback)
+            arrivals[i] = feedback.arrivals
+            (algorithm.observe if is_initial else algorithm.tell)(t, chosen, feedback)
+            dual = algorithm.duals if may_have_duals else None
+            if dual is not None:
+                record.add_duals(i, dual)
+            if t in recommended_rounds:
+                record.answers[i] = algorithm.recommend(t)
+
+
+class _Record:
+    """What is played and observed in the rounds of a chunk; rounds to come are 0.
+
+    Attributes:
+        first: round of the chunk.
+        actions, f, g, duals: (rounds, S[, d]), (rounds, S), (rounds, S, m) and (rounds, S, m).
+        arrivals: what the algorithm was told of each round, if feedback is late.
+        answers: recommendations by position; None for the incumbent.
+        has_duals: whether the algorithm has dual variables.
+        is_late: whether the problem itself delays what it gives, so that f and g are not known at once.
+    """
+
+    def __init__(self, first: int, rounds: int, setting: Setting, allowed: Finite | Box) -> None:
+        replicates, m = setting.replicates, setting.constraints
+        self.first = first
+        self.actions: Actions = np.zeros((rounds, replicates), dtype=np.intp)
+        if isinstance(allowed, Box):
+            self.actions = np.zeros((rounds, replicates, allowed.d))
+        self.f = np.zeros((rounds, replicates))
+        self.g, self.duals = np.zeros((rounds, replicates, m)), np.zeros((rounds, replicates, m))
+        self.arrivals: list[Arrivals | None] = [None] * rounds
+        self.answers: dict[int, Actions | None] = {}
+        self.has_duals = self.is_late = False
+
+    def add_duals(self, i: int, duals: Array) -> None:
+        """Take the dual variables after a round. Raises `CellFailure` for another shape."""
+        place = self.duals[i]
+        if getattr(duals, "shape", None) != place.shape and np.shape(duals) != place.shape:
+            raise CellFailure(f"duals has shape {np.shape(duals)}; it must be {place.shape}")
+        place[:] = duals
+        self.has_duals = True
+
+    def check_finite(self) -> None:
+        """Refuse observations, unless they are given later, and dual variables that are not finite."""
+        duals = self.duals
+        observations = np.zeros((*duals.shape[:2], 0)) if self.is_late else np.dstack([self.f, self.g])
+        finite_by_kind = [np.isfinite(values).all(axis=2) for values in (observations, duals)]
+        is_finite = np.stack(finite_by_kind, axis=1)  # (rounds, 2, S)
+        if is_finite.all():
+            return
+        i, kind, s = (int(k) for k in np.argwhere(~is_finite)[0])
+        t = self.first + i
+        if kind == 0:
+            values = ", ".join(f"{value:g}" for value in observations[i, s])
+            raise CellFailure(f"round {t}: an observation of replicate {s} is not a number: (f, g) = ({values})")
+        raise CellFailure(f"round {t}: the dual variable of replicate {s} is not finite")
 
 
 def read_cpu_seconds() -> float:
@@ -277,28 +325,3 @@ def _check_feedback(feedback: Feedback, replicates: int, m: int) -> None:
         k = int(np.isfinite(arrivals.value).argmin())
         observation = f"the observation of round {arrivals.round[k]} that arrives for replicate {arrivals.replicate[k]}"
         raise CellFailure(f"{observation} is not a number: {arrivals.value[k]:g}")
-
-
-def _check_duals(duals: Array, replicates: int, m: int) -> None:
-    if np.shape(duals) != (replicates, m):
-        raise CellFailure(f"duals has shape {np.shape(duals)}; it must be {(replicates, m)}")
-
-
-def _check_finite(first: int, observed: tuple[Array, Array] | None, duals: Array) -> None:
-    """Refuse observations and dual variables of a chunk that are not finite; rounds to come are 0.
-
-    Args:
-        first: round of the chunk.
-        observed: f (rounds, S) and g (rounds, S, m); None if they are given later.
-        duals: (rounds, S, m).
-    """
-    observations = np.zeros((*duals.shape[:2], 0)) if observed is None else np.dstack([observed[0], observed[1]])
-    finite_by_kind = [np.isfinite(values).all(axis=2) for values in (observations, duals)]
-    is_finite = np.stack(finite_by_kind, axis=1)  # (rounds, 2, S)
-    if is_finite.all():
-        return
-    i, kind, s = (int(k) for k in np.argwhere(~is_finite)[0])
-    if kind == 0:
-        values = ", ".join(f"{value:g}" for value in observations[i, s])
-        raise CellFailure(f"round {first + i}: an observation of replicate {s} is not a number: (f, g) = ({values})")
-    raise CellFailure(f"round {first + i}: the dual variable of replicate {s} is not finite")

@@ -49,6 +49,7 @@ def preserve_process() -> Iterator[None]:
     origin, surroundings = os.getpid(), Surroundings()
     token = AROUND.set(surroundings)
     before = [(put_back, look()) for look, put_back in _STATE]
+    # Code may close or redirect the standard descriptors; copies of them can be put back.
     copies = [(descriptor, copy, _identity(copy)) for descriptor in range(3) if (copy := _copy(descriptor)) is not None]
     try:
         with preserved_float_state(default=True):

@@ -62,6 +62,7 @@ class Incumbents:
             return self._after_arrivals(actions, arrivals)
         violation = np.maximum(self.settle(g), 0.0).sum(axis=2)
         by_criterion = []
+        # Both criteria are followed from the beginning: which one counts changes with the first feasible action.
         for criterion, key in enumerate((np.where(violation > 0, -np.inf, f), -violation)):
             highest = np.maximum.accumulate(np.concatenate([self.best[criterion][None], key]))
             better = np.where(key > highest[:-1], np.arange(1, len(key) + 1)[:, None], 0)
@@ -100,9 +101,9 @@ class Incumbents:
                 self.best[criterion, s], self.actions[criterion, s] = key, action
 
 
-def _choose(mask: NDArray[np.bool_], actions: Actions, others: Actions) -> Actions:
-    """Return actions (..., S[, d]) where the mask (..., S) is true, and others elsewhere."""
-    return np.where(mask if mask.ndim == actions.ndim else mask[..., None], actions, others)
+def _choose(mask: NDArray[np.bool_], actions: Actions, alternatives: Actions) -> Actions:
+    """Return actions (..., S[, d]) where the mask (..., S) is true, and alternatives elsewhere."""
+    return np.where(mask if mask.ndim == actions.ndim else mask[..., None], actions, alternatives)
 
 
 class Recommendations:
@@ -159,6 +160,7 @@ class Recommendations:
         """
         actions, f, g = observations
         noise_free = np.full((*f.shape, 1 + g.shape[2]), np.nan)
+        # A method has a model or has none: which one decides whose answer counts, so that it must not change.
         if answers_by_position:
             models = {answer is not None for answer in answers_by_position.values()} | {self.modelled} - {None}
             if len(models) > 1:
@@ -177,11 +179,11 @@ class Recommendations:
         else:
             answers = incumbents[positions]
         noise_free[positions] = self._noiseless(first, positions, answers)
-        if (
-            first + positions[-1] == max(self.rounds)
-            and (remeasured := self.instances.measure_again(answers[-1])) is not None
-        ):
-            noise_free[positions[-1]] = remeasured
+        # What is recommended in the end may be worth simulations that what was played is not.
+        if first + positions[-1] == max(self.rounds):
+            remeasured = self.instances.measure_again(answers[-1])
+            if remeasured is not None:
+                noise_free[positions[-1]] = remeasured
         self.last = answers[-1], noise_free[positions[-1]]
         return noise_free
 

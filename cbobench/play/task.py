@@ -6,7 +6,7 @@ import hashlib
 import platform
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,10 +21,10 @@ import pyarrow as pa
 from cbobench.arithmetic import arithmetic_kind
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.float_state import float_controls
-from cbobench.play.block import start, summaries
+from cbobench.play.block import RoundRows, start, summaries
 from cbobench.play.failure import describe_error, is_timeout, reraise_interrupt, safe_text
 from cbobench.play.isolation import captured_output, default_warnings, isolate_play
-from cbobench.play.play import Play
+from cbobench.play.play import Observer, Play
 from cbobench.play.process import ChangedRounding, preserve_process, refuse_changed_rounding
 from cbobench.play.watchdog import (
     Count,
@@ -56,6 +56,8 @@ from cbobench.words import list_names
 
 INSTALL = "install the same on every machine"
 SHIP = f"{INSTALL}, or send this machine's with --ship"
+
+WriteTable = Callable[[pa.Table], None]
 
 
 @dataclass(frozen=True)
@@ -164,9 +166,9 @@ class OtherCode(CbobenchError):
         """Return it with the names of the modules whose code is another in this process, the driver."""
         if not self.hashes:
             return self
-        here = module_hashes(*self.pair)
-        others = sorted(name for name in {*here, *self.hashes} if here.get(name) != self.hashes.get(name))
-        return OtherCode(f"{self}; other code is in {list_names(others, 3) or 'the list of what counts'}")
+        hashes = module_hashes(*self.pair)
+        names = sorted(name for name in {*hashes, *self.hashes} if hashes.get(name) != self.hashes.get(name))
+        return OtherCode(f"{self}; other code is in {list_names(names, 3) or 'the list of what counts'}")
 
 
 def refuse_other_code(problem: str, algorithm: str, label: str, source: str, expected_libraries: str) -> None:
@@ -180,6 +182,7 @@ def refuse_other_code(problem: str, algorithm: str, label: str, source: str, exp
     Raises:
         OtherCode: another cbobench, another or missing module of the user's, other libraries.
     """
+    # A module that is missing has no hash.
     worker = f"worker {platform.node()}"
     try:
         source_here = source_hash(problem, algorithm)
@@ -193,7 +196,7 @@ def refuse_other_code(problem: str, algorithm: str, label: str, source: str, exp
             refusal = OtherCode(
                 f"{worker} has other {noun} for {label}: {actual}, the driver has {expected}; {remedy}, then run again"
             )
-            if noun == "code":
+            if noun == "code":  # the driver says which modules differ
                 refusal.pair, refusal.hashes = (problem, algorithm), module_hashes(problem, algorithm)
             raise refusal
 
@@ -255,14 +258,14 @@ def play_task(
 def _play_task(
     problem: Problem, task: Task, folder: RunFolder, guard: _Guard
 ) -> Receipt | WorkerCrashed | ReturnedTask:
-    audited: list[dict[str, Any]] = []
-    rows: list[dict[str, Any]] | None = None
+    # All cells in lock step, which is many times faster than one by one.
+    played: Played | None = None
     best: tuple[float, ...] = ()
     began = time.monotonic()
     with single_thread():
         try:
             with guard.over(task.cells) as watch:
-                rows = _play_block(problem, task, folder, audited, watch)
+                played = _play_block(problem, task, folder, watch)
                 best = () if watch.play is None else tuple(watch.play.best_seen().tolist())
         except TaskReturned as returned:
             return returned.answer
@@ -275,14 +278,13 @@ def _play_task(
             if is_timeout(error) and len(task.cells) > 1:
                 return WorkerCrashed(describe_error(error)[0])
             if is_timeout(error):
-                audited.clear()
-                rows = [failed_row(task.cells[0], task, error)]
-        if rows is None:  # not while the block's error is handled, which would be the context of theirs
-            audited.clear()
-            rows = _play_one_by_one(problem, task, folder, audited, guard)
+                played = Played([failed_row(task.cells[0], task, error)], [])
+        if played is None:  # not while the block's error is handled, which would be the context of theirs
+            played = _play_one_by_one(problem, task, folder, guard)
     if task.audit:
-        _publish(folder, "audit", task, audited)
-    return replace(publish_cells(folder, task, rows), seconds=time.monotonic() - began, best=best)
+        _publish_rows(folder, "audit", task, played.audited)
+    receipt = publish_cells(folder, task, played.rows)
+    return replace(receipt, seconds=time.monotonic() - began, best=best)
 
 
 @dataclass(frozen=True)
@@ -315,7 +317,7 @@ class _Guard:
 
 def publish_cells(folder: RunFolder, task: Task, rows: Sequence[dict[str, Any]]) -> Receipt:
     """Publish the cells table of a task."""
-    _publish(folder, "cells", task, rows)
+    _publish_rows(folder, "cells", task, rows)
     return _receipt(task, rows)
 
 
@@ -333,15 +335,33 @@ def _receipt(task: Task, rows: Sequence[dict[str, Any]]) -> Receipt:
     return Receipt(task.name, len(rows) - len(failures), len(failures), task.rounds, errors)
 
 
-def _publish(folder: RunFolder, kind: str, task: Task, rows: Sequence[dict[str, Any]]) -> None:
+def _publish_rows(folder: RunFolder, kind: str, task: Task, rows: Sequence[dict[str, Any]]) -> None:
     """Publish a table with one row per cell."""
     columns = schema(kind)
     table = pa.table({name: [row.get(name) for row in rows] for name in columns.names}, schema=columns)
+    _publish(folder, kind, task, [row["cell"] for row in rows], columns, len(rows), lambda write: write(table))
+
+
+def _publish(
+    folder: RunFolder,
+    kind: str,
+    task: Task,
+    cells: list[str],
+    columns: pa.Schema,
+    count: int,
+    play: Callable[[WriteTable], None],
+) -> None:
+    """Publish a file of a task.
+
+    Args:
+        cells: ids of the cells in it.
+        columns, count: of its rows.
+        play: gives the tables to what it is called with; the file appears when it has returned.
+    """
 
     def write(sink: Any) -> None:
-        metadata = make_footer(kind, task.name, [row["cell"] for row in rows], len(rows), task.attempt)
-        with TableWriter(sink, columns, metadata) as writer:
-            writer.write_table(table)
+        with TableWriter(sink, columns, make_footer(kind, task.name, cells, count, task.attempt)) as writer:
+            play(writer.write_table)
 
     folder.publish(f"{kind}/{task.name}.parquet", write)
 
@@ -359,82 +379,86 @@ def start_audit(play: Play, keep: int | None) -> Audit:
     return audit
 
 
-def _play_block(
-    problem: Problem, task: Task, folder: RunFolder, audited: list[dict[str, Any]], watch: Watchdog | NoWatchdog
-) -> list[dict[str, Any]]:
-    rounding = float_controls()
-    play, rows = start(problem, task.cells, task.horizon, task.keep)
-    watch.play = play
+@dataclass(frozen=True)
+class Played:
+    """A row per cell of a task, and a row of each audit."""
+
+    rows: list[dict[str, Any]]
+    audited: list[dict[str, Any]]
+
+
+def _play_rounds(
+    task: Task, play: Play, rounds: RoundRows, write_table: WriteTable, observers: Sequence[Observer] = ()
+) -> Played:
+    """Play cells of a task up to the horizon, and write their rounds."""
     audit = start_audit(play, task.keep) if task.audit else None
-    observers = [watch_forks()]
-    if audit is not None:
-        observers.append(audit.observe)
-    if task.return_after is not None:
-        observers.append(watch_speed(task.return_after, task.horizon, len(task.cells)))
+    audits = [] if audit is None else [audit.observe]
+    for chunk in play.chunks([watch_forks(), *audits, *observers]):
+        rounds.add(chunk)
+        if rounds.full:
+            write_table(rounds.table())
+    if rounds.waiting:
+        write_table(rounds.table())
+    if rounds.written != rounds.expected:
+        raise RuntimeError(f"{rounds.written} rows were recorded, {rounds.expected} were expected")
+    identities = [_identity(cell, task) for cell in rounds.cells]
+    rows = [identity | row for identity, row in zip(identities, summaries(play), strict=True)]
+    if audit is None:
+        return Played(rows, [])
+    return Played(rows, [identity | row for identity, row in zip(identities, audit.rows(), strict=True)])
 
-    summary_rows: list[dict[str, Any]] = []
 
-    def write(sink: Any) -> None:
-        ids = [cell.id for cell in task.cells]
+def _play_block(problem: Problem, task: Task, folder: RunFolder, watch: Watchdog | NoWatchdog) -> Played:
+    """Play all cells of a task together, and publish their rounds as they come."""
+    rounding = float_controls()
+    play, rounds = start(problem, task.cells, task.horizon, task.keep)
+    watch.follow(play)
+    return_after, played = task.return_after, Played([], [])
+    observers = [] if return_after is None else [watch_speed(return_after, task.horizon, len(task.cells))]
+
+    def play_rounds(write_table: WriteTable) -> None:
+        nonlocal played
         try:
-            metadata = make_footer("rounds", task.name, ids, rows.expected, task.attempt)
-            with TableWriter(sink, rows.schema, metadata) as writer:
-                for chunk in play.chunks(observers):
-                    rows.add(chunk)
-                    if rows.full:
-                        writer.write_table(rows.table())
-                if rows.waiting:
-                    writer.write_table(rows.table())
+            played = _play_rounds(task, play, rounds, write_table, observers)
             # Within the write, so that nothing is published if a play has changed the rounding.
             refuse_changed_rounding(rounding)
-            summary_rows.extend(summaries(play))
-            if audit is not None:
-                audited.extend(_identity(cell, task) | row for cell, row in zip(task.cells, audit.rows(), strict=True))
-            if rows.written != rows.expected:
-                raise RuntimeError(f"{rows.written} rows were recorded, {rows.expected} were expected")
         finally:
             # The play is over: a store that takes its time is no hang.
             watch.stop()
 
-    folder.publish(f"rounds/{task.name}.parquet", write)
-    return [_identity(cell, task) | summary for cell, summary in zip(task.cells, summary_rows, strict=True)]
+    ids = [cell.id for cell in task.cells]
+    _publish(folder, "rounds", task, ids, rounds.schema, rounds.expected, play_rounds)
+    return played
 
 
-def _play_one_by_one(
-    problem: Problem, task: Task, folder: RunFolder, audited: list[dict[str, Any]], guard: _Guard
-) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    tables: list[pa.Table] = []
-    ok_cells: list[str] = []
+def _play_one_by_one(problem: Problem, task: Task, folder: RunFolder, guard: _Guard) -> Played:
+    """Play each cell of a task alone, so that only those that fail become failed rows."""
+    # Rounds are kept until all cells are played: a file begins with the cells that it has, which did not fail.
+    rows, audited, tables, ids = [], [], [], []
     for before, cell in enumerate(task.cells):
+        cell_tables: list[pa.Table] = []
         try:
             with guard.over([cell], before) as watch:
-                play, collected = start(problem, [cell], task.horizon, task.keep)
-                watch.play = play
-                audit = start_audit(play, task.keep) if task.audit else None
-                observers = [watch_forks()] if audit is None else [watch_forks(), audit.observe]
-                for chunk in play.chunks(observers):
-                    collected.add(chunk)
-                summary_rows, table = summaries(play), collected.table()
-                audit_rows = [] if audit is None else [_identity(cell, task) | audit.rows()[0]]
+                play, rounds = start(problem, [cell], task.horizon, task.keep)
+                watch.follow(play)
+                played = _play_rounds(task, play, rounds, cell_tables.append)
         except BaseException as error:
             reraise_interrupt(error)
             rows.append(failed_row(cell, task, error))
         else:
-            rows.append(_identity(cell, task) | summary_rows[0])
-            audited += audit_rows
-            tables.append(table)
-            ok_cells.append(cell.id)
+            rows += played.rows
+            audited += played.audited
+            tables += cell_tables
+            ids.append(cell.id)
 
-    def write(sink: Any) -> None:
-        count = sum(table.num_rows for table in tables)
-        columns = tables[0].schema if tables else schema("rounds")
-        with TableWriter(sink, columns, make_footer("rounds", task.name, ok_cells, count, task.attempt)) as writer:
-            for table in tables:
-                writer.write_table(table)
+    def write_all(write_table: WriteTable) -> None:
+        for table in tables:
+            write_table(table)
 
-    folder.publish(f"rounds/{task.name}.parquet", write)
-    return rows
+    columns = tables[0].schema if tables else schema("rounds")
+    count = sum(table.num_rows for table in tables)
+    _publish(folder, "rounds", task, ids, columns, count, write_all)
+    return Played(rows, audited)
 
 
 def failed_row(cell: Cell, task: Task, error: BaseException, stacks: str = "") -> dict[str, Any]:

@@ -123,6 +123,10 @@ class Watchdog:
         self._thread.start()
         return self
 
+    def follow(self, play: Play) -> None:
+        """Watch the rounds of a play, which may begin long after the watchdog."""
+        self.play = play
+
     def stop(self) -> None:
         """Stop watching once the play is over: publishing its files may take any time."""
         self.is_live = False
@@ -181,6 +185,10 @@ class NoWatchdog:
 
     play: Play | None = None
 
+    def follow(self, play: Play) -> None:
+        """Know the play, whose best is told at the end."""
+        self.play = play
+
     def stop(self) -> None:
         """Nothing to stop."""
 
@@ -199,6 +207,7 @@ def watch_play(
         report: a file for the stacks; removed after a play that ended by itself.
         count: as for `Watchdog`.
     """
+    # Only the main thread handles signals.
     if threading.current_thread() is not threading.main_thread():
         yield NoWatchdog()
         return

@@ -90,6 +90,7 @@ def estimate(
         whose: words on whose CPUs they are, if not this machine's.
         deadline: see `time_limit`.
     """
+    # Work and disk are sums over pairs, as a plan may have a million cells.
     known, tried = try_pairs(plan, watcher, deadline)
     size, work = 0.0, TASK_SECONDS * len(plan.tasks)
     labels: dict[Kind, dict[str, str]] = {kind: {} for kind in KINDS}  # of algorithms, by pair
@@ -121,6 +122,7 @@ def estimate(
         f"in {count_noun(len(plan.tasks), 'task')} -> {plan.folder}",
         f"time: {'not estimated' if unknown and unknown == pairs else took}",
     ]
+    # Readers must know which pairs the time is least sure of.
     for kind, meaning in KINDS.items():
         counts = Counter(labels[kind].values()).items()
         names = ", ".join(f"{label} ({count_noun(count, 'pair')})" for label, count in counts)
@@ -148,6 +150,7 @@ def try_pairs(plan: Plan, watcher: Watcher, deadline: float) -> tuple[dict[str, 
     known = {title: cost for title, cost in known.items() if WINDOW * cost.seconds > PAIR_SECONDS}
     for pair, seconds, rounds in plan.measured:
         known[pair.title] = Cost(max(seconds / rounds, waits[pair.problem.title]))
+    # Each trial gets an even share of the time that is left, so that quick ones leave some to the others.
     untried = [task for task in plan.tasks.of_pairs() if task.pair.title not in known]
     if untried:
         tries = f"tries {count_noun(len(untried), 'pair')} of which nothing is known"
@@ -238,6 +241,7 @@ def time_windows(
 ) -> list[Stopwatch]:
     """Play some cells in windows of rounds (begin, end], as far as some seconds allow."""
     allowed, generator, horizon = problem.actions, np.random.default_rng(0), cells[0].horizon
+    # The stopwatch ends a play between rounds, the watchdog one whose round does not end.
     limit, end = max(SHORTEST, 1.5 * seconds), time.monotonic() + seconds
     timed: list[Stopwatch] = []
     with suppress(TimedOut), watch_play(limit, 1, horizon, None), single_thread():
