@@ -14,9 +14,10 @@ from cbobench.errors import Misuse, mask_secrets, printable
 from cbobench.words import count_noun, part_of
 
 if TYPE_CHECKING:
-    from cbobench.results.folder import RunFolder
     from cbobench.results.manifest import Manifest
     from cbobench.results.query import Status
+    from cbobench.results.reader import Reader
+    from cbobench.results.verify import Verification
 
 SHOWN_FAILURES = 5
 
@@ -83,10 +84,7 @@ def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench status`, and `cbobench watch`, which is `status --watch`."""
     from cbobench.results.bundle import open_run
     from cbobench.results.lease import read_players
-    from cbobench.results.provenance import mixed_note
-    from cbobench.results.query import read_status as read
-    from cbobench.results.source import libraries
-    from cbobench.results.staleness import find_imports, registered_names
+    from cbobench.results.query import read_status
 
     if options.once and not options.watch:
         raise Misuse("--once is about watching; add --watch, or leave it out")
@@ -96,18 +94,18 @@ def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
 
         return follow(options.run, options.once, options.format == "json", lambda: finishing(options.run))
     folder = open_run(options.run)
-    record, state = read(folder)
-    hints = [printable(hint) for hint in _finishing(record, state, folder)]
+    record, state = read_status(folder)
+    hints = _finishing(record, state, folder)
     drivers = read_players(folder)
     failures = [
         {
-            "cell": c.id,
-            "problem": printable(c.pair.problem.title),
-            "algorithm": printable(c.pair.algorithm.title),
-            "seed": c.seed,
-            "error": printable(e),
+            "cell": cell.id,
+            "problem": printable(cell.pair.problem.title),
+            "algorithm": printable(cell.pair.algorithm.title),
+            "seed": cell.seed,
+            "error": printable(error),
         }
-        for c, e in state.failed
+        for cell, error in state.failed
     ]
     if options.format == "json":
         content = {"suite": record.suite, "folder": str(folder), "expected": len(record.cells), **state.counts()}
@@ -117,41 +115,61 @@ def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
         content |= {"drivers": [{"host": printable(d.host), "pid": d.pid, "since": d.since} for d in drivers]}
         print(json.dumps(content | {"failures": failures, "finish": hints}, indent=1, ensure_ascii=False))
         return 1 if failures else 0
-    cells = count_noun(len(record.cells), "cell")
-    progress = f"{len(state.done):,} of {cells} done, {len(state.failed):,} failed"
+    progress = f"{len(state.done):,} of {count_noun(len(record.cells), 'cell')} done, {len(state.failed):,} failed"
     progress += f", {len(state.missing):,} missing, {len(state.stale):,} stale"
-    print(printable(f"{record.suite or folder}: {progress}"))
-    for driver in drivers:
-        print(printable(f"  played now by {driver}; to follow it: cbobench watch {shlex.quote(options.run)}"))
-    for failure in failures[:SHOWN_FAILURES]:
-        pair = f"{failure['problem']} / {failure['algorithm']}"
-        print(f"  failed: {pair} seed {failure['seed']}: {failure['error']}")
+    follow_it = f"to follow it: cbobench watch {shlex.quote(options.run)}"
+    lines = [
+        f"{record.suite or folder}: {progress}",
+        *(f"  played now by {driver}; {follow_it}" for driver in drivers),
+        *(
+            f"  failed: {failure['problem']} / {failure['algorithm']} seed {failure['seed']}: {failure['error']}"
+            for failure in failures[:SHOWN_FAILURES]
+        ),
+    ]
     if len(failures) > SHOWN_FAILURES:
-        print(f"  ... and {len(failures) - SHOWN_FAILURES:,} more (--format json lists all)")
-    for line in record.unplayable:
-        print(f"  not played: {line}")
+        lines.append(f"  ... and {len(failures) - SHOWN_FAILURES:,} more (--format json lists all)")
+    lines += [f"  not played: {line}" for line in record.unplayable]
+    lines += _describe_origins(state, options.imports)
+    lines += [f"  {'once that has ended' if drivers else 'to go on'}: {hint}" for hint in hints]
+    print("\n".join(map(printable, lines)))
+    return 1 if failures else 0
+
+
+def _describe_origins(state: Status, imports: bool) -> list[str]:
+    """Return lines on the code, the libraries and the arithmetic that played the cells, where they are not today's.
+
+    Args:
+        imports: whether modules of the user's own were imported to look at their code.
+    """
+    from cbobench.results.provenance import mixed_note
+    from cbobench.results.source import libraries
+    from cbobench.results.staleness import find_imports, registered_names
+
+    lines = []
     if state.stale:
-        print("  stale: the code that plays these cells has changed since")
+        lines.append("  stale: the code that plays these cells has changed since")
     if state.unchecked:
-        names = {name for c in state.unchecked for name in (c.pair.problem.name, c.pair.algorithm.name)}
-        why = "is not imported to read a run, unless with --imports"
-        if options.imports:
-            why = "cannot be imported (from the path of Python, or this folder)"
-        cells = count_noun(len(state.unchecked), "cell")
-        imported = {name for cell in state.unchecked for name in find_imports(cell.pair)}
-        absent = ", ".join(sorted(imported))
-        if unregistered := ", ".join(sorted(names - registered_names() - imported)):
-            absent, why = unregistered, "is nothing that this cbobench has; look with the version that played them"
+        # A name that this cbobench does not have says more than a module that is not imported.
+        pairs = [cell.pair for cell in state.unchecked]
+        imported = {name for pair in pairs for name in find_imports(pair)}
+        unregistered = {name for pair in pairs for name in (pair.problem.name, pair.algorithm.name)} - imported
+        unregistered -= registered_names()
+        if unregistered:
+            why = "is nothing that this cbobench has; look with the version that played them"
             why += ", or install the package that gives it"
-        print(f"  {cells} could not be checked for staleness: {absent} {why}")
+        elif imports:
+            why = "cannot be imported (from the path of Python, or this folder)"
+        else:
+            why = "is not imported to read a run, unless with --imports"
+        absent = ", ".join(sorted(unregistered or imported))
+        cells = count_noun(len(state.unchecked), "cell")
+        lines.append(f"  {cells} could not be checked for staleness: {absent} {why}")
     if state.other_libraries:
         cells = count_noun(len(state.other_libraries), "cell")
-        print(f"  {cells} played with other libraries than this machine's {libraries()}")
+        lines.append(f"  {cells} played with other libraries than this machine's {libraries()}")
     if mixed := mixed_note(state.arithmetic):
-        print(printable(f"  {mixed}"))
-    for hint in hints:
-        print(f"  {'once that has ended' if drivers else 'to go on'}: {hint}")
-    return 1 if failures else 0
+        lines.append(f"  {mixed}")
+    return lines
 
 
 def do_compact(options: argparse.Namespace, command_line: list[str]) -> int:
@@ -159,8 +177,7 @@ def do_compact(options: argparse.Namespace, command_line: list[str]) -> int:
     from cbobench.results.bundle import open_run
     from cbobench.results.compact import compact
 
-    folder = open_run(options.run)
-    folder.refuse_bundle("give a run folder, which has files to merge")
+    folder = open_run(options.run).refuse_bundle("give a run folder, which has files to merge")
     before, after = compact(folder)
     print(f"{folder}: {count_noun(before, 'file')} of cells, now {after:,}")
     return 0
@@ -171,8 +188,7 @@ def do_remove(options: argparse.Namespace, command_line: list[str]) -> int:
     from cbobench.results.bundle import open_run
     from cbobench.results.compact import matching_cells, remove_pairs
 
-    folder = open_run(options.run)
-    folder.refuse_bundle("give a run folder; a bundle is exported again")
+    folder = open_run(options.run).refuse_bundle("give a run folder; a bundle is exported again")
     cells = matching_cells(folder, options.pairs)
     for pair_cells in cells.by_pair:
         count = f"{count_noun(len(pair_cells), 'cell')} of {count_noun(pair_cells.horizon, 'round')}"
@@ -236,61 +252,64 @@ def _do_replay(options: argparse.Namespace) -> int:
 
 def _do_verify_files(options: argparse.Namespace, command_line: list[str]) -> int:
     from cbobench.results.bundle import open_run
-    from cbobench.results.query import read_status
     from cbobench.results.verify import MISSING, repair, verify
 
-    folder = open_run(options.runs[0])
-    folder.refuse_bundle(
+    folder = open_run(options.runs[0]).refuse_bundle(
         "a bundle is checked whenever it is read; give a run folder, or --replay K to play cells again"
     )
     condition = verify(folder)
     moved = repair(folder, condition) if options.repair else []
+    exit_code = 1 if condition.damaged and not options.repair else 0
     if options.format == "json":
         content = {
             "folder": str(folder),
             "files": condition.files,
             "cells": condition.cells,
             "expected": condition.expected,
-        }
-        content |= {"without_digest": condition.unsigned}
-        content |= {
+            "without_digest": condition.unsigned,
             "damaged": [{"file": damage.file, "why": printable(damage.why)} for damage in condition.damaged],
             "orphans": condition.orphans,
             "moved": moved,
         }
         print(json.dumps(content, indent=1, ensure_ascii=False))
-        return 1 if condition.damaged and not options.repair else 0
+        return exit_code
+    lines = _describe_condition(condition)
+    absent = [damage.file for damage in condition.damaged if damage.why == MISSING]
+    if absent:
+        lines.append(f"made again{'' if options.repair else ' by the next run, or with --repair'}: {', '.join(absent)}")
+    if options.repair:
+        lines.append(f"moved into quarantine/: {count_noun(len(moved), 'file')}")
+    elif len(condition.damaged) > len(absent):
+        command = shlex.join(["cbobench", *command_line, "--repair"])
+        lines.append(f"to move them into quarantine/: {mask_secrets(command)}")
+    lines += [f"to go on: {hint}" for hint in (finishing(options.runs[0]) if moved else ())]
+    print("\n  ".join(map(printable, lines)))
+    return exit_code
+
+
+def _describe_condition(condition: Verification) -> list[str]:
+    """Return lines on what `verify` found."""
     if condition.expected is None:
         intact_cells = f"whole cells: {condition.cells:,} (no record says how many were asked for)"
     else:
         intact_cells = f"{part_of(condition.cells, condition.expected, 'cell')} whole"
-    print(f"{part_of(len(condition.damaged), condition.files, 'file')} damaged; {intact_cells}")
-    for damage in condition.damaged:
-        print(printable(f"  {damage.file}: {damage.why}"))
-    if condition.twice:
-        print(f"  played twice, with the same results: {count_noun(condition.twice, 'cell')}; each counts once")
-    if condition.stragglers:
-        files = count_noun(len(condition.stragglers), "file")
-        print(f"  cells without rounds that another task has played, too: {files}; they do not count")
-    if condition.orphans:
-        tasks = count_noun(len(condition.orphans), "task")
-        print(f"  rounds without cells yet: {tasks}; they do not count, and the next run goes on")
-    if condition.unsigned:
-        files = count_noun(condition.unsigned, "file")
-        print(f"  {files} of an older version without digests: changed values may pass there")
-    absent = [damage.file for damage in condition.damaged if damage.why == MISSING]
-    if absent:
-        print(f"  made again{'' if options.repair else ' by the next run, or with --repair'}: {', '.join(absent)}")
-    if not options.repair:
-        if len(condition.damaged) > len(absent):
-            print(
-                f"  to move them into quarantine/: {mask_secrets(shlex.join(['cbobench', *command_line, '--repair']))}"
-            )
-        return 1 if condition.damaged else 0
-    print(f"  moved into quarantine/: {count_noun(len(moved), 'file')}")
-    for hint in _finishing(*read_status(folder), folder) if moved else ():
-        print(f"  to go on: {hint}")
-    return 0
+    lines = [f"{part_of(len(condition.damaged), condition.files, 'file')} damaged; {intact_cells}"]
+    lines += [f"{damage.file}: {damage.why}" for damage in condition.damaged]
+    counts = (
+        (condition.twice, "cell", "played twice, with the same results: {}; each counts once"),
+        (
+            len(condition.stragglers),
+            "file",
+            "cells without rounds that another task has played, too: {}; they do not count",
+        ),
+        (
+            len(condition.orphans),
+            "task",
+            "rounds without cells yet: {}; they do not count, and the next run goes on",
+        ),
+        (condition.unsigned, "file", "{} of an older version without digests: changed values may pass there"),
+    )
+    return lines + [text.format(count_noun(count, noun)) for count, noun, text in counts if count]
 
 
 def finishing(run: str) -> list[str]:
@@ -302,7 +321,7 @@ def finishing(run: str) -> list[str]:
     return _finishing(*read_status(folder), folder)
 
 
-def _finishing(record: Manifest, state: Status, folder: RunFolder) -> list[str]:
+def _finishing(record: Manifest, state: Status, folder: Reader) -> list[str]:
     """The commands that finish a run: those of the grids that hold what is missing, failed or stale."""
     from cbobench.results.manifest import as_numbers
 
@@ -318,7 +337,7 @@ def _finishing(record: Manifest, state: Status, folder: RunFolder) -> list[str]:
     return hints
 
 
-def _resume_command(command: list[str], folder: RunFolder, suite: str) -> list[str]:
+def _resume_command(command: list[str], folder: Reader, suite: str) -> list[str]:
     """A `cbobench run` that plays into this folder, without the options that concerned an earlier call only.
 
     The folder may have moved since, or be looked at from elsewhere.

@@ -35,7 +35,6 @@ from cbobench.report.numbers import format_number
 from cbobench.report.profiles import Profile
 from cbobench.report.quantities import quantities
 from cbobench.report.style import PALETTE, SHADES, looks, mix_colour
-from cbobench.results.bundle import Bundle
 from cbobench.results.lease import read_players
 from cbobench.results.manifest import VARIANT_KINDS, Manifest
 from cbobench.results.provenance import mixed_note
@@ -141,7 +140,7 @@ def _describe_run(run: Run, label: str, share: float) -> dict[str, Any]:
         tabulate_settings(run),
         tabulate_calls(run),
     )
-    reduced = REDUCED if isinstance(run.folder, Bundle) else ""
+    reduced = REDUCED if run.folder.is_reduced else ""
     notes = [describe_running(run), describe_incomplete(groups), reduced]
     return {
         "label": label,
@@ -271,10 +270,10 @@ def _collect_profiles(run: Run) -> list[dict[str, Any]]:
 
 def _test_claims(runs: Sequence[Run]) -> tuple[dict[str, Any] | None, list[dict[str, Any]], str]:
     """The verdicts on the claims that the runs can decide, their maps, and why there is none."""
-    bundles = [str(run.folder) for run in runs if isinstance(run.folder, Bundle)]
+    bundles = [str(run.folder) for run in runs if run.folder.is_reduced]
     left_out = f"claims look at rounds that no bundle holds, such as {bundles[0]}" if bundles else ""
     # What the runs cannot tell is no news on a page: only claims with parts are shown.
-    good = [run for run in runs if (run.cells["status"] == "ok").any() and not isinstance(run.folder, Bundle)]
+    good = [run for run in runs if (run.cells["status"] == "ok").any() and not run.folder.is_reduced]
     try:
         claim_findings = [finding for finding in findings(good, claims_of()) if finding.parts]
     except CbobenchError as error:

@@ -12,13 +12,13 @@ import numpy as np
 from cbobench.arithmetic import arithmetic_kind
 from cbobench.errors import CbobenchError, printable, show
 from cbobench.metrics import METRICS
-from cbobench.results.bundle import TASK, Bundle, open_run
+from cbobench.results.bundle import ABOUT, TASK, open_run
 from cbobench.results.export import describe_tables
-from cbobench.results.folder import RunFolder
 from cbobench.results.history import carries_history
 from cbobench.results.manifest import NO_POSITION, Manifest
 from cbobench.results.provenance import cpu_kind
 from cbobench.results.query import Origin, PublishedCells, read_published
+from cbobench.results.reader import Reader
 from cbobench.results.rounds import cell_codes
 from cbobench.results.source import other_versions
 from cbobench.results.staleness import Freshness
@@ -36,7 +36,7 @@ OF_THE_CPU = "torch "
 class Source:
     """A run or a bundle, read once."""
 
-    folder: RunFolder
+    folder: Reader
     manifest: Manifest
     published: PublishedCells
 
@@ -68,7 +68,7 @@ class Source:
     @cached_property
     def histories(self) -> set[str]:
         """Ids of the cells whose every round is there."""
-        if self.folder.improvements_kind == "rounds":
+        if not self.folder.is_reduced:
             by_pair = self.manifest.cells.by_pair
             keep = self.manifest.keep
             recorded_ids = [cells.ids for cells in by_pair if keep is None or cells.horizon <= keep]
@@ -82,7 +82,7 @@ class Source:
     @cached_property
     def contradictions(self) -> list[str]:
         """Lines on what a bundle lacks, and on what its files say of each other and is not so."""
-        if not isinstance(self.folder, Bundle):
+        if not self.folder.is_reduced:
             return []
         lines = []
         if self.lost_histories:
@@ -91,7 +91,7 @@ class Source:
         asked = self.published.find(self.manifest.cells.ids) != NO_POSITION
         if strangers := len(self.published) - int(asked.sum()):
             lines.append(f"{self.name} holds {count_noun(strangers, 'cell')} that its run.json does not ask for")
-        about, horizons = self.folder.about, dict(zip(*self._columns("cell", "horizon"), strict=True))
+        about, horizons = self.folder.read_json(ABOUT), dict(zip(*self._columns("cell", "horizon"), strict=True))
         rounds: dict[str, set[int]] = {}
         for part in self.folder.row_groups("rounds", TASK, ["cell", "t"]):
             for cell, t in zip(part["cell"].to_pylist(), part["t"].to_pylist(), strict=True):

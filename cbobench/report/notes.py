@@ -21,7 +21,6 @@ from cbobench.report.quantities import describe_lacks
 from cbobench.report.recommended import describe_best
 from cbobench.report.selection import Selection
 from cbobench.results.provenance import mixed_note
-from cbobench.results.union import Union
 from cbobench.words import count_noun
 
 
@@ -88,8 +87,6 @@ def describe_arithmetic(groups: Iterable[Group]) -> list[str]:
 
 def _describe_shared(run: Run) -> list[str]:
     """A line where several of the runs that are read as one hold the same cells."""
-    if not isinstance(run.folder, Union):
-        return []
     shared, apart = run.folder.count_shared()
     differing = f", though the results of {apart:,} differ" if apart else ""
     return [f"{count_noun(shared, 'cell')} of several runs: the first named counts{differing}"] if shared else []

@@ -18,7 +18,7 @@ from cbobench.report.quantities import (
     select_headline,
     select_metrics,
 )
-from cbobench.results.union import Union, describe_setups
+from cbobench.results.union import describe_setups
 
 ORDERS = ("problem", "algorithm", "binds")
 
@@ -119,7 +119,7 @@ class Selection:
     @property
     def is_union(self) -> bool:
         """Whether several runs are read as one."""
-        return isinstance(self.run.folder, Union)
+        return self.run.folder.is_union
 
     @property
     def title(self) -> str:

@@ -25,6 +25,7 @@ from cbobench.metrics import METRICS
 from cbobench.results.folder import RunFolder
 from cbobench.results.history import HISTORY
 from cbobench.results.manifest import FILE
+from cbobench.results.reader import Address, Reader
 from cbobench.results.rounds import read_row_groups
 from cbobench.results.schema import ADDED_COLUMNS, schema
 from cbobench.results.store import first_line
@@ -62,12 +63,12 @@ def is_bundle(place: str) -> bool:
     return Path(place).is_file() or (place.endswith(SUFFIX) and not Path(place).is_dir())
 
 
-def open_run(run: Any) -> RunFolder:
+def open_run(run: Any) -> Reader:
     """Open the run at a path or URI, or of an object that has one (the result of `cbobench.run`).
 
     Local paths are made absolute.
     """
-    if isinstance(folder := getattr(run, "folder", run), RunFolder):
+    if isinstance(folder := getattr(run, "folder", run), Reader):
         return folder
     if not isinstance(run, (str, Path)):
         raise Misuse(f"{show(run)} is no run; give a path, a URI, or what cbobench.run returned")
@@ -89,13 +90,13 @@ def bundle_schema(kind: str) -> pa.Schema:
     return pa.schema([field for field in schema(kind) if field.name not in LEFT_OUT[kind]])
 
 
-class Bundle(RunFolder):
-    """A bundle as a read-only run folder, given as a local path or a URI that ends with .zip.
+class Bundle(Address):
+    """A bundle, at a local path or a URI that ends with .zip.
 
     Its rounds are the fixed ones; those in which simple regret improves are tables of `improvements_kind`.
     """
 
-    improvements_kind = "improvements"
+    is_reduced = True
 
     @cached_property
     def _files(self) -> dict[str, bytes]:
@@ -160,11 +161,7 @@ class Bundle(RunFolder):
     @property
     def about(self) -> dict[str, Any]:
         """Return the content of `bundle.json`."""
-        return self._json(self._files[ABOUT], ABOUT)
-
-    def path(self, relative: str) -> str:
-        """Return the name of a member, for messages."""
-        return f"{self}: {relative}"
+        return self.read_json(ABOUT)
 
     def exists(self, relative: str) -> bool:
         return relative in self._files
@@ -172,22 +169,17 @@ class Bundle(RunFolder):
     def names(self, kind: str) -> list[str]:
         return [TASK] if FILES.get(kind) in self._files else []
 
-    def calls(self, kind: str) -> list[str]:
-        return []
-
     def read_json(self, relative: str) -> dict[str, Any]:
         return self._json(self._files[relative], relative)
 
     def read_file(self, kind: str, task: str, columns: list[str] | None = None) -> tuple[dict[str, Any], pa.Table]:
         tables = [] if columns == [] else list(self.row_groups(kind, task, columns))
-        return {}, pa.concat_tables(tables) if tables else self.schema(kind).empty_table()
+        return {}, self._concatenate(tables, kind, columns)
 
     def row_groups(
         self, kind: str, task: str, columns: list[str] | None = None, cells: Sequence[str] | None = None
     ) -> Iterator[pa.Table]:
-        """Yield the row groups of a table, of some cells or of all. A metric that is newer than the file is null."""
-        table_schema = self.schema(kind)
-        fields = [field for field in table_schema if columns is None or field.name in columns]
+        table_schema, fields = self.schema(kind), self.select_fields(kind, columns)
         try:
             file = pq.ParquetFile(io.BytesIO(self._files[FILES[kind]]), read_dictionary=["cell"])
             types = {field.name: field.type for field in file.schema_arrow}

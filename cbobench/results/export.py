@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 
 from cbobench.errors import CbobenchError, Misuse, show
 from cbobench.metrics import METRICS
-from cbobench.results.bundle import ABOUT, FILES, IMPROVED, LEFT_OUT, SUFFIX, VERSION, Bundle, bundle_schema, open_run
+from cbobench.results.bundle import ABOUT, FILES, IMPROVED, LEFT_OUT, SUFFIX, VERSION, bundle_schema, open_run
 from cbobench.results.folder import RunFolder
 from cbobench.results.history import HISTORY, Digests, carries_history, digest_table, select_whole
 from cbobench.results.manifest import FILE, Manifest
 from cbobench.results.provenance import name_arithmetic
 from cbobench.results.query import NO_POSITION, PublishedCells, cell_positions, read_published
+from cbobench.results.reader import Reader
 from cbobench.results.rounds import select_cells
 from cbobench.results.schema import DICTIONARY
 from cbobench.suite.cells import Grid
@@ -70,16 +71,15 @@ def export(run: Any, out: str | Path | None = None) -> Exported:
         >>> bundle = cbobench.export("runs/quickstart", "quickstart.zip").file  # doctest: +SKIP
         >>> print(cbobench.compare(bundle))  # doctest: +SKIP
     """
-    folder = open_run(run)
-    folder.refuse_bundle("a bundle is exported from a run folder")
+    folder = open_run(run).refuse_bundle("a bundle is exported from a run folder")
     target = open_run(f"{_split_address(folder)[1]}{SUFFIX}" if out is None else out)
     place, file, query = _split_address(target)
-    if not file.endswith(SUFFIX) or not isinstance(target, Bundle):
+    if not file.endswith(SUFFIX) or not target.is_reduced:
         raise Misuse(f"--out is {show(str(out))}; give the name of a file that ends with {SUFFIX}")
     into = RunFolder(f"{place}{query}")
     if into.exists(file):
         try:
-            target.about  # noqa: B018 - raises where it is no bundle
+            target.read_json(ABOUT)
         except CbobenchError:
             raise Misuse(f"{target} is there and no bundle of this version; remove it, or give another --out") from None
     manifest, published = Manifest.read(folder), read_published(folder, None)
@@ -98,9 +98,9 @@ def export(run: Any, out: str | Path | None = None) -> Exported:
     )
 
 
-def _split_address(folder: RunFolder) -> tuple[str, str, str]:
+def _split_address(run: Reader) -> tuple[str, str, str]:
     """Return the parent of an address, its name there, and the query of a URI."""
-    path, mark, query = folder.uri.partition("?") if "://" in folder.uri else (folder.uri, "", "")
+    path, mark, query = run.uri.partition("?") if "://" in run.uri else (run.uri, "", "")
     place, _, name = path.rstrip("/").rpartition("/")
     return place, name, mark + query
 

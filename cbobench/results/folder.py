@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property, wraps
+from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -20,12 +20,13 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from cbobench.errors import STRANGE, DamagedRun, Misuse, mask_secrets, nearest, one_line, printable, show
+from cbobench.errors import STRANGE, DamagedRun, Misuse, nearest, one_line, printable, show
 from cbobench.metrics import REWARD_STEPS
 from cbobench.processes import leave_fork
+from cbobench.results.reader import Address
 from cbobench.results.rounds import read_row_groups
 from cbobench.results.schema import FOOTER, digest_matches, refuse_version, required_columns, schema
-from cbobench.results.store import AtomicFile, RetryingReader, first_line, is_transient, retry, store_failure, writing
+from cbobench.results.store import AtomicFile, first_line, is_transient, store_failure, writing
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -58,77 +59,35 @@ def retry_if_gone(read: Callable[P, T]) -> Callable[P, T]:
     return read_again
 
 
-@dataclass(frozen=True)
-class RunFolder:
-    """A run folder, given as a local path or a URI such as s3://bucket/prefix. Picklable; shows no secrets.
+@dataclass(frozen=True, repr=False)
+class RunFolder(Address):
+    """A run folder: a reader that also publishes.
 
     Attributes:
-        uri: its address.
+        uri: a local path or a URI such as s3://bucket/prefix.
         driver: id of the call that plays into it, once it holds a lease (see `results.lease`).
     """
 
-    uri: str
     driver: str = ""
-    improvements_kind = "rounds"  # the kind of file with the improvements of simple regret
-
-    def __str__(self) -> str:
-        return mask_secrets(self.uri)
-
-    __repr__ = __str__
-
-    @cached_property
-    def _place(self) -> tuple[pafs.FileSystem, str]:
-        if "://" not in self.uri:
-            return pafs.LocalFileSystem(), self.uri
-        try:
-            fs, base = retry(lambda: pafs.FileSystem.from_uri(self.uri), str(self), True)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise Misuse(mask_secrets(f"cannot use {self.uri!r} as a run folder: {first_line(error)}")) from None
-        return fs, base
-
-    @property
-    def fs(self) -> pafs.FileSystem:
-        return self._place[0]
-
-    @property
-    def local(self) -> bool:
-        return isinstance(self.fs, pafs.LocalFileSystem)
 
     def path(self, relative: str) -> str:
         return f"{self._place[1].rstrip('/')}/{relative}"
 
-    def _retry(self, call: Callable[[], T], action: str = "reach") -> T:
-        """Return the result of a call to the store; turn final errors into `StoreFailure`."""
-        try:
-            return retry(call, str(self), not self.local)
-        except (FileNotFoundError, NotADirectoryError):
-            raise
-        except OSError as error:
-            raise store_failure(action, str(self), error) from error
-
     def refuse_bundle(self, then: str) -> RunFolder:
-        """Return the folder itself. Raise `Misuse` for a bundle, which is read-only; `then` says what to do."""
         return self
-
-    def schema(self, kind: str) -> pa.Schema:
-        """Return the columns of a kind of file."""
-        return schema(kind)
 
     def exists(self, relative: str) -> bool:
         place = self.path(relative).rstrip("/")
         return bool(self._retry(lambda: self.fs.get_file_info(place)).type == pafs.FileType.File)
 
     def listing(self, kind: str) -> dict[str, pafs.FileInfo]:
-        """Return the entries of a folder of the run ("" for the run itself), by name; empty if it does not exist."""
         selector = pafs.FileSelector(self.path(kind), allow_not_found=True)
         return {info.base_name: info for info in self._retry(lambda: self.fs.get_file_info(selector))}
 
     def names(self, kind: str) -> list[str]:
-        """Return the names of the tasks with a published file of a kind ("rounds", "cells" or "audit"), sorted."""
         return self._published_names(kind, ".parquet")
 
     def calls(self, kind: str) -> list[str]:
-        """Return the names of the calls with a file of a kind ("invocations" or "drivers"), sorted."""
         return self._published_names(kind, ".json")
 
     def _published_names(self, kind: str, suffix: str) -> list[str]:
@@ -235,19 +194,12 @@ class RunFolder:
 
     @retry_if_gone  # shards may be merged meanwhile
     def replacements(self) -> dict[str, str]:
-        """Return by task the shard that has replaced its files (see `results.compact`)."""
         shards = (name for name in self.names("cells") if name.startswith(SHARD))
         return {task: name for name in shards for task in self.footer("cells", name).get("replaces", ())}
 
     def published_tasks(self) -> set[str]:
         """Return the names of the tasks whose cells are published, including those that shards have replaced."""
         return {*self.names("cells"), *self.replacements()}
-
-    @contextmanager
-    def _open(self, path: str) -> Iterator[Any]:
-        """Open a file to read, with retries. A raised error is the file's own fault."""
-        with self._retry(lambda: self.fs.open_input_file(path)) as source:
-            yield source if self.local else pa.PythonFile(RetryingReader(source, path), mode="r")
 
     @contextmanager
     def _parquet(self, kind: str, task: str, **options: Any) -> Iterator[tuple[Any, pq.ParquetFile]]:
@@ -270,38 +222,22 @@ class RunFolder:
                 raise store_failure("reach", str(self), error) from error
             raise TruncatedFile(f"{path} {fault} ({first_line(error)}); {REPAIR}") from error
 
-    def footer(self, kind: str, task: str) -> dict[str, Any]:
-        """Return the footer of a published file, checked against the file.
-
-        Raises:
-            DamagedRun: truncated, foreign, of another schema version, or with another number of rows.
-        """
-        return self.read_file(kind, task, [])[0]
-
     def read_file(self, kind: str, task: str, columns: list[str] | None = None) -> tuple[dict[str, Any], pa.Table]:
-        """Return footer (see `footer`) and rows (see `read`) of a published file, opening it once."""
         with self._parquet(kind, task) as (_, file):
             footer = read_footer(self.path(f"{kind}/{task}.parquet"), kind, task, file.metadata)
-            tables = list(read_row_groups(file, _select_columns(kind, columns))) if columns != [] else []
-        return footer, _concatenate(tables, kind, columns)
-
-    def read(self, kind: str, task: str, columns: list[str] | None = None) -> pa.Table:
-        """Return the rows of a published file; cells' ids are dictionary-encoded, as on disk.
-
-        A metric that is newer than the file is null; a metric that no longer exists is left out.
-        """
-        return _concatenate(list(self.row_groups(kind, task, columns)), kind, columns)
+            tables = list(read_row_groups(file, self.select_fields(kind, columns))) if columns != [] else []
+        return footer, self._concatenate(tables, kind, columns)
 
     def row_groups(
         self, kind: str, task: str, columns: list[str] | None = None, cells: Sequence[str] | None = None
     ) -> Iterator[pa.Table]:
-        """Yield the rows of some cells, or of all, one row group at a time: memory does not grow with the file.
+        """Yield the rows of some cells, or of all, one row group at a time.
 
         If a shard has replaced the file since it was listed, yield the shard's rows, which include the file's.
         """
         try:
             with self._parquet(kind, task, read_dictionary=["cell"]) as (_, file):
-                yield from read_row_groups(file, _select_columns(kind, columns), cells)
+                yield from read_row_groups(file, self.select_fields(kind, columns), cells)
         except FileGone:
             shard = self.replacements().get(task)
             if shard is None:
@@ -312,14 +248,6 @@ class RunFolder:
         """Return whether a published file has its original bytes."""
         with self._parquet(kind, task) as (source, file):
             return digest_matches(source, file.metadata.metadata or {})
-
-
-def _select_columns(kind: str, columns: list[str] | None) -> list[pa.Field]:
-    return [field for field in schema(kind) if columns is None or field.name in columns]
-
-
-def _concatenate(tables: list[pa.Table], kind: str, columns: list[str] | None) -> pa.Table:
-    return pa.concat_tables(tables) if tables else pa.schema(_select_columns(kind, columns)).empty_table()
 
 
 def read_footer(path: str, kind: str, task: str, metadata: pq.FileMetaData) -> dict[str, Any]:

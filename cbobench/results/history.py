@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from cbobench.errors import DamagedRun
 from cbobench.metrics import METRICS
-from cbobench.results.folder import RunFolder
 from cbobench.results.query import PublishedCells
+from cbobench.results.reader import Reader
 from cbobench.results.rounds import cell_codes
 from cbobench.suite.cells import as_numbers
 
@@ -154,14 +154,14 @@ class Record:
     final: dict[str, Any]
 
 
-def read_records(folder: RunFolder, published: PublishedCells, cells: Sequence[str]) -> dict[str, Record]:
+def read_records(folder: Reader, published: PublishedCells, cells: Sequence[str]) -> dict[str, Record]:
     """Return what a run folder or a bundle holds of some cells that were played to their end.
 
     Raises:
         DamagedRun: rounds are missing or in another order, or a history is not what its digest says.
     """
     finals = {row["cell"]: row for row in _rows(published, cells)}
-    if folder.improvements_kind == "rounds":
+    if not folder.is_reduced:
         return _records_of_run(folder, published, finals)
     tables = {
         kind: _by_cell(_concatenate(folder, kind, folder.names(kind), [*finals]))
@@ -195,7 +195,7 @@ def digest_of(cell: str, history: pa.Table, final: Mapping[str, Any]) -> str:
     return digests.finish(cell, final)
 
 
-def _check_history(folder: RunFolder, record: Record) -> None:
+def _check_history(folder: Reader, record: Record) -> None:
     if record.history is None:
         return
     is_complete = len(record.history) == record.final["horizon"]
@@ -204,7 +204,7 @@ def _check_history(folder: RunFolder, record: Record) -> None:
 
 
 def _records_of_run(
-    folder: RunFolder, published: PublishedCells, finals: Mapping[str, dict[str, Any]]
+    folder: Reader, published: PublishedCells, finals: Mapping[str, dict[str, Any]]
 ) -> dict[str, Record]:
     digests, records = Digests(), {}
     for task, task_cells in published.by_task(finals).items():
@@ -227,7 +227,7 @@ def _rows(published: PublishedCells, cells: Sequence[str]) -> list[dict[str, Any
     return [latest[row] for row in rows.tolist()]
 
 
-def _concatenate(folder: RunFolder, kind: str, tasks: Sequence[str], cells: Sequence[str]) -> pa.Table | None:
+def _concatenate(folder: Reader, kind: str, tasks: Sequence[str], cells: Sequence[str]) -> pa.Table | None:
     parts = [part for task in tasks for part in folder.row_groups(kind, task, None, cells)]
     return pa.concat_tables([folder.schema(kind).empty_table(), *_plain(parts)]) if parts else None
 

@@ -28,6 +28,7 @@ from cbobench.errors import CbobenchError, DamagedRun, Misuse, show
 from cbobench.results.folder import SHARD, RunFolder
 from cbobench.results.manifest import FILE
 from cbobench.results.query import NO_POSITION, read_published
+from cbobench.results.reader import Reader
 from cbobench.results.schema import KINDS
 from cbobench.results.store import StoreFailure, machine_id, process_start
 from cbobench.suite.cells import Cells, Pair, as_numbers
@@ -96,7 +97,7 @@ class Heartbeat(NamedTuple):
     progress: dict[str, Any]
 
 
-def read_heartbeats(folder: RunFolder) -> list[Heartbeat]:
+def read_heartbeats(folder: Reader) -> list[Heartbeat]:
     """Return the latest heartbeat of every call with a lease file, in order."""
     entries = folder.listing(DRIVERS_FOLDER)
     listed = {name: info for name, info in entries.items() if name.endswith(".json") and name[0] != "."}
@@ -165,7 +166,7 @@ def _maps_rows(value: Any, is_valid: Callable[[Any], bool]) -> bool:
     return _maps(value, lambda rows: isinstance(rows, list) and all(map(is_valid, rows)))
 
 
-def read_drivers(folder: RunFolder, clock: str | None = None) -> list[tuple[Driver, bool]]:
+def read_drivers(folder: Reader, clock: str | None = None) -> list[tuple[Driver, bool]]:
     """Return every call with a lease file, in order, and whether it may still play.
 
     Args:
@@ -178,7 +179,7 @@ def read_drivers(folder: RunFolder, clock: str | None = None) -> list[tuple[Driv
     return [(driver, driver.alive(written and (folder_time - written) / 1e9)) for driver, written, _ in heartbeats]
 
 
-def read_players(folder: RunFolder) -> list[Driver]:
+def read_players(folder: Reader) -> list[Driver]:
     """Return the calls that may play cells of a run now; one that merges its files holds none.
 
     A clock of another machine may be wrong: `watch` looks twice before it calls a driver dead.

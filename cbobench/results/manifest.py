@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from cbobench.errors import DamagedRun, Misuse, mask_secrets, one_line, printable, refuse_strange, show, unknown
 from cbobench.results.folder import RunFolder
+from cbobench.results.reader import Reader
 from cbobench.results.schema import SCHEMA_VERSION, refuse_version
 from cbobench.suite.cells import Cell, Cells, Grid, PairCells, Suite
 from cbobench.suite.cells import Pair as Pair
@@ -61,7 +62,7 @@ class Manifest:
     audit: bool = False
 
     @classmethod
-    def read(cls, folder: RunFolder) -> Manifest:
+    def read(cls, folder: Reader) -> Manifest:
         """Read the manifest of a run: `run.json`, and calls in `invocations/` that it lacks, which happens if two calls
         write at once.
 

@@ -18,10 +18,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cbobench.errors import DamagedRun
-from cbobench.results.folder import REPAIR, SHARD, FileGone, RunFolder, TruncatedFile, retry_if_gone
+from cbobench.results.folder import REPAIR, SHARD, FileGone, TruncatedFile, retry_if_gone
 from cbobench.results.manifest import NO_POSITION as NO_POSITION
 from cbobench.results.manifest import Manifest, locate
 from cbobench.results.provenance import name_arithmetic
+from cbobench.results.reader import Reader
 from cbobench.results.rounds import cell_codes
 from cbobench.results.schema import schema
 from cbobench.results.staleness import Freshness
@@ -97,7 +98,7 @@ class PublishedCells:
 
 
 @retry_if_gone
-def read_published(folder: RunFolder, columns: list[str] | None = COLUMNS) -> PublishedCells:
+def read_published(folder: Reader, columns: list[str] | None = COLUMNS) -> PublishedCells:
     """Read the latest row of every published cell; a cell that was played twice counts once.
 
     Cells are listed before rounds, and a task publishes its rounds first. So the rounds of every listed cell exist,
@@ -112,53 +113,75 @@ def read_published(folder: RunFolder, columns: list[str] | None = COLUMNS) -> Pu
     """
     names = folder.names("cells")
     rounds = folder.names("rounds")
-    replaced: set[str] = set()
-    tasks: list[str] = []
-    tables: list[pa.Table] = []
-    # Shards come first: their footers name the files that need not be read.
-    for name in sorted(names, key=lambda name: (not name.startswith(SHARD), name)):
-        if name not in replaced:
-            footer, table = folder.read_file("cells", name, columns)
-            replaced.update(footer.get("replaces", ()))
-            tasks.append(name)
-            tables.append(table)
-    readable_rounds = set()
-    for name in rounds:
-        if name not in replaced:
-            try:
-                folder.footer("rounds", name)
-                readable_rounds.add(name)
-            except TruncatedFile:
-                if name in names:
-                    raise  # otherwise its cells are played and written again
-    table = pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema("cells"))
-    task = np.repeat(np.arange(len(tasks)), [len(table) for table in tables])
-    origins: dict[Origin, int] = {}
-    try:
-        numbers = as_numbers(table["cell"].to_pylist())
-        row_origins = map(Origin, *(table[name].to_pylist() for name in Origin._fields))
-        origin = np.array([origins.setdefault(row_origin, len(origins)) for row_origin in row_origins], dtype=np.int64)
-        if any(key.source is None or key.libraries is None for key in origins):
-            raise ValueError("a cell without the code that played it")
-        attempt = np.array(table["attempt"].to_pylist(), dtype=np.int64)  # Arrow's own conversion would import pandas
-        failed = np.array([state != "ok" for state in table["status"].to_pylist()], dtype=bool)
-    except (ValueError, TypeError, pa.ArrowException) as error:
-        raise DamagedRun(f"{folder.path('cells')} holds rows that cbobench did not write; {REPAIR}") from error
+    tables, replaced = _read_tables(folder, names, columns)
+    tasks = [*tables]
+    # Of tasks that published no cells, broken rounds are no damage: they are played and written again.
+    readable_rounds = _find_readable_rounds(folder, {*rounds} - replaced, {*names})
+    table = pa.concat_tables(tables.values()) if tables else schema("cells").empty_table()
+    task = np.repeat(np.arange(len(tasks)), [len(part) for part in tables.values()])
+    ids, origin, origins, attempt, failed = _parse_columns(folder, table)
     lacks_rounds = ~np.array([name in readable_rounds for name in tasks], dtype=bool)[task] & ~failed
     # A cell's latest attempt comes last, and of equal attempts the row that was read first.
-    order = np.lexsort((-np.arange(len(numbers)), attempt, numbers))
-    order = order[~lacks_rounds[order]]
-    latest = order[np.append(numbers[order][1:] != numbers[order][:-1], np.ones(min(1, len(order)), bool))]
-    published = PublishedCells(numbers[latest], latest, table, task, origin, tasks, [*origins], failed, attempt)
+    order = np.lexsort((-np.arange(len(ids)), attempt, ids))
+    order = order[~lacks_rounds[order]][::-1]
+    published_ids, first = np.unique(ids[order], return_index=True)
+    published = PublishedCells(published_ids, order[first], table, task, origin, tasks, origins, failed, attempt)
     for row in np.flatnonzero(lacks_rounds):
-        published_row = published.find(numbers[row : row + 1])[0]
+        published_row = published.find(ids[row : row + 1])[0]
         # Otherwise it is a late file of a call that died.
         if published_row == NO_POSITION or attempt[row] > attempt[published_row]:
             _refuse_bare(folder, tasks[task[row]])
     return published
 
 
-def _refuse_bare(folder: RunFolder, task: str) -> None:
+def _read_tables(folder: Reader, names: list[str], columns: list[str] | None) -> tuple[dict[str, pa.Table], set[str]]:
+    """Return the rows of cells by task, and the names of the tasks that shards have replaced."""
+    replaced: set[str] = set()
+    tables: dict[str, pa.Table] = {}
+    # Shards come first: their footers name the files that need not be read.
+    for name in sorted(names, key=lambda name: (not name.startswith(SHARD), name)):
+        if name not in replaced:
+            footer, tables[name] = folder.read_file("cells", name, columns)
+            replaced.update(footer.get("replaces", ()))
+    return tables, replaced
+
+
+def _find_readable_rounds(folder: Reader, rounds: set[str], published_tasks: set[str]) -> set[str]:
+    """Return the tasks with whole files of rounds. Raises `TruncatedFile` if those of a published task are broken."""
+    readable = set()
+    for name in sorted(rounds):
+        try:
+            folder.footer("rounds", name)
+            readable.add(name)
+        except TruncatedFile:
+            if name in published_tasks:
+                raise
+    return readable
+
+
+def _parse_columns(
+    folder: Reader, table: pa.Table
+) -> tuple[NDArray[np.uint64], NDArray[np.int64], list[Origin], NDArray[np.int64], NDArray[np.bool_]]:
+    """Return ids, positions of origins, origins, attempts, and whether they failed, of the rows of cells.
+
+    Raises:
+        DamagedRun: they are not what cbobench writes.
+    """
+    origins: dict[Origin, int] = {}
+    try:
+        ids = as_numbers(table["cell"].to_pylist())
+        row_origins = map(Origin, *(table[name].to_pylist() for name in Origin._fields))
+        origin = np.array([origins.setdefault(key, len(origins)) for key in row_origins], dtype=np.int64)
+        if any(key.source is None or key.libraries is None for key in origins):
+            raise ValueError("a cell without the code that played it")
+        attempt = np.array(table["attempt"].to_pylist(), dtype=np.int64)  # Arrow's own conversion would import pandas
+        failed = np.array([state != "ok" for state in table["status"].to_pylist()], dtype=bool)
+    except (ValueError, TypeError, pa.ArrowException) as error:
+        raise DamagedRun(f"{folder.path('cells')} holds rows that cbobench did not write; {REPAIR}") from error
+    return ids, origin, [*origins], attempt, failed
+
+
+def _refuse_bare(folder: Reader, task: str) -> None:
     """Raise `DamagedRun` for a task without rounds, or `FileGone` if its cells have disappeared, too."""
     if not folder.exists(f"cells/{task}.parquet"):
         raise FileGone(f"cells/{task}.parquet is missing")
@@ -192,7 +215,7 @@ class Status:
         return {name: len(getattr(self, name)) for name in ("done", "failed", "stale", "missing")}
 
 
-def read_status(folder: RunFolder) -> tuple[Manifest, Status]:
+def read_status(folder: Reader) -> tuple[Manifest, Status]:
     """Return the state of every requested cell, from the folder alone."""
     manifest = Manifest.read(folder)
     published, freshness = read_published(folder), Freshness()

@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from cbobench.errors import Misuse, show
-from cbobench.results.bundle import Bundle, bundle_schema
-from cbobench.results.folder import RunFolder
+from cbobench.results.bundle import bundle_schema
 from cbobench.results.manifest import VARIANT_KINDS, Manifest, VariantKind
+from cbobench.results.reader import Reader
 from cbobench.results.schema import schema
 from cbobench.suite.settings import describe_setup, ignores_setup
 from cbobench.suite.variants import Variant, difference
@@ -24,53 +24,41 @@ NO_RESULTS = {
 """Columns of cells that do not tell two results of one cell apart: which cell it is, who played it, and how fast."""
 
 
-class Union(RunFolder):
-    """Run folders and bundles as one read-only run folder; with a bundle among them it holds what bundles hold.
+class Union(Reader):
+    """Run folders and bundles as one run; with a bundle among them it holds what bundles hold.
 
     Args:
         parts: the runs; of a cell that several have, the first counts.
     """
 
-    def __init__(self, parts: Sequence[RunFolder]) -> None:
-        super().__init__(", ".join(map(str, parts)))
-        # The base is frozen: it takes no attribute in the usual way.
-        self.__dict__["parts"] = tuple(parts)
-        self.__dict__["has_bundle"] = any(isinstance(part, Bundle) for part in parts)
-        self.__dict__["improvements_kind"] = "improvements" if self.__dict__["has_bundle"] else "rounds"
+    is_union = True
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Union, (self.__dict__["parts"],)
+    def __init__(self, parts: Sequence[Reader]) -> None:
+        self.parts = tuple(parts)
+        self.uri = ", ".join(map(str, parts))
+        self.is_reduced = any(part.is_reduced for part in parts)
 
-    def _part(self, task: str) -> tuple[RunFolder, str]:
+    def _part(self, task: str) -> tuple[Reader, str]:
         number, _, name = task.partition(":")
-        return self.__dict__["parts"][int(number)], name
+        return self.parts[int(number)], name
 
-    def _kind(self, part: RunFolder, kind: str) -> str:
+    def _kind(self, part: Reader, kind: str) -> str:
         """Return what a part calls a kind: a run folder's improvements are among its rounds."""
         return part.improvements_kind if kind == "improvements" else kind
 
     def names(self, kind: str) -> list[str]:
         """Return the files of all parts, by number and name, without those that shards have replaced."""
         names = []
-        for i, part in enumerate(self.__dict__["parts"]):
+        for i, part in enumerate(self.parts):
             replaced = part.replacements()
             names += [f"{i:03}:{name}" for name in part.names(self._kind(part, kind)) if name not in replaced]
         return names
 
-    def replacements(self) -> dict[str, str]:
-        return {}
-
-    def calls(self, kind: str) -> list[str]:
-        return []
-
-    def exists(self, relative: str) -> bool:
-        return False
-
-    def path(self, relative: str) -> str:
-        return f"{self}: {relative}"
+    def read_json(self, relative: str) -> NoReturn:
+        raise Misuse(f"{self} are several runs, and have no {relative} in common")
 
     def schema(self, kind: str) -> pa.Schema:
-        return bundle_schema(kind) if self.__dict__["has_bundle"] else schema(kind)
+        return bundle_schema(kind) if self.is_reduced else schema(kind)
 
     def read_file(self, kind: str, task: str, columns: list[str] | None = None) -> tuple[dict[str, Any], pa.Table]:
         part, name = self._part(task)
@@ -91,23 +79,22 @@ class Union(RunFolder):
 
     def _align(self, kind: str, table: pa.Table, columns: list[str] | None) -> pa.Table:
         """Return the columns that all parts have, in one order, with plain text."""
-        fields = [field for field in self.schema(kind) if columns is None or field.name in columns]
+        fields = self.select_fields(kind, columns)
         return table.select([field.name for field in fields]).cast(pa.schema(fields))
 
     @cached_property
     def _ids(self) -> list[set[str]]:
         """The cells of every part."""
-        return [set(_read_cells(part, ["cell"])["cell"].to_pylist()) for part in self.__dict__["parts"]]
+        return [set(_read_cells(part, ["cell"])["cell"].to_pylist()) for part in self.parts]
 
     def _held_before(self, number: int) -> set[str]:
         return set().union(*self._ids[:number])
 
     def count_shared(self) -> tuple[int, int]:
-        """Return how many cells several parts hold, and of how many the results differ."""
         shared = {cell for i, ids in enumerate(self._ids) for cell in ids & self._held_before(i)}
         first: dict[str, dict[str, Any]] = {}
         apart = set()
-        for part, ids in zip(self.__dict__["parts"], self._ids, strict=True):
+        for part, ids in zip(self.parts, self._ids, strict=True):
             for cell, result in _read_results(part, shared).items() if shared & ids else ():
                 apart |= set() if _agree(result, first.setdefault(cell, result)) else {cell}
         return len(shared), len(apart)
@@ -116,14 +103,14 @@ class Union(RunFolder):
         raise Misuse(f"{self} are several runs; {then}")
 
 
-def _read_cells(part: RunFolder, columns: list[str]) -> pa.Table:
+def _read_cells(part: Reader, columns: list[str]) -> pa.Table:
     """Return some columns of the cells of a run, without those that shards have replaced."""
     replaced = part.replacements()
     tables = [part.read_file("cells", name, columns)[1] for name in part.names("cells") if name not in replaced]
     return pa.concat_tables([table.select(columns) for table in tables] or [schema("cells").empty_table()])
 
 
-def _read_results(part: RunFolder, cells: Set[str]) -> dict[str, dict[str, Any]]:
+def _read_results(part: Reader, cells: Set[str]) -> dict[str, dict[str, Any]]:
     """Return the results of some cells of a run, by id and column.
 
     A column that is newer than the files is null throughout, which says nothing of a result: it is left out.

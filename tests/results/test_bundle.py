@@ -24,8 +24,8 @@ from cbobench.report.load import Run
 from cbobench.results.bundle import FILES, open_run
 from cbobench.results.compact import compact
 from cbobench.results.export import _absolute_paths, cut_at_path, export, select_fixed_rounds
-from cbobench.results.folder import RunFolder
 from cbobench.results.manifest import Manifest
+from cbobench.results.reader import Address
 from cbobench.results.rounds import MOST_CHARACTERS, make_printable
 from tests.helpers import write_manifest
 from tests.report.made import make
@@ -106,7 +106,7 @@ def test_a_bundle_may_lie_in_a_bucket(run, bundle, tmp_path, monkeypatch):
         remote = self.uri.startswith("s3://")
         return (store, self.uri[5:].partition("?")[0]) if remote else (pafs.LocalFileSystem(), self.uri)
 
-    monkeypatch.setattr(RunFolder, "_place", property(place))
+    monkeypatch.setattr(Address, "_place", property(place))
     exported = export(run, "s3://bucket/mine.zip?region=x")
     assert (tmp_path / "bucket" / "mine.zip").read_bytes() == bundle.read_bytes()
     pd.testing.assert_frame_equal(cbobench.load_cells(exported.file), cbobench.load_cells(bundle))
