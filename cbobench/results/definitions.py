@@ -247,19 +247,23 @@ def _write(node: Any, tokens: list[str], names: set[tuple[str, ...]], annotated:
         names.add(name)
         tokens.append(f"name {'.'.join(name)}")
     elif not _is_text(node):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            annotated = bool(node.decorator_list)
-        elif isinstance(node, ast.ClassDef):
-            annotated = True
         tokens.append(type(node).__name__)
-        for field in node._fields:  # `ast.iter_fields` takes twice as long
-            value = getattr(node, field, None)
-            if value is None or value == [] or field in ("ctx", "kind", "type_comment"):
-                continue
-            if annotated or field not in ("annotation", "returns"):
-                tokens.append(field)
-                _write(value, tokens, names, annotated)
+        _write_fields(node, tokens, names, annotated)
         tokens.append(")")
+
+
+def _write_fields(node: ast.AST, tokens: list[str], names: set[tuple[str, ...]], annotated: bool) -> None:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        annotated = bool(node.decorator_list)
+    elif isinstance(node, ast.ClassDef):
+        annotated = True
+    for field in node._fields:  # `ast.iter_fields` takes twice as long
+        value = getattr(node, field, None)
+        if value is None or value == [] or field in ("ctx", "kind", "type_comment"):
+            continue
+        if annotated or field not in ("annotation", "returns"):
+            tokens.append(field)
+            _write(value, tokens, names, annotated)
 
 
 def _dotted_parts(node: ast.AST) -> tuple[str, ...]:

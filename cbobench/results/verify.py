@@ -70,6 +70,10 @@ class Verification:
     expected: int | None = None
     unsigned: int = 0
 
+    def add_damage(self, file: str, why: str) -> None:
+        """Add a damaged file."""
+        self.damaged.append(Damage(file, why))
+
     @property
     def tasks(self) -> list[str]:
         """The tasks of the damaged files."""
@@ -90,11 +94,11 @@ def verify(folder: RunFolder) -> Verification:
     """
     verification = Verification()
     manifest = _check_manifest(folder, verification)
-    # In this order, every listed task is complete.
+    # Cells are listed first, and published last: so every listed task is complete.
     tasks = {kind: folder.names(kind) for kind in ("cells", "audit", "rounds")}
-    results: dict[tuple[str, int], tuple[str, Any]] = {}
+    first_results: dict[tuple[str, int], tuple[str, Any]] = {}
     latest_attempts: dict[str, int] = {}
-    without_rounds: dict[str, Rows] = {}
+    cells_without_rounds: dict[str, Rows] = {}
     for task in tasks["cells"]:
         cells, rounds, audit = (
             _check_file(folder, verification, kind, task, manifest) if task in tasks[kind] else None
@@ -103,28 +107,23 @@ def verify(folder: RunFolder) -> Verification:
         if cells is None:
             continue
         ok_cells = {cell: row for cell, row in cells.items() if row["status"] == "ok"}
+        # Whether missing rounds are a damage is known once every task is read: a late writer may have left its cells.
         if task not in tasks["rounds"] and ok_cells:
-            without_rounds[task] = ok_cells
+            cells_without_rounds[task] = ok_cells
             continue
-        why = None if rounds is None else _disagree(ok_cells, rounds)
-        if why is None and audit is not None and not {*audit} <= {*ok_cells}:
-            why = "its audit is of other cells"
-        for cell, row in cells.items() if why is None else ():
-            result = tuple(row.get(name) for name in SHARED_METRICS)
-            first_task, first_result = results.setdefault((cell, row["attempt"]), (task, result))
-            if first_task != task and not _same(first_result, result):
-                why = f"its cell {cell} has another result in cells/{first_task}.parquet"
-            verification.twice += first_task != task
+        why = _find_disagreement(ok_cells, rounds, audit)
+        # A task that contradicts itself is no witness against another one.
+        if why is None:
+            why, repeated = _find_other_result(first_results, task, cells)
+            verification.twice += repeated
         if why is not None:
-            verification.damaged.append(Damage(f"cells/{task}.parquet", why))
+            verification.add_damage(f"cells/{task}.parquet", why)
+        # Damaged rounds are named already, and their cells are not whole.
         elif rounds is not None or not ok_cells:
             for cell, row in cells.items():
                 latest_attempts[cell] = max(latest_attempts.get(cell, 0), row["attempt"])
-    for task, ok_cells in without_rounds.items():
-        if all(latest_attempts.get(cell, 0) >= row["attempt"] for cell, row in ok_cells.items()):
-            verification.stragglers.append(task)
-        else:
-            verification.damaged.append(Damage(f"cells/{task}.parquet", "its rounds are missing"))
+    _judge_missing_rounds(verification, cells_without_rounds, latest_attempts)
+    # Rounds that were published since are left out, as are those whose cells have come since.
     verification.orphans = [
         task for task in find_orphans(folder) if task in tasks["rounds"] and task not in tasks["cells"]
     ]
@@ -133,19 +132,32 @@ def verify(folder: RunFolder) -> Verification:
     _check_simulations(folder, verification)
     verification.cells = len(latest_attempts)
     if manifest is not None:
-        verification.expected, verification.cells = len(manifest.cells), len({*latest_attempts} & {*manifest.cells})
+        verification.expected = len(manifest.cells)
+        verification.cells = len({*latest_attempts} & {*manifest.cells})
     return verification
+
+
+def _judge_missing_rounds(
+    verification: Verification, cells_without_rounds: dict[str, Rows], latest_attempts: dict[str, int]
+) -> None:
+    """Tell the cells of late writers, which another task has published too, from those whose rounds are lost."""
+    for task, cells in cells_without_rounds.items():
+        if all(latest_attempts.get(cell, 0) >= row["attempt"] for cell, row in cells.items()):
+            verification.stragglers.append(task)
+        else:
+            verification.add_damage(f"cells/{task}.parquet", "its rounds are missing")
 
 
 def _check_manifest(folder: RunFolder, verification: Verification) -> Manifest | None:
     """Return the run's manifest if it is whole; a changed one is not used to judge cells."""
+    # By file, the call that it should hold; `run.json` holds any.
     calls = folder.calls(CALLS)
     expected_calls = {f"{CALLS}/{name}.json": {name} for name in calls}
     if folder.exists(FILE) or not (calls or any(folder.names(kind) for kind in KINDS)):
         expected_calls[FILE] = set()
-    else:
+    else:  # a folder without anything is no run, which reading `run.json` says
         verification.files += 1
-        verification.damaged.append(Damage(FILE, MISSING))
+        verification.add_damage(FILE, MISSING)
     for file, call in expected_calls.items():
         verification.files += 1
         try:
@@ -155,7 +167,7 @@ def _check_manifest(folder: RunFolder, verification: Verification) -> Manifest |
             if call and manifest.calls != call:
                 raise DamagedRun("holds another call")
         except DamagedRun as error:
-            verification.damaged.append(Damage(file, str(error).removeprefix(f"{file} ").removesuffix(f"; {REMAKE}")))
+            verification.add_damage(file, str(error).removeprefix(f"{file} ").removesuffix(f"; {REMAKE}"))
     if any(damage.file == FILE and damage.why != MISSING for damage in verification.damaged):
         return None
     with suppress(DamagedRun):
@@ -171,7 +183,7 @@ def _check_simulations(folder: RunFolder, verification: Verification) -> None:
         except Misuse:  # removed meanwhile
             continue
         except DamagedRun as error:
-            verification.damaged.append(Damage(file, str(error).removeprefix(f"{folder.path(file)} ")))
+            verification.add_damage(file, str(error).removeprefix(f"{folder.path(file)} "))
         verification.files += 1
 
 
@@ -187,7 +199,7 @@ def _check_file(
         return None
     except DamagedRun as error:
         why = str(error).removeprefix(f"{folder.path(file)} ").removesuffix(f"; {REPAIR}")
-        verification.damaged.append(Damage(file, why))
+        verification.add_damage(file, why)
         rows = None
     verification.files += 1
     return rows
@@ -196,30 +208,44 @@ def _check_file(
 def _read_checked(folder: RunFolder, kind: str, task: str, manifest: Manifest | None) -> tuple[Rows, bool]:
     """Return a row of each cell of a file, and whether the file lacks a digest. Raises `DamagedRun`."""
     footer = folder.footer(kind, task)
-    if kind == "rounds":
-        rows = _last_rounds(folder.row_groups(kind, task))
-    else:
-        listed = folder.read(kind, task).to_pylist()
-        rows = {row["cell"]: row for row in listed}
-        if len(rows) < len(listed):
-            raise DamagedRun("holds a cell twice")
+    rows = _last_rounds(folder.row_groups(kind, task)) if kind == "rounds" else _rows_by_cell(folder.read(kind, task))
+    # The footer says which cells the file should hold: rows that are lost leave no other trace.
     if not isinstance(footer["cells"], list) or not all(isinstance(cell, str) for cell in footer["cells"]):
         raise DamagedRun("has a footer that cbobench did not write")
     if {*footer["cells"]} != {*rows}:
         raise DamagedRun(f"should hold {count_noun(len(footer['cells']), 'cell')}, and holds others")
     for cell, row in rows.items():
         if kind == "cells":
-            cell_of_row(row, "it")
-            if row["status"] not in ("ok", "failed") or row["attempt"] != footer.get("attempt"):
-                raise DamagedRun(f"has status {row['status']!r} and attempt {row['attempt']} for the cell {cell}")
-        if manifest is not None and cell not in manifest.cells:
-            raise DamagedRun(f"holds a cell {cell} that this run did not ask for")
-        if manifest is not None and manifest.cells[cell].seed != row["seed"]:
-            raise DamagedRun(f"holds the cell {cell} with the seed {row['seed']}")
+            _check_cell(cell, row, footer)
+        if manifest is not None:
+            _check_request(cell, row, manifest)
+    # The digest comes last: it says that something has changed, and the checks above say what.
     signed = "digest" in footer
     if signed and not folder.digest_matches(kind, task):
         raise DamagedRun(CHANGED)
     return rows, not signed
+
+
+def _rows_by_cell(table: pa.Table) -> Rows:
+    rows = {row["cell"]: row for row in table.to_pylist()}
+    if len(rows) < len(table):
+        raise DamagedRun("holds a cell twice")
+    return rows
+
+
+def _check_cell(cell: str, row: dict[str, Any], footer: dict[str, Any]) -> None:
+    """Raise `DamagedRun` for a row that contradicts itself or its file's footer."""
+    cell_of_row(row, "it")
+    if row["status"] not in ("ok", "failed") or row["attempt"] != footer.get("attempt"):
+        raise DamagedRun(f"has status {row['status']!r} and attempt {row['attempt']} for the cell {cell}")
+
+
+def _check_request(cell: str, row: dict[str, Any], manifest: Manifest) -> None:
+    """Raise `DamagedRun` for a row of a cell that was not asked for."""
+    if cell not in manifest.cells:
+        raise DamagedRun(f"holds a cell {cell} that this run did not ask for")
+    if manifest.cells[cell].seed != row["seed"]:
+        raise DamagedRun(f"holds the cell {cell} with the seed {row['seed']}")
 
 
 def _last_rounds(groups: Iterator[pa.Table]) -> Rows:
@@ -250,17 +276,36 @@ def _last_rounds(groups: Iterator[pa.Table]) -> Rows:
     return rows
 
 
-def _disagree(cells: Rows, rounds: Rows) -> str | None:
-    """Return why a task's rounds do not match its cells, or None."""
-    if {*cells} != {*rounds}:
+def _find_disagreement(cells: Rows, rounds: Rows | None, audit: Rows | None) -> str | None:
+    """Return why a task's rounds or audit do not match its cells that were played to their end, or None."""
+    if rounds is not None and {*cells} != {*rounds}:
         return "its rounds are of other cells"
-    for cell, row in cells.items():
-        if rounds[cell]["t"] != row["horizon"]:
-            return f"its rounds of the cell {cell} end with {rounds[cell]['t']}, it has {row['horizon']}"
+    for cell, row in cells.items() if rounds is not None else ():
+        last = rounds[cell]
+        if last["t"] != row["horizon"]:
+            return f"its rounds of the cell {cell} end with {last['t']}, it has {row['horizon']}"
         for name in SHARED_METRICS:
-            if not _same((row[name],), (rounds[cell][name],)):
-                return f"its cell {cell} ends with {name} = {row[name]}, its rounds with {rounds[cell][name]}"
-    return None
+            if not _same((row[name],), (last[name],)):
+                return f"its cell {cell} ends with {name} = {row[name]}, its rounds with {last[name]}"
+    return "its audit is of other cells" if audit is not None and not {*audit} <= {*cells} else None
+
+
+def _find_other_result(
+    first_results: dict[tuple[str, int], tuple[str, Any]], task: str, cells: Rows
+) -> tuple[str | None, int]:
+    """Return why a task contradicts an earlier one, or None; and how many of its cells that has published, too.
+
+    Args:
+        first_results: the task and the result of each cell and attempt so far; this task's are added.
+    """
+    why, repeated = None, 0
+    for cell, row in cells.items():
+        result = tuple(row.get(name) for name in SHARED_METRICS)
+        first_task, first_result = first_results.setdefault((cell, row["attempt"]), (task, result))
+        if first_task != task and not _same(first_result, result):
+            why = f"its cell {cell} has another result in cells/{first_task}.parquet"
+        repeated += first_task != task
+    return why, repeated
 
 
 def _same(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
