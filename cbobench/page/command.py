@@ -58,17 +58,16 @@ def follow_run(options: argparse.Namespace, plotly: Path) -> int:
     An open page loads itself again; the last one, once nobody plays, does not.
     """
     from cbobench.page.content import content
-    from cbobench.report.live import Live
     from cbobench.report.load import Run
-    from cbobench.report.watch import text
+    from cbobench.report.watch import Live, text
 
     if len(options.runs) > 1:
         raise Misuse(f"--live follows one run, {len(options.runs)} are given; leave it out for a page of several")
     live, out = Live(options.runs[0]), None
     while True:
         began, view = time.monotonic(), live.look()
-        playing = view.state in ("playing", "silent")
-        if not playing or view.sum("ok") + view.sum("failed"):
+        playing, cells = view.is_active, view.content["cells"]
+        if not playing or cells["ok"] + cells["failed"]:
             run = Run(options.runs[0])
             out, is_first = place(options.out, [run]), out is None
             # A page that takes long is drawn less often.
@@ -77,7 +76,8 @@ def follow_run(options: argparse.Namespace, plotly: Path) -> int:
             write_page(out, assemble_page(page_content, plotly, math.ceil(pause) if playing else None))
             pause = max(pause, LIVE_FACTOR * (time.monotonic() - began))
             if is_first or not playing:
-                print(f"{out} ({'drawn again while the run is played' if playing else view.state})", flush=True)
+                state = "drawn again while the run is played" if playing else view.content["state"]
+                print(f"{out} ({state})", flush=True)
         else:
             pause = LIVE_SECONDS
         if not playing:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from cbobench.errors import CbobenchError, DamagedRun, Misuse, show, unknown, words_of
 from cbobench.report.columns import LABELS, MOST_COLUMNS, extract_entries, find_source_column, read_input
 from cbobench.results import bundle
-from cbobench.results.folder import retry_if_gone
+from cbobench.results.folder import RunFolder, retry_if_gone
 from cbobench.results.manifest import Manifest, Pair, VariantKind, as_numbers, as_words
-from cbobench.results.query import NO_POSITION, cell_positions, read_published, sort_by_cell
+from cbobench.results.query import NO_POSITION, PublishedCells, cell_positions, read_published, sort_by_cell
 from cbobench.results.rounds import cell_codes
 from cbobench.results.schema import schema
 from cbobench.results.staleness import Freshness
@@ -32,16 +32,25 @@ class Run:
     """A run folder, read once.
 
     Args:
-        location: path or URI of the run folder, or of a bundle (`results.bundle`).
+        location: path or URI of the run folder or of a bundle (`results.bundle`), or that folder when it is open.
+        record: of the pairs that count; by default all that the folder was asked for, which `full_record` always holds.
+        played: what is published in it, where that is read already.
 
     Raises:
         Misuse: neither of them. DamagedRun: a truncated or foreign file in it.
     """
 
-    def __init__(self, location: str | Path) -> None:
+    def __init__(
+        self,
+        location: str | Path | RunFolder,
+        record: Manifest | None = None,
+        played: PublishedCells | None = None,
+        full_record: Manifest | None = None,
+    ) -> None:
         self.folder = bundle.open_run(location)
-        self.record = self.full_record = Manifest.read(self.folder)
-        self.played = read_published(self.folder, None)
+        self.record = Manifest.read(self.folder) if record is None else record
+        self.full_record = self.record if full_record is None else full_record
+        self.played = read_published(self.folder, None) if played is None else played
 
     @classmethod
     def union(cls, runs: Sequence[Run]) -> Run:
@@ -50,19 +59,12 @@ class Run:
         Raises:
             Misuse: a problem is another one in two of them, or a method's name stands for two settings.
         """
-        joined = cls.__new__(cls)
-        joined.folder = Union([run.folder for run in runs])
-        names = [str(run.folder) for run in runs]
-        joined.record = joined.full_record = join_manifests([run.record for run in runs], names)
-        joined.played = read_published(joined.folder, None)
-        return joined
+        joined = join_manifests([run.record for run in runs], [str(run.folder) for run in runs])
+        return cls(Union([run.folder for run in runs]), joined)
 
     def only(self, glob: str) -> Run:
         """The same run with the matching pairs alone (see `Manifest.only`); `full_record` still holds all."""
-        selection = Run.__new__(Run)  # what is published is not listed again
-        selection.folder, selection.full_record, selection.played = self.folder, self.full_record, self.played
-        selection.record = self.record.only(glob)
-        return selection
+        return Run(self.folder, self.record.only(glob), self.played, self.full_record)
 
     @cached_property
     def cells(self) -> pd.DataFrame:

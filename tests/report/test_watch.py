@@ -14,12 +14,14 @@ import cbobench
 from cbobench.call import Call
 from cbobench.cli import main
 from cbobench.errors import printable
-from cbobench.report import live
-from cbobench.report.watch import as_object, text
+from cbobench.report import watch
+from cbobench.report.watch import Live, text
 from cbobench.results import lease
+from cbobench.results.bundle import open_run
 from cbobench.results.export import export
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import EXPIRES_AFTER, Lease, pair_id
+from cbobench.results.manifest import Manifest
 from cbobench.suite.cells import Cells
 from cbobench.sweep.plan import plan
 from cbobench.sweep.run import execute
@@ -48,8 +50,8 @@ def signed():
     files = []
 
     def sign(run, news=None, **other):
-        grid = live.Live(run).record.grids[-1]
-        claim = Lease(live.open_run(run), grid.cells)
+        grid = Manifest.read(open_run(run)).grids[-1]
+        claim = Lease(open_run(run), grid.cells)
         files.append(run / "drivers" / f"{claim.id}.json")
         files[-1].parent.mkdir(exist_ok=True)
         files[-1].write_text(json.dumps(asdict(replace(claim.driver, holds=True, **other)) | {"news": news or {}}))
@@ -58,6 +60,10 @@ def signed():
     yield sign
     for file in files:
         file.unlink()
+
+
+def list_complete(view):
+    return [tuple(row.values()) for row in view.content["complete_seeds"]]
 
 
 def test_a_run_that_nobody_plays(half, capsys):
@@ -81,8 +87,8 @@ def test_one_look_is_a_way_of_watching(half, capsys):
 
 
 def test_the_comparison_is_of_seeds_that_all_have(half):
-    view = live.Live(half).look()
-    assert view.seeds == [("rkhs-1d", 20, 3, 4)]
+    view = Live(half).look()
+    assert list_complete(view) == [("rkhs-1d", 20, 3, 4)]
     frame = view.comparison.frame
     whole = cbobench.compare(half).frame
     assert (frame["n"].tolist(), whole["n"].tolist()) == ([3, 3], [4, 3])
@@ -93,19 +99,19 @@ def test_the_comparison_is_of_seeds_that_all_have(half):
 
 
 def test_a_sign_of_life_says_how_far_it_is(half, signed):
-    pair = next(p for p in live.Live(half).record.grids[-1].pairs if p.algorithm.name == "random")
+    pair = next(p for p in Manifest.read(open_run(half)).grids[-1].pairs if p.algorithm.name == "random")
     news = {"rate": 50.0, "left": [3.0, 2.0, 5.0], "playing": {pair_id(pair, 20): [1, 7]}}
     file = signed(half, news)
-    view = live.Live(half).look()
-    assert view.state == "playing"
-    assert [(p.ok, p.playing, p.rounds) for p in view.pairs] == [(4, 0, 80), (3, 1, 67)]
-    said = as_object(view)
+    view = Live(half).look()
+    assert view.content["state"] == "playing"
+    assert [(p["ok"], p["playing"], p["rounds"]) for p in view.content["pairs"]] == [(4, 0, 80), (3, 1, 67)]
+    said = view.content
     assert said["cells"] == {"expected": 8, "ok": 7, "failed": 0, "playing": 1, "missing": 1, "of_nobody": 0}
     assert said["rounds"] == {"done": 147, "total": 160, "per_second": 50.0}
     assert 2.0 < said["left"]["high"] <= 5.0
     assert "91 % of the rounds, 50 a second; left: about" in text(view)
     file.write_text(file.read_text().replace('"left": [3.0, 2.0, 5.0]', '"left": null'))
-    assert live.Live(half).look().left is None
+    assert Live(half).look().content["left"] is None
 
 
 def test_the_status_says_who_plays_now(half, signed, capsys):
@@ -121,39 +127,39 @@ def test_the_status_says_who_plays_now(half, signed, capsys):
 
 
 def test_what_is_best_so_far_and_who_plays_is_shown(half, signed):
-    pairs = {p.algorithm.name: pair_id(p, 20) for p in live.Live(half).record.grids[-1].pairs}
+    pairs = {p.algorithm.name: pair_id(p, 20) for p in Manifest.read(open_run(half)).grids[-1].pairs}
     news = {"playing": {pairs["random"]: [1, 7]}, "best": {pairs["random"]: [2, 1.5, 2.0]}}
     signed(half, news)
     signed(half, news | {"best": {pairs["random"]: [1, 3.0, 3.0]}})
-    view = live.Live(half).look()
-    assert [(p.algorithm, p.seen, p.best_mean, p.best) for p in view.pairs] == [
+    view = Live(half).look()
+    assert [(p["algorithm"], p["seen"], p["best_mean"], p["best"]) for p in view.content["pairs"]] == [
         ("ckb-ucb", 0, None, None), ("random", 3, 2.0, 3.0),
     ]  # fmt: skip
     shown = text(view)
     assert "playing now: random on rkhs-1d\n" in shown
     assert "best (seeds)" in shown
     assert "2 (3)" in shown
-    assert as_object(view)["pairs"][1]["best"] == 3.0
+    assert view.content["pairs"][1]["best"] == 3.0
 
 
 def test_a_call_elsewhere_that_falls_silent_is_told(half, monkeypatch, signed):
     file = signed(half, machine="elsewhere-1")
     now = time.monotonic()
-    monkeypatch.setattr(live.time, "monotonic", lambda: now)  # a slow machine must not age the heartbeat
-    looking = live.Live(half)
-    assert looking.look().state == "playing"
+    monkeypatch.setattr(watch.time, "monotonic", lambda: now)  # a slow machine must not age the heartbeat
+    looking = Live(half)
+    assert looking.look().content["state"] == "playing"
     for after, state in (
-        (live.SILENT_SECONDS - 1, "playing"),
-        (live.SILENT_SECONDS + 1, "silent"),
+        (watch.SILENT_SECONDS - 1, "playing"),
+        (watch.SILENT_SECONDS + 1, "silent"),
         (EXPIRES_AFTER + 1, "idle"),
     ):
-        monkeypatch.setattr(live.time, "monotonic", lambda after=after: now + after)
+        monkeypatch.setattr(watch.time, "monotonic", lambda after=after: now + after)
         view = looking.look()
-        assert view.state == state, f"after {after} s"
-        assert live.SILENT_SECONDS < 30, "told within half a minute"
+        assert view.content["state"] == state, f"after {after} s"
+        assert watch.SILENT_SECONDS < 30, "told within half a minute"
     assert "stopped unexpectedly" in text(view)
     os.utime(file)
-    assert looking.look().state == "playing", "it was the network"
+    assert looking.look().content["state"] == "playing", "it was the network"
 
 
 def test_a_clock_alone_ends_no_watch(half, monkeypatch, capsys, signed):
@@ -163,33 +169,33 @@ def test_a_clock_alone_ends_no_watch(half, monkeypatch, capsys, signed):
     behind = time.time() - 2 * EXPIRES_AFTER
     for sign, state in ((behind, "idle"), (behind + 10, "playing")):
         os.utime(file, (behind, behind))
-        looking = live.Live(half)
-        assert (looking.look().state, looking.uncertain) == ("silent", True)
+        looking = Live(half)
+        assert (looking.look().content["state"], looking.is_uncertain) == ("silent", True)
         os.utime(file, (sign, sign))
-        monkeypatch.setattr(live.time, "monotonic", lambda: now + live.CONFIRM_SECONDS + 1)
-        assert (looking.look().state, looking.uncertain) == (state, False)
+        monkeypatch.setattr(watch.time, "monotonic", lambda: now + watch.CONFIRM_SECONDS + 1)
+        assert (looking.look().content["state"], looking.is_uncertain) == (state, False)
         monkeypatch.undo()
     waited = []
     os.utime(file, (behind, behind))
-    monkeypatch.setattr(live.time, "sleep", lambda seconds: waited.append(seconds) or os.utime(file))
+    monkeypatch.setattr(watch.time, "sleep", lambda seconds: waited.append(seconds) or os.utime(file))
     assert main(["watch", str(half), "--once"]) == 0
     assert capsys.readouterr().out.startswith("half: playing")
-    assert waited == [live.CONFIRM_SECONDS]
+    assert waited == [watch.CONFIRM_SECONDS]
 
 
 def test_a_call_here_that_is_stopped_is_told(half, monkeypatch, signed):
     signed(half, {"left": [3.0, 2.0, 5.0]})
-    looking = live.Live(half)
+    looking = Live(half)
     now = time.monotonic()
-    assert looking.look().left is not None
-    monkeypatch.setattr(live.time, "monotonic", lambda: now + EXPIRES_AFTER + 1)
+    assert looking.look().content["left"] is not None
+    monkeypatch.setattr(watch.time, "monotonic", lambda: now + EXPIRES_AFTER + 1)
     view = looking.look()
-    assert (view.state, view.left, view.drivers[0].state) == ("silent", None, "silent")
+    assert (view.content["state"], view.content["left"], view.drivers[0].state) == ("silent", None, "silent")
     assert "has sent no heartbeat for 15" in text(view)
 
 
 def test_who_merges_plays_nothing(half, capsys):
-    with Lease(live.open_run(half), Cells()):
+    with Lease(open_run(half), Cells()):
         assert main(["watch", str(half), "--once"]) == 1
     said = capsys.readouterr().out
     assert said.startswith("half: idle: 7 of 8 cells ok")
@@ -205,12 +211,12 @@ def test_what_a_call_said_of_a_pair_counts_once(tmp_path, signed):
         cbobench.run(some | {"seeds": seeds} | both, out=run, cpus=0, block=1)
     for path in [*run.glob("*/*random.1-1*.parquet"), *run.glob("*/*random.3-3*.parquet")]:
         path.unlink()
-    record = live.Live(run).record
+    record = Manifest.read(open_run(run))
     assert len(record.grids) == 2
     pair = record.grids[-1].pairs[0]
     signed(run, {"playing": {pair_id(pair, 20): [2, 33]}})
-    view = live.Live(run).look()
-    assert [(p.algorithm, p.expected, p.ok, p.playing, p.rounds) for p in view.pairs] == [
+    view = Live(run).look()
+    assert [(p["algorithm"], p["expected"], p["ok"], p["playing"], p["rounds"]) for p in view.content["pairs"]] == [
         ("random", 4, 2, 2, 40 + 33), ("ckb-ucb", 2, 2, 0, 40),
     ]  # fmt: skip
 
@@ -247,35 +253,35 @@ def test_cells_that_are_played_again_are_yet_to_be_done(tmp_path, monkeypatch):
         (file,) = (run / "drivers").glob("*.json")
         time.sleep(0.1)
         lease.send_heartbeat(RunFolder(str(run), file.stem))
-        views.append(live.Live(run).look())
+        views.append(Live(run).look())
 
     cbobench.run(suite, out=run, cpus=0, again=("failed",), on_receipt=look)
-    seen = [[(p.ok, p.failed, p.rounds) for p in view.pairs] for view in views]
+    seen = [[(p["ok"], p["failed"], p["rounds"]) for p in view.content["pairs"]] for view in views]
     assert seen == [[(3, 1, 60), (4, 0, 80)], [(4, 0, 80), (4, 0, 80)]]
-    assert [view.state for view in views] == ["playing", "playing"]
-    assert views[0].left is not None
-    assert [view.orphans for view in views] == [0, 0]
-    assert live.Live(run).look().state == "complete"
+    assert [view.content["state"] for view in views] == ["playing", "playing"]
+    assert views[0].content["left"] is not None
+    assert [view.content["cells"]["of_nobody"] for view in views] == [0, 0]
+    assert Live(run).look().content["state"] == "complete"
 
 
 def test_a_seed_that_failed_is_not_complete(tmp_path):
     cells = {("p", "a"): {"regret": [1.0, 2.0, 3.0]}, ("p", "b"): {"regret": [4.0, 50.0, 6.0]}}
-    view = live.Live(make(tmp_path / "run", cells, seeds=[0, 1, 2], failed={("p", "a"): [1]})).look()
-    assert view.seeds == [("p", 100, 2, 3)]
+    view = Live(make(tmp_path / "run", cells, seeds=[0, 1, 2], failed={("p", "a"): [1]})).look()
+    assert list_complete(view) == [("p", 100, 2, 3)]
     assert view.comparison.frame["n"].tolist() == [2, 2]
     assert view.comparison.frame["regret_median"].tolist() == [2.0, 5.0]
     assert "\nof seeds that are ok for every method (p: 2 of 3):\n" in text(view)
     lost = {("p", "a"): [0, 1, 2]}
-    view = live.Live(make(tmp_path / "lost", cells, seeds=[0, 1, 2], failed=lost)).look()
-    assert (view.state, view.comparison) == ("complete", None)
+    view = Live(make(tmp_path / "lost", cells, seeds=[0, 1, 2], failed=lost)).look()
+    assert (view.content["state"], view.comparison) == ("complete", None)
     assert text(view).endswith("no seed is ok for every method of a problem")
 
 
 def test_a_call_here_that_is_killed_is_told(half, signed, capsys):
     """Its process has ended, and another one, which began later, may have its number."""
     signed(half, born="before that of its number")
-    view = live.Live(half).look()
-    assert view.state == "idle"
+    view = Live(half).look()
+    assert view.content["state"] == "idle"
     assert "stopped unexpectedly" in text(view)
     assert main(["watch", str(half), "--json", "--once"]) == 1
     assert json.loads(capsys.readouterr().out)["drivers"][0]["state"] == "dead"
@@ -341,7 +347,7 @@ def test_a_run_that_has_not_begun_is_waited_for(small_suite, tmp_path, capsys, m
 def look(watched):
     """All that a look at a run makes; the words are what a terminal may see."""
     view = watched.look()
-    json.dumps(as_object(view), allow_nan=False)
+    json.dumps(json.loads(view.render_json()), allow_nan=False)
     for line in text(view).splitlines():
         assert printable(line) == line
     lease.read_players(watched.folder)
@@ -349,8 +355,8 @@ def look(watched):
 
 
 def test_a_lease_file_of_any_content_is_read_or_left_out(half, signed):
-    watched = live.Live(half)
-    key = pair_id(watched.record.grids[-1].pairs[1], 20)
+    watched = Live(half)
+    key = pair_id(Manifest.read(watched.folder).grids[-1].pairs[1], 20)
     news = {
         "seconds": 2.0, "cells": 1, "rounds": 3, "total": 20, "rate": 1.5, "left": [3.0, 2.0, 4.0],
         "again": {key: [[0, 1, 1]]}, "playing": {key: [1, 4]}, "best": {key: [1, 0.5, 0.5]},
@@ -358,12 +364,14 @@ def test_a_lease_file_of_any_content_is_read_or_left_out(half, signed):
     file = signed(half, news)
     good = json.loads(file.read_text())
     view = look(watched)
-    assert (view.state, view.sum("playing"), view.rate, len(view.left)) == ("playing", 1, 1.5, 3)
+    content = view.content
+    assert (content["state"], content["cells"]["playing"]) == ("playing", 1)
+    assert (content["rounds"]["per_second"], len(content["left"])) == (1.5, 3)
     variants = [replaced(good, place, wrong) for place in places(good) for wrong in WRONG][::4]
     assert len(variants) > 100
     for content in variants:
         file.write_text(json.dumps(content))
-        assert look(watched).sum("expected") == 8
+        assert look(watched).content["cells"]["expected"] == 8
 
 
 @pytest.mark.parametrize(
@@ -398,10 +406,10 @@ def test_an_extended_run_is_compared_at_the_latest_horizon_that_all_have(tmp_pat
     for horizon in (20, 25):
         files = {*(tmp_path / "run").glob("*/*random*.parquet")}
         cbobench.run(suite | {"horizon": horizon}, out=tmp_path / "run", cpus=0)
-    assert set(live.Live(tmp_path / "run").look().comparison.frame["horizon"]) == {25}
+    assert set(Live(tmp_path / "run").look().comparison.frame["horizon"]) == {25}
     for path in {*(tmp_path / "run").glob("*/*random*.parquet")} - files:
         path.unlink()
-    view = live.Live(tmp_path / "run").look()
-    assert view.seeds == [("rkhs-1d", 20, 2, 2), ("rkhs-1d", 25, 0, 2)]
+    view = Live(tmp_path / "run").look()
+    assert list_complete(view) == [("rkhs-1d", 20, 2, 2), ("rkhs-1d", 25, 0, 2)]
     assert set(view.comparison.frame["horizon"]) == {20}
     assert view.comparison.table.title == "s, T = 20, n = 2/2"
