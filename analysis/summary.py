@@ -9,8 +9,18 @@ python analysis/summary.py RUN [OUT]
 from collections.abc import Sequence
 
 from cbobench.report.compare import compare
-from cbobench.report.figures import Figure, Panel, Plane, Profile, main, metrics_of, problems_played, slug
-from cbobench.report.kinds import replace_unmeasured, scale_of
+from cbobench.report.figures import (
+    Figure,
+    Panel,
+    Plane,
+    Profile,
+    main,
+    metrics_of,
+    problems_played,
+    replace_unmeasured,
+    scale_of,
+    slug,
+)
 from cbobench.report.load import Run
 
 

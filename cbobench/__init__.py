@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from cbobench.problems.optimum import pointwise as pointwise
     from cbobench.problems.simulator import Simulator as Simulator
     from cbobench.report.best import best as best
-    from cbobench.report.compare import Comparison as Comparison
     from cbobench.report.compare import compare as compare
+    from cbobench.report.formats import Comparison as Comparison
     from cbobench.report.load import load_cells as load_cells
     from cbobench.report.load import load_rounds as load_rounds
     from cbobench.report.plot import plot as plot
@@ -65,7 +65,8 @@ __version__ = "0.1.0"
 NAMES = {
     # To run and to read.
     "report.best": "best",
-    "report.compare": "Comparison compare",
+    "report.compare": "compare",
+    "report.formats": "Comparison",
     "results.export": "export",
     "report.load": "load_cells load_rounds",
     "report.plot": "plot",

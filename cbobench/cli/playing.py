@@ -202,10 +202,10 @@ class _Finish(Watcher):
             cells = count_noun(outcome.cells, "cell")
             print(f"stopped: {good:,} of {cells} done{failed_note}; to go on: {self.command}", file=sys.stderr)
             return 1 if self.plan.call.fail_fast and outcome.failed else 130
+        from cbobench.report.best import describe_best
         from cbobench.report.compare import compare
         from cbobench.report.groups import find_groups, select_latest
         from cbobench.report.load import Run
-        from cbobench.report.recommended import describe_best
 
         finished = Run(outcome.folder.uri)
         print(compare(finished), file=self.out)

@@ -26,9 +26,9 @@ from cbobench.page.paths import shorten_paths
 from cbobench.papers.claim_maps import VERDICT_STYLES, Map, maps_of
 from cbobench.papers.claim_tables import claims_of, tabulate_findings
 from cbobench.papers.claims import DECISIVE, Finding, findings, format_value, is_off
-from cbobench.report.compare import Comparison, compare
+from cbobench.report.compare import compare
 from cbobench.report.curves import STATISTICS, centre, stale
-from cbobench.report.formats import Best, Marked, TextTable, explain_bold, to_json_value
+from cbobench.report.formats import Best, Comparison, Marked, TextTable, explain_bold, to_json_value
 from cbobench.report.groups import Group, describe_failures, describe_horizons, find_arithmetic, find_cpus, find_groups
 from cbobench.report.load import Run, read_values, recorded_rounds
 from cbobench.report.numbers import format_number

@@ -12,10 +12,9 @@ from typing import Any
 
 from cbobench.papers.claims import Finding, format_value
 from cbobench.papers.evidence import Verdict
-from cbobench.report.fonts import use_fonts_for
 from cbobench.report.formats import escape_formula
 from cbobench.report.layout import save
-from cbobench.report.style import SIZES
+from cbobench.report.style import SIZES, use_fonts_for
 from cbobench.words import count_noun
 
 VERDICT_STYLES: dict[Verdict, tuple[str, str]] = {  # colour and symbol, for readers who cannot tell the colours

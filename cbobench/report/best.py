@@ -1,23 +1,21 @@
-"""`cbobench best`: the configurations that a run recommends, by how many seeds, and what they are worth."""
+"""`cbobench best`: which configurations a run recommends, by how many seeds, and what they are worth."""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from cbobench.errors import Misuse
-from cbobench.report.columns import to_column
-from cbobench.report.compare import Comparison
-from cbobench.report.formats import TextTable
-from cbobench.report.groups import find_groups, select_latest
-from cbobench.report.load import RunLike, open_run
+from cbobench.report.formats import Comparison, TextTable
+from cbobench.report.groups import Group, find_groups, group_by, select_latest
+from cbobench.report.load import Run, RunLike, open_run, to_column
 from cbobench.report.numbers import find_gap, format_number
-from cbobench.report.recommended import (
-    describe_best,
-    describe_by,
-    describe_configurations,
-    find_recommendations,
-)
+from cbobench.results.manifest import Variant
+from cbobench.results.schema import RECOMMENDED
 
 NOTE = (
     "{name} in its own units and violation as the g are played, without noise, or means where it was simulated; "
@@ -99,3 +97,190 @@ def best(run: RunLike, *, top: int = 5, only: str | None = None) -> Comparison:
         note += f"; {hidden_count:,} more: --top {int(recommendations['rank'].max())}"
     note = "\n".join([note, *describe_best(opened, groups)])
     return Comparison(frame, TextTable(columns, rows, opened.record.suite, note, left=2))
+
+
+COLUMNS = [
+    "problem",
+    "problem_label",
+    "configuration",
+    "f",
+    "objective",
+    "value",
+    "violation",
+    "feasible",
+    "seeds",
+    "by",
+]
+DIGITS = 6  # significant digits of a coordinate, if it is no larger than its side
+ALL_DIGITS = 17  # of a float
+
+
+def name_inputs(inputs: Sequence[Sequence[Any]] | None, action: Any, x: Any) -> dict[str, Any]:
+    """The inputs of one action by their names.
+
+    Args:
+        inputs: of its problem (`Variant.inputs`); None if they are not known.
+        action, x: an index of a finite set or None, a point of a box or None.
+    """
+    if x is not None:
+        names = [name for name, _ in inputs] if inputs else [f"x_{i}" for i in range(1, len(x) + 1)]
+        return dict(zip(names, x, strict=True))
+    return {name: values[action] for name, values in inputs} if inputs else {"action": action}
+
+
+def describe_configurations(
+    configurations: Sequence[Mapping[str, Any]], inputs: Sequence[Sequence[Any]] | None
+) -> list[str]:
+    """Configurations of one problem in words, "width 64, rate 0.003", with as many digits as tell them apart.
+
+    Args:
+        inputs: of their problem (`Variant.inputs`); digits are relative to the sides of its box. None if not known.
+    """
+    sides = {name: _find_side(values) for name, values in inputs or ()}
+    count = len({tuple(configuration.values()) for configuration in configurations})
+    for more in range(ALL_DIGITS):
+        texts = [
+            ", ".join(f"{name} {_format_input(value, sides.get(name, 0.0), more)}" for name, value in values.items())
+            for values in configurations
+        ]
+        if len({*texts}) >= count:
+            break
+    return texts
+
+
+def _find_side(values: Any) -> float:
+    """The length of an input's range, by its values or its type; 0 if it has none."""
+    ends = values.get("float") if isinstance(values, dict) else values
+    numbers = [end for end in ends or () if isinstance(end, int | float) and math.isfinite(end)]
+    return float(max(numbers) - min(numbers)) if numbers else 0.0
+
+
+def _format_input(value: Any, side: float, more: int) -> str:
+    """A number with six digits, and as many more as it is larger than its side, and `more`; anything else as it is."""
+    if not isinstance(value, float) or not math.isfinite(value):
+        return str(value)
+    larger = math.ceil(math.log10(abs(value) / side)) if value and side else 0
+    return f"{value:.{min(DIGITS + max(larger, 0) + more, ALL_DIGITS)}g}"
+
+
+def read_objective(problem: Variant) -> tuple[str, float, float]:
+    """(name, zero, unit) of a problem: zero + unit · f is in its user's units, with the user's sign."""
+    name, zero, unit = problem.objective or ("f", 0.0, 1.0)
+    return name, zero, unit
+
+
+def find_recommendations(run: Run, groups: Sequence[Group]) -> pd.DataFrame:
+    """The configurations that the good cells of some groups recommend, the best of each problem first.
+
+    Returns:
+        One row per problem (title) and point, equal to the last bit: `configuration` (a mapping), `f` and `violation`
+        (means over the cells that recommend it; NaN if only observed values are known), `objective` and `value` (the
+        user's name for f, and f in the user's units and with its sign), `feasible` and `seeds` (how many of these
+        cells), `by` (the algorithms' labels, with how many cells of how many). Feasible ones come first, by f; then
+        the others, by violation.
+    """
+    rows = []
+    variants = run.record.variants("problems")
+    for problem, problem_groups in group_by(groups, "problem").items():
+        name, zero, unit = read_objective(variants[problem])
+        inputs, by_point = variants[problem].inputs, dict[tuple[Any, ...], dict[str, Any]]()
+        for group in problem_groups:
+            for cell in _list_recommending(group):
+                action, x = cell["recommended_action"], cell["recommended_x"]
+                values = name_inputs(inputs, action, x)
+                point = (action,) if x is None else tuple(x)
+                row = by_point.setdefault(point, {"configuration": values, "f": [], "violation": [], "by": {}})
+                g = cell["recommended_g"]
+                row["f"].append(np.nan if cell["recommended_f"] is None else cell["recommended_f"])
+                row["violation"].append(np.nan if g is None else np.maximum(g, 0.0).sum())
+                by = row["by"].setdefault(group.algorithm_label, [0, len(group.good)])
+                by[0] += 1
+        for row in by_point.values():
+            feasible = sum(v <= 0 for v in row["violation"])
+            f, violation = (float(np.mean(row[name])) for name in ("f", "violation"))
+            objective_columns = {"objective": name, "value": zero + unit * f}
+            by = {label: (k, n) for label, (k, n) in sorted(row["by"].items(), key=lambda item: -item[1][0])}
+            rows.append(
+                {
+                    "problem": problem,
+                    "problem_label": problem_groups[0].problem_label,
+                    "configuration": row["configuration"],
+                    "f": f,
+                    **objective_columns,
+                    "violation": violation,
+                    "feasible": feasible,
+                    "seeds": len(row["f"]),
+                    "by": by,
+                }
+            )
+    frame = pd.DataFrame(rows, columns=COLUMNS)
+    order = [
+        frame["problem"].map({title: i for i, title in enumerate(variants)}),
+        frame["violation"].fillna(np.inf),
+        -frame["f"],
+        -frame["seeds"],
+    ]
+    keys = [np.asarray(key, dtype=np.float64) for key in reversed(order)]  # lexsort takes the first key last
+    return frame.iloc[np.lexsort(keys)].reset_index(drop=True)
+
+
+def _list_recommending(group: Group) -> list[dict[str, Any]]:
+    """The cells of a group that recommend an action, by column; None for what is not stored."""
+    if not {*RECOMMENDED} <= {*group.good.columns}:
+        return []
+    cells = []
+    for action, x, f, g in zip(*(group.good[name].to_numpy() for name in RECOMMENDED), strict=True):
+        if x is not None or not pd.isna(action):
+            cells.append(
+                {
+                    "recommended_action": None if pd.isna(action) else int(action),
+                    "recommended_x": None if x is None else [float(value) for value in x],
+                    "recommended_f": None if pd.isna(f) else float(f),
+                    "recommended_g": g,
+                }
+            )
+    return cells
+
+
+def describe_by(by: Mapping[str, tuple[int, int]]) -> str:
+    """Who recommends a configuration: "cei 20/20, random 3/20"."""
+    return ", ".join(f"{label} {k}/{n}" for label, (k, n) in by.items())
+
+
+def describe_best(run: Run, groups: Sequence[Group]) -> list[str]:
+    """A line per problem whose inputs have names and whose function is the same for all seeds: its best configuration.
+
+    The best is feasible in the mean, without noise; where none is, nothing is said.
+    """
+    lines = []
+    variants, several = run.record.variants("problems"), len({group.problem for group in groups}) > 1
+    named = [group for group in groups if variants[group.problem].inputs is not None]
+    frame = find_recommendations(run, [group for group in named if _is_fixed(group)])
+    for problem in dict.fromkeys(frame["problem"]):
+        best = frame[frame["problem"] == problem].iloc[0]
+        if not best["violation"] <= 0:
+            continue
+        suffix = f" of {best['problem_label']}" if several else ""
+        value = _compare_to_optimum(best, named, read_objective(variants[problem]))
+        (configuration,) = describe_configurations([best["configuration"]], variants[problem].inputs)
+        by = describe_by(best["by"])
+        lines.append(f"best{suffix}: {configuration}: {value} (recommended by {by})")
+    return lines
+
+
+def _compare_to_optimum(best: pd.Series, groups: Sequence[Group], objective: tuple[str, float, float]) -> str:
+    """What a configuration is worth, and how far that is from the optimum of its problem, where that is known."""
+    name, zero, unit = objective
+    stars = pd.concat([group.good["f_star"] for group in groups if group.problem == best["problem"]]).dropna()
+    if stars.empty:
+        return f"{name} = {format_number(best['value'])}"
+    if np.isclose(best["f"], stars.iloc[0], rtol=1e-9, atol=1e-12):
+        return f"{name} = {format_number(best['value'])}, the optimum"
+    ends = [best["value"], zero + unit * stars.iloc[0]]
+    value, star = (format_number(end, apart=find_gap(ends)) for end in ends)
+    return f"{name} = {value}, {'f*' if name == 'f' else 'optimum'} = {star}"
+
+
+def _is_fixed(group: Group) -> bool:
+    """Whether all seeds have one reference of regret, or none."""
+    return bool(group.good["f_star"].nunique(dropna=False) <= 1)

@@ -16,9 +16,9 @@ import pandas as pd
 from cbobench.metrics import METRICS
 from cbobench.report.curves import Panel
 from cbobench.report.groups import describe_horizons, find_groups, select_latest
-from cbobench.report.kinds import AnyPanel
 from cbobench.report.load import Run
 from cbobench.report.notes import collect_caption_notes
+from cbobench.report.planes import AnyPanel
 from cbobench.report.quantities import SIMPLE_REGRET, find_undefined_regret
 from cbobench.results.manifest import VARIANT_KINDS
 from cbobench.words import count_noun

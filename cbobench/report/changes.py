@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,15 @@ from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, show
 from cbobench.metrics import Metric
-from cbobench.report.formats import TextTable
+from cbobench.report.formats import Comparison, TextTable
 from cbobench.report.groups import Group, find_groups, group_by, select_horizon, select_latest, take_values
 from cbobench.report.load import Run
+from cbobench.report.notes import describe_arithmetic
 from cbobench.report.numbers import describe_median_interval, find_gap, format_interval, format_number
 from cbobench.report.paired import format_p, pair_by_seed
 from cbobench.report.paired import pair_difference as difference
 from cbobench.report.quantities import fill_unreached, restore_infinite
+from cbobench.report.selection import Selection
 from cbobench.results.union import compare_setups
 from cbobench.stats.paired_tests import SIGNIFICANT, choose_family, count_needed, holm, signed_rank
 from cbobench.words import count_noun
@@ -34,40 +35,30 @@ NOTE = (
 )
 
 
-def compare_runs(
-    before: Run,
-    after: Run,
-    only: str | None,
-    quantities: list[Metric],
-    only_changed: bool,
-    factor: float,
-    horizon: int | str | None = None,
-) -> tuple[pd.DataFrame, TextTable, bool, str, str]:
+def compare_runs(selection: Selection, after: Run, only_changed: bool, factor: float) -> Comparison:
     """What changed from one run to another.
 
     Args:
-        only: a glob over "problem/algorithm".
-        quantities: the quantities to test.
+        selection: of the run before; with its "all" horizons each is a family of tests.
         only_changed: leave out rows that are neither better, worse, newly failing nor fixed.
         factor: at least 1: medians that differ by less are no change.
-        horizon: T; by default the latest of each problem before, "all" for every one, each a family of tests.
 
     Returns:
         One row per problem, algorithm and quantity, or failure, with its `verdict`, and one per algorithm and quantity
-        over all its problems; its table; whether anything is worse, newly failing or missing; why nothing at all
-        can be compared; and what cannot be decided. Either of the last two may be empty.
+        over all its problems.
     """
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 1 <= factor < np.inf:
         raise Misuse(f"factor is {show(factor)}; it must be a number of at least 1")
-    held = [find_groups(run, only) for run in (before, after)]
+    before, horizon = selection.run, selection.horizon
+    every_group = [find_groups(run, selection.only) for run in (before, after)]
+    held = every_group
     if horizon is not None:
         kept = {id(group) for group in select_horizon(before, [*held[0], *held[1]], horizon)}
         held = [[group for group in groups if id(group) in kept] for groups in held]
-    selection = before if only is None else before.only(only)
-    latest = {} if horizon else {group.problem: group.horizon for group in select_latest(selection, held[0])}
-    rows = _compare_pairs(before, after, held, quantities, latest)
-    compared = list(dict.fromkeys(row["horizon"] for row in rows))
+    latest = {} if horizon else {group.problem: group.horizon for group in select_latest(selection.part, held[0])}
+    rows = _compare_pairs(before, after, held, selection.shown, latest)
     # Each horizon is a family of its own: else tests of one would weaken those of another.
+    compared = list(dict.fromkeys(row["horizon"] for row in rows))
     families = [rows] if horizon is None else [[row for row in rows if row["horizon"] == t] for t in compared]
     families = [judge_rows(family, float(factor)) for family in families]
     undecided = "; ".join(dict.fromkeys(line for family in families if (line := _describe_undecided(family))))
@@ -75,19 +66,29 @@ def compare_runs(
     worse = bool(frame["verdict"].isin(["worse", "newly failing", "missing"]).any())
     is_incomparable = frame["verdict"].isin(["missing", "not comparable"]).all()
     reasons = Counter(frame["reason"]) if is_incomparable else {}
-    incomparable_reasons = ", ".join(f"{reason} ({count})" for reason, count in reasons.items())
     hidden = frame[~frame["verdict"].isin(CHANGED)] if only_changed else frame.iloc[:0]
     frame = frame.drop(hidden.index).reset_index(drop=True)
     title = f"{before.record.suite}: {before.folder} -> {after.folder}"
-    table = _tabulate_changes(frame, quantities, title, Counter(hidden["verdict"]), undecided)
+    table = _tabulate_changes(frame, selection.shown, title, Counter(hidden["verdict"]), undecided)
+    table = table.with_note(_describe_earlier(before, held, latest, rows))
+    table = table.with_note(describe_arithmetic(group for groups in every_group for group in groups))
+    nothing = ", ".join(f"{reason} ({count})" for reason, count in reasons.items())
+    # Some rows have no counts: without this they would be 8.0.
+    frame = frame.astype(dict.fromkeys([name for name in COUNTS if name in frame], "Int64"))
+    return Comparison(frame, table, worse, nothing, undecided)
+
+
+def _describe_earlier(
+    before: Run, held: list[list[Group]], latest: Mapping[str, int], rows: list[dict[str, Any]]
+) -> list[str]:
+    """The horizons with good cells of which nothing is compared, as they are not the latest."""
     shown = {(row["problem"], row["algorithm"], row["horizon"]) for row in rows}
     earlier = [g for groups in held for g in groups if len(g.good) and g.horizon != latest.get(g.problem, g.horizon)]
-    if absent := {g.horizon for g in earlier if (g.problem, g.algorithm, g.horizon) not in shown}:
-        listed = ", ".join(f"{t:,}" for t in sorted(absent))
-        note = f"not compared: T = {listed}, as it is not the latest of {before.folder} (horizon chooses)"
-        table = replace(table, note=f"{table.note}\n{note}")
-    counts = [name for name in COUNTS if name in frame]  # some rows have none: without this they would be 8.0
-    return frame.astype(dict.fromkeys(counts, "Int64")), table, worse, incomparable_reasons, undecided
+    absent = {g.horizon for g in earlier if (g.problem, g.algorithm, g.horizon) not in shown}
+    horizons = ", ".join(f"{t:,}" for t in sorted(absent))
+    return [f"not compared: T = {horizons}, as it is not the latest of {before.folder} (horizon chooses)"] * bool(
+        absent
+    )
 
 
 def _compare_pairs(

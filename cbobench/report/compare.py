@@ -3,66 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 
-import pandas as pd
-
-from cbobench.errors import Misuse, show
+from cbobench.errors import Misuse
 from cbobench.options import accept_fields
 from cbobench.report.changes import compare_runs
-from cbobench.report.formats import FORMATS, TextTable, render, render_html, render_records
-from cbobench.report.groups import Group, describe_apart, find_groups
+from cbobench.report.formats import Comparison
 from cbobench.report.load import RunLike, open_run
-from cbobench.report.notes import collect_notes, describe_arithmetic
-from cbobench.report.paired import find_algorithm, select_paired, tabulate_differences
+from cbobench.report.paired import compare_pairs
 from cbobench.report.profiles import profile_algorithms
-from cbobench.report.quantities import describe_lacks, quantities
+from cbobench.report.quantities import quantities
 from cbobench.report.ranks import rank_algorithms
 from cbobench.report.selection import Selection
-from cbobench.report.summary import SummaryLook, summarise_groups, tabulate_summary
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A comparison: `frame` holds the numbers, `str()` is the table of a terminal.
-
-    Attributes:
-        frame: one row per row of the table, in full precision.
-        table: the same for readers.
-        worse: between two runs, whether anything is worse or newly failing.
-        nothing: why two runs hold nothing that can be compared; empty where they hold something.
-        undecided: what of two runs no test can decide with these seeds; empty if all can be decided.
-        unplayable: what the run's suite leaves out because it cannot be played, and why, a line each.
-    """
-
-    frame: pd.DataFrame
-    table: TextTable
-    worse: bool = False
-    nothing: str = ""
-    undecided: str = ""
-    unplayable: tuple[str, ...] = ()
-
-    def render(self, style: str = "table", width: int | None = None) -> str:
-        """The comparison in one of `formats.FORMATS`; a table fits `width`, by default the terminal."""
-        if style not in FORMATS:
-            raise Misuse(f"format is {show(style)}; allowed: {', '.join(FORMATS)}")
-        if style in ("csv", "json"):
-            floats = set(self.frame.select_dtypes("float"))  # of these NaN is a value, elsewhere there is none
-            rows = [
-                {str(k): v if k in floats or pd.notna(v) else None for k, v in row.items()}
-                for row in self.frame.to_dict("records")
-            ]
-            return render_records(rows, style)
-        return render(self.table, style, width)
-
-    def __str__(self) -> str:
-        return self.render()
-
-    def _repr_html_(self) -> str:
-        return render_html(self.table)
-
-    def _repr_markdown_(self) -> str:
-        return self.render("markdown")
+from cbobench.report.summary import tabulate
 
 
 @dataclass(frozen=True)
@@ -161,84 +114,14 @@ def compare(options: CompareOptions) -> Comparison:
     return TABLES[kind](selection, options)
 
 
-def tabulate(selection: Selection, means: bool = False) -> Comparison:
-    """Every algorithm's results on every problem of a selection."""
-    frame = summarise_groups(selection.groups, selection.available)
-    notes = collect_notes(selection, select_paired(selection.groups, None))
-    is_unfair = bool(selection.setups) and selection.is_union
-    table = tabulate_summary(selection, frame, SummaryLook(not is_unfair, means), notes)
-    return Comparison(frame, table, unplayable=tuple(selection.part.record.unplayable))
-
-
-def _compare_pairs(selection: Selection, options: CompareOptions) -> Comparison:
-    """Differences by seed to the best algorithm of each problem, or to a named one."""
-    reference = None if options.against is None else find_algorithm(selection.run, options.against)
-    notes = _collect_fair(selection, select_paired(selection.groups, reference), "paired")
-    _refuse_lacks(selection)
-    shown = selection.groups, selection.shown, selection.title, options.against, options.by
-    return _add_notes(Comparison(*tabulate_differences(selection.run, *shown)), selection, notes)
-
-
-def _compare_ranks(selection: Selection, options: CompareOptions) -> Comparison:
-    """Average ranks over problems."""
-    notes = _collect_fair(selection, selection.groups, "ranks")
-    _refuse_lacks(selection)
-    ranks = Comparison(*rank_algorithms(selection.groups, selection.shown, selection.title))
-    return _add_notes(ranks, selection, notes)
-
-
-def _compare_profiles(selection: Selection, options: CompareOptions) -> Comparison:
-    """Shares of seeds that come near the optimum."""
-    notes = _collect_fair(selection, selection.groups, "profile")
-    shown = selection.groups, selection.title, options.absolute
-    return _add_notes(Comparison(*profile_algorithms(selection.run, *shown)), selection, notes)
-
-
-def _compare_runs(selection: Selection, options: CompareOptions) -> Comparison:
-    """What changed from one run to another."""
-    assert options.other is not None  # it is what chose this table
-    before, after = selection.run, open_run(options.other)
-    changed = options.only_changed, options.factor, options.horizon
-    changes = Comparison(*compare_runs(before, after, options.only, selection.shown, *changed))
-    groups = [*find_groups(before, options.only), *find_groups(after, options.only)]
-    return replace(changes, table=changes.table.with_note(describe_arithmetic(groups)))
-
-
 TABLES: dict[str, Callable[[Selection, CompareOptions], Comparison]] = {
     "results": lambda selection, options: tabulate(selection, options.means),
-    "best": _compare_pairs,
-    "against": _compare_pairs,
-    "ranks": _compare_ranks,
-    "profile": _compare_profiles,
-    "two runs": _compare_runs,
+    "best": lambda selection, options: compare_pairs(selection),
+    "against": lambda selection, options: compare_pairs(selection, options.against),
+    "ranks": lambda selection, options: rank_algorithms(selection),
+    "profile": lambda selection, options: profile_algorithms(selection, options.absolute),
+    "two runs": lambda selection, options: compare_runs(
+        selection, open_run(options.other), options.only_changed, options.factor
+    ),
 }
 """What makes each kind of table (`CompareOptions.kinds`)."""
-
-
-def _collect_fair(selection: Selection, compared: list[Group], of: str) -> list[str]:
-    """The notes of a table that tests methods against one another.
-
-    Raises:
-        Misuse: methods that were set up unlike, or that have no T in common.
-    """
-    notes = collect_notes(selection, compared, of)
-    others = selection.every_group if selection.horizon is None else selection.groups
-    apart = describe_apart(others, compared)
-    if apart and of != "profile" and len({group.algorithm for group in compared}) < 2:
-        raise Misuse(apart[0])
-    if selection.setups and selection.is_union:
-        remedy = "play all runs with the same, or list them without a test: --union"
-        raise Misuse(f"{'; '.join(selection.setups)}; {remedy}")
-    return notes
-
-
-def _refuse_lacks(selection: Selection) -> None:
-    """Raise `Misuse` where none of the quantities can have a value, so that there is nothing to pair or to rank."""
-    if len(selection.lacks) == len(selection.arenas) * len(selection.shown):
-        raise Misuse("; ".join(describe_lacks(selection.lacks, selection.groups, selection.shown)))
-
-
-def _add_notes(comparison: Comparison, selection: Selection, notes: list[str]) -> Comparison:
-    """A comparison with one more line below its table, and with what could not be played."""
-    table = comparison.table.with_note(notes)
-    return replace(comparison, table=table, unplayable=tuple(selection.part.record.unplayable))

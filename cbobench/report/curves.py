@@ -129,6 +129,15 @@ def over_seeds(statistic: Statistic, bars: str, seeds: str, counts: Collection[i
     return f"{centres} over {seeds}; {bars}{lacking}."
 
 
+def draw_edge(axis: Any, edge: float) -> None:
+    """The line at the lower edge of a logarithmic axis."""
+    from matplotlib.collections import LineCollection
+
+    # A collection, so that the lines of the axis are its curves.
+    line = LineCollection([[(0, edge), (1, edge)]], transform=axis.get_yaxis_transform(), **EDGE)
+    axis.add_collection(line, autolim=False)
+
+
 def marker_offset(position: int, curves: int) -> NDArray[np.float64]:
     """How far along one of some curves its markers are, from 0 to 1; no two curves have one at the same place."""
     return np.asarray((np.arange(MARKS) + (position + 1) / (curves + 1)) / MARKS)
@@ -282,41 +291,43 @@ class Panel(OverRounds):
 
     def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:
         """Curves with markers that do not lie upon each other, and bars there, or bands."""
-        from matplotlib.collections import LineCollection
-
         if "f_star" in frame and len(frame):
             first = frame[frame["algorithm"] == frame["algorithm"].iloc[0]]
             if first["f_star"].notna().any():
                 axis.plot(first["t"], first["f_star"], **BEST)
         for letter in self.log:
             axis.set(**{f"{letter}scale": "log"})
+        # What a logarithmic axis cannot show is drawn at its lower edge.
         edge = self.edge(frame)
         if not np.isnan(edge):
             frame = frame.assign(**{name: frame[name].clip(lower=edge) for name in (self.statistic, "low", "high")})
-        groups = [(looks[str(title)], group) for title, group in frame.groupby("algorithm", sort=False)]
-        leading = [pair for pair in groups if pair[0].lead]
-        for look, group in groups:
+            draw_edge(axis, edge)
+        # Grey curves lie below those of the lead.
+        curves = [(looks[str(title)], curve) for title, curve in frame.groupby("algorithm", sort=False)]
+        leading = [pair for pair in curves if pair[0].lead]
+        for look, curve in curves:
             if not look.lead:
-                axis.plot(group["t"], group[self.statistic], **look.line())
-        for position, (look, group) in enumerate(leading):
-            has_band = position < BANDS or len(leading) == len(groups)
+                axis.plot(curve["t"], curve[self.statistic], **look.line())
+        for position, (look, curve) in enumerate(leading):
+            has_band = position < BANDS or len(leading) == len(curves)
             share = marker_offset(position, len(leading))
-            self._draw_curve(axis, group, look, share, self.range(frame), has_band)
-        if not np.isnan(edge):
-            # A collection, so that the lines of the axis are its curves.
-            line = LineCollection([[(0, edge), (1, edge)]], transform=axis.get_yaxis_transform(), **EDGE)
-            axis.add_collection(line, autolim=False)
-        # Bars that would flatten the curves leave the panel, so they do not set its range.
+            self._draw_curve(axis, curve, look, share, self.range(frame), has_band)
+        self._set_data_limits(axis, frame)
+        axis.set(xlabel="Round t", ylabel=f"{METRICS[self.metric].label_of(self.average)}, {self.statistic}")
+
+    def _set_data_limits(self, axis: Any, frame: pd.DataFrame) -> None:
+        """Keep bars that would flatten the curves from setting the range: they leave the panel."""
         if not self.log and len(frame) and not np.isnan(self.range(frame)[0]):
             axis.dataLim.intervaly = self.range(frame)
-        if "y" in self.log:  # Matplotlib before 3.11 leaves more room below bars
-            values = frame[[self.statistic, "low", "high"]].to_numpy(np.float64)
-            values = values[values > 0]
-            if len(values):
-                # Bands that end at nearly 0 would flatten the curves.
-                lowest = values[values >= 0.1 * frame.loc[frame[self.statistic] > 0, self.statistic].min()]
-                axis.dataLim.intervaly = (lowest if len(lowest) else values).min(), values.max()
-        axis.set(xlabel="Round t", ylabel=f"{METRICS[self.metric].label_of(self.average)}, {self.statistic}")
+        if "y" not in self.log:
+            return
+        # Matplotlib before 3.11 leaves more room below bars.
+        values = frame[[self.statistic, "low", "high"]].to_numpy(np.float64)
+        values = values[values > 0]
+        if len(values):
+            # Bands that end at nearly 0 would flatten the curves.
+            lowest = values[values >= 0.1 * frame.loc[frame[self.statistic] > 0, self.statistic].min()]
+            axis.dataLim.intervaly = (lowest if len(lowest) else values).min(), values.max()
 
     def _draw_curve(
         self, axis: Any, group: pd.DataFrame, look: Look, share: Array, room: tuple[float, float], has_band: bool

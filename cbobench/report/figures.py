@@ -2,7 +2,7 @@
 
 A recipe is a Python file with a function `figures(run) -> list[Figure]`; `cbobench figures` runs every shipped recipe
 and draws what the run's problems allow. A recipe with options takes `metrics`, `kind` or both. The files hold no time
-stamp, so that the same results give the same bytes.
+stamp, so that the same results give the same bytes. Of many methods the best, or those asked for, are in colour.
 """
 
 from __future__ import annotations
@@ -11,29 +11,30 @@ import inspect
 import itertools
 import re
 import string
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from cbobench import resources
 from cbobench.errors import CbobenchError, Misuse, mask_secrets, one_line, printable, reraise_stop, show, unknown
+from cbobench.metrics import METRICS, Array
 from cbobench.report.captions import FigureContents, caption, identity
 from cbobench.report.curves import BANDS, Boxes, Panel, Statistic
-from cbobench.report.fonts import use_fonts_for
 from cbobench.report.formats import escape_formula
-from cbobench.report.kinds import AnyPanel, metrics_of
 from cbobench.report.layout import draw_zeros, finish, grid, mark_edge, save, set_limits
-from cbobench.report.lead import choose_lead, find_coinciding
 from cbobench.report.load import Run
-from cbobench.report.planes import Plane, TradeOff
+from cbobench.report.planes import AnyPanel, Plane, TradeOff
 from cbobench.report.profiles import Profile
-from cbobench.report.style import REST, Size, looks, plain, size_of
+from cbobench.report.quantities import SIMPLE_REGRET, SIMPLE_VALUE, UNREACHED, select_metrics
+from cbobench.report.style import REST, Size, looks, plain, size_of, use_fonts_for
 from cbobench.results.manifest import VARIANT_KINDS
-from cbobench.words import list_names
+from cbobench.words import count_noun, list_names
 
 __all__ = [
     "AnyPanel",
@@ -69,6 +70,64 @@ class Figure:
     columns: int = 4
 
 
+KINDS = {
+    "curves": (SIMPLE_REGRET, "regret", "violation_hard", "violations"),
+    "plane": ("regret", "violation_hard"),
+    "profile": (SIMPLE_REGRET,),
+}
+"""What a figure may be of, and the metrics that it shows by default."""
+
+
+def replace_unmeasured(run: Run, problem: str, names: Sequence[str]) -> list[str]:
+    """The metrics, with the best feasible value in place of regrets if the problem has no known optimum."""
+    good = run.cells[(run.cells["problem"] == problem) & (run.cells["status"] == "ok")]
+    lacks_optimum = len(good) > 0 and good["f_star"].isna().all()
+    return list(dict.fromkeys(SIMPLE_VALUE if lacks_optimum and METRICS[n].relative else n for n in names))
+
+
+def scale_of(metric: str) -> str:
+    """Which axes of a metric's curves are logarithmic unless a reader says so: regrets that fall towards 0 need it."""
+    return "y" if METRICS[metric].relative and not METRICS[metric].cumulative else ""
+
+
+def scale_named(log: str | bool) -> str:
+    """The logarithmic axes that a reader asks for: "x", "y" or "xy"; True is "y", False is none.
+
+    Raises:
+        Misuse: none of these.
+    """
+    axes = {True: "y", False: ""}.get(log, log) if isinstance(log, bool) else log
+    if axes not in ("", "x", "y", "xy"):
+        raise Misuse(f"log is {show(log)}; allowed: True, False, '', 'x', 'y', 'xy'")
+    return axes
+
+
+def metrics_of(kind: str, metrics: str | Iterable[str] | None = None) -> list[str]:
+    """The names of the metrics that a figure of some kind shows.
+
+    Args:
+        metrics: names, symbols or labels, the kind's own by default.
+
+    Raises:
+        Misuse: an unknown kind or metric, or metrics that the kind cannot show.
+    """
+    if kind not in KINDS:
+        raise unknown("kind", kind, KINDS)
+    names = [quantity.name for quantity in select_metrics(metrics)] if metrics else list(KINDS[kind])
+    if cell_only := [name for name in names if name not in METRICS]:
+        raise unknown("metric of rounds", cell_only[0], METRICS)
+    if kind == "plane" and len(names) != 2:
+        raise Misuse(
+            f"a plane is of two metrics, not of {', '.join(names)}; give the horizontal and the vertical one, such as "
+            f"{' '.join(KINDS[kind])}"
+        )
+    if kind == "profile" and names != [SIMPLE_REGRET]:
+        raise Misuse(
+            f"profiles are of {SIMPLE_REGRET}, which has targets, not of {', '.join(names)}; leave the metric out"
+        )
+    return names
+
+
 def slug(text: str) -> str:
     """A file name from a label: "h = B/2" becomes "h_B_2"."""
     return re.sub(r"[^A-Za-z0-9.]+", "_", text).strip("_")[:80]
@@ -84,6 +143,107 @@ def problems_named(run: Run, name: str) -> list[tuple[str, str]]:
     good = problems_played(run)
     labels = run.record.labels("problems")
     return [(title, labels[title]) for title in run.named("problem", [name]) if title in good]
+
+
+MOST = 8  # methods in colour: more cannot be told apart
+CLOSE = 0.005  # of a panel's height: less than the width of a line
+
+
+@dataclass(frozen=True)
+class Lead:
+    """The methods of a figure by title.
+
+    Attributes:
+        coloured: those in colour, the best first.
+        grey: the others, the best first; none where all have a colour.
+    """
+
+    coloured: tuple[str, ...]
+    grey: tuple[str, ...] = ()
+
+
+def choose_lead(run: Run, titles: Iterable[str], highlight: Sequence[str] = ()) -> Lead:
+    """Tell the methods in colour from those in grey.
+
+    Args:
+        run: whose problems, all of them, rank the methods.
+        titles: of the methods that are drawn.
+        highlight: titles, labels or registered names of the methods in colour. By default all are where there are at
+            most `MOST`, else the best: those of the lowest mean rank over problems (see `rank_titles`).
+
+    Raises:
+        Misuse: a name of no method of the run, or more than `MOST` methods to highlight.
+    """
+    drawn = list(dict.fromkeys(titles))
+    asked = set(run.titles("algorithm", highlight)) if highlight else set()
+    if len(asked) > MOST:
+        raise Misuse(f"highlight names {count_noun(len(asked), 'method')}; allowed: {MOST}, so many colours there are")
+    if not asked and len(drawn) <= MOST:
+        return Lead(tuple(drawn))
+    ranked = rank_titles(run, drawn)
+    coloured = [title for title in ranked if title in asked] if asked else ranked[:MOST]
+    return Lead(tuple(coloured), tuple(title for title in ranked if title not in coloured))
+
+
+def rank_titles(run: Run, titles: Sequence[str]) -> list[str]:
+    """The methods by their mean rank over problems, the best first; of equal ones the suite's order counts.
+
+    On each problem they rank by the median over seeds of simple regret in the end, or of the best feasible value where
+    no optimum is known. A seed that failed or found nothing feasible is worse than any value; a method without a cell
+    is last.
+    """
+    good = run.cells[run.cells["algorithm"].isin(titles)]
+    ranks = [
+        _rank_medians(part[part["horizon"] == run.horizon_of(str(problem))], titles)
+        for problem, part in good.groupby("problem", sort=False)
+    ]
+    mean = np.mean(ranks, axis=0) if ranks else np.zeros(len(titles))
+    return [titles[i] for i in np.argsort(mean, kind="stable")]
+
+
+def _rank_medians(cells: pd.DataFrame, titles: Sequence[str]) -> Array:
+    """Ranks of the methods on one problem, (methods,)."""
+    name = SIMPLE_VALUE if cells[SIMPLE_REGRET].isna().all() else SIMPLE_REGRET
+    values = -METRICS[name].sign * cells[name].where(cells["status"] == "ok")
+    medians = values.fillna(UNREACHED).groupby(cells["algorithm"]).median()
+    return np.asarray(medians.reindex([*titles]).fillna(2 * UNREACHED).rank(), dtype=np.float64)
+
+
+def find_coinciding(frame: pd.DataFrame, statistic: str, is_log: bool = False) -> list[list[str]]:
+    """Labels of curves that lie upon each other in a panel, a list for each place.
+
+    Curves coincide if in every round they are less than `CLOSE` of the panel's height apart.
+
+    Args:
+        frame: rows of `curves`.
+        statistic: the column that is drawn.
+        is_log: whether the axis is logarithmic.
+    """
+    if frame.empty:
+        return []
+    wide = frame.pivot_table(index="t", columns="algorithm", values=statistic, sort=False, dropna=False)
+    values = wide.to_numpy(dtype=np.float64).T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = np.log10(values) if is_log else values
+    values = np.where(np.isfinite(values), values, np.nan)
+    known = ~np.isnan(values)
+    if not known.any():
+        return []
+    height = float(np.nanmax(values) - np.nanmin(values))
+    labels = frame.groupby("algorithm", sort=False)["label"].first()
+    places: list[list[int]] = []
+    for i in range(len(values)):
+        if not known[i].any():
+            continue
+        for place in places:
+            first = place[0]
+            apart = np.abs(values[i] - values[first])[known[i] & known[first]]
+            if (known[i] == known[first]).all() and (apart <= CLOSE * height).all():
+                place.append(i)
+                break
+        else:
+            places.append([i])
+    return [[str(labels[wide.columns[i]]) for i in place] for place in places if len(place) > 1]
 
 
 def compose(run: Run, figure: Figure, size: Size, highlight: Sequence[str] = ()) -> tuple[Any, FigureContents]:
@@ -336,37 +496,40 @@ def draw_all(
     """
     if not (run.cells["status"] == "ok").any():
         raise CbobenchError(f"{run.folder} has no good cell yet, so there is nothing to draw; see cbobench status")
-    chosen = metrics_of(kind, metrics)
+    names = metrics_of(kind, metrics)
     if options.highlight:
         choose_lead(run, (), options.highlight)  # refused before anything is drawn
     if kind == "profile" and options.statistic:
         raise Misuse("profiles are shares of cells, of which there is neither mean nor median; leave --statistic out")
-    choices = {"metrics": chosen if metrics else None, "kind": kind if kind != "curves" else None}
-    recipe_options: dict[str, Any] = {name: value for name, value in choices.items() if value}
-    names: dict[str, int] = {}
+    choices: dict[str, Any] = {"metrics": names} if metrics else {}
+    choices |= {"kind": kind} if kind != "curves" else {}
+    counts: Counter[str] = Counter()
     for path, module in find_recipes(recipe):
-        figures = getattr(module, "figures", None)
-        if figures is None:
-            if recipe is not None:
-                raise Misuse(f"{path} draws nothing: it has no function figures(run)")
-            continue
-        parameters = inspect.signature(figures).parameters
-        if alien := [option for name, option in OPTIONS.items() if name in recipe_options and name not in parameters]:
-            if recipe is not None:
-                alien_nouns = " and ".join(noun for noun, _ in alien)
-                alien_flags = " and ".join(option for _, option in alien)
-                raise Misuse(
-                    f"the recipe {recipe} has {alien_nouns} of its own; leave {alien_flags} out, or use "
-                    "--recipe summary"
-                )
-            continue
-        for figure in figures(run, **recipe_options):
+        for figure in _ask_recipe(run, path, module, choices, recipe):
             # Two recipes may name a figure alike; neither writes over the files of the other.
-            count = names[figure.name] = names.get(figure.name, 0) + 1
+            counts[figure.name] += 1
+            count = counts[figure.name]
             unique = figure if count == 1 else replace(figure, name=f"{figure.name}_{count}")
             paths = draw(run, unique, folder, options)
             if paths or any(len(run.good(*pair)) for panel in unique.panels for pair in panel.pairs(run)):
                 yield unique, paths
+
+
+def _ask_recipe(
+    run: Run, path: Path, module: ModuleType, choices: Mapping[str, Any], recipe: str | None
+) -> Iterable[Figure]:
+    """The figures of a recipe; none where it cannot choose, which is an error where a user named it."""
+    figures = getattr(module, "figures", None)
+    parameters = () if figures is None else inspect.signature(figures).parameters
+    alien = [option for name, option in OPTIONS.items() if name in choices and name not in parameters]
+    if figures is not None and not alien:
+        return figures(run, **choices)  # type: ignore[no-any-return]
+    if recipe is None:
+        return []
+    if figures is None:
+        raise Misuse(f"{path} draws nothing: it has no function figures(run)")
+    nouns, flags = (" and ".join(words) for words in zip(*alien, strict=True))
+    raise Misuse(f"the recipe {recipe} has {nouns} of its own; leave {flags} out, or use --recipe summary")
 
 
 def describe_files(figure: Figure, paths: Sequence[Path]) -> str:

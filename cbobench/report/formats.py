@@ -1,4 +1,4 @@
-"""One table in the formats that people need: terminal, Markdown, LaTeX, CSV, JSON."""
+"""One table in the formats that people need: terminal, Markdown, LaTeX, CSV, JSON; and the numbers behind it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cbobench.errors import printable
+from cbobench.errors import Misuse, printable, show
 from cbobench.words import encodable, join_words
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FORMATS = ("table", "markdown", "latex", "csv", "json")
 
@@ -217,6 +220,48 @@ def render_html(table: TextTable) -> str:
         f'<div style="overflow-x: auto"><table>{title}'
         f"<thead>{head}</thead><tbody>{''.join(body)}</tbody></table>{below}</div>"
     )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table with its numbers: `frame` holds these, `str()` is the table of a terminal.
+
+    Attributes:
+        frame: one row per row of the table, in full precision.
+        table: the same for readers.
+        worse: between two runs, whether anything is worse or newly failing.
+        nothing: why two runs hold nothing that can be compared; empty where they hold something.
+        undecided: what of two runs no test can decide with these seeds; empty if all can be decided.
+        unplayable: what the run's suite leaves out because it cannot be played, and why, a line each.
+    """
+
+    frame: pd.DataFrame
+    table: TextTable
+    worse: bool = False
+    nothing: str = ""
+    undecided: str = ""
+    unplayable: tuple[str, ...] = ()
+
+    def render(self, style: str = "table", width: int | None = None) -> str:
+        """The comparison in one of `formats.FORMATS`; a table fits `width`, by default the terminal."""
+        if style not in FORMATS:
+            raise Misuse(f"format is {show(style)}; allowed: {', '.join(FORMATS)}")
+        if style in ("csv", "json"):
+            # NaN is a value of a column of floats, elsewhere there is none.
+            floats = self.frame.select_dtypes("float").columns
+            frame = self.frame.astype(object)
+            frame = frame.where(frame.columns.isin(floats) | frame.notna(), None)
+            return render_records(frame.to_dict("records"), style)
+        return render(self.table, style, width)
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def _repr_html_(self) -> str:
+        return render_html(self.table)
+
+    def _repr_markdown_(self) -> str:
+        return self.render("markdown")
 
 
 def render_records(rows: Sequence[dict[str, Any]], style: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cbobench.report.kinds import AnyPanel
+from cbobench.report.planes import AnyPanel
 from cbobench.report.style import Size, plain
 
 FLAT = 0.38  # height of a panel by its width at least

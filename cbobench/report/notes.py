@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from cbobench.errors import Misuse
+from cbobench.report.best import describe_best
 from cbobench.report.groups import (
     Group,
     count_binding,
@@ -18,7 +20,6 @@ from cbobench.report.groups import (
 )
 from cbobench.report.load import Run
 from cbobench.report.quantities import describe_lacks
-from cbobench.report.recommended import describe_best
 from cbobench.report.selection import Selection
 from cbobench.results.provenance import mixed_note
 from cbobench.words import count_noun
@@ -48,8 +49,31 @@ def collect_notes(selection: Selection, compared: Iterable[Group], of: str = "re
         *_describe_shared(selection.run),
         *describe_variants(selection.run, groups),
         *describe_arithmetic(groups),
-        *(f"not played: {line}" for line in selection.part.record.unplayable),
+        *(f"not played: {line}" for line in selection.unplayable),
     ]
+
+
+def collect_fair_notes(selection: Selection, compared: list[Group], of: str) -> list[str]:
+    """The notes of a table that tests methods against one another.
+
+    Raises:
+        Misuse: methods that were set up unlike, or that have no T in common.
+    """
+    notes = collect_notes(selection, compared, of)
+    others = selection.every_group if selection.horizon is None else selection.groups
+    apart = describe_apart(others, compared)
+    if apart and of != "profile" and len({group.algorithm for group in compared}) < 2:
+        raise Misuse(apart[0])
+    if selection.setups and selection.is_union:
+        remedy = "play all runs with the same, or list them without a test: --union"
+        raise Misuse(f"{'; '.join(selection.setups)}; {remedy}")
+    return notes
+
+
+def refuse_lacks(selection: Selection) -> None:
+    """Raise `Misuse` where none of the quantities can have a value, so that there is nothing to pair or to rank."""
+    if len(selection.lacks) == len(selection.arenas) * len(selection.shown):
+        raise Misuse("; ".join(describe_lacks(selection.lacks, selection.groups, selection.shown)))
 
 
 def collect_caption_notes(run: Run, groups: Sequence[Group], pairs: Collection[tuple[str, str]]) -> list[str]:

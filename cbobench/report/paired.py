@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, show
 from cbobench.metrics import Array, Metric
-from cbobench.report.formats import Marked, TextTable
+from cbobench.report.formats import Comparison, Marked, TextTable
 from cbobench.report.groups import Group, group_by_arena
 from cbobench.report.load import Run
-from cbobench.report.numbers import describe_median_interval, format_interval, format_number
-from cbobench.report.quantities import UNREACHED, fill_unreached, find_lack, restore_infinite
+from cbobench.report.notes import collect_fair_notes, refuse_lacks
+from cbobench.report.numbers import describe_median_interval, format_interval
+from cbobench.report.quantities import UNREACHED, fill_unreached, restore_infinite
+from cbobench.report.selection import Selection
 from cbobench.stats.intervals import interval
 from cbobench.stats.paired_tests import (
     SIGNIFICANT,
@@ -203,32 +205,50 @@ def select_paired(groups: list[Group], title: str | None) -> list[Group]:
     ]
 
 
-def differences(run: Run, groups: list[Group], quantities: list[Metric], against: str | None = None) -> pd.DataFrame:
-    """Every algorithm against the best of its problem, or against a named one.
+def compare_pairs(selection: Selection, against: str | None = None) -> Comparison:
+    """Differences by seed to the best algorithm of each problem and quantity, or to a named one.
 
     Args:
-        against: title, label or name of one algorithm; the best of each problem and quantity by default.
+        against: title, label or name of one algorithm.
+
+    Raises:
+        Misuse: no such algorithm, or several; no algorithm to pair, or none that can be paired.
+    """
+    title = None if against is None else find_algorithm(selection.run, against)
+    notes = collect_fair_notes(selection, select_paired(selection.groups, title), "paired")
+    refuse_lacks(selection)
+    frame = differences(selection, title)
+    if frame.empty:
+        raise Misuse(f"{selection.run.folder} holds no two algorithms with values on one problem: nothing to pair")
+    if selection.by == "algorithm":
+        order = list(dict.fromkeys(group.algorithm for group in selection.groups))
+        frame = frame.sort_values("algorithm", key=lambda a: a.map(order.index), kind="stable", ignore_index=True)
+    family = "a metric and T" if "horizon" in _name_family(frame) else "a metric"
+    lines = [PAIRED.format(around=describe_median_interval(frame["n"]), family=family), *_describe_undecidable(frame)]
+    lines += _count_problems(frame, selection.shown) if title is not None else []
+    table = render_differences(frame, selection, "\n".join(lines))
+    return Comparison(frame, table.with_note(notes), unplayable=selection.unplayable)
+
+
+def differences(selection: Selection, title: str | None = None) -> pd.DataFrame:
+    """Every algorithm against the best of its problem, or against that of a title.
 
     Returns:
         One row per problem, quantity and algorithm: titles and labels, `against` and its label, `expected`, and the
         values of `pair_difference` of algorithm - against with `p_holm`, adjusted over all rows of a quantity (and
         of a horizon, where a problem has several).
-
-    Raises:
-        Misuse: no such algorithm, or several.
     """
-    title = find_algorithm(run, against) if against is not None else None
     rows = []
-    for arena_groups in group_by_arena(groups):
-        for quantity in quantities:
-            if find_lack(arena_groups, quantity):
+    for arena_groups in selection.arenas:
+        for quantity in selection.shown:
+            if (arena_groups[0].arena, quantity.name) in selection.lacks:
                 continue  # nothing could be reached, so that equal seeds would be no tie
             if title is None:
                 reference = find_best(arena_groups, quantity)
             else:
                 reference = next((group for group in arena_groups if group.algorithm == title), None)
-            for group in arena_groups if reference is not None else ():
-                if group is reference or reference is None:
+            for group in arena_groups:
+                if reference is None or group is reference:
                     continue
                 row = {
                     "problem": group.problem,
@@ -253,27 +273,6 @@ def _name_family(frame: pd.DataFrame) -> list[str]:
     """The columns that tests of one family share: else those of one horizon would weaken those of another."""
     several = (frame.groupby("problem")["horizon"].nunique() > 1).any()
     return ["metric", "horizon"] if several else ["metric"]
-
-
-def tabulate_differences(
-    run: Run, groups: list[Group], quantities: list[Metric], title: str, against: str | None, by: str
-) -> tuple[pd.DataFrame, TextTable]:
-    """The frame of `differences` and its table; `by`: "algorithm" sorts by algorithm.
-
-    Raises:
-        Misuse: no algorithm to pair, or no such algorithm.
-    """
-    frame = differences(run, groups, quantities, against)
-    if frame.empty:
-        raise Misuse(f"{run.folder} holds no two algorithms with values on one problem: nothing to pair")
-    if by == "algorithm":
-        order = list(dict.fromkeys(group.algorithm for group in groups))
-        frame = frame.sort_values("algorithm", key=lambda a: a.map(order.index), kind="stable", ignore_index=True)
-    family = "a metric and T" if "horizon" in _name_family(frame) else "a metric"
-    note = PAIRED.format(around=describe_median_interval(frame["n"]), family=family)
-    note += "".join(f"\n{line}" for line in _describe_undecidable(frame))
-    note += "".join(f"\n{line}" for line in _count_problems(frame, quantities) if against is not None)
-    return frame, render_differences(frame, quantities, title, note, by == "algorithm")
 
 
 def _count_problems(frame: pd.DataFrame, quantities: list[Metric]) -> list[str]:
@@ -327,45 +326,40 @@ def find_algorithm(run: Run, word: str) -> str:
     return titles[0]
 
 
-def render_differences(
-    frame: pd.DataFrame, quantities: list[Metric], title: str, note: str, by_algorithm: bool = False
-) -> TextTable:
-    """Paired differences for readers, in the rows' order; `by_algorithm`: with the algorithm before the problem."""
-    symbols = {quantity.name: quantity for quantity in quantities}
-    several = frame["horizon"].nunique() > 1
-    metrics = frame["metric"].nunique() > 1
-    columns = ["problem", *(["T"] if several else []), *(["metric"] if metrics else []), "algorithm", "against", "n"]
-    left = len(columns) - 1
-    columns += ["median difference", "mean difference", "p (Holm)", "effect", "w/t/l"]
-    rows = []
-    for row in frame.to_dict("records"):
-        quantity = symbols[row["metric"]]
-        text = format_interval(row["median"], row["median_low"], row["median_high"])
-        text += f" {row['defined']}/{row['n']}" if row["defined"] < row["n"] else ""
-        rows.append(
-            [
-                row["problem_label"],
-                *([str(row["horizon"])] if several else []),
-                *([quantity.symbol] if metrics else []),
-                row["algorithm_label"],
-                row["against_label"],
-                f"{row['n']}/{row['expected']}",
-                Marked(text) if row["p_holm"] < SIGNIFICANT else text,
-                format_interval(row["mean"], row["mean_low"], row["mean_high"]),
-                format_p(row["p_holm"]),
-                format_number(row["effect"]) if np.isnan(row["effect"]) else f"{row['effect']:+.2f}",
-                f"{row['wins']}/{row['ties']}/{row['losses']}",
-            ]
-        )
-    if by_algorithm:
-        position = columns.index("algorithm")
-        for line in (columns, *rows):
-            line.insert(0, line.pop(position))
-    only = symbols[frame["metric"].iloc[0]]
-    heading = f"{title}: paired differences" + ("" if metrics else f", {only.label.removesuffix(only.symbol).strip()}")
-    heading += "" if metrics else f" ({only.symbol})"
+def render_differences(frame: pd.DataFrame, selection: Selection, note: str) -> TextTable:
+    """Paired differences for readers, in the rows' order; the algorithm is first where rows are by it."""
+    quantities = {quantity.name: quantity for quantity in selection.shown}
+    rows = frame.to_dict("records")
+    columns = {"problem": [row["problem_label"] for row in rows]}
+    if frame["horizon"].nunique() > 1:
+        columns["T"] = [str(row["horizon"]) for row in rows]
+    metrics = dict.fromkeys(frame["metric"])
+    if len(metrics) > 1:
+        columns["metric"] = [quantities[row["metric"]].symbol for row in rows]
+    columns["algorithm"] = [row["algorithm_label"] for row in rows]
+    if selection.by == "algorithm":
+        columns = {"algorithm": columns["algorithm"]} | columns
+    columns["against"] = [row["against_label"] for row in rows]
+    left = len(columns)
+    columns["n"] = [f"{row['n']}/{row['expected']}" for row in rows]
+    columns["median difference"] = [_format_difference(row) for row in rows]
+    columns["mean difference"] = [format_interval(row["mean"], row["mean_low"], row["mean_high"]) for row in rows]
+    columns["p (Holm)"] = [format_p(row["p_holm"]) for row in rows]
+    columns["effect"] = ["–" if np.isnan(row["effect"]) else f"{row['effect']:+.2f}" for row in rows]
+    columns["w/t/l"] = [f"{row['wins']}/{row['ties']}/{row['losses']}" for row in rows]
+    heading = f"{selection.title}: paired differences"
+    if len(metrics) == 1:
+        only = quantities[next(iter(metrics))]
+        heading += f", {only.label.removesuffix(only.symbol).strip()} ({only.symbol})"
     weights = [0] * (left + 2) + [4, 2, 3, 1]
-    return TextTable(columns, rows, heading, note, left=left, weights=weights)
+    return TextTable([*columns], list(zip(*columns.values(), strict=True)), heading, note, left=left, weights=weights)
+
+
+def _format_difference(row: dict[str, Any]) -> str:
+    """A median difference with its mark, and in how many seeds both are defined where that is not all."""
+    text = format_interval(row["median"], row["median_low"], row["median_high"])
+    text += f" {row['defined']}/{row['n']}" if row["defined"] < row["n"] else ""
+    return Marked(text) if row["p_holm"] < SIGNIFICANT else text
 
 
 def format_p(p: float) -> str:

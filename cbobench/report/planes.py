@@ -12,11 +12,12 @@ import numpy as np
 import pandas as pd
 
 from cbobench.metrics import METRICS
-from cbobench.report.curves import Looks, Statistic, over_seeds, stale
+from cbobench.report.curves import Boxes, Looks, Panel, Statistic, over_seeds, stale
 from cbobench.report.groups import take_values
 from cbobench.report.load import Run
 from cbobench.report.numbers import describe_median_interval
-from cbobench.report.style import legend_label, thin
+from cbobench.report.profiles import Profile
+from cbobench.report.style import Look, legend_label, thin
 from cbobench.report.summary import statistics
 
 ENDS = ("", "_low", "_high")
@@ -118,44 +119,34 @@ class Plane:
 
     def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:
         """Points with bars."""
-        import matplotlib as mpl
-
         for letter in self.log:
             if not frame.empty and (frame[letter] > 0).any():
                 axis.set(**{f"{letter}scale": "log"})
         if self.joined and not frame.empty:
-            done = frame[np.isfinite(frame[["x", "y"]]).all(axis=1)]
-            axis.plot(done["x"], done["y"], color="0.75", zorder=0)
-            for (x, y), (to_x, to_y) in itertools.pairwise(done[["x", "y"]].to_numpy()):
-                # An arrow in the middle of each piece says which way the suite goes.
-                middle = ((x + to_x) / 2, (y + to_y) / 2)
-                arrow = {"arrowstyle": "-|>", "color": "0.6", "shrinkA": 0, "shrinkB": 0}
-                axis.annotate("", middle, (x, y), arrowprops=arrow, zorder=0)
-            beside: dict[str, Any] = {"xytext": (4, 4), "textcoords": "offset points", "color": "0.3"}
-            beside["fontsize"] = mpl.rcParams["legend.fontsize"]
-            for label, x, y in done[["label", "x", "y"]].itertuples(index=False):
-                if match := re.search(r"\((.+)\)$", label):
-                    axis.annotate(match[1], (x, y), **beside)
+            draw_path(axis, frame[np.isfinite(frame[["x", "y"]]).all(axis=1)])
         if self.average and not self.log:
             axis.update_datalim([(0, 0)])
         edges = {name: _find_edges(frame, name) for name in self.centres}
         for row in frame.to_dict("records"):
-            look = looks[row["algorithm"]]
-            notes = [
-                f"{METRICS[metric].symbol} in {row[f'{name}_defined']} of {row['n']}"
-                for name, metric in self.centres.items()
-                if row[f"{name}_defined"] < row["n"]
-            ]
-            label = legend_label(row["label"], row["n"], row["expected"], row["stale"], notes)
-            at = {n + end: np.minimum(row[n + end], edges[n][end == "_high"]) for n in edges for end in ENDS}
-            bars = [[[abs(at[n] - at[f"{n}_low"])], [abs(at[f"{n}_high"] - at[n])]] for n in ("y", "x")]
-            axis.errorbar(at["x"], at["y"], *bars, linestyle="none", label=label, **thin("bars"), **look.points())
-            for name in self.centres:
-                if np.isinf(row[f"{name}_high"]):
-                    x, y = (at[f"{n}_high" if n == name else n] for n in ("x", "y"))
-                    axis.plot(x, y, color=look.colour, marker=CARETS[name], linestyle="none", gid="beyond")
+            self._draw_point(axis, row, edges, looks[row["algorithm"]])
         across, up = (METRICS[name].label_of(self.average) for name in (self.metric, self.other))
         axis.set(xlabel=f"{across}, {self.statistic}", ylabel=f"{up}, {self.statistic}")
+
+    def _draw_point(self, axis: Any, row: dict[str, Any], edges: dict[str, tuple[float, float]], look: Look) -> None:
+        """An algorithm's point and bars; infinite ends are drawn at the edges, with an arrow."""
+        notes = [
+            f"{METRICS[metric].symbol} in {row[f'{name}_defined']} of {row['n']}"
+            for name, metric in self.centres.items()
+            if row[f"{name}_defined"] < row["n"]
+        ]
+        label = legend_label(row["label"], row["n"], row["expected"], row["stale"], notes)
+        at = {n + end: np.minimum(row[n + end], edges[n][end == "_high"]) for n in edges for end in ENDS}
+        bars = [[[abs(at[n] - at[f"{n}_low"])], [abs(at[f"{n}_high"] - at[n])]] for n in ("y", "x")]
+        axis.errorbar(at["x"], at["y"], *bars, linestyle="none", label=label, **thin("bars"), **look.points())
+        for name in self.centres:
+            if np.isinf(row[f"{name}_high"]):
+                x, y = (at[f"{n}_high" if n == name else n] for n in ("x", "y"))
+                axis.plot(x, y, color=look.colour, marker=CARETS[name], linestyle="none", gid="beyond")
 
     def describe_seeds(self, seeds: str, counts: Collection[int]) -> str:
         """What is drawn of so many seeds, for captions."""
@@ -172,6 +163,23 @@ class TradeOff(Plane):
     joined: bool = True
 
 
+def draw_path(axis: Any, points: pd.DataFrame) -> None:
+    """A grey line through points in the suite's order, with what their labels have in brackets beside them."""
+    import matplotlib as mpl
+
+    axis.plot(points["x"], points["y"], color="0.75", zorder=0)
+    for (x, y), (to_x, to_y) in itertools.pairwise(points[["x", "y"]].to_numpy()):
+        # An arrow in the middle of each piece says which way the suite goes.
+        middle = ((x + to_x) / 2, (y + to_y) / 2)
+        arrow = {"arrowstyle": "-|>", "color": "0.6", "shrinkA": 0, "shrinkB": 0}
+        axis.annotate("", middle, (x, y), arrowprops=arrow, zorder=0)
+    beside: dict[str, Any] = {"xytext": (4, 4), "textcoords": "offset points", "color": "0.3"}
+    beside["fontsize"] = mpl.rcParams["legend.fontsize"]
+    for label, x, y in points[["label", "x", "y"]].itertuples(index=False):
+        if match := re.search(r"\((.+)\)$", label):
+            axis.annotate(match[1], (x, y), **beside)
+
+
 def _find_edges(frame: pd.DataFrame, name: str) -> tuple[float, float]:
     """Beyond all that is known: where infinite values are drawn, and further out the arrows of bars without an end."""
     finite = frame[[name, f"{name}_low", f"{name}_high"]].to_numpy(dtype=np.float64) if len(frame) else np.empty(0)
@@ -180,3 +188,7 @@ def _find_edges(frame: pd.DataFrame, name: str) -> tuple[float, float]:
         return np.nan, np.nan
     step = 0.07 * float((finite.max() - finite.min()) or abs(finite.max()) or 1.0)
     return float(finite.max()) + step, float(finite.max()) + 2 * step
+
+
+AnyPanel = Panel | Boxes | Plane | Profile
+"""What the page of a figure may hold."""

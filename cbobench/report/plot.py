@@ -10,10 +10,9 @@ from cbobench.errors import CbobenchError, Misuse, show, words_of
 from cbobench.metrics import METRICS
 from cbobench.options import accept_fields
 from cbobench.report.curves import Panel, Statistic
-from cbobench.report.figures import Figure, compose, draw_into, problems_played
-from cbobench.report.kinds import AnyPanel, metrics_of, scale_named, scale_of
-from cbobench.report.load import RunLike, open_run
-from cbobench.report.planes import Plane
+from cbobench.report.figures import Figure, compose, draw_into, metrics_of, problems_played, scale_named, scale_of
+from cbobench.report.load import Run, RunLike, open_run
+from cbobench.report.planes import AnyPanel, Plane
 from cbobench.report.profiles import Profile
 from cbobench.report.style import size_of
 
@@ -86,75 +85,70 @@ def plot(options: PlotOptions) -> Any:
         >>> cbobench.plot("runs/quickstart", ["R", "N"], kind="plane").savefig("plane.pdf")  # doctest: +SKIP
         >>> cbobench.plot(["runs/mine", "theirs.zip"], "r", highlight=["mine"])  # doctest: +SKIP
     """
-    kind, average, last = options.kind, options.average, options.last
-    names = metrics_of(kind, options.metric or ("regret" if kind == "curves" else None))
-    if kind == "curves" and len(names) != 1:
-        raise Misuse(f"metric is {show(options.metric)}; a plot of curves is of one metric")
-    has_option = {
-        "average": average,
-        "last": last is not None,
-        "statistic": options.statistic is not None,
-        "log": bool(options.log),
-    }
-    if alien := [word for word in ALIEN[kind] if has_option[word]]:
-        verb, pronoun = ("does", "it") if len(alien) == 1 else ("do", "them")
-        raise Misuse(f"{' and '.join(alien)} {verb} not apply to a {kind}; leave {pronoun} out")
-    statistic = options.statistic or "median"
-    log = scale_of(names[0]) * (kind == "curves") if options.log is None else scale_named(options.log)
-    if statistic not in get_args(Statistic):
-        raise Misuse(f"statistic is {show(statistic)}; allowed: {', '.join(map(repr, get_args(Statistic)))}")
-    if options.ax is not None and (set_options := [w for w in ("size", "font") if getattr(options, w) is not None]):
-        raise Misuse(f"{' and '.join(set_options)} of axes of your own are yours; leave out, or leave ax out")
-    if last is not None and (isinstance(last, bool) or not isinstance(last, int) or last < 1):
-        raise Misuse(f"last is {show(last)}; it must be a round, a whole number of at least 1")
-    if average and (levels := [name for name in names if not METRICS[name].cumulative]):
-        raise Misuse(f"{levels[0]} is no sum over rounds, so there is no average of it; leave out average")
-    opened = open_run(options.run)
-    titles = opened.record.labels("problems")
-    played = problems_played(opened)
-    problem_titles = list(titles) if options.problem is None else opened.titles("problem", options.problem)
-    drawn_titles = [title for title in problem_titles if title in played]
-    if not drawn_titles:
-        raise CbobenchError(
-            f"{opened.folder} has no good cell of {', '.join(titles[t] for t in problem_titles)} yet: nothing to draw"
-        )
-    algorithm_titles = (
-        list(opened.record.labels("algorithms"))
-        if options.algorithm is None
-        else opened.titles("algorithm", options.algorithm)
-    )
-    panels: Sequence[AnyPanel]
-    if kind == "profile":
-        panels = [
-            Profile("performance", problem_titles, algorithm_titles),
-            Profile("data", problem_titles, algorithm_titles),
-        ]
-    elif kind == "plane":
-        panels = [
-            Plane(names[0], names[1], title, algorithm_titles, titles[title], statistic, average, log=log)
-            for title in drawn_titles
-        ]
-    else:
-        panels = [
-            Panel(names[0], title, None, average, titles[title], last, statistic, log, titles=algorithm_titles)
-            for title in drawn_titles
-        ]
+    names = metrics_of(options.kind, options.metric or ("regret" if options.kind == "curves" else None))
+    _refuse_alien(options, names)
+    run = open_run(options.run)
+    panels = _make_panels(options, run, names)
     highlight = words_of("highlight", options.highlight) if options.highlight else ()
     if options.ax is not None:
         axes = _find_axes(options.ax, panels)
-        draw_into(opened, axes, panels, highlight)
+        draw_into(run, axes, panels, highlight)
         return axes[0].figure
     page = size_of(options.size, len(panels), options.font)
     with page.context():
-        image, contents = compose(opened, Figure(names[0], METRICS[names[0]].label, panels), page, highlight)
+        image, contents = compose(run, Figure(names[0], METRICS[names[0]].label, panels), page, highlight)
     if image is None:
         raise CbobenchError(f"nothing to draw: no value is known of {', '.join(contents.unknown)}; plot another metric")
     return image
 
 
-def _find_axes(given: Any, panels: Sequence[AnyPanel]) -> list[Any]:
+def _refuse_alien(options: PlotOptions, names: Sequence[str]) -> None:
+    """Raise `Misuse` for what says nothing of this kind of figure or of its metrics, and for wrong values."""
+    kind, last = options.kind, options.last
+    if kind == "curves" and len(names) != 1:
+        raise Misuse(f"metric is {show(options.metric)}; a plot of curves is of one metric")
+    # The default of each of them is None or False, which is the same as "" for the axes.
+    if alien := [word for word in ALIEN[kind] if getattr(options, word) not in (None, False, "")]:
+        verb, pronoun = ("does", "it") if len(alien) == 1 else ("do", "them")
+        raise Misuse(f"{' and '.join(alien)} {verb} not apply to a {kind}; leave {pronoun} out")
+    if options.log is not None:
+        scale_named(options.log)
+    if options.statistic not in (None, *get_args(Statistic)):
+        raise Misuse(f"statistic is {show(options.statistic)}; allowed: {', '.join(map(repr, get_args(Statistic)))}")
+    if options.ax is not None and (set_options := [w for w in ("size", "font") if getattr(options, w) is not None]):
+        raise Misuse(f"{' and '.join(set_options)} of axes of your own are yours; leave out, or leave ax out")
+    if last is not None and (isinstance(last, bool) or not isinstance(last, int) or last < 1):
+        raise Misuse(f"last is {show(last)}; it must be a round, a whole number of at least 1")
+    if options.average and (levels := [name for name in names if not METRICS[name].cumulative]):
+        raise Misuse(f"{levels[0]} is no sum over rounds, so there is no average of it; leave out average")
+
+
+def _make_panels(options: PlotOptions, run: Run, names: Sequence[str]) -> list[AnyPanel]:
+    """A panel for each problem that has a good cell, or two profiles over all."""
+    labels, played = run.record.labels("problems"), problems_played(run)
+    problems = list(labels) if options.problem is None else run.titles("problem", options.problem)
+    drawn = [title for title in problems if title in played]
+    if not drawn:
+        named = ", ".join(labels[title] for title in problems)
+        raise CbobenchError(f"{run.folder} has no good cell of {named} yet: nothing to draw")
+    methods = [*run.record.labels("algorithms")]
+    if options.algorithm is not None:
+        methods = run.titles("algorithm", options.algorithm)
+    if options.kind == "profile":
+        return [Profile("performance", problems, methods), Profile("data", problems, methods)]
+    average, last, statistic = options.average, options.last, options.statistic or "median"
+    if options.kind == "plane":
+        log = scale_named(options.log or "")
+        return [Plane(*names, title, methods, labels[title], statistic, average, log=log) for title in drawn]
+    log = scale_of(names[0]) if options.log is None else scale_named(options.log)
+    return [
+        Panel(names[0], title, None, average, labels[title], last, statistic, log, titles=methods) for title in drawn
+    ]
+
+
+def _find_axes(ax: Any, panels: Sequence[AnyPanel]) -> list[Any]:
     """The axes that a user gave, one for each panel."""
-    axes = list(given.flat) if hasattr(given, "flat") else list(given) if isinstance(given, Iterable) else [given]
+    axes = list(getattr(ax, "flat", ax if isinstance(ax, Iterable) else [ax]))
     if alien := [axis for axis in axes if not hasattr(axis, "get_xaxis_transform")]:
         raise Misuse(f"ax is {show(alien[0])}; allowed: axes of matplotlib, or a sequence of them")
     if len(axes) != len(panels):

@@ -17,10 +17,12 @@ import pandas as pd
 from cbobench.errors import Misuse
 from cbobench.metrics import Array
 from cbobench.report.curves import Looks, marker_offset
-from cbobench.report.formats import TextTable
+from cbobench.report.formats import Comparison, TextTable
 from cbobench.report.groups import Group, find_groups, group_by, select_latest
 from cbobench.report.load import Run
+from cbobench.report.notes import collect_fair_notes
 from cbobench.report.quantities import SIMPLE_REGRET, find_first_rounds, find_undefined_regret
+from cbobench.report.selection import Selection
 from cbobench.report.style import legend_label
 from cbobench.stats import profile_shares
 
@@ -88,9 +90,7 @@ _first_rounds: WeakKeyDictionary[Run, tuple[dict[str, Array], dict[str, Array]]]
 A page asks for its table and for its curves."""
 
 
-def profile_algorithms(
-    run: Run, groups: list[Group], title: str, absolute: bool = False
-) -> tuple[pd.DataFrame, TextTable]:
+def profile_algorithms(selection: Selection, absolute: bool = False) -> Comparison:
     """Performance and data profiles of simple regret, one row per algorithm.
 
     Args:
@@ -99,26 +99,23 @@ def profile_algorithms(
     Raises:
         Misuse: a run that records no simple regret.
     """
+    run, groups = selection.run, selection.groups
+    notes = collect_fair_notes(selection, groups, "profile")
     check_regret_known(run, groups)
     precisions = COCO_PRECISIONS if absolute else PRECISIONS
     within, by = performance(groups, precisions, absolute), share_solved(run, groups, SHARES, absolute)
-    rows = []
-    for algorithm in within:
-        algorithm_groups = [group for group in groups if group.algorithm == algorithm]
-        row: dict[str, Any] = {"algorithm": algorithm, "algorithm_label": algorithm_groups[0].algorithm_label}
-        row |= {
-            "n": sum(len(group.good) for group in algorithm_groups),
-            "expected": sum(group.expected for group in algorithm_groups),
-        }
-        row |= {f"within_{p:g}": float(share) for p, share in zip(precisions, within[algorithm], strict=True)}
-        row |= {f"solved_by_{s:g}": float(share) for s, share in zip(SHARES, by[algorithm], strict=True)}
-        rows.append(row)
+    rows, cells = [], []
+    for algorithm, algorithm_groups in group_by(groups, "algorithm").items():
+        n, expected = (
+            sum(counts) for counts in zip(*((len(g.good), g.expected) for g in algorithm_groups), strict=True)
+        )
+        row = {"algorithm": algorithm, "algorithm_label": algorithm_groups[0].algorithm_label}
+        shares = {f"within_{p:g}": float(share) for p, share in zip(precisions, within[algorithm], strict=True)}
+        shares |= {f"solved_by_{s:g}": float(share) for s, share in zip(SHARES, by[algorithm], strict=True)}
+        rows.append(row | {"n": n, "expected": expected} | shares)
+        percentages = [f"{100 * share:.0f} %" for share in shares.values()]
+        cells.append([row["algorithm_label"], f"{n}/{expected}", *percentages])
     columns = ["algorithm", "n", *(f"r ≤ {p:g}" for p in precisions), *(f"{s:g} T" for s in SHARES)]
-    keys = [*(f"within_{p:g}" for p in precisions), *(f"solved_by_{s:g}" for s in SHARES)]
-    cells = [
-        [row["algorithm_label"], f"{row['n']}/{row['expected']}", *(f"{100 * row[key]:.0f} %" for key in keys)]
-        for row in rows
-    ]
     listed = f"{', '.join(f'{p:g}' for p in PRECISIONS)} times |f*|"
     unit, targets = ("", "COCO's 41 from 100 to 1e-06, in units of f") if absolute else (" |f*|", listed)
     note = (
@@ -128,7 +125,8 @@ def profile_algorithms(
     for why, labels in find_undefined_regret(groups).items():
         note += f"\nnot defined, and so not solved, {why}: {', '.join(labels)}"
     weights = [0, 0, 0, 0, 0, 1, 4, 0, 3, 2, 0]
-    return pd.DataFrame(rows), TextTable(columns, cells, f"{title}: profiles", note, left=1, weights=weights)
+    table = TextTable(columns, cells, f"{selection.title}: profiles", note, left=1, weights=weights)
+    return Comparison(pd.DataFrame(rows), table.with_note(notes), unplayable=selection.unplayable)
 
 
 def check_regret_known(run: Run, groups: Sequence[Group]) -> None:

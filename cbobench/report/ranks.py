@@ -10,11 +10,13 @@ import pandas as pd
 
 from cbobench.errors import Misuse
 from cbobench.metrics import Array, Metric
-from cbobench.report.formats import BEST, Best, Marked, TextTable
+from cbobench.report.formats import BEST, Best, Comparison, Marked, TextTable
 from cbobench.report.groups import Group, group_by_arena
+from cbobench.report.notes import collect_fair_notes, refuse_lacks
 from cbobench.report.numbers import format_number
 from cbobench.report.paired import describe_need
-from cbobench.report.quantities import UNREACHED, fill_unreached, find_lack, is_reached
+from cbobench.report.quantities import UNREACHED, fill_unreached, is_reached
+from cbobench.report.selection import Selection
 from cbobench.stats import rank_tests as stats
 from cbobench.stats.paired_tests import compare_sides, find_beaten
 from cbobench.words import list_names
@@ -24,24 +26,27 @@ SharedSeeds = dict[tuple[str, int, bool | None], frozenset[int]]
 SHOWN_GAPS = 3  # problems that a method lacks
 
 
-def rank_algorithms(groups: list[Group], quantities: list[Metric], title: str) -> tuple[pd.DataFrame, TextTable]:
+def rank_algorithms(selection: Selection) -> Comparison:
     """Average ranks over problems by the median over the seeds that all algorithms were asked for, 1 for the best.
 
     A method with other seeds, as in a union, would be ranked by other instances. A seed that failed, or never reached
     what may never be reached, is worse than any value. Ranks depend on which algorithms are compared.
 
     Raises:
-        Misuse: fewer than two algorithms with good cells on every problem.
+        Misuse: fewer than two algorithms with good cells on every problem, or nothing that can be ranked.
     """
+    groups, quantities = selection.groups, selection.shown
+    notes = collect_fair_notes(selection, groups, "ranks")
+    refuse_lacks(selection)
     titles, labels = _find_common_algorithms(groups)
     if len(titles) < 2:
         raise Misuse("ranks need two algorithms that have good cells on every problem; choose with --only")
     # By arena: whatever the metric, the same seeds count.
-    seeds = {arena_groups[0].arena: _find_shared_seeds(arena_groups, titles) for arena_groups in group_by_arena(groups)}
+    seeds = {arena_groups[0].arena: _find_shared_seeds(arena_groups, titles) for arena_groups in selection.arenas}
     rows: list[dict[str, Any]] = []
     counts, undecidable = [], []
     for quantity in quantities:
-        blocks, expected = _compute_medians(groups, titles, quantity, seeds)
+        blocks, expected = _compute_medians(selection, titles, quantity, seeds)
         average = stats.average_ranks(blocks, quantity.better or "lower")
         beaten, is_judged = find_beaten(*compare_sides(stats.ranks(blocks, quantity.better or "lower").T))
         is_decidable = bool(is_judged.all())
@@ -75,10 +80,9 @@ def rank_algorithms(groups: list[Group], quantities: list[Metric], title: str) -
         note += f"\n{shared}"
     if absent:
         note += f"\nleft out, as they lack good cells on some problems: {', '.join(_describe_gaps(groups, absent))}"
-    weights = [0, *range(len(quantities))]
-    return frame, TextTable(
-        ["algorithm", *(q.symbol for q in quantities)], cells, f"{title}: ranks", note, left=1, weights=weights
-    )
+    columns, weights = ["algorithm", *(q.symbol for q in quantities)], [0, *range(len(quantities))]
+    table = TextTable(columns, cells, f"{selection.title}: ranks", note, left=1, weights=weights)
+    return Comparison(frame, table.with_note(notes), unplayable=selection.unplayable)
 
 
 def _format_rank(row: dict[str, Any]) -> str:
@@ -96,11 +100,13 @@ def _find_common_algorithms(groups: list[Group]) -> tuple[list[str], dict[str, s
     return titles, {group.algorithm: group.algorithm_label for group in groups if group.algorithm in titles}
 
 
-def _compute_medians(groups: list[Group], titles: list[str], quantity: Metric, seeds: SharedSeeds) -> tuple[Array, int]:
+def _compute_medians(
+    selection: Selection, titles: list[str], quantity: Metric, seeds: SharedSeeds
+) -> tuple[Array, int]:
     """Medians on the problems where all algorithms have one, (problems, algorithms), and of how many problems."""
     medians: list[list[float]] = []
-    for arena_groups in group_by_arena(groups):
-        if find_lack(arena_groups, quantity):
+    for arena_groups in selection.arenas:
+        if (arena_groups[0].arena, quantity.name) in selection.lacks:
             continue  # no method could have a value, so that equal medians would be no tie
         by_algorithm = {group.algorithm: group for group in arena_groups}
         shared = seeds[arena_groups[0].arena]

@@ -121,6 +121,11 @@ class Selection:
         return describe_setups(self.run.record, arenas)
 
     @property
+    def unplayable(self) -> tuple[str, ...]:
+        """What the suite leaves out because it cannot be played, and why, a line each."""
+        return tuple(self.part.record.unplayable)
+
+    @property
     def is_union(self) -> bool:
         """Whether several runs are read as one."""
         return self.run.folder.is_union

@@ -1,10 +1,10 @@
-"""How figures look: three sizes, and one colour, dash and marker per algorithm in every figure of every run.
+"""How figures look: sizes, fonts that have the characters, and one colour, dash and marker per algorithm everywhere.
 
 An algorithm's look is fixed by its registered name. The methods of the papers' figures, which are seen together, have
 looks that were chosen for it; every other name, a user's own too, is given one by a hash of the name. No two of up to
 eight algorithms of a run share a colour: of two that would, one takes a free colour. Variants of one algorithm are a
 family: they share its hue and differ in lightness, dash and marker; those of a sweep over a number go from light to
-dark in its order. Of more methods than that, a lead is in colour (`report.lead`), and the others are grey.
+dark in its order. Of more methods than that, a lead is in colour (`figures.choose_lead`), and the others are grey.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cbobench.errors import Misuse, show, unknown
+from cbobench.errors import Advice, Misuse, show, unknown
 from cbobench.results.manifest import Manifest, Variant
 
 
@@ -143,6 +144,56 @@ def _check_font(name: str) -> str:
     if name not in FAMILIES and name not in installed:
         raise unknown("font", name, [*FAMILIES, *installed], then=f"or give {', '.join(FAMILIES)}")
     return name
+
+
+PREFERRED = ("Noto", "Source Han", "IPA", "WenQuanYi", "Droid", "Unifont")
+"""How the names of families begin that have large parts of Unicode."""
+BOXES = "Last Resort"  # a font of matplotlib's own, which has a box for every character
+EAST_ASIAN = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "FULLWIDTH", "IDEOGRAPHIC")
+MOST_SHOWN = 5  # characters that a warning shows
+
+
+def use_fonts_for(labels: Iterable[str]) -> None:
+    """Let text that is made from now on take from other installed fonts what its own lacks.
+
+    Changes matplotlib's settings, and so belongs into a context of them. One warning names what no font has.
+    """
+    import matplotlib as mpl
+    from matplotlib import font_manager
+
+    characters = {char for char in "".join(labels) if not char.isascii() and char.isprintable()}
+    if not characters:
+        return
+
+    def lacking(path: str, chars: set[str]) -> set[str]:
+        charmap = font_manager.get_font(path).get_charmap()
+        return {char for char in chars if ord(char) not in charmap}
+
+    missing = lacking(font_manager.findfont(font_manager.FontProperties()), characters)
+    entries = [entry for entry in font_manager.fontManager.ttflist if not entry.name.startswith(BOXES)]
+    # Outlines that are not TrueType's cannot be embedded as such, and are taken last.
+    entries.sort(key=lambda e: (not e.fname.endswith(".ttf"), not e.name.startswith(PREFERRED), e.name, e.fname))
+    families = list(mpl.rcParams["font.family"])
+    for entry in entries:
+        if not missing:
+            break
+        if entry.style != "normal" or entry.name in families:
+            continue
+        left = lacking(entry.fname, missing)
+        if left != missing:
+            families.append(entry.name)
+            missing = left
+    mpl.rcParams["font.family"] = families
+    if missing:
+        warnings.warn(_describe(sorted(missing)), Advice, stacklevel=4)
+
+
+def _describe(missing: list[str]) -> str:
+    sample = " ".join(missing[:MOST_SHOWN]) + (f" and {len(missing) - MOST_SHOWN} more" if missing[MOST_SHOWN:] else "")
+    names = [unicodedata.name(char, "unknown").split()[0] for char in missing]
+    east = any(name.startswith(EAST_ASIAN) for name in names)
+    font = "Noto Sans CJK (Debian: fonts-noto-cjk)" if east else f"one of the Noto fonts that has {names[0].title()}"
+    return f"no installed font has {sample}: figures show boxes instead; install {font}, or draw with --font NAME"
 
 
 # Eight colours from dark to light, five units of CIELAB lightness apart, so that they differ on grey paper; each has a

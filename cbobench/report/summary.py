@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from cbobench.metrics import Array, Metric
-from cbobench.report.formats import BEST, CARRIED, MEAN, UNJUDGED, Best, Marked, TextTable
+from cbobench.report.formats import BEST, CARRIED, MEAN, UNJUDGED, Best, Comparison, Marked, TextTable
 from cbobench.report.groups import Group
 from cbobench.report.load import RunLike
+from cbobench.report.notes import collect_notes
 from cbobench.report.numbers import describe_median_interval, find_gap, format_beside, format_interval, format_number
-from cbobench.report.paired import BestMarks, describe_need, mark_best
+from cbobench.report.paired import BestMarks, describe_need, mark_best, select_paired
 from cbobench.report.quantities import fill_unreached, restore_infinite
 from cbobench.report.selection import Selection
 from cbobench.stats.intervals import JUDGED, interval, is_carried_by_few
@@ -134,32 +134,25 @@ def statistics(quantity: Metric, samples: Sequence[Array]) -> list[dict[str, Any
     return result
 
 
-@dataclass(frozen=True)
-class SummaryLook:
-    """How the table of results is made.
+def tabulate(selection: Selection, means: bool = False) -> Comparison:
+    """Every algorithm's results on every problem of a selection.
 
-    Attributes:
-        marked: whether the best are marked.
+    The table has a column for each quantity that is shown, whatever its values are. Its note has three lines: what an
+    entry is, what to know of these cells, where more is.
+
+    Args:
         means: whether a mean stands beside each median.
     """
-
-    marked: bool = True
-    means: bool = False
-
-
-def tabulate_summary(selection: Selection, frame: pd.DataFrame, look: SummaryLook, facts: Sequence[str]) -> TextTable:
-    """The table of results: a column for each quantity that is shown, whatever its values are.
-
-    Its note has three lines: what an entry is, what to know of these cells (`facts` are some of it), where more is.
-    """
-    groups, shown = selection.groups, selection.shown
+    groups = selection.groups
+    frame = summarise_groups(groups, selection.available)
+    # Methods that were set up unlike are listed, and not judged.
+    marks = mark_best(groups, [] if selection.setups and selection.is_union else selection.shown)
     names, columns = _tabulate_keys(groups, selection.by)
-    marks = mark_best(groups, shown if look.marked else [])
-    rows = [{str(k): v for k, v in row.items()} for row in frame.to_dict("records")]
-    problems = [group.problem_label for group in groups]
+    rows = frame.to_dict("records")
     brief = list[int]()
-    for quantity in shown:
-        gaps = _find_gaps(problems, frame[f"{quantity.name}_median"].to_numpy())
+    for quantity in selection.shown:
+        # Digits have to show the smallest difference between the values of a problem.
+        gaps = frame.groupby("problem_label")[f"{quantity.name}_median"].transform(find_gap)
         medians = [
             "–" if (group.arena, quantity.name) in selection.lacks else _format_median(row, quantity, gap)
             for group, row, gap in zip(groups, rows, gaps, strict=True)
@@ -167,14 +160,16 @@ def tabulate_summary(selection: Selection, frame: pd.DataFrame, look: SummaryLoo
         brief.insert(0, len(columns))
         names.append(quantity.symbol)
         columns.append([_mark_cell(cell, i, marks, quantity) for i, cell in enumerate(medians)])
-        if look.means and quantity.better is not None:
+        if means and quantity.better is not None:
             names.append(quantity.symbol + MEAN)
             columns.append([_format_mean(row, quantity, gap) for row, gap in zip(rows, gaps, strict=True)])
     title = f"{selection.title}, n = {describe_count(groups)}"
-    entry = _describe_entry(groups, frame, shown, marks, [*zip(names, columns, strict=True)])
-    lines = [entry, "; ".join([*_describe_doubts(groups, marks), *facts]), MORE]
+    entry = _describe_entry(groups, frame, selection.shown, marks, [*zip(names, columns, strict=True)])
+    notes = collect_notes(selection, select_paired(groups, None))
+    lines = [entry, "; ".join([*_describe_doubts(groups, marks), *notes]), MORE]
     note = "\n".join(filter(None, lines))
-    return TextTable(names, list(zip(*columns, strict=True)), title, note, left=2, brief=brief)
+    table = TextTable(names, list(zip(*columns, strict=True)), title, note, left=2, brief=brief)
+    return Comparison(frame, table, unplayable=selection.unplayable)
 
 
 def describe_count(groups: Sequence[Group]) -> str:
@@ -241,12 +236,6 @@ def _describe_doubts(groups: Sequence[Group], marks: BestMarks) -> list[str]:
     need = describe_need(marks.undecidable, "of a method", sides=1) if marks.undecidable and several else ""
     lines = [f"too few seeds to mark who is best: {need}"] if need else []
     return [*lines, *(line for word, line in DOUBTS.items() if any(getattr(group, word) for group in groups))]
-
-
-def _find_gaps(problems: Sequence[str], values: Any) -> list[float]:
-    """Of each row, the smallest difference between values of its problem, which digits have to show."""
-    gaps = {name: find_gap(v for p, v in zip(problems, values, strict=True) if p == name) for name in {*problems}}
-    return [gaps[name] for name in problems]
 
 
 def _format_median(row: dict[str, Any], quantity: Metric, gap: float) -> str:

@@ -14,7 +14,7 @@ import cbobench
 from cbobench.cli.arguments import main
 from cbobench.errors import Misuse
 from cbobench.problems.simulator import Simulator
-from cbobench.report.recommended import describe_configurations
+from cbobench.report.best import describe_configurations
 
 ROWS = [
     ("relu", 32, 0.1, 5.0, 1.0),

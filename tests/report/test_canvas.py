@@ -15,7 +15,7 @@ from matplotlib.backends.backend_pdf import PdfPages
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Advice
-from cbobench.report import fonts
+from cbobench.report import style
 from cbobench.report.canvas import Image
 from cbobench.report.style import SIZES
 from docs.results import gallery
@@ -190,4 +190,4 @@ def test_what_no_font_has_is_one_line_that_says_what_to_install(tmp_path, capsys
 def test_plain_labels_cost_no_look_at_fonts(monkeypatch):
     monkeypatch.setattr(font_manager, "get_font", None)
     with mpl.rc_context():
-        fonts.use_fonts_for(["ckb-ucb", "h = B/2"])
+        style.use_fonts_for(["ckb-ucb", "h = B/2"])

@@ -10,7 +10,7 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import CbobenchError, Misuse
-from cbobench.report.lead import choose_lead, find_coinciding
+from cbobench.report.figures import choose_lead, find_coinciding
 from cbobench.report.load import Run
 from cbobench.report.style import GREY
 from tests.report.made import make

@@ -11,8 +11,7 @@ import pytest
 
 import cbobench
 from cbobench.cli import main
-from cbobench.report.figures import Figure, Plane, TradeOff, compose
-from cbobench.report.kinds import KINDS
+from cbobench.report.figures import KINDS, Figure, Plane, TradeOff, compose
 from cbobench.report.load import Run
 from cbobench.report.style import SIZES
 from tests.report.made import PLAYER, make
