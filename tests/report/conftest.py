@@ -30,11 +30,11 @@ def unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
 def words_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., str]:
     """The caption of a figure, on one line; its other files are in `words`, but for the images."""
 
-    def words(run: Run, panels: list[figures.AnyPanel], **options: str) -> str:
+    def draw_caption(run: Run, panels: list[figures.AnyPanel], **options: str) -> str:
         figure = figures.Figure("words", "words", panels)
         with monkeypatch.context() as patch:
             patch.setattr(figures, "save", lambda *_: None)
             paths = figures.draw(run, figure, tmp_path / "words", figures.DrawOptions(**options))
         return " ".join(paths[-1].read_text(encoding="utf-8").split())
 
-    return words
+    return draw_caption

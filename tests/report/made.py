@@ -26,8 +26,8 @@ PLAYER = "random"
 
 def variant(name: str, label: str, **values: Any) -> Variant:
     """A problem or algorithm whose title holds its label, and no more of its values."""
-    given = {"called": label}
-    return Variant(name, given, given | values, label, given)
+    arguments = {"called": label}
+    return Variant(name, arguments, arguments | values, label, arguments)
 
 
 def make(
@@ -99,21 +99,21 @@ def write_rounds(at: RunFolder, task: Task, columns: Columns | None, lost: set[i
     """The recorded rounds of a task; none where no columns are given."""
     good = [i for i, cell in enumerate(task.cells) if cell.seed not in lost]
     t = np.asarray(columns["t"] if columns else [], dtype=np.int64)
-    found: dict[str, Any] = {"t": np.tile(t, len(good))}
+    results: dict[str, Any] = {"t": np.tile(t, len(good))}
     for name in ("cell", "problem", "algorithm"):
-        words = [
+        arguments = [
             {"cell": c.id, "problem": c.pair.problem.title, "algorithm": c.pair.algorithm.title} for c in task.cells
         ]
-        found[name] = [words[i][name] for i in good for _ in t]
-    found["seed"] = np.repeat([task.cells[i].seed for i in good], len(t))
+        results[name] = [arguments[i][name] for i in good for _ in t]
+    results["seed"] = np.repeat([task.cells[i].seed for i in good], len(t))
     for name, values in (columns or {}).items():
         if name != "t":
-            found[name] = np.asarray(values, dtype=np.float64)[good].ravel()
+            results[name] = np.asarray(values, dtype=np.float64)[good].ravel()
     fields = schema("rounds")
     rows = len(good) * len(t)
     table = pa.table(
         [
-            pa.array(found[f.name], f.type, from_pandas=True) if f.name in found else pa.nulls(rows, f.type)
+            pa.array(results[f.name], f.type, from_pandas=True) if f.name in results else pa.nulls(rows, f.type)
             for f in fields
         ],
         schema=fields,

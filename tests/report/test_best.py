@@ -41,12 +41,12 @@ def played(tmp_path_factory):
     return cbobench.run(suite, out=folder / "run", cpus=0).folder
 
 
-def of_rows(folder, rows, names, objective, seeds, horizon=1, **more):
+def of_rows(folder, rows, names, objective, seeds, horizon=1, **extra):
     """The run of a table whose first column is its input and whose last one is a constraint, at most 1."""
     pd.DataFrame(rows, columns=names).to_csv(folder / "t.csv", index=False)
     table = {
         "layout": "configurations", "rows": str(folder / "t.csv"), "inputs": names[:1], "amounts": names[:1],
-        "objective": objective, "constraints": {names[2]: {"at_most": 1}}, **more,
+        "objective": objective, "constraints": {names[2]: {"at_most": 1}}, **extra,
     }  # fmt: skip
     suite = {"suite": "few", "horizon": horizon, "seeds": seeds, "algorithms": ["random"]}
     return cbobench.run(suite | {"problems": [{"table": table}]}, out=folder / "run", cpus=0)
@@ -72,9 +72,9 @@ def test_inputs_have_the_users_names_and_units(played):
     for row in frame.to_dict("records"):
         act, width, rate, score, cost = ROWS[row["action"]]
         assert (row["act"], row["input f"], row["rate"], row["f"]) == (act, width, rate, pytest.approx(score))
-    some = cbobench.load_rounds(played, columns=["input f", "act", "regret"])
-    assert list(some.columns) == ["cell", "problem", "algorithm", "seed", "t", "regret", "act", "input f"]
-    assert some.loc[some["problem"].str.startswith("gardner"), "act"].isna().all()
+    sample = cbobench.load_rounds(played, columns=["input f", "act", "regret"])
+    assert list(sample.columns) == ["cell", "problem", "algorithm", "seed", "t", "regret", "act", "input f"]
+    assert sample.loc[sample["problem"].str.startswith("gardner"), "act"].isna().all()
     point = cbobench.load_rounds(played, columns=["x_1"], problem="box")
     assert point["x_1"].notna().all()
     with pytest.raises(Misuse, match="unknown column 'acts'"):
@@ -82,15 +82,15 @@ def test_inputs_have_the_users_names_and_units(played):
 
 
 def test_the_best_comes_first_with_its_seeds(played):
-    found = cbobench.best(played, only="nets")
-    first = found.frame.iloc[0]
+    table = cbobench.best(played, only="nets")
+    first = table.frame.iloc[0]
     assert (first["act"], first["input f"], first["rate"]) == ("tanh", 64, 0.3)
     assert (first["rank"], first["f"], first["violation"], first["seeds"], first["feasible"]) == (1, 8.0, 0.0, 6, 6)
     assert first["by"] == "oracle 3/3, random 3/3"
-    assert "act tanh, f 64, rate 0.3" in str(found)
-    both = cbobench.best(played, top=1).table
-    assert both.columns[2] == "objective"
-    assert [row[2] for row in both.rows] == ["score 8.000", "f 2.000"]
+    assert "act tanh, f 64, rate 0.3" in str(table)
+    short_table = cbobench.best(played, top=1).table
+    assert short_table.columns[2] == "objective"
+    assert [row[2] for row in short_table.rows] == ["score 8.000", "f 2.000"]
     box = cbobench.best(played, only="box", top=2).frame
     assert (list(box["rank"]), box.loc[0, "by"]) == ([1, 2], "oracle 3/3")
     assert "3 more: --top" not in str(cbobench.best(played, only="box"))
@@ -98,10 +98,10 @@ def test_the_best_comes_first_with_its_seeds(played):
 
 def test_infeasible_ones_come_last_by_violation(tmp_path):
     rows = [(0, 1, 5), (1, 9, 4), (2, 3, 2), (3, 2, 0)]
-    found = cbobench.best(of_rows(tmp_path, rows, ["a", "f", "g"], "f", seeds=40)).frame
-    assert list(found["a"]) == [3, 2, 1, 0]
-    assert list(found["violation"] > 0) == [False, True, True, True]
-    assert found["seeds"].sum() == 40
+    table = cbobench.best(of_rows(tmp_path, rows, ["a", "f", "g"], "f", seeds=40)).frame
+    assert list(table["a"]) == [3, 2, 1, 0]
+    assert list(table["violation"] > 0) == [False, True, True, True]
+    assert table["seeds"].sum() == 40
 
 
 def test_tables_end_with_the_winner(played):
@@ -146,11 +146,11 @@ def test_on_the_command_line(played, capsys, tmp_path):
 def test_the_objective_is_the_users_column_with_its_sign_and_unit(tmp_path):
     rows, names = [(0, 12.5, 0), (1, 12.1, 0), (2, 11.9, 2)], ["a", "time_s", "g"]
     run = of_rows(tmp_path, rows, names, {"minimise": "time_s"}, seeds=4, horizon=6, label="slow")
-    found = cbobench.best(run)
-    first = found.frame.iloc[0]
+    table = cbobench.best(run)
+    first = table.frame.iloc[0]
     assert (first["objective"], first["value"], first["f"]) == ("time_s", 12.1, -12.1)
-    assert (found.table.columns[2], found.table.rows[0][2]) == ("time_s", "12.10")
-    assert "best: a 1: time_s = 12.10, the optimum" in str(found)
+    assert (table.table.columns[2], table.table.rows[0][2]) == ("time_s", "12.10")
+    assert "best: a 1: time_s = 12.10, the optimum" in str(table)
     text = str(cbobench.compare(run))
     assert "slow: f = minus time_s; g: g at most 1" in text
     content = json.loads((tmp_path / "run" / "run.json").read_text())
@@ -166,11 +166,11 @@ def test_a_formula_in_units_of_its_spread_is_shown_as_its_page_does(tmp_path):
                      {"gramacy": quiet | {"label": "plain", "scaled": False}}],
     }  # fmt: skip
     run = cbobench.run(suite, out=tmp_path / "run", cpus=0)
-    found = cbobench.best(run, only="a/*")
-    row = found.frame.iloc[0]
+    table = cbobench.best(run, only="a/*")
+    row = table.frame.iloc[0]
     assert (row["objective"], row["value"]) == ("f", pytest.approx(-0.59979, abs=1e-5))
     assert row["f"] == pytest.approx(0.9803, abs=1e-4)
-    assert found.table.rows[0][2] == "-0.5998"
+    assert table.table.rows[0][2] == "-0.5998"
     assert re.search(r"best of a: .*: f = -0.5998, the optimum", str(cbobench.best(run)))
     text = str(cbobench.compare(run))
     assert "a, b: f, less its mean, and every g_j are in units of their spread over the box" in text
@@ -209,8 +209,10 @@ def test_points_that_differ_from_the_tenth_digit_on_have_rows_of_their_own(tmp_p
     texts = [row[1] for row in recommended.table.rows]
     assert len({*texts}) == 4
     for text, row in zip(texts, frame.to_dict("records"), strict=True):
-        shown = [float(number) for number in re.findall(r"x_. ([\d.]+)", text)]
-        np.testing.assert_allclose(shown, [row["x_1"], row["x_2"]], rtol=0, atol=1e-3, err_msg="a millionth of a side")
+        numbers = [float(number) for number in re.findall(r"x_. ([\d.]+)", text)]
+        np.testing.assert_allclose(
+            numbers, [row["x_1"], row["x_2"]], rtol=0, atol=1e-3, err_msg="a millionth of a side"
+        )
     for style in ("markdown", "latex", "table"):
         rendered = recommended.render(style)
         assert all(re.findall(r"x.{1,3}1 ([\d.]+)", text)[0] in rendered for text in texts)

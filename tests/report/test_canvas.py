@@ -69,11 +69,11 @@ def drawn(run):
 @pytest.mark.parametrize("kind", ["pdf", pytest.param("eps", marks=pytest.mark.long)])
 @pytest.mark.filterwarnings("ignore:The PostScript backend")
 def test_fonts_are_such_as_publishers_take(run, kind):
-    image, other = cbobench.plot(run, "regret"), plt.figure()
+    image, plain_figure = cbobench.plot(run, "regret"), plt.figure()
     assert types(saved(image, kind)) == {42}
-    other.text(0, 0, "a")
-    assert types(saved(other, kind)) == {3}, "negative control: matplotlib's own, which has the user's settings"
-    plt.close(other)
+    plain_figure.text(0, 0, "a")
+    assert types(saved(plain_figure, kind)) == {3}, "negative control: matplotlib's own, which has the user's settings"
+    plt.close(plain_figure)
 
 
 def test_so_are_those_that_python_shows_or_pages_draw(run):
@@ -89,17 +89,17 @@ def test_so_are_those_that_python_shows_or_pages_draw(run):
 
 
 def test_pages_of_one_file_have_fonts_of_one_type(run, tmp_path):
-    other = plt.figure()
-    other.text(0, 0, "a")
+    plain_figure = plt.figure()
+    plain_figure.text(0, 0, "a")
     for name, (first, second), expected in (
-        ("ours.pdf", (cbobench.plot(run, "regret"), other), {42}),
-        ("theirs.pdf", (other, cbobench.plot(run, "regret")), {3}),
+        ("ours.pdf", (cbobench.plot(run, "regret"), plain_figure), {42}),
+        ("theirs.pdf", (plain_figure, cbobench.plot(run, "regret")), {3}),
     ):
         with PdfPages(tmp_path / name) as pages:
             pages.savefig(first)
             pages.savefig(second)
         assert types((tmp_path / name).read_bytes()) == expected
-    plt.close(other)
+    plt.close(plain_figure)
     assert mpl.rcParams["pdf.fonttype"] == 3, "the user's settings are left alone"
 
 
@@ -143,16 +143,16 @@ def cat(tmp_path):
     for go, place in zip((pen.moveTo, pen.lineTo, pen.lineTo), ((0, 0), (500, 0), (0, 700)), strict=True):
         go(place)
     pen.closePath()
-    made, shape = FontBuilder(1000, isTTF=True), pen.glyph()
-    made.setupGlyphOrder([".notdef", "cat", "dog"])
-    made.setupCharacterMap({ord("猫"): "cat", ord("犬"): "dog"})
-    made.setupGlyf({".notdef": shape, "cat": shape, "dog": shape})
-    made.setupHorizontalMetrics(dict.fromkeys((".notdef", "cat", "dog"), (600, 0)))
-    made.setupHorizontalHeader(ascent=800, descent=-200)
-    made.setupNameTable({"familyName": "Cats", "styleName": "Regular", "psName": "Cats"})
-    made.setupOS2()
-    made.setupPost()
-    made.save(tmp_path / "cats.ttf")
+    produced, shape = FontBuilder(1000, isTTF=True), pen.glyph()
+    produced.setupGlyphOrder([".notdef", "cat", "dog"])
+    produced.setupCharacterMap({ord("猫"): "cat", ord("犬"): "dog"})
+    produced.setupGlyf({".notdef": shape, "cat": shape, "dog": shape})
+    produced.setupHorizontalMetrics(dict.fromkeys((".notdef", "cat", "dog"), (600, 0)))
+    produced.setupHorizontalHeader(ascent=800, descent=-200)
+    produced.setupNameTable({"familyName": "Cats", "styleName": "Regular", "psName": "Cats"})
+    produced.setupOS2()
+    produced.setupPost()
+    produced.save(tmp_path / "cats.ttf")
     manager = font_manager.fontManager
     before = [*manager.ttflist]
     manager.addfont(tmp_path / "cats.ttf")
@@ -177,13 +177,13 @@ def test_labels_in_any_script_take_an_installed_font_that_has_them(tmp_path):
 def test_what_no_font_has_is_one_line_that_says_what_to_install(tmp_path, capsys):
     run = run_of(tmp_path / "run", "猫と犬ですから", ("P", "Q"))
     expected = "no installed font has か す で と ら and 2 more: figures show boxes instead; install Noto Sans CJK"
-    with pytest.warns(Advice, match=expected) as found:
+    with pytest.warns(Advice, match=expected) as caught:
         saved(cbobench.plot(run, "regret", problem="P"), "png")
-    assert len(found) == 1
+    assert len(caught) == 1
     assert main(["figures", str(run), "--out", str(tmp_path / "drawn"), "--recipe", "summary"]) == 0
-    drawn, said = capsys.readouterr()
+    drawn, output = capsys.readouterr()
     assert len(drawn.splitlines()) == 2
-    (line,) = said.splitlines()
+    (line,) = output.splitlines()
     assert line.startswith(expected)
 
 

@@ -30,17 +30,17 @@ def run(tmp_path_factory):
 
 
 def test_entries_of_vectors_are_plain_columns(run):
-    whole = cbobench.load_rounds(run)
+    full_run = cbobench.load_rounds(run)
     plain = cbobench.load_rounds(run, columns=["g_1", "g_2", "x_1", "dual_1", "observed_g_2"])
     assert plain.columns.tolist()[-5:] == ["g_1", "g_2", "x_1", "dual_1", "observed_g_2"]
     assert not {"g", "x", "dual", "observed_g", "f"} & set(plain.columns)
     for name in ("g_1", "g_2", "x_1", "dual_1", "observed_g_2"):
         vector, k = name[:-2], int(name[-1]) - 1
-        expected = [row[k] if row is not None and len(row) > k else np.nan for row in whole[vector]]
+        expected = [row[k] if row is not None and len(row) > k else np.nan for row in full_run[vector]]
         np.testing.assert_array_equal(plain[name], np.array(expected, dtype=float), err_msg=name)
     assert plain["g_2"].isna().sum() == plain["x_1"].notna().sum() == len(plain) / 2
-    both = cbobench.load_rounds(run, columns=["g_1", "g"], problem="two")
-    assert [row[0] for row in both["g"]] == both["g_1"].tolist()
+    two_columns = cbobench.load_rounds(run, columns=["g_1", "g"], problem="two")
+    assert [row[0] for row in two_columns["g"]] == two_columns["g_1"].tolist()
 
 
 def test_labels_on_request(run):
@@ -69,13 +69,13 @@ def test_coordinates_of_actions_without_any_are_refused(run):
 
 
 def test_an_unknown_column_or_filter_lists_all_that_there_are(run):
-    for ask, there in (
+    for ask, allowed in (
         (lambda: cbobench.load_rounds(run, columns=["qqq"]), cbobench.load_rounds(run).columns),
         (lambda: cbobench.load_cells(run, qqq=1), [n for n in cbobench.load_cells(run) if not n.endswith("_label")]),
     ):
         with pytest.raises(Misuse, match="allowed: ") as error:
             ask()
-        assert {*there} <= {*str(error.value).partition("allowed: ")[2].split(", ")}
+        assert {*allowed} <= {*str(error.value).partition("allowed: ")[2].split(", ")}
 
 
 @pytest.mark.parametrize("load", [cbobench.load_rounds, cbobench.load_cells])

@@ -23,9 +23,9 @@ def test_quartiles_are_those_of_tables():
     for quantity in (quantities()["simple_regret"], quantities()["reward"]):
         for row in values if quantity.censored else np.nan_to_num(values):
             middle, low, high = (part[0] for part in centre(row[None], quantity.name, "median"))
-            (known,) = statistics(quantity, [row])
-            for mine, name in ((middle, "median"), (low, "q25"), (high, "q75")):
-                assert mine == known[name] or (np.isnan(mine) and not np.isfinite(known[name]))
+            (expected,) = statistics(quantity, [row])
+            for ours, name in ((middle, "median"), (low, "q25"), (high, "q75")):
+                assert ours == expected[name] or (np.isnan(ours) and not np.isfinite(expected[name]))
 
 
 def test_no_statistic_of_a_sample_depends_on_another_sample():
@@ -36,9 +36,9 @@ def test_no_statistic_of_a_sample_depends_on_another_sample():
             values[gen.random(len(values)) < 0.2 * gen.integers(6)] = np.nan
         together, alone = statistics(quantity, samples), [statistics(quantity, [values])[0] for values in samples]
         assert repr(together) == repr(alone), "to the last bit"
-        for found, values in zip(together, samples, strict=True):
-            assert found["defined"] == (~np.isnan(values)).sum()
-            assert found["defined"] == 0 or found["mean"] == pytest.approx(np.nanmean(values))
+        for result, values in zip(together, samples, strict=True):
+            assert result["defined"] == (~np.isnan(values)).sum()
+            assert result["defined"] == 0 or result["mean"] == pytest.approx(np.nanmean(values))
 
 
 def test_captions_say_which_curves_are_undefined_and_why(tmp_path, words_of):
@@ -47,21 +47,21 @@ def test_captions_say_which_curves_are_undefined_and_why(tmp_path, words_of):
         "late": [[np.nan, 0.5]] * 3 + [[np.nan] * 2],
         "never": [[0.1] * 2] + [[np.nan] * 2] * 3,
     }
-    rounds = {("P", label): {"t": [1, 100], "simple_regret": some} for label, some in values.items()}
-    cells = {pair: {"simple_regret": np.array(some["simple_regret"])[:, -1]} for pair, some in rounds.items()}
+    rounds = {("P", label): {"t": [1, 100], "simple_regret": settings} for label, settings in values.items()}
+    cells = {pair: {"simple_regret": np.array(settings["simple_regret"])[:, -1]} for pair, settings in rounds.items()}
     run = Run(make(tmp_path / "run", cells, seeds=range(4), rounds=rounds))
     problem = next(iter(run.record.labels("problems")))
-    for statistic, wanted in (("mean", ["late (known in 3", "never (known in 1"]), ("median", ["never (known in 1"])):
-        words = words_of(run, [Panel("simple_regret", problem, statistic=statistic)])
-        listed = ", ".join(f"{statistic} of r of {one} of 4 seeds)" for one in wanted)
-        assert f"Undefined in the end: {listed}. A mean is drawn where every seed has a value" in words
+    for statistic, expected in (("mean", ["late (known in 3", "never (known in 1"]), ("median", ["never (known in 1"])):
+        caption = words_of(run, [Panel("simple_regret", problem, statistic=statistic)])
+        listed = ", ".join(f"{statistic} of r of {item} of 4 seeds)" for item in expected)
+        assert f"Undefined in the end: {listed}. A mean is drawn where every seed has a value" in caption
 
 
 @pytest.mark.usefixtures("unpainted")
 def test_what_cannot_be_drawn_is_said_in_the_figure_and_by_the_command(tmp_path, capsys):
     values = {"A": [[1.0, 0.5]] * 4, "never": [[0.1] * 2] + [[np.nan] * 2] * 3}
-    rounds = {("P", label): {"t": [1, 100], "simple_regret": some} for label, some in values.items()}
-    cells = {pair: {"simple_regret": np.array(some["simple_regret"])[:, -1]} for pair, some in rounds.items()}
+    rounds = {("P", label): {"t": [1, 100], "simple_regret": settings} for label, settings in values.items()}
+    cells = {pair: {"simple_regret": np.array(settings["simple_regret"])[:, -1]} for pair, settings in rounds.items()}
     run = make(tmp_path / "run", cells, seeds=range(4), rounds=rounds)
     line = ["figures", str(run), "--out", str(tmp_path / "out"), "--recipe", "summary", "--metric", "r"]
     assert main([*line, "--highlight", "never"]) == 0
@@ -126,27 +126,27 @@ def test_a_time_average_is_drawn_with_zero():
 
 
 def test_first_rounds_do_not_set_the_range_of_an_average():
-    axis, words = drawn(Panel("regret", "p", average=True), curve("a", 100.0 / T))
+    axis, caption = drawn(Panel("regret", "p", average=True), curve("a", 100.0 / T))
     assert axis.get_ylim()[1] < 15
-    assert words == ["The first rounds leave the panel: from 0.5 to 100."]
-    axis, words = drawn(Panel("regret", "p"), curve("a", 100.0 / T))
-    assert (axis.get_ylim()[1] > 100, words) == (True, [])
+    assert caption == ["The first rounds leave the panel: from 0.5 to 100."]
+    axis, caption = drawn(Panel("regret", "p"), curve("a", 100.0 / T))
+    assert (axis.get_ylim()[1] > 100, caption) == (True, [])
 
 
 def test_a_long_bar_does_not_flatten_the_curves():
     wide = curve("a", T * 1.0, T * 0.9, T * 90.0)
-    axis, words = drawn(Panel("regret", "p"), wide, curve("b", T * 0.5))
+    axis, caption = drawn(Panel("regret", "p"), wide, curve("b", T * 0.5))
     assert 200 < axis.get_ylim()[1] < 400
     assert len(carets(axis, CARETUP)) == 1
-    assert words == ["Bars that leave the panel end in an arrow: they go from 0.5 to 1.8e+04."]
-    axis, words = drawn(Panel("regret", "p"), curve("a", T * 1.0, T * 0.9, T * 1.1))
-    assert (carets(axis, CARETUP), words) == ([], [])
+    assert caption == ["Bars that leave the panel end in an arrow: they go from 0.5 to 1.8e+04."]
+    axis, caption = drawn(Panel("regret", "p"), curve("a", T * 1.0, T * 0.9, T * 1.1))
+    assert (carets(axis, CARETUP), caption) == ([], [])
 
 
 def test_bars_that_end_below_zero_are_marked_on_a_logarithmic_axis():
-    axis, words = drawn(Panel("regret", "p", log="y"), curve("a", T * 1.0, T - 50.0, T + 50.0))
+    axis, caption = drawn(Panel("regret", "p", log="y"), curve("a", T * 1.0, T - 50.0, T + 50.0))
     assert carets(axis, CARETDOWN)
-    assert words == ["Bars that end at or below 0 have an arrow downwards."]
+    assert caption == ["Bars that end at or below 0 have an arrow downwards."]
 
 
 def test_rounds_begin_at_zero():
@@ -159,16 +159,16 @@ def test_ticks_of_a_logarithmic_axis_are_whole_values(most, majors):
     axis, _ = drawn(Panel("regret", "p", log="y"), curve("a", np.geomspace(1.0, most, len(T))))
     axis.figure.draw_without_rendering()
     assert not any(tick.label1.get_text() for tick in axis.yaxis.get_minor_ticks())
-    said = {label.get_text() for label in axis.get_yticklabels()} - {""}
-    assert said
-    assert majors is None or majors <= said
+    message = {label.get_text() for label in axis.get_yticklabels()} - {""}
+    assert message
+    assert majors is None or majors <= message
 
 
 def test_zero_is_seen_at_the_edge_of_a_logarithmic_axis():
     """A method that found the optimum stays in sight; a quantity that may be negative has no such edge."""
     falls = np.where(T < 100, 1.0 / T, 0.0)
-    axis, words = drawn(Panel("simple_regret", "p", log="y"), curve("a", falls), curve("b", 1.0 / T))
-    assert words == ["A curve at the lower edge is 0, or below 0.005."]
+    axis, caption = drawn(Panel("simple_regret", "p", log="y"), curve("a", falls), curve("b", 1.0 / T))
+    assert caption == ["A curve at the lower edge is 0, or below 0.005."]
     low, _ = axis.get_ylim()
     assert low < axis.get_lines()[0].get_ydata().min() == pytest.approx(0.0025)
     axis.figure.canvas.draw()
@@ -176,11 +176,11 @@ def test_zero_is_seen_at_the_edge_of_a_logarithmic_axis():
     assert ticks.pop("0") == pytest.approx(0.0025), "no other number is read off there"
     assert min(ticks.values()) > 1.5 * 0.0025
     assert not [place for place in axis.get_yticks(minor=True) if place <= 1.5 * 0.0025]
-    other, _ = drawn(Panel("simple_regret", "p", log="y"), curve("b", 1.0 / T))
-    other.figure.canvas.draw()
-    assert "0" not in [label.get_text() for label in other.get_yticklabels()], "negative control"
-    _, words = drawn(Panel("simple_regret", "p", log="y"), curve("b", 1.0 / T))
-    assert words == [], "negative control"
-    _, words = drawn(Panel("simple_regret", "p", log="y"), curve("a", np.where(T < 100, 1.0, 1e-14)))
-    assert words == ["A curve at the lower edge is 0, or below 1e-09."], "rounding takes no decades"
+    second, _ = drawn(Panel("simple_regret", "p", log="y"), curve("b", 1.0 / T))
+    second.figure.canvas.draw()
+    assert "0" not in [label.get_text() for label in second.get_yticklabels()], "negative control"
+    _, caption = drawn(Panel("simple_regret", "p", log="y"), curve("b", 1.0 / T))
+    assert caption == [], "negative control"
+    _, caption = drawn(Panel("simple_regret", "p", log="y"), curve("a", np.where(T < 100, 1.0, 1e-14)))
+    assert caption == ["A curve at the lower edge is 0, or below 1e-09."], "rounding takes no decades"
     assert np.isnan(Panel("regret", "p", log="y").edge(curve("a", falls)))

@@ -32,8 +32,8 @@ def test_the_page_is_what_the_bundles_say():
 def test_a_median_of_the_page_is_that_of_the_cells():
     cells = cbobench.load_cells(shards.bundle_of("low-ours"))
     for name, method in field_page.read_methods([Run(shards.bundle_of("low-ours"))], "simple_regret").items():
-        own = cells[cells["algorithm"].str.startswith(name) & cells["problem"].str.startswith("welded-beam")]
-        expected = own["simple_regret"].fillna(np.inf).median()
+        ours = cells[cells["algorithm"].str.startswith(name) & cells["problem"].str.startswith("welded-beam")]
+        expected = ours["simple_regret"].fillna(np.inf).median()
         medians, counts = field_page.medians_of({name: method}, ["welded-beam"])
         assert counts == [10]
         assert medians[0, 0] == pytest.approx(expected, rel=1e-12)
@@ -49,20 +49,20 @@ def test_a_rival_of_few_seeds_takes_no_seed_from_the_others():
         "botorch-cei": field_page.Method({"p": {0: 0.25, 1: 1.0, 2: 3.0}}),
         "botorch-nei": field_page.Method({"p": {0: 9.0, 1: 9.0, 2: 9.0}}),
     }
-    many, few = field_page.split_tables(methods)
+    many, sparse = field_page.split_tables(methods)
     assert list(many) == ["cei", "cobyla", "random"]
-    assert list(few) == ["cei", "botorch-cei", "botorch-nei"]
+    assert list(sparse) == ["cei", "botorch-cei", "botorch-nei"]
     assert many["cei"].seeds == tuple(seeds)
-    assert few["cei"].seeds == (0, 1, 2)
+    assert sparse["cei"].seeds == (0, 1, 2)
     assert "Medians over 10 seeds" in field_page.table_of(many, ["p"])
-    assert "| `botorch-cei` | 1.00 | **1.000** | 2/3 |" in field_page.table_of(few, ["p"])
+    assert "| `botorch-cei` | 1.00 | **1.000** | 2/3 |" in field_page.table_of(sparse, ["p"])
     assert field_page.find_defeats(methods, ["p"]) == [
         field_page.Defeat("p", "cobyla", 10, 1.0, "cei", 2.0, 9),
         field_page.Defeat("p", "botorch-cei", 3, 1.0, "cei", 2.0, 2),
     ]
-    own = {"cei": methods["cei"]}
-    assert field_page.split_tables(own) == [own]
-    strangers = own | {"slsqp": field_page.Method({"p": {11: 0.0}})}
+    ours = {"cei": methods["cei"]}
+    assert field_page.split_tables(ours) == [ours]
+    strangers = ours | {"slsqp": field_page.Method({"p": {11: 0.0}})}
     assert field_page.find_defeats(strangers, ["p"]) == [], "no seed in common"
 
 
@@ -85,14 +85,14 @@ def test_every_defeat_of_the_bundles_is_on_the_page():
     cells = cells.assign(regret=cells["simple_regret"].fillna(np.inf), where=cells["problem"].str.partition("[")[0])
     assert cells.groupby(["algorithm", "where"]).size().eq(10).all()
     medians = cells.groupby(["where", "algorithm"])["regret"].median().unstack()
-    own = [name for name in medians if name.partition("[")[0] in field_page.OURS]
+    ours = [name for name in medians if name.partition("[")[0] in field_page.OURS]
     page = field_page.PAGE.read_text(encoding="utf-8").partition("\n## The same,")[0]
     listed = {tuple(pair) for pair in re.findall(r"^\| ([\w-]+) \| `([\w-]+)` .* of 10 seeds \|$", page, flags=re.M)}
     expected = {
         (problem, rival)
         for problem, row in medians.iterrows()
-        for rival in set(medians) - {*own, *field_page.PLAIN}
-        if row[rival] < row[own].min()
+        for rival in set(medians) - {*ours, *field_page.PLAIN}
+        if row[rival] < row[ours].min()
     }
     assert listed == expected
     assert {("pressure-vessel", "slsqp"), ("pressure-vessel", "cobyla")} <= listed
@@ -105,13 +105,13 @@ def test_readme_says_of_the_field_what_the_page_lists():
         runs = [Run(bundle) for bundle in field_page.bundles_of(group, BUNDLES)]
         methods = field_page.read_methods(runs, "simple_regret")
         problems = {problem for method in methods.values() for problem in method.values}
-        beaten = {one.problem for one in field_page.find_defeats(methods, sorted(problems)) if one.rival in rivals}
+        beaten = {item.problem for item in field_page.find_defeats(methods, sorted(problems)) if item.rival in rivals}
         counts += [NUMBERS[len(beaten) - 1], NUMBERS[len(problems) - 1]]
     seeds = {NUMBERS[len(methods[name].seeds) - 1] for name in ("botorch-cei", "botorch-nei")}
-    few, all_quiet, many, all_noisy = counts
-    assert f"without noise `slsqp` or `cobyla` on {few} of {all_quiet} problems" in readme
-    said = f"under noise BoTorch's methods by the best point on {many} of {all_noisy}"
-    assert f"{said} ({' or '.join(seeds)} seeds)" in readme
+    sparse, all_quiet, many, all_noisy = counts
+    assert f"without noise `slsqp` or `cobyla` on {sparse} of {all_quiet} problems" in readme
+    message = f"under noise BoTorch's methods by the best point on {many} of {all_noisy}"
+    assert f"{message} ({' or '.join(seeds)} seeds)" in readme
 
 
 def test_the_page_says_by_which_settings_the_theory_played():
@@ -123,8 +123,8 @@ def test_the_page_says_by_which_settings_the_theory_played():
     )
     assert page.count(letter) == 2
     assert field_page.describe_settings(noisy) == letter
-    said = field_page.describe_settings(theory).removeprefix(letter)
-    assert said.startswith(" The noise variance λ of the models is set to 0.0001 in `admmbo`, `ckb-ucb`, ")
+    message = field_page.describe_settings(theory).removeprefix(letter)
+    assert message.startswith(" The noise variance λ of the models is set to 0.0001 in `admmbo`, `ckb-ucb`, ")
     assert "By the letter" not in page
 
 
@@ -149,8 +149,8 @@ def test_what_is_played_is_read_from_the_bundles():
         "batches-ours": "80 evaluations, the first 8 a Sobol design, in batches of 4: a batch is chosen before any of "
         "its results is known.",
     }
-    for name, words in expected.items():
-        assert field_page.describe_play([Run(shards.bundle_of(name))]) == words
+    for name, phrases in expected.items():
+        assert field_page.describe_play([Run(shards.bundle_of(name))]) == phrases
 
 
 def test_the_prose_has_no_numbers_of_its_own():
@@ -176,9 +176,9 @@ def test_a_work_tree_with_changes_is_seen():
 
 
 def test_medians_are_over_the_seeds_that_all_methods_have():
-    few = field_page.Method({"p": {0: 1.0, 1: 3.0}})
+    few_cells = field_page.Method({"p": {0: 1.0, 1: 3.0}})
     many = field_page.Method({"p": {0: 5.0, 1: 7.0, 2: 1e9}})
-    medians, counts = field_page.medians_of({"few": few, "many": many}, ["p"])
+    medians, counts = field_page.medians_of({"few": few_cells, "many": many}, ["p"])
     assert counts == [2]
     assert medians[:, 0].tolist() == [2.0, 6.0]
 
@@ -232,10 +232,10 @@ def test_what_confirms_a_shard_and_what_does_not(tmp_path, monkeypatch, outcomes
     monkeypatch.setattr(shards, "invocation", lambda command: {"commit": 40 * "b", "dirty": False, "at": "today"})
     for name in ("low-ours", "low-light", "ten-ours"):
         (tmp_path / f"{name}.zip").write_bytes(name.encode())
-    drawn, bad = Draw((), 0, {}, 0, 0, 0), str(tmp_path / "low-light.zip")
+    drawn, unconfirmed = Draw((), 0, {}, 0, 0, 0), str(tmp_path / "low-light.zip")
 
     def replay(runs, cells):
-        return Replay(drawn, *((tuple(outcomes), unread) if runs == [bad] else ((outcome(), outcome()), ())))
+        return Replay(drawn, *((tuple(outcomes), unread) if runs == [unconfirmed] else ((outcome(), outcome()), ())))
 
     monkeypatch.setattr(shards, "replay", replay)
     with pytest.raises(SystemExit, match="not confirmed: low-light"):
@@ -266,19 +266,19 @@ def test_only_what_is_strictly_better_beats_ours():
         for name, values in by_name.items()
     }
     defeats = field_page.find_defeats(methods, problems)
-    assert [(one.problem, one.rival) for one in defeats] == [
+    assert [(item.problem, item.rival) for item in defeats] == [
         ("lost", "cobyla"),
         ("lost", "slsqp"),
         ("beaten", "cma-es"),
         ("beaten", "slsqp"),
     ], "all of them, not the best alone"
     assert "| lost | `cobyla` | 7.000 | `cei` | ∞ | 1 of 1 seed |" in field_page.list_defeats(defeats)
-    said = field_page.describe_standing(methods, problems)
-    assert said == "On 2 of 4 problems a rival has a better median than `cei`."
+    message = field_page.describe_standing(methods, problems)
+    assert message == "On 2 of 4 problems a rival has a better median than `cei`."
     without = {name: method for name, method in methods.items() if name != "cei"}
     assert field_page.describe_standing(without, problems) == "None of ours is played yet."
-    few = {name: methods[name] for name in ("cei", "cma-es")}
-    assert field_page.describe_standing(few, problems) == (
+    sparse = {name: methods[name] for name in ("cei", "cma-es")}
+    assert field_page.describe_standing(sparse, problems) == (
         "On 1 of 4 problems a rival has a better median than `cei`. Only `cma-es` is played beside ours yet."
     )
     alone = {"cei": methods["cei"], "random": methods["cobyla"]}

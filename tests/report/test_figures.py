@@ -77,10 +77,10 @@ def composed(run):
         def make(figure, size="double", font=None):
             look = size_of(size, len(figure.panels), font)
             stack.enter_context(look.context())
-            image, shown = compose(run, figure, look)
+            image, contents = compose(run, figure, look)
             stack.callback(plt.close, image)
             image.draw_without_rendering()
-            return image, shown
+            return image, contents
 
         yield make
 
@@ -142,7 +142,7 @@ def test_files_are_laid_out_together_and_drawn_once(run, tmp_path, monkeypatch):
 
     def count(owner, name):
         plain = getattr(owner, name)
-        monkeypatch.setattr(owner, name, lambda *given: calls.append(name) or plain(*given))
+        monkeypatch.setattr(owner, name, lambda *arguments: calls.append(name) or plain(*arguments))
 
     count(ConstrainedLayoutEngine, "execute")
     count(mpl.figure.Figure, "draw")
@@ -156,18 +156,18 @@ def test_files_are_laid_out_together_and_drawn_once(run, tmp_path, monkeypatch):
 def test_a_width_and_a_font_are_those_of_a_paper(run, composed, tmp_path, width, inches):
     """Of any width, nothing is cut off; an SVG has the same size in points and the same bytes every time."""
     options = DrawOptions(width, font="serif", svg=True)
-    first, again = (draw(run, figures()["one"], tmp_path / name, options) for name in ("first", "again"))
+    first, repeated = (draw(run, figures()["one"], tmp_path / name, options) for name in ("first", "again"))
     assert [path.suffix for path in first] == [".pdf", ".png", ".svg", ".csv", ".txt"]
     svg = first[2].read_bytes()
     assert float(re.search(rb'<svg[^>]* width="([\d.]+)pt"', svg).group(1)) == pytest.approx(72 * inches)
-    assert again[2].read_bytes() == svg
+    assert repeated[2].read_bytes() == svg
     image, _ = composed(figures()["three"], width, "serif")
     assert cut_off(image) == []
     assert {text.get_fontname() for text in drawn(image)} == {"DejaVu Serif"}
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
         (["--width", "3.25"], "width is '3.25'; allowed: 1.5in to 40in; units: in, cm, mm, pt"),
         (["--width", "3.2.5in"], "width is '3.2.5in'; allowed: 1.5in to 40in; units: in, cm, mm, pt"),
@@ -192,8 +192,8 @@ def test_a_width_and_a_font_are_those_of_a_paper(run, composed, tmp_path, width,
         (["--kind", "profile", "--recipe", "guo_zhu_liu_2022", "--metric", "r"], "has metrics and figures of its own"),
     ],
 )  # fmt: skip
-def test_wrong_words_are_refused_and_nothing_is_drawn(folder, tmp_path, capsys, words, message):
-    assert main(["figures", str(folder), "--out", str(tmp_path / "none"), *words]) == 2
+def test_wrong_words_are_refused_and_nothing_is_drawn(folder, tmp_path, capsys, arguments, message):
+    assert main(["figures", str(folder), "--out", str(tmp_path / "none"), *arguments]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
 
@@ -222,13 +222,13 @@ def zero_lines(image):
 
 
 def test_a_zero_line_and_a_note_where_regret_is_negative(composed, words_of, run):
-    image, shown = composed(figures()["one"])
+    image, contents = composed(figures()["one"])
     assert image.axes[0].get_ylim()[0] < 0
-    assert (zero_lines(image), list(shown.negative)) == ([True], ["Cumulative regret"])
+    assert (zero_lines(image), list(contents.negative)) == ([True], ["Cumulative regret"])
     assert "Cumulative regret below zero (the grey line)" in words_of(run, figures()["one"].panels)
-    rewards, shown = composed(Figure("rewards", "", [Panel("reward", THRESHOLD)]))
+    rewards, contents = composed(Figure("rewards", "", [Panel("reward", THRESHOLD)]))
     assert zero_lines(rewards) == [rewards.axes[0].get_ylim()[0] < 0]
-    assert list(shown.negative) == []
+    assert list(contents.negative) == []
 
 
 def test_nothing_lies_below_what_a_quantity_can_be(run, composed):
@@ -251,12 +251,12 @@ def test_rewards_are_drawn_with_the_best_feasible_one(run):
 
 
 def test_numbers_of_figures_belong_to_the_papers_suites(run):
-    given = run, "Zhou & Ji (2022)", "1a", "regret", "h = B/4", True
-    assert numbered(*given) == ("printed_regret_h_B_4", "printed: regret, h = B/4")
+    arguments = run, "Zhou & Ji (2022)", "1a", "regret", "h = B/4", True
+    assert numbered(*arguments) == ("printed_regret_h_B_4", "printed: regret, h = B/4")
 
     def named(suite):
         record = type("Record", (), {"suite": suite})
-        return numbered(type("Run", (), {"record": record}), *given[1:])
+        return numbered(type("Run", (), {"record": record}), *arguments[1:])
 
     assert named("zhou-ji-2022-synthetic") == (
         "zhou_ji_2022_fig1a_h_B_4", "Zhou & Ji (2022), Figure 1a: regret, h = B/4"
@@ -270,15 +270,15 @@ def test_files_have_the_printed_width_and_their_caption(run, tmp_path, words_of)
     pdf, png, csv, txt = draw(run, Figure("two", "two", figures()["three"].panels[:2]), tmp_path)
     box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+) ?\]", pdf.read_bytes())
     assert float(box.group(1)) == pytest.approx(72 * 6.75)
-    words = txt.read_text()
-    joined = " ".join(words.split())
-    assert words.startswith("two.\n(a) $x_1$: Cumulative regret. (b)")
-    assert max(map(len, words.splitlines())) <= 100
-    for said in (
+    caption = txt.read_text()
+    joined = " ".join(caption.split())
+    assert caption.startswith("two.\n(a) $x_1$: Cumulative regret. (b)")
+    assert max(map(len, caption.splitlines())) <= 100
+    for phrase in (
         "Means over 5 seeds; bars: 95 % intervals of the mean. T = 40.", "constraint = independent", identity(run),
         "Method Rand (beta_scale = 0.1) (ckb-rand): beta_scale = 0.1",
     ):  # fmt: skip
-        assert said in joined
+        assert phrase in joined
     assert re.search(r"Shared by the algorithms: B = sup, .*lam = theory", joined)
     assert re.fullmatch(r"printed, grid [0-9a-f]{12}", identity(run))
     assert identity(run).encode() in pdf.read_bytes()
@@ -292,15 +292,15 @@ def test_files_have_the_printed_width_and_their_caption(run, tmp_path, words_of)
 
 @pytest.mark.usefixtures("unpainted")
 def test_what_a_reader_may_choose(folder, tmp_path):
-    words = ["figures", str(folder), "--out", str(tmp_path / "some"), "--only", "h = B/4/*ckb*"]
-    assert main([*words, "--metric", "R", "violations", "--size", "single", "--statistic", "mean"]) == 0
+    arguments = ["figures", str(folder), "--out", str(tmp_path / "some"), "--only", "h = B/4/*ckb*"]
+    assert main([*arguments, "--metric", "R", "violations", "--size", "single", "--statistic", "mean"]) == 0
     assert sorted(p.name for p in (tmp_path / "some").glob("*.csv")) == ["summary_printed_h_B_4.csv"]
     frame = pd.read_csv(tmp_path / "some" / "summary_printed_h_B_4.csv")
     assert set(frame["metric"]) == {"regret", "violations"}
     assert not frame["algorithm"].str.contains("sgp").any()
     assert "mean" in frame
     part = Run(folder).only("SGP")
-    assert [len(part.record.variants(what)) for what in ("problems", "algorithms")] == [2, 1]
+    assert [len(part.record.variants(kind)) for kind in ("problems", "algorithms")] == [2, 1]
     assert set(part.cells["algorithm"]) == {"sgp-ucb"}
     assert len(part.full_record.variants("algorithms")) == 6
 
@@ -316,9 +316,9 @@ def test_missing_and_stale_cells_are_marked(folder, tmp_path, words_of):
     entries = {text.get_text() for text in image.legends[0].get_texts()}
     assert "ckb-ts (stale)" in entries
     assert not any("SGP" in entry for entry in entries), "what is not drawn is not in the legend"
-    words = words_of(part, figures()["one"].panels)
-    assert "Incomplete: SGP 0 of 5 seeds." in words
-    assert "Stale: 5 of 25 cells, played by code that has changed since." in words
-    nothing = Figure("nothing", "", [Panel("regret", INDEPENDENT, ["sgp-ucb"])])
-    assert draw(part, nothing, tmp_path / "nothing") == []
+    caption = words_of(part, figures()["one"].panels)
+    assert "Incomplete: SGP 0 of 5 seeds." in caption
+    assert "Stale: 5 of 25 cells, played by code that has changed since." in caption
+    empty = Figure("nothing", "", [Panel("regret", INDEPENDENT, ["sgp-ucb"])])
+    assert draw(part, empty, tmp_path / "nothing") == []
     assert list((tmp_path / "nothing").iterdir()) == []

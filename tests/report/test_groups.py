@@ -33,15 +33,15 @@ def test_the_others_are_those_that_are_compared():
 
 def test_where_nothing_is_compared_the_others_are_all_of_another_horizon():
     assert left_out(group("A"), group("C", 4), group("D", 6), compared=[]) == [
-        f"{name} has T = {own}, the others T = {others}: it is not compared with them; play all to one horizon"
-        for name, own, others in (("A", 5, "4, 6"), ("C", 4, "5, 6"), ("D", 6, "4, 5"))
+        f"{name} has T = {ours}, the others T = {rivals}: it is not compared with them; play all to one horizon"
+        for name, ours, rivals in (("A", 5, "4, 6"), ("C", 4, "5, 6"), ("D", 6, "4, 5"))
     ]
 
 
 def test_the_others_play_the_same_problem():
     """Where only some of the problems are meant, these are named; who has no good cell or takes part is not told."""
-    one, two = group("C", 4, "P"), group("C", 5, "Q")
-    assert left_out(group("A"), one, group("A", 5, "Q"), two, compared=[0, 2, 3]) == [
+    item, two = group("C", 4, "P"), group("C", 5, "Q")
+    assert left_out(group("A"), item, group("A", 5, "Q"), two, compared=[0, 2, 3]) == [
         "C has T = 4 on P, the others T = 5: it is not compared with them; play all to one horizon"
     ]
     assert left_out(group("A"), group("C", 4, cells=0), compared=[0]) == []

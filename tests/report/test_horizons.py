@@ -65,20 +65,20 @@ def test_every_problem_has_the_latest_of_which_a_cell_is_good(run, titles):
 @pytest.mark.parametrize("only", [None, "Q/*"])
 def test_tables_and_figures_have_one_rule(run, only):
     part = run if only is None else run.only(only)
-    made = cbobench.compare(run, only=only, profile=True)
-    table = made.frame.set_index("algorithm_label")
+    comparison = cbobench.compare(run, only=only, profile=True)
+    table = comparison.frame.set_index("algorithm_label")
     assert set(table["n"]) == {3 if only == "Q/*" else 6}
     for kind, at, column in (("performance", PRECISIONS, "within"), ("data", SHARES, "solved_by")):
         frame = Profile(kind).data(part)
         assert (kind == "data" and only == "Q/*") == frame["t"].notna().all(), "rounds of one horizon"
-        for label, some in frame.groupby("label"):
-            share = some.set_index("at")["share"]
-            assert [share[one] for one in at] == [table.loc[label, f"{column}_{one:g}"] for one in at]
+        for label, sample in frame.groupby("label"):
+            share = sample.set_index("at")["share"]
+            assert [share[item] for item in at] == [table.loc[label, f"{column}_{item:g}"] for item in at]
     assert table.loc["A", "within_0.001"] == (0 if only == "Q/*" else 0.5)
-    words = " ".join(str(made).split())
+    caption = " ".join(str(comparison).split())
     assert (
         "T = 100 (Q), 1,200 (P) (the run also" if only != "Q/*" else "T = 100 (no cell of T = 1,200 is good)"
-    ) in words
+    ) in caption
 
 
 def test_ranks_are_of_the_same_cells(run):
@@ -129,23 +129,26 @@ def without_notes(text):
     "options", [{}, {"best": True}, {"against": "A"}, {"ranks": True}, {"profile": True}, {"by": "algorithm"}], ids=str
 )
 def test_an_earlier_horizon_changes_no_mark_and_no_number(extended, options):
-    alone, both = extended
-    for given, latest in (({}, 30), ({"horizon": 30}, 30), ({"horizon": 25}, 25)):
-        found, wanted = cbobench.compare(both, **given, **options), cbobench.compare(alone[latest], **options)
-        pd.testing.assert_frame_equal(found.frame, wanted.frame)
+    alone, extended_run = extended
+    for arguments, latest in (({}, 30), ({"horizon": 30}, 30), ({"horizon": 25}, 25)):
+        comparison, expected = (
+            cbobench.compare(extended_run, **arguments, **options),
+            cbobench.compare(alone[latest], **options),
+        )
+        pd.testing.assert_frame_equal(comparison.frame, expected.frame)
         for style in ("table", "latex", "markdown", "csv"):
-            assert without_notes(found.render(style, 300)) == without_notes(wanted.render(style, 300))
-    assert "T = 30 (the run also holds T = 25, not shown)" in str(cbobench.compare(both, **options))
+            assert without_notes(comparison.render(style, 300)) == without_notes(expected.render(style, 300))
+    assert "T = 30 (the run also holds T = 25, not shown)" in str(cbobench.compare(extended_run, **options))
 
 
 @pytest.mark.parametrize("options", [{"best": True}, {"against": "A"}], ids=str)
 def test_each_horizon_is_a_family_of_tests(extended, options):
-    alone, both = extended
-    every = cbobench.compare(both, horizon="all", **options)
+    alone, extended_run = extended
+    every = cbobench.compare(extended_run, horizon="all", **options)
     parts = [every.frame[every.frame["horizon"] == t].reset_index(drop=True) for t in alone]
     for part, run in zip(parts, alone.values(), strict=True):
-        wanted = cbobench.compare(run, **options).frame
-        pd.testing.assert_frame_equal(part, wanted)
+        expected = cbobench.compare(run, **options).frame
+        pd.testing.assert_frame_equal(part, expected)
         assert (part["p_holm"] < 0.05).any()
     together = every.frame.groupby("metric")["p"].transform(lambda p: np.minimum(1, len(p) * p))
     assert ((every.frame["p_holm"] < 0.05) & (together >= 0.05)).any(), "one family of both would weaken them"
@@ -153,41 +156,41 @@ def test_each_horizon_is_a_family_of_tests(extended, options):
 
 
 def test_all_horizons_are_shown_with_the_marks_of_each(extended):
-    alone, both = extended
-    rows = cbobench.compare(both, horizon="all", metric="R").table.rows
+    alone, extended_run = extended
+    rows = cbobench.compare(extended_run, horizon="all", metric="R").table.rows
     assert {row[2] for row in rows} == {"25", "30"}
     for t, run in alone.items():
-        wanted = [(type(row[-1]), row[-1]) for row in cbobench.compare(run, metric="R").table.rows]
-        assert [(type(row[-1]), row[-1]) for row in rows if row[2] == str(t)] == wanted
-    assert set(cbobench.summary(both)["horizon"]) == {30}
-    assert len(cbobench.summary(both, horizon="all")) == 2 * len(cbobench.summary(both, horizon=25))
+        expected = [(type(row[-1]), row[-1]) for row in cbobench.compare(run, metric="R").table.rows]
+        assert [(type(row[-1]), row[-1]) for row in rows if row[2] == str(t)] == expected
+    assert set(cbobench.summary(extended_run)["horizon"]) == {30}
+    assert len(cbobench.summary(extended_run, horizon="all")) == 2 * len(cbobench.summary(extended_run, horizon=25))
 
 
 def test_a_bundle_and_a_union_have_the_latest_horizon_too(extended, tmp_path):
-    alone, both = extended
-    bundle = export(both, tmp_path / "both.zip").file
-    wanted = cbobench.compare(alone[30], best=True).frame
-    for run in (bundle, [alone[25], alone[30]], [str(bundle), str(both)]):
-        pd.testing.assert_frame_equal(cbobench.compare(run, best=True).frame, wanted)
+    alone, extended_run = extended
+    bundle = export(extended_run, tmp_path / "both.zip").file
+    expected = cbobench.compare(alone[30], best=True).frame
+    for run in (bundle, [alone[25], alone[30]], [str(bundle), str(extended_run)]):
+        pd.testing.assert_frame_equal(cbobench.compare(run, best=True).frame, expected)
 
 
 def test_the_command_takes_a_horizon(extended, capsys):
-    alone, both = extended
+    alone, extended_run = extended
     for t in alone:
-        assert main(["compare", str(both), "--horizon", str(t), "--format", "csv"]) == 0
+        assert main(["compare", str(extended_run), "--horizon", str(t), "--format", "csv"]) == 0
         assert main(["compare", str(alone[t]), "--format", "csv"]) == 0
         text = capsys.readouterr().out
         assert text[: len(text) // 2] == text[len(text) // 2 :]
-    assert main(["compare", str(both), "--horizon", "all", "--format", "csv"]) == 0
+    assert main(["compare", str(extended_run), "--horizon", "all", "--format", "csv"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1 + 2 * 8
-    for wrong, said in (("7", "horizon is 7; allowed: 25, 30, all"), ("latest", "'latest' is not a whole number")):
-        assert main(["compare", str(both), "--horizon", wrong]) == 2
-        assert said in capsys.readouterr().err
+    for wrong, phrase in (("7", "horizon is 7; allowed: 25, 30, all"), ("latest", "'latest' is not a whole number")):
+        assert main(["compare", str(extended_run), "--horizon", wrong]) == 2
+        assert phrase in capsys.readouterr().err
     for wrong in ("30", True, 0):
         with pytest.raises(Misuse, match="allowed: 25, 30, all"):
-            cbobench.compare(both, horizon=wrong)
+            cbobench.compare(extended_run, horizon=wrong)
     with pytest.raises(Misuse, match="ranks and profiles are of one horizon"):
-        cbobench.compare(both, horizon="all", ranks=True)
+        cbobench.compare(extended_run, horizon="all", ranks=True)
 
 
 def test_what_is_not_compared_of_two_runs_is_said_though_others_have_its_horizon(tmp_path):
@@ -195,22 +198,24 @@ def test_what_is_not_compared_of_two_runs_is_said_though_others_have_its_horizon
     suite = {"suite": "part", "seeds": 2, "problems": ["gramacy", "gardner-1"], "algorithms": ["random"]}
     before = cbobench.run(suite | {"horizon": 8}, out=tmp_path / "part", cpus=0)
     after = cbobench.run(suite | {"horizon": 8}, out=tmp_path / "after", cpus=0)
-    said = "not compared: T = 8, as it is not the latest of"
-    assert said not in str(cbobench.compare(before, after, metric="R"))
+    message = "not compared: T = 8, as it is not the latest of"
+    assert message not in str(cbobench.compare(before, after, metric="R"))
     before = cbobench.run(suite | {"horizon": 12, "problems": ["gramacy"]}, out=tmp_path / "part", cpus=0)
-    assert said in str(cbobench.compare(before, after, metric="R"))
-    assert said not in str(cbobench.compare(before, after, metric="R", horizon=8))
+    assert message in str(cbobench.compare(before, after, metric="R"))
+    assert message not in str(cbobench.compare(before, after, metric="R", horizon=8))
 
 
 def test_two_runs_are_compared_at_the_latest_horizon_of_the_first(extended):
-    alone, both = extended
-    for given, latest in (({}, 30), ({"horizon": 25}, 25)):
-        found = cbobench.compare(both, both, metric="R", **given)
-        assert set(found.frame["horizon"].dropna()) == {latest}
-    assert "not compared: T = 25, as it is not the latest of" in str(cbobench.compare(both, both, metric="R"))
-    every = cbobench.compare(both, alone[25], metric="R", horizon="all")
+    alone, extended_run = extended
+    for arguments, latest in (({}, 30), ({"horizon": 25}, 25)):
+        comparison = cbobench.compare(extended_run, extended_run, metric="R", **arguments)
+        assert set(comparison.frame["horizon"].dropna()) == {latest}
+    assert "not compared: T = 25, as it is not the latest of" in str(
+        cbobench.compare(extended_run, extended_run, metric="R")
+    )
+    every = cbobench.compare(extended_run, alone[25], metric="R", horizon="all")
     assert set(every.frame.loc[every.frame["verdict"] == "missing", "horizon"]) == {30}
     assert every.worse
-    assert cbobench.compare(both, alone[25], metric="R").worse, "the latest is missing"
-    assert not cbobench.compare(both, alone[25], metric="R", horizon=25).worse
-    assert not cbobench.compare(alone[25], both, metric="R").worse
+    assert cbobench.compare(extended_run, alone[25], metric="R").worse, "the latest is missing"
+    assert not cbobench.compare(extended_run, alone[25], metric="R", horizon=25).worse
+    assert not cbobench.compare(alone[25], extended_run, metric="R").worse

@@ -82,8 +82,8 @@ def hostile(tmp_path_factory):
 
 @pytest.mark.parametrize("style", ["table", "csv"])
 def test_nothing_that_a_terminal_obeys_is_printed(hostile, style, capsys):
-    for words in ([hostile[0]], [hostile[0], "--best"], [hostile[0], "--ranks"], hostile):
-        assert main(["compare", *words, "--format", style]) in (0, 1)
+    for arguments in ([hostile[0]], [hostile[0], "--best"], [hostile[0], "--ranks"], hostile):
+        assert main(["compare", *arguments, "--format", style]) in (0, 1)
         out = capsys.readouterr().out
         assert not [c for c in out if not c.isprintable() and c != "\n"]
         assert "red" in out
@@ -94,34 +94,34 @@ def test_a_run_whose_labels_a_terminal_would_obey_is_refused(hostile, tmp_path, 
     (tmp_path / "run.json").write_text(record.replace(json.dumps(BROKEN), json.dumps(OBEYED)))
     for command in ("status", "compare", "figures"):
         assert main([command, str(tmp_path)]) in (1, 2)
-        seen = capsys.readouterr()
-        assert (seen.out, seen.err.count("\n")) == ("", 1)
-        assert seen.err.rstrip("\n").isprintable()
-        assert "U+001B" in seen.err
+        captured = capsys.readouterr()
+        assert (captured.out, captured.err.count("\n")) == ("", 1)
+        assert captured.err.rstrip("\n").isprintable()
+        assert "U+001B" in captured.err
 
 
 def test_a_figure_shows_labels_to_the_letter(hostile):
-    found = cbobench.plot(hostile[0], "regret")
-    found.canvas.draw()
-    shown = {text.get_text() for axis in found.axes for text in (axis.get_legend() or found.legends[0]).get_texts()}
-    assert any(HOSTILE in " ".join(text.split()).replace(r"\$", "$") for text in shown), shown
+    figure = cbobench.plot(hostile[0], "regret")
+    figure.canvas.draw()
+    visible = {text.get_text() for axis in figure.axes for text in (axis.get_legend() or figure.legends[0]).get_texts()}
+    assert any(HOSTILE in " ".join(text.split()).replace(r"\$", "$") for text in visible), visible
 
 
 def test_json_is_valid_and_tells_infinite_from_undefined(hostile):
-    found = cbobench.compare(hostile[0], metric=["simple_regret", "rec. r"])
+    comparison = cbobench.compare(hostile[0], metric=["simple_regret", "rec. r"])
 
     def refuse(word):
         raise AssertionError(f"{word} is no JSON")
 
-    rows = json.loads(found.render("json"), parse_constant=refuse)
+    rows = json.loads(comparison.render("json"), parse_constant=refuse)
     assert (rows[0]["simple_regret_median"], rows[0]["simple_regret"]) == ("inf", 0.5), "the median as in CSV"
     empty = json.loads(cbobench.compare(hostile[0], metric="simple_regret", best=True).render("json"))
     assert empty[0]["mean"] == 0.0
 
 
 def test_counts_of_two_runs_are_whole_in_csv(hostile):
-    found = cbobench.compare(*hostile, metric="regret")
-    rows = list(csv.DictReader(io.StringIO(found.render("csv"))))
+    comparison = cbobench.compare(*hostile, metric="regret")
+    rows = list(csv.DictReader(io.StringIO(comparison.render("csv"))))
     assert {row["verdict"] for row in rows} == {"identical", "newly failing"}
     compared = next(row for row in rows if row["algorithm_label"] == HOSTILE)
     names = ("n", "expected", "defined", "wins", "ties", "losses", "horizon")
@@ -129,7 +129,7 @@ def test_counts_of_two_runs_are_whole_in_csv(hostile):
     failing = next(row for row in rows if row["verdict"] == "newly failing")
     assert (failing["n"], failing["wins"], failing["metric"]) == ("1", "", "")
     assert failing["reason"] == "seed 1"
-    assert json.loads(found.render("json"))[1]["wins"] is None
+    assert json.loads(comparison.render("json"))[1]["wins"] is None
 
 
 STARRED = TextTable(

@@ -39,15 +39,15 @@ def test_numbers_at_an_axis(step, most, value, text):
 
 def test_long_labels_are_broken_evenly(page):
     image, axis = page
-    words = "a label of some eight words or nine"
-    text = axis.set_xlabel(words)
+    label = "a label of some eight words or nine"
+    text = axis.set_xlabel(label)
     image.draw_without_rendering()
     wide = text.get_window_extent().width
     _break_text(text, wide + 1, "width")
-    assert text.get_text() == words, "it fits"
+    assert text.get_text() == label, "it fits"
     _break_text(text, 0.55 * wide, "width")
     lines = text.get_text().split("\n")
-    assert (" ".join(lines), len(lines)) == (words, 2)
+    assert (" ".join(lines), len(lines)) == (label, 2)
     assert abs(len(lines[0]) - len(lines[1])) <= 5
 
 

@@ -66,12 +66,14 @@ def test_a_reader_chooses_what_is_in_colour(folder, tmp_path, capsys):
     assert len([line for line in image.axes[0].get_lines() if line.get_color() != GREY]) == 2
     with pytest.raises(Misuse, match="highlight names 9 methods; allowed: 8"):
         choose_lead(Run(folder), METHODS, METHODS[:9])
-    words = ["figures", str(folder), "--out", str(tmp_path / "none"), "--highlight"]
-    assert main([*words, "m1"]) == 2
+    arguments = ["figures", str(folder), "--out", str(tmp_path / "none"), "--highlight"]
+    assert main([*arguments, "m1"]) == 2
     assert "unknown algorithm 'm1'" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
-    few = choose_lead(Run(folder), METHODS[:3])
-    assert (few.coloured, few.grey) == (tuple(METHODS[:3]), ()), "few methods keep the suite's order and have a colour"
+    sparse = choose_lead(Run(folder), METHODS[:3])
+    assert (sparse.coloured, sparse.grey) == (tuple(METHODS[:3]), ()), (
+        "few methods keep the suite's order and have a colour"
+    )
 
 
 def test_coinciding_curves_are_said_once_per_place():
@@ -99,14 +101,14 @@ def test_curves_with_a_comma_in_their_label_are_in_quotes_where_they_coincide(tm
 
 
 def test_simple_regret_has_a_logarithmic_axis_unless_a_reader_says_no(folder, tmp_path):
-    for words, scales in (
+    for arguments, scales in (
         ([], ["log", "linear"]), (["--log"], ["log", "log"]), (["--log", "none"], ["linear", "linear"])
     ):  # fmt: skip
         with pytest.MonkeyPatch.context() as patch:
-            seen = []
-            patch.setattr("cbobench.report.figures.save", lambda image, *_, seen=seen: seen.append(image))
-            assert main(["figures", str(folder), "--out", str(tmp_path), "--metric", "r", "R", *words]) == 0
-        assert [axis.get_yscale() for axis in seen[0].axes] == scales
+            images = []
+            patch.setattr("cbobench.report.figures.save", lambda image, *_, images=images: images.append(image))
+            assert main(["figures", str(folder), "--out", str(tmp_path), "--metric", "r", "R", *arguments]) == 0
+        assert [axis.get_yscale() for axis in images[0].axes] == scales
     for log, scale in ((None, "log"), (True, "log"), (False, "linear"), ("", "linear")):
         assert cbobench.plot(folder, "r", problem="P", log=log).axes[0].get_yscale() == scale
     with pytest.raises(Misuse, match="log is 'z'; allowed: True, False, '', 'x', 'y', 'xy'"):

@@ -16,9 +16,9 @@ def test_the_best_and_what_is_not_separable_from_it_is_marked(tmp_path):
     """A beats C in every seed, and B in about half of them; D fails in most of the seeds."""
     base = np.arange(12.0)
     near = base + np.where(np.arange(12) % 2, 0.5, -0.49)
-    made = {("P", "A"): base, ("P", "B"): near, ("P", "C"): base + 3, ("P", "D"): base + 1}
+    cells = {("P", "A"): base, ("P", "B"): near, ("P", "C"): base + 3, ("P", "D"): base + 1}
     run = make(
-        tmp_path / "run", {k: {"regret": v} for k, v in made.items()}, seeds=range(12), failed={("P", "D"): range(4)}
+        tmp_path / "run", {k: {"regret": v} for k, v in cells.items()}, seeds=range(12), failed={("P", "D"): range(4)}
     )
     compared = cbobench.compare(run, metric="regret")
     kinds = {row[1]: type(row[3]) for row in compared.table.rows}
@@ -49,17 +49,17 @@ def apart_everywhere(folder, methods, problems, seeds):
 )  # fmt: skip
 def test_the_seeds_that_are_said_to_be_needed_are_needed(tmp_path, methods, problems, options, need, of):
     """One less marks nothing and makes no difference significant, however far apart the methods are."""
-    few, enough = (
+    sparse, sufficient = (
         cbobench.compare(apart_everywhere(tmp_path / str(n), methods, problems, n), metric="regret", **options)
         for n in (need - 1, need)
     )
     count = (methods - 1) * (problems if options else 1)
-    said = f"{count} comparison{'s' * (count > 1)} of {of} need{'s' * (count == 1)} {need} seeds"
+    message = f"{count} comparison{'s' * (count > 1)} of {of} need{'s' * (count == 1)} {need} seeds"
     line = "any difference to be significant" if options else "to mark who is best"
-    assert f"too few seeds {'for' * bool(options)} {line}: {said}".replace("  ", " ") in str(few)
-    assert "too few seeds to mark" not in str(enough)
-    assert "too few seeds for" not in str(enough)
-    marked = [sum(isinstance(cell, Marked) for row in c.table.rows for cell in row) for c in (few, enough)]
+    assert f"too few seeds {'for' * bool(options)} {line}: {message}".replace("  ", " ") in str(sparse)
+    assert "too few seeds to mark" not in str(sufficient)
+    assert "too few seeds for" not in str(sufficient)
+    marked = [sum(isinstance(cell, Marked) for row in c.table.rows for cell in row) for c in (sparse, sufficient)]
     assert marked == [0, problems * (methods - 1 if options else 1)]
 
 
@@ -95,7 +95,7 @@ def test_no_star_is_worse_than_another_by_any_table(tmp_path, seeds):
         for label in [label for label, has_star in marks.items() if has_star]:
             frame = cbobench.compare(run, metric="regret", against=label).frame
             worse = frame[(frame["p_holm"] < 0.05) & (frame["effect"] < 0)]["algorithm_label"]
-            assert not [other for other in worse if marks[other]]
+            assert not [second for second in worse if marks[second]]
 
 
 @pytest.mark.parametrize("draw", range(3))
@@ -118,7 +118,7 @@ def test_bold_is_the_best_alone_in_every_format(tmp_path):
     values = {"A": base, "B": near, "C": base + 3, "twin": base}
     run = make(tmp_path / "run", {("P", m): {"regret": v} for m, v in values.items()}, seeds=range(12))
     compared = cbobench.compare(run, metric="regret")
-    shown = dict(row[1:3] for row in compared.table.rows)
+    visible = dict(row[1:3] for row in compared.table.rows)
     for text, bold, star, legend in (
         (compared.render(), "*{}*", " {}*", "*best*; * no method is significantly better"),
         (compared.render("markdown"), " **{}** ", r" {}\* ", r"bold: best; \* no method is significantly better"),
@@ -130,13 +130,13 @@ def test_bold_is_the_best_alone_in_every_format(tmp_path):
         ),
         (compared._repr_html_(), "<b>{}</b>", ">{}*<", "bold: best; * no method is significantly better"),
     ):
-        assert bold.format(shown["A"]) in text
-        assert star.format(shown["B"]) in text
-        assert shown["C"] in text
+        assert bold.format(visible["A"]) in text
+        assert star.format(visible["B"]) in text
+        assert visible["C"] in text
         for form in (bold, star, "{}*", r"{}\*", "{}$"):
-            assert form.format(shown["C"]) not in text
-        assert text.count(bold.format(shown["twin"])) == 2
-        assert bold.format(shown["B"]) not in text
+            assert form.format(visible["C"]) not in text
+        assert text.count(bold.format(visible["twin"])) == 2
+        assert bold.format(visible["B"]) not in text
         assert legend in " ".join(text.split())
 
 
@@ -148,11 +148,11 @@ def test_ranks_are_marked_where_the_problems_can_tell(tmp_path, methods, problem
     """
     run = apart_everywhere(tmp_path / "run", methods, problems, 3)
     compared = cbobench.compare(run, ranks=True, metric="regret")
-    enough = (methods - 1) / 2**problems < 0.05
+    sufficient = (methods - 1) / 2**problems < 0.05
     kinds = [type(row[1]) for row in compared.table.rows]
-    assert kinds == [Best, *[str] * (methods - 1)] if enough else kinds == [str] * methods
-    assert compared.frame["beaten"].tolist() == ([False] + [True] * (methods - 1) if enough else [None] * methods)
-    assert ("too few problems to mark" in str(compared)) != enough
+    assert kinds == [Best, *[str] * (methods - 1)] if sufficient else kinds == [str] * methods
+    assert compared.frame["beaten"].tolist() == ([False] + [True] * (methods - 1) if sufficient else [None] * methods)
+    assert ("too few problems to mark" in str(compared)) != sufficient
     gen = np.random.default_rng(problems)
     cells = {(f"P{p}", f"M{m}"): {"regret": gen.normal(10, 1, 3)} for p in range(problems) for m in range(3)}
     alike = cbobench.compare(make(tmp_path / "alike", cells, seeds=range(3)), ranks=True, metric="regret")

@@ -48,8 +48,8 @@ def test_figures_never_hold_a_whole_file(in_parts, tmp_path, monkeypatch):
         return read(self, kind, task, columns)
 
     monkeypatch.setattr(RunFolder, "read", cells_only)
-    found = curves(run, "regret", run.record.grids[-1].pairs[0].problem.title)
-    np.testing.assert_allclose(found["mean"], means.loc[[*means.index]], rtol=1e-12)
+    result = curves(run, "regret", run.record.grids[-1].pairs[0].problem.title)
+    np.testing.assert_allclose(result["mean"], means.loc[[*means.index]], rtol=1e-12)
     assert list(draw_all(run, tmp_path / "figures"))
     assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".csv", ".txt"}, "and no part is left"
 
@@ -68,25 +68,25 @@ SUITE = "suite: g\nhorizon: 10\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: [rand
 
 def test_the_groups_of_a_run_are_made_once(tmp_path, monkeypatch, words_of):
     """However often the panels and the caption of a figure ask; what a table adds to them stays its own."""
-    made, grouped = [], groups._group_cells
-    monkeypatch.setattr(groups, "_group_cells", lambda run, only: made.append(only) or grouped(run, only))
+    calls, grouped = [], groups._group_cells
+    monkeypatch.setattr(groups, "_group_cells", lambda run, only: calls.append(only) or grouped(run, only))
     run = Run(swept(tmp_path, SUITE))
     assert words_of(run, [Profile("performance"), Profile("data")])
-    assert made == [None]
+    assert calls == [None]
     cbobench.compare(run, target=1.0)
     assert "rounds_to_target" not in groups.find_groups(run)[0].good
-    assert made == [None]
+    assert calls == [None]
     assert groups.find_groups(run)[0] is groups.find_groups(run, problems=["rkhs-1d"])[0], "nor are they copied"
     groups.find_groups(run.only("*"))
-    assert len(made) == 2
+    assert len(calls) == 2
 
 
 def test_tables_take_the_values_of_a_group_from_its_frame_once(tmp_path, monkeypatch):
-    taken, plain = [], groups.take_values
-    take = lambda cells, quantity: taken.append((quantity.name, id(cells))) or plain(cells, quantity)  # noqa: E731
+    calls, plain = [], groups.take_values
+    take = lambda cells, quantity: calls.append((quantity.name, id(cells))) or plain(cells, quantity)  # noqa: E731
     monkeypatch.setattr(groups, "take_values", take)
     run = Run(swept(tmp_path, SUITE))
-    for asked in ({}, {"best": True}, {"against": "oracle"}):
-        cbobench.compare(run, **asked)
-    assert taken
-    assert len(taken) == len(set(taken))
+    for requested in ({}, {"best": True}, {"against": "oracle"}):
+        cbobench.compare(run, **requested)
+    assert calls
+    assert len(calls) == len(set(calls))

@@ -43,9 +43,9 @@ def test_the_target_that_was_asked_for_stays_and_no_mean_stands_alone(run, width
 
 
 def test_ranks_are_of_algorithms_that_have_values(run):
-    found = cbobench.compare(run, ranks=True, metric="regret")
-    assert found.frame.set_index("algorithm_label")["rank"].to_dict() == {"A": 1.0, "B": 2.0}
-    assert "left out, as they lack good cells on some problems: broken (on " in str(found)
+    comparison = cbobench.compare(run, ranks=True, metric="regret")
+    assert comparison.frame.set_index("algorithm_label")["rank"].to_dict() == {"A": 1.0, "B": 2.0}
+    assert "left out, as they lack good cells on some problems: broken (on " in str(comparison)
 
 
 def test_nothing_good_is_said_and_not_column_by_column(run):
@@ -55,9 +55,9 @@ def test_nothing_good_is_said_and_not_column_by_column(run):
 
 
 def test_order_by_algorithm_holds_for_differences_too(run):
-    found = cbobench.compare(run, best=True, by="algorithm", metric="regret")
-    assert list(found.frame["algorithm_label"]) == ["B", "B", "broken", "broken"]
-    assert found.table.columns[0] == "algorithm"
+    comparison = cbobench.compare(run, best=True, by="algorithm", metric="regret")
+    assert list(comparison.frame["algorithm_label"]) == ["B", "B", "broken", "broken"]
+    assert comparison.table.columns[0] == "algorithm"
 
 
 def test_advice_is_what_the_table_takes(run):
@@ -88,10 +88,10 @@ def test_groups_by_binds_keep_the_marks_of_their_cells(tmp_path):
     part = Run(make(tmp_path / "run", CELLS, seeds=TEN))
     part.__dict__["stale"] = set(part.cells.query("seed in [1, 2, 7]")["cell"])
     part.__dict__["unchecked"] = set(part.cells.query("seed == 0")["cell"])
-    whole = cbobench.summary(part)
+    full_run = cbobench.summary(part)
     frame = cbobench.summary(part, by="binds")
     for name in ("n", "expected", "failed", "stale", "unchecked"):
-        assert frame[name].sum() == whole[name].sum(), name
+        assert frame[name].sum() == full_run[name].sum(), name
     counts = row_of(frame, "Q: binds", "A")[["stale", "unchecked"]], row_of(frame, "Q: does not bind", "A")["stale"]
     assert (counts[0].tolist(), counts[1]) == ([2, 1], 1)
     text = str(cbobench.compare(part, by="binds"))
@@ -102,12 +102,12 @@ def test_groups_by_binds_keep_the_marks_of_their_cells(tmp_path):
 
 def test_seeds_of_which_nothing_is_known_are_a_group_of_their_own(tmp_path):
     lost = {("Q", name): [3, 8] for name in "AB"} | {("Q", "A"): [3, 8, 9]}
-    found = Run(make(tmp_path / "run", CELLS, seeds=TEN, failed=lost))
-    frame = cbobench.summary(found, by="binds")
+    result = Run(make(tmp_path / "run", CELLS, seeds=TEN, failed=lost))
+    frame = cbobench.summary(result, by="binds")
     assert frame["expected"].sum() == 20
-    rest = row_of(frame, "Q: not known whether it binds", "A")
-    assert (rest["n"], rest["failed"], rest["expected"]) == (0, 2, 2)
-    text = str(cbobench.compare(found, by="binds"))
+    remainder = row_of(frame, "Q: not known whether it binds", "A")
+    assert (remainder["n"], remainder["failed"], remainder["expected"]) == (0, 2, 2)
+    text = str(cbobench.compare(result, by="binds"))
     assert "0/2 (2 failed)" in text
     assert "4/5 (1 failed)" in text
 
@@ -174,7 +174,7 @@ def test_the_legend_of_a_table_takes_two_lines(wide):
 
 
 @pytest.mark.parametrize(
-    ("words", "name"),
+    ("heading", "name"),
     [
         ("r mean", "simple_regret"), ("R mean", "regret"), ("Simple regret", "simple_regret"), ("r", "simple_regret"),
         ("Simple regret r, median", "simple_regret"), ("rounds in violation", "violations"), ("rec r", None),
@@ -183,9 +183,9 @@ def test_the_legend_of_a_table_takes_two_lines(wide):
         ("φ > 0", "positive_dual"), ("first", "first_feasible"), ("n", None),
     ],
 )  # fmt: skip
-def test_metrics_answer_to_the_words_of_headings(words, name):
+def test_metrics_answer_to_the_words_of_headings(heading, name):
     if name is None:
         with pytest.raises(Misuse, match="unknown metric"):
-            select_metrics([words])
+            select_metrics([heading])
     else:
-        assert [q.name for q in select_metrics([words])] == [name]
+        assert [q.name for q in select_metrics([heading])] == [name]

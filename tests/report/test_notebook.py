@@ -51,17 +51,17 @@ def run(tmp_path):
 
 
 def test_labels_are_shown_and_not_obeyed(run):
-    for shown in (cbobench.compare(run), cbobench.compare(run, against="b", metric="R")):
-        page = Seen(shown._repr_html_())
+    for comparison in (cbobench.compare(run), cbobench.compare(run, against="b", metric="R")):
+        page = Seen(comparison._repr_html_())
         assert page.tags <= {"div", "table", "caption", "thead", "tbody", "tr", "th", "td", "p", "b", "small", "br"}
         assert not page.open
         assert any(HOSTILE in text for text in page.texts)
 
 
 def test_the_numbers_are_those_of_the_table(run):
-    made = cbobench.compare(run, means=True)
-    texts = Seen(made._repr_html_()).texts
-    cells = [cell for row in made.table.rows for cell in row[1:]]
+    comparison = cbobench.compare(run, means=True)
+    texts = Seen(comparison._repr_html_()).texts
+    cells = [cell for row in comparison.table.rows for cell in row[1:]]
     assert [text for text in texts if text in {*cells}] == cells
     assert {"2.0 [1.0, 3.0]", "2.0"} <= set(cells)
 
@@ -91,8 +91,8 @@ def test_notebooks_show_what_they_are_kept_with(path, tmp_path, monkeypatch):
         pytest.importorskip(module, reason="pip install 'cbobench[test]'")
     monkeypatch.setenv("PYTHONPATH", str(Path(cbobench.__file__).parents[1]))
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
-    kept, played = examples.outputs(json.loads(path.read_text(encoding="utf-8"))), examples.play(path, tmp_path)
-    assert examples.outputs(played) == kept, "the code shows something else; run: make notebooks"
+    remaining, played = examples.outputs(json.loads(path.read_text(encoding="utf-8"))), examples.play(path, tmp_path)
+    assert examples.outputs(played) == remaining, "the code shows something else; run: make notebooks"
 
 
 def test_what_is_measured_is_left_out_of_notebooks_and_the_rest_is_not():
@@ -121,10 +121,10 @@ def done(tmp_path_factory):
 def test_a_mapping_plays_what_the_same_file_plays(done, tmp_path, write_suite):
     import yaml
 
-    other = cbobench.run(write_suite(yaml.safe_dump(SUITE)), out=tmp_path / "run", cpus=0)
-    mine, theirs = (cbobench.load_cells(one) for one in (done, other))
-    assert list(mine["cell"]) == list(theirs["cell"])
-    assert list(mine["regret"]) == list(theirs["regret"])
+    second_run = cbobench.run(write_suite(yaml.safe_dump(SUITE)), out=tmp_path / "run", cpus=0)
+    ours, theirs = (cbobench.load_cells(item) for item in (done, second_run))
+    assert list(ours["cell"]) == list(theirs["cell"])
+    assert list(ours["regret"]) == list(theirs["regret"])
     assert SUITE["problems"][0]["rkhs-1d"]["label"] == "quarter", "the caller's mapping stays as it was"
 
 

@@ -21,14 +21,14 @@ HARD = 100 * RNG.standard_cauchy(N)  # how hard a seed is, for every algorithm a
 A, B, C = HARD, HARD + 1 + RNG.uniform(0, 0.5, N), HARD + RNG.normal(0, 1, N)
 
 
-def made(folder, values, **options):
-    cells = {(p, a): {"regret": v} for p, some in values.items() for a, v in some.items()}
+def make_run(folder, values, **options):
+    cells = {(p, a): {"regret": v} for p, settings in values.items() for a, v in settings.items()}
     return make(folder, cells, seeds=range(N), **options)
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    return Run(made(tmp_path_factory.mktemp("pairs") / "run", {"P": {"A": A, "B": B, "C": C}}))
+    return Run(make_run(tmp_path_factory.mktemp("pairs") / "run", {"P": {"A": A, "B": B, "C": C}}))
 
 
 def holm_by_hand(p):
@@ -45,12 +45,12 @@ def test_differences_by_hand(run):
     assert list(frame["algorithm_label"]) == ["B", "C"]
     for row, values in zip(frame.to_dict("records"), (B, C), strict=True):
         apart = values - A
-        known = {"n": N, "mean": apart.mean(), "median": np.median(apart), "wins": (apart < 0).sum(), "ties": 0}
-        known |= dict(zip(("mean_low", "mean_high"), interval(apart), strict=True))
-        known |= {"p": stats.wilcoxon(apart, method="exact").pvalue, "losses": (apart > 0).sum()}
+        expected = {"n": N, "mean": apart.mean(), "median": np.median(apart), "wins": (apart < 0).sum(), "ties": 0}
+        expected |= dict(zip(("mean_low", "mean_high"), interval(apart), strict=True))
+        expected |= {"p": stats.wilcoxon(apart, method="exact").pvalue, "losses": (apart > 0).sum()}
         ranks = stats.rankdata(np.abs(apart))
-        known["effect"] = (ranks[apart < 0].sum() - ranks[apart > 0].sum()) / ranks.sum()
-        for name, value in known.items():
+        expected["effect"] = (ranks[apart < 0].sum() - ranks[apart > 0].sum()) / ranks.sum()
+        for name, value in expected.items():
             np.testing.assert_allclose(row[name], value, rtol=1e-12, err_msg=name)
     np.testing.assert_allclose(frame["p_holm"], holm_by_hand(list(frame["p"])), rtol=1e-12)
 
@@ -63,16 +63,16 @@ def test_problems_are_counted_for_the_reader(tmp_path, run):
         "R": {"A": A, "B": A + np.where(np.arange(N) % 2, 1.0, -1.0)},
     }
     counts = "B is better than A on 1 of 3 problems, worse on 1, no significant difference on 1"
-    folder = made(tmp_path / "three", values)
+    folder = make_run(tmp_path / "three", values)
     assert f"\n{counts}" in str(cbobench.compare(folder, metric="regret", against="A"))
     assert f"\nR: {counts}\nV⁺: B is better than A on 0 of 3" in str(
         cbobench.compare(folder, metric=["regret", "V+"], against="A")
     )
     longer = asked_again(
         tmp_path / "longer",
-        partial(made, tmp_path / "longer", values),
+        partial(make_run, tmp_path / "longer", values),
         200,
-        [partial(made, tmp_path / "longer", values | {"Q": values["P"]}, horizon=200)],
+        [partial(make_run, tmp_path / "longer", values | {"Q": values["P"]}, horizon=200)],
     )
     assert "B is better than A on 0 of 3 problems, worse on 2," in str(
         cbobench.compare(longer, metric="regret", against="A")
@@ -90,17 +90,17 @@ def test_pairing_gives_power_that_shuffled_seeds_lose(run, tmp_path):
     lost = []
     for draw in range(2):
         shuffled = np.random.default_rng(draw).permutation(B)
-        other = made(tmp_path / str(draw), {"P": {"A": A, "B": shuffled}})
-        lost.append(cbobench.compare(other, metric="regret", against="A").frame["p"][0])
+        second_run = make_run(tmp_path / str(draw), {"P": {"A": A, "B": shuffled}})
+        lost.append(cbobench.compare(second_run, metric="regret", against="A").frame["p"][0])
     assert min(lost) > 0.05
 
 
 def test_only_seeds_that_both_have(tmp_path):
-    run = made(tmp_path / "run", {"P": {"A": A, "B": B}}, failed={("P", "A"): [1, 2], ("P", "B"): [2, 3]})
+    run = make_run(tmp_path / "run", {"P": {"A": A, "B": B}}, failed={("P", "A"): [1, 2], ("P", "B"): [2, 3]})
     row = cbobench.compare(run, metric="regret", against="A").frame.iloc[0]
-    kept = [0, *range(4, N)]
+    remaining = [0, *range(4, N)]
     assert (row["n"], row["expected"]) == (17, 20)
-    np.testing.assert_allclose(row["mean"], (B - A)[kept].mean(), rtol=1e-12)
+    np.testing.assert_allclose(row["mean"], (B - A)[remaining].mean(), rtol=1e-12)
     assert "17/20" in str(cbobench.compare(run, metric="regret", against="A"))
 
 
@@ -108,7 +108,7 @@ def test_a_seed_that_never_got_there_has_lost_and_two_are_tied(tmp_path):
     """A finds nothing feasible in 15 of 20 seeds, and is better by 1 in the others: B is the better one."""
     regret, never = np.arange(float(N)), [None] * N
     values = {("P", "A"): [*never[:15], *regret[15:] - 1], ("P", "B"): regret, ("Q", "A"): never, ("Q", "B"): never}
-    cells = {key: {"simple_regret": some} for key, some in values.items()}
+    cells = {key: {"simple_regret": settings} for key, settings in values.items()}
     compared = cbobench.compare(make(tmp_path / "run", cells, seeds=range(N)), metric="r", against="B")
     (_, row), (_, tie) = compared.frame.iterrows()
     assert (row["n"], row["defined"], row["wins"], row["losses"]) == (20, 5, 5, 15)
@@ -137,25 +137,25 @@ def two(tmp_path_factory):
         "same": HARD + noise, "slower": HARD + 2, "faster": HARD - 2, "breaks": HARD, "mended": HARD, "new": HARD
     }  # fmt: skip
     return (
-        Run(made(folder / "a", {"P": before}, failed={("P", "mended"): [4, 5]})),
-        Run(made(folder / "b", {"P": after}, failed={("P", "breaks"): range(3)})),
+        Run(make_run(folder / "a", {"P": before}, failed={("P", "mended"): [4, 5]})),
+        Run(make_run(folder / "b", {"P": after}, failed={("P", "breaks"): range(3)})),
     )
 
 
 def test_verdicts(two):
     compared = cbobench.compare(*two, metric="regret")
-    found = {}
+    result = {}
     for row in compared.frame.to_dict("records"):
-        found.setdefault(row["algorithm_label"], []).append(row["verdict"])
-    assert found == {
+        result.setdefault(row["algorithm_label"], []).append(row["verdict"])
+    assert result == {
         "same": ["not significant"], "slower": ["worse"], "faster": ["better"],
         "breaks": ["newly failing", "identical"], "mended": ["fixed", "identical"],
         "gone": ["missing"], "new": ["not comparable"],
     }  # fmt: skip
     assert compared.worse
     text = str(compared)
-    for said in ("newly failing (seeds 0, 1, 2)", "only before", "only after"):
-        assert said in text
+    for phrase in ("newly failing (seeds 0, 1, 2)", "only before", "only after"):
+        assert phrase in text
     slower = compared.frame.set_index("algorithm_label").loc["slower"]
     np.testing.assert_allclose([slower["mean"], slower["median"], slower["losses"]], [2, 2, N], rtol=1e-12)
 
@@ -172,8 +172,8 @@ def test_only_changed(two):
 
 def test_a_factor_forgives_small_changes(tmp_path):
     base = np.arange(10.0, 10.0 + N)
-    before = Run(made(tmp_path / "a", {"P": {"A": base, "B": base}}))
-    after = Run(made(tmp_path / "b", {"P": {"A": 1.1 * base, "B": 3 * base}}))
+    before = Run(make_run(tmp_path / "a", {"P": {"A": base, "B": base}}))
+    after = Run(make_run(tmp_path / "b", {"P": {"A": 1.1 * base, "B": 3 * base}}))
     verdicts = [
         list(cbobench.compare(before, after, metric="regret", factor=factor).frame["verdict"])
         for factor in (1.0, 2.0, 4.0)
@@ -195,24 +195,24 @@ def test_a_factor_forgives_small_changes(tmp_path):
 def test_what_cannot_be_compared_says_why(tmp_path, options, reason, capsys):
     cells = {("P", "A"): {"regret": A}}
     usual = {"seeds": range(N), "facts": {"noise": 1}}
-    one, two = make(tmp_path / "a", cells, **usual), make(tmp_path / "b", cells, **(usual | options))
-    compared = cbobench.compare(one, two, metric="regret")
+    single, two = make(tmp_path / "a", cells, **usual), make(tmp_path / "b", cells, **(usual | options))
+    compared = cbobench.compare(single, two, metric="regret")
     assert list(compared.frame["verdict"]) == ["not comparable"]
     assert reason in str(compared)
     assert not compared.worse
     assert compared.nothing == f"{reason} (1)"
-    assert main(["compare", str(one), str(two), "--only-changed"]) == 1
-    assert capsys.readouterr().err == f"nothing of {one} and {two} can be compared: {reason} (1)\n"
+    assert main(["compare", str(single), str(two), "--only-changed"]) == 1
+    assert capsys.readouterr().err == f"nothing of {single} and {two} can be compared: {reason} (1)\n"
 
 
 @pytest.mark.parametrize(
     ("swap", "verdict", "reason"), [(1, "not comparable", "only after"), (-1, "missing", "only before")]
 )
 def test_horizons_that_one_run_lacks_are_said(tmp_path, swap, verdict, reason):
-    made = partial(make, cells={("P", "A"): {"regret": A}}, seeds=range(N))
-    one, both = made(tmp_path / "a"), tmp_path / "b"
-    asked_again(both, lambda: made(both), 200, [lambda: made(both, horizon=200)])
-    runs = (one, both)[::swap]
+    cells = partial(make, cells={("P", "A"): {"regret": A}}, seeds=range(N))
+    single, joined = cells(tmp_path / "a"), tmp_path / "b"
+    asked_again(joined, lambda: cells(joined), 200, [lambda: cells(joined, horizon=200)])
+    runs = (single, joined)[::swap]
     assert cbobench.compare(*runs, metric="regret", only_changed=True).worse == (verdict == "missing")
     compared = cbobench.compare(*runs, metric="regret", horizon="all")
     rows = compared.frame.set_index("horizon")

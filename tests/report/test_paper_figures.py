@@ -22,9 +22,9 @@ FITTED = ("zhou_ji_2022_synthetic_fit", "guo_zhu_liu_2022_classical_fit")
 def drawn(tmp_path_factory):
     """All paper suites with 2 seeds and 41 rounds; of those with fitted models one of each recipe."""
     out = tmp_path_factory.mktemp("paper")
-    some = {name: paper for name, paper in script.suites().items() if not name.endswith("_fit") or name in FITTED}
+    sample = {name: paper for name, paper in script.suites().items() if not name.endswith("_fit") or name in FITTED}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(script, "suites", lambda: some)
+        patch.setattr(script, "suites", lambda: sample)
         paths, missing = script.paper_figures(out, seeds=2, data=None, horizon=41, cpus=0)
     return out, paths, missing
 
@@ -32,17 +32,17 @@ def drawn(tmp_path_factory):
 @pytest.mark.long
 def test_all_figures_of_all_papers_are_drawn(drawn):
     out, paths, missing = drawn
-    found = {}
+    result = {}
     for path in paths:
         paper, number = re.match(r"(.+_2022)_fig(\d+[abc]?)", path.stem).groups()
-        found.setdefault(paper, set()).add(number)
+        result.setdefault(paper, set()).add(number)
         assert path.with_suffix(".pdf").stat().st_size > 5_000
     if all((DataFolder().path / DATA_SETS[name].file).is_file() for name in DATA_SETS):
         assert not missing
-        assert found == FIGURES
+        assert result == FIGURES
     else:
         assert set(missing) == {"zhou_ji_2022_light", "zhou_ji_2022_stocks"}
-        assert found == FIGURES | {"zhou_ji_2022": {"1a"}}
+        assert result == FIGURES | {"zhou_ji_2022": {"1a"}}
     fitted = {path.stem for path in paths if path.stem.endswith("_fit")}
     assert fitted == {f"zhou_ji_2022_fig1a_h_B_{k}_fit" for k in (2, 4)} | {
         f"guo_zhu_liu_2022_fig1{k}_fit" for k in "ab"

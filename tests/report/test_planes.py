@@ -46,17 +46,17 @@ def composed(run):
     """A figure of one panel as an axis, closed in the end."""
     with ExitStack() as stack:
 
-        def made(panel, of=run):
+        def make_run(panel, of=run):
             with SIZES["single"].context():
-                image, shown = compose(of, Figure("one", "one", [panel]), SIZES["single"])
+                image, contents = compose(of, Figure("one", "one", [panel]), SIZES["single"])
             stack.callback(plt.close, image)
-            return image, shown
+            return image, contents
 
-        yield made
+        yield make_run
 
 
-def title(run, label, what="problems"):
-    return next(title for title, words in run.record.labels(what).items() if words == label)
+def title(run, label, kind="problems"):
+    return next(title for title, text in run.record.labels(kind).items() if text == label)
 
 
 def plane(run, *metrics, problem="P", **options):
@@ -74,8 +74,8 @@ def test_the_numbers_are_those_of_tables(run, metrics, statistic):
         for end in ("", "_low", "_high"):
             np.testing.assert_array_equal(frame[axis + end], table[f"{metric}{word}{end}"])
         np.testing.assert_array_equal(frame[f"{axis}_defined"], table[f"{metric}_defined"])
-    other = plane(run, *metrics, problem="Q", statistic=statistic).data(run)
-    assert other["x"].tolist() != frame["x"].tolist(), "negative control"
+    second = plane(run, *metrics, problem="Q", statistic=statistic).data(run)
+    assert second["x"].tolist() != frame["x"].tolist(), "negative control"
 
 
 def test_a_trade_off_is_a_joined_plane_of_averages(run, composed):
@@ -102,7 +102,7 @@ def test_what_is_undefined_is_said(run, composed):
     assert frame["x_defined"].tolist() == [8, 6, 3]
     assert frame.loc["late", "x"] == pytest.approx(0.85), "two seeds are worse than any value"
     assert (frame.loc["late", "x_high"], frame.loc["never", "x"]) == (np.inf, np.inf)
-    image, shown = composed(panel)
+    image, contents = composed(panel)
     points = drawn(image)
     assert list(points) == ["good", "late (r in 6 of 8)", "never (r in 3 of 8)"]
     assert points["late (r in 6 of 8)"] == pytest.approx((0.85, 33.5))
@@ -111,7 +111,7 @@ def test_what_is_undefined_is_said(run, composed):
     assert len({line.get_xdata()[0] for line in arrows}) == 1
     edge = points["never (r in 3 of 8)"][0]
     assert image.axes[0].get_xlim()[1] > arrows[0].get_xdata()[0] > edge > 0.86, "further than all that is known"
-    assert list(shown.undefined) == ["r of late (known in 6 of 8)", "r of never (known in 3 of 8)"]
+    assert list(contents.undefined) == ["r of late (known in 6 of 8)", "r of never (known in 3 of 8)"]
     upright = composed(plane(run, "violations", "simple_regret"))[0].axes[0]
     assert [line.get_marker() for line in upright.get_lines() if line.get_gid() == "beyond"] == [6, 6], "upwards"
     means = plane(run, "simple_regret", "violations", statistic="mean").data(run).set_index("label")
@@ -120,8 +120,8 @@ def test_what_is_undefined_is_said(run, composed):
 
 
 def test_nothing_defined_at_all(tmp_path, composed):
-    some = make(tmp_path / "run", {("P", "A"): {"simple_regret": [NAN, NAN]}}, seeds=range(2))
-    image, _ = composed(plane(Run(some), "simple_regret", "violations"), Run(some))
+    small_run = make(tmp_path / "run", {("P", "A"): {"simple_regret": [NAN, NAN]}}, seeds=range(2))
+    image, _ = composed(plane(Run(small_run), "simple_regret", "violations"), Run(small_run))
     assert "not known here" in [text.get_text() for text in image.axes[0].texts]
     assert list(drawn(image)) == ["A (r in 0 of 2)"]
 
@@ -141,28 +141,30 @@ def test_zero_lines_and_bounds(run, composed):
 def test_captions_count_what_is_missing(tmp_path, composed, words_of):
     cells = {key: CELLS[key] for key in (("P", "good"), ("P", "late"), ("P", "never"))}
     failed = {("P", "good"): [2], ("P", "never"): range(8)}
-    some = Run(make(tmp_path / "run", cells, seeds=range(8), failed=failed))
-    said = "Medians over 7 to 8 seeds; bars around the median: 95 % interval. Incomplete: good 7 of 8, never 0 of 8"
-    assert said in words_of(some, [plane(some)])
-    assert plane(some).data(some)["n"].tolist() == [7, 8, 0]
-    assert list(drawn(composed(plane(some), some)[0])) == ["good (7 of 8)", "late", "never (0 of 8)"]
-    few = Run(make(tmp_path / "few", {("P", "A"): {"regret": [2.0, 3, 4, 5, 6]}}, seeds=range(5)))
-    assert "Medians over 5 seeds; bars around the median: range: 93.8 % for 5 seeds." in words_of(few, [plane(few)])
-    one = Run(make(tmp_path / "one", {("P", "A"): {"regret": [2.0]}}, seeds=range(1)))
-    assert "The values of one seed." in words_of(one, [plane(one)])
+    small_run = Run(make(tmp_path / "run", cells, seeds=range(8), failed=failed))
+    message = "Medians over 7 to 8 seeds; bars around the median: 95 % interval. Incomplete: good 7 of 8, never 0 of 8"
+    assert message in words_of(small_run, [plane(small_run)])
+    assert plane(small_run).data(small_run)["n"].tolist() == [7, 8, 0]
+    assert list(drawn(composed(plane(small_run), small_run)[0])) == ["good (7 of 8)", "late", "never (0 of 8)"]
+    sparse = Run(make(tmp_path / "few", {("P", "A"): {"regret": [2.0, 3, 4, 5, 6]}}, seeds=range(5)))
+    assert "Medians over 5 seeds; bars around the median: range: 93.8 % for 5 seeds." in words_of(
+        sparse, [plane(sparse)]
+    )
+    single = Run(make(tmp_path / "one", {("P", "A"): {"regret": [2.0]}}, seeds=range(1)))
+    assert "The values of one seed." in words_of(single, [plane(single)])
     row = pd.read_csv(tmp_path / "words" / "words.csv").iloc[0]
     assert (row["x"], np.isnan(row["x_low"]), np.isnan(row["y_high"])) == (2.0, True, True)
 
 
 @pytest.mark.usefixtures("unpainted")
 def test_the_command_line_draws_planes(run, tmp_path):
-    words = ["figures", run.folder.uri, "--kind", "plane", "--out"]
-    assert main([*words, str(tmp_path / "one"), "--only", "P/*", "--metric", "r", "N"]) == 0
+    arguments = ["figures", run.folder.uri, "--kind", "plane", "--out"]
+    assert main([*arguments, str(tmp_path / "one"), "--only", "P/*", "--metric", "r", "N"]) == 0
     assert sorted(path.name for path in (tmp_path / "one").iterdir()) == ["plane_made_P.csv", "plane_made_P.txt"]
     behind = pd.read_csv(tmp_path / "one" / "plane_made_P.csv")
     table = cbobench.compare(run, only="P/*").frame
     np.testing.assert_array_equal(behind["x_high"], table["simple_regret_median_high"])
-    assert main([*words, str(tmp_path / "mean"), "--statistic", "mean", "--size", "slide"]) == 0
+    assert main([*arguments, str(tmp_path / "mean"), "--statistic", "mean", "--size", "slide"]) == 0
     assert len(list((tmp_path / "mean").glob("*.csv"))) == 2
     assert pd.read_csv(tmp_path / "mean" / "plane_made_P.csv")["x"][0] == cbobench.summary(run)["regret"][0]
 
@@ -170,11 +172,11 @@ def test_the_command_line_draws_planes(run, tmp_path):
 @pytest.mark.long  # test_report draws curves twice, in another process
 @pytest.mark.parametrize("kind", ["plane", "profile"])
 def test_other_kinds_have_the_same_bytes_again(run, tmp_path, kind):
-    one, two = tmp_path / "one", tmp_path / "two"
-    for out in (one, two):
+    single, two = tmp_path / "one", tmp_path / "two"
+    for out in (single, two):
         assert main(["figures", run.folder.uri, "--kind", kind, "--out", str(out)]) == 0
-    assert {path.suffix for path in one.iterdir()} == {".csv", ".pdf", ".png", ".txt"}
-    for path in one.iterdir():
+    assert {path.suffix for path in single.iterdir()} == {".csv", ".pdf", ".png", ".txt"}
+    for path in single.iterdir():
         assert path.read_bytes() == (two / path.name).read_bytes()
 
 

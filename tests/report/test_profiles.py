@@ -31,7 +31,7 @@ CURVES = {  # of three seeds; |f*| is 1
 }
 
 
-def made(folder, pairs=tuple(CURVES), **options):
+def make_run(folder, pairs=tuple(CURVES), **options):
     rounds = {pair: {"t": T, "simple_regret": CURVES[pair]} for pair in pairs}
     cells = {pair: {"simple_regret": [curve[-1] for curve in CURVES[pair]]} for pair in pairs}
     return Run(make(folder, cells, seeds=range(3), rounds=rounds, **options))
@@ -39,7 +39,7 @@ def made(folder, pairs=tuple(CURVES), **options):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    return made(tmp_path_factory.mktemp("profiles") / "run")
+    return make_run(tmp_path_factory.mktemp("profiles") / "run")
 
 
 def shares(run, kind, label):
@@ -67,81 +67,81 @@ def test_absolute_targets_are_those_of_coco(tmp_path):
     values = {"A": [NAN, 100.0, 10.0, 1.0, 0.1, 0.1, 9e-5], "B": [NAN, NAN, 101.0, 101.0, 101.0, 101.0, 1e-6]}
     cells = {("P", name): {"simple_regret": [values[name][-1]], "f_star": [-50.0]} for name in values}
     rounds = {("P", name): {"t": T, "simple_regret": [values[name]]} for name in values}
-    some = Run(make(tmp_path / "run", cells, seeds=[0], rounds=rounds))
-    made = cbobench.compare(some, profile=True, absolute=True)
-    frame = made.frame.set_index("algorithm_label")
+    small_run = Run(make(tmp_path / "run", cells, seeds=[0], rounds=rounds))
+    comparison = cbobench.compare(small_run, profile=True, absolute=True)
+    frame = comparison.frame.set_index("algorithm_label")
     assert frame.filter(like="within_").to_dict("list") == {
         "within_10": [1, 1], "within_0.1": [1, 1], "within_0.0001": [1, 1], "within_1e-06": [0, 1]
     }  # fmt: skip
     solved = frame.filter(like="solved_by_").loc["A"].tolist()
     assert solved == [0, pytest.approx(11 / 41), pytest.approx(16 / 41), pytest.approx(16 / 41), pytest.approx(31 / 41)]
     assert frame["solved_by_1"]["B"] == 1
-    assert "targets COCO's 41 from 100 to 1e-06, in units of f" in " ".join(str(made).split())
-    relative = cbobench.compare(some, profile=True).frame.set_index("algorithm_label")
+    assert "targets COCO's 41 from 100 to 1e-06, in units of f" in " ".join(str(comparison).split())
+    relative = cbobench.compare(small_run, profile=True).frame.set_index("algorithm_label")
     assert relative["solved_by_0.1"]["A"] == 0.5, "1 is within 50 and 5; the rounds of other targets are not reused"
     with pytest.raises(Misuse, match="absolute is about the targets of profiles; ask for profile too"):
-        cbobench.compare(some, absolute=True)
+        cbobench.compare(small_run, absolute=True)
 
 
 def test_curves_are_steps_that_grow(run):
     assert set(PRECISIONS) <= set(RATIOS)
     assert (np.diff(RATIOS) > 0).all()
     for kind, label in itertools.product(("performance", "data"), "AB"):
-        found = shares(run, kind, label)
-        assert found.index.is_monotonic_increasing
-        assert found.is_monotonic_increasing
+        result = shares(run, kind, label)
+        assert result.index.is_monotonic_increasing
+        assert result.is_monotonic_increasing
     with SIZES["single"].context():
-        image, shown = compose(run, Figure("p", "p", [Profile("performance"), Profile("data")]), SIZES["single"])
+        image, contents = compose(run, Figure("p", "p", [Profile("performance"), Profile("data")]), SIZES["single"])
         plt.close(image)
     for axis in image.axes:
         assert {line.get_drawstyle() for line in axis.get_lines() if line.get_gid() is None} == {"steps-post"}
         assert axis.get_xscale() == "log"
         assert axis.get_ylim()[0] < 0 < 1 < axis.get_ylim()[1]
-    one, other, *_ = image.axes[1].get_lines()
-    assert one.get_markevery() != other.get_markevery()
-    assert not shown.absent
+    item, second, *_ = image.axes[1].get_lines()
+    assert item.get_markevery() != second.get_markevery()
+    assert not contents.absent
 
 
 def test_no_algorithm_moves_another(run, tmp_path):
-    alone = made(tmp_path / "alone", [pair for pair in CURVES if pair[1] == "A"])
+    alone = make_run(tmp_path / "alone", [pair for pair in CURVES if pair[1] == "A"])
     for kind in ("performance", "data"):
-        before, beside = (Profile(kind).data(one).query("label == 'A'") for one in (alone, run))
+        before, beside = (Profile(kind).data(item).query("label == 'A'") for item in (alone, run))
         pd.testing.assert_frame_equal(before, beside)
 
 
 def test_what_failed_solves_nothing_and_is_counted(tmp_path, words_of):
-    some = made(tmp_path / "run", failed={("P", "A"): [0], ("P", "B"): range(3), ("Q", "B"): range(3)})
-    assert shares(some, "performance", "A")[1.0] == 4 / 6
-    frame = Profile("data").data(some).drop_duplicates("label").set_index("label")
+    small_run = make_run(tmp_path / "run", failed={("P", "A"): [0], ("P", "B"): range(3), ("Q", "B"): range(3)})
+    assert shares(small_run, "performance", "A")[1.0] == 4 / 6
+    frame = Profile("data").data(small_run).drop_duplicates("label").set_index("label")
     assert frame["n"].to_dict() == {"A": 5, "B": 0}
-    assert (Profile("data").data(some).query("label == 'B'")["share"] == 0).all()
+    assert (Profile("data").data(small_run).query("label == 'B'")["share"] == 0).all()
     panels = [Profile("performance"), Profile("data")]
     with SIZES["single"].context():
-        image, _ = compose(some, Figure("p", "p", panels), SIZES["single"])
+        image, _ = compose(small_run, Figure("p", "p", panels), SIZES["single"])
         plt.close(image)
     assert [text.get_text() for text in image.legends[0].get_texts()] == ["A (5 of 6)", "B (0 of 6)"]
-    assert "Incomplete: A on P 2 of 3, B on P 0 of 3, B on Q 0 of 3 seeds." in words_of(some, panels)
+    assert "Incomplete: A on P 2 of 3, B on P 0 of 3, B on Q 0 of 3 seeds." in words_of(small_run, panels)
 
 
 def test_captions_say_what_counts(run, tmp_path, words_of):
-    words = words_of(run, [Profile("performance"), Profile("data")])
-    for said in (
+    caption = words_of(run, [Profile("performance"), Profile("data")])
+    for phrase in (
         "(a) Performance profile: Share of the cells asked for whose final simple regret is at most x times",
         "(b) Data profile: Share of (cell, target) pairs solved by round t, targets 1, 0.1, 0.01, 0.001",
         "3 seeds of each problem; a cell that failed, or never played a feasible action, solves nothing. T = 100",
         "Problem Q (rkhs-1d)",
     ):
-        assert said in words
+        assert phrase in caption
     frame = pd.read_csv(tmp_path / "words" / "words.csv")
     assert set(frame["metric"]) == {"performance_profile", "data_profile"}
     rounds = {("P", "A"): {"t": T, "simple_regret": [[0.1] * 7]}}
-    one = Run(make(tmp_path / "one", {("P", "A"): {}}, seeds=[0], rounds=rounds))
-    assert "One seed of each problem" in words_of(one, [Profile("data")])
+    single = Run(make(tmp_path / "one", {("P", "A"): {}}, seeds=[0], rounds=rounds))
+    assert "One seed of each problem" in words_of(single, [Profile("data")])
 
 
 @pytest.mark.usefixtures("unpainted")
 def test_the_command_line_draws_profiles(run, tmp_path):
-    words = [
+    arguments = [
         "figures",
         run.folder.uri,
         "--kind",
@@ -153,7 +153,7 @@ def test_the_command_line_draws_profiles(run, tmp_path):
         "--out",
         str(tmp_path),
     ]
-    assert main([*words, "--metric", "r"]) == 0
+    assert main([*arguments, "--metric", "r"]) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["profile_made.csv", "profile_made.txt"]
     assert set(pd.read_csv(tmp_path / "profile_made.csv")["label"]) == {"A"}
 
@@ -170,16 +170,18 @@ def test_functions_that_move_have_no_simple_regret(tmp_path, words_of):
         ("still", "A"): {"t": T, "simple_regret": [[0.1] * 7]},
         ("moves", "A"): {"t": T, "simple_regret": [[NAN] * 7]},
     }
-    some = Run(make(tmp_path / "run", cells, seeds=[0], rounds=rounds))
-    assert "functions move" not in str(cbobench.compare(some))
-    assert "not solved, where functions move: moves" in str(cbobench.compare(some, profile=True)).replace("\n", " ")
-    assert "functions move" not in str(cbobench.compare(some, only="still/*", profile=True)), "negative control"
-    assert "Simple regret is not defined where functions move: moves." in words_of(some, [Profile("data")])
+    small_run = Run(make(tmp_path / "run", cells, seeds=[0], rounds=rounds))
+    assert "functions move" not in str(cbobench.compare(small_run))
+    assert "not solved, where functions move: moves" in str(cbobench.compare(small_run, profile=True)).replace(
+        "\n", " "
+    )
+    assert "functions move" not in str(cbobench.compare(small_run, only="still/*", profile=True)), "negative control"
+    assert "Simple regret is not defined where functions move: moves." in words_of(small_run, [Profile("data")])
     refusal = pytest.raises(Misuse, match=r"which is not defined where functions move \(moves\)")
     with refusal:
-        cbobench.compare(some, only="moves/*", profile=True)
+        cbobench.compare(small_run, only="moves/*", profile=True)
     with refusal:
-        Profile("data").data(some.only("moves/*"))
+        Profile("data").data(small_run.only("moves/*"))
 
 
 ROUNDS = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100]

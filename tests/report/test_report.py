@@ -101,8 +101,8 @@ def test_figures_and_the_numbers_behind_them(finished, tmp_path):
     last = behind[(behind["algorithm"] == "sgp-ucb") & (behind["t"] == 40)]["mean"].item()
     cells = cbobench.load_cells(finished, problem="stocks[data=look-alike]", algorithm="sgp-ucb")
     np.testing.assert_allclose(last, cells["regret"].mean() / 40)
-    shown = pd.read_csv(drawn["figures_stronger_violation_light"][2])
-    assert set(shown["algorithm"]) == {"ckb-ucb", "ckb-ts", "ckb-rand"}
+    visible = pd.read_csv(drawn["figures_stronger_violation_light"][2])
+    assert set(visible["algorithm"]) == {"ckb-ucb", "ckb-ts", "ckb-rand"}
 
 
 @pytest.mark.parametrize(
@@ -121,12 +121,12 @@ def test_recipes_are_refused_when_they_are_none(finished, tmp_path, recipe, mess
 
 def assert_the_same_bytes(recipe, run, folder, figures):
     """A recipe that is run by its path, in a process of its own, draws so many figures as they are drawn here."""
-    here = [path for _, paths in draw_all(Run(run), folder / "here", recipe) for path in paths]
-    words = [sys.executable, ROOT / "analysis" / f"{recipe}.py", run, folder / "there"]
-    subprocess.run(words, capture_output=True, check=True)
-    assert len(here) == 4 * figures
-    assert sorted(path.name for path in (folder / "there").glob("*")) == sorted(path.name for path in here)
-    for path in here:
+    local_paths = [path for _, paths in draw_all(Run(run), folder / "here", recipe) for path in paths]
+    arguments = [sys.executable, ROOT / "analysis" / f"{recipe}.py", run, folder / "there"]
+    subprocess.run(arguments, capture_output=True, check=True)
+    assert len(local_paths) == 4 * figures
+    assert sorted(path.name for path in (folder / "there").glob("*")) == sorted(path.name for path in local_paths)
+    for path in local_paths:
         assert (folder / "there" / path.name).read_bytes() == path.read_bytes(), f"{path.name} is not the same bytes"
 
 

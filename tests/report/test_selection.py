@@ -13,8 +13,8 @@ from tests.report.made import make
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    known = {("P", a): {"regret": [1.0, 2.0, 3.0]} for a in "AB"}
-    return make(tmp_path_factory.mktemp("selection") / "run", known, seeds=range(3))
+    expected = {("P", a): {"regret": [1.0, 2.0, 3.0]} for a in "AB"}
+    return make(tmp_path_factory.mktemp("selection") / "run", expected, seeds=range(3))
 
 
 def test_a_selection_holds_what_was_chosen(run):
@@ -26,21 +26,21 @@ def test_a_selection_holds_what_was_chosen(run):
 
 
 def test_a_table_asks_for_its_groups_and_for_what_they_lack_once(run, monkeypatch):
-    asked: list[str] = []
+    calls: list[str] = []
 
     def count_calls(name):
-        own = getattr(module, name)
-        monkeypatch.setattr(module, name, lambda *given: asked.append(name) or own(*given))
+        ours = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *arguments: calls.append(name) or ours(*arguments))
 
     count_calls("select_horizon")
     count_calls("find_lack")
     compare(run, metric=["R", "N"])
-    assert asked == ["select_horizon", "find_lack", "find_lack"], "once for each quantity"
+    assert calls == ["select_horizon", "find_lack", "find_lack"], "once for each quantity"
 
 
 def test_every_kind_of_table_has_its_function(run):
-    asked = CompareOptions(run, run, best=False)
-    kinds = {"results", *asked.kinds}
+    requested = CompareOptions(run, run, best=False)
+    kinds = {"results", *requested.kinds}
     for options in ({"best": True}, {"against": "A"}, {"ranks": True}, {"profile": True}):
         kinds |= {*CompareOptions(run, **options).kinds}
     assert kinds == {*TABLES}

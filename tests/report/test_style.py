@@ -51,14 +51,14 @@ def lab(colour, sight="normal"):
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
 
-def distance(one, other, sight="normal"):
-    return float(np.linalg.norm(lab(one, sight) - lab(other, sight)))
+def distance(first, second, sight="normal"):
+    return float(np.linalg.norm(lab(first, sight) - lab(second, sight)))
 
 
 @pytest.mark.parametrize("sight", SIGHT)
 def test_colours_are_told_apart(sight):
     pairs = itertools.combinations(PALETTE.values(), 2)
-    assert min(distance(one, other, sight) for one, other in pairs) > 25
+    assert min(distance(first, second, sight) for first, second in pairs) > 25
 
 
 def test_colours_are_told_apart_on_grey_paper():
@@ -81,12 +81,12 @@ def test_every_line_is_seen_on_white():
 
 
 def test_what_is_drawn_together_differs_in_everything():
-    for some in TOGETHER:
-        for one, other in itertools.combinations([look_of(name) for name in some], 2):
-            assert one.dash != other.dash
-            assert one.marker != other.marker
-            assert abs(lab(one.colour)[0] - lab(other.colour)[0]) > 5
-            assert min(distance(one.colour, other.colour, sight) for sight in SIGHT) > 25
+    for sample in TOGETHER:
+        for first, second in itertools.combinations([look_of(name) for name in sample], 2):
+            assert first.dash != second.dash
+            assert first.marker != second.marker
+            assert abs(lab(first.colour)[0] - lab(second.colour)[0]) > 5
+            assert min(distance(first.colour, second.colour, sight) for sight in SIGHT) > 25
 
 
 def test_no_two_shipped_algorithms_look_alike():
@@ -111,16 +111,16 @@ class Record:
     def __init__(self, *names):
         self.names = names
 
-    def variants(self, what):
-        assert what == "algorithms"
+    def variants(self, kind):
+        assert kind == "algorithms"
         return {f"{name}[{i}]": type("Variant", (), {"name": name}) for i, name in enumerate(self.names)}
 
 
 def test_in_one_run_nothing_looks_alike_and_own_algorithms_give_way():
-    own = [f"mine:Method{i}" for i in range(40)]
-    found = looks(Record(*own, *ALGORITHMS.names()))
-    assert len({(look.colour, look.marker) for look in found.values()}) == len(found)
-    for title, look in found.items():
+    ours = [f"mine:Method{i}" for i in range(40)]
+    look_of_title = looks(Record(*ours, *ALGORITHMS.names()))
+    assert len({(look.colour, look.marker) for look in look_of_title.values()}) == len(look_of_title)
+    for title, look in look_of_title.items():
         if ":" not in title:
             assert look == look_of(title.split("[")[0])
     many = looks(Record(*(f"mine:Method{i}" for i in range(120))))
@@ -130,11 +130,11 @@ def test_in_one_run_nothing_looks_alike_and_own_algorithms_give_way():
 def test_few_algorithms_of_a_run_share_no_colour():
     names = ALGORITHMS.names()
     for pair in itertools.combinations(names, 2):
-        one, other = (look.colour for look in looks(Record(*pair)).values())
-        assert one != other, pair
+        item, second = (look.colour for look in looks(Record(*pair)).values())
+        assert item != second, pair
     for i in range(0, len(names), 8):
-        found = looks(Record(*names[i : i + 8]))
-        assert len({look.colour for look in found.values()}) == len(found)
+        look_of_title = looks(Record(*names[i : i + 8]))
+        assert len({look.colour for look in look_of_title.values()}) == len(look_of_title)
     paper = ("ckb-ucb", "ckb-ts", "ckb-rand", "stageopt", "sgp-ucb")
     assert [*looks(Record(*paper)).values()] == [look_of(name) for name in paper]
 
@@ -143,10 +143,10 @@ def test_a_lead_has_all_colours_to_itself():
     names = ALGORITHMS.names()
     titles = [f"{name}[{i}]" for i, name in enumerate(names)]
     for lead in (titles[:8], titles[20:28], titles[::5][:8]):
-        found = looks(Record(*names), lead)
-        assert [*found] == titles
-        assert len({found[title].colour for title in lead}) == 8
-        assert {found[title] for title in titles if title not in lead} == {REST}
+        look_of_title = looks(Record(*names), lead)
+        assert [*look_of_title] == titles
+        assert len({look_of_title[title].colour for title in lead}) == 8
+        assert {look_of_title[title] for title in titles if title not in lead} == {REST}
     assert looks(Record(*names[:5]), titles[:2])[titles[0]] == looks(Record(*names[:5]))[titles[0]], "few keep theirs"
 
 
@@ -154,16 +154,16 @@ def test_variants_share_the_hue(write_suite):
     suite = "suite: s\nhorizon: 5\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms:\n"
     suite += "  - ckb-rand: {beta_scale: {sweep: [0.1, 0.2, 0.4, 0.8, 1.0]}}\n  - ckb-ucb\n"
     grid = load(write_suite(suite)).grid
-    found = looks(type("Record", (), {"variants": lambda self, what: {v.title: v for v in grid.algorithms}})())
-    five = list(found.values())[:5]
+    look_of_title = looks(type("Record", (), {"variants": lambda self, kind: {v.title: v for v in grid.algorithms}})())
+    five = list(look_of_title.values())[:5]
     assert len({look.marker for look in five}) == 5
     assert (np.diff([lab(look.colour)[0] for look in five]) < -5).all(), "from light to dark, in the number's order"
     assert lab(five[0].colour)[0] < 80, "seen on white"
-    assert list(found.values())[5] == look_of("ckb-ucb")
+    assert list(look_of_title.values())[5] == look_of("ckb-ucb")
     apart = suite.replace("beta_scale: {sweep: [0.1, 0.2, 0.4, 0.8, 1.0]}", "B: {sweep: [norm, sup, 3.0]}")
     grid = load(write_suite(apart)).grid
     three = list(
-        looks(type("Record", (), {"variants": lambda self, what: {v.title: v for v in grid.algorithms}})()).values()
+        looks(type("Record", (), {"variants": lambda self, kind: {v.title: v for v in grid.algorithms}})()).values()
     )[:3]
     assert three[0] == look_of("ckb-rand"), "words have no order"
     assert [look.filled for look in three] == [True, False, True]

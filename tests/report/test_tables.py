@@ -55,10 +55,10 @@ def test_statistics_of_seeds_are_those_of_numpy(run):
     row = row_of(frame, "Q", "A")
     values = REGRET["A"] + 5
     low, high = interval(values, "mean")
-    known = {"": values.mean(), "_median": np.median(values), "_low": low, "_high": high}
-    known |= {"_q25": np.quantile(values, 0.25), "_q75": np.quantile(values, 0.75)}
-    known |= dict(zip(("_median_low", "_median_high"), interval(values, "median"), strict=True))
-    for name, value in known.items():
+    expected = {"": values.mean(), "_median": np.median(values), "_low": low, "_high": high}
+    expected |= {"_q25": np.quantile(values, 0.25), "_q75": np.quantile(values, 0.75)}
+    expected |= dict(zip(("_median_low", "_median_high"), interval(values, "median"), strict=True))
+    for name, value in expected.items():
         np.testing.assert_allclose(row[f"regret{name}"], value, rtol=1e-12, err_msg=name)
     assert row["regret_defined"] == row["n"] == row["expected"] == 10
     assert (row["binds"], row["binds_known"]) == (4, 10)
@@ -69,12 +69,16 @@ def test_statistics_of_seeds_are_those_of_numpy(run):
 
 def test_what_was_never_reached_is_worse_than_any_value(run):
     frame = cbobench.summary(run)
-    few, most = row_of(frame, "P", "A"), row_of(frame, "P", "B")
-    assert (few["simple_regret_defined"], few["simple_regret"], few["simple_regret_median"]) == (4, 2.5, np.inf)
-    assert few["simple_regret_q25"] == 3.25, "numpy's quartile of 1, 2, 3, 4 and six values beyond"
+    sparse, most = row_of(frame, "P", "A"), row_of(frame, "P", "B")
+    assert (sparse["simple_regret_defined"], sparse["simple_regret"], sparse["simple_regret_median"]) == (
+        4,
+        2.5,
+        np.inf,
+    )
+    assert sparse["simple_regret_q25"] == 3.25, "numpy's quartile of 1, 2, 3, 4 and six values beyond"
     assert most["simple_regret_median"] == 5.0
     assert most["first_feasible_median"] == 3
-    assert few["first_feasible_defined"] == 4
+    assert sparse["first_feasible_defined"] == 4
     text = str(cbobench.compare(run, metric="simple_regret"))
     assert "∞ 4/10" in text
     assert "8/10" in text
@@ -89,22 +93,24 @@ def test_a_few_seeds_that_carry_the_mean_are_marked(run):
     assert "†" not in str(cbobench.compare(run, metric="violations")), "no mean is shown"
 
 
-@pytest.mark.parametrize(("seeds", "few"), [(1, False), (2, True), (5, True), (6, False)])
-def test_too_few_seeds_to_judge_means_are_said_where_means_are_shown(tmp_path, seeds, few):
+@pytest.mark.parametrize(("seeds", "small_run"), [(1, False), (2, True), (5, True), (6, False)])
+def test_too_few_seeds_to_judge_means_are_said_where_means_are_shown(tmp_path, seeds, small_run):
     values = {("P", name): {"regret": [1.0, *[0.0] * (seeds - 2), 99.0][:seeds]} for name in "AB"}
     folder = make(tmp_path / "run", values, seeds=range(seeds))
-    assert (UNJUDGED in str(cbobench.compare(folder, metric="regret", means=True))) == few
+    assert (UNJUDGED in str(cbobench.compare(folder, metric="regret", means=True))) == small_run
     assert UNJUDGED not in str(cbobench.compare(folder, metric="regret")), "no mean is shown"
 
 
 def test_an_algorithm_more_moves_no_other_row(tmp_path):
-    less, more = (make(tmp_path / names, cells(names, ("Q",)), seeds=SEEDS) for names in ("AB", "ABC"))
-    for made in (
-        cbobench.summary, lambda one: cbobench.summary(one, by="binds"),
-        lambda one: cbobench.compare(one, against="A").frame.drop(columns="p_holm"),
+    smaller, extra = (make(tmp_path / names, cells(names, ("Q",)), seeds=SEEDS) for names in ("AB", "ABC"))
+    for produced in (
+        cbobench.summary, lambda source: cbobench.summary(source, by="binds"),
+        lambda source: cbobench.compare(source, against="A").frame.drop(columns="p_holm"),
     ):  # fmt: skip
-        kept = made(more)
-        pd.testing.assert_frame_equal(made(less), kept[kept["algorithm_label"] != "C"].reset_index(drop=True))
+        remaining = produced(extra)
+        pd.testing.assert_frame_equal(
+            produced(smaller), remaining[remaining["algorithm_label"] != "C"].reset_index(drop=True)
+        )
 
 
 @pytest.mark.parametrize(
@@ -134,8 +140,8 @@ def test_a_table_has_one_shape_at_every_width(run, width):
 def test_columns_that_say_nothing_stay(tmp_path):
     constant = {name: [3.0, 3.0] for name in ("regret", "violations", "violation_hard")}
     cells = {("P", a): constant for a in "AB"}
-    made = make(tmp_path / "run", cells, seeds=range(2))
-    table = cbobench.compare(made).table
+    folder = make(tmp_path / "run", cells, seeds=range(2))
+    table = cbobench.compare(folder).table
     assert table.columns == ["problem", "algorithm", *HEADINGS]
     three = "3.000 [3.000, 3.000]"
     assert [row[2:] for row in table.rows] == [("0 [0, 0]", three, three, "3 [3, 3]")] * 2
@@ -153,10 +159,10 @@ def test_every_quantity_is_asked_for_in_one_word(run):
 
 def test_notes_take_three_lines(run):
     """What an entry is, what to know of these cells, and where more is."""
-    entry, facts, more = cbobench.compare(run).table.note.splitlines()
+    entry, facts, extra = cbobench.compare(run).table.note.splitlines()
     assert entry.startswith("median [")
     assert "the constraint binds" in facts
-    assert more.startswith("more: --metric NAME ... or --all")
+    assert extra.startswith("more: --metric NAME ... or --all")
 
 
 @pytest.mark.parametrize(
@@ -173,8 +179,8 @@ def test_under_noise_a_box_is_judged_by_what_is_recommended(tmp_path, name, nois
 
 def test_nothing_is_best_for_having_failed_in_the_hard_seeds(tmp_path):
     base = np.arange(12.0) ** 2
-    made = {("P", "A"): {"regret": base}, ("P", "D"): {"regret": base + 1}}
-    run = make(tmp_path / "run", made, seeds=range(12), failed={("P", "D"): range(9, 12)})
+    produced = {("P", "A"): {"regret": base}, ("P", "D"): {"regret": base + 1}}
+    run = make(tmp_path / "run", produced, seeds=range(12), failed={("P", "D"): range(9, 12)})
     frame = cbobench.compare(run, metric="regret", best=True).frame
     assert list(frame["against_label"]) == ["A"], "although the median of D's own seeds is lower"
     assert (
@@ -184,11 +190,11 @@ def test_nothing_is_best_for_having_failed_in_the_hard_seeds(tmp_path):
 
 
 def test_few_seeds_separate_nothing_and_mark_nothing(tmp_path):
-    made = {("P", a): {"regret": [1.0 * i, 2.0 * i]} for i, a in enumerate("AB")}
-    two, one = (make(tmp_path / str(n), made, seeds=range(n)) for n in (2, 1))
-    few = "too few seeds to mark who is best: 1 comparison of a method needs 5 seeds"
-    assert few in str(cbobench.compare(two, metric="regret"))
-    text = str(cbobench.compare(one, metric="regret"))
+    produced = {("P", a): {"regret": [1.0 * i, 2.0 * i]} for i, a in enumerate("AB")}
+    two, single = (make(tmp_path / str(n), produced, seeds=range(n)) for n in (2, 1))
+    sparse = "too few seeds to mark who is best: 1 comparison of a method needs 5 seeds"
+    assert sparse in str(cbobench.compare(two, metric="regret"))
+    text = str(cbobench.compare(single, metric="regret"))
     assert "the value of one seed, which has no interval" in text
     assert "*" not in text
     assert "R mean" not in text
@@ -201,8 +207,8 @@ def test_seeds_in_which_the_constraint_binds_stand_apart(run):
     apart = row_of(frame, "Q: binds", "A")
     assert (apart["n"], apart["expected"]) == (4, 4)
     np.testing.assert_allclose(apart["regret"], REGRET["A"][:4].mean() + 5, rtol=1e-12)
-    rest = row_of(frame, "Q: does not bind", "A")
-    np.testing.assert_allclose(rest["regret"], REGRET["A"][4:].mean() + 5, rtol=1e-12)
+    remainder = row_of(frame, "Q: does not bind", "A")
+    np.testing.assert_allclose(remainder["regret"], REGRET["A"][4:].mean() + 5, rtol=1e-12)
     text = str(cbobench.compare(run))
     assert "the constraint binds (the best action is infeasible) in 0/10 seeds (P), 4/10 seeds (Q)" in text
     assert "the best action is infeasible) in 4/10 seeds;" not in str(cbobench.compare(run, only="Q/*"))
@@ -220,8 +226,8 @@ def test_every_format_holds_the_same_numbers(run):
     content = json.loads(compared.render("json"))
     rows = list(csv.DictReader(io.StringIO(compared.render("csv"))))
     assert len(content) == len(rows) == 3
-    for one, other in zip(content, rows, strict=True):
-        assert float(other["regret"]) == one["regret"]
+    for first, second in zip(content, rows, strict=True):
+        assert float(second["regret"]) == first["regret"]
     assert content[0]["simple_regret_median"] == rows[0]["simple_regret_median"] == "inf", "null is what is undefined"
     assert compared.render("markdown") == compared._repr_markdown_()
 
@@ -257,7 +263,7 @@ def test_wrong_words_are_refused_in_one_line(run, options, message):
     [("r", "simple_regret"), ("R", "regret"), ("cumulative regret", "regret"), ("V⁺", "violation_hard")],
 )
 def test_metrics_go_by_name_symbol_and_label(run, word, name):
-    columns = [cbobench.compare(run, metric=one, only="P/A").table.columns for one in (word, name)]
+    columns = [cbobench.compare(run, metric=item, only="P/A").table.columns for item in (word, name)]
     assert columns[0] == columns[1]
 
 
@@ -282,7 +288,7 @@ def test_numbers(value, is_count, text):
 
 
 @pytest.mark.parametrize(
-    ("given", "text"),
+    ("arguments", "text"),
     [
         ((64.28, 45.2, 74.1), "64 [45, 74]"),
         ((0.0173, 0.0091, 0.0334), "0.017 [0.009, 0.033]"),
@@ -301,8 +307,8 @@ def test_numbers(value, is_count, text):
         ((3.4e-4, 3.4e-4, 3.4001e-4), "3.40e-04 [3.40e-04, 3.40e-04]"),
     ],
 )
-def test_brackets(given, text):
-    assert format_interval(*given) == text
+def test_brackets(arguments, text):
+    assert format_interval(*arguments) == text
 
 
 @pytest.mark.parametrize(
@@ -345,7 +351,7 @@ def test_numbers_that_differ_are_told_apart(values, texts):
 
 
 @pytest.mark.parametrize(
-    ("given", "apart", "text"),
+    ("arguments", "apart", "text"),
     [
         ((1e9 + 123, 1e9 + 101, 1e9 + 149), 0.0, "1,000,000,123 [1,000,000,101, 1,000,000,149]"),
         ((1e9, 0.999e9, 1.001e9), 0.0, "1.000e+09 [9.990e+08, 1.001e+09]"),
@@ -356,9 +362,9 @@ def test_numbers_that_differ_are_told_apart(values, texts):
         ((0.98, 0.98, 0.98), 1e-6, "0.980000 [0.980000, 0.980000]"),
     ],
 )
-def test_ends_that_differ_are_told_apart(given, apart, text):
+def test_ends_that_differ_are_told_apart(arguments, apart, text):
     """To two digits of half a width at most: what is closer than that is no difference."""
-    assert format_interval(*given, apart=apart) == text
+    assert format_interval(*arguments, apart=apart) == text
 
 
 def test_a_mean_near_a_large_median_has_its_digits():
@@ -372,7 +378,7 @@ def test_values_near_a_billion_differ_in_tables(tmp_path):
     texts = [row[1:] for row in cbobench.compare(before, metric="best f", means=True).table.rows]
     assert len({*texts}) == 2
     assert all(text.count("1,000,000,") == 4 for text in map(" ".join, texts)), "median, ends and mean"
-    later = {key: {"simple_value": some["simple_value"] - 40} for key, some in cells.items()}
+    later = {key: {"simple_value": settings["simple_value"] - 40} for key, settings in cells.items()}
     changed = cbobench.compare(before, make(tmp_path / "c", later, seeds=range(8)), metric="best f").table.rows
     assert changed[0][5:7] == ["1,000,000,004", "999,999,964"]
 
@@ -381,8 +387,8 @@ def test_ranks_by_hand(run):
     """Ranks of the medians on P and Q; what C failed in on P counts as worse than any value."""
     frame = cbobench.compare(run, ranks=True, metric="regret").frame
     medians = [np.median([*REGRET["C"][1:9], np.inf, np.inf]), np.median(REGRET["C"])]
-    both = [[np.median(REGRET["A"]), np.median(REGRET["B"]), last] for last in medians]
-    ranks = stats.rankdata(both, axis=1).mean(axis=0)
+    pair_of_runs = [[np.median(REGRET["A"]), np.median(REGRET["B"]), last] for last in medians]
+    ranks = stats.rankdata(pair_of_runs, axis=1).mean(axis=0)
     np.testing.assert_allclose(frame["rank"], ranks, rtol=1e-12)
     assert set(zip(frame["blocks"], frame["expected"], strict=True)) == {(2, 2)}
     assert frame["beaten"].isna().all(), "two problems tell nothing"
@@ -393,7 +399,7 @@ def test_ranks_by_hand(run):
 
 
 @pytest.mark.parametrize(
-    ("counts", "words"),
+    ("counts", "arguments"),
     [
         ((5,), "range: 93.8 % for 5 seeds"),
         ((4, 2, 1), "range: 87.5 % for 4, 50 % for 2 seeds"),
@@ -401,14 +407,14 @@ def test_ranks_by_hand(run):
         ((1,), "95 % interval"),
     ],
 )
-def test_what_few_seeds_attain_is_said(tmp_path, counts, words):
-    made = {("P", f"A{n}"): {"regret": np.arange(10.0) + n} for n in counts}
+def test_what_few_seeds_attain_is_said(tmp_path, counts, arguments):
+    produced = {("P", f"A{n}"): {"regret": np.arange(10.0) + n} for n in counts}
     failed = {("P", f"A{n}"): range(n, 10) for n in counts}
-    run = make(tmp_path / "run", made, seeds=range(10), failed=failed)
+    run = make(tmp_path / "run", produced, seeds=range(10), failed=failed)
     text = cbobench.compare(run, metric="regret").table.note
-    assert text.startswith(f"median [{words}] over seeds" if max(counts) > 1 else "the value of one seed")
+    assert text.startswith(f"median [{arguments}] over seeds" if max(counts) > 1 else "the value of one seed")
     twice = cbobench.compare(run, run, metric="regret").table.note
-    assert f"median [{words}]" in twice
+    assert f"median [{arguments}]" in twice
     if len(counts) > 1:
         paired = cbobench.compare(run, metric="regret", against=f"A{counts[0]}").table.note
         assert f"median [{describe_median_interval(counts[1:])}]" in paired
@@ -440,8 +446,10 @@ def test_latex_is_what_a_paper_prints(run):
     assert caption.endswith("}")
     assert "bold: best; $^*$ no method is significantly better" in caption
     assert r"\label{tab:made}" in lines
-    known = "usepackage begin end caption label centering toprule midrule bottomrule textbf infty varphi mu dagger surd"
-    assert set(re.findall(r"\\([a-z]+)", text)) <= {*known.split(), "ge", "le"}
+    expected = (
+        "usepackage begin end caption label centering toprule midrule bottomrule textbf infty varphi mu dagger surd"
+    )
+    assert set(re.findall(r"\\([a-z]+)", text)) <= {*expected.split(), "ge", "le"}
     assert text.count(r"\begin{") == text.count(r"\end{")
     assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
     everything = cbobench.compare(run, means=True)

@@ -32,8 +32,8 @@ def parts(tmp_path_factory):
 
 @pytest.mark.parametrize("options", [{"ranks": True}, {"profile": True}, {"against": "random"}, {}])
 def test_a_union_is_compared_as_one_run(parts, options):
-    whole, *rest = parts
-    frames = [cbobench.compare(run, **options).frame for run in (whole, rest)]
+    full_run, *remainder = parts
+    frames = [cbobench.compare(run, **options).frame for run in (full_run, remainder)]
     keys = [name for name in ("problem", "algorithm", "metric", "target", "goal") if name in frames[0]]
     left, right = (
         frame.drop(columns=[name for name in frame if "us_per" in name]).sort_values(keys, ignore_index=True)
@@ -43,24 +43,24 @@ def test_a_union_is_compared_as_one_run(parts, options):
 
 
 def test_the_command_reads_several_as_one_where_only_that_can_be_meant(parts, capsys):
-    whole, mine, bundle = map(str, parts)
-    assert main(["compare", mine, bundle, "--ranks"]) == 0
+    full_run, ours, bundle = map(str, parts)
+    assert main(["compare", ours, bundle, "--ranks"]) == 0
     assert re.search(r"6 cells of several runs: the first named counts[;\n]", capsys.readouterr().out)
-    assert main(["compare", mine, "--union", bundle, whole]) == 0
+    assert main(["compare", ours, "--union", bundle, full_run]) == 0
     assert "sobol" in capsys.readouterr().out
-    assert main(["compare", mine, bundle]) in (1, 3), "two runs are before and after"
+    assert main(["compare", ours, bundle]) in (1, 3), "two runs are before and after"
     assert "only before" in capsys.readouterr().out
-    assert main(["compare", mine, bundle, whole]) == 2
+    assert main(["compare", ours, bundle, full_run]) == 2
     assert "3 runs are given; allowed: two" in capsys.readouterr().err
-    assert main(["compare", mine, bundle, "--ranks", "--only-changed"]) == 2
+    assert main(["compare", ours, bundle, "--ranks", "--only-changed"]) == 2
     assert "about two runs" in capsys.readouterr().err
 
 
 def test_a_damaged_run_is_named_and_the_rest_goes_on(parts, tmp_path, capsys):
-    _, mine, bundle = map(str, parts)
+    _, ours, bundle = map(str, parts)
     cut = tmp_path / "cut.zip"
     cut.write_bytes(b"PK")
-    assert main(["compare", mine, str(cut), bundle, "--union"]) == 1
+    assert main(["compare", ours, str(cut), bundle, "--union"]) == 1
     out, err = capsys.readouterr()
     assert "sobol" in out
     assert err.startswith(f"left out: {cut} is a damaged bundle")
@@ -69,29 +69,29 @@ def test_a_damaged_run_is_named_and_the_rest_goes_on(parts, tmp_path, capsys):
 
 @pytest.mark.parametrize("option", ["--union", "--ranks"])
 def test_a_mistyped_folder_among_several_is_refused(parts, capsys, option):
-    _, mine, bundle = map(str, parts)
-    assert main(["compare", mine, f"{mine}e", bundle, option]) == 2
+    _, ours, bundle = map(str, parts)
+    assert main(["compare", ours, f"{ours}e", bundle, option]) == 2
     out, err = capsys.readouterr()
     assert (out, "is not a run folder" in err) == ("", True)
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "phrase"),
     [
         ({"problems": [{"gramacy": {"noise_f": 0.5, "label": "gramacy"}}]}, "'gramacy' is another problem in "),
         ({"algorithms": [{"cei": {"delta": 0.2, "label": "cei"}}]}, "'cei' stands for two settings, from "),
     ],
 )
-def test_one_name_for_two_things_is_refused(parts, tmp_path, capsys, change, said):
-    other = cbobench.run(SUITE | {"algorithms": ["random"]} | change, out=tmp_path / "other", cpus=0)
-    assert main(["compare", str(parts[1]), str(other.folder), "--ranks"]) == 2
-    assert said in capsys.readouterr().err
+def test_one_name_for_two_things_is_refused(parts, tmp_path, capsys, change, phrase):
+    second_run = cbobench.run(SUITE | {"algorithms": ["random"]} | change, out=tmp_path / "other", cpus=0)
+    assert main(["compare", str(parts[1]), str(second_run.folder), "--ranks"]) == 2
+    assert phrase in capsys.readouterr().err
 
 
 def test_other_results_of_one_cell_are_said(parts, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("cbobench.algorithms.references.uniform", lambda gen, shape: gen.random(shape) ** 2)
-    other = cbobench.run(SUITE | {"algorithms": ["random"]}, out=tmp_path / "other", cpus=0)
-    assert main(["compare", str(parts[1]), str(other.folder), "--union"]) == 0
+    second_run = cbobench.run(SUITE | {"algorithms": ["random"]}, out=tmp_path / "other", cpus=0)
+    assert main(["compare", str(parts[1]), str(second_run.folder), "--union"]) == 0
     assert "6 cells of several runs: the first named counts, though the results of 6 differ" in capsys.readouterr().out
 
 
@@ -114,25 +114,25 @@ def test_every_number_of_a_cell_tells_two_results_apart(tmp_path, column):
 
 @pytest.fixture(scope="module")
 def unlike(parts):
-    """Runs of a method by another set-up than that of `whole`, and to another horizon."""
+    """Runs of a method by another set-up than that of `full_run`, and to another horizon."""
     folder = parts[0].parent
-    mine = SUITE | {"suite": "mine", "algorithms": [{"igp-ucb": {"label": "mine"}}]}
+    settings = SUITE | {"suite": "mine", "algorithms": [{"igp-ucb": {"label": "mine"}}]}
     changes = {"designed": {"initial": {"sobol": 3}}, "batched": {"parallel": 2}, "short": {"horizon": 4}}
     for name, change in changes.items():
-        cbobench.run(mine | change, out=folder / name, cpus=0)
+        cbobench.run(settings | change, out=folder / name, cpus=0)
     return {name: folder / name for name in changes}
 
 
 @pytest.mark.parametrize("options", [{"ranks": True}, {"profile": True}, {"best": True}, {"against": "cei"}], ids=str)
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "phrase"),
     [
         ("designed", r"^initial design differs: none for cei, random, sobol, sobol 3 for mine; play all runs with"),
         ("batched", r"^evaluations under way differs: 1 for cei, random, sobol, 2 \(asynchronous\) for mine; play"),
     ],
 )
-def test_runs_of_unlike_set_ups_are_not_compared(parts, unlike, options, name, said):
-    with pytest.raises(Misuse, match=said):
+def test_runs_of_unlike_set_ups_are_not_compared(parts, unlike, options, name, phrase):
+    with pytest.raises(Misuse, match=phrase):
         cbobench.compare([parts[0], unlike[name]], **options)
 
 
@@ -151,14 +151,14 @@ def test_a_list_of_unlike_set_ups_says_so_and_marks_nothing(parts, unlike, tmp_p
 def test_a_reference_method_has_no_set_up(tmp_path):
     oracle = cbobench.run(SUITE | {"algorithms": ["oracle"]}, out=tmp_path / "oracle", cpus=0)
     designed = SUITE | {"algorithms": ["random", "oracle"], "initial": {"sobol": 3}}
-    other = cbobench.run(designed, out=tmp_path / "other", cpus=0)
-    assert find_setups(Run(other.folder).record).keys() == {"random"}
-    cbobench.compare([oracle, other], ranks=True, metric="r")
+    second_run = cbobench.run(designed, out=tmp_path / "other", cpus=0)
+    assert find_setups(Run(second_run.folder).record).keys() == {"random"}
+    cbobench.compare([oracle, second_run], ranks=True, metric="r")
 
 
 def test_a_change_of_set_up_is_no_change_of_a_method(unlike, tmp_path):
-    mine = SUITE | {"suite": "mine", "algorithms": [{"igp-ucb": {"label": "mine"}}]}
-    plain = cbobench.run(mine, out=tmp_path / "plain", cpus=0)
+    settings = SUITE | {"suite": "mine", "algorithms": [{"igp-ucb": {"label": "mine"}}]}
+    plain = cbobench.run(settings, out=tmp_path / "plain", cpus=0)
     assert "initial design none and sobol 3 (1)" in cbobench.compare(plain, unlike["designed"]).nothing
     assert "evaluations under way 1 and 2 (asynchronous)" in cbobench.compare(plain, unlike["batched"]).nothing
 
@@ -176,24 +176,24 @@ def test_a_reference_of_another_horizon_is_why_nothing_can_be_paired(parts, unli
 
 def test_ranks_are_over_the_seeds_that_all_methods_have(tmp_path):
     """Where one method has the first seeds alone, the others' further ones must not count."""
-    few = {("P", "A"): {"regret": [5.0, 6.0]}}
+    few_cells = {("P", "A"): {"regret": [5.0, 6.0]}}
     many = {("P", "B"): {"regret": [9.0, 9.0, 0.0, 0.0, 0.0]}}
-    runs = [make(tmp_path / "few", few, seeds=range(2)), make(tmp_path / "many", many, seeds=range(5))]
-    found = cbobench.compare([str(run) for run in runs], ranks=True, metric="regret")
-    assert found.frame.set_index("algorithm_label")["rank"].to_dict() == {"A": 1.0, "B": 2.0}
-    assert "by the 2 seeds that all algorithms were asked for, of up to 5" in str(found)
+    runs = [make(tmp_path / "few", few_cells, seeds=range(2)), make(tmp_path / "many", many, seeds=range(5))]
+    comparison = cbobench.compare([str(run) for run in runs], ranks=True, metric="regret")
+    assert comparison.frame.set_index("algorithm_label")["rank"].to_dict() == {"A": 1.0, "B": 2.0}
+    assert "by the 2 seeds that all algorithms were asked for, of up to 5" in str(comparison)
 
 
 def test_ranks_count_a_method_whose_shared_seeds_all_failed(tmp_path):
-    few = {(p, "A"): {"regret": [5.0, 6.0]} for p in "PQ"}
+    few_cells = {(p, "A"): {"regret": [5.0, 6.0]} for p in "PQ"}
     many = {(p, "B"): {"regret": [1.0] * 5} for p in "PQ"}
     runs = [
-        make(tmp_path / "few", few, seeds=range(2)),
+        make(tmp_path / "few", few_cells, seeds=range(2)),
         make(tmp_path / "many", many, seeds=range(5), failed={("P", "B"): [0, 1]}),
     ]
-    found = cbobench.compare([str(run) for run in runs], ranks=True, metric="regret")
-    assert found.frame.set_index("algorithm_label")["rank"].to_dict() == {"A": 1.5, "B": 1.5}
-    assert "asked for: R 2/2" in " ".join(str(found).split())
+    comparison = cbobench.compare([str(run) for run in runs], ranks=True, metric="regret")
+    assert comparison.frame.set_index("algorithm_label")["rank"].to_dict() == {"A": 1.5, "B": 1.5}
+    assert "asked for: R 2/2" in " ".join(str(comparison).split())
 
 
 def test_methods_without_a_shared_seed_cannot_be_ranked(tmp_path):
@@ -219,5 +219,5 @@ def test_what_ranks_leave_out_is_said_with_the_problems_it_lacks(tmp_path):
     full = {(p, a): {"regret": [1.0, 2.0]} for p in "PQR" for a in "AB"}
     part = {("P", "C"): {"regret": [0.0, 0.0]}}
     runs = [make(tmp_path / "full", full, seeds=range(2)), make(tmp_path / "part", part, seeds=range(2))]
-    said = str(cbobench.compare([str(run) for run in runs], ranks=True, metric="regret"))
-    assert "left out, as they lack good cells on some problems: C (on Q, R)" in " ".join(said.split())
+    printed = str(cbobench.compare([str(run) for run in runs], ranks=True, metric="regret"))
+    assert "left out, as they lack good cells on some problems: C (on Q, R)" in " ".join(printed.split())

@@ -49,17 +49,17 @@ def run(tmp_path_factory):
 def test_tables_show_the_best_feasible_value_and_say_why(run):
     table = cbobench.compare(run)
     text = str(table).replace("\n", " ")
-    for said in (
+    for phrase in (
         "shop: g in units of ",
         "no optimum is known, so there is no regret",
         "R: no optimum of shop is known;",
     ):
-        assert said in text
+        assert phrase in text
     assert table.table.columns[2:] == ["best f", "r", "R", "V⁺", "N"]
     alone = cbobench.compare(run, only="shop/*").table
     assert alone.columns[2:] == ["best f", "V⁺", "N"], "in place of r and R"
-    known = str(cbobench.compare(run, only="rkhs-1d/*"))
-    assert ("best f" in known, "no optimum" in known) == (False, False), "negative control"
+    printed = str(cbobench.compare(run, only="rkhs-1d/*"))
+    assert ("best f" in printed, "no optimum" in printed) == (False, False), "negative control"
     frame = table.frame.set_index("problem_label")
     assert np.isnan(frame.loc["shop", "regret_median"]).all()
     assert np.isfinite(frame.loc["rkhs-1d", "regret_median"]).all()
@@ -91,10 +91,10 @@ def test_profiles_say_what_is_missing(run):
 @pytest.mark.usefixtures("unpainted")
 def test_figures_draw_the_best_feasible_value(run, tmp_path):
     assert main(["figures", str(run), "--out", str(tmp_path / "f"), "--only", "shop/*"]) == 0
-    words = next((tmp_path / "f").glob("*.txt")).read_text().replace("\n", " ")
-    assert "Best feasible value so far" in words
-    assert "regret of" not in words
-    assert "no optimum is known" in words
+    caption = next((tmp_path / "f").glob("*.txt")).read_text().replace("\n", " ")
+    assert "Best feasible value so far" in caption
+    assert "regret of" not in caption
+    assert "no optimum is known" in caption
     frame = next((tmp_path / "f").glob("*.csv")).read_text()
     assert "simple_value" in frame
     assert "\nregret" not in frame
@@ -128,8 +128,8 @@ def test_seeds_that_could_reach_nothing_are_no_ties(run, options):
     assert "r: no optimum of shop is known; use best f" in " ".join(str(several).split())
     rows = several.frame[several.frame["metric"] == "simple_regret"]
     assert rows.empty or rows["rank"].isna().all()
-    known = str(cbobench.compare(run, metric="r", only="rkhs-1d/*", **options))
-    assert "no optimum" not in known, "negative control"
+    printed = str(cbobench.compare(run, metric="r", only="rkhs-1d/*", **options))
+    assert "no optimum" not in printed, "negative control"
 
 
 @pytest.mark.parametrize("options", PAIRS, ids=str)

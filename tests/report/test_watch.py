@@ -49,12 +49,12 @@ def signed():
     """Sign a run with the file of a call that plays what is missing; it is taken away in the end."""
     files = []
 
-    def sign(run, news=None, **other):
+    def sign(run, news=None, **changes):
         grid = Manifest.read(open_run(run)).grids[-1]
         claim = Lease(open_run(run), grid.cells)
         files.append(run / "drivers" / f"{claim.id}.json")
         files[-1].parent.mkdir(exist_ok=True)
-        files[-1].write_text(json.dumps(asdict(replace(claim.driver, holds=True, **other)) | {"news": news or {}}))
+        files[-1].write_text(json.dumps(asdict(replace(claim.driver, holds=True, **changes)) | {"news": news or {}}))
         return files[-1]
 
     yield sign
@@ -68,20 +68,20 @@ def list_complete(view):
 
 def test_a_run_that_nobody_plays(half, capsys):
     assert main(["watch", str(half)]) == 1
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert main(["status", str(half), "--watch"]) == 1
-    assert capsys.readouterr().out == told, "one code path"
-    said = told.splitlines()
-    assert said[0] == "half: idle: 7 of 8 cells ok, 0 failed"
-    assert "nobody plays 1 cell of the 1" in said[1]
+    assert capsys.readouterr().out == output, "one code path"
+    lines = output.splitlines()
+    assert lines[0] == "half: idle: 7 of 8 cells ok, 0 failed"
+    assert "nobody plays 1 cell of the 1" in lines[1]
 
 
 def test_one_look_is_a_way_of_watching(half, capsys):
     assert main(["status", str(half), "--once"]) == 2
     assert capsys.readouterr().err == "cbobench: --once is about watching; add --watch, or leave it out\n"
     looks = []
-    for words in (["watch", "--json"], ["status", "--watch", "--format", "json"]):
-        assert main([words[0], str(half), *words[1:], "--once"]) == 1
+    for arguments in (["watch", "--json"], ["status", "--watch", "--format", "json"]):
+        assert main([arguments[0], str(half), *arguments[1:], "--once"]) == 1
         looks.append(json.loads(capsys.readouterr().out) | {"time": None})
     assert looks[0] == looks[1]
 
@@ -90,10 +90,10 @@ def test_the_comparison_is_of_seeds_that_all_have(half):
     view = Live(half).look()
     assert list_complete(view) == [("rkhs-1d", 20, 3, 4)]
     frame = view.comparison.frame
-    whole = cbobench.compare(half).frame
-    assert (frame["n"].tolist(), whole["n"].tolist()) == ([3, 3], [4, 3])
-    random = [f["algorithm"].eq("random") for f in (frame, whole)]
-    assert frame[random[0]]["regret_median"].item() == whole[random[1]]["regret_median"].item()
+    full_run = cbobench.compare(half).frame
+    assert (frame["n"].tolist(), full_run["n"].tolist()) == ([3, 3], [4, 3])
+    random = [f["algorithm"].eq("random") for f in (frame, full_run)]
+    assert frame[random[0]]["regret_median"].item() == full_run[random[1]]["regret_median"].item()
     cells = cbobench.load_cells(half, algorithm="ckb-ucb", seed=[0, 1, 3])
     assert frame[~random[0]]["regret_median"].item() == cells["regret"].median()
 
@@ -105,10 +105,10 @@ def test_a_sign_of_life_says_how_far_it_is(half, signed):
     view = Live(half).look()
     assert view.content["state"] == "playing"
     assert [(p["ok"], p["playing"], p["rounds"]) for p in view.content["pairs"]] == [(4, 0, 80), (3, 1, 67)]
-    said = view.content
-    assert said["cells"] == {"expected": 8, "ok": 7, "failed": 0, "playing": 1, "missing": 1, "of_nobody": 0}
-    assert said["rounds"] == {"done": 147, "total": 160, "per_second": 50.0}
-    assert 2.0 < said["left"]["high"] <= 5.0
+    content = view.content
+    assert content["cells"] == {"expected": 8, "ok": 7, "failed": 0, "playing": 1, "missing": 1, "of_nobody": 0}
+    assert content["rounds"] == {"done": 147, "total": 160, "per_second": 50.0}
+    assert 2.0 < content["left"]["high"] <= 5.0
     assert "91 % of the rounds, 50 a second; left: about" in text(view)
     file.write_text(file.read_text().replace('"left": [3.0, 2.0, 5.0]', '"left": null'))
     assert Live(half).look().content["left"] is None
@@ -119,9 +119,9 @@ def test_the_status_says_who_plays_now(half, signed, capsys):
     assert "played now" not in capsys.readouterr().out, "negative control"
     signed(half)
     main(["status", str(half)])
-    said = capsys.readouterr().out
-    assert f"played now by process {os.getpid()} on" in said
-    assert f"to follow it: cbobench watch {shlex.quote(str(half))}" in said
+    output = capsys.readouterr().out
+    assert f"played now by process {os.getpid()} on" in output
+    assert f"to follow it: cbobench watch {shlex.quote(str(half))}" in output
     main(["status", str(half), "--format", "json"])
     assert [driver["pid"] for driver in json.loads(capsys.readouterr().out)["drivers"]] == [os.getpid()]
 
@@ -135,17 +135,17 @@ def test_what_is_best_so_far_and_who_plays_is_shown(half, signed):
     assert [(p["algorithm"], p["seen"], p["best_mean"], p["best"]) for p in view.content["pairs"]] == [
         ("ckb-ucb", 0, None, None), ("random", 3, 2.0, 3.0),
     ]  # fmt: skip
-    shown = text(view)
-    assert "playing now: random on rkhs-1d\n" in shown
-    assert "best (seeds)" in shown
-    assert "2 (3)" in shown
+    visible = text(view)
+    assert "playing now: random on rkhs-1d\n" in visible
+    assert "best (seeds)" in visible
+    assert "2 (3)" in visible
     assert view.content["pairs"][1]["best"] == 3.0
 
 
 def test_a_call_elsewhere_that_falls_silent_is_told(half, monkeypatch, signed):
     file = signed(half, machine="elsewhere-1")
-    now = time.monotonic()
-    monkeypatch.setattr(watch.time, "monotonic", lambda: now)  # a slow machine must not age the heartbeat
+    clock = time.monotonic()
+    monkeypatch.setattr(watch.time, "monotonic", lambda: clock)  # a slow machine must not age the heartbeat
     looking = Live(half)
     assert looking.look().content["state"] == "playing"
     for after, state in (
@@ -153,7 +153,7 @@ def test_a_call_elsewhere_that_falls_silent_is_told(half, monkeypatch, signed):
         (watch.SILENT_SECONDS + 1, "silent"),
         (EXPIRES_AFTER + 1, "idle"),
     ):
-        monkeypatch.setattr(watch.time, "monotonic", lambda after=after: now + after)
+        monkeypatch.setattr(watch.time, "monotonic", lambda after=after: clock + after)
         view = looking.look()
         assert view.content["state"] == state, f"after {after} s"
         assert watch.SILENT_SECONDS < 30, "told within half a minute"
@@ -165,14 +165,14 @@ def test_a_call_elsewhere_that_falls_silent_is_told(half, monkeypatch, signed):
 def test_a_clock_alone_ends_no_watch(half, monkeypatch, capsys, signed):
     """The folder's clock is behind ours by more than a dead call would be silent."""
     file = signed(half, machine="elsewhere-1")
-    now = time.monotonic()
+    clock = time.monotonic()
     behind = time.time() - 2 * EXPIRES_AFTER
     for sign, state in ((behind, "idle"), (behind + 10, "playing")):
         os.utime(file, (behind, behind))
         looking = Live(half)
         assert (looking.look().content["state"], looking.is_uncertain) == ("silent", True)
         os.utime(file, (sign, sign))
-        monkeypatch.setattr(watch.time, "monotonic", lambda: now + watch.CONFIRM_SECONDS + 1)
+        monkeypatch.setattr(watch.time, "monotonic", lambda: clock + watch.CONFIRM_SECONDS + 1)
         assert (looking.look().content["state"], looking.is_uncertain) == (state, False)
         monkeypatch.undo()
     waited = []
@@ -186,9 +186,9 @@ def test_a_clock_alone_ends_no_watch(half, monkeypatch, capsys, signed):
 def test_a_call_here_that_is_stopped_is_told(half, monkeypatch, signed):
     signed(half, {"left": [3.0, 2.0, 5.0]})
     looking = Live(half)
-    now = time.monotonic()
+    clock = time.monotonic()
     assert looking.look().content["left"] is not None
-    monkeypatch.setattr(watch.time, "monotonic", lambda: now + EXPIRES_AFTER + 1)
+    monkeypatch.setattr(watch.time, "monotonic", lambda: clock + EXPIRES_AFTER + 1)
     view = looking.look()
     assert (view.content["state"], view.content["left"], view.drivers[0].state) == ("silent", None, "silent")
     assert "has sent no heartbeat for 15" in text(view)
@@ -197,18 +197,18 @@ def test_a_call_here_that_is_stopped_is_told(half, monkeypatch, signed):
 def test_who_merges_plays_nothing(half, capsys):
     with Lease(open_run(half), Cells()):
         assert main(["watch", str(half), "--once"]) == 1
-    said = capsys.readouterr().out
-    assert said.startswith("half: idle: 7 of 8 cells ok")
-    assert f"merged by process {os.getpid()}" in said
-    assert "nobody plays 1 cell" in said
+    output = capsys.readouterr().out
+    assert output.startswith("half: idle: 7 of 8 cells ok")
+    assert f"merged by process {os.getpid()}" in output
+    assert "nobody plays 1 cell" in output
 
 
 def test_what_a_call_said_of_a_pair_counts_once(tmp_path, signed):
     """Two grids ask for it, and both lack seeds."""
-    run, some = tmp_path / "run", {"suite": "s", "horizon": 20, "problems": ["rkhs-1d"], "algorithms": ["random"]}
+    run, settings = tmp_path / "run", {"suite": "s", "horizon": 20, "problems": ["rkhs-1d"], "algorithms": ["random"]}
     for seeds in (2, 4):
-        both = {"algorithms": ["random", "ckb-ucb"]} if seeds == 2 else {}
-        cbobench.run(some | {"seeds": seeds} | both, out=run, cpus=0, block=1)
+        both_methods = {"algorithms": ["random", "ckb-ucb"]} if seeds == 2 else {}
+        cbobench.run(settings | {"seeds": seeds} | both_methods, out=run, cpus=0, block=1)
     for path in [*run.glob("*/*random.1-1*.parquet"), *run.glob("*/*random.3-3*.parquet")]:
         path.unlink()
     record = Manifest.read(open_run(run))
@@ -256,8 +256,8 @@ def test_cells_that_are_played_again_are_yet_to_be_done(tmp_path, monkeypatch):
         views.append(Live(run).look())
 
     cbobench.run(suite, out=run, cpus=0, again=("failed",), on_receipt=look)
-    seen = [[(p["ok"], p["failed"], p["rounds"]) for p in view.content["pairs"]] for view in views]
-    assert seen == [[(3, 1, 60), (4, 0, 80)], [(4, 0, 80), (4, 0, 80)]]
+    observed = [[(p["ok"], p["failed"], p["rounds"]) for p in view.content["pairs"]] for view in views]
+    assert observed == [[(3, 1, 60), (4, 0, 80)], [(4, 0, 80), (4, 0, 80)]]
     assert [view.content["state"] for view in views] == ["playing", "playing"]
     assert views[0].content["left"] is not None
     assert [view.content["cells"]["of_nobody"] for view in views] == [0, 0]
@@ -295,25 +295,25 @@ def test_a_finished_run_says_so_and_returns_and_its_bundle_is_a_line(small_suite
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")} == files, "nothing is written"
     bundle = export(tmp_path / "run", tmp_path / "run.zip").file
     assert main(["watch", bundle]) == 2
-    said = f"cbobench: {bundle} is a file; nobody plays a bundle; its state: cbobench status"
-    assert capsys.readouterr().err.splitlines() == [said]
+    message = f"cbobench: {bundle} is a file; nobody plays a bundle; its state: cbobench status"
+    assert capsys.readouterr().err.splitlines() == [message]
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "phrase"),
     [
         (None, "it has no run.json; give the folder of a run; while a run is being planned, nothing is there yet"),
         ("{", "is not JSON"),
     ],
 )
-def test_what_is_no_run_is_a_line(tmp_path, capsys, content, said):
+def test_what_is_no_run_is_a_line(tmp_path, capsys, content, phrase):
     (tmp_path / "run").mkdir()
     if content is not None:
         (tmp_path / "run" / "run.json").write_text(content)
     assert main(["watch", str(tmp_path / "run")]) != 0
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert said in captured.err
+    assert phrase in captured.err
     assert len(captured.err.splitlines()) == 1
 
 
@@ -338,10 +338,10 @@ def test_a_run_that_has_not_begun_is_waited_for(small_suite, tmp_path, capsys, m
         assert json.loads(capsys.readouterr().out)["state"] == "beginning"
         assert not looks
         assert main(["watch", str(run)]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith(first)
-    assert said.count("not begun yet") == 1
-    assert "small: complete: 3 of 3 cells ok, 0 failed" in said
+    output = capsys.readouterr().out
+    assert output.startswith(first)
+    assert output.count("not begun yet") == 1
+    assert "small: complete: 3 of 3 cells ok, 0 failed" in output
 
 
 def look(watched):
@@ -375,13 +375,13 @@ def test_a_lease_file_of_any_content_is_read_or_left_out(half, signed):
 
 
 @pytest.mark.parametrize(
-    "words", [["watch"], ["status", "--watch"], ["status"], ["status", "--watch", "--format", "json"]]
+    "arguments", [["watch"], ["status", "--watch"], ["status"], ["status", "--watch", "--format", "json"]]
 )
-def test_commands_end_in_words_whatever_lies_beside_the_leases(half, signed, words, capsys):
+def test_commands_end_in_words_whatever_lies_beside_the_leases(half, signed, arguments, capsys):
     file = signed(half, {"left": ["a", None, {}], "rate": "fast", "best": [1], "playing": {"x": 5}})
-    others = [file.with_name(f"other{i}.json") for i in range(len(UNREADABLE))]
-    for other, content in zip(others, UNREADABLE.values(), strict=True):
-        other.write_bytes(content)
+    rivals = [file.with_name(f"other{i}.json") for i in range(len(UNREADABLE))]
+    for second, content in zip(rivals, UNREADABLE.values(), strict=True):
+        second.write_bytes(content)
     places_of = {name: file.with_name(f"{name}.json") for name in ("folder", "pipe", "loop", "nowhere", "device", "up")}
     places_of["folder"].mkdir()
     os.mkfifo(places_of["pipe"])
@@ -390,14 +390,14 @@ def test_commands_end_in_words_whatever_lies_beside_the_leases(half, signed, wor
     places_of["device"].symlink_to("/dev/zero")
     places_of["up"].symlink_to("..")
     try:
-        once = ["--once"] if "watch" in words[0] or "--watch" in words else []
-        assert main([words[0], str(half), *words[1:], *once]) in (0, 1)
+        once = ["--once"] if "watch" in arguments[0] or "--watch" in arguments else []
+        assert main([arguments[0], str(half), *arguments[1:], *once]) in (0, 1)
         assert "Traceback" not in capsys.readouterr().err
         assert [driver.id for driver in lease.read_players(RunFolder(str(half)))] == [file.stem]
     finally:
         places_of.pop("folder").rmdir()
-        for other in (*others, *places_of.values()):
-            other.unlink()
+        for second in (*rivals, *places_of.values()):
+            second.unlink()
 
 
 def test_an_extended_run_is_compared_at_the_latest_horizon_that_all_have(tmp_path):

@@ -25,12 +25,12 @@ def runs(tmp_path_factory):
 
     def written(name, values, seeds=SEEDS, **lost):
         pairs = {(p, a): {"regret": v[: len(seeds)]} for p in "PQ" for a, v in values.items()}
-        some = {key: {"t": [1, 100], "regret": [[0.0, 1.0]] * len(seeds)} for key in pairs}
+        settings = {key: {"t": [1, 100], "regret": [[0.0, 1.0]] * len(seeds)} for key in pairs}
         failed = {(p, a): seeds for (p, a) in pairs if p in lost.get("problems", "") or a in lost.get("algorithms", "")}
-        return make(folder / name, pairs, seeds=seeds, rounds=some, failed=lost.get("failed", failed))
+        return make(folder / name, pairs, seeds=seeds, rounds=settings, failed=lost.get("failed", failed))
 
     values = {"A": np.arange(6.0), "B": np.arange(6.0) + 1}
-    found = {
+    results = {
         "good": written("good", values), "empty": written("empty", values), "one": written("one", values, [0]),
         "lost": written("lost", values, algorithms="AB"), "half": written("half", values, problems="Q"),
         "algorithm": written("algorithm", values, algorithms="B"),
@@ -38,14 +38,14 @@ def runs(tmp_path_factory):
         "apart": written("apart", values, failed={("P", "A"): [0, 1, 2], ("P", "B"): [3, 4, 5]}),
     }  # fmt: skip
     for kind in ("cells", "rounds"):
-        shutil.rmtree(found["empty"] / kind)
-    found["schema"] = shutil.copytree(found["good"], folder / "schema")
-    content = json.loads((found["schema"] / "run.json").read_text())
-    (found["schema"] / "run.json").write_text(json.dumps(content | {"schema": 99}))
-    found["folder"] = folder
-    found["file"] = folder / "file"
-    found["file"].write_text("")
-    return {name: str(path) for name, path in found.items()}
+        shutil.rmtree(results["empty"] / kind)
+    results["schema"] = shutil.copytree(results["good"], folder / "schema")
+    content = json.loads((results["schema"] / "run.json").read_text())
+    (results["schema"] / "run.json").write_text(json.dumps(content | {"schema": 99}))
+    results["folder"] = folder
+    results["file"] = folder / "file"
+    results["file"].write_text("")
+    return {name: str(path) for name, path in results.items()}
 
 
 WRONG = ("empty", "one", "lost", "half", "nan", "apart", "schema")
@@ -57,28 +57,28 @@ WRONG = ("empty", "one", "lost", "half", "nan", "apart", "schema")
     + [pytest.param(name, COMMANDS, id=f"{name} all", marks=pytest.mark.long) for name in WRONG],
 )
 def test_every_wrong_run_is_a_table_or_a_line(runs, name, commands, capsys):
-    for first, *words in commands:
-        code = main([first, runs[name], *words])
-        seen = capsys.readouterr()
-        assert seen.out if code == 0 else seen.err.startswith("cbobench: ")
-        assert seen.err.count("\n") == (code != 0)
-    for other in (["compare", runs["good"], runs[name]], ["compare", runs[name], runs["good"]]):
-        assert main(other) in (0, 1, 2)
+    for first, *arguments in commands:
+        code = main([first, runs[name], *arguments])
+        captured = capsys.readouterr()
+        assert captured.out if code == 0 else captured.err.startswith("cbobench: ")
+        assert captured.err.count("\n") == (code != 0)
+    for second in (["compare", runs["good"], runs[name]], ["compare", runs[name], runs["good"]]):
+        assert main(second) in (0, 1, 2)
         assert capsys.readouterr().err.count("\n") <= 1
 
 
 @pytest.mark.parametrize(
-    ("name", "words", "said"),
+    ("name", "arguments", "phrase"),
     [
         ("half", [], ["0/6 (6 failed)", "6/6"]), ("algorithm", [], ["0/6 (6 failed)", "6/6"]),
         ("apart", [], ["3/6 (3 failed)"]), ("empty", [], ["n = 0/6", "no cell is done yet"]),
         ("good", [], ["n = 6/6"]), ("apart", ["--best", "--only", "P"], ["0/6"]),
     ],
 )  # fmt: skip
-def test_what_is_left_shows_n_of_expected(runs, capsys, name, words, said):
-    assert main(["compare", runs[name], *words]) == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert [one for one in said if one not in shown] == []
+def test_what_is_left_shows_n_of_expected(runs, capsys, name, arguments, phrase):
+    assert main(["compare", runs[name], *arguments]) == 0
+    visible = " ".join(capsys.readouterr().out.split())
+    assert [item for item in phrase if item not in visible] == []
 
 
 @pytest.mark.usefixtures("unpainted")
@@ -92,8 +92,8 @@ def test_figures_say_what_they_leave_out(runs, tmp_path, capsys):
 
 
 def test_files_are_no_folders_to_write_to(runs, capsys):
-    for words in (["figures", "--out"], ["claims", "--map"], ["audit", "--figures"]):
-        assert main([words[0], runs["good"], words[1], runs["file"]]) == 2
+    for arguments in (["figures", "--out"], ["claims", "--map"], ["audit", "--figures"]):
+        assert main([arguments[0], runs["good"], arguments[1], runs["file"]]) == 2
         assert capsys.readouterr().err == f"cbobench: {runs['file']} is a file; give a folder\n"
 
 
@@ -101,8 +101,8 @@ def test_claims_of_several_runs(runs, capsys):
     assert main(["claims", runs["good"], runs["good"] + "/"]) == 2
     assert "given twice" in capsys.readouterr().err
     assert main(["claims", runs["good"], runs["empty"]]) == 0
-    seen = capsys.readouterr()
-    assert seen.err == f"left out, without a good cell yet: {runs['empty']}\n"
-    assert seen.out.startswith("24 claims, 0 settings: 24 not in these runs")
+    captured = capsys.readouterr()
+    assert captured.err == f"left out, without a good cell yet: {runs['empty']}\n"
+    assert captured.out.startswith("24 claims, 0 settings: 24 not in these runs")
     assert main(["claims", runs["good"], runs["empty"], "--strict"]) == 1
     assert main(["claims", runs["lost"], runs["empty"]]) == 1
