@@ -204,12 +204,12 @@ class _Finish(Watcher):
             return 1 if self.plan.call.fail_fast and outcome.failed else 130
         from cbobench.report.best import describe_best
         from cbobench.report.compare import compare
-        from cbobench.report.groups import find_groups, select_latest
         from cbobench.report.load import Run
+        from cbobench.report.selection import Selection
 
         finished = Run(outcome.folder.uri)
         print(compare(finished), file=self.out)
-        for line in describe_best(finished, select_latest(finished, find_groups(finished))):
+        for line in describe_best(finished, Selection(finished).groups):
             print(printable(line), file=self.out)
         print(f"results: {outcome.folder}", file=self.out, flush=True)
         see = f"see: cbobench status {shlex.quote(str(outcome.folder))}"

@@ -29,8 +29,9 @@ from cbobench.papers.claims import DECISIVE, Finding, findings, format_value, is
 from cbobench.report.compare import compare
 from cbobench.report.curves import STATISTICS, centre, stale
 from cbobench.report.formats import Best, Comparison, Marked, TextTable, explain_bold, to_json_value
-from cbobench.report.groups import Group, describe_failures, describe_horizons, find_arithmetic, find_cpus, find_groups
+from cbobench.report.groups import Group, find_groups
 from cbobench.report.load import Run, read_values, recorded_rounds
+from cbobench.report.notes import describe_failures, describe_horizons, find_arithmetic, find_cpus
 from cbobench.report.numbers import format_number
 from cbobench.report.profiles import Profile
 from cbobench.report.quantities import quantities

@@ -11,9 +11,10 @@ import pandas as pd
 
 from cbobench.errors import Misuse
 from cbobench.report.formats import Comparison, TextTable
-from cbobench.report.groups import Group, find_groups, group_by, select_latest
-from cbobench.report.load import Run, RunLike, open_run, to_column
+from cbobench.report.groups import Group, group_by
+from cbobench.report.load import Run, RunLike, to_column
 from cbobench.report.numbers import find_gap, format_number
+from cbobench.report.selection import Selection
 from cbobench.results.manifest import Variant
 from cbobench.results.schema import RECOMMENDED
 
@@ -45,8 +46,8 @@ def best(run: RunLike, *, top: int = 5, only: str | None = None) -> Comparison:
     """
     if top < 1:
         raise Misuse(f"top is {top}; it must be at least 1")
-    opened = open_run(run)
-    groups = select_latest(opened, find_groups(opened, only))
+    selection = Selection.of(run, only)
+    opened, groups = selection.run, selection.groups
     recommendations = find_recommendations(opened, groups)
     if recommendations.empty:
         raise Misuse(f"{opened.folder} holds no recommendation: no cell is done, or they are of an earlier version")
@@ -138,9 +139,9 @@ def describe_configurations(
     """
     sides = {name: _find_side(values) for name, values in inputs or ()}
     count = len({tuple(configuration.values()) for configuration in configurations})
-    for more in range(ALL_DIGITS):
+    for extra in range(ALL_DIGITS):
         texts = [
-            ", ".join(f"{name} {_format_input(value, sides.get(name, 0.0), more)}" for name, value in values.items())
+            ", ".join(f"{name} {_format_input(value, sides.get(name, 0.0), extra)}" for name, value in values.items())
             for values in configurations
         ]
         if len({*texts}) >= count:
@@ -155,12 +156,12 @@ def _find_side(values: Any) -> float:
     return float(max(numbers) - min(numbers)) if numbers else 0.0
 
 
-def _format_input(value: Any, side: float, more: int) -> str:
-    """A number with six digits, and as many more as it is larger than its side, and `more`; anything else as it is."""
+def _format_input(value: Any, side: float, extra_digits: int) -> str:
+    """A number with six digits, as many more as it is larger than its side, and extra ones; anything else as it is."""
     if not isinstance(value, float) or not math.isfinite(value):
         return str(value)
     larger = math.ceil(math.log10(abs(value) / side)) if value and side else 0
-    return f"{value:.{min(DIGITS + max(larger, 0) + more, ALL_DIGITS)}g}"
+    return f"{value:.{min(DIGITS + max(larger, 0) + extra_digits, ALL_DIGITS)}g}"
 
 
 def read_objective(problem: Variant) -> tuple[str, float, float]:

@@ -15,11 +15,11 @@ import pandas as pd
 
 from cbobench.metrics import METRICS
 from cbobench.report.curves import Panel
-from cbobench.report.groups import describe_horizons, find_groups, select_latest
 from cbobench.report.load import Run
-from cbobench.report.notes import collect_caption_notes
+from cbobench.report.notes import collect_notes, describe_horizons
 from cbobench.report.planes import AnyPanel
 from cbobench.report.quantities import SIMPLE_REGRET, find_undefined_regret
+from cbobench.report.selection import Selection
 from cbobench.results.manifest import VARIANT_KINDS
 from cbobench.words import count_noun
 
@@ -66,8 +66,8 @@ class FigureContents:
                 if np.isnan(curve[panel.statistic].iloc[-1]):
                     good = run.good(panel.problem, str(name))[panel.metric]
                     curve_name = f"{panel.statistic} of {METRICS[panel.metric].symbol} of {curve['label'].iloc[0]}"
-                    known = f"known in {good.notna().sum():,} of {count_noun(len(good), 'seed')}"
-                    self.broken[f"{curve_name} ({known})"] = None
+                    count = f"known in {good.notna().sum():,} of {count_noun(len(good), 'seed')}"
+                    self.broken[f"{curve_name} ({count})"] = None
         for column, metric in panel.centres.items():
             if column in frame and METRICS[metric].better == "lower" and (frame[column] < 0).any():
                 self.negative[METRICS[metric].label_of(panel.average)] = None
@@ -158,12 +158,13 @@ def _describe_cells(run: Run, panels: Sequence[AnyPanel], contents: FigureConten
             f"Undefined in the end: {', '.join(contents.broken)}. A mean is drawn where every seed has a value, a "
             "median where more than half have one."
         )
-    problems = dict.fromkeys(problem for problem, _ in contents.pairs)
-    groups = select_latest(run, find_groups(run, problems=problems))
+    selection = Selection(run)
+    problems = {problem for problem, _ in contents.pairs}
     if any(SIMPLE_REGRET in (panel.metric, *panel.centres.values()) for panel in panels):
-        absent = find_undefined_regret(groups).items()
-        notes += [f"Simple regret is not defined {why}: {', '.join(labels)}." for why, labels in absent]
-    return notes + collect_caption_notes(run, groups, contents.pairs)
+        absent = find_undefined_regret(group for group in selection.groups if group.problem in problems)
+        notes += [f"Simple regret is not defined {why}: {', '.join(labels)}." for why, labels in absent.items()]
+    drawn = [group for group in selection.groups if (group.problem, group.algorithm) in contents.pairs]
+    return notes + [f"{line[0].upper()}{line[1:]}." for line in collect_notes(selection, drawn, of="figure")]
 
 
 def _describe_settings(run: Run, contents: FigureContents) -> list[str]:

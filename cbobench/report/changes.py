@@ -53,8 +53,8 @@ def compare_runs(selection: Selection, after: Run, only_changed: bool, factor: f
     every_group = [find_groups(run, selection.only) for run in (before, after)]
     held = every_group
     if horizon is not None:
-        kept = {id(group) for group in select_horizon(before, [*held[0], *held[1]], horizon)}
-        held = [[group for group in groups if id(group) in kept] for groups in held]
+        selected_ids = {id(group) for group in select_horizon(before, [*held[0], *held[1]], horizon)}
+        held = [[group for group in groups if id(group) in selected_ids] for groups in held]
     latest = {} if horizon else {group.problem: group.horizon for group in select_latest(selection.part, held[0])}
     rows = _compare_pairs(before, after, held, selection.shown, latest)
     # Each horizon is a family of its own: else tests of one would weaken those of another.
@@ -72,19 +72,19 @@ def compare_runs(selection: Selection, after: Run, only_changed: bool, factor: f
     table = _tabulate_changes(frame, selection.shown, title, Counter(hidden["verdict"]), undecided)
     table = table.with_note(_describe_earlier(before, held, latest, rows))
     table = table.with_note(describe_arithmetic(group for groups in every_group for group in groups))
-    nothing = ", ".join(f"{reason} ({count})" for reason, count in reasons.items())
+    incomparable = ", ".join(f"{reason} ({count})" for reason, count in reasons.items())
     # Some rows have no counts: without this they would be 8.0.
     frame = frame.astype(dict.fromkeys([name for name in COUNTS if name in frame], "Int64"))
-    return Comparison(frame, table, worse, nothing, undecided)
+    return Comparison(frame, table, worse, incomparable, undecided)
 
 
 def _describe_earlier(
     before: Run, held: list[list[Group]], latest: Mapping[str, int], rows: list[dict[str, Any]]
 ) -> list[str]:
     """The horizons with good cells of which nothing is compared, as they are not the latest."""
-    shown = {(row["problem"], row["algorithm"], row["horizon"]) for row in rows}
+    compared = {(row["problem"], row["algorithm"], row["horizon"]) for row in rows}
     earlier = [g for groups in held for g in groups if len(g.good) and g.horizon != latest.get(g.problem, g.horizon)]
-    absent = {g.horizon for g in earlier if (g.problem, g.algorithm, g.horizon) not in shown}
+    absent = {g.horizon for g in earlier if (g.problem, g.algorithm, g.horizon) not in compared}
     horizons = ", ".join(f"{t:,}" for t in sorted(absent))
     return [f"not compared: T = {horizons}, as it is not the latest of {before.folder} (horizon chooses)"] * bool(
         absent

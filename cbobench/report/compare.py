@@ -65,8 +65,8 @@ class CompareOptions:
         if self.means and self.kinds:
             raise Misuse(f"means are in the table of results; leave them out with {self.kinds[0]}")
         if self.all and (self.kinds or self.metric):
-            other = self.kinds[0] if self.kinds else "metric"
-            raise Misuse(f"all shows every quantity in the table of results; leave it out with {other}")
+            conflicting = self.kinds[0] if self.kinds else "metric"
+            raise Misuse(f"all shows every quantity in the table of results; leave it out with {conflicting}")
         if self.other is None and (self.only_changed or self.factor != 1.0):
             raise Misuse("only_changed and factor are about two runs; give a second run")
         if self.other is not None and (self.target is not None or self.by != "problem"):

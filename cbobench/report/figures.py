@@ -175,13 +175,14 @@ def choose_lead(run: Run, titles: Iterable[str], highlight: Sequence[str] = ()) 
         Misuse: a name of no method of the run, or more than `MOST` methods to highlight.
     """
     drawn = list(dict.fromkeys(titles))
-    asked = set(run.titles("algorithm", highlight)) if highlight else set()
-    if len(asked) > MOST:
-        raise Misuse(f"highlight names {count_noun(len(asked), 'method')}; allowed: {MOST}, so many colours there are")
-    if not asked and len(drawn) <= MOST:
+    highlighted = set(run.titles("algorithm", highlight)) if highlight else set()
+    if len(highlighted) > MOST:
+        count = count_noun(len(highlighted), "method")
+        raise Misuse(f"highlight names {count}; allowed: {MOST}, so many colours there are")
+    if not highlighted and len(drawn) <= MOST:
         return Lead(tuple(drawn))
     ranked = rank_titles(run, drawn)
-    coloured = [title for title in ranked if title in asked] if asked else ranked[:MOST]
+    coloured = [title for title in ranked if title in highlighted] if highlighted else ranked[:MOST]
     return Lead(tuple(coloured), tuple(title for title in ranked if title not in coloured))
 
 
@@ -226,19 +227,19 @@ def find_coinciding(frame: pd.DataFrame, statistic: str, is_log: bool = False) -
     with np.errstate(divide="ignore", invalid="ignore"):
         values = np.log10(values) if is_log else values
     values = np.where(np.isfinite(values), values, np.nan)
-    known = ~np.isnan(values)
-    if not known.any():
+    has_value = ~np.isnan(values)
+    if not has_value.any():
         return []
     height = float(np.nanmax(values) - np.nanmin(values))
     labels = frame.groupby("algorithm", sort=False)["label"].first()
     places: list[list[int]] = []
     for i in range(len(values)):
-        if not known[i].any():
+        if not has_value[i].any():
             continue
         for place in places:
             first = place[0]
-            apart = np.abs(values[i] - values[first])[known[i] & known[first]]
-            if (known[i] == known[first]).all() and (apart <= CLOSE * height).all():
+            apart = np.abs(values[i] - values[first])[has_value[i] & has_value[first]]
+            if (has_value[i] == has_value[first]).all() and (apart <= CLOSE * height).all():
                 place.append(i)
                 break
         else:
@@ -257,9 +258,9 @@ def compose(run: Run, figure: Figure, size: Size, highlight: Sequence[str] = ())
     # Text takes its fonts when it is made, so they are chosen before the axes are.
     use_fonts_for(label for kind in VARIANT_KINDS for label in run.record.labels(kind).values())
     frames = [panel.data(run) for panel in figure.panels]
-    known = [is_known(panel, frame) for panel, frame in zip(figure.panels, frames, strict=True)]
-    contents = FigureContents(panels=list(itertools.compress(figure.panels, known)))
-    for panel, frame, drawn in zip(figure.panels, frames, known, strict=True):
+    is_drawn = [is_known(panel, frame) for panel, frame in zip(figure.panels, frames, strict=True)]
+    contents = FigureContents(panels=list(itertools.compress(figure.panels, is_drawn)))
+    for panel, frame, drawn in zip(figure.panels, frames, is_drawn, strict=True):
         contents.describe(run, panel, frame)
         if not drawn:
             name = f" of {panel.title}" if panel.title else ""
@@ -267,7 +268,7 @@ def compose(run: Run, figure: Figure, size: Size, highlight: Sequence[str] = ())
     if not contents.panels:
         return None, contents
     image, axes = grid(contents.panels, size, figure.columns)
-    paint(run, axes, contents, list(itertools.compress(frames, known)), highlight)
+    paint(run, axes, contents, list(itertools.compress(frames, is_drawn)), highlight)
     finish(image, axes, contents.panels, size, [plain(note) for note in contents.notes])
     return image, contents
 
@@ -303,17 +304,17 @@ def paint(
     if lead.grey:
         listed = ", ".join(labels[title] for title in lead.grey)
         bands = any(isinstance(panel, Panel) and panel.statistic == "median" for panel in contents.panels)
-        some = f" Bands are of the first {BANDS} in colour." if bands and len(lead.coloured) > BANDS else ""
+        bands_note = f" Bands are of the first {BANDS} in colour." if bands and len(lead.coloured) > BANDS else ""
         best = f"The best {len(lead.coloured)} by mean rank are in colour, in this order; in grey follow {listed}."
-        contents.notes.append((f"In grey, by mean rank: {listed}." if highlight else best) + some)
+        contents.notes.append((f"In grey, by mean rank: {listed}." if highlight else best) + bands_note)
     together: dict[str, list[int]] = {}
     for i, (axis, panel, frame) in enumerate(zip(axes, contents.panels, frames, strict=True)):
         # A legend is in the order of drawing.
         ordered = frame.sort_values("algorithm", key=lambda name: name.map(ranked), kind="stable")
         panel.draw(axis, ordered if lead.grey else frame, algorithm_looks)
         if isinstance(panel, Panel):
-            seen = frame[frame["algorithm"].isin(lead.coloured)]
-            for group in find_coinciding(seen, panel.statistic, "y" in panel.log):
+            leading_rows = frame[frame["algorithm"].isin(lead.coloured)]
+            for group in find_coinciding(leading_rows, panel.statistic, "y" in panel.log):
                 together.setdefault(_join_labels(group), []).append(i)
         numbers = frame.copy()
         numbers.insert(0, "problem", panel.problem)
@@ -528,7 +529,7 @@ def _ask_recipe(
         return []
     if figures is None:
         raise Misuse(f"{path} draws nothing: it has no function figures(run)")
-    nouns, flags = (" and ".join(words) for words in zip(*alien, strict=True))
+    nouns, flags = (" and ".join(texts) for texts in zip(*alien, strict=True))
     raise Misuse(f"the recipe {recipe} has {nouns} of its own; leave {flags} out, or use --recipe summary")
 
 

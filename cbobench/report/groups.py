@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
@@ -17,8 +17,6 @@ from cbobench.errors import Misuse, show
 from cbobench.metrics import Array, Metric
 from cbobench.report.load import Run
 from cbobench.results.manifest import as_words
-from cbobench.results.provenance import name_arithmetic
-from cbobench.words import list_names
 
 Arena = tuple[str, int, bool | None]
 """Problem, T, and whether the constraint binds where that sets seeds apart: what groups share to be compared."""
@@ -133,16 +131,13 @@ class Group:
         return f"{len(self.good)}/{self.expected}" + (f" ({notes})" if notes else "")
 
 
-def find_groups(
-    run: Run, only: str | None = None, by: str = "problem", problems: Collection[str] | None = None
-) -> list[Group]:
+def find_groups(run: Run, only: str | None = None, by: str = "problem") -> list[Group]:
     """The groups of a run in the suite's order.
 
     Args:
         only: a glob over "problem/algorithm", or one of them, each by title, name or label; * and ? are wildcards.
         by: "algorithm" sorts by algorithm; "binds" sets the seeds apart in which the constraint binds, on problems
             where some do and some do not.
-        problems: titles, all by default.
 
     Raises:
         Misuse: the glob matches nothing.
@@ -150,7 +145,7 @@ def find_groups(
     groups_by_glob = _open_groups.setdefault(run, {})
     if only not in groups_by_glob:
         groups_by_glob[only] = _group_cells(run, only)
-    groups = [group for group in groups_by_glob[only] if problems is None or group.problem in problems]
+    groups = [*groups_by_glob[only]]
     if by == "binds":
         return _split_by_binding(groups)
     if by == "algorithm":
@@ -185,8 +180,9 @@ def _group_cells(run: Run, only: str | None) -> list[Group]:
         )
         names = problem, algorithm, labels[0][problem], labels[1][algorithm]
         good_rows = parts.get(key, good.iloc[:0])
-        asked, rows = frozenset(seeds.values()), np.asarray(rows_of_key.get(key, none), dtype=np.intp)
-        groups.append(Group(*names, horizon, asked, failures, outdated, unknown, good_rows, columns=(columns, rows)))
+        rows = np.asarray(rows_of_key.get(key, none), dtype=np.intp)
+        seed_sets = frozenset(seeds.values()), failures, outdated, unknown
+        groups.append(Group(*names, horizon, *seed_sets, good_rows, columns=(columns, rows)))
     return groups
 
 
@@ -205,133 +201,9 @@ def select_horizon(run: Run, groups: list[Group], horizon: int | str | None) -> 
         return groups if horizon else select_latest(run, groups)
     selected = [group for group in groups if group.horizon == horizon and not isinstance(horizon, bool)]
     if not selected:
-        there = ", ".join(map(str, sorted({group.horizon for group in groups})))
-        raise Misuse(f"horizon is {show(horizon)}; allowed: {there}, all")
+        horizons = ", ".join(map(str, sorted({group.horizon for group in groups})))
+        raise Misuse(f"horizon is {show(horizon)}; allowed: {horizons}, all")
     return selected
-
-
-def describe_horizons(run: Run, problems: Iterable[str]) -> str:
-    """T that figures show of some problems (titles), and which others the run holds or was asked for of them."""
-    labels = run.record.labels("problems")
-    latest = {(title, run.horizon_of(title)) for title in problems}
-    titles, good = {title for title, _ in latest}, run.cells[run.cells["status"] == "ok"]
-    held, expected = (
-        {(title, t) for title, t in zip(frame["problem"], frame["horizon"], strict=True) if title in titles}
-        for frame in (good, run.expected)
-    )
-    several = len({t for _, t in latest}) > 1
-
-    def list_horizons(pairs: Set[tuple[str, int]]) -> str:
-        labels_by_horizon = {
-            t: [label for title, label in labels.items() if (title, t) in pairs] for _, t in sorted(pairs)
-        }
-        return ", ".join(
-            f"{t:,} ({', '.join(labels_by_horizon[t])})" if several else f"{t:,}" for t in sorted(labels_by_horizon)
-        )
-
-    also = [f"the run also holds T = {list_horizons(held - latest)}, not shown"] * bool(held - latest)
-    also += [f"no cell of T = {list_horizons(expected - held - latest)} is good"] * bool(expected - held - latest)
-    return f"T = {list_horizons(latest)}" + (f" ({'; '.join(also)})" if also else "")
-
-
-def describe_apart(groups: Iterable[Group], compared: Iterable[Group]) -> list[str]:
-    """Methods that a comparison leaves out because of their T, where others play the same problem to another one.
-
-    Args:
-        groups: those that were asked for.
-        compared: those of them that take part.
-
-    Returns:
-        A line for all that have one T, while the others have one.
-    """
-    taking_part = {id(group) for group in compared}
-    apart: dict[tuple[str, str], dict[str, list[str]]] = {}
-    by_problem = group_by((group for group in groups if len(group.good)), "problem_label")
-    for label, problem_groups in by_problem.items():
-        for name, own in group_by(problem_groups, "algorithm_label").items():
-            if taking_part & {id(group) for group in own}:
-                continue
-            horizons = {group.horizon for group in own}
-            others = [group for group in problem_groups if group.horizon not in horizons]
-            others = [group for group in others if id(group) in taking_part] or others
-            if others:
-                key = _list_horizons(own), _list_horizons(others)
-                apart.setdefault(key, {}).setdefault(name, []).append(label)
-    lines = []
-    for (own_horizons, other_horizons), labels_by_name in apart.items():
-        labels = list(dict.fromkeys(label for labels in labels_by_name.values() for label in labels))
-        where = "" if len(labels) == len(by_problem) else f" on {list_names(labels)}"
-        verbs = ("has", "it is") if len(labels_by_name) == 1 else ("have", "they are")
-        lines.append(
-            f"{list_names(labels_by_name)} {verbs[0]} T = {own_horizons}{where}, the others T = {other_horizons}: "
-            f"{verbs[1]} not compared with them; play all to one horizon"
-        )
-    return lines
-
-
-def _list_horizons(groups: Iterable[Group]) -> str:
-    return ", ".join(f"{t:,}" for t in sorted({group.horizon for group in groups}))
-
-
-def describe_problems(run: Run, problems: Iterable[str]) -> list[str]:
-    """What some problems (titles) say of their own numbers, such as units: a line for all that say the same."""
-    variants, labels = run.record.variants("problems"), run.record.labels("problems")
-    labels_by_note: dict[str, list[str]] = {}
-    for title in problems:
-        if note := variants[title].note:
-            labels_by_note.setdefault(note, []).append(labels[title])
-    return [f"{', '.join(note_labels)}: {note}" for note, note_labels in labels_by_note.items()]
-
-
-def describe_variants(run: Run, groups: list[Group]) -> list[str]:
-    """What the problems of some groups say of their own numbers, and what their algorithms do."""
-    notes = describe_problems(run, dict.fromkeys(group.problem for group in groups))
-    algorithms = run.record.variants("algorithms")
-    return [*notes, *dict.fromkeys(note for group in groups if (note := algorithms[group.algorithm].note))]
-
-
-def describe_failures(groups: Iterable[Group]) -> list[str]:
-    """How many evaluations, and how many fits of models, failed in the good cells of some groups, where any did."""
-    groups, notes = list(groups), []
-    several = len({group.problem for group in groups}) > 1
-    for noun, among in (("evaluations", "of {:,}"), ("fits", "in {:,} rounds")):
-        descriptions = [
-            f"{group.algorithm_label}{f' on {group.problem_label}' if several else ''} {int(failed):,} "
-            + among.format(group.horizon * len(group.good))
-            for group in groups
-            if (failed := group.good.get(f"failed_{noun}", pd.Series(dtype=float)).sum()) > 0
-        ]
-        notes += [f"failed {noun}: {', '.join(descriptions)}"] if descriptions else []
-    return notes
-
-
-def find_arithmetic(groups: Iterable[Group]) -> set[str]:
-    """The kinds of arithmetic that played the good cells of some groups, as far as they are known."""
-    return {kind for group in groups for kind in _list_arithmetic(group).dropna().unique()}
-
-
-def count_crossed_seeds(groups: Iterable[Group]) -> tuple[int, int]:
-    """In how many seeds of the problems several kinds of arithmetic meet, and of how many seeds that are compared."""
-    kinds: dict[tuple[Any, ...], set[str]] = {}
-    played: dict[tuple[Any, ...], int] = {}
-    for group in groups:
-        for seed, kind in _list_arithmetic(group).dropna().items():
-            kinds.setdefault((*group.arena, seed), set()).add(kind)
-            played[(*group.arena, seed)] = played.get((*group.arena, seed), 0) + 1
-    compared = [seed for seed, count in played.items() if count > 1]
-    return sum(len(kinds[seed]) > 1 for seed in compared), len(compared)
-
-
-def _list_arithmetic(group: Group) -> pd.Series[str]:
-    """The kind of arithmetic that played each good cell of a group, by seed."""
-    pairs = zip(group.good["arithmetic"], group.good["cpu"], strict=True)
-    names = [name_arithmetic(*(None if pd.isna(word) else word for word in pair)) for pair in pairs]
-    return pd.Series(names, index=group.good.index, dtype=object)
-
-
-def find_cpus(groups: Iterable[Group]) -> set[str]:
-    """The kinds of CPU that played the good cells of some groups, as far as they are known."""
-    return {kind for group in groups for kind in group.good["cpu"].dropna().unique()}
 
 
 def _split_by_binding(groups: list[Group]) -> list[Group]:
@@ -339,7 +211,7 @@ def _split_by_binding(groups: list[Group]) -> list[Group]:
 
     Seeds of which that is not known, as no cell of theirs is good, are a third.
     """
-    binding = _find_binding(groups)
+    binding = find_binding(groups)
     result: list[Group] = []
     for arena in dict.fromkeys((group.problem, group.horizon) for group in groups):
         arena_groups = [group for group in groups if (group.problem, group.horizon) == arena]
@@ -379,7 +251,7 @@ def _set_apart(group: Group, seeds: Set[int], binds: bool | None, word: str) -> 
     return replace(select_seeds(group, seeds), problem_label=f"{group.problem_label}: {word}", binds=binds)
 
 
-def _find_binding(groups: list[Group]) -> dict[Arena, dict[Any, bool]]:
+def find_binding(groups: list[Group]) -> dict[Arena, dict[Any, bool]]:
     """Whether the constraint binds, by seed, as far as any algorithm's cells say."""
     binding: dict[Arena, dict[Any, bool]] = {}
     for group in groups:
@@ -387,25 +259,6 @@ def _find_binding(groups: list[Group]) -> dict[Arena, dict[Any, bool]]:
             binds = group.good["binds"].dropna().astype(bool)
             binding.setdefault(group.arena, {}).update(zip(binds.index, binds, strict=True))
     return binding
-
-
-def count_binding(groups: list[Group]) -> dict[Arena, tuple[int, int]]:
-    """In how many seeds the constraint binds, of how many where that is known, by arena; those where it is known."""
-    return {arena: (sum(seeds.values()), len(seeds)) for arena, seeds in _find_binding(groups).items() if seeds}
-
-
-def describe_binding(groups: list[Group]) -> list[str]:
-    """A line that says in how many seeds the constraint binds, and on which problems, as far as that is known."""
-    labels = {group.arena: group.problem_label for group in groups}
-    problems: dict[tuple[int, int], list[str]] = {}
-    for arena, count in count_binding(groups).items():
-        problems.setdefault(count, []).append(labels[arena])
-    everywhere = len(problems) == 1 and sum(map(len, problems.values())) == len(labels)
-    parts = [
-        f"{count}/{known} seeds" + ("" if everywhere else f" ({list_names(dict.fromkeys(names))})")
-        for (count, known), names in problems.items()
-    ]
-    return [f"the constraint binds (the best action is infeasible) in {', '.join(parts)}"] if parts else []
 
 
 def group_by(groups: Iterable[Group], *names: str) -> dict[Any, list[Group]]:

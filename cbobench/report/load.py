@@ -318,11 +318,12 @@ class Run:
         joined = pa.concat_tables([table for _, table in sorted(parts, key=lambda part: part[0])] or [empty])
         # The joined table holds the rows; without this they would be in memory twice while a frame is made.
         parts.clear()
-        asked = next((name for name in columns or () if name.startswith("x_") and name[2:].isdecimal()), None)
-        if asked and len(joined) and joined["x"].null_count == len(joined):
+        coordinate = next((name for name in columns or () if name.startswith("x_") and name[2:].isdecimal()), None)
+        if coordinate and len(joined) and joined["x"].null_count == len(joined):
             labels = self.record.labels("problems")
-            there = ", ".join(show(labels[title]) for title in dict.fromkeys(cells["problem"]))
-            raise Misuse(f"column {show(asked)}: the actions of {there} are numbers without coordinates; take 'action'")
+            problems = ", ".join(show(labels[title]) for title in dict.fromkeys(cells["problem"]))
+            numbers = f"the actions of {problems} are numbers without coordinates; take 'action'"
+            raise Misuse(f"column {show(coordinate)}: {numbers}")
         frame = self._name_pairs(joined if columns is None else extract_entries(joined, columns))
         for name in columns or ():
             if name in LABELS:
@@ -434,7 +435,7 @@ def load_cells(run: str | Path, **filters: Any) -> pd.DataFrame:
     """
     opened = Run(run)
     frame = opened.select(**filters).reset_index(drop=True)
-    labels = {f"{what}_label": frame[what].map(opened.record.labels(WHAT[what])) for what in WHAT}
+    labels = {f"{kind}_label": frame[kind].map(opened.record.labels(WHAT[kind])) for kind in WHAT}
     return frame.assign(**labels)
 
 

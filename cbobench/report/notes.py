@@ -2,46 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Set
+from typing import Any
+
+import pandas as pd
 
 from cbobench.errors import Misuse
-from cbobench.report.best import describe_best
-from cbobench.report.groups import (
-    Group,
-    count_binding,
-    count_crossed_seeds,
-    describe_apart,
-    describe_binding,
-    describe_failures,
-    describe_horizons,
-    describe_problems,
-    describe_variants,
-    find_arithmetic,
-)
+from cbobench.report.groups import Group, find_binding, group_by
 from cbobench.report.load import Run
-from cbobench.report.quantities import describe_lacks
+from cbobench.report.quantities import LACKS
 from cbobench.report.selection import Selection
-from cbobench.results.provenance import mixed_note
-from cbobench.words import count_noun
+from cbobench.results.provenance import mixed_note, name_arithmetic
+from cbobench.words import count_noun, list_names
 
 
 def collect_notes(selection: Selection, compared: Iterable[Group], of: str = "results") -> list[str]:
-    """What to know of the cells of a table, a sentence each.
+    """What to know of the cells of a table or of a figure, a sentence each.
 
     Args:
-        compared: the groups that are compared with another one.
-        of: the kind of table; profiles say by themselves what has no value, and only results say where constraints
-            bind.
+        compared: the groups that are compared with another one, or that are drawn.
+        of: the kind of table, or "figure"; profiles say by themselves what has no value, captions which T is drawn, and
+            only results and figures say where constraints bind.
     """
-    groups = selection.groups
-    others = selection.every_group if selection.horizon is None else groups
-    notes = describe_apart(others, compared)
-    if selection.horizon is None and len(groups) < len(selection.every_group):
-        notes.append(describe_horizons(selection.part, dict.fromkeys(group.problem for group in groups)))
-    notes += selection.setups
-    if of != "profile":
-        notes += describe_lacks(selection.lacks, groups, selection.shown)
-    if of == "results" and selection.by != "binds":
+    compared = [*compared]
+    groups = compared if of == "figure" else selection.groups
+    notes = _describe_stale(groups) if of == "figure" else _describe_choice(selection, compared)
+    if of not in ("profile", "figure"):
+        notes += describe_lacks(selection)
+    if of in ("results", "figure") and selection.by != "binds":
         notes += describe_binding(groups)
     return [
         *notes,
@@ -53,6 +41,25 @@ def collect_notes(selection: Selection, compared: Iterable[Group], of: str = "re
     ]
 
 
+def _describe_choice(selection: Selection, compared: list[Group]) -> list[str]:
+    """Which methods and which T are left out, and which methods were set up unlike."""
+    notes = _describe_apart(selection, compared)
+    if selection.horizon is None and len(selection.groups) < len(selection.every_group):
+        notes.append(describe_horizons(selection.part, dict.fromkeys(group.problem for group in selection.groups)))
+    return notes + selection.setups
+
+
+def _describe_apart(selection: Selection, compared: list[Group]) -> list[str]:
+    return describe_apart(selection.every_group if selection.horizon is None else selection.groups, compared)
+
+
+def _describe_stale(groups: list[Group]) -> list[str]:
+    """How many good cells are stale; a table counts them beside n."""
+    stale_count = sum(len(group.outdated & {*group.good.index}) for group in groups)
+    cells = count_noun(sum(len(group.good) for group in groups), "cell")
+    return [f"stale: {stale_count:,} of {cells}, played by code that has changed since"] if stale_count else []
+
+
 def collect_fair_notes(selection: Selection, compared: list[Group], of: str) -> list[str]:
     """The notes of a table that tests methods against one another.
 
@@ -60,8 +67,7 @@ def collect_fair_notes(selection: Selection, compared: list[Group], of: str) -> 
         Misuse: methods that were set up unlike, or that have no T in common.
     """
     notes = collect_notes(selection, compared, of)
-    others = selection.every_group if selection.horizon is None else selection.groups
-    apart = describe_apart(others, compared)
+    apart = _describe_apart(selection, compared)
     if apart and of != "profile" and len({group.algorithm for group in compared}) < 2:
         raise Misuse(apart[0])
     if selection.setups and selection.is_union:
@@ -73,31 +79,7 @@ def collect_fair_notes(selection: Selection, compared: list[Group], of: str) -> 
 def refuse_lacks(selection: Selection) -> None:
     """Raise `Misuse` where none of the quantities can have a value, so that there is nothing to pair or to rank."""
     if len(selection.lacks) == len(selection.arenas) * len(selection.shown):
-        raise Misuse("; ".join(describe_lacks(selection.lacks, selection.groups, selection.shown)))
-
-
-def collect_caption_notes(run: Run, groups: Sequence[Group], pairs: Collection[tuple[str, str]]) -> list[str]:
-    """What to know of the cells of a figure, whole sentences.
-
-    Args:
-        groups: those of the problems that are drawn.
-        pairs: titles of the problems and algorithms that are drawn.
-    """
-    labels, binding_counts = run.record.labels("problems"), count_binding([*groups])
-    problems = dict.fromkeys(problem for problem, _ in pairs)
-    notes = [f"{line}." for line in describe_problems(run, problems)]
-    for problem in problems:
-        if (arena := (problem, run.horizon_of(problem), None)) in binding_counts:
-            count, known_count = binding_counts[arena]
-            notes.append(f"The constraint binds in {count:,} of {count_noun(known_count, 'seed')} ({labels[problem]}).")
-    drawn = [group for group in groups if (group.problem, group.algorithm) in pairs]
-    if stale_count := sum(len(group.outdated & {*group.good.index}) for group in drawn):
-        cells = count_noun(sum(len(group.good) for group in drawn), "cell")
-        notes.append(f"Stale: {stale_count:,} of {cells}, played by code that has changed since.")
-    notes += [f"{line[0].upper()}{line[1:]}." for line in (*describe_failures(drawn), *describe_best(run, drawn))]
-    if mixed := mixed_note(find_arithmetic(drawn)):
-        notes.append(f"The cells were {mixed}.")
-    return notes
+        raise Misuse("; ".join(describe_lacks(selection)))
 
 
 def describe_arithmetic(groups: Iterable[Group]) -> list[str]:
@@ -114,3 +96,157 @@ def _describe_shared(run: Run) -> list[str]:
     shared, apart = run.folder.count_shared()
     differing = f", though the results of {apart:,} differ" if apart else ""
     return [f"{count_noun(shared, 'cell')} of several runs: the first named counts{differing}"] if shared else []
+
+
+def describe_horizons(run: Run, problems: Iterable[str]) -> str:
+    """T that figures show of some problems (titles), and which others the run holds or was asked for of them."""
+    labels = run.record.labels("problems")
+    latest = {(title, run.horizon_of(title)) for title in problems}
+    titles, good = {title for title, _ in latest}, run.cells[run.cells["status"] == "ok"]
+    held, expected = (
+        {(title, t) for title, t in zip(frame["problem"], frame["horizon"], strict=True) if title in titles}
+        for frame in (good, run.expected)
+    )
+    several = len({t for _, t in latest}) > 1
+
+    def list_horizons(pairs: Set[tuple[str, int]]) -> str:
+        labels_by_horizon = {
+            t: [label for title, label in labels.items() if (title, t) in pairs] for _, t in sorted(pairs)
+        }
+        return ", ".join(
+            f"{t:,} ({', '.join(labels_by_horizon[t])})" if several else f"{t:,}" for t in sorted(labels_by_horizon)
+        )
+
+    also = [f"the run also holds T = {list_horizons(held - latest)}, not shown"] * bool(held - latest)
+    also += [f"no cell of T = {list_horizons(expected - held - latest)} is good"] * bool(expected - held - latest)
+    return f"T = {list_horizons(latest)}" + (f" ({'; '.join(also)})" if also else "")
+
+
+def describe_apart(groups: Iterable[Group], compared: Iterable[Group]) -> list[str]:
+    """Methods that a comparison leaves out because of their T, where others play the same problem to another one.
+
+    Args:
+        groups: those that were asked for.
+        compared: those of them that take part.
+
+    Returns:
+        A line for all that have one T, while the others have one.
+    """
+    taking_part = {id(group) for group in compared}
+    apart: dict[tuple[str, str], dict[str, list[str]]] = {}
+    by_problem = group_by((group for group in groups if len(group.good)), "problem_label")
+    for label, problem_groups in by_problem.items():
+        for name, method_groups in group_by(problem_groups, "algorithm_label").items():
+            if taking_part & {id(group) for group in method_groups}:
+                continue
+            horizons = {group.horizon for group in method_groups}
+            rivals = [group for group in problem_groups if group.horizon not in horizons]
+            rivals = [group for group in rivals if id(group) in taking_part] or rivals
+            if rivals:
+                key = _list_horizons(method_groups), _list_horizons(rivals)
+                apart.setdefault(key, {}).setdefault(name, []).append(label)
+    lines = []
+    for (own_horizons, other_horizons), labels_by_name in apart.items():
+        labels = list(dict.fromkeys(label for labels in labels_by_name.values() for label in labels))
+        suffix = "" if len(labels) == len(by_problem) else f" on {list_names(labels)}"
+        verbs = ("has", "it is") if len(labels_by_name) == 1 else ("have", "they are")
+        lines.append(
+            f"{list_names(labels_by_name)} {verbs[0]} T = {own_horizons}{suffix}, the others T = {other_horizons}: "
+            f"{verbs[1]} not compared with them; play all to one horizon"
+        )
+    return lines
+
+
+def _list_horizons(groups: Iterable[Group]) -> str:
+    return ", ".join(f"{t:,}" for t in sorted({group.horizon for group in groups}))
+
+
+def describe_variants(run: Run, groups: list[Group]) -> list[str]:
+    """What the problems of some groups say of their own numbers, a line for all that say the same; what methods do."""
+    problems, algorithms = run.record.variants("problems"), run.record.variants("algorithms")
+    labels = run.record.labels("problems")
+    labels_by_note: dict[str, list[str]] = {}
+    for title in dict.fromkeys(group.problem for group in groups):
+        if note := problems[title].note:
+            labels_by_note.setdefault(note, []).append(labels[title])
+    notes = [f"{', '.join(note_labels)}: {note}" for note, note_labels in labels_by_note.items()]
+    return [*notes, *dict.fromkeys(note for group in groups if (note := algorithms[group.algorithm].note))]
+
+
+def describe_failures(groups: Iterable[Group]) -> list[str]:
+    """How many evaluations, and how many fits of models, failed in the good cells of some groups, where any did."""
+    groups, notes = list(groups), []
+    several = len({group.problem for group in groups}) > 1
+    for noun, among in (("evaluations", "of {:,}"), ("fits", "in {:,} rounds")):
+        descriptions = [
+            f"{group.algorithm_label}{f' on {group.problem_label}' if several else ''} {int(failed):,} "
+            + among.format(group.horizon * len(group.good))
+            for group in groups
+            if (failed := group.good.get(f"failed_{noun}", pd.Series(dtype=float)).sum()) > 0
+        ]
+        notes += [f"failed {noun}: {', '.join(descriptions)}"] if descriptions else []
+    return notes
+
+
+def find_arithmetic(groups: Iterable[Group]) -> set[str]:
+    """The kinds of arithmetic that played the good cells of some groups, as far as they are known."""
+    return {kind for group in groups for kind in _list_arithmetic(group).dropna().unique()}
+
+
+def count_crossed_seeds(groups: Iterable[Group]) -> tuple[int, int]:
+    """In how many seeds of the problems several kinds of arithmetic meet, and of how many seeds that are compared."""
+    kinds: dict[tuple[Any, ...], set[str]] = {}
+    played: dict[tuple[Any, ...], int] = {}
+    for group in groups:
+        for seed, kind in _list_arithmetic(group).dropna().items():
+            kinds.setdefault((*group.arena, seed), set()).add(kind)
+            played[(*group.arena, seed)] = played.get((*group.arena, seed), 0) + 1
+    compared = [seed for seed, count in played.items() if count > 1]
+    return sum(len(kinds[seed]) > 1 for seed in compared), len(compared)
+
+
+def _list_arithmetic(group: Group) -> pd.Series[str]:
+    """The kind of arithmetic that played each good cell of a group, by seed."""
+    pairs = zip(group.good["arithmetic"], group.good["cpu"], strict=True)
+    names = [name_arithmetic(*(None if pd.isna(word) else word for word in pair)) for pair in pairs]
+    return pd.Series(names, index=group.good.index, dtype=object)
+
+
+def find_cpus(groups: Iterable[Group]) -> set[str]:
+    """The kinds of CPU that played the good cells of some groups, as far as they are known."""
+    return {kind for group in groups for kind in group.good["cpu"].dropna().unique()}
+
+
+def describe_binding(groups: list[Group]) -> list[str]:
+    """A line that says in how many seeds the constraint binds, and on which problems, as far as that is known."""
+    labels = {group.arena: group.problem_label for group in groups}
+    problems: dict[tuple[int, int], list[str]] = {}
+    for arena, seeds in find_binding(groups).items():
+        if seeds:
+            problems.setdefault((sum(seeds.values()), len(seeds)), []).append(labels[arena])
+    everywhere = len(problems) == 1 and sum(map(len, problems.values())) == len(labels)
+    parts = [
+        f"{count}/{known_count} seeds" + ("" if everywhere else f" ({list_names(dict.fromkeys(names))})")
+        for (count, known_count), names in problems.items()
+    ]
+    return [f"the constraint binds (the best action is infeasible) in {', '.join(parts)}"] if parts else []
+
+
+def describe_lacks(selection: Selection) -> list[str]:
+    """A line for each reason why some of the quantities have no value on some of the problems."""
+    problems: dict[tuple[str, str], list[str]] = {}
+    for quantity in selection.shown:
+        for arena_groups in selection.arenas:
+            if lack := selection.lacks.get((arena_groups[0].arena, quantity.name)):
+                labels = problems.setdefault((lack, quantity.symbol), [])
+                labels += [arena_groups[0].problem_label] * (arena_groups[0].problem_label not in labels)
+    symbols: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (lack, symbol), labels in problems.items():
+        symbols.setdefault((lack, tuple(labels)), []).append(symbol)
+    symbols_shown = {quantity.symbol for quantity in selection.shown}
+    lines = []
+    for (lack, labels_lacking), names in symbols.items():
+        sentence, remedy = LACKS[lack]
+        advice = f"; use {remedy}" if remedy and remedy not in symbols_shown else ""
+        lines.append(f"{', '.join(names)}: {sentence.format(', '.join(labels_lacking))}{advice}")
+    return lines

@@ -170,9 +170,9 @@ def mark_best(groups: list[Group], quantities: list[Metric]) -> BestMarks:
             expected = np.array([group.expected for group in rivals])
             expected = np.maximum(expected[:, None], expected)
             incomplete += [(int(counts[i, j]), int(expected[i, j])) for i, j in np.argwhere(counts < expected) if i < j]
-            kept = np.flatnonzero(is_judged & ~beaten).tolist()
-            unbeaten[quantity.name] |= {position[id(rivals[i])] for i in kept}
-            scores = {i: score for i, score in score_groups(rivals, quantity).items() if i in kept}
+            unbeaten_rows = np.flatnonzero(is_judged & ~beaten).tolist()
+            unbeaten[quantity.name] |= {position[id(rivals[i])] for i in unbeaten_rows}
+            scores = {i: score for i, score in score_groups(rivals, quantity).items() if i in unbeaten_rows}
             least = min(scores.values(), default=None)
             best[quantity.name] |= {position[id(rivals[i])] for i, score in scores.items() if score == least}
     return BestMarks(best, unbeaten, min(incomplete, default=None), undecidable)
@@ -296,10 +296,10 @@ def _count_problems(frame: pd.DataFrame, quantities: list[Metric]) -> list[str]:
     return lines
 
 
-def describe_need(comparisons: int, what: str = "of a metric", sides: int = 2, unit: str = "seeds") -> str:
+def describe_need(comparisons: int, subject: str = "of a metric", sides: int = 2, unit: str = "seeds") -> str:
     """How many seeds so many comparisons of a metric, or of a method, need for one of them to come out."""
     verb = "needs" if comparisons == 1 else "need"
-    return f"{count_noun(comparisons, 'comparison')} {what} {verb} {count_needed(comparisons, sides)} {unit}"
+    return f"{count_noun(comparisons, 'comparison')} {subject} {verb} {count_needed(comparisons, sides)} {unit}"
 
 
 def _describe_undecidable(frame: pd.DataFrame) -> list[str]:
@@ -308,8 +308,8 @@ def _describe_undecidable(frame: pd.DataFrame) -> list[str]:
     for _, rows in frame[frame["n"] > 0].groupby(_name_family(frame)):
         if not decidable(int(rows["n"].max()), len(rows)):
             most = max(most, len(rows))
-    there = int(frame["n"].max())
-    return [f"too few seeds for any difference to be significant: {describe_need(most)}, there are {there}"] * (
+    seed_count = int(frame["n"].max())
+    return [f"too few seeds for any difference to be significant: {describe_need(most)}, there are {seed_count}"] * (
         most > 0
     )
 

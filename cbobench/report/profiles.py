@@ -18,7 +18,7 @@ from cbobench.errors import Misuse
 from cbobench.metrics import Array
 from cbobench.report.curves import Looks, marker_offset
 from cbobench.report.formats import Comparison, TextTable
-from cbobench.report.groups import Group, find_groups, group_by, select_latest
+from cbobench.report.groups import Group, group_by
 from cbobench.report.load import Run
 from cbobench.report.notes import collect_fair_notes
 from cbobench.report.quantities import SIMPLE_REGRET, find_first_rounds, find_undefined_regret
@@ -198,8 +198,9 @@ class Profile:
         """The groups that count."""
         return [
             group
-            for group in select_latest(run, find_groups(run, problems=self.problems))
-            if self.algorithms is None or group.algorithm in self.algorithms
+            for group in Selection(run).groups
+            if (self.problems is None or group.problem in self.problems)
+            and (self.algorithms is None or group.algorithm in self.algorithms)
         ]
 
     def algorithm_titles(self, run: Run) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, show, unknown, words_of
 from cbobench.metrics import METRICS, Array, Metric
-from cbobench.report.groups import Arena, Group, group_by, group_by_arena
+from cbobench.report.groups import Group, group_by
 from cbobench.report.load import Run
 from cbobench.results.manifest import Variant
 from cbobench.results.query import cell_positions
@@ -80,8 +80,8 @@ def select_headline(run: Run, groups: Iterable[Group]) -> list[Metric]:
     if any(group.unmeasured for group in groups):
         measured = any(len(group.good) and not group.unmeasured for group in groups)
         names = [SIMPLE_VALUE, *(names if measured else names[2:])]
-    known = quantities()
-    return [known[name] for name in names if name in known]
+    by_name = quantities()
+    return [by_name[name] for name in names if name in by_name]
 
 
 def is_noisy(problem: Variant) -> bool:
@@ -147,33 +147,6 @@ def find_lack(arena_groups: Iterable[Group], quantity: Metric) -> str | None:
         # A best value so far would be there, had the functions stood still.
         return MOVING if reached and not any(np.isfinite(group.values(simple)).any() for group in groups) else None
     return None if quantity.censored or not any(len(group.good) for group in groups) else UNDEFINED
-
-
-def describe_lacks(
-    lacks: Mapping[tuple[Arena, str], str], groups: Iterable[Group], asked: Sequence[Metric]
-) -> list[str]:
-    """A line for each reason why some of the quantities have no value on some of the problems.
-
-    Args:
-        lacks: the reason by arena and name (see `find_lack`).
-    """
-    problems: dict[tuple[str, str], list[str]] = {}
-    arenas = group_by_arena(groups)
-    for quantity in asked:
-        for arena_groups in arenas:
-            if lack := lacks.get((arena_groups[0].arena, quantity.name)):
-                labels = problems.setdefault((lack, quantity.symbol), [])
-                labels += [arena_groups[0].problem_label] * (arena_groups[0].problem_label not in labels)
-    symbols: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for (lack, symbol), labels in problems.items():
-        symbols.setdefault((lack, tuple(labels)), []).append(symbol)
-    shown = {quantity.symbol for quantity in asked}
-    lines = []
-    for (lack, where), names in symbols.items():
-        sentence, remedy = LACKS[lack]
-        advice = f"; use {remedy}" if remedy and remedy not in shown else ""
-        lines.append(f"{', '.join(names)}: {sentence.format(', '.join(where))}{advice}")
-    return lines
 
 
 def find_undefined_regret(groups: Iterable[Group]) -> dict[str, list[str]]:

@@ -136,22 +136,22 @@ def _find_shared_seeds(arena_groups: list[Group], titles: list[str]) -> frozense
     shared = frozenset.intersection(*(group.expected_seeds for group in ranked))
     if not shared:
         first = ranked[0]
-        other = next((group for group in ranked if not group.expected_seeds & first.expected_seeds), ranked[-1])
+        disjoint = next((group for group in ranked if not group.expected_seeds & first.expected_seeds), ranked[-1])
         raise Misuse(
             f"the methods share no seed on {first.problem_label}, so they cannot be ranked: "
-            f"{first.algorithm_label} and {other.algorithm_label} have others; choose with --only, or play the same"
+            f"{first.algorithm_label} and {disjoint.algorithm_label} have others; choose with --only, or play the same"
         )
     return shared
 
 
 def _describe_shared_seeds(groups: list[Group], titles: list[str], seeds: SharedSeeds) -> str:
     """How many seeds count, where an algorithm has others; empty where all have the same."""
-    asked = [group.expected for group in groups if group.algorithm in titles]
+    seed_counts = [group.expected for group in groups if group.algorithm in titles]
     if all(group.expected_seeds == seeds[group.arena] for group in groups if group.algorithm in titles):
         return ""
     counts = [len(shared) for shared in seeds.values()]
     span = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
-    return f"by the {span} seeds that all algorithms were asked for, of up to {max(asked)}"
+    return f"by the {span} seeds that all algorithms were asked for, of up to {max(seed_counts)}"
 
 
 def _compute_median(group: Group, quantity: Metric, seeds: frozenset[int]) -> float:

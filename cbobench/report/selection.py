@@ -90,19 +90,19 @@ class Selection:
     @cached_property
     def available(self) -> list[Metric]:
         """Every quantity that the groups hold."""
-        known = [*quantities().values()]
-        return known if self.target is None else [known[0], rounds_to_target(self.target), *known[1:]]
+        by_default = [*quantities().values()]
+        return by_default if self.target is None else [by_default[0], rounds_to_target(self.target), *by_default[1:]]
 
     @cached_property
     def shown(self) -> list[Metric]:
         """The quantities of a table: those that are asked for, else the headline of these problems."""
         if self.metric:
-            shown = select_metrics(self.metric, self.target)
+            table_quantities = select_metrics(self.metric, self.target)
         else:
-            shown = select_headline(self.run, find_groups(self.run, self.only))
-        if self.target is None or rounds_to_target(self.target) in shown:
-            return shown
-        return [*shown[:1], rounds_to_target(self.target), *shown[1:]]
+            table_quantities = select_headline(self.run, find_groups(self.run, self.only))
+        if self.target is None or rounds_to_target(self.target) in table_quantities:
+            return table_quantities
+        return [*table_quantities[:1], rounds_to_target(self.target), *table_quantities[1:]]
 
     @cached_property
     def lacks(self) -> dict[tuple[Arena, str], str]:

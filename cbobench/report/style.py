@@ -350,8 +350,8 @@ def looks(record: Manifest, lead: Sequence[str] | None = None) -> Mapping[str, L
         if len({variant.name for variant in variants.values()}) > len(PALETTE):
             # All together would share colours: those of a lead have eight to themselves.
             variants = {title: variant for title, variant in variants.items() if title in lead}
-        found = _give_looks(variants)
-        return {title: found[title] if title in lead else REST for title in record.variants("algorithms")}
+        leading_looks = _give_looks(variants)
+        return {title: leading_looks[title] if title in lead else REST for title in record.variants("algorithms")}
     return _give_looks(variants)
 
 

@@ -203,7 +203,7 @@ def _mark_cell(cell: str, row: int, marks: BestMarks, quantity: Metric) -> str:
 def _describe_entry(
     groups: Sequence[Group],
     frame: pd.DataFrame,
-    shown: Sequence[Metric],
+    table_quantities: Sequence[Metric],
     marks: BestMarks,
     columns: Sequence[tuple[str, Sequence[str]]],
 ) -> str:
@@ -212,7 +212,7 @@ def _describe_entry(
         state = "no cell is good, some failed" if any(group.failures for group in groups) else "no cell is done yet"
         return f"{state}; see cbobench status"
     counts = {len(group.good) for group in groups}
-    counted = {n for q in shown for n in frame["n" if q.censored else f"{q.name}_defined"]}
+    counted = {n for q in table_quantities for n in frame["n" if q.censored else f"{q.name}_defined"]}
     parts = [ONE if max(counts) == 1 else ABOUT.format(around=describe_median_interval(counted))]
     if any(marks.unbeaten.values()):
         suffix = " on the seeds that both have, at least {}/{}".format(*marks.blocks) if marks.blocks else ""
@@ -222,7 +222,7 @@ def _describe_entry(
         parts.append(CARRIED)
     elif has_means and 1 < max(counted, default=0) < JUDGED:
         parts.append(UNJUDGED)
-    censored = {quantity.symbol for quantity in shown if quantity.censored}
+    censored = {quantity.symbol for quantity in table_quantities if quantity.censored}
     if any("/" in cell for name, cells in columns if name in censored for cell in cells):
         parts.append(NEVER)
     if 1 in counts and max(counts) > 1:

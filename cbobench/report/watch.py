@@ -168,13 +168,13 @@ class Live:
         for heartbeat in read_heartbeats(self.folder):
             driver, written = heartbeat.driver, heartbeat.written
             age = max(0.0, (time.time_ns() - (written or time.time_ns())) / 1e9)
-            known = self._heartbeats.get(driver.id, (written, clock - age, clock))
-            since = known[1] if known[0] == written else clock
-            self._heartbeats[driver.id] = written, since, known[2]
+            earlier = self._heartbeats.get(driver.id, (written, clock - age, clock))
+            since = earlier[1] if earlier[0] == written else clock
+            self._heartbeats[driver.id] = written, since, earlier[2]
             silence = clock - since
             state = "silent" if silence >= SILENT_SECONDS else "alive"
             if not driver.alive(silence):
-                is_new = driver.machine != machine_id() and clock - known[2] < CONFIRM_SECONDS
+                is_new = driver.machine != machine_id() and clock - earlier[2] < CONFIRM_SECONDS
                 self.is_uncertain |= is_new
                 state = "silent" if is_new else "dead"
             drivers.append(DriverState(heartbeat, state, silence))
@@ -214,10 +214,10 @@ def count_pairs(run: Run, drivers: list[DriverState]) -> tuple[list[dict[str, An
     # Several grids may ask for one pair.
     seeds_of_key: dict[tuple[str, str, int], list[int]] = {}
     ids = {}
-    for asked in run.record.cells.by_pair:
-        key = asked.pair.problem.title, asked.pair.algorithm.title, asked.horizon
-        seeds_of_key.setdefault(key, []).extend(map(int, asked.seeds))
-        ids[key] = pair_id(asked.pair, asked.horizon)
+    for pair_cells in run.record.cells.by_pair:
+        key = pair_cells.pair.problem.title, pair_cells.pair.algorithm.title, pair_cells.horizon
+        seeds_of_key.setdefault(key, []).extend(map(int, pair_cells.seeds))
+        ids[key] = pair_id(pair_cells.pair, pair_cells.horizon)
     published = dict(list(run.cells.groupby([*KEY], sort=False)))
     progress = [driver.heartbeat.progress for driver in drivers]
     pairs, orphans = [], 0
@@ -229,9 +229,9 @@ def count_pairs(run: Run, drivers: list[DriverState]) -> tuple[list[dict[str, An
         held = [range(*ends) for d in drivers for ends in d.heartbeat.driver.cells.get(pair, ())]
         orphans += sum(not any(seed in seeds for seeds in held) for seed in missing)
         # A cell that is played again is due until a later attempt is published.
-        again = [row for report in progress for row in report.get("again", {}).get(pair, ())]
+        repeated = [row for report in progress for row in report.get("again", {}).get(pair, ())]
         due = len(missing) + sum(
-            any(first <= seed < end and attempt <= latest for first, end, latest in again)
+            any(first <= seed < end and attempt <= latest for first, end, latest in repeated)
             for seed, attempt in attempts.items()
         )
         # What has come meanwhile is in both.
@@ -260,9 +260,9 @@ def _join_best(reports: list[list[float] | None]) -> dict[str, Any]:
     rows = [row for row in reports if row and row[0]]
     if not rows:
         return {"seen": 0, "best_mean": None, "best": None}
-    seen = int(sum(row[0] for row in rows))
-    mean = sum(row[0] * row[1] for row in rows) / seen
-    return {"seen": seen, "best_mean": mean, "best": max(row[2] for row in rows)}
+    cell_count = int(sum(row[0] for row in rows))
+    mean = sum(row[0] * row[1] for row in rows) / cell_count
+    return {"seen": cell_count, "best_mean": mean, "best": max(row[2] for row in rows)}
 
 
 def _find_time_left(holding: list[DriverState]) -> dict[str, float] | None:

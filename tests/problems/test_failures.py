@@ -17,7 +17,7 @@ from cbobench.errors import CellFailure, Interrupted, Misuse, TimedOut, one_line
 from cbobench.params import build
 from cbobench.problems.failures import FailureRule
 from cbobench.problems.table import UserTable
-from cbobench.report.groups import describe_failures
+from cbobench.report.notes import describe_failures
 from tests.algorithms.test_contract import check_alone_as_in_a_block
 from tests.helpers import actions, make, play, prepare_class, refused
 from tests.problems.test_simulator import Noisy, truth

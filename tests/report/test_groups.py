@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from cbobench.report.groups import count_crossed_seeds, describe_apart
+from cbobench.report.notes import count_crossed_seeds, describe_apart
 
 
 def group(algorithm, horizon=5, problem="P", cells=1):

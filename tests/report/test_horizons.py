@@ -14,8 +14,8 @@ from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.report.curves import curves
 from cbobench.report.figures import Figure, Panel, Profile, compose
-from cbobench.report.groups import describe_horizons
 from cbobench.report.load import Run
+from cbobench.report.notes import describe_horizons
 from cbobench.report.planes import Plane
 from cbobench.report.profiles import PRECISIONS, SHARES
 from cbobench.report.style import SIZES

@@ -76,7 +76,7 @@ def test_the_groups_of_a_run_are_made_once(tmp_path, monkeypatch, words_of):
     cbobench.compare(run, target=1.0)
     assert "rounds_to_target" not in groups.find_groups(run)[0].good
     assert calls == [None]
-    assert groups.find_groups(run)[0] is groups.find_groups(run, problems=["rkhs-1d"])[0], "nor are they copied"
+    assert groups.find_groups(run)[0] is groups.find_groups(run, by="algorithm")[0], "nor are they copied"
     groups.find_groups(run.only("*"))
     assert len(calls) == 2
 
