@@ -1,4 +1,4 @@
-"""The house rules: imports go one way, files stay short, documents tell the truth."""
+"""The house rules: imports go one way, rooms keep to their budgets, documents tell the truth."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -155,17 +156,124 @@ def test_the_import_rule_can_fail(tmp_path, monkeypatch):
     assert [line.split(" imports ")[1] for line in forbidden(other)] == ["cbobench.sweep.run", "cbobench.sweep.run.run"]
 
 
-def too_long(paths):
-    lines = {path: len(path.read_text().splitlines()) for path in paths}
-    return [f"{path} has {count} lines: two rooms?" for path, count in lines.items() if count > 500]
+BUDGET = ROOT / "tests" / "budget.yaml"
 
 
-def test_files_are_short(tmp_path):
-    scripts = [path for folder in ("tests", "analysis", "benchmarks", "docs") for path in (ROOT / folder).rglob("*.py")]
-    assert too_long([*FILES, *scripts]) == []
-    long = tmp_path / "long.py"
-    long.write_text("pass\n" * 501)
-    assert too_long([long]) == [f"{long} has 501 lines: two rooms?"]
+def count_statements(path):
+    """Statements of a file, docstrings left out."""
+    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    documented = [n for n in nodes_of(path) if isinstance(n, owners) and ast.get_docstring(n, clean=False) is not None]
+    return sum(isinstance(n, ast.stmt) for n in nodes_of(path)) - len(documented)
+
+
+def weigh_rooms(paths, folder):
+    """Statements of every folder in `folder`, and of the files beside them, under `top`."""
+    weights = Counter()
+    for path in paths:
+        parts = path.relative_to(folder).parts
+        weights[parts[0] if len(parts) > 1 else "top"] += count_statements(path)
+    return weights
+
+
+def overdrawn(weights, budget):
+    return [
+        f"{room}: {count} of {budget.get(room, 0)}" for room, count in weights.items() if count > budget.get(room, 0)
+    ]
+
+
+def test_rooms_keep_to_their_budgets(tmp_path):
+    """A room gets more with a line in the changelog that says what a user gains, in the same commit."""
+    budget = yaml.safe_load(BUDGET.read_text())
+    assert overdrawn(weigh_rooms(FILES, PACKAGE), budget["cbobench"]) == []
+    assert overdrawn(weigh_rooms([*(ROOT / "tests").rglob("*.py")], ROOT / "tests"), budget["tests"]) == []
+    (tmp_path / "gp").mkdir()
+    (tmp_path / "gp" / "a.py").write_text('"""One."""\nimport b\n\n\ndef c():\n    """Two."""\n    return b\n')
+    (tmp_path / "d.py").write_text("pass\n")
+    weights = weigh_rooms([*tmp_path.rglob("*.py")], tmp_path)
+    assert weights == {"gp": 3, "top": 1}
+    assert overdrawn(weights, {"gp": 2, "top": 1}) == ["gp: 3 of 2"]
+
+
+def silent_raises(folder):
+    """Commits of a checkout that raise a room's budget and leave the changelog as it is."""
+
+    def git(*arguments):
+        return subprocess.run(
+            ["git", "-c", "safe.directory=*", *arguments], cwd=folder, capture_output=True, text=True, check=True
+        ).stdout
+
+    for commit in git("log", "--format=%H", "--", "tests/budget.yaml").split():
+        files = git("show", "--format=", "--name-only", commit).split()
+        before = git("log", "-2", "--format=%H", commit, "--", "tests/budget.yaml").split()[1:]
+        if "CHANGELOG.md" in files or not before:
+            continue
+        old, new = (yaml.safe_load(git("show", f"{c}:tests/budget.yaml")) for c in (before[0], commit))
+        raised = [room for part in new for room, most in new[part].items() if most > old[part].get(room, 0)]
+        if raised:
+            yield f"{commit[:7]} raises {raised}"
+
+
+def test_a_budget_is_raised_with_a_line_in_the_changelog(tmp_path):
+    if (ROOT / ".git").exists():
+        assert [*silent_raises(ROOT)] == []
+    (tmp_path / "tests").mkdir()
+    (budget := tmp_path / "tests" / "budget.yaml").write_text("cbobench: {gp: 3}\n")
+    (tmp_path / "CHANGELOG.md").write_text("")
+
+    def commit(text, line=""):
+        budget.write_text(text)
+        (tmp_path / "CHANGELOG.md").write_text(line)
+        subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
+        identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", *identity, "commit", "-qm", text], cwd=tmp_path, check=True)
+
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    commit("cbobench: {gp: 3}\n")
+    commit("cbobench: {gp: 2}\n")
+    commit("cbobench: {gp: 5}\n", "- A user gains.\n")
+    assert [*silent_raises(tmp_path)] == []
+    commit("cbobench: {gp: 5, page: 1}\n", "- A user gains.\n")
+    assert [line.split(" raises ")[1] for line in silent_raises(tmp_path)] == ["['page']"]
+
+
+def taken_by_other_rooms(paths, root):
+    """Functions and classes of every module that modules of other rooms use, by module."""
+    modules = {".".join(p.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): p for p in paths}
+    takers = {
+        name: {n for n in nodes_of(p) if isinstance(n, ast.ImportFrom) and n.module} for name, p in modules.items()
+    }
+    taken = {name: set() for name in modules}
+    for taker, imports in takers.items():
+        here, renamed = taker.split(".")[1:2], {}
+        for node in imports:
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                if whole in modules:
+                    renamed[alias.asname or alias.name] = whole
+                elif node.module in modules and node.module.split(".")[1:2] != here:
+                    taken[node.module].add(alias.name)
+        for node in nodes_of(modules[taker]):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in renamed:
+                module = renamed[node.value.id]
+                if module.split(".")[1:2] != here:
+                    taken[module].add(node.attr)
+    for name, path in modules.items():
+        defined = {n.name for n in tree_of(path).body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+        taken[name] &= defined
+    return taken
+
+
+def test_what_other_rooms_use_of_a_module_fits_on_two_lines(tmp_path):
+    """A module that gives more of itself is a room, or two modules."""
+    taken = taken_by_other_rooms(FILES, PACKAGE.parent)
+    assert {name: names for name, names in taken.items() if len(", ".join(names)) > 200} == {}
+    for room, text in {
+        "a": "def f(): ...\ndef g(): ...\n",
+        "b": "from p.a.x import f\nfrom p.a import x\nx.g\n",
+    }.items():
+        (tmp_path / "p" / room).mkdir(parents=True)
+        (tmp_path / "p" / room / "x.py").write_text(text)
+    assert taken_by_other_rooms([*tmp_path.rglob("*.py")], tmp_path)["p.a.x"] == {"f", "g"}
 
 
 def test_the_formatter_lays_out_all_code():
