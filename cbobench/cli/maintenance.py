@@ -95,6 +95,7 @@ def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
         return follow(options.run, options.once, options.format == "json", lambda: finishing(options.run))
     folder = open_run(options.run)
     record, state = read_status(folder)
+    # The same facts for both formats, once.
     hints = _finishing(record, state, folder)
     drivers = read_players(folder)
     failures = [
@@ -108,13 +109,23 @@ def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
         for cell, error in state.failed
     ]
     if options.format == "json":
-        content = {"suite": record.suite, "folder": str(folder), "expected": len(record.cells), **state.counts()}
-        content |= {"unchecked": len(state.unchecked), "other_libraries": len(state.other_libraries)}
-        content |= {"cpus": sorted(state.cpus), "arithmetic": sorted(state.arithmetic)}
-        content |= {"unplayable": record.unplayable} if record.unplayable else {}
-        content |= {"drivers": [{"host": printable(d.host), "pid": d.pid, "since": d.since} for d in drivers]}
-        print(json.dumps(content | {"failures": failures, "finish": hints}, indent=1, ensure_ascii=False))
+        content = {
+            "suite": record.suite,
+            "folder": str(folder),
+            "expected": len(record.cells),
+            **state.counts(),
+            "unchecked": len(state.unchecked),
+            "other_libraries": len(state.other_libraries),
+            "cpus": sorted(state.cpus),
+            "arithmetic": sorted(state.arithmetic),
+            **({"unplayable": record.unplayable} if record.unplayable else {}),
+            "drivers": [{"host": printable(d.host), "pid": d.pid, "since": d.since} for d in drivers],
+            "failures": failures,
+            "finish": hints,
+        }
+        print(json.dumps(content, indent=1, ensure_ascii=False))
         return 1 if failures else 0
+    # Whoever made the folder chose its texts: all lines are made printable at once.
     progress = f"{len(state.done):,} of {count_noun(len(record.cells), 'cell')} done, {len(state.failed):,} failed"
     progress += f", {len(state.missing):,} missing, {len(state.stale):,} stale"
     follow_it = f"to follow it: cbobench watch {shlex.quote(options.run)}"
@@ -136,7 +147,8 @@ def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
 
 
 def _describe_origins(state: Status, imports: bool) -> list[str]:
-    """Return lines on the code, the libraries and the arithmetic that played the cells, where they are not today's.
+    """Return lines on the code, the libraries and the arithmetic that played the cells, where they
+    are not today's.
 
     Args:
         imports: whether modules of the user's own were imported to look at their code.
@@ -273,6 +285,7 @@ def _do_verify_files(options: argparse.Namespace, command_line: list[str]) -> in
         }
         print(json.dumps(content, indent=1, ensure_ascii=False))
         return exit_code
+    # What is missing is made again by itself; only what is damaged has to be moved away.
     lines = _describe_condition(condition)
     absent = [damage.file for damage in condition.damaged if damage.why == MISSING]
     if absent:

@@ -25,6 +25,7 @@ from cbobench.play.play import Chunk, Play
 from cbobench.problems.base import Actions
 from cbobench.results.export import find_improvements, select_fixed_rounds
 from cbobench.results.history import HISTORY, Record, digest_of
+from cbobench.results.rounds import equal_or_nan
 from cbobench.results.schema import RECOMMENDATION_RULE, RECOMMENDED, RULE
 from cbobench.suite.cells import Cell
 
@@ -87,8 +88,10 @@ def find_difference(
         text = _compare_rounds(published.history, played.history, scales)
     if text:
         return text
-    text = _compare_curves(published, played, absent, scales) or _compare_improvements(published, played, scales)
-    text = text or _compare_finals(published, played, {*absent, *OF_RECOMMENDATION, RULE}, scales)
+    metrics = METRICS.keys() - OF_RECOMMENDATION - absent
+    text = _compare_curves(published, played, metrics, scales) or _compare_improvements(published, played, scales)
+    names = published.final.keys() - NOT_COMPARED - OF_RECOMMENDATION - {RULE} - absent
+    text = text or _compare_finals(published, played, names, scales)
     if published.digest is None or played.history is None or scales != EXACT:
         return text  # a published history has its digest, or it is not read
     # The digest covers the recommendation, too, which may be of an older rule: it is compared for itself.
@@ -99,24 +102,25 @@ def find_difference(
 
 def find_other_recommendation(published: Record, played: Record, absent: Set[str] = frozenset()) -> str:
     """Return the first difference in what a cell recommends, or ""."""
-    text = _compare_curves(published, played, absent, EXACT, OF_RECOMMENDATION)
-    return text or _compare_finals(published, played, absent | ({*published.final} - OF_RECOMMENDATION), EXACT)
+    names = OF_RECOMMENDATION - absent
+    return _compare_curves(published, played, names, EXACT) or _compare_finals(published, played, names, EXACT)
 
 
 def find_false_recommendation(published: Record, played: Record, absent: Set[str], scales: Scales) -> str:
     """Return where the values of a cell's final recommendation are not those of the recommended action, or ""."""
-    text = _compare_finals(published, played, absent | ({*published.final} - OF_RECOMMENDATION), scales)
-    for name in () if text or not len(published.curve) else sorted(OF_RECOMMENDATION & {*published.curve.column_names}):
+    names = OF_RECOMMENDATION - absent
+    text = _compare_finals(published, played, names, scales)
+    for name in () if text or not len(published.curve) else sorted(names & {*published.curve.column_names}):
         last = published.curve[name][-1].as_py()
-        if name not in absent and not _is_same(last, published.final[name], 0.0):
+        if not _is_same(last, published.final[name], 0.0):
             return f"in the last stored round: {describe(METRICS[name].symbol, published.final[name], last)}"
     return text
 
 
 def find_unstored(published: Record, played: Record, absent: Set[str]) -> frozenset[str]:
     """Return the columns of which nothing is stored, and the play gives something."""
-    names = {name for name in absent & {*published.final} if played.final.get(name) is not None}
-    return frozenset(names - NOT_COMPARED - {RULE})
+    names = absent & published.final.keys() - NOT_COMPARED - {RULE}
+    return frozenset(name for name in names if played.final.get(name) is not None)
 
 
 def is_of_older_rule(final: dict[str, Any]) -> bool:
@@ -127,61 +131,56 @@ def is_of_older_rule(final: dict[str, Any]) -> bool:
 
 def _compare_names(cell: Cell, published: Record) -> str:
     """Return where the rows of a cell say that they are of another one."""
-    names: dict[str, Any] = {"seed": cell.seed, "horizon": cell.horizon}
     rule = published.final.get(RULE)
     if rule is not None and rule > RECOMMENDATION_RULE:
         return f"{RULE} is {rule}; this cbobench knows {RECOMMENDATION_RULE}"
-    is_bundle = published.improvements is not None
-    # Those in a run folder are spelt as when they were played.
-    names |= {"problem": cell.pair.problem.title, "algorithm": cell.pair.algorithm.title} if is_bundle else {}
+    names: dict[str, Any] = {"seed": cell.seed, "horizon": cell.horizon}
+    # In a run folder, titles are spelt as when they were played
+    if published.improvements is not None:
+        names |= {"problem": cell.pair.problem.title, "algorithm": cell.pair.algorithm.title}
     for name, value in names.items():
         values = {published.final[name]}
         for table in (published.curve, published.improvements):
             if table is not None and name in table.column_names:
                 values |= {*table[name].to_pylist()}
         if values != {value}:
-            other = next(iter(values - {value}))
-            return f"its rows have the {name} {show(other)}, its record {show(value)}"
+            return f"its rows have the {name} {show(next(iter(values - {value})))}, its record {show(value)}"
     return ""
 
 
 def _compare_rounds(published: pa.Table, played: pa.Table, scales: Scales) -> str:
     if len(published) != len(played):
         return f"it has {len(played):,} recorded rounds, published {len(published):,}"
-    earliest: tuple[int, str] | None = None
+    columns = []
     for name, noun in NAMES.items():
         old, new = to_array(published[name]), to_array(played[name])
         if old.shape != new.shape:
             return f"{noun} has the shape {new.shape[1:]}, published {old.shape[1:]}"
-        width = 0.0 if name in ("t", "action", "x") else scales.width(name, 1)
-        rows = np.flatnonzero(_are_apart(old, new, width).reshape(len(old), -1).any(axis=1))
-        if len(rows) and (earliest is None or rows[0] < earliest[0]):
-            earliest = int(rows[0]), describe(noun, new[rows[0]], old[rows[0]])
-    return "" if earliest is None else f"from round {played['t'][earliest[0]].as_py():,} on: {earliest[1]}"
+        columns.append((noun, old, new, 0.0 if name in ("t", "action", "x") else scales.width(name, 1)))
+    row, text = _find_earliest(columns)
+    return f"from round {played['t'][row].as_py():,} on: {text}" if text else ""
 
 
-def _compare_curves(
-    published: Record, played: Record, absent: Set[str], scales: Scales, names: Set[str] | None = None
-) -> str:
-    """Return where the metrics of the stored rounds differ first, or that the stored rounds are others.
-
-    Args:
-        names: of the metrics; those that do not depend on recommendations by default.
+def _compare_curves(published: Record, played: Record, names: Set[str], scales: Scales) -> str:
+    """Return where some metrics of the stored rounds differ first, or that the stored rounds are
+    others.
     """
     t, stored_t = played.curve["t"].to_numpy(), published.curve["t"].to_numpy()
-    kept = np.isin(t, select_fixed_rounds(t)) if published.improvements is not None else np.ones(len(t), dtype=bool)
-    if not np.array_equal(t[kept], stored_t):
-        return f"the stored rounds are others: {len(stored_t):,}, and not the {int(kept.sum()):,} of the play"
-    earliest: tuple[int, str] | None = None
-    for name in METRICS:
-        is_asked = name not in OF_RECOMMENDATION if names is None else name in names
-        if not is_asked or name in absent or not {name} <= {*published.curve.column_names, *played.curve.column_names}:
-            continue
-        old, new = to_array(published.curve[name]), to_array(played.curve[name])[kept]
-        rows = np.flatnonzero(_are_apart(old, new, scales.width(name, stored_t)))
-        if len(rows) and (earliest is None or rows[0] < earliest[0]):
-            earliest = int(rows[0]), describe(METRICS[name].symbol, new[rows[0]], old[rows[0]])
-    return "" if earliest is None else f"of the stored rounds from round {stored_t[earliest[0]]:,} on: {earliest[1]}"
+    rows = np.isin(t, select_fixed_rounds(t)) if published.improvements is not None else np.ones(len(t), dtype=bool)
+    if not np.array_equal(t[rows], stored_t):
+        return f"the stored rounds are others: {len(stored_t):,}, and not the {int(rows.sum()):,} of the play"
+    names = names & {*published.curve.column_names, *played.curve.column_names}
+    columns = [
+        (
+            metric.symbol,
+            to_array(published.curve[name]),
+            to_array(played.curve[name])[rows],
+            scales.width(name, stored_t),
+        )
+        for name, metric in METRICS.items()
+        if name in names
+    ]
+    return _describe_earliest(columns, stored_t)
 
 
 def _compare_improvements(published: Record, played: Record, scales: Scales) -> str:
@@ -189,43 +188,57 @@ def _compare_improvements(published: Record, played: Record, scales: Scales) -> 
     if published.improvements is None:
         return ""
     name = "simple_regret"
-    rows = pa.table({"row": np.zeros(len(played.curve), dtype=np.int64), **_columns(played.curve, ("t", name))})
-    wanted, stored = find_improvements(rows), published.improvements.sort_by("t")
-    t, stored_t = wanted["t"].to_numpy(), stored["t"].to_numpy()
+    zeros = np.zeros(len(played.curve), dtype=np.int64)
+    expected = find_improvements(pa.table({"row": zeros, "t": played.curve["t"], name: played.curve[name]}))
+    stored = published.improvements.sort_by("t")
+    t, stored_t = expected["t"].to_numpy(), stored["t"].to_numpy()
     if not np.array_equal(t, stored_t):
         first = min({*t.tolist()} ^ {*stored_t.tolist()}, default=1)
         return f"simple regret falls in {len(t):,} rounds, published {len(stored_t):,}; the first other is {first:,}"
-    old, new = to_array(stored[name]), to_array(wanted[name])
-    apart = np.flatnonzero(_are_apart(old, new, scales.width(name, t)))
-    if not len(apart):
-        return ""
-    first = int(apart[0])
-    return f"of the stored rounds from round {t[first]:,} on: {describe(METRICS[name].symbol, new[first], old[first])}"
+    values = to_array(stored[name]), to_array(expected[name])
+    return _describe_earliest([(METRICS[name].symbol, *values, scales.width(name, t))], t)
 
 
-def _columns(table: pa.Table, names: tuple[str, ...]) -> dict[str, pa.ChunkedArray]:
-    return {name: table[name] for name in names}
+Column = tuple[str, NDArray[Any], NDArray[Any], Any]
+"""A noun, published and played values (rows, ...), and by how much they may differ."""
 
 
-def _compare_finals(published: Record, played: Record, left_out: Set[str], scales: Scales) -> str:
-    horizon = published.final["horizon"]
+def _find_earliest(columns: Sequence[Column]) -> tuple[int, str]:
+    """Return the first row in which columns differ, and how; or any row and ""."""
+    earliest = 0, ""
+    for noun, old, new, width in columns:
+        is_apart = _are_apart(old, new, width)
+        rows = np.flatnonzero(is_apart.any(axis=tuple(range(1, is_apart.ndim))))
+        if len(rows) and (not earliest[1] or rows[0] < earliest[0]):
+            earliest = int(rows[0]), describe(noun, new[rows[0]], old[rows[0]])
+    return earliest
+
+
+def _describe_earliest(columns: Sequence[Column], t: NDArray[np.int64]) -> str:
+    """Return in which of the stored rounds (rows,) columns differ first, and how, or ""."""
+    row, text = _find_earliest(columns)
+    return f"of the stored rounds from round {t[row]:,} on: {text}" if text else ""
+
+
+def _compare_finals(published: Record, played: Record, names: Set[str], scales: Scales) -> str:
+    """Return where some final values differ, the first in the order of the columns, or ""."""
+    names = names & played.final.keys()
     for name, old in published.final.items():
-        if name in NOT_COMPARED or name in left_out or name not in played.final:
-            continue
-        new = played.final[name]
-        if not _is_same(old, new, scales.width(name, horizon)):
-            noun = METRICS[name].symbol if name in METRICS else name
-            return f"in the end: {describe(noun, new, old)}"
+        if name in names:
+            new = played.final[name]
+            if not _is_same(old, new, scales.width(name, published.final["horizon"])):
+                noun = METRICS[name].symbol if name in METRICS else name
+                return f"in the end: {describe(noun, new, old)}"
     return ""
 
 
 def _is_same(left: Any, right: Any, width: float) -> bool:
-    if left == right or (left != left and right != right):
+    if equal_or_nan(left, right):
         return True
     if not width or not isinstance(left, float | list) or not isinstance(right, float | list):
         return False
-    one, other = (np.asarray(value, dtype=np.float64) for value in (left, right))
-    return one.shape == other.shape and not _are_apart(one, other, width).any()
+    old, new = (np.asarray(value, dtype=np.float64) for value in (left, right))
+    return old.shape == new.shape and not _are_apart(old, new, width).any()
 
 
 def _are_apart(old: NDArray[Any], new: NDArray[Any], width: Any) -> NDArray[np.bool_]:
@@ -280,6 +293,7 @@ def recompute(
         np.concatenate([getattr(chunk.metrics, name)[:, 0] for chunk in chunks])
         for name in ("f", "g", "f_star", "f_plus")
     )
+    # Metrics follow from the published f and g: those of the problem here may differ in a last bit.
     own_f, own_g = to_array(history["f"]), to_array(history["g"])
     if own_g.shape != g.shape:
         raise CellFailure(f"its history has g of the shape {own_g.shape}, the problem {g.shape}")
@@ -289,10 +303,9 @@ def recompute(
             stars if published.final[name] is None else np.full_like(stars, published.final[name])
             for name, stars in (("f_star", f_star), ("f_plus", f_plus))
         )
+    # Of recommendations only the last one is published with its value.
     recommended = np.full((len(f), 1, 1 + g.shape[1]), np.nan)
-    value = _published_value(published.final, g.shape[1])
-    if value is not None:
-        recommended[-1, 0] = value
+    recommended[-1, 0] = _published_value(published.final, g.shape[1])
     violated = np.asarray((own_g > 0).any(axis=1))
     rounds = Rounds(
         1,
@@ -306,32 +319,32 @@ def recompute(
         play.instances.accuracy == np.inf,
     )
     values = {name: metric.running()(rounds)[:, 0] for name, metric in METRICS.items()}
+    # Final values as a play writes them, as far as the actions determine them.
     summary = summaries(play)[0]
     final: dict[str, Any] = {name: _none_if_nan(column[-1]) for name, column in values.items()}
     final |= {"f_star": summary["f_star"], "f_plus": summary["f_plus"], **{name: summary[name] for name in OF_PROBLEM}}
     final |= {"status": "ok", "error": None}
-    final |= {"first_feasible": _find_first(~violated), "longest_streak": _find_longest(violated)}
+    feasible_rounds = np.flatnonzero(~violated)
+    final |= {"first_feasible": int(feasible_rounds[0]) + 1 if len(feasible_rounds) else None}
+    final |= {"longest_streak": _find_longest(violated)}
     final |= _value_recommendation(play, published.final)
     curve = {"t": np.arange(1, len(f) + 1)} | {name: pa.array(column) for name, column in values.items()}
     columns = {name: history[name] for name in HISTORY} | {"f": pa.array(f), "g": _as_lists(g)}
     columns |= {"observed_f": pa.array(observed[0]), "observed_g": _as_lists(observed[1])}
     played = Record(published.cell, None, pa.table(columns), pa.table(curve), None, final)
-    sizes = [np.append(f, [*published_stars(summary)]), g, *observed]
+    # What is compared exactly elsewhere may differ here by a share of the largest value.
+    known_stars = [summary[name] for name in ("f_star", "f_plus") if summary[name] is not None]
+    sizes = [np.append(f, known_stars), g, *observed]
     largest = [float(np.abs(size[np.isfinite(size)]).max(initial=0.0)) for size in sizes]
     scales = Scales(CLOSE * max(largest[0], largest[2]), CLOSE * max(1, g.shape[1]) * max(largest[1], largest[3]))
     return played, scales
 
 
-def published_stars(summary: dict[str, Any]) -> list[float]:
-    """Return the references of regret that are known."""
-    return [summary[name] for name in ("f_star", "f_plus") if summary[name] is not None]
-
-
-def _published_value(final: dict[str, Any], constraints: int) -> Array | None:
-    """Return (f, g_1, ..., g_m) of the published recommendation, or None."""
+def _published_value(final: dict[str, Any], constraints: int) -> Array | float:
+    """Return (f, g_1, ..., g_m) of the published recommendation, or NaN."""
     f, g = final["recommended_f"], final["recommended_g"]
     if f is None or g is None:
-        return None
+        return np.nan
     if len(g) != constraints:
         raise CellFailure(f"recommended_g is {show(g)}; the problem has {constraints} constraints")
     return np.array([f, *g], dtype=np.float64)
@@ -379,11 +392,6 @@ def _value_recommendation(play: Play, final: dict[str, Any]) -> dict[str, Any]:
         raise CellFailure(f"{show(point[0].tolist())}, which it recommends, is no action")
     value = play.instances.values(play.horizon, point[None])[0, 0]
     return {"recommended_f": float(play.metrics.reported(value[0])), "recommended_g": value[1:].tolist()}
-
-
-def _find_first(mask: NDArray[np.bool_]) -> int | None:
-    """Return the first round, from 1 on, in which something holds."""
-    return int(mask.argmax()) + 1 if mask.any() else None
 
 
 def _find_longest(mask: NDArray[np.bool_]) -> int:

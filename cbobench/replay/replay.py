@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, TypeVar
 
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
@@ -21,14 +21,17 @@ from cbobench.registry import Registry
 from cbobench.replay.differences import CLOSE
 from cbobench.replay.sources import Candidate, Draw, Outcome, Unplayable, draw, open_sources
 from cbobench.replay.ways import ask_by_round, play_again
+from cbobench.results.manifest import describe_changes
 from cbobench.suite.cells import Pair
 from cbobench.suite.entries import Entry, SourceLine, build_problems
 from cbobench.suite.prepare import check_needs, prepare_problem
 from cbobench.suite.settings import ONE, count_parallel
-from cbobench.suite.variants import INITIAL, PARALLEL, Variant, canonical, difference
+from cbobench.suite.variants import INITIAL, PARALLEL, Variant, canonical
 from cbobench.words import count_noun
 
 SEEDS = 2**31  # the draw's own seed is below
+T = TypeVar("T")
+Key = TypeVar("Key", bound=Hashable)
 REPLAYED = SourceLine(Path("replay"))
 NOT_TRUSTED = "if you trust it, add --imports"
 """How the reason ends where a module is not imported."""
@@ -46,7 +49,7 @@ class Stage:
     data: Path | None = None
     imports: bool = False
     _problems: dict[str, Problem | str] = field(default_factory=dict)
-    _checked: dict[tuple[str, str], str] = field(default_factory=dict)
+    _checked: dict[tuple[str, str], str | None] = field(default_factory=dict)
     _variants: dict[str, Variant] = field(default_factory=dict)
 
     def problem(self, pair: Pair) -> Problem:
@@ -55,22 +58,11 @@ class Stage:
         Raises:
             Unplayable: a library, a file or a module is missing, or the pair is another one here.
         """
-        key = pair.problem.key
-        if key not in self._problems:
-            try:
-                self._problems[key] = self._build(pair.problem)
-            except CbobenchError as error:
-                self._problems[key] = _reason(error)
-        problem = self._problems[key]
+        problem = _remember(self._problems, pair.problem.key, lambda: self._build(pair.problem))
         if isinstance(problem, str):
             raise Unplayable(f"{pair.problem.brief}: {problem}")
-        if pair.key not in self._checked:
-            try:
-                self._check(pair, problem)
-                self._checked[pair.key] = ""
-            except CbobenchError as error:
-                self._checked[pair.key] = _reason(error)
-        if why := self._checked[pair.key]:
+        why = _remember(self._checked, pair.key, lambda: self._check(pair, problem))
+        if why is not None:
             raise Unplayable(f"{pair.label}: {why}")
         return problem
 
@@ -82,7 +74,7 @@ class Stage:
         ((problem, unprepared),) = build_problems(entry, REPLAYED, self.imports, [Path()])
         current = prepare_problem(entry, problem, unprepared, REPLAYED, folder)
         if current.key != variant.key:
-            raise Unplayable(f"it is another problem here ({describe_difference(variant, current)})")
+            raise Unplayable(f"it is another problem here ({describe_changes(variant, current)})")
         self._variants[variant.key] = current
         return problem
 
@@ -101,12 +93,12 @@ class Stage:
             return "its inputs are others here"
         if pair.problem.objective is None:
             return ""
-        stated, own = pair.problem.objective[1:], (current.objective or ["", math.nan, math.nan])[1:]
+        stated, actual = pair.problem.objective[1:], (current.objective or ["", math.nan, math.nan])[1:]
         # They may be computed, and then differ in a last bit where the arithmetic is another one.
         width = CLOSE * max(map(abs, stated))
-        if all(abs(one - other) <= width for one, other in zip(stated, own, strict=True)):
+        if all(abs(left - right) <= width for left, right in zip(stated, actual, strict=True)):
             return ""
-        return f"its objective has the zero and unit {show(stated)}, here {show(own)}"
+        return f"its objective has the zero and unit {show(stated)}, here {show(actual)}"
 
     def _check(self, pair: Pair, problem: Problem) -> None:
         variant = pair.algorithm
@@ -117,7 +109,7 @@ class Stage:
         values |= {key: variant.values[key] for key in (INITIAL, PARALLEL) if key in variant.values}
         current = Variant(variant.name, variant.given, values, variant.label, variant.settings)
         if current.key != variant.key:
-            raise Unplayable(f"it is another method here ({describe_difference(variant, current)})")
+            raise Unplayable(f"it is another method here ({describe_changes(variant, current)})")
         check_needs(type(algorithm), problem)
         algorithm.check(problem)
         if count_parallel(variant) > 1:
@@ -128,14 +120,14 @@ class Stage:
             raise Misuse(f"{name} is not imported because a run names it; {NOT_TRUSTED}")
 
 
-def _reason(error: CbobenchError) -> str:
-    return printable(str(error).removeprefix(str(REPLAYED(0))).partition("; can play it: ")[0])
-
-
-def describe_difference(before: Variant, after: Variant) -> str:
-    """Return the parameters in which two variants of one name differ: "h 0.25 → 0.5"."""
-    changed = difference([before, after])
-    return ", ".join(f"{name} {show(old)} → {show(new)}" for name, (old, new) in changed.items())
+def _remember(cache: dict[Key, T | str], key: Key, build: Callable[[], T]) -> T | str:
+    """Return what was built for a key, or in words why it could not be; each is tried once."""
+    if key not in cache:
+        try:
+            cache[key] = build()
+        except CbobenchError as error:
+            cache[key] = printable(str(error).removeprefix(str(REPLAYED(0))).partition("; can play it: ")[0])
+    return cache[key]
 
 
 @dataclass(frozen=True)
@@ -213,19 +205,15 @@ def plan_replay(options: ReplayOptions) -> Plan:
     sources, unread = open_sources(options.runs)
     seed = secrets.randbelow(SEEDS) if options.seed is None else options.seed  # nobody may know what will be drawn
     drawn = draw(sources, options.cells, seed, options.by_round)
-    if not drawn.candidates:
-        _refuse_empty(drawn)
-    return Plan(drawn, (*unread, *(line for source in sources for line in source.contradictions)))
-
-
-def _refuse_empty(drawn: Draw) -> NoReturn:
-    if drawn.unchecked:
+    if not drawn.candidates and drawn.unchecked:
         cells = count_noun(drawn.unchecked, "cell")
         raise Misuse(
             f"no cell can be drawn: of {cells} to be asked round by round none carries its history; "
             "set up the libraries of the play, or give a bundle of a newer export"
         )
-    raise Misuse("no cell can be drawn: none was played to its end")
+    if not drawn.candidates:
+        raise Misuse("no cell can be drawn: none was played to its end")
+    return Plan(drawn, (*unread, *(line for source in sources for line in source.contradictions)))
 
 
 def replay_plan(plan: Plan, options: ReplayOptions) -> Replay:

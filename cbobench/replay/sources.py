@@ -17,11 +17,11 @@ from cbobench.results.export import describe_tables
 from cbobench.results.history import carries_history
 from cbobench.results.manifest import NO_POSITION, Manifest
 from cbobench.results.provenance import cpu_kind
-from cbobench.results.query import Origin, PublishedCells, read_published
+from cbobench.results.query import PublishedCells, read_published
 from cbobench.results.reader import Reader
 from cbobench.results.rounds import cell_codes
 from cbobench.results.source import other_versions
-from cbobench.results.staleness import Freshness
+from cbobench.results.staleness import Freshness, Origin
 from cbobench.rng import generator
 from cbobench.suite.cells import Cell, as_words
 from cbobench.words import count_noun
@@ -88,19 +88,20 @@ class Source:
         if self.lost_histories:
             cells = count_noun(self.lost_histories, "cell")
             lines.append(f"{self.name} is a damaged bundle: it lacks the history of {cells}")
-        asked = self.published.find(self.manifest.cells.ids) != NO_POSITION
-        if strangers := len(self.published) - int(asked.sum()):
+        is_published = self.published.find(self.manifest.cells.ids) != NO_POSITION
+        if strangers := len(self.published) - int(is_published.sum()):
             lines.append(f"{self.name} holds {count_noun(strangers, 'cell')} that its run.json does not ask for")
+        # What follows from the tables is computed again, as an export does.
         about, horizons = self.folder.read_json(ABOUT), dict(zip(*self._columns("cell", "horizon"), strict=True))
         rounds: dict[str, set[int]] = {}
         for part in self.folder.row_groups("rounds", TASK, ["cell", "t"]):
             for cell, t in zip(part["cell"].to_pylist(), part["t"].to_pylist(), strict=True):
                 rounds.setdefault(str(horizons.get(cell)), set()).add(t)
-        own = describe_tables(self.manifest, self.published.table, {T: sorted(t) for T, t in rounds.items()})
-        own |= {"calls": list(self.manifest.invocations)}
+        description = describe_tables(self.manifest, self.published.table, {T: sorted(t) for T, t in rounds.items()})
+        description |= {"calls": list(self.manifest.invocations)}
         lines += [
             f"{self.name}: its bundle.json says that {name} is {show(about.get(name))}, its other files {show(value)}"
-            for name, value in own.items()
+            for name, value in description.items()
             if about.get(name) != value
         ]
         return [printable(line) for line in lines]
@@ -115,8 +116,8 @@ class Source:
             return 0
         keep = self.manifest.keep
         rows = zip(*self._columns("cell", "horizon", "status"), strict=True)
-        whole = {cell for cell, horizon, status in rows if status == "ok" and (keep is None or horizon <= keep)}
-        return len({cell for cell in whole if carries_history(cell)} - self.histories)
+        complete = {cell for cell, horizon, status in rows if status == "ok" and (keep is None or horizon <= keep)}
+        return len(set(filter(carries_history, complete)) - self.histories)
 
 
 def open_sources(runs: Iterable[str]) -> tuple[list[Source], list[str]]:
@@ -208,6 +209,8 @@ def draw(sources: Sequence[Source], count: int, seed: int, by_round: bool = Fals
     unlike = failed = 0
     for source in sources:
         published = source.published
+        # Whether a play can be repeated to the last bit follows from its origin, of which there are
+        # few.
         alike = [is_alike(origin) for origin in published.origins]
         for pair_cells in source.manifest.cells.by_pair:
             rows = published.find(pair_cells.ids)
@@ -222,14 +225,15 @@ def draw(sources: Sequence[Source], count: int, seed: int, by_round: bool = Fals
                 candidates.append(Candidate(source, cell, way, stale, published.origins[which]))
     candidates.sort(key=lambda candidate: candidate.cell.id)  # whatever the order of the runs' suites
     can_be_replayed = np.array([candidate.can_be_replayed for candidate in candidates], dtype=bool)
+    # One more is drawn until enough of them can be compared.
     order = generator("replay", seed).permutation(len(candidates))
     end = int(np.searchsorted(can_be_replayed[order].cumsum(), count)) + 1
     drawn = np.sort(order[:end])
-    ways: tuple[Way, ...] = ("bits", "rounds")
-    drawable = {way: sum(c.way == way and c.can_be_replayed for c in candidates) for way in ways}
-    chosen = drawn[can_be_replayed[drawn]]
-    replayed = tuple(candidates[i] for i in chosen.tolist())
-    return Draw(replayed, len(candidates), drawable, unlike, len(drawn) - len(chosen), seed, failed)
+    replayed = tuple(candidates[i] for i in drawn[can_be_replayed[drawn]].tolist())
+    drawable: dict[Way, int] = {"bits": 0, "rounds": 0}
+    for candidate in candidates:
+        drawable[candidate.way] += candidate.can_be_replayed
+    return Draw(replayed, len(candidates), drawable, unlike, len(drawn) - len(replayed), seed, failed)
 
 
 State = Literal["equal", "differs", "unplayable"]
@@ -252,9 +256,9 @@ class Rounds(NamedTuple):
         """All rounds."""
         return self.same + self.ties + self.others
 
-    def plus(self, other: Rounds) -> Rounds:
-        """Return the sum of two."""
-        return Rounds(*map(sum, zip(self, other, strict=True)))
+    def add_one(self, kind: str) -> Rounds:
+        """Return the numbers after one more round of a kind."""
+        return self._replace(**{kind: getattr(self, kind) + 1})
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections import Counter
+from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 from cbobench.arithmetic import arithmetic_kind
 from cbobench.errors import printable
 from cbobench.replay.replay import NOT_TRUSTED, Replay
-from cbobench.replay.sources import Candidate, Draw, Outcome, Rounds, State, is_of_other_cpu
+from cbobench.replay.sources import Candidate, Draw, Outcome, Recommendation, Rounds, State, is_of_other_cpu
 from cbobench.results.provenance import cpu_kind
 from cbobench.results.source import libraries, other_versions
 from cbobench.words import count_noun
@@ -19,8 +20,8 @@ SHOWN, LONGEST = 4, 200  # how many texts of a stranger's run a line names, and 
 def describe_draw(drawn: Draw) -> list[str]:
     """Return the lines that say how the drawn cells are replayed, which are known before."""
     lines = [_describe_surroundings(drawn)]
-    if others := sum(is_of_other_cpu(candidate.origin) for candidate in drawn.candidates):
-        cells = count_noun(others, "drawn cell")
+    if count := sum(is_of_other_cpu(candidate.origin) for candidate in drawn.candidates):
+        cells = count_noun(count, "drawn cell")
         lines.append(f"  PyTorch gives other bits on another kind of CPU: {cells} can only be asked by round")
     return [printable(line) for line in lines]
 
@@ -32,10 +33,8 @@ def describe_replay(replay: Replay) -> list[str]:
 
 def describe_outcomes(replay: Replay) -> list[str]:
     """Return the lines that say what became of the drawn cells; the last one says how many were compared."""
-    drawn, lines = replay.drawn, []
-    for way, outcomes in (("bits", _of(replay, "bits")), ("rounds", _of(replay, "rounds"))):
-        if outcomes:
-            lines += _describe_bits(outcomes, drawn) if way == "bits" else _describe_rounds(outcomes, drawn)
+    drawn = replay.drawn
+    lines = _describe_bits(_of(replay, "bits"), drawn) + _describe_rounds(_of(replay, "rounds"), drawn)
     lines += _describe_recommendations(replay.outcomes) + _describe_unstored(replay.outcomes)
     lines += _describe_unplayable(replay.outcomes)
     if replay.is_empty:
@@ -83,15 +82,14 @@ def _name_few(texts: Set[Any]) -> str:
 
 def _describe_recommendations(outcomes: Sequence[Outcome]) -> list[str]:
     """Return a line each on recommendations that were not confirmed, which is no difference."""
-    counts = {kind: sum(o.recommendation == kind for o in outcomes) for kind in ("older", "other")}
-    lines = []
-    if counts["older"]:
-        cells = count_noun(counts["older"], "cell")
-        lines.append(f"  recommendations not checked, because they are of an older rule and others today: {cells}")
-    if counts["other"]:
-        cells = count_noun(counts["other"], "cell")
-        lines.append(f"  recommendations not confirmed by round, where the arithmetic decides: {cells}")
-    return lines
+    reasons: dict[Recommendation, str] = {
+        "older": "not checked, because they are of an older rule and others today",
+        "other": "not confirmed by round, where the arithmetic decides",
+    }
+    counts = Counter(outcome.recommendation for outcome in outcomes)
+    return [
+        f"  recommendations {why}: {count_noun(counts[kind], 'cell')}" for kind, why in reasons.items() if counts[kind]
+    ]
 
 
 def _describe_unstored(outcomes: Sequence[Outcome]) -> list[str]:
@@ -113,6 +111,8 @@ def _count_states(outcomes: Sequence[Outcome], states: Sequence[State]) -> int:
 
 
 def _describe_bits(outcomes: list[Outcome], drawn: Draw) -> list[str]:
+    if not outcomes:
+        return []
     replayed = [outcome for outcome in outcomes if outcome.state != "unplayable"]
     equal, apart = _count_states(outcomes, ["equal"]), _count_states(outcomes, ["differs"])
     verdict = f"{equal:,} equal" + (f", {apart:,} not" if apart else "")
@@ -140,6 +140,7 @@ def _describe_rounds(outcomes: list[Outcome], drawn: Draw) -> list[str]:
         by_method.setdefault(outcome.candidate.cell.pair.algorithm.brief, []).append(outcome)
     for method, parts in sorted(by_method.items()):
         total = sum_rounds(parts)
+        # Of a method of ours, another action is a difference unless its score ties.
         text = describe_rounds(total)
         if not parts[0].is_ours:
             text = f"{100 * total.same / total.total:.0f} % the same action (of another library: it has no score)"
@@ -147,20 +148,14 @@ def _describe_rounds(outcomes: list[Outcome], drawn: Draw) -> list[str]:
     return lines + _describe_differences(outcomes)
 
 
-def sum_rounds(outcomes: Any) -> Rounds:
+def sum_rounds(outcomes: Iterable[Outcome]) -> Rounds:
     """Return the sum of the rounds of some cells."""
-    total = Rounds()
-    for outcome in outcomes:
-        total = total.plus(outcome.rounds)
-    return total
+    return Rounds(*map(sum, zip(Rounds(), *(outcome.rounds for outcome in outcomes), strict=True)))
 
 
 def describe_rounds(rounds: Rounds) -> str:
     """Return "1,462 the same action, 38 ties, 0 others"."""
-    ties, others = (
-        f"{n:,} {noun}{'' if n == 1 else 's'}" for n, noun in ((rounds.ties, "tie"), (rounds.others, "other"))
-    )
-    return f"{rounds.same:,} the same action, {ties}, {others}"
+    return f"{rounds.same:,} the same action, {count_noun(rounds.ties, 'tie')}, {count_noun(rounds.others, 'other')}"
 
 
 def _describe_differences(outcomes: list[Outcome]) -> list[str]:
@@ -168,20 +163,17 @@ def _describe_differences(outcomes: list[Outcome]) -> list[str]:
 
 
 def _describe_unplayable(outcomes: Sequence[Outcome]) -> list[str]:
-    reasons: dict[str, int] = {}
-    for outcome in outcomes:
-        if outcome.state == "unplayable":
-            reasons[outcome.text] = reasons.get(outcome.text, 0) + 1
+    reasons = Counter(outcome.text for outcome in outcomes if outcome.state == "unplayable")
     return [f"  {count_noun(n, 'cell')} cannot be replayed here: {reason}" for reason, n in reasons.items()]
 
 
 def _describe_nothing(outcomes: Sequence[Outcome]) -> str:
     """Say that nothing was confirmed, and what to do."""
     if any(outcome.text.endswith(NOT_TRUSTED) for outcome in outcomes):
-        what = "go where the methods' files are, and add --imports, which runs their code"
+        remedy = "go where the methods' files are, and add --imports, which runs their code"
     else:
-        what = "set up what the lines above name, or draw more cells"
-    return f"  nothing is confirmed, as none of the drawn cells can be replayed: {what}"
+        remedy = "set up what the lines above name, or draw more cells"
+    return f"  nothing is confirmed, as none of the drawn cells can be replayed: {remedy}"
 
 
 def name_cell(candidate: Candidate) -> str:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from cbobench.algorithms.admmbo import ADMMBO
 from cbobench.algorithms.asktell import AskTell
-from cbobench.algorithms.base import NONE, Algorithm, OneRun, Setting
+from cbobench.algorithms.base import NONE, Algorithm, OneRun
 from cbobench.algorithms.scbo import SCBO
 from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.errors import DamagedRun, one_line
@@ -29,7 +29,7 @@ from cbobench.play.isolation import captured_output, default_warnings, isolate_p
 from cbobench.play.play import Play
 from cbobench.play.process import preserve_process
 from cbobench.play.task import Task, play_task
-from cbobench.problems.base import Actions, Channel, Drawn, Feedback, Problem, Shown
+from cbobench.problems.base import Actions, Channel, Feedback, Problem
 from cbobench.problems.instances import PLAYED
 from cbobench.replay.differences import (
     OF_RECOMMENDATION,
@@ -52,6 +52,8 @@ from cbobench.threads import single_thread
 
 MISSING = ("ModuleNotFoundError", "ImportError")
 """Errors of a play that lacks a library."""
+CALLED = {"start", "look", "see", "tell", "observe", "recommend"}
+"""What a play calls of a method, but for `ask`."""
 NEAR = 1e-6  # of a side of the box: actions that agree so far are the same
 TIE = 1e-9  # of the score: actions whose scores agree so far tie
 
@@ -76,10 +78,10 @@ def play_again(problem: Problem, source: Source, candidates: Sequence[Candidate]
     outcomes = []
     for candidate in candidates:
         cell = candidate.cell.id
-        if cell not in errors:
+        error = errors.get(cell)
+        if error is None:
             outcomes.append(_compare(problem, candidate, published[cell], played[cell]))
             continue
-        error = errors[cell]
         lacks = error.rpartition(": round ")[2].startswith(MISSING) or error.startswith(MISSING)
         text = error if lacks else f"it fails: {error}"
         outcomes.append(Outcome(candidate, "unplayable" if lacks else "differs", text))
@@ -89,18 +91,18 @@ def play_again(problem: Problem, source: Source, candidates: Sequence[Candidate]
 def _compare(problem: Problem, candidate: Candidate, published: Record, played: Record) -> Outcome:
     absent = candidate.source.absent
     text = find_difference(candidate.cell, published, played, absent)
-    other = find_other_recommendation(published, played, absent)
     is_older = is_of_older_rule(published.final)
-    if not text and other and not is_older:
-        text = f"the play is the same, but {other}"
-    elif not text and other:
+    recommendation_text = find_other_recommendation(published, played, absent)
+    if not text and recommendation_text and not is_older:
+        text = f"the play is the same, but {recommendation_text}"
+    elif not text and recommendation_text:
         text = _find_false_values(problem, candidate, published, played)
     return Outcome(
         candidate,
         "differs" if text else "equal",
         text,
         digest=published.digest is not None,
-        recommendation="older" if other and is_older else "same",
+        recommendation="older" if recommendation_text and is_older else "same",
         unstored=find_unstored(published, played, absent),
     )
 
@@ -156,9 +158,6 @@ class RecordedChannel:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.channel, name)
 
-    def before(self, t: int) -> Shown | None:
-        return self.channel.before(t)
-
     def at(self, t: int, actions: Actions) -> Feedback:
         """Return the recorded feedback of round t; that of the problem at hand where it came late."""
         feedback = self.channel.at(t, actions)
@@ -200,41 +199,26 @@ class Prompted:
         self.rounds, self.difference, self.of_design = Rounds(), "", ""
         self.failure: BaseException | None = None
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.method, name)
-
     duals = None  # which no comparison needs
 
-    def start(self, setting: Setting) -> None:
-        self._try(self.method.start, setting)
-
-    def look(self, instances: Drawn) -> None:
-        self._try(self.method.look, instances)
-
-    def see(self, t: int, shown: Shown) -> None:
-        self._try(self.method.see, t, shown)
-
-    def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
-        self._try(self.method.tell, t, actions, feedback)
-
-    def observe(self, t: int, actions: Actions, feedback: Feedback) -> None:
-        self._try(self.method.observe, t, actions, feedback)
-
-    def recommend(self, t: int) -> Actions | None:
-        answer: Actions | None = self._try(self.method.recommend, t)
-        return answer
+    def __getattr__(self, name: str) -> Any:
+        """Return what the method has of that name; of what a play calls, a call that fails once
+        alone.
+        """
+        attribute = getattr(self.method, name)
+        return partial(self._try, attribute) if name in CALLED else attribute
 
     def ask(self, t: int) -> Actions:
         """Ask the method, judge its answer, and return the recorded action, which it takes for its own."""
         self._try(self._judge, t)
         return self.history.actions[t - 1 : t].copy()
 
-    def _try(self, call: Callable[..., Any], *words: Any) -> Any:
+    def _try(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """Return what the method answers, or None once it has failed."""
         if self.failure is not None:
             return None
         try:
-            return call(*words)
+            return call(*arguments)
         except BaseException as error:  # a method may raise any error
             reraise_interrupt(error)
             self.failure = error
@@ -244,7 +228,7 @@ class Prompted:
         answer, recorded = np.asarray(self.method.ask(t)), self.history.actions[t - 1 : t].copy()
         is_equal = answer.shape == recorded.shape and (answer == recorded).all()
         if is_equal or self.is_near(answer, recorded):
-            self.rounds = self.rounds.plus(Rounds(same=1))
+            self.rounds = self.rounds.add_one("same")
         else:
             gap = None if not isinstance(self.method, ScoreAlgorithm) else find_score_gap(self.method, recorded)
             self.count_apart(t, answer, recorded, gap)
@@ -260,9 +244,9 @@ class Prompted:
     def count_apart(self, t: int, answer: Actions, recorded: Actions, gap: tuple[float, bool] | None) -> None:
         """Count a round whose actions differ; `gap` as of `find_score_gap`, None without scores."""
         if gap is not None and gap[1]:
-            self.rounds = self.rounds.plus(Rounds(ties=1))
+            self.rounds = self.rounds.add_one("ties")
             return
-        self.rounds = self.rounds.plus(Rounds(others=1))
+        self.rounds = self.rounds.add_one("others")
         score = "" if gap is None else f"; its score is {abs(gap[0]):.3g} {'higher' if gap[0] > 0 else 'lower'}"
         text = describe("the action", answer[0] if len(answer) else answer, recorded[0])
         self.difference = self.difference or f"round {t:,}: {text}{score}"
@@ -331,6 +315,8 @@ def ask_by_round(problem: Problem, candidate: Candidate) -> Outcome:
     Raises:
         DamagedRun: what is published of it is damaged.
     """
+    # As a worker plays it, but that the recorded actions and observations are put in the place of
+    # new ones.
     source, cell = candidate.source, candidate.cell
     published = read_records(source.folder, source.published, [cell.id])[cell.id]
     assert published.history is not None, "only cells with a history are asked"
@@ -350,8 +336,11 @@ def ask_by_round(problem: Problem, candidate: Candidate) -> Outcome:
             return Outcome(candidate, state, f"it fails: {one_line(error)}")
         recommended = play.recommendations.last
         assert recommended is not None, "it is asked after the last round"
+    # What the recorded actions determine must agree, whatever the method answers.
     text = find_difference(cell, published, played, source.absent, scales)
     text = text or find_false_recommendation(published, played, source.absent, scales)
+    # Answers of other libraries are counted, and are no difference: only ours promise the same
+    # arithmetic.
     is_ours = not prompted.method.libraries
     recommendation: Recommendation = "unknown"
     if prompted.failure is None:
@@ -396,9 +385,8 @@ def prompt(play: Play, history: History) -> tuple[Prompted, RecordedChannel]:
     prompted = Prompted(play.algorithm, history, box)
     for i, designed in enumerate(play.initial):
         recorded = history.actions[i : i + 1].copy()
-        same = (designed == recorded).all() or prompted.is_near(designed, recorded)
-        if same:
-            prompted.rounds = prompted.rounds.plus(Rounds(same=1))
+        if (designed == recorded).all() or prompted.is_near(designed, recorded):
+            prompted.rounds = prompted.rounds.add_one("same")
         else:
             prompted.count_apart(i + 1, designed, recorded, None)
             prompted.of_design = prompted.difference

@@ -106,6 +106,8 @@ class Bundle(Address):
             Misuse: no such file, or no bundle.
             DamagedRun: a truncated or changed bundle, or another version.
         """
+        # Whoever made the file chose its bytes: nothing of it is believed before its digests are
+        # compared.
         data = self._read()
         try:
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -125,6 +127,7 @@ class Bundle(Address):
                 f"{self} has bundle version {show(about.get('bundle'))}, this cbobench reads {VERSION}; use the "
                 "version that wrote it, or export the run again"
             )
+        # Bundles of older exports lack some tables, and say so by not listing them.
         digests = about.get("files")
         for name in (FILE, *FILES.values()):
             digest = digests.get(name) if isinstance(digests, dict) else None

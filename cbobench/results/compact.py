@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -143,15 +144,14 @@ def _plan_shards(folder: RunFolder, published: PublishedCells) -> list[_Shard]:
     horizon = np.array(published.table["horizon"].to_pylist(), dtype=np.int64)
     latest_rows = np.sort(published.rows)
     ids = dict(zip(published.rows.tolist(), as_words(published.ids), strict=True))
-    cuts = np.searchsorted(published.task[latest_rows], np.arange(len(published.tasks) + 1))
+    cuts = np.searchsorted(published.task[latest_rows], np.arange(1, len(published.tasks)))
     open_shards: dict[tuple[int, int], _Shard] = {}
     shards: list[_Shard] = []
-    first_rows = np.searchsorted(published.task, np.arange(len(published.tasks)))
-    for position in sorted(range(len(published.tasks)), key=lambda i: published.tasks[i]):
-        rows = latest_rows[cuts[position] : cuts[position + 1]]
+    first_rows = np.searchsorted(published.task, np.arange(len(published.tasks))).tolist()
+    rows_by_task = zip(published.tasks, np.split(latest_rows, cuts), first_rows, strict=True)
+    for task, rows, start in sorted(rows_by_task, key=itemgetter(0)):
         cells = [ids[row] for row in rows.tolist()]
         ok_cells = [ids[row] for row in rows[~published.failed[rows]].tolist()]
-        task, start = published.tasks[position], int(first_rows[position])
         footer = folder.footer("rounds", task) if ok_cells else NO_ROUNDS
         if footer["rows"] >= ROWS // 2 or start >= len(published.task) or len(cells) >= CELLS // 2:
             continue

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
@@ -182,6 +183,7 @@ def _tables_of_rounds(
 
     They are curves at fixed rounds, improvements of simple regret, digests, and the histories of some cells.
     """
+    # The files are read twice: which rounds are fixed is known from one cell of each horizon.
     ids, horizons = ok_cells["cell"].to_pylist(), ok_cells["horizon"].to_numpy()
     position = {cell: i for i, cell in enumerate(ids)}
     tasks = published.by_task(ids)
@@ -191,6 +193,7 @@ def _tables_of_rounds(
         cell = ids[int(np.argmax(horizons == horizon))]
         parts = [part["t"].to_numpy() for part in folder.row_groups("rounds", of[cell], _AT, [cell])]
         recorded[horizon] = select_fixed_rounds(np.unique(np.concatenate(parts)))
+    # Row groups are cut down one by one: all rounds of a run would not fit into memory.
     names = [field.name for field in bundle_schema("rounds") if field.name in METRICS]
     curve_parts: list[pa.Table] = []
     steps: list[pa.Table] = []
@@ -211,6 +214,8 @@ def _tables_of_rounds(
             curve_parts.append(part.filter(pa.array(fixed)))
             # Only improvements within the part are held in memory; those over all parts are chosen below.
             steps.append(find_improvements(part.select(["row", "t", IMPROVED])))
+    # Sorted as the cells are, so that the same run gives the same bytes however its files are
+    # merged.
     schema = pa.schema([("t", pa.int64()), *((name, pa.float64()) for name in names), ("row", pa.int64())])
     curves = pa.concat_tables([schema.empty_table(), *curve_parts]).sort_by([("row", "ascending"), ("t", "ascending")])
     schema = pa.schema([schema.field(name) for name in ("row", "t", IMPROVED)])
@@ -230,14 +235,10 @@ _AT = ["cell", "t"]
 def find_improvements(table: pa.Table) -> pa.Table:
     """Return the rows in which simple regret is smaller than ever before in its cell, sorted by cell (`row`) and t."""
     table = table.sort_by([("row", "ascending"), ("t", "ascending")])
-    row, value = table["row"].to_numpy(), table[IMPROVED].to_numpy()
-    value = np.where(np.isnan(value), np.inf, value)
-    better = np.zeros(len(row), dtype=bool)
-    ends = np.flatnonzero(np.append(row[1:] != row[:-1], np.ones(min(1, len(row)), dtype=bool))) + 1
-    for begin, end in zip([0, *ends.tolist()], ends.tolist(), strict=False):
-        smallest = np.minimum.accumulate(value[begin:end])
-        better[begin:end] = smallest < np.append(np.inf, smallest[:-1])
-    return table.filter(pa.array(better))
+    values = pd.Series(table[IMPROVED].to_numpy()).fillna(np.inf)
+    rows = table["row"].to_numpy()
+    smallest_before = values.groupby(rows).cummin().groupby(rows).shift(fill_value=np.inf)
+    return table.filter(pa.array((values < smallest_before).to_numpy()))
 
 
 def _with_cell_keys(kind: str, table: pa.Table, ok_cells: pa.Table) -> pa.Table:

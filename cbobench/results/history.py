@@ -22,7 +22,7 @@ from cbobench.errors import DamagedRun
 from cbobench.metrics import METRICS
 from cbobench.results.query import PublishedCells
 from cbobench.results.reader import Reader
-from cbobench.results.rounds import cell_codes
+from cbobench.results.rounds import cell_codes, rows_by_cell
 from cbobench.suite.cells import as_numbers
 
 FRACTION = 10  # one cell in so many carries its rounds
@@ -58,17 +58,12 @@ class Digests:
             self._add_alike(part if alike.all() else part.filter(pa.array(alike)))
 
     def _add_alike(self, part: pa.Table) -> None:
-        codes = cell_codes(part)
-        ids, code, t = codes.dictionary.to_pylist(), codes.indices.to_numpy(), part["t"].to_numpy()
-        order = np.argsort(code, kind="stable")
-        rows = _as_bytes(part)[order]
-        starts = np.flatnonzero(np.diff(code[order], prepend=-1))
-        for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
-            cell, rounds = ids[code[order[start]]], t[order[start:end]]
-            if (np.diff(rounds, prepend=self._last.get(cell, 0)) <= 0).any():
+        t, content = part["t"].to_numpy(), _as_bytes(part)
+        for cell, rows in rows_by_cell(part).items():
+            if (np.diff(t[rows], prepend=self._last.get(cell, 0)) <= 0).any():
                 raise DamagedRun(f"the rounds of the cell {cell} are in another order than they were played")
-            self._last[cell] = int(rounds[-1])
-            self._hashes.setdefault(cell, hashlib.sha256()).update(rows[start:end].tobytes())
+            self._last[cell] = int(t[rows[-1]])
+            self._hashes.setdefault(cell, hashlib.sha256()).update(content[rows].tobytes())
 
     def finish(self, cell: str, final: Mapping[str, Any]) -> str:
         """Return the digest of a cell, whose rounds were all added.
@@ -163,6 +158,7 @@ def read_records(folder: Reader, published: PublishedCells, cells: Sequence[str]
     finals = {row["cell"]: row for row in _rows(published, cells)}
     if not folder.is_reduced:
         return _records_of_run(folder, published, finals)
+    # A table of a bundle holds all cells: it is read once.
     tables = {
         kind: _by_cell(_concatenate(folder, kind, folder.names(kind), [*finals]))
         for kind in ("rounds", "improvements", "digests", "history")
@@ -175,16 +171,10 @@ def read_records(folder: Reader, published: PublishedCells, cells: Sequence[str]
         curve, improvements = (
             tables[kind].get(cell, folder.schema(kind).empty_table()) for kind in ("rounds", "improvements")
         )
-        record = Record(
-            cell,
-            None if digest is None else digest["digest"][0].as_py(),
-            None if history is None else history.sort_by("t"),
-            curve.sort_by("t"),
-            improvements,
-            final,
-        )
-        _check_history(folder, record)
-        records[cell] = record
+        digest = None if digest is None else digest["digest"][0].as_py()
+        history = None if history is None else history.sort_by("t")
+        records[cell] = Record(cell, digest, history, curve.sort_by("t"), improvements, final)
+        _check_history(folder, records[cell])
     return records
 
 
@@ -227,27 +217,13 @@ def _rows(published: PublishedCells, cells: Sequence[str]) -> list[dict[str, Any
     return [latest[row] for row in rows.tolist()]
 
 
-def _concatenate(folder: Reader, kind: str, tasks: Sequence[str], cells: Sequence[str]) -> pa.Table | None:
+def _concatenate(folder: Reader, kind: str, tasks: Sequence[str], cells: Sequence[str]) -> pa.Table:
     parts = [part for task in tasks for part in folder.row_groups(kind, task, None, cells)]
-    return pa.concat_tables([folder.schema(kind).empty_table(), *_plain(parts)]) if parts else None
+    # Each file has a dictionary of its own for its cells: as plain text they can be joined.
+    columns = folder.schema(kind)
+    return pa.concat_tables([columns.empty_table(), *(part.cast(columns) for part in parts)])
 
 
-def _plain(parts: Iterable[pa.Table]) -> list[pa.Table]:
-    """Return tables whose cells are plain text: each file has a dictionary of its own."""
-    return [part.set_column(part.column_names.index("cell"), "cell", part["cell"].cast(pa.string())) for part in parts]
-
-
-def _by_cell(table: pa.Table | None) -> dict[str, pa.Table]:
+def _by_cell(table: pa.Table) -> dict[str, pa.Table]:
     """Return the rows of each cell, in order."""
-    if table is None or not len(table):
-        return {}
-    codes = cell_codes(table)
-    code = codes.indices.to_numpy()
-    order = np.argsort(code, kind="stable")
-    starts = np.flatnonzero(np.diff(code[order], prepend=-1))
-    ids = codes.dictionary.to_pylist()
-    ends = [*starts[1:].tolist(), len(order)]
-    return {
-        ids[code[order[start]]]: table.take(pa.array(order[start:end]))
-        for start, end in zip(starts.tolist(), ends, strict=True)
-    }
+    return {cell: table.take(pa.array(rows)) for cell, rows in rows_by_cell(table).items()}

@@ -70,6 +70,8 @@ class Manifest:
             Misuse: no run there.
             DamagedRun: not what cbobench writes, changed since, or another schema.
         """
+        # Cells without any record are a run that was damaged: reading it as none would play them
+        # again.
         calls = folder.calls(CALLS)
         if not calls and not folder.exists(FILE) and folder.names("cells"):
             raise DamagedRun(
@@ -78,6 +80,7 @@ class Manifest:
             )
         content = None if calls and not folder.exists(FILE) else folder.read_json(FILE)
         manifest = None if content is None else cls.from_json(content, folder.path(FILE))
+        # Calls that another one's `run.json` overwrote come last, in the order of their beginning.
         included = set() if manifest is None else manifest.calls
         for name in calls:
             if name not in included:
@@ -152,13 +155,18 @@ class Manifest:
         Args:
             name: of the call.
         """
+        # Its own file first: whatever happens to `run.json`, the call is not lost.
         call = self.invocations[-1] | {"id": name}
         manifest = replace(self, invocations=(*self.invocations[:-1], call))
         alone = replace(manifest, grids=self.grids[-1:], invocations=(call,))
         folder.write_json(f"{CALLS}/{name}.json", alone.to_json())
+        # A first `run.json` makes the folder a run for older versions, and `read` below starts from
+        # it.
         if not folder.exists(FILE):
             manifest.write(folder)
-        # What calls at the same time leave out of it, `read` takes from their files.
+        # Calls at the same time overwrite each other's `run.json`: so it is read with the calls'
+        # own files, and written again. What the last writer leaves out all the same, `read` takes
+        # from these files.
         Manifest.read(folder).write(folder)
 
     @property
@@ -210,11 +218,10 @@ class Manifest:
                 candidates += [v for v in spelt[kind].values() if {v.title, v.label} & {variant.title, variant.label}]
                 namesake = next((candidate for candidate in candidates if candidate.key != variant.key), None)
                 if namesake is not None:
-                    changed = difference([namesake, variant]) or {"name": [namesake.name, variant.name]}
-                    changes = [f"{name} {show(old)} → {show(current)}" for name, (old, current) in changed.items()]
                     raise Misuse(
-                        f"{location} holds {show(variant.label)} with other parameters ({', '.join(changes)}); give "
-                        f"another --out or another label{self._removal(kind, namesake, location)}"
+                        f"{location} holds {show(variant.label)} with other parameters "
+                        f"({describe_changes(namesake, variant)}); give another --out or another label"
+                        f"{self._removal(kind, namesake, location)}"
                     )
 
     def _removal(self, kind: VariantKind, variant: Variant, location: str) -> str:
@@ -308,15 +315,13 @@ class Manifest:
         """
         grids = []
         for grid in self.grids:
-            pairs = tuple(pair for pair in grid.pairs if selects(pair))
+            pairs = tuple(filter(selects, grid.pairs))
             unplayable = tuple((pair, why) for pair, why in grid.unplayable if selects(pair))
             left = replace(grid, pairs=pairs, unplayable=unplayable)
-            named_problems, named_algorithms = (
-                [getattr(pair, role) for pair in getattr(left, variants_of)] for role in ("problem", "algorithm")
-            )
+            named: Sequence[Pair] = getattr(left, variants_of)
+            problems = tuple(v for v in grid.problems if any(v == pair.problem for pair in named))
+            algorithms = tuple(v for v in grid.algorithms if any(v == pair.algorithm for pair in named))
             if pairs:
-                problems = tuple(problem for problem in grid.problems if problem in named_problems)
-                algorithms = tuple(algorithm for algorithm in grid.algorithms if algorithm in named_algorithms)
                 grids.append(replace(left, problems=problems, algorithms=algorithms))
         return tuple(grids)
 
@@ -347,6 +352,12 @@ class Manifest:
                 suffix = parameters or variant.title
                 labels[variant.title] = printable(f"{label} ({suffix})" if len(variants) > 1 else label)
         return {title: labels[title] for title in self.variants(kind)}
+
+
+def describe_changes(before: Variant, after: Variant) -> str:
+    """Return the parameters in which two variants differ, or their names: "h 0.25 → 0.5"."""
+    changes = difference([before, after]) or {"name": [before.name, after.name]}
+    return ", ".join(f"{name} {show(old)} → {show(new)}" for name, (old, new) in changes.items())
 
 
 def content_digest(content: dict[str, Any]) -> str:

@@ -30,7 +30,7 @@ def invocation(command: list[str]) -> dict[str, Any]:
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": command,
         "python": platform.python_version(),
-        "versions": {name: _version(name) for name in PACKAGES},
+        "versions": {name: installed_version(name) for name in PACKAGES},
         "commit": _git("rev-parse", "HEAD"),
         "dirty": bool(_git("status", "--porcelain")),
         "cpu": cpu_kind(),
@@ -42,10 +42,12 @@ def invocation(command: list[str]) -> dict[str, Any]:
     }
 
 
-def _version(name: str) -> str | None:
+@cache
+def installed_version(name: str) -> str | None:
+    """Return the version of an installed package, or None."""
     try:
         return metadata.version(name)
-    except metadata.PackageNotFoundError:
+    except (metadata.PackageNotFoundError, ValueError):  # or no name at all
         return None
 
 

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,20 +24,11 @@ from cbobench.results.provenance import name_arithmetic
 from cbobench.results.reader import Reader
 from cbobench.results.rounds import cell_codes
 from cbobench.results.schema import schema
-from cbobench.results.staleness import Freshness
+from cbobench.results.staleness import Freshness, Origin
 from cbobench.suite.cells import Cell, Cells, PairCells, as_numbers
 from cbobench.words import count_noun
 
 COLUMNS = ["cell", "status", "error", "source", "libraries", "cpu", "arithmetic", "attempt"]
-
-
-class Origin(NamedTuple):
-    """Code, libraries, CPU and arithmetic that played a cell; files of older versions lack the last two."""
-
-    source: str
-    libraries: str
-    cpu: str | None
-    arithmetic: str | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +105,8 @@ def read_published(folder: Reader, columns: list[str] | None = COLUMNS) -> Publi
     rounds = folder.names("rounds")
     tables, replaced = _read_tables(folder, names, columns)
     tasks = [*tables]
-    # Of tasks that published no cells, broken rounds are no damage: they are played and written again.
+    # Of tasks that published no cells, broken rounds are no damage: they are played and written
+    # again.
     readable_rounds = _find_readable_rounds(folder, {*rounds} - replaced, {*names})
     table = pa.concat_tables(tables.values()) if tables else schema("cells").empty_table()
     task = np.repeat(np.arange(len(tasks)), [len(part) for part in tables.values()])
@@ -147,7 +138,9 @@ def _read_tables(folder: Reader, names: list[str], columns: list[str] | None) ->
 
 
 def _find_readable_rounds(folder: Reader, rounds: set[str], published_tasks: set[str]) -> set[str]:
-    """Return the tasks with whole files of rounds. Raises `TruncatedFile` if those of a published task are broken."""
+    """Return the tasks with whole files of rounds. Raises `TruncatedFile` if those of a published
+    task are broken.
+    """
     readable = set()
     for name in sorted(rounds):
         try:
@@ -162,7 +155,8 @@ def _find_readable_rounds(folder: Reader, rounds: set[str], published_tasks: set
 def _parse_columns(
     folder: Reader, table: pa.Table
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64], list[Origin], NDArray[np.int64], NDArray[np.bool_]]:
-    """Return ids, positions of origins, origins, attempts, and whether they failed, of the rows of cells.
+    """Return ids, positions of origins, origins, attempts, and whether they failed, of the rows of
+    cells.
 
     Raises:
         DamagedRun: they are not what cbobench writes.
@@ -224,7 +218,8 @@ def read_status(folder: Reader) -> tuple[Manifest, Status]:
     }
     failures: list[tuple[Cell, str]] = []
     cpus: set[str] = set()
-    kinds: set[str] = set()
+    arithmetic: set[str] = set()
+    # A pair at a time, as arrays: code and libraries are compared once for each pair and origin.
     for pair_cells in manifest.cells.by_pair:
         rows = published.find(pair_cells.ids)
         is_published = rows != NO_POSITION
@@ -236,14 +231,16 @@ def read_status(folder: Reader) -> tuple[Manifest, Status]:
             states["unchecked"] = is_done & freshness.unknown(pair_cells.pair)
             states["other_libraries"] = is_done & published.has_origin(rows, freshness.other_libraries)
             cpus |= published.cpus(rows[is_done])
-            kinds |= published.arithmetic(rows[is_done])
+            arithmetic |= published.arithmetic(rows[is_done])
         for name, mask in states.items():
             if mask.any():
                 by_pair[name].append(pair_cells if mask.all() else pair_cells.only(mask))
-        errors = [(i, published.table["error"][rows[i]].as_py()) for i in np.flatnonzero(failed).tolist()]
-        failures += [(pair_cells.cell(i), error or "") for i, error in errors]
+        failures += [
+            (pair_cells.cell(i), published.table["error"][rows[i]].as_py() or "")
+            for i in np.flatnonzero(failed).tolist()
+        ]
     cells = {name: Cells(tuple(parts)) for name, parts in by_pair.items()}
-    return manifest, Status(failed=failures, cpus=cpus, arithmetic=kinds, **cells)
+    return manifest, Status(failed=failures, cpus=cpus, arithmetic=arithmetic, **cells)
 
 
 SHOWN = 5

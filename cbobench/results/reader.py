@@ -1,4 +1,6 @@
-"""What can be read of a run, wherever its results lie: in a run folder, in a bundle, or in several of them."""
+"""What can be read of a run, wherever its results lie: in a run folder, in a bundle, or in several
+of them.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ class Reader(ABC):
 
     Attributes:
         uri: its address, or those of its parts.
-        is_reduced: whether it holds what bundles hold: fixed rounds, and those in which simple regret improves.
+        is_reduced: whether it holds what bundles hold: fixed rounds, and those in which simple
+            regret improves.
         is_union: whether several runs are read as one.
     """
 
@@ -52,14 +55,18 @@ class Reader(ABC):
 
     @abstractmethod
     def names(self, kind: str) -> list[str]:
-        """Return the names of the tasks with a published file of a kind ("rounds", "cells" or "audit"), sorted."""
+        """Return the names of the tasks with a published file of a kind ("rounds", "cells" or
+        "audit"), sorted.
+        """
 
     def calls(self, kind: str) -> list[str]:
         """Return the names of the calls with a file of a kind ("invocations" or "drivers"), sorted."""
         return []
 
     def listing(self, kind: str) -> dict[str, pafs.FileInfo]:
-        """Return the entries of a folder of the run ("" for the run itself), by name; empty if it does not exist."""
+        """Return the entries of a folder of the run ("" for the run itself), by name; empty if it
+        does not exist.
+        """
         return {}
 
     def replacements(self) -> dict[str, str]:
@@ -76,7 +83,9 @@ class Reader(ABC):
 
     @abstractmethod
     def read_json(self, relative: str) -> dict[str, Any]:
-        """Return the content of a JSON file. Raises `Misuse` if there is none, `DamagedRun` if it is not ours."""
+        """Return the content of a JSON file. Raises `Misuse` if there is none, `DamagedRun` if it
+        is not ours.
+        """
 
     @abstractmethod
     def read_file(self, kind: str, task: str, columns: list[str] | None = None) -> tuple[dict[str, Any], pa.Table]:
@@ -86,7 +95,8 @@ class Reader(ABC):
     def row_groups(
         self, kind: str, task: str, columns: list[str] | None = None, cells: Sequence[str] | None = None
     ) -> Iterator[pa.Table]:
-        """Yield the rows of some cells, or of all, one row group at a time: memory does not grow with the file.
+        """Yield the rows of some cells, or of all, one row group at a time: memory does not grow
+        with the file.
 
         A metric that is newer than the file is null; a metric that no longer exists is left out.
         """
@@ -95,7 +105,8 @@ class Reader(ABC):
         """Return the footer of a published file, checked against the file.
 
         Raises:
-            DamagedRun: truncated, foreign, of another schema version, or with another number of rows.
+            DamagedRun: truncated, foreign, of another schema version, or with another number of
+                rows.
         """
         return self.read_file(kind, task, [])[0]
 
@@ -115,7 +126,9 @@ class Reader(ABC):
         return pa.concat_tables(tables) if tables else pa.schema(self.select_fields(kind, columns)).empty_table()
 
     def count_shared(self) -> tuple[int, int]:
-        """Return how many cells several runs hold that are read as one, and of how many the results differ."""
+        """Return how many cells several runs hold that are read as one, and of how many the results
+        differ.
+        """
         return 0, 0
 
     @abstractmethod

@@ -8,12 +8,13 @@ steps are added in the same order.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from cbobench.errors import printable
 from cbobench.metrics import REWARD_STEPS, Array
@@ -138,11 +139,26 @@ class RewardSums:
         return part
 
 
+def equal_or_nan(left: Any, right: Any) -> bool:
+    """Return whether two values are equal; NaN equals NaN."""
+    return bool(left == right or (left != left and right != right))
+
+
 def select_cells(table: pa.Table, cells: Sequence[str]) -> pa.Table:
     """Return the rows of some cells."""
     codes = cell_codes(table)
     is_selected = np.isin(codes.dictionary.to_numpy(zero_copy_only=False), cells)
     return table if is_selected.all() else table.filter(pa.array(is_selected[codes.indices.to_numpy()]))
+
+
+def rows_by_cell(table: pa.Table) -> dict[str, NDArray[np.int64]]:
+    """Return the positions of each cell's rows, in order."""
+    codes = cell_codes(table)
+    code = codes.indices.to_numpy()
+    order = np.argsort(code, kind="stable")
+    starts = np.flatnonzero(np.diff(code[order], prepend=-1))
+    ids = codes.dictionary.to_pylist()
+    return {ids[code[rows[0]]]: rows for rows in np.split(order, starts)[1:]}
 
 
 def cell_codes(table: pa.Table) -> pa.DictionaryArray:

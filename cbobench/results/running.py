@@ -59,13 +59,14 @@ class RunningSimulations:
                 if self._create(path):
                     self._hold(name, path)
                     return True
-                if not self._take_away(path, lambda holder: _has_ended(holder)):
+                if not self._take_away(path):
                     return False
         return False
 
     def _create(self, path: Path) -> bool:
         """Write the file that says that this process runs a simulation; False if there is one."""
-        content = json.dumps(self._me()).encode()
+        holder = {"machine": machine_id(), "pid": os.getpid(), "born": process_start(os.getpid())}
+        content = json.dumps(holder).encode()
         try:
             file = self._ask(lambda: os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         except FileExistsError:
@@ -108,13 +109,10 @@ class RunningSimulations:
                 if renewed != last_renewed:  # by our own clock: those of machines differ
                     last_renewed, since = renewed, time.monotonic()
                 is_silent = time.monotonic() - since > EXPIRES_AFTER
-                if self._take_away(path, lambda holder, is_silent=is_silent: _has_ended(holder, is_silent)):  # type: ignore[misc]
+                if self._take_away(path, is_silent):
                     return True
             time.sleep(POLL_SECONDS)
         return False
-
-    def _me(self) -> dict[str, Any]:
-        return {"machine": machine_id(), "pid": os.getpid(), "born": process_start(os.getpid())}
 
     def _hold(self, name: str, path: Path) -> None:
         self.held[name] = path
@@ -129,10 +127,16 @@ class RunningSimulations:
                 with suppress(OSError):
                     os.utime(path)
 
-    def _take_away(self, path: Path, has_ended: Callable[[dict[str, Any]], bool]) -> bool:
-        """Remove the file of a process that has ended; whether that was so."""
+    def _take_away(self, path: Path, is_silent: bool = False) -> bool:
+        """Remove the file of a process that has ended; whether that was so.
+
+        Args:
+            is_silent: whether the file was not renewed for long, so that its process counts as
+                ended.
+        """
         holder = self._ask(lambda: _read(path))
-        if not has_ended(holder):
+        has_ended = holder.get("machine") == machine_id() and process_start(holder["pid"]) != holder.get("born")
+        if not has_ended and not is_silent:
             return False
         ours = path.with_name(f"{path.name}.{machine_id()}.{os.getpid()}.0.tmp")
         try:
@@ -159,12 +163,3 @@ def _read(path: Path) -> dict[str, Any]:
     except (*FINAL, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) and type(content.get("pid")) is int else {}
-
-
-def _has_ended(holder: dict[str, Any], is_silent: bool = False) -> bool:
-    """Whether a simulation runs no more.
-
-    Args:
-        is_silent: whether its file was not renewed for long.
-    """
-    return is_silent or (holder.get("machine") == machine_id() and process_start(holder["pid"]) != holder.get("born"))

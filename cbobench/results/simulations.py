@@ -113,15 +113,13 @@ class SimulationStore:
         """Keep a result, unless it is a failure of a play (see above)."""
         if result.reason and not self.buffered:
             return
-        self._write(self._name(key), result.to_json())
-        if monotonic() - self.listed > REFRESH:
-            self.__dict__.pop("names", None)
-
-    def _write(self, name: str, content: dict[str, Any]) -> None:
+        name, content = self._name(key), result.to_json()
         if self.buffered:
             self.waiting[name] = content
         else:
             write_simulation(self.folder, name, content)
+        if monotonic() - self.listed > REFRESH:
+            self.__dict__.pop("names", None)
 
     def flush(self, folder: RunFolder, failures: bool = True) -> None:
         """Write what waits into the run, once a call holds its lease; with or without failures."""

@@ -29,6 +29,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse
 from cbobench.problems import PROBLEMS
 from cbobench.results.definitions import WHOLE_MODULE, Definition, Module, parse, sha256, with_parents
+from cbobench.results.provenance import installed_version
 
 PACKAGE = __name__.split(".")[0]
 LOOP = (
@@ -141,25 +142,14 @@ def import_libraries(algorithm: str) -> None:
 
 def versions(names: tuple[str, ...]) -> str:
     """Return the installed versions, as in `numpy 2.0.0, scipy 1.14.0`."""
-    return ", ".join(f"{name} {_installed_version(name)}" for name in names)
-
-
-@cache
-def _installed_version(name: str) -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(name)
-    except (PackageNotFoundError, ValueError):  # or no name at all
-        return "none"
+    return ", ".join(f"{name} {installed_version(name) or 'none'}" for name in names)
 
 
 @cache
 def other_versions(recorded: str) -> bool:
     """Return whether the result of `libraries`, made here or elsewhere, differs from the installed versions."""
     # A stranger's text may name any number of libraries: the first other one ends the search.
-    recorded_versions = (word.partition(" ") for word in recorded.split(", "))
-    return any(version != _installed_version(name) for name, _, version in recorded_versions)
+    return any(entry != versions((entry.partition(" ")[0],)) for entry in recorded.split(", "))
 
 
 def _starts(problem: str, algorithm: str | None = None) -> tuple[Code, list[Key]]:
@@ -187,20 +177,17 @@ class Code:
     def __init__(self, families: frozenset[str]) -> None:
         self.families = families
         self.modules: dict[str, Module] = {}
-        self._files: dict[str, Path | None] = {}
-        self._looked: dict[Key, tuple[str, list[Key]]] = {}
+        self.module = cache(self._module)
+        self._look = cache(self._look_up)
         self.imported = cache(self._imported)
         self.reach = cache(self._reach)
         self.reach_on_import = cache(self._reach_on_import)
 
-    def module(self, name: str) -> Module | None:
+    def _module(self, name: str) -> Module | None:
         """Return a module whose code counts; None for other modules and other names."""
-        if name not in self._files:
-            path = self._file(name)
-            if path is not None:
-                self.modules[name] = parse(path, name)
-            # Last: a reading that is interrupted, or that another thread watches, must not leave a module out.
-            self._files[name] = path
+        path = self._file(name)
+        if path is not None:
+            self.modules[name] = parse(path, name)
         return self.modules.get(name)
 
     def _file(self, name: str) -> Path | None:
@@ -316,11 +303,9 @@ class Code:
     def definition(self, key: Key) -> Definition:
         return self.modules[key[0]].definition(key[1])
 
-    def _look(self, key: Key) -> tuple[str, list[Key]]:
+    def _look_up(self, key: Key) -> tuple[str, list[Key]]:
         """Return the hash of a definition with the meaning of its names, and the definitions among that."""
-        if key not in self._looked:
-            self._looked[key] = self._describe(key, self.modules[key[0]], self.definition(key))
-        return self._looked[key]
+        return self._describe(key, self.modules[key[0]], self.definition(key))
 
     def _describe(self, key: Key, module: Module, definition: Definition) -> tuple[str, list[Key]]:
         names, lines, named = {*definition.names}, set(), []

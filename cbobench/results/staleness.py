@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import CbobenchError
@@ -20,14 +20,15 @@ from cbobench.results.source import is_same_code, look_again, other_versions, so
 from cbobench.suite.cells import Pair
 
 
-class CodeOrigin(Protocol):
-    """The code and libraries that a published cell names."""
+class Origin(NamedTuple):
+    """Code, libraries, CPU and arithmetic that played a cell; files of older versions lack the last
+    two.
+    """
 
-    @property
-    def source(self) -> str: ...
-
-    @property
-    def libraries(self) -> str: ...
+    source: str
+    libraries: str
+    cpu: str | None
+    arithmetic: str | None
 
 
 def _is_examinable(path: str) -> bool:
@@ -73,7 +74,7 @@ class Freshness:
                 self._current[names] = None
         return self._current[names]
 
-    def stale(self, pair: Pair, origin: CodeOrigin) -> bool:
+    def stale(self, pair: Pair, origin: Origin) -> bool:
         """Return whether the code that played a cell has changed since."""
         current_hash = self.current(pair)
         return current_hash is not None and not is_same_code(origin.source, current_hash)
@@ -82,6 +83,6 @@ class Freshness:
         """Return whether the code that would play a pair cannot be examined."""
         return self.current(pair) is None
 
-    def other_libraries(self, origin: CodeOrigin) -> bool:
+    def other_libraries(self, origin: Origin) -> bool:
         """Return whether other libraries played a cell: its bits may differ, but it is not stale."""
         return other_versions(origin.libraries)

@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from cbobench.errors import Misuse, show
 from cbobench.results.bundle import bundle_schema
-from cbobench.results.manifest import VARIANT_KINDS, Manifest, VariantKind
+from cbobench.results.manifest import VARIANT_KINDS, Manifest, VariantKind, describe_changes
 from cbobench.results.reader import Reader
+from cbobench.results.rounds import equal_or_nan, select_cells
 from cbobench.results.schema import schema
 from cbobench.suite.settings import describe_setup, ignores_setup
-from cbobench.suite.variants import Variant, difference
+from cbobench.suite.variants import Variant
 from cbobench.words import list_names
 
 NO_RESULTS = {
@@ -96,7 +97,8 @@ class Union(Reader):
         apart = set()
         for part, ids in zip(self.parts, self._ids, strict=True):
             for cell, result in _read_results(part, shared).items() if shared & ids else ():
-                apart |= set() if _agree(result, first.setdefault(cell, result)) else {cell}
+                if not _agree(result, first.setdefault(cell, result)):
+                    apart.add(cell)
         return len(shared), len(apart)
 
     def refuse_bundle(self, then: str) -> NoReturn:
@@ -118,15 +120,13 @@ def _read_results(part: Reader, cells: Set[str]) -> dict[str, dict[str, Any]]:
     columns = [name for name in bundle_schema("cells").names if name not in NO_RESULTS]
     table = _read_cells(part, ["cell", *columns])
     filled = [name for name in ("cell", *columns) if table[name].null_count < len(table)]
-    is_asked = pa.array([cell in cells for cell in table["cell"].to_pylist()], pa.bool_())
-    rows = table.filter(is_asked).select(filled).to_pylist()
+    rows = select_cells(table, [*cells]).select(filled).to_pylist()
     return {row.pop("cell"): row for row in rows}
 
 
 def _agree(left: dict[str, Any], right: dict[str, Any]) -> bool:
     """Return whether two results of a cell are equal in every column that both have; NaN equals NaN."""
-    pairs = [(left[name], right[name]) for name in left.keys() & right.keys()]
-    return all(a == b or (a != a and b != b) for a, b in pairs)
+    return all(equal_or_nan(left[name], right[name]) for name in left.keys() & right.keys())
 
 
 def join_manifests(manifests: Sequence[Manifest], names: Sequence[str]) -> Manifest:
@@ -206,19 +206,15 @@ def _refuse_namesakes(kind: VariantKind, first: tuple[Manifest, str], second: tu
         if variant.key in keys:
             continue
         for old in earlier_variants:
-            if {old.title, old.label} & {variant.title, variant.label}:
-                changes = _describe_changes(old, variant)
-                if kind == "problems":
-                    raise Misuse(
-                        f"{show(variant.label)} is another problem in {later_name} than in {earlier_name} ({changes}); "
-                        "leave one of the runs out, or play it again"
-                    )
+            if not {old.title, old.label} & {variant.title, variant.label}:
+                continue
+            changes = describe_changes(old, variant)
+            if kind == "problems":
                 raise Misuse(
-                    f"{show(variant.label)} stands for two settings, from {earlier_name} to {later_name}: {changes}; "
-                    "give one of them another label"
+                    f"{show(variant.label)} is another problem in {later_name} than in {earlier_name} ({changes}); "
+                    "leave one of the runs out, or play it again"
                 )
-
-
-def _describe_changes(old: Variant, new: Variant) -> str:
-    changed = difference([old, new]) or {"name": [old.name, new.name]}
-    return ", ".join(f"{name} {show(before)} → {show(after)}" for name, (before, after) in changed.items())
+            raise Misuse(
+                f"{show(variant.label)} stands for two settings, from {earlier_name} to {later_name}: {changes}; "
+                "give one of them another label"
+            )

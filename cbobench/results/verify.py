@@ -23,6 +23,7 @@ from cbobench.metrics import METRICS
 from cbobench.results.folder import REPAIR, FileGone, RunFolder
 from cbobench.results.lease import Lease, find_orphans, refuse_played
 from cbobench.results.manifest import CALLS, CHANGED, DIGEST, FILE, REMAKE, Manifest, cell_of_row, rebuild_manifest
+from cbobench.results.rounds import equal_or_nan
 from cbobench.results.schema import KINDS
 from cbobench.results.simulations import SIMULATIONS_FOLDER, read_simulation
 from cbobench.suite.cells import Cells
@@ -107,7 +108,8 @@ def verify(folder: RunFolder) -> Verification:
         if cells is None:
             continue
         ok_cells = {cell: row for cell, row in cells.items() if row["status"] == "ok"}
-        # Whether missing rounds are a damage is known once every task is read: a late writer may have left its cells.
+        # Whether missing rounds are a damage is known once every task is read: a late writer may
+        # have left its cells.
         if task not in tasks["rounds"] and ok_cells:
             cells_without_rounds[task] = ok_cells
             continue
@@ -140,7 +142,9 @@ def verify(folder: RunFolder) -> Verification:
 def _judge_missing_rounds(
     verification: Verification, cells_without_rounds: dict[str, Rows], latest_attempts: dict[str, int]
 ) -> None:
-    """Tell the cells of late writers, which another task has published too, from those whose rounds are lost."""
+    """Tell the cells of late writers, which another task has published too, from those whose rounds
+    are lost.
+    """
     for task, cells in cells_without_rounds.items():
         if all(latest_attempts.get(cell, 0) >= row["attempt"] for cell, row in cells.items()):
             verification.stragglers.append(task)
@@ -277,40 +281,47 @@ def _last_rounds(groups: Iterator[pa.Table]) -> Rows:
 
 
 def _find_disagreement(cells: Rows, rounds: Rows | None, audit: Rows | None) -> str | None:
-    """Return why a task's rounds or audit do not match its cells that were played to their end, or None."""
-    if rounds is not None and {*cells} != {*rounds}:
+    """Return why a task's rounds or audit do not match its cells that were played to their end, or
+    None.
+    """
+    why = None if rounds is None else _find_other_rounds(cells, rounds)
+    if why is None and audit is not None and not {*audit} <= {*cells}:
+        why = "its audit is of other cells"
+    return why
+
+
+def _find_other_rounds(cells: Rows, rounds: Rows) -> str | None:
+    """Return why a task's rounds do not match its cells, or None."""
+    if {*cells} != {*rounds}:
         return "its rounds are of other cells"
-    for cell, row in cells.items() if rounds is not None else ():
+    for cell, row in cells.items():
         last = rounds[cell]
         if last["t"] != row["horizon"]:
             return f"its rounds of the cell {cell} end with {last['t']}, it has {row['horizon']}"
         for name in SHARED_METRICS:
-            if not _same((row[name],), (last[name],)):
+            if not equal_or_nan(row[name], last[name]):
                 return f"its cell {cell} ends with {name} = {row[name]}, its rounds with {last[name]}"
-    return "its audit is of other cells" if audit is not None and not {*audit} <= {*cells} else None
+    return None
 
 
 def _find_other_result(
     first_results: dict[tuple[str, int], tuple[str, Any]], task: str, cells: Rows
 ) -> tuple[str | None, int]:
-    """Return why a task contradicts an earlier one, or None; and how many of its cells that has published, too.
+    """Return why a task contradicts an earlier one, or None; and how many of its cells that has
+    published, too.
 
     Args:
-        first_results: the task and the result of each cell and attempt so far; this task's are added.
+        first_results: the task and the result of each cell and attempt so far; this task's are
+            added.
     """
     why, repeated = None, 0
     for cell, row in cells.items():
         result = tuple(row.get(name) for name in SHARED_METRICS)
         first_task, first_result = first_results.setdefault((cell, row["attempt"]), (task, result))
-        if first_task != task and not _same(first_result, result):
+        if first_task != task and not all(map(equal_or_nan, first_result, result)):
             why = f"its cell {cell} has another result in cells/{first_task}.parquet"
         repeated += first_task != task
     return why, repeated
-
-
-def _same(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
-    # Two NaN are the same value here.
-    return all(a == b or (a != a and b != b) for a, b in zip(left, right, strict=True))
 
 
 def repair(folder: RunFolder, verification: Verification) -> list[str]:

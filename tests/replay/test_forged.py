@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import re
@@ -23,10 +22,10 @@ from cbobench.results import source
 from cbobench.results.bundle import FILES, bundle_schema, open_run
 from cbobench.results.export import export
 from cbobench.results.history import HISTORY, digest_of
-from cbobench.results.manifest import content_digest
 from cbobench.results.provenance import cpu_kind
 from cbobench.results.schema import RECOMMENDATION_RULE, RULE
 from tests.conftest import ROOT
+from tests.results.forging import all_are, change_column, rewrite_bundle, set_column
 
 SUITE = {
     "suite": "forged", "horizon": 6, "seeds": 20,
@@ -54,36 +53,6 @@ def read_table(bundle, kind):
     return pq.read_table(io.BytesIO(zipfile.ZipFile(bundle).read(FILES[kind])))
 
 
-def rewrite(bundle, out, changes, records=None):
-    """A bundle with other tables and records whose hashes agree with them.
-
-    Args:
-        changes: of tables, by kind.
-        records: changes of the content of bundle.json and run.json, by name.
-    """
-    with zipfile.ZipFile(bundle) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
-    for kind, change in changes.items():
-        sink = io.BytesIO()
-        pq.write_table(change(pq.read_table(io.BytesIO(files[FILES[kind]]))), sink, store_schema=False)
-        files[FILES[kind]] = sink.getvalue()
-    contents = {name: json.loads(files[name]) for name in ("run.json", "bundle.json")}
-    for name, change in (records or {}).items():
-        change(contents[name])
-    run, about = contents["run.json"], contents["bundle.json"]
-    run["digest"] = content_digest(run)
-    files["run.json"] = json.dumps(run).encode()
-    if isinstance(about.get("files"), dict):
-        about["files"] |= {
-            name: hashlib.sha256(data).hexdigest() for name, data in files.items() if name in about["files"]
-        }
-    files["bundle.json"] = json.dumps(about).encode()
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, data in files.items():
-            archive.writestr(name, data)
-    return out
-
-
 def change_value(value, kind):
     """Another value of a column's type."""
     if pa.types.is_list(kind):
@@ -108,11 +77,9 @@ def forge(name, rows=lambda table: [True] * len(table)):
 
     def change(table):
         kind = table.schema.field(name).type
-        values = [
-            change_value(value, kind) if is_forged else value
-            for value, is_forged in zip(table[name].to_pylist(), rows(table), strict=True)
-        ]
-        return table.set_column(table.column_names.index(name), name, pa.array(values, kind))
+        values = zip(table[name].to_pylist(), rows(table), strict=True)
+        forged = [change_value(value, kind) if is_forged else value for value, is_forged in values]
+        return set_column(table, name, forged)
 
     return change
 
@@ -163,7 +130,7 @@ def test_a_forged_column_is_found_or_the_page_says_so(bundle, with_history, tmp_
         def rows(table, way=way):
             return [way == "anew" or cell in with_history for cell in table["cell"].to_pylist()]
 
-        forged = rewrite(bundle, tmp_path / "f.zip", {kind: forge(name, rows)})
+        forged = rewrite_bundle(bundle, tmp_path / "f.zip", {kind: forge(name, rows)})
         cells = 4 if way == "anew" and kind != "history" else 999
         assert not is_promised or is_found(forged, way == "by round", cells), way
 
@@ -177,11 +144,10 @@ def test_a_forged_field_of_bundle_json_is_found(bundle, tmp_path, name):
     values = {"bundle": 2, "suite": "other", "about": "other", "calls": [], "cpus": ["other"], "files": {}}
 
     def change(about):
-        value = about[name]
-        about[name] = values.get(name, {} if isinstance(value, dict) else ["other"])
+        about[name] = values.get(name, {} if isinstance(about[name], dict) else ["other"])
 
     assert PROMISES["bundle.json", name] == {"anew": True, "by round": True}
-    assert is_found(rewrite(bundle, tmp_path / "f.zip", {}, {"bundle.json": change}), by_round=False, cells=2)
+    assert is_found(rewrite_bundle(bundle, tmp_path / "f.zip", {}, {"bundle.json": change}), by_round=False, cells=2)
 
 
 def set_value(*path, value):
@@ -223,26 +189,11 @@ FORGED_RECORDS = {
 @pytest.mark.parametrize("name", FORGED_RECORDS)
 def test_a_forged_field_of_run_json_is_found_or_the_page_says_so(bundle, tmp_path, name):
     for change in FORGED_RECORDS[name]:
-        forged = rewrite(bundle, tmp_path / "f.zip", {}, {"run.json": change})
+        forged = rewrite_bundle(bundle, tmp_path / "f.zip", {}, {"run.json": change})
         is_unplayable = False
         if not (is_detected := is_found(forged, by_round=False, cells=9)):
             is_unplayable = any(outcome.state == "unplayable" for outcome in replay([str(forged)], 9).outcomes)
         assert is_detected or is_unplayable or not PROMISES["run.json", name]["anew"]
-
-
-def put(name, change):
-    """A change of a column by a function of the row."""
-
-    def changed(table):
-        values = [change(row) for row in table.to_pylist()]
-        kind = table.schema.field(name).type
-        return table.set_column(table.column_names.index(name), name, pa.array(values, kind))
-
-    return changed
-
-
-NATIVE = {"cells": put("arithmetic", lambda row: OTHER_ARITHMETIC)}
-"""What a stranger may say of the cells, so that they are asked by round."""
 
 
 def together(*changes):
@@ -254,13 +205,11 @@ def together(*changes):
     return changed
 
 
-def set_arithmetic(about):
-    about["arithmetic"] = [OTHER_ARITHMETIC]
-
-
 def claim_native(bundle, out, changes):
-    tables = changes | {"cells": together(NATIVE["cells"], changes.get("cells", lambda table: table))}
-    return rewrite(bundle, out, tables, {"bundle.json": set_arithmetic})
+    """What a stranger may say of the cells, so that they are asked by round."""
+    native = all_are("arithmetic", OTHER_ARITHMETIC)
+    tables = changes | {"cells": together(native, changes.get("cells", lambda table: table))}
+    return rewrite_bundle(bundle, out, tables, {"bundle.json": set_value("arithmetic", value=[OTHER_ARITHMETIC])})
 
 
 def test_what_is_only_said_to_be_of_another_arithmetic_is_computed_again(bundle, with_history, tmp_path, capsys):
@@ -273,16 +222,16 @@ def test_what_is_only_said_to_be_of_another_arithmetic_is_computed_again(bundle,
     assert lines[-1] == f"checked: {k} of {cells} drawn cells; not checked for lack of a history: {cells - k}"
     better = {"regret": lambda r: r["regret"] - 1e-6, "simple_regret": lambda r: r["simple_regret"] and 0.0}
     forged = [
-        {"cells": put("regret", better["regret"])},
-        {"cells": put("violations", lambda row: row["violations"] + 1)},
-        {"cells": put("first_feasible", lambda row: 1 if row["first_feasible"] != 1 else 2)},
-        {"cells": put("simple_regret", better["simple_regret"])},
-        {"rounds": put("simple_regret", lambda row: row["simple_regret"] and row["simple_regret"] * 0.99)},
-        {"rounds": put("violation", lambda row: 0.5 * row["violation"] + 1e-6)},
-        {"history": put("f", lambda row: row["f"] + 1e-6)},
-        {"history": put("g", lambda row: [g - 1e-6 for g in row["g"]])},
-        {"cells": put("recommended_f", lambda row: row["recommended_f"] and row["recommended_f"] + 1e-6)},
-        {"cells": put("f_star", lambda row: row["f_star"] - 1e-6)},
+        {"cells": change_column("regret", better["regret"])},
+        {"cells": change_column("violations", lambda row: row["violations"] + 1)},
+        {"cells": change_column("first_feasible", lambda row: 1 if row["first_feasible"] != 1 else 2)},
+        {"cells": change_column("simple_regret", better["simple_regret"])},
+        {"rounds": change_column("simple_regret", lambda row: row["simple_regret"] and row["simple_regret"] * 0.99)},
+        {"rounds": change_column("violation", lambda row: 0.5 * row["violation"] + 1e-6)},
+        {"history": change_column("f", lambda row: row["f"] + 1e-6)},
+        {"history": change_column("g", lambda row: [g - 1e-6 for g in row["g"]])},
+        {"cells": change_column("recommended_f", lambda row: row["recommended_f"] and row["recommended_f"] + 1e-6)},
+        {"cells": change_column("f_star", lambda row: row["f_star"] - 1e-6)},
     ]  # fmt: skip
     for changes in forged:
         assert main(["verify", str(claim_native(bundle, out, changes)), "--replay", "99"]) == 1, changes
@@ -293,24 +242,22 @@ def test_invented_plays_that_agree_with_each_other_are_found_by_round(bundle, wi
     """Observations with their digests, and f with all that follows from it."""
     finals = {row["cell"]: row for row in read_table(bundle, "cells").to_pylist()}
 
-    def forge_observed(row):
-        return row["observed_f"] + 0.01
-
-    history = put("observed_f", forge_observed)(read_table(bundle, "history"))
+    forge_observed = change_column("observed_f", lambda row: row["observed_f"] + 0.01)
+    history = forge_observed(read_table(bundle, "history"))
     digests = {
         cell: digest_of(cell, history.filter(pa.array([c == cell for c in history["cell"].to_pylist()])), finals[cell])
         for cell in with_history
     }
     changes = {"history": lambda table: history}
-    changes |= {"digests": put("digest", lambda row: digests.get(row["cell"], row["digest"]))}
+    changes |= {"digests": change_column("digest", lambda row: digests.get(row["cell"], row["digest"]))}
     replayed = replay([str(claim_native(bundle, tmp_path / "f.zip", changes))], 99)
     assert all("the observed f is" in outcome.text for outcome in replayed.outcomes)
 
     def shift(name, sign):
-        return put(name, lambda row: row[name] and row[name] + sign * row.get("t", 6) * 0.01)
+        return change_column(name, lambda row: row[name] and row[name] + sign * row.get("t", 6) * 0.01)
 
     def shift_best(name, sign):
-        return put(name, lambda row: row[name] and row[name] + sign * 0.01)
+        return change_column(name, lambda row: row[name] and row[name] + sign * 0.01)
 
     sums = [shift("regret", -1), shift("regret_plus", -1), shift("reward", 1)]
     best = [shift_best("simple_regret", -1), shift_best("simple_value", 1)]
@@ -327,9 +274,9 @@ def test_a_metric_left_out_of_the_cells_is_compared_where_rounds_have_it(bundle,
     def leave_out(table):
         return table.drop_columns(["violation"])
 
-    forged = rewrite(bundle, tmp_path / "f.zip", {"cells": leave_out, "rounds": put("violation", lambda row: 0.0)})
+    forged = rewrite_bundle(bundle, tmp_path / "f.zip", {"cells": leave_out, "rounds": all_are("violation", 0.0)})
     assert is_found(forged, by_round, cells=4)
-    unstored = replay([str(rewrite(bundle, forged, dict.fromkeys(["cells", "rounds"], leave_out)))], 4, seed=0)
+    unstored = replay([str(rewrite_bundle(bundle, forged, dict.fromkeys(["cells", "rounds"], leave_out)))], 4, seed=0)
     assert not unstored.differs
     outcomes = replay([str(forged)], 4, seed=0, by_round=by_round).outcomes
     assert {name for outcome in outcomes for name in outcome.unstored} == {"violation"}
@@ -337,15 +284,15 @@ def test_a_metric_left_out_of_the_cells_is_compared_where_rounds_have_it(bundle,
 
 def test_an_older_rule_hides_no_forged_value_of_what_it_recommends(bundle, tmp_path):
     """Played anew: another recommendation is believed, what it is worth is the problem's."""
-    older = put(RULE, lambda row: None)
+    older = all_are(RULE, None)
     names = ["recommended_f", "recommended_regret", "recommended_violation"]
-    forged = [{"cells": together(older, put(name, lambda row: 0.25))} for name in names]
-    forged += [{"cells": older, "rounds": put(name, lambda row: 0.25)} for name in names[1:]]
+    forged = [{"cells": together(older, all_are(name, 0.25))} for name in names]
+    forged += [{"cells": older, "rounds": all_are(name, 0.25)} for name in names[1:]]
     for changes in forged:
-        assert is_found(rewrite(bundle, tmp_path / "f.zip", changes), by_round=False, cells=4), changes
+        assert is_found(rewrite_bundle(bundle, tmp_path / "f.zip", changes), by_round=False, cells=4), changes
     left_out = together(older, lambda table: table.drop_columns(names[1:]))
     changes = {"cells": left_out, "rounds": lambda table: table.drop_columns(names[1:])}
-    assert not is_found(rewrite(bundle, tmp_path / "f.zip", changes), by_round=False, cells=4)
+    assert not is_found(rewrite_bundle(bundle, tmp_path / "f.zip", changes), by_round=False, cells=4)
 
 
 @pytest.mark.parametrize("kind", ["rounds", "improvements"])
@@ -358,11 +305,11 @@ def test_rows_that_were_dropped_added_or_moved_are_found(bundle, tmp_path, kind)
         table.filter(pa.array(first)),
         table.filter(pa.array([not begins for begins in first])),
         pa.concat_tables([table, table.take(pa.array(later))]),
-        put("t", lambda row: row["t"] + (row["t"] > 1))(table),
-        put("cell", lambda row: finals[row["cell"]])(table) if (finals := rotate(cells)) else table,
+        change_column("t", lambda row: row["t"] + (row["t"] > 1))(table),
+        change_column("cell", lambda row: finals[row["cell"]])(table) if (finals := rotate(cells)) else table,
     ]
     for change in forged:
-        assert is_found(rewrite(bundle, tmp_path / "f.zip", {kind: lambda _, change=change: change}), False, 9)
+        assert is_found(rewrite_bundle(bundle, tmp_path / "f.zip", {kind: lambda _, change=change: change}), False, 9)
 
 
 def rotate(cells):
@@ -384,9 +331,9 @@ def harmless(text):
 def test_texts_of_a_stranger_reach_no_terminal_raw(bundle, tmp_path, capsys, name):
     def change(table):
         values = [f"{value or ''}{OBEYED}" if i % 3 else value for i, value in enumerate(table[name].to_pylist())]
-        return table.set_column(table.column_names.index(name), name, pa.array(values, pa.string()))
+        return set_column(table, name, values)
 
-    forged = str(rewrite(bundle, tmp_path / "f.zip", {"cells": change}))
+    forged = str(rewrite_bundle(bundle, tmp_path / "f.zip", {"cells": change}))
     page = tmp_path / "page.html"
     commands = ("verify --replay 2", "verify --replay 1 --format json", "status", "status --format json", "compare")
     for arguments in (*map(str.split, commands), ["report", "--out", str(page)]):
@@ -401,7 +348,7 @@ def test_records_and_names_of_a_stranger_reach_no_terminal_raw(bundle, tmp_path,
     def change(about):
         about["suite"] = about["cpus"] = OBEYED
 
-    forged = rewrite(bundle, tmp_path / "f.zip", {}, {"bundle.json": change})
+    forged = rewrite_bundle(bundle, tmp_path / "f.zip", {}, {"bundle.json": change})
     assert main(["verify", str(forged), "--replay", "1"]) == 1
     output = capsys.readouterr()
     assert "its bundle.json says that suite is" in output.out
@@ -415,9 +362,9 @@ def test_records_and_names_of_a_stranger_reach_no_terminal_raw(bundle, tmp_path,
 
 def test_thousands_of_libraries_are_not_looked_up(bundle, tmp_path, capsys, monkeypatch):
     looked = []
-    monkeypatch.setattr(source, "_installed_version", lambda name: looked.append(name) or "none")
+    monkeypatch.setattr(source, "installed_version", lambda name: looked.append(name))
     many = ", ".join(f"library-{i} 1.0" for i in range(100_000))
-    forged = rewrite(bundle, tmp_path / "f.zip", {"cells": put("libraries", lambda row: many)})
+    forged = rewrite_bundle(bundle, tmp_path / "f.zip", {"cells": all_are("libraries", many)})
     main(["verify", str(forged), "--replay", "1", "--seed", "0"])
     output = capsys.readouterr()
     assert len(output.out + output.err) < 5_000
@@ -453,30 +400,30 @@ def test_an_older_rule_of_recommendation_is_said_and_is_no_difference(bundle, tm
 
     finals_of = {row["cell"]: row for row in read_table(bundle, "cells").to_pylist()}
     finals = {row["cell"]: row for row in other_choice(read_table(bundle, "cells")).to_pylist()}
-    tables = {"digests": put("digest", digest), "rounds": other_choice}
+    tables = {"digests": change_column("digest", digest), "rounds": other_choice}
     for rule, code in ((None, 0), (RECOMMENDATION_RULE - 1, 0), (RECOMMENDATION_RULE, 1)):
-        cells = together(other_choice, put(RULE, lambda row, rule=rule: rule))
-        forged = rewrite(bundle, tmp_path / "f.zip", tables | {"cells": cells})
+        cells = together(other_choice, all_are(RULE, rule))
+        forged = rewrite_bundle(bundle, tmp_path / "f.zip", tables | {"cells": cells})
         assert main(["verify", str(forged), "--replay", "8", "--seed", "0"]) == code
         output = capsys.readouterr().out
         assert ("\n  recommendations not checked, because they are of an older rule" in output) is (code == 0)
         assert ("the play is the same, but" in output) is (code == 1)
         assert "checked: 8 of 8 drawn cells" in output
-    damaged = tables | {"cells": together(other_choice, put("regret", lambda row: row["regret"] - 0.1))}
-    assert is_found(rewrite(bundle, tmp_path / "f.zip", damaged), False, 2), "all else is compared"
-    damaged = {"cells": together(other_choice, put(RULE, lambda row: None)), "digests": forge("digest")}
-    assert is_found(rewrite(bundle, tmp_path / "f.zip", damaged), False, 2)
+    damaged = tables | {"cells": together(other_choice, change_column("regret", lambda row: row["regret"] - 0.1))}
+    assert is_found(rewrite_bundle(bundle, tmp_path / "f.zip", damaged), False, 2), "all else is compared"
+    damaged = {"cells": together(other_choice, all_are(RULE, None)), "digests": forge("digest")}
+    assert is_found(rewrite_bundle(bundle, tmp_path / "f.zip", damaged), False, 2)
 
 
 def test_pytorch_on_another_cpu_is_asked_by_round_and_said_beforehand(bundle, tmp_path, capsys, monkeypatch):
     recorded = f"{source.libraries()}, torch 2.13.0+cpu, botorch 0.18.1"
     installed = dict(word.split(" ") for word in recorded.split(", "))
-    monkeypatch.setattr(source, "_installed_version", installed.get)
+    monkeypatch.setattr(source, "installed_version", installed.get)
 
     def claim(cpu):
-        cells = together(put("libraries", lambda row: recorded), put("cpu", lambda row: cpu))
+        cells = together(all_are("libraries", recorded), all_are("cpu", cpu))
         change = {"bundle.json": lambda about: about.update(libraries=[recorded], cpus=[cpu])}
-        return str(rewrite(bundle, tmp_path / "f.zip", {"cells": cells}, change))
+        return str(rewrite_bundle(bundle, tmp_path / "f.zip", {"cells": cells}, change))
 
     plan = plan_replay(ReplayOptions([claim(cpu_kind())], 3, seed=0))
     assert {candidate.way for candidate in plan.drawn.candidates} == {"bits"}

@@ -6,7 +6,6 @@ import json
 import re
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import cbobench
@@ -20,7 +19,7 @@ from cbobench.results.bundle import open_run
 from cbobench.results.export import export
 from cbobench.results.history import carries_history
 from tests.conftest import ROOT
-from tests.results.test_bundle import forged
+from tests.results.forging import rewrite_bundle, set_column
 
 SUITE = {
     "suite": "replayed", "horizon": 8, "seeds": 12, "record": "all",
@@ -99,8 +98,7 @@ def planted(column, row):
             if isinstance(values[row], list)
             else (f"{int(values[row], 16) ^ 1:032x}" if isinstance(values[row], str) else values[row] + 1e-9)
         )
-        at = table.column_names.index(column)
-        return table.set_column(at, column, pa.array(values, table.schema.field(column).type))
+        return set_column(table, column, values)
 
     return change
 
@@ -117,7 +115,7 @@ def planted(column, row):
     ],
 )  # fmt: skip
 def test_a_planted_change_is_found_when_its_cell_is_drawn(bundle, tmp_path, capsys, kind, column, row, message):
-    changed = forged(bundle, tmp_path / "changed.zip", kind, planted(column, row))
+    changed = rewrite_bundle(bundle, tmp_path / "changed.zip", {kind: planted(column, row)})
     cell = next(iter(open_run(changed).row_groups(kind, "bundle", ["cell"])))["cell"][row].as_py()
     replayed = replay([str(changed)], 72, seed=0)
     differing = {outcome.candidate.cell.id: outcome.text for outcome in replayed.outcomes if outcome.state == "differs"}

@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.fs as pafs
-import pyarrow.parquet as pq
 import pytest
 
 import cbobench
@@ -21,7 +20,7 @@ from cbobench.cli import main
 from cbobench.errors import CbobenchError, DamagedRun, Misuse
 from cbobench.report.curves import curves
 from cbobench.report.load import Run
-from cbobench.results.bundle import FILES, open_run
+from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact
 from cbobench.results.export import _absolute_paths, cut_at_path, export, select_fixed_rounds
 from cbobench.results.manifest import Manifest
@@ -29,6 +28,7 @@ from cbobench.results.reader import Address
 from cbobench.results.rounds import MOST_CHARACTERS, make_printable
 from tests.helpers import write_manifest
 from tests.report.made import make
+from tests.results.forging import all_are, rewrite_bundle
 
 SUITE = {
     "suite": "mine", "horizon": 60, "seeds": 6, "algorithms": ["ckb-ucb", "random"],
@@ -208,30 +208,6 @@ def test_what_a_bundle_cannot_is_a_line(bundle, capsys, clean_tree):
     assert clean_tree() == []
 
 
-def forged(bundle, out, kind, change):
-    """A bundle whose digests agree with a table that was changed."""
-    with zipfile.ZipFile(bundle) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
-    about, table = json.loads(files["bundle.json"]), files[FILES[kind]]
-    sink = io.BytesIO()
-    pq.write_table(change(pq.read_table(io.BytesIO(table))), sink, store_schema=False)
-    about["files"][FILES[kind]] = hashlib.sha256(sink.getvalue()).hexdigest()
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, data in (files | {FILES[kind]: sink.getvalue(), "bundle.json": json.dumps(about).encode()}).items():
-            archive.writestr(name, data)
-    return out
-
-
-def all_are(column, value):
-    """A change of a table that gives all rows one value."""
-
-    def change(table):
-        at = table.column_names.index(column)
-        return table.set_column(at, column, pa.array([value] * len(table), table.schema.field(column).type))
-
-    return change
-
-
 @pytest.mark.parametrize(
     ("kind", "change", "message"),
     [
@@ -251,7 +227,7 @@ def test_a_forged_bundle_is_a_line(bundle, tmp_path, kind, change, message):
         curves(opened, "regret", opened.titles("problem", "free")[0])
 
     with pytest.raises(DamagedRun, match=message):
-        use(forged(bundle, tmp_path / "forged.zip", kind, change))
+        use(rewrite_bundle(bundle, tmp_path / "forged.zip", {kind: change}))
 
 
 def test_fixed_rounds_are_recorded_ones():

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -22,6 +21,7 @@ from cbobench.results.manifest import FILE, rebuild_manifest
 from cbobench.results.provenance import cpu_kind, mixed_note
 from cbobench.results.schema import ADDED_COLUMNS, FOOTER
 from cbobench.results.verify import verify
+from tests.results.forging import files, set_column
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ SAID = f"played in 2 kinds of arithmetic ({NATIVE}; x86-64-v3): in each a seed m
 
 def change(run, how):
     """Write the cells of each task again, as `how` makes of its table and position, and without digests."""
-    for position, file in enumerate(sorted((run / "cells").glob("*.parquet"))):
+    for position, file in enumerate(files(run, "cells")):
         table = pq.read_table(file)
         footer = json.loads(table.schema.metadata[FOOTER])
         footer.pop("digest", None)
@@ -52,8 +52,7 @@ def of_two_kinds(run, column="arithmetic", kinds=(NATIVE, "x86-64-v3")):
     """The cells of the first task are of the first kind, all others of the second."""
 
     def how(table, position):
-        kind = pa.array([kinds[position > 0]] * len(table), pa.string())
-        return table.set_column(table.column_names.index(column), column, kind)
+        return set_column(table, column, [kinds[position > 0]] * len(table))
 
     change(run, how)
     return run

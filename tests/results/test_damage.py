@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import pandas as pd
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -13,21 +12,17 @@ import cbobench
 from cbobench.errors import DamagedRun, Misuse
 from cbobench.report.load import Run
 from cbobench.report.summary import summary
+from tests.results.forging import all_are, files
 
 
 def first(run, kind):
     """The file of its first task."""
-    return sorted((run / kind).glob("*.parquet"))[0]
+    return files(run, kind)[0]
 
 
 def rewrite(file, change):
     table = pq.read_table(file)
     pq.write_table(change(table), file)
-
-
-def without_code(table):
-    at = table.column_names.index("source")
-    return table.set_column(at, "source", pa.nulls(len(table), table.schema.field(at).type))
 
 
 def edit(run, old, new):
@@ -55,7 +50,10 @@ DAMAGE = {
         lambda run: rewrite(first(run, "cells"), lambda table: table.slice(1)),
         "should hold 4 rows of cells, it has 3",
     ),
-    "no code": (lambda run: rewrite(first(run, "cells"), without_code), "holds rows that cbobench did not write"),
+    "no code": (
+        lambda run: rewrite(first(run, "cells"), all_are("source", None)),
+        "holds rows that cbobench did not write",
+    ),
     "record": (lambda run: (run / "run.json").write_text("{not json"), "is not JSON"),
     "schema": (
         lambda run: edit(run, r'"schema": \d+', '"schema": 99'),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 
 import numpy as np
@@ -15,9 +14,10 @@ from cbobench.metrics import REWARD_STEPS
 from cbobench.play import block
 from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact
-from cbobench.results.schema import FOOTER, TableWriter, schema
+from cbobench.results.schema import schema
 from cbobench.results.verify import verify
 from tests.helpers import assert_same_rows, swept
+from tests.results.forging import files, rewrite
 
 SUITE = """\
 suite: sums
@@ -56,10 +56,6 @@ def run(derived_and_stored, tmp_path):
 @pytest.fixture
 def stored(derived_and_stored, tmp_path):
     return shutil.copytree(derived_and_stored[1], tmp_path / "stored")
-
-
-def files(run):
-    return sorted((run / "rounds").glob("*.parquet"))
 
 
 def held(run):
@@ -111,32 +107,23 @@ def test_thinned_rounds_hold_them(run, tmp_path):
         assert thinned_rounds[name].equals(same[name])
 
 
-def rewrite(file, table, **footer):
-    content = json.loads(pq.read_schema(file).metadata[FOOTER]) | {"rows": len(table)} | footer
-    columns = table.schema.remove_metadata()
-    with file.open("wb") as sink, TableWriter(sink, columns, {FOOTER: json.dumps(content).encode()}) as writer:
-        writer.write_table(table)
-
-
 def test_files_of_the_earlier_version_open(run, stored):
     """They hold every metric, and neither f_star nor f_plus."""
     for file in files(stored):
-        rewrite(file, pq.read_table(file).drop_columns(["f_star", "f_plus"]), schema=4)
+        rewrite(file, lambda table: table.drop_columns(["f_star", "f_plus"]), schema=4)
     rounds = cbobench.load_rounds(stored)
     assert rounds["f_star"].isna().all()
     recorded_now = cbobench.load_rounds(run).drop(columns=["f_star", "f_plus"])
     lists = ["g", "x", "observed_g", "dual"]
     assert recorded_now.drop(columns=lists).equals(rounds.drop(columns=["f_star", "f_plus", *lists]))
     assert not verify(open_run(stored)).damaged
-    rewrite(files(stored)[0], pq.read_table(files(stored)[0]), schema=3)
+    rewrite(files(stored)[0], schema=3)
     with pytest.raises(DamagedRun, match="has schema version 3, this cbobench reads 4 to 5"):
         cbobench.load_rounds(stored)
 
 
 def test_a_missing_round_is_damage(run):
-    file = files(run)[0]
-    table = pq.read_table(file)
-    rewrite(file, table.filter([i != 5 for i in range(len(table))]))
+    rewrite(files(run)[0], lambda table: table.filter([i != 5 for i in range(len(table))]))
     with pytest.raises(DamagedRun, match="it lacks rounds of a cell"):
         cbobench.load_rounds(run, columns=["regret"])
     assert "it lacks rounds of a cell" in verify(open_run(run)).damaged[0].why

@@ -19,7 +19,6 @@ import cbobench
 from cbobench.call import Call
 from cbobench.cli import main
 from cbobench.errors import DamagedRun, Misuse
-from cbobench.results import schema
 from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact
 from cbobench.results.folder import RunFolder
@@ -30,25 +29,7 @@ from cbobench.suite.cells import Cells
 from cbobench.sweep.plan import plan
 from tests.conftest import ROOT
 from tests.helpers import assert_same_rows
-
-
-def files(run, kind="rounds"):
-    return sorted((run / kind).glob("*.parquet"))
-
-
-def rewrite(file, change, footer=None):
-    """Write a file again with other rows, its checksums and digest in order, and optionally another footer."""
-    table = change(pq.read_table(file))
-    written_footer = json.loads(table.schema.metadata[FOOTER])
-    content = json.dumps(written_footer | {"rows": len(table)} | (footer or {})).encode()
-    columns = table.schema.remove_metadata()
-    with file.open("wb") as sink, schema.TableWriter(sink, columns, {FOOTER: content}) as writer:
-        writer.write_table(table)
-
-
-def put(table, name, values):
-    kind = table.schema.field(name).type
-    return table.set_column(table.column_names.index(name), table.schema.field(name), [pa.array(values, kind)])
+from tests.results.forging import change_column, files, rewrite, set_column
 
 
 def swap(run):
@@ -65,20 +46,19 @@ def swap_values(run):
         order = np.arange(len(table)).reshape(4, -1)[[1, 0, 2, 3]].reshape(-1)
         names = [name for name in table.column_names if name not in ("cell", "seed", "t")]
         for name in names:
-            table = table.set_column(table.column_names.index(name), name, table[name].take(pa.array(order)))
+            table = set_column(table, name, table[name].take(pa.array(order)).to_pylist())
         return table
 
     rewrite(files(run)[0], change)
 
 
 def another_run(run):
-    file = files(run, "cells")[0]
-    spec = pq.read_table(file)["spec"].to_pylist()
-    rewrite(file, lambda table: put(table, "spec", [s.replace('"seed":', '"seed":1') for s in spec]))
+    change = change_column("spec", lambda row: row["spec"].replace('"seed":', '"seed":1'))
+    rewrite(files(run, "cells")[0], change)
 
 
 def other_result(run):
-    rewrite(files(run, "cells")[0], lambda t: put(t, "regret", [v + 1e-12 for v in t["regret"].to_pylist()]))
+    rewrite(files(run, "cells")[0], change_column("regret", lambda row: row["regret"] + 1e-12))
 
 
 def missing_rounds(run):
@@ -157,7 +137,7 @@ def test_cells_played_twice_count_once_and_must_agree(small_suite, tmp_path):
     assert (verify(folder).damaged, verify(folder).twice) == ([], 2)
     assert len(cbobench.load_cells(run)) == 12
     for kind in ("rounds", "cells"):
-        rewrite(files(run, kind)[0], lambda t: put(t, "violation", [v + 1 for v in t["violation"].to_pylist()]))
+        rewrite(files(run, kind)[0], change_column("violation", lambda row: row["violation"] + 1))
     assert [d.file.split("/")[0] for d in verify(folder).damaged] == ["cells"]
     assert "has another result in" in verify(folder).damaged[0].why
 
@@ -350,7 +330,7 @@ def changes(table, step):
     for name in table.column_names[::step]:
         values = table[name].to_pylist()
         values[0] = change_value(values[0], table.schema.field(name).type)
-        yield name, put(table, name, values)
+        yield name, set_column(table, name, values)
     yield "nothing but the bytes", table
 
 
