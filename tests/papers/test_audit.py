@@ -268,19 +268,19 @@ def pair():
 def gain_of(pair, x):
     """Information gain of the actions x, from the whole kernel matrix."""
     K = pair.actions.covariance[np.ix_(x, x)]
-    return np.linalg.slogdet(np.eye(len(x)) + K / (1 + 2 / T))[1] / 2
+    return np.linalg.slogdet(np.eye(len(x)) + K / (1 + 2 / ROUNDS))[1] / 2
 
 
 @pytest.mark.parametrize("name", ["ckb-ucb", "ckb-ts", "ckb-rand"])
 def test_bounds_at_the_horizon_are_those_of_the_papers(pair, name):
     """Theorem 1 by (13), (15) and Lemma 2; Theorem 2 by (22): typed in again from the appendix, for each seed alone."""
-    cells, chunks, rows = audited(pair, name, horizon=T)
+    cells, chunks, rows = audited(pair, name, horizon=ROUNDS)
     i, n, alpha, m = cells.instances, 40, 0.1, 2
     for s, row in enumerate(rows):
         x = actions(chunks)[:, s]
         B, G = i.norm[s, 0], i.norm[s, 1:]
         rho = 4 * B / i.slater[s]
-        V = G * np.sqrt(T) / rho
+        V = G * np.sqrt(ROUNDS) / rho
         root = np.sqrt(2 * (gain_of(pair, x[:-1]) + 1 + np.log((1 + m) / alpha)))
         beta = i.norm[s] + i.noise[s] * root
         sigmas = np.sqrt(4 * (ROUNDS + 2) * gain_of(pair, x))
@@ -288,20 +288,18 @@ def test_bounds_at_the_horizon_are_those_of_the_papers(pair, name):
         if name == "ckb-ucb":
             regret, penalised_regret = 2 * beta[0] * sigmas, 2 * (beta[0] + rho * beta[1:].sum()) * sigmas
         else:
-            factor = 2 * np.sqrt(np.log(n * ROUNDS if name == "ckb-ts" else T))
+            factor = 2 * np.sqrt(np.log(n * ROUNDS if name == "ckb-ts" else ROUNDS))
             c = (1 + factor) * beta
             p3 = (1 / (4 * np.e * np.sqrt(np.pi))) ** (1 + m)
             kappa = 4 * B + 4 * rho * G.sum()
-            total, missed = (
-                c[0] + rho * c[1:].sum(),
-                sum(min(1, 1 / t**2) + min(1, m / t**2) for t in range(1, ROUNDS + 1)),
-            )
+            total = c[0] + rho * c[1:].sum()
+            missed = sum(min(1, 1 / t**2) + min(1, m / t**2) for t in range(1, ROUNDS + 1))
             regret = penalised_regret = (1 + 2 / p3) * (
                 total * sigmas + total * kappa * np.sqrt(2 * ROUNDS * np.log(1 / alpha))
             )
             regret = penalised_regret = regret + missed * kappa
             assert row["anti_promised"] == pytest.approx(p3)
-            assert row["conc_promised"] == pytest.approx(1 - missed / T)
+            assert row["conc_promised"] == pytest.approx(1 - missed / ROUNDS)
         steps = (ROUNDS * G**2 / (2 * V)).sum()
         assert row["regret_bound"] == pytest.approx(regret + steps, rel=1e-9)
         assert row["violation_bound"] == pytest.approx(
@@ -351,7 +349,7 @@ def test_explorations_keep_what_they_promise(explore):
 def test_the_margin_of_a_box_is_not_that_of_its_candidates():
     """A program on candidates finds less slack than a box has: δ in use, the true one, is not called too large."""
     pocket = problem("feasible-pocket")
-    _, _, rows = audited(pocket, "ckb-ucb", horizon=T)
+    _, _, rows = audited(pocket, "ckb-ucb", horizon=ROUNDS)
     assert rows[0]["margin"] < rows[0]["margin_used"]
     assert not any("δ exceeds" in note for note in rows[0]["notes"])
     assert any("δ exceeds" in note for note in audited(pocket, "ckb-ucb", horizon=ROUNDS, delta=0.9)[2][0]["notes"])
