@@ -12,7 +12,7 @@ from cbobench.algorithms.asktell import Given
 from cbobench.algorithms.references import SobolSequence
 from cbobench.gp.kernels import Array
 from cbobench.opponents.library import CubeMethod, CubeRun, silence_library
-from cbobench.params import param, required
+from cbobench.params import param
 
 
 class Unknown(Exception):
@@ -62,9 +62,17 @@ class Restarts(CubeRun):
                 raise Unknown(point)
             return self.values[point.tobytes()]
 
-        solver, options, bounds = self.method.solver, self.method.options(), [(0.0, 1.0)] * len(start)
+        options, bounds = {self.method.step_option: self.method.step}, [(0.0, 1.0)] * len(start)
         constraints = {"type": "ineq", "fun": lambda x: -look(x)[1]}  # SciPy's are feasible if >= 0
-        minimize(lambda x: -look(x)[0], start, (), solver, bounds=bounds, constraints=constraints, options=options)
+        minimize(
+            lambda x: -look(x)[0],
+            start,
+            (),
+            self.method.solver,
+            bounds=bounds,
+            constraints=constraints,
+            options=options,
+        )
 
 
 @dataclass(kw_only=True)
@@ -78,15 +86,12 @@ class LocalMethod(CubeMethod):
 
     Class attributes:
         solver: SciPy's name of it.
+        step_option: SciPy's name of the parameter `step`.
     """
 
     solver: ClassVar[str]
+    step_option: ClassVar[str]
     optimiser_class = Restarts
-
-    @required
-    def options(self) -> dict[str, float]:
-        """Return SciPy's options."""
-        raise NotImplementedError
 
 
 @ALGORITHMS.register("cobyla")
@@ -102,11 +107,9 @@ class Cobyla(LocalMethod):
     about = "local search by linear models of f and every constraint (SciPy's COBYLA), with restarts"
     cost = "O(t d²), with Python's overhead: a run is repeated every round"
     solver = "COBYLA"
+    step_option = "rhobeg"
 
     step: float = param(0.2, "first radius, in units of the sides (rhobeg; SciPy: 1, all of the box)", above=0.0)
-
-    def options(self) -> dict[str, float]:
-        return {"rhobeg": self.step}
 
 
 @ALGORITHMS.register("slsqp")
@@ -123,8 +126,6 @@ class SLSQP(LocalMethod):
     about = "sequential quadratic programming with finite differences (SciPy's SLSQP), with restarts"
     cost = "O(t d²): a run is repeated every round"
     solver = "SLSQP"
+    step_option = "eps"
 
     step: float = param(2.0**-26, "of a finite difference, in units of the sides (eps; SciPy's)", above=0.0)
-
-    def options(self) -> dict[str, float]:
-        return {"eps": self.step}
