@@ -1,4 +1,5 @@
-"""One HTML file of a run.
+"""`cbobench report`: `content` is what a page holds, `command` writes it.
 
-One HTML file that shows runs and opens offline: the numbers of `report` as data, in a template with its library.
+A page is one HTML file that shows runs and opens offline: the numbers of `report` as data, in a template with its
+library.
 """

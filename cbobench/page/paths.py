@@ -27,8 +27,8 @@ def shorten_paths(content: Any, places: Sequence[str] = ()) -> Any:
         content: a value of JSON.
         places: files and folders that it names, perhaps without quotes though they hold spaces.
     """
-    known = [re.escape(place) for place in sorted(places, key=len, reverse=True) if place[:1] == "/"]
-    pattern = re.compile("|".join([*known, PATH]))
+    place_patterns = [re.escape(place) for place in sorted(places, key=len, reverse=True) if place[:1] == "/"]
+    pattern = re.compile("|".join([*place_patterns, PATH]))
     paths: dict[str, None] = {}
 
     def collect(path: str) -> str:
