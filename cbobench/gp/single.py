@@ -165,10 +165,9 @@ class RunData:
     ) -> None:
         self.actions = actions
         self.cube = Cube(actions)
-        per_function = isinstance(lam, np.ndarray)
         self.noise: float | Array = lam if isinstance(lam, np.ndarray) else noise_variance(lam, slots)
         self.scale = RunningScale(1, functions, scaled)
-        self.noise_per_function = per_function or (scaled and lam != "scaled")
+        self.noise_per_function = isinstance(lam, np.ndarray) or (scaled and lam != "scaled")
         self.slots = slots
         self.forget()
 

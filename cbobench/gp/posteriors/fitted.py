@@ -112,7 +112,7 @@ class FittedPosterior:
             ]
             self._store_hyperparameters()
         if not due(self.count, self.fitted_at):
-            self._recompute() if self.count == 1 else self._border(point)
+            self._border(point)
             return
         self._fit(due(self.count, self.fitted_anew_at, ANEW))
         self._recompute()
@@ -145,10 +145,7 @@ class FittedPosterior:
     def imagine(self, actions: NDArray[Any]) -> None:
         point = self._enter(actions, self.centre)
         self.values[:, :, -1] = self.centre  # which is of what is modelled
-        if self.count == 1:
-            self._recompute()
-        else:
-            self._border(point)
+        self._border(point)
 
     def _enter(self, actions: NDArray[Any], values: Array) -> Array:
         """Store an observation; its points (S, d) are of the cube."""
@@ -216,7 +213,7 @@ class FittedPosterior:
     def _border(self, point: Array) -> None:
         """Append a row of L⁻¹ for an observation at points (S, d)."""
         c = self.count - 1
-        if self.count > self.root.shape[2]:
+        if c == 0 or c == self.root.shape[2]:  # there is no row before, or no room for another
             self._recompute()
             return
         before = self.root[:, :, :c, :c]

@@ -34,12 +34,8 @@ class Slots(SharedPosterior):
         self.functions = functions
         self.slots = slots
         self.box = actions if isinstance(actions, Box) else None
-        if isinstance(actions, Box):
-            self.candidates = len(actions.candidates)
-            self.prior = np.ones(self.candidates)
-        else:
-            self.candidates = actions.n
-            self.prior = actions.prior
+        self.prior = np.ones(len(actions.candidates)) if isinstance(actions, Box) else actions.prior
+        self.candidates = len(self.prior)
         self.rows = np.arange(replicates)
 
     points: Array
@@ -140,8 +136,6 @@ class Differentiable(Slots):
     inverse: Array
     weights: Array
     factors: dict[int, Factor]
-    mean: Array
-    variance: Array
 
     def jet(self, points: Array, mask: Mask | None = None) -> Jet:
         assert self.box is not None
