@@ -253,7 +253,7 @@ def compose(run: Run, figure: Figure, size: Size, highlight: Sequence[str] = ())
     Panels without a known value are left out. The image is None where none is left.
 
     Args:
-        highlight: the methods in colour, by default the best (see `lead.choose_lead`).
+        highlight: the methods in colour, by default the best (see `choose_lead`).
     """
     # Text takes its fonts when it is made, so they are chosen before the axes are.
     use_fonts_for(label for kind in VARIANT_KINDS for label in run.record.labels(kind).values())
