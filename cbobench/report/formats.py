@@ -224,7 +224,7 @@ def render_html(table: TextTable) -> str:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A table with its numbers: `frame` holds these, `str()` is the table of a terminal.
+    """A comparison: `frame` holds the numbers, `str()` is the table of a terminal.
 
     Attributes:
         frame: one row per row of the table, in full precision.
