@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -264,7 +264,7 @@ class Comparison:
         return self.render("markdown")
 
 
-def render_records(rows: Sequence[dict[str, Any]], style: str) -> str:
+def render_records(rows: Sequence[Mapping[Any, Any]], style: str) -> str:
     """Full-precision records as `csv` or `json`.
 
     JSON has no word for what is no finite number: infinite is "inf" or "-inf", undefined is null. CSV writes inf, -inf
