@@ -61,7 +61,8 @@ class PlayOptions:
             are the same for every method.
         parallel: evaluations under way at once: {"points": 4, "as": "asynchronous"}, or "batch" (see `UnderWay`).
         instances: of the seeds (see `draw_instances`), if they are drawn already.
-        history: actions, (S,) or (S, d), of rounds after the initial design that the algorithm does not choose either.
+        history: actions, (S,) or (S, d), of the rounds after the initial design that the algorithm
+            does not choose either.
     """
 
     recommend_after: Iterable[int] = ()
@@ -159,7 +160,11 @@ class Play:
         return self.chunks()
 
     def chunks(self, observers: Sequence[Observer] = ()) -> Iterator[Chunk]:
-        """Play the rounds; each observer is called once a round's actions are chosen, and must change nothing."""
+        """Play the rounds.
+
+        Args:
+            observers: called once the actions of a round are chosen; they must change nothing.
+        """
         if self.algorithm.reference:
             self.algorithm.look(self.instances)
         self.algorithm.start(self.setting)
@@ -197,8 +202,8 @@ class Play:
         actions, f, g, arrivals = record.actions, record.f, record.g, record.arrivals
         of_actions, of_f, of_g, n_initial = actions.shape[1:], f.shape[1:], g.shape[1:], len(self.initial)
         recommended_rounds = self.recommendations.rounds
-        # Most rounds pass the looks below, which take a tenth of what the checks do that they stand for: types and
-        # shapes; and arrays of indices as unsigned, of which a negative one is larger than any n.
+        # Most rounds pass the looks below, which take a tenth of what the checks do: types and shapes,
+        # and indices as unsigned ones, of which a negative one is larger than any n.
         unsigned, n = (None, 0) if isinstance(allowed, Box) else (actions.view(np.uintp), allowed.n)
         # What stands in for an algorithm, as where a history is replayed, may have them.
         may_have_duals = getattr(type(algorithm), "duals", None) is not Algorithm.duals
@@ -243,7 +248,7 @@ class _Record:
         arrivals: what the algorithm was told of each round, if feedback is late.
         answers: recommendations by position; None for the incumbent.
         has_duals: whether the algorithm has dual variables.
-        is_late: whether the problem itself delays what it gives, so that f and g are not known at once.
+        is_late: whether the problem itself delays what it gives, so that f and g are not yet known.
     """
 
     def __init__(self, first: int, rounds: int, setting: Setting, allowed: Finite | Box) -> None:
@@ -267,7 +272,7 @@ class _Record:
         self.has_duals = True
 
     def check_finite(self) -> None:
-        """Refuse observations, unless they are given later, and dual variables that are not finite."""
+        """Refuse dual variables that are not finite, and observations unless they are late."""
         duals = self.duals
         observations = np.zeros((*duals.shape[:2], 0)) if self.is_late else np.dstack([self.f, self.g])
         finite_by_kind = [np.isfinite(values).all(axis=2) for values in (observations, duals)]

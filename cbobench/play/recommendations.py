@@ -62,7 +62,7 @@ class Incumbents:
             return self._after_arrivals(actions, arrivals)
         violation = np.maximum(self.settle(g), 0.0).sum(axis=2)
         by_criterion = []
-        # Both criteria are followed from the beginning: which one counts changes with the first feasible action.
+        # Both criteria are followed from the first round on: a feasible action changes which counts.
         for criterion, key in enumerate((np.where(violation > 0, -np.inf, f), -violation)):
             highest = np.maximum.accumulate(np.concatenate([self.best[criterion][None], key]))
             better = np.where(key > highest[:-1], np.arange(1, len(key) + 1)[:, None], 0)
@@ -160,7 +160,7 @@ class Recommendations:
         """
         actions, f, g = observations
         noise_free = np.full((*f.shape, 1 + g.shape[2]), np.nan)
-        # A method has a model or has none: which one decides whose answer counts, so that it must not change.
+        # Whether a method has a model decides whose answers count, so that it must not change.
         if answers_by_position:
             models = {answer is not None for answer in answers_by_position.values()} | {self.modelled} - {None}
             if len(models) > 1:

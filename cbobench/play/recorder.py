@@ -60,7 +60,7 @@ class Recorder:
         Raises:
             CellFailure: a feasible action beats the stored optimum, so the optimum is wrong.
         """
-        # Both checks come before anything is added: what they refuse is the problem's fault, not the method's.
+        # What is refused here is the fault of the problem, whose optimum or functions are wrong.
         first = self.rounds + 1
         played = self.instances.values(first, actions)  # (rounds, S, 1 + m)
         if not np.isfinite(played).all():
@@ -77,7 +77,7 @@ class Recorder:
             raise CellFailure(f"round {first + t}: a feasible action beats the stored optimum {f_star[t, s]:.10g}")
         if recommended is None:
             recommended = np.full_like(played, np.nan)
-        # Problems are played in units in which f is of order 1; metrics are in those of the paper.
+        # Rewards are played in units of order 1, and from here on in those of tables.
         f, f_star, f_plus = self.reported(f), self.reported(f_star), self.reported(f_plus)
         self.star_totals += [np.concatenate([np.zeros_like(s[:1]), s]).cumsum(axis=0)[-1] for s in (f_star, f_plus)]
         if self.instances.units != PLAYED:

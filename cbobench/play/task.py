@@ -433,7 +433,7 @@ def _play_block(problem: Problem, task: Task, folder: RunFolder, watch: Watchdog
 
 def _play_one_by_one(problem: Problem, task: Task, folder: RunFolder, guard: _Guard) -> Played:
     """Play each cell of a task alone, so that only those that fail become failed rows."""
-    # Rounds are kept until all cells are played: a file begins with the cells that it has, which did not fail.
+    # Rounds are kept until all are played: a file begins with the cells in it, which did not fail.
     rows, audited, tables, ids = [], [], [], []
     for before, cell in enumerate(task.cells):
         cell_tables: list[pa.Table] = []

@@ -262,7 +262,7 @@ class TaskReturned(Exception):
 
 
 def watch_speed(allowed: float, horizon: int, cells: int) -> Observer:
-    """Return what measures the speed of a play once, early, and ends it (`TaskReturned`) if it would take too long.
+    """Return what measures a play once, early, and ends it (`TaskReturned`) if it is too slow.
 
     A task of hours would be lost whole with its machine. The few seconds played here are discarded.
 
@@ -285,6 +285,6 @@ def watch_speed(allowed: float, horizon: int, cells: int) -> Observer:
 
 
 def watch_forks() -> Observer:
-    """Return what ends forks of this process that the code of a play has made, and that go on with the play."""
+    """Return what ends forks that the code of a play has made, and that go on with the play."""
     origin = os.getpid()
     return lambda t: leave_fork(origin)

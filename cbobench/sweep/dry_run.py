@@ -1,9 +1,10 @@
-"""`--dry-run`: cells, tasks, disk, and a time from rounds that are really played (nothing is written).
+"""`--dry-run`: cells, tasks, disk, and a time from rounds that are really played.
 
-Where the run folder has cells of a pair, their times count; of a slow simulator, those of its pilot.
-Of the other pairs some rounds are played, early and late ones, until the time is up. Late rounds are
-reached at little cost: the actions before them are random, and the method learns from them as from a
-suite's initial design. A pair that was not tried gets the mean of the pairs of its algorithm.
+Nothing is written. Where the run folder has cells of a pair, their times count; of a slow
+simulator, those of its pilot. Of the other pairs some rounds are played, early and late ones, until
+the time is up. Late rounds are reached at little cost: the actions before them are random, and the
+method learns from them as from a suite's initial design. A pair that was not tried gets the mean of
+its algorithm.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ from cbobench.threads import single_thread
 from cbobench.watcher import Watcher
 from cbobench.words import count_noun, duration, part_of
 
-BUDGET = 20.0  # seconds on the clock, for planning and all that is played, the pilots of simulators too
+BUDGET = 20.0  # seconds on the clock, for planning and all that is played, pilots included
 MIN_BUDGET = 5.0  # of them, where planning took longer
 PAIR_SECONDS, MIN_TRIAL = 3.0, 0.02  # for a pair, at most and at least
 SHORTEST = 0.3  # seconds after which a play is broken off, at least
 WINDOW, WINDOWS = 3, 50  # rounds that are played early and late: so many, or a share of the horizon
 SEEDS_OF_A_BOX = 3  # that are played of a block: more of them take hardly less each
-STUCK, INTERRUPTED = 3.0, 0.25  # times the longest round, and seconds: what takes longer does not end
+STUCK, INTERRUPTED = 3.0, 0.25  # times the longest round, and seconds: longer ones do not end
 CELL_SECONDS = 0.002  # of a cell, beside its rounds
 ROW_SECONDS = 2e-6  # of a recorded round: its metrics, to write it and to read it again
 TASK_SECONDS = 0.012  # to publish its files, and to hand it out
@@ -72,7 +73,7 @@ class Cost:
 
 
 def time_limit() -> float:
-    """When a dry run that begins now must end, by `monotonic`: pilots are cut short and trials end."""
+    """When a dry run that begins now must end, by `monotonic`: its pilots and its trials."""
     return time.monotonic() + BUDGET
 
 
@@ -83,7 +84,7 @@ def estimate(
     whose: str = "",
     deadline: float = inf,
 ) -> str:
-    """Lines on cells, time, disk and simulations. Measures on this machine, for its CPUs (or `cpus`).
+    """Lines on cells, time, disk and simulations, as measured here for the CPUs here (or `cpus`).
 
     Args:
         watcher: told of a step that may take long.
@@ -91,12 +92,12 @@ def estimate(
         deadline: see `time_limit`.
     """
     # Work and disk are sums over pairs, as a plan may have a million cells.
-    known, tried = try_pairs(plan, watcher, deadline)
+    costs, tried = try_pairs(plan, watcher, deadline)
     size, work = 0.0, TASK_SECONDS * len(plan.tasks)
     labels: dict[Kind, dict[str, str]] = {kind: {} for kind in KINDS}  # of algorithms, by pair
     for cells in plan.tasks.by_pair:
         pair, problem = cells.pair, plan.suite.problems[cells.pair.problem.title]
-        cost = known.get(pair.title, Cost(0.0, "not tried"))
+        cost = costs.get(pair.title, Cost(0.0, "not tried"))
         labels[cost.kind][pair.title] = pair.algorithm.label
         recorded = min(cells.horizon, plan.record.keep or cells.horizon)
         work += len(cells) * (cost.seconds * cells.horizon + CELL_SECONDS + ROW_SECONDS * recorded)
@@ -104,7 +105,7 @@ def estimate(
         numbers = 2 * (1 + problem.constraints) + coordinates
         size += len(cells) * recorded * (NUMBER_BYTES * numbers + METRIC_BYTES)
 
-    # Tasks that ask for several CPUs leave fewer workers, and no more are busy than there are tasks.
+    # Tasks of several CPUs leave fewer workers, and no more are busy than there are tasks.
     workers = max(1, cpus if cpus is not None else usable_cpus())
     wide = max((demand.cpus for demand in plan.suite.demands.values()), default=1)
     wall = work / max(1, min(workers // wide, len(plan.tasks)))
@@ -118,8 +119,8 @@ def estimate(
     took = f"{about} {duration(wall)} on {workers:,} CPU(s){whose}{startup}"
     took = f"{took} ({duration(work)} of work{coverage})"
     lines = [
-        f"{plan.suite.name}: {plan.cells - plan.done:,} of {count_noun(plan.cells, 'cell')} to play, "
-        f"in {count_noun(len(plan.tasks), 'task')} -> {plan.folder}",
+        f"{plan.suite.name}: {plan.cells - plan.done:,} of {count_noun(plan.cells, 'cell')} to play"
+        f", in {count_noun(len(plan.tasks), 'task')} -> {plan.folder}",
         f"time: {'not estimated' if unknown and unknown == pairs else took}",
     ]
     # Readers must know which pairs the time is least sure of.
@@ -141,37 +142,37 @@ def estimate(
 
 def try_pairs(plan: Plan, watcher: Watcher, deadline: float) -> tuple[dict[str, Cost], int]:
     """What a seed-round costs, by the title of a pair, and how many pairs are known themselves."""
-    now, problems = time.monotonic(), plan.suite.problems
-    deadline = min(max(deadline, now + MIN_BUDGET), now + BUDGET)
+    began, problems = time.monotonic(), plan.suite.problems
+    deadline = min(max(deadline, began + MIN_BUDGET), began + BUDGET)
     pairs = {cells.pair.title: cells.pair for cells in plan.tasks.by_pair}
-    # What is measured is CPU time: to wait for a simulation is none. Nobody waits for what is known.
+    # Measured is CPU time: to wait for a simulation is none. Nobody waits for what is known.
     waits = {title: _simulation_seconds(problem) for title, problem in problems.items()}
-    known = {title: Cost(waits[pair.problem.title]) for title, pair in pairs.items()}
-    known = {title: cost for title, cost in known.items() if WINDOW * cost.seconds > PAIR_SECONDS}
+    costs = {title: Cost(waits[pair.problem.title]) for title, pair in pairs.items()}
+    costs = {title: cost for title, cost in costs.items() if WINDOW * cost.seconds > PAIR_SECONDS}
     for pair, seconds, rounds in plan.measured:
-        known[pair.title] = Cost(max(seconds / rounds, waits[pair.problem.title]))
-    # Each trial gets an even share of the time that is left, so that quick ones leave some to the others.
-    untried = [task for task in plan.tasks.of_pairs() if task.pair.title not in known]
+        costs[pair.title] = Cost(max(seconds / rounds, waits[pair.problem.title]))
+    # Each trial gets an even share of the time that is left: quick ones leave some to the others.
+    untried = [task for task in plan.tasks.of_pairs() if task.pair.title not in costs]
     if untried:
         tries = f"tries {count_noun(len(untried), 'pair')} of which nothing is known"
-        watcher.note(f"{tries}, for {deadline - now:.0f} s at most")
+        watcher.note(f"{tries}, for {deadline - began:.0f} s at most")
     for i, task in enumerate(untried):
         left = deadline - time.monotonic()
         if i == 0 or left > 0:
             share = min(PAIR_SECONDS, max(MIN_TRIAL, left / (len(untried) - i)))
             problem = problems[task.pair.problem.title]
             if cost := try_task(problem, task, plan.record.keep, share):
-                known = {cell.pair.title: cost for cell in task.cells} | known
+                costs = {cell.pair.title: cost for cell in task.cells} | costs
 
-    # The others get the mean of their algorithm's pairs, which is as sure as the least sure of these.
-    tried = pairs.keys() & known.keys()
+    # The others get the mean of their algorithm's pairs, as sure as the least sure of these.
+    tried = pairs.keys() & costs.keys()
     for title in pairs.keys() - tried:
         name = pairs[title].algorithm.name
-        costs = [known[title] for title in tried if pairs[title].algorithm.name == name]
-        if costs:
-            kind = max((cost.kind for cost in costs), key=[*KINDS].index)
-            known[title] = Cost(fmean(cost.seconds for cost in costs), kind)
-    return known, len(tried)
+        similar_costs = [costs[title] for title in tried if pairs[title].algorithm.name == name]
+        if similar_costs:
+            kind = max((cost.kind for cost in similar_costs), key=[*KINDS].index)
+            costs[title] = Cost(fmean(cost.seconds for cost in similar_costs), kind)
+    return costs, len(tried)
 
 
 def _simulation_seconds(problem: Problem) -> float:
@@ -184,15 +185,15 @@ def try_task(problem: Problem, task: Task, keep: int | None, seconds: float) -> 
     with suppress(Exception):  # which is told of when it is played
         import_libraries(task.pair.algorithm.name)  # takes seconds that are no round's
     designed, horizon = sum((task.pair.algorithm.values.get(INITIAL) or {}).values()), task.horizon
-    width, whole = max(WINDOW, horizon // WINDOWS), [(designed, horizon)]
+    width, from_the_first = max(WINDOW, horizon // WINDOWS), [(designed, horizon)]
     windows = [(designed, designed + width), (horizon - width, horizon)]
     # The windows of a short horizon meet. To simulate a history costs what the play does.
     if horizon < designed + 2 * width or isinstance(problem, Simulator):
-        windows = whole
+        windows = from_the_first
     block = task.cells if isinstance(problem.actions, Finite) else task.cells[:SEEDS_OF_A_BOX]
     end, cost = time.monotonic() + seconds, None
     # A block may be too slow to be tried, and a method may take no history of just any actions.
-    for cells, places in ((block, windows), (block[:1], windows), (block[:1], whole)):
+    for cells, places in ((block, windows), (block[:1], windows), (block[:1], from_the_first)):
         left = max(seconds / 2, end - time.monotonic())
         try:
             timed = time_windows(problem, cells, keep, places, left)
@@ -211,12 +212,12 @@ class Stopwatch:
     """Times the rounds of a play from the first actions on, and ends it.
 
     Args:
-        given: rounds whose actions the method does not choose.
+        history: rounds whose actions the method does not choose.
         until: the last round; earlier ones may be the last if they begin later than `end`.
     """
 
-    def __init__(self, given: int, until: int, end: float) -> None:
-        self.given, self.until, self.end = given, until, end
+    def __init__(self, history: int, until: int, end: float) -> None:
+        self.history, self.until, self.end = history, until, end
         self.clock, self.marks = time.monotonic(), [read_cpu_seconds()]
 
     def observe(self, t: int) -> None:
@@ -247,14 +248,14 @@ def time_windows(
     with suppress(TimedOut), watch_play(limit, 1, horizon, None), single_thread():
         for begin, until in windows:
             size = begin - windows[0][0], len(cells)
-            history: Actions
+            actions: Actions
             if isinstance(allowed, Finite):
-                history = generator.integers(allowed.n, size=size)
+                actions = generator.integers(allowed.n, size=size)
             else:
-                history = allowed.scale(generator.random((*size, allowed.d)))
+                actions = allowed.scale(generator.random((*size, allowed.d)))
             timed.append(Stopwatch(begin, until, end))
             with suppress(TimedOut):
-                play, _ = start(problem, cells, horizon, keep, list(history))
+                play, _ = start(problem, cells, horizon, keep, list(actions))
                 for _ in play.chunks([timed[-1].observe]):
                     pass
             if len(timed[-1].seconds) < until - 1:
@@ -263,13 +264,13 @@ def time_windows(
 
 
 def carry_on(timed: Sequence[Stopwatch], horizon: int) -> Cost:
-    """Return what a round costs up to the horizon: to learn, and the mean of what it costs to choose."""
+    """Return what a round costs up to the horizon: to learn, and the mean cost of a choice."""
     longest = max(timed, key=lambda watch: len(watch.seconds))
     played, unfinished = 1 + len(longest.seconds), time.monotonic() - timed[-1].clock
     choosing = []
     for watch in timed:
-        before, window = np.split(watch.seconds, [max(0, watch.given - 1)])
-        # What it takes to learn is that of the same rounds where they were given, or of those before.
+        before, window = np.split(watch.seconds, [max(0, watch.history - 1)])
+        # To learn takes what it does in the same rounds where they were given, or in those before.
         learning = before[-len(window) :] if watch is longest else longest.seconds[len(before) :]
         if len(window):
             learned = np.median(learning[: len(window)]) if len(learning) else 0.0
@@ -278,8 +279,8 @@ def carry_on(timed: Sequence[Stopwatch], horizon: int) -> Cost:
     if is_stuck or not choosing:
         choosing.append(unfinished)
     begun = min(watch.marks[len(watch.marks) > 1] - watch.marks[0] for watch in timed)
-    given = max(0, min(played, longest.given) - timed[0].given)
-    total, left = float(longest.seconds.sum()) + given * fmean(choosing), horizon - played
+    unchosen = max(0, min(played, longest.history) - timed[0].history)
+    total, left = float(longest.seconds.sum()) + unchosen * fmean(choosing), horizon - played
     if left <= 0:
         return Cost((begun + total) / horizon)
     if is_stuck or played == 1:

@@ -80,13 +80,13 @@ def test_a_cost_that_grows_is_carried_on(write_suite, tmp_path, monkeypatch, gro
 @pytest.mark.usefixtures("own_clock")
 def test_pairs_are_tried_as_far_as_there_is_time(write_suite, tmp_path, monkeypatch):
     todo = growing(write_suite, tmp_path, [0.0, 0.3, 0.001, 0.002], horizon=200)
-    known, tried = dry_run.try_pairs(todo, SILENT, np.inf)
+    costs, tried = dry_run.try_pairs(todo, SILENT, np.inf)
     expected = [ROUND * (1 + growth * 100) for growth in (0.0, 0.3, 0.001, 0.002)]
     assert tried == 4
-    found = [known[pair_cells.pair.title].seconds for pair_cells in todo.tasks.by_pair]
-    assert found == pytest.approx(expected, rel=0.1)
+    seconds = [costs[pair_cells.pair.title].seconds for pair_cells in todo.tasks.by_pair]
+    assert seconds == pytest.approx(expected, rel=0.1)
     answers = iter([dry_run.Cost(1.0)])
-    monkeypatch.setattr(dry_run, "try_task", lambda *given: next(answers, None))
+    monkeypatch.setattr(dry_run, "try_task", lambda *arguments: next(answers, None))
     lines = dry_run.estimate(todo, 2, SILENT)
     assert "; 1 of 4 pairs is known)" in lines, "the others have the mean of those that are"
 
@@ -112,9 +112,9 @@ def test_a_slow_method_does_not_hold_it_up(write_suite, tmp_path, monkeypatch):
     assert "time: more than " in lines
     assert f"a lower bound, as a round took longer than the time allowed: {__name__}:Slow (2 pairs)" in lines
     todo = plan(Call(write_suite(text.replace(", random", "")), out=tmp_path / "s", cpus=0))
-    known, _ = dry_run.try_pairs(todo, SILENT, np.inf)
-    assert [cost.kind for cost in known.values()] == ["at least"] * 2
-    assert min(cost.seconds for cost in known.values()) >= 0.1, "every round as long as the one that was broken off"
+    costs, _ = dry_run.try_pairs(todo, SILENT, np.inf)
+    assert [cost.kind for cost in costs.values()] == ["at least"] * 2
+    assert min(cost.seconds for cost in costs.values()) >= 0.1, "every round as long as the one that was broken off"
 
 
 @dataclass(kw_only=True)
@@ -185,10 +185,10 @@ class Fitting(Random):
     """Costs as much as it has observations, and ten times that whenever it fits a model; counts what it is asked."""
 
     shared: bool = param(False, "whether a block costs no more than a seed")
-    asked = 0
+    questions = 0
 
     def ask(self, t):
-        Fitting.asked += 1
+        Fitting.questions += 1
         spent[0] += ROUND / 10 * t * self._seeds()
         return super().ask(t)
 
@@ -209,9 +209,9 @@ def test_fits_of_models_are_met_in_a_history_and_blocks_share(write_suite, tmp_p
     text = f"suite: t\nhorizon: 400\nseeds: 8\nproblems: [{problem}]\n"
     text += f"algorithms: ['tests.sweep.test_dry_run:Fitting': {{shared: {str(shared).lower()}}}]\n"
     todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=0))
-    Fitting.asked = 0
+    Fitting.questions = 0
     cost = cost_of(todo, np.inf)
-    assert Fitting.asked < 60, "rounds in which it chose, of 400"
+    assert Fitting.questions < 60, "rounds in which it chose, of 400"
     before = spent[0]
     play, _ = start(*todo.suite.problems.values(), todo.tasks[0].cells, 400, None)
     for _ in play:
@@ -293,9 +293,10 @@ def test_a_slow_simulator_is_known_from_its_pilot_which_ends_in_time(write_suite
     suite = write_suite(OVENS)
     assert main(["run", str(suite), "--dry-run", "--cpus", "0", "--out", str(tmp_path / "r")]) == 0
     assert clock.now <= dry_run.BUDGET + 2
-    said = capsys.readouterr()
-    assert "time: about 22 min on 1 CPU(s), plus about 65 s to start (22 min of work)" in said.out  # 30 * 2 * 2 * 11 s
-    assert said.err.splitlines() == [
+    printed = capsys.readouterr()
+    took = "22 min"  # 30 * 2 * 2 * 11 s
+    assert f"time: about {took} on 1 CPU(s), plus about 65 s to start ({took} of work)" in printed.out
+    assert printed.err.splitlines() == [
         "dry run: prepares tests.sweep.test_dry_run:Oven (1 of 1)",
         "dry run: starts every algorithm on every problem (2 pairs)",
     ]
@@ -320,7 +321,7 @@ def test_workers_without_a_task_save_no_time(write_suite, tmp_path, clock, capsy
 
 def test_a_dry_run_that_is_late_tries_nothing_to_start(write_suite, tmp_path, clock, monkeypatch):
     suite, tried = write_suite(OVENS), []
-    monkeypatch.setattr("cbobench.suite.prepare._try_start", lambda *given: tried.append(given))
+    monkeypatch.setattr("cbobench.suite.prepare._try_start", lambda *arguments: tried.append(arguments))
     deadline = dry_run.time_limit()
     clock.now += dry_run.BUDGET
     assert len(plan(Call(suite, out=tmp_path / "r", cpus=0), deadline=deadline).tasks) > 0
