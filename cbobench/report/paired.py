@@ -6,6 +6,7 @@ All algorithms meet the same function and the same noise on a problem and seed, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from typing import Any
@@ -355,7 +356,7 @@ def render_differences(frame: pd.DataFrame, selection: Selection, note: str) -> 
     return TextTable([*columns], list(zip(*columns.values(), strict=True)), heading, note, left=left, weights=weights)
 
 
-def _format_difference(row: dict[str, Any]) -> str:
+def _format_difference(row: Mapping[Any, Any]) -> str:
     """A median difference with its mark, and in how many seeds both are defined where that is not all."""
     text = format_interval(row["median"], row["median_low"], row["median_high"])
     text += f" {row['defined']}/{row['n']}" if row["defined"] < row["n"] else ""

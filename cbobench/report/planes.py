@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -123,7 +123,7 @@ class Plane:
             if not frame.empty and (frame[letter] > 0).any():
                 axis.set(**{f"{letter}scale": "log"})
         if self.joined and not frame.empty:
-            draw_path(axis, frame[np.isfinite(frame[["x", "y"]]).all(axis=1)])
+            draw_path(axis, frame.loc[np.isfinite(frame[["x", "y"]]).all(axis=1)])
         if self.average and not self.log:
             axis.update_datalim([(0, 0)])
         edges = {name: _find_edges(frame, name) for name in self.centres}
@@ -132,7 +132,7 @@ class Plane:
         across, up = (METRICS[name].label_of(self.average) for name in (self.metric, self.other))
         axis.set(xlabel=f"{across}, {self.statistic}", ylabel=f"{up}, {self.statistic}")
 
-    def _draw_point(self, axis: Any, row: dict[str, Any], edges: dict[str, tuple[float, float]], look: Look) -> None:
+    def _draw_point(self, axis: Any, row: Mapping[Any, Any], edges: dict[str, tuple[float, float]], look: Look) -> None:
         """An algorithm's point and bars; infinite ends are drawn at the edges, with an arrow."""
         notes = [
             f"{METRICS[metric].symbol} in {row[f'{name}_defined']} of {row['n']}"

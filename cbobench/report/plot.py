@@ -138,8 +138,9 @@ def _make_panels(options: PlotOptions, run: Run, names: Sequence[str]) -> list[A
         return [Profile("performance", problems, methods), Profile("data", problems, methods)]
     average, last, statistic = options.average, options.last, options.statistic or "median"
     if options.kind == "plane":
+        across, up = names
         log = scale_named(options.log or "")
-        return [Plane(*names, title, methods, labels[title], statistic, average, log=log) for title in drawn]
+        return [Plane(across, up, title, methods, labels[title], statistic, average, log=log) for title in drawn]
     log = scale_of(names[0]) if options.log is None else scale_named(options.log)
     return [
         Panel(names[0], title, None, average, labels[title], last, statistic, log, titles=methods) for title in drawn

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -238,7 +238,7 @@ def _describe_doubts(groups: Sequence[Group], marks: BestMarks) -> list[str]:
     return [*lines, *(line for word, line in DOUBTS.items() if any(getattr(group, word) for group in groups))]
 
 
-def _format_median(row: dict[str, Any], quantity: Metric, gap: float) -> str:
+def _format_median(row: Mapping[Any, Any], quantity: Metric, gap: float) -> str:
     """median [low, high], and in how many seeds it is defined where that is not all."""
     name = quantity.name
     if quantity.better is None:
@@ -250,14 +250,14 @@ def _format_median(row: dict[str, Any], quantity: Metric, gap: float) -> str:
     return format_interval(*_read_interval(row, name), quantity.is_count, gap) + _count_defined(row, quantity)
 
 
-def _format_mean(row: dict[str, Any], quantity: Metric, gap: float) -> str:
+def _format_mean(row: Mapping[Any, Any], quantity: Metric, gap: float) -> str:
     """The mean in the digits of the median, with its mark, and of how many seeds it is where that is not all."""
     mean = format_beside(row[quantity.name], *_read_interval(row, quantity.name), quantity.is_count, gap)
     count = _count_defined(row, quantity) if row[f"{quantity.name}_defined"] else ""
     return mean + ("†" if row[f"{quantity.name}_carried"] else "") + count
 
 
-def _count_defined(row: dict[str, Any], quantity: Metric) -> str:
+def _count_defined(row: Mapping[Any, Any], quantity: Metric) -> str:
     """In how many seeds a quantity is defined, of how many, where that is not all."""
     defined = row[f"{quantity.name}_defined"]
     if defined == row["n"] or not row["n"] or not (defined or quantity.censored):
@@ -265,5 +265,5 @@ def _count_defined(row: dict[str, Any], quantity: Metric) -> str:
     return f" {defined}/{row['n']}"
 
 
-def _read_interval(row: dict[str, Any], name: str) -> tuple[float, float, float]:
+def _read_interval(row: Mapping[Any, Any], name: str) -> tuple[float, float, float]:
     return row[f"{name}_median"], row[f"{name}_median_low"], row[f"{name}_median_high"]

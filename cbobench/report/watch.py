@@ -127,7 +127,7 @@ class Live:
         cells = {name: sum(p[name] for p in pairs) for name in ("expected", "ok", "failed", "playing")}
         missing = cells["expected"] - cells["ok"] - cells["failed"]
         holding = [d for d in drivers if d.heartbeat.driver.cells and d.state != "dead"]
-        rates = [d.heartbeat.progress.get("rate") for d in holding if d.state == "alive"]
+        rates: list[Any] = [d.heartbeat.progress.get("rate") for d in holding if d.state == "alive"]
         unplayed = "idle" if missing else "complete"
         state = ("playing" if rates else "silent") if holding else unplayed
         failures = _tally_failures(run)
@@ -285,8 +285,8 @@ def _tally_failures(run: Run) -> FailureCounts:
     labels = run.record.labels("problems"), run.record.labels("algorithms")
     failed = run.cells[run.cells["status"] == "failed"]
     return FailureCounts(
-        f"{labels[0][row.problem]} / {labels[1][row.algorithm]} seed {row.seed}: {row.error}"
-        for row in failed[["problem", "algorithm", "seed", "error"]].itertuples()
+        f"{labels[0][row['problem']]} / {labels[1][row['algorithm']]} seed {row['seed']}: {row['error']}"
+        for row in failed[["problem", "algorithm", "seed", "error"]].to_dict("records")
     )
 
 
