@@ -123,7 +123,7 @@ class Plane:
             if not frame.empty and (frame[letter] > 0).any():
                 axis.set(**{f"{letter}scale": "log"})
         if self.joined and not frame.empty:
-            draw_path(axis, frame.loc[np.isfinite(frame[["x", "y"]]).all(axis=1)])
+            draw_path(axis, frame[frame[["x", "y"]].abs().lt(np.inf).all(axis=1)])
         if self.average and not self.log:
             axis.update_datalim([(0, 0)])
         edges = {name: _find_edges(frame, name) for name in self.centres}
