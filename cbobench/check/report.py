@@ -195,7 +195,7 @@ def _of_problem(cls: type[Any], name: str, settings: Mapping[str, Any], data: Da
             named = [f"--set {name}={n}" for name, n in FEWEST.items() if getattr(problem, name) > n]
             fewer = named if problem.noisy else [setting for setting in named if "repeats" not in setting]
             about = f"about {_round(problems.count_simulations(problem)[0])} simulations"
-            data.say(f"{about}; fewer with {' '.join(fewer)}" if fewer else about)
+            data.watcher.note(f"{about}; fewer with {' '.join(fewer)}" if fewer else about)
         draws.append(problems.Draws(cls, name, problem))
         yield from ()
 
@@ -204,7 +204,7 @@ def _of_problem(cls: type[Any], name: str, settings: Mapping[str, Any], data: Da
         if isinstance(draw.problem, Simulator):
             _, later = problems.count_simulations(draw.problem)
             if (seconds := later * draw.problem.pilot_facts.seconds) >= LONG:
-                data.say(f"about {_round(later)} simulations to come, {duration(seconds)}")
+                data.watcher.note(f"about {_round(later)} simulations to come, {duration(seconds)}")
         yield from ()
 
     # A class that cannot be made may still be told what its documentation lacks; then each law needs the one before.

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from cbobench.errors import CbobenchError, DamagedRun, Misuse, show, unknown, words_of
 from cbobench.results import bundle
-from cbobench.results.folder import RunFolder, retry_if_gone
+from cbobench.results.folder import retry_if_gone
 from cbobench.results.manifest import Manifest, Pair, VariantKind, as_numbers, as_words
 from cbobench.results.query import NO_POSITION, PublishedCells, cell_positions, read_published, sort_by_cell
+from cbobench.results.reader import Reader
 from cbobench.results.rounds import cell_codes
 from cbobench.results.schema import schema
 from cbobench.results.staleness import Freshness
@@ -101,7 +102,7 @@ class Run:
 
     def __init__(
         self,
-        location: str | Path | RunFolder,
+        location: str | Path | Reader,
         record: Manifest | None = None,
         played: PublishedCells | None = None,
         full_record: Manifest | None = None,
