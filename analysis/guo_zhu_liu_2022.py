@@ -1,8 +1,9 @@
-"""Figures of Guo, Zhu & Liu (2022), "Rectified Pessimistic-Optimistic Learning for Stochastic Continuum-armed Bandit".
+"""Figures of Guo, Zhu & Liu (2022), "Rectified Pessimistic-Optimistic Learning for Stochastic
+Continuum-armed Bandit".
 
-Figures 1a, 1b: average regret and average V⁺ on the pocket; 2a, 2b: with delayed feedback; 3a, 3b: with functions that
-change. Each shows the first variant of every method in the suite's order; where there are more, a figure of its own
-shows all. Figures of a suite NAME-fit end in _fit.
+Figures 1a, 1b: average regret and average V⁺ on the pocket; 2a, 2b: with delayed feedback; 3a, 3b:
+with functions that change. Each shows the first variant of every method in the suite's order; where
+there are more, a figure of its own shows all. Figures of a suite NAME-fit end in _fit.
 
 python analysis/guo_zhu_liu_2022.py RUN [OUT]
 """
@@ -24,13 +25,21 @@ def figures(run: Run) -> list[Figure]:
     result = []
     for problem, number in NUMBERS.items():
         for title, label in problems_named(run, problem):
-            for letter, metric, quantity in (("a", "regret", "regret"), ("b", "violation_hard", "violation")):
+            for letter, metric, quantity in (
+                ("a", "regret", "regret"),
+                ("b", "violation_hard", "violation"),
+            ):
                 for ending, of, titles in (("", "", first), ("_variants", ", all variants", every)):
                     if titles is every and len(every) == len(first):
                         continue
                     panel = Panel(metric, title, average=True, titles=titles)
                     name, caption = numbered(
-                        run, PAPER, f"{number}{letter}", f"average {quantity}{of}", label, ending=ending
+                        run,
+                        PAPER,
+                        f"{number}{letter}",
+                        f"average {quantity}{of}",
+                        label,
+                        ending=ending,
                     )
                     result.append(Figure(name, caption, [panel]))
     return result

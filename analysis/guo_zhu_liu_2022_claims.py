@@ -1,4 +1,5 @@
-"""Claims of Guo, Zhu & Liu (2022), "Rectified Pessimistic-Optimistic Learning for Stochastic Continuum-armed Bandit".
+"""Claims of Guo, Zhu & Liu (2022), "Rectified Pessimistic-Optimistic Learning for Stochastic
+Continuum-armed Bandit".
 
 cbobench claims RUN... --recipe guo_zhu_liu_2022_claims
 """
@@ -9,14 +10,16 @@ from cbobench.papers.claims import Case, Claim
 from cbobench.papers.evidence import Part
 from cbobench.papers.rules import below
 
-SETTINGS = {  # claim: setting, problem, the paper's method, those it is compared with, figure, quotation
+# claim: setting, problem, the paper's method, those it is compared with, figure, quotation
+SETTINGS = {
     "GZL1": (
         "at once",
         "feasible-pocket",
         "rpol-ucb",
         ("ckb-ucb", "config"),
         "Figures 1a, 1b",
-        "RPOL-UCB achieves the best performance w.r.t. both regret and cumulative violation in SCBwC",
+        "RPOL-UCB achieves the best performance w.r.t. both regret and cumulative violation in "
+        "SCBwC",
     ),
     "GZL2": (
         "delayed",
@@ -44,7 +47,9 @@ def best(method: str, baselines: tuple[str, ...]) -> Callable[[Case], Iterator[P
         for problem in case.problems:
             for metric in ("regret", "violation_hard"):
                 play = case.play_of(method, problem)
-                yield from (below(metric, play, case.play_of(baseline, problem)) for baseline in baselines)
+                yield from (
+                    below(metric, play, case.play_of(baseline, problem)) for baseline in baselines
+                )
 
     return test
 

@@ -1,20 +1,32 @@
-"""Figures of Shi & Eryilmaz (2022), "A Bayesian Approach for Stochastic Continuum-armed Bandit with ... Constraints".
+"""Figures of Shi & Eryilmaz (2022), "A Bayesian Approach for Stochastic Continuum-armed Bandit with
+... Constraints".
 
-Figure 1: the trade-off of regret and violation over the rounds per epoch. Figures 2, 4, 6, 8: box plots of the averages
-for each of three methods. Figures 3, 5, 7, 9: their means in the first 100 rounds. Which of them a run gives depends on
-its problem (the pocket, or rate allocation) and on whether Algorithm 2 (noiseless) or 3 (noisy constraints) is in it.
+Figure 1: the trade-off of regret and violation over the rounds per epoch. Figures 2, 4, 6, 8: box
+plots of the averages for each of three methods. Figures 3, 5, 7, 9: their means in the first 100
+rounds. Which of them a run gives depends on its problem (the pocket, or rate allocation) and on
+whether Algorithm 2 (noiseless) or 3 (noisy constraints) is in it.
 
-They show the first variant of each method, and ADMMBO until where it stops in the paper. Figures of a suite NAME-fit
-end in _fit.
+They show the first variant of each method, and ADMMBO until where it stops in the paper. Figures of
+a suite NAME-fit end in _fit.
 
 python analysis/shi_eryilmaz_2022.py RUN [OUT]
 """
 
-from cbobench.report.figures import AnyPanel, Boxes, Figure, Panel, TradeOff, main, numbered, problems_named
+from cbobench.report.figures import (
+    AnyPanel,
+    Boxes,
+    Figure,
+    Panel,
+    TradeOff,
+    main,
+    numbered,
+    problems_named,
+)
 from cbobench.report.load import Run
 
 PAPER = "Shi & Eryilmaz (2022)"
-EXPERIMENTS = {  # (problem, method): numbers of the box plots and of the means, and what stands for quality
+# (problem, method): numbers of the box plots and of the means, and what stands for quality
+EXPERIMENTS = {
     ("feasible-pocket", "penalty-noiseless"): (2, 3, "regret"),
     ("feasible-pocket", "penalty-noisy"): (4, 5, "regret"),
     ("rate-allocation", "penalty-noiseless"): (6, 7, "reward"),
@@ -35,12 +47,20 @@ def figures(run: Run) -> list[Figure]:
         for title, label in problems_named(run, problem):
             if method == "penalty-noiseless" and swept:
                 result.append(
-                    _figure(run, 1, "trade-off of Algorithm 2", label, TradeOff("regret", "violation", title, variants))
+                    _figure(
+                        run,
+                        1,
+                        "trade-off of Algorithm 2",
+                        label,
+                        TradeOff("regret", "violation", title, variants),
+                    )
                 )
             elif variants and baselines:
                 titles = [variants[0], *baselines]
                 panels = [
-                    _boxes(run, metric, title, algorithm) for algorithm in titles for metric in (quality, "violation")
+                    _boxes(run, metric, title, algorithm)
+                    for algorithm in titles
+                    for metric in (quality, "violation")
                 ]
                 result.append(_figure(run, boxes, "time averages", label, *panels))
                 curves = [
@@ -57,10 +77,15 @@ def _stops(run: Run, algorithm: str) -> bool:
 
 
 def _boxes(run: Run, metric: str, problem: str, algorithm: str) -> Boxes:
-    """Every 20 rounds to 350; for ADMMBO, which stops early in the paper, every 5 to 90 or, on rates, to 50."""
+    """Every 20 rounds to 350; for ADMMBO, which stops early in the paper, every 5 to 90 or, on
+    rates, to 50.
+    """
     step, last = 20, LAST
     if _stops(run, algorithm):
-        step, last = 5, 50 if run.record.variants("problems")[problem].name == "rate-allocation" else 90
+        step, last = (
+            5,
+            50 if run.record.variants("problems")[problem].name == "rate-allocation" else 90,
+        )
     return Boxes(metric, problem, algorithm, step, last, run.record.labels("algorithms")[algorithm])
 
 

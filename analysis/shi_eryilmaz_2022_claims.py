@@ -1,4 +1,5 @@
-"""Claims of Shi & Eryilmaz (2022), "A Bayesian Approach for Stochastic Continuum-armed Bandit with ... Constraints".
+"""Claims of Shi & Eryilmaz (2022), "A Bayesian Approach for Stochastic Continuum-armed Bandit with
+... Constraints".
 
 cbobench claims RUN... --recipe shi_eryilmaz_2022_claims
 """
@@ -11,7 +12,8 @@ from cbobench.papers.evidence import Part, Play
 from cbobench.papers.rules import any_of, below, vanishes
 from cbobench.results.manifest import Variant
 
-LAST = {"feasible-pocket": 90, "rate-allocation": 50}  # the last round of ADMMBO that the figures show
+# the last round of ADMMBO that the figures show
+LAST = {"feasible-pocket": 90, "rate-allocation": 50}
 BASELINES = ("bandit-oco", "admmbo")
 
 
@@ -23,7 +25,10 @@ def noisy(problem: Variant) -> bool:
 def pocket(case: Case) -> Iterator[Part]:
     """R/t and V/t of Algorithm 2 tend to 0."""
     for problem in case.problems:
-        yield from (vanishes(metric, case.play_of("penalty-noiseless", problem)) for metric in ("regret", "violation"))
+        yield from (
+            vanishes(metric, case.play_of("penalty-noiseless", problem))
+            for metric in ("regret", "violation")
+        )
 
 
 def pocket_baselines(case: Case) -> Iterator[Part]:
@@ -31,17 +36,26 @@ def pocket_baselines(case: Case) -> Iterator[Part]:
     for problem in case.problems:
         for name in BASELINES:
             t = LAST["feasible-pocket"] if name == "admmbo" else None
-            yield from (vanishes(m, case.play_of(name, problem), t, stays=True) for m in ("regret", "violation"))
+            yield from (
+                vanishes(m, case.play_of(name, problem), t, stays=True)
+                for m in ("regret", "violation")
+            )
 
 
 def trade_off(case: Case) -> Iterator[Part]:
     """Some three consecutive S: fewer rounds per epoch give less V and more R, in both steps."""
     for problem in case.problems:
-        plays = sorted(case.of("penalty-noiseless", problem), key=lambda play: play.algorithm.values["S"])
+        plays = sorted(
+            case.of("penalty-noiseless", problem), key=lambda play: play.algorithm.values["S"]
+        )
         triples = [plays[i : i + 3] for i in range(len(plays) - 2)]
         if triples:
             steps = [
-                [part for shorter, longer in itertools.pairwise(three) for part in _step(shorter, longer)]
+                [
+                    part
+                    for shorter, longer in itertools.pairwise(three)
+                    for part in _step(shorter, longer)
+                ]
                 for three in triples
             ]
             yield any_of("three consecutive S", steps)
@@ -53,7 +67,9 @@ def _step(often: Play, rarely: Play) -> Iterator[Part]:
 
 
 def slower(case: Case) -> Iterator[Part]:
-    """V/t of Algorithm 3 with noise on g tends to 0, and is above that of Algorithm 2 without at T, paired by seed."""
+    """V/t of Algorithm 3 with noise on g tends to 0, and is above that of Algorithm 2 without at T,
+    paired by seed.
+    """
     (noiseless,), (with_noise,) = case.of("penalty-noiseless"), case.of("penalty-noisy")
     if noisy(noiseless.problem) or not noisy(with_noise.problem):
         return
@@ -62,7 +78,9 @@ def slower(case: Case) -> Iterator[Part]:
 
 
 def best(case: Case) -> Iterator[Part]:
-    """R and V of Algorithm 3 are below those of OCO at T, and below those of ADMMBO where its figure ends."""
+    """R and V of Algorithm 3 are below those of OCO at T, and below those of ADMMBO where its
+    figure ends.
+    """
     for problem in case.problems:
         for name in BASELINES:
             ours, baseline = case.play_of("penalty-noisy", problem), case.play_of(name, problem)
@@ -77,7 +95,11 @@ def penalty_plays(case: Case, problem: Variant) -> list[Play]:
 
 def rates(case: Case) -> Iterator[Part]:
     """V/t of Algorithm 2 (3 with noise on g) tends to 0."""
-    return (vanishes("violation", play) for problem in case.problems for play in penalty_plays(case, problem)[:1])
+    return (
+        vanishes("violation", play)
+        for problem in case.problems
+        for play in penalty_plays(case, problem)[:1]
+    )
 
 
 def rate_baselines(case: Case) -> Iterator[Part]:
@@ -88,16 +110,29 @@ def rate_baselines(case: Case) -> Iterator[Part]:
     for problem in case.problems:
         for play in penalty_plays(case, problem)[:1]:
             for name in BASELINES:
-                baseline, t = case.play_of(name, problem), LAST["rate-allocation"] if name == "admmbo" else play.horizon
+                baseline, t = (
+                    case.play_of(name, problem),
+                    LAST["rate-allocation"] if name == "admmbo" else play.horizon,
+                )
                 yield vanishes("violation", baseline, t, stays=True)
                 yield below("reward", baseline, play, t=t, higher=True)
 
 
 def fixed(case: Case) -> Iterator[Part]:
-    """For every constant multiplier there is a problem on which regret or violation is almost linear."""
+    """For every constant multiplier there is a problem on which regret or violation is almost
+    linear.
+    """
     for multiplier in {play.algorithm.values["kappa"]: play for play in case.of("fixed-penalty")}:
-        plays = [play for play in case.of("fixed-penalty") if play.algorithm.values["kappa"] == multiplier]
-        groups = [[vanishes(metric, play, stays=True)] for play in plays for metric in ("violation", "regret")]
+        plays = [
+            play
+            for play in case.of("fixed-penalty")
+            if play.algorithm.values["kappa"] == multiplier
+        ]
+        groups = [
+            [vanishes(metric, play, stays=True)]
+            for play in plays
+            for metric in ("violation", "regret")
+        ]
         yield any_of(f"κ = {multiplier:g} is linear somewhere", groups)
 
 
@@ -113,7 +148,10 @@ claims = [
         among=lambda problem: not noisy(problem),
         kind="without noise on g",
         trials=100,
-        quote="the mean regret and CV of Algorithm 2 are both sublinear, and their time-averaged values tend to 0",
+        quote=(
+            "the mean regret and CV of Algorithm 2 are both sublinear, and their time-averaged "
+            "values tend to 0"
+        ),
     ),
     Claim(
         "SE1B",
@@ -130,7 +168,8 @@ claims = [
     ),
     Claim(
         "SE2",
-        "pocket: more frequent multiplier updates lower violation and raise regret, for three choices of L, S",
+        "pocket: more frequent multiplier updates lower violation and raise regret, for three "
+        "choices of L, S",
         "Shi & Eryilmaz (2022) E.1.1",
         "Figure 1",
         ("feasible-pocket",),
@@ -153,7 +192,8 @@ claims = [
         within=("noise_g",),
         across=True,
         trials=100,
-        quote="the regret and CV of Algorithm 3 are still sublinear. However, the convergence of the time-averaged "
+        quote="the regret and CV of Algorithm 3 are still sublinear. However, the convergence of "
+        "the time-averaged "
         "CV is slower than Algorithm 2",
     ),
     Claim(
@@ -191,12 +231,14 @@ claims = [
         rate_baselines,
         optional=("penalty-noiseless", "penalty-noisy"),
         trials=100,
-        quote="ADMMBO and OCO have higher utility values, but these values are achieved with a time-averaged CV away "
+        quote="ADMMBO and OCO have higher utility values, but these values are achieved with a "
+        "time-averaged CV away "
         "from 0 with a high probability",
     ),
     Claim(
         "SE5",
-        "no constant multiplier gives both sublinear regret and sublinear violation on every problem",
+        "no constant multiplier gives both sublinear regret and sublinear violation on every "
+        "problem",
         "Shi & Eryilmaz (2022) Proposition 1",
         "",
         ("no-fixed-penalty",),
@@ -204,6 +246,9 @@ claims = [
         fixed,
         within=("kappa",),
         trials=100,
-        quote="will fail to yield a sublinear regret and a sublinear CV for all forms of f(x) and g(x) in our setup",
+        quote=(
+            "will fail to yield a sublinear regret and a sublinear CV for all forms of f(x) and "
+            "g(x) in our setup"
+        ),
     ),
 ]

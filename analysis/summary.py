@@ -1,7 +1,8 @@
-"""Any run: simple regret, regret, stronger violation and rounds in violation of every problem, medians with quartiles.
+"""Any run: simple regret, regret, stronger violation and rounds in violation of every problem,
+medians with quartiles.
 
-Of the kind "plane": regret against violation in the end, a figure per problem. Of the kind "profile": the performance
-and the data profile over all problems.
+Of the kind "plane": regret against violation in the end, a figure per problem. Of the kind
+"profile": the performance and the data profile over all problems.
 
 python analysis/summary.py RUN [OUT]
 """
@@ -29,17 +30,30 @@ def figures(run: Run, metrics: Sequence[str] = (), kind: str = "curves") -> list
     suite, good = run.record.suite, problems_played(run)
     names = metrics_of(kind, metrics)
     if kind == "profile":
-        return [Figure(f"profile_{slug(suite)}", f"{suite}: profiles", [Profile("performance"), Profile("data")])]
+        return [
+            Figure(
+                f"profile_{slug(suite)}",
+                f"{suite}: profiles",
+                [Profile("performance"), Profile("data")],
+            )
+        ]
     result = []
     for title, label in run.record.labels("problems").items():
         panel_metrics = names if metrics else replace_unmeasured(run, title, names)
         name, caption = f"_{slug(suite)}_{slug(label)}", f"{suite}: {label}"
         if title in good and kind == "plane":
             result.append(
-                Figure(f"plane{name}", f"{caption}, in the end", [Plane(panel_metrics[0], panel_metrics[1], title)])
+                Figure(
+                    f"plane{name}",
+                    f"{caption}, in the end",
+                    [Plane(panel_metrics[0], panel_metrics[1], title)],
+                )
             )
         elif title in good:
-            panels = [Panel(metric, title, statistic="median", log=scale_of(metric)) for metric in panel_metrics]
+            panels = [
+                Panel(metric, title, statistic="median", log=scale_of(metric))
+                for metric in panel_metrics
+            ]
             result.append(Figure(f"summary{name}", caption, panels))
     return result
 

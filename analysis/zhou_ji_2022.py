@@ -1,9 +1,10 @@
 """Figures of Zhou & Ji (2022), "On Kernelized Multi-Armed Bandits with Constraints".
 
-Figure 1a: regret on synthetic data (one per constraint form); 1b, 1c: regret and V⁺ on the light sensors;
-2a, 2b, 2c: regret, average regret and V⁺ on the stocks. V⁺ is shown for the three CKB algorithms, as in the paper.
-With independent g regret is that against the best policy, R₊ (eq. 2): against the best feasible action it is negative
-wherever the constraint binds.
+Figure 1a: regret on synthetic data (one per constraint form); 1b, 1c: regret and V⁺ on the light
+sensors;
+2a, 2b, 2c: regret, average regret and V⁺ on the stocks. V⁺ is shown for the three CKB algorithms,
+as in the paper. With independent g regret is that against the best policy, R₊ (eq. 2): against the
+best feasible action it is negative wherever the constraint binds.
 
 python analysis/zhou_ji_2022.py RUN [OUT]
 """
@@ -17,7 +18,9 @@ PAPER = "Zhou & Ji (2022)"
 
 
 def figures(run: Run) -> list[Figure]:
-    """Those of the six figures whose problem the run holds together with a method that CKB is compared with."""
+    """Those of the six figures whose problem the run holds together with a method that CKB is
+    compared with.
+    """
     if not run.named("algorithm", COMPARED[len(CKB) :]):
         return []
     result = []
@@ -29,7 +32,9 @@ def figures(run: Run) -> list[Figure]:
 
     for problem in problems_named(run, "rkhs-1d"):
         mixed = run.record.variants("problems")[problem[0]].settings["constraint"] == "independent"
-        metric, quantity = ("regret_plus", "regret against the best policy") if mixed else ("regret", "regret")
+        metric, quantity = (
+            ("regret_plus", "regret against the best policy") if mixed else ("regret", "regret")
+        )
         add("1a", problem, quantity, Panel(metric, problem[0], COMPARED))
     for problem in problems_named(run, "light-sensors"):
         add("1b", problem, "regret", Panel("regret", problem[0], COMPARED))

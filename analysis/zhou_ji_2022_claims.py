@@ -1,4 +1,5 @@
-"""Claims of Zhou & Ji (2022), "On Kernelized Multi-Armed Bandits with Constraints", and of its preprint (CBO).
+"""Claims of Zhou & Ji (2022), "On Kernelized Multi-Armed Bandits with Constraints", and of its
+preprint (CBO).
 
 cbobench claims RUN... --recipe zhou_ji_2022_claims
 """
@@ -40,26 +41,37 @@ def without_slack(case: Case) -> Iterator[Play]:
 
 
 def no_soft_violation(case: Case) -> Iterator[Part]:
-    """V(T) = [Σ g(x_t)]⁺ is 0 in every trial. V is one trial's and never negative, so that its mean says the same."""
+    """V(T) = [Σ g(x_t)]⁺ is 0 in every trial. V is one trial's and never negative, so that its mean
+    says the same.
+    """
     return (never("violation", play) for play in without_slack(case))
 
 
 def synthetic_regret(case: Case) -> Iterator[Part]:
-    """Thompson sampling and RandGP-UCB below both safe methods; UCB within a factor of two of them."""
+    """Thompson sampling and RandGP-UCB below both safe methods; UCB within a factor of two of
+    them.
+    """
     for problem in case.problems:
         safe = [case.play_of(name, problem) for name in SAFE]
         for name in ("ckb-ts", "ckb-rand"):
-            yield from (below("regret", case.play_of(name, problem), safe_play) for safe_play in safe)
-        yield from (similar("regret", case.play_of("ckb-ucb", problem), safe_play) for safe_play in safe)
+            yield from (
+                below("regret", case.play_of(name, problem), safe_play) for safe_play in safe
+            )
+        yield from (
+            similar("regret", case.play_of("ckb-ucb", problem), safe_play) for safe_play in safe
+        )
 
 
 def better_or_similar(case: Case) -> Iterator[Part]:
-    """The regret of each CKB algorithm is less than twice that of each safe method; R₊ where g may bind."""
+    """The regret of each CKB algorithm is less than twice that of each safe method; R₊ where g may
+    bind.
+    """
     for problem in case.problems:
         metric = "regret_plus" if independent(problem) else "regret"
         for name in CKB:
             yield from (
-                not_worse(metric, case.play_of(name, problem), case.play_of(safe_name, problem)) for safe_name in SAFE
+                not_worse(metric, case.play_of(name, problem), case.play_of(safe_name, problem))
+                for safe_name in SAFE
             )
 
 
@@ -82,7 +94,9 @@ def light(case: Case) -> Iterator[Part]:
     """Rand and StageOpt below the other three, UCB below Thompson sampling."""
     for problem in case.problems:
         ucb, ts, rand, stage, sgp = (case.play_of(name, problem) for name in (*CKB, *SAFE))
-        yield from (below("regret", best, worse) for best in (rand, stage) for worse in (ucb, ts, sgp))
+        yield from (
+            below("regret", best, worse) for best in (rand, stage) for worse in (ucb, ts, sgp)
+        )
         yield below("regret", ucb, ts)
 
 
@@ -90,7 +104,9 @@ def stocks(case: Case) -> Iterator[Part]:
     """All three CKB below both safe methods."""
     for problem in case.problems:
         plays = {name: case.play_of(name, problem) for name in (*CKB, *SAFE)}
-        yield from (below("regret", plays[name], plays[safe_name]) for name in CKB for safe_name in SAFE)
+        yield from (
+            below("regret", plays[name], plays[safe_name]) for name in CKB for safe_name in SAFE
+        )
 
 
 def light_numbers(case: Case) -> Iterator[Part]:
@@ -113,10 +129,16 @@ def hard_violation_sublinear(case: Case) -> Iterator[Part]:
 
 
 def cost(case: Case) -> Iterator[Part]:
-    """Seconds per round against the number of actions: nearer to linear than to quadratic, and the other way round."""
+    """Seconds per round against the number of actions: nearer to linear than to quadratic, and the
+    other way round.
+    """
     for name in (*CKB, "stageopt"):
         points = [(float(play.problem.values["n"]), play) for play in case.of(name)]
-        yield power("seconds_per_round", points, **({"at_least": 1.5} if name == "stageopt" else {"at_most": 1.5}))
+        yield power(
+            "seconds_per_round",
+            points,
+            **({"at_least": 1.5} if name == "stageopt" else {"at_most": 1.5}),
+        )
 
 
 def slack(case: Case) -> Iterator[Part]:
@@ -133,7 +155,11 @@ def slack(case: Case) -> Iterator[Part]:
 
 def full_information(case: Case) -> Iterator[Part]:
     """E V(T) is 0, with T beyond 1/δ⁴: V, of the noise-free g, is 0 in all seeds."""
-    return (never("violation", play) for problem in case.problems for play in case.of("scgp-ucb", problem))
+    return (
+        never("violation", play)
+        for problem in case.problems
+        for play in case.of("scgp-ucb", problem)
+    )
 
 
 claims = [
@@ -149,7 +175,8 @@ claims = [
     ),
     Claim(
         "ZJ2",
-        "synthetic: CKB-TS and CKB-Rand have less regret than both safe methods, CKB-UCB has similar regret",
+        "synthetic: CKB-TS and CKB-Rand have less regret than both safe methods, CKB-UCB has "
+        "similar regret",
         "preprint F.1",
         "Figure 1a",
         ("rkhs-1d",),
@@ -157,7 +184,8 @@ claims = [
         synthetic_regret,
         among=threshold,
         kind="with constraint threshold and h 0.25 or 0.5",
-        quote="CBO-UCB has similar performance ... to existing ones while both CBO-TS and CBO-Rand have a "
+        quote="CBO-UCB has similar performance ... to existing ones while both CBO-TS and CBO-Rand "
+        "have a "
         "significant gain compared to existing algorithms",
     ),
     Claim(
@@ -170,7 +198,8 @@ claims = [
         better_or_similar,
         among=published,
         kind="with constraint independent, or threshold and h 0.25 or 0.5",
-        quote="Our three CKB algorithms achieve a better (or similar) regret performance compared to the existing "
+        quote="Our three CKB algorithms achieve a better (or similar) regret performance compared "
+        "to the existing "
         "safe BO algorithms",
     ),
     Claim(
@@ -195,7 +224,8 @@ claims = [
         synthetic_numbers,
         among=threshold,
         kind="with constraint threshold and h 0.25 or 0.5",
-        quote="N = 3.25, N = 2.9 and N = 5 under CBO-UCB, CBO-TS and CBO-Rand respectively compared to N = 0.3 for "
+        quote="N = 3.25, N = 2.9 and N = 5 under CBO-UCB, CBO-TS and CBO-Rand respectively "
+        "compared to N = 0.3 for "
         "StageOpt and N = 0 for SGP-UCB",
     ),
     Claim(
@@ -206,7 +236,10 @@ claims = [
         ("light-sensors",),
         (*CKB, *SAFE),
         light,
-        quote="CBO-Rand and StageOpt has the best performance, while CBO-TS is worse than CBO-UCB in this case",
+        quote=(
+            "CBO-Rand and StageOpt has the best performance, while CBO-TS is worse than CBO-UCB "
+            "in this case"
+        ),
     ),
     Claim(
         "ZJ4N",
@@ -216,7 +249,8 @@ claims = [
         ("light-sensors",),
         ("ckb-ucb", "ckb-rand"),
         light_numbers,
-        quote="CBO-UCB does not make any decisions that violate the constraint while CBO-Rand has an average of 38 "
+        quote="CBO-UCB does not make any decisions that violate the constraint while CBO-Rand has "
+        "an average of 38 "
         "rounds where the constraint is violated",
     ),
     Claim(
@@ -227,7 +261,10 @@ claims = [
         ("stocks",),
         (*CKB, *SAFE),
         stocks,
-        quote="our three CBO algorithms have significant performance gain over existing safe BO algorithms",
+        quote=(
+            "our three CBO algorithms have significant performance gain over existing safe BO "
+            "algorithms"
+        ),
     ),
     Claim(
         "ZJ5N",
@@ -247,7 +284,10 @@ claims = [
         ("light-sensors", "stocks"),
         CKB,
         hard_violation_sublinear,
-        quote="all CKB algorithms achieve sublinear performance even with respect to this stronger metric",
+        quote=(
+            "all CKB algorithms achieve sublinear performance even with respect to this stronger "
+            "metric"
+        ),
     ),
     Claim(
         "ZJ7",
@@ -269,7 +309,8 @@ claims = [
         CKB,
         slack,
         within=("slack",),
-        quote="by introducing slackness in the dual update, one can trade regret to achieve bounded or even zero "
+        quote="by introducing slackness in the dual update, one can trade regret to achieve "
+        "bounded or even zero "
         "constraint violation",
     ),
     Claim(

@@ -24,7 +24,9 @@ def git(*words: str) -> str:
 def name_processor() -> str:
     """Return the CPU's model as Linux knows it, else what Python knows."""
     file = Path("/proc/cpuinfo")
-    facts = [line.partition(":") for line in file.read_text().splitlines()] if file.is_file() else []
+    facts = (
+        [line.partition(":") for line in file.read_text().splitlines()] if file.is_file() else []
+    )
     models = [value.strip() for name, _, value in facts if name.startswith("model name")]
     return models[0] if models else platform.processor() or platform.machine()
 

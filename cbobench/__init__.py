@@ -1,4 +1,5 @@
-"""cbobench: large sweeps and honest comparisons for constrained Bayesian optimization and constrained bandits.
+"""cbobench: large sweeps and honest comparisons for constrained Bayesian optimization and
+constrained bandits.
 
 import cbobench
 
@@ -93,7 +94,9 @@ NAMES = {
     "params": "param state",
     "errors": "CbobenchError CellFailure Misuse",
 }
-"""By module, the public names that lie there: users import them from cbobench, so that a module may move."""
+"""By module, the public names that lie there: users import them from cbobench, so that a module may
+move.
+"""
 HOMES = {name: f"cbobench.{module}" for module, names in NAMES.items() for name in names.split()}
 __all__ = ["__version__", *sorted(HOMES)]
 
@@ -109,5 +112,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return the public names, with those that every module has, and not what this one imports for itself."""
+    """Return the public names, with those that every module has, and not what this one imports for
+    itself.
+    """
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -1,8 +1,10 @@
-"""The same bits on every x86-64 computer: which instructions BLAS and NumPy use, chosen before NumPy is imported.
+"""The same bits on every x86-64 computer: which instructions BLAS and NumPy use, chosen before
+NumPy is imported.
 
-OpenBLAS takes the widest kernel that a CPU has, and NumPy the widest instructions. Each adds in another order, a last
-bit differs, and a few rounds later a seed is another play. The portable arithmetic holds both to x86-64-v3 (AVX2 and
-FMA), which nearly every x86-64 computer since 2015 has. A machine that cannot do so plays natively; its cells say so.
+OpenBLAS takes the widest kernel that a CPU has, and NumPy the widest instructions. Each adds in
+another order, a last bit differs, and a few rounds later a seed is another play. The portable
+arithmetic holds both to x86-64-v3 (AVX2 and FMA), which nearly every x86-64 computer since 2015
+has. A machine that cannot do so plays natively; its cells say so.
 """
 
 from __future__ import annotations
@@ -25,11 +27,16 @@ CHOICES = ("portable", "native")
 OPTION = "--arithmetic"
 PORTABLE = "x86-64-v3"
 NEEDED = frozenset({"avx2", "fma"})
-KERNEL, DISABLED, ENABLED = "OPENBLAS_CORETYPE", "NPY_DISABLE_CPU_FEATURES", "NPY_ENABLE_CPU_FEATURES"
+KERNEL, DISABLED, ENABLED = (
+    "OPENBLAS_CORETYPE",
+    "NPY_DISABLE_CPU_FEATURES",
+    "NPY_ENABLE_CPU_FEATURES",
+)
 CORE = "Haswell"  # OpenBLAS's kernel for these instructions
 # Of the libraries of other methods: MKL, PyTorch and oneDNN.
 OTHERS = {"MKL_CBWR": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "DNNL_MAX_CPU_ISA": "AVX2"}
-# What NumPy's own builds may use beyond x86-64-v3, by the names that a version knows; unknown ones disable nothing.
+# What NumPy's own builds may use beyond x86-64-v3, by the names that a version knows; unknown ones
+# disable nothing.
 BEYOND = ("X86_V4", "AVX512_ICL", "AVX512_SPR")
 BEYOND_BEFORE_2_4 = (
     "AVX512F",
@@ -60,12 +67,15 @@ def requested_arithmetic() -> str:
 def find_choice(arguments: Sequence[str]) -> str | None:
     """Return the choice that the arguments of a command line make; None without a valid one."""
     values = [after for word, after in itertools.pairwise(arguments) if word == OPTION]
-    values += [word.removeprefix(f"{OPTION}=") for word in arguments if word.startswith(f"{OPTION}=")]
+    values += [
+        word.removeprefix(f"{OPTION}=") for word in arguments if word.startswith(f"{OPTION}=")
+    ]
     return values[0] if values and values[0] in CHOICES else None
 
 
 def set_arithmetic(choice: str | None = None) -> None:
-    """Choose the arithmetic of this process, as far as NumPy is not yet imported, and of the processes it starts.
+    """Choose the arithmetic of this process, as far as NumPy is not yet imported, and of the
+    processes it starts.
 
     Args:
         choice: "portable" or "native"; None: what the environment says, else portable.
@@ -77,7 +87,11 @@ def set_arithmetic(choice: str | None = None) -> None:
     if os.environ.get(CHOICE) == "native":
         variables = dict(_before)
     else:
-        variables = {} if reason_against() else portable_variables(_cpu_flags(), _numpy_version(), os.environ)
+        variables = (
+            {}
+            if reason_against()
+            else portable_variables(_cpu_flags(), _numpy_version(), os.environ)
+        )
     changes = {name: value for name, value in variables.items() if os.environ.get(name) != value}
     _too_late |= bool(changes) and "numpy" in sys.modules
     for name, value in changes.items():
@@ -88,7 +102,9 @@ def set_arithmetic(choice: str | None = None) -> None:
             os.environ[name] = value
 
 
-def portable_variables(flags: Collection[str], numpy: str, environment: Mapping[str, str]) -> dict[str, str | None]:
+def portable_variables(
+    flags: Collection[str], numpy: str, environment: Mapping[str, str]
+) -> dict[str, str | None]:
     """Return the variables of the portable arithmetic; None for one that must not be set.
 
     What the environment disables in NumPy stays disabled: fewer instructions give the same bits.
@@ -147,14 +163,21 @@ def reason_against() -> str:
 
 
 def is_as_requested() -> bool:
-    """Return whether this process computes as processes do that it starts: NumPy was not imported too early."""
+    """Return whether this process computes as processes do that it starts: NumPy was not imported
+    too early.
+    """
     return not _too_late or (requested_arithmetic() == "portable" and arithmetic_kind() == PORTABLE)
 
 
 @cache
 def arithmetic_kind() -> str:
-    """Return the arithmetic of this process, which has imported NumPy: `PORTABLE`, or what BLAS and NumPy use."""
-    kernels, features = [name.removeprefix("openblas ") for name in blas_kernels()], widest_features()
+    """Return the arithmetic of this process, which has imported NumPy: `PORTABLE`, or what BLAS and
+    NumPy use.
+    """
+    kernels, features = (
+        [name.removeprefix("openblas ") for name in blas_kernels()],
+        widest_features(),
+    )
     if not reason_against() and kernels == [CORE] and features in ("X86_V3", "AVX2"):
         return PORTABLE
     machine = platform.machine().lower()
@@ -163,11 +186,17 @@ def arithmetic_kind() -> str:
 
 
 def blas_kernels() -> list[str]:
-    """Return the kernels of NumPy's own BLAS or, if it uses the system's, of all that are loaded."""
+    """Return the kernels of NumPy's own BLAS or, if it uses the system's, of all that are
+    loaded.
+    """
     from threadpoolctl import threadpool_info
 
     libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
-    numpy_libraries = [library for library in libraries if {*Path(library["filepath"]).parts} & {"numpy", "numpy.libs"}]
+    numpy_libraries = [
+        library
+        for library in libraries
+        if {*Path(library["filepath"]).parts} & {"numpy", "numpy.libs"}
+    ]
     names = {
         f"{library['internal_api']} {library.get('architecture') or ''}".strip()
         for library in numpy_libraries or libraries
@@ -176,25 +205,39 @@ def blas_kernels() -> list[str]:
 
 
 def widest_features() -> str:
-    """Return the last of NumPy's targets that this process uses; `numpy.show_runtime` only prints it."""
-    core = sys.modules.get("numpy._core._multiarray_umath") or sys.modules.get("numpy.core._multiarray_umath")
+    """Return the last of NumPy's targets that this process uses; `numpy.show_runtime` only prints
+    it.
+    """
+    core = sys.modules.get("numpy._core._multiarray_umath") or sys.modules.get(
+        "numpy.core._multiarray_umath"
+    )
     targets = (*getattr(core, "__cpu_baseline__", ()), *getattr(core, "__cpu_dispatch__", ()))
     features = getattr(core, "__cpu_features__", {})
     return next((name for name in reversed(targets) if features.get(name)), "")
 
 
 def describe_arithmetic(fresh: bool = False) -> list[str]:
-    """Return lines for the user on settings that were replaced, and on an arithmetic that is not the portable one.
+    """Return lines for the user on settings that were replaced, and on an arithmetic that is not
+    the portable one.
 
     Args:
         fresh: whether processes play that have yet to import NumPy, and not this one.
     """
     if requested_arithmetic() == "native":
         return []
-    replaced = sorted(f"{name}={value}" for name, value in _before.items() if value and name != DISABLED)
-    lines = [f"replaced {', '.join(replaced)}: plays are portable; --arithmetic native keeps it"] if replaced else []
+    replaced = sorted(
+        f"{name}={value}" for name, value in _before.items() if value and name != DISABLED
+    )
+    lines = (
+        [f"replaced {', '.join(replaced)}: plays are portable; --arithmetic native keeps it"]
+        if replaced
+        else []
+    )
     if not fresh and (kind := arithmetic_kind()) != PORTABLE:
-        lines.append(f"plays here are not {PORTABLE} but {kind} ({_reason()}): elsewhere a seed may be another play")
+        lines.append(
+            f"plays here are not {PORTABLE} but {kind} ({_reason()}): elsewhere a seed may be "
+            "another play"
+        )
     return lines
 
 

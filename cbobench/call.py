@@ -1,4 +1,6 @@
-"""What a user chooses of a run: which part of a suite is played, where its cells are played, and when that stops."""
+"""What a user chooses of a run: which part of a suite is played, where its cells are played, and
+when that stops.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,16 @@ class Call:
         block: seeds per task, at least 1; chosen when a run begins and kept for its life.
         again: "failed", "stale" or both: also play cells that failed, or that other code played.
         imports: whether import paths in the suite are allowed.
-        cpus: how many workers on this machine, at least 0 (None: one per CPU that this process may use; 0: none, this
-            process plays).
+        cpus: how many workers on this machine, at least 0 (None: one per CPU that this process may
+            use; 0: none, this process plays).
         address: of a Ray cluster, instead of this machine.
-        engine: "ray", "processes" or "inline"; None: worker processes where there are few tasks, else Ray.
-        ship: send the cluster this machine's cbobench, and the modules of the user's that the suite names.
+        engine: "ray", "processes" or "inline"; None: worker processes where there are few tasks,
+            else Ray.
+        ship: send the cluster this machine's cbobench, and the modules of the user's that the suite
+            names.
         fail_fast: stop at the first failed cell.
-        budget: begin no further task once those that ended have taken so much CPU time, such as "2cpuh".
+        budget: begin no further task once those that ended have taken so much CPU time, such as
+            "2cpuh".
 
     Raises:
         Misuse: a value of another kind or out of its range, or choices that exclude each other.
@@ -69,7 +74,10 @@ class Call:
                 raise unknown("kind of cell to play again", word, get_args(Again))
         parse_budget(self.budget)
         if not isinstance(self.suite, str | Path | Mapping):
-            raise Misuse(f"{show(self.suite)} is no suite; give a file, the name of a shipped suite, or a mapping")
+            raise Misuse(
+                f"{show(self.suite)} is no suite; give a file, the name of a shipped suite, or a "
+                "mapping"
+            )
 
     @property
     def kinds_again(self) -> tuple[str, ...]:
@@ -92,9 +100,14 @@ class Call:
         if self.cpus == 0 and self.address is not None:
             raise Misuse("--cpus 0 plays in this process, --address on a cluster; give one of them")
         if self.cpus == 0 and self.engine in ("ray", "processes"):
-            raise Misuse(f"--cpus 0 plays in this process, --engine {self.engine} does not; give one of them")
+            raise Misuse(
+                f"--cpus 0 plays in this process, --engine {self.engine} does not; give one of them"
+            )
         if self.address is not None and self.engine in ("processes", "inline"):
-            raise Misuse(f"--engine {self.engine} plays on this machine, --address on a cluster; give one of them")
+            raise Misuse(
+                f"--engine {self.engine} plays on this machine, --address on a cluster; give one "
+                "of them"
+            )
         if self.ship and self.address is None:
             raise Misuse("--ship sends this machine's code to a cluster; give its --address, too")
 
@@ -116,5 +129,8 @@ def parse_budget(text: str | None) -> float:
     """
     match = _BUDGET.fullmatch(text) if isinstance(text, str) else None
     if text is not None and (match is None or float(match[1]) == 0):
-        raise Misuse(f"budget is {text!r}; give a number above 0 with its unit: {', '.join(UNITS)} (as in 2cpuh)")
+        raise Misuse(
+            f"budget is {text!r}; give a number above 0 with its unit: {', '.join(UNITS)} (as in "
+            "2cpuh)"
+        )
     return math.inf if match is None else float(match[1]) * UNITS[match[2]]

@@ -1,6 +1,7 @@
 """Errors a user can meet. Each is one line: what was given, what is allowed, and what to do next.
 
-Given values may be huge, or hold control characters or secrets; `show`, `printable` and `mask_secrets` make them fit.
+Given values may be huge, or hold control characters or secrets; `show`, `printable` and
+`mask_secrets` make them fit.
 """
 
 from __future__ import annotations
@@ -49,9 +50,11 @@ STRANGE = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # control characters, among them the escape of terminals
     "\u2028\u2029"  # line separators
     "\u202a-\u202e\u2066-\u2069\u061c\u200e\u200f"  # controls of the direction of text
-    "\u00ad\u180e\u200b\u2060-\u2064\u206a-\u206f\ufeff"  # what is not seen, but for the joiners of some scripts
+    # what is not seen, but for the joiners of some scripts
+    "\u00ad\u180e\u200b\u2060-\u2064\u206a-\u206f\ufeff"
     "\U0001d173-\U0001d17a\U000e0000-\U000e007f"
-    "\ud800-\udfff\ue000-\uf8ff\ufff9-\uffff]"  # halves of surrogate pairs, private use, no characters
+    # halves of surrogate pairs, private use, no characters
+    "\ud800-\udfff\ue000-\uf8ff\ufff9-\uffff]"
 )
 SECRET = re.compile(
     r"(?P<user>(?<=://)[^/\s'\"@:]*:[^\s'\"]*(?=@))"
@@ -81,11 +84,15 @@ class CellFailure(CbobenchError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """The user stops the sweep. Any other KeyboardInterrupt was raised by a cell and is its failure."""
+    """The user stops the sweep. Any other KeyboardInterrupt was raised by a cell and is its
+    failure.
+    """
 
 
 class TimedOut(BaseException):
-    """A cell took too long. Not an Exception, so that a cell that catches those does not catch this."""
+    """A cell took too long. Not an Exception, so that a cell that catches those does not catch
+    this.
+    """
 
 
 class Advice(UserWarning):
@@ -105,7 +112,10 @@ class _Shown(Repr):
     def repr_dict(self, x: Mapping[Any, Any], level: int) -> str:
         if level <= 0:
             return "{...}"
-        parts = [f"{self.repr1(k, level - 1)}: {self.repr1(v, level - 1)}" for k, v in islice(x.items(), self.maxdict)]
+        parts = [
+            f"{self.repr1(k, level - 1)}: {self.repr1(v, level - 1)}"
+            for k, v in islice(x.items(), self.maxdict)
+        ]
         return f"{{{', '.join([*parts, *['...'] * (len(x) > self.maxdict)])}}}"
 
 
@@ -120,7 +130,9 @@ def show(value: object) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a text on one line, with escapes for characters that a terminal would act on or cannot show."""
+    """Return a text on one line, with escapes for characters that a terminal would act on or cannot
+    show.
+    """
     return STRANGE.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
 
 
@@ -138,10 +150,16 @@ def refuse_strange(text: str, label: str, *, lines: bool = False) -> None:
     """
     match = STRANGE.search(text.replace("\n", " ").replace("\t", " ") if lines else text)
     if match is not None:
-        kinds = {"Cc": "control character", "Cs": "half of a surrogate pair: bytes that are no UTF-8"}
+        kinds = {
+            "Cc": "control character",
+            "Cs": "half of a surrogate pair: bytes that are no UTF-8",
+        }
         name = kinds.get(unicodedata.category(match.group()), "not for reading")
         name = unicodedata.name(match.group(), name)
-        raise Misuse(f"{label} {show(text)} holds U+{ord(match.group()):04X} ({name}); allowed: printable text")
+        raise Misuse(
+            f"{label} {show(text)} holds U+{ord(match.group()):04X} ({name}); allowed: printable "
+            "text"
+        )
 
 
 def find_causes(error: BaseException) -> Iterator[BaseException]:
@@ -152,14 +170,16 @@ def find_causes(error: BaseException) -> Iterator[BaseException]:
         if id(cause) not in visited:
             visited.add(id(cause))
             yield cause
-            waiting += [earlier for earlier in (cause.__cause__, cause.__context__) if earlier is not None]
+            waiting += [
+                earlier for earlier in (cause.__cause__, cause.__context__) if earlier is not None
+            ]
 
 
 def reraise_stop(error: BaseException) -> None:
     """Raise `KeyboardInterrupt` or `TimedOut` again if an error is one, or was caused by one.
 
-    A user's code may raise anything else, such as the SystemExit of `sys.exit`: that is a failure of its own. These
-    two come from outside, even where the code that they meet converts them.
+    A user's code may raise anything else, such as the SystemExit of `sys.exit`: that is a failure
+    of its own. These two come from outside, even where the code that they meet converts them.
     """
     for cause in find_causes(error):
         if isinstance(cause, KeyboardInterrupt | TimedOut):
@@ -179,7 +199,13 @@ def one_line(error: BaseException) -> str:
 
 def words_of(noun: str, value: Any) -> list[str]:
     """Return the names that a reader gives, one or several. Raises `Misuse` for other types."""
-    names: list[Any] = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else [None]
+    names: list[Any] = (
+        [value]
+        if isinstance(value, str)
+        else list(value)
+        if isinstance(value, Iterable)
+        else [None]
+    )
     if not all(isinstance(word, str) for word in names):
         raise Misuse(f"{noun} is {show(value)}; give a name, or a list of names")
     return names
@@ -188,8 +214,8 @@ def words_of(noun: str, value: Any) -> list[str]:
 def nearest(text: str, allowed: Iterable[str]) -> str | None:
     """Return the allowed name that is most likely meant, or None if none is close.
 
-    One that other programs call so (`SYNONYMS`), else one with the same words in another order, else the first by
-    alphabet that begins so, else the one with the most letters in common.
+    One that other programs call so (`SYNONYMS`), else one with the same words in another order,
+    else the first by alphabet that begins so, else the one with the most letters in common.
     """
     lower = {name.lower(): name for name in allowed}
     word = str(text)[:LONGEST].lower()
@@ -198,7 +224,9 @@ def nearest(text: str, allowed: Iterable[str]) -> str | None:
         return lower[same]
     parts = sorted(re.split("[-_ ]", word))
     close = [name for name in lower if sorted(re.split("[-_ ]", name)) == parts]
-    close += sorted(name for name in lower if name.startswith(word)) if len(word) >= SHORTEST else []
+    close += (
+        sorted(name for name in lower if name.startswith(word)) if len(word) >= SHORTEST else []
+    )
     close += difflib.get_close_matches(word, list(lower), n=1, cutoff=0.6)
     return lower[close[0]] if close else None
 
@@ -213,7 +241,8 @@ def unknown(
     then: str = "",
     most: int = 0,
 ) -> Misuse:
-    """Return a `Misuse` for an unknown name, with the nearest one, and all allowed names if they are few.
+    """Return a `Misuse` for an unknown name, with the nearest one, and all allowed names if they
+    are few.
 
     Args:
         location: file and line, at the start of the message.
@@ -229,7 +258,9 @@ def unknown(
     if len(names) <= (most or MOST_NAMES):
         parts.append(f"allowed: {', '.join(names) or 'none'}")
     else:
-        nearest_names = [] if close else difflib.get_close_matches(str(value)[:LONGEST], names, n=3, cutoff=0)
+        nearest_names = (
+            [] if close else difflib.get_close_matches(str(value)[:LONGEST], names, n=3, cutoff=0)
+        )
         examples = listing or ", ".join([*nearest_names, *["..."] * bool(nearest_names)])
         parts.append(f"there are {len(names)}" + (f": {examples}" if examples else ""))
     if then:

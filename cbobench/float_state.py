@@ -1,7 +1,8 @@
-"""How the processor rounds in this thread: rounding mode, and whether subnormal numbers are flushed to zero.
+"""How the processor rounds in this thread: rounding mode, and whether subnormal numbers are flushed
+to zero.
 
-Libraries that were compiled with `-ffast-math` change it when they are loaded, others when they are called, and every
-later result of the process would have other bits.
+Libraries that were compiled with `-ffast-math` change it when they are loaded, others when they are
+called, and every later result of the process would have other bits.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from typing import Any
 
 SIZE = 256  # bytes; more than a C library's fenv_t has
 CONTROLS = {"x86_64": (28, 0xFFC0), "aarch64": (0, 0xFFFFFFFF)}
-"""By machine, where fenv_t holds the control bits, and which of 32 these are: MXCSR without its flags, FPCR."""
+"""By machine, where fenv_t holds the control bits, and which of 32 these are: MXCSR without its
+flags, FPCR.
+"""
 
 _DEFAULT = ctypes.c_void_p(-1)  # FE_DFL_ENV
 try:
@@ -47,7 +50,9 @@ def restore_float_state(state: Any) -> None:
 
 @contextmanager
 def preserved_float_state(default: bool = False) -> Iterator[None]:
-    """Restore this thread's rounding after the block; with `default`, begin it with that of every new process."""
+    """Restore this thread's rounding after the block; with `default`, begin it with that of every
+    new process.
+    """
     state = save_float_state()
     if default:
         restore_float_state(_DEFAULT)

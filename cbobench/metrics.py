@@ -1,8 +1,10 @@
-"""The table of metrics: the definition of each, how it accumulates round by round, and how tables show it.
+"""The table of metrics: the definition of each, how it accumulates round by round, and how tables
+show it.
 
-The recorder, the Parquet schema, aggregation, tables and figures read `METRICS`, so that no other code names a metric
-that is added. All use the noise-free f and g and are exact at every round. Sums run over rounds one after the other
-(`cumsum`), so that cutting the horizon into chunks changes no bit.
+The recorder, the Parquet schema, aggregation, tables and figures read `METRICS`, so that no other
+code names a metric that is added. All use the noise-free f and g and are exact at every round. Sums
+run over rounds one after the other (`cumsum`), so that cutting the horizon into chunks changes no
+bit.
 """
 
 from __future__ import annotations
@@ -24,14 +26,16 @@ class Rounds(NamedTuple):
         first: the first round, counted from 1.
         f: reward of the played actions, (rounds, S).
         g: their constraint values, (rounds, S, m).
-        f_star: reference of regret, (rounds, S): the reward of the best feasible action, or a value that the problem
-            declares in its place; NaN if unknown, and then regret is NaN.
+        f_star: reference of regret, (rounds, S): the reward of the best feasible action, or a value
+            that the problem declares in its place; NaN if unknown, and then regret is NaN.
         f_plus: value of the best randomised policy, (rounds, S); NaN if unknown (boxes).
         violated: whether any g_j > 0, (rounds, S).
-        recommended: (f, g_1, ..., g_m) of the action recommended after the round, (rounds, S, 1 + m); NaN without a
-            recommendation, and in rounds for which none was requested (see `play.recommendations`).
+        recommended: (f, g_1, ..., g_m) of the action recommended after the round, (rounds, S, 1 +
+            m); NaN without a recommendation, and in rounds for which none was requested (see
+            `play.recommendations`).
         moving: whether the functions move in any round of the play.
-        beatable: whether f_star is a target or the best known value, so that a feasible action may be better.
+        beatable: whether f_star is a target or the best known value, so that a feasible action may
+            be better.
     """
 
     first: int
@@ -46,7 +50,9 @@ class Rounds(NamedTuple):
 
 
 Running = Callable[[Rounds], Array]
-"""Takes the next rounds and gives the metric after each of them, (rounds, S); it remembers what came before."""
+"""Takes the next rounds and gives the metric after each of them, (rounds, S); it remembers what
+came before.
+"""
 
 
 def _no_accumulator() -> Running:
@@ -55,7 +61,8 @@ def _no_accumulator() -> Running:
 
 @dataclass(frozen=True)
 class Metric:
-    """One number of a cell: an entry of `METRICS`, which every round has, or another column that tables can show.
+    """One number of a cell: an entry of `METRICS`, which every round has, or another column that
+    tables can show.
 
     Attributes:
         name: the column.
@@ -97,7 +104,11 @@ class Metric:
 
     def label_of(self, average: bool) -> str:
         """Return the label of the metric, or of its time average."""
-        return self.label.replace("Cumulative", "Average").replace("cumulative", "average") if average else self.label
+        return (
+            self.label.replace("Cumulative", "Average").replace("cumulative", "average")
+            if average
+            else self.label
+        )
 
 
 def total(step: Callable[[Rounds], Array]) -> Callable[[], Running]:
@@ -121,7 +132,9 @@ def total(step: Callable[[Rounds], Array]) -> Callable[[], Running]:
 
 
 def _soft_violation() -> Running:
-    """‖[Σ_s g(x_s)]⁺‖₂ over the constraints; slack in one round compensates for excess in another."""
+    """‖[Σ_s g(x_s)]⁺‖₂ over the constraints; slack in one round compensates for excess in
+    another.
+    """
     sums = total(lambda rounds: rounds.g)()
     return lambda rounds: np.asarray(np.sqrt((np.maximum(sums(rounds), 0.0) ** 2).sum(axis=2)))
 
@@ -129,7 +142,8 @@ def _soft_violation() -> Running:
 def _simple_value() -> Running:
     """The best f among the feasible actions played so far; NaN before the first.
 
-    NaN in all rounds if the functions move during the play, because values of earlier functions do not count now.
+    NaN in all rounds if the functions move during the play, because values of earlier functions do
+    not count now.
     """
     best: Array | None = None
 
@@ -178,7 +192,9 @@ def _recommended_violation() -> Running:
 
 
 class Rewards(Protocol):
-    """Rewards f of the played actions and their references f_star and f_plus, arrays of one shape (see `Rounds`)."""
+    """Rewards f of the played actions and their references f_star and f_plus, arrays of one shape
+    (see `Rounds`).
+    """
 
     @property
     def f(self) -> Array: ...
@@ -194,10 +210,19 @@ REWARD_STEPS: dict[str, Callable[[Rewards], Array]] = {
     "regret_positive": lambda r: np.maximum(r.f_star - r.f, 0.0),
     "reward": lambda r: r.f,
 }
-"""What a round adds to the metrics that are sums over rewards alone. A file with every round does not hold them."""
+"""What a round adds to the metrics that are sums over rewards alone. A file with every round does
+not hold them.
+"""
 
 _TABLE = (
-    Metric("regret", "R", "Cumulative regret", total(REWARD_STEPS["regret"]), nullable=True, relative=True),
+    Metric(
+        "regret",
+        "R",
+        "Cumulative regret",
+        total(REWARD_STEPS["regret"]),
+        nullable=True,
+        relative=True,
+    ),
     Metric(
         "regret_plus",
         "R₊",

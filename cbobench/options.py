@@ -1,4 +1,6 @@
-"""Functions of one frozen dataclass that are called with its fields: a keyword, its type and its default stand once."""
+"""Functions of one frozen dataclass that are called with its fields: a keyword, its type and its
+default stand once.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,12 @@ Result = TypeVar("Result")
 def accept_fields(
     options_class: Callable[Fields, Options], hidden: Collection[str] = ()
 ) -> Callable[[Callable[[Options], Result]], Callable[Fields, Result]]:
-    """Return a decorator that lets a function of one `options_class` be called with the fields of it.
+    """Return a decorator that lets a function of one `options_class` be called with the fields of
+    it.
 
-    The function's own keywords follow them. `help`, `inspect.signature` and the completion of notebooks show all. Where
-    the function's docstring has a line "Args: see `...`.", `help` shows there what the docstrings of the class and its
-    bases say under "Attributes:".
+    The function's own keywords follow them. `help`, `inspect.signature` and the completion of
+    notebooks show all. Where the function's docstring has a line "Args: see `...`.", `help` shows
+    there what the docstrings of the class and its bases say under "Attributes:".
 
     Args:
         hidden: fields that callers do not give.
@@ -44,7 +47,9 @@ def accept_fields(
             for name in keywords:
                 if name not in allowed:
                     raise unknown("option", name, allowed)
-            own: dict[str, Any] = {name: keywords.pop(name) for name in own_names if name in keywords}
+            own: dict[str, Any] = {
+                name: keywords.pop(name) for name in own_names if name in keywords
+            }
             return function(options_class(*arguments, **keywords), **own)
 
         signature = inspect.signature(function).replace(parameters=parameters)

@@ -1,7 +1,7 @@
 """Parameters: named, typed, bounded fields of a dataclass, checked before anything runs.
 
-Problems and algorithms are keyword-only dataclasses whose constructor fields are made with `param`. The same
-declaration validates a suite file, names a cell, and prints `cbobench show`.
+Problems and algorithms are keyword-only dataclasses whose constructor fields are made with `param`.
+The same declaration validates a suite file, names a cell, and prints `cbobench show`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,12 @@ from cbobench.options import accept_fields
 
 T = TypeVar("T")
 LARGEST = 1e100  # products of larger numbers overflow
-BOUNDS = {"above": operator.gt, "at_least": operator.ge, "below": operator.lt, "at_most": operator.le}
+BOUNDS = {
+    "above": operator.gt,
+    "at_least": operator.ge,
+    "below": operator.lt,
+    "at_most": operator.le,
+}
 
 
 @dataclass(frozen=True)
@@ -37,8 +42,9 @@ class ParamOptions:
         above, at_least, below, at_most: bounds for numbers.
         called: the parameter's name, if the class uses that attribute for something else.
         quiet: whether the default is left out of a cell's identity, for parameters added later.
-        varies: whether cells with different numbers may play in one block. The class then finds an array (S, 1) in the
-            place of the number, and must give every replicate the bits that it has alone.
+        varies: whether cells with different numbers may play in one block. The class then finds an
+            array (S, 1) in the place of the number, and must give every replicate the bits that it
+            has alone.
     """
 
     default: Any
@@ -55,7 +61,8 @@ class ParamOptions:
 
 @accept_fields(ParamOptions)
 def param(options: ParamOptions) -> Any:
-    """Return a constructor field with a default, one line of description, and bounds for its numeric values.
+    """Return a constructor field with a default, one line of description, and bounds for its
+    numeric values.
 
     Args: see `ParamOptions`.
     """
@@ -72,7 +79,9 @@ def state() -> Any:
 
 
 def required(method: Callable[..., T]) -> Callable[..., T]:
-    """Mark a method of a base class that subclasses must write; `build` refuses a class without it."""
+    """Mark a method of a base class that subclasses must write; `build` refuses a class without
+    it.
+    """
 
     @functools.wraps(method)
     def unwritten(self: Any, *args: Any, **options: Any) -> T:
@@ -86,7 +95,8 @@ def _unwritten_error(cls: type, method: Any) -> Misuse:
     parameters = ", ".join(inspect.signature(method).parameters)
     about = (inspect.getdoc(method) or "").partition("\n")[0].rstrip(".")
     return Misuse(
-        f"{cls.__name__} does not define {method.__name__}({parameters}); write it" + (f": {about}" if about else "")
+        f"{cls.__name__} does not define {method.__name__}({parameters}); write it"
+        + (f": {about}" if about else "")
     )
 
 
@@ -134,11 +144,15 @@ def params_of(cls: type) -> list[Param]:
 def _describe_bounds(metadata: Mapping[str, Any]) -> str:
     """Return the bounds of a parameter's numbers in words: above 0 and at most 1e+09."""
     stated = {key: metadata.get(key) for key in BOUNDS}
-    return " and ".join(f"{key.replace('_', ' ')} {bound:g}" for key, bound in stated.items() if bound is not None)
+    return " and ".join(
+        f"{key.replace('_', ' ')} {bound:g}" for key, bound in stated.items() if bound is not None
+    )
 
 
 def describe(annotation: Any, bounds: str = "") -> str:
-    """Return a type in a reader's words: `number`, `'norm' | 'sup' | number above 0` with its numbers' bounds, ..."""
+    """Return a type in a reader's words: `number`, `'norm' | 'sup' | number above 0` with its
+    numbers' bounds, ...
+    """
     origin = typing.get_origin(annotation)
     if origin is Literal:
         return " | ".join(repr(v) for v in typing.get_args(annotation))
@@ -148,7 +162,13 @@ def describe(annotation: Any, bounds: str = "") -> str:
         return f"list of {describe(typing.get_args(annotation)[0], bounds)}"
     if origin is dict:
         return "mapping"
-    names = {float: "number", int: "whole number", str: "text", bool: "true | false", type(None): "null"}
+    names = {
+        float: "number",
+        int: "whole number",
+        str: "text",
+        bool: "true | false",
+        type(None): "null",
+    }
     name = str(names.get(annotation, getattr(annotation, "__name__", str(annotation))))
     return f"{name} {bounds}" if bounds and annotation in (float, int) else name
 
@@ -172,7 +192,11 @@ def _coerce(value: Any, annotation: Any) -> tuple[bool, Any]:
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Literal:
         # YAML reads the words true and false as Booleans.
-        word = str(value).lower() if isinstance(value, bool) and str(value).lower() in arguments else value
+        word = (
+            str(value).lower()
+            if isinstance(value, bool) and str(value).lower() in arguments
+            else value
+        )
         return any(word == v and type(word) is type(v) for v in arguments), word
     if origin in (typing.Union, types.UnionType):
         # The first type that fits wins. A value may fit several,
@@ -187,7 +211,9 @@ def _coerce(value: Any, annotation: Any) -> tuple[bool, Any]:
         elements = [_coerce(element, arguments[0]) for element in value]
         return all(fits for fits, _ in elements), [element for _, element in elements]
     if origin is dict:
-        return isinstance(value, Mapping) and all(isinstance(key, str) for key in value), plain(value)
+        return isinstance(value, Mapping) and all(isinstance(key, str) for key in value), plain(
+            value
+        )
     if annotation is float:
         fits = _is_number(value) and abs(value) <= LARGEST and math.isfinite(value)
         return fits, float(value) if fits else value
@@ -205,15 +231,18 @@ def _check_bounds(name: str, value: Any, metadata: Mapping[str, Any], location: 
         for key, keeps in BOUNDS.items():
             bound = metadata.get(key)
             if bound is not None and not keeps(number, bound):
-                raise Misuse(f"{location}{name} is {show(number)}; it must be {key.replace('_', ' ')} {bound:g}")
+                raise Misuse(
+                    f"{location}{name} is {show(number)}; it must be {key.replace('_', ' ')} "
+                    f"{bound:g}"
+                )
 
 
 def resolve(cls: type, settings: Mapping[str, Any], *, location: str = "") -> dict[str, Any]:
     """Return all parameters of `cls`: the given ones checked, the others at their defaults.
 
     Raises:
-        Misuse: an unknown parameter, a value of the wrong type, or one out of range; `location` (file and line) starts
-            the message.
+        Misuse: an unknown parameter, a value of the wrong type, or one out of range; `location`
+            (file and line) starts the message.
     """
     fields = _fields(cls)
     hints = _hints(cls)
@@ -229,11 +258,14 @@ def resolve(cls: type, settings: Mapping[str, Any], *, location: str = "") -> di
             continue
         fits, value = _coerce(settings[name], hints[f.name])
         if not fits:
-            swept = ", or {sweep: [values]} in a suite" if isinstance(settings[name], Mapping) else ""
+            swept = (
+                ", or {sweep: [values]} in a suite" if isinstance(settings[name], Mapping) else ""
+            )
             close = nearest(value, _choices(hints[f.name])) if isinstance(value, str) else None
             suggestion = f"did you mean {close!r}?; " if close else ""
             raise Misuse(
-                f"{location}{name} is {show(settings[name])}; {suggestion}allowed: {describe(hints[f.name])}{swept}"
+                f"{location}{name} is {show(settings[name])}; {suggestion}allowed: "
+                f"{describe(hints[f.name])}{swept}"
             )
         _check_bounds(name, value, f.metadata, location)
         values[name] = value
@@ -241,19 +273,24 @@ def resolve(cls: type, settings: Mapping[str, Any], *, location: str = "") -> di
 
 
 def identity(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the resolved parameters that identify a play: all but `quiet` ones at their defaults."""
+    """Return the resolved parameters that identify a play: all but `quiet` ones at their
+    defaults.
+    """
     quiet = {name: _default(f) for name, f in _fields(cls).items() if f.metadata.get("quiet")}
-    return {name: value for name, value in values.items() if name not in quiet or value != quiet[name]}
+    return {
+        name: value for name, value in values.items() if name not in quiet or value != quiet[name]
+    }
 
 
 _finished: set[type] = set()
 
 
 def refuse_unfinished(cls: type, *, location: str = "") -> None:
-    """Raise `Misuse` for a class that lacks a method, is no dataclass, or has a parameter without a default.
+    """Raise `Misuse` for a class that lacks a method, is no dataclass, or has a parameter without a
+    default.
 
-    So is one that gives a parameter of its base another default in a way that Python ignores, or that refuses itself
-    in a class method `check_class`.
+    So is one that gives a parameter of its base another default in a way that Python ignores, or
+    that refuses itself in a class method `check_class`.
     """
     if cls in _finished:
         return
@@ -273,34 +310,51 @@ def _refuse_undeclared(cls: type, location: str) -> None:
     # The decorator of a base class does not process them.
     bare = any(isinstance(value, Field) for value in vars(cls).values())
     if bare or not dataclasses.is_dataclass(cls):
-        raise Misuse(f"{location}{cls.__name__} is not a dataclass; decorate it with @dataclass(kw_only=True)")
+        raise Misuse(
+            f"{location}{cls.__name__} is not a dataclass; decorate it with "
+            "@dataclass(kw_only=True)"
+        )
     parameters = inspect.signature(cls.__init__).parameters.values()  # type: ignore[misc]
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)][1:]
     if strange := [name for name in names if name not in {f.name for f in dataclasses.fields(cls)}]:
         raise Misuse(
-            f"{location}{cls.__name__}: no suite can set {strange[0]!r} of __init__, and no run records it; leave "
-            f"__init__ out, decorate the class with @dataclass(kw_only=True), and write {strange[0]}: TYPE = param(...)"
+            f"{location}{cls.__name__}: no suite can set {strange[0]!r} of __init__, and no run "
+            "records it; leave "
+            "__init__ out, decorate the class with @dataclass(kw_only=True), and write "
+            f"{strange[0]}: TYPE = param(...)"
         )
     for f in _fields(cls).values():
         if f.default_factory is MISSING and f.default is MISSING:
-            raise Misuse(f"{location}the parameter {f.name!r} has no default; declare it with param(default, about)")
+            raise Misuse(
+                f"{location}the parameter {f.name!r} has no default; declare it with "
+                "param(default, about)"
+            )
 
 
 def _refuse_ignored_default(cls: type, location: str) -> None:
-    # A dataclass takes the default of the class that annotates the field: without an annotation it stays as it was.
+    # A dataclass takes the default of the class that annotates the field: without an annotation it
+    # stays as it was.
     for f in _fields(cls).values():
-        stated = next((vars(owner)[f.name] for owner in cls.__mro__ if f.name in vars(owner)), f.default)
-        plain_value = stated is None or isinstance(stated, (bool, int, float, str, list, dict, tuple))
+        stated = next(
+            (vars(owner)[f.name] for owner in cls.__mro__ if f.name in vars(owner)), f.default
+        )
+        plain_value = stated is None or isinstance(
+            stated, (bool, int, float, str, list, dict, tuple)
+        )
         if plain_value and f.default_factory is MISSING and stated != f.default:
             kind = f.type if isinstance(f.type, str) else getattr(f.type, "__name__", str(f.type))
             raise Misuse(
-                f"{location}{cls.__name__}: {f.name} = {show(stated)} leaves the parameter's default at "
-                f"{show(f.default)}; set {f.name} in the suite, or write {f.name}: {kind} = param({show(stated)}, ...)"
+                f"{location}{cls.__name__}: {f.name} = {show(stated)} leaves the parameter's "
+                "default at "
+                f"{show(f.default)}; set {f.name} in the suite, or write {f.name}: {kind} = "
+                f"param({show(stated)}, ...)"
             )
 
 
 def build(cls: type[T], settings: Mapping[str, Any], *, location: str = "") -> T:
-    """Return an object of `cls` with checked parameters, after its own `validate()` if it has one."""
+    """Return an object of `cls` with checked parameters, after its own `validate()` if it has
+    one.
+    """
     refuse_unfinished(cls, location=location)
     values, fields = resolve(cls, settings, location=location), _fields(cls)
     try:
@@ -317,9 +371,13 @@ def build(cls: type[T], settings: Mapping[str, Any], *, location: str = "") -> T
 
 
 def shared_values(cls: type, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the resolved parameters that cells of one block must have in common: all but numbers that may vary."""
+    """Return the resolved parameters that cells of one block must have in common: all but numbers
+    that may vary.
+    """
     fields = _fields(cls)
-    return {n: value for n, value in resolve(cls, settings).items() if not _may_vary(fields[n], value)}
+    return {
+        n: value for n, value in resolve(cls, settings).items() if not _may_vary(fields[n], value)
+    }
 
 
 def _may_vary(f: Field[Any], value: Any) -> bool:
@@ -327,7 +385,8 @@ def _may_vary(f: Field[Any], value: Any) -> bool:
 
 
 def build_block(cls: type[T], settings_list: Sequence[Mapping[str, Any]]) -> T:
-    """Return an object for S replicates with parameters of their own, which agree in their `shared_values`.
+    """Return an object for S replicates with parameters of their own, which agree in their
+    `shared_values`.
 
     Parameters in which they differ are arrays (S, 1).
     """

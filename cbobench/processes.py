@@ -1,7 +1,8 @@
-"""Processes that the user's code starts: programs end with their worker, and a forked copy of a player plays nothing.
+"""Processes that the user's code starts: programs end with their worker, and a forked copy of a
+player plays nothing.
 
-A worker leads a session of its own. What it starts belongs to the session, or descends from it, unless it detaches
-itself on purpose and its parent has ended.
+A worker leads a session of its own. What it starts belongs to the session, or descends from it,
+unless it detaches itself on purpose and its parent has ended.
 """
 
 from __future__ import annotations
@@ -19,12 +20,16 @@ ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER of prctl(2)
 
 
 def find_programs(leader: int) -> list[int]:
-    """Return the running processes that a session's leader has started, directly or not; empty without /proc."""
+    """Return the running processes that a session's leader has started, directly or not; empty
+    without /proc.
+    """
     parents: dict[int, int] = {}
     programs = set()
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, ValueError, IndexError):  # it has ended meanwhile
-            state, parent, group, session = (place / "stat").read_text().rpartition(")")[2].split()[:4]
+            state, parent, group, session = (
+                (place / "stat").read_text().rpartition(")")[2].split()[:4]
+            )
             pid = int(place.name)
             parents[pid] = int(parent)
             if state not in "ZX" and pid != leader and leader in (int(group), int(session)):
@@ -32,7 +37,9 @@ def find_programs(leader: int) -> list[int]:
     waiting = [leader, *programs]
     while waiting:
         ancestor = waiting.pop()
-        new = {pid for pid, parent in parents.items() if parent == ancestor and pid != leader} - programs
+        new = {
+            pid for pid, parent in parents.items() if parent == ancestor and pid != leader
+        } - programs
         programs |= new
         waiting += new
     return sorted(programs)
@@ -41,7 +48,8 @@ def find_programs(leader: int) -> list[int]:
 def read_children_seconds() -> float:
     """Return the CPU time of the programs that this process has started, and of theirs, in seconds.
 
-    Counted are those that were waited for, and where /proc says so those that run, in steps of a hundredth.
+    Counted are those that were waited for, and where /proc says so those that run, in steps of a
+    hundredth.
     """
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     running = _list_children(os.getpid()) if _has_children() else []
@@ -70,7 +78,8 @@ def _read_seconds(pid: int) -> float:
     """Return the CPU time of a process that has not been waited for, and of what it has started."""
     with suppress(OSError):  # it is over meanwhile
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks = sum(map(int, fields[11:15]))  # its own and that of programs it waited for, user and system
+        # its own and that of programs it waited for, user and system
+        ticks = sum(map(int, fields[11:15]))
         return ticks / os.sysconf("SC_CLK_TCK") + sum(map(_read_seconds, _list_children(pid)))
     return 0.0
 
@@ -78,12 +87,15 @@ def _read_seconds(pid: int) -> float:
 def end_session(leader: int) -> None:
     """Kill a session's leader, if it has not been waited for yet, and all that it has started."""
     _kill_below(leader, itself=leader != os.getpid())
-    with suppress(ProcessLookupError, PermissionError):  # where there is no /proc; no group before `setsid`
+    # where there is no /proc; no group before `setsid`
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
 
 
 def adopt_orphans() -> None:
-    """Become the parent of what the processes below this one leave behind, so that `find_programs` finds it."""
+    """Become the parent of what the processes below this one leave behind, so that `find_programs`
+    finds it.
+    """
     with suppress(AttributeError, OSError):  # Linux alone can
         ctypes.CDLL(None).prctl(ADOPT_ORPHANS, 1, 0, 0, 0)
 
@@ -105,7 +117,8 @@ def _kill_below(leader: int, itself: bool) -> None:
 
 
 def leave_fork(origin: int) -> None:
-    """End this process if it is a fork of the one that began, in which the user's code has returned.
+    """End this process if it is a fork of the one that began, in which the user's code has
+    returned.
 
     Both would go on with the same play and the same open file.
 
@@ -118,7 +131,9 @@ def leave_fork(origin: int) -> None:
 
 @cache
 def close_sockets_in_forks() -> None:
-    """Close the sockets that are open now in every fork to come: one that holds a copy hides that this process died."""
+    """Close the sockets that are open now in every fork to come: one that holds a copy hides that
+    this process died.
+    """
     sockets = {place.name: name for place, name in _descriptors() if name.startswith("socket:")}
 
     def close() -> None:
@@ -140,7 +155,9 @@ def _descriptors() -> list[tuple[Path, str]]:
 
 
 class Programs:
-    """Whether the programs that were started since are over. To ask costs microseconds where none was started."""
+    """Whether the programs that were started since are over. To ask costs microseconds where none
+    was started.
+    """
 
     def __init__(self) -> None:
         self.waited_for = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,7 +1,9 @@
-"""The registry: a class states its name, and every module of its package is found by location. No list to edit.
+"""The registry: a class states its name, and every module of its package is found by location. No
+list to edit.
 
-Other packages give names by entry points (`cbobench.algorithms`, `cbobench.problems`), and one is loaded only when its
-name is asked for. Of the user's modules, only those named as module:Class are imported; others are parsed, not run.
+Other packages give names by entry points (`cbobench.algorithms`, `cbobench.problems`), and one is
+loaded only when its name is asked for. Of the user's modules, only those named as module:Class are
+imported; others are parsed, not run.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
 
 PACKAGE = __name__.partition(".")[0]
 C = TypeVar("C", bound=type)
-SET_PATH = 'import sys; sys.path[:] = sys.argv.pop(1).split("\\n")\n'  # runs before the first import from a file
+# runs before the first import from a file
+SET_PATH = 'import sys; sys.path[:] = sys.argv.pop(1).split("\\n")\n'
 MOST_FILES = 200  # files beside in whose text a class is looked for
 IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
@@ -59,7 +62,9 @@ class Registry:
 
         def add(cls: C) -> C:
             if self._classes.get(name, cls) is not cls:
-                raise ValueError(f"{self.kind} {name!r} is registered twice: {self._classes[name]} and {cls}")
+                raise ValueError(
+                    f"{self.kind} {name!r} is registered twice: {self._classes[name]} and {cls}"
+                )
             self._classes[name] = cls
             cls.name = name  # type: ignore[attr-defined]
             return cls
@@ -74,27 +79,38 @@ class Registry:
     def others(self) -> dict[str, str]:
         """Return the names that other packages give, with the packages; nothing is loaded."""
         ours = self.names()
-        return {entry.name: package_of(entry) for entry in self._find_entries() if entry.name not in ours}
+        return {
+            entry.name: package_of(entry)
+            for entry in self._find_entries()
+            if entry.name not in ours
+        }
 
     def import_path(self, name: str) -> str:
-        """Return the import path that getting a name would import: itself, or that of another package's name.
+        """Return the import path that getting a name would import: itself, or that of another
+        package's name.
 
         Nothing is loaded. It is "" for a registered name, and for one that there is not.
         """
         if ":" in name:
             return name
-        return "".join(entry.value.partition("[")[0].strip() for entry in self._entries_of(name)[:1])
+        return "".join(
+            entry.value.partition("[")[0].strip() for entry in self._entries_of(name)[:1]
+        )
 
     def package(self, name: str) -> str:
         """Return the other package that gives a name; "" for all other names."""
         return "".join(map(package_of, self._entries_of(name)[:1]))
 
     def _entries_of(self, name: str) -> list[EntryPoint]:
-        """Return the entry points of a name that is not registered here; what there is, is looked up once."""
+        """Return the entry points of a name that is not registered here; what there is, is looked
+        up once.
+        """
         self._discover()
         if ":" in name or name in self._classes:
             return []
-        if name not in self._entries and (entries := [e for e in self._find_entries() if e.name == name]):
+        if name not in self._entries and (
+            entries := [e for e in self._find_entries() if e.name == name]
+        ):
             self._entries[name] = entries
         return self._entries.get(name, [])
 
@@ -103,16 +119,21 @@ class Registry:
 
         return entry_points(group=f"{PACKAGE}.{self.kind}s")
 
-    def get(self, name: str, *, location: str = "", imports: bool = True, beside: Sequence[Path] = ()) -> type[Any]:
-        """Return the class of that name, ours or another package's, or at an import path `package.module:Class`.
+    def get(
+        self, name: str, *, location: str = "", imports: bool = True, beside: Sequence[Path] = ()
+    ) -> type[Any]:
+        """Return the class of that name, ours or another package's, or at an import path
+        `package.module:Class`.
 
         Args:
             location: file and line, at the start of an error.
-            imports: whether code of others may be imported: other packages' names, and import paths.
+            imports: whether code of others may be imported: other packages' names, and import
+                paths.
             beside: folders to search for the module of an import path, besides Python's path.
 
         Raises:
-            Misuse: an unknown name, or a class that cannot be imported, is not allowed, or is of the wrong kind.
+            Misuse: an unknown name, or a class that cannot be imported, is not allowed, or is of
+                the wrong kind.
         """
         # An import path says itself where its class is, so nothing else is asked:
         # no registered name has a colon.
@@ -124,35 +145,53 @@ class Registry:
         if entries := self._entries_of(name):
             packages = " and ".join(sorted(map(package_of, entries)))
             if len(entries) > 1:
-                raise Misuse(f"{location}the {self.kind} {show(name)} is of {packages}; remove one of the packages")
-            return self._imported(self.import_path(name), f"{location}{show(name)} of {packages}: ", imports, ())
+                raise Misuse(
+                    f"{location}the {self.kind} {show(name)} is of {packages}; remove one of the "
+                    "packages"
+                )
+            return self._imported(
+                self.import_path(name), f"{location}{show(name)} of {packages}: ", imports, ()
+            )
         if name not in self._classes:
             listing = f"cbobench list {self.kind}s"
             every = [*self._classes, *self.others()]
             raise _unknown(self.kind, name, every, beside if imports else (), listing, location)
         return self._classes[name]
 
-    def _imported(self, path: str, location: str, imports: bool, beside: Sequence[Path]) -> type[Any]:
+    def _imported(
+        self, path: str, location: str, imports: bool, beside: Sequence[Path]
+    ) -> type[Any]:
         if not IMPORT_PATH.fullmatch(path):
-            raise Misuse(f"{location}{show(path)} is not an import path; write package.module:Class")
+            raise Misuse(
+                f"{location}{show(path)} is not an import path; write package.module:Class"
+            )
         if path.startswith("__main__:"):
-            raise Misuse(f"{location}{show(path)} lies in the script that runs; put the class into a module of its own")
+            raise Misuse(
+                f"{location}{show(path)} lies in the script that runs; put the class into a "
+                "module of its own"
+            )
         if not imports:
             raise Misuse(
-                f"{location}{show(path)} would import code; --no-imports refuses it; allowed: registered names"
+                f"{location}{show(path)} would import code; --no-imports refuses it; allowed: "
+                "registered names"
             )
         base = import_object(self.base, location)
         cls = import_object(path, location, beside, self.kind, (base,))
         if not (isinstance(cls, type) and issubclass(cls, base)):
             base_name = self.base.replace(":", ".")
-            raise Misuse(f"{location}{show(path)} is not a subclass of {base_name}; derive it to use it as {self.kind}")
+            raise Misuse(
+                f"{location}{show(path)} is not a subclass of {base_name}; derive it to use it "
+                f"as {self.kind}"
+            )
         return cls
 
     def _discover(self) -> None:
         if self._discovered:
             return
         for package in self.packages:
-            for module in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
+            for module in pkgutil.iter_modules(
+                importlib.import_module(package).__path__, f"{package}."
+            ):
                 importlib.import_module(module.name)
         self._discovered = True
 
@@ -181,7 +220,10 @@ def registry_of(
             for registry in registries:
                 if name in names(registry):
                     return registry
-        every = [*besides, *(name for registry in registries for name in [*registry.names(), *registry.others()])]
+        every = [
+            *besides,
+            *(name for registry in registries for name in [*registry.names(), *registry.others()]),
+        ]
         raise _unknown("name", name, every, beside, "cbobench list algorithms, problems or suites")
     bases = tuple(import_object(registry.base) for registry in registries)
     cls = import_object(name, beside=beside, bases=bases)
@@ -195,40 +237,61 @@ def registry_of(
 
 
 def _unknown(
-    kind: str, name: str, every: Iterable[str], beside: Sequence[Path], listing: str, location: str = ""
+    kind: str,
+    name: str,
+    every: Iterable[str],
+    beside: Sequence[Path],
+    listing: str,
+    location: str = "",
 ) -> Misuse:
     """Return the error for an unregistered name.
 
-    It names the classes in the text of a module of that name that lies beside, or the module in whose text there is a
-    class of that name.
+    It names the classes in the text of a module of that name that lies beside, or the module in
+    whose text there is a class of that name.
     """
     # First a module of that name, as whoever forgets the class writes it; then a class,
     # as whoever forgets the module.
     module = name.removesuffix(".py")
     for folder in beside if module.isidentifier() else ():
         place = _locate_module(folder.resolve(), module)
-        if place is not None and (classes := _find_subclasses(place if place.is_file() else place / "__init__.py")):
+        if place is not None and (
+            classes := _find_subclasses(place if place.is_file() else place / "__init__.py")
+        ):
             named = " or ".join(f"{module}:{cls}" for cls in classes)
             return Misuse(f"{location}{show(name)} is a module; name the class in it: {named}")
     for folder in beside if name.isidentifier() else ():
         for file in sorted(folder.glob("*.py"))[:MOST_FILES]:
             for cls in _find_subclasses(file) if file.stem.isidentifier() else ():
                 if cls.lower() == name.lower():
-                    return Misuse(f"{location}unknown {kind} {show(name)}; did you mean {file.stem}:{cls}?")
-    return unknown(kind, name, every, location=location, listing=listing, then="or your own as module:Class")
+                    return Misuse(
+                        f"{location}unknown {kind} {show(name)}; did you mean {file.stem}:{cls}?"
+                    )
+    return unknown(
+        kind, name, every, location=location, listing=listing, then="or your own as module:Class"
+    )
 
 
 def _find_subclasses(file: Path) -> list[str]:
-    """Return the derived classes at the top of a file, parsed and not run; empty if it cannot be read."""
+    """Return the derived classes at the top of a file, parsed and not run; empty if it cannot be
+    read.
+    """
     try:
         body = ast.parse(file.read_bytes()).body
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    return [node.name for node in body if isinstance(node, ast.ClassDef) and node.bases and node.name[0] != "_"]
+    return [
+        node.name
+        for node in body
+        if isinstance(node, ast.ClassDef) and node.bases and node.name[0] != "_"
+    ]
 
 
 def import_object(
-    path: str, location: str = "", beside: Sequence[Path] = (), noun: str = "class", bases: tuple[type, ...] = (object,)
+    path: str,
+    location: str = "",
+    beside: Sequence[Path] = (),
+    noun: str = "class",
+    bases: tuple[type, ...] = (object,),
 ) -> Any:
     """Return the object at `package.module:name`.
 
@@ -258,29 +321,48 @@ def _import_module(name: str, location: str, beside: Sequence[Path]) -> ModuleTy
     surroundings = Surroundings()
     try:
         try:
-            # Its rules, its way to round, and functions that it replaces must not affect other cells.
+            # Its rules, its way to round, and functions that it replaces must not affect other
+            # cells.
             with np.errstate(), warnings.catch_warnings(), preserved_float_state(), _held_output():
                 return importlib.import_module(name)
         finally:
             if names := surroundings.put_back(noted=False):
-                warnings.warn(Advice(f"{name} replaces {', '.join(names)} for all code; it is put back"), stacklevel=2)
+                warnings.warn(
+                    Advice(f"{name} replaces {', '.join(names)} for all code; it is put back"),
+                    stacklevel=2,
+                )
     except BaseException as error:  # a user's module may raise any error
         reraise_stop(error)
         # Of the module itself or a package above it, not of one that it imports.
         if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
             raise _missing_module(name, location, beside) from error
-        library = str(Path(traceback.__file__).parent)  # Python's own: argparse is no place to look for a fault
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if str(Path(f.filename).parent) != library]
+        # Python's own: argparse is no place to look for a fault
+        library = str(Path(traceback.__file__).parent)
+        frames = [
+            f
+            for f in traceback.extract_tb(error.__traceback__)
+            if str(Path(f.filename).parent) != library
+        ]
         frames = [f for f in frames if "importlib" not in f.filename]
         file = "" if len(frames) < 2 else f" (line {frames[-1].lineno} of {frames[-1].filename})"
-        fix = "; install it, or put its folder on PYTHONPATH" if isinstance(error, ModuleNotFoundError) else ""
+        fix = (
+            "; install it, or put its folder on PYTHONPATH"
+            if isinstance(error, ModuleNotFoundError)
+            else ""
+        )
         if isinstance(error, SystemExit):
-            fix = "; it ends Python when it is imported: put what a script does under if __name__ == '__main__'"
-        raise Misuse(f"{location}cannot import {show(name)}: {one_line(error)}{file}{fix}") from error
+            fix = (
+                "; it ends Python when it is imported: put what a script does under if __name__ "
+                "== '__main__'"
+            )
+        raise Misuse(
+            f"{location}cannot import {show(name)}: {one_line(error)}{file}{fix}"
+        ) from error
 
 
 class _HeldStream:
-    """A stream that keeps what is written to it, and from `release` on passes it on to the stream behind it.
+    """A stream that keeps what is written to it, and from `release` on passes it on to the stream
+    behind it.
 
     It outlives the import that it is made for: a logger of the module may go on to write to it.
     """
@@ -307,9 +389,11 @@ class _HeldStream:
 
 @contextmanager
 def _held_output() -> Iterator[None]:
-    """Show what the block prints once it has ended; nothing if it raises, so that an error stays one line.
+    """Show what the block prints once it has ended; nothing if it raises, so that an error stays
+    one line.
 
-    A module that reads the command line, as scripts with argparse do, would print its usage as if it were ours.
+    A module that reads the command line, as scripts with argparse do, would print its usage as if
+    it were ours.
     """
     streams, succeeded = [_HeldStream(stream) for stream in (sys.stdout, sys.stderr)], False
     try:
@@ -324,26 +408,37 @@ def _held_output() -> Iterator[None]:
 def search_path() -> list[str]:
     """Return Python's search path for a new process: as here, with the current folder last.
 
-    So no file there shadows a module of Python's or an installed one, unless cbobench itself lies there.
+    So no file there shadows a module of Python's or an installed one, unless cbobench itself lies
+    there.
     """
     try:
         current = os.path.realpath("")
     except FileNotFoundError:  # removed
         current = ""
-    entries = [entry for entry in sys.path if isinstance(entry, str) and (current or Path(entry).is_absolute())]
+    entries = [
+        entry
+        for entry in sys.path
+        if isinstance(entry, str) and (current or Path(entry).is_absolute())
+    ]
     last = {current} - {os.path.realpath(Path(__file__).parents[1])}
-    return sorted(dict.fromkeys(map(os.path.abspath, entries)), key=lambda entry: os.path.realpath(entry) in last)
+    return sorted(
+        dict.fromkeys(map(os.path.abspath, entries)),
+        key=lambda entry: os.path.realpath(entry) in last,
+    )
 
 
 def fresh_interpreter(code: str, *arguments: str) -> list[str]:
-    """Return the command that runs some code with `search_path`; the code finds the arguments in sys.argv[1:]."""
+    """Return the command that runs some code with `search_path`; the code finds the arguments in
+    sys.argv[1:].
+    """
     return [sys.executable, "-P", "-c", SET_PATH + code, "\n".join(search_path()), *arguments]
 
 
 def find_beside(module: str, location: str, folders: Sequence[Path]) -> None:
     """Make a module in one of some folders importable, here and in workers, without running it.
 
-    Its folder is appended to Python's path for the life of this process, so installed modules keep priority.
+    Its folder is appended to Python's path for the life of this process, so installed modules keep
+    priority.
 
     Raises:
         Misuse: Python finds another module of that name, or two of the folders have one.
@@ -355,17 +450,30 @@ def find_beside(module: str, location: str, folders: Sequence[Path]) -> None:
     # neither wins.
     # The file must not take the place of a module that others import,
     # and the module must not be played by mistake.
-    candidates = {place: folder for folder in folders if (place := _locate_module(folder.resolve(), top)) is not None}
+    candidates = {
+        place: folder
+        for folder in folders
+        if (place := _locate_module(folder.resolve(), top)) is not None
+    }
     loaded = sys.modules.get(top)
     try:
         spec = importlib.util.find_spec(top) if loaded is None else loaded.__spec__
     except (ImportError, ValueError):
         spec = None
-    importable = {place for place in candidates if place.is_file() or (place / "__init__.py").is_file()}
-    if importable or (spec is not None and spec.origin):  # Python prefers these to a folder without __init__.py
+    importable = {
+        place for place in candidates if place.is_file() or (place / "__init__.py").is_file()
+    }
+    # Python prefers these to a folder without __init__.py
+    if importable or (spec is not None and spec.origin):
         candidates = {place: folder for place, folder in candidates.items() if place in importable}
-    origins = [] if spec is None else [spec.origin or "built-in", *(spec.submodule_search_locations or ())]
-    file_origins = [origin for origin in origins if origin not in ("built-in", "frozen", "namespace")]
+    origins = (
+        []
+        if spec is None
+        else [spec.origin or "built-in", *(spec.submodule_search_locations or ())]
+    )
+    file_origins = [
+        origin for origin in origins if origin not in ("built-in", "frozen", "namespace")
+    ]
     foreign = [
         origin
         for origin in file_origins[:1] or origins[:1]
@@ -373,7 +481,10 @@ def find_beside(module: str, location: str, folders: Sequence[Path]) -> None:
     ]
     if candidates and len(places := [*map(str, candidates), *foreign]) > 1:
         past = ", which Python has imported" if loaded is not None else ""
-        raise Misuse(f"{location}the module {show(top)} is {' and '.join(places)}{past}; give yours another name")
+        raise Misuse(
+            f"{location}the module {show(top)} is {' and '.join(places)}{past}; give yours "
+            "another name"
+        )
     # Last on the path, and only where nothing else has the name.
     for folder in candidates.values():
         if spec is None:
@@ -390,7 +501,9 @@ def _locate_module(folder: Path, top: str) -> Path | None:
 
 
 def _missing_module(module: str, location: str, folders: Sequence[Path]) -> Misuse:
-    """The error of a module that is nowhere: where it was looked for, and the nearest name there."""
+    """The error of a module that is nowhere: where it was looked for, and the nearest name
+    there.
+    """
     looked = list(dict.fromkeys(str(folder.resolve()) for folder in folders))
     near = {path.stem for folder in folders for path in folder.glob("*.py")}
     near |= {path.parent.name for folder in folders for path in folder.glob("*/__init__.py")}

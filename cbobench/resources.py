@@ -1,4 +1,6 @@
-"""Shipped suites and recipes, found by path: inside the wheel, or beside the package in a checkout."""
+"""Shipped suites and recipes, found by path: inside the wheel, or beside the package in a
+checkout.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ FIGURES = re.compile(r"Figures? (\d+)(?:\(([a-z](?:, [a-z])*)\))?(?: and (\d+))?
 
 
 def suites_of_figure(name: str) -> list[str]:
-    """The shipped suites that a name such as "zhou_ji_2022_figure1a" means, by what they say they are about."""
+    """The shipped suites that a name such as "zhou_ji_2022_figure1a" means, by what they say they
+    are about.
+    """
     match = FIGURE.fullmatch(name)
     if match is None:
         return []
@@ -63,15 +67,26 @@ def find_suite(name: str | Path) -> Path:
         close = nearest(path.name, [file.name for file in path.parent.glob("*.y*ml")])
         suggestion = f"; did you mean {show(str(path.with_name(close)))}?" if close else ""
         raise Misuse(
-            f"there is no suite file {show(str(name))}{suggestion}; give the path of a YAML file, or one of the "
+            f"there is no suite file {show(str(name))}{suggestion}; give the path of a YAML "
+            "file, or one of the "
             f"{len(shipped)} names of: cbobench list suites"
         )
     files = [path.with_name(f"{path.name}{suffix}") for suffix in (".yaml", ".yml")]
     if beside := next((file for file in files if file.is_file()), None):
-        raise Misuse(f"there is no shipped suite {show(str(name))}; did you mean the file {show(str(beside))}?")
+        raise Misuse(
+            f"there is no shipped suite {show(str(name))}; did you mean the file "
+            f"{show(str(beside))}?"
+        )
     if of_figure := suites_of_figure(str(name)):
         raise Misuse(
-            f"unknown suite {show(str(name))}; that figure is of {' and '.join(map(show, of_figure))} (_fit: nearest "
+            f"unknown suite {show(str(name))}; that figure is of "
+            f"{' and '.join(map(show, of_figure))} (_fit: nearest "
             "to the paper); all figures: docs/papers.md"
         )
-    raise unknown("suite", str(name), shipped, listing="cbobench list suites", then="or give the path of a YAML file")
+    raise unknown(
+        "suite",
+        str(name),
+        shipped,
+        listing="cbobench list suites",
+        then="or give the path of a YAML file",
+    )

@@ -1,8 +1,10 @@
-"""Randomness: every stream is named, and a replicate's numbers do not depend on what runs beside it.
+"""Randomness: every stream is named, and a replicate's numbers do not depend on what runs beside
+it.
 
-A stream's seed is the SHA-256 of its named parts (for example problem, seed, role). There is no global random state.
-`Draws` returns one draw per round for S replicates in lock step. It fills a block of rounds at a time, because a NumPy
-generator gives the same sequence however the requests are cut; block size and S therefore change nothing.
+A stream's seed is the SHA-256 of its named parts (for example problem, seed, role). There is no
+global random state. `Draws` returns one draw per round for S replicates in lock step. It fills a
+block of rounds at a time, because a NumPy generator gives the same sequence however the requests
+are cut; block size and S therefore change nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ class Streams:
     """The streams of S replicates: `role("ties")` is a list of S generators, one per replicate.
 
     Args:
-        scopes: the parts that name each replicate, such as (problem, seed) or (problem, algorithm, seed).
+        scopes: the parts that name each replicate, such as (problem, seed) or (problem, algorithm,
+            seed).
     """
 
     def __init__(self, scopes: Sequence[tuple[Part, ...]]) -> None:
@@ -62,10 +65,14 @@ class Draws:
     """
 
     MEMORY = 2**18  # numbers held at a time, about 2 MB
-    FIRST, MOST = 16, 1024  # rounds of the first block, and of any; each is four times the last, as a play may be short
+    # rounds of the first block, and of any; each is four times the last, as a play may be short
+    FIRST, MOST = 16, 1024
 
     def __init__(
-        self, generators: Sequence[np.random.Generator], sampler: Sampler, shape: tuple[int, ...] = ()
+        self,
+        generators: Sequence[np.random.Generator],
+        sampler: Sampler,
+        shape: tuple[int, ...] = (),
     ) -> None:
         self.generators = list(generators)
         self.sampler = sampler
@@ -76,7 +83,9 @@ class Draws:
         self.block: NDArray[np.float64] = np.empty((0,))
 
     def at(self, t: int) -> NDArray[np.float64]:
-        """Return the draws of round t, shape (S, *shape). Rounds may be skipped, but not requested backwards."""
+        """Return the draws of round t, shape (S, *shape). Rounds may be skipped, but not requested
+        backwards.
+        """
         if t < self.first:
             raise ValueError(f"round {t} is asked after round {self.first}: draws only go forward")
         while t >= self.first + self.rounds:

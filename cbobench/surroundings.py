@@ -1,9 +1,12 @@
-"""What all code of a process shares, and a user's function may change: it is looked at before, and put back after.
+"""What all code of a process shares, and a user's function may change: it is looked at before, and
+put back after.
 
-These are the functions of NumPy, SciPy and Python itself, the current folder, the standard streams and the rules for
-warnings. Rules for floating-point errors are put back by `numpy.errstate`, rounding by `cbobench.float_state`.
+These are the functions of NumPy, SciPy and Python itself, the current folder, the standard streams
+and the rules for warnings. Rules for floating-point errors are put back by `numpy.errstate`,
+rounding by `cbobench.float_state`.
 
-A function that was replaced may have been taken over by code that was imported meanwhile, so what plays next needs a
+A function that was replaced may have been taken over by code that was imported meanwhile, so what
+plays next needs a
 process where nothing was: `REPLACED` keeps the names.
 """
 
@@ -61,17 +64,27 @@ AROUND: ContextVar[Surroundings | None] = ContextVar("AROUND", default=None)
 
 
 def _is_same(space: dict[str, Any], values: list[Any]) -> bool:
-    """Return whether a module holds nothing but these values; False where they cannot be compared."""
+    """Return whether a module holds nothing but these values; False where they cannot be
+    compared.
+    """
     try:
         return [*space.values()] == values  # what is identical is not looked at further
     except Exception:  # an array has no one answer
         return False
 
 
-def _put_functions_back(library: str, space: dict[str, Any], names: list[str], values: list[Any]) -> list[str]:
-    """Restore the public names of a module, of which it had `values`; return those that were replaced."""
+def _put_functions_back(
+    library: str, space: dict[str, Any], names: list[str], values: list[Any]
+) -> list[str]:
+    """Restore the public names of a module, of which it had `values`; return those that were
+    replaced.
+    """
     stated = zip(names, values, strict=True)
-    replaced = [pair for pair in stated if not pair[0].startswith("_") and space.get(pair[0], space) is not pair[1]]
+    replaced = [
+        pair
+        for pair in stated
+        if not pair[0].startswith("_") and space.get(pair[0], space) is not pair[1]
+    ]
     space.update(replaced)
     return [f"{library}.{name}" for name, _ in replaced]
 

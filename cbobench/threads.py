@@ -1,4 +1,5 @@
-"""One BLAS thread per process: more would compete between workers, and a product split over threads has other bits.
+"""One BLAS thread per process: more would compete between workers, and a product split over threads
+has other bits.
 
 Also: threads that the user's code leaves behind do not keep a process alive.
 """
@@ -20,21 +21,27 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 
 
 def pin_threads() -> None:
-    """Set one thread in the environment, for this process (before NumPy is imported) and its children."""
+    """Set one thread in the environment, for this process (before NumPy is imported) and its
+    children.
+    """
     for variable in THREAD_VARIABLES:
         os.environ.setdefault(variable, "1")
 
 
 @contextmanager
 def single_thread() -> Iterator[None]:
-    """Use one BLAS thread inside the block, whatever the environment said when NumPy was imported."""
+    """Use one BLAS thread inside the block, whatever the environment said when NumPy was
+    imported.
+    """
     with _find_libraries(len(sys.modules)).limit(limits=1):
         yield
 
 
 @lru_cache(maxsize=1)
 def _find_libraries(modules: int) -> ThreadpoolController:
-    """Find the libraries that run threads in this process, which takes a millisecond; again once more is imported."""
+    """Find the libraries that run threads in this process, which takes a millisecond; again once
+    more is imported.
+    """
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

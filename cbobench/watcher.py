@@ -1,4 +1,6 @@
-"""Who is told what happens while a suite is planned and played, and is asked whether what takes long is to go on."""
+"""Who is told what happens while a suite is planned and played, and is asked whether what takes
+long is to go on.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ from typing import Any
 
 
 class Watcher:
-    """Hears nothing and lets everything go on; what listens derives it and takes what it wants to hear.
+    """Hears nothing and lets everything go on; what listens derives it and takes what it wants to
+    hear.
 
     What it raises ends the sweep, as a fault of the sweep's own would.
     """
@@ -26,7 +29,9 @@ class Watcher:
         """Hear that a task is over, by its `Receipt`."""
 
     def ended(self, outcome: Any) -> None:
-        """Hear the `Outcome` as soon as it is known, before Ray is shut down (which takes a second)."""
+        """Hear the `Outcome` as soon as it is known, before Ray is shut down (which takes a
+        second).
+        """
 
 
 SILENT = Watcher()

@@ -34,7 +34,9 @@ FORMS = {
 
 
 def in_ascii(text: str) -> str:
-    """Return a text in ASCII: signs by `FORMS`, Greek letters by name, other letters without accents, else "?"."""
+    """Return a text in ASCII: signs by `FORMS`, Greek letters by name, other letters without
+    accents, else "?".
+    """
     return "".join(char if char.isascii() else _form(char) for char in text)
 
 
@@ -71,9 +73,13 @@ def count_noun(number: int, noun: str) -> str:
 
 
 def list_names(names: Iterable[str], most: int = 6, between: str = ", ") -> str:
-    """Return names in a row, the first `most` of them and how many more there are: a, b and 3 more."""
+    """Return names in a row, the first `most` of them and how many more there are: a, b and 3
+    more.
+    """
     listed = list(names)
-    return between.join(listed[:most]) + (f" and {len(listed) - most:,} more" if len(listed) > most else "")
+    return between.join(listed[:most]) + (
+        f" and {len(listed) - most:,} more" if len(listed) > most else ""
+    )
 
 
 def join_words(names: Iterable[str]) -> str:

@@ -23,13 +23,16 @@ from cbobench.results.source import look_again
 from tests.processes import ended_with_the_test
 
 np.seterr(divide="raise", over="raise", invalid="raise")
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # a sweep ignores it where nohup does; nohup of the tests is not meant
+# a sweep ignores it where nohup does; nohup of the tests is not meant
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 ROOT = Path(__file__).parents[1]
 
 
 def calls(work: Callable[[], Any]) -> int:
-    """How many functions, of Python and of C, some work calls: what it costs, however fast the machine is."""
+    """How many functions, of Python and of C, some work calls: what it costs, however fast the
+    machine is.
+    """
     count = 0
 
     def called(frame: Any, event: str, argument: Any) -> None:
@@ -52,7 +55,11 @@ SHARING = {"page", "papers", "play", "report", "results", "suite", "sweep"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--tenth", metavar="WORD", help="run a tenth of the tests; another word chooses another tenth")
+    parser.addoption(
+        "--tenth",
+        metavar="WORD",
+        help="run a tenth of the tests; another word chooses another tenth",
+    )
 
 
 def is_in_tenth(test: str, word: str) -> bool:
@@ -61,7 +68,8 @@ def is_in_tenth(test: str, word: str) -> bool:
 
 
 def group_of(test: str) -> str:
-    """What keeps to one worker of a parallel run: a file whose tests share a fixture; all tests that start a cluster.
+    """What keeps to one worker of a parallel run: a file whose tests share a fixture; all tests
+    that start a cluster.
 
     Any other test is a group of its own.
     """
@@ -73,7 +81,9 @@ def group_of(test: str) -> str:
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Let `--dist loadgroup` go by `group_of`: marks of groups get lost between pytest 9.2 and pytest-xdist 3.8."""
+    """Let `--dist loadgroup` go by `group_of`: marks of groups get lost between pytest 9.2 and
+    pytest-xdist 3.8.
+    """
     if config.getvalue("dist") != "loadgroup":
         return None
     from xdist.scheduler import LoadScopeScheduling
@@ -86,16 +96,23 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Groups of several tests come first, those that start a cluster before all: one after the other their tests take
-    longest, and would else be what the end waits for. Then the pages, whose tests are the longest that stand alone.
+    """Groups of several tests come first, those that start a cluster before all: one after the
+    other their tests take longest, and would else be what the end waits for. Then the pages, whose
+    tests are the longest that stand alone.
     """
     word = config.getoption("--tenth")
     if word is not None:
-        config.hook.pytest_deselected(items=[item for item in items if not is_in_tenth(item.nodeid, word)])
+        config.hook.pytest_deselected(
+            items=[item for item in items if not is_in_tenth(item.nodeid, word)]
+        )
         items[:] = [item for item in items if is_in_tenth(item.nodeid, word)]
     groups = {item: group_of(item.nodeid) for item in items}
     items.sort(
-        key=lambda item: (groups[item] != "clusters", groups[item] == item.nodeid, item.path.stem != "test_docs")
+        key=lambda item: (
+            groups[item] != "clusters",
+            groups[item] == item.nodeid,
+            item.path.stem != "test_docs",
+        )
     )
 
 
@@ -103,7 +120,9 @@ gc.disable()  # thousands of tests are listed, all of which stay
 
 
 def pytest_collection_finish() -> None:
-    """Let the garbage collector pass over the listed tests: to look at them takes as long as many a test."""
+    """Let the garbage collector pass over the listed tests: to look at them takes as long as many a
+    test.
+    """
     gc.freeze()
     gc.enable()
 
@@ -140,16 +159,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     }
     if len(costs) > COSTLY:
         terminalreporter.section(f"{sum(costs.values()):.0f} CPU-seconds in {len(costs):,} tests")
-        for test, seconds in sorted(costs.items(), key=lambda test_and_seconds: -test_and_seconds[1])[:COSTLY]:
+        for test, seconds in sorted(
+            costs.items(), key=lambda test_and_seconds: -test_and_seconds[1]
+        )[:COSTLY]:
             terminalreporter.write_line(f"{seconds:8.2f}  {test}")
 
 
 @pytest.fixture
 def original_data() -> Path:
-    """The folder with the two recorded data sets, which have no licence and are not part of the project."""
+    """The folder with the two recorded data sets, which have no licence and are not part of the
+    project.
+    """
     folder = os.environ.get("CBOBENCH_DATA")
     if not folder or not (Path(folder) / "fin.csv").is_file():
-        pytest.skip("the recorded data sets are not here: set CBOBENCH_DATA to a folder that has them")
+        pytest.skip(
+            "the recorded data sets are not here: set CBOBENCH_DATA to a folder that has them"
+        )
     return Path(folder)
 
 
@@ -195,17 +220,25 @@ PLAYERS = {
 
 def cbobench_words(players: str = "as it comes") -> list[str]:
     """The words of `cbobench` in a process of its own where tasks are played by certain players."""
-    return [sys.executable, "-c", f"import sys; {PLAYERS[players]}\nfrom cbobench.cli import entry; entry()"]
+    return [
+        sys.executable,
+        "-c",
+        f"import sys; {PLAYERS[players]}\nfrom cbobench.cli import entry; entry()",
+    ]
 
 
 @pytest.fixture
 def command() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run `cbobench ...` in its own process, without the user's data folder unless given."""
 
-    def run(*arguments: Any, players: str | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
+    def run(
+        *arguments: Any, players: str | None = None, **options: Any
+    ) -> subprocess.CompletedProcess[str]:
         program = [sys.executable, "-m", "cbobench"] if players is None else cbobench_words(players)
         command_line = [*program, *map(str, arguments)]
-        return subprocess.run(command_line, capture_output=True, text=True, timeout=600, check=False, **options)
+        return subprocess.run(
+            command_line, capture_output=True, text=True, timeout=600, check=False, **options
+        )
 
     return run
 
@@ -225,7 +258,9 @@ def clean_tree(tmp_path: Path) -> Callable[[], list[str]]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_width() -> Iterator[None]:
-    """Tables have one width for a test and for what a whole file shares, which is made before it."""
+    """Tables have one width for a test and for what a whole file shares, which is made before
+    it.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "200")
         yield
@@ -240,7 +275,8 @@ def _no_runs_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def _forgotten_modules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """What a test writes and imports is not imported by the next one, which writes another module of that name.
+    """What a test writes and imports is not imported by the next one, which writes another module
+    of that name.
 
     Nor does its code stand in hashes that were kept.
     """

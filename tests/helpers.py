@@ -36,7 +36,12 @@ from cbobench.watcher import Watcher
 
 
 def setting(
-    covariance: np.ndarray, *, replicates: int = 1, constraints: int = 1, horizon: int = 100, **facts: Any
+    covariance: np.ndarray,
+    *,
+    replicates: int = 1,
+    constraints: int = 1,
+    horizon: int = 100,
+    **facts: Any,
 ) -> Setting:
     """A learner's setting over a covariance matrix; facts override the defaults of 1."""
     p, n = 1 + constraints, len(covariance)
@@ -88,7 +93,8 @@ def make(name: str, **settings: Any) -> Any:
 
 
 def entry(name: str, *values: Any, long: bool = False) -> Any:
-    """Arguments of a test that plays an algorithm, which is skipped where the algorithm's library is not installed.
+    """Arguments of a test that plays an algorithm, which is skipped where the algorithm's library
+    is not installed.
 
     CI installs the light ones; PyTorch is none of them.
     """
@@ -102,16 +108,28 @@ LEARNERS = [name for name in ALGORITHMS.names() if not ALGORITHMS.get(name).refe
 
 
 def on_boxes(*but: type) -> list[Any]:
-    """The problems on boxes but some classes, arguments of a test; COCO's is skipped where its package is missing."""
+    """The problems on boxes but some classes, arguments of a test; COCO's is skipped where its
+    package is missing.
+    """
     classes = {name: PROBLEMS.get(name) for name in PROBLEMS.names()}
-    names = [name for name, cls in classes.items() if issubclass(cls, BoxProblem) and not issubclass(cls, but)]
-    missing = pytest.mark.skip(reason="pip install 'cbobench[coco]'") if find_spec("cocoex") is None else ()
+    names = [
+        name
+        for name, cls in classes.items()
+        if issubclass(cls, BoxProblem) and not issubclass(cls, but)
+    ]
+    missing = (
+        pytest.mark.skip(reason="pip install 'cbobench[coco]'")
+        if find_spec("cocoex") is None
+        else ()
+    )
     marks = {"coco": missing, "ridge-20": pytest.mark.long}  # its 8,192 evaluations take seconds
     return [pytest.param(name, marks=marks.get(name, ())) for name in names]
 
 
 def problem(name: str, **settings: Any) -> Problem:
-    """A prepared problem by name. It is prepared once for all tests of a process; each gets a copy of its own."""
+    """A prepared problem by name. It is prepared once for all tests of a process; each gets a copy
+    of its own.
+    """
     key = (PROBLEMS.get(name), repr(sorted(settings.items())))
     if key not in _PREPARED:
         _PREPARED[key] = prepare(name, **settings)
@@ -125,7 +143,9 @@ def prepare(name: str, **settings: Any) -> Problem:
 
 @contextmanager
 def refused(message: str) -> Iterator[Any]:
-    """The block ends in a `Misuse` of one line that holds a text that `message`, a pattern, matches."""
+    """The block ends in a `Misuse` of one line that holds a text that `message`, a pattern,
+    matches.
+    """
     with pytest.raises(Misuse, match=message) as caught:
         yield caught
     assert "\n" not in str(caught.value)
@@ -144,7 +164,9 @@ _PREPARED: dict[tuple[type, str], Problem] = {}
 def make_arrivals(rows: Iterable[tuple[int, int, int, float]]) -> Arrivals:
     """What arrives in a round, from (replicate, round, function, value) in any order."""
     columns = list(zip(*sorted(rows), strict=True)) or [(), (), (), ()]
-    return Arrivals(*(np.array(c, dtype=np.intp) for c in columns[:3]), np.array(columns[3], dtype=float))
+    return Arrivals(
+        *(np.array(c, dtype=np.intp) for c in columns[:3]), np.array(columns[3], dtype=float)
+    )
 
 
 def play(
@@ -158,7 +180,9 @@ def play(
 ) -> tuple[Play, list[Chunk]]:
     """A finished play and its chunks."""
     seeds = list(range(seeds)) if isinstance(seeds, int) else seeds
-    cells = Play(task, key, algorithm, algorithm.name, seeds, horizon, PlayOptions(asked, parallel=parallel))
+    cells = Play(
+        task, key, algorithm, algorithm.name, seeds, horizon, PlayOptions(asked, parallel=parallel)
+    )
     return cells, list(cells)
 
 
@@ -187,7 +211,15 @@ def swept(folder: Path, suite: str) -> Path:
     return folder / "run"
 
 
-VOLATILE = {"seconds", "seconds_per_round", "peak_memory_mb", "host", "cpu", "arithmetic", "attempt"}
+VOLATILE = {
+    "seconds",
+    "seconds_per_round",
+    "peak_memory_mb",
+    "host",
+    "cpu",
+    "arithmetic",
+    "attempt",
+}
 
 
 def cells(run):
@@ -205,7 +237,9 @@ def assert_same_rows(first, second):
         assert len(rows) == len(other_rows) > 0
         for column in rows.columns:
             if column in ("g", "observed_g", "dual"):
-                assert [_tuple(v) for v in rows[column]] == [_tuple(v) for v in other_rows[column]], column
+                assert [_tuple(v) for v in rows[column]] == [
+                    _tuple(v) for v in other_rows[column]
+                ], column
             else:
                 pd.testing.assert_series_equal(rows[column], other_rows[column], check_exact=True)
     assert cbobench.load_cells(first)["cell"].is_unique
@@ -215,14 +249,17 @@ def _tuple(values):
     return None if values is None else tuple(values)
 
 
-def fit(points: np.ndarray, values: np.ndarray, before: Fitted | None, noise: float | None = None) -> Fitted:
+def fit(
+    points: np.ndarray, values: np.ndarray, before: Fitted | None, noise: float | None = None
+) -> Fitted:
     """The fit of one function with values (c,)."""
     return fit_all(points, values[None], [before], None if noise is None else np.array([noise]))[0]
 
 
 def write_manifest(run: Path, content: dict[str, Any]) -> None:
     """Write a run's `run.json`, signed."""
-    with suppress(ValueError, RecursionError, TypeError, AttributeError):  # content that nobody could sign
+    # content that nobody could sign
+    with suppress(ValueError, RecursionError, TypeError, AttributeError):
         content = content | {DIGEST: content_digest(content)}
     (run / FILE).write_text(json.dumps(content))
 

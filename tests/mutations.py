@@ -1,14 +1,18 @@
-"""Plants the faults of `mutations.yaml` in a copy of the checkout, one at a time, and says which test finds each.
+"""Plants the faults of `mutations.yaml` in a copy of the checkout, one at a time, and says which
+test finds each.
 
     python tests/mutations.py [NAME ...] [--list] [--base FOLDER] [--no-control] [--jobs 1]
 
-A fault is found if one of its test files fails, run as `make test` selects tests. First all these files run once on the
-copy as it is, as a control: they must pass. Each fault is a row of a Markdown table: what it is, the test that fails or
-**survives**, and the CPU seconds that it took. Exit code 1 if one survives, 2 if a text is stale.
+A fault is found if one of its test files fails, run as `make test` selects tests. First all these
+files run once on the
+copy as it is, as a control: they must pass. Each fault is a row of a Markdown table: what it is,
+the test that fails or **survives**, and the CPU seconds that it took. Exit code 1 if one survives,
+2 if a text is stale.
 
-`mutations.yaml` has a record for each, by name: `title`, `guarantee` (what it threatens: a page, then its words),
-`file`, `old` (a text that is in the file once), `new`, `tests` (files, or `file::test` where a file is dear). `before`
-may hold other values of `file`, `old`, `new` and `tests` for `--base`, the checkout of an earlier version.
+`mutations.yaml` has a record for each, by name: `title`, `guarantee` (what it threatens: a page,
+then its words), `file`, `old` (a text that is in the file once), `new`, `tests` (files, or
+`file::test` where a file is dear). `before` may hold other values of `file`, `old`, `new` and
+`tests` for `--base`, the checkout of an earlier version.
 """
 
 from __future__ import annotations
@@ -37,7 +41,8 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = Path(__file__).with_suffix(".yaml")
 MOVABLE = {"file", "old", "new", "tests"}  # values that may be others in an earlier version
-CPU_SECONDS, PATIENCE = 300, 1800.0  # after which a run that would never end is ended: of CPU, and by the clock
+# after which a run that would never end is ended: of CPU, and by the clock
+CPU_SECONDS, PATIENCE = 300, 1800.0
 LONGEST_CASE = 40  # characters of a test's parameters
 FAILURE = re.compile(r"^(?:FAILED|ERROR) (?:tests/)?(\S+::.*?)(?: - .*)?$", re.MULTILINE)
 HEADING = "| Fault | Found by | CPU s |\n| :-- | :-- | --: |"
@@ -86,11 +91,15 @@ def _is_there(root: Path, test: str) -> bool:
     """Whether there is a test file, or a test in it (`file::test`)."""
     file, _, function = test.partition("::")
     path = root / file
-    return path.is_file() and (not function or f"def {function.partition('[')[0]}(" in path.read_text(encoding="utf-8"))
+    return path.is_file() and (
+        not function or f"def {function.partition('[')[0]}(" in path.read_text(encoding="utf-8")
+    )
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a module and remove its bytecode, which Python takes for that of any text of its length and second."""
+    """Write a module and remove its bytecode, which Python takes for that of any text of its length
+    and second.
+    """
     path.write_text(text, encoding="utf-8")
     for compiled in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
         compiled.unlink()
@@ -98,7 +107,9 @@ def _write(path: Path, text: str) -> None:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a run of tests: the first that failed (None: all passed), or why there is no such answer."""
+    """What came of a run of tests: the first that failed (None: all passed), or why there is no
+    such answer.
+    """
 
     failed: str | None
     seconds: float
@@ -127,7 +138,8 @@ def read_mutations(early: bool) -> list[Mutation]:
         wrong = sorted((allowed ^ {*record}) | ({*before} - MOVABLE))
         if wrong:
             raise Wrong(
-                f"{TABLE.name}: {name} lacks {wrong[0]}, or may not have it; it needs {', '.join(sorted(allowed))}"
+                f"{TABLE.name}: {name} lacks {wrong[0]}, or may not have it; it needs "
+                f"{', '.join(sorted(allowed))}"
             )
         values = record | (before if early else {})
         mutations.append(Mutation(name, **values | {"tests": tuple(values["tests"])}))
@@ -135,14 +147,20 @@ def read_mutations(early: bool) -> list[Mutation]:
 
 
 def select(mutations: Sequence[Mutation], globs: Iterable[str]) -> list[Mutation]:
-    """Those whose name or file matches a glob; all without one. Raises `Wrong` for a glob that matches none."""
+    """Those whose name or file matches a glob; all without one. Raises `Wrong` for a glob that
+    matches none.
+    """
     globs = list(globs)
     for glob in globs:
         if not any(_matches(mutation, glob) for mutation in mutations):
             close = difflib.get_close_matches(glob, [mutation.name for mutation in mutations], n=1)
             suggestion = f"did you mean {close[0]!r}?" if close else "--list names all"
             raise Wrong(f"no mutation is called {glob!r}; {suggestion}")
-    return [mutation for mutation in mutations if not globs or any(_matches(mutation, glob) for glob in globs)]
+    return [
+        mutation
+        for mutation in mutations
+        if not globs or any(_matches(mutation, glob) for glob in globs)
+    ]
 
 
 def _matches(mutation: Mutation, glob: str) -> bool:
@@ -150,10 +168,17 @@ def _matches(mutation: Mutation, glob: str) -> bool:
 
 
 def copy_checkout(root: Path, to: Path) -> Path:
-    """Copy the files that git knows, as they are now. Raises `Wrong` if the folder is no checkout."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=False)
+    """Copy the files that git knows, as they are now. Raises `Wrong` if the folder is no
+    checkout.
+    """
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=False
+    )
     if listed.returncode:
-        raise Wrong(f"{root} is no checkout: {listed.stderr.strip().splitlines()[0]}; give the folder of one")
+        raise Wrong(
+            f"{root} is no checkout: {listed.stderr.strip().splitlines()[0]}; give the folder of "
+            "one"
+        )
     for name in filter(None, listed.stdout.split("\0")):
         if (root / name).is_file():  # else removed, and not committed yet
             (to / name).parent.mkdir(parents=True, exist_ok=True)
@@ -162,20 +187,27 @@ def copy_checkout(root: Path, to: Path) -> Path:
 
 
 def run_tests(copy: Path, tests: Iterable[str], limited: bool = True) -> Verdict:
-    """Run test files in a copy, up to the first that fails; `limited` to what a mutation may take."""
+    """Run test files in a copy, up to the first that fails; `limited` to what a mutation may
+    take.
+    """
     options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not long"]
     environment = os.environ | {"PYTHONPATH": str(copy), "OMP_NUM_THREADS": "1"}
     with tempfile.TemporaryFile("w+") as output:
         child = subprocess.Popen(
-            [sys.executable, "-m", "pytest", *options, *tests], cwd=copy, env=environment, stdin=subprocess.DEVNULL,
-            stdout=output, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            [sys.executable, "-m", "pytest", *options, *tests],
+            cwd=copy,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
         timer = threading.Timer(PATIENCE, child.kill)
         if limited:
             resource.prlimit(child.pid, resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
             timer.start()
         try:
-            _, status, usage = os.wait4(child.pid, 0)  # the time of this child and of its own, and of no other
+            # the time of this child and of its own, and of no other
+            _, status, usage = os.wait4(child.pid, 0)
         finally:
             timer.cancel()
         child.returncode = os.waitstatus_to_exitcode(status)
@@ -195,12 +227,19 @@ def run_tests(copy: Path, tests: Iterable[str], limited: bool = True) -> Verdict
 def control(copy: Path, mutations: Iterable[Mutation]) -> None:
     """Run the test files of all mutations without any. Raises `Wrong` unless they pass."""
     named = {test for mutation in mutations for test in mutation.tests}
-    tests = sorted(test for test in named if "::" not in test or test.partition("::")[0] not in named)
+    tests = sorted(
+        test for test in named if "::" not in test or test.partition("::")[0] not in named
+    )
     verdict = run_tests(copy, tests, limited=False)
     if verdict.failed or verdict.trouble:
         reason = verdict.trouble or f"{verdict.failed} fails"
-        raise Wrong(f"the control fails, without any mutation: {reason}; mend that first, or say --no-control")
-    print(f"control: {len(tests)} files or tests pass, {verdict.seconds:.1f} CPU s", file=sys.stderr)
+        raise Wrong(
+            f"the control fails, without any mutation: {reason}; mend that first, or say "
+            "--no-control"
+        )
+    print(
+        f"control: {len(tests)} files or tests pass, {verdict.seconds:.1f} CPU s", file=sys.stderr
+    )
 
 
 def play(root: Path, mutations: Sequence[Mutation], jobs: int, with_control: bool) -> list[str]:
@@ -236,24 +275,39 @@ def play(root: Path, mutations: Sequence[Mutation], jobs: int, with_control: boo
                 if not why and verdict.failed is None:
                     survivors.append(mutation.name)
         finally:
-            pool.shutdown(cancel_futures=True)  # of an interruption: the tests at hand are interrupted as well
+            # of an interruption: the tests at hand are interrupted as well
+            pool.shutdown(cancel_futures=True)
     return survivors
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0], allow_abbrev=False)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="names of mutations or of files, or globs of them")
-    parser.add_argument("--list", action="store_true", help="list them with what they threaten, and run nothing")
-    parser.add_argument("--base", type=Path, metavar="FOLDER", help="plant them in another checkout")
-    parser.add_argument("--no-control", action="store_true", help="do not run the tests without a mutation first")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="how many to run at a time (1)")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="names of mutations or of files, or globs of them"
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="list them with what they threaten, and run nothing"
+    )
+    parser.add_argument(
+        "--base", type=Path, metavar="FOLDER", help="plant them in another checkout"
+    )
+    parser.add_argument(
+        "--no-control", action="store_true", help="do not run the tests without a mutation first"
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="how many to run at a time (1)"
+    )
     options = parser.parse_args(arguments)
     try:
         if options.jobs < 1:
             raise Wrong(f"--jobs is {options.jobs}; it must be at least 1")
         root = ROOT if options.base is None else options.base.resolve()
         mutations = select(read_mutations(options.base is not None), options.names)
-        stale = [f"{m.name}: {why}; mend it in {TABLE.name}" for m in mutations if (why := m.why_stale(root))]
+        stale = [
+            f"{m.name}: {why}; mend it in {TABLE.name}"
+            for m in mutations
+            if (why := m.why_stale(root))
+        ]
         if stale and options.base is None:  # an earlier version may lack a text
             raise Wrong("\n".join(stale))
         if options.list:

@@ -1,4 +1,6 @@
-"""Processes that tests start: looked for, waited for, and ended with the test that started them, however it ends."""
+"""Processes that tests start: looked for, waited for, and ended with the test that started them,
+however it ends.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from typing import Any
 
 import pytest
 
-MARK = "CBOBENCH_STARTED_BY"  # in the environment of every process that a test starts, with the test's own word
+# in the environment of every process that a test starts, with the test's own word
+MARK = "CBOBENCH_STARTED_BY"
 NUMBERS = itertools.count()
 PATIENCE = 900.0  # seconds that a machine which is slow and busy may take for what takes a second
 
@@ -52,14 +55,21 @@ def alive(pids: Iterable[int]) -> list[int]:
 
 def assert_gone(pids: Iterable[int]) -> None:
     pids = list(pids)
-    until(lambda: not alive(pids), lambda: f"{[(pid, program(pid)) for pid in alive(pids)]} are still there")
+    until(
+        lambda: not alive(pids),
+        lambda: f"{[(pid, program(pid)) for pid in alive(pids)]} are still there",
+    )
 
 
-def until(met: Callable[[], Any], why: Callable[[], str], driver: subprocess.Popen[str] | None = None) -> None:
+def until(
+    met: Callable[[], Any], why: Callable[[], str], driver: subprocess.Popen[str] | None = None
+) -> None:
     """Wait until something is met, while a driver, where one is given, must run on."""
     deadline = time.monotonic() + PATIENCE
     while not met():
-        assert driver is None or driver.poll() is None or met(), f"ended with {driver.returncode}: {why()}"
+        assert driver is None or driver.poll() is None or met(), (
+            f"ended with {driver.returncode}: {why()}"
+        )
         assert time.monotonic() < deadline, why()
         time.sleep(0.02)
 
@@ -82,7 +92,8 @@ def marked(word: str) -> list[int]:
 
 @contextlib.contextmanager
 def ended_with_the_test(patch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Whatever is started in here is ended, waited for, and its pipes are closed: a later test would meet it.
+    """Whatever is started in here is ended, waited for, and its pipes are closed: a later test
+    would meet it.
 
     What this process has forked itself, not through `subprocess`, is left to those who forked it.
     """

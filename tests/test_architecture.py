@@ -1,4 +1,6 @@
-"""docs/architecture.md and the way of a run stay true: the picture shows the imports, and all that is named exists."""
+"""docs/architecture.md and the way of a run stay true: the picture shows the imports, and all that
+is named exists.
+"""
 
 from __future__ import annotations
 
@@ -61,14 +63,20 @@ def absent_steps(text):
 def test_every_step_of_the_way_is_a_function():
     assert list(absent_steps(GUIDE)) == []
     wrong = "`sweep/run.py:run`, `sweep/run.py:Plan.gone`, `sweep/run.py:gone`, `gone/run.py:run`"
-    assert list(absent_steps(wrong)) == ["sweep/run.py:Plan.gone", "sweep/run.py:gone", "gone/run.py:run"]
+    assert list(absent_steps(wrong)) == [
+        "sweep/run.py:Plan.gone",
+        "sweep/run.py:gone",
+        "gone/run.py:run",
+    ]
 
 
 def test_a_step_is_in_its_room():
     rows = re.findall(r"^\| `(\w+)` \|.*\| `([\w/]+\.py:[\w.]+)` \|$", GUIDE, re.M)
     assert rows
     assert [step for room, step in rows if not step.startswith(f"{room}/")] == []
-    assert len(rows) == len(STEP.findall(GUIDE[GUIDE.index("| room |") :].partition("\n\n")[0])), "one function a step"
+    assert len(rows) == len(STEP.findall(GUIDE[GUIDE.index("| room |") :].partition("\n\n")[0])), (
+        "one function a step"
+    )
 
 
 def test_the_guide_is_one_page():

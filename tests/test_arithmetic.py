@@ -1,4 +1,6 @@
-"""The arithmetic is chosen before NumPy is imported: the same instructions on every x86-64 machine, or what it has."""
+"""The arithmetic is chosen before NumPy is imported: the same instructions on every x86-64 machine,
+or what it has.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +16,41 @@ from cbobench.cli import main
 from tests.conftest import ROOT
 
 WIDE = {"avx2", "fma", "avx512f"}
-portable_machine = pytest.mark.skipif(bool(reason_against()), reason=f"plays natively: {reason_against()}")
+portable_machine = pytest.mark.skipif(
+    bool(reason_against()), reason=f"plays natively: {reason_against()}"
+)
 
 
 def say(program, **environment):
-    """What a program prints in a process of its own whose environment says nothing else of arithmetic."""
-    ours = {arithmetic.KERNEL, arithmetic.DISABLED, arithmetic.ENABLED, arithmetic.CHOICE, *arithmetic.OTHERS}
+    """What a program prints in a process of its own whose environment says nothing else of
+    arithmetic.
+    """
+    ours = {
+        arithmetic.KERNEL,
+        arithmetic.DISABLED,
+        arithmetic.ENABLED,
+        arithmetic.CHOICE,
+        *arithmetic.OTHERS,
+    }
     clean = {name: value for name, value in os.environ.items() if name not in ours}
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program], env=clean | {"PYTHONPATH": str(ROOT)} | environment,
-        capture_output=True, text=True,
-    )  # fmt: skip
+        [sys.executable, "-W", "error", "-c", program],
+        env=clean | {"PYTHONPATH": str(ROOT)} | environment,
+        capture_output=True,
+        text=True,
+    )
     assert not done.returncode, done.stderr
     return done.stdout.strip()
 
 
 @pytest.fixture(scope="module")
 def native():
-    """What a process computes with on this CPU whose environment chooses OpenBLAS's kernel and nothing of NumPy's."""
-    features = "import numpy; print(*numpy.show_config(mode='dicts')['SIMD Extensions'].get('found', ()))"
+    """What a process computes with on this CPU whose environment chooses OpenBLAS's kernel and
+    nothing of NumPy's.
+    """
+    features = (
+        "import numpy; print(*numpy.show_config(mode='dicts')['SIMD Extensions'].get('found', ()))"
+    )
     return f"native: Sandybridge, {say(features).split()[-1]}"
 
 
@@ -41,11 +59,15 @@ KIND = f"import numpy; from cbobench.arithmetic import *; print({CALLS})"
 
 
 def test_names_are_those_that_numpy_knows():
-    assert portable_variables(WIDE, "2.4.0", {})[arithmetic.DISABLED] == "X86_V4 AVX512_ICL AVX512_SPR"
+    assert (
+        portable_variables(WIDE, "2.4.0", {})[arithmetic.DISABLED] == "X86_V4 AVX512_ICL AVX512_SPR"
+    )
     before = portable_variables(WIDE, "2.3.5", {})[arithmetic.DISABLED].split()
     assert {"AVX512F", "AVX512_SKX"} <= {*before}
     assert "X86_V4" not in before
-    assert arithmetic.DISABLED not in portable_variables({"avx2", "fma"}, "2.4.0", {}), "there is nothing to disable"
+    assert arithmetic.DISABLED not in portable_variables({"avx2", "fma"}, "2.4.0", {}), (
+        "there is nothing to disable"
+    )
 
 
 def test_every_name_is_one_of_the_installed_numpy():
@@ -60,12 +82,17 @@ def test_the_version_is_read_without_an_import():
     import numpy
 
     assert arithmetic._numpy_version() == numpy.__version__
-    read = "import sys, cbobench; from cbobench.arithmetic import _numpy_version; _numpy_version(); print(*sys.modules)"
+    read = (
+        "import sys, cbobench; from cbobench.arithmetic import _numpy_version; _numpy_version(); "
+        "print(*sys.modules)"
+    )
     assert not {"numpy", "importlib.metadata"} & {*say(read).split()}
 
 
 def test_what_the_environment_disables_stays_disabled():
-    variables = portable_variables(WIDE, "2.4.0", {arithmetic.DISABLED: "X86_V3,X86_V4", arithmetic.ENABLED: "X86_V4"})
+    variables = portable_variables(
+        WIDE, "2.4.0", {arithmetic.DISABLED: "X86_V3,X86_V4", arithmetic.ENABLED: "X86_V4"}
+    )
     assert variables[arithmetic.DISABLED] == "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"
     assert variables[arithmetic.ENABLED] is None, "NumPy refuses both"
 
@@ -73,7 +100,9 @@ def test_what_the_environment_disables_stays_disabled():
 @portable_machine
 def test_hostile_variables_are_replaced_and_said():
     line = "replaced OPENBLAS_CORETYPE=SkylakeX: plays are portable; --arithmetic native keeps it"
-    assert say("import cbobench; " + KIND, OPENBLAS_CORETYPE="SkylakeX") == f"{PORTABLE} True {line}"
+    assert (
+        say("import cbobench; " + KIND, OPENBLAS_CORETYPE="SkylakeX") == f"{PORTABLE} True {line}"
+    )
     assert say("import cbobench; " + KIND) == f"{PORTABLE} True"
 
 
@@ -89,7 +118,9 @@ def test_native_leaves_the_environment_alone(native):
 def test_numpy_that_was_imported_before_is_told(native):
     output = say("import numpy, os; import cbobench; " + KIND, OPENBLAS_CORETYPE="Sandybridge")
     assert output.startswith(f"{native} False ")
-    assert "NumPy was imported before cbobench; import cbobench first, or let workers play" in output
+    assert (
+        "NumPy was imported before cbobench; import cbobench first, or let workers play" in output
+    )
 
 
 @pytest.fixture
@@ -124,7 +155,10 @@ def test_other_cpus_play_natively(monkeypatch, flags, machine, reason):
 def test_another_blas_plays_natively(monkeypatch):
     monkeypatch.setattr(arithmetic, "blas_kernels", lambda: ["mkl Intel(R) AVX2"])
     assert "mkl" in arithmetic_kind()
-    assert ["BLAS is not OpenBLAS" in line for line in arithmetic.describe_arithmetic()] in ([True], [])
+    assert ["BLAS is not OpenBLAS" in line for line in arithmetic.describe_arithmetic()] in (
+        [True],
+        [],
+    )
     assert arithmetic_kind() != PORTABLE
 
 
@@ -142,10 +176,19 @@ print(portable.play_methods(["ckb-ucb", "gp-ts", "scbo"]))"""
 @portable_machine
 @pytest.mark.slow
 def test_hostile_variables_change_no_bit_of_a_play():
-    hostile = {"OPENBLAS_CORETYPE": "SkylakeX", "OPENBLAS_NUM_THREADS": "2", "MKL_CBWR": "COMPATIBLE"}
-    held = {"NPY_DISABLE_CPU_FEATURES": " ".join(("X86_V3", *arithmetic.BEYOND)), "PYTHONHASHSEED": "7"}
+    hostile = {
+        "OPENBLAS_CORETYPE": "SkylakeX",
+        "OPENBLAS_NUM_THREADS": "2",
+        "MKL_CBWR": "COMPATIBLE",
+    }
+    held = {
+        "NPY_DISABLE_CPU_FEATURES": " ".join(("X86_V3", *arithmetic.BEYOND)),
+        "PYTHONHASHSEED": "7",
+    }
     if not arithmetic._is_from_2_4(arithmetic._numpy_version()):
-        held = {"NPY_DISABLE_CPU_FEATURES": " ".join(("FMA3", "AVX2", *arithmetic.BEYOND_BEFORE_2_4))}
+        held = {
+            "NPY_DISABLE_CPU_FEATURES": " ".join(("FMA3", "AVX2", *arithmetic.BEYOND_BEFORE_2_4))
+        }
     assert say(PLAYS) == say(PLAYS, **hostile, **held)
 
 
@@ -153,7 +196,7 @@ PLAY = """import cbobench
 suite = {"suite": "late", "horizon": 8, "seeds": 2, "record": "all", "problems": ["rkhs-1d"], "algorithms": ["gp-ts"]}
 for cpus in (1, 0):
     done = cbobench.run(suite, out=f"run{cpus}", cpus=cpus, on_note=print)
-    print(*set(cbobench.load_cells(done)["arithmetic"]))"""
+    print(*set(cbobench.load_cells(done)["arithmetic"]))"""  # noqa: E501
 
 
 @portable_machine
@@ -185,9 +228,17 @@ def test_the_choice_is_found_before_the_words_are_parsed():
 def test_the_command_plays_natively_where_it_is_told(tmp_path, write_suite, command):
     import cbobench
 
-    suite = write_suite("suite: s\nhorizon: 3\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: [random]\n")
-    clean = {name: value for name, value in os.environ.items() if name not in {arithmetic.CHOICE, arithmetic.DISABLED}}
+    suite = write_suite(
+        "suite: s\nhorizon: 3\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: [random]\n"
+    )
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in {arithmetic.CHOICE, arithmetic.DISABLED}
+    }
     clean |= {arithmetic.KERNEL: "Sandybridge"}
-    done = command("run", suite, "--out", tmp_path / "r", "--cpus", 0, "--arithmetic", "native", env=clean)
+    done = command(
+        "run", suite, "--out", tmp_path / "r", "--cpus", 0, "--arithmetic", "native", env=clean
+    )
     assert done.returncode == 0, done.stderr
     assert cbobench.load_cells(tmp_path / "r")["arithmetic"][0].startswith("native: Sandybridge, ")

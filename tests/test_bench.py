@@ -17,7 +17,11 @@ from benchmarks.speed import bench, cases, curves
 from cbobench import arithmetic
 
 ROOT = Path(__file__).resolve().parents[1]
-SCRIPTS = sorted(path.relative_to(ROOT) for room in ("benchmarks", "docs") for path in ROOT.glob(f"{room}/**/*.py"))
+SCRIPTS = sorted(
+    path.relative_to(ROOT)
+    for room in ("benchmarks", "docs")
+    for path in ROOT.glob(f"{room}/**/*.py")
+)
 # Runs a script up to its first import of NumPy, and says which arithmetic that process has then.
 FIRST_NUMPY = """
 import importlib, os, runpy, sys
@@ -50,18 +54,26 @@ def test_the_cases_are_those_that_exist():
     assert tuple(case.__name__ for case in cases.CASES) == bench.CASES
 
 
-@pytest.mark.skipif(bool(arithmetic.reason_against()), reason=f"plays natively: {arithmetic.reason_against()}")
+@pytest.mark.skipif(
+    bool(arithmetic.reason_against()), reason=f"plays natively: {arithmetic.reason_against()}"
+)
 @pytest.mark.parametrize("script", SCRIPTS, ids=str)
 def test_every_script_chooses_the_arithmetic_before_numpy(script):
     """Whether it plays, measures or draws, as one that draws today measures tomorrow."""
     is_module = (ROOT / script.parent / "__init__.py").exists()
-    name = ".".join(script.with_suffix("").parts).removesuffix(".__init__") if is_module else ROOT / script
+    name = (
+        ".".join(script.with_suffix("").parts).removesuffix(".__init__")
+        if is_module
+        else ROOT / script
+    )
     ours = {arithmetic.CHOICE, arithmetic.DISABLED, *arithmetic.OTHERS}
     clean = {name: value for name, value in os.environ.items() if name not in ours}
     done = subprocess.run(
         [sys.executable, "-c", FIRST_NUMPY, name],
-        env=clean | {"PYTHONPATH": str(ROOT), arithmetic.KERNEL: "Sandybridge"}, capture_output=True, text=True,
-    )  # fmt: skip
+        env=clean | {"PYTHONPATH": str(ROOT), arithmetic.KERNEL: "Sandybridge"},
+        capture_output=True,
+        text=True,
+    )
     assert done.stdout.split() == [arithmetic.PORTABLE, "True"], done.stderr
 
 
@@ -94,7 +106,9 @@ def test_the_ratio_and_its_interval():
 
 def test_a_command_is_ended_by_its_cpu_time_and_not_by_the_clock(monkeypatch):
     clock, pids = [0.0], []
-    fake = SimpleNamespace(perf_counter=lambda: clock[0], sleep=lambda seconds: clock.__setitem__(0, clock[0] + 60))
+    fake = SimpleNamespace(
+        perf_counter=lambda: clock[0], sleep=lambda seconds: clock.__setitem__(0, clock[0] + 60)
+    )
     monkeypatch.setattr(cases, "time", fake)
     used = iter([1.0, 2.0, 150.0])
     monkeypatch.setattr(cases, "cpu_seconds", lambda pid: pids.append(pid) or next(used))
@@ -131,7 +145,11 @@ def test_a_tree_is_measured_with_its_own_code(tmp_path):
 def test_what_is_printed_is_written(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(bench.take_turns, "__defaults__", (lambda case, tree: {"s": 2.0},))
     monkeypatch.setattr(machine, "git", lambda *arguments: "1234567")
-    monkeypatch.setattr(sys, "argv", ["bench", "--only", "tiny", "--repeats", "2", "--out", str(tmp_path / "b.json")])
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        ["bench", "--only", "tiny", "--repeats", "2", "--out", str(tmp_path / "b.json")],
+    )
     bench.main()
     written = json.loads((tmp_path / "b.json").read_text())
     assert written["cases"] == {"tiny": {"figures": {"here": {"s": [2.0, 2.0]}}, "failed": {}}}
@@ -156,10 +174,16 @@ def test_curves_take_turns_and_keep_the_least(tmp_path, monkeypatch):
     ]  # fmt: skip
     assert rows[0]["features"] == 19
     small = curves.Setting("seeds", seeds=2, actions=20, rounds=10)
-    monkeypatch.setattr(curves, "FINITE", (small, curves.Setting("constraints", 2, 20, constraints=2, rounds=10)))
-    monkeypatch.setattr(curves, "BOX", (curves.Setting("inputs", seeds=1, actions=0, inputs=1, rounds=4),))
+    monkeypatch.setattr(
+        curves, "FINITE", (small, curves.Setting("constraints", 2, 20, constraints=2, rounds=10))
+    )
+    monkeypatch.setattr(
+        curves, "BOX", (curves.Setting("inputs", seeds=1, actions=0, inputs=1, rounds=4),)
+    )
     monkeypatch.setattr(machine, "git", lambda *arguments: "1234567")
-    monkeypatch.setattr(sys, "argv", ["curves", "--repeats", "1", "--out", str(tmp_path / "c.json")])
+    monkeypatch.setattr(
+        sys, "argv", ["curves", "--repeats", "1", "--out", str(tmp_path / "c.json")]
+    )
     curves.main()
     written = json.loads((tmp_path / "c.json").read_text())
     assert {"at", "commit", "cpu", "numpy", "scipy", "repeats"} <= {*written}

@@ -1,4 +1,6 @@
-"""The command line as a user meets it: answers, one-line errors, exit codes, and nothing left behind."""
+"""The command line as a user meets it: answers, one-line errors, exit codes, and nothing left
+behind.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +35,18 @@ WRONG = [
     (("rnu", "x"), "did you mean 'run'?"),
     (("run", "quickstrat"), "unknown suite 'quickstrat'; did you mean 'quickstart'?"),
     (("run", "quickstart", "--seeds", "three"), "argument --seeds: 'three' is not a whole number"),
-    (("run", "quickstart", "--ship"), "--ship sends this machine's code to a cluster; give its --address, too"),
+    (
+        ("run", "quickstart", "--ship"),
+        "--ship sends this machine's code to a cluster; give its --address, too",
+    ),
     (("run", "quickstart", "--address", "127.0.0.1:1"), "no Ray cluster answers at 127.0.0.1:1"),
     (("run", "quickstart", "--seeds", "0"), "seeds is 0; it must be at least 1"),
     (("run", "quickstart", "--horizon", "-5"), "horizon is -5; it must be at least 1"),
     (("run", "quickstart", "--cpus", "-1"), "cpus is -1; it must be at least 0"),
-    (("run", "quickstart", "--only", "nothing"), "--only 'nothing' matches nothing; pairs are rkhs-1d"),
+    (
+        ("run", "quickstart", "--only", "nothing"),
+        "--only 'nothing' matches nothing; pairs are rkhs-1d",
+    ),
     (("run", "zhou_ji_2022_light", "--data", "."), "iw_data_all.mat"),
     (("run", "quickstart", "--out", "sftp://host/x"), "cannot use 'sftp://host/x' as a run folder"),
     (("run", "quickstart", "--cpus", "0", "--address", "x:1"), "give one of them"),
@@ -54,10 +62,19 @@ WRONG = [
     (("--verson",), "unrecognized arguments: --verson; did you mean --version?"),
     (("--seeds", "3", "run", "quickstart"), "unrecognized arguments: --seeds; see cbobench --help"),
     (("-x",), "unrecognized arguments: -x; see cbobench --help"),
-    (("compare", "nowhere", "--best", "--against", "random"), "best and against are different tables"),
+    (
+        ("compare", "nowhere", "--best", "--against", "random"),
+        "best and against are different tables",
+    ),
     (("show", "nowhere.yaml"), "there is no suite file 'nowhere.yaml'"),
-    (("run", "quickstart", "--sedes", "3"), "unrecognized arguments: --sedes 3; did you mean --seeds?"),
-    (("compare", "r", "--target=3", "--metrics=x"), "unrecognized arguments: --metrics=x; did you mean --metric?"),
+    (
+        ("run", "quickstart", "--sedes", "3"),
+        "unrecognized arguments: --sedes 3; did you mean --seeds?",
+    ),
+    (
+        ("compare", "r", "--target=3", "--metrics=x"),
+        "unrecognized arguments: --metrics=x; did you mean --metric?",
+    ),
     (("compare", "r", "--zzzz"), "unrecognized arguments: --zzzz; see cbobench compare --help"),
 ]
 
@@ -83,7 +100,10 @@ def test_run_compare_status_figures(run, small_suite, tmp_path):
     assert "4/4" in out
     assert f"results: {tmp_path / 'r'}" in out
     assert "small: 12 cells in 3 tasks" in err
-    assert run("status", tmp_path / "r")[:2] == (0, "small: 12 of 12 cells done, 0 failed, 0 missing, 0 stale\n")
+    assert run("status", tmp_path / "r")[:2] == (
+        0,
+        "small: 12 of 12 cells done, 0 failed, 0 missing, 0 stale\n",
+    )
     code, repeated, err = run("run", suite, "--out", tmp_path / "r", "--cpus", 0)
     assert (code, repeated) == (0, out)
     assert "(12 done before)" in err
@@ -116,7 +136,10 @@ def test_what_ends_a_sweep_is_made_safe(run, small_suite, monkeypatch):
     monkeypatch.setattr("cbobench.sweep.run.execute", fails)
     code, _, err = run("run", small_suite(), "--cpus", 0)
     assert code == 1
-    assert "cbobench: s3://***@bucket\\x1b[31m is away; what is published stays, to go on: cbobench run " in err
+    assert (
+        "cbobench: s3://***@bucket\\x1b[31m is away; what is published stays, to go on: cbobench "
+        "run " in err
+    )
 
 
 def test_code_that_ends_python_ends_no_command_in_silence(run, monkeypatch):
@@ -134,7 +157,8 @@ def test_failed_cells_give_exit_code_1(run, write_suite, tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     suite = write_suite(
-        "suite: f\nhorizon: 5\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [random, mine_failing:Failing]\n"
+        "suite: f\nhorizon: 5\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [random, "
+        "mine_failing:Failing]\n"
     )
     code, out, err = run("run", suite, "--out", tmp_path / "r", "--cpus", 0)
     assert code == 1
@@ -164,7 +188,9 @@ def test_dry_run_writes_nothing(run, small_suite, clean_tree):
 
 def test_a_dry_run_for_a_cluster_asks_it_for_its_cpus(run, small_suite, monkeypatch):
     addresses = []
-    monkeypatch.setattr(ray_start, "count_cluster_cpus", lambda address: addresses.append(address) or 1234)
+    monkeypatch.setattr(
+        ray_start, "count_cluster_cpus", lambda address: addresses.append(address) or 1234
+    )
     suite = small_suite()
     out = run("run", suite, "--dry-run", "--address", "head:6379")[1]
     assert "on 1,234 CPU(s) of the cluster as it is now" in out
@@ -172,7 +198,10 @@ def test_a_dry_run_for_a_cluster_asks_it_for_its_cpus(run, small_suite, monkeypa
     assert "of the cluster" not in run("run", suite, "--dry-run")[1], "negative control"
     monkeypatch.setattr(ray_start, "count_cluster_cpus", lambda address: 0)
     out = run("run", suite, "--dry-run", "--address", "head:6379")[1]
-    assert "on 1 CPU(s); the cluster shows none now, so divide by those that will come, plus about" in out
+    assert (
+        "on 1 CPU(s); the cluster shows none now, so divide by those that will come, plus about"
+        in out
+    )
 
 
 def test_the_estimate_of_disk_is_near_the_truth(run, small_suite, tmp_path):
@@ -186,7 +215,11 @@ def test_the_estimate_of_disk_is_near_the_truth(run, small_suite, tmp_path):
 
 @pytest.mark.parametrize("kind", ["problems", "algorithms", "suites"])
 def test_list(run, kind):
-    names = {"problems": PROBLEMS.names(), "algorithms": ALGORITHMS.names(), "suites": list(resources.suites())}[kind]
+    names = {
+        "problems": PROBLEMS.names(),
+        "algorithms": ALGORITHMS.names(),
+        "suites": list(resources.suites()),
+    }[kind]
     code, out, _ = run("list", kind)
     assert code == 0
     assert all(name in out for name in names)
@@ -194,7 +227,12 @@ def test_list(run, kind):
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("ckb-ucb", "algorithm"), ("gramacy", "problem"), ("cbobench.problems.rkhs:RKHS1D", "problem")]
+    ("name", "kind"),
+    [
+        ("ckb-ucb", "algorithm"),
+        ("gramacy", "problem"),
+        ("cbobench.problems.rkhs:RKHS1D", "problem"),
+    ],
 )
 def test_show(run, name, kind):
     code, out, _ = run("show", name)
@@ -207,7 +245,11 @@ def test_show(run, name, kind):
 def test_a_suite_of_ones_own_is_shown_as_shipped_ones_are(run, small_suite):
     path = small_suite(extra="# \u202e of a stranger\n")
     assert run("show", path)[:2] == (0, path.read_text().replace("\u202e", "\\u202e"))
-    assert json.loads(run("show", path, "--format", "json")[1])["algorithms"] == ["ckb-ucb", "ckb-ts", "stageopt"]
+    assert json.loads(run("show", path, "--format", "json")[1])["algorithms"] == [
+        "ckb-ucb",
+        "ckb-ts",
+        "stageopt",
+    ]
     path.write_text(path.read_text().replace("seeds", " seeds"))
     code, out, err = run("show", path)
     assert (code, out) == (2, "")
@@ -224,7 +266,13 @@ def test_data_path(run, monkeypatch, tmp_path):
     assert run("data", "path", "--data", "here")[1] == "here\n"
 
 
-LIGHT = [["list", "suites"], ["list", "algorithms"], ["--help"], ["compare", "--help"], ["--version"]]
+LIGHT = [
+    ["list", "suites"],
+    ["list", "algorithms"],
+    ["--help"],
+    ["compare", "--help"],
+    ["--version"],
+]
 LIGHT += [["show", "ckb-ucb"], ["show", "botorch-scbo"]]
 BACKENDS = ["ray", "matplotlib", "seaborn", "torch", "botorch", "optuna", "pymoo", "cma"]
 
@@ -258,15 +306,34 @@ def test_light_commands_import_neither_ray_nor_pandas_and_help_is_plain_text():
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_run_plays_where_standard_streams_are_closed(tmp_path, closed):
-    (tmp_path / "s.yaml").write_text("{suite: s, horizon: 2, seeds: 1, problems: [rkhs-1d], algorithms: [random]}")
-    command_line = [sys.executable, "-m", "cbobench", "run", "s.yaml", "--cpus", "1", "--out", "run"]
+    (tmp_path / "s.yaml").write_text(
+        "{suite: s, horizon: 2, seeds: 1, problems: [rkhs-1d], algorithms: [random]}"
+    )
+    command_line = [
+        sys.executable,
+        "-m",
+        "cbobench",
+        "run",
+        "s.yaml",
+        "--cpus",
+        "1",
+        "--out",
+        "run",
+    ]
     shell = ["sh", "-c", f'"$@" {closed}', "sh", *command_line]
     done = subprocess.run(shell, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert Run(tmp_path / "run").cells["status"].tolist() == ["ok"]
 
 
-HELP = [["--help"], ["--version"], ["run", "--help"], ["compare", "--help"], ["check", "--help"], ["list", "--help"]]
+HELP = [
+    ["--help"],
+    ["--version"],
+    ["run", "--help"],
+    ["compare", "--help"],
+    ["check", "--help"],
+    ["list", "--help"],
+]
 SCIENCE = ["numpy", "scipy", "pandas", "pyarrow"]
 
 
@@ -277,7 +344,9 @@ def test_help_imports_nothing_that_computes():
 
 def test_the_package_imports_nothing_before_it_is_asked():
     import_nothing([], [*BACKENDS, *SCIENCE], first="import cbobench; dir(cbobench)")
-    import_nothing([], [*BACKENDS, "scipy.stats", "scipy.optimize"], first="import cbobench; cbobench.run")
+    import_nothing(
+        [], [*BACKENDS, "scipy.stats", "scipy.optimize"], first="import cbobench; cbobench.run"
+    )
     plug_in = "from cbobench import AskTell, BoxProblem, OneRun, Optimistic, Simulator, param"
     import_nothing([], [*BACKENDS, "pandas", "scipy.stats", "scipy.optimize"], first=plug_in)
 
@@ -293,10 +362,16 @@ algorithms: [ckb-ucb, penalty-noisy, rpol-ucb, gp-ts, config, sgp-ucb, stageopt]
 
 @pytest.mark.slow
 def test_a_sweep_imports_what_it_plays_with_alone(write_suite, tmp_path):
-    suite, heavy = write_suite(FINITE), [*BACKENDS, "scipy.stats", "scipy.optimize", "scipy.linalg", "scipy.spatial"]
+    suite, heavy = (
+        write_suite(FINITE),
+        [*BACKENDS, "scipy.stats", "scipy.optimize", "scipy.linalg", "scipy.spatial"],
+    )
     played = ["run", str(suite), "--out", str(tmp_path / "r"), "--cpus", "0"]
     import_nothing([played], heavy)
-    import_nothing([[*played[:3], str(tmp_path / "s"), "--cpus", "0", "--dry-run"]], [*heavy, "scipy", "pandas"])
+    import_nothing(
+        [[*played[:3], str(tmp_path / "s"), "--cpus", "0", "--dry-run"]],
+        [*heavy, "scipy", "pandas"],
+    )
 
 
 @pytest.mark.slow
@@ -337,11 +412,37 @@ def test_the_second_run_may_stand_after_an_option(run, small_suite, tmp_path):
 
 def test_the_hint_finishes_what_another_call_left(run, small_suite, tmp_path):
     suite = small_suite()
-    run("run", suite, "--fail-fast", "--seeds", 3, "--again=stale", "--out", tmp_path / "r", "--cpus", 0)
+    run(
+        "run",
+        suite,
+        "--fail-fast",
+        "--seeds",
+        3,
+        "--again=stale",
+        "--out",
+        tmp_path / "r",
+        "--cpus",
+        0,
+    )
     for file in (tmp_path / "r").rglob("*stageopt*"):
         file.unlink()
-    run("run", suite, "--out", tmp_path / "r", "--cpus", 0, "--seeds", 3, "--again", "failed", "--only", "ckb-ucb")
+    run(
+        "run",
+        suite,
+        "--out",
+        tmp_path / "r",
+        "--cpus",
+        0,
+        "--seeds",
+        3,
+        "--again",
+        "failed",
+        "--only",
+        "ckb-ucb",
+    )
     out = run("status", tmp_path / "r")[1]
     assert "3 missing" in out
-    hint = shlex.join(["cbobench", "run", str(suite), "--seeds", "3", "--cpus", "0", "--out", str(tmp_path / "r")])
+    hint = shlex.join(
+        ["cbobench", "run", str(suite), "--seeds", "3", "--cpus", "0", "--out", str(tmp_path / "r")]
+    )
     assert f"to go on: {hint}\n" in out

@@ -1,4 +1,6 @@
-"""Completion in a shell: every command, names where they are asked for, files as they stand; families of `list`."""
+"""Completion in a shell: every command, names where they are asked for, files as they stand;
+families of `list`.
+"""
 
 from __future__ import annotations
 
@@ -56,21 +58,32 @@ def complete(text, folder, *arguments):
     line = " ".join(f"'{word}'" for word in arguments)
     reply = '_shtab_cbobench; printf "%s\\n" "${COMPREPLY[@]}"'
     call = f"{text}\nCOMP_WORDS=({line}); COMP_CWORD={len(arguments) - 1}; {reply}"
-    done = subprocess.run(["bash", "-c", call], cwd=folder, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["bash", "-c", call], cwd=folder, capture_output=True, text=True, check=True
+    )
     return set(done.stdout.split())
 
 
 class Terminal:
-    """A shell at a terminal, where `cbobench` writes the words that it is given to the file `words`."""
+    """A shell at a terminal, where `cbobench` writes the words that it is given to the file
+    `words`.
+    """
 
     def __init__(self, shell, text, folder):
         if shutil.which(shell) is None:
             pytest.skip(f"no {shell} here")
         self.folder, (self.ours, theirs) = folder, pty.openpty()
         (folder / "script").write_text(text)
-        (folder / "cbobench").write_text('#!/bin/sh\nprintf "%s\\0" "$@" > written && mv written words\n')
+        (folder / "cbobench").write_text(
+            '#!/bin/sh\nprintf "%s\\0" "$@" > written && mv written words\n'
+        )
         (folder / "cbobench").chmod(0o755)
-        settings = {"PATH": f"{folder}:{os.environ['PATH']}", "HOME": str(folder), "TERM": "dumb", "LC_ALL": "C.UTF-8"}
+        settings = {
+            "PATH": f"{folder}:{os.environ['PATH']}",
+            "HOME": str(folder),
+            "TERM": "dumb",
+            "LC_ALL": "C.UTF-8",
+        }
         self.process = subprocess.Popen(
             INTERACTIVE[shell],
             cwd=folder,
@@ -141,7 +154,9 @@ def test_bash_completes(arguments, offered, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
-@pytest.mark.parametrize("before", ["compare runs/", "run ./runs/", "compare known --only x ./runs/"])
+@pytest.mark.parametrize(
+    "before", ["compare runs/", "run ./runs/", "compare known --only x ./runs/"]
+)
 def test_tab_runs_nothing_and_gives_names_as_they_stand(shell, before, tmp_path, terminal):
     (tmp_path / "runs").mkdir()
     at_prompt = terminal(shell)
@@ -162,8 +177,16 @@ def test_tab_among_many_names_runs_nothing(shell, tmp_path, terminal):
         for name in HOSTILE:
             (place / name).mkdir()
     at_prompt = terminal(shell)
-    for typed in ("compare runs/", "compare ", "run ", "compare $", "run runs/*", "figures runs/x --only "):
-        at_prompt.type(f"cbobench {typed}\t\tn\x15")  # all names are listed, or not, then the line is given up
+    for typed in (
+        "compare runs/",
+        "compare ",
+        "run ",
+        "compare $",
+        "run runs/*",
+        "figures runs/x --only ",
+    ):
+        # all names are listed, or not, then the line is given up
+        at_prompt.type(f"cbobench {typed}\t\tn\x15")
         at_prompt.type("cbobench ready\n")
         while at_prompt.read_words() != ["ready"]:
             pass
@@ -183,7 +206,9 @@ def test_a_shell_completes_commands_options_and_files(shell, tmp_path, terminal)
         ("figures runs/mine --highl\tckb-u\t", ["figures", "runs/mine", "--highlight", "ckb-ucb"]),
     ]:
         at_prompt.type(f"cbobench {typed}\n")
-        assert [word.rstrip("/") for word in at_prompt.read_words()] == [word.rstrip("/") for word in expected]
+        assert [word.rstrip("/") for word in at_prompt.read_words()] == [
+            word.rstrip("/") for word in expected
+        ]
 
 
 def test_every_command_is_completed_in_every_shell(tmp_path, capsys):
@@ -213,17 +238,25 @@ def test_fish_completes_and_runs_nothing(tmp_path, capsys):
     ]:
         call = ["fish", "--no-config", "-c", f"source script; complete -C 'cbobench {typed}'"]
         settings = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
-        done = subprocess.run(call, cwd=tmp_path, env=settings, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            call, cwd=tmp_path, env=settings, capture_output=True, text=True, check=True
+        )
         assert offered in [line.partition("\t")[0] for line in done.stdout.splitlines()], typed
     assert not list(tmp_path.rglob("ran-*"))
 
 
 def test_a_list_of_one_family(capsys):
     assert main(["list", "algorithms", "--family", "safe", "--format", "json"]) == 0
-    assert [row["name"] for row in json.loads(capsys.readouterr().out)] == ["safeopt", "sgp-ucb", "stageopt"]
+    assert [row["name"] for row in json.loads(capsys.readouterr().out)] == [
+        "safeopt",
+        "sgp-ucb",
+        "stageopt",
+    ]
     assert main(["list", "algorithms", "--family"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert sorted(name for line in lines for name in line.partition(": ")[2].split(", ")) == sorted(ALGORITHMS.names())
+    assert sorted(name for line in lines for name in line.partition(": ")[2].split(", ")) == sorted(
+        ALGORITHMS.names()
+    )
     assert main(["list", "algorithms", "--family", "saef"]) == 2
     assert "unknown family 'saef'; did you mean 'safe'?" in capsys.readouterr().err
     assert main(["list", "suites", "--family", "map"]) == 0

@@ -1,4 +1,5 @@
-"""The pages: their code runs as it stands, what it prints is what they say, links lead somewhere, tables are current.
+"""The pages: their code runs as it stands, what it prints is what they say, links lead somewhere,
+tables are current.
 
 What plays the pages is `docs/website/printed.py`, which says what the kinds of blocks mean.
 """
@@ -32,10 +33,22 @@ PAGES = ["README.md"]
 PAGES += [
     f"docs/{name}.md"
     for name in (
-        *("beside_the_field", "bundles", "tutorial", "report", "reading", "suites", "own_method", "own_problem"),
+        *(
+            "beside_the_field",
+            "bundles",
+            "tutorial",
+            "report",
+            "reading",
+            "suites",
+            "own_method",
+            "own_problem",
+        ),
     )
 ]
-TEXTS = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+TEXTS = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+)
 BLOCK = printed.BLOCK
 
 
@@ -45,8 +58,15 @@ def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(page, tmp_path):
     text = (ROOT / page).read_text(encoding="utf-8")
     for block, output in printed.play(printed.playable(text), tmp_path):
         assert not printed.mismatches(block, output), f"{page} is stale: make printed ARGS={page}"
-    if missing := [extra for section in printed.split_sections(text) if (extra := printed.missing_extra(section))]:
-        pytest.skip(f"all of {page} was played but for what needs {', '.join(missing)} (pip install cbobench[…])")
+    if missing := [
+        extra
+        for section in printed.split_sections(text)
+        if (extra := printed.missing_extra(section))
+    ]:
+        pytest.skip(
+            f"all of {page} was played but for what needs {', '.join(missing)} (pip install "
+            "cbobench[…])"
+        )
 
 
 def names_in(folder: Path) -> set[str]:
@@ -55,7 +75,9 @@ def names_in(folder: Path) -> set[str]:
 
 
 def test_pages_and_measurements_lie_where_one_looks_for_them():
-    """Pages beside each other, all else of docs/ in its folder; a folder of benchmarks/ has a target of its name."""
+    """Pages beside each other, all else of docs/ in its folder; a folder of benchmarks/ has a
+    target of its name.
+    """
     beside_pages = {name for name in names_in(ROOT / "docs") if not name.endswith(".md")}
     assert beside_pages == {"_static", "results", "website"}
     folders = names_in(ROOT / "benchmarks") - {"machine.py"}
@@ -73,17 +95,25 @@ def test_a_page_that_is_wrong_is_found_out(tmp_path):
     for block, expected in (
         ("cei 0.3 [0.1, 0.5]* 7.4\n…\nrandom 1.2", []),
         ("cei 0.3 [0.1, 0.5]*\nscbo\nrandom", []),  # beginnings, and words alone
-        ("cei 0.3 [0.1, 0.5]* 7.5\nrandom 1.2", [("cei 0.3 [0.1, 0.5]* 7.5", "cei  0.3 [0.1, 0.5]* 7.4")]),
-        ("cei 0.3 [0.1, 0.5] 7.4", [("cei 0.3 [0.1, 0.5] 7.4", "cei  0.3 [0.1, 0.5]* 7.4")]),  # a mark is missing
+        (
+            "cei 0.3 [0.1, 0.5]* 7.5\nrandom 1.2",
+            [("cei 0.3 [0.1, 0.5]* 7.5", "cei  0.3 [0.1, 0.5]* 7.4")],
+        ),
+        # a mark is missing
+        ("cei 0.3 [0.1, 0.5] 7.4", [("cei 0.3 [0.1, 0.5] 7.4", "cei  0.3 [0.1, 0.5]* 7.4")]),
         ("random 1.2*", [("random 1.2*", "random 1.2")]),  # and one too many
-        ("cei 0.3 [0.1, 0.5] *7.4", [("cei 0.3 [0.1, 0.5] *7.4", "cei  0.3 [0.1, 0.5]* 7.4")]),  # of another number
+        # of another number
+        ("cei 0.3 [0.1, 0.5] *7.4", [("cei 0.3 [0.1, 0.5] *7.4", "cei  0.3 [0.1, 0.5]* 7.4")]),
         ("cei 0.3\nckb", [("ckb", None)]),
         ("scbo\ncei", [("cei", None)]),  # in another order
     ):
         assert printed.mismatches(block, table) == expected
     assert printed.mismatches("3 of 4 cells, 0.3 s", "3 of 4 cells, 1.7 s") == [], "times differ"
     assert printed.mismatches("3 of 4 cells, 0.3 s", "3 of 5 cells, 0.3 s"), "counts do not"
-    assert printed.refresh("cei 0.4\n…\nrandom 1.3", table) == "cei  0.3 [0.1, 0.5]* 7.4\n…\nrandom 1.2"
+    assert (
+        printed.refresh("cei 0.4\n…\nrandom 1.3", table)
+        == "cei  0.3 [0.1, 0.5]* 7.4\n…\nrandom 1.2"
+    )
     printed.play("```python\n# a.py\nx = 1\n```\n```bash\nls a.py\n```", tmp_path)
     for wrong in ("```bash\nls nothing\n```", "```python\n1 / 0\n```", "```yaml\na: 1\n```"):
         with pytest.raises(AssertionError):
@@ -91,13 +121,21 @@ def test_a_page_that_is_wrong_is_found_out(tmp_path):
 
 
 def test_the_pictures_are_those_of_what_is_stored():
-    """Up to the rendering of another version of Matplotlib: a mean difference of 2 of 255 grey levels."""
+    """Up to the rendering of another version of Matplotlib: a mean difference of 2 of 255 grey
+    levels.
+    """
     about, rows = gallery.stored()
-    figure = next(candidate for candidate in gallery.read_figures() if candidate.key == "zhou_ji_fig1c")
+    figure = next(
+        candidate for candidate in gallery.read_figures() if candidate.key == "zhou_ji_fig1c"
+    )
     for image, path, dpi in (
         (pictures.draw_first(), pictures.FIRST, 200),
         (pictures.draw_speed(), pictures.SPEED, pictures.SPEED_DPI),
-        (pictures.draw_pair(figure, about, rows), pictures.FOLDER / f"{figure.key}.png", pictures.DPI),
+        (
+            pictures.draw_pair(figure, about, rows),
+            pictures.FOLDER / f"{figure.key}.png",
+            pictures.DPI,
+        ),
     ):
         sink = BytesIO()
         image.savefig(sink, format="png", dpi=dpi)
@@ -109,15 +147,19 @@ def test_the_pictures_are_those_of_what_is_stored():
 
 
 def test_readmes_caption_says_which_reading_of_the_paper_it_shows():
-    """Beside the settings nearest to the paper, what its letter gives, as the stored figure has it."""
-    (caption,) = re.findall(r"^\*Left:.*?\*$", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.M | re.S)
+    """Beside the settings nearest to the paper, what its letter gives, as the stored figure has
+    it.
+    """
+    (caption,) = re.findall(
+        r"^\*Left:.*?\*$", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.M | re.S
+    )
     caption = " ".join(caption.split())
     assert all(key.endswith("_best") for key in pictures.PAPER)
     assert "with the settings that come nearest to the paper's results" in caption
     ratio = pictures.compare_by_letter()
     assert (
-        f"By the letter of the paper, CKB-UCB violates, too, and has {ratio:.1f} times the regret of StageOpt"
-        in caption
+        f"By the letter of the paper, CKB-UCB violates, too, and has {ratio:.1f} times the "
+        "regret of StageOpt" in caption
     )
     _, rows = gallery.stored()
     last = rows[(rows["t"] == 1000) & (rows["label"] == "CKB-UCB")].set_index("figure")["mean"]
@@ -130,7 +172,9 @@ def test_readmes_caption_says_which_reading_of_the_paper_it_shows():
 def test_both_readings_of_a_figure_have_the_same_axes():
     about, rows = gallery.stored()
     for figure in [
-        candidate for candidate in gallery.read_figures() if candidate.key in ("zhou_ji_fig1c", "shi_eryilmaz_fig1")
+        candidate
+        for candidate in gallery.read_figures()
+        if candidate.key in ("zhou_ji_fig1c", "shi_eryilmaz_fig1")
     ]:
         axes = pictures.draw_pair(figure, about, rows).axes
         for left, right in zip(axes[::2], axes[1::2], strict=True):
@@ -148,14 +192,18 @@ def test_every_figure_of_the_papers_is_to_be_seen():
 
 
 def test_the_first_picture_is_of_readmes_suite():
-    """What is stored was played by the suite that README shows; the table there is held by its own test."""
+    """What is stored was played by the suite that README shows; the table there is held by its own
+    test.
+    """
     suite = yaml.safe_load(pictures.read_suite())
     cells = cbobench.load_cells(pictures.BUNDLE)
     assert set(cells["algorithm"].str.partition("[")[0]) == set(suite["algorithms"])
     assert set(cells["horizon"]) == {suite["horizon"]}
     assert cells["seed"].nunique() == suite["seeds"]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    recommended = cells.pivot(index="seed", columns="algorithm", values="recommended_regret").fillna(np.inf)
+    recommended = cells.pivot(
+        index="seed", columns="algorithm", values="recommended_regret"
+    ).fillna(np.inf)
     regret = cells.pivot(index="seed", columns="algorithm", values="regret")
     medians = [f"{recommended['ckb-ucb'].median():.3f}", f"{recommended['random'].median():.2f}"]
     medians += [f"{regret[name].median():.1f}" for name in ("cei", "scbo")]
@@ -166,9 +214,13 @@ def test_the_first_picture_is_of_readmes_suite():
 
 
 def test_a_figure_for_a_suite_names_the_suite():
-    with pytest.raises(Misuse, match="that figure is of 'zhou_ji_2022_synthetic' and 'zhou_ji_2022_synthetic_fit'"):
+    with pytest.raises(
+        Misuse, match="that figure is of 'zhou_ji_2022_synthetic' and 'zhou_ji_2022_synthetic_fit'"
+    ):
         resources.find_suite("zhou_ji_2022_figure1a")
-    with pytest.raises(Misuse, match="unknown recipe 'zhou_ji_2022_fig1a'; did you mean 'zhou_ji_2022'"):
+    with pytest.raises(
+        Misuse, match="unknown recipe 'zhou_ji_2022_fig1a'; did you mean 'zhou_ji_2022'"
+    ):
         next(find_recipes("zhou_ji_2022_fig1a"))
     for none in ("zhou_ji_2022_figure9", "cosy", "figure"):
         assert resources.suites_of_figure(none) == []
@@ -207,7 +259,9 @@ def test_commands_that_a_page_only_names_exist(page):
     from cbobench.cli import make_parser
 
     text = (ROOT / page).read_text(encoding="utf-8")
-    lines = [line for language, code in BLOCK.findall(text) if not language for line in code.splitlines()]
+    lines = [
+        line for language, code in BLOCK.findall(text) if not language for line in code.splitlines()
+    ]
     for line in lines:
         if line.startswith("cbobench ") and "SUITE" not in line:
             make_parser().parse(shlex.split(line.split("  #")[0])[1:])
@@ -243,12 +297,15 @@ def test_the_links_of_a_page_can_fail(tmp_path):
 @pytest.mark.parametrize("page", tables.PAGES)
 def test_tables_are_those_of_the_code(page):
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    assert tables.refreshed(text) == text, f"the tables of docs/{page} are not those of the code; run: make pages"
+    assert tables.refreshed(text) == text, (
+        f"the tables of docs/{page} are not those of the code; run: make pages"
+    )
 
 
 def test_nothing_is_left_out_of_the_tables():
     text = "".join(
-        (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in ("methods", "problems", "suites")
+        (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+        for page in ("methods", "problems", "suites")
     )
     # other tables are of parameters
     generated = "".join(re.findall(r"^<!-- \w+ -->\n(.*?)^<!-- end -->", text, flags=re.M | re.S))
@@ -270,19 +327,37 @@ def test_what_can_be_played_is_not_refused(kind):
     problem = tables.made(*tables.KINDS[kind])
     for name in ALGORITHMS.names():
         method = params.build(ALGORITHMS.get(name), {})
-        if method.needs <= tables.offers()[kind] and not (isinstance(method, LibraryMethod) and method.missing()):
+        if method.needs <= tables.offers()[kind] and not (
+            isinstance(method, LibraryMethod) and method.missing()
+        ):
             method.check(problem)
 
 
-COUNTED = re.compile(r"(?:^(?:[-*] )?|[.:;] )(\d+) (?:[a-z]+ )?(algorithms|methods|problems|suites)\b", re.M)
+COUNTED = re.compile(
+    r"(?:^(?:[-*] )?|[.:;] )(\d+) (?:[a-z]+ )?(algorithms|methods|problems|suites)\b", re.M
+)
 
 
 def miscounted(text: str) -> list[str]:
-    """Statements, with which a sentence or an item of a list begins, of how many there are, that are not so."""
+    """Statements, with which a sentence or an item of a list begins, of how many there are, that
+    are not so.
+    """
     maps = sum(name.startswith("map_") for name in resources.suites())
-    methods, suites = {len(ALGORITHMS.names())}, {len(resources.suites()), maps, len(resources.suites()) - maps}
-    counts = {"algorithms": methods, "methods": methods, "problems": {len(PROBLEMS.names())}, "suites": suites}
-    return [f"{number} {noun}" for number, noun in COUNTED.findall(text) if int(number) not in counts[noun]]
+    methods, suites = (
+        {len(ALGORITHMS.names())},
+        {len(resources.suites()), maps, len(resources.suites()) - maps},
+    )
+    counts = {
+        "algorithms": methods,
+        "methods": methods,
+        "problems": {len(PROBLEMS.names())},
+        "suites": suites,
+    }
+    return [
+        f"{number} {noun}"
+        for number, noun in COUNTED.findall(text)
+        if int(number) not in counts[noun]
+    ]
 
 
 @pytest.mark.parametrize("page", [*TEXTS, "pyproject.toml"])
@@ -292,23 +367,43 @@ def test_pages_state_as_many_methods_and_problems_as_there_are(page):
 
 def test_a_wrong_count_is_found():
     count = len(ALGORITHMS.names())
-    assert miscounted(f"- {count} algorithms: and so on. {count + 1} methods.\n7 shipped problems; over 3 suites") == [
+    assert miscounted(
+        f"- {count} algorithms: and so on. {count + 1} methods.\n7 shipped problems; over 3 suites"
+    ) == [
         f"{count + 1} methods",
         "7 problems",
     ]
 
 
-NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+NUMBERS = [
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+]
 
 
 def test_suites_say_how_many_problems_and_methods_they_have():
     wrong, checked = [], 0
     for name, path in resources.suites().items():
         suite = yaml.safe_load(path.read_text(encoding="utf-8"))
-        stated = re.findall(rf"\b({'|'.join(NUMBERS)})\b (?:\w+ )?(methods|problems)", str(suite.get("about")).lower())
+        stated = re.findall(
+            rf"\b({'|'.join(NUMBERS)})\b (?:\w+ )?(methods|problems)",
+            str(suite.get("about")).lower(),
+        )
         for word, noun in stated:
             checked += 1
-            if NUMBERS.index(word) + 1 != len(suite["algorithms" if noun == "methods" else "problems"]):
+            if NUMBERS.index(word) + 1 != len(
+                suite["algorithms" if noun == "methods" else "problems"]
+            ):
                 wrong.append(f"{name}: {word} {noun}")
     assert wrong == []
     assert checked >= 4
@@ -317,6 +412,9 @@ def test_suites_say_how_many_problems_and_methods_they_have():
 def test_the_citation_names_the_suite_and_its_papers():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["version"] == cbobench.__version__
-    papers = [f"{' & '.join(a['family-names'] for a in paper['authors'])}" for paper in citation["references"]]
+    papers = [
+        f"{' & '.join(a['family-names'] for a in paper['authors'])}"
+        for paper in citation["references"]
+    ]
     assert papers == ["Zhou & Ji", "Shi & Eryilmaz", "Guo & Zhu & Liu"]
     assert {paper["year"] for paper in citation["references"]} == {2022}

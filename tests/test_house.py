@@ -20,20 +20,58 @@ import cbobench
 from tests.conftest import ROOT, is_in_tenth, pytest_xdist_make_scheduler
 
 PACKAGE = Path(cbobench.__file__).parent
-FILES = sorted(p for p in PACKAGE.rglob("*.py") if p.relative_to(PACKAGE).parts[0] not in ("_suites", "_analysis"))
+FILES = sorted(
+    p
+    for p in PACKAGE.rglob("*.py")
+    if p.relative_to(PACKAGE).parts[0] not in ("_suites", "_analysis")
+)
 LEAVES = {
-    "errors", "registry", "rng", "params", "resources", "metrics", "threads", "words", "arithmetic", "processes",
-    "float_state", "options", "surroundings", "call", "watcher", "",
-}  # fmt: skip
+    "errors",
+    "registry",
+    "rng",
+    "params",
+    "resources",
+    "metrics",
+    "threads",
+    "words",
+    "arithmetic",
+    "processes",
+    "float_state",
+    "options",
+    "surroundings",
+    "call",
+    "watcher",
+    "",
+}
 ALLOWED = {
-    "errors": set(), "rng": set(), "metrics": set(), "threads": set(), "words": set(),
-    "registry": {"errors", "float_state", "surroundings"}, "processes": set(), "float_state": set(),
-    "surroundings": set(), "watcher": set(), "call": {"errors"},
-    "options": {"errors"}, "params": {"errors", "options"}, "resources": {"errors"}, "arithmetic": {"errors"},
+    "errors": set(),
+    "rng": set(),
+    "metrics": set(),
+    "threads": set(),
+    "words": set(),
+    "registry": {"errors", "float_state", "surroundings"},
+    "processes": set(),
+    "float_state": set(),
+    "surroundings": set(),
+    "watcher": set(),
+    "call": {"errors"},
+    "options": {"errors"},
+    "params": {"errors", "options"},
+    "resources": {"errors"},
+    "arithmetic": {"errors"},
     "stats": {"errors", "rng"},
     "gp": {"errors", "registry", "rng", "params"},
     "problems": {
-        "gp", "errors", "registry", "rng", "params", "words", "processes", "float_state", "surroundings", "watcher",
+        "gp",
+        "errors",
+        "registry",
+        "rng",
+        "params",
+        "words",
+        "processes",
+        "float_state",
+        "surroundings",
+        "watcher",
     },
     "algorithms": {"problems", "gp", "errors", "registry", "rng", "params"},
     "opponents": {"algorithms", "problems", "gp", "errors", "registry", "rng", "params"},
@@ -47,12 +85,32 @@ ALLOWED = {
     "check": {"play", "algorithms", "problems", "gp", *LEAVES},
     "replay": {"play", "results", "suite", "algorithms", "problems", "gp", *LEAVES},
     "cli": {
-        "check", "replay", "papers", "sweep", "suite", "results", "report", "page", "algorithms", "problems", "gp",
+        "check",
+        "replay",
+        "papers",
+        "sweep",
+        "suite",
+        "results",
+        "report",
+        "page",
+        "algorithms",
+        "problems",
+        "gp",
         *LEAVES,
     },
     "__main__": {"cli"},
-    "": {"arithmetic", "sweep", "report", "results", "algorithms", "problems", "gp", "params", "errors"},
-}  # fmt: skip
+    "": {
+        "arithmetic",
+        "sweep",
+        "report",
+        "results",
+        "algorithms",
+        "problems",
+        "gp",
+        "params",
+        "errors",
+    },
+}
 
 
 def name_of(path):
@@ -93,7 +151,10 @@ def imported_by(nodes):
 def forbidden(path):
     """Imports of a file that its room may not have."""
     here = room(path)
-    rooms = {p.name if p.is_dir() else p.stem for p in PACKAGE.iterdir()} - {"__init__", "__pycache__"}
+    rooms = {p.name if p.is_dir() else p.stem for p in PACKAGE.iterdir()} - {
+        "__init__",
+        "__pycache__",
+    }
     for name in imported(path):
         if name.split(".")[0] == "ray" and path.name not in ("ray_start.py", "ray_executor.py"):
             yield f"{name_of(path)} imports Ray"
@@ -109,14 +170,24 @@ def test_imports_go_one_way():
 
 
 def find_circle(files, root):
-    """Modules that import each other in a circle, imports within functions included, those for types alone left out."""
-    modules = {".".join(p.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): p for p in files}
+    """Modules that import each other in a circle, imports within functions included, those for
+    types alone left out.
+    """
+    modules = {
+        ".".join(p.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): p
+        for p in files
+    }
     graph = {}
     for name, path in modules.items():
-        types = [n for n in nodes_of(path) if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"]
+        types = [
+            n
+            for n in nodes_of(path)
+            if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"
+        ]
         typed = {m for n in types for m in imported_by(ast.walk(n))}
         graph[name] = {m for m in imported(path) if m in modules and m not in typed} - {name}
-        if path.name == "__init__.py":  # what a package offers by name is imported by its users, not by its modules
+        # what a package offers by name is imported by its users, not by its modules
+        if path.name == "__init__.py":
             graph[name] = set()
     try:
         graphlib.TopologicalSorter(graph).prepare()
@@ -140,7 +211,9 @@ def test_recipes_import_only_cbobench():
     allowed = {"cbobench", "sys", "__future__", "collections", "itertools"}
     recipes = sorted((ROOT / "analysis").glob("*.py"))
     assert recipes
-    assert [(p.name, n) for p in recipes for n in imported(p) if n.split(".")[0] not in allowed] == []
+    assert [
+        (p.name, n) for p in recipes for n in imported(p) if n.split(".")[0] not in allowed
+    ] == []
 
 
 def test_the_import_rule_can_fail(tmp_path, monkeypatch):
@@ -153,7 +226,10 @@ def test_the_import_rule_can_fail(tmp_path, monkeypatch):
     other.write_text("from cbobench.sweep.run import run\n")
     says = ["Ray", "cbobench.report", "cbobench.report.load"]
     assert [line.split(" imports ")[1] for line in forbidden(wrong)] == says
-    assert [line.split(" imports ")[1] for line in forbidden(other)] == ["cbobench.sweep.run", "cbobench.sweep.run.run"]
+    assert [line.split(" imports ")[1] for line in forbidden(other)] == [
+        "cbobench.sweep.run",
+        "cbobench.sweep.run.run",
+    ]
 
 
 BUDGET = ROOT / "tests" / "budget.yaml"
@@ -162,7 +238,11 @@ BUDGET = ROOT / "tests" / "budget.yaml"
 def count_statements(path):
     """Statements of a file, docstrings left out."""
     owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    documented = [n for n in nodes_of(path) if isinstance(n, owners) and ast.get_docstring(n, clean=False) is not None]
+    documented = [
+        n
+        for n in nodes_of(path)
+        if isinstance(n, owners) and ast.get_docstring(n, clean=False) is not None
+    ]
     return sum(isinstance(n, ast.stmt) for n in nodes_of(path)) - len(documented)
 
 
@@ -177,17 +257,26 @@ def weigh_rooms(paths, folder):
 
 def overdrawn(weights, budget):
     return [
-        f"{room}: {count} of {budget.get(room, 0)}" for room, count in weights.items() if count > budget.get(room, 0)
+        f"{room}: {count} of {budget.get(room, 0)}"
+        for room, count in weights.items()
+        if count > budget.get(room, 0)
     ]
 
 
 def test_rooms_keep_to_their_budgets(tmp_path):
-    """A room gets more with a line in the changelog that says what a user gains, in the same commit."""
+    """A room gets more with a line in the changelog that says what a user gains, in the same
+    commit.
+    """
     budget = yaml.safe_load(BUDGET.read_text())
     assert overdrawn(weigh_rooms(FILES, PACKAGE), budget["cbobench"]) == []
-    assert overdrawn(weigh_rooms([*(ROOT / "tests").rglob("*.py")], ROOT / "tests"), budget["tests"]) == []
+    assert (
+        overdrawn(weigh_rooms([*(ROOT / "tests").rglob("*.py")], ROOT / "tests"), budget["tests"])
+        == []
+    )
     (tmp_path / "gp").mkdir()
-    (tmp_path / "gp" / "a.py").write_text('"""One."""\nimport b\n\n\ndef c():\n    """Two."""\n    return b\n')
+    (tmp_path / "gp" / "a.py").write_text(
+        '"""One."""\nimport b\n\n\ndef c():\n    """Two."""\n    return b\n'
+    )
     (tmp_path / "d.py").write_text("pass\n")
     weights = weigh_rooms([*tmp_path.rglob("*.py")], tmp_path)
     assert weights == {"gp": 3, "top": 1}
@@ -199,7 +288,11 @@ def silent_raises(folder):
 
     def git(*arguments):
         return subprocess.run(
-            ["git", "-c", "safe.directory=*", *arguments], cwd=folder, capture_output=True, text=True, check=True
+            ["git", "-c", "safe.directory=*", *arguments],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
 
     for commit in git("log", "--format=%H", "--", "tests/budget.yaml").split():
@@ -207,8 +300,15 @@ def silent_raises(folder):
         before = git("log", "-2", "--format=%H", commit, "--", "tests/budget.yaml").split()[1:]
         if "CHANGELOG.md" in files or not before:
             continue
-        old, new = (yaml.safe_load(git("show", f"{c}:tests/budget.yaml")) for c in (before[0], commit))
-        raised = [room for part in new for room, most in new[part].items() if most > old[part].get(room, 0)]
+        old, new = (
+            yaml.safe_load(git("show", f"{c}:tests/budget.yaml")) for c in (before[0], commit)
+        )
+        raised = [
+            room
+            for part in new
+            for room, most in new[part].items()
+            if most > old[part].get(room, 0)
+        ]
         if raised:
             yield f"{commit[:7]} raises {raised}"
 
@@ -238,9 +338,13 @@ def test_a_budget_is_raised_with_a_line_in_the_changelog(tmp_path):
 
 def taken_by_other_rooms(paths, root):
     """Functions and classes of every module that modules of other rooms use, by module."""
-    modules = {".".join(p.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): p for p in paths}
+    modules = {
+        ".".join(p.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): p
+        for p in paths
+    }
     takers = {
-        name: {n for n in nodes_of(p) if isinstance(n, ast.ImportFrom) and n.module} for name, p in modules.items()
+        name: {n for n in nodes_of(p) if isinstance(n, ast.ImportFrom) and n.module}
+        for name, p in modules.items()
     }
     taken = {name: set() for name in modules}
     for taker, imports in takers.items():
@@ -253,12 +357,18 @@ def taken_by_other_rooms(paths, root):
                 elif node.module in modules and node.module.split(".")[1:2] != here:
                     taken[node.module].add(alias.name)
         for node in nodes_of(modules[taker]):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in renamed:
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id in renamed
+            ):
                 module = renamed[node.value.id]
                 if module.split(".")[1:2] != here:
                     taken[module].add(node.attr)
     for name, path in modules.items():
-        defined = {n.name for n in tree_of(path).body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+        defined = {
+            n.name for n in tree_of(path).body if isinstance(n, ast.FunctionDef | ast.ClassDef)
+        }
         taken[name] &= defined
     return taken
 
@@ -277,7 +387,11 @@ def test_what_other_rooms_use_of_a_module_fits_on_two_lines(tmp_path):
 
 
 def test_the_formatter_lays_out_all_code():
-    scripts = [path for folder in ("analysis", "benchmarks", "docs") for path in (ROOT / folder).rglob("*.py")]
+    scripts = [
+        path
+        for folder in ("analysis", "benchmarks", "docs")
+        for path in (ROOT / folder).rglob("*.py")
+    ]
     assert [name_of(path) for path in [*FILES, *scripts] if "# fmt: skip" in path.read_text()] == []
 
 
@@ -285,16 +399,24 @@ TORN = re.compile(r"^[)\]}, ]*[)\]}][,:]?  #(?! fmt: skip| noqa| type: )")
 
 
 def torn_comments(path):
-    """Comments behind the bracket that closes a statement: the formatter has torn them from the line they are about."""
+    """Comments behind the bracket that closes a statement: the formatter has torn them from the
+    line they are about.
+    """
     lines = path.read_text().splitlines()
     return [f"{path}:{number}" for number, line in enumerate(lines, 1) if TORN.match(line.strip())]
 
 
 def test_comments_stand_before_what_they_are_about(tmp_path):
-    scripts = [path for folder in ("tests", "analysis", "benchmarks", "docs") for path in (ROOT / folder).rglob("*.py")]
+    scripts = [
+        path
+        for folder in ("tests", "analysis", "benchmarks", "docs")
+        for path in (ROOT / folder).rglob("*.py")
+    ]
     assert [line for path in [*FILES, *scripts] for line in torn_comments(path)] == []
     torn = tmp_path / "torn.py"
-    torn.write_text("a = (\n    1,\n)  # one\nb = [\n    f(\n    )  # two\n]  # fmt: skip\nc = ()  # three\n")
+    torn.write_text(
+        "a = (\n    1,\n)  # one\nb = [\n    f(\n    )  # two\n]  # fmt: skip\nc = ()  # three\n"
+    )
     assert torn_comments(torn) == [f"{torn}:3", f"{torn}:6"]
 
 
@@ -309,20 +431,35 @@ def unknown_arguments(path):
         ):
             continue
         section = text.partition("Args:\n")[2].partition("\n\n")[0].splitlines()
-        listed = [name for line in section if (match := ARGUMENT.match(line)) for name in match[1].split(", ")]
+        listed = [
+            name
+            for line in section
+            if (match := ARGUMENT.match(line))
+            for name in match[1].split(", ")
+        ]
         parts = [node] if isinstance(node, ast.FunctionDef) else node.body
         taken = {part.target.id for part in parts if isinstance(part, ast.AnnAssign)}
         for function in [part for part in parts if isinstance(part, ast.FunctionDef)]:
             if function is node or function.name in ("__init__", "__new__"):
-                taken |= {argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)}
-        yield from (f"{path}:{node.lineno} {node.name} takes no {name}" for name in listed if name not in taken)
+                taken |= {
+                    argument.arg
+                    for argument in ast.walk(function.args)
+                    if isinstance(argument, ast.arg)
+                }
+        yield from (
+            f"{path}:{node.lineno} {node.name} takes no {name}"
+            for name in listed
+            if name not in taken
+        )
 
 
 def test_docstrings_name_the_arguments_that_there_are(tmp_path):
     assert [line for path in FILES for line in unknown_arguments(path)] == []
     (wrong := tmp_path / "wrong.py").write_text(
-        'def f(a, *b):\n    """Do.\n\n    Args:\n        a, c: x: y.\n        b: x\n            d: y\n    """\n\n'
-        'class C:\n    """Do.\n\n    Args:\n        a: x.\n        e: x.\n\n    Attributes:\n        g: x.\n    """\n'
+        'def f(a, *b):\n    """Do.\n\n    Args:\n        a, c: x: y.\n        b: x\n            '
+        'd: y\n    """\n\n'
+        'class C:\n    """Do.\n\n    Args:\n        a: x.\n        e: x.\n\n    Attributes:\n    '
+        '    g: x.\n    """\n'
         "    h: int\n\n    def __init__(self, a): ...\n"
     )
     assert [line.split(" ")[-1] for line in unknown_arguments(wrong)] == ["c", "e"]
@@ -332,18 +469,23 @@ NONE = re.compile(r"[;,] (or )?None (if|where|for|unless|of)\b")
 
 
 def untrue_nones(path):
-    """Functions whose docstring begins by saying when they return None, though their annotation has no None."""
+    """Functions whose docstring begins by saying when they return None, though their annotation has
+    no None.
+    """
     for node in nodes_of(path):
         if isinstance(node, ast.FunctionDef) and node.returns is not None:
             summary = (ast.get_docstring(node) or "").partition("\n\n")[0]
-            if NONE.search(" ".join(summary.split())) and not re.search("None|Any", ast.unparse(node.returns)):
+            if NONE.search(" ".join(summary.split())) and not re.search(
+                "None|Any", ast.unparse(node.returns)
+            ):
                 yield f"{path}:{node.lineno} {node.name} returns no None"
 
 
 def test_docstrings_promise_no_none_that_never_comes(tmp_path):
     assert [line for path in FILES for line in untrue_nones(path)] == []
     (wrong := tmp_path / "wrong.py").write_text(
-        'def f() -> str:\n    """Return x; None if y."""\n\ndef g() -> str | None:\n    """Return x; None if y."""\n'
+        'def f() -> str:\n    """Return x; None if y."""\n\ndef g() -> str | None:\n    '
+        '"""Return x; None if y."""\n'
     )
     assert [*untrue_nones(wrong)] == [f"{wrong}:1 f returns no None"]
 
@@ -352,37 +494,64 @@ def with_many_parameters(path):
     """Functions of a file that take more than seven parameters."""
     for function in [node for node in nodes_of(path) if isinstance(node, ast.FunctionDef)]:
         arguments = function.args
-        listed = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-        count = sum(argument is not None and argument.arg not in ("self", "cls") for argument in listed)
+        listed = [
+            *arguments.posonlyargs,
+            *arguments.args,
+            *arguments.kwonlyargs,
+            arguments.vararg,
+            arguments.kwarg,
+        ]
+        count = sum(
+            argument is not None and argument.arg not in ("self", "cls") for argument in listed
+        )
         if count > 7:
-            yield f"{path}:{function.lineno} {function.name} takes {count} parameters: which belong together?"
+            yield (
+                f"{path}:{function.lineno} {function.name} takes {count} parameters: which "
+                "belong together?"
+            )
 
 
 def test_functions_have_few_parameters(tmp_path):
     assert [line for path in FILES for line in with_many_parameters(path)] == []
     (many := tmp_path / "many.py").write_text("def many(self, a, b, c, d, *e, f, g, h=1): ...\n")
-    assert [*with_many_parameters(many)] == [f"{many}:1 many takes 8 parameters: which belong together?"]
+    assert [*with_many_parameters(many)] == [
+        f"{many}:1 many takes 8 parameters: which belong together?"
+    ]
 
 
 CLOCKS = {"time", "monotonic", "perf_counter", "process_time", "thread_time"}
 CLOCK = re.compile(rf"\b({'|'.join(CLOCKS)})(_ns)?\b")
-WAITS = {"tests/processes.py"}  # its deadlines, of minutes, end a wait; nothing else may look at a clock
+# its deadlines, of minutes, end a wait; nothing else may look at a clock
+WAITS = {"tests/processes.py"}
 
 
 def timed(path):
-    """Assertions and comparisons of a test file in which a clock has a say, be it by way of a name."""
+    """Assertions and comparisons of a test file in which a clock has a say, be it by way of a
+    name.
+    """
 
     def reads(node):
         if isinstance(node, ast.Attribute):
-            return getattr(node.value, "id", "") == "time" and node.attr.removesuffix("_ns") in CLOCKS
-        return isinstance(node, ast.Name) and (node.id in known or node.id.removesuffix("_ns") in CLOCKS - {"time"})
+            return (
+                getattr(node.value, "id", "") == "time" and node.attr.removesuffix("_ns") in CLOCKS
+            )
+        return isinstance(node, ast.Name) and (
+            node.id in known or node.id.removesuffix("_ns") in CLOCKS - {"time"}
+        )
 
-    for scope in [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]:
+    for scope in [
+        node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)
+    ]:
         known = set()
         assigned = [node for node in ast.walk(scope) if isinstance(node, ast.Assign)]
         for node in 3 * assigned:  # a name may come of a name
             if any(map(reads, ast.walk(node.value))):
-                known |= {name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+                known |= {
+                    name.id
+                    for target in node.targets
+                    for name in ast.walk(target)
+                    if isinstance(name, ast.Name)
+                }
         for node in ast.walk(scope):
             if isinstance(node, ast.Assert | ast.Compare) and any(map(reads, ast.walk(node))):
                 yield f"{name_of(path)}:{node.lineno}"
@@ -393,10 +562,12 @@ def test_no_test_depends_on_speed(tmp_path, monkeypatch):
     assert [line for path in paths if CLOCK.search(path.read_text()) for line in timed(path)] == []
     wrong = tmp_path / "wrong.py"
     wrong.write_text(
-        "import time\nfrom time import process_time_ns\n\ndef test_a():\n    began = time.monotonic()\n    work()\n"
+        "import time\nfrom time import process_time_ns\n\ndef test_a():\n    began = "
+        "time.monotonic()\n    work()\n"
         "    took = time.monotonic() - began\n    assert took < 1\n\ndef test_b():\n"
         "    assert not process_time_ns()\n\n"
-        "def test_c():\n    while time.time() < 3:\n        time.sleep(1)\n    began = 3\n    assert began < 4\n"
+        "def test_c():\n    while time.time() < 3:\n        time.sleep(1)\n    began = 3\n    "
+        "assert began < 4\n"
     )
     monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
     assert {line.partition(":")[2] for line in timed(wrong)} == {"8", "11", "14"}
@@ -433,17 +604,24 @@ def test_hooks_download_nothing():
 
 def test_users_see_types_and_names():
     assert (PACKAGE / "py.typed").is_file()
-    assert {name for name in dir(cbobench) if not name.startswith("_")} == {*cbobench.__all__} - {"__version__"}
+    assert {name for name in dir(cbobench) if not name.startswith("_")} == {*cbobench.__all__} - {
+        "__version__"
+    }
     assert {"__version__", "__doc__", "__file__"} <= {*dir(cbobench)}
     assert all(hasattr(cbobench, name) for name in dir(cbobench))
     code = "import cbobench, sys; dir(cbobench); print({'pandas', 'ray'} & set(sys.modules))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+        == "set()\n"
+    )
 
 
 def test_no_global_randomness_and_no_unsafe_yaml():
     for path in FILES:
         text = path.read_text()
-        assert not re.search(r"np\.random\.(seed|rand|randn|normal|uniform|choice|randint)\b", text), path
+        assert not re.search(
+            r"np\.random\.(seed|rand|randn|normal|uniform|choice|randint)\b", text
+        ), path
         assert "yaml.Loader" not in text.replace("yaml.SafeLoader", ""), path
         assert "np.seterr" not in text, path
 
@@ -452,10 +630,17 @@ SORTS = {"argsort", "argpartition"}
 
 
 def unstable(path):
-    """Lines of a file that sort indices where equal values come in an order that the instruction set decides."""
+    """Lines of a file that sort indices where equal values come in an order that the instruction
+    set decides.
+    """
     for node in nodes_of(path):
-        if isinstance(node, ast.Attribute | ast.Name) and getattr(node, "attr", getattr(node, "id", "")) in SORTS:
-            calls = [call for call in nodes_of(path) if isinstance(call, ast.Call) and call.func is node]
+        if (
+            isinstance(node, ast.Attribute | ast.Name)
+            and getattr(node, "attr", getattr(node, "id", "")) in SORTS
+        ):
+            calls = [
+                call for call in nodes_of(path) if isinstance(call, ast.Call) and call.func is node
+            ]
             words = {word.arg: ast.unparse(word.value) for call in calls for word in call.keywords}
             if words.get("kind") != "'stable'" and words.get("stable") != "True":
                 yield node.lineno
@@ -464,14 +649,20 @@ def unstable(path):
 def test_no_order_depends_on_the_instruction_set(tmp_path):
     found = {name_of(path): [*unstable(path)] for path in FILES}
     assert {name: lines for name, lines in found.items() if lines} == {}
-    wrong = "np.argsort(x)\nx.argsort()\nnp.argpartition(x, 3)\nsort = np.argsort\nnp.argsort(x, kind='stable')\n"
+    wrong = (
+        "np.argsort(x)\nx.argsort()\nnp.argpartition(x, 3)\nsort = np.argsort\nnp.argsort(x, "
+        "kind='stable')\n"
+    )
     (tmp_path / "wrong.py").write_text(wrong + "x.argsort(stable=True)\nnp.partition(x, 3)\n")
     assert sorted(unstable(tmp_path / "wrong.py")) == [1, 2, 3, 4]
 
 
 def test_no_data_without_a_licence():
     ours = [path for path in ROOT.iterdir() if path.name not in (".git", ".venv")]
-    assert not {p.name for top in ours for p in (top, *top.rglob("*"))} & {"fin.csv", "iw_data_all.mat"}
+    assert not {p.name for top in ours for p in (top, *top.rglob("*"))} & {
+        "fin.csv",
+        "iw_data_all.mat",
+    }
 
 
 def test_a_file_that_shares_a_fixture_keeps_to_one_worker():
@@ -491,6 +682,8 @@ def test_a_file_that_shares_a_fixture_keeps_to_one_worker():
 
 def test_words_choose_every_tenth_test():
     tests = [f"tests/test_a.py::test_b[{i}]" for i in range(1000)]
-    days = [{test for test in tests if is_in_tenth(test, f"2026-01-{day:02}")} for day in range(1, 32)]
+    days = [
+        {test for test in tests if is_in_tenth(test, f"2026-01-{day:02}")} for day in range(1, 32)
+    ]
     assert all(60 < len(chosen) < 140 for chosen in days)
     assert len(set.union(*days)) > 900

@@ -1,4 +1,6 @@
-"""Every name in backticks, in docstrings, comments and pages, is one that there is: renaming leaves none behind."""
+"""Every name in backticks, in docstrings, comments and pages, is one that there is: renaming leaves
+none behind.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ BLOCKS = re.compile(r"^```\w*\n(.*?)^```$", re.M | re.S)
 NAME = re.compile(r"`([A-Za-z_]\w*(?:\.\w+)*)(?:\([^`]*\))?`")
 FILE = re.compile(r"`((?:[\w-]+/)*[\w-]+\.(?:py|md|ya?ml|toml|json|ipynb|sh))`")
 DEFINED = re.compile(
-    r"\b(?:def|class|import|as|for|lambda) +(\w+)|^ *(\w+)(?:: [^=\n]+)? = |\b(\w+)(?::|=)|self\.(\w+)"
+    r"\b(?:def|class|import|as|for|lambda) +(\w+)|^ *(\w+)(?:: [^=\n]+)? = "
+    r"|\b(\w+)(?::|=)|self\.(\w+)"
     r"|[\"'](\w+)[\"'=:]",
     re.M,
 )
@@ -50,7 +53,9 @@ def words_of(path: Path) -> frozenset[str]:
 
 
 def package() -> list[Path]:
-    return sorted(path for folder in ("cbobench", "analysis") for path in (ROOT / folder).rglob("*.py"))
+    return sorted(
+        path for folder in ("cbobench", "analysis") for path in (ROOT / folder).rglob("*.py")
+    )
 
 
 @cache
@@ -60,10 +65,15 @@ def all_code() -> str:
 
 @cache
 def defined() -> frozenset[str]:
-    """What the package defines, takes as a parameter or writes as a word, and names that users give."""
+    """What the package defines, takes as a parameter or writes as a word, and names that users
+    give.
+    """
     names = {name for match in DEFINED.findall(all_code()) for name in match}
     folders = {part for path in package() for part in path.relative_to(ROOT).with_suffix("").parts}
-    return frozenset({*names, *folders, *ALGORITHMS.names(), *PROBLEMS.names(), *resources.suites(), *OUTSIDE} - {""})
+    return frozenset(
+        {*names, *folders, *ALGORITHMS.names(), *PROBLEMS.names(), *resources.suites(), *OUTSIDE}
+        - {""}
+    )
 
 
 @cache
@@ -84,7 +94,9 @@ def imported() -> frozenset[str]:
 
 
 def module_of(parts: list[str], source: Path) -> tuple[Path, list[str]] | None:
-    """The module that a dotted name begins with, in the package, a room or the file's own room, and what is left."""
+    """The module that a dotted name begins with, in the package, a room or the file's own room, and
+    what is left.
+    """
     for base in (ROOT / "cbobench", ROOT, ROOT / "docs", source.parent):
         for size in range(len(parts), 0, -1):
             place = base.joinpath(*parts[:size])
@@ -95,7 +107,8 @@ def module_of(parts: list[str], source: Path) -> tuple[Path, list[str]] | None:
 
 
 def is_there(name: str, source: Path, local: frozenset[str]) -> bool:
-    """Whether a name is one: of a module, a class or an object with that attribute, or defined by itself.
+    """Whether a name is one: of a module, a class or an object with that attribute, or defined by
+    itself.
 
     Args:
         local: words of the code beside it.
@@ -119,10 +132,15 @@ def files() -> frozenset[str]:
     """Names of our files."""
     folders = [
         ROOT,
-        *(ROOT / name for name in ("cbobench", "analysis", "docs", "tests", "suites", "benchmarks", ".ci")),
+        *(
+            ROOT / name
+            for name in ("cbobench", "analysis", "docs", "tests", "suites", "benchmarks", ".ci")
+        ),
     ]
     return frozenset(
-        path.name for folder in folders for path in (folder.iterdir() if folder == ROOT else folder.rglob("*.*"))
+        path.name
+        for folder in folders
+        for path in (folder.iterdir() if folder == ROOT else folder.rglob("*.*"))
     )
 
 
@@ -130,7 +148,9 @@ def is_file(name: str, source: Path) -> bool:
     """Whether a file is one of ours, by its path or its name, or one that the package writes."""
     if "/" not in name:
         return name in files() or name in OUTSIDE or name in all_code()
-    return any((base / name).is_file() for base in (ROOT, ROOT / "cbobench", ROOT / "docs", source.parent))
+    return any(
+        (base / name).is_file() for base in (ROOT, ROOT / "cbobench", ROOT / "docs", source.parent)
+    )
 
 
 def strangers(path: Path) -> list[str]:
@@ -138,25 +158,39 @@ def strangers(path: Path) -> list[str]:
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         code = "\n".join(BLOCKS.findall(text))
-        notes, local = BLOCKS.sub("", text), frozenset(re.findall(r"[\w-]+\.\w+|\w+", code)) | words_of_tests()
+        notes, local = (
+            BLOCKS.sub("", text),
+            frozenset(re.findall(r"[\w-]+\.\w+|\w+", code)) | words_of_tests(),
+        )
     else:
         notes, local = "\n".join("".join(match) for match in NOTES.findall(text)), words_of(path)
     lost = set()
     for name in {*NAME.findall(notes), *FILE.findall(notes)}:
         if path.suffix == ".md" and YOURS.match(name):
             continue
-        is_known = is_file(name, path) or name in local if FILE.fullmatch(f"`{name}`") else is_there(name, path, local)
+        is_known = (
+            is_file(name, path) or name in local
+            if FILE.fullmatch(f"`{name}`")
+            else is_there(name, path, local)
+        )
         lost |= set() if is_known else {name}
     return [f"{path.name}: `{name}`" for name in sorted(lost)]
 
 
 @cache
 def words_of_tests() -> frozenset[str]:
-    return frozenset().union(*(words_of(path) for path in (ROOT / "tests" / "algorithms").glob("*.py")))
+    return frozenset().union(
+        *(words_of(path) for path in (ROOT / "tests" / "algorithms").glob("*.py"))
+    )
 
 
 FOLDERS = ("docs", "benchmarks", "tests")
-SCRIPTS = [path for name in FOLDERS for path in sorted((ROOT / name).rglob("*.py")) if path != Path(__file__)]
+SCRIPTS = [
+    path
+    for name in FOLDERS
+    for path in sorted((ROOT / name).rglob("*.py"))
+    if path != Path(__file__)
+]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
@@ -168,14 +202,25 @@ def test_names_in_backticks_are_those_of_the_code(paths):
 def test_a_name_that_is_left_behind_is_found(tmp_path):
     wrong = tmp_path / "wrong.py"
     wrong.write_text(
-        '"""See `Crew`, `Plan.crew`, `sweep.crew`, `cbobench.sweep.run.crew`, `crew.py`, `gone()`.\n\n'
-        'There are `Plan.cells`, `sweep.run`, `cbobench.sweep.run.plan`, `run.json`, `g_1`, `np.matmul`, `here`."""\n'
+        '"""See `Crew`, `Plan.crew`, `sweep.crew`, `cbobench.sweep.run.crew`, `crew.py`, '
+        "`gone()`.\n\n"
+        "There are `Plan.cells`, `sweep.run`, `cbobench.sweep.run.plan`, `run.json`, `g_1`, "
+        '`np.matmul`, `here`."""\n'
         "here = 1  # `lost_name`, and `kept` in a text\n"
     )
-    names = ["Crew", "Plan.crew", "cbobench.sweep.run.crew", "crew.py", "gone", "lost_name", "sweep.crew"]
+    names = [
+        "Crew",
+        "Plan.crew",
+        "cbobench.sweep.run.crew",
+        "crew.py",
+        "gone",
+        "lost_name",
+        "sweep.crew",
+    ]
     assert strangers(wrong) == [f"wrong.py: `{name}`" for name in names]
     page = tmp_path / "page.md"
     page.write_text(
-        "`beta_scale`, `docs/runs.md`, `own.py`, `docs/crew.md` and `crew_size`\n```python\n# own.py\n```\n"
+        "`beta_scale`, `docs/runs.md`, `own.py`, `docs/crew.md` and `crew_size`\n```python\n# "
+        "own.py\n```\n"
     )
     assert strangers(page) == ["page.md: `crew_size`", "page.md: `docs/crew.md`"]

@@ -1,4 +1,6 @@
-"""Functions that are called with the fields of a frozen dataclass: what users type, and what `help` shows of it."""
+"""Functions that are called with the fields of a frozen dataclass: what users type, and what `help`
+shows of it.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,10 @@ def test_help_says_what_each_keyword_means(function):
     signature, lines = inspect.signature(function), inspect.getdoc(function).splitlines()
     assert "Args:" in lines
     described = [
-        name for line in lines if line.startswith("    ") for name in line.strip().partition(": ")[0].split(", ")
+        name
+        for line in lines
+        if line.startswith("    ")
+        for name in line.strip().partition(": ")[0].split(", ")
     ]
     assert [name for name in signature.parameters if name not in described] == []
     assert "options" not in signature.parameters

@@ -1,4 +1,6 @@
-"""Methods and problems of other packages: found by entry points, loaded when they are asked for, and never before."""
+"""Methods and problems of other packages: found by entry points, loaded when they are asked for,
+and never before.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,10 @@ def install(tmp_path, monkeypatch):
         problems = {f"{package}-slope": f"{package}.parts:Slope"} if problems is None else problems
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.2\n")
         groups = {"cbobench.algorithms": methods, "cbobench.problems": problems}
-        lines = [f"[{group}]\n" + "".join(f"{n} = {v}\n" for n, v in names.items()) for group, names in groups.items()]
+        lines = [
+            f"[{group}]\n" + "".join(f"{n} = {v}\n" for n, v in names.items())
+            for group, names in groups.items()
+        ]
         (info / "entry_points.txt").write_text("\n".join(lines))
         return home
 
@@ -107,7 +112,10 @@ def test_a_package_is_played_by_its_names_like_ours(install, tmp_path, write_sui
 
 def test_its_code_counts_as_that_at_an_import_path(install):
     home = install("packaged_b")
-    names, paths = ("packaged_b-slope", "packaged_b-corner"), ("packaged_b.parts:Slope", "packaged_b.parts:Corner")
+    names, paths = (
+        ("packaged_b-slope", "packaged_b-corner"),
+        ("packaged_b.parts:Slope", "packaged_b.parts:Corner"),
+    )
     before = source.source_hash(*names)
     assert before == source.source_hash(*paths)
     assert source.problem_hash(names[0]) == source.problem_hash(paths[0])
@@ -120,13 +128,26 @@ def test_what_is_only_listed_is_not_loaded(install, tmp_path, write_suite, capsy
     corner = "packaged_c.parts:Corner"
     home = install("packaged_c", methods={"packaged_c-corner": corner, "random": corner})
     assert "packaged_c-corner" not in ALGORITHMS.names()
-    assert ALGORITHMS.others()["packaged_c-corner"] == PROBLEMS.others()["packaged_c-slope"] == "packaged_c"
-    assert ALGORITHMS.get("random").__module__ == "cbobench.algorithms.references", "ours are found by location"
+    assert (
+        ALGORITHMS.others()["packaged_c-corner"]
+        == PROBLEMS.others()["packaged_c-slope"]
+        == "packaged_c"
+    )
+    assert ALGORITHMS.get("random").__module__ == "cbobench.algorithms.references", (
+        "ours are found by location"
+    )
     for kind, name in (("algorithms", "corner"), ("problems", "slope")):
         assert main(["list", kind]) == 0
         assert f"or shown: packaged_c-{name} (packaged_c)\n" in capsys.readouterr().err
-    assert cbobench.run(write_suite(SUITE.format("gardner-1", "random")), out=tmp_path / "run", cpus=0).played == 1
-    with pytest.raises(Misuse, match="unknown algorithm 'packaged_c-korner'; did you mean 'packaged_c-corner'"):
+    assert (
+        cbobench.run(
+            write_suite(SUITE.format("gardner-1", "random")), out=tmp_path / "run", cpus=0
+        ).played
+        == 1
+    )
+    with pytest.raises(
+        Misuse, match="unknown algorithm 'packaged_c-korner'; did you mean 'packaged_c-corner'"
+    ):
         ALGORITHMS.get("packaged_c-korner")
     assert not (home / "loaded").exists()
     assert main(["show", "packaged_c-corner"]) == 0
@@ -135,17 +156,27 @@ def test_what_is_only_listed_is_not_loaded(install, tmp_path, write_suite, capsy
 
 def test_it_obeys_the_laws_by_its_name(install):
     install("packaged_d")
-    verdicts = [*check("packaged_d-corner", only=("documented", "plays", "same bits in a fresh process"))]
+    verdicts = [
+        *check("packaged_d-corner", only=("documented", "plays", "same bits in a fresh process"))
+    ]
     assert not any(verdict.skipped for verdict in verdicts)
     assert [str(verdict.finding) for verdict in verdicts if verdict.finding is not None] == []
 
 
 BROKEN = {
-    "raises": ("parts:Corner", "1 / 0\n", "cannot import 'PACKAGE.parts': ZeroDivisionError: division by zero"),
+    "raises": (
+        "parts:Corner",
+        "1 / 0\n",
+        "cannot import 'PACKAGE.parts': ZeroDivisionError: division by zero",
+    ),
     "syntax": ("parts:Corner", "def\n", "cannot import 'PACKAGE.parts': SyntaxError"),
     "lacks_a_library": ("parts:Corner", "import no_library\n", "No module named 'no_library'"),
     "no_module": ("parts:Corner", None, "cannot import 'PACKAGE.parts': there is no such module"),
-    "no_class": ("parts:Korner", CODE, "unknown algorithm in PACKAGE.parts 'Korner'; did you mean 'Corner'"),
+    "no_class": (
+        "parts:Korner",
+        CODE,
+        "unknown algorithm in PACKAGE.parts 'Korner'; did you mean 'Corner'",
+    ),
     "another_kind": ("parts:Slope", CODE, "is not a subclass of cbobench.Algorithm; derive it"),
     "no_kind": ("parts:plain", CODE, "is not a subclass of cbobench.Algorithm; derive it"),
     "a_module": ("parts", CODE, "is not an import path; write package.module:Class"),
@@ -153,7 +184,9 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_one_that_fails_is_one_line_that_names_the_package(install, write_suite, tmp_path, capsys, case):
+def test_one_that_fails_is_one_line_that_names_the_package(
+    install, write_suite, tmp_path, capsys, case
+):
     value, code, reason = BROKEN[case]
     package = f"packaged_{case}"
     install(package, methods={f"{package}-corner": f"{package}.{value}"}, problems={}, code=code)
@@ -170,15 +203,29 @@ def test_one_that_fails_is_one_line_that_names_the_package(install, write_suite,
 def test_a_name_of_two_packages_is_refused(install):
     install("packaged_e", methods={"packaged-twice": "packaged_e.parts:Corner"})
     install("packaged_f", methods={"packaged-twice": "packaged_f.parts:Corner"})
-    with pytest.raises(Misuse, match="the algorithm 'packaged-twice' is of packaged_e and packaged_f; remove one of"):
+    with pytest.raises(
+        Misuse,
+        match="the algorithm 'packaged-twice' is of packaged_e and packaged_f; remove one of",
+    ):
         ALGORITHMS.get("packaged-twice")
     assert "packaged_e.parts" not in sys.modules
 
 
-@pytest.mark.parametrize("names", [("packaged_g-slope", "random"), ("gardner-1", "packaged_g-corner")])
-def test_no_imports_refuses_it_even_when_it_is_loaded(install, write_suite, tmp_path, capsys, names):
+@pytest.mark.parametrize(
+    "names", [("packaged_g-slope", "random"), ("gardner-1", "packaged_g-corner")]
+)
+def test_no_imports_refuses_it_even_when_it_is_loaded(
+    install, write_suite, tmp_path, capsys, names
+):
     home = install("packaged_g")
-    arguments = ["run", str(write_suite(SUITE.format(*names))), "--out", str(tmp_path / "run"), "--cpus", "0"]
+    arguments = [
+        "run",
+        str(write_suite(SUITE.format(*names))),
+        "--out",
+        str(tmp_path / "run"),
+        "--cpus",
+        "0",
+    ]
     refusal = "--no-imports refuses it; allowed: registered names\n"
     assert main([*arguments, "--no-imports"]) == 2
     assert refusal in capsys.readouterr().err
@@ -188,16 +235,31 @@ def test_no_imports_refuses_it_even_when_it_is_loaded(install, write_suite, tmp_
     assert refusal in capsys.readouterr().err
 
 
-def test_reading_a_run_loads_nothing_unless_it_is_asked_to(install, write_suite, tmp_path, capsys, monkeypatch):
+def test_reading_a_run_loads_nothing_unless_it_is_asked_to(
+    install, write_suite, tmp_path, capsys, monkeypatch
+):
     home, run = install("packaged_h"), str(tmp_path / "run")
-    assert main(["run", str(write_suite(SUITE.format("packaged_h-slope", "packaged_h-corner"))), "--out", run]) == 0
+    assert (
+        main(
+            [
+                "run",
+                str(write_suite(SUITE.format("packaged_h-slope", "packaged_h-corner"))),
+                "--out",
+                run,
+            ]
+        )
+        == 0
+    )
     for module in ("packaged_h", "packaged_h.parts"):
         monkeypatch.delitem(sys.modules, module)
     (home / "loaded").unlink()
     capsys.readouterr()
     assert main(["status", run]) == 0
     text = capsys.readouterr().out
-    assert "packaged_h-corner, packaged_h-slope is not imported to read a run, unless with --imports" in text
+    assert (
+        "packaged_h-corner, packaged_h-slope is not imported to read a run, unless with --imports"
+        in text
+    )
     assert main(["compare", run]) == 0
     assert main(["verify", run, "--replay", "1"]) == 1
     assert "add --imports" in capsys.readouterr().out

@@ -41,8 +41,11 @@ def test_a_new_class_has_a_page_without_a_list(tmp_path, monkeypatch):
 
 
 def test_symbols_are_set_and_code_is_not():
-    assert words.signs("g_j, `g_j`, x_1², stopped_at, n_ei_trials, |f|_k, Q_{t+1}, 1_000, c >= 0") == (
-        "g<sub>j</sub>, `g_j`, x<sub>1</sub>², stopped_at, n_ei_trials, |f|<sub>k</sub>, Q<sub>t+1</sub>, 1_000, c ≥ 0"
+    assert words.signs(
+        "g_j, `g_j`, x_1², stopped_at, n_ei_trials, |f|_k, Q_{t+1}, 1_000, c >= 0"
+    ) == (
+        "g<sub>j</sub>, `g_j`, x<sub>1</sub>², stopped_at, n_ei_trials, |f|<sub>k</sub>, "
+        "Q<sub>t+1</sub>, 1_000, c ≥ 0"
     )
     assert words.signs("    x <- x_1") == "    x ← x_1"
 
@@ -56,7 +59,11 @@ def test_pictures_are_kept_until_what_they_show_changes(tmp_path, monkeypatch):
     unchanged = Pictures(tmp_path, only=["random", "gramacy"])
     assert (unchanged.of_method("random"), unchanged.of_problem("gramacy")) == drawn
     assert unchanged.made == 0
-    assert set(unchanged.used) == {path.name for path in tmp_path.glob("*.png")} == {picture.file for picture in drawn}
+    assert (
+        set(unchanged.used)
+        == {path.name for path in tmp_path.glob("*.png")}
+        == {picture.file for picture in drawn}
+    )
     monkeypatch.setattr("docs.website.pictures.code_hash", lambda path: "other")
     changed = Pictures(tmp_path, only=["gramacy"])
     assert changed.of_problem("gramacy").file not in unchanged.used
@@ -78,23 +85,37 @@ def test_what_was_made_of_a_page_that_is_gone_goes(tmp_path):
     assert left == ["mine.html", "new.doctree", "new.html"]
 
 
-@pytest.mark.parametrize("name", ["feasible-pocket-drift", "hartmann-4", "rkhs-1d", "expert-guidance", "stocks"])
+@pytest.mark.parametrize(
+    "name", ["feasible-pocket-drift", "hartmann-4", "rkhs-1d", "expert-guidance", "stocks"]
+)
 @pytest.mark.slow
 def test_a_problem_of_each_form_is_drawn(name):
     task, settings, _ = words.prepared(name)
     image, caption = draw.problem(task, name, settings)
-    assert len(image.axes) == {"feasible-pocket-drift": 3, "hartmann-4": 4, "rkhs-1d": 2, "stocks": 1}.get(name, 2)
+    assert len(image.axes) == {
+        "feasible-pocket-drift": 3,
+        "hartmann-4": 4,
+        "rkhs-1d": 2,
+        "stocks": 1,
+    }.get(name, 2)
     assert ("look-alike" in caption["text"]) == (name == "stocks")
 
 
 @pytest.mark.long
 def test_the_site_is_built_without_a_warning(tmp_path):
     if missing := [name for name in ("sphinx", "myst_parser", "furo") if find_spec(name) is None]:
-        pytest.skip(f"{', '.join(missing)} not installed (pip install -e '.[docs]'); `make site` builds it all")
+        pytest.skip(
+            f"{', '.join(missing)} not installed (pip install -e '.[docs]'); `make site` builds "
+            "it all"
+        )
     folders = ["--out", tmp_path / "site", "--work", tmp_path / "work"]
     call = [sys.executable, "-m", "docs.website", *folders, "--pictures", "cei"]
     done = subprocess.run(call, cwd=ROOT, env=environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "method-cei" in (tmp_path / "site" / "methods" / "cei.html").read_text()
-    used = re.findall(r'(?:src|href)="(https?://[^"]*)"', (tmp_path / "site" / "index.html").read_text())
-    assert not [url for url in used if re.search(r"\.(js|css|woff2?)", url)], "the site opens offline"
+    used = re.findall(
+        r'(?:src|href)="(https?://[^"]*)"', (tmp_path / "site" / "index.html").read_text()
+    )
+    assert not [url for url in used if re.search(r"\.(js|css|woff2?)", url)], (
+        "the site opens offline"
+    )

@@ -1,4 +1,6 @@
-"""What a plug-in needs is public: classes that import from cbobench alone are played, checked and hashed."""
+"""What a plug-in needs is public: classes that import from cbobench alone are played, checked and
+hashed.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +114,7 @@ class Centre(OneRun):
 
     def ask_one(self, t):
         return (self.box.low + self.box.high) / 2
-'''
+'''  # noqa: E501
 SUITE = """
 suite: plug-in
 horizon: 4
@@ -138,7 +140,9 @@ DEEP = {
     "sweep.run": "Outcome run",
     "report.compare": "Comparison",
 }
-"""Modules that pages and messages named before their names were public; plug-ins go on importing from them."""
+"""Modules that pages and messages named before their names were public; plug-ins go on importing
+from them.
+"""
 
 
 @pytest.fixture
@@ -173,7 +177,9 @@ def test_it_obeys_the_laws(plug_in, name):
 
 
 def test_a_public_name_counts_as_the_code_that_it_names(plug_in):
-    """A method that imports from deep modules, from cbobench, or names cbobench in the code has one hash."""
+    """A method that imports from deep modules, from cbobench, or names cbobench in the code has one
+    hash.
+    """
     plug_in("plug_in_three")
     short = source.source_hash("plug_in_three:Bowl", "plug_in_three:Penalty")
     deep = "from cbobench.params import param, state\nfrom cbobench.gp.parts import Parts\n"
@@ -205,8 +211,13 @@ def test_checkers_and_users_see_the_same_names():
 def test_pages_and_templates_import_from_cbobench_alone():
     templates = [new.ALGORITHM, new.PROBLEM, new.SIMULATOR]
     pages = [
-        (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("own_method", "own_problem", "api")
+        (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+        for name in ("own_method", "own_problem", "api")
     ]
-    imports = [line for text in [*templates, *pages] for line in re.findall(r"from (cbobench[\w.]*) import", text)]
+    imports = [
+        line
+        for text in [*templates, *pages]
+        for line in re.findall(r"from (cbobench[\w.]*) import", text)
+    ]
     assert len(imports) > 10
     assert {*imports} == {"cbobench"}

@@ -30,11 +30,17 @@ def test_a_number_has_its_noun_and_verb():
         "11,400 of 20,000 cells are",
     ]
     assert [part_of(*n, "file") for n in ((1, 2), (0, 1), (2, 3), (0, 2), (1, 1))] == [
-        "1 of 2 files is", "0 of 1 file is", "2 of 3 files are", "0 of 2 files are", "1 of 1 file is",
-    ]  # fmt: skip
+        "1 of 2 files is",
+        "0 of 1 file is",
+        "2 of 3 files are",
+        "0 of 2 files are",
+        "1 of 1 file is",
+    ]
 
 
-@pytest.mark.parametrize(("word", "name"), [("V+", "violation_hard"), ("R+", "regret_plus"), ("V⁺", "violation_hard")])
+@pytest.mark.parametrize(
+    ("word", "name"), [("V+", "violation_hard"), ("R+", "regret_plus"), ("V⁺", "violation_hard")]
+)
 def test_symbols_as_a_keyboard_has_them(word, name):
     assert [quantity.name for quantity in select_metrics(word)] == [name]
 
@@ -71,11 +77,15 @@ def test_synonyms_lead_to_names():
 
 
 def test_all_that_the_package_says_has_a_form_in_ascii():
-    texts = [path.read_text(encoding="utf-8") for path in Path(cbobench.__file__).parent.rglob("*.py")]
+    texts = [
+        path.read_text(encoding="utf-8") for path in Path(cbobench.__file__).parent.rglob("*.py")
+    ]
     signs = {char for text in texts for char in re.findall(r"[^\x00-\x7f]", STRANGE.sub("", text))}
     signs -= {"\u200b"}  # of a pattern
     assert len(signs) > 50
-    assert not {char for char in signs if in_ascii(char) in ("", "?")} - {"\u0302", "\u0304"}, "but for loose accents"
+    assert not {char for char in signs if in_ascii(char) in ("", "?")} - {"\u0302", "\u0304"}, (
+        "but for loose accents"
+    )
     assert all(in_ascii(char).isascii() for char in signs)
 
 
@@ -88,11 +98,30 @@ def test_what_an_encoding_has_it_keeps():
 
 @pytest.mark.slow
 def test_a_table_in_a_locale_without_greek(tmp_path, capsys):
-    cells = {("P", "A"): {"regret": [1.0, 2, 3], "positive_dual": [0.5] * 3}, ("P", "B"): {"simple_regret": [None] * 3}}
+    cells = {
+        ("P", "A"): {"regret": [1.0, 2, 3], "positive_dual": [0.5] * 3},
+        ("P", "B"): {"simple_regret": [None] * 3},
+    }
     run = make(tmp_path / "run", cells, seeds=range(3))
     bare = {k: v for k, v in os.environ.items() if not k.startswith(("LC_", "LANG", "PYTHON"))}
-    command = [sys.executable, "-m", "cbobench", "compare", str(run), "--metric", "r", "R", "V+", "positive_dual"]
-    environment = bare | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C", "COLUMNS": "200"}
+    command = [
+        sys.executable,
+        "-m",
+        "cbobench",
+        "compare",
+        str(run),
+        "--metric",
+        "r",
+        "R",
+        "V+",
+        "positive_dual",
+    ]
+    environment = bare | {
+        "PYTHONIOENCODING": "ascii",
+        "PYTHONUTF8": "0",
+        "LC_ALL": "C",
+        "COLUMNS": "200",
+    }
     done = subprocess.run(command, env=environment, capture_output=True, check=True, cwd=ROOT)
     lines = done.stdout.decode().splitlines()
     assert main(command[3:]) == 0
@@ -103,4 +132,6 @@ def test_a_table_in_a_locale_without_greek(tmp_path, capsys):
     heading, rule, first = lines[1:4]
     assert {"V+", "phi"} < {*heading.split()}
     assert set(rule.strip()) == {"-"}
-    assert heading.rindex("phi > 0") + len("phi > 0") == first.rindex("50.0 %") + len("50.0 %"), "columns stay aligned"
+    assert heading.rindex("phi > 0") + len("phi > 0") == first.rindex("50.0 %") + len("50.0 %"), (
+        "columns stay aligned"
+    )

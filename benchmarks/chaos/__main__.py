@@ -1,18 +1,25 @@
-"""A small suite, played again and again while faults are injected, and held against an undisturbed run.
+"""A small suite, played again and again while faults are injected, and held against an undisturbed
+run.
 
-    python -m benchmarks.chaos [--faults 60] [--seconds 290] [--seed N] [--only storm ...] [--keep FOLDER]
+    python -m benchmarks.chaos [--faults 60] [--seconds 290] [--seed N] [--only storm ...] [--keep
+    FOLDER]
 
-- `storm`: workers on this machine are killed and paused, the driver is killed (and resumed at once) and signalled, a
-  second one is started beside it, and the run is read all the while;
-- `poison`: cells that raise, exit, abort, crash, hang, eat memory, print, change directory, start threads;
-- `disk`: a small file system fills up, and becomes read-only (needs the right to mount; else it is left out, and said);
+- `storm`: workers on this machine are killed and paused, the driver is killed (and resumed at once)
+  and signalled, a second one is started beside it, and the run is read all the while;
+- `poison`: cells that raise, exit, abort, crash, hang, eat memory, print, change directory, start
+  threads;
+- `disk`: a small file system fills up, and becomes read-only (needs the right to mount; else it is
+  left out, and said);
 - `nodes`: a Ray cluster of three nodes that loses them, with killed workers and drivers;
-- `hosts`, where it is asked for: two hosts in network namespaces, the link between them cut for 5, 30 and 120 seconds;
-- `bucket`, where it is asked for: the same, the run folder on an S3 server on a third host, cut off for 5 and 30 s.
+- `hosts`, where it is asked for: two hosts in network namespaces, the link between them cut for 5,
+  30 and 120 seconds;
+- `bucket`, where it is asked for: the same, the run folder on an S3 server on a third host, cut off
+  for 5 and 30 s.
 
-After each, every cell must be there once, equal to the last bit; each poisoned cell a failed row with its reason and no
-other; nothing may hang, be left over, or dump a stack. Exit code 1 if anything is otherwise. It ends only processes
-that it has started, by their ids. Trials are drawn from --seed, but what a fault meets is a matter of time.
+After each, every cell must be there once, equal to the last bit; each poisoned cell a failed row
+with its reason and no other; nothing may hang, be left over, or dump a stack. Exit code 1 if
+anything is otherwise. It ends only processes that it has started, by their ids. Trials are drawn
+from --seed, but what a fault meets is a matter of time.
 """
 
 from __future__ import annotations
@@ -64,7 +71,8 @@ SUITES = {
     "storm": HEALTHY | {"horizon": 2000, "seeds": 20},
     "poison": poisoned(list(ENDS)),
     "disk": HEALTHY,
-    "nodes": HEALTHY | {"algorithms": ["ckb-ucb", "ckb-ts", {POISON: {"how": {"sweep": ["raise", "os-exit"]}}}]},
+    "nodes": HEALTHY
+    | {"algorithms": ["ckb-ucb", "ckb-ts", {POISON: {"how": {"sweep": ["raise", "os-exit"]}}}]},
     "hosts": HEALTHY | {"horizon": 6000, "seeds": 16},
     "bucket": HEALTHY | {"horizon": 6000, "seeds": 16},
 }
@@ -76,21 +84,41 @@ class Chaos:
     def __init__(self, folder: Path, seed: int, wanted: int) -> None:
         self.folder, self.seed, self.wanted = folder, seed, wanted
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-        self.environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+        self.environment = os.environ | {
+            "PYTHONPATH": path,
+            "OMP_NUM_THREADS": "1",
+            "COLUMNS": "200",
+        }
         self.environment.pop("CHAOS_WELL", None)
         self.faults: Counter[str] = Counter()
         self.wrong: list[str] = []
 
     def well(self, kind: str) -> Path:
-        """The undisturbed run of a kind's suite, played once, in one process and in other blocks."""
+        """The undisturbed run of a kind's suite, played once, in one process and in other
+        blocks.
+        """
         suite = self.folder / f"{kind}.yaml"
         if not suite.exists():
             suite.write_text(
-                json.dumps({"suite": "chaos", "problems": ["rkhs-1d"], "record": {"rounds": 50}} | SUITES[kind])
+                json.dumps(
+                    {"suite": "chaos", "problems": ["rkhs-1d"], "record": {"rounds": 50}}
+                    | SUITES[kind]
+                )
             )
-            words = [sys.executable, "-m", "cbobench", "run", str(suite), "--out", str(self.folder / f"{kind}-well")]
+            words = [
+                sys.executable,
+                "-m",
+                "cbobench",
+                "run",
+                str(suite),
+                "--out",
+                str(self.folder / f"{kind}-well"),
+            ]
             subprocess.run(
-                [*words, "--cpus", "0"], env=self.environment | {"CHAOS_WELL": "1"}, check=True, capture_output=True
+                [*words, "--cpus", "0"],
+                env=self.environment | {"CHAOS_WELL": "1"},
+                check=True,
+                capture_output=True,
             )
         return self.folder / f"{kind}-well"
 
@@ -99,8 +127,16 @@ class Chaos:
         well, began = self.well(kind), time.monotonic()
         generator = np.random.default_rng([self.seed, number])
         out = self.folder / f"{number:03d}-{kind}"
-        words = [str(self.folder / f"{kind}.yaml"), "--cpus", "2", "--block", str(generator.integers(1, 4))]
-        sweep = Sweep(f"{number:03d}-{kind}", words, out, self.environment, generator, began + TRIAL)
+        words = [
+            str(self.folder / f"{kind}.yaml"),
+            "--cpus",
+            "2",
+            "--block",
+            str(generator.integers(1, 4)),
+        ]
+        sweep = Sweep(
+            f"{number:03d}-{kind}", words, out, self.environment, generator, began + TRIAL
+        )
         try:
             getattr(self, kind)(sweep)
             sweep.wrong += check.differences(well, sweep.out)
@@ -135,11 +171,15 @@ class Chaos:
         sweep.faults.update(f"cell: {how}" for how in ENDS)
 
     def disk(self, sweep: Sweep) -> None:
-        """A file system of a few megabytes, which someone else fills and empties, or makes read-only."""
+        """A file system of a few megabytes, which someone else fills and empties, or makes
+        read-only.
+        """
         place = self.folder / f"{sweep.name}-disk"
         place.mkdir()
         mounted = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place)], capture_output=True, check=False
+            ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place)],
+            capture_output=True,
+            check=False,
         )
         if mounted.returncode:
             print(f"{sweep.name}: left out, no right to mount: {mounted.stderr.decode().strip()}")
@@ -171,7 +211,10 @@ class Chaos:
         else:
             _read_only(place)
         was_there = sweep.alive
-        code, last = sweep.end(), (sweep.log.read_text(errors="replace").splitlines() or ["no line"])[-1]
+        code, last = (
+            sweep.end(),
+            (sweep.log.read_text(errors="replace").splitlines() or ["no line"])[-1],
+        )
         if was_there and (code or not sweep.log.with_suffix(".out").read_text()):
             if code not in (1, 2) or "cbobench: " not in last:
                 sweep.wrong.append(f"{fault}: exit code {code}: {last[:200]}")
@@ -205,7 +248,9 @@ class Chaos:
             cluster.close()
 
     def hosts(self, sweep: Sweep, in_bucket: bool = False) -> None:
-        """A driver and a worker on two hosts, and the link between them cut, or those of a third with the bucket."""
+        """A driver and a worker on two hosts, and the link between them cut, or those of a third
+        with the bucket.
+        """
         pair = None
         try:
             pair = Hosts(self.environment, self.folder / f"{sweep.name}.cluster")
@@ -213,7 +258,10 @@ class Chaos:
         except NoRight as error:
             if pair is not None:
                 pair.close()
-            print(f"{sweep.name}: left out, no network namespaces, or no S3 server: {str(error).strip()}")
+            print(
+                f"{sweep.name}: left out, no network namespaces, or no S3 server: "
+                f"{str(error).strip()}"
+            )
             sweep.out = self.well("bucket" if in_bucket else "hosts")
             return
         sweep.words[1:3] = ["--address", pair.address]
@@ -222,7 +270,9 @@ class Chaos:
         if store is not None:
             sweep.bucket, sweep.published = store.address, store.published  # type: ignore[method-assign]
         try:
-            what, cut, cuts = ("link", pair.cut, CUTS) if store is None else ("store", store.cut, CUTS[:2])
+            what, cut, cuts = (
+                ("link", pair.cut, CUTS) if store is None else ("store", store.cut, CUTS[:2])
+            )
             for seconds in cuts:
                 if not sweep.alive:
                     sweep.start()
@@ -238,7 +288,9 @@ class Chaos:
             pair.close()
 
     def bucket(self, sweep: Sweep) -> None:
-        """The same with the run folder in a bucket on a third host, which cannot be reached for 5 and 30 seconds."""
+        """The same with the run folder in a bucket on a third host, which cannot be reached for 5
+        and 30 seconds.
+        """
         self.hosts(sweep, in_bucket=True)
 
 
@@ -249,7 +301,9 @@ def _read_only(place: Path) -> None:
     """
     for _ in range(50):
         subprocess.run(["mount", "--bind", str(place), str(place)], check=True)
-        done = subprocess.run(["mount", "-o", "remount,ro,bind", str(place)], capture_output=True, check=False)
+        done = subprocess.run(
+            ["mount", "-o", "remount,ro,bind", str(place)], capture_output=True, check=False
+        )
         if not done.returncode:
             return
         subprocess.run(["umount", "-l", str(place)], check=True)
@@ -258,14 +312,28 @@ def _read_only(place: Path) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--faults", type=int, default=60, help="trials go on until so many have been injected")
-    parser.add_argument("--seconds", type=float, default=290.0, help="no trial begins after so long")
-    parser.add_argument("--seed", type=int, default=None, help="of the trials (drawn, and printed, by default)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--faults", type=int, default=60, help="trials go on until so many have been injected"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=290.0, help="no trial begins after so long"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=None, help="of the trials (drawn, and printed, by default)"
+    )
     parser.add_argument("--only", nargs="+", choices=SUITES, default=[*SUITES][:-2])
-    parser.add_argument("--keep", type=Path, help="a folder that is kept (what went wrong is in it)")
+    parser.add_argument(
+        "--keep", type=Path, help="a folder that is kept (what went wrong is in it)"
+    )
     options = parser.parse_args()
-    seed = options.seed if options.seed is not None else int(np.random.SeedSequence().generate_state(1)[0])
+    seed = (
+        options.seed
+        if options.seed is not None
+        else int(np.random.SeedSequence().generate_state(1)[0])
+    )
     print(f"seed {seed}")
     with tempfile.TemporaryDirectory(prefix="chaos-") as temporary:
         folder = options.keep or Path(temporary)
@@ -281,7 +349,9 @@ def main() -> int:
         print(f"{chaos.faults.total()} faults in {time.monotonic() - began:.0f} s: {counts}")
         print("\n".join(chaos.wrong) or "nothing lost, doubled, changed or left over; nothing hung")
         if short:
-            print(f"only {chaos.faults.total()} of {options.faults} faults in {options.seconds:.0f} s")
+            print(
+                f"only {chaos.faults.total()} of {options.faults} faults in {options.seconds:.0f} s"
+            )
     return 1 if chaos.wrong or short else 0
 
 

@@ -1,6 +1,8 @@
-"""Cells that do harm: an algorithm that misbehaves in seed 1 of its pair, in one way of many, and is `ckb-ucb` else.
+"""Cells that do harm: an algorithm that misbehaves in seed 1 of its pair, in one way of many, and
+is `ckb-ucb` else.
 
-With CHAOS_WELL in the environment it behaves in every seed: the undisturbed run that others are held against.
+With CHAOS_WELL in the environment it behaves in every seed: the undisturbed run that others are
+held against.
 """
 
 from __future__ import annotations
@@ -58,7 +60,9 @@ class Poison(CKBUCB):
 
     def start(self, setting: Setting) -> None:
         super().start(setting)
-        self.bad = "CHAOS_WELL" not in os.environ and any(scope[-1] == SEED for scope in setting.streams.scopes)
+        self.bad = "CHAOS_WELL" not in os.environ and any(
+            scope[-1] == SEED for scope in setting.streams.scopes
+        )
 
     def ask(self, t: int) -> Actions:
         if t == ROUND and self.bad:
@@ -67,7 +71,9 @@ class Poison(CKBUCB):
 
 
 def eat_memory() -> None:
-    """Ask for memory until there is none; the limit is given back, what was eaten goes with the exception."""
+    """Ask for memory until there is none; the limit is given back, what was eaten goes with the
+    exception.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (now + HEADROOM, hard))

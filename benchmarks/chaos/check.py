@@ -1,6 +1,8 @@
-"""What is held against the undisturbed run: each cell once, equal to the last bit, failed where it must and only there.
+"""What is held against the undisturbed run: each cell once, equal to the last bit, failed where it
+must and only there.
 
-The files are read by pyarrow alone, as anybody would: what a loader of ours might mend is seen here.
+The files are read by pyarrow alone, as anybody would: what a loader of ours might mend is seen
+here.
 """
 
 from __future__ import annotations
@@ -17,17 +19,28 @@ import pyarrow.parquet as pq
 from benchmarks.chaos.cells import ENDS, SEED
 
 # Of the machine and the moment, not of the play.
-VOLATILE = {"seconds", "seconds_per_round", "peak_memory_mb", "host", "source", "libraries", "attempt", "traceback"}
+VOLATILE = {
+    "seconds",
+    "seconds_per_round",
+    "peak_memory_mb",
+    "host",
+    "source",
+    "libraries",
+    "attempt",
+    "traceback",
+}
 # What no message of a run may hold: stack dumps, of Python and of Ray, and Ray's own log.
 DUMPS = re.compile(
-    r"Traceback \(most|Fatal Python error|^\s+File \"|\*\*\* SIG|^\[\d{4}-|StackTrace|^\((raylet|pid=|\w+ pid=)"
+    r"Traceback \(most|Fatal Python error|^\s+File \"|\*\*\* "
+    r"SIG|^\[\d{4}-|StackTrace|^\((raylet|pid=|\w+ pid=)"
 )
 
 
 def rows(run: Path) -> tuple[pa.Table, pa.Table]:
     """All cells of a run, and the rounds of the tasks whose cells are published."""
     cells = sorted((run / "cells").glob("[!.]*.parquet"))
-    # A task whose cells all failed may have no rounds; rounds that should be there are missed by their cells.
+    # A task whose cells all failed may have no rounds; rounds that should be there are missed by
+    # their cells.
     played = [path for name in cells if (path := run / "rounds" / name.name).exists()]
     kinds = {"cells": cells, "rounds": played}
     columns = {kind: pq.read_schema(paths[0]).remove_metadata() for kind, paths in kinds.items()}
@@ -51,12 +64,17 @@ def differences(well: Path, run: Path) -> list[str]:
     try:
         (cells, rounds), (right_cells, right_rounds) = rows(run), rows(well)
     except (OSError, pa.ArrowException, IndexError) as error:
-        return [f"cannot be read: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"]
+        return [
+            f"cannot be read: {type(error).__name__}: "
+            f"{str(error).splitlines()[0] if str(error) else ''}"
+        ]
     found = []
     counts = Counter(cells["cell"].to_pylist())
     expected = set(right_cells["cell"].to_pylist())
     found += [f"lost: {len(lost)} cells ({min(lost)})"] if (lost := expected - set(counts)) else []
-    found += [f"foreign: {len(more)} cells ({min(more)})"] if (more := set(counts) - expected) else []
+    found += (
+        [f"foreign: {len(more)} cells ({min(more)})"] if (more := set(counts) - expected) else []
+    )
     found += [f"double: {name}" for name, count in counts.items() if count > 1]
     found += wrong_ends(cells)
     ok = pa.compute.field("status") == "ok"
@@ -77,14 +95,18 @@ def wrong_ends(cells: pa.Table) -> list[str]:
         name = f"{row['algorithm']} seed {row['seed']}"
         if reason is None and row["status"] != "ok":
             found.append(f"healthy, but failed: {name}: {row['error']}")
-        elif reason is not None and (row["status"] != "failed" or not re.search(reason, row["error"])):
+        elif reason is not None and (
+            row["status"] != "failed" or not re.search(reason, row["error"])
+        ):
             found.append(f"poisoned, but {row['status']}: {name}: {row['error']}")
         elif reason is not None and len(row["error"].splitlines()) != 1:
             found.append(f"a reason of several lines: {name}")
     return found
 
 
-def unequal(kind: str, one: pa.Table, other: pa.Table, cells: list[str], keys: list[str]) -> list[str]:
+def unequal(
+    kind: str, one: pa.Table, other: pa.Table, cells: list[str], keys: list[str]
+) -> list[str]:
     """Columns in which the rows of some cells differ between two tables."""
     chosen = [
         table.filter(pa.compute.is_in(table["cell"], pa.array(cells, pa.string()))).sort_by(

@@ -1,7 +1,8 @@
-"""Two hosts on one machine, in network namespaces with addresses of their own, and a link between them that can be cut.
+"""Two hosts on one machine, in network namespaces with addresses of their own, and a link between
+them that can be cut.
 
-Head and driver are on the first, a worker on the second; all see the same files, as on a shared file system, or write
-into a bucket on a third. It takes the right to make namespaces (root).
+Head and driver are on the first, a worker on the second; all see the same files, as on a shared
+file system, or write into a bucket on a third. It takes the right to make namespaces (root).
 """
 
 from __future__ import annotations
@@ -91,9 +92,17 @@ class Hosts:
             self.close()
             raise NoRight(getattr(error, "stderr", "") or str(error)) from error
         temporary = f"--temp-dir=/tmp/{self.names[0]}"
-        parts = (["--head", f"--port={PORT}", "--include-dashboard=false", temporary], [f"--address={self.address}"])
+        parts = (
+            ["--head", f"--port={PORT}", "--include-dashboard=false", temporary],
+            [f"--address={self.address}"],
+        )
         for number, part in enumerate(parts):
-            words = [*self.there(number), *RAY, *part, f"--node-ip-address={self.addresses[number]}"]
+            words = [
+                *self.there(number),
+                *RAY,
+                *part,
+                f"--node-ip-address={self.addresses[number]}",
+            ]
             with log.open("a") as errors:
                 daemon = subprocess.Popen(
                     words,
@@ -114,16 +123,41 @@ class Hosts:
             ip("netns", "add", name)
             ip("-n", name, "link", "set", "lo", "up")
         first, second = self.names
-        ip("link", "add", "to-b", "netns", first, "type", "veth", "peer", "name", "to-a", "netns", second)
+        ip(
+            "link",
+            "add",
+            "to-b",
+            "netns",
+            first,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "to-a",
+            "netns",
+            second,
+        )
         for name, device, address in zip(self.names, ("to-b", "to-a"), self.addresses, strict=True):
             ip("-n", name, "address", "add", f"{address}/24", "dev", device)
             ip("-n", name, "link", "set", device, "up")
-            ip("-n", name, "route", "add", "default", "dev", device)  # Ray looks for its address by the way out
+            # Ray looks for its address by the way out
+            ip("-n", name, "route", "add", "default", "dev", device)
 
     def there(self, number: int) -> list[str]:
         """Words that run a command on a host, under a host name of its own."""
         name = self.names[number]
-        return ["ip", "netns", "exec", name, "unshare", "--uts", "sh", "-c", f'hostname {name}; exec "$@"', "sh"]
+        return [
+            "ip",
+            "netns",
+            "exec",
+            name,
+            "unshare",
+            "--uts",
+            "sh",
+            "-c",
+            f'hostname {name}; exec "$@"',
+            "sh",
+        ]
 
     def cut(self, seconds: float) -> None:
         """No packet passes between the hosts for a while."""
@@ -144,13 +178,43 @@ class Hosts:
         ip("-n", name, "link", "set", "lo", "up")
         ip("-n", name, "address", "add", f"{host}/32", "dev", "lo")
         for number, other in enumerate(self.names[:2]):
-            ip("link", "add", "to-c", "netns", other, "type", "veth", "peer", "name", f"to-{number}", "netns", name)
+            ip(
+                "link",
+                "add",
+                "to-c",
+                "netns",
+                other,
+                "type",
+                "veth",
+                "peer",
+                "name",
+                f"to-{number}",
+                "netns",
+                name,
+            )
             for where, device, last in ((other, "to-c", 1), (name, f"to-{number}", 2)):
-                ip("-n", where, "address", "add", f"{self.network}.{78 + number}.{last}/24", "dev", device)
+                ip(
+                    "-n",
+                    where,
+                    "address",
+                    "add",
+                    f"{self.network}.{78 + number}.{last}/24",
+                    "dev",
+                    device,
+                )
                 ip("-n", where, "link", "set", device, "up")
             ip("-n", other, "route", "add", f"{host}/32", "dev", "to-c")
         keys = log.with_suffix(".keys")
-        words = [*self.there(2), sys.executable, "-m", "benchmarks.chaos.store", "--host", host, "--keys", str(keys)]
+        words = [
+            *self.there(2),
+            sys.executable,
+            "-m",
+            "benchmarks.chaos.store",
+            "--host",
+            host,
+            "--keys",
+            str(keys),
+        ]
         with log.open("a") as errors:
             server = subprocess.Popen(
                 words,
@@ -166,14 +230,18 @@ class Hosts:
         port = server.stdout.readline().strip()
         if not port:
             self.close()
-            raise NoRight(f"moto's S3 server did not start: see {log} (pip install 'cbobench[s3test]')")
+            raise NoRight(
+                f"moto's S3 server did not start: see {log} (pip install 'cbobench[s3test]')"
+            )
         return Store(self, store.address(host, int(port)), keys)
 
     def processes(self) -> list[int]:
         """All that runs on the two hosts."""
         found = []
         for name in self.names:
-            listed = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=False)
+            listed = subprocess.run(
+                ["ip", "netns", "pids", name], capture_output=True, text=True, check=False
+            )
             found += [int(pid) for pid in listed.stdout.split()]
         return found
 

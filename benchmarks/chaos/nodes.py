@@ -1,9 +1,10 @@
-"""A Ray cluster of three nodes on this machine, in a process of its own that loses and adds nodes when told.
+"""A Ray cluster of three nodes on this machine, in a process of its own that loses and adds nodes
+when told.
 
     python -m benchmarks.chaos.nodes    # prints its address; reads "lose N", "add" and "quit" from standard input
 
 Ray says much when nodes are lost; this keeps it out of the sweep's own messages.
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 

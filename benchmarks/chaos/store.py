@@ -2,11 +2,12 @@
 
     python -m benchmarks.chaos.store [HOW ...] [--host ADDRESS] [--seed N] [--keys FILE]    # prints its port
 
-HOW is any of `errors=P` (a share P of all calls is answered by 500 or 503), `cut=P` (of uploads a share P breaks off in
-the middle), `slow=S` (every call takes up to S seconds more), and `away=S` (from the first upload below cells/ on,
-every call is answered by 503 for S seconds); none of it once it has read a line. It has one bucket, `bucket`;
-a line of FILE names each object that was stored.
-"""
+HOW is any of `errors=P` (a share P of all calls is answered by 500 or 503), `cut=P` (of uploads a
+share P breaks off in the middle), `slow=S` (every call takes up to S seconds more), and `away=S`
+(from the first upload below cells/ on, every call is answered by 503 for S seconds); none of it
+once it has read a line. It has one bucket, `bucket`; a line of FILE names each object that was
+stored.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -21,7 +22,10 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, TextIO
 
-ERROR = b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>%s</Code><Message>on purpose</Message></Error>'
+ERROR = (
+    b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>%s</Code><Message>on '
+    b"purpose</Message></Error>"
+)
 CODES = {"500 Internal Server Error": b"InternalError", "503 Service Unavailable": b"SlowDown"}
 BUCKET = "bucket"
 
@@ -37,17 +41,33 @@ class Faulty:
     """
 
     def __init__(
-        self, app: Callable[..., Iterable[bytes]], how: dict[str, float], seed: int, keys: TextIO | None
+        self,
+        app: Callable[..., Iterable[bytes]],
+        how: dict[str, float],
+        seed: int,
+        keys: TextIO | None,
     ) -> None:
         self.keys = keys
-        self.app, self.how, self.generator, self.lock = app, how, random.Random(seed), threading.Lock()
+        self.app, self.how, self.generator, self.lock = (
+            app,
+            how,
+            random.Random(seed),
+            threading.Lock(),
+        )
         self.away: float | None = None
 
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def __call__(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
         with self.lock:
             draw, cut, slow = (self.generator.random() for _ in range(3))
         upload = environ["REQUEST_METHOD"] == "PUT"
-        if "away" in self.how and upload and "/cells/" in environ["PATH_INFO"] and self.away is None:
+        if (
+            "away" in self.how
+            and upload
+            and "/cells/" in environ["PATH_INFO"]
+            and self.away is None
+        ):
             self.away = time.monotonic() + self.how["away"]
         if upload and cut < self.how.get("cut", 0.0):
             self._break_off(environ)
@@ -76,12 +96,18 @@ def address(host: str, port: int) -> str:
     return f"s3://{BUCKET}/run?endpoint_override={host}:{port}&scheme=http&region=us-east-1"
 
 
-KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_EC2_METADATA_DISABLED": "true"}
+KEYS = {
+    "AWS_ACCESS_KEY_ID": "testing",
+    "AWS_SECRET_ACCESS_KEY": "testing",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
 """What a client's environment must hold."""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("how", nargs="*", metavar="HOW")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--seed", type=int, default=0)
@@ -94,7 +120,9 @@ def main() -> None:
     how = {name: float(value) for name, _, value in (word.partition("=") for word in options.how)}
     app = DomainDispatcherApplication(create_backend_app)
     _make_bucket(app)
-    server = make_server(options.host, 0, Faulty(app, how, options.seed, options.keys), threaded=True)
+    server = make_server(
+        options.host, 0, Faulty(app, how, options.seed, options.keys), threaded=True
+    )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_port, flush=True)
     for _ in sys.stdin:
@@ -104,7 +132,10 @@ def main() -> None:
 def _make_bucket(app: Any) -> None:
     from werkzeug.test import Client
 
-    signed = "AWS4-HMAC-SHA256 Credential=testing/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
+    signed = (
+        "AWS4-HMAC-SHA256 Credential=testing/20260101/us-east-1/s3/aws4_request, "
+        "SignedHeaders=host, Signature=0"
+    )
     answer = Client(app).put(f"/{BUCKET}", headers={"Authorization": signed, "Host": "127.0.0.1"})
     assert answer.status_code == 200, answer.text
 

@@ -20,8 +20,10 @@ from cbobench.errors import CbobenchError
 from cbobench.results.bundle import open_run
 from cbobench.results.query import read_status
 
-MARK = "CBOBENCH_CHAOS"  # in the environment of every process that a sweep starts, with the sweep's own word
-GRACE = 90.0  # seconds that workers may outlive their driver: one writes what it has, one is being forked
+# in the environment of every process that a sweep starts, with the sweep's own word
+MARK = "CBOBENCH_CHAOS"
+# seconds that workers may outlive their driver: one writes what it has, one is being forked
+GRACE = 90.0
 STOPPED = re.compile(r"stopped: .*; to go on: cbobench run ")
 SIGNALS = {"SIGINT": signal.SIGINT, "SIGTERM": signal.SIGTERM, "SIGHUP": signal.SIGHUP}
 
@@ -68,7 +70,9 @@ class Sweep:
 
     def start_second(self) -> None:
         """The same command again beside it: both share the work, or it is refused in a line."""
-        self.second = Sweep(self.name, self.words, self.out, self.environment, self.generator, self.deadline)
+        self.second = Sweep(
+            self.name, self.words, self.out, self.environment, self.generator, self.deadline
+        )
         self.second.log = self.log.with_suffix(".second")
         self.second.start()
         self.faults["second driver"] += 1
@@ -86,7 +90,9 @@ class Sweep:
         ]
         environment = self.environment | dict([self.mark.split("=")])
         with log.with_suffix(".out").open("wb") as out, log.open("wb") as errors:
-            return subprocess.Popen(words, env=environment, stdout=out, stderr=errors, start_new_session=True)
+            return subprocess.Popen(
+                words, env=environment, stdout=out, stderr=errors, start_new_session=True
+            )
 
     @property
     def alive(self) -> bool:
@@ -97,7 +103,9 @@ class Sweep:
         return len(list((self.out / "cells").glob("[!.]*.parquet")))
 
     def moment(self) -> bool:
-        """Wait until the sweep has published something more, and a moment longer; whether it still runs."""
+        """Wait until the sweep has published something more, and a moment longer; whether it still
+        runs.
+        """
         before = self.published()
         while self.alive and self.published() == before:
             self.in_time()
@@ -121,16 +129,23 @@ class Sweep:
             time.sleep(0.02)
         code, text = self.process.returncode, self.log.read_text(errors="replace")
         for line in check.dumps(text)[:3]:
-            self.wrong.append(f"after {ended_by or 'no signal'}, a stack dump: {line.strip()[:150]}")
+            self.wrong.append(
+                f"after {ended_by or 'no signal'}, a stack dump: {line.strip()[:150]}"
+            )
         orderly = code in (0, 1) or (code == 130 and STOPPED.search(text))
-        if self.second is not None and ended_by in SIGNALS:  # which holds the cells: this one begins, or was refused
+        # which holds the cells: this one begins, or was refused
+        if self.second is not None and ended_by in SIGNALS:
             orderly = orderly or code in (2, 130, -SIGNALS[ended_by])
         if ended_by in SIGNALS and not orderly:
-            self.wrong.append(f"{ended_by}: exit code {code} and {(text.splitlines() or ['no line'])[-1][:150]!r}")
+            self.wrong.append(
+                f"{ended_by}: exit code {code} and {(text.splitlines() or ['no line'])[-1][:150]!r}"
+            )
         return code
 
     def finish(self, code: int) -> None:
-        """Go on undisturbed to the end, which must have that exit code, and a table on standard output."""
+        """Go on undisturbed to the end, which must have that exit code, and a table on standard
+        output.
+        """
         if self.second is not None:
             if self.alive:
                 self.end()
@@ -165,7 +180,9 @@ class Sweep:
     def workers(self) -> list[int]:
         """The worker processes on this machine."""
         drivers = [
-            sweep.process.pid for sweep in (self, self.second) if sweep is not None and sweep.process is not None
+            sweep.process.pid
+            for sweep in (self, self.second)
+            if sweep is not None and sweep.process is not None
         ]
         return [pid for pid in self.processes() if pid not in drivers]
 

@@ -1,19 +1,24 @@
 """How often intervals hold the true value, and how wide they are: methods, laws, numbers of seeds.
 
-    python -m benchmarks.quality.coverage [--seeds 2 3 5 10 20] [--samples 10000] [--draws 1000] [--law lognormal ...]
+    python -m benchmarks.quality.coverage [--seeds 2 3 5 10 20] [--samples 10000] [--draws 1000]
+    [--law lognormal ...]
 
-Each entry is the coverage in % at nominal 95 % and, behind the stroke, the median width in units of Student's t.
-`interval` is `cbobench.stats.intervals.interval`, which tables and figures show; of the mean it is, on each side, the
-wider of `student` and `hall`. With 10,000 samples a coverage has a standard error of 0.2. The laws:
+Each entry is the coverage in % at nominal 95 % and, behind the stroke, the median width in units of
+Student's t. `interval` is `cbobench.stats.intervals.interval`, which tables and figures show; of
+the mean it is, on each side, the wider of `student` and `hall`. With 10,000 samples a coverage has
+a standard error of 0.2. The laws:
 
-- `normal`, `exponential`; `t3`: Student's t law with three degrees of freedom, symmetric with heavy tails;
-- `lognormal`, `lognormal-1.5`: of an exponent with deviation 1 and 1.5; `pareto`: with tail index 2.5;
+- `normal`, `exponential`; `t3`: Student's t law with three degrees of freedom, symmetric with heavy
+  tails;
+- `lognormal`, `lognormal-1.5`: of an exponent with deviation 1 and 1.5; `pareto`: with tail index
+  2.5;
 - `difference`: of two lognormal ones, as between two algorithms;
 - `zeros`: 0 in 60 % of the seeds, else Poisson counts of mean 5;
-- `counts`: rounds in violation as seeds have them, a population of 50 of which three hold half of the sum. Samples
-  mostly do not hold these three.
+- `counts`: rounds in violation as seeds have them, a population of 50 of which three hold half of
+  the sum. Samples mostly do not hold these three.
 
-Last come the growth exponents of curves A √t + B t over the last half of 1,000 rounds, A and B lognormal over seeds.
+Last come the growth exponents of curves A √t + B t over the last half of 1,000 rounds, A and B
+lognormal over seeds.
 """
 
 from __future__ import annotations
@@ -29,10 +34,13 @@ from scipy.special import bdtr, ndtr, ndtri, stdtrit
 from cbobench.stats import growth, intervals
 
 CONFIDENCE = 0.95
-Method = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of samples (k, n) and resamples: low and high, (2, k)
+# of samples (k, n) and resamples: low and high, (2, k)
+Method = Callable[[np.ndarray, np.ndarray], np.ndarray]
 TAIL = (1 - CONFIDENCE) / 2
 FEW = np.repeat(np.arange(14), [3, 2, 2, 2, 2, 2, 2, 2, 2, 1, 2, 1, 3, 0])
-COUNTS = np.concatenate([FEW, np.arange(14, 26), [27, 29, 31, 33, 35, 38, 42, 47, 60], [150, 250, 420]]).astype(float)
+COUNTS = np.concatenate(
+    [FEW, np.arange(14, 26), [27, 29, 31, 33, 35, 38, 42, 47, 60], [150, 250, 420]]
+).astype(float)
 
 
 @dataclass(frozen=True)
@@ -49,15 +57,25 @@ LAWS = {
     "lognormal": Law(lambda gen, shape: gen.lognormal(0, 1, size=shape), np.exp(0.5), 1.0),
     "lognormal-1.5": Law(lambda gen, shape: gen.lognormal(0, 1.5, size=shape), np.exp(1.125), 1.0),
     "pareto": Law(lambda gen, shape: 1 + gen.pareto(2.5, size=shape), 2.5 / 1.5, 2**0.4),
-    "difference": Law(lambda gen, shape: gen.lognormal(size=shape) - gen.lognormal(size=shape), 0.0, 0.0),
-    "zeros": Law(lambda gen, shape: np.where(gen.random(shape) < 0.6, 0.0, gen.poisson(5, size=shape)), 2.0, 0.0),
-    "counts": Law(lambda gen, shape: gen.choice(COUNTS, size=shape), COUNTS.mean(), float(np.median(COUNTS))),
+    "difference": Law(
+        lambda gen, shape: gen.lognormal(size=shape) - gen.lognormal(size=shape), 0.0, 0.0
+    ),
+    "zeros": Law(
+        lambda gen, shape: np.where(gen.random(shape) < 0.6, 0.0, gen.poisson(5, size=shape)),
+        2.0,
+        0.0,
+    ),
+    "counts": Law(
+        lambda gen, shape: gen.choice(COUNTS, size=shape), COUNTS.mean(), float(np.median(COUNTS))
+    ),
 }
 
 
 def student(x: np.ndarray) -> np.ndarray:
     n = x.shape[1]
-    return x.mean(axis=1) + stdtrit(n - 1, 1 - TAIL) * x.std(axis=1, ddof=1) / np.sqrt(n) * np.array([[-1], [1]])
+    return x.mean(axis=1) + stdtrit(n - 1, 1 - TAIL) * x.std(axis=1, ddof=1) / np.sqrt(
+        n
+    ) * np.array([[-1], [1]])
 
 
 def hall(x: np.ndarray) -> np.ndarray:
@@ -67,11 +85,15 @@ def hall(x: np.ndarray) -> np.ndarray:
     square = np.maximum((z**2).mean(axis=1), 1e-30)
     gamma = (z**3).mean(axis=1) / square**1.5 * np.sqrt(n - 1) / max(n - 2, 1)
     t, error = stdtrit(n - 1, 1 - TAIL), np.sqrt(square / (n - 1))
-    return x.mean(axis=1) - error * np.stack([intervals.invert_hall(t, gamma), intervals.invert_hall(-t, gamma)])
+    return x.mean(axis=1) - error * np.stack(
+        [intervals.invert_hall(t, gamma), intervals.invert_hall(-t, gamma)]
+    )
 
 
 def resampled_moments(x: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Deviations of resampled means from the mean, and standard errors of resamples, (samples, draws)."""
+    """Deviations of resampled means from the mean, and standard errors of resamples, (samples,
+    draws).
+    """
     n = x.shape[1]
     z = x - x.mean(axis=1, keepdims=True)
     means = z @ counts.T / n
@@ -134,7 +156,8 @@ MEAN: dict[str, Method] = {
     "interval": lambda x, counts: np.stack(intervals.interval(x, "mean", axis=1)),
 }
 MEDIAN: dict[str, Method] = {
-    "student": lambda x, counts: student(x),  # for the width only: it is not an interval of the median
+    # for the width only: it is not an interval of the median
+    "student": lambda x, counts: student(x),
     "percentile": percentile_of_median,
     "order": lambda x, counts: order(x),
     "interval": lambda x, counts: np.stack(intervals.interval(x, "median", axis=1)),
@@ -157,7 +180,10 @@ def measured(
     for name, parts in found.items():
         low, high = np.concatenate(parts, axis=1)
         slack = 1e-9 * (high - low)
-        result[name] = 100 * ((low - slack <= truth) & (truth <= high + slack)).mean(), np.median(high - low)
+        result[name] = (
+            100 * ((low - slack <= truth) & (truth <= high + slack)).mean(),
+            np.median(high - low),
+        )
     return result
 
 
@@ -175,7 +201,9 @@ def of_growth(n: int, samples: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", nargs="+", type=int, default=(2, 3, 4, 5, 6, 8, 10, 20, 50))
     parser.add_argument("--samples", type=int, default=10_000)
     parser.add_argument("--draws", type=int, default=1000)
@@ -190,8 +218,13 @@ def main() -> None:
                 found = measured(LAWS[name], statistic, n, options.samples, options.draws)
                 unit = found["student"][1]
                 entries = [f"{found[m][0]:5.1f} /{min(found[m][1] / unit, 99):5.2f}" for m in shown]
-                print(f"{name:14} {n:3} " + " ".join(f"{entry:>12}" for entry in entries), flush=True)
-    print("\ngrowth exponent: " + ", ".join(f"n = {n}: {of_growth(n, 1000):.1f} %" for n in options.seeds))
+                print(
+                    f"{name:14} {n:3} " + " ".join(f"{entry:>12}" for entry in entries), flush=True
+                )
+    print(
+        "\ngrowth exponent: "
+        + ", ".join(f"n = {n}: {of_growth(n, 1000):.1f} %" for n in options.seeds)
+    )
     print(f"{time.perf_counter() - start:.0f} s")
 
 

@@ -1,19 +1,24 @@
-"""How often `cbobench compare BEFORE AFTER` ends with 0 (passes), 1 (closes) and 3 (too few seeds), by simulation.
+"""How often `cbobench compare BEFORE AFTER` ends with 0 (passes), 1 (closes) and 3 (too few seeds),
+by simulation.
 
-    python -m benchmarks.quality.gate_level [--pairs 200] [--seeds 10 20] [--problems 2] [--methods 3] [--shift 0 0.5]
+    python -m benchmarks.quality.gate_level [--pairs 200] [--seeds 10 20] [--problems 2] [--methods
+    3] [--shift 0 0.5]
 
-Two runs of one law, so that a gate that closes is wrong; then the same with one method worse by half a spread
-(`--shift`) on every problem and in every metric. A latent value per seed, metric, problem and method has deviation 1:
-half of its variance is the instance, which both runs share, half the play, which they do not. R is that value; r, V⁺
-and N are cut off at 0, as those of methods that reach the optimum or stay feasible, and N is a whole number. So many of
-their seeds are ties; `ties` is their share. Rates have 95 % intervals (Clopper and Pearson). Every pair is written as
-two run folders, and the command itself decides.
+Two runs of one law, so that a gate that closes is wrong; then the same with one method worse by
+half a spread (`--shift`) on every problem and in every metric. A latent value per seed, metric,
+problem and method has deviation 1: half of its variance is the instance, which both runs share,
+half the play, which they do not. R is that value; r, V⁺ and N are cut off at 0, as those of methods
+that reach the optimum or stay feasible, and N is a whole number. So many of their seeds are ties;
+`ties` is their share. Rates have 95 % intervals (Clopper and Pearson). Every pair is written as two
+run folders, and the command itself decides.
 
-    python -m benchmarks.quality.gate_level --marks [--tables 1000] [--seeds 5 10 20] [--rivals 2 3 8 20]
+    python -m benchmarks.quality.gate_level --marks [--tables 1000] [--seeds 5 10 20] [--rivals 2 3
+    8 20]
 
-What a star of a table promises: how often the truly best method, or one of several that are equally best, keeps its
-star (level), and how many of the truly worse ones lose theirs (power). By the rule of before (not significantly
-different, two-sided and by Holm, from the method of the best median), and by that of `stats.paired_tests.find_beaten`.
+What a star of a table promises: how often the truly best method, or one of several that are equally
+best, keeps its star (level), and how many of the truly worse ones lose theirs (power). By the rule
+of before (not significantly different, two-sided and by Holm, from the method of the best median),
+and by that of `stats.paired_tests.find_beaten`.
 A dash: so few seeds that nothing is marked.
 """
 
@@ -33,7 +38,14 @@ from scipy.stats import binomtest
 
 from cbobench.cli import main
 from cbobench.gp.kernels import Array
-from cbobench.stats.paired_tests import SIGNIFICANT, compare_sides, decidable, find_beaten, holm, signed_rank
+from cbobench.stats.paired_tests import (
+    SIGNIFICANT,
+    compare_sides,
+    decidable,
+    find_beaten,
+    holm,
+    signed_rank,
+)
 from tests.report.made import make
 
 METRICS = ("simple_regret", "regret", "violation_hard", "violations")
@@ -49,7 +61,9 @@ def observed(latent: Array) -> Array:
 def simulated_pair(
     generator: np.random.Generator, problems: int, methods: int, seeds: int, shift: float
 ) -> tuple[Array, Array]:
-    """Metrics before and after, (4, problems, methods, seeds) each; the first method is worse by `shift` after."""
+    """Metrics before and after, (4, problems, methods, seeds) each; the first method is worse by
+    `shift` after.
+    """
     instance = generator.normal(size=(4, problems, 1, seeds))
     plays = generator.normal(size=(2, 4, problems, methods, seeds))
     before, after = np.sqrt(0.5) * (instance + plays)
@@ -71,7 +85,10 @@ def write_run(folder: Path, values: Array) -> str:
 def exit_code(before: Array, after: Array) -> int:
     """What the command ends with."""
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
-        runs = [write_run(Path(folder) / name, values) for name, values in (("before", before), ("after", after))]
+        runs = [
+            write_run(Path(folder) / name, values)
+            for name, values in (("before", before), ("after", after))
+        ]
         with contextlib.redirect_stderr(io.StringIO()):
             return main(["compare", *runs, "--only-changed"])
 
@@ -83,17 +100,23 @@ def describe_rate(count: int, pairs: int) -> str:
 
 
 def shifts_of(methods: int, best: int = 1, step: float = 0.0, far: float = 1.0) -> Array:
-    """How much worse methods are than the best ones: by `far`, and `step` more from one to the next."""
+    """How much worse methods are than the best ones: by `far`, and `step` more from one to the
+    next.
+    """
     return np.concatenate([np.zeros(best), far + step * np.arange(methods - best)])
 
 
 class Draw:
-    """Values of methods by seed, (methods, seeds), lower is better, and how much worse each truly is, (methods,)."""
+    """Values of methods by seed, (methods, seeds), lower is better, and how much worse each truly
+    is, (methods,).
+    """
 
     def __init__(self, generator: np.random.Generator, seeds: int) -> None:
         self.generator, self.seeds = generator, seeds
 
-    def normal(self, methods: int, shifts: Array | None = None, spread: float = 1.0) -> tuple[Array, Array]:
+    def normal(
+        self, methods: int, shifts: Array | None = None, spread: float = 1.0
+    ) -> tuple[Array, Array]:
         """Plays of deviation 1 on instances of deviation `spread`, which all methods share."""
         shifts = np.zeros(methods) if shifts is None else shifts
         instance = spread * self.generator.normal(size=self.seeds)
@@ -125,7 +148,9 @@ LAWS: dict[str, Callable[[Draw, int], tuple[Array, Array]]] = {
 
 
 def starred_before(values: Array) -> NDArray[np.bool_] | None:
-    """Which methods had a star: the best median, and what is not significantly different from it; None if none had."""
+    """Which methods had a star: the best median, and what is not significantly different from it;
+    None if none had.
+    """
     methods, seeds = values.shape
     if not decidable(seeds, methods - 1):
         return None
@@ -158,11 +183,16 @@ def print_marks(tables: int, seed_counts: Sequence[int], method_counts: Sequence
                             kept[i].append(stars[shifts == 0].mean())
                         if stars is not None and shifts.any():
                             lost[i].append(1 - stars[shifts > 0].mean())
-                shares = [f"{100 * np.mean(part):5.1f} %" if part else f"{'–':>7}" for part in (*kept, *lost)]
+                shares = [
+                    f"{100 * np.mean(part):5.1f} %" if part else f"{'–':>7}"
+                    for part in (*kept, *lost)
+                ]
                 print(f"{name:33}{methods:7}  {seeds:5}  {' '.join(shares)}", flush=True)
 
 
-def print_gates(pairs: int, seed_counts: Sequence[int], problems: int, methods: int, shifts: Sequence[float]) -> None:
+def print_gates(
+    pairs: int, seed_counts: Sequence[int], problems: int, methods: int, shifts: Sequence[float]
+) -> None:
     """The table of exit codes."""
     print("seeds  shift  ties    exit 0                exit 1                exit 3", flush=True)
     for seeds in seed_counts:
@@ -179,7 +209,9 @@ def print_gates(pairs: int, seed_counts: Sequence[int], problems: int, methods: 
 
 def choose_table() -> None:
     """Print the table that is asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pairs", type=int, default=200)
     parser.add_argument("--seeds", type=int, nargs="+")
     parser.add_argument("--problems", type=int, default=2)
@@ -192,7 +224,9 @@ def choose_table() -> None:
     if given.marks:
         print_marks(given.tables, given.seeds or [5, 10, 20], given.rivals)
     else:
-        print_gates(given.pairs, given.seeds or [10, 20], given.problems, given.methods, given.shift)
+        print_gates(
+            given.pairs, given.seeds or [10, 20], given.problems, given.methods, given.shift
+        )
 
 
 if __name__ == "__main__":

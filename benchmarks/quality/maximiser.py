@@ -2,13 +2,15 @@
 
     python -m benchmarks.quality.maximiser [WORD ...] [--rounds N] [--seeds S]
 
-Every setting is played, and in sampled rounds the played score is held against the best of a dense search: 2¹⁵ Sobol
-points, 2¹⁴ more on faces, edges and corners, then the best and the played one zoomed into by shrinking random boxes and
-polished. A round is missed where the search finds more by over 1e-6 of the range of the score's smooth part.
+Every setting is played, and in sampled rounds the played score is held against the best of a dense
+search: 2¹⁵ Sobol points, 2¹⁴ more on faces, edges and corners, then the best and the played one
+zoomed into by shrinking random boxes and polished. A round is missed where the search finds more by
+over 1e-6 of the range of the score's smooth part.
 
-Of `cei` the score is a logarithm, and its maxima are narrow. There the search shares nothing with the maximiser: Sobol
-points, faces, clouds around all observations and lines through them along the axes, then shrinking random boxes. A
-round is missed where it finds more by over 0.1, a tenth of the expected improvement.
+Of `cei` the score is a logarithm, and its maxima are narrow. There the search shares nothing with
+the maximiser: Sobol points, faces, clouds around all observations and lines through them along the
+axes, then shrinking random boxes. A round is missed where it finds more by over 0.1, a tenth of the
+expected improvement.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ MOVING = {"first_change": 40, "second_change": 80}
 WINDOW = {"beta": 1.0, "window": 40, "variation": "none"}
 SCALED = {"scaled": True}
 
-# What is played: a problem and its parameters, an algorithm and its parameters; else B and G are sup, and λ is 0.05.
+# What is played: a problem and its parameters, an algorithm and its parameters; else B and G are
+# sup, and λ is 0.05.
 SETTINGS: dict[str, tuple[str, dict[str, Any], str, dict[str, Any]]] = {
     "pocket, rpol-ucb": ("feasible-pocket", {}, "rpol-ucb", ONE),
     "pocket, ckb-ucb": ("feasible-pocket", {}, "ckb-ucb", ONE),
@@ -53,12 +56,22 @@ SETTINGS: dict[str, tuple[str, dict[str, Any], str, dict[str, Any]]] = {
     "pocket, theory, ckb-ucb": ("feasible-pocket", {}, "ckb-ucb", {}),
     "pocket, Matérn-1/2, rpol-ucb": ("feasible-pocket", ROUGH, "rpol-ucb", ONE),
     "pocket, Matérn-1/2, ckb-ucb": ("feasible-pocket", ROUGH, "ckb-ucb", ONE),
-    "pocket, Matérn-5/2, penalty-noiseless": ("feasible-pocket", SMOOTH, "penalty-noiseless", {"beta": 2.0}),
+    "pocket, Matérn-5/2, penalty-noiseless": (
+        "feasible-pocket",
+        SMOOTH,
+        "penalty-noiseless",
+        {"beta": 2.0},
+    ),
     "rate allocation, penalty-noisy": ("rate-allocation", WIDE, "penalty-noisy", {"beta": 2.0}),
     "pocket, delayed, rpol-censored": ("feasible-pocket-delayed", {}, "rpol-censored", LAGGING),
     "pocket, delayed, ckb-ucb": ("feasible-pocket-delayed", {}, "ckb-ucb", ONE),
     "pocket, drifting, rpol-sw": ("feasible-pocket-drift", MOVING, "rpol-sw", WINDOW),
-    "pocket, drifting, ckb-restart": ("feasible-pocket-drift", MOVING, "ckb-restart", ONE | {"restart": 40}),
+    "pocket, drifting, ckb-restart": (
+        "feasible-pocket-drift",
+        MOVING,
+        "ckb-restart",
+        ONE | {"restart": 40},
+    ),
     "gramacy, rpol-ucb": ("gramacy", {}, "rpol-ucb", ONE),
     "gramacy, ckb-ucb": ("gramacy", {}, "ckb-ucb", ONE),
     "gramacy, config": ("gramacy", {}, "config", ONE),
@@ -70,7 +83,15 @@ SETTINGS: dict[str, tuple[str, dict[str, Any], str, dict[str, Any]]] = {
     "speed-reducer, rpol-ucb": ("speed-reducer", SCALED, "rpol-ucb", ONE),
 }
 QUIET = {"noise_f": 0.0, "noise_g": 0.0}
-PUBLISHED = ("gardner-1", "gramacy", "hartmann-4", "pressure-vessel", "tension-spring", "welded-beam", "speed-reducer")
+PUBLISHED = (
+    "gardner-1",
+    "gramacy",
+    "hartmann-4",
+    "pressure-vessel",
+    "tension-spring",
+    "welded-beam",
+    "speed-reducer",
+)
 SETTINGS |= {f"{name}, cei": (name, QUIET, "cei", {"lam": "scaled"}) for name in PUBLISHED}
 SHARED = {"lam": 0.05, "B": "sup", "G": "sup"}
 
@@ -80,7 +101,8 @@ class Check:
 
     def __init__(self, algorithm: ScoreAlgorithm, d: int, size: int = 2**15) -> None:
         self.algorithm, self.d = algorithm, d
-        beyond = np.clip(1.5 * sobol(d, size // 2) - 0.25, 0.0, 1.0)  # what lies beyond the box falls on its faces
+        # what lies beyond the box falls on its faces
+        beyond = np.clip(1.5 * sobol(d, size // 2) - 0.25, 0.0, 1.0)
         corners = np.array(list(itertools.product((0.0, 1.0), repeat=d)))
         self.dense = np.concatenate([sobol(d, size), beyond, corners])
         self.radius = 2 * size ** (-1 / d)
@@ -89,7 +111,9 @@ class Check:
         return self.algorithm.parts(self.algorithm.view(mean, variance, points)).kinks()
 
     def score(self, points: Array) -> tuple[Array, Array]:
-        """The score and its smooth part (S, k) at points (S, k, d); a set that must not be left costs as in a climb."""
+        """The score and its smooth part (S, k) at points (S, k, d); a set that must not be left
+        costs as in a climb.
+        """
         scores, smooth = [], []
         for some in np.split(points, range(2048, points.shape[1], 2048), axis=1):
             parts = self.parts(*self.algorithm.posterior.at(some), some)
@@ -99,7 +123,9 @@ class Check:
         return np.concatenate(scores, axis=1), np.concatenate(smooth, axis=1)
 
     def shortfall(self, chosen: Array, centres: int = 16) -> Array:
-        """By how much the score at the chosen points (S, d) is beaten, in units of the range, (S,)."""
+        """By how much the score at the chosen points (S, d) is beaten, in units of the range,
+        (S,).
+        """
         replicates = len(chosen)
         points = np.broadcast_to(self.dense, (replicates, *self.dense.shape))
         values, smooth = self.score(points)
@@ -124,13 +150,21 @@ class Check:
         return np.asarray((best - played) / np.maximum(span, 1e-6 * np.abs(best) + 1e-300))
 
     def zoom(self, centres: Array, cloud: int = 48, steps: int = 30) -> tuple[Array, Array]:
-        """Shrinking random search around centres (S, k, d): where it ends, and the scores there (S, k)."""
+        """Shrinking random search around centres (S, k, d): where it ends, and the scores there (S,
+        k).
+        """
         rng = np.random.default_rng(0)
         replicates, k, d = centres.shape
         best = self.score(centres)[0]
-        side = np.full((replicates, k), min(self.radius, 0.1) if isinstance(self, NarrowCheck) else self.radius)
+        side = np.full(
+            (replicates, k), min(self.radius, 0.1) if isinstance(self, NarrowCheck) else self.radius
+        )
         for _ in range(steps):
-            moves = side[..., None, None] * rng.uniform(-1, 1, (cloud, d)) * (rng.random((cloud, d)) < 0.7)
+            moves = (
+                side[..., None, None]
+                * rng.uniform(-1, 1, (cloud, d))
+                * (rng.random((cloud, d)) < 0.7)
+            )
             around = np.clip(centres[:, :, None] + moves, 0.0, 1.0)
             found = self.score(around.reshape(replicates, -1, d))[0].reshape(replicates, k, cloud)
             top = found.argmax(axis=2)[..., None]
@@ -144,7 +178,9 @@ class Check:
 
 
 class NarrowCheck(Check):
-    """A dense search for the maximum of a score that is a logarithm; it shares nothing with the maximiser."""
+    """A dense search for the maximum of a score that is a logarithm; it shares nothing with the
+    maximiser.
+    """
 
     def shortfall(self, chosen: Array, centres: int = 16) -> Array:
         """By how much the score at the chosen points (S, d) is beaten, (S,)."""
@@ -164,18 +200,26 @@ class NarrowCheck(Check):
         starts = [chosen]
         for i in range(centres):  # half of them far apart
             starts.append(tried[rows, left.argmax(axis=1)])
-            left[np.abs(tried - starts[-1][:, None]).max(axis=2) < (0.01 if i % 2 else 0.1)] = -np.inf
+            left[
+                np.abs(tried - starts[-1][:, None]).max(axis=2) < (0.01 if i % 2 else 0.1)
+            ] = -np.inf
         best = self.zoom(np.stack(starts, axis=1), steps=50)[1].max(axis=1)
         return np.asarray(best - self.score(chosen[:, None])[0][:, 0])
 
 
-def measure(setting: tuple[str, dict[str, Any], str, dict[str, Any]], rounds: int, seeds: int) -> tuple[Array, float]:
-    """Shortfalls in about as many rounds of all seeds together, and ms per seed-round of the maximiser (CPU time)."""
+def measure(
+    setting: tuple[str, dict[str, Any], str, dict[str, Any]], rounds: int, seeds: int
+) -> tuple[Array, float]:
+    """Shortfalls in about as many rounds of all seeds together, and ms per seed-round of the
+    maximiser (CPU time).
+    """
     name, values, method, chosen = setting
     problem = params.build(PROBLEMS.get(name), values)
     problem.prepare(DataFolder())
     known = {p.name for p in params.params_of(ALGORITHMS.get(method))}
-    algorithm = params.build(ALGORITHMS.get(method), {k: v for k, v in SHARED.items() if k in known} | chosen)
+    algorithm = params.build(
+        ALGORITHMS.get(method), {k: v for k, v in SHARED.items() if k in known} | chosen
+    )
     narrow = algorithm.narrow
     horizon, first, design = (60, 11, {"sobol": 10}) if narrow else (120, 3, None)
     checked = set(np.linspace(first, horizon, max(1, rounds // seeds)).astype(int).tolist())
@@ -196,7 +240,15 @@ def measure(setting: tuple[str, dict[str, Any], str, dict[str, Any]], rounds: in
         return action
 
     algorithm.ask, algorithm.maximise = spy, timed
-    for _ in Play(problem, "maximiser", algorithm, method, list(range(seeds)), horizon, PlayOptions(initial=design)):
+    for _ in Play(
+        problem,
+        "maximiser",
+        algorithm,
+        method,
+        list(range(seeds)),
+        horizon,
+        PlayOptions(initial=design),
+    ):
         pass
     return np.concatenate(shortfalls), 1e3 * float(np.mean(seconds)) / seeds
 
@@ -217,7 +269,9 @@ def main() -> None:
         missed = int((shortfalls > (NATS if ALGORITHMS.get(setting[2]).narrow else MISSED)).sum())
         share = f"{100 * missed / len(shortfalls):.1f} %"
         worst = f"{max(0.0, shortfalls.max()):9.1e}"
-        print(f"{name:38} {len(shortfalls):6d} {missed:6d} {share:>7} {worst} {cost:9.2f}", flush=True)
+        print(
+            f"{name:38} {len(shortfalls):6d} {missed:6d} {share:>7} {worst} {cost:9.2f}", flush=True
+        )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
-"""Measure the table of the problem `tuning-under-deadline`: a small network on scikit-learn's digits, trained for real.
+"""Measure the table of the problem `tuning-under-deadline`: a small network on scikit-learn's
+digits, trained for real.
 
     python -m benchmarks.quality.measure_tuning [--repetitions 12] [--out FOLDER]
 
-Every configuration is trained once per repetition. A repetition has its own split into training and validation images
-and its own initial weights, the same for all configurations; all trainings are run one after the other in random order,
-so that a slow moment of the machine is no property of a configuration. Needs scikit-learn (`pip install .[test]`),
-takes a minute or two on one thread, and writes `tuning.csv` with `tuning.json` (what, where and when) beside it.
+Every configuration is trained once per repetition. A repetition has its own split into training and
+validation images and its own initial weights, the same for all configurations; all trainings are
+run one after the other in random order, so that a slow moment of the machine is no property of a
+configuration. Needs scikit-learn (`pip install .[test]`), takes a minute or two on one thread, and
+writes `tuning.csv` with `tuning.json` (what, where and when) beside it.
 """
 
 from __future__ import annotations
@@ -79,7 +81,9 @@ def measure(repetitions: int) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repetitions", type=int, default=12)
     parser.add_argument("--out", type=Path, default=MEASURED.parent)
     given = parser.parse_args()
@@ -88,9 +92,12 @@ def main() -> None:
         warnings.simplefilter("ignore", ConvergenceWarning)  # the number of passes is what is tuned
         lines = measure(given.repetitions)
     about = {
-        "what": "scikit-learn MLPClassifier on the digits data set (1797 images, a random stratified 75/25 split per "
+        "what": "scikit-learn MLPClassifier on the digits data set (1797 images, a random "
+        "stratified "
+        "75/25 split per "
         "repetition): validation error and training time of one training",
-        "model": "one hidden layer, Adam, batches of 64, stops after `passes` passes over the training images or after "
+        "model": "one hidden layer, Adam, batches of 64, stops after `passes` passes over the "
+        "training images or after "
         "3 passes that lower the loss by less than 0.001",
         "columns": {
             "hidden": "hidden units",
@@ -120,7 +127,10 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "tuning.csv").write_text("\n".join([HEADER, *lines]) + "\n")
     (given.out / "tuning.json").write_text(json.dumps(about, indent=2) + "\n")
-    print(f"{len(lines)} trainings in {about['seconds']} s: {given.out / 'tuning.csv'}", file=sys.stderr)
+    print(
+        f"{len(lines)} trainings in {about['seconds']} s: {given.out / 'tuning.csv'}",
+        file=sys.stderr,
+    )
 
 
 if __name__ == "__main__":

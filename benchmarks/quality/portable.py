@@ -1,9 +1,11 @@
-"""Whether every method plays the same bits on every x86-64 machine: short plays under several kinds of CPU.
+"""Whether every method plays the same bits on every x86-64 machine: short plays under several kinds
+of CPU.
 
     make portable [ARGS="--only cei scbo --machines native haswell"]
 
-Kinds of CPU are set from outside, by the variables of OpenBLAS and NumPy, or emulated by QEMU (package qemu-user), and
-each plays in a process of its own. The last two of the variables' kinds are played natively, so that their kernels are
+Kinds of CPU are set from outside, by the variables of OpenBLAS and NumPy, or emulated by QEMU
+(package qemu-user), and each plays in a process of its own. The last two of the variables' kinds
+are played natively, so that their kernels are
 really used. Exit code 1: a play differs.
 """
 
@@ -30,13 +32,19 @@ OURS = (
     "DNNL_MAX_CPU_ISA",
 )
 BEYOND = "X86_V4 AVX512_ICL AVX512_SPR"
-PROBLEMS = {  # a finite set and two boxes: one on which methods may know everything, one with plateaus
+# a finite set and two boxes: one on which methods may know everything, one with plateaus
+PROBLEMS = {
     "rkhs": {"n": 60, "d": 2, "m": 2, "full_information": True},
     "rkhs-box": {"candidates": 64, "m": 2, "full_information": True},
     "tension-spring": {"candidates": 64},
 }
-REPLICATES = {1: {"rkhs": 14, "rkhs-box": 3, "tension-spring": 14}, 10: {"rkhs": 4, "tension-spring": 2}}
-"""Rounds by problem, for plays of one seed and of ten in lock step. A design of ten points comes before a region."""
+REPLICATES = {
+    1: {"rkhs": 14, "rkhs-box": 3, "tension-spring": 14},
+    10: {"rkhs": 4, "tension-spring": 2},
+}
+"""Rounds by problem, for plays of one seed and of ten in lock step. A design of ten points comes
+before a region.
+"""
 
 
 @dataclass(frozen=True)
@@ -64,7 +72,9 @@ MACHINES = {
 
 
 def play_methods(names: list[str]) -> dict[str, str]:
-    """Return the digests of the plays of some methods, or of all, by problem, method and number of replicates."""
+    """Return the digests of the plays of some methods, or of all, by problem, method and number of
+    replicates.
+    """
     from cbobench import params
     from cbobench.algorithms import ALGORITHMS
     from cbobench.check.trial import play_to_arrays
@@ -87,7 +97,9 @@ def play_methods(names: list[str]) -> dict[str, str]:
                         continue
                     algorithm, horizon = params.build(cls, {}), rounds[title]
                     options = PlayOptions(range(1, horizon))
-                    play = Play(problem, title, algorithm, name, range(replicates), horizon, options)
+                    play = Play(
+                        problem, title, algorithm, name, range(replicates), horizon, options
+                    )
                     digest = hashlib.sha256()
                     for what, values in sorted(play_to_arrays(play).items()):
                         digest.update(f"{what} {values.shape} {values.dtype}".encode())
@@ -97,16 +109,25 @@ def play_methods(names: list[str]) -> dict[str, str]:
 
 
 def run_on(machine: Machine, names: list[str]) -> dict[str, str] | str:
-    """Return the digests on a kind of CPU, and under "" the arithmetic; in words why there are none."""
+    """Return the digests on a kind of CPU, and under "" the arithmetic; in words why there are
+    none.
+    """
     emulator = [shutil.which("qemu-x86_64") or "", "-cpu", machine.model] if machine.model else []
     if emulator and not emulator[0]:
         return "skipped: qemu-x86_64 is missing (package qemu-user)"
     clean = {name: value for name, value in os.environ.items() if name not in OURS}
-    environment = clean | machine.variables | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": str(len(str(machine)))}
+    environment = (
+        clean
+        | machine.variables
+        | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": str(len(str(machine)))}
+    )
     command = [*emulator, sys.executable, "-m", "benchmarks.quality.portable", "--play", *names]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
-        return f"failed ({done.returncode}): {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
+        return (
+            f"failed ({done.returncode}): "
+            f"{(done.stderr.strip().splitlines() or ['no message'])[-1]}"
+        )
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
     return found
 
@@ -119,8 +140,12 @@ def digest_of(plays: dict[str, str]) -> str:
 def main() -> int:
     """Play on every machine; print a digest for each and the plays that differ."""
     options = argparse.ArgumentParser()
-    options.add_argument("--only", nargs="*", default=[], help="methods (default: all that are installed)")
-    options.add_argument("--machines", nargs="*", choices=MACHINES, default=[*MACHINES], help="kinds of CPU")
+    options.add_argument(
+        "--only", nargs="*", default=[], help="methods (default: all that are installed)"
+    )
+    options.add_argument(
+        "--machines", nargs="*", choices=MACHINES, default=[*MACHINES], help="kinds of CPU"
+    )
     options.add_argument("--play", nargs="*", help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.play is not None:

@@ -1,13 +1,16 @@
-"""How busy a cluster is kept, and at what cost to the driver: 1, 2, 4 and 8 Ray nodes with one CPU each on this host.
+"""How busy a cluster is kept, and at what cost to the driver: 1, 2, 4 and 8 Ray nodes with one CPU
+each on this host.
 
     make cluster-bench [ARGS="--cpus 1 8 --seconds 0.5 --out FILE"]
 
-Everything is that of a sweep but the play: a task is one cell, which sleeps, so that two cores suffice for eight nodes.
-The nodes talk to loopback alone and end with this script, however it ends. Columns:
+Everything is that of a sweep but the play: a task is one cell, which sleeps, so that two cores
+suffice for eight nodes. The nodes talk to loopback alone and end with this script, however it ends.
+Columns:
 
 - `start`: seconds from the call until every CPU has played a first task;
 - `busy`: share of the CPUs' time from then on that they slept; `whole`: the same from the call on;
-- `lost`: ms of a CPU per task, beside the sleep; `cpu`: CPU ms of driver and process of Ray per task;
+- `lost`: ms of a CPU per task, beside the sleep; `cpu`: CPU ms of driver and process of Ray per
+  task;
 - `memory`: MB, the most of both together; `grew`: by how much after the start.
 """
 
@@ -61,7 +64,9 @@ class Sleeping(Random):
 def usage(pid: int) -> tuple[float, float, float]:
     """CPU seconds, memory and most memory so far (MB) of a process."""
     ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    status = dict(
+        line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+    )
     now, most = (int(status[name].split()[0]) / 1024 for name in ("VmRSS", "VmHWM"))
     return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK"), now, most
 
@@ -93,7 +98,10 @@ def drive(address: str, cpus: int, seconds: float, tasks: int) -> dict[str, floa
             looks, pids = [], (os.getpid(), executor.child.pid)  # type: ignore[attr-defined]
             for some in (first, todo):
                 scheduler = Scheduler(some, executor)
-                if any(receipt.failed for receipt in scheduler.play()) or len([*meeting.iterdir()]) != cpus:
+                if (
+                    any(receipt.failed for receipt in scheduler.play())
+                    or len([*meeting.iterdir()]) != cpus
+                ):
                     raise RuntimeError(f"cells failed, or fewer than {cpus} CPUs played")
                 looks.append((time.monotonic(), [usage(pid) for pid in pids]))
         finally:
@@ -116,27 +124,41 @@ def drive(address: str, cpus: int, seconds: float, tasks: int) -> dict[str, floa
 
 def main() -> None:
     """Print the figures as they come; write them as JSON."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--cpus", type=int, nargs="+", default=[1, 2, 4, 8])
-    options.add_argument("--seconds", type=float, nargs="+", default=[0.5, 2.0], help="that a task sleeps")
+    options.add_argument(
+        "--seconds", type=float, nargs="+", default=[0.5, 2.0], help="that a task sleeps"
+    )
     options.add_argument("--length", type=float, default=30.0, help="seconds that the CPUs sleep")
     options.add_argument("--out", type=Path, help="the JSON file")
-    options.add_argument("--address", help=argparse.SUPPRESS)  # of the cluster; this process is then a driver
+    # of the cluster; this process is then a driver
+    options.add_argument("--address", help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.address:
         (cpus,), (seconds,) = given.cpus, given.seconds
-        print(json.dumps(drive(given.address, cpus, seconds, cpus * max(1, round(given.length / seconds)))))
+        print(
+            json.dumps(
+                drive(given.address, cpus, seconds, cpus * max(1, round(given.length / seconds)))
+            )
+        )
         return
     about, rows = describe_machine(), []
-    # The names of sockets lie in the folder, and may not be long; daemons write into it for a moment after their end.
-    with interruptible(), tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as folder:
+    # The names of sockets lie in the folder, and may not be long; daemons write into it for a
+    # moment after their end.
+    with (
+        interruptible(),
+        tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as folder,
+    ):
         os.environ |= {
             "RAY_TMPDIR": folder,
             "RAY_USAGE_STATS_ENABLED": "0",
             "OMP_NUM_THREADS": "1",
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": secrets.token_hex(16),
-            "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # Ray then takes 127.0.0.1 as the address of this machine
+            # Ray then takes 127.0.0.1 as the address of this machine
+            "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
         }
         from ray.cluster_utils import Cluster
 
@@ -144,13 +166,22 @@ def main() -> None:
             cluster: Any = Cluster()
             try:
                 for _ in range(cpus):
-                    cluster.add_node(num_cpus=1, include_dashboard=False, object_store_memory=80 * 2**20)
+                    cluster.add_node(
+                        num_cpus=1, include_dashboard=False, object_store_memory=80 * 2**20
+                    )
                 for seconds in given.seconds:
                     words = ["--address", cluster.address, "--cpus", cpus, "--seconds", seconds]
                     words += ["--length", given.length]
                     driver = [sys.executable, "-m", MODULE, *map(str, words)]
-                    rows.append(json.loads(subprocess.run(driver, check=True, stdout=subprocess.PIPE).stdout))
-                    print("".join(f"{name:>8}" for name in rows[-1]) + "\n" if len(rows) == 1 else "", end="")
+                    rows.append(
+                        json.loads(
+                            subprocess.run(driver, check=True, stdout=subprocess.PIPE).stdout
+                        )
+                    )
+                    print(
+                        "".join(f"{name:>8}" for name in rows[-1]) + "\n" if len(rows) == 1 else "",
+                        end="",
+                    )
                     print("".join(f"{value:8.4g}" for value in rows[-1].values()), flush=True)
             finally:
                 cluster.shutdown()

@@ -1,16 +1,20 @@
-"""A million cells through the real plan and scheduler, on virtual machines that are lost and workers that crash.
+"""A million cells through the real plan and scheduler, on virtual machines that are lost and
+workers that crash.
 
     make scale [ARGS="--cells 1000000 --cpus 1 100 10000 --seconds 10 --lost 2000 --crashes 1e-4"]
 
-`plan`, `Scheduler` and `RayClient` are those of a sweep; only Ray is a stub that plays nothing, in virtual time. The
-driver's own work counts in it as it is measured here, and so does what Ray's process was measured to take for a task's
-way there and back, 0.6 ms (`make cluster-bench`). Each size runs in a process of its own, whose largest memory is told.
-Columns:
+`plan`, `Scheduler` and `RayClient` are those of a sweep; only Ray is a stub that plays nothing, in
+virtual time. The driver's own work counts in it as it is measured here, and so does what Ray's
+process was measured to take for a task's way there and back, 0.6 ms (`make cluster-bench`). Each
+size runs in a process of its own, whose largest memory is told. Columns:
 
-- `tasks`, `again`: tasks of the plan, and how many more were played because a machine was lost or a worker crashed;
+- `tasks`, `again`: tasks of the plan, and how many more were played because a machine was lost or a
+  worker crashed;
 - `plan`: seconds of this CPU; `driver`: the same for handing out, and `MB` the most memory of both;
-- `cells/s`: how many cells the driver could hand out per second of its own time, with and without Ray's;
-- `efficiency`: virtual CPU time of the tasks that were done, of what the machines had from the first task to the last.
+- `cells/s`: how many cells the driver could hand out per second of its own time, with and without
+  Ray's;
+- `efficiency`: virtual CPU time of the tasks that were done, of what the machines had from the
+  first task to the last.
 """
 
 from __future__ import annotations
@@ -85,7 +89,11 @@ class VirtualRay:
         self.cpus, self.seconds, self.crashes = cpus, seconds, crashes
         self.draws = np.random.default_rng(1)
         self.free = [(0.0, cpu) for cpu in range(cpus)]
-        self.next_loss = self.draws.exponential(lost, size=-(-cpus // MACHINE)) if lost else np.full(cpus, np.inf)
+        self.next_loss = (
+            self.draws.exponential(lost, size=-(-cpus // MACHINE))
+            if lost
+            else np.full(cpus, np.inf)
+        )
         self.lost = lost
         self.ends: list[tuple[float, int]] = []
         self.fates: dict[int, tuple[VirtualFuture, Task, str]] = {}
@@ -122,7 +130,9 @@ class VirtualRay:
         while self.next_loss[machine] + GONE <= start:
             self.gone += GONE * min(MACHINE, self.cpus)
             self.next_loss[machine] += GONE + self.draws.exponential(self.lost)
-        start = max(start, self.next_loss[machine] + GONE if self.next_loss[machine] <= start else start)
+        start = max(
+            start, self.next_loss[machine] + GONE if self.next_loss[machine] <= start else start
+        )
         end, fate = start + took, "done"
         if any(int(cell.id[:8], 16) < self.crashes * 2**32 for cell in task.cells):
             end, fate = start + took / 2, "crashed"
@@ -182,7 +192,13 @@ def measure(cells: int, cpus: int, seconds: float, lost: float, crashes: float) 
     """Plan and play on virtual CPUs; a line of the table."""
     algorithms = [{"ckb-ucb": {"V": float(v)}} for v in range(1, 101)]
     seeds = max(1, cells // len(algorithms))
-    suite = {"suite": "scale", "horizon": 10, "seeds": seeds, "problems": ["rkhs-1d"], "algorithms": algorithms}
+    suite = {
+        "suite": "scale",
+        "horizon": 10,
+        "seeds": seeds,
+        "problems": ["rkhs-1d"],
+        "algorithms": algorithms,
+    }
     block = max(1, min(100, cells // (CHUNKS * cpus)))
     with tempfile.TemporaryDirectory() as place:
         began = time.process_time()
@@ -203,27 +219,56 @@ def measure(cells: int, cpus: int, seconds: float, lost: float, crashes: float) 
     with_ray = todo.cells / (driver + TASK * ray.submitted)
     efficiency = ray.useful / (cpus * ray.last - ray.gone)
     return (
-        f"{cpus:>7,} {block:>5} {tasks:>9,} {again:>6,} {planned:>7.1f} {driver:>9.1f} {memory:>5.0f}"
+        f"{cpus:>7,} {block:>5} {tasks:>9,} {again:>6,} {planned:>7.1f} {driver:>9.1f} "
+        f"{memory:>5.0f}"
         f" {todo.cells / driver:>9,.0f} {with_ray:>9,.0f} {100 * efficiency:>9.1f} %"
     )
 
 
 def main() -> None:
     """Print the table."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--cells", type=int, default=1_000_000)
     options.add_argument("--cpus", type=int, nargs="+", default=[1, 100, 10_000])
     options.add_argument("--seconds", type=float, default=10.0, help="of a block")
-    options.add_argument("--lost", type=float, default=2000.0, help="seconds that a machine of 50 CPUs lives; 0: ever")
-    options.add_argument("--crashes", type=float, default=1e-4, help="share of the cells that crash their worker")
+    options.add_argument(
+        "--lost",
+        type=float,
+        default=2000.0,
+        help="seconds that a machine of 50 CPUs lives; 0: ever",
+    )
+    options.add_argument(
+        "--crashes", type=float, default=1e-4, help="share of the cells that crash their worker"
+    )
     given = options.parse_args()
     if len(given.cpus) == 1:
-        print(measure(given.cells, given.cpus[0], given.seconds, given.lost, given.crashes), flush=True)
+        print(
+            measure(given.cells, given.cpus[0], given.seconds, given.lost, given.crashes),
+            flush=True,
+        )
         return
     print(HEAD, flush=True)
-    same = ["--cells", given.cells, "--seconds", given.seconds, "--lost", given.lost, "--crashes", given.crashes]
+    same = [
+        "--cells",
+        given.cells,
+        "--seconds",
+        given.seconds,
+        "--lost",
+        given.lost,
+        "--crashes",
+        given.crashes,
+    ]
     for cpus in given.cpus:
-        call = [sys.executable, "-m", "benchmarks.scale.virtual", *map(str, same), "--cpus", str(cpus)]
+        call = [
+            sys.executable,
+            "-m",
+            "benchmarks.scale.virtual",
+            *map(str, same),
+            "--cpus",
+            str(cpus),
+        ]
         subprocess.run(call, check=True)
 
 

@@ -1,10 +1,11 @@
-"""Measures the cases of `cases.py`, here or here and at another commit in turns. Not a test: nothing fails.
+"""Measures the cases of `cases.py`, here or here and at another commit in turns. Not a test:
+nothing fails.
 
     make speed [ARGS="--only dispatch tiny --repeats 3"]
     make speed BASE=COMMIT [ARGS=...]
 
-Each measurement is a process of its own. Only ratios of numbers from one run mean something on a shared machine, so a
-comparison alternates between the two trees.
+Each measurement is a process of its own. Only ratios of numbers from one run mean something on a
+shared machine, so a comparison alternates between the two trees.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ CASES = (
     *("methods", "recommending", "long_horizon", "refit"),
 )
 DRAWS = 2000  # of the bootstrap
-FEWEST = 5  # measurements of an interval: of 3, it covers the ratio in 90 % of the cases, of 1 never
+# measurements of an interval: of 3, it covers the ratio in 90 % of the cases, of 1 never
+FEWEST = 5
 Measure = Callable[[str, Path], dict[str, float]]
 Taken = dict[str, dict[str, list[float]]]  # by tree and figure
 
@@ -42,9 +44,13 @@ def measure(case: str, tree: Path) -> dict[str, float]:
         RuntimeError: the case fails there.
     """
     command = [sys.executable, str(Path(__file__).with_name("cases.py")), case]
-    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(tree)}, capture_output=True, text=True)
+    done = subprocess.run(
+        command, env=os.environ | {"PYTHONPATH": str(tree)}, capture_output=True, text=True
+    )
     if done.returncode:
-        raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no message")
+        raise RuntimeError(
+            done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no message"
+        )
     found = json.loads(done.stdout.splitlines()[-1])
     if Path(found["tree"]) != tree:
         raise RuntimeError(f"cbobench was imported from {found['tree']}, not from {tree}")
@@ -54,7 +60,9 @@ def measure(case: str, tree: Path) -> dict[str, float]:
 def take_turns(
     case: str, trees: dict[str, Path], repeats: int, measure: Measure = measure
 ) -> tuple[Taken, dict[str, str]]:
-    """Measure a case for some trees in turns. Return the figures, and why a tree failed, which is then left out."""
+    """Measure a case for some trees in turns. Return the figures, and why a tree failed, which is
+    then left out.
+    """
     taken: Taken = {name: {} for name in trees}
     failed: dict[str, str] = {}
     for _ in range(repeats):
@@ -72,11 +80,15 @@ def take_turns(
 
 
 def ratio_interval(here: Sequence[float], base: Sequence[float]) -> tuple[float, float, float]:
-    """Return the ratio of the medians, and its 95 % interval by the bootstrap; NaN below `FEWEST` measurements."""
+    """Return the ratio of the medians, and its 95 % interval by the bootstrap; NaN below `FEWEST`
+    measurements.
+    """
     if min(len(here), len(base)) < FEWEST:
         return statistics.median(here) / statistics.median(base), math.nan, math.nan
     rng = np.random.default_rng(0)
-    one, other = (np.median(rng.choice(np.asarray(v), (DRAWS, len(v))), axis=1) for v in (here, base))
+    one, other = (
+        np.median(rng.choice(np.asarray(v), (DRAWS, len(v))), axis=1) for v in (here, base)
+    )
     low, high = np.quantile(one / other, [0.025, 0.975])
     return statistics.median(here) / statistics.median(base), float(low), float(high)
 
@@ -94,15 +106,21 @@ def checkout(commit: str) -> Iterator[Path]:
 
 
 def lines(case: str, taken: Taken, failed: dict[str, str]) -> Iterator[str]:
-    """Return a case's figures as lines: medians, and the ratio with its interval if there are two trees."""
+    """Return a case's figures as lines: medians, and the ratio with its interval if there are two
+    trees.
+    """
     for tree, why in failed.items():
         yield f"{case:14} {tree} failed: {why}"
     for figure in dict.fromkeys(name for one in taken.values() for name in one):
         known = {tree: one[figure] for tree, one in taken.items() if figure in one}
-        text = f"{case:14} {figure:48}" + "".join(f" {tree} {statistics.median(v):10.4g}" for tree, v in known.items())
+        text = f"{case:14} {figure:48}" + "".join(
+            f" {tree} {statistics.median(v):10.4g}" for tree, v in known.items()
+        )
         if len(known) == 2:
             ratio, low, high = ratio_interval(known["here"], known["base"])
-            text += f"  here/base {ratio:.2f}" + ("" if math.isnan(low) else f" [{low:.2f}, {high:.2f}]")
+            text += f"  here/base {ratio:.2f}" + (
+                "" if math.isnan(low) else f" [{low:.2f}, {high:.2f}]"
+            )
         yield text
 
 

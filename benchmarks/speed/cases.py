@@ -2,7 +2,8 @@
 
     PYTHONPATH=TREE python benchmarks/speed/cases.py CASE
 
-Two commits are compared by the same cases, so a case uses only what both have: commands, and `Play`.
+Two commits are compared by the same cases, so a case uses only what both have: commands, and
+`Play`.
 """
 
 from __future__ import annotations
@@ -37,16 +38,17 @@ from cbobench.problems.data import DataFolder
 Figures = dict[str, float]
 # Commits before `PlayOptions` take the rounds of recommendations themselves in its place.
 recommend_after: Callable[[range], Any] = getattr(round_loop, "PlayOptions", list)
-LONGEST = 100.0  # CPU seconds after which a command is ended: on a busy machine the clock says little
+# CPU seconds after which a command is ended: on a busy machine the clock says little
+LONGEST = 100.0
 STALLED = 10.0  # times as many on the clock end it, too: it waits for something
 TINY = """{suite: tiny, horizon: 10, seeds: %d, record: all, problems: [rkhs-1d],
 algorithms: [ckb-ucb, ckb-rand, igp-ucb, random]}"""
 VARIANTS = """{suite: variants, horizon: 1000, seeds: 10, problems: [rkhs-1d],
 algorithms: [{ckb-ucb: {beta_scale: {sweep: %s}}}]}"""
 BIG = """{suite: big, horizon: 10000, seeds: 50, record: all, shared: {beta_scale: 0.2}, problems: [rkhs-1d],
-algorithms: [ckb-ucb, ckb-ts, ckb-rand, igp-ucb, sgp-ucb]}"""
+algorithms: [ckb-ucb, ckb-ts, ckb-rand, igp-ucb, sgp-ucb]}"""  # noqa: E501
 LARGE = """{suite: large, horizon: 20, seeds: %d, problems: [{rkhs: {n: %d, d: 2, lengthscale: 0.2}}],
-algorithms: [ckb-ucb]}"""
+algorithms: [ckb-ucb]}"""  # noqa: E501
 
 
 def make_problem(name: str, **values: object) -> Problem:
@@ -74,9 +76,9 @@ def seconds(call: Callable[..., object], *args: Any, **options: Any) -> float:
 def floor(features: np.ndarray, s: int, rounds: int) -> None:
     """Everything that CKB-UCB has to compute, in plain NumPy over preallocated arrays.
 
-    Rank-one update of the r x r matrix, covariance column, means of f and g, variance, standard deviation, both bounds,
-    truncation, score, argmax, dual step and the noisy feedback, each in the best form that we know. No random ties,
-    dual history, metrics, contract or checks.
+    Rank-one update of the r x r matrix, covariance column, means of f and g, variance, standard
+    deviation, both bounds, truncation, score, argmax, dual step and the noisy feedback, each in the
+    best form that we know. No random ties, dual history, metrics, contract or checks.
     """
     n, r = features.shape
     lam, root = 1.0 + 2 / rounds, np.sqrt(1.0 + 2 / rounds)
@@ -108,7 +110,9 @@ def floor(features: np.ndarray, s: int, rounds: int) -> None:
         lu = np.matmul(factor, u.transpose(0, 2, 1))[:, :, 0]
         lu /= total
         column = np.matmul(lu[:, None], by_rank)[:, 0]
-        mean += outer_mean((values - mean.reshape(-1).take(offsets + actions[:, None])) / total, column)
+        mean += outer_mean(
+            (values - mean.reshape(-1).take(offsets + actions[:, None])) / total, column
+        )
         column *= column
         variance -= column
         np.maximum(variance, 1e-14, out=variance)
@@ -120,11 +124,14 @@ class TimedOut(RuntimeError):
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU seconds of a process and of all that it has started, as Linux counts them; those that end meanwhile apart."""
+    """CPU seconds of a process and of all that it has started, as Linux counts them; those that end
+    meanwhile apart.
+    """
     rows: dict[int, tuple[int, int]] = {}  # parent and ticks of each process
     for file in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            fields = file.read_text().rpartition(")")[2].split()  # from the state on, as a name may hold anything
+            # from the state on, as a name may hold anything
+            fields = file.read_text().rpartition(")")[2].split()
             rows[int(file.parent.name)] = int(fields[1]), sum(map(int, fields[11:15]))
     family, ticks = [pid], 0
     for member in family:
@@ -155,7 +162,9 @@ def run_command(*words: object, longest: float = LONGEST) -> tuple[float, float,
             taken = time.perf_counter() - start
             if ended:
                 break
-            if taken > longest and (taken > STALLED * longest or cpu_seconds(process.pid) > longest):
+            if taken > longest and (
+                taken > STALLED * longest or cpu_seconds(process.pid) > longest
+            ):
                 process.kill()
                 process.wait()
                 raise TimedOut(f"no result in {longest:g} CPU seconds")
@@ -167,19 +176,25 @@ def run_command(*words: object, longest: float = LONGEST) -> tuple[float, float,
 
 
 class Sweep:
-    """A suite played into a folder: its wall and CPU seconds, memory, and the seconds of its cells."""
+    """A suite played into a folder: its wall and CPU seconds, memory, and the seconds of its
+    cells.
+    """
 
-    def __init__(self, folder: Path, suite: str, *options: object, longest: float = LONGEST) -> None:
+    def __init__(
+        self, folder: Path, suite: str, *options: object, longest: float = LONGEST
+    ) -> None:
         self.run = folder / "run"
         name = suite
         if suite.startswith("{"):
             name = str(folder / "suite.yaml")
             Path(name).write_text(suite)
-        self.wall, self.cpu, self.memory = run_command("run", name, "--out", self.run, *options, longest=longest)
+        self.wall, self.cpu, self.memory = run_command(
+            "run", name, "--out", self.run, *options, longest=longest
+        )
         self.cells = float(cbobench.load_cells(self.run)["seconds"].sum())
 
 
-# The cases ------------------------------------------------------------------------------------------------------------
+# The cases ----------------------------------------------------------------------------------------
 
 
 def dispatch(folder: Path) -> Figures:
@@ -212,7 +227,10 @@ def variants(folder: Path) -> Figures:
 def tiny(folder: Path) -> Figures:
     """Twenty thousand cells of ten rounds."""
     sweep = Sweep(folder, TINY % 5000, "--cpus", 0)
-    return {"play, ms per cell": 1e3 * sweep.cells / 20_000, "whole, ms per cell": 1e3 * sweep.cpu / 20_000}
+    return {
+        "play, ms per cell": 1e3 * sweep.cells / 20_000,
+        "whole, ms per cell": 1e3 * sweep.cpu / 20_000,
+    }
 
 
 def small_tasks(folder: Path) -> Figures:
@@ -220,7 +238,10 @@ def small_tasks(folder: Path) -> Figures:
     few, many = (folder / name for name in ("few", "many"))
     few.mkdir()
     many.mkdir()
-    least, most = (Sweep(place, TINY % n, "--cpus", 0, "--block", 1).cpu for place, n in ((few, 100), (many, 200)))
+    least, most = (
+        Sweep(place, TINY % n, "--cpus", 0, "--block", 1).cpu
+        for place, n in ((few, 100), (many, 200))
+    )
     return {"CPU, ms per task": 1e3 * (most - least) / 400}
 
 
@@ -258,7 +279,10 @@ def large(folder: Path) -> Figures:
             except TimedOut:
                 found |= {f"n = {n:,}, S = {s}, CPU s": LONGEST}
             else:
-                found |= {f"n = {n:,}, S = {s}, CPU s": sweep.cpu, f"n = {n:,}, S = {s}, MB": sweep.memory}
+                found |= {
+                    f"n = {n:,}, S = {s}, CPU s": sweep.cpu,
+                    f"n = {n:,}, S = {s}, MB": sweep.memory,
+                }
     return found
 
 
@@ -267,7 +291,9 @@ def boxes(folder: Path) -> Figures:
     found = {}
     for task, name, rounds in (("speed-reducer", "cei", 60), ("feasible-pocket", "ckb-ucb", 200)):
         made = make_problem(task)
-        found[f"{name} on {task}, ms per round"] = 1e3 * seconds(play, made, name, 1, rounds) / rounds  # type: ignore[misc]
+        found[f"{name} on {task}, ms per round"] = (
+            1e3 * seconds(play, made, name, 1, rounds) / rounds
+        )  # type: ignore[misc]
     return found
 
 
@@ -275,7 +301,10 @@ def methods(folder: Path) -> Figures:
     """Every algorithm for finite sets, ten seeds, 200 rounds."""
     task = make_problem("rkhs", n=100, constraint="threshold", full_information=True)
     names = [name for name in ALGORITHMS.names() if not ALGORITHMS.get(name).libraries]
-    return {f"{name}, µs per seed-round": 1e6 * seconds(play, task, name, 10, 200) / 2000 for name in names}
+    return {
+        f"{name}, µs per seed-round": 1e6 * seconds(play, task, name, 10, 200) / 2000
+        for name in names
+    }
 
 
 def recommending(folder: Path) -> Figures:
@@ -298,7 +327,12 @@ def recommending(folder: Path) -> Figures:
 def long_horizon(folder: Path) -> Figures:
     """The last thousand of 30,000 rounds against the first."""
     cells = Play(
-        make_problem("rkhs", n=100), "bench", params.build(ALGORITHMS.get("ckb-ucb"), {}), "long", range(50), 30_000
+        make_problem("rkhs", n=100),
+        "bench",
+        params.build(ALGORITHMS.get("ckb-ucb"), {}),
+        "long",
+        range(50),
+        30_000,
     )
     spent = np.diff([0.0, *(cells.seconds for _ in cells)])
     return {"last over first thousand rounds, ratio": spent[-5:].mean() / spent[:5].mean()}

@@ -1,11 +1,12 @@
-"""CPU time of a round over seeds, actions, constraints, inputs and rounds: the best of three turns, as JSON.
+"""CPU time of a round over seeds, actions, constraints, inputs and rounds: the best of three turns,
+as JSON.
 
     python -m benchmarks.speed.curves [--out docs/results/curves.json] [--repeats 3]
 
-On finite sets a round of `ckb-ucb` is measured beside the same algebra in bare NumPy (`floor` of cases.py), on boxes a
-round of `cei` on the formula of rounds.py. All settings take turns, so that a busy minute meets each of them once; a
-short measurement is made several times in a turn.
-`make curves` also writes table and picture of docs/speed.md.
+On finite sets a round of `ckb-ucb` is measured beside the same algebra in bare NumPy (`floor` of
+cases.py), on boxes a round of `cei` on the formula of rounds.py. All settings take turns, so that a
+busy minute meets each of them once; a short measurement is made several times in a turn. `make
+curves` also writes table and picture of docs/speed.md.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from cbobench.problems.base import Problem
 
 FINITE_METHOD, BOX_METHOD = "ckb-ucb", "cei"
 REPEATS = 3
-TRIES, LONG = 5, 1.0  # most measurements of a setting in a turn, while they take less than so many CPU seconds
+# most measurements of a setting in a turn, while they take less than so many CPU seconds
+TRIES, LONG = 5, 1.0
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,9 @@ def make_finite(actions: int, inputs: int, constraints: int) -> Problem:
 
 
 def measure_finite(setting: Setting) -> dict[str, float]:
-    """Return CPU microseconds per seed and round: of the round loop, and of bare NumPy if there is one constraint."""
+    """Return CPU microseconds per seed and round: of the round loop, and of bare NumPy if there is
+    one constraint.
+    """
     problem = make_finite(setting.actions, setting.inputs, setting.constraints)
     features, each = problem.actions.features, 1e6 / (setting.seeds * setting.rounds)  # type: ignore[union-attr]
     found = {"features": features.shape[1]}
@@ -85,13 +89,18 @@ def measure_finite(setting: Setting) -> dict[str, float]:
 
 def measure_box(setting: Setting) -> dict[str, float]:
     """Return CPU milliseconds of a round after so many observations."""
-    return {"ms": rounds.measure_round(BOX_METHOD, setting.inputs, setting.constraints, setting.rounds)["ms"]}
+    return {
+        "ms": rounds.measure_round(BOX_METHOD, setting.inputs, setting.constraints, setting.rounds)[
+            "ms"
+        ]
+    }
 
 
 def measure_all(
     repeats: int, curves: list[Setting], measure: Callable[[Setting], dict[str, float]]
 ) -> list[dict[str, Any]]:
-    """Return a row per setting: what it is, and the least that any of its measurements gave, as `measure` names them.
+    """Return a row per setting: what it is, and the least that any of its measurements gave, as
+    `measure` names them.
 
     A setting that lies on several curves is measured once a turn.
     """
@@ -110,8 +119,12 @@ def measure_all(
 
 def main() -> None:
     """Print every measurement; write the best of each."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, help="a JSON file for all rows, as docs/speed.md shows them")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--out", type=Path, help="a JSON file for all rows, as docs/speed.md shows them"
+    )
     parser.add_argument("--repeats", type=int, default=REPEATS, help="turns")
     given = parser.parse_args()
     about = describe_machine() | {"scipy": scipy.__version__}

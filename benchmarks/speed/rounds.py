@@ -1,10 +1,12 @@
 """CPU time of a round on a box, our methods beside BoTorch's: a JSON line per setting.
 
-    python -m benchmarks.speed.rounds [--d 2 7] [--m 1 5] [--n 30] [--methods cei] [--out docs/results/rounds.json]
+    python -m benchmarks.speed.rounds [--d 2 7] [--m 1 5] [--n 30] [--methods cei] [--out
+    docs/results/rounds.json]
 
-Every method is told the same n points of a Sobol design, and then plays on. Of ours, n/10 rounds are timed, because
-later fits of hyperparameters are that far apart; of BoTorch's, which fits in every round, one. A round is a question
-and what is learned from its answer. Everything runs on one core; the time is the process's CPU time.
+Every method is told the same n points of a Sobol design, and then plays on. Of ours, n/10 rounds
+are timed, because later fits of hyperparameters are that far apart; of BoTorch's, which fits in
+every round, one. A round is a question and what is learned from its answer. Everything runs on one
+core; the time is the process's CPU time.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ PAIRS = {"cei": "botorch-cei", "scbo": "botorch-scbo"}
 
 @dataclass(kw_only=True)
 class Waves(BoxProblem):
-    """A bowl with a wave, and linear constraints with waves: smooth, with any number of inputs and constraints."""
+    """A bowl with a wave, and linear constraints with waves: smooth, with any number of inputs and
+    constraints.
+    """
 
     source = "ours"
     about = "a bowl under waves"
@@ -50,7 +54,9 @@ class Waves(BoxProblem):
         columns = [f]
         for j in range(self.m):
             slopes = np.cos(np.arange(1, x.shape[-1] + 1) * (j + 1.0)) / math.sqrt(x.shape[-1])
-            columns.append((x * slopes).sum(axis=-1) + 0.1 * np.sin(6 * x[..., j % x.shape[-1]]) - 0.3)
+            columns.append(
+                (x * slopes).sum(axis=-1) + 0.1 * np.sin(6 * x[..., j % x.shape[-1]]) - 0.3
+            )
         return np.stack(columns, axis=-1)
 
 
@@ -77,27 +83,47 @@ class Clock:
 
 
 def measure_round(name: str, d: int, m: int, n: int) -> dict[str, Any]:
-    """Return the CPU milliseconds of a round after n observations, as a mean over the rounds that were timed."""
-    problem: Any = type("Waves", (Waves,), {"low": (0.0,) * d, "high": (1.0,) * d, "m": m})(noise_f=0.0, noise_g=0.0)
+    """Return the CPU milliseconds of a round after n observations, as a mean over the rounds that
+    were timed.
+    """
+    problem: Any = type("Waves", (Waves,), {"low": (0.0,) * d, "high": (1.0,) * d, "m": m})(
+        noise_f=0.0, noise_g=0.0
+    )
     algorithm = params.build(ALGORITHMS.get(name), {})
     clock = Clock(algorithm)
     rounds = 1 if name.startswith("botorch") else math.ceil(n / 10)
-    play = Play(problem, "waves", algorithm, name, [0], n + rounds, PlayOptions(initial={"sobol": n}))
+    play = Play(
+        problem, "waves", algorithm, name, [0], n + rounds, PlayOptions(initial={"sobol": n})
+    )
     for _ in play:
         pass
-    return {"method": name, "d": d, "m": m, "n": n, "ms": round(1e3 * clock.seconds / clock.rounds, 1)}
+    return {
+        "method": name,
+        "d": d,
+        "m": m,
+        "n": n,
+        "ms": round(1e3 * clock.seconds / clock.rounds, 1),
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--d", type=int, nargs="+", default=[2, 7, 10, 20])
     parser.add_argument("--m", type=int, nargs="+", default=[1, 5, 11])
     parser.add_argument("--n", type=int, nargs="+", default=[30, 100, 300])
-    parser.add_argument("--methods", nargs="+", default=[name for pair in PAIRS.items() for name in pair])
-    parser.add_argument("--out", type=Path, help="a JSON file for all rows, as docs/speed.md shows them")
+    parser.add_argument(
+        "--methods", nargs="+", default=[name for pair in PAIRS.items() for name in pair]
+    )
+    parser.add_argument(
+        "--out", type=Path, help="a JSON file for all rows, as docs/speed.md shows them"
+    )
     arguments = parser.parse_args()
     rows = []
-    for n, m, d, name in itertools.product(arguments.n, arguments.m, arguments.d, arguments.methods):
+    for n, m, d, name in itertools.product(
+        arguments.n, arguments.m, arguments.d, arguments.methods
+    ):
         rows.append(measure_round(name, d, m, n))
         print(json.dumps(rows[-1]), flush=True)
     if arguments.out:

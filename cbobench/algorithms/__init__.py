@@ -2,4 +2,6 @@
 
 from cbobench.registry import Registry
 
-ALGORITHMS = Registry("algorithm", ("cbobench.algorithms", "cbobench.opponents"), "cbobench:Algorithm")
+ALGORITHMS = Registry(
+    "algorithm", ("cbobench.algorithms", "cbobench.opponents"), "cbobench:Algorithm"
+)

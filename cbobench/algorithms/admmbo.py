@@ -1,6 +1,8 @@
-"""ADMMBO: Bayesian optimisation with unknown constraints by the alternating direction method of multipliers.
+"""ADMMBO: Bayesian optimisation with unknown constraints by the alternating direction method of
+multipliers.
 
-After Ariafar et al. (2019); where the published code departs from the paper's rules, this file follows the paper.
+After Ariafar et al. (2019); where the published code departs from the paper's rules, this file
+follows the paper.
 """
 
 from __future__ import annotations
@@ -33,26 +35,32 @@ SLACK = 1.5  # relative tolerance, in units of the absolute one
 @ALGORITHMS.register("admmbo")
 @dataclass(kw_only=True)
 class ADMMBO(OneRun):
-    """Minimises F(x) + M Σ_i 1[g_i(z_i) > 0] subject to x = z_i, F = -f, by ADMM with a search by EI in each step.
+    """Minimises F(x) + M Σ_i 1[g_i(z_i) > 0] subject to x = z_i, F = -f, by ADMM with a search by
+    EI in each step.
 
-    Optimality: x minimises F(x) + ρ/2 Σ_i |x - z_i + y_i/ρ|². Feasibility: z_i minimises 1[g_i(z) > 0] + ρ/(2M) |x - z
+    Optimality: x minimises F(x) + ρ/2 Σ_i |x - z_i + y_i/ρ|². Feasibility: z_i minimises 1[g_i(z) >
+    0] + ρ/(2M) |x - z
     + y_i/ρ|². Then y_i += ρ (x - z_i), and ρ doubles or halves to balance both residuals. The models are of f and of g
-    alone: when ρ, x, z or y change, only the quadratic is recomputed and no action is played again. When the residuals
-    are small, or the iterations are used up, the incumbent is played for the rest: the largest posterior mean of f
-    among the played actions with P(g <= 0) >= 1 - δ, judged anew each round; without one, the most probably feasible
-    action. `stopped_at` is the round after which that begins (None before), and `converged` says why.
+    alone: when ρ, x, z or y change, only the quadratic is recomputed and no action is played again.
+    When the residuals are small, or the iterations are used up, the incumbent is played for the
+    rest: the largest posterior mean of f among the played actions with P(g <= 0) >= 1 - δ, judged
+    anew each round; without one, the most probably feasible action. `stopped_at` is the round after
+    which that begins (None before), and `converged` says why.
 
-    The defaults are the paper's for its first toy problem, which lies in [0, 6]^d: distances in the quadratics and
-    tolerances are taken in a cube of that side. ρ and M are in units of f.
+    The defaults are the paper's for its first toy problem, which lies in [0, 6]^d: distances in the
+    quadratics and tolerances are taken in a cube of that side. ρ and M are in units of f.
 
     Differs from the paper:
 
-    1. Every query is one round that observes f and g, and both are used; the paper's queries observe one of them.
-    2. The kernel is the one that all methods here are given; `kernel: fit` fits it, as the paper does.
-    3. EI is maximised over 1,000 points; the paper has 10⁵, with which a round takes a tenth of a second.
+    1. Every query is one round that observes f and g, and both are used; the paper's queries
+    observe one of them.
+    2. The kernel is the one that all methods here are given; `kernel: fit` fits it, as the paper
+    does.
+    3. EI is maximised over 1,000 points; the paper has 10⁵, with which a round takes a tenth of a
+    second.
     4. Centre and amplitude follow the running range of the observations.
     5. Under noise x, z_i and their best values are read from posterior means at the played actions.
-    """
+    """  # noqa: E501
 
     source = "Ariafar et al. (2019)"
     about = "Bayesian optimisation by ADMM; after it stops, its incumbent"
@@ -60,25 +68,40 @@ class ADMMBO(OneRun):
     needs = frozenset({"coordinates", "feedback at once"})
     cost = "O(c t²) for c candidates"
 
-    kernel: KernelChoice = param("given", "the models' kernel: the problem's (given), or one that is fitted (fit)")
+    kernel: KernelChoice = param(
+        "given", "the models' kernel: the problem's (given), or one that is fitted (fit)"
+    )
     lam: Noise = param(
         "scaled",
-        "noise variance; scaled (ours): 0.01 of each model's squared amplitude, or fitted; theory: 1 + 2/T; true: R²",
+        "noise variance; scaled (ours): 0.01 of each model's squared amplitude, or fitted; "
+        "theory: 1 + 2/T; true: R²",
         above=0.0,
     )
-    scaled: bool = param(True, "centre and amplitude of the models from the running range; else 0 and 1")
+    scaled: bool = param(
+        True, "centre and amplitude of the models from the running range; else 0 and 1"
+    )
     rho: float = param(0.1, "first penalty ρ of the augmented Lagrangian", above=0.0)
     M: float = param(50.0, "price M of an infeasible z_i", above=0.0)
-    side: float = param(6.0, "side of the cube in which distances are taken (the paper's toy: 6)", above=0.0)
-    corner: Literal["upper", "lower"] = param("upper", "corner of the cube at which every z_i starts")
-    initial: int = param(2, "random points at the beginning, after a suite's initial design", at_least=1)
+    side: float = param(
+        6.0, "side of the cube in which distances are taken (the paper's toy: 6)", above=0.0
+    )
+    corner: Literal["upper", "lower"] = param(
+        "upper", "corner of the cube at which every z_i starts"
+    )
+    initial: int = param(
+        2, "random points at the beginning, after a suite's initial design", at_least=1
+    )
     first_f: int = param(10, "queries of the first optimality step", at_least=1)
     first_g: int = param(50, "queries of the first feasibility step of each constraint", at_least=1)
     later_f: int = param(5, "queries of every later optimality step", at_least=1)
-    later_g: int = param(5, "queries of every later feasibility step of each constraint", at_least=1)
+    later_g: int = param(
+        5, "queries of every later feasibility step of each constraint", at_least=1
+    )
     iterations: int = param(15, "ADMM iterations at most", at_least=1)
     tolerance: float = param(0.05, "ε of the stopping rule: √d ε, and 1.5 ε relative", at_least=0.0)
-    candidates: int = param(1000, "random points at which EI is maximised, drawn afresh per query", at_least=1)
+    candidates: int = param(
+        1000, "random points at which EI is maximised, drawn afresh per query", at_least=1
+    )
     values: Literal["posterior", "observed"] = param(
         "posterior", "f and g at the played actions: means, or as observed"
     )
@@ -150,7 +173,7 @@ class ADMMBO(OneRun):
         model = self.model
         return model.action(recommend_in_run(model, model.actions, model.played))
 
-    # The two steps --------------------------------------------------------------------------------------------------
+    # The two steps --------------------------------------------------------------------------------
 
     def _coordinates(self) -> Array:
         """The played actions in the cube of side `side`, (c, d)."""
@@ -179,7 +202,9 @@ class ADMMBO(OneRun):
         return (self._values_at_played()[1 + i] > 0) + self._push(self._coordinates(), i)
 
     def optimality_improvement(self, inputs: NDArray[Any]) -> Array:
-        """log EI of F + quadratic below its best known value, a GP of which the quadratic is part of the mean."""
+        """log EI of F + quadratic below its best known value, a GP of which the quadratic is part
+        of the mean.
+        """
         mean, deviation = self.model.at(inputs)
         negated = mean[0] - self._pull(self.side * self.model.units(inputs))
         return log_expected_improvement(negated, deviation[0], -self._augmented().min())
@@ -202,7 +227,9 @@ class ADMMBO(OneRun):
         self.y = self.y + rho * primal
         r, s = norm(primal, axis=-1), norm(rho * (self.z - before), axis=-1)
         relative = SLACK * self.tolerance
-        near = r < root * self.tolerance + relative * np.maximum(norm(self.x, axis=-1), norm(self.z, axis=-1))
+        near = r < root * self.tolerance + relative * np.maximum(
+            norm(self.x, axis=-1), norm(self.z, axis=-1)
+        )
         still = s < root * self.tolerance + relative * norm(rho * self.y, axis=-1)
         if r.mean() > RATIO * s.mean():
             self.penalty *= FACTOR
@@ -224,7 +251,8 @@ class ADMMBO(OneRun):
 def indicator_improvement(gain: Array, feasible: Array) -> Array:
     """Expected improvement of 1[g > 0] + quadratic over the best value h⁺ known, (q,).
 
-    With q = h⁺ - quadratic and θ = P(g <= 0): E[q - 1[g > 0]]⁺ = 0 for q <= 0, q θ for 0 < q < 1, q - (1 - θ) above.
+    With q = h⁺ - quadratic and θ = P(g <= 0): E[q - 1[g > 0]]⁺ = 0 for q <= 0, q θ for 0 < q < 1, q
+    - (1 - θ) above.
 
     Args:
         gain: q, (q,).

@@ -52,21 +52,24 @@ ROUNDING = 1e-9  # relative to a side: a point this far outside a box is moved o
 class Optimiser(Protocol):
     """One run's optimiser.
 
-    Optional methods: `recommend() -> x` (None: nothing yet), which must change nothing (where feedback is exact, the
-    best feasible point measured takes its place), and `observe(x, f, g)` for points of a suite's initial design, which
-    it did not propose (without it, they go to `tell`). An attribute `failed_fits` counts fits of models that failed; it
-    is recorded.
+    Optional methods: `recommend() -> x` (None: nothing yet), which must change nothing (where
+    feedback is exact, the best feasible point measured takes its place), and `observe(x, f, g)` for
+    points of a suite's initial design, which it did not propose (without it, they go to `tell`). An
+    attribute `failed_fits` counts fits of models that failed; it is recorded.
     """
 
     def ask(self) -> Any:
-        """Return the point x to play next, (d,), numbers of any kind; on a finite set it may be an action's index."""
+        """Return the point x to play next, (d,), numbers of any kind; on a finite set it may be an
+        action's index.
+        """
 
     def tell(self, x: Any, f: float, g: Array) -> None:
-        """Learn the observation at x: the objective f, to be maximised, and g (m,), feasible if all are <= 0.
+        """Learn the observation at x: the objective f, to be maximised, and g (m,), feasible if all
+        are <= 0.
 
-        x is the point that was played, (d,), or the index if `ask` gave one. A round is one `ask` and one `tell`. With
-        several evaluations under way (see `Given.parallel`), further asks come in between; tells come in the order of
-        the asks, and the last ones never come.
+        x is the point that was played, (d,), or the index if `ask` gave one. A round is one `ask`
+        and one `tell`. With several evaluations under way (see `Given.parallel`), further asks come
+        in between; tells come in the order of the asks, and the last ones never come.
         """
 
 
@@ -92,7 +95,9 @@ class Given:
 
     @property
     def parallel(self) -> int:
-        """Number of evaluations under way at once: with more than one, `ask` is called again before a `tell`."""
+        """Number of evaluations under way at once: with more than one, `ask` is called again before
+        a `tell`.
+        """
         return self.setting.parallel
 
     @property
@@ -104,13 +109,17 @@ class Given:
     def low(self) -> Array:
         """The lower corner (d,) of the box, or of the finite set's points."""
         actions = self.setting.actions
-        return np.array(actions.low if isinstance(actions, Box) else self._points.min(axis=0), dtype=np.float64)
+        return np.array(
+            actions.low if isinstance(actions, Box) else self._points.min(axis=0), dtype=np.float64
+        )
 
     @cached_property
     def high(self) -> Array:
         """The upper corner, (d,)."""
         actions = self.setting.actions
-        return np.array(actions.high if isinstance(actions, Box) else self._points.max(axis=0), dtype=np.float64)
+        return np.array(
+            actions.high if isinstance(actions, Box) else self._points.max(axis=0), dtype=np.float64
+        )
 
     @cached_property
     def points(self) -> Array | None:
@@ -121,7 +130,10 @@ class Given:
     @property
     def _points(self) -> Array:
         if self.points is None:
-            raise CellFailure('the problem has no coordinates; name them in needs: frozenset({"coordinates", ...})')
+            raise CellFailure(
+                'the problem has no coordinates; name them in needs: frozenset({"coordinates", '
+                "...})"
+            )
         return self.points
 
     @property
@@ -142,11 +154,13 @@ class Given:
 
 @dataclass(kw_only=True)
 class AskTell(OneRun):
-    """Base of an algorithm that wraps an optimiser with `ask` and `tell`, a fresh one for every run.
+    """Base of an algorithm that wraps an optimiser with `ask` and `tell`, a fresh one for every
+    run.
 
-    Subclasses write `optimiser`; parameters are their fields. The result of `ask` is checked: d finite numbers inside
-    the box. On a finite set, points are moved to the nearest action, with sides of equal length. Set `late = True` if
-    the optimiser may be asked again before it is told, as a suite's `parallel` does.
+    Subclasses write `optimiser`; parameters are their fields. The result of `ask` is checked: d
+    finite numbers inside the box. On a finite set, points are moved to the nearest action, with
+    sides of equal length. Set `late = True` if the optimiser may be asked again before it is told,
+    as a suite's `parallel` does.
     """
 
     needs = frozenset({"coordinates", "feedback at once"})
@@ -156,15 +170,16 @@ class AskTell(OneRun):
 
     @required
     def optimiser(self, given: Given) -> Optimiser:
-        """Return the optimiser of one run, in its first state; its randomness is from `given.generator` or
-        `given.seed`.
+        """Return the optimiser of one run, in its first state; its randomness is from
+        `given.generator` or `given.seed`.
         """
         raise NotImplementedError
 
     def check_late(self, problem: Problem) -> None:
         if not self.late and "feedback at once" in problem.offers():
             raise Misuse(
-                "it needs feedback at once, before the next round is chosen: its class does not say `late = True`; "
+                "it needs feedback at once, before the next round is chosen: its class does not "
+                "say `late = True`; "
                 "remove `parallel`, or the method"
             )
         super().check_late(problem)
@@ -179,7 +194,9 @@ class AskTell(OneRun):
         for method in ("ask", "tell"):
             if not callable(getattr(self.run_optimiser, method, None)):
                 answer = show(self.run_optimiser)
-                self._refuse(f"optimiser() gave {answer}, which has no method {method}(); give an optimiser")
+                self._refuse(
+                    f"optimiser() gave {answer}, which has no method {method}(); give an optimiser"
+                )
 
     def ask_one(self, t: int) -> Any:
         answer = self.run_optimiser.ask()
@@ -191,7 +208,9 @@ class AskTell(OneRun):
     def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
         # Copies, because an optimiser may write into what it is given.
         point = self.proposals.pop(t)
-        self.run_optimiser.tell(point.copy() if isinstance(point, np.ndarray) else point, f, g.copy())
+        self.run_optimiser.tell(
+            point.copy() if isinstance(point, np.ndarray) else point, f, g.copy()
+        )
 
     def observe_one(self, t: int, action: Any, f: float, g: Array) -> None:
         """Learn the observation at an action that the optimiser did not propose."""
@@ -212,12 +231,16 @@ class AskTell(OneRun):
         return getattr(self.run_optimiser, "failed_fits", None)
 
     def _action(self, answer: Any, method: str) -> Any:
-        """Return an answer of the optimiser as an action: an index of a finite set, or a point (d,) of a box."""
+        """Return an answer of the optimiser as an action: an index of a finite set, or a point (d,)
+        of a box.
+        """
         # On a finite set a whole number is an index; elsewhere it is no point.
         index = _index(answer)
         if index is not None and self.given.n is not None:
             if not 0 <= index < self.given.n:
-                self._refuse(f"{method} gave the index {index}; it must give 0 to {self.given.n - 1}")
+                self._refuse(
+                    f"{method} gave the index {index}; it must give 0 to {self.given.n - 1}"
+                )
             return index
         try:
             x = np.array(answer, dtype=np.float64)
@@ -225,18 +248,27 @@ class AskTell(OneRun):
             self._refuse(f"{method} gave {show(answer)}; it must give {self._allowed_answer}")
         if self.given.n is not None and self.given.points is None:
             why = "the actions have no coordinates"
-            self._refuse(f"{method} gave {show(answer)}; {why}: it must give {self._allowed_answer}")
+            self._refuse(
+                f"{method} gave {show(answer)}; {why}: it must give {self._allowed_answer}"
+            )
         if x.shape != (self.given.d,):
-            self._refuse(f"{method} gave {show(answer)} of shape {x.shape}; it must give {self._allowed_answer}")
+            self._refuse(
+                f"{method} gave {show(answer)} of shape {x.shape}; it must give "
+                f"{self._allowed_answer}"
+            )
         if not np.isfinite(x).all():
-            self._refuse(f"{method} gave {show(x.tolist())}; every coordinate must be a finite number")
+            self._refuse(
+                f"{method} gave {show(x.tolist())}; every coordinate must be a finite number"
+            )
         # Libraries round: what lies a hair outside is meant to lie on the face.
         low, high = self.given.low, self.given.high
         side = high - low
         outside = (x < low - ROUNDING * side) | (x > high + ROUNDING * side)
         if outside.any():
             i = int(outside.argmax())
-            self._refuse(f"{method} gave x[{i}] = {x[i]:.10g}; allowed: {low[i]:.10g} to {high[i]:.10g}")
+            self._refuse(
+                f"{method} gave x[{i}] = {x[i]:.10g}; allowed: {low[i]:.10g} to {high[i]:.10g}"
+            )
         if self.given.points is None:
             return np.clip(x, low, high)
         away = (self.given.points - x) / np.where(side > 0, side, 1.0)
@@ -255,6 +287,10 @@ class AskTell(OneRun):
 def _index(answer: Any) -> int | None:
     """Return the whole number that an answer is, if it is one."""
     try:
-        return None if isinstance(answer, bool | np.bool_) or np.ndim(answer) else operator.index(answer)
+        return (
+            None
+            if isinstance(answer, bool | np.bool_) or np.ndim(answer)
+            else operator.index(answer)
+        )
     except (TypeError, ValueError):
         return None

@@ -5,8 +5,8 @@
     tell(t, actions, feedback)
     observe(t, actions, feedback) in place of both, in the rounds of a suite's initial design
 
-An algorithm sees its own past feedback and what `Setting` says a learner may know; never f or g. Most derive
-`score.ScoreAlgorithm`; one that thinks one run at a time derives `OneRun`.
+An algorithm sees its own past feedback and what `Setting` says a learner may know; never f or g.
+Most derive `score.ScoreAlgorithm`; one that thinks one run at a time derives `OneRun`.
 """
 
 from __future__ import annotations
@@ -48,10 +48,13 @@ class Setting:
         streams: the algorithm's own randomness.
         delayed: whether feedback arrives late.
         changes: rounds after which the functions move, and the norms (S, 1 + m) of the moves.
-        slopes: the largest slopes (S, 1 + m) of (f, g_1, ..., g_m) under a metric (n, n); None if unknown.
-        design: the points (S, c, d) of a suite's initial design on a box, which rounds 1 to c play; None without one.
-        parallel: number of evaluations under way at once. With more than one, feedback is delayed, and rounds are told
-            in order, each with f and every g_j for all replicates (see `problems.channels.UnderWay`).
+        slopes: the largest slopes (S, 1 + m) of (f, g_1, ..., g_m) under a metric (n, n); None if
+            unknown.
+        design: the points (S, c, d) of a suite's initial design on a box, which rounds 1 to c play;
+            None without one.
+        parallel: number of evaluations under way at once. With more than one, feedback is delayed,
+            and rounds are told in order, each with f and every g_j for all replicates (see
+            `problems.channels.UnderWay`).
     """
 
     actions: Finite | Box
@@ -70,14 +73,24 @@ class Setting:
     design: Array | None = None
 
     @classmethod
-    def of(cls, problem: Problem, instances: Drawn, horizon: int, streams: Streams, parallel: int = 1) -> Setting:
+    def of(
+        cls, problem: Problem, instances: Drawn, horizon: int, streams: Streams, parallel: int = 1
+    ) -> Setting:
         """Return the setting of drawn instances, without a design."""
         i = instances
         delayed = parallel > 1 or "feedback at once" not in problem.offers()
         facts = (i.norm, i.sup, i.noise, i.slater, i.seed_set)
         slopes = i.slopes if isinstance(i, Instances) else None
         return cls(
-            problem.actions, problem.constraints, horizon, *facts, streams, delayed, i.changes(), slopes, parallel
+            problem.actions,
+            problem.constraints,
+            horizon,
+            *facts,
+            streams,
+            delayed,
+            i.changes(),
+            slopes,
+            parallel,
         )
 
     @property
@@ -97,13 +110,17 @@ class Setting:
         return self.seed_set
 
     def margin(self, delta: float | Array | Literal["true"]) -> Array:
-        """Return the Slater margin δ that a method uses, (S,): the true one, or a number, or numbers (S, 1).
+        """Return the Slater margin δ that a method uses, (S,): the true one, or a number, or
+        numbers (S, 1).
 
         Raises:
             CellFailure: the true one is requested but unknown.
         """
         if isinstance(delta, str) and np.isnan(self.slater).any():
-            raise CellFailure("no feasible point of this problem is known, nor its Slater margin; give delta: NUMBER")
+            raise CellFailure(
+                "no feasible point of this problem is known, nor its Slater margin; give delta: "
+                "NUMBER"
+            )
         return self.slater if isinstance(delta, str) else np.full((self.replicates, 1), delta)[:, 0]
 
     def only(self, replicate: int) -> Setting:
@@ -116,22 +133,27 @@ class Setting:
         slopes = None if slopes_of_all is None else lambda metric: slopes_of_all(metric)[row]
         streams = self.streams.only(replicate)
         design = None if self.design is None else self.design[row]
-        return replace(self, **cut, seed_set=safe, changes=moves, slopes=slopes, streams=streams, design=design)
+        return replace(
+            self, **cut, seed_set=safe, changes=moves, slopes=slopes, streams=streams, design=design
+        )
 
 
 class Algorithm:
-    """Base of every algorithm. Subclasses are keyword-only dataclasses registered with `@ALGORITHMS.register("name")`.
+    """Base of every algorithm. Subclasses are keyword-only dataclasses registered with
+    `@ALGORITHMS.register("name")`.
 
     Class attributes:
         source: the paper, for tables.
         about: one line for tables.
-        knows: what it must be told, in the words of the papers (B, G, R, lambda, kernel, safe seed, ...).
+        knows: what it must be told, in the words of the papers (B, G, R, lambda, kernel, safe seed,
+            ...).
         needs: what a problem must offer; otherwise the pair is refused before anything runs.
         cost: work per seed and round, for tables.
-        libraries: what must be installed beside cbobench; their versions are recorded with each result.
+        libraries: what must be installed beside cbobench; their versions are recorded with each
+            result.
         reference: True for a reference method, which is no learner and may `look` at f and g.
-        late: whether it plays with evaluations under way (a suite's `parallel`) although it needs feedback at once:
-            rounds are told in order, some after later ones were asked for.
+        late: whether it plays with evaluations under way (a suite's `parallel`) although it needs
+            feedback at once: rounds are told in order, some after later ones were asked for.
     """
 
     name: ClassVar[str] = ""
@@ -152,10 +174,15 @@ class Algorithm:
         if "feedback at once" not in problem.offers():
             raise Misuse("the problem has delays of its own; remove `parallel`, or the delays")
         if "feedback at once" in self.needs and not self.late:
-            raise Misuse("it needs feedback at once, before the next round is chosen; remove `parallel`, or the method")
+            raise Misuse(
+                "it needs feedback at once, before the next round is chosen; remove `parallel`, "
+                "or the method"
+            )
 
     def posterior_kind(self) -> Kind:
-        """Return the kind of posterior, to estimate memory: `observations`, `features`, or the cheapest."""
+        """Return the kind of posterior, to estimate memory: `observations`, `features`, or the
+        cheapest.
+        """
         return "cheapest"
 
     def look(self, instances: Drawn) -> None:
@@ -166,29 +193,36 @@ class Algorithm:
         """Start the runs of `setting`, in lock step."""
 
     def see(self, t: int, g_t: Shown) -> None:
-        """See the constraint function g_t of the coming round, on problems with full information."""
+        """See the constraint function g_t of the coming round, on problems with full
+        information.
+        """
 
     @required
     def ask(self, t: int) -> Actions:
-        """Return the actions of round t: indices (S,) of a finite set, or points (S, d) of a box."""
+        """Return the actions of round t: indices (S,) of a finite set, or points (S, d) of a
+        box.
+        """
         raise NotImplementedError
 
     def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
         """Learn the feedback of round t."""
 
     def observe(self, t: int, actions: Actions, feedback: Feedback) -> None:
-        """Learn the feedback of a round of the suite's initial design, in place of `ask` and `tell`."""
+        """Learn the feedback of a round of the suite's initial design, in place of `ask` and
+        `tell`.
+        """
         self.tell(t, actions, feedback)
 
     def recommend(self, t: int) -> Actions | None:
-        """Return the recommendation after round t, if the run ended now: (S,), or points (S, d) of a box.
+        """Return the recommendation after round t, if the run ended now: (S,), or points (S, d) of
+        a box.
 
-        `NONE`, or NaN, means no recommendation yet. It is called after some rounds only and must change nothing: no
-        randomness, no state, no dependence on earlier calls. None, the default without a model of f and every g_j,
-        means the incumbent by observed values.
+        `NONE`, or NaN, means no recommendation yet. It is called after some rounds only and must
+        change nothing: no randomness, no state, no dependence on earlier calls. None, the default
+        without a model of f and every g_j, means the incumbent by observed values.
 
-        Where feedback is exact, the best feasible action measured takes its place, from the first one on (see
-        `cbobench.play.recommendations`).
+        Where feedback is exact, the best feasible action measured takes its place, from the first
+        one on (see `cbobench.play.recommendations`).
         """
         return None
 
@@ -199,12 +233,16 @@ class Algorithm:
 
     @property
     def certified(self) -> NDArray[np.bool_] | None:
-        """Return the actions that it calls feasible in this round, (S, n), if it plays no others."""
+        """Return the actions that it calls feasible in this round, (S, n), if it plays no
+        others.
+        """
         return None
 
     @property
     def cap_hits(self) -> NDArray[np.intp] | None:
-        """Return how often a guard of ours (a cap against overflow) was active, (S,), if there is one."""
+        """Return how often a guard of ours (a cap against overflow) was active, (S,), if there is
+        one.
+        """
         return None
 
     @property
@@ -214,16 +252,19 @@ class Algorithm:
 
     @property
     def declared_infeasible(self) -> NDArray[np.bool_] | None:
-        """Return the replicates that have declared their problem infeasible, (S,), if it does such a thing."""
+        """Return the replicates that have declared their problem infeasible, (S,), if it does such
+        a thing.
+        """
         return None
 
 
 @dataclass(kw_only=True)
 class OneRun(Algorithm):
-    """Base of an algorithm for one run at a time; it is copied per replicate and looped. Slower, and easier to write.
+    """Base of an algorithm for one run at a time; it is copied per replicate and looped. Slower,
+    and easier to write.
 
-    Subclasses write `start_one`, `ask_one` and `tell_one`; arrays there have no replicate axis. With `late`, a round is
-    told with its t and its action, after further asks.
+    Subclasses write `start_one`, `ask_one` and `tell_one`; arrays there have no replicate axis.
+    With `late`, a round is told with its t and its action, after further asks.
     """
 
     needs = frozenset({"feedback at once"})
@@ -239,16 +280,20 @@ class OneRun(Algorithm):
         """Return the action of round t: an index of a finite set, or a point (d,) of a box."""
 
     def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
-        """Learn the feedback of a round: the action as `ask_one` gave it, its reward and its constraint values (m,)."""
+        """Learn the feedback of a round: the action as `ask_one` gave it, its reward and its
+        constraint values (m,).
+        """
 
     def observe_one(self, t: int, action: Any, f: float, g: Array) -> None:
         """Learn the feedback of a round of the suite's initial design."""
         self.tell_one(t, action, f, g)
 
     def recommend_one(self, t: int) -> Any:
-        """Return the recommendation after round t, as `ask_one` does; None for the incumbent by observed values.
+        """Return the recommendation after round t, as `ask_one` does; None for the incumbent by
+        observed values.
 
-        Where feedback is exact, the best feasible action measured takes its place (see `Algorithm.recommend`).
+        Where feedback is exact, the best feasible action measured takes its place (see
+        `Algorithm.recommend`).
         """
         return None
 
@@ -277,10 +322,16 @@ class OneRun(Algorithm):
     def _stack_actions(self, actions: list[Any]) -> Actions:
         action_set = self.runs[0].setting.actions
         on_box, d = isinstance(action_set, Box), action_set.d
-        allowed = f"a point, shape {(d,)}" if isinstance(action_set, Box) else f"an index, 0 to {action_set.n - 1}"
+        allowed = (
+            f"a point, shape {(d,)}"
+            if isinstance(action_set, Box)
+            else f"an index, 0 to {action_set.n - 1}"
+        )
         for action in actions:
             try:
-                is_action = np.shape(action) == (d,) if on_box else operator.index(action) is not None
+                is_action = (
+                    np.shape(action) == (d,) if on_box else operator.index(action) is not None
+                )
             except (TypeError, ValueError):
                 is_action = False
             if not is_action:
@@ -296,11 +347,15 @@ class OneRun(Algorithm):
     def _pass_on(self, t: int, actions: Actions, feedback: Feedback, was_asked: bool) -> None:
         self.under_way[t] = actions.copy(), was_asked
         # With evaluations under way, feedback is of earlier rounds and goes with their actions.
-        for round_number, values in feedback.rounds() if self.runs[0].setting.parallel > 1 else [(t, feedback)]:
+        for round_number, values in (
+            feedback.rounds() if self.runs[0].setting.parallel > 1 else [(t, feedback)]
+        ):
             played, was_asked = self.under_way.pop(round_number)
             for s, run in enumerate(self.runs):
                 action = played[s] if played.ndim == 2 else int(played[s])
-                (run.tell_one if was_asked else run.observe_one)(round_number, action, float(values.f[s]), values.g[s])
+                (run.tell_one if was_asked else run.observe_one)(
+                    round_number, action, float(values.f[s]), values.g[s]
+                )
 
     @property
     def duals(self) -> Array | None:

@@ -1,8 +1,11 @@
-"""Constrained kernelized bandits: primal-dual optimisation with any exploration (Zhou & Ji 2022, Algorithm 1).
+"""Constrained kernelized bandits: primal-dual optimisation with any exploration (Zhou & Ji 2022,
+Algorithm 1).
 
-Called CBO in the preprint. Three explorations share one algorithm; slack (Section 4), several constraints (footnote 1)
-and an unknown horizon (Remark 2) are options of all three. Two variants have a virtual queue in place of the dual
-variable: VQ-UCB, of the appendix, and SCGP-UCB, of the preprint, which is shown the constraint before it acts.
+Called CBO in the preprint. Three explorations share one algorithm; slack (Section 4), several
+constraints (footnote 1) and an unknown horizon (Remark 2) are options of all three. Two variants
+have a virtual queue in place of the dual
+variable: VQ-UCB, of the appendix, and SCGP-UCB, of the preprint, which is shown the constraint
+before it acts.
 """
 
 from __future__ import annotations
@@ -26,10 +29,12 @@ from cbobench.problems.base import Feedback
 
 @dataclass(kw_only=True)
 class CKB(Optimistic):
-    """Algorithm 1: x_t = argmax f̄_t - Σ_j φ_j ḡ_j, then φ_j ← Proj_[0, ρ](φ_j + (ḡ_j(x_t) + ε)/V), φ = 0 at first.
+    """Algorithm 1: x_t = argmax f̄_t - Σ_j φ_j ḡ_j, then φ_j ← Proj_[0, ρ](φ_j + (ḡ_j(x_t) + ε)/V),
+    φ = 0 at first.
 
-    f̄_t and ḡ_j are what the exploration strategies A_f and A_g estimate, truncated to [-B, B] and [-G, G]; subclasses
-    choose the strategies. ρ = 4B/δ and V = G√T/ρ (Theorem 1), ε = 0 but for Section 4.
+    f̄_t and ḡ_j are what the exploration strategies A_f and A_g estimate, truncated to [-B, B] and
+    [-G, G]; subclasses choose the strategies. ρ = 4B/δ and V = G√T/ρ (Theorem 1), ε = 0 but for
+    Section 4.
 
     Differs from the paper:
 
@@ -43,17 +48,23 @@ class CKB(Optimistic):
     capped: ClassVar[bool] = True
 
     slack: float = param(
-        0.0, "slack ε in the dual step, at most δ/2 in the theory (Section 4)", at_least=0.0, varies=True
+        0.0,
+        "slack ε in the dual step, at most δ/2 in the theory (Section 4)",
+        at_least=0.0,
+        varies=True,
     )
     delta: float | Literal["true"] = param(
         "true", "Slater margin δ: min(1, -min g), or a number", above=0.0, varies=True
     )
-    rho: float | Literal["theory"] = param("theory", "cap ρ of the dual variable; theory: 4B/δ", above=0.0, varies=True)
+    rho: float | Literal["theory"] = param(
+        "theory", "cap ρ of the dual variable; theory: 4B/δ", above=0.0, varies=True
+    )
     V: float | Literal["theory"] = param(
         "theory", "inverse step of the dual update; theory: G√T/ρ", above=0.0, varies=True
     )
     anytime: bool = param(
-        False, "horizon unknown: restart at t = 2, 4, 8, ... for twice as long (Remark 2); α is per epoch"
+        False,
+        "horizon unknown: restart at t = 2, 4, 8, ... for twice as long (Remark 2); α is per epoch",
     )
 
     dual: Array = state()
@@ -61,16 +72,24 @@ class CKB(Optimistic):
     def prepare(self) -> None:
         delta = self.setting.margin(self.delta)
         if isinstance(self.rho, str) and not (delta > 0).all():
-            raise CellFailure("δ is 0: no action satisfies the constraints strictly; give delta or rho")
+            raise CellFailure(
+                "δ is 0: no action satisfies the constraints strictly; give delta or rho"
+            )
         self.cap = (
-            4 * self.bound_f / delta[:, None] if isinstance(self.rho, str) else np.full_like(self.bound_f, self.rho)
+            4 * self.bound_f / delta[:, None]
+            if isinstance(self.rho, str)
+            else np.full_like(self.bound_f, self.rho)
         )
         self._restart(1 if self.anytime else self.setting.horizon)
 
     def _restart(self, horizon: int) -> None:
         """φ_1 = 0 (line 1), and the step for a horizon."""
         self.dual = np.zeros((self.setting.replicates, self.setting.constraints))
-        step = self.bound_g[:, :, 0] * np.sqrt(horizon) / self.cap if isinstance(self.V, str) else np.asarray(self.V)
+        step = (
+            self.bound_g[:, :, 0] * np.sqrt(horizon) / self.cap
+            if isinstance(self.V, str)
+            else np.asarray(self.V)
+        )
         self.inverse_step = np.broadcast_to(step, self.dual.shape)
 
     def evidence_horizon(self, horizon: int) -> float | None:
@@ -110,7 +129,8 @@ class CKBUCB(CKB):
 @ALGORITHMS.register("ckb-restart")
 @dataclass(kw_only=True)
 class CKBRestart(CKBUCB):
-    """CKB-UCB that discards all data every W rounds, for functions that move; the dual variable carries over.
+    """CKB-UCB that discards all data every W rounds, for functions that move; the dual variable
+    carries over.
 
     Differs from the paper:
 
@@ -129,7 +149,11 @@ class CKBRestart(CKBUCB):
 
     def prepare(self) -> None:
         super().prepare()
-        self.period = theory_window(self.setting, self.regulariser) if self.restart == "theory" else self.restart
+        self.period = (
+            theory_window(self.setting, self.regulariser)
+            if self.restart == "theory"
+            else self.restart
+        )
 
     def begin_round(self, t: int) -> None:
         super().begin_round(t)
@@ -140,7 +164,9 @@ class CKBRestart(CKBUCB):
 @ALGORITHMS.register("ckb-ts")
 @dataclass(kw_only=True)
 class CKBTS(CKB):
-    """CKB with joint posterior samples of covariance β² k_t for f and for each g, independent of each other."""
+    """CKB with joint posterior samples of covariance β² k_t for f and for each g, independent of
+    each other.
+    """
 
     about = "primal-dual, Thompson sampling"
 
@@ -151,14 +177,18 @@ class CKBTS(CKB):
 @ALGORITHMS.register("ckb-rand")
 @dataclass(kw_only=True)
 class CKBRand(CKB):
-    """CKB with RandGP-UCB (Definition 2): μ + Z_t σ, one Z_t per round and function for all actions.
+    """CKB with RandGP-UCB (Definition 2): μ + Z_t σ, one Z_t per round and function for all
+    actions.
 
-    The two discrete laws of Appendix C are shown there for the reward; for a cost they point the other way.
+    The two discrete laws of Appendix C are shown there for the reward; for a cost they point the
+    other way.
     """
 
     about = "primal-dual, one random width per round"
 
-    law: RandName = param("normal", "law of Z: N(0, β²), uniform on points of [0, 2β], or Gaussian on points")
+    law: RandName = param(
+        "normal", "law of Z: N(0, β²), uniform on points of [0, 2β], or Gaussian on points"
+    )
     points: int = param(20, "N, points of a discrete law", at_least=2)
     low: float = param(0.0, "L in units of β (discrete-gaussian)")
     high: float = param(2.0, "U in units of β (discrete-gaussian)")
@@ -189,7 +219,9 @@ class SCGPUCB(OptimisticReward):
     looks_back = False
 
     case: Literal[1, 2] = param(1, "which ε_t and V_t of Theorem 4")
-    delta: float | Literal["true"] = param("true", "Slater margin δ: min(1, -min g), or a number", above=0.0)
+    delta: float | Literal["true"] = param(
+        "true", "Slater margin δ: min(1, -min g), or a number", above=0.0
+    )
 
     queue: Array = state()
 
@@ -216,7 +248,8 @@ class SCGPUCB(OptimisticReward):
         return Parts(smooth, (f - self.bound_f)[:, None], np.ones_like(self.bound_f))
 
     def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
-        self.queue = np.maximum(self.queue + feedback.g + self.eps, 0.0)  # line 7; the cost observed is g_t(x_t)
+        # line 7; the cost observed is g_t(x_t)
+        self.queue = np.maximum(self.queue + feedback.g + self.eps, 0.0)
 
     @property
     def duals(self) -> Array:
@@ -228,7 +261,8 @@ class SCGPUCB(OptimisticReward):
 class VQUCB(CKBUCB):
     """The Lyapunov-drift form of CKB-UCB: φ = Q/V with Q ← [Q + ḡ_t(x_t) + ε]⁺, not capped by ρ.
 
-    V is CKB's (G√T/ρ with ρ = 4B/δ) unless given, and ε is CKB's slack; the appendix leaves both open.
+    V is CKB's (G√T/ρ with ρ = 4B/δ) unless given, and ε is CKB's slack; the appendix leaves both
+    open.
     """
 
     capped = False

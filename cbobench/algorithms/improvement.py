@@ -21,7 +21,8 @@ from cbobench.gp.single import NOISELESS, Noise, RunningScale, noise_variance, o
 from cbobench.params import param, state
 from cbobench.problems.base import Actions, Feedback
 
-FAR = -1e3  # below it 1 - |z| M(|z|), M the Mills ratio, is 1/z² to six digits, and rounding would spoil it
+# below it 1 - |z| M(|z|), M the Mills ratio, is 1/z² to six digits, and rounding would spoil it
+FAR = -1e3
 
 
 @ALGORITHMS.register("cei")
@@ -56,16 +57,22 @@ class ConstrainedEI(ScoreAlgorithm):
     )
     lam: Noise | Literal["auto"] = param(
         "auto",
-        "noise variance; scaled (ours): 0.01 of each model's squared amplitude, or fitted; theory: 1 + 2/T; true: R²; "
+        "noise variance; scaled (ours): 0.01 of each model's squared amplitude, or fitted; "
+        "theory: 1 + 2/T; true: R²; "
         "auto: scaled. With auto or true, nothing is played twice on a finite set without noise",
         above=0.0,
     )
-    delta: float = param(0.05, "δ: an action counts as feasible where P(g <= 0) >= 1 - δ", above=0.0, below=1.0)
-    scaled: bool = param(True, "centre and amplitude of the models from the running range; else 0 and 1")
+    delta: float = param(
+        0.05, "δ: an action counts as feasible where P(g <= 0) >= 1 - δ", above=0.0, below=1.0
+    )
+    scaled: bool = param(
+        True, "centre and amplitude of the models from the running range; else 0 and 1"
+    )
 
     bilog: Bilog = param(
         "by evidence",
-        "model sign(g) ln(1 + |g|) in place of g (Eriksson & Poloczek 2021); by evidence: where fits find it likelier",
+        "model sign(g) ln(1 + |g|) in place of g (Eriksson & Poloczek 2021); by evidence: where "
+        "fits find it likelier",
     )
 
     incumbent: Array = state()
@@ -87,13 +94,17 @@ class ConstrainedEI(ScoreAlgorithm):
         return lam == "true" or (lam != "scaled" and self.scaled)
 
     def known_noise(self) -> Array | None:
-        """Noise variances by function, (S, 1 + m), in units of the observations; None for a share of squared
-        amplitudes.
+        """Noise variances by function, (S, 1 + m), in units of the observations; None for a share
+        of squared amplitudes.
         """
         noise = self.setting.noise
         if self.noise_rule == "true":
             return true_noise(noise)
-        return None if self.noise_rule == "scaled" else np.full(noise.shape, self.lam_for(self.setting.horizon))
+        return (
+            None
+            if self.noise_rule == "scaled"
+            else np.full(noise.shape, self.lam_for(self.setting.horizon))
+        )
 
     def undecided(self) -> Mask | None:
         return undecided_functions(self.bilog, self.setting.constraints)
@@ -116,7 +127,11 @@ class ConstrainedEI(ScoreAlgorithm):
     def targets(self, feedback: Feedback) -> Array:
         g = bilog(feedback.g) if self.bilog is True else feedback.g
         values = np.concatenate([feedback.f[:, None], g], axis=1)
-        return values if self.fits else np.concatenate([values, np.ones_like(feedback.f)[:, None]], axis=1)
+        return (
+            values
+            if self.fits
+            else np.concatenate([values, np.ones_like(feedback.f)[:, None]], axis=1)
+        )
 
     def absorb(self, played: Actions, feedback: Feedback) -> None:
         super().absorb(played, feedback)
@@ -133,16 +148,24 @@ class ConstrainedEI(ScoreAlgorithm):
         if self.fits:
             return super().view(mean, variance, points)
         moments, deviation = self.running.moments(mean, variance)
-        return Belief(FunctionBelief(moments[:, 0], deviation[:, 0]), FunctionBelief(moments[:, 1:], deviation[:, 1:]))
+        return Belief(
+            FunctionBelief(moments[:, 0], deviation[:, 0]),
+            FunctionBelief(moments[:, 1:], deviation[:, 1:]),
+        )
 
     def goal(self, mean: Array, variance: Array) -> Goal:
         if self.fits:
             return super().goal(mean, variance)
-        means, of_g = self.running.means(mean), variance[:, 1:] if variance.ndim == 3 else variance[:, None]
+        means, of_g = (
+            self.running.means(mean),
+            variance[:, 1:] if variance.ndim == 3 else variance[:, None],
+        )
         return means[:, 0], means[:, 1:], of_g * self.running.amplitude[:, 1:, None] ** 2
 
     def begin(self, t: int, belief: Belief) -> None:
-        """Set the incumbent's value, (S,): minus infinity if no played action is feasible enough."""
+        """Set the incumbent's value, (S,): minus infinity if no played action is feasible
+        enough.
+        """
         self.exhausted = self._exhausted_actions()  # to be passed over
         self.incumbent = np.full(self.setting.replicates, -np.inf)
         if self.told == 0:
@@ -157,23 +180,31 @@ class ConstrainedEI(ScoreAlgorithm):
         self.incumbent = value.max(axis=1)
 
     def _exhausted_actions(self) -> Mask | None:
-        """Return the actions (S, n) that have nothing more to tell: played ones, where there is no noise.
+        """Return the actions (S, n) that have nothing more to tell: played ones, where there is no
+        noise.
 
-        They come behind all others, until there is no other. Otherwise the incumbent's small variance, which stands for
-        noise that is not there, can be the best that is left to a model that is too sure of all the rest. A variance of
-        0 in place of it makes the model surer still: on a table of networks it stayed in the feasible corner.
+        They come behind all others, until there is no other. Otherwise the incumbent's small
+        variance, which stands for noise that is not there, can be the best that is left to a model
+        that is too sure of all the rest. A variance of 0 in place of it makes the model surer
+        still: on a table of networks it stayed in the feasible corner.
         """
         if not self.noise_free.any():
             return None
-        return np.asarray(self.played_mask & (self.noise_free & ~self.played_mask.all(axis=1))[:, None])
+        return np.asarray(
+            self.played_mask & (self.noise_free & ~self.played_mask.all(axis=1))[:, None]
+        )
 
     def score(self, belief: Belief) -> Array:
         has_incumbent = np.isfinite(self.incumbent)
         best = np.where(has_incumbent, self.incumbent, 0.0)[:, None]
         improvement = log_expected_improvement(belief.f.mean, belief.f.deviation, best)
-        score = np.where(has_incumbent[:, None], improvement, 0.0) + log_feasibility(belief.constraint)
+        score = np.where(has_incumbent[:, None], improvement, 0.0) + log_feasibility(
+            belief.constraint
+        )
         return (
-            score if self.exhausted is None else np.where(self.exhausted, score.min(axis=1, keepdims=True) - 1.0, score)
+            score
+            if self.exhausted is None
+            else np.where(self.exhausted, score.min(axis=1, keepdims=True) - 1.0, score)
         )
 
 
@@ -185,7 +216,8 @@ def log_feasibility(g: FunctionBelief) -> Array:
 
 
 def log_expected_improvement(mean: Array, deviation: Array, best: Array | float) -> Array:
-    """log E[X - best]^+ for X ~ N(mean, deviation²): log deviation + log(φ(z) + z Φ(z)), z = (mean - best)/deviation.
+    """log E[X - best]^+ for X ~ N(mean, deviation²): log deviation + log(φ(z) + z Φ(z)), z = (mean
+    - best)/deviation.
 
     It is finite where the expectation itself underflows.
     """
@@ -198,4 +230,6 @@ def log_expected_improvement(mean: Array, deviation: Array, best: Array | float)
     plain = np.log(np.exp(-0.5 * near**2) / np.sqrt(2 * np.pi) + near * ndtr(near))
     in_tail = log_density + np.log1p(tail * np.sqrt(np.pi / 2) * erfcx(-tail / np.sqrt(2)))
     far = log_density - 2 * np.log(np.maximum(-z, 1.0))
-    return np.asarray(np.log(deviation) + np.where(z > -1.0, plain, np.where(z > FAR, in_tail, far)))
+    return np.asarray(
+        np.log(deviation) + np.where(z > -1.0, plain, np.where(z > FAR, in_tail, far))
+    )

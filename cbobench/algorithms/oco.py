@@ -1,6 +1,8 @@
-"""Constrained online convex optimisation with bandit feedback, after Cao & Liu (2019): a primal-dual gradient method.
+"""Constrained online convex optimisation with bandit feedback, after Cao & Liu (2019): a
+primal-dual gradient method.
 
-We had no copy of the paper: the structure follows citations of it, and step sizes and constants are ours.
+We had no copy of the paper: the structure follows citations of it, and step sizes and constants are
+ours.
 """
 
 from __future__ import annotations
@@ -26,13 +28,15 @@ RADIUS = 0.5  # of the largest ball in the unit cube
 class BanditOCO(OneRun):
     """Saddle-point steps on L(x, λ) = -f(x) + λ.g(x) - θ|λ|²/2 with gradients from function values.
 
-    With u uniform on the unit sphere, the estimates are d/(2δ) (h(x + δu) - h(x - δu)) u from two rounds, or
-    (d/δ) h(x + δu) u from one. Every evaluation is a round: regret and violation accrue at the perturbed points. Then
+    With u uniform on the unit sphere, the estimates are d/(2δ) (h(x + δu) - h(x - δu)) u from two
+    rounds, or (d/δ) h(x + δu) u from one. Every evaluation is a round: regret and violation accrue
+    at the perturbed points. Then
 
         x <- Proj(x - α (∇F + Σ_j λ_j ∇g_j)),   λ <- [(1 - μθ) λ + μ g]^+,
 
-    on the cube (1 - ξ)X, ξ = δ/r, shrunk about its centre, so that no query leaves the box. g is what was observed (the
-    mean of both observations, with two points). A last round without a partner is played and makes no step.
+    on the cube (1 - ξ)X, ξ = δ/r, shrunk about its centre, so that no query leaves the box. g is
+    what was observed (the mean of both observations, with two points). A last round without a
+    partner is played and makes no step.
 
     Recorded duals are in units of f per unit of g_j. A local method: neither f nor g need be convex
     here.
@@ -47,7 +51,10 @@ class BanditOCO(OneRun):
     """
 
     source = "Cao & Liu (2019)"
-    about = "constrained OCO with bandit feedback: primal-dual gradient steps from one or two function values"
+    about = (
+        "constrained OCO with bandit feedback: primal-dual gradient steps from one or two "
+        "function values"
+    )
     knows = ("T",)
     needs = frozenset({"coordinates", "feedback at once"})
     cost = "O(d); finite O(nd)"
@@ -55,20 +62,31 @@ class BanditOCO(OneRun):
     points: Literal[1, 2] = param(2, "rounds per gradient estimate")
     c: float = param(1.0, "factor c of the steps α and μ", above=0.0)
     alpha: float | Literal["theory"] = param(
-        "theory", "primal step α in the unit cube; theory: c T^(-1/2), with one point c T^(-3/4)", above=0.0
+        "theory",
+        "primal step α in the unit cube; theory: c T^(-1/2), with one point c T^(-3/4)",
+        above=0.0,
     )
-    mu: float | Literal["theory"] = param("theory", "dual step μ; theory: read like alpha", at_least=0.0)
+    mu: float | Literal["theory"] = param(
+        "theory", "dual step μ; theory: read like alpha", at_least=0.0
+    )
     delta: float | Literal["theory"] = param(
-        "theory", "exploration radius δ in the unit cube; theory: delta_scale T^(-1/4), right under noise", above=0.0
+        "theory",
+        "exploration radius δ in the unit cube; theory: delta_scale T^(-1/4), right under noise",
+        above=0.0,
     )
     delta_scale: float = param(0.2, "factor of that radius", above=0.0)
-    theta: float | Literal["theory"] = param("theory", "regularisation θ of the dual; theory (ours): α", at_least=0.0)
-    clip: float = param(3.0, "largest norm of the gradient of L in x; it is scaled down to that", above=0.0)
+    theta: float | Literal["theory"] = param(
+        "theory", "regularisation θ of the dual; theory (ours): α", at_least=0.0
+    )
+    clip: float = param(
+        3.0, "largest norm of the gradient of L in x; it is scaled down to that", above=0.0
+    )
     scale: float | Literal["observed"] = param(
         "observed", "what values are divided by: their running ranges, or a number", above=0.0
     )
     subtract_mean: bool = param(
-        True, "one point: subtract the mean of earlier rounds from h, which leaves the estimate unbiased"
+        True,
+        "one point: subtract the mean of earlier rounds from h, which leaves the estimate unbiased",
     )
 
     x: Array = state()
@@ -76,7 +94,10 @@ class BanditOCO(OneRun):
 
     def validate(self) -> None:
         if self.delta != "theory" and self.delta > RADIUS:
-            raise Misuse(f"delta is {self.delta}; allowed: at most {RADIUS}, the radius of a ball in the unit cube")
+            raise Misuse(
+                f"delta is {self.delta}; allowed: at most {RADIUS}, the radius of a ball in the "
+                "unit cube"
+            )
 
     def posterior_kind(self) -> Kind:
         return "none"
@@ -110,7 +131,9 @@ class BanditOCO(OneRun):
         values = np.concatenate([[-f], g])
         self.ranges.add(values[None])
         if self.points == 1:
-            baseline = self.total / max(self.rounds, 1) if self.subtract_mean else np.zeros_like(values)
+            baseline = (
+                self.total / max(self.rounds, 1) if self.subtract_mean else np.zeros_like(values)
+            )
             self._step((values - baseline) / self.radius, values[1:])
         elif self.first is None:
             self.first = values
@@ -134,14 +157,17 @@ class BanditOCO(OneRun):
         return np.where(size > 0, size, 1.0)
 
     def _step(self, slopes: Array, g: Array) -> None:
-        """Step in x and in λ, both from the old pair; slopes (1 + m,) are along u, for h = (-f, g_1, ..., g_m)."""
+        """Step in x and in λ, both from the old pair; slopes (1 + m,) are along u, for h = (-f,
+        g_1, ..., g_m).
+        """
         divisors = self._divisors()
         scaled = slopes / divisors
         gradient = self.cube.d * (scaled[0] + (self.dual * scaled[1:]).sum()) * self.u
         norm = np.sqrt((gradient**2).sum())
         if norm > self.clip:
             gradient = gradient * (self.clip / norm)
-        self.x = np.clip(self.x - self.primal_step * gradient, self.radius, 1 - self.radius)  # ξ/2 = δ on each side
+        # ξ/2 = δ on each side
+        self.x = np.clip(self.x - self.primal_step * gradient, self.radius, 1 - self.radius)
         regularised = (1 - self.dual_step * self.shrink) * self.dual
         self.dual = np.maximum(regularised + self.dual_step * g / divisors[1:], 0.0)
 

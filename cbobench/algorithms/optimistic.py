@@ -1,7 +1,8 @@
-"""Scores over confidence bounds: the widths and explorations that UCB, Thompson sampling and random widths share.
+"""Scores over confidence bounds: the widths and explorations that UCB, Thompson sampling and random
+widths share.
 
-`OptimisticReward` bounds f, `Optimistic` bounds f and every g_j. CONFIG, EPBO and PDBO add little: they maximise the
-upper confidence bound of f subject to the lower confidence bounds of g.
+`OptimisticReward` bounds f, `Optimistic` bounds f and every g_j. CONFIG, EPBO and PDBO add little:
+they maximise the upper confidence bound of f subject to the lower confidence bounds of g.
 """
 
 from __future__ import annotations
@@ -42,17 +43,21 @@ Bound = float | Literal["norm", "sup"]
 class OptimisticReward(ScoreAlgorithm):
     """A score over a bound or a sample of f, with a width from a concentration inequality.
 
-    These parameters decide the outcome as much as the algorithm does. They are recorded with every cell, and a suite
-    sets them for all its algorithms under `shared:`. Theorems concern the given kernel, the default; with `kernel: fit`
-    all widths are heuristics (see `cbobench.algorithms.fitting`).
+    These parameters decide the outcome as much as the algorithm does. They are recorded with every
+    cell, and a suite sets them for all its algorithms under `shared:`. Theorems concern the given
+    kernel, the default; with `kernel: fit` all widths are heuristics (see
+    `cbobench.algorithms.fitting`).
     """
 
     lam: float | Literal["theory", "true"] = param(
-        "theory", "regulariser λ, the models' noise variance; theory: 1 + 2/T; true: R² of each function", above=0.0
+        "theory",
+        "regulariser λ, the models' noise variance; theory: 1 + 2/T; true: R² of each function",
+        above=0.0,
     )
     B: Bound = param(
         "norm",
-        "bound B of the reward: its RKHS norm (regularised on a box), its largest value, or a number",
+        "bound B of the reward: its RKHS norm (regularised on a box), its largest value, or a "
+        "number",
         above=0.0,
         varies=True,
     )
@@ -60,13 +65,22 @@ class OptimisticReward(ScoreAlgorithm):
         "true", "noise constant R: the problem's, or a number", at_least=0.0, varies=True
     )
     alpha: float = param(
-        0.1, "failure probability α of all confidence bounds together", above=0.0, below=1.0, varies=True
+        0.1,
+        "failure probability α of all confidence bounds together",
+        above=0.0,
+        below=1.0,
+        varies=True,
     )
     beta: float | WidthForm = param(
-        "theory", "width β: theory, self-normalised (any λ), or a constant", at_least=0.0, varies=True
+        "theory",
+        "width β: theory, self-normalised (any λ), or a constant",
+        at_least=0.0,
+        varies=True,
     )
     beta_scale: float = param(1.0, "factor on the width β", at_least=0.0, varies=True)
-    gain: GainName = param("played", "information gain γ in β: of the played actions, greedy bound, or the rate")
+    gain: GainName = param(
+        "played", "information gain γ in β: of the played actions, greedy bound, or the rate"
+    )
 
     explore_f: Explore = state()
 
@@ -90,9 +104,12 @@ class OptimisticReward(ScoreAlgorithm):
             else ""
         )
         if why:
-            raise Misuse(f"lam is true, a noise variance for each function, but {why}; allowed: theory, or a number")
+            raise Misuse(
+                f"lam is true, a noise variance for each function, but {why}; allowed: theory, "
+                "or a number"
+            )
 
-    # What a subclass may say ----------------------------------------------------------------------------------------
+    # What a subclass may say ----------------------------------------------------------------------
 
     def strategies(self) -> tuple[Explore, ...]:
         """Return the exploration of f; optimistic unless a subclass says otherwise."""
@@ -110,7 +127,11 @@ class OptimisticReward(ScoreAlgorithm):
     def noise_constants(self) -> Array:
         """Return R of the explored functions, (S, q)."""
         q = self.bounds.shape[1]
-        return self.setting.noise[:, :q] if isinstance(self.R, str) else np.full((self.setting.replicates, q), self.R)
+        return (
+            self.setting.noise[:, :q]
+            if isinstance(self.R, str)
+            else np.full((self.setting.replicates, q), self.R)
+        )
 
     def events(self) -> int:
         """Return how many bounds share α: one per explored function."""
@@ -121,16 +142,21 @@ class OptimisticReward(ScoreAlgorithm):
         """Return how many observations the model holds: the t of γ_t."""
         return self.played
 
-    # What the base does ---------------------------------------------------------------------------------------------
+    # What the base does ---------------------------------------------------------------------------
 
     def start(self, setting: Setting) -> None:
         self.explorations = self.strategies()
-        self.explore_f, self.explore_g = self.explorations[0], self.explorations[-1]  # the second is of g, if any
-        self.drawing = [strategy for strategy in self.explorations if type(strategy).begin is not Explore.begin]
+        # the second is of g, if any
+        self.explore_f, self.explore_g = self.explorations[0], self.explorations[-1]
+        self.drawing = [
+            strategy for strategy in self.explorations if type(strategy).begin is not Explore.begin
+        ]
         self.joint = any(strategy.joint for strategy in self.explorations)
         self.grid_points: Array | None = None  # type: ignore[misc]
-        self.design: Array | None = None  # (S, c, d): actions of each replicate's own, numbered from n on
-        if self.joint and isinstance(setting.actions, Box):  # paths are maximised over the candidates, as in the theory
+        # (S, c, d): actions of each replicate's own, numbered from n on
+        self.design: Array | None = None
+        # paths are maximised over the candidates, as in the theory
+        if self.joint and isinstance(setting.actions, Box):
             self.design, box = setting.design, setting.actions
             setting = replace(setting, actions=box.grid)
             self.grid_points = setting.finite.points  # type: ignore[misc]
@@ -167,7 +193,8 @@ class OptimisticReward(ScoreAlgorithm):
         if self.design is None:
             return None
         assert self.grid_points is not None
-        low, high = self.grid_points.min(axis=0), self.grid_points.max(axis=0)  # as in `Finite.units`
+        # as in `Finite.units`
+        low, high = self.grid_points.min(axis=0), self.grid_points.max(axis=0)
         return np.asarray((self.design - low) / (high - low))
 
     def lam_for(self, horizon: float) -> float:
@@ -184,7 +211,10 @@ class OptimisticReward(ScoreAlgorithm):
         if self.lam != "true":
             return super().make_posterior(functions)
         s = self.setting
-        posteriors = [ObservationPosterior(s.actions, 1.0, s.replicates, 1, s.horizon) for _ in range(functions)]
+        posteriors = [
+            ObservationPosterior(s.actions, 1.0, s.replicates, 1, s.horizon)
+            for _ in range(functions)
+        ]
         return KnownNoise(posteriors, true_noise(s.noise[:, :functions]))
 
     def begin_schedule(self, horizon: int) -> None:
@@ -199,17 +229,33 @@ class OptimisticReward(ScoreAlgorithm):
 
     def set_width(self) -> None:
         """Set β for the current λ, bounds, noise constants and number of events."""
-        options: dict[str, Any] = {"alpha": self.alpha, "scale": self.beta_scale, "form": self.width_form()}
-        lam = true_noise(self.setting.noise[:, : self.bounds.shape[1]]) if self.lam == "true" else self.regulariser
-        self.width = Width(self.bounds, self.noise_constants(), lam=lam, shares=self.events(), **options)
+        options: dict[str, Any] = {
+            "alpha": self.alpha,
+            "scale": self.beta_scale,
+            "form": self.width_form(),
+        }
+        lam = (
+            true_noise(self.setting.noise[:, : self.bounds.shape[1]])
+            if self.lam == "true"
+            else self.regulariser
+        )
+        self.width = Width(
+            self.bounds, self.noise_constants(), lam=lam, shares=self.events(), **options
+        )
 
     def round_width(self, t: int) -> Array:
         """Return β_t of the explored functions, (S, q)."""
-        gain = self.posterior.gain if self.gains is None else np.full(len(self.bound_f), self.gains[self.remembered])
+        gain = (
+            self.posterior.gain
+            if self.gains is None
+            else np.full(len(self.bound_f), self.gains[self.remembered])
+        )
         return self.width.at(gain)
 
     def believe(self, t: int) -> Belief:
-        """Return the belief over all candidates before round t, with the round's widths and draws."""
+        """Return the belief over all candidates before round t, with the round's widths and
+        draws.
+        """
         self.widths = self.round_width(t)
         for strategy in self.drawing:
             strategy.begin(t)
@@ -221,10 +267,15 @@ class OptimisticReward(ScoreAlgorithm):
         return belief
 
     def observe(self, t: int, actions: Actions, feedback: Feedback) -> None:
-        """On a box, a method that samples paths there knows the round's points from `Setting.design`."""
+        """On a box, a method that samples paths there knows the round's points from
+        `Setting.design`.
+        """
         if self.grid_points is not None:
             if self.design is None or not np.array_equal(actions, self.design[:, t - 1]):
-                raise CellFailure(f"the points of round {t} are not those of the setting's design; name them there")
+                raise CellFailure(
+                    f"the points of round {t} are not those of the setting's design; name them "
+                    "there"
+                )
             actions = np.full(len(actions), len(self.grid_points) + t - 1)
         super().observe(t, actions, feedback)
 
@@ -235,7 +286,9 @@ class OptimisticReward(ScoreAlgorithm):
         return np.where((action == NONE)[:, None], np.nan, self._points(action))
 
     def _points(self, actions: Actions) -> Array:
-        """Return the points of the box (S, d) that candidates and the design's actions are, (S,)."""
+        """Return the points of the box (S, d) that candidates and the design's actions are,
+        (S,).
+        """
         assert self.grid_points is not None
         n = len(self.grid_points)
         points = self.grid_points[np.minimum(actions, n - 1)]
@@ -252,7 +305,9 @@ class Optimistic(OptimisticReward):
     G: Bound = param("norm", "bound G of each constraint, read like B", above=0.0, varies=True)
 
     def strategies(self) -> tuple[Explore, Explore]:
-        """Return the explorations of f and of g; optimistic for both unless a subclass says otherwise."""
+        """Return the explorations of f and of g; optimistic for both unless a subclass says
+        otherwise.
+        """
         return UCB(+1), UCB(-1)
 
     @property
@@ -266,13 +321,17 @@ class Optimistic(OptimisticReward):
 
 
 def design_features(design: Array, box: Box) -> Array:
-    """Return features (S, c, r + c) of points (S, c, d) of a box beside those of its grid (see `extend_features`)."""
+    """Return features (S, c, r + c) of points (S, c, d) of a box beside those of its grid (see
+    `extend_features`).
+    """
     grid, kernel = box.grid, box.kernel
     assert grid.points is not None
     candidates, features = box.unit(grid.points), []
     for units in box.unit(design):
         covariance = kernel(units, units)
-        features.append(extend_features(grid.features, grid.prior, kernel(units, candidates), covariance))
+        features.append(
+            extend_features(grid.features, grid.prior, kernel(units, candidates), covariance)
+        )
     return np.stack(features)
 
 
@@ -290,21 +349,25 @@ def read_bound(name: str, choice: Bound, norm: Array, sup: Array) -> Array:
 def theory_window(setting: Setting, lam: float) -> int:
     """Return W = γ_T^(1/4) √(T / P_T), at least 1 and at most T; T if nothing moves.
 
-    P_T is the largest over f and g_j of Σ_t |f_{t+1} - f_t|_k (Guo et al. 2022, Sec. 6; Deng et al. 2022), and γ_T the
-    greedy bound of the information gain.
+    P_T is the largest over f and g_j of Σ_t |f_{t+1} - f_t|_k (Guo et al. 2022, Sec. 6; Deng et al.
+    2022), and γ_T the greedy bound of the information gain.
 
     Raises:
-        CellFailure: P_T is infinite, or replicates differ in it; they share a window, which must not depend on the
-            block.
+        CellFailure: P_T is infinite, or replicates differ in it; they share a window, which must
+            not depend on the block.
     """
     horizon = setting.horizon
     moves = [norms for last_round, norms in setting.changes if last_round < horizon]
     variations = np.sum(moves, axis=0).max(axis=1) if moves else np.zeros(1)
     if not np.isfinite(variations).all():
-        raise CellFailure("the window reads norms of the functions' moves, but one is infinite; give it as a number")
+        raise CellFailure(
+            "the window reads norms of the functions' moves, but one is infinite; give it as a "
+            "number"
+        )
     if np.ptp(variations) > 1e-9 * variations.max():
         raise CellFailure(
-            "the seeds' functions move by different amounts; give the window or restart period as a number"
+            "the seeds' functions move by different amounts; give the window or restart period "
+            "as a number"
         )
     variation = float(variations[0])
     if variation == 0:
@@ -318,21 +381,23 @@ def theory_window(setting: Setting, lam: float) -> int:
 class CONFIG(Optimistic):
     """CONFIG: argmax UCB_f over {x : LCB_{g_j}(x) <= 0 for all j}.
 
-    An empty set means that the problem is declared infeasible (with probability 1 - α, rightly). On a box the set
-    counts as empty if it contains neither a candidate nor a polished point.
+    An empty set means that the problem is declared infeasible (with probability 1 - α, rightly). On
+    a box the set counts as empty if it contains neither a candidate nor a polished point.
 
     Differs from the paper:
 
-    1. The paper stops at the declaration. Here it is recorded, and the round plays argmin Σ_j [LCB_{g_j}]⁺. With
-       `stop_when_infeasible` it stops as far as a bandit can: it repeats the action of the round before (in round 1 the
-       argmin) to the end.
+    1. The paper stops at the declaration. Here it is recorded, and the round plays argmin Σ_j
+       [LCB_{g_j}]⁺. With `stop_when_infeasible` it stops as far as a bandit can: it repeats the
+       action of the round before (in round 1 the argmin) to the end.
     """
 
     source = "Xu et al. (2023)"
     about = "constrained optimism; declares infeasibility"
     knows = ("kernel", "λ", "B", "G", "R", "T (through λ)")
 
-    stop_when_infeasible: bool = param(False, "keep the last action from the declaration on; false: argmin Σ [LCB_g]⁺")
+    stop_when_infeasible: bool = param(
+        False, "keep the last action from the declaration on; false: argmin Σ [LCB_g]⁺"
+    )
 
     declared: NDArray[np.bool_] = state()
 
@@ -352,14 +417,18 @@ class CONFIG(Optimistic):
         return Parts(smooth, g, price)
 
     def maximise(self, t: int, box: Box, also: Array | None) -> tuple[Array, Array]:
-        """If only a polished point lies in the set, the set is not empty: climb again for f, from that point."""
+        """If only a polished point lies in the set, the set is not empty: climb again for f, from
+        that point.
+        """
         first, violation = super().maximise(t, box, also)
         self.hidden = self.empty & (violation >= EMPTY)
         if not self.hidden.any():
             return first, violation
         self.empty &= ~self.hidden
         second, reached = super().maximise(t, box, first if self.played else None)
-        return np.where(self.hidden[:, None], second, first), np.where(self.hidden, reached, violation)
+        return np.where(self.hidden[:, None], second, first), np.where(
+            self.hidden, reached, violation
+        )
 
     def keeps(self) -> Mask | None:
         self.declared |= self.empty & (self.achieved < EMPTY)
@@ -392,7 +461,8 @@ class EPBO(Optimistic):
 @ALGORITHMS.register("primal-dual-bo")
 @dataclass(kw_only=True)
 class PrimalDualBO(Optimistic):
-    """PDBO: argmax UCB_f - Σ_j λ_j LCB_{g_j}; λ ← [λ + η (g + ε)]⁺ without an upper bound, unlike CKB.
+    """PDBO: argmax UCB_f - Σ_j λ_j LCB_{g_j}; λ ← [λ + η (g + ε)]⁺ without an upper bound, unlike
+    CKB.
 
     g in the dual step is LCB_g(x_t).
 
@@ -406,8 +476,12 @@ class PrimalDualBO(Optimistic):
     knows = ("kernel", "λ", "B", "G", "R", "T")
 
     form: Literal["lcb", "observed"] = param("lcb", "what the dual step uses")
-    eta: float | Literal["theory"] = param("theory", "dual step η; theory: 1/√T", above=0.0, varies=True)
-    eps: float = param(0.0, "tightening ε of the constraint in the dual step", at_least=0.0, varies=True)
+    eta: float | Literal["theory"] = param(
+        "theory", "dual step η; theory: 1/√T", above=0.0, varies=True
+    )
+    eps: float = param(
+        0.0, "tightening ε of the constraint in the dual step", at_least=0.0, varies=True
+    )
     start_dual: float = param(0.0, "first value of every dual variable", at_least=0.0, varies=True)
 
     dual: Array = state()
@@ -421,7 +495,11 @@ class PrimalDualBO(Optimistic):
         return self.explore_f(belief.f) - (self.dual[:, :, None] * g).sum(axis=1)
 
     def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
-        g = feedback.costs() if self.form == "observed" else self.explore_g(chosen.constraint)[:, :, 0]
+        g = (
+            feedback.costs()
+            if self.form == "observed"
+            else self.explore_g(chosen.constraint)[:, :, 0]
+        )
         self.dual = np.maximum(self.dual + self.step * (g + self.eps), 0.0)
 
     @property

@@ -1,7 +1,9 @@
-"""Penalty methods of Shi & Eryilmaz (2022): an unconstrained bandit on f minus a price, the price updated in epochs.
+"""Penalty methods of Shi & Eryilmaz (2022): an unconstrained bandit on f minus a price, the price
+updated in epochs.
 
-f and the penalty's ingredients are observed separately and share a covariance, so the posterior of the inner target
-f - Σ_j κ_j Λ(g_j) is a combination of theirs: a new κ needs no refit, and earlier data may be kept.
+f and the penalty's ingredients are observed separately and share a covariance, so the posterior of
+the inner target f - Σ_j κ_j Λ(g_j) is a combination of theirs: a new κ needs no refit, and earlier
+data may be kept.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ SMALLEST = 1e-12  # a constraint this flat has no chord
 class Penalised(OptimisticReward):
     """Base: IGP-UCB or GP-TS on f - Σ_j κ_j Λ(g_j); subclasses define Λ and the update of κ.
 
-    Assumptions 3 and 5 require a bound on the inner target, |f - Σ_j κ_j Λ(g_j)|_k < B, for every κ. `B: composite` is
+    Assumptions 3 and 5 require a bound on the inner target, |f - Σ_j κ_j Λ(g_j)|_k < B, for every
+    κ. `B: composite` is
     |f|_k + Σ_j κ_j |Λ(g_j)|_k, which grows with κ; `norm`, `sup` and numbers do not, and are too small once κ grows.
 
     Differs from the paper:
@@ -40,7 +43,7 @@ class Penalised(OptimisticReward):
        largest s = |g_j|.
     2. λ is 1 + 2/T unless given, also where every epoch starts anew (the proof's 1 + 2/S; line 3 of
        the algorithms says "some positive constant").
-    """
+    """  # noqa: E501
 
     needs = frozenset({"feedback at once"})
     late = True
@@ -52,7 +55,11 @@ class Penalised(OptimisticReward):
         "bound B of the inner target: |f| + Σ κ |Λ(g)| in norms, or a constant read from f alone",
         above=0.0,
     )
-    G: Bound = param("norm", "bound G of each constraint in a composite B: norm, largest value, or a number", above=0.0)
+    G: Bound = param(
+        "norm",
+        "bound G of each constraint in a composite B: norm, largest value, or a number",
+        above=0.0,
+    )
     inner: Literal["ucb", "ts"] = param("ucb", "inner bandit: IGP-UCB, or GP-TS (Remark 1)")
 
     price: Array = state()
@@ -70,9 +77,15 @@ class Penalised(OptimisticReward):
 
     def set_bounds(self, setting: Setting) -> None:
         norm, sup = setting.norm, setting.sup
-        self.bound_f = read_bound("B", "norm" if self.B == "composite" else self.B, norm[:, :1], sup[:, :1])
+        self.bound_f = read_bound(
+            "B", "norm" if self.B == "composite" else self.B, norm[:, :1], sup[:, :1]
+        )
         if self.B == "composite":
-            steep = 1.0 if self.linear() else self.penalty(sup[:, 1:]) / np.maximum(sup[:, 1:], SMALLEST)
+            steep = (
+                1.0
+                if self.linear()
+                else self.penalty(sup[:, 1:]) / np.maximum(sup[:, 1:], SMALLEST)
+            )
             self.bound_g = steep * read_bound("G", self.G, norm[:, 1:], sup[:, 1:])
 
     @property
@@ -83,13 +96,19 @@ class Penalised(OptimisticReward):
         return self.bound_f + (self.price * self.bound_g).sum(axis=1, keepdims=True)
 
     def noise_constants(self) -> Array:
-        """Return R of the inner target for linear Λ: √(R_f² + Σ κ_j² R_j²), which is R √(1 + Σ κ²) for equal constants.
+        """Return R of the inner target for linear Λ: √(R_f² + Σ κ_j² R_j²), which is R √(1 + Σ κ²)
+        for equal constants.
 
-        ψ amplifies noise on g by an unknown factor: use it on noiseless constraints only, as the paper does.
+        ψ amplifies noise on g by an unknown factor: use it on noiseless constraints only, as the
+        paper does.
         """
         if not self.linear():
             return super().noise_constants()
-        noise = self.setting.noise if isinstance(self.R, str) else np.full_like(self.setting.noise, self.R)
+        noise = (
+            self.setting.noise
+            if isinstance(self.R, str)
+            else np.full_like(self.setting.noise, self.R)
+        )
         combined = noise[:, 0] ** 2 + (self.price**2 * noise[:, 1:] ** 2).sum(axis=1)
         return np.asarray(np.sqrt(combined)[:, None])
 
@@ -98,7 +117,10 @@ class Penalised(OptimisticReward):
 
     def score(self, belief: Belief) -> Array:
         f, penalties = belief.f, belief.constraint
-        mean, deviation = f.mean - np.add.reduce(self.price[:, :, None] * penalties.mean, axis=1), f.deviation
+        mean, deviation = (
+            f.mean - np.add.reduce(self.price[:, :, None] * penalties.mean, axis=1),
+            f.deviation,
+        )
         if self.fits or self.lam == "true":  # separate models, not one for the inner target
             of_g = (self.price[:, :, None] * penalties.deviation) ** 2
             deviation = np.sqrt(f.deviation**2 + of_g.sum(axis=1))
@@ -107,7 +129,10 @@ class Penalised(OptimisticReward):
     def check(self, problem: Problem) -> None:
         super().check(problem)
         if self.inner == "ts" and is_fitted(self.kernel, problem.actions):
-            raise Misuse("kernel is fit, but inner is ts, which samples the inner target from one kernel; allowed: ucb")
+            raise Misuse(
+                "kernel is fit, but inner is ts, which samples the inner target from one kernel; "
+                "allowed: ucb"
+            )
 
     def recommend(self, t: int) -> Actions | None:
         """Return None, the incumbent by observed values, if Λ(g) is modelled in place of g."""
@@ -121,14 +146,18 @@ class Penalised(OptimisticReward):
 @ALGORITHMS.register("fixed-penalty")
 @dataclass(kw_only=True)
 class FixedPenalty(Penalised):
-    """A constant κ: by Proposition 1 it cannot give sublinear regret and violation on every problem."""
+    """A constant κ: by Proposition 1 it cannot give sublinear regret and violation on every
+    problem.
+    """
 
     source = "Shi & Eryilmaz (2022) Prop. 1"
     about = "unconstrained bandit on f − κΛ(g) with a constant κ, which cannot work"
     knows = ("kernel", "λ", "B", "G", "R", "T", "κ")
 
     kappa: float = param(1.0, "multiplier κ of every constraint", at_least=0.0)
-    form: Literal["linear", "exponential"] = param("linear", "Λ(g): g itself, or exp(g) - 1 for g > 0, else 0")
+    form: Literal["linear", "exponential"] = param(
+        "linear", "Λ(g): g itself, or exp(g) - 1 for g > 0, else 0"
+    )
 
     def start(self, setting: Setting) -> None:
         self.price = np.full((setting.replicates, setting.constraints), self.kappa)
@@ -146,13 +175,15 @@ class FixedPenalty(Penalised):
 
 @dataclass(kw_only=True)
 class Epochs(Penalised):
-    """Base of both algorithms: L epochs of S rounds, κ updated after each from the mean of the observed g.
+    """Base of both algorithms: L epochs of S rounds, κ updated after each from the mean of the
+    observed g.
 
     Differs from the paper:
 
-    1. Algorithms 2 and 3 average g over the epoch's S rounds, all of which they chose and observed. Here the mean is
-       over the costs observed in the epoch, of rounds that the method chose. So the rounds of a suite's initial design
-       do not count, and late costs count in the epoch in which they arrive. Without any, κ stays.
+    1. Algorithms 2 and 3 average g over the epoch's S rounds, all of which they chose and observed.
+       Here the mean is over the costs observed in the epoch, of rounds that the method chose. So
+       the rounds of a suite's initial design do not count, and late costs count in the epoch in
+       which they arrive. Without any, κ stays.
     2. Where epochs forget, recommendations do not.
     """
 
@@ -160,10 +191,13 @@ class Epochs(Penalised):
     first_price: ClassVar[float]  # κ_1
 
     S: int = param(20, "rounds per epoch; T = L S, and a last epoch may be shorter", at_least=1)
-    keep: bool = param(True, "keep the data of earlier epochs; the letter of the paper forgets them")
+    keep: bool = param(
+        True, "keep the data of earlier epochs; the letter of the paper forgets them"
+    )
     first: Literal["tie", "last", "best"] = param(
         "tie",
-        "first action of an epoch that forgets: drawn, as all tie under a flat prior; the last one of that before; "
+        "first action of an epoch that forgets: drawn, as all tie under a flat prior; the last "
+        "one of that before; "
         "its best one by the observed inner target under the new κ",
         quiet=True,
     )
@@ -172,7 +206,10 @@ class Epochs(Penalised):
 
     def validate(self) -> None:
         if self.first != "tie" and self.keep:
-            raise Misuse(f"first is {self.first}, which needs keep: false; with keep: true no epoch starts from a tie")
+            raise Misuse(
+                f"first is {self.first}, which needs keep: false; with keep: true no epoch "
+                "starts from a tie"
+            )
 
     def start(self, setting: Setting) -> None:
         self.epochs = -(-setting.horizon // self.S)  # L
@@ -225,14 +262,15 @@ class Epochs(Penalised):
 @ALGORITHMS.register("penalty-noiseless")
 @dataclass(kw_only=True)
 class PenaltyNoiseless(Epochs):
-    """GP-UCB with noiseless constraints: target f - Σ κ_j (ψ(g_j) - 1), κ_j ← κ_j ψ(mean of g_j over the epoch), κ = 1.
+    """GP-UCB with noiseless constraints: target f - Σ κ_j (ψ(g_j) - 1), κ_j ← κ_j ψ(mean of g_j
+    over the epoch), κ = 1.
 
     ψ(x) is 1 for x <= 0, and exp(c x) or (c x + 1)^n beyond. Multipliers only grow.
 
     Differs from the paper:
 
-    1. κ is capped against overflow, of which the paper warns. How often that was in force is recorded (`cap_hits`): a
-       capped κ is no longer the paper's method.
+    1. κ is capped against overflow, of which the paper warns. How often that was in force is
+       recorded (`cap_hits`): a capped κ is no longer the paper's method.
     """
 
     source = "Shi & Eryilmaz (2022) Alg. 2"
@@ -264,13 +302,17 @@ class PenaltyNoiseless(Epochs):
 @ALGORITHMS.register("penalty-noisy")
 @dataclass(kw_only=True)
 class PenaltyNoisy(Epochs):
-    """GP-UCB with noisy constraints: target f - Σ κ_j g_j, noise R √(1 + Σ κ²), κ_j ← [κ_j + μ mean(g_j)]⁺, κ = 0."""
+    """GP-UCB with noisy constraints: target f - Σ κ_j g_j, noise R √(1 + Σ κ²), κ_j ← [κ_j + μ
+    mean(g_j)]⁺, κ = 0.
+    """
 
     source = "Shi & Eryilmaz (2022) Alg. 3"
     about = "epochs of GP-UCB on f − κg, κ moves by the mean of the observed costs"
     first_price = 0.0
 
-    mu: float | Literal["theory"] = param("theory", "step μ of the multipliers; theory: 1/√L", above=0.0)
+    mu: float | Literal["theory"] = param(
+        "theory", "step μ of the multipliers; theory: 1/√L", above=0.0
+    )
 
     def linear(self) -> bool:
         return True
@@ -287,6 +329,10 @@ class PenaltyNoisy(Epochs):
 
 
 def psi(x: Array, form: str, c: float, n: float) -> Array:
-    """ψ of Assumption 2: 1 for x <= 0, increasing and convex beyond, with ψ(x) ψ(y) >= ψ(x + y) (eqs. 9, 10)."""
+    """ψ of Assumption 2: 1 for x <= 0, increasing and convex beyond, with ψ(x) ψ(y) >= ψ(x + y)
+    (eqs. 9, 10).
+    """
     inside = np.maximum(c * x, 0.0)
-    return np.exp(np.minimum(inside, LARGEST_EXPONENT)) if form == "exponential" else (inside + 1) ** n
+    return (
+        np.exp(np.minimum(inside, LARGEST_EXPONENT)) if form == "exponential" else (inside + 1) ** n
+    )

@@ -1,6 +1,7 @@
 """Reference methods: the best feasible action, random and Sobol search, and bandits on f alone.
 
-The bandits are those of Chowdhury & Gopalan (2017), which constrained kernelized bandits become without a constraint.
+The bandits are those of Chowdhury & Gopalan (2017), which constrained kernelized bandits become
+without a constraint.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ class Random(Algorithm):
     def start(self, setting: Setting) -> None:
         self.setting = setting
         box = isinstance(setting.actions, Box)
-        self.draws = Draws(setting.streams.role("actions"), uniform, (setting.actions.d,) if box else ())
+        self.draws = Draws(
+            setting.streams.role("actions"), uniform, (setting.actions.d,) if box else ()
+        )
 
     def ask(self, t: int) -> Actions:
         actions = self.setting.actions

@@ -1,7 +1,9 @@
-"""Rectified pessimistic-optimistic learning (Guo, Zhu & Liu 2022), which bounds the violation without compensation.
+"""Rectified pessimistic-optimistic learning (Guo, Zhu & Liu 2022), which bounds the violation
+without compensation.
 
-Three learning strategies share one framework (Section 3): GP-UCB (Section 4), censored GP-UCB for delayed feedback
-(Section 5, Appendix C) and sliding-window GP-UCB for functions that move (Section 6, Appendix D).
+Three learning strategies share one framework (Section 3): GP-UCB (Section 4), censored GP-UCB for
+delayed feedback (Section 5, Appendix C) and sliding-window GP-UCB for functions that move (Section
+6, Appendix D).
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from cbobench.problems.base import Feedback, Problem
 
 @dataclass(kw_only=True)
 class RPOL(Optimistic):
-    """The framework: x_t = argmax f̂_t - Σ_j Q_j [ǧ_j]⁺, Q_{t+1} = max(Q_t + c_t⁺, √t), Q_1 = 1 (eqs. 11, 12).
+    """The framework: x_t = argmax f̂_t - Σ_j Q_j [ǧ_j]⁺, Q_{t+1} = max(Q_t + c_t⁺, √t), Q_1 = 1
+    (eqs. 11, 12).
 
     f̂ is the upper and ǧ the lower confidence bound. Under delays, the costs revealed in a round
     are added.
@@ -53,7 +56,9 @@ class RPOL(Optimistic):
         return Parts(self.explore_f(belief.f), self.explore_g(belief.constraint), self.penalty)
 
     def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
-        self.penalty = np.maximum(self.penalty + feedback.costs(rectified=True), self.floor * np.sqrt(t))
+        self.penalty = np.maximum(
+            self.penalty + feedback.costs(rectified=True), self.floor * np.sqrt(t)
+        )
 
     @property
     def duals(self) -> Array:
@@ -71,10 +76,12 @@ class RPOLUCB(RPOL):
 @ALGORITHMS.register("rpol-censored")
 @dataclass(kw_only=True)
 class RPOLCensored(RPOL):
-    """RPOL with censored GP-UCB: the kernel matrix holds every played action, and missing observations count as 0.
+    """RPOL with censored GP-UCB: the kernel matrix holds every played action, and missing
+    observations count as 0.
 
-    v_t = B_r Σ_{s=t-m}^{t-1} σ_t(x_s) + β_t with B_r = B + R √(2 ln T), β_t = B + (R + B_r) √(2(γ_t + 1 + ln(4/p))). An
-    observation that takes longer than m rounds never enters the model; its cost still enters Q when it arrives.
+    v_t = B_r Σ_{s=t-m}^{t-1} σ_t(x_s) + β_t with B_r = B + R √(2 ln T), β_t = B + (R + B_r) √(2(γ_t
+    + 1 + ln(4/p))). An observation that takes longer than m rounds never enters the model; its cost
+    still enters Q when it arrives.
 
     Differs from the paper:
 
@@ -90,23 +97,31 @@ class RPOLCensored(RPOL):
     pending: ClassVar[Pending] = "ignore"  # type: ignore[misc]
 
     cutoff: int = param(25, "m, rounds after which feedback is ignored", at_least=0)
-    lag: float = param(1.0, "factor on B_r Σ σ_t(x_s), the width for what is under way", at_least=0.0)
+    lag: float = param(
+        1.0, "factor on B_r Σ σ_t(x_s), the width for what is under way", at_least=0.0
+    )
 
     def check_late(self, problem: Problem) -> None:
         super().check_late(problem)
         if self.kernel == "fit":
-            raise Misuse("kernel is fit, of which no covariance is known before the values are; allowed: given")
+            raise Misuse(
+                "kernel is fit, of which no covariance is known before the values are; allowed: "
+                "given"
+            )
 
     def make_posterior(self, functions: int) -> Posterior:
         if self.lam == "true":
             return super().make_posterior(functions)
-        return self.cheapest(functions)  # one covariance under delays too: it holds all played actions
+        # one covariance under delays too: it holds all played actions
+        return self.cheapest(functions)
 
     def noise_constants(self) -> Array:
         return super().noise_constants() + self._observation_bound()
 
     def _observation_bound(self) -> Array:
-        """Return B_r of every function, (S, p): an observation exceeds it with probability at most 2/T."""
+        """Return B_r of every function, (S, p): an observation exceeds it with probability at most
+        2/T.
+        """
         return self.bounds + super().noise_constants() * np.sqrt(2 * np.log(self.setting.horizon))
 
     def events(self) -> int:
@@ -118,7 +133,9 @@ class RPOLCensored(RPOL):
             return widths
         recent = np.stack(self.history[-self.cutoff :], axis=1)  # (S, m) or (S, m, d)
         under_way = np.sqrt(self.posterior.at(recent)[1]).sum(axis=-1).reshape(len(widths), -1)
-        return np.asarray(widths + self.lag * self.beta_scale * self._observation_bound() * under_way)
+        return np.asarray(
+            widths + self.lag * self.beta_scale * self._observation_bound() * under_way
+        )
 
     def condition(self, t: int, feedback: Feedback) -> None:
         self.history.append(self.chosen)
@@ -126,20 +143,24 @@ class RPOLCensored(RPOL):
             self.informed[:] = True
             self.posterior.update(self.chosen, self.targets(feedback))
             return
-        # A play enters at once with the value 0, so that variances count it; values are revealed as they arrive.
+        # A play enters at once with the value 0, so that variances count it; values are revealed as
+        # they arrive.
         self.posterior.update(self.chosen, np.zeros((len(self.chosen), self.posterior.functions)))
         a = feedback.arrivals
         columns = (a.replicate.tolist(), a.round.tolist(), a.function.tolist(), a.value)
         for s, played_round, j, value in zip(*columns, strict=True):
             if t - played_round <= self.cutoff:
                 self.informed[s] = True
-                self.posterior.reveal(s, played_round, self.history[played_round - 1][s], j, float(value))
+                self.posterior.reveal(
+                    s, played_round, self.history[played_round - 1][s], j, float(value)
+                )
 
 
 @ALGORITHMS.register("rpol-sw")
 @dataclass(kw_only=True)
 class RPOLSW(RPOL):
-    """RPOL with sliding-window GP-UCB: f̂ = μ + βσ + Γ and ǧ = μ - βσ - Γ over the last W observations.
+    """RPOL with sliding-window GP-UCB: f̂ = μ + βσ + Γ and ǧ = μ - βσ - Γ over the last W
+    observations.
 
     β_t = B + (R/√λ) √(2γ + 2 ln(2T/p)) with γ of the window, and Γ_t = C Σ_window |f_s - f_{s+1}|_k
     with C = √(2W(1+λ)γ_T)/λ: from the true variation (`oracle`), from a given sum over any window
@@ -161,30 +182,48 @@ class RPOLSW(RPOL):
     pending: ClassVar[Pending] = "ignore"  # type: ignore[misc]
     kernel: ClassVar[KernelChoice] = "given"  # type: ignore[misc]
 
-    window: int | Literal["theory"] = param("theory", "W, observations kept; theory: γ^(1/4) √(T/P_T)", at_least=1)
-    inclusive: bool = param(True, "keep W + 1 observations, as the algorithm is written; false: W, as in its proof")
+    window: int | Literal["theory"] = param(
+        "theory", "W, observations kept; theory: γ^(1/4) √(T/P_T)", at_least=1
+    )
+    inclusive: bool = param(
+        True, "keep W + 1 observations, as the algorithm is written; false: W, as in its proof"
+    )
     variation: float | Literal["oracle", "none"] = param(
-        "oracle", "norm of the functions' moves within a window, in Γ: the true one, a number, or none", at_least=0.0
+        "oracle",
+        "norm of the functions' moves within a window, in Γ: the true one, a number, or none",
+        at_least=0.0,
     )
 
     def check_own_noise(self, problem: Problem) -> None:
-        raise Misuse("lam is true, but a window holds all functions under one λ; allowed: theory, or a number")
+        raise Misuse(
+            "lam is true, but a window holds all functions under one λ; allowed: theory, or a "
+            "number"
+        )
 
     def make_posterior(self, functions: int) -> Posterior:
         setting = self.setting
-        size = theory_window(setting, self.lam_for(setting.horizon)) if self.window == "theory" else self.window
+        size = (
+            theory_window(setting, self.lam_for(setting.horizon))
+            if self.window == "theory"
+            else self.window
+        )
         self.size = min(size, setting.horizon)  # W
         self.slots = min(self.size + self.inclusive, setting.horizon)
         return ObservationPosterior(setting.actions, 1.0, setting.replicates, functions, self.slots)
 
     def prepare(self) -> None:
         super().prepare()
-        if self.variation == "oracle" and not all(np.isfinite(norms).all() for _, norms in self.setting.changes):
+        if self.variation == "oracle" and not all(
+            np.isfinite(norms).all() for _, norms in self.setting.changes
+        ):
             raise CellFailure(
-                "variation reads norms of the functions' moves, but one is infinite; use none or a number"
+                "variation reads norms of the functions' moves, but one is infinite; use none or "
+                "a number"
             )
         lam, horizon = self.regulariser, self.setting.horizon
-        gain = greedy_gain(self.setting.actions, lam, horizon)[-1] if self.variation != "none" else 0.0
+        gain = (
+            greedy_gain(self.setting.actions, lam, horizon)[-1] if self.variation != "none" else 0.0
+        )
         self.constant = np.sqrt(2 * self.size * (1 + lam) * gain) / lam  # C
 
     def width_form(self) -> float | WidthForm:

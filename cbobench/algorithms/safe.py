@@ -1,7 +1,8 @@
 """Hard-constraint methods that start from a safe seed set.
 
-SGP-UCB (Amani et al. 2020), StageOpt (Sui et al. 2018), SafeOpt (Sui et al. 2015) and SafeOpt-MC (Berkenkamp et al.
-2016) play an action only if a confidence bound says that it is feasible, or if it is in the seed set.
+SGP-UCB (Amani et al. 2020), StageOpt (Sui et al. 2018), SafeOpt (Sui et al. 2015) and SafeOpt-MC
+(Berkenkamp et al. 2016) play an action only if a confidence bound says that it is feasible, or if
+it is in the seed set.
 """
 
 from __future__ import annotations
@@ -31,19 +32,32 @@ LOOK_AHEAD = 32  # candidates per batch of look-aheads
 class SafeSet(Optimistic):
     """A safe set that starts as the seed set and grows by the intervals of g.
 
-    With a metric, intervals are intersected over time, starting with u <= 0 on the seed set; an interval that becomes
-    empty, because the width was too small, restarts from the current one. A point x' is safe if for each constraint
-    some safe x has u(x) + L d(x, x') <= 0. The metric is Euclidean (`input`), d_k(x, x') = √(k(x,x) + k(x',x') -
-    2k(x,x')) (`kernel`, for data without coordinates), or absent (`none`): then x is safe if u(x) <= 0.
+    With a metric, intervals are intersected over time, starting with u <= 0 on the seed set; an
+    interval that becomes empty, because the width was too small, restarts from the current one. A
+    point x' is safe if for each constraint some safe x has u(x) + L d(x, x') <= 0. The metric is
+    Euclidean (`input`), d_k(x, x') = √(k(x,x) + k(x',x') - 2k(x,x')) (`kernel`, for data without
+    coordinates), or absent (`none`): then x is safe if u(x) <= 0.
     """
 
-    knows = ("kernel", "λ", "B", "G", "R", "T", "safe seed set", "Lipschitz constant (unless metric: none)")
+    knows = (
+        "kernel",
+        "λ",
+        "B",
+        "G",
+        "R",
+        "T",
+        "safe seed set",
+        "Lipschitz constant (unless metric: none)",
+    )
     needs = frozenset({"a finite action set", "a safe seed set"})
 
-    metric: Literal["none", "input", "kernel"] = param("none", "metric of the Lipschitz condition on g")
+    metric: Literal["none", "input", "kernel"] = param(
+        "none", "metric of the Lipschitz condition on g"
+    )
     L: float | Literal["theory", "slope"] = param(
         "theory",
-        "Lipschitz constant; theory: |g|_k in the kernel metric, |g|_k max d_k/d in the input metric; slope: the least",
+        "Lipschitz constant; theory: |g|_k in the kernel metric, |g|_k max d_k/d in the input "
+        "metric; slope: the least",
         above=0.0,
     )
 
@@ -56,7 +70,9 @@ class SafeSet(Optimistic):
     def check(self, problem: Problem) -> None:
         super().check(problem)
         if self.metric == "input" and "coordinates" not in problem.offers():
-            raise Misuse("metric is 'input', but the actions have no coordinates; allowed here: kernel, none")
+            raise Misuse(
+                "metric is 'input', but the actions have no coordinates; allowed here: kernel, none"
+            )
         if self.metric != "none" and isinstance(problem.actions, Finite):
             problem.actions.check_pairs(f"metric: {self.metric}", "take metric: none")
 
@@ -69,11 +85,12 @@ class SafeSet(Optimistic):
         self.lipschitz = None if self.metric == "none" else Lipschitz(*self._condition(), self.safe)
 
     def _condition(self) -> tuple[Array, Array]:
-        """Return the metric (n, n) and the constants L (S, m) with |g_j(x) - g_j(x')| <= L_j d(x, x').
+        """Return the metric (n, n) and the constants L (S, m) with |g_j(x) - g_j(x')| <= L_j d(x,
+        x').
 
-        The theory's L needs the RKHS norm of g, whatever G means: the largest |g| bounds no slope. `slope` is the least
-        valid constant, max |g(x) - g(x')| / d(x, x') over all pairs, which is unknown before playing: it shows how much
-        a better estimate of L could gain.
+        The theory's L needs the RKHS norm of g, whatever G means: the largest |g| bounds no slope.
+        `slope` is the least valid constant, max |g(x) - g(x')| / d(x, x') over all pairs, which is
+        unknown before playing: it shows how much a better estimate of L could gain.
         """
         actions, bound = self.setting.finite, self.setting.norm[:, 1:]
         if self.metric == "input":
@@ -83,7 +100,10 @@ class SafeSet(Optimistic):
             metric = actions.kernel_metric
         if self.L == "slope":
             if self.setting.slopes is None:
-                raise CellFailure("L is 'slope', but this problem does not say how steep g is; give theory or a number")
+                raise CellFailure(
+                    "L is 'slope', but this problem does not say how steep g is; give theory or "
+                    "a number"
+                )
             return metric, self.setting.slopes(metric)[:, 1:]
         return metric, bound if self.L == "theory" else np.full_like(bound, self.L)
 
@@ -102,9 +122,10 @@ class SafeSet(Optimistic):
 class Lipschitz:
     """Safe sets that grow along a Lipschitz condition.
 
-    The plain rule compares all pairs of actions every round. A safe x can certify a new point only if u(x) plus L times
-    its distance to the nearest uncertified point is <= 0. So that distance is kept, and pairs are compared only in
-    replicates where this test says that the set grows: at most n times in a run.
+    The plain rule compares all pairs of actions every round. A safe x can certify a new point only
+    if u(x) plus L times its distance to the nearest uncertified point is <= 0. So that distance is
+    kept, and pairs are compared only in replicates where this test says that the set grows: at most
+    n times in a run.
 
     Args:
         metric: d(x, x'), (n, n).
@@ -121,7 +142,9 @@ class Lipschitz:
             self._measure(s)
 
     def _measure(self, s: int) -> None:
-        """Compute L_j times the distance to the nearest point that constraint j does not certify yet."""
+        """Compute L_j times the distance to the nearest point that constraint j does not certify
+        yet.
+        """
         step = max(1, AT_ONCE // len(self.metric))
         for j, certified in enumerate(self.certified[s]):
             for i in range(0, len(self.metric), step):
@@ -154,7 +177,9 @@ def interval(function: FunctionBelief) -> tuple[Array, Array]:
 
 
 def intersect(lower: Array, upper: Array, low: Array, high: Array) -> None:
-    """Compute C_t = C_{t-1} ∩ Q_t in place, restarting from Q_t = [low, high] where the intersection is empty."""
+    """Compute C_t = C_{t-1} ∩ Q_t in place, restarting from Q_t = [low, high] where the
+    intersection is empty.
+    """
     np.minimum(upper, high, out=upper)
     np.maximum(lower, low, out=lower)
     empty = lower > upper
@@ -162,18 +187,22 @@ def intersect(lower: Array, upper: Array, low: Array, high: Array) -> None:
 
 
 def surely_feasible(upper: Array, safe_seed: Mask) -> Mask:
-    """Return the actions (S, n) whose upper bounds (S, m, n) of every constraint are <= 0, and the seed set."""
+    """Return the actions (S, n) whose upper bounds (S, m, n) of every constraint are <= 0, and the
+    seed set.
+    """
     return np.logical_and.reduce(upper <= 0, axis=1) | safe_seed
 
 
 @ALGORITHMS.register("sgp-ucb")
 @dataclass(kw_only=True)
 class SGPUCB(Optimistic):
-    """SGP-UCB: T' rounds uniformly on the seed set, then GP-UCB on {x : UCB_g(x) <= 0} and the seed set.
+    """SGP-UCB: T' rounds uniformly on the seed set, then GP-UCB on {x : UCB_g(x) <= 0} and the seed
+    set.
 
     Differs from the paper:
 
-    1. In theory T' depends on an unknown safety gap and an unknown eigenvalue; the default is ⌈T^(2/3)⌉.
+    1. In theory T' depends on an unknown safety gap and an unknown eigenvalue; the default is
+    ⌈T^(2/3)⌉.
     2. The width is the one shared by all methods compared; the paper has a Bayesian one.
     """
 
@@ -183,7 +212,9 @@ class SGPUCB(Optimistic):
     needs = frozenset({"a finite action set", "a safe seed set"})
 
     seed_rounds: int | float | Literal["T^(2/3)"] = param(
-        "T^(2/3)", "T', rounds on the seed set: a number, a share of T below 1, or ⌈T^(2/3)⌉ (ours)", at_least=0
+        "T^(2/3)",
+        "T', rounds on the seed set: a number, a share of T below 1, or ⌈T^(2/3)⌉ (ours)",
+        at_least=0,
     )
 
     safe: Mask = state()
@@ -197,7 +228,8 @@ class SGPUCB(Optimistic):
 
     def score(self, belief: Belief) -> Array:
         if self.on_seed_set:
-            return np.where(self.setting.safe_seed, 0.0, -np.inf)  # a tie on the seed set: broken uniformly
+            # a tie on the seed set: broken uniformly
+            return np.where(self.setting.safe_seed, 0.0, -np.inf)
         self.safe = surely_feasible(interval(belief.constraint)[1], self.setting.safe_seed)
         return np.where(self.safe, self.explore_f(belief.f), -np.inf)
 
@@ -211,13 +243,14 @@ class SGPUCB(Optimistic):
 class StageOpt(SafeSet):
     """StageOpt: expand the safe set by its widest expanders for T0 rounds, then GP-UCB on it.
 
-    Confidence intervals are intersected over time, starting with u <= 0 on the seed set; an interval that becomes empty
-    (the width was too small) starts again from the current one. A point x' is safe when for each constraint some safe
-    x has u(x) + L d(x, x') <= 0, and x is an expander when for some constraint l(x) + L d(x, x') <= 0 at some x' that
-    this constraint does not allow yet (with one constraint: that is not yet safe).
+    Confidence intervals are intersected over time, starting with u <= 0 on the seed set; an
+    interval that becomes empty (the width was too small) starts again from the current one. A point
+    x' is safe when for each constraint some safe x has u(x) + L d(x, x') <= 0, and x is an expander
+    when for some constraint l(x) + L d(x, x') <= 0 at some x' that this constraint does not allow
+    yet (with one constraint: that is not yet safe).
 
-    The metric is Euclidean (`input`), d_k(x, x') = √(k(x,x) + k(x',x') - 2k(x,x')) (`kernel`, for data without
-    coordinates), or there is none (`none`).
+    The metric is Euclidean (`input`), d_k(x, x') = √(k(x,x) + k(x',x') - 2k(x,x')) (`kernel`, for
+    data without coordinates), or there is none (`none`).
 
     Differs from the paper:
 
@@ -230,9 +263,13 @@ class StageOpt(SafeSet):
     about = "safe: expand the safe set, then UCB on it"
 
     expand_rounds: int | float | Literal["T^(2/3)"] = param(
-        "T^(2/3)", "T0, rounds of expansion: a number, a share of T below 1, or ⌈T^(2/3)⌉ (ours)", at_least=0
+        "T^(2/3)",
+        "T0, rounds of expansion: a number, a share of T below 1, or ⌈T^(2/3)⌉ (ours)",
+        at_least=0,
     )
-    eps: float = param(0.0, "stop expanding when no expander's interval is wider than this", at_least=0.0)
+    eps: float = param(
+        0.0, "stop expanding when no expander's interval is wider than this", at_least=0.0
+    )
 
     def prepare(self) -> None:
         super().prepare()
@@ -251,7 +288,9 @@ class StageOpt(SafeSet):
 
     def score(self, belief: Belief) -> Array:
         score = np.where(self.safe, self.explore_f(belief.f), -np.inf)
-        return np.where(self.expanding[:, None], self.widest, score) if self.expanding.any() else score
+        return (
+            np.where(self.expanding[:, None], self.widest, score) if self.expanding.any() else score
+        )
 
     def _expanders(self) -> Mask:
         """G_t, (S, n)."""
@@ -281,14 +320,16 @@ def whole_rounds(value: float | int | str, horizon: int) -> int:
 class SafeOpt(SafeSet):
     """Plays the widest interval among possible maximisers and expanders of the safe set.
 
-    Maximisers are the safe x with u_f(x) >= max_S l_f; the width of x is its widest interval, of f or of any g_j. The
-    seed set is always safe. `metric` (and L) are those of the safe set:
+    Maximisers are the safe x with u_f(x) >= max_S l_f; the width of x is its widest interval, of f
+    or of any g_j. The seed set is always safe. `metric` (and L) are those of the safe set:
 
-    - `none`, as in the authors' library: x is safe when its upper bounds of every g_j are <= 0, from this round's
-      intervals alone. A safe x that is wider than every maximiser is an expander if, for every constraint, one more
-      observation at x, as good as l_j(x), would bring the upper bound at some unsafe point to 0; the widest counts.
-    - `input`, `kernel`, as in the papers: intervals are intersected over time, the safe set grows along the Lipschitz
-      condition, and x is an expander if l_j(x) + L d(x, x') <= 0 for some j and some x' that j does not allow yet.
+    - `none`, as in the authors' library: x is safe when its upper bounds of every g_j are <= 0,
+      from this round's intervals alone. A safe x that is wider than every maximiser is an expander
+      if, for every constraint, one more observation at x, as good as l_j(x), would bring the upper
+      bound at some unsafe point to 0; the widest counts.
+    - `input`, `kernel`, as in the papers: intervals are intersected over time, the safe set grows
+      along the Lipschitz condition, and x is an expander if l_j(x) + L d(x, x') <= 0 for some j and
+      some x' that j does not allow yet.
 
     Wide intervals are its aim: regret grows linearly until they are narrow.
 
@@ -337,10 +378,12 @@ class SafeOpt(SafeSet):
                 self.playable[s, expander] = True
 
     def _wide(self, belief: Belief) -> Mask:
-        """Return the safe points, (S, n), that are wider than every maximiser and the threshold; none where all points
-        are safe.
+        """Return the safe points, (S, n), that are wider than every maximiser and the threshold;
+        none where all points are safe.
         """
-        widest = np.maximum.reduce(np.where(self.playable, self.widest, -np.inf), axis=1, keepdims=True)
+        widest = np.maximum.reduce(
+            np.where(self.playable, self.widest, -np.inf), axis=1, keepdims=True
+        )
         above = 2 * belief.f.deviation > self.threshold
         above |= np.logical_or.reduce(2 * belief.constraint.deviation > self.threshold, axis=1)
         above &= self.safe & (self.widest > widest)
@@ -350,11 +393,16 @@ class SafeOpt(SafeSet):
     def _widest_expander(self, s: int, candidates: Indices, belief: Belief) -> int | None:
         """Return the widest of some points that expands the safe set of replicate s."""
         outside, width = (~self.safe[s]).nonzero()[0], self.widest[s]
-        # Widest first, so that the first one that expands is the answer; of equal ones the lowest index.
+        # Widest first, so that the first one that expands is the answer; of equal ones the lowest
+        # index.
         candidates = candidates[(-width[candidates]).argsort(kind="stable")]
         for first in range(0, candidates.size, LOOK_AHEAD):
             batch = candidates[first : first + LOOK_AHEAD]
-            expands = self._expands(s, 0, batch, outside, belief) if self.setting.constraints else batch >= 0
+            expands = (
+                self._expands(s, 0, batch, outside, belief)
+                if self.setting.constraints
+                else batch >= 0
+            )
             for j in range(1, self.setting.constraints):
                 expands &= self._expands(s, j, batch, outside, belief)
             best = int(expands.argmax())
@@ -363,8 +411,8 @@ class SafeOpt(SafeSet):
         return None
 
     def _expands(self, s: int, j: int, points: Indices, outside: Indices, belief: Belief) -> Mask:
-        """Return whether observing l_j at each of q points would lower the upper bound of g_j at some outside point to
-        0.
+        """Return whether observing l_j at each of q points would lower the upper bound of g_j at
+        some outside point to 0.
         """
         g = belief.constraint
         columns = self.posterior.covariances(s, 1 + j, points)[:, outside]

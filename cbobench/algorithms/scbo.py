@@ -35,31 +35,37 @@ AT_ONCE = 2048  # inspectors, which bounds memory
 @ALGORITHMS.register("scbo")
 @dataclass(kw_only=True)
 class SCBO(OneRun):
-    """One joint posterior sample of f and each g on candidates around the best point; its best feasible one is played.
+    """One joint posterior sample of f and each g on candidates around the best point; its best
+    feasible one is played.
 
-    The trust region is a cube of side L about the centre, cut at the walls. τ_succ successes in a row double L (at most
-    L_max), τ_fail failures halve it; under L_min everything starts anew with random points: data, counters and L.
-    What earlier regions found is not played again. Of the sample no more is drawn than it takes to know the best
-    candidate (see `cbobench.gp.thompson`).
-    Candidates are a randomly shifted Sobol set in the region of which each coordinate is the centre's with probability
-    1 - min(20/d, 1), one at random excepted where all would be; on a finite set, the actions inside the region, or the
-    2d + 1 nearest ones where it holds fewer (ours: on a grid the centre and its neighbours).
+    The trust region is a cube of side L about the centre, cut at the walls. τ_succ successes in a
+    row double L (at most L_max), τ_fail failures halve it; under L_min everything starts anew with
+    random points: data, counters and L. What earlier regions found is not played again. Of the
+    sample no more is drawn than it takes to know the best candidate (see `cbobench.gp.thompson`).
+    Candidates are a randomly shifted Sobol set in the region of which each coordinate is the
+    centre's with probability 1 - min(20/d, 1), one at random excepted where all would be; on a
+    finite set, the actions inside the region, or the 2d + 1 nearest ones where it holds fewer
+    (ours: on a grid the centre and its neighbours).
 
-    On a box models are fitted (Matérn-5/2, a lengthscale per coordinate, outputs standardised) to f and to each g_j, or
-    to its bilog transform where that is likelier. Candidates, L and its bounds are the paper's. On a finite set the
-    kernel is the problem's, centre and amplitude follow the running range, and g is as it is.
+    On a box models are fitted (Matérn-5/2, a lengthscale per coordinate, outputs standardised) to f
+    and to each g_j, or to its bilog transform where that is likelier. Candidates, L and its bounds
+    are the paper's. On a finite set the kernel is the problem's, centre and amplitude follow the
+    running range, and g is as it is.
 
     Differs from the paper:
 
-    1. τ_succ = 2 and τ_fail = 3, as in the code of Ascia et al. (2025); the paper's are `successes: 3, failures:
-       theory`, with max(4, d) from BoTorch's tutorial. A region that shrinks after ten failures in ten dimensions has
-       hardly shrunk when 100 evaluations are spent.
-    2. Each fit decides which constraints are modelled by their bilog (see `fitting.Bilog`); the paper's is `bilog:
-       true`. It hides the slopes of linear constraints. Together with 1 it kept COCO's f5 in ten dimensions at 169
-       after 150 evaluations (2 seeds). This form reaches 15 (5 seeds), the published code 14 (10).
-    3. Centre and success are judged by posterior means, for noise; the paper compares observed values.
-    4. The Gaussian copula of f (`copula`) is off, as in the tutorial. On the seven problems of literature_full (5
-       seeds) it raises the median simple regret on six: on hartmann-4 from 4e-5 to 1.5e-3.
+    1. τ_succ = 2 and τ_fail = 3, as in the code of Ascia et al. (2025); the paper's are `successes:
+       3, failures: theory`, with max(4, d) from BoTorch's tutorial. A region that shrinks after ten
+       failures in ten dimensions has hardly shrunk when 100 evaluations are spent.
+    2. Each fit decides which constraints are modelled by their bilog (see `fitting.Bilog`); the
+       paper's is `bilog: true`. It hides the slopes of linear constraints. Together with 1 it kept
+       COCO's f5 in ten dimensions at 169 after 150 evaluations (2 seeds). This form reaches 15 (5
+       seeds), the published code 14 (10).
+    3. Centre and success are judged by posterior means, for noise; the paper compares observed
+    values.
+    4. The Gaussian copula of f (`copula`) is off, as in the tutorial. On the seven problems of
+       literature_full (5 seeds) it raises the median simple regret on six: on hartmann-4 from 4e-5
+       to 1.5e-3.
     5. The priors of hyperparameters are those of `cbobench.gp.fit`.
     6. Restarts begin with random points.
     """
@@ -71,16 +77,22 @@ class SCBO(OneRun):
     late = True
     cost = "O(c t² + c k²) for c candidates, k of them drawn"
 
-    kernel: OnBoxes = param("fit on boxes", "the models' kernel: the problem's (given), or one that is fitted (fit)")
+    kernel: OnBoxes = param(
+        "fit on boxes", "the models' kernel: the problem's (given), or one that is fitted (fit)"
+    )
     lam: Noise = param(
         "scaled",
-        "noise variance; scaled (ours): 0.01 of each model's squared amplitude, or fitted; theory: 1 + 2/T; true: R²",
+        "noise variance; scaled (ours): 0.01 of each model's squared amplitude, or fitted; "
+        "theory: 1 + 2/T; true: R²",
         above=0.0,
     )
-    scaled: bool = param(True, "centre and amplitude of the models from the running range; else 0 and 1")
+    scaled: bool = param(
+        True, "centre and amplitude of the models from the running range; else 0 and 1"
+    )
     initial: int = param(
         10,
-        "points before the trust region (random, after a suite's initial design), and after every restart",
+        "points before the trust region (random, after a suite's initial design), and after "
+        "every restart",
         at_least=1,
     )
     candidates: int | Literal["paper"] = param(
@@ -94,12 +106,19 @@ class SCBO(OneRun):
     longest: float = param(1.6, "L_max", above=0.0)
     successes: int = param(2, "τ_succ (the paper's: 3; a published tutorial takes 10)", at_least=1)
     failures: int | Literal["theory"] = param(3, "τ_fail; theory: max(4, d)", at_least=1)
-    margin: float = param(1e-3, "a success improves on the incumbent by this share of its absolute value", at_least=0.0)
+    margin: float = param(
+        1e-3,
+        "a success improves on the incumbent by this share of its absolute value",
+        at_least=0.0,
+    )
     bilog: Bilog = param(
         "by evidence",
-        "model sign(g) ln(1 + |g|) in place of g (the paper's: true); by evidence: where it is likelier, if fitted",
+        "model sign(g) ln(1 + |g|) in place of g (the paper's: true); by evidence: where it is "
+        "likelier, if fitted",
     )
-    copula: bool = param(False, "model Φ⁻¹ of the ranks of f in place of f, with fitted models (the paper's)")
+    copula: bool = param(
+        False, "model Φ⁻¹ of the ranks of f in place of f, with fitted models (the paper's)"
+    )
 
     side: float = state()
     restarts: int = state()
@@ -107,13 +126,16 @@ class SCBO(OneRun):
     def validate(self) -> None:
         if not self.shortest <= self.length <= self.longest:
             raise Misuse(
-                f"length is {self.length}; it must lie between shortest {self.shortest:g} and {self.longest:g}"
+                f"length is {self.length}; it must lie between shortest {self.shortest:g} and "
+                f"{self.longest:g}"
             )
 
     def check(self, problem: Problem) -> None:
         check_fit(self.kernel, problem)
         if self.copula and not is_fitted(self.kernel, problem.actions):
-            raise Misuse("copula is true, but the kernel is given; allowed: kernel: fit, or copula: false")
+            raise Misuse(
+                "copula is true, but the kernel is given; allowed: kernel: fit, or copula: false"
+            )
 
     def posterior_kind(self) -> Kind:
         return "observations"
@@ -128,7 +150,9 @@ class SCBO(OneRun):
                 setting.actions, functions, noise, setting.horizon, self.copula, undecided
             )
         else:
-            self.model = ThompsonModel(setting.actions, functions, lam, setting.horizon, self.scaled)
+            self.model = ThompsonModel(
+                setting.actions, functions, lam, setting.horizon, self.scaled
+            )
         self.generator = setting.streams.role("candidates")[0]
         d = self.model.cube.d
         most = 512 if isinstance(setting.actions, Finite) else min(5000, max(2000, 200 * d))
@@ -142,7 +166,8 @@ class SCBO(OneRun):
         self.model.forget()
         self.side, self.succeeded, self.failed = self.length, 0, 0
         self.restarts += 1
-        self.proposals: dict[int, tuple[NDArray[Any], int]] = {}  # by round: the point and the centre that it must beat
+        # by round: the point and the centre that it must beat
+        self.proposals: dict[int, tuple[NDArray[Any], int]] = {}
 
     def ask_one(self, t: int) -> Any:
         if self.side < self.shortest:
@@ -166,7 +191,9 @@ class SCBO(OneRun):
         return np.maximum(middle - self.side / 2, 0.0), np.minimum(middle + self.side / 2, 1.0)
 
     def _region(self, centre: NDArray[Any]) -> NDArray[Any]:
-        """Return candidates in the trust region about a played point, (q, d) of a box or (q,) of a finite set."""
+        """Return candidates in the trust region about a played point, (q, d) of a box or (q,) of a
+        finite set.
+        """
         middle = self.model.units(centre)[0]
         low, high = self._bounds(middle)
         units = self.model.cube.units
@@ -175,7 +202,11 @@ class SCBO(OneRun):
             fewest = min(2 * len(middle) + 1, self.most)
             if len(inside) < fewest:
                 return np.argsort(((units - middle) ** 2).sum(axis=1), kind="stable")[:fewest]
-            return inside if len(inside) <= self.most else self.generator.permutation(inside)[: self.most]
+            return (
+                inside
+                if len(inside) <= self.most
+                else self.generator.permutation(inside)[: self.most]
+            )
         d = len(middle)
         shifted = self.sobol + self.generator.random(d)
         points = low + (shifted - np.floor(shifted)) * (high - low)
@@ -213,7 +244,9 @@ class SCBO(OneRun):
 
 
 def improves(new: Array, old: Array, margin: float) -> bool:
-    """Return whether the values (1 + m,) of a new point beat the incumbent's: a success of the trust region."""
+    """Return whether the values (1 + m,) of a new point beat the incumbent's: a success of the
+    trust region.
+    """
     violation, before = (float(np.maximum(values[1:], 0.0).sum()) for values in (new, old))
     if violation > 0:
         return violation < before
@@ -242,14 +275,19 @@ class FuRBO(SCBO):
     """
 
     source = "Ascia et al. (2025)"
-    about = "SCBO with its trust region around the points that the models rank best, feasible ones first"
+    about = (
+        "SCBO with its trust region around the points that the models rank best, feasible ones "
+        "first"
+    )
     cost = "O(d c t² + c k²) for c candidates, k of them drawn"
 
     length: float = param(1.0, "first radius R, in the unit cube", above=0.0)
     longest: float = param(1.0, "R_max", above=0.0)
     successes: int = param(2, "τ_succ", at_least=1)
     failures: int | Literal["theory"] = param(3, "τ_fail; theory: SCBO's", at_least=1)
-    margin: float = param(0.0, "a success improves on the incumbent by this share of its absolute value", at_least=0.0)
+    margin: float = param(
+        0.0, "a success improves on the incumbent by this share of its absolute value", at_least=0.0
+    )
     bilog: Bilog = param(False, "model sign(g) ln(1 + |g|) in place of g (SCBO's)")
     inspectors: int = param(1000, "how many, for every coordinate", at_least=FEWEST)
     share: float = param(0.1, "of the inspectors that spans the region", above=0.0, at_most=1.0)
@@ -264,7 +302,9 @@ class FuRBO(SCBO):
         return best.min(axis=0), best.max(axis=0)
 
     def _inspect(self, middle: Array) -> tuple[int, NDArray[Any]]:
-        """Return how many inspectors were drawn about a point (d,), and those that are actions, (q,) or (q, d)."""
+        """Return how many inspectors were drawn about a point (d,), and those that are actions,
+        (q,) or (q, d).
+        """
         most, units = self.inspectors * len(middle), self.model.cube.units
         if units is not None:
             near = np.flatnonzero(((units - middle) ** 2).sum(axis=1) <= self.side**2)
@@ -277,7 +317,9 @@ class FuRBO(SCBO):
 
 
 def rank(means: Array) -> NDArray[np.intp]:
-    """Return points from the best to the worst by means (1 + m, q): feasible by f, then others by their largest g_j."""
+    """Return points from the best to the worst by means (1 + m, q): feasible by f, then others by
+    their largest g_j.
+    """
     scale = np.abs(means[1:]).max(axis=1, keepdims=True)
     worst = (means[1:] / np.where(scale > 0, scale, 1.0)).max(axis=0)
     return np.lexsort((np.where(worst > 0, worst, -means[0]), worst > 0))

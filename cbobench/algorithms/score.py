@@ -1,6 +1,8 @@
-"""Algorithms that are a score over GP beliefs plus an update of their own state: a dual variable, a safe set.
+"""Algorithms that are a score over GP beliefs plus an update of their own state: a dual variable, a
+safe set.
 
-The base class keeps the model and plays the best-scored action; `optimistic` turns beliefs into bounds.
+The base class keeps the model and plays the best-scored action; `optimistic` turns beliefs into
+bounds.
 """
 
 from __future__ import annotations
@@ -34,22 +36,26 @@ Pending = Literal["ignore", "variance", "credit-now", "block"]
 
     ignore       learns from what has arrived, each value at the action that caused it; what is pending does not count
     variance     as `ignore`, but a play shrinks variances (and enters γ) when it is made: pending plays stand in the
-                 model with its own mean for a value (Desautels et al. 2014), see `gp.posteriors.separate`
+                 model with its own mean for a value (Desautels et al. 2014), see
+                 `gp.posteriors.separate`
     credit-now   as a method that does not know of delays: whatever arrives in a round counts as an observation of the
                  action that this round plays
     block        plays on only when all that it models of its last new play is known, and repeats the action until then
 
-With credit-now, f and every g_j are credited apart. Where several values of a function arrive in one round, each is an
-observation of the round's action, in the order of the rounds that caused them; where none arrives, the round teaches
-nothing. Dual variables that move by observed costs add what arrives, in every mode.
+With credit-now, f and every g_j are credited apart. Where several values of a function arrive in
+one round, each is an observation of the round's action, in the order of the rounds that caused
+them; where none arrives, the round teaches nothing. Dual variables that move by observed costs add
+what arrives, in every mode.
 
-Where a suite keeps several evaluations under way (`parallel`), f and every g_j of a round arrive together, one round
-after the other; models then are those without delays, fitted ones too, whose pending plays stand in a copy of them.
+Where a suite keeps several evaluations under way (`parallel`), f and every g_j of a round arrive
+together, one round after the other; models then are those without delays, fitted ones too, whose
+pending plays stand in a copy of them.
 
-With block, the values of the repeated plays are learned as they arrive, at the action they belong to. A method's own
-state (a dual variable, a safe set) moves in every round, whether the action is new or not. Forgetting all data (a
-restart) ends the wait, as what it waits for would be thrown away.
-"""
+With block, the values of the repeated plays are learned as they arrive, at the action they belong
+to. A method's own state (a dual variable, a safe set) moves in every round, whether the action is
+new or not. Forgetting all data (a restart) ends the wait, as what it waits for would be thrown
+away.
+"""  # noqa: E501
 
 PENDING = "plays whose delayed feedback is under way: see algorithms/score.py"
 
@@ -60,15 +66,19 @@ class ScoreAlgorithm(Algorithm):
 
     Class attributes:
         models_constraints: whether g is modelled, or f alone.
-        grid_points: of a box (n, d), for a method that plays on a finite grid of it; set by an instance.
+        grid_points: of a box (n, d), for a method that plays on a finite grid of it; set by an
+            instance.
         looks_back: whether `learn` wants the belief at the played action.
-        narrow: whether maxima of the score on a box may be narrower than the spacing of its candidates, as those of a
-            product of probabilities are.
+        narrow: whether maxima of the score on a box may be narrower than the spacing of its
+            candidates, as those of a product of probabilities are.
 
-    A subclass that refuses delays, or has a rule of its own for them, makes `pending` a class variable.
+    A subclass that refuses delays, or has a rule of its own for them, makes `pending` a class
+    variable.
     """
 
-    kernel: KernelChoice = param("given", "the models' kernel: the problem's (given), or one that is fitted (fit)")
+    kernel: KernelChoice = param(
+        "given", "the models' kernel: the problem's (given), or one that is fitted (fit)"
+    )
     pending: Pending = param("ignore", PENDING)
 
     setting: Setting = state()
@@ -84,7 +94,9 @@ class ScoreAlgorithm(Algorithm):
 
     def check(self, problem: Problem) -> None:
         if type(self).score is ScoreAlgorithm.score and type(self).parts is ScoreAlgorithm.parts:
-            raise Misuse(f"{type(self).__name__} defines neither parts nor score; write one of them")
+            raise Misuse(
+                f"{type(self).__name__} defines neither parts nor score; write one of them"
+            )
         check_fit(self.kernel, problem)
 
     def known_noise(self) -> Array | None:
@@ -92,13 +104,15 @@ class ScoreAlgorithm(Algorithm):
         return None
 
     def undecided(self) -> Mask | None:
-        """Return the functions, (1 + m,), of which fitted models may take the bilog; None for none."""
+        """Return the functions, (1 + m,), of which fitted models may take the bilog; None for
+        none.
+        """
         return None
 
     def posterior_kind(self) -> choice.Kind:
         return "cheapest" if self.kernel == "given" else "observations"
 
-    # What a subclass says -------------------------------------------------------------------------------------------
+    # What a subclass says -------------------------------------------------------------------------
 
     @required
     def lam_for(self, horizon: float) -> float:
@@ -106,9 +120,11 @@ class ScoreAlgorithm(Algorithm):
         raise NotImplementedError
 
     def evidence_horizon(self, horizon: int) -> float | None:
-        """Return the horizon of λ in a model that recommends and keeps all data; None if the play's model does.
+        """Return the horizon of λ in a model that recommends and keeps all data; None if the play's
+        model does.
 
-        For a method that begins anew although the functions stay the same: what it forgets is still true of them.
+        For a method that begins anew although the functions stay the same: what it forgets is still
+        true of them.
         """
         return None
 
@@ -116,30 +132,41 @@ class ScoreAlgorithm(Algorithm):
         """Set up the algorithm's own state; `self.setting` and the model exist."""
 
     def begin_round(self, t: int) -> None:
-        """Begin an epoch or restart that is due before round t, counted from round 1 whoever chose the actions."""
+        """Begin an epoch or restart that is due before round t, counted from round 1 whoever chose
+        the actions.
+        """
 
     def begin(self, t: int, belief: Belief) -> None:
-        """Update the algorithm's own state (a safe set, say) from the belief over all actions, once per round."""
+        """Update the algorithm's own state (a safe set, say) from the belief over all actions, once
+        per round.
+        """
 
     def parts(self, belief: Belief) -> Score:
-        """Return the score of k candidates, for scores with kinks: [g]⁺, min, max, a truncation. The best is played.
+        """Return the score of k candidates, for scores with kinks: [g]⁺, min, max, a truncation.
+        The best is played.
 
-        Must change nothing: it may be called many times a round. A subclass defines this, or `score`.
+        Must change nothing: it may be called many times a round. A subclass defines this, or
+        `score`.
         """
         return Parts.of(self.score(belief))
 
     def score(self, belief: Belief) -> Array:
-        """Return the score as numbers (S, k): for scores that are smooth, or played on finite sets only."""
+        """Return the score as numbers (S, k): for scores that are smooth, or played on finite sets
+        only.
+        """
         return self.parts(belief).total()
 
     def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
-        """Update the algorithm's own state; `chosen` is the round's belief at the played action (k = 1).
+        """Update the algorithm's own state; `chosen` is the round's belief at the played action (k
+        = 1).
 
         With `looks_back` false it is the belief over all candidates, which exists anyway.
         """
 
     def keeps(self) -> Mask | None:
-        """Return the replicates that repeat their last action, (S,), once the best is known; None for nobody."""
+        """Return the replicates that repeat their last action, (S,), once the best is known; None
+        for nobody.
+        """
         return self.wait.open if self.setting.delayed and self.pending == "block" else None
 
     def targets(self, feedback: Feedback) -> Array:
@@ -148,7 +175,8 @@ class ScoreAlgorithm(Algorithm):
         return np.concatenate([f, feedback.g], axis=1) if self.models_constraints else f
 
     def view(self, mean: Array, variance: Array, points: Array | None) -> Belief:
-        """Return the round's belief from moments at k points, with the round's `widths`: (S, 1) of f or (S, p) of all.
+        """Return the round's belief from moments at k points, with the round's `widths`: (S, 1) of
+        f or (S, p) of all.
 
         Args:
             mean: (S, p, k).
@@ -166,17 +194,18 @@ class ScoreAlgorithm(Algorithm):
         return Belief(f, FunctionBelief(mean[:, 1:], of_g, width_g), g_t)
 
     def goal(self, mean: Array, variance: Array) -> Goal:
-        """Return the moments behind a recommendation, from moments as in `view`: means of f, means and variances of
-        every g_j.
+        """Return the moments behind a recommendation, from moments as in `view`: means of f, means
+        and variances of every g_j.
         """
         of_g = variance[:, 1:] if variance.ndim == 3 else variance[:, None]
         return mean[:, 0], mean[:, 1:], of_g
 
-    # What the base does ---------------------------------------------------------------------------------------------
+    # What the base does ---------------------------------------------------------------------------
 
     def start(self, setting: Setting) -> None:
         self.setting, self.widths = setting, None
-        self._rows = (np.arange(setting.replicates),)  # no state of a replicate, so no array by itself
+        # no state of a replicate, so no array by itself
+        self._rows = (np.arange(setting.replicates),)
         self.box = setting.actions if isinstance(setting.actions, Box) else None
         self.fits = is_fitted(self.kernel, setting.actions)
         if self.fits and self.box is not None:
@@ -194,13 +223,16 @@ class ScoreAlgorithm(Algorithm):
         if horizon is not None:
             self.evidence = self._fresh_posterior(functions)
             self.evidence.reset(self.lam_for(horizon))
-        self.informed = np.zeros(setting.replicates, dtype=bool)  # replicates whose recommendation rests on data
+        # replicates whose recommendation rests on data
+        self.informed = np.zeros(setting.replicates, dtype=bool)
         self.learned = 0  # rounds that it was told whole
         self.ahead: PendingPosterior | None = None
         if setting.parallel > 1 and self.pending == "variance":
             self.posterior = self.ahead = add_pending(self.posterior, lambda: self.cheapest(1))
         if self.box is None:
-            self.row_starts = RowStarts(setting.replicates, setting.constraints, self.posterior.mean.shape[2])
+            self.row_starts = RowStarts(
+                setting.replicates, setting.constraints, self.posterior.mean.shape[2]
+            )
         # What of the history counts; the schedule below sets the rest as at a restart.
         self.wait = Wait(setting.replicates, functions)
         self.shown: Shown | None = None
@@ -216,14 +248,20 @@ class ScoreAlgorithm(Algorithm):
             return self.make_posterior(functions)
         actions, replicates = self.box or self.setting.actions, self.setting.replicates
         noise, further, undecided = self.known_noise(), self.further_units(), self.undecided()
-        return FittedPosterior(actions, replicates, functions, noise, further=further, undecided=undecided)
+        return FittedPosterior(
+            actions, replicates, functions, noise, further=further, undecided=undecided
+        )
 
     def further_units(self) -> Array | None:
-        """Return actions of each replicate's own beside a finite set, in its unit cube (S, c, d); None if none."""
+        """Return actions of each replicate's own beside a finite set, in its unit cube (S, c, d);
+        None if none.
+        """
         return None
 
     def make_posterior(self, functions: int) -> Posterior:
-        """Return the posterior of this algorithm's functions, one each under delays; λ comes with the schedule."""
+        """Return the posterior of this algorithm's functions, one each under delays; λ comes with
+        the schedule.
+        """
         if not self.setting.delayed or self.setting.parallel > 1:
             return self.cheapest(functions)
         return make_separate(functions, lambda: self.cheapest(1), self.pending == "variance")
@@ -231,7 +269,9 @@ class ScoreAlgorithm(Algorithm):
     def cheapest(self, functions: int) -> SharedPosterior:
         """Return a posterior of functions that are observed together."""
         s = self.setting
-        return choice.make_cheapest(s.actions, s.replicates, functions, s.horizon, self.lam_for(s.horizon))
+        return choice.make_cheapest(
+            s.actions, s.replicates, functions, s.horizon, self.lam_for(s.horizon)
+        )
 
     def begin_schedule(self, horizon: int) -> None:
         """Forget all data and set λ for a horizon, at the start and at every restart."""
@@ -241,7 +281,8 @@ class ScoreAlgorithm(Algorithm):
     def forget(self, lam: float | None = None, stale: bool = False) -> None:
         """Forget all data and pending plays; the schedule continues, with another λ if given.
 
-        Recommendations keep them if they have a model of their own, unless they are stale, as functions move.
+        Recommendations keep them if they have a model of their own, unless they are stale, as
+        functions move.
         """
         self.posterior.reset(lam)
         if stale and self.evidence is not None:
@@ -272,17 +313,25 @@ class ScoreAlgorithm(Algorithm):
             self.chosen = break_ties(self._scores, self.ties.at(t))
         repeats = self.keeps()
         if repeats is not None and last is not None:
-            self.chosen = np.where(repeats if self.box is None else repeats[:, None], last, self.chosen)
+            self.chosen = np.where(
+                repeats if self.box is None else repeats[:, None], last, self.chosen
+            )
         return self._to_play()
 
     def _to_play(self) -> Actions:
         """Return the round's chosen actions as the problem takes them."""
         if self.grid_points is not None:
             return self._points(self.chosen)
-        return self.chosen if self.box is None else self.box.scale(np.asarray(self.chosen, dtype=np.float64))
+        return (
+            self.chosen
+            if self.box is None
+            else self.box.scale(np.asarray(self.chosen, dtype=np.float64))
+        )
 
     def _points(self, actions: Actions) -> Array:
-        """Return the points of a box (S, d) that actions of its grid are, (S,), for a method that plays on one."""
+        """Return the points of a box (S, d) that actions of its grid are, (S,), for a method that
+        plays on one.
+        """
         raise NotImplementedError
 
     @property
@@ -294,10 +343,12 @@ class ScoreAlgorithm(Algorithm):
         return scores
 
     def maximise(self, t: int, box: Box, also: Array | None) -> tuple[Array, Array]:
-        """Return the best-scored points of the unit cube, (S, d), and their scores: the best candidates, polished.
+        """Return the best-scored points of the unit cube, (S, d), and their scores: the best
+        candidates, polished.
 
         Args:
-            also: further points (S, d) to climb from; None while the prior is stationary, a tie of all.
+            also: further points (S, d) to climb from; None while the prior is stationary, a tie of
+                all.
         """
         # The candidates decide alone where nothing is known, and are what climbs must beat.
         parts, coin = self.parts(self.belief).kinks(), self.ties.at(t)
@@ -306,7 +357,8 @@ class ScoreAlgorithm(Algorithm):
         candidate, achieved = box.candidates[best], total[rows, best]
         highest = total.max(axis=1)
         widths = tie_widths(total, highest)
-        # Before any data all points tie; the start is drawn uniformly, because a mesh is denser at its sides.
+        # Before any data all points tie; the start is drawn uniformly, because a mesh is denser at
+        # its sides.
         flat = total.min(axis=1) >= highest - widths
         anywhere = box.scattered[(coin * box.size).astype(np.intp)]
         candidate = np.where(flat[:, None], anywhere, candidate)
@@ -322,14 +374,21 @@ class ScoreAlgorithm(Algorithm):
 
         observed = np.stack(self.observed, axis=1) if self.starts.narrow else also
         start = np.concatenate([also, self.starts(parts, at, observed)], axis=1)
-        points, values = polish(scorer, self.posterior.jet, start, box.spacing, self.starts.narrow, widths)
+        points, values = polish(
+            scorer, self.posterior.jet, start, box.spacing, self.starts.narrow, widths
+        )
         # What was found is a start of the next round, too: its basin may be too narrow to find
         # twice.
         self.starts.ended = points
         if self.starts.cusps:
             starts = self.starts.around(points[rows, values.argmax(axis=1)], at)
-            cloud_points, reached = polish(scorer, self.posterior.jet, starts, box.spacing, True, widths)
-            points, values = np.concatenate([points, cloud_points], axis=1), np.concatenate([values, reached], axis=1)
+            cloud_points, reached = polish(
+                scorer, self.posterior.jet, starts, box.spacing, True, widths
+            )
+            points, values = (
+                np.concatenate([points, cloud_points], axis=1),
+                np.concatenate([values, reached], axis=1),
+            )
         top = break_ties(values, coin, widths)
         gained = values[rows, top] - achieved
         higher = gained > widths  # on a plateau the candidate, drawn among all ties, stays
@@ -397,7 +456,9 @@ class ScoreAlgorithm(Algorithm):
                 self._keep(self.history[played_round - 1], values)
 
     def absorb(self, played: Actions, feedback: Feedback) -> None:
-        """Update the posterior with a whole round: actions (S,), or (S, d) of the cube, and f and g observed there."""
+        """Update the posterior with a whole round: actions (S,), or (S, d) of the cube, and f and g
+        observed there.
+        """
         self.posterior.update(played, self.targets(feedback))
         self.told += 1
 
@@ -408,13 +469,14 @@ class ScoreAlgorithm(Algorithm):
         self.learned += 1
 
     def recommend(self, t: int) -> Actions | None:
-        """Return the best posterior mean of f among actions with P(g_j <= 0) >= 0.95 for every j, or known to be
-        feasible.
+        """Return the best posterior mean of f among actions with P(g_j <= 0) >= 0.95 for every j,
+        or known to be feasible.
 
-        Without one, the action whose least probable constraint is the most probable; none before the model has data,
-        whatever is pending. It depends on the posterior alone: that of the play, or one of all data (see
-        `evidence_horizon`). None, for the incumbent, if f alone is modelled. Where feedback is exact, it counts only
-        until a feasible action is measured (see `Algorithm.recommend`).
+        Without one, the action whose least probable constraint is the most probable; none before
+        the model has data, whatever is pending. It depends on the posterior alone: that of the
+        play, or one of all data (see `evidence_horizon`). None, for the incumbent, if f alone is
+        modelled. Where feedback is exact, it counts only until a feasible action is measured (see
+        `Algorithm.recommend`).
         """
         if not self.models_constraints:
             return None
@@ -449,7 +511,9 @@ class Wait:
         self.missing[:] = False
 
     def update(self, t: int, arrivals: Arrivals) -> None:
-        """Record that round t was played by replicates that do not wait already, and what arrived."""
+        """Record that round t was played by replicates that do not wait already, and what
+        arrived.
+        """
         fresh = ~self.open
         self.round[fresh], self.missing[fresh] = t, True
         a = arrivals

@@ -1,4 +1,6 @@
-"""Laws of an algorithm. Each yields the findings that break it, none if it holds. See `report` for their names."""
+"""Laws of an algorithm. Each yields the findings that break it, none if it holds. See `report` for
+their names.
+"""
 
 from __future__ import annotations
 
@@ -52,13 +54,21 @@ def check_documentation(cls: type[Any]) -> Iterator[Finding]:
     """The class states its source and what it does, and so does every parameter."""
     for name in ("source", "about"):
         if not getattr(cls, name):
-            yield Finding(f"{cls.__name__}.{name} is empty", f'give it a line for the tables: {name} = "..."')
+            yield Finding(
+                f"{cls.__name__}.{name} is empty", f'give it a line for the tables: {name} = "..."'
+            )
     text = vars(cls).get("__doc__")
     if not text or text.startswith(f"{cls.__name__}("):  # the docstring that dataclass generates
-        yield Finding(f"{cls.__name__} has no docstring", "say in a sentence what it is, and after which source")
+        yield Finding(
+            f"{cls.__name__} has no docstring",
+            "say in a sentence what it is, and after which source",
+        )
     for parameter in params.params_of(cls):
         if not parameter.about:
-            yield Finding(f"the parameter {parameter.name} has no description", "declare it by param(default, about)")
+            yield Finding(
+                f"the parameter {parameter.name} has no description",
+                "declare it by param(default, about)",
+            )
 
 
 def plays(trial: Trial) -> Iterator[Finding]:
@@ -66,24 +76,30 @@ def plays(trial: Trial) -> Iterator[Finding]:
     try:
         _ = trial.recommending_reference
     except Broken as error:
-        fix = next((fix for word, fix in FIXES.items() if word in str(error)), "a play must raise nothing")
+        fix = next(
+            (fix for word, fix in FIXES.items() if word in str(error)), "a play must raise nothing"
+        )
         yield trial.finding(str(error), fix)
 
 
 FIXES = {  # advice, by a part of the play's error
-    "is not in the box": "clip to setting.actions.low and setting.actions.high, or draw inside them",
+    "is not in the box": "clip to setting.actions.low and setting.actions.high, or draw inside "
+    "them",
     "no index of the set": "indices count from 0",
     "ask() gave": "see AskTell in cbobench/algorithms/asktell.py",
     "ask gave": "give one action per replicate (S = number of seeds in the block)",
     "the score": "a score has a value for each of S replicates and k candidates, and no NaN",
     "duals": "give (S, m) finite dual variables, or leave the property out",
     "recommend": "a recommendation is an action of the set, NaN or NONE where there is none yet",
-    "broadcast": "arrays of beliefs are (S, k) for f and (S, m, k) for g; sum constraints over axis 1",
+    "broadcast": "arrays of beliefs are (S, k) for f and (S, m, k) for g; sum constraints over "
+    "axis 1",
 }
 
 
 def no_global_randomness(trial: Trial) -> Iterator[Finding]:
-    """No draw comes from the global generators of np.random, random or torch, whatever their seed."""
+    """No draw comes from the global generators of np.random, random or torch, whatever their
+    seed.
+    """
     if used := trial.reference.used:
         names = " and ".join(sorted(used))
         yield trial.finding(f"it draws from, or seeds, the global generator of {names}", INSTEAD)
@@ -101,20 +117,26 @@ def repeatable(trial: Trial) -> Iterator[Finding]:
     # Another seed than the first play's: what draws from the global generators plays otherwise.
     with seed_global_generators(2) as used:
         apart = difference(first, trial.play(SEEDS))
-    if changed := state.changed() or (state.causes(lambda: not difference(first, replay())) if apart else []):
+    if changed := state.changed() or (
+        state.causes(lambda: not difference(first, replay())) if apart else []
+    ):
         yield trial.finding(
             f"{' and '.join(changed)} changed while it played",
-            "it is shared by all runs of a process: make it in start (start_one, optimiser) instead",
+            "it is shared by all runs of a process: make it in start (start_one, optimiser) "
+            "instead",
         )
     elif apart and not used:
         yield trial.finding(
             f"the same cells played twice differ in {apart}",
-            "seed every generator from the streams given, keep no state outside the object, read no clock",
+            "seed every generator from the streams given, keep no state outside the object, read "
+            "no clock",
         )
 
 
 def same_in_any_block(trial: Trial) -> Iterator[Finding]:
-    """A seed plays the same alone as beside others, to the last bit, and ends with the same attributes."""
+    """A seed plays the same alone as beside others, to the last bit, and ends with the same
+    attributes.
+    """
     recommended_rounds = range(1, trial.horizon + 1)
     reference = trial.recommending_reference
     reference_ends = _last_attributes(reference.algorithm, len(SEEDS))
@@ -130,8 +152,10 @@ def same_in_any_block(trial: Trial) -> Iterator[Finding]:
             if changed_name:
                 beside = "alone" if len(block) == 1 else "beside another one"
                 yield trial.finding(
-                    f"seed {seed} {beside} differs from itself among {len(SEEDS)} in {changed_name}",
-                    "nothing may be shared by replicates: one stream each, stacked np.matmul for products",
+                    f"seed {seed} {beside} differs from itself among {len(SEEDS)} in "
+                    f"{changed_name}",
+                    "nothing may be shared by replicates: one stream each, stacked np.matmul for "
+                    "products",
                 )
                 return
 
@@ -141,11 +165,19 @@ NUMBERS = (0.5, 0.8, 2.0, 3.0, 12.0, 40.0)
 
 
 def parameters_vary_within_a_block(trial: Trial) -> Iterator[Finding]:
-    """Cells whose parameters vary as the class allows play the same alone as in one block, to the last bit."""
-    pairs = {p.name: pair for p in params.params_of(trial.cls) if p.varies and (pair := _two_settings(trial, p))}
+    """Cells whose parameters vary as the class allows play the same alone as in one block, to the
+    last bit.
+    """
+    pairs = {
+        p.name: pair
+        for p in params.params_of(trial.cls)
+        if p.varies and (pair := _two_settings(trial, p))
+    }
     if not pairs:
         return
-    merged = [dict(trial.settings) | {name: pair[i][name] for name, pair in pairs.items()} for i in (0, 1)]
+    merged = [
+        dict(trial.settings) | {name: pair[i][name] for name, pair in pairs.items()} for i in (0, 1)
+    ]
     try:
         for settings in merged:
             params.build(trial.cls, settings)
@@ -162,19 +194,27 @@ def parameters_vary_within_a_block(trial: Trial) -> Iterator[Finding]:
 
 
 def _vary_together(trial: Trial, pair: list[dict[str, Any]]) -> str:
-    """Return how a block of cells of two settings differs from each of them alone; "" if it does not."""
+    """Return how a block of cells of two settings differs from each of them alone; "" if it does
+    not.
+    """
     seeds = [seed for seed in SEEDS[:2] for _ in pair]
     try:
         together = trial.play(seeds, algorithm=params.build_block(trial.cls, pair * 2))
     except Broken as error:
         return f"raises in one block: {error}"
-    plays = [replace(trial, settings=settings).play([seed]) for seed in SEEDS[:2] for settings in pair]
-    differences = (difference(alone, select_replicate(together, i)) for i, alone in enumerate(plays))
+    plays = [
+        replace(trial, settings=settings).play([seed]) for seed in SEEDS[:2] for settings in pair
+    ]
+    differences = (
+        difference(alone, select_replicate(together, i)) for i, alone in enumerate(plays)
+    )
     return next((f"differs from itself alone in {name}" for name in differences if name), "")
 
 
 def _two_settings(trial: Trial, parameter: params.Param) -> list[dict[str, Any]]:
-    """Return the trial's settings with two numbers for a parameter; none if it takes no two of `NUMBERS`."""
+    """Return the trial's settings with two numbers for a parameter; none if it takes no two of
+    `NUMBERS`.
+    """
     accepted = []
     for number in NUMBERS:
         settings = dict(trial.settings) | {parameter.name: number}
@@ -186,18 +226,27 @@ def _two_settings(trial: Trial, parameter: params.Param) -> list[dict[str, Any]]
 
 def _last_attributes(algorithm: Any, replicates: int) -> dict[str, Array]:
     """Return attributes with a value for each replicate, as of one round, (1, S, ...)."""
-    arrays = {name: value for name, value in vars(algorithm).items() if isinstance(value, np.ndarray)}
-    return {f"self.{name} at the end": a[None] for name, a in arrays.items() if a.shape[:1] == (replicates,)}
+    arrays = {
+        name: value for name, value in vars(algorithm).items() if isinstance(value, np.ndarray)
+    }
+    return {
+        f"self.{name} at the end": a[None]
+        for name, a in arrays.items()
+        if a.shape[:1] == (replicates,)
+    }
 
 
 def recommending_changes_nothing(trial: Trial) -> Iterator[Finding]:
     """Asking for a recommendation changes no bit of a play."""
     recommending, silent = trial.recommending_reference.arrays, trial.reference.arrays
     names = ("actions", "observed_f", "observed_g", "duals")
-    apart = difference(*({n: play[n] for n in names if n in play} for play in (recommending, silent)))
+    apart = difference(
+        *({n: play[n] for n in names if n in play} for play in (recommending, silent))
+    )
     if apart:
         yield trial.finding(
-            f"recommend() changes {apart}", "it must draw nothing and keep nothing: read the model only"
+            f"recommend() changes {apart}",
+            "it must draw nothing and keep nothing: read the model only",
         )
 
 
@@ -210,14 +259,15 @@ def reference_says_so(cls: type[Any]) -> Iterator[Finding]:
         )
 
 
-# A round grows as `cost` says ---------------------------------------------------------------------------------------
+# A round grows as `cost` says ---------------------------------------------------------------------
 
 
 def grows_as_it_says(trial: Trial) -> Iterator[Finding]:
-    """A late round calls functions, and takes memory for a while, at most linearly more than an early one.
+    """A late round calls functions, and takes memory for a while, at most linearly more than an
+    early one.
 
-    Unless `cost` says otherwise. Nothing is timed, so that the verdict is the same on any machine: a loop over all
-    observations shows in the calls, a matrix of all pairs in the memory.
+    Unless `cost` says otherwise. Nothing is timed, so that the verdict is the same on any machine:
+    a loop over all observations shows in the calls, a matrix of all pairs in the memory.
     """
     if DECLARED.search(trial.cls.cost):
         return
@@ -236,8 +286,8 @@ def grows_as_it_says(trial: Trial) -> Iterator[Finding]:
 
 
 def _measure_work(trial: Trial) -> list[tuple[int, int]]:
-    """Return how many functions `ask` and `tell` call in each of `ROUNDS` rounds of one seed, and the most bytes that
-    they take at once."""
+    """Return how many functions `ask` and `tell` call in each of `ROUNDS` rounds of one seed, and
+    the most bytes that they take at once."""
     long = replace(trial, horizon=ROUNDS)
     algorithm = long.algorithm()
     play = Play(long.problem, long.place, algorithm, long.name, SEEDS[:1], long.horizon)
@@ -280,7 +330,7 @@ def _measure_work(trial: Trial) -> list[tuple[int, int]]:
     return work
 
 
-# What is played depends on what is told, not on f and g without noise -----------------------------------------------
+# What is played depends on what is told, not on f and g without noise -----------------------------
 
 
 class _Tape:
@@ -306,7 +356,9 @@ class _Tape:
 
 
 class _Table:
-    """Values of `setting.slopes`, stored as numbers because the second play has no function to ask."""
+    """Values of `setting.slopes`, stored as numbers because the second play has no function to
+    ask.
+    """
 
     def __init__(self, slopes: Any) -> None:
         self.slopes = slopes
@@ -324,7 +376,8 @@ class _Table:
 def no_peeking(trial: Trial) -> Iterator[Finding]:
     """With the same feedback and other noise-free functions it plays the same."""
     shows = "full information of the constraints" in trial.problem.offers()
-    if trial.cls.reference or (shows and trial.place == "a box"):  # functions that numbers cannot replace
+    # functions that numbers cannot replace
+    if trial.cls.reference or (shows and trial.place == "a box"):
         return
     with _small_heap():
         play = Play(trial.problem, trial.place, trial.algorithm(), trial.name, SEEDS, trial.horizon)
@@ -341,23 +394,30 @@ def no_peeking(trial: Trial) -> Iterator[Finding]:
         del play
         gc.collect()
     with _poison_problem(trial.problem), seed_global_generators(1):
-        for t, (played, replayed) in enumerate(zip(first, _replay(trial, setting, tape), strict=True), 1):
+        for t, (played, replayed) in enumerate(
+            zip(first, _replay(trial, setting, tape), strict=True), 1
+        ):
             evidence = ""
             if isinstance(replayed, str):
                 evidence = f"it fails in round {t} where f and g are hidden ({replayed})"
             elif not np.array_equal(played, replayed):
-                evidence = f"in round {t} it plays otherwise where only the noise-free f and g are others"
+                evidence = (
+                    f"in round {t} it plays otherwise where only the noise-free f and g are others"
+                )
             if evidence:
                 yield trial.finding(
                     f"it peeks: {evidence}",
-                    "go by what tell() is given and what Setting says; never by instances, formulas or draws",
+                    "go by what tell() is given and what Setting says; never by instances, "
+                    "formulas or draws",
                 )
                 return
 
 
 @contextmanager
 def _small_heap() -> Iterator[None]:
-    """Let the garbage collector look at new objects alone: to look at all of a process takes a tenth of a second."""
+    """Let the garbage collector look at new objects alone: to look at all of a process takes a
+    tenth of a second.
+    """
     gc.freeze()
     try:
         yield
@@ -387,7 +447,9 @@ def _replay(trial: Trial, setting: Setting, tape: _Tape) -> Iterator[Actions | s
 
 @contextmanager
 def _poison_problem(problem: Problem) -> Iterator[None]:
-    """Inside the block, draws have f and g reversed over the actions, and formulas give other values."""
+    """Inside the block, draws have f and g reversed over the actions, and formulas give other
+    values.
+    """
     cls = type(problem)
     draw, formula = cls.draw, getattr(cls, "formula", None)
     with ExitStack() as patches:
@@ -408,23 +470,33 @@ def _alter_functions(drawn: Drawn) -> Drawn:
     return drawn
 
 
-# Scores over beliefs: defined once, pure, the same in every form, kinks given as parts -------------------------------
+# Scores over beliefs: defined once, pure, the same in every form, kinks given as parts ------------
 
 
 def defined_hooks(cls: type[Any]) -> set[str]:
     """Return which of `score` and `parts` a class or its bases define, except the common base."""
-    return {hook for hook in ("score", "parts") if getattr(cls, hook) is not getattr(ScoreAlgorithm, hook)}
+    return {
+        hook
+        for hook in ("score", "parts")
+        if getattr(cls, hook) is not getattr(ScoreAlgorithm, hook)
+    }
 
 
 def defined_once(cls: type[Any]) -> Iterator[Finding]:
-    """A score is defined as `score` or as `parts`; of two formulas one would be climbed and the other played."""
+    """A score is defined as `score` or as `parts`; of two formulas one would be climbed and the
+    other played.
+    """
     if issubclass(cls, ScoreAlgorithm) and len(defined_hooks(cls)) != 1:
         hooks = " and ".join(sorted(defined_hooks(cls))) or "neither score nor parts"
-        yield Finding(f"{cls.__name__} defines {hooks}", "write parts where the score has kinks, else score")
+        yield Finding(
+            f"{cls.__name__} defines {hooks}", "write parts where the score has kinks, else score"
+        )
 
 
 def pure(trial: Trial) -> Iterator[Finding]:
-    """A score may be called many times a round, in any form and at any points, without changing anything."""
+    """A score may be called many times a round, in any form and at any points, without changing
+    anything.
+    """
     if not issubclass(trial.cls, ScoreAlgorithm):
         return
     complaints: list[str] = []
@@ -433,9 +505,12 @@ def pure(trial: Trial) -> Iterator[Finding]:
         # On a box it is climbed at other points than those of the belief, in another form.
         beliefs = [belief]
         if algorithm.box is not None:
-            points = np.stack([generator("check", t, s).random((9, algorithm.box.d)) for s in range(len(SEEDS))])
+            points = np.stack(
+                [generator("check", t, s).random((9, algorithm.box.d)) for s in range(len(SEEDS))]
+            )
             beliefs.append(algorithm.view(*algorithm.posterior.at(points), points))
-        # Asked again before and after its parts: a score that draws or keeps something gives itself away.
+        # Asked again before and after its parts: a score that draws or keeps something gives itself
+        # away.
         for sample in beliefs:
             first = algorithm.score(sample).copy()
             total, repeated = algorithm.parts(sample).total(), algorithm.score(sample)
@@ -447,23 +522,36 @@ def pure(trial: Trial) -> Iterator[Finding]:
                 with np.errstate(invalid="ignore"):
                     kinks = algorithm.parts(sample).kinks().total()
                     if not np.allclose(kinks, first, rtol=1e-9, atol=1e-9, equal_nan=True):
-                        complaints.append(f"in round {t}, total() and kinks() of its parts are two formulas")
+                        complaints.append(
+                            f"in round {t}, total() and kinks() of its parts are two formulas"
+                        )
 
     with seed_global_generators(1):
         _play_watched(trial, look)
     if complaints:
-        yield trial.finding(complaints[0], "a score reads the belief and self, draws nothing and changes nothing")
+        yield trial.finding(
+            complaints[0], "a score reads the belief and self, draws nothing and changes nothing"
+        )
 
 
 def kinks_are_parts(trial: Trial) -> Iterator[Finding]:
-    """A `score` that is climbed on a box has no kink: its slope does not jump along lines of beliefs."""
-    if not issubclass(trial.cls, ScoreAlgorithm) or defined_hooks(trial.cls) != {"score"} or trial.place != "a box":
+    """A `score` that is climbed on a box has no kink: its slope does not jump along lines of
+    beliefs.
+    """
+    if (
+        not issubclass(trial.cls, ScoreAlgorithm)
+        or defined_hooks(trial.cls) != {"score"}
+        or trial.place != "a box"
+    ):
         return
     jumps: list[int] = []
 
     def look(algorithm: Any, t: int, belief: Belief) -> None:
         for line in range(LINES if t > 1 and not jumps else 0):
-            coarse, fine = (_jump(algorithm.score(_line(belief, line, steps)), steps) for steps in (COARSE, 4 * COARSE))
+            coarse, fine = (
+                _jump(algorithm.score(_line(belief, line, steps)), steps)
+                for steps in (COARSE, 4 * COARSE)
+            )
             if (fine > np.maximum(0.6 * coarse, SLIGHT)).any():
                 jumps.append(t)
 
@@ -472,7 +560,8 @@ def kinks_are_parts(trial: Trial) -> Iterator[Finding]:
     if jumps:
         yield trial.finding(
             f"in round {jumps[0]}, score() has a kink: its slope jumps where a belief moves on",
-            "give what is in [.]⁺, min, max or abs as parts() (see Parts in cbobench/gp/parts.py): maxima lie on kinks",
+            "give what is in [.]⁺, min, max or abs as parts() (see Parts in "
+            "cbobench/gp/parts.py): maxima lie on kinks",
         )
 
 
@@ -490,7 +579,9 @@ def _play_watched(trial: Trial, look: Callable[[Any, int, Belief], None]) -> Non
 
 
 def _line(belief: Belief, number: int, steps: int) -> Belief:
-    """Return a belief at points of a line, between two sets of moments, with means of both signs beyond the widths."""
+    """Return a belief at points of a line, between two sets of moments, with means of both signs
+    beyond the widths.
+    """
     rng = generator("line", number)
     shares = np.linspace(0.0, 1.0, steps + 1)
 
@@ -501,7 +592,12 @@ def _line(belief: Belief, number: int, steps: int) -> Belief:
         largest = float(moments.deviation.max())
         low, high = rng.uniform(0.2 * largest, largest, (2, *deviation_shape, 1))
         path = None if moments.path is None else rng.uniform(-reach, reach, (*shape, 1)) * shares
-        return replace(moments, mean=start + (end - start) * shares, deviation=low + (high - low) * shares, path=path)
+        return replace(
+            moments,
+            mean=start + (end - start) * shares,
+            deviation=low + (high - low) * shares,
+            path=path,
+        )
 
     g_t = None if belief.shown is None else np.repeat(belief.shown[..., :1], steps + 1, axis=-1)
     return Belief(function(belief.f), None if belief.g is None else function(belief.g), g_t)
@@ -511,4 +607,9 @@ def _jump(score: Array, steps: int) -> Array:
     """Return the largest change of slope between two steps, relative to the largest slope, (S,)."""
     slope = np.diff(score, axis=1) * steps
     largest = np.abs(slope).max(axis=1)
-    return np.divide(np.abs(np.diff(slope, axis=1)).max(axis=1), largest, out=np.zeros_like(largest), where=largest > 0)
+    return np.divide(
+        np.abs(np.diff(slope, axis=1)).max(axis=1),
+        largest,
+        out=np.zeros_like(largest),
+        where=largest > 0,
+    )

@@ -1,4 +1,6 @@
-"""Laws of a problem. Each yields the findings that break it, none if it holds. See `report` for their names."""
+"""Laws of a problem. Each yields the findings that break it, none if it holds. See `report` for
+their names.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,8 @@ from cbobench.problems.simulator import Simulator
 from cbobench.rng import Streams, generator
 
 SEED_ROUNDS, SEED_PLAYS, OBSERVED, OWN_PILOTS = 338, 25, 42, 2
-"""What the laws of a problem play: rounds and plays of one seed, and rounds without metrics; and the pilots of the
-plays that two processes make."""
+"""What the laws of a problem play: rounds and plays of one seed, and rounds without metrics; and
+the pilots of the plays that two processes make."""
 POWER = 13  # log2 of the points that a search for a better optimum samples
 
 
@@ -67,7 +69,12 @@ def count_simulations(problem: Simulator) -> tuple[int, int]:
     noisy, always = problem.noisy, problem.measure == "always"
     pilot = 1 + 2 * problem.pilot_points if noisy else problem.pilot_points
     repeats = problem.repeats * noisy
-    later = OWN_PILOTS * pilot + SEED_ROUNDS * (1 + repeats * always) + SEED_PLAYS * repeats * (not always) + OBSERVED
+    later = (
+        OWN_PILOTS * pilot
+        + SEED_ROUNDS * (1 + repeats * always)
+        + SEED_PLAYS * repeats * (not always)
+        + OBSERVED
+    )
     return pilot + later, later
 
 
@@ -100,7 +107,8 @@ def finite_values(draws: Draws) -> Iterator[Finding]:
         k, s, j = np.argwhere(~np.isfinite(values))[0]
         function = "f" if j == 0 else f"g_{j}"
         yield Finding(
-            f"{function} is {values[k, s, j]} at {actions[k, s].tolist()}", "it must be a finite number everywhere"
+            f"{function} is {values[k, s, j]} at {actions[k, s].tolist()}",
+            "it must be a finite number everywhere",
         )
 
 
@@ -116,13 +124,17 @@ def optimum_feasible(draws: Draws) -> Iterator[Finding]:
         if (values[s, 1:] > 0).any():
             j = 1 + int(values[s, 1:].argmax())
             yield Finding(
-                f"the stored optimum {best[s].tolist()} is not feasible: g_{j} = {values[s, j]:.6g} there",
+                f"the stored optimum {best[s].tolist()} is not feasible: g_{j} = "
+                f"{values[s, j]:.6g} there",
                 "feasible is where every g_j <= 0; find it by `cbobench reference`",
             )
             return
         if abs(values[s, 0] - star[s]) > (drawn.accuracy + 1e-9) * (1 + abs(star[s])):
             rewards = f"f = {values[s, 0]:.10g}, and {star[s]:.10g} is stored"
-            yield Finding(f"the stored optimum {best[s].tolist()} has {rewards}", "store what the functions give there")
+            yield Finding(
+                f"the stored optimum {best[s].tolist()} has {rewards}",
+                "store what the functions give there",
+            )
             return
 
 
@@ -137,12 +149,18 @@ def optimum_unbeaten(draws: Draws) -> Iterator[Finding]:
         values = np.concatenate([drawn.values(1, np.array([[k]])) for k in range(actions.n)])[:, 0]
         rewards = np.where((values[:, 1:] <= 0).all(axis=1), values[:, 0], -np.inf)
         if rewards.max() > star + (drawn.accuracy + 1e-12) * (1 + abs(star)):
-            evidence = f"action {rewards.argmax()} is feasible with f = {rewards.max():.10g}, above {star:.10g}"
+            evidence = (
+                f"action {rewards.argmax()} is feasible with f = {rewards.max():.10g}, above "
+                f"{star:.10g}"
+            )
             yield Finding(evidence, fix)
         return
     point, best = _search_optimum(drawn, actions)
     if best > star + (drawn.accuracy + 1e-7) * (1 + abs(star)):
-        yield Finding(f"x = {point.tolist()} is feasible with f = {best:.10g}, above the stored {star:.10g}", fix)
+        yield Finding(
+            f"x = {point.tolist()} is feasible with f = {best:.10g}, above the stored {star:.10g}",
+            fix,
+        )
 
 
 def _search_optimum(drawn: Drawn, box: Box) -> tuple[Array, float]:
@@ -163,7 +181,10 @@ def seeded_from_streams(draws: Draws) -> Iterator[Finding]:
     with seed_global_generators(1) as used:
         first = trial.play(SEEDS)
     if used:
-        yield Finding(f"it draws from, or seeds, the global generator of {' and '.join(sorted(used))}", INSTEAD)
+        yield Finding(
+            f"it draws from, or seeds, the global generator of {' and '.join(sorted(used))}",
+            INSTEAD,
+        )
         return
     apart = difference(first, trial.play(SEEDS))
     same_again = lambda: not difference(first, trial.play(SEEDS))  # noqa: E731
@@ -195,17 +216,23 @@ def alone_as_beside(draws: Draws) -> Iterator[Finding]:
 
 
 def noise_knows_no_past(draws: Draws) -> Iterator[Finding]:
-    """The feedback on an action in round t does not depend on earlier actions: all methods meet the same noise."""
+    """The feedback on an action in round t does not depend on earlier actions: all methods meet the
+    same noise.
+    """
     last, feedbacks = 6, []
     actions = draws.draw_actions(2 * last + 1, len(SEEDS))
     for past in (actions[:last], actions[last:-1]):
-        channel = draws.problem.feedback(draws.draw(), Streams([("feedback", draws.name, seed) for seed in SEEDS]))
+        channel = draws.problem.feedback(
+            draws.draw(), Streams([("feedback", draws.name, seed) for seed in SEEDS])
+        )
         for t, chosen in enumerate([*past, actions[-1]], 1):
             channel.before(t)
             feedback = channel.at(t, chosen)
         feedbacks.append(feedback)
     first, second = feedbacks
-    if first.arrivals is None and not (np.array_equal(first.f, second.f) and np.array_equal(first.g, second.g)):
+    if first.arrivals is None and not (
+        np.array_equal(first.f, second.f) and np.array_equal(first.g, second.g)
+    ):
         yield Finding(
             "the same action in the same round is observed otherwise after other actions",
             "draw the noise of round t whatever is played, the same number of draws every round",
@@ -219,13 +246,19 @@ def travels(draws: Draws) -> Iterator[Finding]:
     except BaseException as error:  # a user's class may raise any error
         reraise_stop(error)
         yield Finding(
-            f"it cannot be pickled ({one_line(error)})", "workers are sent problems: keep no open file or lambda"
+            f"it cannot be pickled ({one_line(error)})",
+            "workers are sent problems: keep no open file or lambda",
         )
         return
     with seed_global_generators(1):
-        apart = difference(draws.trial(5).play(SEEDS), Draws(draws.cls, draws.name, unpickled).trial(5).play(SEEDS))
+        apart = difference(
+            draws.trial(5).play(SEEDS), Draws(draws.cls, draws.name, unpickled).trial(5).play(SEEDS)
+        )
     if apart:
-        yield Finding(f"after pickling it differs in {apart}", "what prepare() finds must be a field that is pickled")
+        yield Finding(
+            f"after pickling it differs in {apart}",
+            "what prepare() finds must be a field that is pickled",
+        )
 
 
 def plays(draws: Draws) -> Iterator[Finding]:
@@ -233,4 +266,7 @@ def plays(draws: Draws) -> Iterator[Finding]:
     try:
         draws.trial().play(SEEDS)
     except Broken as error:
-        yield Finding(f"random play fails: {error}", "see Problem in cbobench/problems/base.py for shapes and signs")
+        yield Finding(
+            f"random play fails: {error}",
+            "see Problem in cbobench/problems/base.py for shapes and signs",
+        )

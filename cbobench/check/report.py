@@ -64,7 +64,13 @@ FEWEST = {"repeats": 0, "pilot": 8}
 LONG = 5.0  # seconds from which on it is said how long simulations will take
 MAKING = ("can be made", "formula of arrays", "can be prepared")
 WIDTH = 30  # width of the names
-GATES = {*MAKING, "plays", "no global randomness", "repeatable, nothing shared", "seeded from its streams"}
+GATES = {
+    *MAKING,
+    "plays",
+    "no global randomness",
+    "repeatable, nothing shared",
+    "seeded from its streams",
+}
 """Where one of these is broken, what follows would only say so again."""
 
 
@@ -103,10 +109,11 @@ def check(
     Args:
         name: registered, or an import path.
         settings: parameters other than the defaults.
-        data: where the problem is prepared. It is told in a line how much a simulator simulates, before it does, and
-            how long that will take.
+        data: where the problem is prepared. It is told in a line how much a simulator simulates,
+            before it does, and how long that will take.
         only: these laws, besides those about building it; none for all.
-        short: of an algorithm, without the laws that take a process or many rounds, in fewer rounds and places.
+        short: of an algorithm, without the laws that take a process or many rounds, in fewer rounds
+            and places.
 
     Raises:
         Misuse: no such class, or no such parameter.
@@ -157,8 +164,8 @@ def _find_broken(law: str, subjects: Iterable[Any], judge: Law) -> Verdict:
 Laws = Iterator[tuple[str, Iterable[Any], Law]]
 """Laws by name, each with its subjects and its judge.
 
-The lists of subjects are filled while `can be made` is judged, so each law is judged before the next is asked for:
-`list(laws)` would find nothing to test.
+The lists of subjects are filled while `can be made` is judged, so each law is judged before the
+next is asked for: `list(laws)` would find nothing to test.
 """
 
 
@@ -170,7 +177,9 @@ def _of_method(cls: type[Any], name: str, settings: Mapping[str, Any], short: bo
         places.extend(trials(cls, name, settings, refusals, short))
         if not places:
             needs = f"no problem here offers what it needs ({', '.join(sorted(cls.needs))})"
-            yield Finding(refusals[0] if refusals else needs, "" if refusals else "ask for less in needs")
+            yield Finding(
+                refusals[0] if refusals else needs, "" if refusals else "ask for less in needs"
+            )
 
     yield "can be made", [cls], can_be_made
     yield "documented", [cls], methods.check_documentation
@@ -192,8 +201,14 @@ def _of_problem(cls: type[Any], name: str, settings: Mapping[str, Any], data: Da
     def can_be_made(cls: type[Any]) -> Iterator[Finding]:
         problem = params.build(cls, settings)
         if problem.simulates:
-            named = [f"--set {name}={n}" for name, n in FEWEST.items() if getattr(problem, name) > n]
-            fewer = named if problem.noisy else [setting for setting in named if "repeats" not in setting]
+            named = [
+                f"--set {name}={n}" for name, n in FEWEST.items() if getattr(problem, name) > n
+            ]
+            fewer = (
+                named
+                if problem.noisy
+                else [setting for setting in named if "repeats" not in setting]
+            )
             about = f"about {_round(problems.count_simulations(problem)[0])} simulations"
             data.watcher.note(f"{about}; fewer with {' '.join(fewer)}" if fewer else about)
         draws.append(problems.Draws(cls, name, problem))
@@ -207,7 +222,8 @@ def _of_problem(cls: type[Any], name: str, settings: Mapping[str, Any], data: Da
                 data.watcher.note(f"about {_round(later)} simulations to come, {duration(seconds)}")
         yield from ()
 
-    # A class that cannot be made may still be told what its documentation lacks; then each law needs the one before.
+    # A class that cannot be made may still be told what its documentation lacks; then each law
+    # needs the one before.
     yield "documented", [cls], methods.check_documentation
     yield "can be made", [cls], can_be_made
     yield "formula of arrays", draws, problems.formula_takes_arrays
@@ -223,22 +239,34 @@ def _round(number: int) -> str:
     return f"{int(float(f'{number:.2g}')):,}"
 
 
-def _same_in_a_fresh_process(name: str, settings: Mapping[str, Any], state: SharedState) -> Iterator[Finding]:
+def _same_in_a_fresh_process(
+    name: str, settings: Mapping[str, Any], state: SharedState
+) -> Iterator[Finding]:
     """It plays the same bits in another process, whose string hashes differ."""
     command = fresh_interpreter(BOOT, name, json.dumps(dict(settings)))
     other_hashes = os.environ | {"PYTHONHASHSEED": "7"}
-    process = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST, check=False, env=other_hashes)
+    process = subprocess.run(
+        command, capture_output=True, text=True, timeout=LONGEST, check=False, env=other_hashes
+    )
     lines = (process.stdout if process.returncode == 0 else process.stderr).strip().splitlines()
     local_hash, fresh_hash = play_here(name, settings), lines[-1] if lines else "nothing"
     if local_hash != fresh_hash:
         fix = "read no order of a set of texts, no memory address, no file that another run wrote"
         if changed := state.causes(lambda: play_here(name, settings) == fresh_hash):
-            fix = f"{' and '.join(changed)} changed while it played: keep no state outside the object"
-        yield Finding(f"in a fresh process it plays otherwise ({fresh_hash[:80]} instead of {local_hash[:80]})", fix)
+            fix = (
+                f"{' and '.join(changed)} changed while it played: keep no state outside the object"
+            )
+        yield Finding(
+            f"in a fresh process it plays otherwise ({fresh_hash[:80]} instead of "
+            f"{local_hash[:80]})",
+            fix,
+        )
 
 
 def play_here(name: str, settings: Mapping[str, Any]) -> str:
-    """Return the hash of a short play: of an algorithm on its first place, of a problem under random play."""
+    """Return the hash of a short play: of an algorithm on its first place, of a problem under
+    random play.
+    """
     with default_warnings(), seed_global_generators(1):
         if kind_of(name) == "algorithm":
             trial = next(trials(ALGORITHMS.get(name, beside=[Path()]), name, settings))
@@ -256,15 +284,25 @@ def play_here(name: str, settings: Mapping[str, Any]) -> str:
 def format_verdict(verdict: Verdict) -> str:
     """Return a verdict for a reader; "" for a law that was not tested."""
     word = "ok" if verdict.finding is None else "FAIL"
-    return "" if verdict.skipped else f"  {word:4}  {verdict.law:{WIDTH}}  {verdict.finding or ''}".rstrip()
+    return (
+        ""
+        if verdict.skipped
+        else f"  {word:4}  {verdict.law:{WIDTH}}  {verdict.finding or ''}".rstrip()
+    )
 
 
 def summarise(verdicts: Sequence[Verdict]) -> str:
     """Return how many laws are broken, and which were not tested."""
     left = [verdict.law for verdict in verdicts if verdict.skipped]
     broken = sum(verdict.finding is not None for verdict in verdicts)
-    word = f"{count_noun(broken, 'law')} of {len(verdicts)} broken" if broken else f"all {len(verdicts)} laws hold"
-    return "\n".join([*([f"  not looked at before that is mended: {'; '.join(left)}"] if left else []), word])
+    word = (
+        f"{count_noun(broken, 'law')} of {len(verdicts)} broken"
+        if broken
+        else f"all {len(verdicts)} laws hold"
+    )
+    return "\n".join(
+        [*([f"  not looked at before that is mended: {'; '.join(left)}"] if left else []), word]
+    )
 
 
 def verdicts_as_json(name: str, kind: str, verdicts: Sequence[Verdict]) -> str:

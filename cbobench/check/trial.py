@@ -1,4 +1,6 @@
-"""A class on one small problem, played for some seeds; the findings of laws; state that outlives a play."""
+"""A class on one small problem, played for some seeds; the findings of laws; state that outlives a
+play.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,19 @@ PLACES: dict[str, dict[str, Any]] = {
     "a box": {"name": "gramacy", "candidates": 64},
     "a set without coordinates": {"name": "stocks", "data": "look-alike"},
     "delays": {"name": "feasible-pocket-delayed", "candidates": 64, "delay": 3.0},
-    "functions that move": {"name": "feasible-pocket-drift", "candidates": 64, "first_change": 4, "second_change": 8},
+    "functions that move": {
+        "name": "feasible-pocket-drift",
+        "candidates": 64,
+        "first_change": 4,
+        "second_change": 8,
+    },
 }
 ROUNDS = {"a box": 12, "delays": 12, "functions that move": 12}
 SHORT = {"a box": 2}
-INSTEAD = "draw from the streams that it is given (setting.streams, given.generator, a seeded generator made from them)"
+INSTEAD = (
+    "draw from the streams that it is given (setting.streams, given.generator, a seeded "
+    "generator made from them)"
+)
 
 
 @dataclass(frozen=True)
@@ -73,7 +83,8 @@ class Trial:
         name: its registered name or import path, which names its streams.
         place: the problem's word, which names its streams.
         horizon: number of rounds.
-        before: what runs share in this process, as it was before the class first played; None if it does not matter.
+        before: what runs share in this process, as it was before the class first played; None if it
+            does not matter.
     """
 
     cls: type[Any]
@@ -91,7 +102,8 @@ class Trial:
 
     @cached_property
     def reference(self) -> Reference:
-        """A play of all seeds that several laws hold other plays against; the global generators begin at 1.
+        """A play of all seeds that several laws hold other plays against; the global generators
+        begin at 1.
 
         Raises:
             Broken: any error.
@@ -147,7 +159,8 @@ def play_to_arrays(play: Play) -> dict[str, Array]:
         reraise_stop(error)
         raise Broken(describe_error(error)[0]) from error
     arrays = {
-        name: np.concatenate([getattr(c, name) for c in chunks]) for name in ("actions", "observed_f", "observed_g")
+        name: np.concatenate([getattr(c, name) for c in chunks])
+        for name in ("actions", "observed_f", "observed_g")
     }
     if chunks[0].duals is not None:
         arrays["duals"] = np.concatenate([np.asarray(c.duals) for c in chunks])
@@ -157,13 +170,17 @@ def play_to_arrays(play: Play) -> dict[str, Array]:
 
 
 def difference(left: Mapping[str, Array], right: Mapping[str, Array]) -> str:
-    """Return the first difference between two plays, with its round; "" if they are equal to the last bit."""
+    """Return the first difference between two plays, with its round; "" if they are equal to the
+    last bit.
+    """
     for name in dict.fromkeys([*left, *right]):
         left_values, right_values = left.get(name), right.get(name)
         if left_values is None or right_values is None or left_values.shape != right_values.shape:
             return f"{name} (there in one of them only)"
         # A NaN counts as equal to a NaN.
-        same = (left_values == right_values) | ((left_values != left_values) & (right_values != right_values))
+        same = (left_values == right_values) | (
+            (left_values != left_values) & (right_values != right_values)
+        )
         if not same.all():
             since = f", from round {1 + int(np.argwhere(~same)[0][0])} on"
             return name if name.startswith("self.") else name.replace("_", " ") + since
@@ -176,7 +193,11 @@ def select_replicate(arrays: Mapping[str, Array], replicate: int) -> dict[str, A
 
 
 def trials(
-    cls: type[Any], name: str, settings: Mapping[str, Any], refusals: list[str] | None = None, short: bool = False
+    cls: type[Any],
+    name: str,
+    settings: Mapping[str, Any],
+    refusals: list[str] | None = None,
+    short: bool = False,
 ) -> Iterator[Trial]:
     """Yield an algorithm on every place that it can play.
 
@@ -189,7 +210,10 @@ def trials(
     for place in PLACES:
         if short and places and place != "a box":
             continue
-        full = "full information of the constraints" in cls.needs and place in ("a finite set", "a box")
+        full = "full information of the constraints" in cls.needs and place in (
+            "a finite set",
+            "a box",
+        )
         problem = prepare_place(place, full)
         if cls.needs <= problem.offers():
             try:
@@ -200,7 +224,9 @@ def trials(
                 continue
             places += 1
             horizons = (SHORT, 5) if short else (ROUNDS, 20)
-            yield Trial(cls, name, problem, place, horizons[0].get(place, horizons[1]), settings, before)
+            yield Trial(
+                cls, name, problem, place, horizons[0].get(place, horizons[1]), settings, before
+            )
 
 
 @cache
@@ -213,12 +239,13 @@ def prepare_place(place: str, full_information: bool) -> Problem:
     return problem
 
 
-# What outlives a play ------------------------------------------------------------------------------------------------
+# What outlives a play -----------------------------------------------------------------------------
 
 
 @contextmanager
 def seed_global_generators(seed: int) -> Iterator[set[str]]:
-    """Seed every global generator inside the block; afterwards yield the names of those used, and restore all.
+    """Seed every global generator inside the block; afterwards yield the names of those used, and
+    restore all.
 
     PyTorch's counts if it has been imported.
     """
@@ -251,10 +278,11 @@ def _state(state: Any) -> bytes:
 
 
 class SharedState:
-    """Shared state of a class's runs in this process: class attributes, defaults of functions, globals.
+    """Shared state of a class's runs in this process: class attributes, defaults of functions,
+    globals.
 
-    It covers the modules, outside this package, of the class and its bases, and every class and function in them,
-    except what cannot be pickled.
+    It covers the modules, outside this package, of the class and its bases, and every class and
+    function in them, except what cannot be pickled.
     """
 
     def __init__(self, cls: type) -> None:
@@ -262,18 +290,23 @@ class SharedState:
         self.modules = [
             sys.modules[name]
             for name in {base.__module__ for base in cls.__mro__}
-            if name in sys.modules and name.partition(".")[0] not in ("builtins", "typing", __name__.partition(".")[0])
+            if name in sys.modules
+            and name.partition(".")[0] not in ("builtins", "typing", __name__.partition(".")[0])
         ]
         self.values = _pickle_values(_class_values(cls, self.modules))
         self.globals = _pickle_values(_global_values(self.modules))
 
     def changed(self) -> list[str]:
         """Return class attributes and defaults that have changed."""
-        return [name for name, value in SharedState(self.cls).values.items() if self.values.get(name) != value]
+        return [
+            name
+            for name, value in SharedState(self.cls).values.items()
+            if self.values.get(name) != value
+        ]
 
     def causes(self, same_again: Callable[[], bool]) -> list[str]:
-        """Return changed module globals that decide a play: restoring one makes it `same_again`. Mere caches do not
-        count.
+        """Return changed module globals that decide a play: restoring one makes it `same_again`.
+        Mere caches do not count.
         """
         causes, current = [], _pickle_values(_global_values(self.modules))
         for (module, name), value in self.globals.items():

@@ -1,7 +1,7 @@
 """The command line.
 
-`cbobench.cli.arguments` collects the commands of the modules beside it: `add_commands` adds the options of each, and
-`do_run`, `do_compare`, ... are what they do.
+`cbobench.cli.arguments` collects the commands of the modules beside it: `add_commands` adds the
+options of each, and `do_run`, `do_compare`, ... are what they do.
 """
 
 import sys

@@ -1,4 +1,6 @@
-"""The command line. Every error is one line; exit codes: 0 done, 1 failed, 2 misuse, 3 undecided, 130 stopped."""
+"""The command line. Every error is one line; exit codes: 0 done, 1 failed, 2 misuse, 3 undecided,
+130 stopped.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,11 @@ STOPPED = 130
 
 def make_parser() -> Parser:
     """The whole command line."""
-    top = Parser("cbobench", description="Benchmark suite for constrained Bayesian optimization.", allow_abbrev=False)
+    top = Parser(
+        "cbobench",
+        description="Benchmark suite for constrained Bayesian optimization.",
+        allow_abbrev=False,
+    )
     top.add_argument("--version", action="version", version=f"cbobench {__version__}")
     commands = Commands(top)
     for group in (playing, reading, maintenance, new, catalogue, completion):
@@ -36,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=SPELLED)  # a terminal that knows no Greek still gets the table
+            # a terminal that knows no Greek still gets the table
+            stream.reconfigure(errors=SPELLED)
     command_line = list(sys.argv[1:] if arguments is None else arguments)
     try:
         for word in command_line:
@@ -62,7 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _open_closed_streams() -> None:
-    """Put the null device where a standard stream was closed: the next file would take its number, and what is printed.
+    """Put the null device where a standard stream was closed: the next file would take its number,
+    and what is printed.
 
     Services and `2>&-` close them.
     """
@@ -80,7 +88,9 @@ def _handle(options: Any, command_line: list[str]) -> int:
     try:
         return int(options.handler(options, command_line))
     except SystemExit as error:
-        raise CbobenchError(f"{one_line(error)} ended the command; raise an error in its place") from error
+        raise CbobenchError(
+            f"{one_line(error)} ended the command; raise an error in its place"
+        ) from error
 
 
 @contextmanager

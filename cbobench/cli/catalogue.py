@@ -1,4 +1,5 @@
-"""What there is, for readers: lists of problems, algorithms and suites, one of them with its parameters, and data sets.
+"""What there is, for readers: lists of problems, algorithms and suites, one of them with its
+parameters, and data sets.
 
 pandas is imported only where a problem reads files.
 """
@@ -65,15 +66,26 @@ def add_commands(command: Commands) -> None:
             type=starts,
             default=32,
             metavar="N",
-            help="local searches from the best sampled points, and as many from anywhere (default: 32, so 64)",
+            help=(
+                "local searches from the best sampled points, and as many from anywhere "
+                "(default: 32, so 64)"
+            ),
         ),
     )
 
-    data = command(do_data, "data", "show where the original data sets are looked for, or fetch them")
-    actions = data.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=Parser)
+    data = command(
+        do_data, "data", "show where the original data sets are looked for, or fetch them"
+    )
+    actions = data.add_subparsers(
+        dest="action", required=True, metavar="ACTION", parser_class=Parser
+    )
     fetch = actions.add_parser("fetch", help="download original data sets and check their hashes")
-    fetch.add_argument("names", nargs="*", metavar="NAME", help="light-sensors, stocks (default: both)")
-    fetch.add_argument("--data", type=Path, metavar="FOLDER", help="where to (default: CBOBENCH_DATA or the cache)")
+    fetch.add_argument(
+        "names", nargs="*", metavar="NAME", help="light-sensors, stocks (default: both)"
+    )
+    fetch.add_argument(
+        "--data", type=Path, metavar="FOLDER", help="where to (default: CBOBENCH_DATA or the cache)"
+    )
     fetch.add_argument("--base-url", metavar="URL", help="fetch from a mirror")
     path = actions.add_parser("path", help="print the folder that is searched")
     path.add_argument("--data", type=Path, metavar="FOLDER")
@@ -149,7 +161,10 @@ def do_list(options: argparse.Namespace, command_line: list[str]) -> int:
         print(json.dumps(rows, indent=1, ensure_ascii=False))
         return 0
     texts = [
-        [Code(v) if k == "name" else ", ".join(v) if isinstance(v, list) else str(v) for k, v in row.items()]
+        [
+            Code(v) if k == "name" else ", ".join(v) if isinstance(v, list) else str(v)
+            for k, v in row.items()
+        ]
         for row in rows
     ]
     print(render(TextTable([*rows[0]], texts, left=len(rows[0])), options.format))
@@ -188,7 +203,8 @@ def _show_suite(path: Path, options: argparse.Namespace) -> None:
         from cbobench.call import Call
         from cbobench.suite.text import read_suite
 
-        for line in read_suite(Call(path)).count_simulations():  # beside the suite, which may go into a file
+        # beside the suite, which may go into a file
+        for line in read_suite(Call(path)).count_simulations():
             print(printable(line), file=sys.stderr)
 
 
@@ -224,7 +240,9 @@ def _show_class(options: argparse.Namespace) -> None:
 
 
 def _representations(cls: type[Any]) -> str:
-    """How learners represent their posterior on a problem with default parameters, for short and long horizons."""
+    """How learners represent their posterior on a problem with default parameters, for short and
+    long horizons.
+    """
     from cbobench import params
     from cbobench.gp.posteriors.choice import representation
     from cbobench.problems.data import DataFolder

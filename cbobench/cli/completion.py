@@ -1,7 +1,8 @@
-"""Scripts that let a shell complete commands, options, and the names of suites, methods, problems and metrics.
+"""Scripts that let a shell complete commands, options, and the names of suites, methods, problems
+and metrics.
 
-A script is static: it holds all names as they are today, and pressing Tab starts no Python. The shell
-itself completes names of files, because it alone quotes all that they may hold.
+A script is static: it holds all names as they are today, and pressing Tab starts no Python. The
+shell itself completes names of files, because it alone quotes all that they may hold.
 """
 
 from __future__ import annotations
@@ -38,10 +39,15 @@ def do_completion(options: argparse.Namespace, command_line: list[str]) -> int:
     names = find_names()
     for command, parser in options.commands.parsers.items():
         for action in parser._actions:
-            _choose_values(action, names.get((command, action.dest)) or names.get(("", action.dest)), options.shell)
+            _choose_values(
+                action,
+                names.get((command, action.dest)) or names.get(("", action.dest)),
+                options.shell,
+            )
     print(f"# {HOW[options.shell]}")
     print(shtab.complete(options.commands.top, options.shell))
-    if options.shell == "bash":  # files where no name fits: by readline, as no list of words holds every file's name
+    # files where no name fits: by readline, as no list of words holds every file's name
+    if options.shell == "bash":
         print("complete -o default -F _shtab_cbobench cbobench")
     return 0
 
@@ -75,5 +81,8 @@ def _choose_values(action: argparse.Action, names: Sequence[str] | None, shell: 
     if names is None:
         action.complete = FILES  # type: ignore[attr-defined]
     else:
-        either = {"zsh": f"{{compadd {' '.join(names)}; _files}}", "fish": f"{' '.join(names)} {FILES['fish']}"}
+        either = {
+            "zsh": f"{{compadd {' '.join(names)}; _files}}",
+            "fish": f"{' '.join(names)} {FILES['fish']}",
+        }
         action.complete = either  # type: ignore[attr-defined]

@@ -1,4 +1,6 @@
-"""Commands about a run folder: what is done, whether its files are whole, merging small ones, exporting results."""
+"""Commands about a run folder: what is done, whether its files are whole, merging small ones,
+exporting results.
+"""
 
 from __future__ import annotations
 
@@ -25,52 +27,85 @@ SHOWN_FAILURES = 5
 def add_commands(command: Commands) -> None:
     """Add what changes a run folder, or checks it."""
     merge = command(
-        do_compact, "compact", "merge the many small files of a run into few; large runs do so when they end"
+        do_compact,
+        "compact",
+        "merge the many small files of a run into few; large runs do so when they end",
     )
     add_run(merge)
 
-    remove = command(do_remove, "remove", "delete pairs from a run with all their results; asks first")
+    remove = command(
+        do_remove, "remove", "delete pairs from a run with all their results; asks first"
+    )
     add_run(remove)
-    remove.add_argument("pairs", metavar="GLOB", help='the pairs, "problem/algorithm" or one of them')
+    remove.add_argument(
+        "pairs", metavar="GLOB", help='the pairs, "problem/algorithm" or one of them'
+    )
     remove.add_argument("--yes", action="store_true", help="do not ask")
 
-    export = command(do_export, "export", "write a run's results into one small file that others can compare with")
+    export = command(
+        do_export,
+        "export",
+        "write a run's results into one small file that others can compare with",
+    )
     add_run(export)
     export.add_argument(
-        "--out", metavar="FILE", help="path or URI that ends with .zip (default: <folder's name>.zip here)"
+        "--out",
+        metavar="FILE",
+        help="path or URI that ends with .zip (default: <folder's name>.zip here)",
     )
 
     verify = command(
         do_verify,
         "verify",
-        "read every file of results and name the damaged ones; or play drawn cells of runs and bundles again",
+        "read every file of results and name the damaged ones; or play drawn cells of runs and "
+        "bundles again",
     )
-    verify.add_argument("runs", metavar="RUN", nargs="+", help="run folder; with --replay also bundles, paths or URIs")
     verify.add_argument(
-        "--repair", action="store_true", help="move what is damaged into RUN/quarantine; deletes nothing"
+        "runs",
+        metavar="RUN",
+        nargs="+",
+        help="run folder; with --replay also bundles, paths or URIs",
+    )
+    verify.add_argument(
+        "--repair",
+        action="store_true",
+        help="move what is damaged into RUN/quarantine; deletes nothing",
     )
     verify.add_argument("--format", choices=("table", "json"), default="table")
     verify.add_argument(
         "--replay",
         type=whole_number,
         metavar="K",
-        help="play K drawn cells again and compare them with what is published; exit code 1: one differs, or none "
+        help="play K drawn cells again and compare them with what is published; exit code 1: one "
+        "differs, or none "
         "can be played",
     )
     verify.add_argument(
-        "--seed", type=whole_number, metavar="S", help="of the draw (default: a new one, which is said)"
+        "--seed",
+        type=whole_number,
+        metavar="S",
+        help="of the draw (default: a new one, which is said)",
     )
     verify.add_argument(
         "--by-round",
         action="store_true",
-        help="ask methods round by round on published histories, as is done anyway where libraries differ",
+        help=(
+            "ask methods round by round on published histories, as is done anyway where "
+            "libraries differ"
+        ),
     )
-    verify.add_argument("--data", type=Path, metavar="FOLDER", help="folder with the original data sets")
-    verify.add_argument("--imports", action="store_true", help="import the modules of your own that the runs name")
+    verify.add_argument(
+        "--data", type=Path, metavar="FOLDER", help="folder with the original data sets"
+    )
+    verify.add_argument(
+        "--imports", action="store_true", help="import the modules of your own that the runs name"
+    )
 
 
 def import_if_asked(options: argparse.Namespace, *runs: str) -> None:
-    """With `--imports`, import the modules that runs name, so that their cells can be compared with the code now."""
+    """With `--imports`, import the modules that runs name, so that their cells can be compared with
+    the code now.
+    """
     if options.imports:
         from cbobench.results.bundle import open_run
         from cbobench.results.manifest import Manifest
@@ -92,7 +127,9 @@ def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
     if options.watch:
         from cbobench.report.watch import follow
 
-        return follow(options.run, options.once, options.format == "json", lambda: finishing(options.run))
+        return follow(
+            options.run, options.once, options.format == "json", lambda: finishing(options.run)
+        )
     folder = open_run(options.run)
     record, state = read_status(folder)
     # The same facts for both formats, once.
@@ -119,21 +156,27 @@ def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
             "cpus": sorted(state.cpus),
             "arithmetic": sorted(state.arithmetic),
             **({"unplayable": record.unplayable} if record.unplayable else {}),
-            "drivers": [{"host": printable(d.host), "pid": d.pid, "since": d.since} for d in drivers],
+            "drivers": [
+                {"host": printable(d.host), "pid": d.pid, "since": d.since} for d in drivers
+            ],
             "failures": failures,
             "finish": hints,
         }
         print(json.dumps(content, indent=1, ensure_ascii=False))
         return 1 if failures else 0
     # Whoever made the folder chose its texts: all lines are made printable at once.
-    progress = f"{len(state.done):,} of {count_noun(len(record.cells), 'cell')} done, {len(state.failed):,} failed"
+    progress = (
+        f"{len(state.done):,} of {count_noun(len(record.cells), 'cell')} done, "
+        f"{len(state.failed):,} failed"
+    )
     progress += f", {len(state.missing):,} missing, {len(state.stale):,} stale"
     follow_it = f"to follow it: cbobench watch {shlex.quote(options.run)}"
     lines = [
         f"{record.suite or folder}: {progress}",
         *(f"  played now by {driver}; {follow_it}" for driver in drivers),
         *(
-            f"  failed: {failure['problem']} / {failure['algorithm']} seed {failure['seed']}: {failure['error']}"
+            f"  failed: {failure['problem']} / {failure['algorithm']} seed {failure['seed']}: "
+            f"{failure['error']}"
             for failure in failures[:SHOWN_FAILURES]
         ),
     ]
@@ -164,7 +207,9 @@ def _describe_origins(state: Status, imports: bool) -> list[str]:
         # A name that this cbobench does not have says more than a module that is not imported.
         pairs = [cell.pair for cell in state.unchecked]
         imported = {name for pair in pairs for name in find_imports(pair)}
-        unregistered = {name for pair in pairs for name in (pair.problem.name, pair.algorithm.name)} - imported
+        unregistered = {
+            name for pair in pairs for name in (pair.problem.name, pair.algorithm.name)
+        } - imported
         unregistered -= registered_names()
         if unregistered:
             why = "is nothing that this cbobench has; look with the version that played them"
@@ -203,12 +248,20 @@ def do_remove(options: argparse.Namespace, command_line: list[str]) -> int:
     folder = open_run(options.run).refuse_bundle("give a run folder; a bundle is exported again")
     cells = matching_cells(folder, options.pairs)
     for pair_cells in cells.by_pair:
-        count = f"{count_noun(len(pair_cells), 'cell')} of {count_noun(pair_cells.horizon, 'round')}"
+        count = (
+            f"{count_noun(len(pair_cells), 'cell')} of {count_noun(pair_cells.horizon, 'round')}"
+        )
         print(printable(f"{pair_cells.pair.title}: {count}"))
     if not options.yes:
-        ask = f"remove {count_noun(len(cells), 'cell')} from {folder}, and all that was played of them? [y/N] "
+        ask = (
+            f"remove {count_noun(len(cells), 'cell')} from {folder}, and all that was played of "
+            "them? [y/N] "
+        )
         if not sys.stdin.isatty():
-            raise Misuse(f"{printable(ask.partition('?')[0])}: there is no terminal to ask on; to confirm, add --yes")
+            raise Misuse(
+                f"{printable(ask.partition('?')[0])}: there is no terminal to ask on; to "
+                "confirm, add --yes"
+            )
         if input(printable(ask)).strip().lower() not in ("y", "yes"):
             print("nothing was removed")
             return 0
@@ -226,7 +279,11 @@ def do_export(options: argparse.Namespace, command_line: list[str]) -> int:
         print(printable(f"the bundle names a path, as the suite does: {path}"), file=sys.stderr)
     failed = f", {bundle.failed} failed" if bundle.failed else ""
     cells = count_noun(bundle.expected, "cell")
-    print(printable(f"{bundle.file}: {bundle.done:,} of {cells} done{failed}, {bundle.size / 1000:,.0f} kB"))
+    print(
+        printable(
+            f"{bundle.file}: {bundle.done:,} of {cells} done{failed}, {bundle.size / 1000:,.0f} kB"
+        )
+    )
     return 0
 
 
@@ -236,9 +293,13 @@ def do_verify(options: argparse.Namespace, command_line: list[str]) -> int:
         return _do_replay(options)
     for name in ("seed", "by_round", "data", "imports"):
         if getattr(options, name) not in (None, False):
-            raise Misuse(f"--{name.replace('_', '-')} is about --replay; add --replay K, or leave it out")
+            raise Misuse(
+                f"--{name.replace('_', '-')} is about --replay; add --replay K, or leave it out"
+            )
     if len(options.runs) > 1:
-        raise Misuse(f"{len(options.runs)} runs are given; allowed: one, or several with --replay K")
+        raise Misuse(
+            f"{len(options.runs)} runs are given; allowed: one, or several with --replay K"
+        )
     return _do_verify_files(options, command_line)
 
 
@@ -253,7 +314,8 @@ def _do_replay(options: argparse.Namespace) -> int:
     wanted = ReplayOptions(options.runs, options.replay, **asked)
     plan = plan_replay(wanted)
     if options.format != "json":
-        print("\n".join(describe_draw(plan.drawn)), flush=True)  # before the plays, which may take long
+        # before the plays, which may take long
+        print("\n".join(describe_draw(plan.drawn)), flush=True)
     replayed = replay_plan(plan, wanted)
     if options.format == "json":
         print(json.dumps(replay_as_json(replayed), indent=1, ensure_ascii=False))
@@ -267,7 +329,8 @@ def _do_verify_files(options: argparse.Namespace, command_line: list[str]) -> in
     from cbobench.results.verify import MISSING, repair, verify
 
     folder = open_run(options.runs[0]).refuse_bundle(
-        "a bundle is checked whenever it is read; give a run folder, or --replay K to play cells again"
+        "a bundle is checked whenever it is read; give a run folder, or --replay K to play cells "
+        "again"
     )
     condition = verify(folder)
     moved = repair(folder, condition) if options.repair else []
@@ -279,7 +342,9 @@ def _do_verify_files(options: argparse.Namespace, command_line: list[str]) -> in
             "cells": condition.cells,
             "expected": condition.expected,
             "without_digest": condition.unsigned,
-            "damaged": [{"file": damage.file, "why": printable(damage.why)} for damage in condition.damaged],
+            "damaged": [
+                {"file": damage.file, "why": printable(damage.why)} for damage in condition.damaged
+            ],
             "orphans": condition.orphans,
             "moved": moved,
         }
@@ -289,7 +354,10 @@ def _do_verify_files(options: argparse.Namespace, command_line: list[str]) -> in
     lines = _describe_condition(condition)
     absent = [damage.file for damage in condition.damaged if damage.why == MISSING]
     if absent:
-        lines.append(f"made again{'' if options.repair else ' by the next run, or with --repair'}: {', '.join(absent)}")
+        lines.append(
+            f"made again{'' if options.repair else ' by the next run, or with --repair'}: "
+            f"{', '.join(absent)}"
+        )
     if options.repair:
         lines.append(f"moved into quarantine/: {count_noun(len(moved), 'file')}")
     elif len(condition.damaged) > len(absent):
@@ -320,7 +388,11 @@ def _describe_condition(condition: Verification) -> list[str]:
             "task",
             "rounds without cells yet: {}; they do not count, and the next run goes on",
         ),
-        (condition.unsigned, "file", "{} of an older version without digests: changed values may pass there"),
+        (
+            condition.unsigned,
+            "file",
+            "{} of an older version without digests: changed values may pass there",
+        ),
     )
     return lines + [text.format(count_noun(count, noun)) for count, noun, text in counts if count]
 
@@ -335,7 +407,9 @@ def finishing(run: str) -> list[str]:
 
 
 def _finishing(record: Manifest, state: Status, folder: Reader) -> list[str]:
-    """The commands that finish a run: those of the grids that hold what is missing, failed or stale."""
+    """The commands that finish a run: those of the grids that hold what is missing, failed or
+    stale.
+    """
     from cbobench.results.manifest import as_numbers
 
     failed = as_numbers([c.id for c, _ in state.failed])
@@ -343,7 +417,8 @@ def _finishing(record: Manifest, state: Status, folder: Reader) -> list[str]:
     hints = []
     for grid in record.grids if any(map(len, open_ids.values())) else ():
         states = [word for word, ids in open_ids.items() if grid.cells.hold_any(ids)]
-        if states and list(grid.command[:2]) == ["cbobench", "run"]:  # a stranger's folder may say anything
+        # a stranger's folder may say anything
+        if states and list(grid.command[:2]) == ["cbobench", "run"]:
             command = _resume_command(list(grid.command), folder, record.suite)
             flags = [part for word in states if word for part in ("--again", word)]
             hints.append(printable(shlex.join([*command, *flags])))
@@ -351,7 +426,8 @@ def _finishing(record: Manifest, state: Status, folder: Reader) -> list[str]:
 
 
 def _resume_command(command: list[str], folder: Reader, suite: str) -> list[str]:
-    """A `cbobench run` that plays into this folder, without the options that concerned an earlier call only.
+    """A `cbobench run` that plays into this folder, without the options that concerned an earlier
+    call only.
 
     The folder may have moved since, or be looked at from elsewhere.
     """

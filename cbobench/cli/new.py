@@ -1,4 +1,6 @@
-"""`cbobench new` and `check`: a file with a class of the user's, a suite that plays it, and the laws it must obey."""
+"""`cbobench new` and `check`: a file with a class of the user's, a suite that plays it, and the
+laws it must obey.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ class {name}(AskTell):
 
     def optimiser(self, given: Given) -> Search:
         return Search(given, self.step)
-'''
+'''  # noqa: E501
 
 PROBLEM = '''\
 """A problem of mine.
@@ -94,7 +96,7 @@ class {name}(BoxProblem):
         f = -((x[..., 0] - 1) ** 2) - (x[..., 1] - 1) ** 2
         g = x[..., 0] + x[..., 1] - 1
         return np.stack([f, g], axis=-1)
-'''
+'''  # noqa: E501
 
 SIMULATOR = '''\
 """A simulator of mine.
@@ -128,7 +130,7 @@ class {name}(Simulator):
         cost = x[0] + 2 * x[1]
         late = (times > 3.0).mean()
         return [-cost, late - 0.1]  # f is maximised, so -cost; feasible where g <= 0
-'''
+'''  # noqa: E501
 
 SUITE = """\
 suite: {module}
@@ -146,10 +148,14 @@ def add_commands(command: Commands) -> None:
     command(
         do_check,
         "check",
-        "test an algorithm or a problem of yours against the rules of its interface; says what to fix",
+        "test an algorithm or a problem of yours against the rules of its interface; says what "
+        "to fix",
         argument(
             "name",
-            help="your class as module:Class, from this folder or Python's path; or a registered name",
+            help=(
+                "your class as module:Class, from this folder or Python's path; or a registered "
+                "name"
+            ),
         ),
         argument(
             "--set",
@@ -218,11 +224,16 @@ def _settings(assignments: list[str]) -> dict[str, Any]:
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
         if not equals or not name:
-            raise Misuse(f"--set {show(assignment)} is no parameter; write --set NAME=VALUE, such as --set noise_f=0.1")
+            raise Misuse(
+                f"--set {show(assignment)} is no parameter; write --set NAME=VALUE, such as "
+                "--set noise_f=0.1"
+            )
         try:
             settings[name] = yaml.safe_load(value)
         except yaml.YAMLError:
-            raise Misuse(f"--set {show(assignment)} has a value that cannot be read; write it as in a suite") from None
+            raise Misuse(
+                f"--set {show(assignment)} has a value that cannot be read; write it as in a suite"
+            ) from None
     return settings
 
 
@@ -234,7 +245,11 @@ def do_new(options: argparse.Namespace, command_line: list[str]) -> int:
     for path in files:
         print(path)
     module, name = _module_and_class(options.name)
-    print(f"to look for mistakes: cbobench check {module}:{name}; to play it: cbobench run {files[1]}", file=sys.stderr)
+    print(
+        f"to look for mistakes: cbobench check {module}:{name}; to play it: cbobench run "
+        f"{files[1]}",
+        file=sys.stderr,
+    )
     return 0
 
 
@@ -252,9 +267,14 @@ def new(kind: str, name: str, folder: Path) -> tuple[Path, Path]:
     code, suite = folder / f"{module}.py", folder / f"{module}.yaml"
     existing = [str(path) for path in (code, suite) if path.exists()]
     if existing:
-        raise Misuse(f"{' and '.join(existing)} would be overwritten; choose another name, or move the file away")
+        raise Misuse(
+            f"{' and '.join(existing)} would be overwritten; choose another name, or move the "
+            "file away"
+        )
     if find_spec(module) is not None:
-        raise Misuse(f"{show(module)} is a module that Python has; choose another name, such as my_{module}")
+        raise Misuse(
+            f"{show(module)} is a module that Python has; choose another name, such as my_{module}"
+        )
     path = f"{module}:{cls}"
     if kind == "algorithm":
         text, about = ALGORITHM, "a method of mine beside others"
@@ -279,7 +299,12 @@ def _module_and_class(name: str) -> tuple[str, str]:
     """Module and class of a name."""
     module = name.replace("-", "_").lower()
     if keyword.iskeyword(module):
-        raise Misuse(f"{show(name)} is a word of Python's grammar; choose another name, such as my_{module}")
+        raise Misuse(
+            f"{show(name)} is a word of Python's grammar; choose another name, such as my_{module}"
+        )
     if not WORD.fullmatch(module):
-        raise Misuse(f"{show(name)} is no name for a module; allowed: letters, digits and - or _, a letter first")
+        raise Misuse(
+            f"{show(name)} is no name for a module; allowed: letters, digits and - or _, a "
+            "letter first"
+        )
     return module, "".join(part.capitalize() for part in module.split("_")) or module

@@ -23,12 +23,22 @@ class Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
-            noun = action.option_strings[0] if action.option_strings else str(action.metavar or action.dest).lower()
+            noun = (
+                action.option_strings[0]
+                if action.option_strings
+                else str(action.metavar or action.dest).lower()
+            )
             raise unknown(noun, value, action.choices)
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """Parse a command line; an unknown option is refused with the nearest one of its command."""
-        if arguments and arguments[0].startswith("-") and arguments[0] not in self._option_string_actions:
+        """Parse a command line; an unknown option is refused with the nearest one of its
+        command.
+        """
+        if (
+            arguments
+            and arguments[0].startswith("-")
+            and arguments[0] not in self._option_string_actions
+        ):
             self._refuse(arguments[:1], self)
         options, left = self.parse_known_args(arguments)
         if left and hasattr(options, "other") and not any(word.startswith("-") for word in left):
@@ -50,7 +60,8 @@ class Once(argparse.Action):
     def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
         if getattr(namespace, self.dest) is not None:
             raise Misuse(
-                f"{option} is given twice ({show(getattr(namespace, self.dest))}, {show(values)}); use * to match both"
+                f"{option} is given twice ({show(getattr(namespace, self.dest))}, "
+                f"{show(values)}); use * to match both"
             )
         setattr(namespace, self.dest, values)
 
@@ -91,7 +102,9 @@ def starts(text: str) -> int:
 def replications(text: str) -> int:
     """The number of simulated replications."""
     if not text.isdecimal() or not 1 <= int(text) <= 10_000:
-        raise Misuse(f"--replicate is {show(text)}; it must be a whole number from 1 to 10000, such as 200")
+        raise Misuse(
+            f"--replicate is {show(text)}; it must be a whole number from 1 to 10000, such as 200"
+        )
     return int(text)
 
 
@@ -113,7 +126,9 @@ def exclusive(*arguments: Argument) -> Argument:
 
 RUN = argument("run", metavar="RUN", help="run folder, path or URI")
 RUN_OR_BUNDLE = argument("run", metavar="RUN", help="run folder or bundle, path or URI")
-ONLY = argument("--only", metavar="GLOB", action=Once, help='only matching pairs, "problem/algorithm" or one')
+ONLY = argument(
+    "--only", metavar="GLOB", action=Once, help='only matching pairs, "problem/algorithm" or one'
+)
 PLAIN_OR_JSON = argument("--format", choices=("table", "json"), default="table")
 
 
@@ -127,14 +142,18 @@ class Commands:
 
     def __init__(self, top: Parser) -> None:
         self.top = top
-        self._commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
+        self._commands = top.add_subparsers(
+            dest="command", required=True, metavar="COMMAND", parser_class=Parser
+        )
 
     @property
     def parsers(self) -> dict[str, argparse.ArgumentParser]:
         """The parsers of the commands that were added so far, by name."""
         return dict(self._commands.choices or {})
 
-    def __call__(self, handler: Handler, name: str, about: str, *arguments: Argument, imports: bool = False) -> Parser:
+    def __call__(
+        self, handler: Handler, name: str, about: str, *arguments: Argument, imports: bool = False
+    ) -> Parser:
         """Add a command.
 
         Args:
@@ -143,13 +162,18 @@ class Commands:
             imports: whether it has an option to import the modules that its runs name.
         """
         escaped = about.replace("%", "%%")  # argparse formats help, and not descriptions
-        parser: Parser = self._commands.add_parser(name, help=escaped, description=about, allow_abbrev=False)
+        parser: Parser = self._commands.add_parser(
+            name, help=escaped, description=about, allow_abbrev=False
+        )
         parser.set_defaults(handler=handler)
         if imports:
             parser.add_argument(
                 "--imports",
                 action="store_true",
-                help="import the modules of your own that the run names, to tell whether their cells are stale",
+                help=(
+                    "import the modules of your own that the run names, to tell whether their "
+                    "cells are stale"
+                ),
             )
         for add_argument in arguments:
             add_argument(parser)

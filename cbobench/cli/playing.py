@@ -1,4 +1,6 @@
-"""Playing a suite: `cbobench run`. pandas is imported only for its table, Ray only where it plays."""
+"""Playing a suite: `cbobench run`. pandas is imported only for its table, Ray only where it
+plays.
+"""
 
 from __future__ import annotations
 
@@ -26,32 +28,65 @@ if TYPE_CHECKING:
 def add_commands(command: Commands) -> None:
     """Add what plays."""
     run = command(
-        do_run, "run", "play a suite (a YAML file or a shipped name) and print its table; resume or extend a run"
+        do_run,
+        "run",
+        "play a suite (a YAML file or a shipped name) and print its table; resume or extend a run",
     )
     run.add_argument("suite")
     run.add_argument("--out", metavar="RUN", help="run folder, path or URI (default: runs/<suite>)")
-    run.add_argument("--seeds", type=whole_number, metavar="N", help="seeds 0..N-1 instead of the suite's")
-    run.add_argument("--horizon", type=whole_number, metavar="T", help="rounds instead of the suite's")
     run.add_argument(
-        "--only", metavar="GLOB", action=Once, help='only matching pairs, "problem/algorithm" or one of them'
+        "--seeds", type=whole_number, metavar="N", help="seeds 0..N-1 instead of the suite's"
     )
-    run.add_argument("--data", type=Path, metavar="FOLDER", help="folder with the original data sets")
     run.add_argument(
-        "--cpus", type=whole_number, metavar="N", help="workers here (default: one per CPU); 0: in this process"
+        "--horizon", type=whole_number, metavar="T", help="rounds instead of the suite's"
     )
-    run.add_argument("--address", metavar="A", help="a Ray cluster instead of this machine, such as host:6379 or auto")
+    run.add_argument(
+        "--only",
+        metavar="GLOB",
+        action=Once,
+        help='only matching pairs, "problem/algorithm" or one of them',
+    )
+    run.add_argument(
+        "--data", type=Path, metavar="FOLDER", help="folder with the original data sets"
+    )
+    run.add_argument(
+        "--cpus",
+        type=whole_number,
+        metavar="N",
+        help="workers here (default: one per CPU); 0: in this process",
+    )
+    run.add_argument(
+        "--address",
+        metavar="A",
+        help="a Ray cluster instead of this machine, such as host:6379 or auto",
+    )
     run.add_argument(
         "--engine",
         choices=("ray", "processes", "inline"),
-        help="where cells are played: Ray, workers here, this process (default: Ray, for up to 64 tasks processes)",
+        help=(
+            "where cells are played: Ray, workers here, this process (default: Ray, for up to 64 "
+            "tasks processes)"
+        ),
     )
     run.add_argument(
         "--arithmetic",
         choices=("portable", "native"),
-        help="portable: the same bits on every x86-64 machine (default); native: whatever this CPU is built for",
+        help=(
+            "portable: the same bits on every x86-64 machine (default); native: whatever this "
+            "CPU is built for"
+        ),
     )
-    run.add_argument("--ship", action="store_true", help="send the cluster this machine's code, and your own modules")
-    run.add_argument("--block", type=whole_number, metavar="N", help="seeds per task of a new run (default: chosen)")
+    run.add_argument(
+        "--ship",
+        action="store_true",
+        help="send the cluster this machine's code, and your own modules",
+    )
+    run.add_argument(
+        "--block",
+        type=whole_number,
+        metavar="N",
+        help="seeds per task of a new run (default: chosen)",
+    )
     run.add_argument(
         "--again",
         choices=("failed", "stale"),
@@ -59,11 +94,17 @@ def add_commands(command: Commands) -> None:
         default=[],
         help="play failed cells again, or stale ones, which other code played (may be given twice)",
     )
-    run.add_argument("--budget", metavar="B", help="start no new task after this much CPU time, such as 2cpuh")
+    run.add_argument(
+        "--budget", metavar="B", help="start no new task after this much CPU time, such as 2cpuh"
+    )
     run.add_argument("--fail-fast", action="store_true", help="stop at the first failed cell")
     run.add_argument("--no-imports", action="store_true", help="refuse suites that import code")
-    run.add_argument("--yes", action="store_true", help="ask nothing: go on where a pilot takes minutes or more")
-    run.add_argument("--dry-run", action="store_true", help="say what would be played, how long and how large")
+    run.add_argument(
+        "--yes", action="store_true", help="ask nothing: go on where a pilot takes minutes or more"
+    )
+    run.add_argument(
+        "--dry-run", action="store_true", help="say what would be played, how long and how large"
+    )
 
 
 def do_run(options: argparse.Namespace, command_line: list[str]) -> int:
@@ -92,12 +133,18 @@ def _run(options: argparse.Namespace, command_line: list[str], resume_command: s
     from cbobench.sweep.progress import Terminal
     from cbobench.sweep.run import execute
 
-    # Options are named as what they choose, but for one that negates it; "command" is the word that argparse has met.
-    choices = vars(options) | {"imports": not options.no_imports, "command": ["cbobench", *command_line]}
+    # Options are named as what they choose, but for one that negates it; "command" is the word that
+    # argparse has met.
+    choices = vars(options) | {
+        "imports": not options.no_imports,
+        "command": ["cbobench", *command_line],
+    }
     call = Call(**{field.name: choices[field.name] for field in fields(Call)})
     if options.dry_run:
         return _estimate(call)
-    is_asked = not options.yes and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+    is_asked = (
+        not options.yes and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+    )
     sweep_plan = plan(call, _Person(is_asked))
     terminal = Terminal(sweep_plan)
     finish = _Finish(sweep_plan, terminal, resume_command, sys.stdout)
@@ -110,7 +157,9 @@ def _run(options: argparse.Namespace, command_line: list[str], resume_command: s
     except CbobenchError as error:
         if isinstance(error, ExecutorDied) and call.address is not None:
             local_command = shlex.join(["cbobench", *_without_cluster(command_line)])
-            resume_command = f"{local_command} (on this machine; on a cluster that is up, add its --address)"
+            resume_command = (
+                f"{local_command} (on this machine; on a cluster that is up, add its --address)"
+            )
         message = f"{error}; what is published stays, to go on: {resume_command}"
         print(f"cbobench: {printable(mask_secrets(message))}", file=sys.stderr)
         return error.exit_code
@@ -200,7 +249,10 @@ class _Finish(Watcher):
         if outcome.stopped:
             failed_note = f", {outcome.failed} failed" if outcome.failed else ""
             cells = count_noun(outcome.cells, "cell")
-            print(f"stopped: {good:,} of {cells} done{failed_note}; to go on: {self.command}", file=sys.stderr)
+            print(
+                f"stopped: {good:,} of {cells} done{failed_note}; to go on: {self.command}",
+                file=sys.stderr,
+            )
             return 1 if self.plan.call.fail_fast and outcome.failed else 130
         from cbobench.report.best import describe_best
         from cbobench.report.compare import compare
@@ -222,7 +274,9 @@ class _Finish(Watcher):
         if outcome.absent:
             count = f"{len(outcome.absent):,} of {count_noun(outcome.tasks, 'task')}"
             absent = f"{count} played but not in {outcome.folder} (first {outcome.absent[0]})"
-            print(f"absent: {absent}; does every worker reach the same folder? {see}", file=sys.stderr)
+            print(
+                f"absent: {absent}; does every worker reach the same folder? {see}", file=sys.stderr
+            )
         return 1 if failed or outcome.absent else 0
 
 

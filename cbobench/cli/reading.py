@@ -46,7 +46,9 @@ def add_commands(command: Commands) -> None:
             default="table",
             help="json: with --watch at every look",
         ),
-        argument("--watch", action="store_true", help="follow a run that is being played until it ends"),
+        argument(
+            "--watch", action="store_true", help="follow a run that is being played until it ends"
+        ),
         argument("--once", action="store_true", help="with --watch: print it once, as text"),
         imports=True,
     )
@@ -54,7 +56,8 @@ def add_commands(command: Commands) -> None:
     watch = command(
         do_status,
         "watch",
-        "follow a run that is being played, from another terminal or machine: progress, time left, table",
+        "follow a run that is being played, from another terminal or machine: progress, time "
+        "left, table",
         RUN,
         argument("--once", action="store_true", help="print it once, as text"),
         argument(
@@ -71,7 +74,8 @@ def add_commands(command: Commands) -> None:
     command(
         do_compare,
         "compare",
-        "compare methods: medians with intervals (95 % from six seeds on) and who is best; or two runs",
+        "compare methods: medians with intervals (95 % from six seeds on) and who is best; or "
+        "two runs",
         RUN_OR_BUNDLE,
         argument(
             "other",
@@ -83,7 +87,10 @@ def add_commands(command: Commands) -> None:
         argument(
             "--union",
             action="store_true",
-            help="read all runs and bundles that are given as one; so do --ranks, --profile, --best and --against",
+            help=(
+                "read all runs and bundles that are given as one; so do --ranks, --profile, "
+                "--best and --against"
+            ),
         ),
         ONLY,
         argument(
@@ -103,7 +110,10 @@ def add_commands(command: Commands) -> None:
             "--horizon",
             type=horizon,
             metavar="T",
-            help="rounds of the cells to compare, or all (default: the latest of each problem of which a cell is good)",
+            help=(
+                "rounds of the cells to compare, or all (default: the latest of each problem of "
+                "which a cell is good)"
+            ),
         ),
         argument(
             "--target",
@@ -116,7 +126,9 @@ def add_commands(command: Commands) -> None:
             action="store_true",
             help="paired differences to the best algorithm of each problem",
         ),
-        argument("--against", metavar="NAME", action=Once, help="paired differences to this algorithm"),
+        argument(
+            "--against", metavar="NAME", action=Once, help="paired differences to this algorithm"
+        ),
         argument("--ranks", action="store_true", help="average ranks over problems by the median"),
         argument(
             "--profile",
@@ -158,12 +170,17 @@ def add_commands(command: Commands) -> None:
             metavar="FOLDER",
             help="folder for the figures (default: RUN/figures, else ./figures)",
         ),
-        argument("--recipe", metavar="NAME", help="only this recipe (a shipped name or a Python file)"),
+        argument(
+            "--recipe", metavar="NAME", help="only this recipe (a shipped name or a Python file)"
+        ),
         argument(
             "--kind",
             choices=("curves", "plane", "profile"),
             default="curves",
-            help="plane: regret against violation in the end, with intervals; profile: performance and data profiles",
+            help=(
+                "plane: regret against violation in the end, with intervals; profile: "
+                "performance and data profiles"
+            ),
         ),
         argument("--only", metavar="GLOB", action=Once, help="only matching pairs, as for run"),
         argument(
@@ -187,7 +204,10 @@ def add_commands(command: Commands) -> None:
             action="extend",
             default=[],
             metavar="NAME",
-            help="the methods in colour, at most eight, the others are grey (default: the best eight of more)",
+            help=(
+                "the methods in colour, at most eight, the others are grey (default: the best "
+                "eight of more)"
+            ),
         ),
         exclusive(
             argument(
@@ -197,7 +217,9 @@ def add_commands(command: Commands) -> None:
             ),
             argument("--width", metavar="LENGTH", help="any width, such as 3.4in, 8.6cm or 246pt"),
         ),
-        argument("--font", metavar="NAME", help="serif, sans-serif, monospace, or an installed family"),
+        argument(
+            "--font", metavar="NAME", help="serif, sans-serif, monospace, or an installed family"
+        ),
         argument("--svg", action="store_true", help="write SVG beside PDF and PNG"),
         argument(
             "--statistic",
@@ -272,7 +294,10 @@ def add_commands(command: Commands) -> None:
             type=replications,
             default=0,
             metavar="N",
-            help="how often each claim's rule accepts an exact replication of our own result, from N simulated ones",
+            help=(
+                "how often each claim's rule accepts an exact replication of our own result, "
+                "from N simulated ones"
+            ),
         ),
         argument(
             "--strict",
@@ -285,7 +310,8 @@ def add_commands(command: Commands) -> None:
     command(
         do_audit,
         "audit",
-        "compare what the theory promises with what was seen, for a run whose suite says `audit: true`",
+        "compare what the theory promises with what was seen, for a run whose suite says `audit: "
+        "true`",
         RUN,
         argument("--format", choices=FORMATS, default="table"),
         argument(
@@ -306,10 +332,17 @@ def do_compare(options: argparse.Namespace, command_line: list[str]) -> int:
     import_if_asked(options, options.run, *options.other)
     settings = {k: v for k, v in vars(options).items() if k not in OWN}
     # Tables of their own are never of what changed, so that several runs can only be meant as one.
-    is_union = options.union or options.ranks or options.profile or options.best or options.against is not None
+    is_union = (
+        options.union
+        or options.ranks
+        or options.profile
+        or options.best
+        or options.against is not None
+    )
     if len(options.other) > 1 and not is_union:
         raise Misuse(
-            f"{1 + len(options.other)} runs are given; allowed: two, for what changed from the first to the second, or "
+            f"{1 + len(options.other)} runs are given; allowed: two, for what changed from the "
+            "first to the second, or "
             "--union for one table of all"
         )
     left_out: list[str] = []
@@ -326,7 +359,9 @@ def do_compare(options: argparse.Namespace, command_line: list[str]) -> int:
         print(printable(f"left out: {line}"), file=sys.stderr)
     if comparison.nothing:
         runs = printable(f"{options.run} and {options.other[0]}")
-        print(f"nothing of {runs} can be compared: {printable(comparison.nothing)}", file=sys.stderr)
+        print(
+            f"nothing of {runs} can be compared: {printable(comparison.nothing)}", file=sys.stderr
+        )
     if comparison.undecided:
         print(printable(comparison.undecided), file=sys.stderr)
     if comparison.worse or comparison.nothing or left_out:
@@ -368,7 +403,9 @@ def do_figures(options: argparse.Namespace, command_line: list[str]) -> int:
     size_of(options.width, 1, options.font)  # refused before anything is read
     import_if_asked(options, options.run)
     finished = Run(options.run)
-    finished.folder.refuse_bundle("recipes draw rounds that no bundle holds; give the run folder, or use cbobench.plot")
+    finished.folder.refuse_bundle(
+        "recipes draw rounds that no bundle holds; give the run folder, or use cbobench.plot"
+    )
     out = options.out
     if out is None:
         out = Path(finished.folder.uri) / "figures" if finished.folder.local else Path("figures")
@@ -381,9 +418,12 @@ def do_figures(options: argparse.Namespace, command_line: list[str]) -> int:
         log="" if options.log == "none" else options.log,
         highlight=options.highlight,
     )
-    # A figure without files says why it is not drawn; where none says so, no recipe is about these problems.
+    # A figure without files says why it is not drawn; where none says so, no recipe is about these
+    # problems.
     drawn = explained = False
-    for figure, paths in draw_all(part, out, options.recipe, kind=options.kind, metrics=options.metric, options=look):
+    for figure, paths in draw_all(
+        part, out, options.recipe, kind=options.kind, metrics=options.metric, options=look
+    ):
         drawn, explained = drawn or bool(paths), explained or not paths
         print(describe_files(figure, paths), file=sys.stdout if paths else sys.stderr)
     good, labels = problems_played(part), part.record.labels("problems")

@@ -34,12 +34,14 @@ class Finite:
 
     Args:
         covariance: k(x, x') of every pair, shape (n, n).
-        points: coordinates, shape (n, d), or None for actions without coordinates (sensors, stocks).
+        points: coordinates, shape (n, d), or None for actions without coordinates (sensors,
+            stocks).
         kernel_name: the kernel, for closed-form rates of the information gain ("given" has none).
         names: a name per action, for figures and tables.
 
     Attributes:
-        space: the typed inputs that actions are made of (`problems.inputs.InputSpace`), if there are any.
+        space: the typed inputs that actions are made of (`problems.inputs.InputSpace`), if there
+            are any.
     """
 
     space: Any = None
@@ -65,7 +67,8 @@ class Finite:
         names: tuple[str, ...] | None = None,
         points: Array | None = None,
     ) -> Finite:
-        """Return actions under a kernel of coordinates; of more than `LARGEST_EAGER`, without forming their covariance.
+        """Return actions under a kernel of coordinates; of more than `LARGEST_EAGER`, without
+        forming their covariance.
 
         Args:
             inputs: the kernel's inputs, (n, d).
@@ -74,7 +77,8 @@ class Finite:
         points = inputs if points is None else points
         if len(inputs) > LARGEST:
             return Large(inputs, kernel, points, kernel_name, names)
-        if len(inputs) > LARGEST_EAGER and not isinstance(kernel, Linear):  # whose rows have other bits than its matrix
+        # whose rows have other bits than its matrix
+        if len(inputs) > LARGEST_EAGER and not isinstance(kernel, Linear):
             return Scattered(inputs, kernel, points, kernel_name, names)
         return Finite(kernel(inputs, inputs), points, kernel_name, names)
 
@@ -117,10 +121,12 @@ class Finite:
         return self._matrix[left[:, None], right]
 
     def combine(self, weights: Array) -> Array:
-        """Return Σ_i a_i k(., x_i) at all actions, for q weight vectors a (q, n), one product each: (q, n)."""
+        """Return Σ_i a_i k(., x_i) at all actions, for q weight vectors a (q, n), one product each:
+        (q, n).
+        """
         return np.matmul(weights[:, None, :], self._matrix)[:, 0]
 
-    # Features -------------------------------------------------------------------------------------------------------
+    # Features -------------------------------------------------------------------------------------
 
     def _compute_features(self, most: int | None) -> Array | None:
         """Return Phi (n, r), or None if r exceeds `most`."""
@@ -142,8 +148,8 @@ class Finite:
         return self._features
 
     def rank_is_at_most(self, most: int) -> bool:
-        """Return whether r <= `most`. Stops counting there: all features of a rough kernel on 10,000 actions take
-        minutes.
+        """Return whether r <= `most`. Stops counting there: all features of a rough kernel on
+        10,000 actions take minutes.
         """
         if self._features is not None or most >= self.n:
             return self.features.shape[1] <= most
@@ -152,13 +158,18 @@ class Finite:
             self._rank_exceeds = most if self._features is None else self._rank_exceeds
         return self._features is not None
 
-    # Metrics and norms ----------------------------------------------------------------------------------------------
+    # Metrics and norms ----------------------------------------------------------------------------
 
     def check_pairs(self, option: str, advice: str) -> None:
-        """Raise `Misuse` if something (`option`) would compare all pairs of more actions than `LARGEST`."""
+        """Raise `Misuse` if something (`option`) would compare all pairs of more actions than
+        `LARGEST`.
+        """
         if self.n > LARGEST:
             size = f"{8e-9 * self.n**2:.0f} GB for {self.n:,} actions"
-            raise Misuse(f"{option} compares all pairs of actions, {size}; allowed: {LARGEST:,} actions; {advice}")
+            raise Misuse(
+                f"{option} compares all pairs of actions, {size}; allowed: {LARGEST:,} actions; "
+                f"{advice}"
+            )
 
     @cached_property
     def input_metric(self) -> Array | None:
@@ -167,7 +178,9 @@ class Finite:
 
     @cached_property
     def kernel_metric(self) -> Array:
-        """Return d_k(x, x') = sqrt(k(x,x) + k(x',x') - 2 k(x,x')), shape (n, n): |g(x) - g(x')| <= |g|_k d_k(x, x')."""
+        """Return d_k(x, x') = sqrt(k(x,x) + k(x',x') - 2 k(x,x')), shape (n, n): |g(x) - g(x')| <=
+        |g|_k d_k(x, x').
+        """
         metric = np.empty((self.n, self.n))
         for i, row in enumerate(metric):
             row[:] = self._metric_row(i)
@@ -181,30 +194,38 @@ class Finite:
     def steepness(self) -> float:
         """Return the largest d_k(x, x') / |x - x'| over pairs of different points."""
         assert self.input_metric is not None
-        slopes = ((self._metric_row(i)[row > 0] / row[row > 0]) for i, row in enumerate(self.input_metric))
+        slopes = (
+            (self._metric_row(i)[row > 0] / row[row > 0]) for i, row in enumerate(self.input_metric)
+        )
         return max(float(row_slopes.max(initial=0.0)) for row_slopes in slopes)
 
     def norm(self, values: Array) -> Array:
         """Return RKHS norms of functions given by their values, shape (..., n) to (...).
 
-        Least squares in feature space. A function that the features approximate to a relative 1e-5 gets the norm of
-        that approximation: a constant under an SE kernel of numerical rank 19 is approximated to 1e-7, but its norm,
-        and so that of f minus a constant, moves by some 1e-6 with the CPU's arithmetic. Any other function is not in
-        the space, and its norm is infinite.
+        Least squares in feature space. A function that the features approximate to a relative 1e-5
+        gets the norm of
+        that approximation: a constant under an SE kernel of numerical rank 19 is approximated to
+        1e-7, but its norm, and so that of f minus a constant, moves by some 1e-6 with the CPU's
+        arithmetic. Any other function is not in the space, and its norm is infinite.
         """
         flat = values.reshape(-1, self.n).T
         weights, errors = self._fit(flat)
-        norms = np.where(errors <= 1e-5 * np.abs(flat).max(axis=0), np.linalg.norm(weights, axis=0), np.inf)
+        norms = np.where(
+            errors <= 1e-5 * np.abs(flat).max(axis=0), np.linalg.norm(weights, axis=0), np.inf
+        )
         return np.asarray(norms.reshape(values.shape[:-1]))
 
     def _fit(self, values: Array) -> tuple[Array, Array]:
-        """Return weights (r, q) of the features that are nearest to functions (n, q), and the largest errors (q,)."""
+        """Return weights (r, q) of the features that are nearest to functions (n, q), and the
+        largest errors (q,).
+        """
         weights, *_ = np.linalg.lstsq(self.features, values, rcond=None)
         return np.asarray(weights), np.asarray(np.abs(self.features @ weights - values).max(axis=0))
 
 
 class Scattered(Finite):
-    """A set whose covariances are computed from coordinates; a matrix (n, n) is formed only if something asks for it.
+    """A set whose covariances are computed from coordinates; a matrix (n, n) is formed only if
+    something asks for it.
 
     Args:
         inputs: the kernel's inputs, (n, d).
@@ -213,7 +234,12 @@ class Scattered(Finite):
     """
 
     def __init__(
-        self, inputs: Array, kernel: Kernel, points: Array, kernel_name: str, names: tuple[str, ...] | None
+        self,
+        inputs: Array,
+        kernel: Kernel,
+        points: Array,
+        kernel_name: str,
+        names: tuple[str, ...] | None,
     ) -> None:
         super().__init__(np.empty((0, 0)), points, kernel_name, names)
         self.kernel = kernel
@@ -243,12 +269,17 @@ class Scattered(Finite):
     def combine(self, weights: Array) -> Array:
         values = np.empty((len(weights), 1, self.n))
         for batch in batches(self.n, SECTIONS):
-            np.matmul(weights[:, None], self.kernel(self.inputs, self.inputs[batch]), out=values[..., batch])
+            np.matmul(
+                weights[:, None],
+                self.kernel(self.inputs, self.inputs[batch]),
+                out=values[..., batch],
+            )
         return values[:, 0]
 
 
 class Large(Scattered):
-    """A set of more than `LARGEST` actions: all is done with its features, and no matrix (n, n) is formed.
+    """A set of more than `LARGEST` actions: all is done with its features, and no matrix (n, n) is
+    formed.
 
     Raises:
         Misuse: the kernel has too many features on these points (`features`, `rank_is_at_most`).
@@ -257,7 +288,9 @@ class Large(Scattered):
     @property
     def covariance(self) -> Array:  # type: ignore[override]
         size = f"{8e-9 * self.n**2:.0f} GB for {self.n:,} actions"
-        raise CellFailure(f"something asked for all pairs of actions, {size}; allowed: {LARGEST:,} actions")
+        raise CellFailure(
+            f"something asked for all pairs of actions, {size}; allowed: {LARGEST:,} actions"
+        )
 
     def combine(self, weights: Array) -> Array:
         inner = np.matmul(weights[:, None, :], self.features)
@@ -268,14 +301,17 @@ class Large(Scattered):
 
     @cached_property
     def _root(self) -> Array:
-        """R (r, r) of Phi = Q R, with which R^T R = Phi^T Phi is solved to more digits than that product has."""
+        """R (r, r) of Phi = Q R, with which R^T R = Phi^T Phi is solved to more digits than that
+        product has.
+        """
         return np.asarray(np.linalg.qr(self.features, mode="r"))
 
     def _fit(self, values: Array) -> tuple[Array, Array]:
-        """Factorise Phi once for all functions; one at a time, so that its digits do not depend on the others.
+        """Factorise Phi once for all functions; one at a time, so that its digits do not depend on
+        the others.
 
-        The equations R^T R w = Phi^T y, refined by their residuals, are as exact as a factorisation of each function's
-        own (Björck 1987, corrected seminormal equations).
+        The equations R^T R w = Phi^T y, refined by their residuals, are as exact as a factorisation
+        of each function's own (Björck 1987, corrected seminormal equations).
         """
         from scipy.linalg import solve_triangular  # imported late: SciPy takes long to load
 
@@ -287,7 +323,8 @@ class Large(Scattered):
                 w += solve_triangular(self._root, half)
                 residual = y - np.matmul(w, self.features.T)
             errors[i] = np.abs(residual).max()
-        return weights.T, errors  # every function's weights side by side, and so added up in one order
+        # every function's weights side by side, and so added up in one order
+        return weights.T, errors
 
     def _compute_features(self, most: int | None) -> Array:
         """Return Phi as a view of Phi^T (r, n), with which posteriors multiply."""
@@ -295,7 +332,8 @@ class Large(Scattered):
         rows = self._feature_rows(allowed)
         if rows is None:
             raise Misuse(
-                f"{self.kernel_name} has more than {allowed} features on {self.n:,} actions, too many; allowed: "
+                f"{self.kernel_name} has more than {allowed} features on {self.n:,} actions, too "
+                "many; allowed: "
                 f"{LARGEST:,} actions, or a smoother kernel or a longer lengthscale"
             )
         return rows.T
@@ -308,10 +346,11 @@ def _row_starts(replicates: int, n: int) -> NDArray[np.intp]:
 
 
 def smallest(values: Array, count: int) -> NDArray[np.intp]:
-    """Return indices of the smallest of values (..., k), (..., count), ascending; of equal values the first count.
+    """Return indices of the smallest of values (..., k), (..., count), ascending; of equal values
+    the first count.
 
-    `argpartition` costs the same, but which of equal values it takes, and in which order it returns them, depends on
-    the instructions that NumPy uses.
+    `argpartition` costs the same, but which of equal values it takes, and in which order it returns
+    them, depends on the instructions that NumPy uses.
     """
     limit = np.partition(values, count - 1, axis=-1)[..., count - 1 : count]
     mask, ties = values < limit, values == limit
@@ -323,8 +362,10 @@ def smallest(values: Array, count: int) -> NDArray[np.intp]:
     return np.asarray(np.nonzero(mask)[-1].reshape(*values.shape[:-1], count))
 
 
-TIED = 1e-10  # of a score's range: scores that agree so far tie, and rounding must not choose among them
-OF_BEST = 100.0  # a range counts up to this multiple of the best score, as a huge price on some actions widens it
+# of a score's range: scores that agree so far tie, and rounding must not choose among them
+TIED = 1e-10
+# a range counts up to this multiple of the best score, as a huge price on some actions widens it
+OF_BEST = 100.0
 ROUNDED = 1e-14  # of the best score: the range of a plateau may be nothing but rounding
 WIDEST = 2 * (TIED * OF_BEST + ROUNDED)  # of the best score: what falls shorter ties with none
 
@@ -339,13 +380,18 @@ def tie_widths(score: Array, top: Array) -> Array:
     size, low = np.abs(top), np.minimum.reduce(score, axis=1)
     if np.maximum.reduce(size) == np.inf:  # there, only equal scores tie
         endless = size == np.inf
-        return np.where(endless, 0.0, tie_widths(np.where(endless[:, None], 0.0, score), np.where(endless, 0.0, top)))
+        return np.where(
+            endless,
+            0.0,
+            tie_widths(np.where(endless[:, None], 0.0, score), np.where(endless, 0.0, top)),
+        )
     widths: Array = TIED * np.minimum(top - low, OF_BEST * size) + ROUNDED * size
     return widths
 
 
 def levels(score: Array, widths: Array | None = None) -> Array:
-    """Return a score (S, n) in steps of what ties, 0 at the best: for comparisons that rounding must not decide.
+    """Return a score (S, n) in steps of what ties, 0 at the best: for comparisons that rounding
+    must not decide.
 
     Args:
         widths: what ties, (S,); None for `tie_widths`. Where it is 0, the score is returned.
@@ -356,11 +402,15 @@ def levels(score: Array, widths: Array | None = None) -> Array:
         return np.where(width > 0, -np.floor((top[:, None] - score) / width), score)
 
 
-def break_ties(score: Array, coin: NDArray[np.float64], widths: Array | None = None) -> NDArray[np.intp]:
+def break_ties(
+    score: Array, coin: NDArray[np.float64], widths: Array | None = None
+) -> NDArray[np.intp]:
     """Return the best action of every replicate, ties broken at random.
 
-    A stationary prior makes round 1 a total tie, truncation makes more ties, and far from all data scores differ by
-    rounding alone: a plain argmax would always favour the lowest index, or what one kind of CPU rounds up.
+    A stationary prior makes round 1 a total tie, truncation makes more ties, and far from all data
+    scores differ by
+    rounding alone: a plain argmax would always favour the lowest index, or what one kind of CPU
+    rounds up.
 
     Args:
         score: (S, n).
@@ -376,7 +426,11 @@ def break_ties(score: Array, coin: NDArray[np.float64], widths: Array | None = N
     top = score.reshape(-1)[rows + best]
     if not np.minimum.reduce(top) > -np.inf:  # a NaN is not
         s = int((~(top > -np.inf)).argmax())
-        problem = "is not a number" if np.isnan(top[s]) else "is minus infinity everywhere: no action is allowed"
+        problem = (
+            "is not a number"
+            if np.isnan(top[s])
+            else "is minus infinity everywhere: no action is allowed"
+        )
         raise CellFailure(f"the score of replicate {s} {problem}")
     if widths is None:
         near = score >= np.minimum(top * (1 - WIDEST), top * (1 + WIDEST))[:, None]

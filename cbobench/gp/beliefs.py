@@ -1,7 +1,9 @@
-"""Beliefs about functions at k candidates, and exploration strategies, which estimate a function from a belief.
+"""Beliefs about functions at k candidates, and exploration strategies, which estimate a function
+from a belief.
 
-Draws are fixed for the round (`begin`), so that the candidates' scores and the played action see the same Z_t or the
-same sample path. Zhou & Ji (2022): Definition 1 (UCB, Thompson), Definition 2 and Appendix C (RandGP-UCB).
+Draws are fixed for the round (`begin`), so that the candidates' scores and the played action see
+the same Z_t or the same sample path. Zhou & Ji (2022): Definition 1 (UCB, Thompson), Definition 2
+and Appendix C (RandGP-UCB).
 """
 
 from __future__ import annotations
@@ -21,13 +23,17 @@ ONE = np.ones((1, 1))
 
 @dataclass(slots=True)
 class FunctionBelief:
-    """The posterior of one function (arrays (S, k)) or of m functions (arrays (S, m, k)) at k candidates.
+    """The posterior of one function (arrays (S, k)) or of m functions (arrays (S, m, k)) at k
+    candidates.
 
     Attributes:
         mean: posterior means.
-        deviation: latent posterior standard deviations; broadcasts against `mean` (functions share it).
-        width: the confidence width beta_t, (S, 1) or (S, m, 1); one deviation for methods that set none.
-        path: a zero-mean joint sample with the posterior covariance, drawn for this round; None unless requested.
+        deviation: latent posterior standard deviations; broadcasts against `mean` (functions share
+            it).
+        width: the confidence width beta_t, (S, 1) or (S, m, 1); one deviation for methods that set
+            none.
+        path: a zero-mean joint sample with the posterior covariance, drawn for this round; None
+            unless requested.
     """
 
     mean: Array
@@ -43,7 +49,8 @@ class Belief:
     Attributes:
         f: arrays (S, k).
         g: arrays (S, m, k); None for a learner that models no constraint.
-        shown: the round's constraint function g_t at the candidates, (S, m, k), under full information.
+        shown: the round's constraint function g_t at the candidates, (S, m, k), under full
+            information.
     """
 
     f: FunctionBelief
@@ -59,7 +66,9 @@ class Belief:
 
 
 class RowStarts:
-    """Where the row of every replicate (S, 1) and constraint (S, m, 1) begins in flat arrays over n actions."""
+    """Where the row of every replicate (S, 1) and constraint (S, m, 1) begins in flat arrays over n
+    actions.
+    """
 
     def __init__(self, replicates: int, constraints: int, n: int) -> None:
         self.of_f = n * np.arange(replicates)[:, None]
@@ -86,7 +95,9 @@ class BeliefAtPlayed(Belief):
     def f(self) -> FunctionBelief:  # type: ignore[override]  # nobody assigns it
         f, index = self.belief.f, self.starts.of_f + self.actions
         path = None if f.path is None else f.path.reshape(-1)[index]
-        return FunctionBelief(f.mean.reshape(-1)[index], f.deviation.reshape(-1)[index], f.width, path)
+        return FunctionBelief(
+            f.mean.reshape(-1)[index], f.deviation.reshape(-1)[index], f.width, path
+        )
 
     @property
     def g(self) -> FunctionBelief | None:  # type: ignore[override]
@@ -94,14 +105,18 @@ class BeliefAtPlayed(Belief):
         if g is None:
             return None
         shared = g.deviation.shape[1] == 1  # one covariance for all constraints
-        deviation = g.deviation.reshape(-1)[(self.starts.of_f + self.actions)[:, None] if shared else index]
+        deviation = g.deviation.reshape(-1)[
+            (self.starts.of_f + self.actions)[:, None] if shared else index
+        ]
         path = None if g.path is None else g.path.reshape(-1)[index]
         return FunctionBelief(g.mean.reshape(-1)[index], deviation, g.width, path)
 
     @property
     def shown(self) -> Array | None:  # type: ignore[override]
         values = self.belief.shown
-        return None if values is None else values.reshape(-1)[self.starts.of_g + self.actions[:, None]]
+        return (
+            None if values is None else values.reshape(-1)[self.starts.of_g + self.actions[:, None]]
+        )
 
 
 RandName = Literal["normal", "uniform", "discrete-gaussian"]
@@ -125,7 +140,8 @@ class Explore:
         """Draw the random numbers of round t."""
 
     def path(self, posterior: Posterior, first: int) -> Array | None:
-        """Return a zero-mean joint sample over all actions for this round, for strategies that use one.
+        """Return a zero-mean joint sample over all actions for this round, for strategies that use
+        one.
 
         Args:
             first: index in the posterior of the first explored function: 0 for f, 1 for g_1.
@@ -136,24 +152,28 @@ class Explore:
         """Return the estimate as a fresh array, the shape of `belief.mean`."""
         raise NotImplementedError
 
-    # What the theory says of it, for one function (Zhou & Ji 2022, Assumption 3 and Appendix H) ---------------------
+    # What the theory says of it, for one function (Zhou & Ji 2022, Assumption 3 and Appendix H) ---
 
-    # E^conc: at all actions the estimate is within c^(2) σ of the mean. E^anti: it lies at least one width β σ from the
-    # mean, on the optimistic side.
+    # E^conc: at all actions the estimate is within c^(2) σ of the mean. E^anti: it lies at least
+    # one width β σ from the mean, on the optimistic side.
 
     @property
     def multiple(self) -> Array | float | None:
-        """Return its offset from the mean this round, in units of β σ(x), () or `shape`; None if no number describes
-        it.
+        """Return its offset from the mean this round, in units of β σ(x), () or `shape`; None if no
+        number describes it.
         """
         raise NotImplementedError
 
     def concentration(self, t: int, n: int) -> float:
-        """Return c^(2) of E^conc in units of β, for n actions: |estimate - mean| <= c^(2) σ at all of them."""
+        """Return c^(2) of E^conc in units of β, for n actions: |estimate - mean| <= c^(2) σ at all
+        of them.
+        """
         raise NotImplementedError
 
     def misses(self, t: int) -> float:
-        """Return an upper bound on the probability that E^conc fails in round t: its share of p_{2,t}."""
+        """Return an upper bound on the probability that E^conc fails in round t: its share of
+        p_{2,t}.
+        """
         return 0.0
 
     def optimism(self) -> float:
@@ -169,7 +189,11 @@ class UCB(Explore):
 
     def __call__(self, belief: FunctionBelief) -> Array:
         bonus = belief.width * belief.deviation
-        return np.add(belief.mean, bonus, out=bonus) if self.sign > 0 else np.subtract(belief.mean, bonus, out=bonus)
+        return (
+            np.add(belief.mean, bonus, out=bonus)
+            if self.sign > 0
+            else np.subtract(belief.mean, bonus, out=bonus)
+        )
 
     @property
     def multiple(self) -> float:
@@ -180,7 +204,9 @@ class UCB(Explore):
 
 
 class Thompson(Explore):
-    """A joint sample of N(mean, beta_t^2 k_t): one path over all candidates, never one draw per candidate."""
+    """A joint sample of N(mean, beta_t^2 k_t): one path over all candidates, never one draw per
+    candidate.
+    """
 
     joint = True
 
@@ -217,13 +243,20 @@ class Thompson(Explore):
 class RandUCB(Explore):
     """mean + Z_t * beta_t * deviation with one Z_t per round for all candidates.
 
-    `normal`: Z ~ N(0, 1). `uniform`: N points evenly on [0, 2]. `discrete-gaussian`: N points on [low, high] with
-    weights of N(0, 1) there. All in units of beta_t. The last two are one-sided, so `sign` points them towards
-    optimism: +1 for the reward, -1 for a cost (the paper shows only the unconstrained case, sign +1).
+    `normal`: Z ~ N(0, 1). `uniform`: N points evenly on [0, 2]. `discrete-gaussian`: N points on
+    [low, high] with weights of N(0, 1) there. All in units of beta_t. The last two are one-sided,
+    so `sign` points them towards
+    optimism: +1 for the reward, -1 for a cost (the paper shows only the unconstrained case, sign
+    +1).
     """
 
     def __init__(
-        self, law: RandName = "normal", sign: int = 1, points: int = 20, low: float = 0.0, high: float = 2.0
+        self,
+        law: RandName = "normal",
+        sign: int = 1,
+        points: int = 20,
+        low: float = 0.0,
+        high: float = 2.0,
     ) -> None:
         self.law, self.sign = law, sign
         low, high = (0.0, 2.0) if law == "uniform" else (low, high)
@@ -232,13 +265,17 @@ class RandUCB(Explore):
         self.weights, self.cumulative = weights / weights.sum(), weights.cumsum() / weights.sum()
 
     def start(self, streams: Streams, role: str, shape: tuple[int, ...], rank: int) -> None:
-        self.draws = Draws(streams.role(role), standard_normal if self.law == "normal" else uniform, shape)
+        self.draws = Draws(
+            streams.role(role), standard_normal if self.law == "normal" else uniform, shape
+        )
 
     def begin(self, t: int) -> None:
         z = self.draws.at(t)
         if self.law != "normal":
             # The last cumulative weight may be rounded below 1, and a draw may lie above it.
-            z = self.grid[np.minimum(self.cumulative.searchsorted(z, side="right"), len(self.grid) - 1)]
+            z = self.grid[
+                np.minimum(self.cumulative.searchsorted(z, side="right"), len(self.grid) - 1)
+            ]
         self.z = z[..., None]
 
     def __call__(self, belief: FunctionBelief) -> Array:
@@ -250,7 +287,11 @@ class RandUCB(Explore):
         return self.z[..., 0]
 
     def concentration(self, t: int, n: int) -> float:
-        return 2 * float(np.sqrt(np.log(t))) if self.law == "normal" else float(np.abs(self.grid).max())
+        return (
+            2 * float(np.sqrt(np.log(t)))
+            if self.law == "normal"
+            else float(np.abs(self.grid).max())
+        )
 
     def misses(self, t: int) -> float:
         return 1 / t**2 if self.law == "normal" else 0.0

@@ -13,23 +13,34 @@ from numpy.typing import NDArray
 
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
-from cbobench.gp.kernels import RIDGE, Array, Matern, SquaredExponential, StationaryName, smooth_norm, stationary
+from cbobench.gp.kernels import (
+    RIDGE,
+    Array,
+    Matern,
+    SquaredExponential,
+    StationaryName,
+    smooth_norm,
+    stationary,
+)
 from cbobench.gp.mesh import Mesh, resolving
 
 POINTS = 1024  # points at which norms are computed
-# Share of the prior variance; SE, lengthscale 0.2: 0.02 in four dimensions, 0.82 in seven; 0.05: 0.99 in four.
+# Share of the prior variance; SE, lengthscale 0.2: 0.02 in four dimensions, 0.82 in seven; 0.05:
+# 0.99 in four.
 UNKNOWN = 0.9
 
 
 @dataclass(frozen=True)
 class Box:
-    """All points between two corners. The kernel acts on the unit cube [0, 1]^d, to which the box is scaled.
+    """All points between two corners. The kernel acts on the unit cube [0, 1]^d, to which the box
+    is scaled.
 
     Args:
         low, high: corners, (d,) each.
         kernel_name: a stationary kernel.
         lengthscale: in units of the sides.
-        size: number of candidates at which an acquisition function is first evaluated, unless a mesh replaces them.
+        size: number of candidates at which an acquisition function is first evaluated, unless a
+            mesh replaces them.
         meshed: whether a mesh may replace them.
     """
 
@@ -50,12 +61,20 @@ class Box:
 
     @cached_property
     def mesh(self) -> Mesh | None:
-        """A mesh, if the kernel is so smooth that its values on the mesh determine a posterior; else None."""
-        return resolving(self.d, self.lengthscale) if self.meshed and self.kernel_name == "se" else None
+        """A mesh, if the kernel is so smooth that its values on the mesh determine a posterior;
+        else None.
+        """
+        return (
+            resolving(self.d, self.lengthscale)
+            if self.meshed and self.kernel_name == "se"
+            else None
+        )
 
     @cached_property
     def scattered(self) -> Array:
-        """The first `size` points of a Sobol sequence in the unit cube, (size, d), the same for all seeds."""
+        """The first `size` points of a Sobol sequence in the unit cube, (size, d), the same for all
+        seeds.
+        """
         return sobol(self.d, self.size)
 
     @cached_property
@@ -82,17 +101,19 @@ class Box:
         return finite(self.scale(self.scattered), self)
 
     def norm(self, formula: Callable[[Array], Array]) -> Array:
-        """Return regularised RKHS norms of functions given by a formula, from points (n, d) of the box to values (n,
-        p): (p,).
+        """Return regularised RKHS norms of functions given by a formula, from points (n, d) of the
+        box to values (n, p): (p,).
 
-        A formula need not be in the kernel's space (no polynomial is in an SE kernel's), where its norm is infinite. So
-        this is the norm of the function h of the space that minimises, over the first 1,024 points of a Sobol sequence,
+        A formula need not be in the kernel's space (no polynomial is in an SE kernel's), where its
+        norm is infinite. So this is the norm of the function h of the space that minimises, over
+        the first 1,024 points of a Sobol sequence,
 
             Σ (formula - h)² + 1e-4 |h|_k²,
 
-        whatever `size` is (see `smooth_norm`). In two dimensions and from lengthscale 0.05 on, more points would change
-        it by a few per cent. If the points leave much of the prior variance between them (short lengthscales, many
-        dimensions), it depends on these points; beyond the share `UNKNOWN`, the norm is infinite.
+        whatever `size` is (see `smooth_norm`). In two dimensions and from lengthscale 0.05 on, more
+        points would change it by a few per cent. If the points leave much of the prior variance
+        between them (short lengthscales, many dimensions), it depends on these points; beyond the
+        share `UNKNOWN`, the norm is infinite.
         """
         values = formula(self.scale(sobol(self.d, POINTS))).T
         # A copy, because the cache would hand a changed array to the next caller.
@@ -100,7 +121,9 @@ class Box:
 
 
 @lru_cache(maxsize=64)
-def _norms(kernel: SquaredExponential | Matern, d: int, shape: tuple[int, int], values: bytes) -> Array:
+def _norms(
+    kernel: SquaredExponential | Matern, d: int, shape: tuple[int, int], values: bytes
+) -> Array:
     """See `Box.norm`; values at the points as the bytes of an array (p, POINTS)."""
     # At the points between it is seen how much of the prior variance the others leave.
     points, between = sobol(d, POINTS), sobol(d, 2 * POINTS)[POINTS::8]
@@ -118,7 +141,8 @@ def finite(points: Array, box: Box) -> Finite:
 
 
 def sobol(d: int, size: int) -> Array:
-    """Return the first `size` points of a Sobol sequence in [0, 1)^d, shifted by half a step so that none is a corner.
+    """Return the first `size` points of a Sobol sequence in [0, 1)^d, shifted by half a step so
+    that none is a corner.
 
     One fixed set, the same for every seed and method.
     """
@@ -142,38 +166,49 @@ DesignName = Literal["sobol", "random"]
 def design(
     actions: Finite | Box, name: DesignName, count: int, generators: Sequence[np.random.Generator]
 ) -> NDArray[Any]:
-    """Return the first `count` actions of S replicates: indices (count, S) of a finite set, or points (count, S, d) of
-    a box.
+    """Return the first `count` actions of S replicates: indices (count, S) of a finite set, or
+    points (count, S, d) of a box.
 
-    `sobol`: on a box the first points of a Sobol sequence that each generator scrambles anew; on a finite set the
-    actions nearest to them, none twice; random ones without coordinates. `random`: uniform; on a finite set none twice.
-    Designs of different seeds are independent.
+    `sobol`: on a box the first points of a Sobol sequence that each generator scrambles anew; on a
+    finite set the actions nearest to them, none twice; random ones without coordinates. `random`:
+    uniform; on a finite set none twice. Designs of different seeds are independent.
 
     Raises:
         Misuse: the set has fewer actions.
     """
-    return np.stack([_draw_design(actions, name, count, generator) for generator in generators], axis=1)
+    return np.stack(
+        [_draw_design(actions, name, count, generator) for generator in generators], axis=1
+    )
 
 
 def check_design(actions: Finite | Box, count: int) -> None:
     """Raise `Misuse` if a finite set has fewer actions than the design has rounds."""
     if isinstance(actions, Finite) and count > actions.n:
-        raise Misuse(f"an initial design of {count} rounds, but there are {actions.n} actions; give fewer rounds")
+        raise Misuse(
+            f"an initial design of {count} rounds, but there are {actions.n} actions; give fewer "
+            "rounds"
+        )
 
 
-def _draw_design(actions: Finite | Box, name: DesignName, count: int, generator: np.random.Generator) -> NDArray[Any]:
+def _draw_design(
+    actions: Finite | Box, name: DesignName, count: int, generator: np.random.Generator
+) -> NDArray[Any]:
     check_design(actions, count)
     if isinstance(actions, Finite) and (name == "random" or actions.points is None):
         return generator.permutation(actions.n)[:count]
     if name == "random":
         unit = generator.random((count, actions.d))
     else:  # in whole powers of two, as which the sequence is balanced
-        unit = scrambled_sobol(actions.d, generator).random_base2(int(np.ceil(np.log2(count))))[:count]
+        unit = scrambled_sobol(actions.d, generator).random_base2(int(np.ceil(np.log2(count))))[
+            :count
+        ]
     return actions.scale(unit) if isinstance(actions, Box) else nearest(actions.units, unit)
 
 
 def nearest(points: Array, targets: Array) -> NDArray[np.intp]:
-    """Return the nearest of points (n, d) to each target (k, d) that no earlier target has taken, (k,)."""
+    """Return the nearest of points (n, d) to each target (k, d) that no earlier target has taken,
+    (k,).
+    """
     free, indices = np.ones(len(points), dtype=bool), np.empty(len(targets), dtype=np.intp)
     for i, target in enumerate(targets):
         indices[i] = np.where(free, ((points - target) ** 2).sum(axis=1), np.inf).argmin()

@@ -4,14 +4,15 @@ The theory form is Chowdhury & Gopalan (2017), Theorem 2, as used in Zhou & Ji (
 
     beta_t = B + R sqrt(2 (gamma_{t-1} + 1 + ln(F / alpha))),
 
-with F functions sharing the failure probability alpha (F = 2 gives the paper's ln(2 / alpha)). It asks for
-lambda = 1 + 2/T. `self-normalised` is the form that is valid for any lambda (Abbasi-Yadkori 2013):
-beta_t = B + (R / sqrt(lambda)) sqrt(2 (gamma_{t-1} + ln(F / alpha))). A number is that number, every round.
+with F functions sharing the failure probability alpha (F = 2 gives the paper's ln(2 / alpha)). It
+asks for lambda = 1 + 2/T. `self-normalised` is the form that is valid for any lambda
+(Abbasi-Yadkori 2013): beta_t = B + (R / sqrt(lambda)) sqrt(2 (gamma_{t-1} + ln(F / alpha))). A
+number is that number, every round.
 
-The papers leave gamma_t open; three readings of it are offered. `played` is the gain of the actions played so far,
-which the posterior keeps anyway. `greedy` bounds the maximum over all sets: the gain of greedily chosen actions
-divided by 1 - 1/e (submodularity; Srinivas et al. 2010). `rate` is the order of growth that the papers quote, with
-constant 1.
+The papers leave gamma_t open; three readings of it are offered. `played` is the gain of the actions
+played so far, which the posterior keeps anyway. `greedy` bounds the maximum over all sets: the gain
+of greedily chosen actions divided by 1 - 1/e (submodularity; Srinivas et al. 2010). `rate` is the
+order of growth that the papers quote, with constant 1.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class Width:
     Args:
         bound: the norm bounds (B, G_1, ..., G_m) per replicate, (S, F).
         noise: sub-Gaussian constants R, (S, F).
-        alpha: failure probability of all bounds together; like `scale` and `form` a number, or numbers (S, 1).
+        alpha: failure probability of all bounds together; like `scale` and `form` a number, or
+            numbers (S, 1).
         scale: a factor on beta_t (1 is the theory; smaller is common practice, and is recorded).
         form: one of `WidthForm`, or a constant width.
         lam: lambda, for the self-normalised form; a number, or (S, F).
@@ -63,7 +65,9 @@ class Width:
         self.offset = log if normalised else 1.0 + log
 
     def at(self, gain: Array) -> Array:
-        """Return widths (S, F) of the round after a gain of gamma_{t-1}, (S,), or (S, F) if each function has one."""
+        """Return widths (S, F) of the round after a gain of gamma_{t-1}, (S,), or (S, F) if each
+        function has one.
+        """
         if self.constant is not None:
             return self.constant
         root = np.sqrt((gain[:, None] if gain.ndim == 1 else gain) + self.offset)
@@ -75,8 +79,8 @@ GainName = Literal["played", "greedy", "rate"]
 
 
 def greedy_gain(actions: Finite | Box, lam: float, horizon: int) -> Array:
-    """Return upper bounds of gamma_0, ..., gamma_T, shape (T + 1,): greedy gains / (1 - 1/e); on a box over its
-    candidates.
+    """Return upper bounds of gamma_0, ..., gamma_T, shape (T + 1,): greedy gains / (1 - 1/e); on a
+    box over its candidates.
     """
     if isinstance(actions, Box):
         actions = actions.grid
@@ -93,16 +97,21 @@ def greedy_gain(actions: Finite | Box, lam: float, horizon: int) -> Array:
 def gain_rate(actions: Finite | Box, horizon: int) -> Array:
     """Return the papers' orders of gamma_0, ..., gamma_T, shape (T + 1,).
 
-    (ln t)^(d+1) for the SE kernel, d ln t for the linear one (Srinivas et al. 2010), and t^(d/(2 nu + d)) for a Matérn
-    kernel (Vakili et al. 2021, without the logarithm).
+    (ln t)^(d+1) for the SE kernel, d ln t for the linear one (Srinivas et al. 2010), and t^(d/(2 nu
+    + d)) for a Matérn kernel (Vakili et al. 2021, without the logarithm).
 
     Raises:
         Misuse: the covariance is a given matrix, for which no rate is known.
     """
     t = np.maximum(np.arange(horizon + 1, dtype=np.float64), 1.0)
-    is_matrix = isinstance(actions, Finite) and (actions.points is None or actions.kernel_name == "given")
+    is_matrix = isinstance(actions, Finite) and (
+        actions.points is None or actions.kernel_name == "given"
+    )
     if is_matrix:
-        raise Misuse("gain is 'rate', but a given covariance has no closed-form rate; allowed here: played, greedy")
+        raise Misuse(
+            "gain is 'rate', but a given covariance has no closed-form rate; allowed here: "
+            "played, greedy"
+        )
     d = actions.d
     if actions.kernel_name == "se":
         rate = np.log(t) ** (d + 1)

@@ -1,15 +1,17 @@
 """Hyperparameters of a GP from what it has observed: maximum a posteriori, with analytic gradients.
 
-The model is y = c + f(x) + noise, f a GP with covariance s² k(x, x'), k the Matérn-5/2 kernel with a lengthscale for
-every coordinate of the unit cube. Observations are standardised first. A lengthscale's prior is BoTorch's (from 0.12
-on; Hvarfner et al. 2024): LogNormal(√2 + ln(d)/2, √3), not below 0.025. Ours, where BoTorch has s² = 1 and expects more
-noise (LogNormal(-4, 1), not below 1e-4): ln s² is N(0, 1), the noise variance is LogNormal(-9, 3), not below 1e-8.
-All variances are in standardised units, so that the floor is 1e-8 of the variance of the observations. The constant c
+The model is y = c + f(x) + noise, f a GP with covariance s² k(x, x'), k the Matérn-5/2 kernel with
+a lengthscale for every coordinate of the unit cube. Observations are standardised first. A
+lengthscale's prior is BoTorch's (from 0.12 on; Hvarfner et al. 2024): LogNormal(√2 + ln(d)/2, √3),
+not below 0.025. Ours, where BoTorch has s² = 1 and expects more noise (LogNormal(-4, 1), not below
+1e-4): ln s² is N(0, 1), the noise variance is LogNormal(-9, 3), not below 1e-8. All variances are
+in standardised units, so that the floor is 1e-8 of the variance of the observations. The constant c
 is the one that maximises the likelihood (generalised least squares).
 
-A fit looks at no more than `MOST` observations and takes no more than `STEPS` steps; `due` says after which rounds
-there is one. It depends on its own observations, and on the hyperparameters before, alone. All functions that were
-observed at the same points are fitted side by side, because a step of one costs little more than the calls it takes.
+A fit looks at no more than `MOST` observations and takes no more than `STEPS` steps; `due` says
+after which rounds there is one. It depends on its own observations, and on the hyperparameters
+before, alone. All functions that were observed at the same points are fitted side by side, because
+a step of one costs little more than the calls it takes.
 """
 
 from __future__ import annotations
@@ -27,13 +29,17 @@ from cbobench.gp.posteriors.interface import Mask
 
 MOST = 256  # largest number of observations in a fit; beyond it they are thinned evenly
 STEPS = 50
-# A descent ends where the slope is flat or a step gained too little, within 1e-3 of the cost at a local optimum.
+# A descent ends where the slope is flat or a step gained too little, within 1e-3 of the cost at a
+# local optimum.
 FLAT, SETTLED = 1e-2, 1e-5
 ENOUGH = 1e-4  # share of the expected gain that a step must have
-FARTHEST, LEAST_SHARE = 3.0, 1e-4  # the longest step, in logarithms, and the smallest share of a step
+# the longest step, in logarithms, and the smallest share of a step
+FARTHEST, LEAST_SHARE = 3.0, 1e-4
 IMPOSSIBLE = 1e10  # cost where a covariance has no Cholesky factor
-EVERY, GROWTH = 30, 1.1  # a fit after each of the first observations, then after each growth by this factor
-ANEW = 10  # the same for fits that also start from the priors' modes; others only follow the last fit
+# a fit after each of the first observations, then after each growth by this factor
+EVERY, GROWTH = 30, 1.1
+# the same for fits that also start from the priors' modes; others only follow the last fit
+ANEW = 10
 SHORTEST, LONGEST = 0.025, 100.0
 LEAST_NOISE, MOST_NOISE = 1e-8, 1.0
 SCALE_PRIOR = (0.0, 1.0)
@@ -50,7 +56,8 @@ class Fitted:
         amplitude: s.
         ratio: the noise variance, in units of s².
         centre: c.
-        evidence: logarithm of the density of the observations and hyperparameters, up to a constant of the kernel.
+        evidence: logarithm of the density of the observations and hyperparameters, up to a constant
+            of the kernel.
     """
 
     lengthscales: Array
@@ -76,18 +83,25 @@ def thinned(count: int) -> NDArray[np.intp]:
 
 
 def fit_all(
-    points: Array, values: Array, before: Sequence[Fitted | None], noise: Array | None, anew: bool = True
+    points: Array,
+    values: Array,
+    before: Sequence[Fitted | None],
+    noise: Array | None,
+    anew: bool = True,
 ) -> list[Fitted]:
-    """Return the most probable hyperparameters of b functions, from the last fits and, anew, from the priors' modes.
+    """Return the most probable hyperparameters of b functions, from the last fits and, anew, from
+    the priors' modes.
 
-    The density has several local maxima. The higher one of both starts is taken, which may not be the highest.
+    The density has several local maxima. The higher one of both starts is taken, which may not be
+    the highest.
 
     Args:
         points: of the unit cube, (c, d), c > 1.
         values: (b, c).
         before: the last fits.
         noise: the noise variances, in units of the values squared, (b,); None to fit them.
-        anew: whether to start from the priors' modes, too; else only functions without a last fit do.
+        anew: whether to start from the priors' modes, too; else only functions without a last fit
+            do.
     """
     # The priors are of standardised observations.
     indices = thinned(len(points))
@@ -111,7 +125,9 @@ def fit_all(
     # compare.
     fits = []
     for row in range(len(values)):
-        best = min((i for i, owner in enumerate(rows) if owner == row), key=lambda i: float(cost[i]))
+        best = min(
+            (i for i, owner in enumerate(rows) if owner == row), key=lambda i: float(cost[i])
+        )
         lengthscales, scale, noise_variance = objective.read(ends[best : best + 1], np.array([row]))
         fits.append(
             Fitted(
@@ -126,24 +142,29 @@ def fit_all(
 
 
 def bilog(g: Array) -> Array:
-    """sign(g) ln(1 + |g|), which keeps the sign and pulls large values in (Eriksson & Poloczek 2021)."""
+    """sign(g) ln(1 + |g|), which keeps the sign and pulls large values in (Eriksson & Poloczek
+    2021).
+    """
     return np.asarray(np.sign(g) * np.log1p(np.abs(g)))
 
 
 def is_bilog_likelier(values: Array, plain: Fitted, pulled: Fitted) -> bool:
-    """Return whether values (c,) are likelier under a model of their `bilog` than under one of themselves.
+    """Return whether values (c,) are likelier under a model of their `bilog` than under one of
+    themselves.
 
-    The densities are of the same thing: that of the bilog is multiplied by the slopes of the transform, 1/(1 + |g|)
-    (Snelson, Rasmussen & Ghahramani 2003, eq. 6).
+    The densities are of the same thing: that of the bilog is multiplied by the slopes of the
+    transform, 1/(1 + |g|) (Snelson, Rasmussen & Ghahramani 2003, eq. 6).
     """
     slopes = -float(np.log1p(np.abs(values[thinned(len(values))])).sum())
     return pulled.evidence + slopes > plain.evidence
 
 
 class Objective:
-    """The negative logarithm of the posterior density of hyperparameters, with its gradient, for b functions.
+    """The negative logarithm of the posterior density of hyperparameters, with its gradient, for b
+    functions.
 
-    They are ln l_1, ..., ln l_d, ln s² and, where it is to be fitted, the logarithm of the noise variance.
+    They are ln l_1, ..., ln l_d, ln s² and, where it is to be fitted, the logarithm of the noise
+    variance.
 
     Args:
         points: (c, d).
@@ -155,12 +176,15 @@ class Objective:
         self.n, self.d = points.shape
         self.values, self.noise = values, noise
         self.low = np.tril_indices(self.n, -1)
-        self.squares = np.ascontiguousarray(((points[self.low[0]] - points[self.low[1]]) ** 2).T)  # (d, pairs)
+        # (d, pairs)
+        self.squares = np.ascontiguousarray(((points[self.low[0]] - points[self.low[1]]) ** 2).T)
         # Normal laws of logarithms: mean, deviation, and 1 for a density of the variable itself.
         laws = [(math.sqrt(2) + math.log(self.d) / 2, WIDTH, 1.0)] * self.d + [(*SCALE_PRIOR, 0.0)]
         laws += [(*NOISE_PRIOR, 1.0)] if noise is None else []
         self.location, self.width, self.density = np.array(laws).T
-        bounds = [(math.log(SHORTEST), math.log(LONGEST))] * self.d + [(math.log(1e-3), math.log(1e3))]
+        bounds = [(math.log(SHORTEST), math.log(LONGEST))] * self.d + [
+            (math.log(1e-3), math.log(1e3))
+        ]
         bounds += [(math.log(LEAST_NOISE), math.log(MOST_NOISE))] if noise is None else []
         self.lowest, self.highest = np.array(bounds).T
 
@@ -172,16 +196,22 @@ class Objective:
     def of(self, before: Fitted, spread: float) -> Array:
         """Where an earlier fit is, within the bounds."""
         scale = (before.amplitude / spread) ** 2
-        logs = np.log(np.concatenate([before.lengthscales, [scale, max(scale * before.ratio, LEAST_NOISE)]]))
+        logs = np.log(
+            np.concatenate([before.lengthscales, [scale, max(scale * before.ratio, LEAST_NOISE)]])
+        )
         return np.clip(logs[: len(self.lowest)], self.lowest, self.highest)
 
     def read(self, logs: Array, rows: NDArray[np.intp]) -> tuple[Array, Array, Array]:
         """Lengthscales (q, d), s² and the noise variances (q,) of functions (q,)."""
-        noise = np.exp(logs[:, -1]) if self.noise is None else np.maximum(self.noise[rows], LEAST_NOISE)
+        noise = (
+            np.exp(logs[:, -1]) if self.noise is None else np.maximum(self.noise[rows], LEAST_NOISE)
+        )
         return np.exp(logs[:, : self.d]), np.exp(logs[:, self.d]), noise
 
     def __call__(self, logs: Array, rows: NDArray[np.intp]) -> tuple[Array, Array, Array]:
-        """Return costs (q,), slopes (q, k) and constants c (q,) at hyperparameters (q, k) of functions (q,)."""
+        """Return costs (q,), slopes (q, k) and constants c (q,) at hyperparameters (q, k) of
+        functions (q,).
+        """
         # Only pairs below the diagonal are computed: kernels of them cost more than the factors of
         # small matrices.
         n, d, low = self.n, self.d, self.low
@@ -192,7 +222,11 @@ class Objective:
         covariance = np.zeros((len(logs), n, n))
         covariance[:, low[0], low[1]] = (1 + a + a * a / 3) * decay
         covariance[:, np.arange(n), np.arange(n)] = (scale + noise)[:, None]
-        inverse, halves, failed = np.empty_like(covariance), np.empty(len(logs)), np.zeros(len(logs), dtype=bool)
+        inverse, halves, failed = (
+            np.empty_like(covariance),
+            np.empty(len(logs)),
+            np.zeros(len(logs), dtype=bool),
+        )
         # A matrix without a factor is an impossible place, and no error: a long step may end there.
         for i, matrix in enumerate(covariance):
             root, info = lapack().dpotrf(matrix, lower=1)
@@ -207,7 +241,8 @@ class Objective:
         weights = np.matmul(inverse, residuals[..., None])[..., 0]
         quadratic = (residuals * weights).sum(axis=1)
         pull = inverse - weights[:, :, None] * weights[:, None]
-        # Row by row in memory: sums and products of another layout have other bits, and the layout would depend on q.
+        # Row by row in memory: sums and products of another layout have other bits, and the layout
+        # would depend on q.
         bends = np.ascontiguousarray(pull[:, low[0], low[1]]) * ((5 / 3) * (1 + a) * decay)
         noise_term = noise * np.ascontiguousarray(pull[:, np.arange(n), np.arange(n)]).sum(axis=1)
         slope = np.empty_like(logs)
@@ -223,11 +258,15 @@ class Objective:
         return np.where(failed, IMPOSSIBLE, cost), np.where(failed[:, None], 0.0, slope), constant
 
 
-def descend(objective: Objective, logs: Array, rows: NDArray[np.intp]) -> tuple[Array, Array, Array]:
-    """Descend from hyperparameters (q, k) of functions (q,), each within the bounds by BFGS (Nocedal & Wright, ch. 6).
+def descend(
+    objective: Objective, logs: Array, rows: NDArray[np.intp]
+) -> tuple[Array, Array, Array]:
+    """Descend from hyperparameters (q, k) of functions (q,), each within the bounds by BFGS
+    (Nocedal & Wright, ch. 6).
 
-    All steps are made side by side; none depends on another. A variable at a bound that the slope points beyond is
-    left out of the step. A step that gains too little is shortened to the minimum of a parabola.
+    All steps are made side by side; none depends on another. A variable at a bound that the slope
+    points beyond is left out of the step. A step that gains too little is shortened to the minimum
+    of a parabola.
 
     Returns:
         Where they end, (q, k), their costs, (q,), and constants c, (q,).
@@ -237,7 +276,8 @@ def descend(objective: Objective, logs: Array, rows: NDArray[np.intp]) -> tuple[
     cost, slope, centre = objective(logs, rows)
     # A first step of length 1 at most: the slope says nothing of the scale.
     steepness = np.sqrt((slope * slope).sum(axis=1))
-    inverse = np.eye(logs.shape[1]) / np.maximum(steepness, 1.0)[:, None, None]  # of the Hessian matrices
+    # of the Hessian matrices
+    inverse = np.eye(logs.shape[1]) / np.maximum(steepness, 1.0)[:, None, None]
     first, share = np.ones(len(logs), dtype=bool), np.ones(len(logs))
     direction = np.zeros_like(logs)
     turning = np.ones(len(logs), dtype=bool)  # those that take a new direction
@@ -275,13 +315,20 @@ def descend(objective: Objective, logs: Array, rows: NDArray[np.intp]) -> tuple[
         turning[i] = accepted
         share[i] = np.where(accepted, 1.0, shorter)
         moved = i[accepted]
-        logs[moved], cost[moved], slope[moved] = trial[accepted], tried_cost[accepted], tried_slope[accepted]
+        logs[moved], cost[moved], slope[moved] = (
+            trial[accepted],
+            tried_cost[accepted],
+            tried_slope[accepted],
+        )
         centre[moved] = tried_centre[accepted]
     return logs, cost, centre
 
 
-def _update(inverse: Array, first: Mask, which: NDArray[np.intp], move: Array, change: Array) -> None:
-    """Update inverse Hessian matrices (q, k, k) of some descents by moves and changes of slopes (u, k).
+def _update(
+    inverse: Array, first: Mask, which: NDArray[np.intp], move: Array, change: Array
+) -> None:
+    """Update inverse Hessian matrices (q, k, k) of some descents by moves and changes of slopes (u,
+    k).
 
     A first one is scaled by its curvature before (Nocedal & Wright 2006, eqs. 6.17, 6.20).
     """

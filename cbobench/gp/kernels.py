@@ -1,4 +1,6 @@
-"""Kernels with k(x, x) <= 1, as the papers' Assumption 2 asks, and the features of a kernel on a finite set."""
+"""Kernels with k(x, x) <= 1, as the papers' Assumption 2 asks, and the features of a kernel on a
+finite set.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ class Kernel(Protocol):
     """A positive semi-definite function of two points."""
 
     def __call__(self, left: Array, right: Array) -> Array:
-        """Covariances of the rows of `left` (a, d) with the rows of `right` (b, d), shape (a, b)."""
+        """Covariances of the rows of `left` (a, d) with the rows of `right` (b, d), shape (a,
+        b).
+        """
 
 
 AT_ONCE = 2**18  # pairs of points per batch, so that intermediate arrays stay small
@@ -53,7 +57,9 @@ def _squared_distances(left: Array, right: Array) -> Array:
 
 
 def squared_lengths(delta: Array) -> Array:
-    """Return squared lengths of vectors (..., d); NumPy's sum over a short last axis takes four times as long."""
+    """Return squared lengths of vectors (..., d); NumPy's sum over a short last axis takes four
+    times as long.
+    """
     total = delta[..., 0] ** 2
     for i in range(1, delta.shape[-1]):
         total += delta[..., i] ** 2
@@ -81,13 +87,17 @@ class SquaredExponential:
 
 @dataclass(frozen=True)
 class Matern:
-    """The Matérn kernel for smoothness nu = 1/2, 3/2 or 5/2 (Rasmussen & Williams 2006, eq. 4.17)."""
+    """The Matérn kernel for smoothness nu = 1/2, 3/2 or 5/2 (Rasmussen & Williams 2006, eq.
+    4.17).
+    """
 
     nu: float
     lengthscale: float
 
     def __call__(self, left: Array, right: Array) -> Array:
-        return of_distances(left, right, lambda r: self._of_scaled(np.sqrt(2 * self.nu) * r / self.lengthscale))
+        return of_distances(
+            left, right, lambda r: self._of_scaled(np.sqrt(2 * self.nu) * r / self.lengthscale)
+        )
 
     def _of_scaled(self, r: Array) -> Array:
         if self.nu == 0.5:
@@ -105,8 +115,9 @@ class Matern:
     def slopes(self, squared: Array) -> tuple[Array, Array, Array]:
         """k, dk/du and d²k/du² at squared distances u.
 
-        With a = sqrt(2 nu u) / l and c = da²/du = 2 nu / l², each derivative is exp(-a) times a rational function of a.
-        For nu = 1/2 the first, for nu = 3/2 the second is infinite at a = 0; a is kept away from it there.
+        With a = sqrt(2 nu u) / l and c = da²/du = 2 nu / l², each derivative is exp(-a) times a
+        rational function of a. For nu = 1/2 the first, for nu = 3/2 the second is infinite at a =
+        0; a is kept away from it there.
         """
         c = 2 * self.nu / self.lengthscale**2
         a = np.sqrt(c * squared)
@@ -129,7 +140,9 @@ class Linear:
 
 def stationary(name: StationaryName, lengthscale: float) -> SquaredExponential | Matern:
     """Return the stationary kernel of that name."""
-    return SquaredExponential(lengthscale) if name == "se" else Matern(SMOOTHNESS[name], lengthscale)
+    return (
+        SquaredExponential(lengthscale) if name == "se" else Matern(SMOOTHNESS[name], lengthscale)
+    )
 
 
 def kernel(name: KernelName, lengthscale: float) -> Kernel:
@@ -147,10 +160,12 @@ def check_covariance(matrix: Array, name: str) -> Array:
 
 
 def refuse_covariance(matrix: Array, name: str, eigenvalues: int = EIGENVALUES) -> None:
-    """Refuse a matrix that is no covariance with k(x, x) <= 1; checks eigenvalues only up to `EIGENVALUES` rows.
+    """Refuse a matrix that is no covariance with k(x, x) <= 1; checks eigenvalues only up to
+    `EIGENVALUES` rows.
 
     Raises:
-        Misuse: not square, not finite, not symmetric, not positive semi-definite, or a diagonal above 1.
+        Misuse: not square, not finite, not symmetric, not positive semi-definite, or a diagonal
+            above 1.
     """
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise Misuse(f"{name} has shape {matrix.shape}; a covariance is square, one row per action")
@@ -163,23 +178,33 @@ def refuse_covariance(matrix: Array, name: str, eigenvalues: int = EIGENVALUES) 
     scale = max(float(np.abs(matrix[block]).max()) for block in blocks) or 1.0
     skew = max(float(np.abs(matrix[block] - matrix[:, block].T).max()) for block in blocks)
     if skew > 1e-8 * scale:
-        raise Misuse(f"{name} is not symmetric (largest difference {skew:.3g}); a covariance must be")
+        raise Misuse(
+            f"{name} is not symmetric (largest difference {skew:.3g}); a covariance must be"
+        )
     lowest = float(np.linalg.eigvalsh(matrix)[0]) if len(matrix) <= eigenvalues else 0.0
     if lowest < -1e-8 * scale * len(matrix):
-        raise Misuse(f"{name} is not positive semi-definite (lowest eigenvalue {lowest:.3g}); project or repair it")
+        raise Misuse(
+            f"{name} is not positive semi-definite (lowest eigenvalue {lowest:.3g}); project or "
+            "repair it"
+        )
     if matrix.diagonal().max() > 1 + 1e-8:
         highest = matrix.diagonal().max()
-        raise Misuse(f"{name} has a variance of {highest:.6g}; the theory needs k(x, x) <= 1, so divide by the largest")
+        raise Misuse(
+            f"{name} has a variance of {highest:.6g}; the theory needs k(x, x) <= 1, so divide "
+            "by the largest"
+        )
 
 
 RIDGE = 1e-4
 
 
 def smooth_norm(covariance: Array, values: Array) -> Array:
-    """Return RKHS norms of regularised interpolants of functions given by their values, shape (..., n) to (...).
+    """Return RKHS norms of regularised interpolants of functions given by their values, shape (...,
+    n) to (...).
 
-    The norm of the h that minimises Σ (value - h)² + 1e-4 |h|² over the given points: a heuristic. Measured or formula
-    values need not be in the kernel's space; the norm of an exact interpolant would grow with every digit.
+    The norm of the h that minimises Σ (value - h)² + 1e-4 |h|² over the given points: a heuristic.
+    Measured or formula values need not be in the kernel's space; the norm of an exact interpolant
+    would grow with every digit.
     """
     flat = values.reshape(-1, len(covariance)).T
     weights = np.linalg.solve(covariance + RIDGE * np.eye(len(covariance)), flat)
@@ -191,9 +216,11 @@ RELATIVE_TRACE = 1e-13
 INDEFINITE = 1e-6  # relative to the largest variance: rounding in a matrix that someone has typed
 
 
-def pivoted_cholesky(diagonal: Array, row: Callable[[int], Array], most: int | None = None) -> Array | None:
-    """Return features by rank, Phi^T (r, n) with Phi Phi^T = K, by pivoted Cholesky from the r rows of K that it
-    requests.
+def pivoted_cholesky(
+    diagonal: Array, row: Callable[[int], Array], most: int | None = None
+) -> Array | None:
+    """Return features by rank, Phi^T (r, n) with Phi Phi^T = K, by pivoted Cholesky from the r rows
+    of K that it requests.
 
     The loop stops when the remaining trace falls under `RELATIVE_TRACE` times the whole: r is 19
     for the SE kernel with lengthscale 0.2 on 100 points of [0, 1], and n for a kernel of full rank.
@@ -223,7 +250,9 @@ def pivoted_cholesky(diagonal: Array, row: Callable[[int], Array], most: int | N
         residual[pivot] = 0.0
         if residual.min() < -INDEFINITE * largest:
             excess = f"{-residual.min():.3g}"
-            raise Misuse(f"the covariance is not positive semi-definite (by {excess}); project or repair it")
+            raise Misuse(
+                f"the covariance is not positive semi-definite (by {excess}); project or repair it"
+            )
         np.maximum(residual, 0.0, out=residual)
         r += 1
     return rows[:r]
@@ -235,8 +264,9 @@ NOTHING = 1e-12  # of a prior variance: what features leave unexplained, up to r
 def extend_features(features: Array, prior: Array, cross: Array, covariance: Array) -> Array:
     """Return features (c, r + c) of further actions, whose first r go with those of n actions.
 
-    With φ = (features, 0) of the n actions and these of the others, φ(x).φ(y) = k(x, y) for all n + c: the pivoted
-    Cholesky factor is continued. The last c columns hold what the n actions do not explain.
+    With φ = (features, 0) of the n actions and these of the others, φ(x).φ(y) = k(x, y) for all n +
+    c: the pivoted Cholesky factor is continued. The last c columns hold what the n actions do not
+    explain.
 
     Args:
         features: Phi (n, r), by `pivoted_cholesky` of `prior` (n,).
@@ -245,7 +275,8 @@ def extend_features(features: Array, prior: Array, cross: Array, covariance: Arr
     """
     from scipy.linalg import solve_triangular  # imported late: SciPy takes long to load
 
-    # The pivots are those of `pivoted_cholesky`: the same steps on the same diagonal choose them again.
+    # The pivots are those of `pivoted_cholesky`: the same steps on the same diagonal choose them
+    # again.
     residual, pivots = prior.copy(), []
     for column in features.T:
         pivots.append(int(residual.argmax()))
@@ -266,9 +297,11 @@ COLUMNS = 2**11  # actions per batch, so that their features stay in a core's ca
 
 
 def combine_features(weights: Array, rows: Array) -> Array:
-    """Return Σ_i a_i φ_i at all actions, (..., n), for weights a (..., r) and features by rank, Phi^T (r, n).
+    """Return Σ_i a_i φ_i at all actions, (..., n), for weights a (..., r) and features by rank,
+    Phi^T (r, n).
 
-    One product each, so that no bit depends on the other weights; the features are read once for all of them.
+    One product each, so that no bit depends on the other weights; the features are read once for
+    all of them.
     """
     n = rows.shape[1]
     if n < 2 * COLUMNS:  # one batch
@@ -280,13 +313,17 @@ def combine_features(weights: Array, rows: Array) -> Array:
 
 
 def batches(n: int, size: int) -> Iterator[slice]:
-    """Yield batches of n columns. The last takes what is left over: BLAS multiplies a few columns in another order."""
+    """Yield batches of n columns. The last takes what is left over: BLAS multiplies a few columns
+    in another order.
+    """
     for i in range(0, max(1, n - size + 1), size):
         yield slice(i, i + size if i + 2 * size <= n else n)
 
 
 def covariances(kernel: SquaredExponential | Matern, left: Array, right: Array) -> Array:
-    """Return covariances of points (..., a, d) with others (..., b, d), in units of lengthscales: (..., a, b)."""
+    """Return covariances of points (..., a, d) with others (..., b, d), in units of lengthscales:
+    (..., a, b).
+    """
     values = np.empty((*left.shape[:-1], right.shape[-2]))
     for index in np.ndindex(values.shape[:-2]) if values.size > IN_CACHE else [()]:
         a, b = left[index], right[index]

@@ -1,14 +1,17 @@
-"""The maximum of a score over a box: climbs from peaks among fixed candidates, for S replicates in lock step.
+"""The maximum of a score over a box: climbs from peaks among fixed candidates, for S replicates in
+lock step.
 
-Scores of constrained bandits have kinks, and their maximum is usually on one: f - Q [g]+ is best where g = 0. A
-quasi-Newton method such as L-BFGS-B stops short there. A score is therefore given in parts (`cbobench.gp.parts`),
+Scores of constrained bandits have kinks, and their maximum is usually on one: f - Q [g]+ is best
+where g = 0. A quasi-Newton method such as L-BFGS-B stops short there. A score is therefore given in
+parts (`cbobench.gp.parts`),
 
     score = smooth - sum_j price_j [kinked_j]+,
 
-with an infinite price for a set that must not be left, and is climbed by sequential quadratic programming on this
-exact penalty (Fletcher 1985; Nocedal & Wright 2006, ch. 18): each step maximises a concave quadratic model of the
-augmented Lagrangian with linearised kinks. Derivatives with respect to x come from the posterior's own first and second
-derivatives; those of the score in terms of beliefs by differences, which costs nothing in t.
+with an infinite price for a set that must not be left, and is climbed by sequential quadratic
+programming on this exact penalty (Fletcher 1985; Nocedal & Wright 2006, ch. 18): each step
+maximises a concave quadratic model of the augmented Lagrangian with linearised kinks. Derivatives
+with respect to x come from the posterior's own first and second derivatives; those of the score in
+terms of beliefs by differences, which costs nothing in t.
 """
 
 from __future__ import annotations
@@ -31,11 +34,14 @@ from cbobench.gp.taylor import STEP, Taylor, taylor
 
 STEPS = 24  # largest number of steps
 MEMORY = 8  # steps whose values are remembered
-PATIENCE = 3  # steps without a gain before going back: a good step along a kink may look worse at first
-TOLERANCE = 1e-6  # a shorter step ends a climb, in units of the cube; its error in the score is of second order
+# steps without a gain before going back: a good step along a kink may look worse at first
+PATIENCE = 3
+# a shorter step ends a climb, in units of the cube; its error in the score is of second order
+TOLERANCE = 1e-6
 FINEST = 1e-8  # the same for narrow maxima
 SHARE = 1e-3  # of the distance over which a belief changes: steps of differences for narrow maxima
-# So near to a better climb another one ends, in units of the first steps; and to one that has ended, at most so near.
+# So near to a better climb another one ends, in units of the first steps; and to one that has
+# ended, at most so near.
 NEAR, NEAR_ENDED, NEAREST = 0.03, 0.25, 0.01
 LOWEST = -1e300  # value of a climb that is not made
 WALL = 1e5  # stands for an infinite price while climbing
@@ -43,7 +49,9 @@ WALL = 1e5  # stands for an infinite price while climbing
 BESIDE = 0.75  # in units of the spacing: distance from the best point at which others start
 Number = TypeVar("Number", bound=np.generic)
 Scorer = Callable[[Array, Array, Array], Parts]
-"""Parts from means (S, p, k) and variances (S, k) or (S, p, k) at points (S, k, d) of the unit cube."""
+"""Parts from means (S, p, k) and variances (S, k) or (S, p, k) at points (S, k, d) of the unit
+cube.
+"""
 
 
 @dataclass(frozen=True)
@@ -52,10 +60,12 @@ class Pace:
 
     Attributes:
         field: number of best climbs that continue, by step.
-        split: the step after which, on kinks, climbs start next to the best one: maxima on a kink may lie close
-            together.
-        gains, over: a climb ends if this multiple of its gain over the last steps would not bring it to the best one.
-        fine: whether the score may change over shorter distances than beliefs do on most of the box.
+        split: the step after which, on kinks, climbs start next to the best one: maxima on a kink
+            may lie close together.
+        gains, over: a climb ends if this multiple of its gain over the last steps would not bring
+            it to the best one.
+        fine: whether the score may change over shorter distances than beliefs do on most of the
+            box.
     """
 
     field: dict[int, int]
@@ -118,14 +128,18 @@ def pick(values: NDArray[Number], order: NDArray[np.intp]) -> NDArray[Number]:
 
 
 def neighbours(points: Array, distance: float) -> Array:
-    """Return points at a distance along every axis on both sides of points (S, d), in the unit cube: (S, 2 d, d)."""
+    """Return points at a distance along every axis on both sides of points (S, d), in the unit
+    cube: (S, 2 d, d).
+    """
     d = points.shape[1]
     moves = distance * np.concatenate([np.eye(d), -np.eye(d)])
     return np.clip(points[:, None] + moves, 0.0, 1.0)
 
 
 def rank_values(values: Array) -> NDArray[np.intp]:
-    """Return indices (S, k) from the highest of every row to the lowest; of equal ones the first comes first."""
+    """Return indices (S, k) from the highest of every row to the lowest; of equal ones the first
+    comes first.
+    """
     return np.argsort(-values, axis=1, kind="stable")
 
 
@@ -165,16 +179,18 @@ def polish(
 
     Args:
         score: the round's score in parts, as a function of beliefs.
-        jet: returns beliefs with two derivatives at points (S, q, d) of the unit cube, where a mask (S, q) asks for
-            them.
+        jet: returns beliefs with two derivatives at points (S, q, d) of the unit cube, where a mask
+            (S, q) asks for them.
         points: starts, (S, q, d).
         radius: the longest first step, in units of the cube.
-        narrow: whether maxima are narrow (see `Starts`), so that it takes longer to tell which climb is the best.
-        widths: scores that differ by less tie, (S,): a climb on a plateau must not follow rounding; None for 0.
+        narrow: whether maxima are narrow (see `Starts`), so that it takes longer to tell which
+            climb is the best.
+        widths: scores that differ by less tie, (S,): a climb on a plateau must not follow rounding;
+            None for 0.
 
     Returns:
-        The best points found, (S, at most q, d), and their scores, never worse than the starts. Their number is fixed
-        beforehand, so that no replicate depends on those beside it.
+        The best points found, (S, at most q, d), and their scores, never worse than the starts.
+        Their number is fixed beforehand, so that no replicate depends on those beside it.
     """
     d = points.shape[2]
     surface = Surface(score, jet, taylor(d), radius)
@@ -195,7 +211,8 @@ def polish(
             best = climbs.best[np.arange(len(points)), levels(climbs.value, widths).argmax(axis=1)]
             beside = neighbours(best, BESIDE * radius)
             climbs = climbs.joined(_begin(surface, beside, pace.fine, widths)[0])
-        if not climbs.done.all():  # otherwise the field still thins out: the result depends on no other replicate
+        # otherwise the field still thins out: the result depends on no other replicate
+        if not climbs.done.all():
             _step(climbs, surface, price, pace, number)
     return climbs.best, climbs.value
 
@@ -245,7 +262,8 @@ def _step(climbs: Climbs, surface: Surface, price: Array, pace: Pace, number: in
     lost = climbs.patience >= PATIENCE
     bent = (climbs.multipliers > 0).any(axis=2)  # otherwise there is no kink to go back to
     lost |= (climbs.patience > 0) & ~bent
-    # After too many steps without a gain a climb goes back to its best point, and the next step is shorter.
+    # After too many steps without a gain a climb goes back to its best point, and the next step is
+    # shorter.
     if lost.any():
         shrunk = np.maximum(np.minimum(climbs.reach, climbs.length) / 6, 1e-12)
         climbs.reach = np.where(lost, shrunk, climbs.reach)
@@ -259,7 +277,9 @@ def _step(climbs: Climbs, surface: Surface, price: Array, pace: Pace, number: in
     if number >= pace.over:
         gain = pace.gains * (climbs.value - climbs.earlier[..., (number - pace.over) % MEMORY])
         hopeless = climbs.value + gain < climbs.value.max(axis=1, keepdims=True) - climbs.least
-        first = levels(climbs.value, climbs.least[:, 0]).argmax(axis=1)[:, None] == np.arange(gain.shape[1])
+        first = levels(climbs.value, climbs.least[:, 0]).argmax(axis=1)[:, None] == np.arange(
+            gain.shape[1]
+        )
         hopeless |= (gain <= 0) & ~first
         climbs.done |= hopeless | _follows(climbs, surface.radius)
 
@@ -274,8 +294,11 @@ def _follows(climbs: Climbs, radius: float) -> Mask:
     return np.asarray((better & close).any(axis=2))
 
 
-def _model(score: Scorer, jet: Jet, points: Array, layout: Taylor, fine: bool) -> tuple[Array, Array, Array]:
-    """Return the score at the points, (S, q), models of its parts (S, q, 1 + m, n), and prices (S, m).
+def _model(
+    score: Scorer, jet: Jet, points: Array, layout: Taylor, fine: bool
+) -> tuple[Array, Array, Array]:
+    """Return the score at the points, (S, q), models of its parts (S, q, 1 + m, n), and prices (S,
+    m).
 
     Derivatives of the score in terms of beliefs are differences of the beliefs' models.
     """
@@ -284,7 +307,12 @@ def _model(score: Scorer, jet: Jet, points: Array, layout: Taylor, fine: bool) -
     if fine:
         share = _share_of_steps(jet, d)
         steps, powers = share[..., None, None] * steps, share[..., None] ** layout.orders
-        jet = Jet(*(model * (powers if model.ndim == 3 else powers[:, None]) for model in (jet.mean, jet.variance)))
+        jet = Jet(
+            *(
+                model * (powers if model.ndim == 3 else powers[:, None])
+                for model in (jet.mean, jet.variance)
+            )
+        )
     mean, variance = np.matmul(jet.mean, layout.values), np.matmul(jet.variance, layout.values)
     around = (points[:, :, None] + steps).reshape(replicates, q * n, d)
     variance = np.maximum(variance, VARIANCE_FLOOR).reshape(*variance.shape[:-2], q * n)
@@ -304,8 +332,9 @@ def _model(score: Scorer, jet: Jet, points: Array, layout: Taylor, fine: bool) -
 def _share_of_steps(jet: Jet, d: int) -> Array:
     """Return which share of the usual steps differences should take at q points, (S, q), at most 1.
 
-    Near an observation a mean changes by a deviation, and a variance by itself, within a short distance. A step is
-    `SHARE` of it, for the steepest mean and the smallest deviation of all functions.
+    Near an observation a mean changes by a deviation, and a variance by itself, within a short
+    distance. A step is `SHARE` of it, for the steepest mean and the smallest deviation of all
+    functions.
     """
     variance = jet.variance if jet.variance.ndim == 4 else jet.variance[:, None]
     level, slopes = np.maximum(variance[..., :1], VARIANCE_FLOOR), slice(1, 1 + d)
@@ -320,8 +349,8 @@ AUGMENT = 100.0  # curvature added across a kink, in units of the largest there
 
 
 def best_step(climbs: Climbs, price: Array, layout: Taylor, back: Mask) -> tuple[Array, Array]:
-    """Return the step (S, q, d) of the quadratic subproblem and its multipliers (S, q, m), kinks held as in the last
-    step.
+    """Return the step (S, q, d) of the quadratic subproblem and its multipliers (S, q, m), kinks
+    held as in the last step.
 
     Args:
         back: mask (S, q) of climbs that only go back to the kinks.
@@ -341,7 +370,9 @@ def best_step(climbs: Climbs, price: Array, layout: Taylor, back: Mask) -> tuple
     return step, multipliers
 
 
-def _subproblem(climbs: Climbs, price: Array, layout: Taylor, back: Mask, held: Mask) -> tuple[Array, Array]:
+def _subproblem(
+    climbs: Climbs, price: Array, layout: Taylor, back: Mask, held: Mask
+) -> tuple[Array, Array]:
     """The step (S, q, d) of the quadratic subproblem and its multipliers (S, q, m).
 
     max_p slope.p + p.B.p / 2 - sum_j price_j [kinked_j + a_j.p]+ has the dual: over multipliers in
@@ -355,7 +386,9 @@ def _subproblem(climbs: Climbs, price: Array, layout: Taylor, back: Mask, held: 
     bend, lagrangian = layout.bends(models[:, :, 0]), slope
     if m:
         kinked, a = models[:, :, 1:, 0], layout.slopes(models[:, :, 1:])  # (S, q, m), (S, q, m, d)
-        bend = bend - np.matmul(multipliers[:, :, None], models[:, :, 1:])[:, :, 0][..., layout.square]
+        bend = (
+            bend - np.matmul(multipliers[:, :, None], models[:, :, 1:])[:, :, 0][..., layout.square]
+        )
         if held.any():
             # Where a kink holds, - (kinked + a.p)² changes no solution and bends the model down
             # across it.
@@ -364,7 +397,8 @@ def _subproblem(climbs: Climbs, price: Array, layout: Taylor, back: Mask, held: 
             bend = bend - np.matmul((weight[..., None] * a).swapaxes(2, 3), a)
             slope = slope - np.matmul((weight * kinked)[:, :, None], a)[:, :, 0]
         lagrangian = slope - np.matmul(multipliers[:, :, None], a)[:, :, 0]
-    fixed = (points <= 0) & (lagrangian < 0) | (points >= 1) & (lagrangian > 0)  # at a side of the box
+    # at a side of the box
+    fixed = (points <= 0) & (lagrangian < 0) | (points >= 1) & (lagrangian > 0)
     if fixed.any():
         either = fixed[..., None] | fixed[..., None, :]
         bend = np.where(either, -np.eye(d), bend)
@@ -387,7 +421,8 @@ def _subproblem(climbs: Climbs, price: Array, layout: Taylor, back: Mask, held: 
     if m:
         through = np.matmul(a, inverse)
         gram = np.matmul(through, a.swapaxes(2, 3))
-        kink_values = kinked + np.matmul(a, toward[..., None])[..., 0]  # kinked value after the free step
+        # kinked value after the free step
+        kink_values = kinked + np.matmul(a, toward[..., None])[..., 0]
         multipliers = _ascend(multipliers, kink_values, gram, price)
         toward = toward - np.matmul(multipliers[:, :, None], through)[:, :, 0]
     length = np.maximum(np.abs(toward).max(axis=2), 1e-300)
@@ -395,7 +430,9 @@ def _subproblem(climbs: Climbs, price: Array, layout: Taylor, back: Mask, held: 
 
 
 def _ascend(multipliers: Array, kink_values: Array, gram: Array, price: Array) -> Array:
-    """Return multipliers (S, q, m) after some sweeps over the coordinates of the dual; converged climbs are skipped."""
+    """Return multipliers (S, q, m) after some sweeps over the coordinates of the dual; converged
+    climbs are skipped.
+    """
     m = multipliers.shape[2]
     # A kinked part that is flat has a pivot of 0.
     pivot = np.maximum(gram[..., np.arange(m), np.arange(m)], 1e-300)
@@ -408,7 +445,9 @@ def _ascend(multipliers: Array, kink_values: Array, gram: Array, price: Array) -
         before = multipliers.copy()
         for j in range(m):
             best = multipliers[..., j] + residual[..., j] / pivot[..., j]
-            best = np.where(moving, np.minimum(np.maximum(best, 0.0), price[..., j]), multipliers[..., j])
+            best = np.where(
+                moving, np.minimum(np.maximum(best, 0.0), price[..., j]), multipliers[..., j]
+            )
             residual -= gram[..., j] * (best - multipliers[..., j])[..., None]
             multipliers[..., j] = best
         moving &= (np.abs(multipliers - before) > SETTLED * np.abs(multipliers)).any(axis=2)
@@ -418,32 +457,38 @@ def _ascend(multipliers: Array, kink_values: Array, gram: Array, price: Array) -
 
 
 PEAKS = 8  # peaks of every form of the score in two or more dimensions, half as many in one
-MANY = 4  # factor for scores with kinks in three or more dimensions, twice that if many kinks may meet
+# factor for scores with kinks in three or more dimensions, twice that if many kinks may meet
+MANY = 4
 NEIGHBOURS = 20  # largest number of neighbours of a candidate
 ASIDE = 1.5  # a peak this near to a side, in units of the spacing, is moved onto it
 FEW = 4  # up to this dimension all combinations of sides are tried
 CLOUD = 32  # points around one centre
-AROUND = 2048  # points around all observations at each of two distances, and beside them along the axes
+# points around all observations at each of two distances, and beside them along the axes
+AROUND = 2048
 FRESH = 128  # starts anywhere per round, if many kinks may meet in three or more dimensions
 EVERYWHERE = 2**15  # points from which these are taken in turn
 BEYOND = 256  # points of a larger box, moved onto the sides of this one
-# Distances between starts in units of the spacing: anywhere, within a narrow basin, and near the best point.
+# Distances between starts in units of the spacing: anywhere, within a narrow basin, and near the
+# best point.
 APART, WITHIN, CLOSE = 0.6, 0.03, 0.1
 
 
 class Starts:
     """Chooses the starts of climbs from a score at the candidates of a box.
 
-    A candidate that beats its neighbours may stand for a basin. Half of the peaks are those of the score; half are
-    those of the score with every kinked part as low as at the neighbours (a heuristic), because a maximum on a kink
-    lies between candidates that pay its price. A mesh contains its sides. Other candidates do not: with kinks, their
-    peaks are also moved onto sides and corners. For a smooth score on such candidates, the best ones that are no
-    neighbours are taken, and points beside the best.
+    A candidate that beats its neighbours may stand for a basin. Half of the peaks are those of the
+    score; half are those of the score with every kinked part as low as at the neighbours (a
+    heuristic), because a maximum on a kink lies between candidates that pay its price. A mesh
+    contains its sides. Other candidates do not: with kinks, their peaks are also moved onto sides
+    and corners. For a smooth score on such candidates, the best ones that are no neighbours are
+    taken, and points beside the best.
 
-    If basins are narrower than the spacing (cusps, products of probabilities, or many kinks in three dimensions), a
-    found basin is kept: climbs also start where those of the last round ended. If kinks meet, some climbs start
-    anywhere, elsewhere in every round. Narrow maxima are looked for around all observations, and beside them along the
-    axes, because a product of probabilities is often a ridge along which one input is free.
+    If basins are narrower than the spacing (cusps, products of probabilities, or many kinks in
+    three dimensions), a
+    found basin is kept: climbs also start where those of the last round ended. If kinks meet, some
+    climbs start anywhere, elsewhere in every round. Narrow maxima are looked for around all
+    observations, and beside them along the axes, because a product of probabilities is often a
+    ridge along which one input is free.
     """
 
     def __init__(self, box: Box, narrow: bool = False) -> None:
@@ -458,9 +503,15 @@ class Starts:
             return
         from scipy.spatial import cKDTree
 
-        nearest = cKDTree(self.candidates).query(self.candidates, min(3**d, 1 + NEIGHBOURS, size))[1]
+        nearest = cKDTree(self.candidates).query(self.candidates, min(3**d, 1 + NEIGHBOURS, size))[
+            1
+        ]
         self.neighbours = np.ascontiguousarray(nearest[:, 1:].T)
-        every = np.array(list(itertools.product((False, True), repeat=d)))[1:] if d <= FEW else np.eye(d, dtype=bool)
+        every = (
+            np.array(list(itertools.product((False, True), repeat=d)))[1:]
+            if d <= FEW
+            else np.eye(d, dtype=bool)
+        )
         self.sides = every[:, None]
 
     def __call__(self, parts: Parts, at: Callable[[Array], Parts], observed: Array) -> Array:
@@ -477,7 +528,9 @@ class Starts:
         replicates, m = parts.kinked.shape[:2]
         forms = [parts.total()]
         if m:
-            lowest = self._around(parts.kinked.reshape(replicates * m, -1), np.minimum).reshape(parts.kinked.shape)
+            lowest = self._around(parts.kinked.reshape(replicates * m, -1), np.minimum).reshape(
+                parts.kinked.shape
+            )
             forms.append(parts._replace(kinked=lowest).total())
         d = self.candidates.shape[1]
         many = may_kinks_meet(m, d)
@@ -493,11 +546,15 @@ class Starts:
             starts += self._sides(parts.kinked - lowest, peaks, which, at)
         # Between two observations next to the best one there may be a better one.
         starts.append(neighbours(peaks[:, 0], BESIDE * self.spacing))
-        # Near an observation such a score may change within a millionth of a side, where no candidate shows a maximum.
+        # Near an observation such a score may change within a millionth of a side, where no
+        # candidate shows a maximum.
         if self.narrow:
             sides, cloud_size = _on_sides(d), min(CLOUD, max(1, AROUND // observed.shape[1]))
-            clouds = [self._clouds(observed, side * self.spacing, cloud_size) for side in (1.5, 0.3)]
-            latest = observed[:, -max(1, AROUND // d) :]  # which bounds the lines in many dimensions
+            clouds = [
+                self._clouds(observed, side * self.spacing, cloud_size) for side in (1.5, 0.3)
+            ]
+            # which bounds the lines in many dimensions
+            latest = observed[:, -max(1, AROUND // d) :]
             clouds += [
                 self._clouds(peaks, 1.5 * self.spacing),
                 _lines(latest, max(1, AROUND // (d * latest.shape[1]))),
@@ -506,25 +563,37 @@ class Starts:
             points = np.concatenate([observed, *clouds, on_sides], axis=1)
             value = at(points).total()
             for distance in (APART, WITHIN):
-                starts.append(pick(points, _spread(points, value, 2 * count, distance * self.spacing)))
+                starts.append(
+                    pick(points, _spread(points, value, 2 * count, distance * self.spacing))
+                )
         # Basins of many kinks are too narrow for any candidate to show: chance finds some, and what
         # was found is kept.
         if many:
             self.round += 1
-            anywhere = _everywhere(d)[np.arange(self.round * FRESH, (self.round + 1) * FRESH) % EVERYWHERE]
+            anywhere = _everywhere(d)[
+                np.arange(self.round * FRESH, (self.round + 1) * FRESH) % EVERYWHERE
+            ]
             starts.append(np.broadcast_to(anywhere, (replicates, FRESH, d)))
         if self.ended is not None and (many or self.narrow):
             starts.append(self.ended)
         return np.concatenate(starts, axis=1)
 
     def around(self, best: Array, at: Callable[[Array], Parts]) -> Array:
-        """Return, for scores with cusps, the best of three clouds around the best points (S, d) so far, (S, q, d)."""
+        """Return, for scores with cusps, the best of three clouds around the best points (S, d) so
+        far, (S, q, d).
+        """
         clouds = [self._clouds(best[:, None], side * self.spacing) for side in (2.0, 0.7, 0.2)]
         points = np.concatenate(clouds, axis=1)
-        return pick(points, _spread(points, at(points).total(), 2 * self.count, CLOSE * self.spacing))
+        return pick(
+            points, _spread(points, at(points).total(), 2 * self.count, CLOSE * self.spacing)
+        )
 
-    def _sides(self, gains: Array, peaks: Array, which: NDArray[np.intp], at: Callable[[Array], Parts]) -> list[Array]:
-        """Return the best of the peaks (S, q, d) moved onto sides and corners, for both forms of the score."""
+    def _sides(
+        self, gains: Array, peaks: Array, which: NDArray[np.intp], at: Callable[[Array], Parts]
+    ) -> list[Array]:
+        """Return the best of the peaks (S, q, d) moved onto sides and corners, for both forms of
+        the score.
+        """
         near = np.abs(peaks - 0.5) > 0.5 - ASIDE * self.spacing
         onto = np.where(near | (peaks.shape[2] > 2), np.round(peaks), peaks)
         moved = np.where(self.sides, onto[:, None], peaks[:, None])  # (S, sides, q, d)
@@ -533,7 +602,10 @@ class Starts:
         gained = np.tile(np.take_along_axis(gains, which[:, None], axis=2), (1, 1, sides))
         aside = (onto != peaks).any(axis=2)
         starts = []
-        for form in (moved_parts.total(), moved_parts._replace(kinked=moved_parts.kinked - gained).total()):
+        for form in (
+            moved_parts.total(),
+            moved_parts._replace(kinked=moved_parts.kinked - gained).total(),
+        ):
             scores = levels(form).reshape(replicates, sides, q)
             points = moved.swapaxes(1, 2).reshape(replicates, -1, d)
             best = pick(points, sides * np.arange(q) + scores.argmax(axis=1))
@@ -542,7 +614,9 @@ class Starts:
         return starts
 
     def _around(self, values: Array, most: np.ufunc) -> Array:
-        """Return the largest (or smallest) of values (S, M) among a candidate and its neighbours, (S, M)."""
+        """Return the largest (or smallest) of values (S, M) among a candidate and its neighbours,
+        (S, M).
+        """
         if self.mesh is None:
             result = values
             for neighbour in self.neighbours:
@@ -558,11 +632,15 @@ class Starts:
         return result.reshape(len(values), -1)
 
     def _peaks(self, form: Array, count: int) -> NDArray[np.intp]:
-        """Return the highest peaks of a form of the score (S, M): (S, count), filled up with other candidates."""
+        """Return the highest peaks of a form of the score (S, M): (S, count), filled up with other
+        candidates.
+        """
         peak = form >= self._around(form, np.maximum)
         rank = np.where(peak, form, -np.inf)
         indices = smallest(-rank, count)
-        return np.take_along_axis(indices, rank_values(np.take_along_axis(rank, indices, axis=1)), axis=1)
+        return np.take_along_axis(
+            indices, rank_values(np.take_along_axis(rank, indices, axis=1)), axis=1
+        )
 
     def _apart(self, form: Array, count: int) -> NDArray[np.intp]:
         """Return the best candidates (S, count) of which no two are neighbours."""
@@ -586,12 +664,16 @@ def _on_sides(d: int) -> Array:
     """Return points on the sides of the unit cube, and its corners if they are few, (k, d)."""
     moved = np.clip(1.5 * sobol(d, BEYOND) - 0.25, 0.0, 1.0)
     boundary = moved[((moved == 0) | (moved == 1)).any(axis=1)]
-    corners = np.array(list(itertools.product((0.0, 1.0), repeat=d if d <= FEW else 0))).reshape(-1, d)
+    corners = np.array(list(itertools.product((0.0, 1.0), repeat=d if d <= FEW else 0))).reshape(
+        -1, d
+    )
     return np.concatenate([boundary, corners])
 
 
 def _lines(points: Array, per_axis: int) -> Array:
-    """Return points that differ from given ones (S, e, d) in a single coordinate, (S, e d per_axis, d)."""
+    """Return points that differ from given ones (S, e, d) in a single coordinate, (S, e d per_axis,
+    d).
+    """
     replicates, count, d = points.shape
     moved = np.tile(points[:, :, None, None], (1, 1, d, min(per_axis, CLOUD), 1))
     for axis in range(d):
@@ -600,8 +682,14 @@ def _lines(points: Array, per_axis: int) -> Array:
 
 
 def _spread(points: Array, values: Array, count: int, distance: float) -> NDArray[np.intp]:
-    """Return the best of points (S, k, d) of which no two are nearer than a distance, (S, count)."""
-    scores, rows, indices = levels(values), np.arange(len(values)), np.empty((len(values), count), dtype=np.intp)
+    """Return the best of points (S, k, d) of which no two are nearer than a distance, (S,
+    count).
+    """
+    scores, rows, indices = (
+        levels(values),
+        np.arange(len(values)),
+        np.empty((len(values), count), dtype=np.intp),
+    )
     for i in range(count):
         indices[:, i] = scores.argmax(axis=1)
         best, near = points[rows, indices[:, i]], np.ones(scores.shape, dtype=bool)

@@ -1,9 +1,10 @@
 """Smooth functions on a box of one or two dimensions by their values on a Chebyshev mesh.
 
-With a squared-exponential kernel that is not too short, posterior means and variances are polynomials of low degree, up
-to rounding. So a mesh of G^d Chebyshev points determines them, and beliefs between the points, with their derivatives,
-are interpolated at a cost that does not depend on the number of observations (Trefethen 2019, ch. 2-8). The kernel is a
-product over the axes, and so are its features: eigenfunctions of the kernel of one variable.
+With a squared-exponential kernel that is not too short, posterior means and variances are
+polynomials of low degree, up to rounding. So a mesh of G^d Chebyshev points determines them, and
+beliefs between the points, with their derivatives, are interpolated at a cost that does not depend
+on the number of observations (Trefethen 2019, ch. 2-8). The kernel is a product over the axes, and
+so are its features: eigenfunctions of the kernel of one variable.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from numpy.typing import NDArray
 
 from cbobench.gp.kernels import Array, SquaredExponential
 
-EXACT = 1e-12  # relative to the prior variance: largest error of the mesh, and least contribution of a feature
-LARGEST = 48  # points along an axis in two dimensions (lengthscale 0.15: 44), the square of it in one
+# relative to the prior variance: largest error of the mesh, and least contribution of a feature
+EXACT = 1e-12
+# points along an axis in two dimensions (lengthscale 0.15: 44), the square of it in one
+LARGEST = 48
 COARSEST = 12
 
 
@@ -52,8 +55,8 @@ class Mesh:
         return float(np.diff(self.nodes).max())
 
     def rows(self, points: Array, orders: int = 3) -> Array:
-        """Return the weights from nodes to value, slope and second derivative at points (...) of an axis: (..., orders,
-        G).
+        """Return the weights from nodes to value, slope and second derivative at points (...) of an
+        axis: (..., orders, G).
         """
         angles = np.arccos(np.clip(2 * points - 1, -1.0, 1.0))
         waves = np.cos(angles[..., None] * np.arange(self.size))
@@ -66,10 +69,14 @@ class Mesh:
         rows = self.rows(points)
         along = rows[:, :, 0].reshape(replicates, 1, 3 * q, self.size)
         if d == 1:
-            return np.matmul(fields[:, :, None], along.swapaxes(2, 3)).reshape(replicates, functions, q, 3)
+            return np.matmul(fields[:, :, None], along.swapaxes(2, 3)).reshape(
+                replicates, functions, q, 3
+            )
         square = fields.reshape(replicates, functions, self.size, self.size)
         half = np.matmul(along, square).reshape(replicates, functions, q, 3, self.size)
-        derivatives = np.matmul(half, rows[:, None, :, 1].swapaxes(3, 4)).reshape(replicates, functions, q, 9)
+        derivatives = np.matmul(half, rows[:, None, :, 1].swapaxes(3, 4)).reshape(
+            replicates, functions, q, 9
+        )
         return derivatives[..., [0, 3, 1, 6, 4, 2]]
 
     def values(self, fields: Array, points: Array) -> Array:
@@ -85,7 +92,9 @@ class Mesh:
     @cached_property
     def factors(self) -> Array:
         """The kernel of one variable on the nodes is L Lᵀ with L (G, r)."""
-        size, vectors = np.linalg.eigh(SquaredExponential(self.lengthscale)(self.nodes[:, None], self.nodes[:, None]))
+        size, vectors = np.linalg.eigh(
+            SquaredExponential(self.lengthscale)(self.nodes[:, None], self.nodes[:, None])
+        )
         mask = size > EXACT
         return np.ascontiguousarray((vectors[:, mask] * np.sqrt(size[mask]))[:, ::-1])
 
@@ -100,8 +109,13 @@ class Mesh:
         """Return φ at points (S, d): (S, rank), with φ(x).φ(y) = k(x, y) up to about `EXACT`."""
         at = np.matmul(self.rows(points, 1), self.factors)[..., 0, :]  # (S, d, r)
         if self.d == 1:
-            return at[:, 0].take(self.pairs, axis=1)  # keeps the memory layout, on which the bits of products depend
-        return (at[:, 0, :, None] * at[:, 1, None, :]).reshape(len(points), -1).take(self.pairs, axis=1)
+            # keeps the memory layout, on which the bits of products depend
+            return at[:, 0].take(self.pairs, axis=1)
+        return (
+            (at[:, 0, :, None] * at[:, 1, None, :])
+            .reshape(len(points), -1)
+            .take(self.pairs, axis=1)
+        )
 
     def spread(self, weights: Array) -> Array:
         """Return fields Σ_i w_i φ_i on the mesh, (S, G^d), from weights (S, rank)."""
@@ -121,12 +135,13 @@ def nodes(size: int) -> Array:
 
 @lru_cache(maxsize=8)
 def _differentiation(size: int) -> Array:
-    """Return the map from node values to the coefficients of T_0, T_1, ... of the function and two derivatives: (3, G,
-    G).
+    """Return the map from node values to the coefficients of T_0, T_1, ... of the function and two
+    derivatives: (3, G, G).
     """
     k = np.arange(size)
     coefficients = np.linalg.inv(np.cos(np.pi * np.outer(k[::-1], k) / (size - 1)))
-    slope = np.zeros((size, size))  # d/dx T_n = 2 * 2n (T_{n-1} + T_{n-3} + ...), T_0 counted half; x = (1 + z) / 2
+    # d/dx T_n = 2 * 2n (T_{n-1} + T_{n-3} + ...), T_0 counted half; x = (1 + z) / 2
+    slope = np.zeros((size, size))
     for n in range(1, size):
         slope[n - 1 :: -2, n] = 4.0 * n
     slope[0] /= 2
@@ -135,8 +150,8 @@ def _differentiation(size: int) -> Array:
 
 @lru_cache(maxsize=8)
 def resolving(d: int, lengthscale: float) -> Mesh | None:
-    """Return the smallest mesh, in steps of four points, on which posteriors of a kernel are exact; None if it is too
-    large.
+    """Return the smallest mesh, in steps of four points, on which posteriors of a kernel are exact;
+    None if it is too large.
 
     It must resolve products of two kernel functions, because variances are sums of them.
     """
@@ -149,7 +164,9 @@ def resolving(d: int, lengthscale: float) -> Mesh | None:
         mesh = Mesh(d, lengthscale, size)
         squared = SquaredExponential(lengthscale / np.sqrt(2))
         rows = mesh.rows(probe, 1)[:, 0]
-        error = rows @ squared(mesh.nodes[:, None], probe[::8, None]) - squared(probe[:, None], probe[::8, None])
+        error = rows @ squared(mesh.nodes[:, None], probe[::8, None]) - squared(
+            probe[:, None], probe[::8, None]
+        )
         if np.abs(error).max() < EXACT:
             return mesh
         size += 4

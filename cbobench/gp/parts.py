@@ -1,7 +1,8 @@
 """Scores with kinks, in the forms that a maximiser climbs.
 
-The maximum of a constrained bandit's score on a box is usually on a kink. So a score is written in parts: `total` is
-its value, and `kinks` its form smooth - Σ_j price_j [kinked_j]⁺ (see `cbobench.gp.maximise`).
+The maximum of a constrained bandit's score on a box is usually on a kink. So a score is written in
+parts: `total` is its value, and `kinks` its form smooth - Σ_j price_j [kinked_j]⁺ (see
+`cbobench.gp.maximise`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ class Score(Protocol):
 
 
 class Parts(NamedTuple):
-    """smooth - Σ_j price_j [kinked_j]⁺: smooth (S, k), kinked (S, m, k) and its price (S, m); m may be 0."""
+    """smooth - Σ_j price_j [kinked_j]⁺: smooth (S, k), kinked (S, m, k) and its price (S, m); m may
+    be 0.
+    """
 
     smooth: Array
     kinked: Array
@@ -51,7 +54,8 @@ class Parts(NamedTuple):
 class Truncated(NamedTuple):
     """Proj_[-B, B] f - Σ_j price_j Proj_[-G_j, G_j] g_j, for prices >= 0.
 
-    Its total keeps ties: wherever f is above B it equals B to the last bit, unlike a smooth part minus a kink.
+    Its total keeps ties: wherever f is above B it equals B to the last bit, unlike a smooth part
+    minus a kink.
 
     Attributes:
         f, bound: (S, k), and B (S, 1).
@@ -84,7 +88,11 @@ class Truncated(NamedTuple):
             return Parts(smooth, above, unit_price)
         price, g, bound = self.costs
         smooth = smooth - (price[:, :, None] * np.minimum(g, bound)).sum(axis=1)
-        return Parts(smooth, np.concatenate([above, -g - bound], axis=1), np.concatenate([unit_price, price], axis=1))
+        return Parts(
+            smooth,
+            np.concatenate([above, -g - bound], axis=1),
+            np.concatenate([unit_price, price], axis=1),
+        )
 
 
 def truncate(values: Array, bound: Array) -> Array:

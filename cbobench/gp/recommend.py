@@ -1,4 +1,6 @@
-"""Recommends an action from a model of f and every g_j: the best one that is feasible with a stated probability."""
+"""Recommends an action from a model of f and every g_j: the best one that is feasible with a stated
+probability.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,16 @@ ZOOM = 5  # factor by which they are nearer the second time
 SHORT = np.array([0.0, 0.95, 1.0])  # shares of the way
 
 Goal = tuple[Array, Array, Array]
-"""What a recommendation goes by: means of f (S, k), means of the constraints (S, m, k), and their variances (S, m, k)
-or, where they share them, (S, 1, k)."""
+"""What a recommendation goes by: means of f (S, k), means of the constraints (S, m, k), and their
+variances (S, m, k) or, where they share them, (S, 1, k)."""
 
 
 def recommend_action(
-    goal: Callable[[Array, Array], Goal], posterior: Posterior, box: Box | None, sure: Mask | None, use_observed: bool
+    goal: Callable[[Array, Array], Goal],
+    posterior: Posterior,
+    box: Box | None,
+    sure: Mask | None,
+    use_observed: bool,
 ) -> NDArray[Any]:
     """Return a model's recommendations: indices (S,) of a finite set, or points (S, d) of a box.
 
@@ -51,9 +57,11 @@ class RunMoments(Protocol):
         """Return them at all actions of a finite set, or at a box's candidates."""
 
 
-def recommend_in_run(model: RunMoments, actions: Finite | Box, played: NDArray[Any]) -> NDArray[Any]:
-    """Return the recommendation of a model of one run: an action of a finite set (1,), or a point of a box's cube (1,
-    d).
+def recommend_in_run(
+    model: RunMoments, actions: Finite | Box, played: NDArray[Any]
+) -> NDArray[Any]:
+    """Return the recommendation of a model of one run: an action of a finite set (1,), or a point
+    of a box's cube (1, d).
 
     Args:
         played: points of a box to consider beside its candidates and points around the best.
@@ -62,18 +70,23 @@ def recommend_in_run(model: RunMoments, actions: Finite | Box, played: NDArray[A
     def best_of(inputs: NDArray[Any], *moments: tuple[Array, Array]) -> NDArray[Any]:
         pairs = moments or [model.at(inputs)]
         mean, deviation = (np.concatenate(arrays, axis=1) for arrays in zip(*pairs, strict=True))
-        return np.asarray(inputs[likely_best((mean[None, 0], mean[None, 1:], deviation[None, 1:] ** 2))])
+        return np.asarray(
+            inputs[likely_best((mean[None, 0], mean[None, 1:], deviation[None, 1:] ** 2))]
+        )
 
     if isinstance(actions, Finite):
         return best_of(np.arange(actions.n), model.at_candidates())
-    point = best_of(np.concatenate([actions.candidates, played]), model.at_candidates(), model.at(played))
+    point = best_of(
+        np.concatenate([actions.candidates, played]), model.at_candidates(), model.at(played)
+    )
     for radius in (actions.spacing, actions.spacing / ZOOM, actions.spacing / ZOOM**2):
         point = best_of(np.clip(point + radius * _steps(actions.d), 0.0, 1.0))
     return point
 
 
 def likely_best(goal: Goal, sure: Mask | None = None) -> NDArray[np.intp]:
-    """Return the index of the largest value among k points with P(g_j <= 0) >= 0.95 for every j, (S,).
+    """Return the index of the largest value among k points with P(g_j <= 0) >= 0.95 for every j,
+    (S,).
 
     Of equal ones it is the first.
 
@@ -103,14 +116,17 @@ def likely_best(goal: Goal, sure: Mask | None = None) -> NDArray[np.intp]:
 def likely_best_point(
     goal: Callable[[Array, Array], Goal], posterior: Posterior, box: Box, use_observed: bool
 ) -> Array:
-    """Return the recommended points of a box, in its unit cube, (S, d): the best candidate or observed action, refined.
+    """Return the recommended points of a box, in its unit cube, (S, d): the best candidate or
+    observed action, refined.
 
-    Refined by its second-order model: the best of `AROUND` points around it, then of as many near that one. What it
-    says is taken if it is better indeed, or points short of it are: where a constraint ends, the model may be beyond.
+    Refined by its second-order model: the best of `AROUND` points around it, then of as many near
+    that one. What it says is taken if it is better indeed, or points short of it are: where a
+    constraint ends, the model may be beyond.
 
     Args:
         goal: from means (S, p, k) and variances (S, k) or (S, p, k).
-        use_observed: whether to look at the observed actions, too, of functions observed together; a mesh needs none.
+        use_observed: whether to look at the observed actions, too, of functions observed together;
+            a mesh needs none.
     """
     rows = np.arange(len(posterior.mean))
     start = box.candidates[likely_best(goal(posterior.mean, posterior.variance))]
@@ -142,11 +158,15 @@ def _monomials(moved: Array) -> Array:
     models[:, 0] = 1.0
     models[:, 1 : 1 + layout.d] = moved
     halves = np.where(layout.rows == layout.columns, 0.5, 1.0)[:, None]
-    np.multiply(halves * moved[:, layout.rows], moved[:, layout.columns], out=models[:, 1 + layout.d :])
+    np.multiply(
+        halves * moved[:, layout.rows], moved[:, layout.columns], out=models[:, 1 + layout.d :]
+    )
     return models
 
 
 @lru_cache(maxsize=16)
 def _steps(d: int) -> Array:
-    """Return steps (1 + `AROUND`, d): the zero step, which stays in place, then a Sobol sequence in [-1, 1]^d."""
+    """Return steps (1 + `AROUND`, d): the zero step, which stays in place, then a Sobol sequence in
+    [-1, 1]^d.
+    """
     return np.concatenate([np.zeros((1, d)), 2 * sobol(d, AROUND) - 1])

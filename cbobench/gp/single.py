@@ -1,12 +1,15 @@
-"""Models of methods that are not told the size of their functions, and action sets of methods that need geometry.
+"""Models of methods that are not told the size of their functions, and action sets of methods that
+need geometry.
 
-A GP with amplitude s and mean c fitted to observations y is the unit GP fitted to (y - c) / s, so its posterior mean is
+A GP with amplitude s and mean c fitted to observations y is the unit GP fitted to (y - c) / s, so
+its posterior mean is
 
     c (1 - e(x)) + w(x),   w from y and e from a constant 1, both by the unit GP,
 
-and its deviation is s times the unit one. The constant is kept as one more function of the posterior, so that c and s
-may change every round at no cost. A noise variance in the units of y is λ/s² for the unit GP: then every function has a
-posterior of its own, which is recomputed when s changes.
+and its deviation is s times the unit one. The constant is kept as one more function of the
+posterior, so that c and s may change every round at no cost. A noise variance in the units of y is
+λ/s² for the unit GP: then every function has a posterior of its own, which is recomputed when s
+changes.
 """
 
 from __future__ import annotations
@@ -32,11 +35,20 @@ NOISELESS = 1e-8  # stands for no noise: a smaller λ would be lost in rounding
 
 
 def noise_variance(lam: Noise, horizon: float) -> float:
-    """Return a noise variance in units of the observations; for `scaled`, in units of the squared amplitudes.
+    """Return a noise variance in units of the observations; for `scaled`, in units of the squared
+    amplitudes.
 
     For `true`, return an initial number (see `true_noise`).
     """
-    return SHARE if lam == "scaled" else 1 + 2 / horizon if lam == "theory" else 1.0 if lam == "true" else float(lam)
+    return (
+        SHARE
+        if lam == "scaled"
+        else 1 + 2 / horizon
+        if lam == "theory"
+        else 1.0
+        if lam == "true"
+        else float(lam)
+    )
 
 
 def known_variances(lam: Noise | Array, functions: int, horizon: float) -> Array | None:
@@ -51,15 +63,23 @@ def true_noise(constants: Array) -> Array:
     return np.maximum(constants**2, NOISELESS)
 
 
-def own_noise(actions: Finite | Box, lam: float, replicates: int, functions: int, slots: int) -> OwnNoise:
-    """Return a posterior of p functions with known noise in their own units (see `RunningScale.unit_noise`)."""
-    return OwnNoise([ObservationPosterior(actions, lam, replicates, 2, slots) for _ in range(functions)])
+def own_noise(
+    actions: Finite | Box, lam: float, replicates: int, functions: int, slots: int
+) -> OwnNoise:
+    """Return a posterior of p functions with known noise in their own units (see
+    `RunningScale.unit_noise`).
+    """
+    return OwnNoise(
+        [ObservationPosterior(actions, lam, replicates, 2, slots) for _ in range(functions)]
+    )
 
 
 def normal_scores(values: Array) -> Array:
-    """Return Φ⁻¹ of the empirical distribution function, (rank - 1/2)/n, of values (p, n): a Gaussian copula's margins.
+    """Return Φ⁻¹ of the empirical distribution function, (rank - 1/2)/n, of values (p, n): a
+    Gaussian copula's margins.
 
-    They keep the order and magnify differences between the best of many values (Wilson & Ghahramani 2010).
+    They keep the order and magnify differences between the best of many values (Wilson & Ghahramani
+    2010).
     """
     from scipy.special import ndtri  # imported late: SciPy takes long to load
     from scipy.stats import rankdata
@@ -68,15 +88,17 @@ def normal_scores(values: Array) -> Array:
 
 
 class RunningScale:
-    """Centres and amplitudes of (f, g_1, ..., g_m) from the running range of the observations, for S replicates.
+    """Centres and amplitudes of (f, g_1, ..., g_m) from the running range of the observations, for
+    S replicates.
 
-    f has the middle of its range as centre and a quarter of it as amplitude (a range of ± 2 deviations). A constraint
-    keeps the centre 0, which separates feasible from infeasible, and has half its largest absolute value as amplitude.
-    Unlike a mean and a deviation, the range does not shrink while one action is played again and again; heavy-tailed
-    noise inflates it.
+    f has the middle of its range as centre and a quarter of it as amplitude (a range of ± 2
+    deviations). A constraint keeps the centre 0, which separates feasible from infeasible, and has
+    half its largest absolute value as amplitude. Unlike a mean and a deviation, the range does not
+    shrink while one action is played again and again; heavy-tailed noise inflates it.
 
     Attributes:
-        centre, amplitude: (S, p); amplitudes are 1 until two different values (of g: one other than 0) were observed.
+        centre, amplitude: (S, p); amplitudes are 1 until two different values (of g: one other than
+            0) were observed.
     """
 
     def __init__(self, replicates: int, functions: int, enabled: bool = True) -> None:
@@ -105,10 +127,14 @@ class RunningScale:
         """Return posterior means and deviations (S, p, k) of the scaled model.
 
         Args:
-            mean: (S, p + 1, k), the last one of the constant 1; or (S, 2 p, k), a constant beside every function.
+            mean: (S, p + 1, k), the last one of the constant 1; or (S, 2 p, k), a constant beside
+                every function.
             variance: of the unit GP, (S, k), or (S, p, k) if functions have their own.
         """
-        deviation = np.sqrt(variance if variance.ndim == 3 else variance[:, None]) * self.amplitude[:, :, None]
+        deviation = (
+            np.sqrt(variance if variance.ndim == 3 else variance[:, None])
+            * self.amplitude[:, :, None]
+        )
         return self.means(mean), deviation
 
     def means(self, mean: Array) -> Array:
@@ -118,7 +144,8 @@ class RunningScale:
 
 
 class Cube:
-    """An action set with coordinates as points of the unit cube: a box, or a finite set by its bounding box.
+    """An action set with coordinates as points of the unit cube: a box, or a finite set by its
+    bounding box.
 
     Attributes:
         units: the actions of a finite set in the cube, (n, d); None on a box.
@@ -135,7 +162,9 @@ class Cube:
         return 0.0 if self.units is None else float(len(self.units) ** (-1 / self.d))
 
     def action(self, x: Array) -> Any:
-        """Return the action for a point (d,) of the cube: the point of the box, or the index of the nearest action."""
+        """Return the action for a point (d,) of the cube: the point of the box, or the index of the
+        nearest action.
+        """
         if self.box is not None:
             return self.box.scale(x)
         assert self.units is not None
@@ -143,29 +172,38 @@ class Cube:
 
 
 class RunData:
-    """The observations of one run and their running range, on a box or a finite set with coordinates.
+    """The observations of one run and their running range, on a box or a finite set with
+    coordinates.
 
     A model's inputs are indices (q,) of a finite set, or points (q, d) of the unit cube on a box.
 
     Args:
         functions: p = 1 + m.
-        lam: the noise variance, in units of the observations, or one for each function, (p,); `scaled` is a share of
-            each model's squared amplitude.
+        lam: the noise variance, in units of the observations, or one for each function, (p,);
+            `scaled` is a share of each model's squared amplitude.
         slots: number of observations to come.
         scaled: whether centre and amplitude follow the observations; otherwise they are 0 and 1.
 
     Attributes:
         played: the observed actions, (c,) or (c, d), in order.
         observed: their values, (p, c).
-        noise_per_function: whether every function has a noise variance of its own, in units of its squared amplitude.
+        noise_per_function: whether every function has a noise variance of its own, in units of its
+            squared amplitude.
     """
 
     def __init__(
-        self, actions: Finite | Box, functions: int, lam: Noise | Array, slots: int, scaled: bool = True
+        self,
+        actions: Finite | Box,
+        functions: int,
+        lam: Noise | Array,
+        slots: int,
+        scaled: bool = True,
     ) -> None:
         self.actions = actions
         self.cube = Cube(actions)
-        self.noise: float | Array = lam if isinstance(lam, np.ndarray) else noise_variance(lam, slots)
+        self.noise: float | Array = (
+            lam if isinstance(lam, np.ndarray) else noise_variance(lam, slots)
+        )
         self.scale = RunningScale(1, functions, scaled)
         self.noise_per_function = isinstance(lam, np.ndarray) or (scaled and lam != "scaled")
         self.slots = slots
@@ -176,7 +214,9 @@ class RunData:
 
     def forget(self) -> None:
         """Return to the prior; the scale stays."""
-        self.played = np.empty(0, dtype=np.intp) if self.cube.box is None else np.empty((0, self.cube.d))
+        self.played = (
+            np.empty(0, dtype=np.intp) if self.cube.box is None else np.empty((0, self.cube.d))
+        )
         self.observed = np.empty((self.scale.amplitude.shape[1], 0))
 
     @property
@@ -202,7 +242,9 @@ class RunData:
         return generator.integers(len(self.cube.units), size=1)
 
     def draw_candidates(self, generator: np.random.Generator, count: int) -> NDArray[Any]:
-        """Return uniform points of a box; all actions of a finite set, or that many random ones if there are more."""
+        """Return uniform points of a box; all actions of a finite set, or that many random ones if
+        there are more.
+        """
         if self.cube.units is None:
             return generator.random((count, self.cube.d))
         n = len(self.cube.units)
@@ -231,14 +273,24 @@ class RunModel(RunData):
     posterior: Posterior
 
     def __init__(
-        self, actions: Finite | Box, functions: int, lam: Noise | Array, slots: int, scaled: bool, fitted: bool = False
+        self,
+        actions: Finite | Box,
+        functions: int,
+        lam: Noise | Array,
+        slots: int,
+        scaled: bool,
+        fitted: bool = False,
     ) -> None:
         self.fitted: FittedPosterior | None = None
         if fitted:
             noise = known_variances(lam, functions, slots)
             # It keeps no candidates: beliefs are computed where they are asked for.
             self.fitted = FittedPosterior(
-                actions, 1, functions, None if noise is None else noise[None], np.empty((0, actions.d))
+                actions,
+                1,
+                functions,
+                None if noise is None else noise[None],
+                np.empty((0, actions.d)),
             )
         super().__init__(actions, functions, lam, slots, scaled)
 
@@ -264,7 +316,9 @@ class RunModel(RunData):
     def at(self, inputs: NDArray[Any]) -> tuple[Array, Array]:
         """Return means and deviations (p, q), in batches that bound memory."""
         batches = (inputs[None, i : i + AT_ONCE] for i in range(0, len(inputs), AT_ONCE))
-        means, deviations = zip(*(self._moments(*self.posterior.at(batch)) for batch in batches), strict=True)
+        means, deviations = zip(
+            *(self._moments(*self.posterior.at(batch)) for batch in batches), strict=True
+        )
         return np.concatenate(means, axis=1), np.concatenate(deviations, axis=1)
 
     def at_played(self) -> tuple[Array, Array]:
@@ -272,12 +326,16 @@ class RunModel(RunData):
         return self._moments(*self.posterior.at_observations()[:2])
 
     def at_candidates(self) -> tuple[Array, Array]:
-        """Return means and deviations (p, M) at all actions of a finite set, or at a box's candidates."""
+        """Return means and deviations (p, M) at all actions of a finite set, or at a box's
+        candidates.
+        """
         if self.fitted:  # which keeps none
             actions = self.actions
             return self.at(actions.candidates if isinstance(actions, Box) else np.arange(actions.n))
         return self._moments(self.posterior.mean, self.posterior.variance)
 
     def _moments(self, mean: Array, variance: Array) -> tuple[Array, Array]:
-        means, deviations = (mean, np.sqrt(variance)) if self.fitted else self.scale.moments(mean, variance)
+        means, deviations = (
+            (mean, np.sqrt(variance)) if self.fitted else self.scale.moments(mean, variance)
+        )
         return means[0], deviations[0]

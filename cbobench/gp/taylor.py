@@ -1,4 +1,6 @@
-"""Second-order Taylor models in d variables, packed: a value, d slopes, and the d (d + 1) / 2 second derivatives."""
+"""Second-order Taylor models in d variables, packed: a value, d slopes, and the d (d + 1) / 2
+second derivatives.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,11 @@ STEP = 1e-4  # between the points at which a function of models is evaluated, in
 
 @dataclass(frozen=True)
 class Taylor:
-    """The layout of models (..., n) with n = 1 + d + d (d + 1) / 2, and their values around a point.
+    """The layout of models (..., n) with n = 1 + d + d (d + 1) / 2, and their values around a
+    point.
 
-    The n points are the centre, one step each way along every axis, and one along every pair of axes.
+    The n points are the centre, one step each way along every axis, and one along every pair of
+    axes.
 
     Attributes:
         d: number of variables.
@@ -55,7 +59,8 @@ def taylor(d: int) -> Taylor:
     steps = np.concatenate([np.zeros((1, d)), axes, -axes, np.array(pairs).reshape(-1, d)])
     rows, columns = np.triu_indices(d)
     bends = steps[:, rows] * steps[:, columns] * np.where(rows == columns, 0.5, 1.0)
-    units = np.concatenate([np.ones((len(steps), 1)), steps, bends], axis=1)  # values = units @ model, for steps of 1
+    # values = units @ model, for steps of 1
+    units = np.concatenate([np.ones((len(steps), 1)), steps, bends], axis=1)
     orders = np.repeat([0, 1, 2], [1, d, len(rows)])
     scale = STEP ** orders.astype(np.float64)
     square = np.zeros((d, d), dtype=np.intp)

@@ -1,11 +1,13 @@
-"""Joint posterior samples of f and all g at many actions, drawn only as far as needed to find the best action.
+"""Joint posterior samples of f and all g at many actions, drawn only as far as needed to find the
+best action.
 
-A sample at q actions needs a Cholesky factor of their covariance, O(q³). But once some values are drawn, most other
-actions can hardly win. So the factor is computed in blocks of columns, the most promising actions first. Then means and
-variances of the others are conditioned on the drawn values, and actions that cannot win are dropped. The drawn values
-have the law of the joint sample, whatever the order. An action is dropped if its probability to win is below
-`NEGLIGIBLE`: functions are independent and Φ(-x) <= exp(-x²/2), so it is at most exp(-Σ_j x_j²/2) with x_j the
-deviations by which function j falls short.
+A sample at q actions needs a Cholesky factor of their covariance, O(q³). But once some values are
+drawn, most other actions can hardly win. So the factor is computed in blocks of columns, the most
+promising actions first. Then means and variances of the others are conditioned on the drawn values,
+and actions that cannot win are dropped. The drawn values have the law of the joint sample, whatever
+the order. An action is dropped if its probability to win is below
+`NEGLIGIBLE`: functions are independent and Φ(-x) <= exp(-x²/2), so it is at most exp(-Σ_j x_j²/2)
+with x_j the deviations by which function j falls short.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Mask
 from cbobench.gp.single import RunData, normal_scores
 
 BLOCK = 48  # actions per block
-JITTER = 1e-8  # added to drawn variances in units of the prior's; ten times more if no factor exists
+# added to drawn variances in units of the prior's; ten times more if no factor exists
+JITTER = 1e-8
 NEGLIGIBLE = 1e-10
 REACH = -2 * math.log(NEGLIGIBLE)
 MOST_VIOLATION = 700.0  # of a bilog; larger ones stand for it, as their inverse overflows
@@ -43,8 +46,8 @@ class ThompsonModel(RunData):
     There is one factor for all functions, or one for each if their noise variances differ.
 
     Attributes:
-        played_means: means at the observed actions, (p, c), from K (K + λI)⁻¹ = I - λ (K + λI)⁻¹; equal for all
-            observations of an action.
+        played_means: means at the observed actions, (p, c), from K (K + λI)⁻¹ = I - λ (K + λI)⁻¹;
+            equal for all observations of an action.
     """
 
     factors: list[Factor]
@@ -92,8 +95,12 @@ class ThompsonModel(RunData):
         return [np.concatenate([y, constant]) for y in values]
 
     def _scaled(self, means: Sequence[Array]) -> Array:
-        """Return means (p, q) from those of the unit GPs: per factor its functions' and the constant's."""
-        return self.scale.means(np.concatenate([m[:-1] for m in means] + [m[-1:] for m in means])[None])[0]
+        """Return means (p, q) from those of the unit GPs: per factor its functions' and the
+        constant's.
+        """
+        return self.scale.means(
+            np.concatenate([m[:-1] for m in means] + [m[-1:] for m in means])[None]
+        )[0]
 
     def judged(self, values: Array) -> Array:
         """Return values (1 + m, q) of the models in the units in which violations are added up."""
@@ -103,10 +110,12 @@ class ThompsonModel(RunData):
         """Return the models' values of all g_j, (m, 1), at a violation in those units."""
         return np.full((len(self.observed) - 1, 1), violation)
 
-    # Prior covariances ----------------------------------------------------------------------------------------------
+    # Prior covariances ----------------------------------------------------------------------------
 
     def _prior(self, left: NDArray[Any], right: NDArray[Any]) -> Array:
-        """Return prior covariances of actions, (a,) or (a, d), with others, (b,) or (b, d): (a, b)."""
+        """Return prior covariances of actions, (a,) or (a, d), with others, (b,) or (b, d): (a,
+        b).
+        """
         if isinstance(self.actions, Finite):
             return self.actions.between(left, right)
         return self.actions.kernel.profile(squared_lengths(left[:, None] - right))
@@ -123,10 +132,12 @@ class ThompsonModel(RunData):
             covariance = self.actions.kernel.profile(apart(left[0], right[0]))
         return [covariance] * len(self.factors)
 
-    # Posteriors -----------------------------------------------------------------------------------------------------
+    # Posteriors -----------------------------------------------------------------------------------
 
     def at(self, inputs: NDArray[Any]) -> tuple[Array, Array, list[Array]]:
-        """Return means (p, q), variances of the unit GPs (1, q) or (p, q), and per factor R⁻ᵀ k, (q, c)."""
+        """Return means (p, q), variances of the unit GPs (1, q) or (p, q), and per factor R⁻ᵀ k,
+        (q, c).
+        """
         exact = any(factor.lam < SMALL for factor in self.factors)
         if exact:
             cross = [self._prior(inputs, self.played)] * len(self.factors)
@@ -134,15 +145,24 @@ class ThompsonModel(RunData):
             cross = self._products(self._kernel_inputs(inputs), self._kernel_inputs(self.played))
         whitened = [factor.whiten(k) for factor, k in zip(self.factors, cross, strict=True)]
         prior = self.actions.prior[inputs] if isinstance(self.actions, Finite) else 1.0
-        variance = np.maximum(prior - np.stack([squares(white) for white in whitened]), VARIANCE_FLOOR)
+        variance = np.maximum(
+            prior - np.stack([squares(white) for white in whitened]), VARIANCE_FLOOR
+        )
         if exact:
-            for factor, y, white, v in zip(self.factors, self._standardised(), whitened, variance, strict=True):
-                factor.check(factor.weights(self.count), np.abs(y).max(axis=1), v, factor.means(white)[-1])
-        means = [factor.means(white)[:-1] for factor, white in zip(self.factors, whitened, strict=True)]
+            for factor, y, white, v in zip(
+                self.factors, self._standardised(), whitened, variance, strict=True
+            ):
+                factor.check(
+                    factor.weights(self.count), np.abs(y).max(axis=1), v, factor.means(white)[-1]
+                )
+        means = [
+            factor.means(white)[:-1] for factor, white in zip(self.factors, whitened, strict=True)
+        ]
         return self._scaled(means), variance, whitened
 
     def sample(self, inputs: NDArray[Any], generator: np.random.Generator) -> tuple[Indices, Array]:
-        """Draw a joint posterior sample of every function, at those of q actions that may be the `best_of` all.
+        """Draw a joint posterior sample of every function, at those of q actions that may be the
+        `best_of` all.
 
         Returns:
             Indices of the drawn actions, (k,), and their values, (p, k).
@@ -153,7 +173,8 @@ class ThompsonModel(RunData):
         mean, variance, whitened = self.at(inputs)
         kernel_inputs, amplitude = self._kernel_inputs(inputs), self.amplitude[:, None]
         drawn, values = np.empty(0, dtype=np.intp), np.empty((len(mean), 0))
-        # Candidates are conditioned on the drawn actions; contenders, indices of candidates, can still win.
+        # Candidates are conditioned on the drawn actions; contenders, indices of candidates, can
+        # still win.
         candidates = contenders = np.arange(len(inputs))
         best, limits = mean[0].max(), self.limits(0.0)  # the goal of the first block
         gaps = shortfall(mean, amplitude * np.sqrt(variance + JITTER), best, limits)
@@ -166,11 +187,14 @@ class ThompsonModel(RunData):
             block_whitened = [white[block] for white in whitened]
             priors = self._products(block_inputs, block_inputs)
             roots = [
-                upper(prior - np.matmul(white, white.T)) for prior, white in zip(priors, block_whitened, strict=True)
+                upper(prior - np.matmul(white, white.T))
+                for prior, white in zip(priors, block_whitened, strict=True)
             ]
             normals = generator.standard_normal((len(mean), size))
             drawn = np.concatenate([drawn, candidates[block]])
-            values = np.concatenate([values, mean[:, block] + amplitude * times(normals, roots)], axis=1)
+            values = np.concatenate(
+                [values, mean[:, block] + amplitude * times(normals, roots)], axis=1
+            )
             # The best that is drawn is what the others must beat.
             judged = self.judged(values)
             goal = judged[:, best_of(judged)]
@@ -186,11 +210,16 @@ class ThompsonModel(RunData):
             priors = self._products([points[candidates] for points in kernel_inputs], block_inputs)
             factors = zip(roots, priors, whitened, block_whitened, strict=True)
             new_rows = [
-                solve_rows(root, prior - np.matmul(white, block_white.T)) for root, prior, white, block_white in factors
+                solve_rows(root, prior - np.matmul(white, block_white.T))
+                for root, prior, white, block_white in factors
             ]
             mean = mean[:, remainder] + amplitude * times(normals, [rows.T for rows in new_rows])
-            variance = np.maximum(variance[:, remainder] - np.stack([squares(rows) for rows in new_rows]), 0.0)
-            whitened = [np.concatenate(pair, axis=1) for pair in zip(whitened, new_rows, strict=True)]
+            variance = np.maximum(
+                variance[:, remainder] - np.stack([squares(rows) for rows in new_rows]), 0.0
+            )
+            whitened = [
+                np.concatenate(pair, axis=1) for pair in zip(whitened, new_rows, strict=True)
+            ]
             gaps = shortfall(mean, amplitude * np.sqrt(variance + JITTER), best, limits)
             contenders = np.flatnonzero(gaps < REACH)
         return drawn, values
@@ -202,8 +231,8 @@ class FittedThompson(ThompsonModel):
     Args:
         noise: the functions' noise variances, (p,); None to fit them.
         scored: whether f is modelled by its `normal_scores`.
-        undecided: functions that may be modelled by their bilog (see `FittedPosterior`). Violations are added up in
-            its units if one of them is, and as they are if none is.
+        undecided: functions that may be modelled by their bilog (see `FittedPosterior`). Violations
+            are added up in its units if one of them is, and as they are if none is.
     """
 
     def __init__(
@@ -218,7 +247,9 @@ class FittedThompson(ThompsonModel):
         no_candidates = np.empty((0, actions.d))
         self.scored = scored
         noise = None if noise is None else noise[None]
-        self.fitted = FittedPosterior(actions, 1, functions, noise, no_candidates, undecided=undecided)
+        self.fitted = FittedPosterior(
+            actions, 1, functions, noise, no_candidates, undecided=undecided
+        )
         super().__init__(actions, functions, 1.0, slots, scaled=False)
 
     def forget(self) -> None:
@@ -240,18 +271,27 @@ class FittedThompson(ThompsonModel):
 
     @property
     def _translated(self) -> Mask:
-        """The functions, (p, 1), that are modelled as they are while others are modelled by their bilog."""
+        """The functions, (p, 1), that are modelled as they are while others are modelled by their
+        bilog.
+        """
         pulled = self.fitted.pulled[0]
         return np.asarray((self.fitted.undecided & ~pulled & pulled.any())[:, None])
 
     def judged(self, values: Array) -> Array:
-        return np.where(self._translated, bilog(values), values) if self.fitted.pulled.any() else values
+        return (
+            np.where(self._translated, bilog(values), values)
+            if self.fitted.pulled.any()
+            else values
+        )
 
     def limits(self, violation: float) -> Array:
         return np.where(self._translated[1:], np.expm1(min(violation, MOST_VIOLATION)), violation)
 
     def _kernel_inputs(self, inputs: NDArray[Any]) -> list[NDArray[Any]]:
-        return [lift_points((self.units(inputs) - 0.5) / lengths) for lengths in self.fitted.lengthscales[0]]
+        return [
+            lift_points((self.units(inputs) - 0.5) / lengths)
+            for lengths in self.fitted.lengthscales[0]
+        ]
 
     def _products(self, left: KernelInputs, right: KernelInputs) -> list[Array]:
         return [UNIT.profile(apart(a, b)) for a, b in zip(left, right, strict=True)]
@@ -259,8 +299,12 @@ class FittedThompson(ThompsonModel):
     def at(self, inputs: NDArray[Any]) -> tuple[Array, Array, list[Array]]:
         fitted, c = self.fitted, self.count
         cross = self._products(self._kernel_inputs(inputs), self._kernel_inputs(self.played))
-        whitened = [np.matmul(k, root[:c, :c].T) for k, root in zip(cross, fitted.root[0], strict=True)]
-        pull = np.stack([np.matmul(white, u[:c]) for white, u in zip(whitened, fitted.u[0], strict=True)])
+        whitened = [
+            np.matmul(k, root[:c, :c].T) for k, root in zip(cross, fitted.root[0], strict=True)
+        ]
+        pull = np.stack(
+            [np.matmul(white, u[:c]) for white, u in zip(whitened, fitted.u[0], strict=True)]
+        )
         unit = np.maximum(1 - np.stack([squares(white) for white in whitened]), VARIANCE_FLOOR)
         return fitted.centre[0][:, None] + self.amplitude[:, None] * pull, unit, whitened
 
@@ -271,14 +315,18 @@ def lift_points(x: Array) -> Array:
 
 
 def apart(left: Array, right: Array) -> Array:
-    """Return squared distances of lifted points, (a, b), by one product, exact to the last digits of |x|²."""
+    """Return squared distances of lifted points, (a, b), by one product, exact to the last digits
+    of |x|².
+    """
     x, square, ones = right[:, :-2], right[:, -2:-1], right[:, -1:]
     squared = np.matmul(left, np.concatenate([-2 * x, ones, square], axis=1).T)
     return np.maximum(squared, 0.0, out=squared)
 
 
 def best_of(values: Array) -> int:
-    """Return the feasible point with the largest f, or the one with the smallest total violation; values (1 + m, q)."""
+    """Return the feasible point with the largest f, or the one with the smallest total violation;
+    values (1 + m, q).
+    """
     violation = np.maximum(values[1:], 0.0).sum(axis=0)
     if violation.min() > 0:
         return int(violation.argmin())
@@ -288,15 +336,17 @@ def best_of(values: Array) -> int:
 def shortfall(mean: Array, deviation: Array, best: float | None, limits: Array) -> Array:
     """Return x² such that a point beats a goal with probability at most exp(-x²/2), (q,).
 
-    It is the sum of the squares of the deviations by which f and every g_j fall short. To beat an infeasible goal the
-    violations must also add up to less than its own, V. That is not so where Σ_j g_j / limit_j > 1 over any of the
-    constraints, here over those with positive means: on [0, limit_j] the violation, g_j or its bilog, is concave, 0 at
-    0 and V at limit_j. This sum has a normal law, too, and the better of both bounds is taken.
+    It is the sum of the squares of the deviations by which f and every g_j fall short. To beat an
+    infeasible goal the violations must also add up to less than its own, V. That is not so where
+    Σ_j g_j / limit_j > 1 over any of the constraints, here over those with positive means: on [0,
+    limit_j] the violation, g_j or its bilog, is concave, 0 at 0 and V at limit_j. This sum has a
+    normal law, too, and the better of both bounds is taken.
 
     Args:
         mean, deviation: (1 + m, q).
         best: f of a feasible goal, which only a larger one beats; None if the goal is infeasible.
-        limits: what no g_j may be above, (m, 1): 0, or the violation of an infeasible goal in units of the model.
+        limits: what no g_j may be above, (m, 1): 0, or the violation of an infeasible goal in units
+            of the model.
     """
     short = np.maximum((mean[1:] - limits) / deviation[1:], 0.0)
     total = np.asarray((short * short).sum(axis=0))
@@ -305,7 +355,9 @@ def shortfall(mean: Array, deviation: Array, best: float | None, limits: Array) 
     violated = mean[1:] > 0
     excess = np.where(violated, mean[1:] / limits, 0.0).sum(axis=0) - 1
     variance = np.where(violated, (deviation[1:] / limits) ** 2, 0.0).sum(axis=0)
-    return np.maximum(total, np.where(excess > 0, excess, 0.0) ** 2 / np.where(excess > 0, variance, 1.0))
+    return np.maximum(
+        total, np.where(excess > 0, excess, 0.0) ** 2 / np.where(excess > 0, variance, 1.0)
+    )
 
 
 def squares(rows: Array) -> Array:
@@ -317,18 +369,24 @@ def times(normals: Array, matrices: Sequence[Array]) -> Array:
     """Return row j of normals (p, k) times matrix j, or the only one, (k, n): (p, n)."""
     if len(matrices) == 1:
         return np.matmul(normals, matrices[0])
-    return np.concatenate([np.matmul(row[None], matrix) for row, matrix in zip(normals, matrices, strict=True)])
+    return np.concatenate(
+        [np.matmul(row[None], matrix) for row, matrix in zip(normals, matrices, strict=True)]
+    )
 
 
 def upper(covariance: Array) -> Array:
-    """Return U with UᵀU = covariance, (k, k), with as much jitter as needed (see `ThompsonModel.sample`)."""
+    """Return U with UᵀU = covariance, (k, k), with as much jitter as needed (see
+    `ThompsonModel.sample`).
+    """
     jitter = JITTER
     while jitter < 1:
         root, info = lapack().dpotrf(covariance + jitter * np.eye(len(covariance)), lower=0)
         if not info:
             return np.asarray(root)
         jitter *= 10
-    raise CellFailure("a posterior covariance has no Cholesky factor; a larger lam keeps it positive definite")
+    raise CellFailure(
+        "a posterior covariance has no Cholesky factor; a larger lam keeps it positive definite"
+    )
 
 
 def solve_rows(root: Array, rows: Array) -> Array:

@@ -1,16 +1,19 @@
-"""Opponents from BoTorch (Balandat et al. 2020), in double precision on one thread: `pip install 'cbobench[botorch]'`.
+"""Opponents from BoTorch (Balandat et al. 2020), in double precision on one thread: `pip install
+'cbobench[botorch]'`.
 
-What they share. Inputs are scaled to the unit cube; f and every g_j have a Gaussian process each, with standardised
-outputs, fitted anew every round (`fit_gpytorch_mll`), as in BoTorch's tutorials; where that fails, which a tutorial
-would stop at, the parameters stay as they begin, and the failure is counted (`failed_fits`). `models` says which:
-`turbo` is the SCBO tutorial's (Matérn-5/2, a lengthscale in [0.005, 4] for each input, noise variance in [1e-8, 1e-3],
-by maximum likelihood), `default` is `SingleTaskGP` as it comes (squared exponential with a prior on each lengthscale
-that grows with √d, noise variance above 1e-4, by maximum a posteriori). A run begins with a scrambled Sobol set. Points
-are asked for one at a time; those under way are `X_pending`, so that a batch is built greedily, as `optimize_acqf` does
-with `sequential=True`.
+What they share. Inputs are scaled to the unit cube; f and every g_j have a Gaussian process each,
+with standardised outputs, fitted anew every round (`fit_gpytorch_mll`), as in BoTorch's tutorials;
+where that fails, which a tutorial would stop at, the parameters stay as they begin, and the failure
+is counted (`failed_fits`). `models` says which: `turbo` is the SCBO tutorial's (Matérn-5/2, a
+lengthscale in [0.005, 4] for each input, noise variance in [1e-8, 1e-3], by maximum likelihood),
+`default` is `SingleTaskGP` as it comes (squared exponential with a prior on each lengthscale that
+grows with √d, noise variance above 1e-4, by maximum a posteriori). A run begins with a scrambled
+Sobol set. Points are asked for one at a time; those under way are `X_pending`, so that a batch is
+built greedily, as `optimize_acqf` does with `sequential=True`.
 
-Same seed, same bits on one machine: PyTorch's global generator is seeded in every round from the run's stream, and put
-back, and only its deterministic algorithms are allowed. Other versions of PyTorch may play otherwise.
+Same seed, same bits on one machine: PyTorch's global generator is seeded in every round from the
+run's stream, and put back, and only its deterministic algorithms are allowed. Other versions of
+PyTorch may play otherwise.
 """
 
 from __future__ import annotations
@@ -53,7 +56,9 @@ def seed_torch(seed: int) -> Iterator[Any]:
 
 
 class Opponent(CubeRun):
-    """A run's data, its models, and the points it begins with; subclasses say which point is `next`."""
+    """A run's data, its models, and the points it begins with; subclasses say which point is
+    `next`.
+    """
 
     def __init__(self, run: Given, method: Any) -> None:
         with silence_library():
@@ -98,39 +103,56 @@ class Opponent(CubeRun):
         """The next point (1, d) of the cube.
 
         Args:
-            x, y: points (n, d) of the cube and (f, g_1, ..., g_m) observed there (n, 1 + m), as tensors.
+            x, y: points (n, d) of the cube and (f, g_1, ..., g_m) observed there (n, 1 + m), as
+                tensors.
         """
         raise NotImplementedError
 
     def fit(self, x: Any, y: Any) -> Any:
-        """The model of f, or of f and every g_j, observed at points (n, d) of the cube: y (n, 1 + m)."""
-        model, fitted = fit_model(x, y, self.method.models, getattr(self.method, "noise", "fitted") == "tiny")
+        """The model of f, or of f and every g_j, observed at points (n, d) of the cube: y (n, 1 +
+        m).
+        """
+        model, fitted = fit_model(
+            x, y, self.method.models, getattr(self.method, "noise", "fitted") == "tiny"
+        )
         self.failed_fits += not fitted
         return model
 
     def monte_carlo(self, torch: Any, objective: Any) -> dict[str, Any]:
-        """What Monte-Carlo acquisition functions take: the objective of samples, points under way, base samples."""
+        """What Monte-Carlo acquisition functions take: the objective of samples, points under way,
+        base samples.
+        """
         from botorch.acquisition.objective import GenericMCObjective
         from botorch.sampling.normal import SobolQMCNormalSampler
 
-        pending = torch.tensor(np.array(self.under_way), dtype=torch.double) if self.under_way else None
+        pending = (
+            torch.tensor(np.array(self.under_way), dtype=torch.double) if self.under_way else None
+        )
         sampler = SobolQMCNormalSampler(torch.Size([self.method.samples]), seed=0)
-        return {"objective": GenericMCObjective(objective), "X_pending": pending, "sampler": sampler}
+        return {
+            "objective": GenericMCObjective(objective),
+            "X_pending": pending,
+            "sampler": sampler,
+        }
 
     def maximise_acquisition(self, torch: Any, acquisition: Any) -> Any:
-        """Where an acquisition function is largest: climbed from restarts on a box, looked up on a finite set."""
+        """Where an acquisition function is largest: climbed from restarts on a box, looked up on a
+        finite set.
+        """
         from botorch.optim import optimize_acqf, optimize_acqf_discrete
 
         if self.cube.choices is not None:
-            return optimize_acqf_discrete(acquisition, q=1, choices=torch.tensor(self.cube.choices))[0]
+            return optimize_acqf_discrete(
+                acquisition, q=1, choices=torch.tensor(self.cube.choices)
+            )[0]
         bounds = torch.tensor([[0.0] * self.cube.d, [1.0] * self.cube.d], dtype=torch.double)
         starts = {"num_restarts": self.method.restarts, "raw_samples": self.method.raw}
         return optimize_acqf(acquisition, bounds, q=1, options={"maxiter": 200}, **starts)[0]
 
 
 def fit_model(x: Any, y: Any, models: Models, exact: bool = False) -> tuple[Any, bool]:
-    """The model of p functions, each with its own parameters, observed at points (n, d) of the cube: y (n, p); and
-    whether its fit succeeded.
+    """The model of p functions, each with its own parameters, observed at points (n, d) of the
+    cube: y (n, p); and whether its fit succeeded.
 
     Args:
         exact: whether the noise variance is not fitted, but `TINY` of each function's own.
@@ -152,10 +174,14 @@ def fit_model(x: Any, y: Any, models: Models, exact: bool = False) -> tuple[Any,
     if models == "turbo":
         batch = {"batch_shape": y.shape[1:]} if p > 1 else {}
         within = Interval(0.005, 4.0)
-        matern = MaternKernel(nu=2.5, ard_num_dims=x.shape[1], lengthscale_constraint=within, **batch)
+        matern = MaternKernel(
+            nu=2.5, ard_num_dims=x.shape[1], lengthscale_constraint=within, **batch
+        )
         options["covar_module"] = ScaleKernel(matern, **batch)
         if not exact:
-            options["likelihood"] = GaussianLikelihood(noise_constraint=Interval(1e-8, 1e-3), **batch)
+            options["likelihood"] = GaussianLikelihood(
+                noise_constraint=Interval(1e-8, 1e-3), **batch
+            )
     model = SingleTaskGP(x, y, outcome_transform=Standardize(m=p), **options)
     # A fit that fails may leave parameters anywhere, so they go back to where they began.
     before = {name: value.clone() for name, value in model.state_dict().items()}
@@ -184,7 +210,9 @@ class BotorchMethod(LibraryMethod):
 class Climbed(BotorchMethod):
     """Base of those that climb an acquisition function."""
 
-    restarts: int = param(10, "points from which the acquisition function is climbed (num_restarts)", at_least=1)
+    restarts: int = param(
+        10, "points from which the acquisition function is climbed (num_restarts)", at_least=1
+    )
     raw: int = param(512, "points at which it is looked at before (raw_samples)", at_least=2)
     samples: int = param(128, "Monte-Carlo samples (quasi-random)", at_least=1)
 
@@ -195,7 +223,9 @@ def first_output(samples: Any, X: Any = None) -> Any:
 
 
 class ExpectedImprovement(Opponent):
-    """Improves on the best observed value among points observed to be feasible, or looks for a feasible point."""
+    """Improves on the best observed value among points observed to be feasible, or looks for a
+    feasible point.
+    """
 
     def next(self, torch: Any, x: Any, y: Any) -> Any:
         from botorch.acquisition import analytic, logei
@@ -206,12 +236,20 @@ class ExpectedImprovement(Opponent):
         if self.under_way:
             common = {"constraints": self.constraints()} | self.monte_carlo(torch, first_output)
             if best is None:
-                return self.maximise_acquisition(torch, logei.qLogProbabilityOfFeasibility(model, **common))
-            return self.maximise_acquisition(torch, logei.qLogExpectedImprovement(model, best, **common))
+                return self.maximise_acquisition(
+                    torch, logei.qLogProbabilityOfFeasibility(model, **common)
+                )
+            return self.maximise_acquisition(
+                torch, logei.qLogExpectedImprovement(model, best, **common)
+            )
         limits = dict.fromkeys(range(1, 1 + self.m), (None, 0.0))
         if best is None:
-            return self.maximise_acquisition(torch, analytic.LogProbabilityOfFeasibility(model, limits))
-        return self.maximise_acquisition(torch, analytic.LogConstrainedExpectedImprovement(model, best, 0, limits))
+            return self.maximise_acquisition(
+                torch, analytic.LogProbabilityOfFeasibility(model, limits)
+            )
+        return self.maximise_acquisition(
+            torch, analytic.LogConstrainedExpectedImprovement(model, best, 0, limits)
+        )
 
     def transform(self, torch: Any, y: Any) -> Any:
         """f as it is and every g_j as the method models it, (n, 1 + m)."""
@@ -225,16 +263,17 @@ class ExpectedImprovement(Opponent):
 @ALGORITHMS.register("botorch-cei")
 @dataclass(kw_only=True)
 class BotorchCEI(Climbed):
-    """BoTorch's constrained EI, in logarithms (Ament et al. 2023): E[f(x) - f_best]⁺ Π_j P(g_j(x) <= 0), climbed.
+    """BoTorch's constrained EI, in logarithms (Ament et al. 2023): E[f(x) - f_best]⁺ Π_j P(g_j(x)
+    <= 0), climbed.
 
-    f_best is the best observed value among points observed to be feasible; before there is one, the probability of
-    feasibility is maximised. While points are under way, both are Monte-Carlo estimates that count them
-    (`qLogExpectedImprovement`). On a finite set the acquisition function is evaluated at every action. For noisy play
-    see `botorch-nei`.
+    f_best is the best observed value among points observed to be feasible; before there is one, the
+    probability of feasibility is maximised. While points are under way, both are Monte-Carlo
+    estimates that count them (`qLogExpectedImprovement`). On a finite set the acquisition function
+    is evaluated at every action. For noisy play see `botorch-nei`.
 
-    Constraints are modelled through SCBO's bilog transform, as `cei` here does: it finds more digits where they have
-    heavy tails, as those of tension-spring. `bilog: false` is the library as it comes; `noise: tiny` is for play
-    without noise.
+    Constraints are modelled through SCBO's bilog transform, as `cei` here does: it finds more
+    digits where they have heavy tails, as those of tension-spring. `bilog: false` is the library as
+    it comes; `noise: tiny` is for play without noise.
     """
 
     source = "BoTorch (Balandat et al. 2020; Ament et al. 2023)"
@@ -243,7 +282,9 @@ class BotorchCEI(Climbed):
 
     models: Models = param("default", MODELS_ARE)
     bilog: bool = param(True, "model sign(g) ln(1 + |g|) in place of g (Eriksson & Poloczek 2021)")
-    noise: Literal["fitted", "tiny"] = param("fitted", "noise variance: fitted, or 1e-8 of each function's variance")
+    noise: Literal["fitted", "tiny"] = param(
+        "fitted", "noise variance: fitted, or 1e-8 of each function's variance"
+    )
 
 
 class NoisyExpectedImprovement(ExpectedImprovement):
@@ -258,11 +299,13 @@ class NoisyExpectedImprovement(ExpectedImprovement):
 @ALGORITHMS.register("botorch-nei")
 @dataclass(kw_only=True)
 class BotorchNEI(Climbed):
-    """BoTorch's noisy constrained EI, in logarithms (Letham et al. 2019; Ament et al. 2023), climbed.
+    """BoTorch's noisy constrained EI, in logarithms (Letham et al. 2019; Ament et al. 2023),
+    climbed.
 
-    The improvement is on the best feasible value at the observed points in each posterior sample, not on an observed
-    value (`qLogNoisyExpectedImprovement`, baseline: all observed points). It is the library's method for noisy play and
-    for batches. On a finite set the acquisition function is evaluated at every action.
+    The improvement is on the best feasible value at the observed points in each posterior sample,
+    not on an observed value (`qLogNoisyExpectedImprovement`, baseline: all observed points). It is
+    the library's method for noisy play and for batches. On a finite set the acquisition function is
+    evaluated at every action.
     """
 
     source = "BoTorch (Balandat et al. 2020; Letham et al. 2019; Ament et al. 2023)"
@@ -281,7 +324,9 @@ class PenalisedUCB(Opponent):
             return samples[..., 0] - self.method.price * samples[..., 1:].clamp_min(0.0).sum(dim=-1)
 
         common = self.monte_carlo(torch, penalise)
-        return self.maximise_acquisition(torch, qUpperConfidenceBound(self.fit(x, y), self.method.beta, **common))
+        return self.maximise_acquisition(
+            torch, qUpperConfidenceBound(self.fit(x, y), self.method.beta, **common)
+        )
 
 
 @ALGORITHMS.register("botorch-ucb-penalty")
@@ -289,12 +334,16 @@ class PenalisedUCB(Opponent):
 class BotorchUCBPenalty(Climbed):
     """BoTorch's Monte-Carlo UCB of the penalised objective f - price Σ_j [g_j]⁺, climbed.
 
-    The penalty is taken of posterior samples of f and every g_j, each with its own model (`GenericMCObjective`), so
-    that no model has to follow its kink. On a finite set the bound is evaluated at every action.
+    The penalty is taken of posterior samples of f and every g_j, each with its own model
+    (`GenericMCObjective`), so that no model has to follow its kink. On a finite set the bound is
+    evaluated at every action.
     """
 
     source = "BoTorch (Balandat et al. 2020), qUpperConfidenceBound"
-    about = "UCB of the BoTorch library on an objective with a fixed penalty, with models fitted every round"
+    about = (
+        "UCB of the BoTorch library on an objective with a fixed penalty, with models fitted "
+        "every round"
+    )
     optimiser_class = PenalisedUCB
 
     beta: float = param(2.0, "β: the bound is μ + √β σ", at_least=0.0)
@@ -302,7 +351,9 @@ class BotorchUCBPenalty(Climbed):
 
 
 class TrustRegion(Opponent):
-    """The state of the tutorial's trust region; its centre is the best observed point, feasible ones first."""
+    """The state of the tutorial's trust region; its centre is the best observed point, feasible
+    ones first.
+    """
 
     def begin(self) -> None:
         super().begin()
@@ -341,13 +392,20 @@ class TrustRegion(Opponent):
             feasible = violation <= 0
             key = torch.where(feasible, y[:, 0], -math.inf) if feasible.any() else -violation
             candidates = self._candidates(torch, x[key.argmax()])
-            sampling = ConstrainedMaxPosteriorSampling(models[0], ModelListGP(*models[1:]), replacement=False)
+            sampling = ConstrainedMaxPosteriorSampling(
+                models[0], ModelListGP(*models[1:]), replacement=False
+            )
             with torch.no_grad():
                 return sampling(candidates, num_samples=1)
 
     def _candidates(self, torch: Any, centre: Any) -> Any:
-        """Points (k, d) in the region: Sobol's, with some coordinates of the centre where there are more than 20."""
-        low, high = (centre - self.side / 2).clamp(0.0, 1.0), (centre + self.side / 2).clamp(0.0, 1.0)
+        """Points (k, d) in the region: Sobol's, with some coordinates of the centre where there are
+        more than 20.
+        """
+        low, high = (
+            (centre - self.side / 2).clamp(0.0, 1.0),
+            (centre + self.side / 2).clamp(0.0, 1.0),
+        )
         d = self.cube.d
         if self.cube.choices is not None:
             choices = torch.tensor(self.cube.choices)
@@ -364,16 +422,18 @@ class TrustRegion(Opponent):
 @ALGORITHMS.register("botorch-scbo")
 @dataclass(kw_only=True)
 class BotorchSCBO(BotorchMethod):
-    """SCBO as in BoTorch's tutorial on scalable constrained optimization: Thompson sampling in a trust region.
+    """SCBO as in BoTorch's tutorial on scalable constrained optimization: Thompson sampling in a
+    trust region.
 
-    The tutorial's trust region, counters and candidates, for batches of one. On a finite set candidates are the actions
-    in the region, or the 2d + 1 nearest ones where it has fewer.
+    The tutorial's trust region, counters and candidates, for batches of one. On a finite set
+    candidates are the actions in the region, or the 2d + 1 nearest ones where it has fewer.
 
     Differs from the tutorial:
 
-    1. The 2,000 candidates in its text are the paper's min(5000, max(2000, 200 d)) here, the same up to ten dimensions.
-    2. Where it would stop, at the least side, the method begins anew with a new Sobol set and without data, as in the
-       paper, but for what is told later of points under way.
+    1. The 2,000 candidates in its text are the paper's min(5000, max(2000, 200 d)) here, the same
+    up to ten dimensions.
+    2. Where it would stop, at the least side, the method begins anew with a new Sobol set and
+       without data, as in the paper, but for what is told later of points under way.
     3. Every round draws another scrambled Sobol set.
     """
 
@@ -382,5 +442,9 @@ class BotorchSCBO(BotorchMethod):
     optimiser_class = TrustRegion
     cost = "O(m (t³ + c³)) for c candidates, with PyTorch"
 
-    candidates: int | None = param(None, "how many; null: min(5000, max(2000, 200 d))", at_least=2, at_most=5000)
-    successes: int = param(10, "successes in a row that double the region (the paper: 3)", at_least=1)
+    candidates: int | None = param(
+        None, "how many; null: min(5000, max(2000, 200 d))", at_least=2, at_most=5000
+    )
+    successes: int = param(
+        10, "successes in a row that double the region (the paper: 3)", at_least=1
+    )

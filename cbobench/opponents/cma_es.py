@@ -15,7 +15,9 @@ from cbobench.params import param
 
 
 class Evolution(CubeRun):
-    """pycma's strategy, whose points are evaluated one per round; after the last one a generation is over."""
+    """pycma's strategy, whose points are evaluated one per round; after the last one a generation
+    is over.
+    """
 
     @silence_library()
     def __init__(self, run: Given, method: CMAES) -> None:
@@ -30,14 +32,24 @@ class Evolution(CubeRun):
         def normal(*shape: int) -> Any:
             return self.generator.standard_normal(shape)
 
-        # Random numbers come from the run's stream; NaN as a seed leaves NumPy's global generator alone.
-        options: dict[str, Any] = {"bounds": [0.0, 1.0], "randn": normal, "seed": np.nan, "verbose": -9, "verb_log": 0}
+        # Random numbers come from the run's stream; NaN as a seed leaves NumPy's global generator
+        # alone.
+        options: dict[str, Any] = {
+            "bounds": [0.0, 1.0],
+            "randn": normal,
+            "seed": np.nan,
+            "verbose": -9,
+            "verb_log": 0,
+        }
         if self.cube.d == 1:
             options["maxstd"] = np.inf  # its limit on step sizes raises an error in one dimension
         if self.method.population is not None:
             options["popsize"] = self.method.population
         self.strategy = cma.CMAEvolutionStrategy(start, self.method.sigma, options)
-        functions = {"fun": lambda i: -self.evaluations[i][0], "constraints": lambda i: self.evaluations[i][1]}
+        functions = {
+            "fun": lambda i: -self.evaluations[i][0],
+            "constraints": lambda i: self.evaluations[i][1],
+        }
         quiet = {"logging": 0, "archives": False}
         self.lagrangian = cma.ConstrainedFitnessAL(**functions, **quiet, dimension=self.cube.d)
 
@@ -70,11 +82,12 @@ class Evolution(CubeRun):
 @ALGORITHMS.register("cma-es")
 @dataclass(kw_only=True)
 class CMAES(LibraryMethod):
-    """CMA-ES of pycma, with its augmented Lagrangian for constraints (`ConstrainedFitnessAL`) and its bounds.
+    """CMA-ES of pycma, with its augmented Lagrangian for constraints (`ConstrainedFitnessAL`) and
+    its bounds.
 
-    It begins at a uniformly random point (after a suite's initial design, at its best one), and again at a random one
-    when its own criteria end a run.
-    On a finite set the nearest action is played, and the point as it was asked keeps what was observed there.
+    It begins at a uniformly random point (after a suite's initial design, at its best one), and
+    again at a random one when its own criteria end a run. On a finite set the nearest action is
+    played, and the point as it was asked keeps what was observed there.
     """
 
     source = "pycma (Hansen 2016); Atamna et al. (2017)"
@@ -85,4 +98,6 @@ class CMAES(LibraryMethod):
     optimiser_class = Evolution
 
     sigma: float = param(0.3, "first step size, in units of the sides", above=0.0)
-    population: int | None = param(None, "points per generation (popsize); null: 4 + 3 ln d", at_least=3)
+    population: int | None = param(
+        None, "points per generation (popsize); null: 4 + 3 ln d", at_least=3
+    )

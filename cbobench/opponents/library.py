@@ -1,4 +1,6 @@
-"""What methods of other libraries share: how a run begins, the unit cube it works on, the extra that installs them."""
+"""What methods of other libraries share: how a run begins, the unit cube it works on, the extra
+that installs them.
+"""
 
 from __future__ import annotations
 
@@ -44,11 +46,16 @@ class LibraryMethod(CubeMethod):
 
     @classmethod
     def missing(cls) -> str:
-        """Return what is not installed and how to install it, in one line; "" if nothing is missing."""
+        """Return what is not installed and how to install it, in one line; "" if nothing is
+        missing.
+        """
         absent = [name for name in cls.libraries if find_spec(name) is None]
         if not absent:
             return ""
-        return f"it needs {' and '.join(absent)}, not installed here; to install: pip install 'cbobench[{cls.extra}]'"
+        return (
+            f"it needs {' and '.join(absent)}, not installed here; to install: pip install "
+            f"'cbobench[{cls.extra}]'"
+        )
 
     def check(self, problem: Problem) -> None:
         if self.missing():
@@ -92,7 +99,9 @@ class CubeRun:
         self.best_initial: tuple[float, float] = (np.inf, np.inf)
 
     def is_best(self, f: float, g: Array) -> bool:
-        """Record a point of a suite's initial design; whether it is the best so far, feasible ones first."""
+        """Record a point of a suite's initial design; whether it is the best so far, feasible ones
+        first.
+        """
         key = float(np.maximum(g, 0.0).sum()), -f
         if not key < self.best_initial:  # nor is one of NaN
             return False
@@ -102,7 +111,9 @@ class CubeRun:
 
 @contextmanager
 def silence_library() -> Iterator[None]:
-    """Ignore a library's warnings and floating-point errors inside the block, or the function that it decorates."""
+    """Ignore a library's warnings and floating-point errors inside the block, or the function that
+    it decorates.
+    """
     with np.errstate(all="ignore"), catch_warnings():
         simplefilter("ignore")
         yield

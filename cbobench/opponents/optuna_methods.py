@@ -1,4 +1,6 @@
-"""Opponents from Optuna (Akiba et al. 2019): `pip install 'cbobench[optuna]'`; with PyTorch, `cbobench[optuna-gp]`."""
+"""Opponents from Optuna (Akiba et al. 2019): `pip install 'cbobench[optuna]'`; with PyTorch,
+`cbobench[optuna-gp]`.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class Study:
         self.create_trial, self.failed = optuna.trial.create_trial, optuna.trial.TrialState.FAIL
         kinds = optuna.distributions
         if self.space is None:
-            self.sides: dict[str, Any] = {f"x{i + 1}": kinds.FloatDistribution(0.0, 1.0) for i in range(run.d)}
+            self.sides: dict[str, Any] = {
+                f"x{i + 1}": kinds.FloatDistribution(0.0, 1.0) for i in range(run.d)
+            }
         else:
             self.sides = {
                 axis.name: kinds.CategoricalDistribution(range(len(axis.choices)))
@@ -59,12 +63,15 @@ class Study:
         if params == trial.params:
             self.study.tell(trial, f)
         else:
-            # Optuna has no other way to say that another point was evaluated; samplers leave failed trials out.
+            # Optuna has no other way to say that another point was evaluated; samplers leave failed
+            # trials out.
             self.study.tell(trial, state=self.failed)
             self._add(params, f, g)
 
     def _add(self, params: dict[str, Any], f: float, g: Array) -> None:
-        trial = self.create_trial(value=f, params=params, distributions=self.sides, constraints=constraints(g))
+        trial = self.create_trial(
+            value=f, params=params, distributions=self.sides, constraints=constraints(g)
+        )
         self.study.add_trial(trial)
 
     @silence_library()
@@ -86,8 +93,9 @@ def constraints(g: Array) -> dict[str, float]:
 class OptunaMethod(LibraryMethod):
     """Base of Optuna's samplers for one objective with constraints.
 
-    Coordinates are floats in [0, 1]; typed inputs keep their types. On a finite set the nearest action is played, and
-    its observation is assigned to the proposed point; in a table with types, to the configuration that was measured.
+    Coordinates are floats in [0, 1]; typed inputs keep their types. On a finite set the nearest
+    action is played, and its observation is assigned to the proposed point; in a table with types,
+    to the configuration that was measured.
     """
 
     late = True
@@ -104,11 +112,13 @@ class OptunaMethod(LibraryMethod):
 @ALGORITHMS.register("optuna-tpe")
 @dataclass(kw_only=True)
 class OptunaTPE(OptunaMethod):
-    """Optuna's tree-structured Parzen estimator with constraints: its default sampler for one objective.
+    """Optuna's tree-structured Parzen estimator with constraints: its default sampler for one
+    objective.
 
-    It estimates two densities of points, of the better ones and of the others, draws some points from the first and
-    plays the one with the largest ratio. Feasible points are better than others, which are ranked by total violation.
-    With several evaluations under way, the library's constant liar counts them among the worse points.
+    It estimates two densities of points, of the better ones and of the others, draws some points
+    from the first and plays the one with the largest ratio. Feasible points are better than others,
+    which are ranked by total violation. With several evaluations under way, the library's constant
+    liar counts them among the worse points.
     """
 
     source = "Optuna (Akiba et al. 2019), TPESampler"
@@ -135,8 +145,9 @@ class OptunaTPE(OptunaMethod):
 class OptunaGP(OptunaMethod):
     """Optuna's Gaussian processes with constraints: constrained EI in logarithms, climbed.
 
-    f and every g_j have a Matérn-5/2 process each, fitted anew every round. Before a feasible point is known, the
-    probability of feasibility is maximised. With several evaluations under way, EI is that of the batch.
+    f and every g_j have a Matérn-5/2 process each, fitted anew every round. Before a feasible point
+    is known, the probability of feasibility is maximised. With several evaluations under way, EI is
+    that of the batch.
     """
 
     source = "Optuna (Akiba et al. 2019), GPSampler; Gardner et al. (2014)"

@@ -20,8 +20,8 @@ from cbobench.problems.inputs import InputSpace, InputType
 class TypedCube:
     """Configurations of typed inputs as pymoo's mixed variables.
 
-    One that is scaled by its logarithm is a float. A category is the number of its choice, because pymoo makes an array
-    of the options, in which 0.5 beside text becomes "0.5".
+    One that is scaled by its logarithm is a float. A category is the number of its choice, because
+    pymoo makes an array of the options, in which 0.5 beside text becomes "0.5".
     """
 
     def __init__(self, space: InputSpace) -> None:
@@ -44,17 +44,27 @@ class TypedCube:
 
     def action(self, values: dict[str, Any]) -> int:
         """The nearest configuration that is played."""
-        plain = {axis.name: math.exp(values[axis.name]) if axis.log else values[axis.name] for axis in self.space.types}
+        plain = {
+            axis.name: math.exp(values[axis.name]) if axis.log else values[axis.name]
+            for axis in self.space.types
+        }
         return self.space.nearest(self.space.decode(plain))
 
     def unit(self, x: Array | int) -> dict[str, Any]:
         """pymoo's values of a configuration, by its coordinates or its index."""
-        values = self.space.code(self.space.configurations[x] if isinstance(x, int) else self.space.at(x))
-        return {axis.name: math.log(values[axis.name]) if axis.log else values[axis.name] for axis in self.space.types}
+        values = self.space.code(
+            self.space.configurations[x] if isinstance(x, int) else self.space.at(x)
+        )
+        return {
+            axis.name: math.log(values[axis.name]) if axis.log else values[axis.name]
+            for axis in self.space.types
+        }
 
 
 class Generations:
-    """A population of pymoo's, evaluated one individual per round; after the last one a generation is over."""
+    """A population of pymoo's, evaluated one individual per round; after the last one a generation
+    is over.
+    """
 
     @silence_library()
     def __init__(self, run: Given, method: PymooMethod) -> None:
@@ -84,7 +94,9 @@ class Generations:
         return self.cube.action(self.population[self.evaluated].X)
 
     def _repeat(self) -> Any:
-        """Offspring that may be played before, from now on: pymoo gives none where it finds no other, and would end."""
+        """Offspring that may be played before, from now on: pymoo gives none where it finds no
+        other, and would end.
+        """
         from pymoo.core.duplicate import NoDuplicateElimination
 
         # A copy, because pymoo's default is one object for all runs.
@@ -109,8 +121,8 @@ class Generations:
 class PymooMethod(LibraryMethod):
     """Base of pymoo's algorithms for one objective.
 
-    The population is smaller than pymoo's 100, which would be random search over the horizons of this field. On a
-    finite set the nearest action is played, and becomes the individual.
+    The population is smaller than pymoo's 100, which would be random search over the horizons of
+    this field. On a finite set the nearest action is played, and becomes the individual.
 
     Class attributes:
         mixed: whether typed inputs keep their types.
@@ -135,22 +147,26 @@ class PymooMethod(LibraryMethod):
 class PymooGA(PymooMethod):
     """pymoo's genetic algorithm with its default operators, for constraints as in Deb (2000).
 
-    Feasible individuals are fitter than others, which are ranked by total violation. Typed inputs keep their types
-    (`MixedVariableGA`). Offspring differ from the population until it finds no other; then they may
-    repeat it.
+    Feasible individuals are fitter than others, which are ranked by total violation. Typed inputs
+    keep their types (`MixedVariableGA`). Offspring differ from the population until it finds no
+    other; then they may repeat it.
     """
 
     source = "pymoo (Blank & Deb 2020); Deb (2000)"
     about = "genetic algorithm of the pymoo library, feasible ones first"
     mixed = True
 
-    offspring: int = param(10, "individuals per generation (n_offsprings; pymoo: the population)", at_least=1)
+    offspring: int = param(
+        10, "individuals per generation (n_offsprings; pymoo: the population)", at_least=1
+    )
 
     def algorithm(self, typed: bool) -> Any:
         from pymoo.algorithms.soo.nonconvex.ga import GA
         from pymoo.core.mixed import MixedVariableGA
 
-        return (MixedVariableGA if typed else GA)(pop_size=self.population, n_offsprings=self.offspring)
+        return (MixedVariableGA if typed else GA)(
+            pop_size=self.population, n_offsprings=self.offspring
+        )
 
 
 @ALGORITHMS.register("pymoo-de")
@@ -158,15 +174,18 @@ class PymooGA(PymooMethod):
 class PymooDE(PymooMethod):
     """pymoo's differential evolution with its default variant, DE/best/1/bin.
 
-    Each individual is replaced by its offspring if that is better: feasible in place of infeasible, or less violation,
-    or, if both are feasible, a better f. Typed inputs are played as points of a finite set.
+    Each individual is replaced by its offspring if that is better: feasible in place of infeasible,
+    or less violation, or, if both are feasible, a better f. Typed inputs are played as points of a
+    finite set.
     """
 
     source = "pymoo (Blank & Deb 2020); Storn & Price (1997)"
     about = "differential evolution of the pymoo library, feasible ones first"
     mixed = False
 
-    population: int = param(20, "size of the population, and of a generation (pop_size; pymoo: 100)", at_least=4)
+    population: int = param(
+        20, "size of the population, and of a generation (pop_size; pymoo: 100)", at_least=4
+    )
 
     def algorithm(self, typed: bool) -> Any:
         from pymoo.algorithms.soo.nonconvex.de import DE

@@ -1,4 +1,6 @@
-"""Opponents from SciPy (Virtanen et al. 2020): its constrained local optimisers, started again and again."""
+"""Opponents from SciPy (Virtanen et al. 2020): its constrained local optimisers, started again and
+again.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,11 @@ class Unknown(Exception):
 
 
 class Restarts(CubeRun):
-    """SciPy's `minimize` as ask and tell: a run is repeated from its start until it asks for a point without a value.
+    """SciPy's `minimize` as ask and tell: a run is repeated from its start until it asks for a
+    point without a value.
 
-    It calls functions, which have nothing to return before a round is over. Its steps depend on their values alone, so
-    with those known so far it comes to the same point again.
+    It calls functions, which have nothing to return before a round is over. Its steps depend on
+    their values alone, so with those known so far it comes to the same point again.
     """
 
     def __init__(self, run: Given, method: LocalMethod) -> None:
@@ -79,10 +82,11 @@ class Restarts(CubeRun):
 class LocalMethod(CubeMethod):
     """Base of SciPy's local optimisers on a box.
 
-    The first run starts at the best point of a suite's initial design, if there is one; whenever a run ends, the next
-    one starts at a new point of a scrambled Sobol sequence and knows nothing of the runs before. f and every g_j are
-    observed at once, and a point that a run asks for again has the value that it had. On a finite set the nearest
-    action is played, and the point as it was asked keeps what was observed there: differences of SLSQP are then 0.
+    The first run starts at the best point of a suite's initial design, if there is one; whenever a
+    run ends, the next one starts at a new point of a scrambled Sobol sequence and knows nothing of
+    the runs before. f and every g_j are observed at once, and a point that a run asks for again has
+    the value that it had. On a finite set the nearest action is played, and the point as it was
+    asked keeps what was observed there: differences of SLSQP are then 0.
 
     Class attributes:
         solver: SciPy's name of it.
@@ -97,35 +101,46 @@ class LocalMethod(CubeMethod):
 @ALGORITHMS.register("cobyla")
 @dataclass(kw_only=True)
 class Cobyla(LocalMethod):
-    """COBYLA: the best point of linear models of f and every g_j, through d + 1 points, in a shrinking trust region.
+    """COBYLA: the best point of linear models of f and every g_j, through d + 1 points, in a
+    shrinking trust region.
 
-    To it the walls are constraints, over which it may step: then the nearest point of the box is played, and its
-    observation is assigned to the point as it was asked.
+    To it the walls are constraints, over which it may step: then the nearest point of the box is
+    played, and its observation is assigned to the point as it was asked.
     """
 
     source = "Powell (1994); SciPy"
-    about = "local search by linear models of f and every constraint (SciPy's COBYLA), with restarts"
+    about = (
+        "local search by linear models of f and every constraint (SciPy's COBYLA), with restarts"
+    )
     cost = "O(t d²), with Python's overhead: a run is repeated every round"
     solver = "COBYLA"
     step_option = "rhobeg"
 
-    step: float = param(0.2, "first radius, in units of the sides (rhobeg; SciPy: 1, all of the box)", above=0.0)
+    step: float = param(
+        0.2, "first radius, in units of the sides (rhobeg; SciPy: 1, all of the box)", above=0.0
+    )
 
 
 @ALGORITHMS.register("slsqp")
 @dataclass(kw_only=True)
 class SLSQP(LocalMethod):
-    """SLSQP: sequential quadratic programming, with gradients from finite differences, d evaluations for each.
+    """SLSQP: sequential quadratic programming, with gradients from finite differences, d
+    evaluations for each.
 
-    A difference is of observations as they are: noise that is larger than f changes over it makes the gradient noise.
-    A run often meets active constraints from outside, and ends where they are violated by rounding or a little more: on
-    a problem without a feasibility tolerance such points are infeasible.
+    A difference is of observations as they are: noise that is larger than f changes over it makes
+    the gradient noise. A run often meets active constraints from outside, and ends where they are
+    violated by rounding or a little more: on a problem without a feasibility tolerance such points
+    are infeasible.
     """
 
     source = "Kraft (1988); SciPy"
-    about = "sequential quadratic programming with finite differences (SciPy's SLSQP), with restarts"
+    about = (
+        "sequential quadratic programming with finite differences (SciPy's SLSQP), with restarts"
+    )
     cost = "O(t d²): a run is repeated every round"
     solver = "SLSQP"
     step_option = "eps"
 
-    step: float = param(2.0**-26, "of a finite difference, in units of the sides (eps; SciPy's)", above=0.0)
+    step: float = param(
+        2.0**-26, "of a finite difference, in units of the sides (eps; SciPy's)", above=0.0
+    )

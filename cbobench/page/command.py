@@ -1,4 +1,6 @@
-"""`cbobench report`: runs as one page that opens offline, put together from template, style, scripts and data."""
+"""`cbobench report`: runs as one page that opens offline, put together from template, style,
+scripts and data.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ HERE = Path(__file__).parent
 LIBRARY = Path("package_data", "plotly.min.js")
 SCRIPTS = ("tables.js", "figures.js", "ends.js", "choices.js", "page.js")
 NAME = "report.html"
-LIVE_SECONDS = 10.0  # between two pages of a run that is played: as often as calls say how far they are
+# between two pages of a run that is played: as often as calls say how far they are
+LIVE_SECONDS = 10.0
 LIVE_FACTOR = 4.0  # times what a page takes, at least
 SUFFIXES = (".html", ".htm")  # of a page, so that none is put in the place of something else
 
@@ -53,7 +56,8 @@ def do_report(options: argparse.Namespace) -> int:
 
 
 def follow_run(options: argparse.Namespace, plotly: Path) -> int:
-    """`cbobench report --live`: the page again and again while a run is played, each with what is best so far.
+    """`cbobench report --live`: the page again and again while a run is played, each with what is
+    best so far.
 
     An open page loads itself again; the last one, once nobody plays, does not.
     """
@@ -62,7 +66,10 @@ def follow_run(options: argparse.Namespace, plotly: Path) -> int:
     from cbobench.report.watch import Live, text
 
     if len(options.runs) > 1:
-        raise Misuse(f"--live follows one run, {len(options.runs)} are given; leave it out for a page of several")
+        raise Misuse(
+            f"--live follows one run, {len(options.runs)} are given; leave it out for a page of "
+            "several"
+        )
     live, out = Live(options.runs[0]), None
     while True:
         began, view = time.monotonic(), live.look()
@@ -72,8 +79,12 @@ def follow_run(options: argparse.Namespace, plotly: Path) -> int:
             out, is_first = place(options.out, [run]), out is None
             # A page that takes long is drawn less often.
             pause = max(LIVE_SECONDS, LIVE_FACTOR * (time.monotonic() - began))
-            page_content = content([run]) | ({"live": text(view, with_comparison=False)} if playing else {})
-            write_page(out, assemble_page(page_content, plotly, math.ceil(pause) if playing else None))
+            page_content = content([run]) | (
+                {"live": text(view, with_comparison=False)} if playing else {}
+            )
+            write_page(
+                out, assemble_page(page_content, plotly, math.ceil(pause) if playing else None)
+            )
             pause = max(pause, LIVE_FACTOR * (time.monotonic() - began))
             if is_first or not playing:
                 state = "drawn again while the run is played" if playing else view.content["state"]
@@ -97,14 +108,18 @@ def refuse(out: Path | None) -> None:
     """Raises `Misuse` for a place where no page can be written, before anything is read."""
     if out is not None and out.is_dir():
         raise Misuse(f"{out} is a folder; give a file, such as {out / NAME}")
-    if out is not None and (out.suffix.lower() not in SUFFIXES or (out.exists() and not out.is_file())):
+    if out is not None and (
+        out.suffix.lower() not in SUFFIXES or (out.exists() and not out.is_file())
+    ):
         raise Misuse(f"--out is {show(str(out))}; give the name of a file that ends with .html")
     if out is not None and not out.parent.is_dir():
         raise Misuse(f"{out.parent} is no folder; make it first, or give another --out")
 
 
 def place(out: Path | None, runs: Sequence[Run]) -> Path:
-    """Where the page goes: into the folder that it shows, where that is one on this machine, else here."""
+    """Where the page goes: into the folder that it shows, where that is one on this machine, else
+    here.
+    """
     if out is not None:
         return out
     folder = Path(runs[0].folder.uri) if len(runs) == 1 and runs[0].folder.local else Path()
@@ -118,23 +133,32 @@ def library() -> Path:
         Misuse: it is not installed.
     """
     spec = find_spec("plotly")  # found, not imported: only its JavaScript is needed
-    places = [Path(place) / LIBRARY for place in (spec.submodule_search_locations if spec else None) or ()]
+    places = [
+        Path(place) / LIBRARY for place in (spec.submodule_search_locations if spec else None) or ()
+    ]
     path = next((place for place in places if place.is_file()), None)
     if path is None:
-        raise Misuse("a report needs plotly, not installed here; to install: pip install 'cbobench[page]'")
+        raise Misuse(
+            "a report needs plotly, not installed here; to install: pip install 'cbobench[page]'"
+        )
     return path
 
 
 def embed_json(content: Mapping[str, Any]) -> str:
-    """JSON that no label can break out of: every < is escaped, so that there is no tag, no comment, no script's end."""
+    """JSON that no label can break out of: every < is escaped, so that there is no tag, no comment,
+    no script's end.
+    """
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def assemble_page(content: Mapping[str, Any], plotly: Path, reload_seconds: int | None = None) -> str:
+def assemble_page(
+    content: Mapping[str, Any], plotly: Path, reload_seconds: int | None = None
+) -> str:
     """The page as HTML.
 
-    Its policy lets the browser run these scripts alone, by their hashes, and load nothing from anywhere.
+    Its policy lets the browser run these scripts alone, by their hashes, and load nothing from
+    anywhere.
 
     Args:
         content: see `page.content`; `live`, if it is there, is text on a run that is played.
@@ -142,16 +166,25 @@ def assemble_page(content: Mapping[str, Any], plotly: Path, reload_seconds: int 
         reload_seconds: how long until the browser loads the page again, None for never.
     """
     page_scripts = [(HERE / name).read_text(encoding="utf-8") for name in SCRIPTS]
-    scripts = [page_scripts[0], plotly.read_text(encoding="utf-8").replace("\r", ""), *page_scripts[1:]]
+    scripts = [
+        page_scripts[0],
+        plotly.read_text(encoding="utf-8").replace("\r", ""),
+        *page_scripts[1:],
+    ]
     if any(re.search(r"</script", script, flags=re.IGNORECASE) for script in scripts):
         raise Misuse(f"{plotly} ends its own script; install another version of plotly")
-    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    digests = [
+        base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts
+    ]
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
     parts = {
         "title": html.escape(content["title"]),
-        "again": "" if reload_seconds is None else f'\n<meta name="load-again" content="{reload_seconds}">',
+        "again": ""
+        if reload_seconds is None
+        else f'\n<meta name="load-again" content="{reload_seconds}">',
         "live": f'<pre id="live">{html.escape(content["live"])}</pre>' if "live" in content else "",
-        "policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
+        "policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri "
+        "'none'; "
         f"form-action 'none'; script-src {allowed}",
         "style": (HERE / "page.css").read_text(encoding="utf-8"),
         "data": embed_json(content),

@@ -1,8 +1,9 @@
-"""What a page holds, as one value for JSON: tables as `cbobench compare` makes them, curves, claims, failed cells.
+"""What a page holds, as one value for JSON: tables as `cbobench compare` makes them, curves,
+claims, failed cells.
 
-Beside the numbers it says what was played with which settings by whom, and what went wrong. An algorithm looks as in
-every figure (`report.style`), in the library's words, and on black. Curves are those of `cbobench figures`, at some
-rounds.
+Beside the numbers it says what was played with which settings by whom, and what went wrong. An
+algorithm looks as in every figure (`report.style`), in the library's words, and on black. Curves
+are those of `cbobench figures`, at some rounds.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ from cbobench.results.provenance import mixed_note
 from cbobench.words import count_noun
 
 Array = NDArray[np.float64]
-REDUCED = "a bundle: no claims are tested, no tracebacks, and curves go through the rounds that it holds"
+REDUCED = (
+    "a bundle: no claims are tested, no tracebacks, and curves go through the rounds that it holds"
+)
 PLACED = ("median", "median_low", "median_high", "low", "high", "defined")
 """What a plane shows of a metric, beside its mean; the last is in how many seeds it has a value."""
 FAILURES = 300
@@ -53,7 +56,9 @@ ROUNDS = 80
 """How many rounds the curves of a page have at most; `SEED_ROUNDS` those of single seeds."""
 SEED_ROUNDS = 40
 VALUES = 1_000_000
-"""How many numbers the curves of single seeds of one page have at most; where there are more, some seeds are shown."""
+"""How many numbers the curves of single seeds of one page have at most; where there are more, some
+seeds are shown.
+"""
 SYMBOLS = {
     "o": "circle",
     "s": "square",
@@ -67,8 +72,10 @@ SYMBOLS = {
     ">": "triangle-right",
 }
 WIDTH = 2.0  # of lines, pixels
-# The palette on black: each within five degrees of its hue on white (OKLCH), each more than four units of CIELAB
-# lightness from the next; with normal sight, deuteranopia and protanopia every two of them are at least 20 units apart.
+# The palette on black: each within five degrees of its hue on white (OKLCH), each more than four
+# units of CIELAB lightness from the next; with normal sight, deuteranopia and protanopia every two
+# of them are at
+# least 20 units apart.
 ON_BLACK = {
     "violet": "#ac90fe",
     "rust": "#e57452",
@@ -83,14 +90,17 @@ FAINTER = 0.7  # shades of variants, beside those on white
 
 
 def content(runs: Sequence[Run]) -> dict[str, Any]:
-    """Everything that a page says of some runs; of the machines that played them no more than numbers depend on.
+    """Everything that a page says of some runs; of the machines that played them no more than
+    numbers depend on.
 
     Raises:
         CbobenchError: a run without any published cell, or damaged.
     """
     for run in runs:
         if run.cells.empty:
-            raise CbobenchError(f"{run.folder} has no cell yet, so there is nothing to show; see cbobench status")
+            raise CbobenchError(
+                f"{run.folder} has no cell yet, so there is nothing to show; see cbobench status"
+            )
     labels = labels_of(runs)
     size = max(1, sum(len(run.cells) for run in runs))
     names = ", ".join(dict.fromkeys(run.record.suite for run in runs))
@@ -108,9 +118,13 @@ def content(runs: Sequence[Run]) -> dict[str, Any]:
             }
             for m in METRICS.values()
         },
-        "runs": [_describe_run(run, label, len(run.cells) / size) for run, label in zip(runs, labels, strict=True)],
+        "runs": [
+            _describe_run(run, label, len(run.cells) / size)
+            for run, label in zip(runs, labels, strict=True)
+        ],
         "changes": [
-            _compare_runs(runs[0], run, labels[0], label) for run, label in zip(runs[1:], labels[1:], strict=True)
+            _compare_runs(runs[0], run, labels[0], label)
+            for run, label in zip(runs[1:], labels[1:], strict=True)
         ],
         "claims": tested,
         "maps": maps,
@@ -127,7 +141,9 @@ def labels_of(runs: Sequence[Run]) -> list[str]:
         [str(run.folder).rstrip("/").rsplit("/", 1)[-1] for run in runs],
         [str(run.folder) for run in runs],
     ]
-    labels = next((choice for choice in choices if len(set(choice)) == len(runs) and all(choice)), choices[-1])
+    labels = next(
+        (choice for choice in choices if len(set(choice)) == len(runs) and all(choice)), choices[-1]
+    )
     return [printable(mask_secrets(label)) for label in labels]
 
 
@@ -162,8 +178,12 @@ def _describe_run(run: Run, label: str, share: float) -> dict[str, Any]:
     }
 
 
-def as_table(table: TextTable, kind: str = "", comparison: Comparison | None = None) -> dict[str, Any]:
-    """A table as the page shows it, and by row what is downloaded of it: the numbers behind it, or what is shown."""
+def as_table(
+    table: TextTable, kind: str = "", comparison: Comparison | None = None
+) -> dict[str, Any]:
+    """A table as the page shows it, and by row what is downloaded of it: the numbers behind it, or
+    what is shown.
+    """
     return {
         "kind": kind,
         "title": table.title,
@@ -178,7 +198,12 @@ def as_table(table: TextTable, kind: str = "", comparison: Comparison | None = N
 
 def _find_cells(table: TextTable, kind: type[Marked]) -> list[list[int]]:
     """Rows and columns of the cells of one kind."""
-    return [[i, j] for i, row in enumerate(table.rows) for j, cell in enumerate(row) if isinstance(cell, kind)]
+    return [
+        [i, j]
+        for i, row in enumerate(table.rows)
+        for j, cell in enumerate(row)
+        if isinstance(cell, kind)
+    ]
 
 
 def _split_csv(comparison: Comparison) -> list[list[list[str]]]:
@@ -187,8 +212,15 @@ def _split_csv(comparison: Comparison) -> list[list[list[str]]]:
     rows = comparison.table.rows
     if len(lines) == len(rows):
         return [[head], *([line] for line in lines)]
-    whose = comparison.frame["algorithm_label"]  # ranks have a line for each metric, and a row for each algorithm
-    return [[head], *([line for line, label in zip(lines, whose, strict=True) if label == row[0]] for row in rows)]
+    # ranks have a line for each metric, and a row for each algorithm
+    whose = comparison.frame["algorithm_label"]
+    return [
+        [head],
+        *(
+            [line for line, label in zip(lines, whose, strict=True) if label == row[0]]
+            for row in rows
+        ),
+    ]
 
 
 def _compare_tables(run: Run) -> tuple[dict[str, Comparison], list[dict[str, Any]]]:
@@ -227,7 +259,10 @@ def _collect_finals(summary: Comparison) -> list[dict[str, Any]]:
     for row in summary.frame.to_dict("records"):
         final = {name: row[name] for name in ("problem", "algorithm", "n", "expected", "stale")}
         final["values"] = {
-            name: [to_json_value(row[name]), *(to_json_value(row[f"{name}_{word}"]) for word in PLACED)]
+            name: [
+                to_json_value(row[name]),
+                *(to_json_value(row[f"{name}_{word}"]) for word in PLACED),
+            ]
             for name in METRICS
             if name in row and not math.isnan(row[name])
         }
@@ -239,13 +274,16 @@ def _list_records(comparison: Comparison) -> list[dict[str, Any]]:
     """The rows behind a comparison."""
     symbols = {name: quantity.symbol for name, quantity in quantities().items()}
     return [
-        {str(k): to_json_value(v) for k, v in row.items()} | {"symbol": symbols.get(str(row["metric"]), "")}
+        {str(k): to_json_value(v) for k, v in row.items()}
+        | {"symbol": symbols.get(str(row["metric"]), "")}
         for row in comparison.frame.to_dict("records")
     ]
 
 
 def _collect_profiles(run: Run) -> list[dict[str, Any]]:
-    """Profiles of all problems, and the data profile of each: a curve per algorithm; `shares`: x is in units of T."""
+    """Profiles of all problems, and the data profile of each: a curve per algorithm; `shares`: x is
+    in units of T.
+    """
     result = []
     alone = [("data", problem) for problem in run.record.labels("problems")]
     for kind, problem in [("performance", ""), ("data", ""), *alone]:
@@ -265,16 +303,22 @@ def _collect_profiles(run: Run) -> list[dict[str, Any]]:
         ]
         at = [float(f"{v:.6g}") for v in by_algorithm[0][1][x]]
         shares = kind == "data" and x == "at"
-        result.append({"kind": kind, "problem": problem, "shares": shares, "at": at, "curves": curves})
+        result.append(
+            {"kind": kind, "problem": problem, "shares": shares, "at": at, "curves": curves}
+        )
     return result
 
 
 def _test_claims(runs: Sequence[Run]) -> tuple[dict[str, Any] | None, list[dict[str, Any]], str]:
     """The verdicts on the claims that the runs can decide, their maps, and why there is none."""
     bundles = [str(run.folder) for run in runs if run.folder.is_reduced]
-    left_out = f"claims look at rounds that no bundle holds, such as {bundles[0]}" if bundles else ""
+    left_out = (
+        f"claims look at rounds that no bundle holds, such as {bundles[0]}" if bundles else ""
+    )
     # What the runs cannot tell is no news on a page: only claims with parts are shown.
-    good = [run for run in runs if (run.cells["status"] == "ok").any() and not run.folder.is_reduced]
+    good = [
+        run for run in runs if (run.cells["status"] == "ok").any() and not run.folder.is_reduced
+    ]
     try:
         claim_findings = [finding for finding in findings(good, claims_of()) if finding.parts]
     except CbobenchError as error:
@@ -304,10 +348,12 @@ def _tabulate_map(map: Map) -> dict[str, Any]:
         for i, label in enumerate(map.rows)
     ]
     columns = [f"{map.across} {column}".strip() or "verdict" for column in map.columns]
-    return as_table(TextTable(["settings", *columns], rows, map.claim, map.caption(), left=1), "map")
+    return as_table(
+        TextTable(["settings", *columns], rows, map.claim, map.caption(), left=1), "map"
+    )
 
 
-# What was played, with which settings, by whom -----------------------------------------------------------------------
+# What was played, with which settings, by whom ----------------------------------------------------
 
 
 def list_facts(run: Run, groups: Sequence[Group]) -> list[tuple[str, str]]:
@@ -315,13 +361,22 @@ def list_facts(run: Run, groups: Sequence[Group]) -> list[tuple[str, str]]:
     record, cells = run.record, run.cells
     expected = sum(group.expected for group in groups)
     done = sum(len(group.good) for group in groups)
-    states = {word: sum(getattr(group, word) for group in groups) for word in ("failed", "stale", "unchecked")}
+    states = {
+        word: sum(getattr(group, word) for group in groups)
+        for word in ("failed", "stale", "unchecked")
+    }
     states["missing"] = count_missing(groups)
     state = ", ".join(f"{count:,} {word}" for word, count in states.items() if count)
     horizons = dict.fromkeys(f"{group.horizon:,}" for group in groups)
-    problems, algorithms = ({getattr(group, name) for group in groups} for name in ("problem", "algorithm"))
+    problems, algorithms = (
+        {getattr(group, name) for group in groups} for name in ("problem", "algorithm")
+    )
     seconds = cells.loc[cells["status"] == "ok", "seconds"].sum()
-    cost = f"{format_number(seconds / 3600)} CPU-hours" if seconds >= 360 else f"{format_number(seconds)} s of CPU time"
+    cost = (
+        f"{format_number(seconds / 3600)} CPU-hours"
+        if seconds >= 360
+        else f"{format_number(seconds)} s of CPU time"
+    )
     called = dict.fromkeys(str(call["cpu"]) for call in record.invocations if call.get("cpu"))
     result = [
         ("Suite", record.suite + (f": {record.about}" if record.about else "")),
@@ -349,7 +404,11 @@ def list_facts(run: Run, groups: Sequence[Group]) -> list[tuple[str, str]]:
 def describe_running(run: Run) -> str:
     """How many calls play into the run now, and since when; empty where none does."""
     since = [driver.since for driver in read_players(run.folder)]
-    return f"still running: {count_noun(len(since), 'call')}, begun {'; '.join(since)}" if since else ""
+    return (
+        f"still running: {count_noun(len(since), 'call')}, begun {'; '.join(since)}"
+        if since
+        else ""
+    )
 
 
 def count_missing(groups: Sequence[Group]) -> int:
@@ -360,7 +419,11 @@ def count_missing(groups: Sequence[Group]) -> int:
 def describe_incomplete(groups: Sequence[Group]) -> str:
     """How many cells are missing, empty where none is."""
     expected = count_noun(sum(group.expected for group in groups), "cell")
-    return f"incomplete: {count_missing(groups):,} of {expected} are not played yet" if count_missing(groups) else ""
+    return (
+        f"incomplete: {count_missing(groups):,} of {expected} are not played yet"
+        if count_missing(groups)
+        else ""
+    )
 
 
 def tabulate_calls(run: Run) -> TextTable:
@@ -368,8 +431,12 @@ def tabulate_calls(run: Run) -> TextTable:
     rows = []
     for call in run.record.invocations:
         versions = {"python": call.get("python"), **(call.get("versions") or {})}
-        commit = str(call.get("commit") or "–")[:12] + (" with changes" if call.get("dirty") else "")
-        version_list = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
+        commit = str(call.get("commit") or "–")[:12] + (
+            " with changes" if call.get("dirty") else ""
+        )
+        version_list = ", ".join(
+            f"{name} {version}" for name, version in versions.items() if version
+        )
         machine = ", ".join(str(call[name]) for name in ("cpu", "platform") if call.get(name))
         command = mask_secrets(shlex.join(map(str, call.get("command") or ())))
         rows.append([str(call.get("at", "–")), command, version_list, commit, machine])
@@ -377,47 +444,74 @@ def tabulate_calls(run: Run) -> TextTable:
 
 
 def tabulate_settings(run: Run, names: Collection[str] | None = None) -> TextTable:
-    """Every parameter as it was resolved, or some, with those who have it: a row for every value."""
+    """Every parameter as it was resolved, or some, with those who have it: a row for every
+    value.
+    """
     rows = []
     for kind in VARIANT_KINDS:
         variants, labels = run.record.variants(kind), run.record.labels(kind)
-        for name in sorted({name for v in variants.values() for name in v.values if names is None or name in names}):
+        for name in sorted(
+            {name for v in variants.values() for name in v.values if names is None or name in names}
+        ):
             values: dict[str, list[str]] = {}
             for title, variant in variants.items():
                 if name in variant.values:
                     values.setdefault(format_value(variant.values[name]), []).append(labels[title])
             for value, labels_with_value in values.items():
                 everyone = len(labels_with_value) == len(variants) and len(labels_with_value) > 1
-                short_value = value if len(value) <= LONGEST else f"{value[:LONGEST]}… ({len(value):,} characters)"
-                owners = f"all {len(labels_with_value)}" if everyone else ", ".join(labels_with_value)
+                short_value = (
+                    value
+                    if len(value) <= LONGEST
+                    else f"{value[:LONGEST]}… ({len(value):,} characters)"
+                )
+                owners = (
+                    f"all {len(labels_with_value)}" if everyone else ", ".join(labels_with_value)
+                )
                 rows.append([UNITS[kind], owners, name, short_value])
     title = "All parameters" if names is None else "Decisive choices"
     return TextTable(["of", "whose", "parameter", "value"], rows, title, left=4)
 
 
 def tabulate_knowledge(run: Run, decisive: Collection[str]) -> TextTable:
-    """What each method is told before it plays, and what it makes of it: its decisive parameters."""
+    """What each method is told before it plays, and what it makes of it: its decisive
+    parameters.
+    """
     rows, labels = [], run.record.labels("algorithms")
     for title, variant in run.record.variants("algorithms").items():
         try:
-            knowledge_list = ", ".join(ALGORITHMS.get(variant.name, imports=False).knows) or "nothing"
+            knowledge_list = (
+                ", ".join(ALGORITHMS.get(variant.name, imports=False).knows) or "nothing"
+            )
         except CbobenchError:  # a method of somebody's own, or of another version
             knowledge_list = "not known here"
-        choices = {name: format_value(value) for name, value in variant.values.items() if name in decisive}
-        choice_list = ", ".join(f"{name} {value}" for name, value in choices.items() if not is_off(name, value))
+        choices = {
+            name: format_value(value) for name, value in variant.values.items() if name in decisive
+        }
+        choice_list = ", ".join(
+            f"{name} {value}" for name, value in choices.items() if not is_off(name, value)
+        )
         rows.append([labels[title], knowledge_list, choice_list or "–"])
-    note = "B and G bound the norms of f and g, R the noise; λ and the kernel are those of the method's models"
-    return TextTable(["algorithm", "is told", "its choices"], rows, "What each method is told", note, left=3)
+    note = (
+        "B and G bound the norms of f and g, R the noise; λ and the kernel are those of the "
+        "method's models"
+    )
+    return TextTable(
+        ["algorithm", "is told", "its choices"], rows, "What each method is told", note, left=3
+    )
 
 
 def list_failures(run: Run) -> dict[str, Any]:
     """Failed cells with their errors; tracebacks that are equal are there once."""
     failed = run.cells[run.cells["status"] == "failed"]
-    labels = {name: run.record.labels(kind) for name, kind in zip(("problem", "algorithm"), VARIANT_KINDS, strict=True)}
+    labels = {
+        name: run.record.labels(kind)
+        for name, kind in zip(("problem", "algorithm"), VARIANT_KINDS, strict=True)
+    }
     traces: dict[str, int] = {}
     rows = []
     for row in failed.head(FAILURES).to_dict("records"):
-        trace = row["traceback"] if isinstance(row.get("traceback"), str) else ""  # a bundle has none
+        # a bundle has none
+        trace = row["traceback"] if isinstance(row.get("traceback"), str) else ""
         error = row["error"] if isinstance(row["error"], str) else ""
         position = traces.setdefault(mask_secrets(trace), len(traces))
         titles = [labels[name][row[name]] for name in labels]
@@ -438,8 +532,15 @@ def tabulate_stale(groups: Sequence[Group]) -> TextTable | None:
         for group in groups
         if group.stale or group.unchecked
     ]
-    note = "stale: the code that plays these cells has changed since; unchecked: that code is not at hand"
-    return TextTable(["problem", "algorithm", "T", "stale", "unchecked"], rows, "Stale cells", note) if rows else None
+    note = (
+        "stale: the code that plays these cells has changed since; unchecked: that code is not "
+        "at hand"
+    )
+    return (
+        TextTable(["problem", "algorithm", "T", "stale", "unchecked"], rows, "Stale cells", note)
+        if rows
+        else None
+    )
 
 
 def _join_words(values: Any) -> str:
@@ -447,11 +548,13 @@ def _join_words(values: Any) -> str:
     return "; ".join(texts[:6]) + (f" and {len(texts) - 6} more" if len(texts) > 6 else "")
 
 
-# Looks and curves -----------------------------------------------------------------------------------------------------
+# Looks and curves ---------------------------------------------------------------------------------
 
 
 def page_styles(record: Manifest) -> dict[str, dict[str, Any]]:
-    """By title of the algorithm: label, colour on white ("light") and on black ("dark"), dash and symbol."""
+    """By title of the algorithm: label, colour on white ("light") and on black ("dark"), dash and
+    symbol.
+    """
     look_by_title, labels = looks(record), record.labels("algorithms")
     dark = {PALETTE[name]: colour for name, colour in ON_BLACK.items()}
     base_by_name: dict[str, str] = {}
@@ -474,17 +577,24 @@ def page_styles(record: Manifest) -> dict[str, dict[str, Any]]:
 
 
 def pack_numbers(values: Array) -> str:
-    """Numbers as little-endian float32 in base64, row by row: seven digits. Float64 after ":" where one is beyond."""
+    """Numbers as little-endian float32 in base64, row by row: seven digits. Float64 after ":" where
+    one is beyond.
+    """
     wide = (np.abs(values[np.isfinite(values)]) > np.finfo("<f4").max).any()
-    text = base64.b64encode(np.ascontiguousarray(values, dtype="<f8" if wide else "<f4").tobytes()).decode()
+    text = base64.b64encode(
+        np.ascontiguousarray(values, dtype="<f8" if wide else "<f4").tobytes()
+    ).decode()
     return ":" * bool(wide) + text
 
 
 def thin_positions(count: int, most: int) -> NDArray[np.int64]:
-    """At most so many positions of 0..count-1, the first and the last among them: half even, half denser early on."""
+    """At most so many positions of 0..count-1, the first and the last among them: half even, half
+    denser early on.
+    """
     if count <= most:
         return np.arange(count)
-    # Curves change most in the first rounds: half of the positions are even, the others denser there.
+    # Curves change most in the first rounds: half of the positions are even, the others denser
+    # there.
     even = np.linspace(0, count - 1, min(most, max(2, most // 2)))
     early = np.geomspace(1, count, most - len(even)) - 1
     return np.unique(np.concatenate([even, early]).round().astype(np.int64))
@@ -497,11 +607,12 @@ def collect_curves(run: Run, share: float = 1.0) -> dict[str, Any]:
         share: of `VALUES` that this run may take.
 
     Returns:
-        `rounds`, lists of t; `pairs`: titles `problem` and `algorithm`, `n`, `expected`, `stale`, `seconds`
-        (CPU time of a round on average, the median of the seeds; None where it is not known), `t` and `seeds_t`
-        (positions in `rounds`), `seeds` (which ones are shown), and by metric that some seed has a value of `curves`
-        (packed: median, quartiles, mean, ends of its interval; each as long as t), `by_seed` (packed, seeds x rounds)
-        and `lacking`, in how many seeds it has no value in the end.
+        `rounds`, lists of t; `pairs`: titles `problem` and `algorithm`, `n`, `expected`, `stale`,
+        `seconds` (CPU time of a round on average, the median of the seeds; None where it is not
+        known), `t` and `seeds_t` (positions in `rounds`), `seeds` (which ones are shown), and by
+        metric that some seed has a value of `curves` (packed: median, quartiles, mean, ends of its
+        interval; each as long as t), `by_seed` (packed, seeds x rounds) and `lacking`, in how many
+        seeds it has no value in the end.
     """
     good = run.cells[run.cells["status"] == "ok"]
     names = [name for name in METRICS if name in good and good[name].notna().any()]
@@ -524,15 +635,30 @@ def collect_curves(run: Run, share: float = 1.0) -> dict[str, Any]:
     for problem, algorithm, expected in expected_pairs:
         cells = run.good(problem, algorithm).sort_values("cell")  # the order of `Run.series`
         seed_positions = thin_positions(len(cells), max(1, int(seeds_per_pair)))
-        pair: dict[str, Any] = {"problem": problem, "algorithm": algorithm, "n": len(cells), "expected": expected}
-        pair |= {"stale": stale(run, problem, algorithm), "curves": {}, "by_seed": {}, "lacking": {}}
+        pair: dict[str, Any] = {
+            "problem": problem,
+            "algorithm": algorithm,
+            "n": len(cells),
+            "expected": expected,
+        }
+        pair |= {
+            "stale": stale(run, problem, algorithm),
+            "curves": {},
+            "by_seed": {},
+            "lacking": {},
+        }
         seconds = cells["seconds_per_round"].median()
         pair["seconds"] = None if np.isnan(seconds) else float(f"{seconds:.6g}")
         t = recorded_rounds(run, problem, algorithm)
-        curve_positions, coarse_positions = thin_positions(len(t), ROUNDS), thin_positions(len(t), SEED_ROUNDS)
+        curve_positions, coarse_positions = (
+            thin_positions(len(t), ROUNDS),
+            thin_positions(len(t), SEED_ROUNDS),
+        )
         # Rounds are read once for both kinds of curves, as reading is what takes long.
         read = np.union1d(curve_positions, coarse_positions)
-        for name, values in zip(names, read_values(run, names, problem, algorithm, t[read]), strict=True):
+        for name, values in zip(
+            names, read_values(run, names, problem, algorithm, t[read]), strict=True
+        ):
             if np.isnan(values).all():
                 continue
             drawn = values[np.searchsorted(read, curve_positions)]

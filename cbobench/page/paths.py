@@ -1,4 +1,6 @@
-"""Paths on a page: a reader elsewhere needs the name of a file, and not where it lies on somebody's machine."""
+"""Paths on a page: a reader elsewhere needs the name of a file, and not where it lies on somebody's
+machine.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-NUMBERS = ("curves", "by_seed", "share")  # of packed numbers, or of such by metric: their base64 may look like a path
+# of packed numbers, or of such by metric: their base64 may look like a path
+NUMBERS = ("curves", "by_seed", "share")
 START = r"(?:file://)?(?:~|…)?/(?!/)"
 PATH = (
     rf"""(?<=["']){START}[^"'\n]*"""  # behind a quote, where it may hold spaces
@@ -20,14 +23,16 @@ OURS = re.compile(r".*/(?=cbobench/.*\.py$)")
 def shorten_paths(content: Any, places: Sequence[str] = ()) -> Any:
     """Return what a page holds with every absolute path shortened, in keys as well.
 
-    A file of an installed package is named from the package on, another one by its name alone, with a number where two
-    on the page have the same. Addresses of buckets stay.
+    A file of an installed package is named from the package on, another one by its name alone, with
+    a number where two on the page have the same. Addresses of buckets stay.
 
     Args:
         content: a value of JSON.
         places: files and folders that it names, perhaps without quotes though they hold spaces.
     """
-    place_patterns = [re.escape(place) for place in sorted(places, key=len, reverse=True) if place[:1] == "/"]
+    place_patterns = [
+        re.escape(place) for place in sorted(places, key=len, reverse=True) if place[:1] == "/"
+    ]
     pattern = re.compile("|".join([*place_patterns, PATH]))
     paths: dict[str, None] = {}
 
@@ -37,18 +42,25 @@ def shorten_paths(content: Any, places: Sequence[str] = ()) -> Any:
 
     _replace(content, pattern, collect)
     short_names = _name_shortly(path for path in paths if _relative(path) is None)
-    return _replace(content, pattern, lambda path: _relative(_strip(path)) or short_names[_strip(path)])
+    return _replace(
+        content, pattern, lambda path: _relative(_strip(path)) or short_names[_strip(path)]
+    )
 
 
-def _replace(content: Any, pattern: re.Pattern[str], shorten: Callable[[str], str], key: str = "") -> Any:
+def _replace(
+    content: Any, pattern: re.Pattern[str], shorten: Callable[[str], str], key: str = ""
+) -> Any:
     """Every path in a value of JSON replaced."""
     if key in NUMBERS and isinstance(content, (str, dict)):
         return content
     if isinstance(content, str):
-        return pattern.sub(lambda match: shorten(match[0]) if _is_absolute(match[0]) else match[0], content)
+        return pattern.sub(
+            lambda match: shorten(match[0]) if _is_absolute(match[0]) else match[0], content
+        )
     if isinstance(content, dict):
         return {
-            _replace(name, pattern, shorten): _replace(value, pattern, shorten, name) for name, value in content.items()
+            _replace(name, pattern, shorten): _replace(value, pattern, shorten, name)
+            for name, value in content.items()
         }
     if isinstance(content, (list, tuple)):
         return [_replace(value, pattern, shorten) for value in content]

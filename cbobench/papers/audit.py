@@ -1,4 +1,5 @@
-"""The theory audit of a play: the assumptions and promises of the theorems beside what happened. It changes no play.
+"""The theory audit of a play: the assumptions and promises of the theorems beside what happened. It
+changes no play.
 
 On a box, bounds are checked and the linear program is solved at the candidates.
 """
@@ -33,7 +34,9 @@ class Audit:
     def __init__(self, play: Play, keep: int | None = None) -> None:
         self.play = play
         recorded = recorded_rounds(play.horizon, keep)
-        self.marks = recorded[np.unique(np.geomspace(1, len(recorded), CURVE).round().astype(int)) - 1]
+        self.marks = recorded[
+            np.unique(np.geomspace(1, len(recorded), CURVE).round().astype(int)) - 1
+        ]
         self.events: Events | None = None
         self.truth: Array | None = None
         self.program: Program | None = None
@@ -48,7 +51,9 @@ class Audit:
             self.events.observe(t)
         certified = self.play.algorithm.certified
         if certified is not None:
-            self.certified = certified.copy() if self.certified is None else self.certified | certified
+            self.certified = (
+                certified.copy() if self.certified is None else self.certified | certified
+            )
 
     def _begin(self) -> None:
         self.begun = True
@@ -69,7 +74,9 @@ class Audit:
             p = 1 + play.setting.constraints if algorithm.models_constraints else 1
             program = self.program if p == self.truth.shape[1] else None
             lagrangian = isinstance(algorithm, CKB)
-            self.events = Events(algorithm, self.truth[:, :p], program, star, lagrangian, self.marks)
+            self.events = Events(
+                algorithm, self.truth[:, :p], program, star, lagrangian, self.marks
+            )
 
     def _points(self) -> NDArray[Any]:
         """The actions of the beliefs, as rounds of a play: (n, S) or (n, S, d)."""
@@ -81,13 +88,30 @@ class Audit:
         return np.broadcast_to(points[:, None], (len(points), replicates, allowed.d))
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per cell, in the columns of the audit table; called once, after the last round."""
+        """One row per cell, in the columns of the audit table; called once, after the last
+        round.
+        """
         play, algorithm = self.play, self.play.algorithm
-        columns = {"rounds": [0] * play.setting.replicates} | self._facts() | self._certificates() | self._events()
+        columns = (
+            {"rounds": [0] * play.setting.replicates}
+            | self._facts()
+            | self._certificates()
+            | self._events()
+        )
         columns |= self._model()
-        if self.events is not None and self.events.points is not None and isinstance(algorithm, CKB):
-            promised, unit = theorem_bounds(algorithm, self.events, play.horizon), play.instances.units[1]
-            columns |= {name: values * unit if "regret" in name else values for name, values in promised.items()}
+        if (
+            self.events is not None
+            and self.events.points is not None
+            and isinstance(algorithm, CKB)
+        ):
+            promised, unit = (
+                theorem_bounds(algorithm, self.events, play.horizon),
+                play.instances.units[1],
+            )
+            columns |= {
+                name: values * unit if "regret" in name else values
+                for name, values in promised.items()
+            }
         columns["notes"] = find_broken_premises(play, columns.get("norm"), self.program)
         rows: list[dict[str, Any]] = [{} for _ in range(play.setting.replicates)]
         for name, values in columns.items():
@@ -101,7 +125,8 @@ class Audit:
             return {}
         setting, actions = self.play.setting, self.play.problem.actions
         norm = setting.norm
-        if isinstance(actions, Finite):  # one by one: a solution must not depend on the other replicates
+        # one by one: a solution must not depend on the other replicates
+        if isinstance(actions, Finite):
             norm = np.stack([actions.norm(functions) for functions in self.truth])
         columns: dict[str, Any] = {
             "norm": norm,
@@ -110,7 +135,11 @@ class Audit:
         }
         if self.program is not None:
             mixed = (self.program.weights > 0).sum(axis=1)
-            columns |= {"dual_optimum": self.program.dual, "margin": self.program.margin, "mixed": mixed}
+            columns |= {
+                "dual_optimum": self.program.dual,
+                "margin": self.program.margin,
+                "mixed": mixed,
+            }
         return columns
 
     def _certificates(self) -> dict[str, Any]:
@@ -139,7 +168,9 @@ class Audit:
         if events.points is not None:
             explorations = events.algorithm.explorations
             counts = (1, events.truth.shape[1] - 1)
-            least = np.prod([e.optimism() ** count for e, count in zip(explorations, counts, strict=False)])
+            least = np.prod(
+                [e.optimism() ** count for e, count in zip(explorations, counts, strict=False)]
+            )
             columns |= {
                 "optimism": events.optimistic / rounds,
                 "optimism_always": events.optimistic == rounds,
@@ -155,7 +186,11 @@ class Audit:
             return {}
         replicates = self.play.setting.replicates
         gain = np.asarray(algorithm.posterior.gain).reshape(replicates, -1).max(axis=1)
-        used = gain if algorithm.gains is None else np.full(replicates, algorithm.gains[algorithm.remembered])
+        used = (
+            gain
+            if algorithm.gains is None
+            else np.full(replicates, algorithm.gains[algorithm.remembered])
+        )
         columns = {
             "alpha": [algorithm.alpha] * replicates,
             "bound": algorithm.bounds,
@@ -164,5 +199,8 @@ class Audit:
             "gain_used": used,
         }
         if isinstance(algorithm, CKB):
-            columns |= {"dual_cap": algorithm.cap[:, 0], "margin_used": self.play.setting.margin(algorithm.delta)}
+            columns |= {
+                "dual_cap": algorithm.cap[:, 0],
+                "margin_used": self.play.setting.margin(algorithm.delta),
+            }
         return columns

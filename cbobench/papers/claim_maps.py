@@ -1,4 +1,6 @@
-"""Where a claim holds: a map per claim and suite of its verdicts over the settings swept, with what they cost."""
+"""Where a claim holds: a map per claim and suite of its verdicts over the settings swept, with what
+they cost.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from cbobench.report.layout import save
 from cbobench.report.style import SIZES, use_fonts_for
 from cbobench.words import count_noun
 
-VERDICT_STYLES: dict[Verdict, tuple[str, str]] = {  # colour and symbol, for readers who cannot tell the colours
+# colour and symbol, for readers who cannot tell the colours
+VERDICT_STYLES: dict[Verdict, tuple[str, str]] = {
     "reproduced": ("#56B4E9", "+"),
     "stronger than claimed": ("#0072B2", "++"),
     "reproduced in part": ("#F0E442", "±"),
@@ -63,8 +66,8 @@ WORDS = {
 def axes_of(findings: Sequence[Finding]) -> list[dict[str, str]]:
     """The swept parameters of every finding, without those that never differ.
 
-    Parameters that vary together are one axis: one parameter of several methods ("beta"), or several ("B, G"). The
-    methods are named only if their values differ ("pending of config").
+    Parameters that vary together are one axis: one parameter of several methods ("beta"), or
+    several ("B, G"). The methods are named only if their values differ ("pending of config").
     """
     names = dict.fromkeys(name for f in findings for name in f.axes)
     together: dict[tuple[str, ...], list[str]] = {}
@@ -72,25 +75,35 @@ def axes_of(findings: Sequence[Finding]) -> list[dict[str, str]]:
         values = tuple(format_value(f.axes[name]) if name in f.axes else "–" for f in findings)
         if len(set(values)) > 1:
             together.setdefault(values, []).append(name)
-    several = [p for axis_names in together.values() for p in {name.rpartition(".")[2] for name in axis_names}]
+    several = [
+        p
+        for axis_names in together.values()
+        for p in {name.rpartition(".")[2] for name in axis_names}
+    ]
     result: list[dict[str, str]] = [{} for _ in findings]
     for values, axis_names in together.items():
         owners_of: dict[str, list[str]] = {}
         for name in axis_names:
             owner, _, parameter = name.rpartition(".")
             owners_of.setdefault(parameter, []).append(owner)
-        labels = [p if several.count(p) == 1 else f"{p} of {', '.join(owners)}" for p, owners in owners_of.items()]
+        labels = [
+            p if several.count(p) == 1 else f"{p} of {', '.join(owners)}"
+            for p, owners in owners_of.items()
+        ]
         for axes, value in zip(result, values, strict=True):
             axes[", ".join(labels)] = value
     if len({tuple(axes.items()) for axes in result}) < len(findings):  # so the problems differ
         result = [
-            axes | {"problem": f.places.partition(" (")[2][:-1]} for f, axes in zip(findings, result, strict=True)
+            axes | {"problem": f.places.partition(" (")[2][:-1]}
+            for f, axes in zip(findings, result, strict=True)
         ]
     return result
 
 
 def describe_axis(name: str) -> str:
-    """An axis in words: "beta_scale of ckb-ucb, ckb-ts" is "factor on the width β of ckb-ucb, ckb-ts"."""
+    """An axis in words: "beta_scale of ckb-ucb, ckb-ts" is "factor on the width β of ckb-ucb,
+    ckb-ts".
+    """
     parameters, of, owners = name.partition(" of ")
     phrases = dict.fromkeys(WORDS.get(p, p) for p in parameters.split(", "))
     return ", ".join(phrases) + of + owners
@@ -109,10 +122,12 @@ LEGEND = "   ".join(f"{symbol} {verdict}" for verdict, (_, symbol) in VERDICT_ST
 
 @dataclass(frozen=True)
 class Map:
-    """A claim's findings in one suite (or in some, where it takes its algorithms from several) as a table.
+    """A claim's findings in one suite (or in some, where it takes its algorithms from several) as a
+    table.
 
     Attributes:
-        across: the axis of the columns, "" for none. It is the one that leaves the fewest cells empty.
+        across: the axis of the columns, "" for none. It is the one that leaves the fewest cells
+            empty.
         columns: its values.
         rows: what the other axes are; after the first row, what differs from that.
         cells: findings by row and column.
@@ -139,9 +154,12 @@ class Map:
             width = len({setting[name] for setting in axes})
             return len(findings) / (width * len({row_of(setting, name) for setting in axes})), width
 
-        # A table with few empty cells is read most easily; of axes with equally few the longest goes across.
+        # A table with few empty cells is read most easily; of axes with equally few the longest
+        # goes across.
         across = max(names, key=density, default="")
-        columns = sorted(dict.fromkeys(setting.get(across, "") for setting in axes), key=_numeric_order)
+        columns = sorted(
+            dict.fromkeys(setting.get(across, "") for setting in axes), key=_numeric_order
+        )
         rows = list(dict.fromkeys(row_of(setting, across) for setting in axes))
         cells = {
             (rows.index(row_of(setting, across)), columns.index(setting.get(across, ""))): f
@@ -175,26 +193,38 @@ class Map:
     @property
     def minutes(self) -> float:
         """CPU-minutes of all its cells, every cell of a run counted once."""
-        return sum({pair: cost for f in self.findings for pair, cost in f.costs.items()}.values()) / 60
+        return (
+            sum({pair: cost for f in self.findings for pair, cost in f.costs.items()}.values()) / 60
+        )
 
     @property
     def common(self) -> list[str]:
         """The decisive settings that all findings share."""
         settings_lists = [f.settings.split(", ") for f in self.findings]
-        return [word for word in settings_lists[0] if all(word in settings for settings in settings_lists)]
+        return [
+            word
+            for word in settings_lists[0]
+            if all(word in settings for settings in settings_lists)
+        ]
 
     def caption(self) -> str:
         """The caption: content and legend."""
         claim, seeds = self.findings[0].claim, sorted({f.n for f in self.findings})
-        seed_count = count_noun(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
-        caption = (
-            f"{claim.id}, {claim.source}: {claim.statement}. Over the settings of {self.suite}: {LEGEND}, with the "
+        seed_count = (
+            count_noun(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
         )
-        caption += "parts of the claim that hold of all; the strip below has the verdict of every part. "
+        caption = (
+            f"{claim.id}, {claim.source}: {claim.statement}. Over the settings of {self.suite}: "
+            f"{LEGEND}, with the "
+        )
+        caption += (
+            "parts of the claim that hold of all; the strip below has the verdict of every part. "
+        )
         if len(self.rows) > 1:
             caption += "Rows after the first say what differs from it. "
         caption += (
-            f"All have {', '.join(self.common)}. {seed_count}; {self.minutes:.2g} CPU-minutes in all, every cell "
+            f"All have {', '.join(self.common)}. {seed_count}; {self.minutes:.2g} CPU-minutes in "
+            "all, every cell "
         )
         return textwrap.fill(caption + "counted once.", 100) + "\n"
 
@@ -216,7 +246,9 @@ def draw_maps(findings: Sequence[Finding], folder: Path) -> Iterator[tuple[Map, 
         paths = [folder / f"{stem}.{kind}" for kind in ("pdf", "png", "csv", "txt")]
         caption = map.caption()
         image = draw_map(map)
-        save(image, paths[:2], SIZES["double"].dpi, caption, {"Title": f"{map.claim} in {map.suite}"})
+        save(
+            image, paths[:2], SIZES["double"].dpi, caption, {"Title": f"{map.claim} in {map.suite}"}
+        )
         _write(map, paths[2])
         paths[3].write_text(caption, encoding="utf-8")
         yield map, paths
@@ -241,7 +273,9 @@ def _write(map: Map, path: Path) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows({name: escape_formula(value) for name, value in row.items()} for row in rows)
+        writer.writerows(
+            {name: escape_formula(value) for name, value in row.items()} for row in rows
+        )
 
 
 def draw_map(map: Map) -> Any:
@@ -255,17 +289,25 @@ def draw_map(map: Map) -> Any:
     with size.context():
         use_fonts_for([*map.rows, *map.columns])
         # Rows are as high as their labels, which are broken between settings alone.
-        labels = [textwrap.fill(row.replace(" ", "\xa0").replace(",\xa0", ", "), 44) for row in map.rows]
+        labels = [
+            textwrap.fill(row.replace(" ", "\xa0").replace(",\xa0", ", "), 44) for row in map.rows
+        ]
         heights = [max(0.3, 0.14 * label.count("\n") + 0.2) for label in labels]
         edges = [sum(heights[:i]) for i in range(len(heights) + 1)]
         image = Image(size, 0.6 + edges[-1])
         axis = image.subplots()
-        # A cell's colour and symbol say the verdict; the strip below shows whether all parts are alike, which the
-        # verdict of a claim hides. Parts are sorted, as their order says nothing and a share is read at a glance.
+        # A cell's colour and symbol say the verdict; the strip below shows whether all parts are
+        # alike, which the verdict of a claim hides. Parts are sorted, as their order says nothing
+        # and a share is
+        # read at a glance.
         for (i, j), f in map.cells.items():
             top, height = edges[i], heights[i]
             colour, symbol = VERDICT_STYLES[f.verdict]
-            axis.add_patch(Rectangle((j - 0.5, top), 1, height, facecolor=colour, edgecolor="white", linewidth=1.5))
+            axis.add_patch(
+                Rectangle(
+                    (j - 0.5, top), 1, height, facecolor=colour, edgecolor="white", linewidth=1.5
+                )
+            )
             band = (j - 0.47, top + 0.66 * height)
             axis.add_patch(Rectangle(band, 0.94, 0.28 * height, facecolor="white"))
             share = 0.94 / len(f.parts)
@@ -274,12 +316,31 @@ def draw_map(map: Map) -> Any:
                 shade = VERDICT_STYLES[part.verdict][0]
                 place = (j - 0.47 + (k + 0.1) * share, top + 0.7 * height)
                 axis.add_patch(
-                    Rectangle(place, 0.8 * share, 0.2 * height, facecolor=shade, edgecolor="0.25", linewidth=0.4)
+                    Rectangle(
+                        place,
+                        0.8 * share,
+                        0.2 * height,
+                        facecolor=shade,
+                        edgecolor="0.25",
+                        linewidth=0.4,
+                    )
                 )
             seeds = "" if f.n == f.expected else f" ({f.n}/{f.expected} seeds)"
             word = f"{symbol} {f.held}/{len(f.parts)}{seeds}"
-            axis.text(j, top + 0.36 * height, word, fontweight="bold", fontsize=size.small, va="center", ha="center")
-        axis.set(xlim=(-0.5, len(map.columns) - 0.5), ylim=(edges[-1], 0), xlabel=describe_axis(map.across))
+            axis.text(
+                j,
+                top + 0.36 * height,
+                word,
+                fontweight="bold",
+                fontsize=size.small,
+                va="center",
+                ha="center",
+            )
+        axis.set(
+            xlim=(-0.5, len(map.columns) - 0.5),
+            ylim=(edges[-1], 0),
+            xlabel=describe_axis(map.across),
+        )
         axis.set_xticks(range(len(map.columns)), map.columns)
         centres = [(a + b) / 2 for a, b in itertools.pairwise(edges)]
         axis.set_yticks(centres, labels, fontsize=size.small)
@@ -287,5 +348,7 @@ def draw_map(map: Map) -> Any:
         for spine in axis.spines.values():
             spine.set_visible(False)
         title = f"{map.claim}: {map.findings[0].claim.statement}"
-        image.suptitle(textwrap.fill(title, 90) + f"\n{LEGEND}", fontsize=mpl.rcParams["axes.titlesize"])
+        image.suptitle(
+            textwrap.fill(title, 90) + f"\n{LEGEND}", fontsize=mpl.rcParams["axes.titlesize"]
+        )
     return image

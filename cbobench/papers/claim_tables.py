@@ -20,10 +20,14 @@ from cbobench.words import count_noun
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 NOTE = (
-    "parts: those that hold, of all; ours: the part that decides, with its 95 % interval; cannot tell: the seeds that "
+    "parts: those that hold, of all; ours: the part that decides, with its 95 % interval; cannot "
+    "tell: the seeds that "
     "would"
 )
-P_NOTE = "p: that a claim that is true looks so wrong, by Holm over its parts; below 5 % a part is contradicted"
+P_NOTE = (
+    "p: that a claim that is true looks so wrong, by Holm over its parts; below 5 % a part is "
+    "contradicted"
+)
 FEW = 3  # claims that are not in the runs up to which each says what it needs
 
 
@@ -41,7 +45,9 @@ def claims_of(recipe: str | None = None, only: Sequence[str] = ()) -> list[Claim
         module_claims = getattr(module, "claims", None)
         if module_claims is None and recipe is None:
             continue
-        if not isinstance(module_claims, list) or not all(isinstance(claim, Claim) for claim in module_claims):
+        if not isinstance(module_claims, list) or not all(
+            isinstance(claim, Claim) for claim in module_claims
+        ):
             raise Misuse(f"{path} has no list `claims` of cbobench.papers.claims.Claim")
         for claim in module_claims:
             if claim.id in claims_by_id:
@@ -53,17 +59,21 @@ def claims_of(recipe: str | None = None, only: Sequence[str] = ()) -> list[Claim
     return [claim for claim in claims_by_id.values() if not only or claim.id in only]
 
 
-def evaluate(runs: Sequence[str], claims: Iterable[Claim], draws: int = 0) -> tuple[list[Finding], str]:
+def evaluate(
+    runs: Sequence[str], claims: Iterable[Claim], draws: int = 0
+) -> tuple[list[Finding], str]:
     """Test claims on runs (paths or URIs).
 
     Args:
         draws: simulated replications per finding.
 
     Returns:
-        What was found, and a message about runs that are left out because they have no good cell ("" for none).
+        What was found, and a message about runs that are left out because they have no good cell
+        ("" for none).
 
     Raises:
-        Misuse: no run there, or one twice. CbobenchError: no run has a good cell, or a claim's test fails.
+        Misuse: no run there, or one twice. CbobenchError: no run has a good cell, or a claim's test
+            fails.
     """
     runs_by_uri = {run.folder.uri: run for run in map(Run, runs)}
     for run in runs_by_uri.values():
@@ -73,7 +83,9 @@ def evaluate(runs: Sequence[str], claims: Iterable[Claim], draws: int = 0) -> tu
     runs_with_cells = [run for run in runs_by_uri.values() if (run.cells["status"] == "ok").any()]
     empty = ", ".join(str(run.folder) for run in runs_by_uri.values() if run not in runs_with_cells)
     if not runs_with_cells:
-        raise CbobenchError(f"{empty} has no good cell yet, so no claim can be tested; see cbobench status")
+        raise CbobenchError(
+            f"{empty} has no good cell yet, so no claim can be tested; see cbobench status"
+        )
     tested: list[Finding] = []
     for claim in claims:
         try:
@@ -82,12 +94,16 @@ def evaluate(runs: Sequence[str], claims: Iterable[Claim], draws: int = 0) -> tu
             raise
         except BaseException as error:  # a user's claim may fail in any way
             reraise_stop(error)
-            raise CbobenchError(f"the claim {claim.id} cannot be tested: {one_line(error)}") from error
+            raise CbobenchError(
+                f"the claim {claim.id} cannot be tested: {one_line(error)}"
+            ) from error
     return tested, f"left out, without a good cell yet: {empty}" if empty else ""
 
 
 def format_estimate(part: Part) -> str:
-    """A part's value with its interval, to four digits as a verdict may hang on the last, and p if it decided."""
+    """A part's value with its interval, to four digits as a verdict may hang on the last, and p if
+    it decided.
+    """
     if math.isnan(part.low):
         return format_number(part.value, is_count=True)
     p = f", p {part.p:.2g}" if part.verdict == "contradicted" and not math.isnan(part.p) else ""
@@ -103,16 +119,22 @@ def describe_counts(findings: Sequence[Finding]) -> str:
 
 def count_verdicts(verdicts: Sequence[str]) -> str:
     """How many have which verdict: 1 reproduced, 2 contradicted."""
-    return ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS if verdict in verdicts)
+    return ", ".join(
+        f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS if verdict in verdicts
+    )
 
 
 def describe_seeds(part: Part) -> str:
-    """The seeds of a part, and how many would tell if these cannot: "50/50, some 180 would tell"."""
+    """The seeds of a part, and how many would tell if these cannot: "50/50, some 180 would
+    tell".
+    """
     seeds = f"{part.n}/{part.expected}"
     if not part.needed:
         return seeds
     return (
-        f"{seeds}, no number would tell" if math.isinf(part.needed) else f"{seeds}, some {part.needed:,.0f} would tell"
+        f"{seeds}, no number would tell"
+        if math.isinf(part.needed)
+        else f"{seeds}, some {part.needed:,.0f} would tell"
     )
 
 
@@ -125,7 +147,9 @@ def render_findings(
     table = tabulate_findings(findings, parts)
     if not table.rows:  # no grid without a row
         lines = [table.title, *table.note.splitlines()]
-        return "\n".join(part for line in lines for part in textwrap.wrap(line, width or terminal_width()))
+        return "\n".join(
+            part for line in lines for part in textwrap.wrap(line, width or terminal_width())
+        )
     rows = [[*row] for row in table.rows]
     # From the end: the row above must still hold the text that this one is compared with.
     for previous, row in reversed(list(itertools.pairwise(rows))):
@@ -135,54 +159,96 @@ def render_findings(
 
 
 def tabulate_findings(findings: Sequence[Finding], parts: bool = False) -> TextTable:
-    """Findings as a table; below it the settings, each once, and the claims that the runs say nothing of.
+    """Findings as a table; below it the settings, each once, and the claims that the runs say
+    nothing of.
 
     Rows that differ in their settings alone are one.
     """
     tested = [f for f in findings if f.parts]
-    columns = ["claim", "statement", "verdict", "parts", "paper", "ours", "seeds", "setting", "self-replication"]
-    numbers = {key: i for i, key in enumerate(dict.fromkeys((f.places, f.settings) for f in tested), 1)}
+    columns = [
+        "claim",
+        "statement",
+        "verdict",
+        "parts",
+        "paper",
+        "ours",
+        "seeds",
+        "setting",
+        "self-replication",
+    ]
+    numbers = {
+        key: i for i, key in enumerate(dict.fromkeys((f.places, f.settings) for f in tested), 1)
+    }
     settings_by_row: dict[tuple[str, ...], list[int]] = {}
     for f in tested:
         rates = f"{f.rates.holds:.0%}, wrong in {f.rates.contradicted:.0%}" if f.rates else ""
         for part in f.parts if parts else [f.deciding]:
             verdict, held = (part.verdict, "") if parts else (f.verdict, f"{f.held}/{len(f.parts)}")
             ours = f"{part.subject}: {format_estimate(part)}"
-            described = f.claim.id, f.claim.statement, verdict, held, part.paper, ours, describe_seeds(part)
+            described = (
+                f.claim.id,
+                f.claim.statement,
+                verdict,
+                held,
+                part.paper,
+                ours,
+                describe_seeds(part),
+            )
             settings = settings_by_row.setdefault((*described, rates), [])
             if numbers[f.places, f.settings] not in settings:
                 settings.append(numbers[f.places, f.settings])
-    rows = [[*row[:-1], ", ".join(map(str, numbers)), row[-1]] for row, numbers in settings_by_row.items()]
+    rows = [
+        [*row[:-1], ", ".join(map(str, numbers)), row[-1]]
+        for row, numbers in settings_by_row.items()
+    ]
     notes = [NOTE] if rows else []
     notes += [P_NOTE] * any(", p " in row[5] for row in rows)
-    notes = ["; ".join(notes)] * bool(notes) + _describe_settings([*numbers]) + _describe_untested(findings)
+    notes = (
+        ["; ".join(notes)] * bool(notes)
+        + _describe_settings([*numbers])
+        + _describe_untested(findings)
+    )
     table = TextTable(columns, rows, describe_counts(findings), "\n".join(notes), left=9)
-    idle = {i for i, alike in ((7, len(numbers) < 2), (8, not any(f.rates for f in findings))) if alike}
+    idle = {
+        i for i, alike in ((7, len(numbers) < 2), (8, not any(f.rates for f in findings))) if alike
+    }
     return table.without(idle)
 
 
 def _describe_settings(settings: Sequence[tuple[str, str]]) -> list[str]:
-    """A line with what all settings (places, words) share, and a numbered one each with the rest."""
+    """A line with what all settings (places, words) share, and a numbered one each with the
+    rest.
+    """
     words_by_setting = [text.split(", ") for _, text in settings]
     if not words_by_setting:
         return []
-    shared = [word for word in words_by_setting[0] if all(word in setting_words for setting_words in words_by_setting)]
+    shared = [
+        word
+        for word in words_by_setting[0]
+        if all(word in setting_words for setting_words in words_by_setting)
+    ]
     if len(settings) == 1:
         return [f"setting: {settings[0][0]}: {settings[0][1]}"]
     lines = [f"all settings: {', '.join(shared)}"] * bool(shared)
-    for number, ((places, _), setting_words) in enumerate(zip(settings, words_by_setting, strict=True), 1):
+    for number, ((places, _), setting_words) in enumerate(
+        zip(settings, words_by_setting, strict=True), 1
+    ):
         own_text = ", ".join(word for word in setting_words if word not in shared)
         lines.append(f"setting {number}: {places}" + (f": {own_text}" if own_text else ""))
     return lines
 
 
 def _describe_untested(findings: Sequence[Finding]) -> list[str]:
-    """A line with the claims that are not in the runs; what they need, of few, and where the runs have the problem."""
+    """A line with the claims that are not in the runs; what they need, of few, and where the runs
+    have the problem.
+    """
     untested = [f for f in findings if not f.parts]
     near = untested if len(untested) <= FEW else [f for f in untested if f.near]
     other_claims = [f.claim.id for f in untested if f not in near]
     texts = [f"{f.claim.id} {f.note}" for f in near]
-    texts += [f"{', '.join(other_claims)} need other problems (--format json says which)"] * bool(other_claims)
+    texts += [f"{', '.join(other_claims)} need other problems (--format json says which)"] * bool(
+        other_claims
+    )
     return [f"not in these runs: {'; '.join(texts)}"] * bool(untested)
 
 

@@ -1,8 +1,10 @@
-"""Claims of papers as small functions over runs, each with a verdict and the rate at which it replicates itself.
+"""Claims of papers as small functions over runs, each with a verdict and the rate at which it
+replicates itself.
 
-A recipe (a Python file) with a list `claims` of `Claim` is found as one with a function `figures(run)` is;
-`cbobench claims RUN...` tests those of every shipped recipe. A claim is tested once per setting: where a suite holds
-several variants of a method or of a problem, once for each choice of them, never on a mixture.
+A recipe (a Python file) with a list `claims` of `Claim` is found as one with a function
+`figures(run)` is; `cbobench claims RUN...` tests those of every shipped recipe. A claim is tested
+once per setting: where a suite holds several variants of a method or of a problem, once for each
+choice of them, never on a mixture.
 """
 
 from __future__ import annotations
@@ -32,12 +34,16 @@ DECISIVE = (
     "pending", "cutoff", "lag", "inclusive", "stop_when_infeasible",  # delay
 )
 # fmt: on
-"""Parameters that papers leave open and that decide verdicts; what a run has of them is shown with each finding."""
+"""Parameters that papers leave open and that decide verdicts; what a run has of them is shown with
+each finding.
+"""
 
 
 @dataclass(frozen=True)
 class Case:
-    """The plays that one test of a claim compares: one variant per algorithm and problem, several if `within` asks."""
+    """The plays that one test of a claim compares: one variant per algorithm and problem, several
+    if `within` asks.
+    """
 
     plays: tuple[Play, ...]
 
@@ -73,10 +79,14 @@ class Case:
         return sorted({int(seed) for play in self.plays for seed in play.final("seconds").index})
 
     def draw(self, index: int, trials: int) -> Case:
-        """A simulated replication: seeds drawn for us, as many as there are, and others for the paper's trials."""
+        """A simulated replication: seeds drawn for us, as many as there are, and others for the
+        paper's trials.
+        """
         seeds, rng = self.seeds, generator("papers", "replication", index)
         ours, theirs = (tuple(rng.choice(seeds, size).tolist()) for size in (len(seeds), trials))
-        plays = [replace(play, seeds=ours, paper=replace(play, seeds=theirs)) for play in self.plays]
+        plays = [
+            replace(play, seeds=ours, paper=replace(play, seeds=theirs)) for play in self.plays
+        ]
         return Case(tuple(plays))
 
 
@@ -98,8 +108,8 @@ class Claim:
         among: selects variants of the problems.
         within: parameters whose values one test compares; all others are settings.
         kind: of which kind those problems are, in words, such as "with noise on g".
-        across: whether one test takes the algorithms from different runs. They go together if all their common
-            parameters agree, `within` aside.
+        across: whether one test takes the algorithms from different runs. They go together if all
+            their common parameters agree, `within` aside.
     """
 
     id: str
@@ -140,7 +150,8 @@ class Finding:
         places: the suites, with the problems' labels.
         suites: their names.
         problems: registered names.
-        axes: the swept parameters with their values here, {"algorithm or problem.parameter": value}.
+        axes: the swept parameters with their values here, {"algorithm or problem.parameter":
+            value}.
         settings: the decisive settings in words.
         costs: seconds of computing behind it, by run and pair.
         note: what the runs lack, if they hold nothing of the claim.
@@ -173,7 +184,9 @@ class Finding:
 
     @property
     def deciding(self) -> Part:
-        """The part that decides the verdict: the first contradicted one, else one that cannot tell, else the first."""
+        """The part that decides the verdict: the first contradicted one, else one that cannot tell,
+        else the first.
+        """
         for verdict in ("contradicted", "cannot tell", "stronger than claimed"):
             for part in self.parts:
                 if part.verdict == verdict:
@@ -192,7 +205,9 @@ class Finding:
 
 
 def replicate(claim: Claim, case: Case, draws: int) -> Rates:
-    """Simulate how a claim's rule decides if the paper's trials and ours are drawn from the same cells."""
+    """Simulate how a claim's rule decides if the paper's trials and ours are drawn from the same
+    cells.
+    """
     holds = contradicted = 0
     for index in range(draws):
         parts = judge(claim.test(case.draw(index, claim.trials)))
@@ -202,11 +217,12 @@ def replicate(claim: Claim, case: Case, draws: int) -> Rates:
 
 
 def findings(runs: Sequence[Run], claims: Iterable[Claim], draws: int = 0) -> Iterator[Finding]:
-    """Test every claim in every setting of the runs; a claim without a setting is "not in these runs".
+    """Test every claim in every setting of the runs; a claim without a setting is "not in these
+    runs".
 
     Args:
-        draws: simulated replications per finding, for `Finding.rates`. A rule that contradicts more than 5 % of them
-            contradicts nothing.
+        draws: simulated replications per finding, for `Finding.rates`. A rule that contradicts more
+            than 5 % of them contradicts nothing.
     """
     for claim in claims:
         is_tested = False
@@ -220,12 +236,17 @@ def findings(runs: Sequence[Run], claims: Iterable[Claim], draws: int = 0) -> It
             yield Finding(claim, "not in these runs", "", note=_missing(runs, claim), near=near)
 
 
-def _conclude(claim: Claim, case: Case, axes: Mapping[str, Any], parts: list[Part], draws: int) -> Finding:
+def _conclude(
+    claim: Claim, case: Case, axes: Mapping[str, Any], parts: list[Part], draws: int
+) -> Finding:
     """The finding of a claim's parts in one setting."""
     rates = replicate(claim, case, draws) if draws else None
     if rates and rates.contradicted > SIGNIFICANT:
-        # A rule that contradicts so many replications of our own result says nothing against the paper's.
-        parts = [replace(p, verdict="cannot tell") if p.verdict == "contradicted" else p for p in parts]
+        # A rule that contradicts so many replications of our own result says nothing against the
+        # paper's.
+        parts = [
+            replace(p, verdict="cannot tell") if p.verdict == "contradicted" else p for p in parts
+        ]
     return Finding(
         claim,
         verdict_of(parts),
@@ -236,7 +257,9 @@ def _conclude(claim: Claim, case: Case, axes: Mapping[str, Any], parts: list[Par
         axes=axes,
         settings=describe_settings(case, claim.within),
         costs={
-            f"{play.run.folder}: {play.problem.title}/{play.algorithm.title}": float(play.final("seconds").sum())
+            f"{play.run.folder}: {play.problem.title}/{play.algorithm.title}": float(
+                play.final("seconds").sum()
+            )
             for play in case.plays
         },
         rates=rates,
@@ -244,7 +267,9 @@ def _conclude(claim: Claim, case: Case, axes: Mapping[str, Any], parts: list[Par
 
 
 def _missing(runs: Sequence[Run], claim: Claim) -> str:
-    """Name what the runs lack: the problem, its kind, some of the algorithms, or values of parameters."""
+    """Name what the runs lack: the problem, its kind, some of the algorithms, or values of
+    parameters.
+    """
     runs_with_problem = [run for run in runs if _select_problems(run, claim)]
     if not runs_with_problem:
         labels = dict.fromkeys(label for run in runs for label in _list_problems(run, claim))
@@ -252,7 +277,10 @@ def _missing(runs: Sequence[Run], claim: Claim) -> str:
         return f"needs {' or '.join(claim.problems)}" + (
             f" {claim.kind or 'of another kind'}{instead}" if labels else ""
         )
-    lacks = [[name for name in claim.algorithms if not run.named("algorithm", [name])] for run in runs_with_problem]
+    lacks = [
+        [name for name in claim.algorithms if not run.named("algorithm", [name])]
+        for run in runs_with_problem
+    ]
     fewest = min(lacks, key=lambda names: len(names))
     several = f"several {' and '.join(claim.within)}" if claim.within else "other parameters"
     return f"needs {', '.join(fewest) or several}"
@@ -261,15 +289,27 @@ def _missing(runs: Sequence[Run], claim: Claim) -> str:
 def _list_problems(run: Run, claim: Claim) -> list[str]:
     """Labels of a run's problems of the claim's names, whatever their kind."""
     labels = run.record.labels("problems")
-    return [labels[title] for title, v in run.record.variants("problems").items() if v.name in claim.problems]
+    return [
+        labels[title]
+        for title, v in run.record.variants("problems").items()
+        if v.name in claim.problems
+    ]
 
 
 def _select_problems(run: Run, claim: Claim) -> list[Variant]:
-    return [v for v in run.record.variants("problems").values() if v.name in claim.problems and claim.among(v)]
+    return [
+        v
+        for v in run.record.variants("problems").values()
+        if v.name in claim.problems and claim.among(v)
+    ]
 
 
-def _find_axes(chosen: Iterable[Variant], candidates: Sequence[Variant], within: Sequence[str]) -> dict[str, Any]:
-    """The values in which chosen variants differ from candidates of their names, by "name.parameter"."""
+def _find_axes(
+    chosen: Iterable[Variant], candidates: Sequence[Variant], within: Sequence[str]
+) -> dict[str, Any]:
+    """The values in which chosen variants differ from candidates of their names, by
+    "name.parameter".
+    """
     return {
         f"{variant.name}.{parameter}": variant.values.get(parameter)
         for variant in chosen
@@ -286,25 +326,35 @@ def _cases(runs: Sequence[Run], claim: Claim) -> Iterator[tuple[Case, dict[str, 
         choices_of = (choices(variants, claim.within) for variants in (problems, algorithms))
         for chosen_problems, chosen_algorithms in itertools.product(*choices_of):
             pairs = itertools.product(
-                itertools.chain(*chosen_problems.values()), itertools.chain(*chosen_algorithms.values())
+                itertools.chain(*chosen_problems.values()),
+                itertools.chain(*chosen_algorithms.values()),
             )
             plays = tuple(play for pair in pairs if (play := Play(run, *pair)).expected)
             if plays and {play.algorithm.name for play in plays} >= set(claim.algorithms):
-                # What varies `within` a choice is no axis, so that any variant of a name stands for all.
+                # What varies `within` a choice is no axis, so that any variant of a name stands for
+                # all.
                 yield (
                     Case(plays),
                     _find_axes((v[0] for v in chosen_problems.values()), problems, claim.within)
-                    | _find_axes((v[0] for v in chosen_algorithms.values()), algorithms, claim.within),
+                    | _find_axes(
+                        (v[0] for v in chosen_algorithms.values()), algorithms, claim.within
+                    ),
                 )
 
 
 def _pool_runs(runs: Sequence[Run], claim: Claim) -> Iterator[tuple[Case, dict[str, Any]]]:
-    """One case per choice of plays from different runs whose common parameters agree, with the values swept."""
+    """One case per choice of plays from different runs whose common parameters agree, with the
+    values swept.
+    """
     # Of runs that hold the same play, the one with the most seeds counts.
     largest: dict[tuple[str, str, int], Play] = {}
     for run in runs:
-        algorithms = [v for v in run.record.variants("algorithms").values() if v.name in claim.algorithms]
-        for play in (Play(run, *pair) for pair in itertools.product(_select_problems(run, claim), algorithms)):
+        algorithms = [
+            v for v in run.record.variants("algorithms").values() if v.name in claim.algorithms
+        ]
+        for play in (
+            Play(run, *pair) for pair in itertools.product(_select_problems(run, claim), algorithms)
+        ):
             key = play.problem.key, play.algorithm.key, play.horizon
             if play.expected > (largest[key].expected if key in largest else 0):
                 largest[key] = play
@@ -313,7 +363,9 @@ def _pool_runs(runs: Sequence[Run], claim: Claim) -> Iterator[tuple[Case, dict[s
     algorithms = [*{play.algorithm.key: play.algorithm for play in plays}.values()]
     options = [[play for play in plays if play.algorithm.name == name] for name in claim.algorithms]
     for combination in itertools.product(*options):
-        if all(_share_settings(a, b, claim.within) for a, b in itertools.combinations(combination, 2)):
+        if all(
+            _share_settings(a, b, claim.within) for a, b in itertools.combinations(combination, 2)
+        ):
             yield (
                 Case(combination),
                 _find_axes((play.problem for play in combination), problems, claim.within)
@@ -326,23 +378,41 @@ def _share_settings(a: Play, b: Play, within: Sequence[str]) -> bool:
         common = (left.values.keys() & right.values.keys()) - set(within)
         return all(format_value(left.values[p]) == format_value(right.values[p]) for p in common)
 
-    return a.problem.name == b.problem.name and same(a.problem, b.problem) and same(a.algorithm, b.algorithm)
+    return (
+        a.problem.name == b.problem.name
+        and same(a.problem, b.problem)
+        and same(a.algorithm, b.algorithm)
+    )
 
 
 def describe_settings(case: Case, within: Sequence[str] = ()) -> str:
-    """Describe the decisive settings of a case: first those that all methods share, then each method's own."""
+    """Describe the decisive settings of a case: first those that all methods share, then each
+    method's own.
+    """
     problems = {(play.problem.title, play.problem.name): play.problem for play in case.plays}
-    algorithms = {(play.algorithm.title, play.algorithm.name): play.algorithm for play in case.plays}
+    algorithms = {
+        (play.algorithm.title, play.algorithm.name): play.algorithm for play in case.plays
+    }
     settings = []
     for variants in (problems, algorithms):
         for name in DECISIVE:
-            values = {v.name: format_value(v.values[name]) for v in variants.values() if name in v.values}
-            if not values or name in within or all(is_off(name, value) for value in values.values()):
+            values = {
+                v.name: format_value(v.values[name]) for v in variants.values() if name in v.values
+            }
+            if (
+                not values
+                or name in within
+                or all(is_off(name, value) for value in values.values())
+            ):
                 continue
-            if name == "data" and not any(value.startswith("look-alike") for value in values.values()):
+            if name == "data" and not any(
+                value.startswith("look-alike") for value in values.values()
+            ):
                 continue  # the paper's own
             # A method's value of what problems have as well says whose it is.
-            is_ambiguous = variants is algorithms and any(name in v.values for v in problems.values())
+            is_ambiguous = variants is algorithms and any(
+                name in v.values for v in problems.values()
+            )
             if len(set(values.values())) == 1 and not is_ambiguous:
                 settings.append(f"{name} {next(iter(values.values()))}")
             else:
@@ -355,7 +425,9 @@ Choice = dict[str, list[Variant]]
 
 
 def is_off(name: str, value: str) -> bool:
-    """Whether a parameter's value (in a word) says that nothing was chosen; data that are not kept are a choice."""
+    """Whether a parameter's value (in a word) says that nothing was chosen; data that are not kept
+    are a choice.
+    """
     return value in ("null", "none") or (value == "false" and name != "keep")
 
 
@@ -375,13 +447,16 @@ def varying_parameters(variants: Sequence[Variant], within: Sequence[str] = ()) 
     return [
         name
         for name in names
-        if name not in within and len({format_value(variant.values.get(name)) for variant in variants}) > 1
+        if name not in within
+        and len({format_value(variant.values.get(name)) for variant in variants}) > 1
     ]
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """Variants of one name that differ `within` only; `shared`: their values of what other names vary, too."""
+    """Variants of one name that differ `within` only; `shared`: their values of what other names
+    vary, too.
+    """
 
     name: str
     shared: Mapping[str, str]
@@ -389,11 +464,13 @@ class _Kind:
 
 
 def choices(variants: Sequence[Variant], within: Sequence[str] = ()) -> Iterator[Choice]:
-    """Ways to choose one variant per name, or several that differ in `within` only. Every variant is in one choice.
+    """Ways to choose one variant per name, or several that differ in `within` only. Every variant
+    is in one choice.
 
-    If several names vary a parameter, a choice has the same value of it for all of them. If one name alone varies a
-    parameter, a choice leaves its first value for at most one name. A value that only one name has goes with the
-    variants of the others that agree with it in most parameters.
+    If several names vary a parameter, a choice has the same value of it for all of them. If one
+    name alone varies a parameter, a choice leaves its first value for at most one name. A value
+    that only one name has goes with the variants of the others that agree with it in most
+    parameters.
     """
     names = list(dict.fromkeys(variant.name for variant in variants))
     vary = {name: varying_parameters(select_named(variants, name), within) for name in names}
@@ -407,9 +484,15 @@ def choices(variants: Sequence[Variant], within: Sequence[str] = ()) -> Iterator
         kind = kinds[variant.name].setdefault(format_value(values), _Kind(variant.name, shared, []))
         kind.variants.append(variant)
 
-    # A parameter that one name alone varies is changed for one name at a time: all combinations of all names would be a
-    # product of settings that no paper has. Reversed, so that of kinds with equal shared values the first remains.
-    first = {(name, format_value(kind.shared)): kind for name in names for kind in reversed(kinds[name].values())}
+    # A parameter that one name alone varies is changed for one name at a time: all combinations of
+    # all names would be a product of settings that no paper has. Reversed, so that of kinds with
+    # equal shared values the
+    # first remains.
+    first = {
+        (name, format_value(kind.shared)): kind
+        for name in names
+        for kind in reversed(kinds[name].values())
+    }
     combinations: list[tuple[_Kind, ...]] = [()]
     for name in names:  # one name after the other: the product of all would be long
         combinations = [
@@ -419,11 +502,13 @@ def choices(variants: Sequence[Variant], within: Sequence[str] = ()) -> Iterator
             if _go_together((*chosen, kind), first)
         ]
 
-    # A kind whose shared value no other name has would be in no choice, and its plays would be tested by nothing.
+    # A kind whose shared value no other name has would be in no choice, and its plays would be
+    # tested by nothing.
     for kind in itertools.chain(*(kinds_of_name.values() for kinds_of_name in kinds.values())):
         if not any(kind in chosen for chosen in combinations):
             nearest_kinds = (
-                kind if name == kind.name else max(kinds[name].values(), key=partial(_agree, kind)) for name in names
+                kind if name == kind.name else max(kinds[name].values(), key=partial(_agree, kind))
+                for name in names
             )
             combinations.append(tuple(nearest_kinds))
     yield from ({k.name: k.variants for k in chosen} for chosen in combinations)
@@ -433,7 +518,9 @@ def _go_together(chosen: Sequence[_Kind], first: Mapping[tuple[str, str], _Kind]
     """Whether the last agrees with all before, and at most one is not the first of its name."""
     *before, last = chosen
     departures = sum(kind is not first[kind.name, format_value(kind.shared)] for kind in chosen)
-    return departures <= 1 and all(_agree(kind, last) == len(kind.shared.keys() & last.shared) for kind in before)
+    return departures <= 1 and all(
+        _agree(kind, last) == len(kind.shared.keys() & last.shared) for kind in before
+    )
 
 
 def _agree(a: _Kind, b: _Kind) -> int:

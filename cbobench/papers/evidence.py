@@ -16,7 +16,12 @@ from cbobench.results.manifest import Variant
 from cbobench.stats.paired_tests import SIGNIFICANT, holm
 
 Verdict = Literal[
-    "reproduced", "stronger than claimed", "reproduced in part", "contradicted", "cannot tell", "not in these runs"
+    "reproduced",
+    "stronger than claimed",
+    "reproduced in part",
+    "contradicted",
+    "cannot tell",
+    "not in these runs",
 ]
 HOLDS = ("reproduced", "stronger than claimed")
 MOST_SEEDS = 100_000  # a larger number of seeds that would tell is not worth naming
@@ -28,7 +33,8 @@ class Play:
 
     Attributes:
         seeds: drawn with replacement for a simulated replication; None for the cells as they are.
-        paper: in a simulated replication, the same play with the seeds that stand for the paper's trials.
+        paper: in a simulated replication, the same play with the seeds that stand for the paper's
+            trials.
     """
 
     run: Run
@@ -58,7 +64,9 @@ class Play:
         return self.run.expected_of(self.problem.title).get(self.algorithm.title, 0)
 
     def final(self, column: str) -> pd.Series:
-        """A column of the cells by seed, such as a metric at T; seeds where it is undefined are left out."""
+        """A column of the cells by seed, such as a metric at T; seeds where it is undefined are
+        left out.
+        """
         return self._draw(_final(self.run, column, self.problem.title, self.algorithm.title))
 
     def at(self, metric: str, t: float) -> tuple[int, pd.Series]:
@@ -85,7 +93,11 @@ class Play:
 @lru_cache(maxsize=1024)
 def _final(run: Run, column: str, problem: str, algorithm: str) -> pd.Series:
     good = run.good(problem, algorithm)
-    return pd.Series(good[column].to_numpy(dtype=np.float64), index=good["seed"].to_numpy()).dropna().sort_index()
+    return (
+        pd.Series(good[column].to_numpy(dtype=np.float64), index=good["seed"].to_numpy())
+        .dropna()
+        .sort_index()
+    )
 
 
 @lru_cache(maxsize=64)
@@ -106,7 +118,8 @@ class Part:
         verdict: "reproduced", "stronger than claimed", "contradicted" or "cannot tell".
         value, low, high: ours with its 95 % interval; NaN where there is none.
         n, expected: complete seeds, and how many were asked for.
-        p: that a claim that is true looks so wrong; NaN where the rule has none. `judge` adjusts it.
+        p: that a claim that is true looks so wrong; NaN where the rule has none. `judge` adjusts
+            it.
         needed: about how many seeds would tell; infinite if none would, 0 if the seeds do tell.
     """
 
@@ -123,9 +136,22 @@ class Part:
     needed: float = 0.0
 
     @classmethod
-    def open(cls, rule: str, subject: str, paper: str, n: int, expected: int, value: float = math.nan) -> Part:
+    def open(
+        cls, rule: str, subject: str, paper: str, n: int, expected: int, value: float = math.nan
+    ) -> Part:
         """A part that cannot be told, because it has no interval."""
-        return cls(rule, subject, paper, "cannot tell", value, math.nan, math.nan, n, expected, needed=math.inf)
+        return cls(
+            rule,
+            subject,
+            paper,
+            "cannot tell",
+            value,
+            math.nan,
+            math.nan,
+            n,
+            expected,
+            needed=math.inf,
+        )
 
     @property
     def holds(self) -> bool:
@@ -134,9 +160,11 @@ class Part:
 
 
 def judge(parts: Iterable[Part]) -> list[Part]:
-    """Adjust p by Holm over all parts: a contradiction that is no longer significant becomes "cannot tell".
+    """Adjust p by Holm over all parts: a contradiction that is no longer significant becomes
+    "cannot tell".
 
-    All parts together make a claim, so that each is held to 5 %; but any one contradicts it, which needs adjustment.
+    All parts together make a claim, so that each is held to 5 %; but any one contradicts it, which
+    needs adjustment.
     """
     part_list = list(parts)
     adjusted = holm([part.p for part in part_list])
@@ -151,8 +179,8 @@ def judge(parts: Iterable[Part]) -> list[Part]:
 def verdict_of(parts: Sequence[Part]) -> Verdict:
     """The verdict of a claim from those of its parts.
 
-    All hold: reproduced, or stronger than claimed if a part is. Some hold: reproduced in part. None holds:
-    contradicted if a part is, else cannot tell.
+    All hold: reproduced, or stronger than claimed if a part is. Some hold: reproduced in part. None
+    holds: contradicted if a part is, else cannot tell.
     """
     verdicts = {part.verdict for part in parts}
     if verdicts and verdicts <= {*HOLDS}:
@@ -165,7 +193,8 @@ def verdict_of(parts: Sequence[Part]) -> Verdict:
 def count_seeds_needed(n: int, value: float, low: float, high: float, *bounds: float) -> float:
     """About how many seeds would tell a value from the nearest bound four times in five.
 
-    The half-width of a 95 % interval shrinks like 1/√n; the distance must be 2.8 standard errors instead of 1.96.
+    The half-width of a 95 % interval shrinks like 1/√n; the distance must be 2.8 standard errors
+    instead of 1.96.
     """
     distance = min(abs(value - bound) for bound in bounds)
     half = (high - low) / 2

@@ -1,8 +1,9 @@
-"""The rules that claims are tested by, one function each. `RULES` says them in words, for the pages.
+"""The rules that claims are tested by, one function each. `RULES` says them in words, for the
+pages.
 
-Every rule compares two samples: ours, and the paper's trials, of which only a mean, an order or a picture is known. In
-a simulated replication (`cbobench.papers.claims.replicate`) the paper's trials are drawn from ours; then a rule tests
-what those trials would have made a paper say.
+Every rule compares two samples: ours, and the paper's trials, of which only a mean, an order or a
+picture is known. In a simulated replication (`cbobench.papers.claims.replicate`) the paper's trials
+are drawn from ours; then a rule tests what those trials would have made a paper say.
 """
 
 from __future__ import annotations
@@ -17,14 +18,30 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cbobench.metrics import METRICS
-from cbobench.papers.evidence import HOLDS, Part, Play, Verdict, count_seeds_needed, judge, verdict_of
-from cbobench.stats.intervals import Array, draw_resamples, interval, is_carried_by_few, percentiles, proportion
+from cbobench.papers.evidence import (
+    HOLDS,
+    Part,
+    Play,
+    Verdict,
+    count_seeds_needed,
+    judge,
+    verdict_of,
+)
+from cbobench.stats.intervals import (
+    Array,
+    draw_resamples,
+    interval,
+    is_carried_by_few,
+    percentiles,
+    proportion,
+)
 from cbobench.stats.paired_tests import SIGNIFICANT, difference
 
 SIMILAR = 2.0  # means that differ by less than this factor are similar
 FAR = 3.0  # a mean of ours that lies beyond this factor of the paper's may contradict it
 ROUND = 1.0  # a mean number of rounds may differ by so much, whatever its factor
-ENOUGH = 30  # seeds from which a mean of ours is compared with a number by its value, not by its interval alone
+# seeds from which a mean of ours is compared with a number by its value, not by its interval alone
+ENOUGH = 30
 LINEAR = 0.9  # a sum that grows like t^e with e above this is almost linear
 MOSTLY = 0.75  # "always" is reproduced if at least this share of trials is so
 
@@ -41,7 +58,8 @@ class Rule(NamedTuple):
 RULES = {
     "order": Rule(
         "A is below B",
-        "mean of A − B over the seeds that both have, with its 95 % interval; Wilcoxon's signed-rank test",
+        "mean of A − B over the seeds that both have, with its 95 % interval; Wilcoxon's "
+        "signed-rank test",
         "the interval lies below 0, and p < 5 %",
         "the interval lies above 0, p < 5 % after Holm, and no few seeds carry the mean",
     ),
@@ -59,14 +77,19 @@ RULES = {
     ),
     "number": Rule(
         "a mean is a number",
-        "our mean beside the paper's; a bootstrap test that both are means of one law, over n of ours and the "
+        "our mean beside the paper's; a bootstrap test that both are means of one law, over n of "
+        "ours and the "
         "paper's number of trials",
-        f"our mean lies within a factor of {SIMILAR:g} or a round of the paper's, or of {FAR:g} if the test accepts; "
+        f"our mean lies within a factor of {SIMILAR:g} or a round of the paper's, or of {FAR:g} "
+        "if the test accepts; "
         f"of fewer than {ENOUGH} seeds the interval must lie there",
-        f"our interval lies beyond a factor of {FAR:g} and a round, and the test rejects (p < 5 % after Holm); of "
+        f"our interval lies beyond a factor of {FAR:g} and a round, and the test rejects (p < 5 "
+        "% after Holm); of "
         f"fewer than {ENOUGH} seeds no few may carry the mean; on the better side it is stronger",
     ),
-    "at most": Rule("a mean is at most a number", "as for a number", "as for a number, or below it", "the same"),
+    "at most": Rule(
+        "a mean is at most a number", "as for a number", "as for a number, or below it", "the same"
+    ),
     "always": Rule(
         "a quantity is 0 in all trials",
         "our share of seeds at 0 beside the paper's: Fisher's exact test",
@@ -76,7 +99,8 @@ RULES = {
     "growth": Rule(
         "an average tends to 0, or stays",
         "e in t^e, as the mean sum grows from T/4 to T; bootstrapped",
-        f"tends to 0: the interval lies below {LINEAR:g}; stays: above. From {LINEAR:g} to 1 a sum is almost linear",
+        f"tends to 0: the interval lies below {LINEAR:g}; stays: above. From {LINEAR:g} to 1 a "
+        "sum is almost linear",
         "the interval lies on the other side (p < 5 % after Holm)",
     ),
     "cost": Rule(
@@ -109,23 +133,48 @@ def _resamples(n: int, size: int | None = None) -> Array:
 
 
 def below(metric: str, a: Play, b: Play, t: float | None = None, higher: bool = False) -> Part:
-    """a's metric is below b's (`higher`: above), at T or as the average over the first t rounds; paired by seed."""
+    """a's metric is below b's (`higher`: above), at T or as the average over the first t rounds;
+    paired by seed.
+    """
     if a.paper and b.paper:
         higher = bool(_pairs(metric, a.paper, b.paper, t).diff(axis=1).iloc[:, 1].mean() < 0)
     pairs = _pairs(metric, a, b, t)
     word = "above" if higher else "below"
-    subject = f"{_symbol(metric)}{'' if t is None else f'/t at t = {t:.0f}'} of {a.label} {word} {b.label}'s"
+    subject = (
+        f"{_symbol(metric)}{'' if t is None else f'/t at t = {t:.0f}'} of {a.label} {word} "
+        f"{b.label}'s"
+    )
     paper = "difference > 0" if higher else "difference < 0"
     d = difference(pairs.iloc[:, 0].to_numpy(), pairs.iloc[:, 1].to_numpy())
     side = side_of(d.mean_low, d.mean_high, 0.0) * (-1 if higher else 1)
     verdict: Verdict = "cannot tell"
     if side < 0 and d.p < SIGNIFICANT:
         verdict = "reproduced"
-    elif side > 0 and d.p < SIGNIFICANT and not is_carried_by_few(pairs.iloc[:, 0] - pairs.iloc[:, 1]):
+    elif (
+        side > 0
+        and d.p < SIGNIFICANT
+        and not is_carried_by_few(pairs.iloc[:, 0] - pairs.iloc[:, 1])
+    ):
         verdict = "contradicted"
-    needed = count_seeds_needed(d.n, d.mean, d.mean_low, d.mean_high, 0.0) if verdict == "cannot tell" else 0.0
+    needed = (
+        count_seeds_needed(d.n, d.mean, d.mean_low, d.mean_high, 0.0)
+        if verdict == "cannot tell"
+        else 0.0
+    )
     expected = max(a.expected, b.expected)
-    return Part("order", subject, paper, verdict, d.mean, d.mean_low, d.mean_high, d.n, expected, d.p, needed)
+    return Part(
+        "order",
+        subject,
+        paper,
+        verdict,
+        d.mean,
+        d.mean_low,
+        d.mean_high,
+        d.n,
+        expected,
+        d.p,
+        needed,
+    )
 
 
 def _pairs(metric: str, a: Play, b: Play, t: float | None) -> pd.DataFrame:
@@ -134,7 +183,9 @@ def _pairs(metric: str, a: Play, b: Play, t: float | None) -> pd.DataFrame:
 
 
 def similar(metric: str, a: Play, b: Play) -> Part:
-    """The means at T differ by less than a factor of two; if a is lower by more, it is stronger than claimed."""
+    """The means at T differ by less than a factor of two; if a is lower by more, it is stronger
+    than claimed.
+    """
     return _ratio("similar", metric, a, b)
 
 
@@ -197,7 +248,10 @@ def _mean(rule: str, metric: str, play: Play, paper: float, trials: int) -> Part
     least = METRICS[metric].least if metric in METRICS else None
     low, high = (float(end) for end in interval(values, bounds=(least, None)))
     unit = ROUND if metric in METRICS and METRICS[metric].is_count else 0.0
-    subject, paper_text = f"{_symbol(metric)} of {play.label}", f"{'≤ ' if rule == 'at most' else ''}{paper:g}"
+    subject, paper_text = (
+        f"{_symbol(metric)} of {play.label}",
+        f"{'≤ ' if rule == 'at most' else ''}{paper:g}",
+    )
     if n < 2:
         return Part.open(rule, subject, paper_text, n, play.expected, mean)
     p = _same_law(values, paper, trials)
@@ -216,7 +270,9 @@ def _mean(rule: str, metric: str, play: Play, paper: float, trials: int) -> Part
 
 
 def _same_law(values: Array, paper: float, trials: int) -> float:
-    """p of the difference of two means, of all values and of so many trials of the same law, by resampling."""
+    """p of the difference of two means, of all values and of so many trials of the same law, by
+    resampling.
+    """
     n = len(values)
     apart = np.abs(_resamples(n, trials) @ values - _resamples(n) @ values)
     return float(((apart >= abs(values.mean() - paper) * (1 - 1e-12)).sum() + 1) / (len(apart) + 1))
@@ -231,7 +287,11 @@ def never(metric: str, play: Play, trials: int = 50) -> Part:
     n, zeros = len(values), int((values == 0).sum())
     low, high = proportion(zeros, n)
     theirs = round(share * trials)
-    p = float(fisher_exact([[zeros, n - zeros], [theirs, trials - theirs]]).pvalue) if n else math.nan
+    p = (
+        float(fisher_exact([[zeros, n - zeros], [theirs, trials - theirs]]).pvalue)
+        if n
+        else math.nan
+    )
     verdict: Verdict = "cannot tell"
     if p < SIGNIFICANT:
         verdict = "contradicted"
@@ -244,9 +304,11 @@ def never(metric: str, play: Play, trials: int = 50) -> Part:
 
 
 def vanishes(metric: str, play: Play, t: float | None = None, stays: bool = False) -> Part:
-    """The time average tends to 0: between t/4 and t (default T) the mean sum over seeds grows like t^e, e < 0.9.
+    """The time average tends to 0: between t/4 and t (default T) the mean sum over seeds grows like
+    t^e, e < 0.9.
 
-    With `stays` the claim is the opposite: e > 0.9, the sum is almost linear. If the sum is not positive at t, e = -∞.
+    With `stays` the claim is the opposite: e > 0.9, the sum is almost linear. If the sum is not
+    positive at t, e = -∞.
     """
     end, start, pairs = _two_sums(metric, play, t)
     n, ends = len(pairs), (math.nan, math.nan)
@@ -274,15 +336,23 @@ def _two_sums(metric: str, play: Play, t: float | None) -> tuple[int, int, Array
 
 
 def _grow(sums: Array, start: int, end: int) -> Array:
-    """log(sum at end / sum at start) / log(end / start), for (draws, 2): ±∞ where a sum is not positive."""
+    """log(sum at end / sum at start) / log(end / start), for (draws, 2): ±∞ where a sum is not
+    positive.
+    """
     first, last = sums.T
     with np.errstate(divide="ignore", invalid="ignore"):
         slope = np.log(last / first) / math.log(end / start)
     return np.where(last <= 0, -np.inf, np.where(first <= 0, np.inf, slope))
 
 
-def power(column: str, points: Sequence[tuple[float, Play]], at_most: float | None = None, at_least: float = 0) -> Part:
-    """The median of a column of the cells grows like x^e: e by least squares in logarithms, with Student's interval.
+def power(
+    column: str,
+    points: Sequence[tuple[float, Play]],
+    at_most: float | None = None,
+    at_least: float = 0,
+) -> Part:
+    """The median of a column of the cells grows like x^e: e by least squares in logarithms, with
+    Student's interval.
 
     Args:
         points: (x, play), x such as the number of actions; three at least.
@@ -300,21 +370,55 @@ def power(column: str, points: Sequence[tuple[float, Play]], at_most: float | No
     centred = x - x.mean()
     slope = float(centred @ y / (centred @ centred))
     residuals = y - y.mean() - slope * centred
-    half = float(stdtrit(len(x) - 2, 0.975) * np.sqrt(residuals @ residuals / (len(x) - 2) / (centred @ centred)))
+    half = float(
+        stdtrit(len(x) - 2, 0.975)
+        * np.sqrt(residuals @ residuals / (len(x) - 2) / (centred @ centred))
+    )
     low, high = slope - half, slope + half
     side = side_of(low, high, at_most) if at_most is not None else -side_of(low, high, at_least)
-    return Part("cost", subject, paper, BY_SIDE[side], slope, low, high, n, expected, needed=0.0 if side else math.inf)
+    return Part(
+        "cost",
+        subject,
+        paper,
+        BY_SIDE[side],
+        slope,
+        low,
+        high,
+        n,
+        expected,
+        needed=0.0 if side else math.inf,
+    )
 
 
 def any_of(subject: str, choices: Sequence[Sequence[Part]]) -> Part:
-    """One of several groups of parts holds. Gives the group that comes nearest, as one part with its least n."""
+    """One of several groups of parts holds. Gives the group that comes nearest, as one part with
+    its least n.
+    """
     order = ["contradicted", "cannot tell", "reproduced in part", *HOLDS]
     groups = [judge(group) for group in choices]
-    best = max(groups, key=lambda group: (order.index(verdict_of(group)), sum(part.holds for part in group)))
+    best = max(
+        groups,
+        key=lambda group: (order.index(verdict_of(group)), sum(part.holds for part in group)),
+    )
     verdict = verdict_of(best)
     if verdict == "reproduced in part":  # a group that holds in part does not hold
-        verdict = "contradicted" if any(part.verdict == "contradicted" for part in best) else "cannot tell"
+        verdict = (
+            "contradicted"
+            if any(part.verdict == "contradicted" for part in best)
+            else "cannot tell"
+        )
     n, expected = min(part.n for part in best), max(part.expected for part in best)
     label = f"{subject}: {'; '.join(part.subject for part in best)}"
     held, needed = sum(part.holds for part in best), max(part.needed for part in best)
-    return Part(best[0].rule, label, f"all {len(best)}", verdict, held, math.nan, math.nan, n, expected, needed=needed)
+    return Part(
+        best[0].rule,
+        label,
+        f"all {len(best)}",
+        verdict,
+        held,
+        math.nan,
+        math.nan,
+        n,
+        expected,
+        needed=needed,
+    )

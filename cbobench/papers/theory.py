@@ -1,9 +1,11 @@
-"""What the theorems say of a play: the best policy, the events of the proofs round by round, and the bounds.
+"""What the theorems say of a play: the best policy, the events of the proofs round by round, and
+the bounds.
 
-The linear program behind R₊ on a finite set gives the best policy, its dual variables, and the margin of a policy. The
-events are those of Zhou & Ji (2022), Section 3.2, with c^(1) = β: E^est (bounds hold at all actions), E^conc_t
-(estimates are near the means) and E^anti_t (estimates of the best policy are optimistic). The bounds of R₊ and V are
-those of their Theorems 1 and 2, with the constants of the proofs (Appendices A, B).
+The linear program behind R₊ on a finite set gives the best policy, its dual variables, and the
+margin of a policy. The events are those of Zhou & Ji (2022), Section 3.2, with c^(1) = β: E^est
+(bounds hold at all actions), E^conc_t (estimates are near the means) and E^anti_t (estimates of the
+best policy are optimistic). The bounds of R₊ and V are those of their Theorems 1 and 2, with the
+constants of the proofs (Appendices A, B).
 """
 
 from __future__ import annotations
@@ -38,8 +40,10 @@ class Program:
     Attributes:
         actions: the actions that the best policy π* mixes, (S, 1 + m); those of weight 0 fill up.
         weights: their probabilities, (S, 1 + m).
-        dual: optimal dual variables φ* = argmin_{φ >= 0} max_x f(x) - φ·g(x), (S, m); with one constraint the smallest.
-        margin: δ = min(1, max over policies of min_j -E_π g_j) of Assumption 1, (S,); negative where none is feasible.
+        dual: optimal dual variables φ* = argmin_{φ >= 0} max_x f(x) - φ·g(x), (S, m); with one
+            constraint the smallest.
+        margin: δ = min(1, max over policies of min_j -E_π g_j) of Assumption 1, (S,); negative
+            where none is feasible.
     """
 
     actions: NDArray[np.intp]
@@ -61,18 +65,23 @@ def solve(f: Array, g: Array, value: Array | None = None) -> Program:
     """
     value = best_policy_value(f, g) if value is None else value
     solutions = [
-        _solve_one_constraint(f[s], g[s, 0], value[s]) if g.shape[1] == 1 else _solve_by_lp(f[s], g[s])
+        _solve_one_constraint(f[s], g[s, 0], value[s])
+        if g.shape[1] == 1
+        else _solve_by_lp(f[s], g[s])
         for s in range(len(f))
     ]
     actions, weights, dual, margin = (np.stack(part) for part in zip(*solutions, strict=True))
     return Program(actions, weights, dual, margin)
 
 
-def _solve_one_constraint(f: Array, g: Array, value: float) -> tuple[NDArray[np.intp], Array, Array, Array]:
+def _solve_one_constraint(
+    f: Array, g: Array, value: float
+) -> tuple[NDArray[np.intp], Array, Array, Array]:
     """Solve a program with one constraint.
 
-    φ is optimal if no Lagrangian f(x) - φ g(x) exceeds the value. The least such φ is set by the infeasible action that
-    exceeds it longest; π* mixes that action with the feasible one whose Lagrangian attains the value at φ.
+    φ is optimal if no Lagrangian f(x) - φ g(x) exceeds the value. The least such φ is set by the
+    infeasible action that exceeds it longest; π* mixes that action with the feasible one whose
+    Lagrangian attains the value at φ.
     """
     inside, outside = np.flatnonzero(g <= 0), np.flatnonzero(g > 0)
     prices = (f[outside] - value) / g[outside]
@@ -80,7 +89,12 @@ def _solve_one_constraint(f: Array, g: Array, value: float) -> tuple[NDArray[np.
     i = inside[(f[inside] - price * g[inside]).argmax()]
     j = outside[prices.argmax()] if price > 0 else i
     share = -g[i] / (g[j] - g[i]) if price > 0 else 0.0
-    return np.array([i, j]), np.array([1 - share, share]), np.array([price]), np.asarray(min(1.0, float(-g.min())))
+    return (
+        np.array([i, j]),
+        np.array([1 - share, share]),
+        np.array([price]),
+        np.asarray(min(1.0, float(-g.min()))),
+    )
 
 
 def _solve_by_lp(f: Array, g: Array) -> tuple[NDArray[np.intp], Array, Array, Array]:
@@ -88,7 +102,14 @@ def _solve_by_lp(f: Array, g: Array) -> tuple[NDArray[np.intp], Array, Array, Ar
 
     m, n = g.shape
     ones = np.ones((1, n))
-    best = linprog(-f, A_ub=g if m else None, b_ub=np.zeros(m) if m else None, A_eq=ones, b_eq=[1.0], method="highs-ds")
+    best = linprog(
+        -f,
+        A_ub=g if m else None,
+        b_ub=np.zeros(m) if m else None,
+        A_eq=ones,
+        b_eq=[1.0],
+        method="highs-ds",
+    )
     if not best.success:
         raise CellFailure(f"the policy LP has no solution ({best.message})")
     actions = np.argsort(-best.x, kind="stable")[: 1 + m]
@@ -97,7 +118,9 @@ def _solve_by_lp(f: Array, g: Array) -> tuple[NDArray[np.intp], Array, Array, Ar
     # max s subject to E_π g_j + s <= 0 for all j
     cost, rows = np.append(np.zeros(n), -1.0), np.concatenate([g, np.ones((m, 1))], axis=1)
     free = [*[(0.0, None)] * n, (None, None)]
-    safest = linprog(cost, rows, np.zeros(m), np.append(ones, [[0.0]], axis=1), [1.0], free, method="highs-ds")
+    safest = linprog(
+        cost, rows, np.zeros(m), np.append(ones, [[0.0]], axis=1), [1.0], free, method="highs-ds"
+    )
     if not safest.success:
         raise CellFailure(f"the margin's LP has no solution ({safest.message})")
     weights = np.maximum(best.x[actions], 0.0)
@@ -115,7 +138,8 @@ class Events:
         truth: f, g_1, ..., (S, p, n), noise-free, at the actions (or candidates) of its beliefs.
         program: the best policy; None if no action is feasible.
         star: the best feasible action, (S,); None if there is none.
-        lagrangian: whether the score is f̄ - φ·ḡ with clipped estimates; otherwise each function is checked alone.
+        lagrangian: whether the score is f̄ - φ·ḡ with clipped estimates; otherwise each function is
+            checked alone.
         marks: rounds of the curves; the last one is the horizon.
 
     Attributes:
@@ -144,7 +168,8 @@ class Events:
         replicates, p, n = truth.shape
         # With a common variance, the array lacks the axis of the functions.
         self.separate_deviations = p > 1 and algorithm.posterior.variance.ndim == 3
-        # Rounds are gathered and evaluated together, as many as memory allows: few large steps cost less than many.
+        # Rounds are gathered and evaluated together, as many as memory allows: few large steps cost
+        # less than many.
         depth = max(1, min(int(marks[-1]), BATCH // truth.size))
         self.mean, self.wrong = np.empty((2, depth, *truth.shape))
         self.deviation = np.empty((depth, replicates, p if self.separate_deviations else 1, n))
@@ -172,13 +197,19 @@ class Events:
         """Record round t: its actions are chosen, the algorithm has no feedback yet."""
         a, i = self.algorithm, len(self.t)
         self.mean[i] = a.posterior.mean
-        self.deviation[i] = np.sqrt(a.posterior.variance) if self.separate_deviations else a.belief.f.deviation[:, None]
+        self.deviation[i] = (
+            np.sqrt(a.posterior.variance)
+            if self.separate_deviations
+            else a.belief.f.deviation[:, None]
+        )
         self.widths[i] = a.widths
         if self.path is not None:
             for function, function_slice in self.functions(a.belief):
                 self.path[i, :, function_slice] = function.path
         elif not self.fixed:
-            for explore, (_, function_slice) in zip(a.explorations, self.functions(a.belief), strict=True):
+            for explore, (_, function_slice) in zip(
+                a.explorations, self.functions(a.belief), strict=True
+            ):
                 self.multiple[i, :, function_slice] = explore.multiple
         if self.lagrangian:
             self.dual[i] = a.duals
@@ -217,9 +248,13 @@ class Events:
             self._optimism(self.points)
         if self.algorithm.box is None:
             rows, which = np.arange(self.chosen.shape[1])[:, None], np.arange(deviation.shape[2])
-            self.at_chosen[:k] = deviation[np.arange(k)[:, None, None], rows, which, self.chosen[:k, :, None]]
+            self.at_chosen[:k] = deviation[
+                np.arange(k)[:, None, None], rows, which, self.chosen[:k, :, None]
+            ]
         spread = np.concatenate([self.spread[None], width * self.at_chosen[:k]]).cumsum(axis=0)[1:]
-        for place in np.flatnonzero((self.marks >= self.t[0]) & (self.marks <= self.t[-1])).tolist():
+        for place in np.flatnonzero(
+            (self.marks >= self.t[0]) & (self.marks <= self.t[-1])
+        ).tolist():
             self.curve[place] = spread[self.marks[place] - self.t[0]]
         self.spread, self.width = spread[-1], width[-1].copy()
         self.rounds += k
@@ -239,7 +274,9 @@ class Events:
             explorations, (slice(0, 1), slice(1, None)), (1, p - 1), strict=False
         ):
             allowed = np.array([explore.concentration(t, n) for t in self.t])
-            is_near &= (distance[:, :, function_slice] <= allowed[:, None, None] * (1 + ROUNDING)).all(axis=2)
+            is_near &= (
+                distance[:, :, function_slice] <= allowed[:, None, None] * (1 + ROUNDING)
+            ).all(axis=2)
             self.missed += sum(min(1.0, count * explore.misses(t)) for t in self.t)
         self.concentrated += is_near.sum(axis=0)
 
@@ -261,7 +298,9 @@ class Events:
         else:
             anti = (weights * (sign[:, None] * step - deviation)[..., :-1]).sum(axis=3) >= 0
         self.anti += anti.all(axis=2).sum(axis=0)
-        estimate = (self.mean[:k, rows, functions, points] + self.widths[:k, :, :, None] * step)[..., -1]
+        estimate = (self.mean[:k, rows, functions, points] + self.widths[:k, :, :, None] * step)[
+            ..., -1
+        ]
         true = self.truth[rows, functions, points][..., -1]
         if self.lagrangian:
             bounds = self.algorithm.bounds
@@ -274,15 +313,17 @@ class Events:
 
 
 def theorem_bounds(a: CKB, events: Events, horizon: int) -> dict[str, Any]:
-    """Bounds at T, and for UCB after earlier rounds: columns of the audit table. Empty if no theorem applies.
+    """Bounds at T, and for UCB after earlier rounds: columns of the audit table. Empty if no
+    theorem applies.
 
     Their inequalities (12), (15) and Lemma 2, with χ(φ) >= T1 + T2 and the slack ε of Section 4:
 
         R₊(T) <= χ(0) + Σ_j T (G_j + ε)²/(2V_j) + 2BTε/δ
         V(T) <= 2/ρ (χ(ρ) + Σ_j V_j ρ²/2 + T (G_j + ε)²/(2V_j)) - Tε
 
-    For UCB χ(φ) = 2 Σ_t β_t σ(x_t) + φ Σ_j 2 Σ_t β_jt σ(x_t); the bounds at T have β_T √(4(T + 2)γ_T) in the place of
-    the sums (Chowdhury & Gopalan 2017, Lemma 4), with γ_T of the actions played.
+    For UCB χ(φ) = 2 Σ_t β_t σ(x_t) + φ Σ_j 2 Σ_t β_jt σ(x_t); the bounds at T have β_T √(4(T +
+    2)γ_T) in the place of the sums (Chowdhury & Gopalan 2017, Lemma 4), with γ_T of the actions
+    played.
     """
     if not a.capped or a.anytime:
         return {}
@@ -304,7 +345,10 @@ def theorem_bounds(a: CKB, events: Events, horizon: int) -> dict[str, Any]:
     deviations = np.sqrt(4 * (horizon + 2) * gain)
     if not all(isinstance(explore, UCB) for explore in a.explorations):
         chi = _chi_of_thompson(a, events, deviations, horizon)
-        return {"regret_bound": regret(chi, horizon)[:, 0], "violation_bound": violation(chi, horizon)[:, 0]}
+        return {
+            "regret_bound": regret(chi, horizon)[:, 0],
+            "violation_bound": violation(chi, horizon)[:, 0],
+        }
     final_sums, marks = 2 * events.width * deviations, events.marks.tolist()
     sums = [*zip(2 * events.curve, marks, strict=True)]
     return {
@@ -324,21 +368,27 @@ def _dual_step_cost(a: CKB, G: Array, t: int) -> Array:
 def _chi_of_thompson(a: CKB, events: Events, deviations: Array, horizon: int) -> Array:
     """χ of Theorem 2, (22) before the O, (S, 1).
 
-    1/p_4 is 1 + 2/p_3. It leaves out p_{2,t}, which exceeds p_3 in the first rounds, where no p_4 satisfies the proof.
+    1/p_4 is 1 + 2/p_3. It leaves out p_{2,t}, which exceeds p_3 in the first rounds, where no p_4
+    satisfies the proof.
     """
     n, m, cap = events.truth.shape[2], a.bounds.shape[1] - 1, a.cap[:, :1]
-    wide = [1 + explore.concentration(horizon, n) for explore in a.explorations]  # (c^(1) + c^(2))/β
+    # (c^(1) + c^(2))/β
+    wide = [1 + explore.concentration(horizon, n) for explore in a.explorations]
     c = events.width * np.array([wide[0], *[wide[1]] * m])
     weighted_width = c[:, :1] + cap * c[:, 1:].sum(axis=1, keepdims=True)
     inverse = 1 + 2 / (a.explorations[0].optimism() * a.explorations[1].optimism() ** m)
     kappa = 4 * a.bounds[:, :1] + 4 * cap * a.bounds[:, 1:].sum(axis=1, keepdims=True)
     luck = np.sqrt(2 * horizon * np.log(1 / a.alpha))
     return np.asarray(
-        inverse * weighted_width * deviations + events.missed * kappa + inverse * weighted_width * kappa * luck
+        inverse * weighted_width * deviations
+        + events.missed * kappa
+        + inverse * weighted_width * kappa * luck
     )
 
 
-def find_broken_premises(play: Play, norm: Array | None, program: Program | None) -> list[list[str]]:
+def find_broken_premises(
+    play: Play, norm: Array | None, program: Program | None
+) -> list[list[str]]:
     """The broken assumptions of Theorems 1 and 2, per cell.
 
     Args:
@@ -351,9 +401,13 @@ def find_broken_premises(play: Play, norm: Array | None, program: Program | None
         ("functions move", bool(setting.changes)),
         ("functions are known by sampling alone", not play.instances.exact),
         ("feedback is delayed", setting.delayed),
-        ("k(x, x) > 1", isinstance(setting.actions, Finite) and bool((setting.actions.prior > NEARLY).any())),
+        (
+            "k(x, x) > 1",
+            isinstance(setting.actions, Finite) and bool((setting.actions.prior > NEARLY).any()),
+        ),
     ]
-    # Without widths of the functions themselves no theorem applies, and what else it breaks would mislead.
+    # Without widths of the functions themselves no theorem applies, and what else it breaks would
+    # mislead.
     if not isinstance(algorithm, OptimisticReward):
         return [["no widths"] for _ in range(setting.replicates)]
     if not isinstance(algorithm, Optimistic) and algorithm.models_constraints:
@@ -364,7 +418,10 @@ def find_broken_premises(play: Play, norm: Array | None, program: Program | None
     premises += [
         ("β is a constant", not isinstance(form, str)),
         ("β is scaled", isinstance(form, str) and a.beta_scale < 1),
-        ("λ is not 1 + 2/T", form == "theory" and not np.isclose(a.regulariser, 1 + 2 / play.horizon, rtol=1e-12)),
+        (
+            "λ is not 1 + 2/T",
+            form == "theory" and not np.isclose(a.regulariser, 1 + 2 / play.horizon, rtol=1e-12),
+        ),
         ("γ is a rate", a.gain == "rate"),
         ("R < noise", (noise * NEARLY < setting.noise[:, :q]).any(axis=1)),
     ]
@@ -376,7 +433,9 @@ def find_broken_premises(play: Play, norm: Array | None, program: Program | None
         ]
     if isinstance(a, CKB):
         premises += [(f"{OF_CKB}{text}", holds) for text, holds in _ckb_premises(play, a, program)]
-    premises_by_seed = [(text, np.broadcast_to(np.asarray(holds), len(bounds))) for text, holds in premises]
+    premises_by_seed = [
+        (text, np.broadcast_to(np.asarray(holds), len(bounds))) for text, holds in premises
+    ]
     return [[text for text, holds in premises_by_seed if holds[s]] for s in range(len(bounds))]
 
 
@@ -393,10 +452,14 @@ def _ckb_premises(play: Play, a: CKB, program: Program | None) -> list[tuple[str
     ]
     if program is not None:
         mixture = (program.weights > 0).sum(axis=1) > 1
-        true = np.maximum(program.margin, setting.slater)  # of a box, the program knows the candidates alone
+        # of a box, the program knows the candidates alone
+        true = np.maximum(program.margin, setting.slater)
         premises += [
             ("δ exceeds the true one", delta > true * NEARLY),
             ("ρ < 2φ*", rho < 2 * program.dual.max(axis=1, initial=0.0)),
-            ("π* is a mixture (TS)", mixture & any(isinstance(e, Thompson) for e in a.explorations)),
+            (
+                "π* is a mixture (TS)",
+                mixture & any(isinstance(e, Thompson) for e in a.explorations),
+            ),
         ]
     return premises

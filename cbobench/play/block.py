@@ -27,9 +27,14 @@ if TYPE_CHECKING:
 
 
 def start(
-    problem: Problem, cells: Sequence[Cell], horizon: int, keep: int | None, history: Sequence[Actions] = ()
+    problem: Problem,
+    cells: Sequence[Cell],
+    horizon: int,
+    keep: int | None,
+    history: Sequence[Actions] = (),
 ) -> tuple[Play, RoundRows]:
-    """Start some cells of a problem and an algorithm. Return the play and the collector of its rounds.
+    """Start some cells of a problem and an algorithm. Return the play and the collector of its
+    rounds.
 
     Their parameters may differ where the algorithm lets them vary within a block (`params.param`).
 
@@ -57,7 +62,8 @@ _last_drawn: tuple[Problem, str, list[int], Instances] | None = None
 
 
 def _draw_once(problem: Problem, name: str, seeds: list[int]) -> Drawn:
-    """Return the instances of some seeds, the last ones again where they are the same: all algorithms play them.
+    """Return the instances of some seeds, the last ones again where they are the same: all
+    algorithms play them.
 
     What is kept is never played, because an algorithm may change the arrays that it is given.
     """
@@ -72,7 +78,9 @@ def _draw_once(problem: Problem, name: str, seeds: list[int]) -> Drawn:
 
 
 def block_key(pair: Pair) -> tuple[Hashable, ...]:
-    """Return what pairs must have in common to play in one block, beside the horizon (see `params.shared_values`)."""
+    """Return what pairs must have in common to play in one block, beside the horizon (see
+    `params.shared_values`).
+    """
     algorithm = pair.algorithm
     shared = params.shared_values(ALGORITHMS.get(algorithm.name), algorithm.settings)
     played = {key: algorithm.values.get(key) for key in (INITIAL, PARALLEL)}
@@ -83,7 +91,11 @@ def summaries(play: Play) -> list[dict[str, Any]]:
     """Return a row for every cell of a finished play, by column of the cells table."""
     metrics, instances, replicates = play.metrics, play.instances, play.setting.replicates
     seconds = play.seconds / replicates
-    declared, hits, fits = play.algorithm.declared_infeasible, play.algorithm.cap_hits, play.algorithm.failed_fits
+    declared, hits, fits = (
+        play.algorithm.declared_infeasible,
+        play.algorithm.cap_hits,
+        play.algorithm.failed_fits,
+    )
     positive, binds = play.positive_dual, instances.binds
     failed = getattr(play.channel, "failed", None)
     recommended = _describe_recommendations(play)
@@ -119,14 +131,20 @@ def summaries(play: Play) -> list[dict[str, Any]]:
 
 
 def _describe_recommendations(play: Play) -> list[dict[str, Any]]:
-    """Return what each cell recommends in the end, by column; nothing if it recommends no action."""
+    """Return what each cell recommends in the end, by column; nothing if it recommends no
+    action.
+    """
     assert play.recommendations.last is not None, "it is asked after the last round"
     actions, values = play.recommendations.last
     place = "recommended_x" if actions.ndim == 2 else "recommended_action"
     f, result = play.metrics.reported(values[:, 0]), []
     for action, reward, g in zip(actions, f, values[:, 1:], strict=True):
         none = np.isnan(action).all() if actions.ndim == 2 else action == NONE
-        noise_free = {} if np.isnan(reward) else {"recommended_f": float(reward), "recommended_g": g.tolist()}
+        noise_free = (
+            {}
+            if np.isnan(reward)
+            else {"recommended_f": float(reward), "recommended_g": g.tolist()}
+        )
         result.append({} if none else {place: action.tolist()} | noise_free)
     return result
 
@@ -140,7 +158,8 @@ def recorded_rounds(horizon: int, keep: int | None) -> NDArray[np.int64]:
     """Return the recorded rounds: all, or `keep` evenly spread ones that include the last."""
     if keep is None or horizon <= keep:
         return np.arange(1, horizon + 1)
-    return np.array([-(-i * horizon // keep) for i in range(1, keep + 1)])  # i T / keep in integers, rounded up
+    # i T / keep in integers, rounded up
+    return np.array([-(-i * horizon // keep) for i in range(1, keep + 1)])
 
 
 class RoundRows:
@@ -184,7 +203,9 @@ class RoundRows:
             "f_star": chunk.metrics.f_star[rows],
             "f_plus": chunk.metrics.f_plus[rows],
         }
-        part |= {name: chunk.metrics.values[name][rows] for name in METRICS if name in self.schema.names}
+        part |= {
+            name: chunk.metrics.values[name][rows] for name in METRICS if name in self.schema.names
+        }
         if chunk.duals is not None:
             part["dual"] = chunk.duals[rows]
         self.pending.append(part)
@@ -208,10 +229,16 @@ class RoundRows:
                 continue
             by_cell = np.ascontiguousarray(values.swapaxes(0, 1))
             nullable = name not in METRICS or METRICS[name].nullable  # observed later, or unknown
-            columns[name] = _lists(by_cell) if values.ndim == 3 else pa.array(by_cell.reshape(-1), from_pandas=nullable)
+            columns[name] = (
+                _lists(by_cell)
+                if values.ndim == 3
+                else pa.array(by_cell.reshape(-1), from_pandas=nullable)
+            )
         cell_index = np.repeat(np.arange(replicates, dtype=np.int32), rounds)
         for name, texts in _names(self.cells).items():
-            columns[name] = pa.DictionaryArray.from_arrays(cell_index, pa.array(texts)).cast(pa.string())
+            columns[name] = pa.DictionaryArray.from_arrays(cell_index, pa.array(texts)).cast(
+                pa.string()
+            )
         columns["seed"] = pa.array(np.array([cell.seed for cell in self.cells])[cell_index])
         for name in self.schema.names:
             if name not in columns:
@@ -231,5 +258,11 @@ def _lists(values: NDArray[np.generic]) -> pa.ListArray:
     """Convert (S, rounds, m) to S * rounds lists of m numbers."""
     length = values.shape[2]
     rows = values.shape[0] * values.shape[1]
-    offsets = np.arange(0, (rows + 1) * length, length, dtype=np.int32) if length else np.zeros(rows + 1, np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values.reshape(-1), from_pandas=True))
+    offsets = (
+        np.arange(0, (rows + 1) * length, length, dtype=np.int32)
+        if length
+        else np.zeros(rows + 1, np.int32)
+    )
+    return pa.ListArray.from_arrays(
+        pa.array(offsets), pa.array(values.reshape(-1), from_pandas=True)
+    )

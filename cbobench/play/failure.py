@@ -15,7 +15,9 @@ LONGEST_TRACE = 20_000
 
 
 def reraise_interrupt(error: BaseException) -> None:
-    """Raise `Interrupted` again if it caused an error: a cell may convert it, or fail while it passes."""
+    """Raise `Interrupted` again if it caused an error: a cell may convert it, or fail while it
+    passes.
+    """
     for cause in find_causes(error):
         if isinstance(cause, Interrupted):
             raise cause
@@ -53,7 +55,11 @@ def _place(error: BaseException) -> str:
     place = ""
     for frame, number in traceback.walk_tb(error.__traceback__):
         path = Path(frame.f_code.co_filename)
-        if path.suffix == ".py" and OURS not in path.parents and not {*path.parts} & {"site-packages", "dist-packages"}:
+        if (
+            path.suffix == ".py"
+            and OURS not in path.parents
+            and not {*path.parts} & {"site-packages", "dist-packages"}
+        ):
             place = f" ({path.name}:{number})"
     return place
 

@@ -1,8 +1,9 @@
 """Restores the state of the process after each play, so that no cell's code affects the next cell.
 
-Algorithms and problems are the user's code, and many cells share a worker. Restored are floating-point rules, warnings,
-the working directory, the environment, signal handlers, standard streams and global random generators. The global
-generators of Python and NumPy start each play from a stream named by its cells.
+Algorithms and problems are the user's code, and many cells share a worker. Restored are
+floating-point rules, warnings, the working directory, the environment, signal handlers, standard
+streams and global random generators. The global generators of Python and NumPy start each play from
+a stream named by its cells.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from cbobench.rng import Part, generator
 QUIET = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
 CAPTURED_BYTES = 100  # bytes of printed output
 HANDLED = tuple(
-    getattr(signal, f"SIG{name}") for name in ("INT", "TERM", "HUP", "ALRM", "USR1", "USR2", "CHLD", "PIPE")
+    getattr(signal, f"SIG{name}")
+    for name in ("INT", "TERM", "HUP", "ALRM", "USR1", "USR2", "CHLD", "PIPE")
 )
 
 
@@ -51,8 +53,13 @@ def isolate_play(*name: Part) -> Iterator[None]:
 
 @contextmanager
 def default_warnings() -> Iterator[None]:
-    """Use Python's and NumPy's default rules for warnings and floating-point errors inside the block."""
-    with np.errstate(divide="warn", over="warn", invalid="warn", under="ignore"), warnings.catch_warnings():
+    """Use Python's and NumPy's default rules for warnings and floating-point errors inside the
+    block.
+    """
+    with (
+        np.errstate(divide="warn", over="warn", invalid="warn", under="ignore"),
+        warnings.catch_warnings(),
+    ):
         warnings.resetwarnings()
         for category in QUIET:
             warnings.simplefilter("ignore", category)
@@ -90,7 +97,10 @@ class CapturedOutput(io.BufferedIOBase):
 def captured_output() -> Iterator[CapturedOutput]:
     """Capture what Python prints inside the block; a worker on another machine shows nothing."""
     captured = CapturedOutput()
-    streams = [io.TextIOWrapper(captured, "utf-8", "backslashreplace", write_through=True) for _ in range(2)]
+    streams = [
+        io.TextIOWrapper(captured, "utf-8", "backslashreplace", write_through=True)
+        for _ in range(2)
+    ]
     with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
         yield captured
 

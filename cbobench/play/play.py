@@ -1,4 +1,6 @@
-"""The only round loop: S cells of one (problem, algorithm) advance together, one round at a time."""
+"""The only round loop: S cells of one (problem, algorithm) advance together, one round at a
+time.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,8 @@ class Chunk:
         first: the first round, counted from 1.
         actions: (rounds, S), or points (rounds, S, d) of a box.
         observed_f: (rounds, S).
-        observed_g: (rounds, S, m). Both hold the feedback on these actions, given at once or later; NaN under a
-            problem's own delays.
+        observed_g: (rounds, S, m). Both hold the feedback on these actions, given at once or later;
+            NaN under a problem's own delays.
         duals: (rounds, S, m) after each round, or None.
         metrics: noise-free, cumulative.
     """
@@ -56,10 +58,12 @@ class PlayOptions:
     """What a play adds to its rounds.
 
     Attributes:
-        recommend_after: rounds after which the algorithm is asked for a recommendation, besides the last one.
-        initial: rounds of the initial design by its name, {"sobol": 10}, or {"pilot": 10} of a simulator; its actions
-            are the same for every method.
-        parallel: evaluations under way at once: {"points": 4, "as": "asynchronous"}, or "batch" (see `UnderWay`).
+        recommend_after: rounds after which the algorithm is asked for a recommendation, besides the
+            last one.
+        initial: rounds of the initial design by its name, {"sobol": 10}, or {"pilot": 10} of a
+            simulator; its actions are the same for every method.
+        parallel: evaluations under way at once: {"points": 4, "as": "asynchronous"}, or "batch"
+            (see `UnderWay`).
         instances: of the seeds (see `draw_instances`), if they are drawn already.
         history: actions, (S,) or (S, d), of the rounds after the initial design that the algorithm
             does not choose either.
@@ -73,12 +77,14 @@ class PlayOptions:
 
 
 class Play:
-    """Iterates over the rounds of S cells in chunks; afterwards `metrics` and `seconds` hold the cells' summary.
+    """Iterates over the rounds of S cells in chunks; afterwards `metrics` and `seconds` hold the
+    cells' summary.
 
-    Instance and feedback streams are named by (problem, seed) only. So every algorithm meets the same function, the
-    same initial design and, at round t, the same noise. Names are registered names without parameters, so that a sweep
-    over a parameter is paired, too: the same weights under another threshold, the same exploration draws under another
-    width.
+    Instance and feedback streams are named by (problem, seed) only. So every algorithm meets the
+    same function, the same initial design and, at round t, the same noise. Names are registered
+    names without parameters, so that a sweep
+    over a parameter is paired, too: the same weights under another threshold, the same exploration
+    draws under another width.
 
     Args:
         problem: prepared.
@@ -104,13 +110,19 @@ class Play:
         self.horizon = horizon
         self.problem = problem
         self.algorithm = algorithm
-        self.instances = draw_instances(problem, problem_key, seeds) if instances is None else instances
+        self.instances = (
+            draw_instances(problem, problem_key, seeds) if instances is None else instances
+        )
         # The noise is named without the algorithm: all methods meet the same.
         feedback = Streams([("feedback", problem_key, seed) for seed in seeds])
-        algorithm_streams = Streams([("algorithm", problem_key, algorithm_key, seed) for seed in seeds])
+        algorithm_streams = Streams(
+            [("algorithm", problem_key, algorithm_key, seed) for seed in seeds]
+        )
         self.channel = problem.feedback(self.instances, feedback)
         under_way = parallel or {"points": 1}
-        self.setting = Setting.of(problem, self.instances, horizon, algorithm_streams, under_way["points"])
+        self.setting = Setting.of(
+            problem, self.instances, horizon, algorithm_streams, under_way["points"]
+        )
         self.late = UnderWay(under_way["points"], under_way["as"] == "batch") if parallel else None
         # So is the design, which methods that sample paths on a box must know before they begin.
         self.initial: list[Actions] = []
@@ -127,22 +139,31 @@ class Play:
         # What the rounds add up to; `best_seen` is read by another thread in the middle of a chunk.
         self.metrics = Recorder(self.instances, horizon)
         asked_after = {*options.recommend_after, horizon}
-        self.recommendations = Recommendations(problem.actions, self.instances, asked_after, problem.settle)
+        self.recommendations = Recommendations(
+            problem.actions, self.instances, asked_after, problem.settle
+        )
         self.dual_rounds: NDArray[np.int64] | None = None
-        self.seconds = 0.0  # CPU time of the rounds (see `read_cpu_seconds`), which a busy machine does not change
+        # CPU time of the rounds (see `read_cpu_seconds`), which a busy machine does not change
+        self.seconds = 0.0
         self.round = 0  # the present round
-        self._best = np.full(self.setting.replicates, -np.inf)  # of the chunks that are over, see `best_seen`
-        self._under_way: tuple[int, Array, Array] | None = None  # first round, f and g of the present chunk
+        # of the chunks that are over, see `best_seen`
+        self._best = np.full(self.setting.replicates, -np.inf)
+        # first round, f and g of the present chunk
+        self._under_way: tuple[int, Array, Array] | None = None
 
     @property
     def positive_dual(self) -> Array | None:
-        """Share of rounds after which any dual variable is above 0, (S,); None without dual variables."""
+        """Share of rounds after which any dual variable is above 0, (S,); None without dual
+        variables.
+        """
         return None if self.dual_rounds is None else self.dual_rounds / self.metrics.rounds
 
     def best_seen(self) -> Array:
-        """Highest reward observed so far where every observed constraint holds, in units of tables, (S,); NaN if none.
+        """Highest reward observed so far where every observed constraint holds, in units of tables,
+        (S,); NaN if none.
 
-        Another thread may ask while rounds are played: it reads the rounds that are over, and changes nothing.
+        Another thread may ask while rounds are played: it reads the rounds that are over, and
+        changes nothing.
         """
         best, under_way = self._best, self._under_way
         if under_way is not None:
@@ -152,9 +173,14 @@ class Play:
         return np.asarray(self.metrics.reported(np.where(best > -np.inf, best, np.nan)))
 
     def _best_with(self, f: Array, g: Array) -> Array:
-        """`_best` and observed rounds (rounds, S[, m]), of which those that are not known yet are NaN."""
+        """`_best` and observed rounds (rounds, S[, m]), of which those that are not known yet are
+        NaN.
+        """
         feasible = (g <= self.problem.feasibility_tolerance).all(axis=2)
-        return np.fmax(self._best, np.where(feasible, f, -np.inf).max(axis=0, initial=-np.inf, where=~np.isnan(f)))
+        return np.fmax(
+            self._best,
+            np.where(feasible, f, -np.inf).max(axis=0, initial=-np.inf, where=~np.isnan(f)),
+        )
 
     def __iter__(self) -> Iterator[Chunk]:
         return self.chunks()
@@ -185,25 +211,40 @@ class Play:
             error.add_note(f"round {self.round}")
             raise
         record.check_finite()
-        self.seconds += max(0.0, read_cpu_seconds() - started)  # a program that nobody waits for takes its time along
+        # a program that nobody waits for takes its time along
+        self.seconds += max(0.0, read_cpu_seconds() - started)
         self._best = self._best_with(record.f, record.g)
         if record.has_duals:
             positive = (record.duals > 0).any(axis=2).sum(axis=0)
             self.dual_rounds = positive if self.dual_rounds is None else self.dual_rounds + positive
         observations = record.actions, record.f, record.g
-        recommended = self.recommendations.values(first, record.answers, observations, record.arrivals)
+        recommended = self.recommendations.values(
+            first, record.answers, observations, record.arrivals
+        )
         metrics = self.metrics.add(record.actions, recommended)
         duals = record.duals if record.has_duals else None
-        return Chunk(first, record.actions, self.metrics.reported(record.f), record.g, duals, metrics)
+        return Chunk(
+            first, record.actions, self.metrics.reported(record.f), record.g, duals, metrics
+        )
 
     def _play_rounds(self, record: _Record, observers: Sequence[Observer]) -> None:
         """Play the rounds of a chunk, each by the same steps, and record them."""
-        algorithm, channel, allowed, late = self.algorithm, self.channel, self.problem.actions, self.late
+        algorithm, channel, allowed, late = (
+            self.algorithm,
+            self.channel,
+            self.problem.actions,
+            self.late,
+        )
         actions, f, g, arrivals = record.actions, record.f, record.g, record.arrivals
-        of_actions, of_f, of_g, n_initial = actions.shape[1:], f.shape[1:], g.shape[1:], len(self.initial)
+        of_actions, of_f, of_g, n_initial = (
+            actions.shape[1:],
+            f.shape[1:],
+            g.shape[1:],
+            len(self.initial),
+        )
         recommended_rounds = self.recommendations.rounds
-        # Most rounds pass the looks below, which take a tenth of what the checks do: types and shapes,
-        # and indices as unsigned ones, of which a negative one is larger than any n.
+        # Most rounds pass the looks below, which take a tenth of what the checks do: types and
+        # shapes, and indices as unsigned ones, of which a negative one is larger than any n.
         unsigned, n = (None, 0) if isinstance(allowed, Box) else (actions.view(np.uintp), allowed.n)
         # What stands in for an algorithm, as where a history is replayed, may have them.
         may_have_duals = getattr(type(algorithm), "duals", None) is not Algorithm.duals
@@ -215,7 +256,11 @@ class Play:
                 algorithm.see(t, preview)
             is_initial = t <= n_initial
             chosen = self.initial[t - 1] if is_initial else algorithm.ask(t)
-            if type(chosen) is not np.ndarray or chosen.dtype != actions.dtype or chosen.shape != of_actions:
+            if (
+                type(chosen) is not np.ndarray
+                or chosen.dtype != actions.dtype
+                or chosen.shape != of_actions
+            ):
                 _check_actions(chosen, allowed, actions)
             actions[i] = chosen  # a copy, because the algorithm and the channel may change theirs
             if unsigned is None or np.maximum.reduce(unsigned[i]) >= n:
@@ -223,7 +268,11 @@ class Play:
             for observe in observers:
                 observe(t)
             feedback = channel.at(t, chosen)
-            if feedback.f.shape != of_f or feedback.g.shape != of_g or feedback.arrivals is not None:
+            if (
+                feedback.f.shape != of_f
+                or feedback.g.shape != of_g
+                or feedback.arrivals is not None
+            ):
                 _check_feedback(feedback, *of_g)
                 record.is_late = record.is_late or feedback.arrivals is not None
             f[i] = feedback.f
@@ -274,7 +323,9 @@ class _Record:
     def check_finite(self) -> None:
         """Refuse dual variables that are not finite, and observations unless they are late."""
         duals = self.duals
-        observations = np.zeros((*duals.shape[:2], 0)) if self.is_late else np.dstack([self.f, self.g])
+        observations = (
+            np.zeros((*duals.shape[:2], 0)) if self.is_late else np.dstack([self.f, self.g])
+        )
         finite_by_kind = [np.isfinite(values).all(axis=2) for values in (observations, duals)]
         is_finite = np.stack(finite_by_kind, axis=1)  # (rounds, 2, S)
         if is_finite.all():
@@ -283,7 +334,9 @@ class _Record:
         t = self.first + i
         if kind == 0:
             values = ", ".join(f"{value:g}" for value in observations[i, s])
-            raise CellFailure(f"round {t}: an observation of replicate {s} is not a number: (f, g) = ({values})")
+            raise CellFailure(
+                f"round {t}: an observation of replicate {s} is not a number: (f, g) = ({values})"
+            )
         raise CellFailure(f"round {t}: the dual variable of replicate {s} is not finite")
 
 
@@ -303,10 +356,20 @@ def draw_instances(problem: Problem, problem_key: str, seeds: Sequence[int]) -> 
 
 
 def _check_actions(chosen: Actions, allowed: Finite | Box, actions: Actions) -> None:
-    """Refuse actions outside the set, and values that NumPy would cast or broadcast into `actions`."""
+    """Refuse actions outside the set, and values that NumPy would cast or broadcast into
+    `actions`.
+    """
     shape, kinds = actions.shape[1:], "iu" if actions.dtype.kind == "i" else "fiu"
-    if not isinstance(chosen, np.ndarray) or chosen.shape != shape or chosen.dtype.kind not in kinds:
-        answer = f"{chosen.dtype} of shape {chosen.shape}" if isinstance(chosen, np.ndarray) else show(chosen)
+    if (
+        not isinstance(chosen, np.ndarray)
+        or chosen.shape != shape
+        or chosen.dtype.kind not in kinds
+    ):
+        answer = (
+            f"{chosen.dtype} of shape {chosen.shape}"
+            if isinstance(chosen, np.ndarray)
+            else show(chosen)
+        )
         noun = "indices" if actions.dtype.kind == "i" else "points"
         raise CellFailure(f"ask gave {answer}; it must give an array of {noun}, shape {shape}")
     if isinstance(allowed, Box):
@@ -325,8 +388,13 @@ def _check_feedback(feedback: Feedback, replicates: int, m: int) -> None:
     f, g, arrivals = feedback.f, feedback.g, feedback.arrivals
     if f.shape != (replicates,) or g.shape != (replicates, m):
         shapes = f"f {f.shape} and g {g.shape}"
-        raise CellFailure(f"feedback has shapes {shapes}; they must be {(replicates,)} and {(replicates, m)}")
+        raise CellFailure(
+            f"feedback has shapes {shapes}; they must be {(replicates,)} and {(replicates, m)}"
+        )
     if arrivals is not None and not np.isfinite(arrivals.value).all():
         k = int(np.isfinite(arrivals.value).argmin())
-        observation = f"the observation of round {arrivals.round[k]} that arrives for replicate {arrivals.replicate[k]}"
+        observation = (
+            f"the observation of round {arrivals.round[k]} that arrives for replicate "
+            f"{arrivals.replicate[k]}"
+        )
         raise CellFailure(f"{observation} is not a number: {arrivals.value[k]:g}")

@@ -1,7 +1,8 @@
-"""Restores what a play changes of its process beyond `isolate_play`, and finds what cannot be restored.
+"""Restores what a play changes of its process beyond `isolate_play`, and finds what cannot be
+restored.
 
-Apart from `isolate_play`, because these do not change what a play gives where nothing is changed: results that were
-played before count as played by the same code.
+Apart from `isolate_play`, because these do not change what a play gives where nothing is changed:
+results that were played before count as played by the same code.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ class ChangedRounding(Exception):
 def preserve_process() -> Iterator[None]:
     """Begin the block with the rounding of a new process, and restore the process afterwards.
 
-    Restored are what `Surroundings` holds, signal handlers, global generators, rounding, umask, hooks for errors and
-    traces, recursion limit, garbage collection, locale, limits and CPUs of the process, masked signals, timers, the
-    sockets' timeout, and the standard descriptors.
+    Restored are what `Surroundings` holds, signal handlers, global generators, rounding, umask,
+    hooks for errors and traces, recursion limit, garbage collection, locale, limits and CPUs of the
+    process, masked signals, timers, the sockets' timeout, and the standard descriptors.
 
     A fork that the block's code has made, and that leaves the block, ends there.
     """
@@ -50,7 +51,11 @@ def preserve_process() -> Iterator[None]:
     token = AROUND.set(surroundings)
     before = [(put_back, look()) for look, put_back in _STATE]
     # Code may close or redirect the standard descriptors; copies of them can be put back.
-    copies = [(descriptor, copy, _identity(copy)) for descriptor in range(3) if (copy := _copy(descriptor)) is not None]
+    copies = [
+        (descriptor, copy, _identity(copy))
+        for descriptor in range(3)
+        if (copy := _copy(descriptor)) is not None
+    ]
     try:
         with preserved_float_state(default=True):
             yield
@@ -71,8 +76,8 @@ def preserve_process() -> Iterator[None]:
 def refuse_changed_rounding(before: int) -> None:
     """Raise `ChangedRounding` if this thread does not round as at the beginning of a play.
 
-    A library may change it when it is loaded, in the first play that needs it; and in a block of cells that code of one
-    cell would change the others.
+    A library may change it when it is loaded, in the first play that needs it; and in a block of
+    cells that code of one cell would change the others.
 
     Args:
         before: the control bits at the beginning (see `float_controls`).
@@ -82,7 +87,8 @@ def refuse_changed_rounding(before: int) -> None:
 
 
 def refuse_replaced(label: str) -> None:
-    """Refuse to go on in a process in which code has replaced functions of NumPy, where no other can take its place.
+    """Refuse to go on in a process in which code has replaced functions of NumPy, where no other
+    can take its place.
 
     Args:
         label: whose code it was.
@@ -96,7 +102,8 @@ def refuse_replaced(label: str) -> None:
 
 
 class Traces:
-    """What the code of tasks leaves in a worker that cannot be restored: programs, closed files, lowered limits; and
+    """What the code of tasks leaves in a worker that cannot be restored: programs, closed files,
+    lowered limits; and
     what may have been copied before it was: functions of NumPy that it had replaced.
 
     Attributes:
@@ -104,13 +111,21 @@ class Traces:
     """
 
     def __init__(self) -> None:
-        self.programs, self.descriptors, self.state = Programs(), _open_descriptors(), _fixed_state()
+        self.programs, self.descriptors, self.state = (
+            Programs(),
+            _open_descriptors(),
+            _fixed_state(),
+        )
         REPLACED.clear()
 
     def any_left(self) -> bool:
         """Return whether there is anything, so that the worker must not play another task."""
-        closed = any(_identity(descriptor) != identity for descriptor, identity in self.descriptors.items())
-        return closed or bool(REPLACED) or _fixed_state() != self.state or bool(self.programs.left())
+        closed = any(
+            _identity(descriptor) != identity for descriptor, identity in self.descriptors.items()
+        )
+        return (
+            closed or bool(REPLACED) or _fixed_state() != self.state or bool(self.programs.left())
+        )
 
     def holds(self, descriptor: int) -> bool:
         """Return whether a descriptor is still the worker's own."""
@@ -132,7 +147,9 @@ def _open_descriptors() -> dict[int, tuple[int, int]]:
     except OSError:
         descriptors = [0, 1, 2]
     identities = {descriptor: _identity(descriptor) for descriptor in descriptors}
-    return {descriptor: identity for descriptor, identity in identities.items() if identity is not None}
+    return {
+        descriptor: identity for descriptor, identity in identities.items() if identity is not None
+    }
 
 
 def _copy(descriptor: int) -> int | None:
@@ -145,7 +162,14 @@ def _copy(descriptor: int) -> int | None:
 def _fixed_state() -> tuple[Any, ...]:
     """Return what a process can often change in one direction only."""
     limits = [resource.getrlimit(limit) for limit in LIMITS]
-    return limits, os.getpriority(os.PRIO_PROCESS, 0), os.getpgid(0), os.getsid(0), os.getresuid(), os.getresgid()
+    return (
+        limits,
+        os.getpriority(os.PRIO_PROCESS, 0),
+        os.getpgid(0),
+        os.getsid(0),
+        os.getresuid(),
+        os.getresgid(),
+    )
 
 
 def _umask() -> int:

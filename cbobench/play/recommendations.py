@@ -1,8 +1,9 @@
 """Recommendations of S cells, and their incumbents by what was observed.
 
-Where a problem says that its feedback is exact (`Drawn.noiseless`) and its functions stay as they are, every method
-recommends the best feasible action that it has measured, whatever it answers itself. Until one is measured, and
-wherever there is noise, the method's own answer counts: the model's, or the incumbent if it has no model.
+Where a problem says that its feedback is exact (`Drawn.noiseless`) and its functions stay as they
+are, every method recommends the best feasible action that it has measured, whatever it answers
+itself. Until one is measured, and wherever there is noise, the method's own answer counts: the
+model's, or the incumbent if it has no model.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from cbobench.problems.base import Actions, Arrivals, Drawn
 class Incumbents:
     """The incumbent of S cells by observed values, round by round.
 
-    It is the action with the largest observed f among those observed to be feasible. Before there is one, it is the
-    action with the least observed total violation. Of equals the first wins. An action counts once f and every g_j of
-    one of its plays are observed.
+    It is the action with the largest observed f among those observed to be feasible. Before there
+    is one, it is the action with the least observed total violation. Of equals the first wins. An
+    action counts once f and every g_j of one of its plays are observed.
 
     Args:
         replicates, functions: S, 1 + m.
@@ -33,7 +34,8 @@ class Incumbents:
         settle: of constraint values (see `Problem.settle`).
 
     Attributes:
-        feasible: whether the incumbents that were returned last were observed to be feasible, (rounds, S).
+        feasible: whether the incumbents that were returned last were observed to be feasible,
+            (rounds, S).
     """
 
     def __init__(
@@ -43,7 +45,8 @@ class Incumbents:
         no_action: Actions,
         settle: Callable[[Array], Array] = np.asarray,
     ) -> None:
-        self.best = np.full((2, replicates), -np.inf)  # best f among feasible actions; minus the least violation
+        # best f among feasible actions; minus the least violation
+        self.best = np.full((2, replicates), -np.inf)
         self.actions = np.stack([np.stack([no_action] * replicates)] * 2)
         self.functions = functions
         self.settle = settle
@@ -51,7 +54,9 @@ class Incumbents:
         self.played: list[Actions] = []
         self.waiting: dict[tuple[int, int], Array] = {}
 
-    def after(self, actions: Actions, f: Array, g: Array, arrivals: Sequence[Arrivals | None]) -> Actions:
+    def after(
+        self, actions: Actions, f: Array, g: Array, arrivals: Sequence[Arrivals | None]
+    ) -> Actions:
         """Return the incumbents after each of the next rounds, (rounds, S[, d]).
 
         Args:
@@ -62,11 +67,13 @@ class Incumbents:
             return self._after_arrivals(actions, arrivals)
         violation = np.maximum(self.settle(g), 0.0).sum(axis=2)
         by_criterion = []
-        # Both criteria are followed from the first round on: a feasible action changes which counts.
+        # Both criteria are followed from the first round on: a feasible action changes which
+        # counts.
         for criterion, key in enumerate((np.where(violation > 0, -np.inf, f), -violation)):
             highest = np.maximum.accumulate(np.concatenate([self.best[criterion][None], key]))
             better = np.where(key > highest[:-1], np.arange(1, len(key) + 1)[:, None], 0)
-            latest = np.maximum.accumulate(better)  # the round of the incumbent, 0 if it is of an earlier chunk
+            # the round of the incumbent, 0 if it is of an earlier chunk
+            latest = np.maximum.accumulate(better)
             every = np.concatenate([self.actions[criterion][None], actions])
             by_criterion.append(every[latest, np.arange(len(f[0]))])
             self.best[criterion], self.actions[criterion] = highest[-1], by_criterion[-1][-1]
@@ -112,13 +119,15 @@ class Recommendations:
     Args:
         allowed: the action set.
         instances: the drawn instances.
-        rounds: after which the algorithm is asked, from 1 on; only the last one counts where the instances say so
-            (`Drawn.ends_only`), because a point that is recommended would be simulated. The last one is the horizon.
+        rounds: after which the algorithm is asked, from 1 on; only the last one counts where the
+            instances say so (`Drawn.ends_only`), because a point that is recommended would be
+            simulated. The last one is the horizon.
         settle: of constraint values (see `Problem.settle`).
 
     Attributes:
         exact: the cells that recommend the best feasible action measured, once there is one, (S,).
-        last: the latest recommendations, (S[, d]), and their noise-free (f, g_1, ..., g_m), (S, 1 + m).
+        last: the latest recommendations, (S[, d]), and their noise-free (f, g_1, ..., g_m), (S, 1 +
+            m).
     """
 
     def __init__(
@@ -131,7 +140,9 @@ class Recommendations:
         self.allowed = allowed
         self.instances = instances
         self.rounds = {max(rounds)} if instances.ends_only else rounds
-        no_action: Actions = np.array(NONE) if isinstance(allowed, Finite) else np.full(allowed.d, np.nan)
+        no_action: Actions = (
+            np.array(NONE) if isinstance(allowed, Finite) else np.full(allowed.d, np.nan)
+        )
         replicates, functions = instances.noise.shape
         self.incumbents = Incumbents(replicates, functions, no_action, settle)
         # Where functions move, what was measured before is not what the action is worth now.
@@ -147,11 +158,13 @@ class Recommendations:
         observations: tuple[Actions, Array, Array],
         arrivals: Sequence[Arrivals | None],
     ) -> Array:
-        """Return noise-free (f, g_1, ..., g_m) of the recommendations, (rounds, S, 1 + m); NaN without one.
+        """Return noise-free (f, g_1, ..., g_m) of the recommendations, (rounds, S, 1 + m); NaN
+        without one.
 
         Args:
             first: the first of the rounds, counted from 1.
-            answers_by_position: the algorithm's answers by position; None for the incumbent by observed values.
+            answers_by_position: the algorithm's answers by position; None for the incumbent by
+                observed values.
             observations: actions, observed f and observed g of all rounds.
             arrivals: of every round.
 
@@ -162,9 +175,13 @@ class Recommendations:
         noise_free = np.full((*f.shape, 1 + g.shape[2]), np.nan)
         # Whether a method has a model decides whose answers count, so that it must not change.
         if answers_by_position:
-            models = {answer is not None for answer in answers_by_position.values()} | {self.modelled} - {None}
+            models = {answer is not None for answer in answers_by_position.values()} | {
+                self.modelled
+            } - {None}
             if len(models) > 1:
-                raise CellFailure("recommend gave None in some rounds and actions in others; it must keep to one")
+                raise CellFailure(
+                    "recommend gave None in some rounds and actions in others; it must keep to one"
+                )
             self.modelled = models.pop()
         # Of every chunk, asked or not: a later recommendation needs what was observed by then.
         if self.modelled is not True or self.exact.any():
@@ -175,7 +192,9 @@ class Recommendations:
         if self.modelled:
             answers = self._check_answers(first, answers_by_position, actions.shape[1:])
             if self.exact.any():
-                answers = _choose(self.exact & self.incumbents.feasible[positions], incumbents[positions], answers)
+                answers = _choose(
+                    self.exact & self.incumbents.feasible[positions], incumbents[positions], answers
+                )
         else:
             answers = incumbents[positions]
         noise_free[positions] = self._noiseless(first, positions, answers)
@@ -190,7 +209,9 @@ class Recommendations:
     def _check_answers(
         self, first: int, answers_by_position: dict[int, Actions | None], shape: tuple[int, ...]
     ) -> Actions:
-        """Return the algorithm's answers, (k, S[, d]), none of them None. Raises `CellFailure` if one is no action."""
+        """Return the algorithm's answers, (k, S[, d]), none of them None. Raises `CellFailure` if
+        one is no action.
+        """
         answers = [np.asarray(answer) for answer in answers_by_position.values()]
         wrong = [answer.shape for answer in answers if answer.shape != shape]
         if wrong:
@@ -204,12 +225,16 @@ class Recommendations:
         if len(wrong_positions):
             i, s = wrong_positions[0]
             t = first + [*answers_by_position][i]
-            raise CellFailure(f"round {t}: {stacked[i, s]}, recommended for replicate {s}, is no action")
+            raise CellFailure(
+                f"round {t}: {stacked[i, s]}, recommended for replicate {s}, is no action"
+            )
         return stacked
 
     def _is_none(self, answers: Actions) -> NDArray[np.bool_]:
         """Return which answers (k, S[, d]) are no recommendation, (k, S)."""
-        return np.asarray(np.isnan(answers).all(axis=2) if isinstance(self.allowed, Box) else answers == NONE)
+        return np.asarray(
+            np.isnan(answers).all(axis=2) if isinstance(self.allowed, Box) else answers == NONE
+        )
 
     def _noiseless(self, first: int, positions: NDArray[np.intp], answers: Actions) -> Array:
         """Return values (k, S, 1 + m) of answers (k, S[, d]) to rounds first + positions."""
@@ -217,7 +242,10 @@ class Recommendations:
         placeholder: Actions = self.allowed.low if isinstance(self.allowed, Box) else np.array(0)
         actions = _choose(none, np.broadcast_to(placeholder, answers.shape), answers)
         if self.instances.changes():
-            by_round = [self.instances.values(first + i, actions[k][None]) for k, i in enumerate(positions.tolist())]
+            by_round = [
+                self.instances.values(first + i, actions[k][None])
+                for k, i in enumerate(positions.tolist())
+            ]
             values = np.concatenate(by_round)
         else:
             values = self.instances.values(first, actions)

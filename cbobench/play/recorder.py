@@ -16,7 +16,9 @@ from cbobench.problems.instances import PLAYED
 
 @dataclass(frozen=True)
 class ChunkMetrics:
-    """Metrics of consecutive rounds: `values[name]` is (rounds, S), from round 1 on; the others are per round."""
+    """Metrics of consecutive rounds: `values[name]` is (rounds, S), from round 1 on; the others are
+    per round.
+    """
 
     f: Array
     g: Array
@@ -30,7 +32,8 @@ class Recorder:
 
     Args:
         instances: the drawn instances of the cells.
-        horizon: T, which decides whether functions move during the play; None counts all their moves.
+        horizon: T, which decides whether functions move during the play; None counts all their
+            moves.
 
     Attributes:
         final: every metric after the last round, (S,) each.
@@ -66,28 +69,40 @@ class Recorder:
         if not np.isfinite(played).all():
             t, s, j = np.argwhere(~np.isfinite(played))[0]
             fault = f"{'f' if j == 0 else f'g_{j}'} is {played[t, s, j]:g}"
-            raise CellFailure(f"round {first + t}: {fault} at the action of replicate {s}; it must be finite")
+            raise CellFailure(
+                f"round {first + t}: {fault} at the action of replicate {s}; it must be finite"
+            )
         f_star, f_plus = self.instances.stars(first, len(actions))
         f, g = played[:, :, 0], played[:, :, 1:]
         violated = np.asarray((g > 0).any(axis=2))
         accuracy = self.instances.accuracy
-        impossible = ~violated & (f - f_star > accuracy * (1 + np.abs(f_star)) + 1e-12)  # never where f_star is NaN
+        # never where f_star is NaN
+        impossible = ~violated & (f - f_star > accuracy * (1 + np.abs(f_star)) + 1e-12)
         if impossible.any():
             t, s = np.argwhere(impossible)[0]
-            raise CellFailure(f"round {first + t}: a feasible action beats the stored optimum {f_star[t, s]:.10g}")
+            raise CellFailure(
+                f"round {first + t}: a feasible action beats the stored optimum {f_star[t, s]:.10g}"
+            )
         if recommended is None:
             recommended = np.full_like(played, np.nan)
         # Rewards are played in units of order 1, and from here on in those of tables.
         f, f_star, f_plus = self.reported(f), self.reported(f_star), self.reported(f_plus)
-        self.star_totals += [np.concatenate([np.zeros_like(s[:1]), s]).cumsum(axis=0)[-1] for s in (f_star, f_plus)]
+        self.star_totals += [
+            np.concatenate([np.zeros_like(s[:1]), s]).cumsum(axis=0)[-1] for s in (f_star, f_plus)
+        ]
         if self.instances.units != PLAYED:
-            recommended = np.concatenate([self.reported(recommended[..., :1]), recommended[..., 1:]], axis=-1)
-        rounds = Rounds(first, f, g, f_star, f_plus, violated, recommended, self.moving, accuracy == np.inf)
+            recommended = np.concatenate(
+                [self.reported(recommended[..., :1]), recommended[..., 1:]], axis=-1
+            )
+        rounds = Rounds(
+            first, f, g, f_star, f_plus, violated, recommended, self.moving, accuracy == np.inf
+        )
         values = {name: running(rounds) for name, running in self.running.items()}
         for name, after in values.items():
             if np.shape(after) != f.shape:
                 raise CellFailure(
-                    f"the metric {name} has shape {np.shape(after)}; it must be (rounds, S), here {f.shape}"
+                    f"the metric {name} has shape {np.shape(after)}; it must be (rounds, S), "
+                    f"here {f.shape}"
                 )
         self.final = {name: after[-1] for name, after in values.items()}
         self._streaks(violated)
@@ -96,7 +111,9 @@ class Recorder:
 
     @property
     def stars(self) -> Array:
-        """Rewards of the best feasible action and the best policy, (2, S); means over the rounds if they move."""
+        """Rewards of the best feasible action and the best policy, (2, S); means over the rounds if
+        they move.
+        """
         if self.instances.changes():
             return self.star_totals / max(1, self.rounds)
         return np.stack([self.reported(star[0]) for star in self.instances.stars(1, 1)])

@@ -1,4 +1,6 @@
-"""Plays the cells of one task on a worker, streams their rounds to Parquet, and publishes them. Returns a receipt."""
+"""Plays the cells of one task on a worker, streams their rounds to Parquet, and publishes them.
+Returns a receipt.
+"""
 
 from __future__ import annotations
 
@@ -65,13 +67,15 @@ class Task:
     """A block of cells that play in lock step on one worker.
 
     Attributes:
-        cells: of one problem, algorithm and horizon; parameters differ only where they may vary within a block.
+        cells: of one problem, algorithm and horizon; parameters differ only where they may vary
+            within a block.
         keep: number of recorded rounds, None for all.
         source, libraries: the required code (see `cbobench.results.source`).
         attempt: 1, or more if cells are played again.
         audit: whether to audit the theory during the play.
         timeout: seconds per cell, None if the suite sets none.
-        return_after: seconds; a task that will take longer is returned soon after its start (`ReturnedTask`).
+        return_after: seconds; a task that will take longer is returned soon after its start
+            (`ReturnedTask`).
         demand: CPUs and memory that it needs.
     """
 
@@ -88,7 +92,9 @@ class Task:
     @cached_property
     def name(self) -> str:
         """File name of its results, fixed by its cells and attempt."""
-        digest = hashlib.sha256(canonical([self.attempt, *[cell.id for cell in self.cells]]).encode()).hexdigest()[:12]
+        digest = hashlib.sha256(
+            canonical([self.attempt, *[cell.id for cell in self.cells]]).encode()
+        ).hexdigest()[:12]
         names = (self.pair.problem.name, self.pair.algorithm.name)
         parts = [re.sub(r"[^\w-]+", "_", name).lstrip("_")[:60] for name in names]
         seeds = [cell.seed for cell in self.cells]
@@ -156,22 +162,31 @@ class OtherCode(CbobenchError):
 
     Attributes:
         pair: names of problem and algorithm.
-        hashes: of the worker's code by module (`module_hashes`); empty where its code is the same or not to be had.
+        hashes: of the worker's code by module (`module_hashes`); empty where its code is the same
+            or not to be had.
     """
 
     pair: tuple[str, str] = ("", "")
     hashes: Mapping[str, str] = MappingProxyType({})  # of the class, whose objects get their own
 
     def name_modules(self) -> OtherCode:
-        """Return it with the names of the modules whose code is another in this process, the driver."""
+        """Return it with the names of the modules whose code is another in this process, the
+        driver.
+        """
         if not self.hashes:
             return self
         hashes = module_hashes(*self.pair)
-        names = sorted(name for name in {*hashes, *self.hashes} if hashes.get(name) != self.hashes.get(name))
-        return OtherCode(f"{self}; other code is in {list_names(names, 3) or 'the list of what counts'}")
+        names = sorted(
+            name for name in {*hashes, *self.hashes} if hashes.get(name) != self.hashes.get(name)
+        )
+        return OtherCode(
+            f"{self}; other code is in {list_names(names, 3) or 'the list of what counts'}"
+        )
 
 
-def refuse_other_code(problem: str, algorithm: str, label: str, source: str, expected_libraries: str) -> None:
+def refuse_other_code(
+    problem: str, algorithm: str, label: str, source: str, expected_libraries: str
+) -> None:
     """Raise unless this process would play a pair with the driver's code.
 
     Args:
@@ -194,10 +209,14 @@ def refuse_other_code(problem: str, algorithm: str, label: str, source: str, exp
     ):
         if actual != expected:
             refusal = OtherCode(
-                f"{worker} has other {noun} for {label}: {actual}, the driver has {expected}; {remedy}, then run again"
+                f"{worker} has other {noun} for {label}: {actual}, the driver has {expected}; "
+                f"{remedy}, then run again"
             )
             if noun == "code":  # the driver says which modules differ
-                refusal.pair, refusal.hashes = (problem, algorithm), module_hashes(problem, algorithm)
+                refusal.pair, refusal.hashes = (
+                    (problem, algorithm),
+                    module_hashes(problem, algorithm),
+                )
             raise refusal
 
 
@@ -207,11 +226,14 @@ def explain_crash(folder: RunFolder, task: Task, how: str) -> WorkerCrashed:
     Removes its temporary files.
     """
     stacks = read_stacks(folder, task.name)
-    folder.remove_temporary([task.name])  # at once: the driver may reuse the name when it gets the answer
+    # at once: the driver may reuse the name when it gets the answer
+    folder.remove_temporary([task.name])
     if not stacks:
         return WorkerCrashed(how)
     seconds, _, stacks = stacks.partition("\n")
-    return WorkerCrashed(f"timed out after {seconds} s, and could not be interrupted", stacks, hung=True)
+    return WorkerCrashed(
+        f"timed out after {seconds} s, and could not be interrupted", stacks, hung=True
+    )
 
 
 def play_task_on_worker(
@@ -232,18 +254,24 @@ def play_task_on_worker(
 
 
 def play_task(
-    problem: Problem, task: Task, folder: RunFolder, report: Path | None = None, count: Count | None = None
+    problem: Problem,
+    task: Task,
+    folder: RunFolder,
+    report: Path | None = None,
+    count: Count | None = None,
 ) -> Receipt | WorkerCrashed | ReturnedTask:
     """Play a task and publish its rounds, then its cells.
 
-    The cells advance in lock step. If anything is raised, each cell is played alone with the same bits, so that only
-    the faulty cell becomes a failed row. Changes of a play to this process are undone. Several cells that hang are
-    returned (`WorkerCrashed`); a single one becomes a failed row.
+    The cells advance in lock step. If anything is raised, each cell is played alone with the same
+    bits, so that only the faulty cell becomes a failed row. Changes of a play to this process are
+    undone. Several cells that hang are returned (`WorkerCrashed`); a single one becomes a failed
+    row.
 
     Args:
-        report: file for the stacks if this process has to end a play that cannot be interrupted; None if it must not
-            end.
-        count: called about once a second, in another thread, with the seed-rounds played so far, and the best seen.
+        report: file for the stacks if this process has to end a play that cannot be interrupted;
+            None if it must not end.
+        count: called about once a second, in another thread, with the seed-rounds played so far,
+            and the best seen.
     """
     guard = _Guard(task, report, count)
     if isinstance(problem, Simulator):
@@ -271,15 +299,18 @@ def _play_task(
             return returned.answer
         except StoreFailure:  # not the fault of a cell
             raise
-        except ChangedRounding:  # what made the change is loaded now, or changes it in each cell for itself
+        # what made the change is loaded now, or changes it in each cell for itself
+        except ChangedRounding:
             pass
-        except BaseException as error:  # an algorithm may raise any error; the faulty cell is found one by one
+        # an algorithm may raise any error; the faulty cell is found one by one
+        except BaseException as error:
             reraise_interrupt(error)
             if is_timeout(error) and len(task.cells) > 1:
                 return WorkerCrashed(describe_error(error)[0])
             if is_timeout(error):
                 played = Played([failed_row(task.cells[0], task, error)], [])
-        if played is None:  # not while the block's error is handled, which would be the context of theirs
+        # not while the block's error is handled, which would be the context of theirs
+        if played is None:
             played = _play_one_by_one(problem, task, folder, guard)
     if task.audit:
         _publish_rows(folder, "audit", task, played.audited)
@@ -289,7 +320,9 @@ def _play_task(
 
 @dataclass(frozen=True)
 class _Guard:
-    """Undoes the changes of plays, ends them if they hang, and counts their rounds; arguments as of `play_task`."""
+    """Undoes the changes of plays, ends them if they hang, and counts their rounds; arguments as of
+    `play_task`.
+    """
 
     task: Task
     report: Path | None
@@ -309,7 +342,13 @@ class _Guard:
                 count(before * task.horizon + rounds, (*[nan] * before, *best))
 
         names = (task.pair.problem.name, task.pair.algorithm.name)
-        settings = (task.timeout, len(cells), task.horizon, self.report, None if count is None else add)
+        settings = (
+            task.timeout,
+            len(cells),
+            task.horizon,
+            self.report,
+            None if count is None else add,
+        )
         seeds = (cell.seed for cell in cells)
         with preserve_process(), isolate_play(*names, *seeds), watch_play(*settings) as watch:
             yield watch
@@ -338,8 +377,18 @@ def _receipt(task: Task, rows: Sequence[dict[str, Any]]) -> Receipt:
 def _publish_rows(folder: RunFolder, kind: str, task: Task, rows: Sequence[dict[str, Any]]) -> None:
     """Publish a table with one row per cell."""
     columns = schema(kind)
-    table = pa.table({name: [row.get(name) for row in rows] for name in columns.names}, schema=columns)
-    _publish(folder, kind, task, [row["cell"] for row in rows], columns, len(rows), lambda write: write(table))
+    table = pa.table(
+        {name: [row.get(name) for row in rows] for name in columns.names}, schema=columns
+    )
+    _publish(
+        folder,
+        kind,
+        task,
+        [row["cell"] for row in rows],
+        columns,
+        len(rows),
+        lambda write: write(table),
+    )
 
 
 def _publish(
@@ -360,7 +409,9 @@ def _publish(
     """
 
     def write(sink: Any) -> None:
-        with TableWriter(sink, columns, make_footer(kind, task.name, cells, count, task.attempt)) as writer:
+        with TableWriter(
+            sink, columns, make_footer(kind, task.name, cells, count, task.attempt)
+        ) as writer:
             play(writer.write_table)
 
     folder.publish(f"{kind}/{task.name}.parquet", write)
@@ -388,7 +439,11 @@ class Played:
 
 
 def _play_rounds(
-    task: Task, play: Play, rounds: RoundRows, write_table: WriteTable, observers: Sequence[Observer] = ()
+    task: Task,
+    play: Play,
+    rounds: RoundRows,
+    write_table: WriteTable,
+    observers: Sequence[Observer] = (),
 ) -> Played:
     """Play cells of a task up to the horizon, and write their rounds."""
     audit = start_audit(play, task.keep) if task.audit else None
@@ -405,16 +460,22 @@ def _play_rounds(
     rows = [identity | row for identity, row in zip(identities, summaries(play), strict=True)]
     if audit is None:
         return Played(rows, [])
-    return Played(rows, [identity | row for identity, row in zip(identities, audit.rows(), strict=True)])
+    return Played(
+        rows, [identity | row for identity, row in zip(identities, audit.rows(), strict=True)]
+    )
 
 
-def _play_block(problem: Problem, task: Task, folder: RunFolder, watch: Watchdog | NoWatchdog) -> Played:
+def _play_block(
+    problem: Problem, task: Task, folder: RunFolder, watch: Watchdog | NoWatchdog
+) -> Played:
     """Play all cells of a task together, and publish their rounds as they come."""
     rounding = float_controls()
     play, rounds = start(problem, task.cells, task.horizon, task.keep)
     watch.follow(play)
     return_after, played = task.return_after, Played([], [])
-    observers = [] if return_after is None else [watch_speed(return_after, task.horizon, len(task.cells))]
+    observers = (
+        [] if return_after is None else [watch_speed(return_after, task.horizon, len(task.cells))]
+    )
 
     def play_rounds(write_table: WriteTable) -> None:
         nonlocal played
@@ -462,7 +523,9 @@ def _play_one_by_one(problem: Problem, task: Task, folder: RunFolder, guard: _Gu
 
 
 def failed_row(cell: Cell, task: Task, error: BaseException, stacks: str = "") -> dict[str, Any]:
-    """Return the row of a failed cell; `stacks` replace the traceback of a cell that had to be ended."""
+    """Return the row of a failed cell; `stacks` replace the traceback of a cell that had to be
+    ended.
+    """
     text, trace = describe_error(error)
     trace = safe_text(stacks) if stacks else trace
     return _identity(cell, task) | {"status": "failed", "error": text, "traceback": trace}

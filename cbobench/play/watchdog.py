@@ -1,7 +1,9 @@
-"""Ends a play that hangs or takes too long. A thread checks whether rounds pass, and reports how many have.
+"""Ends a play that hangs or takes too long. A thread checks whether rounds pass, and reports how
+many have.
 
-First `TimedOut` is raised in the play, so that its traceback shows the place. If code cannot be interrupted (a loop in
-C, a cell that catches everything), the process writes its stacks to a file and ends.
+First `TimedOut` is raised in the play, so that its traceback shows the place. If code cannot be
+interrupted (a loop in C, a cell that catches everything), the process writes its stacks to a file
+and ends.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ SLOWER = 20.0  # a round may take this multiple of the longest one so far
 GRACE = 10.0  # seconds from the signal to the end of the process
 TICK = 5.0
 REPORT_SECONDS = 1.0  # between two reports of the rounds played
-SILENCE_MARGIN = 60.0  # seconds that a worker may say nothing beyond those in which its watchdog ends it
+# seconds that a worker may say nothing beyond those in which its watchdog ends it
+SILENCE_MARGIN = 60.0
 TRIAL = 10.0  # seconds after which the duration of a task is predicted (see `watch_speed`)
 SIGNAL = getattr(signal, "SIGRTMAX", signal.SIGALRM)  # unused by other code
 
@@ -41,7 +44,8 @@ Count = Callable[[int, tuple[float, ...]], None]
 
 @contextmanager
 def reporting(report: Count) -> Iterator[Count]:
-    """Report at once and then each second, in a thread, while the block is carried out; gives what takes the counts.
+    """Report at once and then each second, in a thread, while the block is carried out; gives what
+    takes the counts.
 
     Whoever waits for this process hears so that it runs, though no round may end for long.
     """
@@ -72,7 +76,8 @@ def _stall_seconds(timeout: float | None, cells: int, horizon: int) -> float:
 
 
 def allowed_silence(timeout: float | None, cells: int, horizon: int, longest: float = 0.0) -> float:
-    """Return the seconds after which a worker that reports nothing is stopped: it would have ended itself before.
+    """Return the seconds after which a worker that reports nothing is stopped: it would have ended
+    itself before.
 
     Code in C may keep the reporting thread waiting for as long as a round may take.
 
@@ -92,9 +97,10 @@ class Watchdog:
     Args:
         timeout: seconds per cell, None for the default rule.
         cells, horizon: number of cells in lock step, and of rounds.
-        report: open file for the stacks of a process that has to end; None if this process must not end.
-        count: called about once a second, in the thread, with the seed-rounds played and each cell's best (see
-            `Play.best_seen`).
+        report: open file for the stacks of a process that has to end; None if this process must not
+            end.
+        count: called about once a second, in the thread, with the seed-rounds played and each
+            cell's best (see `Play.best_seen`).
     """
 
     def __init__(
@@ -140,13 +146,16 @@ class Watchdog:
         signal.signal(SIGNAL, self._before)
 
     def _arm(self) -> None:
-        """Schedule the end of the process some time after the interruption, even if no Python code runs by then."""
+        """Schedule the end of the process some time after the interruption, even if no Python code
+        runs by then.
+        """
         if self.report is not None:
             left = max(0.0, min(self.stall - self.stalled, self.allowed_seconds - self.played))
             with suppress(OSError):  # the null device has no length
                 self.report.seek(0)
                 self.report.truncate()
-            self.report.write(f"{left + self.grace:.0f}\n")  # faulthandler writes the stacks below it
+            # faulthandler writes the stacks below it
+            self.report.write(f"{left + self.grace:.0f}\n")
             self.report.flush()
             faulthandler.dump_traceback_later(left + self.grace, exit=True, file=self.report)
 
@@ -156,11 +165,14 @@ class Watchdog:
         tick, last = min(TICK, self.stall / 8), time.monotonic()
         while not self._ended.wait(tick if self.count is None else min(tick, REPORT_SECONDS)):
             if self.count is not None and self.play is not None:
-                self.count(max(0, self.play.round - 1) * self.cells, tuple(self.play.best_seen().tolist()))
+                self.count(
+                    max(0, self.play.round - 1) * self.cells, tuple(self.play.best_seen().tolist())
+                )
             current_time = time.monotonic()
             if self.count is not None and current_time - last < tick:
                 continue
-            passed, last = min(current_time - last, 2 * tick), current_time  # a suspended process did not hang
+            # a suspended process did not hang
+            passed, last = min(current_time - last, 2 * tick), current_time
             self.stalled, self.played = self.stalled + passed, self.played + passed
             current_round = -1 if self.play is None else self.play.round
             if current_round != self.last_round:
@@ -169,7 +181,10 @@ class Watchdog:
                 self.last_round, self.stalled = current_round, 0.0
                 self._arm()
             # The signal is sent again after a while, because a cell may swallow the exception.
-            stalls, signalled_before = self.stalled > self.stall, self.played - signalled <= self.grace / 2
+            stalls, signalled_before = (
+                self.stalled > self.stall,
+                self.played - signalled <= self.grace / 2,
+            )
             if (stalls or self.played > self.allowed_seconds) and not signalled_before:
                 self.timed_out, signalled = self.stalled if stalls else self.played, self.played
                 with suppress(ProcessLookupError):
@@ -217,7 +232,8 @@ def watch_play(
             try:
                 report.parent.mkdir(exist_ok=True)
                 _remove(report)
-                file = stack.enter_context(report.open("x"))  # "x" refuses a link that someone else has placed there
+                # "x" refuses a link that someone else has placed there
+                file = stack.enter_context(report.open("x"))
                 stack.callback(_remove, report)
             except OSError:  # the process can still end, without a report
                 file = stack.enter_context(Path(os.devnull).open("w"))
@@ -230,14 +246,18 @@ def _remove(report: Path) -> None:
 
 
 def stacks_path(folder: RunFolder, task: str) -> Path:
-    """Return the path for a hanging worker's stacks, readable by a driver that shares the run's folder or machine."""
+    """Return the path for a hanging worker's stacks, readable by a driver that shares the run's
+    folder or machine.
+    """
     if folder.local:
         return Path(folder.path(f"cells/.{task}.parquet.hung.tmp"))
     return Path(tempfile.gettempdir()) / f"{task}.hung.tmp"
 
 
 def read_stacks(folder: RunFolder, task: str) -> str:
-    """Return seconds and stacks of a task whose process had to end; "" if it died of another cause."""
+    """Return seconds and stacks of a task whose process had to end; "" if it died of another
+    cause.
+    """
     path, text = stacks_path(folder, task), ""
     with suppress(OSError):
         text = path.read_text(errors="replace")

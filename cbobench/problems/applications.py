@@ -1,17 +1,20 @@
 """Applications of the CBO preprint: cloud configuration, an expert's guidance, and queue stability.
 
-Cloud configuration (Section 1): least cost under a limit of the 95th percentile of latency. A configuration is a
-number of servers and their speed. Its days are simulated: jobs arrive as a Poisson process, wait in one queue for the
-first free server, and bring exponential work. All configurations meet the same jobs.
+Cloud configuration (Section 1): least cost under a limit of the 95th percentile of latency. A
+configuration is a number of servers and their speed. Its days are simulated: jobs arrive as a
+Poisson process, wait in one queue for the first free server, and bring exponential work. All
+configurations meet the same jobs.
 
-Expert guidance (Appendix A): full information of a distance between distributions. An action is a policy with an
-outcome distribution; it should stay near the expert's. The distance is the squared maximum mean discrepancy MMD² under
-a Gaussian kernel, estimated without bias from the round's samples (Gretton et al. 2012, Lemma 6).
+Expert guidance (Appendix A): full information of a distance between distributions. An action is a
+policy with an outcome distribution; it should stay near the expert's. The distance is the squared
+maximum mean discrepancy MMD² under a Gaussian kernel, estimated without bias from the round's
+samples (Gretton et al. 2012, Lemma 6).
 
-Queue stability (Appendix A): full information of a stochastic constraint. The allocation x = (x_1, x_2) in [0, 8]²
-says how many GPUs (fractions allowed) either node gets. In a round ω(t) jobs arrive, Poisson with mean λ, and node i
-can serve h_i(x_i) jobs; g_t(x) = ω(t) - h_1(x_1) - h_2(x_2) is known for every x before acting, because h_i is known.
-f(x) is minus the energy cost, observed with noise at the played x alone.
+Queue stability (Appendix A): full information of a stochastic constraint. The allocation x = (x_1,
+x_2) in [0, 8]² says how many GPUs (fractions allowed) either node gets. In a round ω(t) jobs
+arrive, Poisson with mean λ, and node i can serve h_i(x_i) jobs; g_t(x) = ω(t) - h_1(x_1) - h_2(x_2)
+is known for every x before acting, because h_i is known. f(x) is minus the energy cost, observed
+with noise at the played x alone.
 """
 
 from __future__ import annotations
@@ -29,7 +32,15 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array, StationaryName, smooth_norm, stationary
 from cbobench.params import param, state
 from cbobench.problems import PROBLEMS
-from cbobench.problems.base import Actions, Channel, Drawn, Feedback, Instances, Shown, choose_seed_set
+from cbobench.problems.base import (
+    Actions,
+    Channel,
+    Drawn,
+    Feedback,
+    Instances,
+    Shown,
+    choose_seed_set,
+)
 from cbobench.problems.box import BoxProblem, Reference
 from cbobench.problems.channels import FeedbackModel, Law, TwoLaws, noise_law
 from cbobench.problems.readings import Readings, ReadingsProblem, unit_grid
@@ -42,10 +53,12 @@ RENT, RENT_POWER, ENERGY = 0.1, 1.4, 0.02  # of a server: RENT v^1.4, and ENERGY
 
 
 def sojourn_times(gaps: Array, work: Array, servers: NDArray[np.intp], speeds: Array) -> Array:
-    """Seconds from arrival to departure in first-come first-served queues with c servers (Kiefer & Wolfowitz 1955).
+    """Seconds from arrival to departure in first-come first-served queues with c servers (Kiefer &
+    Wolfowitz 1955).
 
-    Every queue starts empty. The recursion runs over jobs and holds, per day and configuration, the sorted times until
-    each of the c servers is free (infinite where a configuration has fewer servers than the largest one).
+    Every queue starts empty. The recursion runs over jobs and holds, per day and configuration, the
+    sorted times until each of the c servers is free (infinite where a configuration has fewer
+    servers than the largest one).
 
     Args:
         gaps: seconds since the previous arrival, (jobs, days).
@@ -57,7 +70,9 @@ def sojourn_times(gaps: Array, work: Array, servers: NDArray[np.intp], speeds: A
     """
     (jobs, days), most = gaps.shape, int(servers.max())
     shape = (days, len(servers))
-    busy = [np.broadcast_to(np.where(rank < servers, 0.0, np.inf), shape).copy() for rank in range(most)]
+    busy = [
+        np.broadcast_to(np.where(rank < servers, 0.0, np.inf), shape).copy() for rank in range(most)
+    ]
     times = np.empty((jobs, *shape))
     for job in range(jobs):
         busy = [np.maximum(left - gaps[job, :, None], 0.0) for left in busy]
@@ -72,7 +87,9 @@ def sojourn_times(gaps: Array, work: Array, servers: NDArray[np.intp], speeds: A
 def percentile(times: Array, share: float = 0.95) -> Array:
     """The smallest time that a share of the jobs stays within, (jobs, ...) to (...)."""
     rank = int(np.ceil(share * len(times))) - 1
-    return np.asarray(np.partition(np.ascontiguousarray(np.moveaxis(times, 0, -1)), rank, axis=-1)[..., rank])
+    return np.asarray(
+        np.partition(np.ascontiguousarray(np.moveaxis(times, 0, -1)), rank, axis=-1)[..., rank]
+    )
 
 
 def simulate(load: float, limit: float, days: int) -> Readings:
@@ -99,11 +116,14 @@ def simulate(load: float, limit: float, days: int) -> Readings:
 @PROBLEMS.register("cloud-latency")
 @dataclass(kw_only=True)
 class CloudLatency(ReadingsProblem):
-    """80 configurations, 5 to 12 servers of 10 speeds: f is minus the cost, g the p95 latency minus a limit (seconds).
+    """80 configurations, 5 to 12 servers of 10 speeds: f is minus the cost, g the p95 latency minus
+    a limit (seconds).
 
-    f and g are means over simulated days of 1000 jobs that start with an empty queue. A round reads one of these days,
-    the same for all configurations: a busy day costs more and is slower. The cost of a server is rent 0.1 v^1.4 and
-    0.02 v² for the time it works. The preprint names the application; the numbers are ours.
+    f and g are means over simulated days of 1000 jobs that start with an empty queue. A round reads
+    one of these days,
+    the same for all configurations: a busy day costs more and is slower. The cost of a server is
+    rent 0.1 v^1.4 and 0.02 v² for the time it works. The preprint names the application; the
+    numbers are ours.
     """
 
     source = "CBO preprint 1, simulation ours"
@@ -140,29 +160,37 @@ class Policies:
     def _overlap(self, shift: Array, variance: Array) -> Array:
         """E exp(-Z² / (2 τ²)) for Z ~ N(shift, variance)."""
         total_variance = self.bandwidth**2 + variance
-        return np.asarray(self.bandwidth / np.sqrt(total_variance) * np.exp(-0.5 * shift**2 / total_variance))
+        return np.asarray(
+            self.bandwidth / np.sqrt(total_variance) * np.exp(-0.5 * shift**2 / total_variance)
+        )
 
     def distance(self) -> Array:
         """MMD² in closed form, (n,)."""
         none, (mean, spread) = np.zeros(1), EXPERT
         self_overlap = self._overlap(none, 2 * self.spread**2)
         expert = self._overlap(none, np.array([2 * spread**2]))
-        return self_overlap + expert - 2 * self._overlap(self.mean - mean, self.spread**2 + spread**2)
+        return (
+            self_overlap + expert - 2 * self._overlap(self.mean - mean, self.spread**2 + spread**2)
+        )
 
     def estimate(self, scenarios: Array) -> Array:
         """The unbiased estimate of MMD² (a U-statistic) for every policy, (n,).
 
         Args:
-            scenarios: standard normal (2, N): N outcomes of every policy (the same scenarios, replayed under each of
-                them), and N of the expert.
+            scenarios: standard normal (2, N): N outcomes of every policy (the same scenarios,
+                replayed under each of them), and N of the expert.
         """
         count, (mean, spread) = scenarios.shape[1], EXPERT
         expert = mean + spread * scenarios[1]
         i, j = np.triu_indices(count, 1)
         spreads, spread_index = np.unique(self.spread, return_inverse=True)
-        self_overlap = self._kernel(spreads[:, None] * (scenarios[0, i] - scenarios[0, j])).mean(axis=1)[spread_index]
+        self_overlap = self._kernel(spreads[:, None] * (scenarios[0, i] - scenarios[0, j])).mean(
+            axis=1
+        )[spread_index]
         outcomes = self.mean[:, None] + self.spread[:, None] * scenarios[0]
-        cross = self._kernel((outcomes[:, :, None] - expert).reshape(len(outcomes), -1)).mean(axis=1)
+        cross = self._kernel((outcomes[:, :, None] - expert).reshape(len(outcomes), -1)).mean(
+            axis=1
+        )
         return np.asarray(self_overlap + self._kernel(expert[i] - expert[j]).mean() - 2 * cross)
 
     def _kernel(self, difference: Array) -> Array:
@@ -170,7 +198,9 @@ class Policies:
 
 
 class Guided:
-    """Additive noise on f; g_t(.) is the round's estimate of MMD² minus the tolerance, for all policies at once."""
+    """Additive noise on f; g_t(.) is the round's estimate of MMD² minus the tolerance, for all
+    policies at once.
+    """
 
     def __init__(self, problem: ExpertGuidance, instances: Drawn, streams: Streams) -> None:
         self.problem = problem
@@ -180,11 +210,14 @@ class Guided:
         self.round = 0
 
     def _estimates(self, t: int) -> Array:
-        """g_t of all policies, (S, n); one replicate after the other, so that none depends on its company."""
+        """g_t of all policies, (S, n); one replicate after the other, so that none depends on its
+        company.
+        """
         if self.round != t:
             policies = self.problem.policies
             self.estimates = (
-                np.stack([policies.estimate(scenarios) for scenarios in self.scenarios.at(t)]) - self.problem.tolerance
+                np.stack([policies.estimate(scenarios) for scenarios in self.scenarios.at(t)])
+                - self.problem.tolerance
             )
             self.round = t
         return self.estimates
@@ -196,35 +229,49 @@ class Guided:
         return lambda points: estimates.copy()
 
     def at(self, t: int, actions: Actions) -> Feedback:
-        f = self.instances.values(t, actions[None])[0, :, 0] + self.noise.at(t) * self.instances.noise[:, 0]
+        f = (
+            self.instances.values(t, actions[None])[0, :, 0]
+            + self.noise.at(t) * self.instances.noise[:, 0]
+        )
         return Feedback(f, np.take_along_axis(self._estimates(t), actions[:, None], axis=1))
 
 
 @PROBLEMS.register("expert-guidance")
 @dataclass(kw_only=True)
 class ExpertGuidance(FeedbackModel):
-    """81 policies x in [0, 1]² with outcomes N(4 x_1 - 2, (0.3 + 1.2 x_2)²); the expert's are N(0.4, 0.7²).
+    """81 policies x in [0, 1]² with outcomes N(4 x_1 - 2, (0.3 + 1.2 x_2)²); the expert's are
+    N(0.4, 0.7²).
 
-    f is a random RKHS function, f = sum_i a_i k(., x_i) with a_i uniform on [-1, 1], fresh for every seed. g is the
-    closed form of MMD² minus the tolerance; g_t, its unbiased estimate from the round's samples, is shown for all
-    policies before acting and told at the played one. R of g is the largest standard deviation of g_t over policies,
-    from 1000 simulated rounds; |g|_k is that of a regularised interpolant. All numbers are ours: the preprint names the
-    application and gives none.
+    f is a random RKHS function, f = sum_i a_i k(., x_i) with a_i uniform on [-1, 1], fresh for
+    every seed. g is the closed form of MMD² minus the tolerance; g_t, its unbiased estimate from
+    the round's samples, is shown for all policies before acting and told at the played one. R of g
+    is the largest standard deviation of g_t over policies, from 1000 simulated rounds; |g|_k is
+    that of a regularised interpolant. All numbers are ours: the preprint names the application and
+    gives none.
     """
 
     source = "CBO preprint App. A, numbers ours"
-    about = "81 policies near an expert: MMD² of outcomes within a tolerance, unbiased estimates shown before acting"
+    about = (
+        "81 policies near an expert: MMD² of outcomes within a tolerance, unbiased estimates "
+        "shown before acting"
+    )
     stated_facts = ("n = 81, d = 2", "1", "14 of 81", "varies")
     constraints = 1
 
-    tolerance: float = param(0.1, "largest MMD² to the expert's outcomes that is allowed", above=0.0)
-    samples: int = param(10, "outcomes of either side that a round's estimate rests on", at_least=2, at_most=200)
+    tolerance: float = param(
+        0.1, "largest MMD² to the expert's outcomes that is allowed", above=0.0
+    )
+    samples: int = param(
+        10, "outcomes of either side that a round's estimate rests on", at_least=2, at_most=200
+    )
     bandwidth: float = param(1.0, "of the Gaussian kernel on outcomes", above=0.0)
     noise_f: float = param(0.1, "standard deviation of the noise on f", at_least=0.0)
     kernel: StationaryName = param("se", "kernel of f, and of the learners' models")
     lengthscale: float = param(0.2, "its lengthscale", at_least=1e-4, at_most=1e4)
     full_information: bool = param(True, "show g_t(.) before acting")
-    seed_size: int = param(5, "how many random feasible policies a safe method may start from", at_least=1)
+    seed_size: int = param(
+        5, "how many random feasible policies a safe method may start from", at_least=1
+    )
 
     @cached_property
     def actions(self) -> Finite:
@@ -242,7 +289,8 @@ class ExpertGuidance(FeedbackModel):
         nearest = float(self.policies.distance().min())
         if nearest >= self.tolerance:
             raise Misuse(
-                f"tolerance is {self.tolerance:g}; the nearest policy has an MMD² of {nearest:.3g}: allow more"
+                f"tolerance is {self.tolerance:g}; the nearest policy has an MMD² of "
+                f"{nearest:.3g}: allow more"
             )
 
     @cached_property
@@ -250,7 +298,9 @@ class ExpertGuidance(FeedbackModel):
         """Largest standard deviation of g_t over policies, from simulated rounds."""
         scenarios = generator(self.name, "deviation").standard_normal((ROUNDS, 2, self.samples))
         return float(
-            np.stack([self.policies.estimate(round_scenarios) for round_scenarios in scenarios]).std(axis=0).max()
+            np.stack([self.policies.estimate(round_scenarios) for round_scenarios in scenarios])
+            .std(axis=0)
+            .max()
         )
 
     def draw(self, generators: Sequence[np.random.Generator]) -> Instances:
@@ -270,17 +320,23 @@ class ExpertGuidance(FeedbackModel):
 
 
 GPUS = 8.0
-SERVICE, HALF = (9.0, 30.0), 6.0  # scales of h_1 and h_2, jobs per round; HALF: x_2 that serves half of its scale
-LINEAR, COOLING, SWITCHED_ON = (0.30, 0.25), (0.05, 0.03), 1.0  # energy per GPU, per GPU², and of a node that is on
+# scales of h_1 and h_2, jobs per round; HALF: x_2 that serves half of its scale
+SERVICE, HALF = (9.0, 30.0), 6.0
+# energy per GPU, per GPU², and of a node that is on
+LINEAR, COOLING, SWITCHED_ON = (0.30, 0.25), (0.05, 0.03), 1.0
 
 
 def service(x_1: Array, x_2: Array) -> tuple[Array, Array]:
-    """Jobs that the nodes can serve in a round: h_1 = 9 log(1 + x_1), h_2 = 30 x_2 / (6 + x_2); increasing, concave."""
+    """Jobs that the nodes can serve in a round: h_1 = 9 log(1 + x_1), h_2 = 30 x_2 / (6 + x_2);
+    increasing, concave.
+    """
     return SERVICE[0] * np.log1p(x_1), SERVICE[1] * x_2 / (HALF + x_2)
 
 
 def energy(x_1: Array, x_2: Array) -> Array:
-    """Energy cost of a round: linear and quadratic (cooling) in x_i, and 1 for a node that is on, smoothed near 0."""
+    """Energy cost of a round: linear and quadratic (cooling) in x_i, and 1 for a node that is on,
+    smoothed near 0.
+    """
     cost = np.zeros_like(x_1)
     for x, linear, cooling in zip((x_1, x_2), LINEAR, COOLING, strict=True):
         cost = cost + linear * x + cooling * x**2 - SWITCHED_ON * np.expm1(-2 * x)
@@ -292,13 +348,17 @@ def energy(x_1: Array, x_2: Array) -> Array:
 class QueueStability(BoxProblem):
     """Least energy for two nodes that share GPUs, while arrivals stay below what is served.
 
-    The deviation of g_t is that of the arrivals, ω(t) - λ: one number for all allocations of a round, with variance λ.
-    It is not sub-Gaussian; its standard deviation sqrt(λ) is given as R. The functions h_i and the energy are ours.
+    The deviation of g_t is that of the arrivals, ω(t) - λ: one number for all allocations of a
+    round, with variance λ. It is not sub-Gaussian; its standard deviation sqrt(λ) is given as R.
+    The functions h_i and the energy are ours.
     With `full_information: false` only g_t(x_t) is told, after acting.
     """
 
     source = "CBO preprint App. A, functions ours"
-    about = "GPUs of two nodes: least energy under queue stability, Poisson arrivals shown before acting"
+    about = (
+        "GPUs of two nodes: least energy under queue stability, Poisson arrivals shown before "
+        "acting"
+    )
 
     arrivals: float = param(14.0, "λ, mean number of jobs that arrive in a round", above=0.0)
     full_information: bool = param(True, "show g_t(.) = ω(t) - h_1 - h_2 before acting")
@@ -325,7 +385,10 @@ class QueueStability(BoxProblem):
         super().validate()
         most = float(sum(service(np.array(GPUS), np.array(GPUS))))
         if self.arrivals >= most:
-            raise Misuse(f"arrivals is {self.arrivals:g}; all {2 * GPUS:g} GPUs serve {most:.4g} jobs: stay below that")
+            raise Misuse(
+                f"arrivals is {self.arrivals:g}; all {2 * GPUS:g} GPUs serve {most:.4g} jobs: "
+                "stay below that"
+            )
 
     def formula(self, x: Array) -> Array:
         x_1, x_2 = (np.array(x[..., i], order="C") for i in range(2))
@@ -334,11 +397,15 @@ class QueueStability(BoxProblem):
 
     @cached_property
     def optimum(self) -> Reference:
-        """`reference` for these arrivals: f falls and h rises in both x_i, so a polished scan of g = 0 finds it."""
+        """`reference` for these arrivals: f falls and h rises in both x_i, so a polished scan of g
+        = 0 finds it.
+        """
         from scipy.optimize import minimize_scalar
 
         def partner(x_1: Array) -> Array:
-            """The smallest x_2 that keeps the queue stable, beyond the box where there is none in it."""
+            """The smallest x_2 that keeps the queue stable, beyond the box where there is none in
+            it.
+            """
             left = np.maximum(self.arrivals - service(x_1, x_1)[0], 0.0)
             most = SERVICE[1] - 1e-9  # approached by h_2 without end
             return np.asarray(HALF * np.minimum(left, most) / (SERVICE[1] - np.minimum(left, most)))
@@ -354,21 +421,31 @@ class QueueStability(BoxProblem):
         bracket = (scan[max(0, start - 1)], scan[min(len(scan) - 1, start + 1)])
         polished = minimize_scalar(cost, bounds=bracket, method="bounded", options={"xatol": 1e-12})
         # Kinks of the boundary are no bottom that a smooth search finds.
-        alone = min(float(np.expm1(self.arrivals / SERVICE[0])), GPUS)  # node 1 serves all: a kink of the boundary
+        # node 1 serves all: a kink of the boundary
+        alone = min(float(np.expm1(self.arrivals / SERVICE[0])), GPUS)
         left = self.arrivals - float(service(np.array(GPUS), np.array(GPUS))[1])
-        beside = float(np.clip(np.expm1(left / SERVICE[0]) * (1 + 1e-12), 0, GPUS))  # of a node 2 with all GPUs
-        x_1 = min((float(scan[start]), float(polished.x), alone, beside), key=lambda x: float(cost(np.array(x))))
+        # of a node 2 with all GPUs
+        beside = float(np.clip(np.expm1(left / SERVICE[0]) * (1 + 1e-12), 0, GPUS))
+        x_1 = min(
+            (float(scan[start]), float(polished.x), alone, beside),
+            key=lambda x: float(cost(np.array(x))),
+        )
         x = np.array([x_1, partner(np.array(x_1))])
         while self.formula(x)[1] > 0:  # the last digit
             x = np.nextafter(x, np.inf)
         # All that is stated beside the point must hold for these arrivals, too.
-        middles = GPUS * (np.arange(2**14) + 0.5) / 2**14  # of slices: the share is the area above the boundary
+        # of slices: the share is the area above the boundary
+        middles = GPUS * (np.arange(2**14) + 0.5) / 2**14
         share = 1 - float(np.minimum(partner(middles) / GPUS, 1.0).mean())
         f, lowest = float(self.formula(x)[0]), float(self.formula(np.array(self.high))[1])
-        return replace(self.reference, x=(float(x[0]), float(x[1])), f=f, slater=-lowest, share=share)
+        return replace(
+            self.reference, x=(float(x[0]), float(x[1])), f=f, slater=-lowest, share=share
+        )
 
     def noise_draws(self, streams: Streams) -> Draws:
         def poisson(gen: np.random.Generator, shape: tuple[int, ...]) -> Array:
-            return np.asarray((gen.poisson(self.arrivals, shape) - self.arrivals) / np.sqrt(self.arrivals))
+            return np.asarray(
+                (gen.poisson(self.arrivals, shape) - self.arrivals) / np.sqrt(self.arrivals)
+            )
 
         return TwoLaws(streams, noise_law(self.law, self.tail), poisson, self.constraints)

@@ -1,10 +1,11 @@
-"""The interface of a problem: its instances per seed, a learner's knowledge, and the feedback of a round.
+"""The interface of a problem: its instances per seed, a learner's knowledge, and the feedback of a
+round.
 
 Sign convention, once and for all: maximise f subject to g_j <= 0.
 
-A problem is a keyword-only dataclass of parameters. `prepare` does the work that all seeds share (and reads files, on
-the driver only); `draw` makes the instances of S seeds; `feedback` makes the noisy channel. Metrics use the noise-free
-f and g of `Instances`, never what the learner was told.
+A problem is a keyword-only dataclass of parameters. `prepare` does the work that all seeds share
+(and reads files, on the driver only); `draw` makes the instances of S seeds; `feedback` makes the
+noisy channel. Metrics use the noise-free f and g of `Instances`, never what the learner was told.
 """
 
 from __future__ import annotations
@@ -44,16 +45,21 @@ PILOT = "pilot"
 
 
 Inputs = dict[str, Any]
-"""By name, an input's value at every action of a finite set ([...]), or its type on a box ({"float": [low, high]})."""
+"""By name, an input's value at every action of a finite set ([...]), or its type on a box
+({"float": [low, high]}).
+"""
 
 
 Objective = tuple[str, float, float]
-"""(name, zero, unit): zero + unit · f is the user's own quantity, such as a column; f is as tables show it."""
+"""(name, zero, unit): zero + unit · f is the user's own quantity, such as a column; f is as tables
+show it.
+"""
 
 
 @dataclass(frozen=True)
 class Arrivals:
-    """Delayed observations that reach learners in one round, k of them, sorted by replicate, round and function.
+    """Delayed observations that reach learners in one round, k of them, sorted by replicate, round
+    and function.
 
     Attributes:
         replicate, round: whose, and of which round's action, (k,).
@@ -71,7 +77,8 @@ class Arrivals:
 class Feedback:
     """Feedback after a round: noisy reward (S,) and constraint values (S, m) of the round's action.
 
-    With delayed feedback f and g are NaN, and `arrivals` holds what reaches the learner in this round instead.
+    With delayed feedback f and g are NaN, and `arrivals` holds what reaches the learner in this
+    round instead.
     """
 
     f: Array
@@ -79,7 +86,9 @@ class Feedback:
     arrivals: Arrivals | None = None
 
     def costs(self, rectified: bool = False) -> Array:
-        """Sum of the constraint values, or of their positive parts, that are told in this round, (S, m)."""
+        """Sum of the constraint values, or of their positive parts, that are told in this round,
+        (S, m).
+        """
         if self.arrivals is None:
             return np.maximum(self.g, 0.0) if rectified else self.g
         return self._each(lambda g: np.maximum(g, 0.0) if rectified else g)
@@ -95,7 +104,8 @@ class Feedback:
     def counts(self) -> Array:
         """Number of values of each constraint that arrive in this round, (S, m)."""
         if self.arrivals is None:
-            return np.zeros(self.g.shape) + 1.0  # four calls less than np.ones in every round of some methods
+            # four calls less than np.ones in every round of some methods
+            return np.zeros(self.g.shape) + 1.0
         return self._each(np.ones_like)
 
     def since(self, first: int) -> Feedback:
@@ -108,7 +118,9 @@ class Feedback:
         return replace(self, arrivals=recent)
 
     def rounds(self) -> Iterator[tuple[int, Feedback]]:
-        """The rounds that are told now, with f and g of all replicates, where several evaluations are under way."""
+        """The rounds that are told now, with f and g of all replicates, where several evaluations
+        are under way.
+        """
         assert self.arrivals is not None
         replicates, m = self.g.shape
         values = self.arrivals.value.reshape(replicates, -1, 1 + m)
@@ -118,14 +130,20 @@ class Feedback:
 
 
 Shown = Callable[[Array | None], Array]
-"""g_t, shown before acting: its values (S, m, n) at all actions (`None`), or (S, m, k) at points (S, k, d) of a box."""
+"""g_t, shown before acting: its values (S, m, n) at all actions (`None`), or (S, m, k) at points
+(S, k, d) of a box.
+"""
 
 
 class Channel(Protocol):
-    """The noisy channel of S replicates; the noise of round t does not depend on what was played before."""
+    """The noisy channel of S replicates; the noise of round t does not depend on what was played
+    before.
+    """
 
     def before(self, t: int) -> Shown | None:
-        """What is shown before the actions of round t are chosen: g_t under full information, else nothing."""
+        """What is shown before the actions of round t are chosen: g_t under full information, else
+        nothing.
+        """
         return None
 
     def at(self, t: int, actions: Actions) -> Feedback:
@@ -134,18 +152,21 @@ class Channel(Protocol):
 
 
 class Problem:
-    """Base of every problem. Subclasses are dataclasses registered with `@PROBLEMS.register("name")`.
+    """Base of every problem. Subclasses are dataclasses registered with
+    `@PROBLEMS.register("name")`.
 
     Class attributes:
         source: where the problem comes from, for tables.
         about: one line for tables.
-        feasibility_tolerance: constraint values up to it, in the units played, are rounding and count as 0.
+        feasibility_tolerance: constraint values up to it, in the units played, are rounding and
+            count as 0.
         seed_independent: whether every seed draws the same instance.
         simulates: whether values are of simulations, which may take long.
         stated_facts: the values of `facts`, of a class that does not compute them.
 
     Attributes:
-        simulation_seconds: on the clock, of one simulation, as those of the pilot took; 0 before it.
+        simulation_seconds: on the clock, of one simulation, as those of the pilot took; 0 before
+            it.
         round_seconds: of the simulations of a seed-round.
         pilot_seconds: of all simulations of the pilot.
         pilot_points: how many points a full pilot has.
@@ -173,7 +194,9 @@ class Problem:
 
     @classmethod
     def check_class(cls) -> None:
-        """Raises `Misuse` for what the class states in a word that nothing reads, or a method that cannot be called."""
+        """Raises `Misuse` for what the class states in a word that nothing reads, or a method that
+        cannot be called.
+        """
         refuse_unread(cls)
         refuse_signature(cls)
 
@@ -185,17 +208,25 @@ class Problem:
         """
         most = self.feasibility_tolerance
         if not 0 <= most < np.inf:
-            raise Misuse(f"feasibility_tolerance is {most}; it must be at least 0 and finite, such as 1e-12")
+            raise Misuse(
+                f"feasibility_tolerance is {most}; it must be at least 0 and finite, such as 1e-12"
+            )
         return np.where((g > 0) & (g <= most), 0.0, g) if most else g
 
     @classmethod
     def facts(cls) -> dict[str, str]:
-        """In words, for tables, with default parameters: action set, number of constraints, feasible share and f*."""
-        return dict(zip(("actions", "constraints", "feasible", "best"), cls.stated_facts, strict=True))
+        """In words, for tables, with default parameters: action set, number of constraints,
+        feasible share and f*.
+        """
+        return dict(
+            zip(("actions", "constraints", "feasible", "best"), cls.stated_facts, strict=True)
+        )
 
     @classmethod
     def noise_near_optimum(cls) -> str:
-        """With default parameters, how large the noise on f is beside f's spread near the optimum; or nothing."""
+        """With default parameters, how large the noise on f is beside f's spread near the optimum;
+        or nothing.
+        """
         return ""
 
     def offers(self) -> frozenset[Ability]:
@@ -219,7 +250,9 @@ class Problem:
         """
 
     def at(self, site: Any) -> AbstractContextManager[None]:
-        """Within the block, simulations run on the workers of a `Site` and are kept in its store, if there are any."""
+        """Within the block, simulations run on the workers of a `Site` and are kept in its store,
+        if there are any.
+        """
         return nullcontext()
 
     def identity(self) -> dict[str, Any]:
@@ -227,7 +260,9 @@ class Problem:
         return {}
 
     def describe_inputs(self) -> Inputs | None:
-        """How readers call what an action is made of, once prepared; None if it is a number only."""
+        """How readers call what an action is made of, once prepared; None if it is a number
+        only.
+        """
         if isinstance(self.actions, Box):
             ends = zip(self.actions.low.tolist(), self.actions.high.tolist(), strict=True)
             return {f"x_{i}": {"float": [low, high]} for i, (low, high) in enumerate(ends, 1)}
@@ -238,7 +273,9 @@ class Problem:
         return "f", 0.0, 1.0
 
     def note(self) -> str:
-        """One line for readers of a prepared problem's results, such as units and the regret's reference."""
+        """One line for readers of a prepared problem's results, such as units and the regret's
+        reference.
+        """
         return ""
 
     def lacks(self, member: str, fix: str) -> Misuse:
@@ -246,7 +283,9 @@ class Problem:
         return Misuse(f"{type(self).__name__} does not define {member}; {fix}")
 
     def check_corners(self) -> None:
-        """Raises `Misuse` for a problem on a box whose class gives no `low` and `high`, or none that make a box."""
+        """Raises `Misuse` for a problem on a box whose class gives no `low` and `high`, or none
+        that make a box.
+        """
         for name in ("low", "high"):
             if not hasattr(self, name):
                 raise self.lacks(name, f"write {name} = (...), one number per coordinate")
@@ -260,22 +299,35 @@ class Problem:
     @property
     def actions(self) -> Finite | Box:
         """The action set."""
-        raise self.lacks("actions", "give a property that returns a Finite or a Box, or derive BoxProblem or Simulator")
+        raise self.lacks(
+            "actions",
+            "give a property that returns a Finite or a Box, or derive BoxProblem or Simulator",
+        )
 
     @property
     def constraints(self) -> int:
         """m, as the class says it."""
         m: int | None = getattr(self, "m", None)
         if m is None:
-            raise self.lacks("constraints", "give a property that returns m, how many g_j there are")
+            raise self.lacks(
+                "constraints", "give a property that returns m, how many g_j there are"
+            )
         return m
 
     def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
         """The instances of S seeds; replicate s uses only generators[s]."""
-        raise self.lacks("draw(self, generators)", "return Instances: f (S, n), g (S, m, n), norm and noise (S, 1 + m)")
+        raise self.lacks(
+            "draw(self, generators)",
+            "return Instances: f (S, n), g (S, m, n), norm and noise (S, 1 + m)",
+        )
 
     def repeat(
-        self, functions: Array, norm: Array, noise: Array, seed_size: int, generators: Sequence[np.random.Generator]
+        self,
+        functions: Array,
+        norm: Array,
+        noise: Array,
+        seed_size: int,
+        generators: Sequence[np.random.Generator],
     ) -> Instances:
         """One instance for all replicates; only the seed sets differ.
 
@@ -292,17 +344,21 @@ class Problem:
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         """The noisy channel, from the feedback streams of the cells."""
         raise self.lacks(
-            "feedback(self, instances, streams)", "return a Channel, or derive FeedbackModel, which has one"
+            "feedback(self, instances, streams)",
+            "return a Channel, or derive FeedbackModel, which has one",
         )
 
     def pilot_actions(self, count: int) -> Actions:
-        """The first points of the pilot as actions: (count, d), or (count,) indices; the same for every seed.
+        """The first points of the pilot as actions: (count, d), or (count,) indices; the same for
+        every seed.
 
         Raises:
             Misuse: there is no pilot, as of every problem that is no `Simulator`.
         """
         name = type(self).__name__
-        raise Misuse(f"{name} has no pilot, as it is no simulator; give initial: {{sobol: {count}}}, say")
+        raise Misuse(
+            f"{name} has no pilot, as it is no simulator; give initial: {{sobol: {count}}}, say"
+        )
 
     def known_instance(self) -> Drawn | None:
         """The instance if every seed draws the same one; a sweep tries it before it starts."""

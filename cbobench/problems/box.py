@@ -67,7 +67,8 @@ class BoxInstances(Drawn):
 class BoxProblem(FeedbackModel):
     """Base of formulas on a box. Subclasses give `low`, `high`, `m`, `reference` and `formula`.
 
-    With `grid` the action set is the finite grid with that many points per axis, which every algorithm can play.
+    With `grid` the action set is the finite grid with that many points per axis, which every
+    algorithm can play.
     """
 
     low: ClassVar[tuple[float, ...]]
@@ -78,45 +79,68 @@ class BoxProblem(FeedbackModel):
 
     noise_f: float = param(0.1, "standard deviation of the noise on f", at_least=0.0)
     noise_g: float = param(0.1, "standard deviation of the noise on every g_j", at_least=0.0)
-    kernel: StationaryName = param("se", "kernel of the learners' models, on the box scaled to the unit cube")
-    lengthscale: float = param(0.2, "its lengthscale, in units of the sides", at_least=1e-4, at_most=1e4)
+    kernel: StationaryName = param(
+        "se", "kernel of the learners' models, on the box scaled to the unit cube"
+    )
+    lengthscale: float = param(
+        0.2, "its lengthscale, in units of the sides", at_least=1e-4, at_most=1e4
+    )
     candidates: int = param(
         1024,
-        "points at which acquisition functions are first evaluated, where no mesh takes their place",
+        "points at which acquisition functions are first evaluated, where no mesh takes their "
+        "place",
         at_least=16,
         at_most=65536,
     )
-    grid: int | None = param(None, "play on a finite grid with this many points per axis instead", at_least=2)
-    scaled: bool = param(False, "shift f to mean 0, divide f and every g_j by their standard deviations over the box")
-    seed_size: int = param(5, "how many random feasible actions a safe method may start from (grid only)", at_least=1)
+    grid: int | None = param(
+        None, "play on a finite grid with this many points per axis instead", at_least=2
+    )
+    scaled: bool = param(
+        False, "shift f to mean 0, divide f and every g_j by their standard deviations over the box"
+    )
+    seed_size: int = param(
+        5, "how many random feasible actions a safe method may start from (grid only)", at_least=1
+    )
 
     @classmethod
     def facts(cls) -> dict[str, str]:
         reference = cls.reference
         share = f"{100 * reference.share:.3g} %"
         box = f"box, d = {len(cls.low)}"
-        return {"actions": box, "constraints": str(cls.m), "feasible": share, "best": f"{reference.f:.7g}"}
+        return {
+            "actions": box,
+            "constraints": str(cls.m),
+            "feasible": share,
+            "best": f"{reference.f:.7g}",
+        }
 
     @classmethod
     def noise_near_optimum(cls) -> str:
         try:
             ratio = build(cls, {}).noise_ratio()
-        except BaseException as error:  # a user's problem may raise anything, and playing it will say so
+        # a user's problem may raise anything, and playing it will say so
+        except BaseException as error:
             reraise_stop(error)
             return ""
         if math.isnan(ratio):
             return ""
-        return f"{100 * ratio:.3g} % of f's deviation over the feasible points within a tenth of a side of the optimum"
+        return (
+            f"{100 * ratio:.3g} % of f's deviation over the feasible points within a tenth of a "
+            "side of the optimum"
+        )
 
     def noise_ratio(self) -> float:
-        """`noise_f`, in units of the standard deviation of f over the feasible points near the optimum.
+        """`noise_f`, in units of the standard deviation of f over the feasible points near the
+        optimum.
 
-        Those of a Sobol sample of all points that differ from it by at most `NEAR` of a side in any coordinate.
-        NaN where f does not differ there.
+        Those of a Sobol sample of all points that differ from it by at most `NEAR` of a side in any
+        coordinate. NaN where f does not differ there.
         """
         best = self.box.unit(np.array(self.optimum.x))
         low, high = np.maximum(best - NEAR, 0.0), np.minimum(best + NEAR, 1.0)
-        values = self.scaled_formula(self.box.scale(low + sobol(self.box.d, 4 * SAMPLE) * (high - low)))
+        values = self.scaled_formula(
+            self.box.scale(low + sobol(self.box.d, 4 * SAMPLE) * (high - low))
+        )
         feasible = (self.settle(values[:, 1:]) <= 0).all(axis=1)
         spread = float(values[feasible, 0].std()) if feasible.any() else 0.0
         return self.noise_f / spread if spread else math.nan
@@ -127,13 +151,18 @@ class BoxProblem(FeedbackModel):
         return self.reference
 
     def stated(self) -> Sequence[tuple[Formula, Reference]]:
-        """What holds one after the other, here one thing for ever: a formula, and what is stated of its optimum."""
+        """What holds one after the other, here one thing for ever: a formula, and what is stated of
+        its optimum.
+        """
         return [(self.formula, self.optimum)]
 
     def formula(self, x: Array) -> Array:
-        """(f, g_1, ..., g_m) at points (..., d): (..., 1 + m); maximise f, feasible where every g_j <= 0."""
+        """(f, g_1, ..., g_m) at points (..., d): (..., 1 + m); maximise f, feasible where every g_j
+        <= 0.
+        """
         raise self.lacks(
-            "formula(self, x)", "return np.stack([f, g_1, ...], axis=-1) at points x (..., d), with x[..., 0] for x_1"
+            "formula(self, x)",
+            "return np.stack([f, g_1, ...], axis=-1) at points x (..., d), with x[..., 0] for x_1",
         )
 
     def validate(self) -> None:
@@ -142,36 +171,53 @@ class BoxProblem(FeedbackModel):
         d = len(self.low)
         if self.grid is not None and self.grid**d > LARGEST_GRID:
             most = int(LARGEST_GRID ** (1 / d) + 1e-9)
-            raise Misuse(f"grid is {self.grid}, so {self.grid**d:,} actions; allowed: at most {most} per axis here")
+            raise Misuse(
+                f"grid is {self.grid}, so {self.grid**d:,} actions; allowed: at most {most} per "
+                "axis here"
+            )
 
     def prepare(self, data: Site) -> None:
-        """Looks for a feasible action of a grid; on a box, holds the stated optimum against the formula.
+        """Looks for a feasible action of a grid; on a box, holds the stated optimum against the
+        formula.
 
         Raises:
-            Misuse: there is none, or the stated optimum is not in the box, not feasible, or has another reward.
+            Misuse: there is none, or the stated optimum is not in the box, not feasible, or has
+                another reward.
         """
         for formula, _ in self.formulas():
             check_formula(formula, self.box, self.m, type(self).__name__)
         # `vars` leaves out an inherited name, which would name the problem of a base class.
         name = vars(type(self)).get("name") or f"{type(self).__module__}:{type(self).__qualname__}"
         if not hasattr(self, "reference"):
-            raise Misuse(f"{type(self).__name__} does not say its reference; to find it: cbobench reference {name}")
+            raise Misuse(
+                f"{type(self).__name__} does not say its reference; to find it: cbobench "
+                f"reference {name}"
+            )
         # On a grid the optimum is looked up, and the stated one does not count.
         actions = self.actions
         if isinstance(actions, Finite):
             assert actions.points is not None
             if not (self.settle(self.scaled_formula(actions.points)[:, 1:]) <= 0).all(axis=1).any():
                 raise Misuse(
-                    f"no feasible action on a grid of {self.grid} points per axis; try another grid, or the box"
+                    f"no feasible action on a grid of {self.grid} points per axis; try another "
+                    "grid, or the box"
                 )
             return
-        # Noise, kernel and grid move no optimum: problems that differ in them alone share one search.
+        # Noise, kernel and grid move no optimum: problems that differ in them alone share one
+        # search.
         parameter_names = {f.name for f in fields(self)} - {f.name for f in fields(BoxProblem)}
-        key = type(self), tuple(sorted((name, repr(getattr(self, name))) for name in parameter_names))
+        key = (
+            type(self),
+            tuple(sorted((name, repr(getattr(self, name))) for name in parameter_names)),
+        )
         for number, (formula, reference) in enumerate(self.stated()):
-            wrong = self.mistake(formula, reference) or describe_beaten((*key, number), formula, reference, self.box)
+            wrong = self.mistake(formula, reference) or describe_beaten(
+                (*key, number), formula, reference, self.box
+            )
             if wrong:
-                raise Misuse(f"the stated optimum is {wrong}; to find it: cbobench reference {name}")
+                raise Misuse(
+                    f"the stated optimum is {wrong}; to find it: cbobench reference {name}"
+                )
 
     def formulas(self) -> Sequence[tuple[Formula, Reference | None]]:
         """As `stated`, also of a class that does not say its reference."""
@@ -183,13 +229,17 @@ class BoxProblem(FeedbackModel):
 
     @cached_property
     def box(self) -> Box:
-        return Box(np.array(self.low), np.array(self.high), self.kernel, self.lengthscale, self.candidates)
+        return Box(
+            np.array(self.low), np.array(self.high), self.kernel, self.lengthscale, self.candidates
+        )
 
     @cached_property
     def actions(self) -> Finite | Box:
         if self.grid is None:
             return self.box
-        axes = np.meshgrid(*[np.linspace(a, b, self.grid) for a, b in zip(self.low, self.high, strict=True)])
+        axes = np.meshgrid(
+            *[np.linspace(a, b, self.grid) for a, b in zip(self.low, self.high, strict=True)]
+        )
         return finite(np.stack([axis.ravel() for axis in axes], axis=1), self.box)
 
     def describe_inputs(self) -> Inputs | None:
@@ -202,7 +252,11 @@ class BoxProblem(FeedbackModel):
         return "f", float(shift[0]), float(divisor[0])
 
     def note(self) -> str:
-        return "f, less its mean, and every g_j are in units of their spread over the box" if self.scaled else ""
+        return (
+            "f, less its mean, and every g_j are in units of their spread over the box"
+            if self.scaled
+            else ""
+        )
 
     @cached_property
     def scaling(self) -> tuple[Array, Array]:
@@ -222,8 +276,12 @@ class BoxProblem(FeedbackModel):
     def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
         return self.instances(self.scaled_formula, self.optimum, generators)
 
-    def instances(self, formula: Formula, reference: Reference, generators: Sequence[np.random.Generator]) -> Drawn:
-        """The draws of a formula with a known optimum; on a grid the optimum is found by looking at every point."""
+    def instances(
+        self, formula: Formula, reference: Reference, generators: Sequence[np.random.Generator]
+    ) -> Drawn:
+        """The draws of a formula with a known optimum; on a grid the optimum is found by looking at
+        every point.
+        """
         noise = np.array([self.noise_f] + [self.noise_g] * self.m, dtype=np.float64)
         if isinstance(self.actions, Finite):
             assert self.actions.points is not None
@@ -232,7 +290,8 @@ class BoxProblem(FeedbackModel):
         replicates = len(generators)
         sample = formula(self.box.scale(sobol(self.box.d, SAMPLE)))
         shift, divisor = self.scaling
-        # In scaled units the margin is known up to the constraints' divisors; a sample gives a lower bound too.
+        # In scaled units the margin is known up to the constraints' divisors; a sample gives a
+        # lower bound too.
         sampled = float((-sample[:, 1:].max(axis=1)).max())
         slater = min(1.0, max(sampled, reference.slater / float(divisor[1:].max())))
         return BoxInstances(
@@ -254,7 +313,9 @@ class BoxProblem(FeedbackModel):
             return super().everywhere(instances)
 
         def at(points: Array | None) -> Array:
-            units = self.box.candidates[None].repeat(replicates, axis=0) if points is None else points
+            units = (
+                self.box.candidates[None].repeat(replicates, axis=0) if points is None else points
+            )
             return instances.values(1, self.box.scale(units))[..., 1:].swapaxes(1, 2)
 
         return at

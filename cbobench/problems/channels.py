@@ -1,6 +1,7 @@
 """Feedback channels: additive noise of several laws, rows of a table, full information, delays.
 
-Also the wrapper of functions that move (`Phased`), and the parameters that additive noise has in common.
+Also the wrapper of functions that move (`Phased`), and the parameters that additive noise has in
+common.
 """
 
 from __future__ import annotations
@@ -14,7 +15,17 @@ from numpy.typing import NDArray
 
 from cbobench.gp.kernels import Array
 from cbobench.params import param
-from cbobench.problems.base import Ability, Actions, Arrivals, Channel, Drawn, Feedback, Instances, Problem, Shown
+from cbobench.problems.base import (
+    Ability,
+    Actions,
+    Arrivals,
+    Channel,
+    Drawn,
+    Feedback,
+    Instances,
+    Problem,
+    Shown,
+)
 from cbobench.rng import Draws, Sampler, Streams, standard_normal, uniform
 
 Everywhere = Shown
@@ -26,7 +37,8 @@ def noise_law(law: Law, tail: float) -> Sampler:
     """Draws with mean 0 and variance 1.
 
     Args:
-        tail: degrees of freedom of `student-t`, exponent of `pareto`; above 2. Neither law is sub-Gaussian.
+        tail: degrees of freedom of `student-t`, exponent of `pareto`; above 2. Neither law is
+            sub-Gaussian.
     """
     # NumPy's Pareto draws are those of Lomax, which begin at 0.
     mean, deviation = 1 / (tail - 1), np.sqrt(tail / (tail - 2)) / (tail - 1)
@@ -42,7 +54,8 @@ def noise_law(law: Law, tail: float) -> Sampler:
 class TwoLaws(Draws):
     """Draws (S, 1 + m) whose first column has one law, and the others another law and streams.
 
-    Two streams rather than one that is cut in pieces: the draws of f then stay the same whatever the law of g is.
+    Two streams rather than one that is cut in pieces: the draws of f then stay the same whatever
+    the law of g is.
     """
 
     def __init__(self, streams: Streams, law_f: Sampler, law_g: Sampler, m: int) -> None:
@@ -60,10 +73,13 @@ class AdditiveNoise:
         instances: the noise-free functions.
         deviation: (S, 1 + m) noise standard deviations.
         draws: e of every round, (S, 1 + m).
-        everywhere: whether g_t(.) = g(.) + R e, with the round's e for every action, is shown before acting.
+        everywhere: whether g_t(.) = g(.) + R e, with the round's e for every action, is shown
+            before acting.
     """
 
-    def __init__(self, instances: Drawn, deviation: Array, draws: Draws, everywhere: Everywhere | None = None) -> None:
+    def __init__(
+        self, instances: Drawn, deviation: Array, draws: Draws, everywhere: Everywhere | None = None
+    ) -> None:
         self.instances = instances
         self.deviation = deviation
         self.everywhere = everywhere
@@ -89,7 +105,9 @@ class AdditiveNoise:
 
 
 class PairedRows(Channel):
-    """Feedback (f, g) from a row drawn at random each round; one row per replicate, whatever is played."""
+    """Feedback (f, g) from a row drawn at random each round; one row per replicate, whatever is
+    played.
+    """
 
     def __init__(self, rows: Array, streams: Streams) -> None:
         self.rows = rows
@@ -101,7 +119,8 @@ class PairedRows(Channel):
 
 
 class Delayed:
-    """Any channel, with feedback that arrives later: f and each g_j after delays of their own, Poisson distributed.
+    """Any channel, with feedback that arrives later: f and each g_j after delays of their own,
+    Poisson distributed.
 
     An observation of round s with delay d arrives in round s + d.
     """
@@ -128,7 +147,9 @@ class Delayed:
         due = t + self.draws.at(t).astype(np.intp)
         for s, row in enumerate(due.tolist()):
             for function, arrival_round in enumerate(row):
-                self.waiting.setdefault(arrival_round, []).append((s, t, function, float(observed[s, function])))
+                self.waiting.setdefault(arrival_round, []).append(
+                    (s, t, function, float(observed[s, function]))
+                )
         arrived = sorted(self.waiting.pop(t, []))
         columns = list(zip(*arrived, strict=True)) if arrived else [(), (), (), ()]
         replicate, rounds, functions = (np.array(c, dtype=np.intp) for c in columns[:3])
@@ -145,7 +166,10 @@ def skip_failed(t: int, values: Array, good: NDArray[np.bool_]) -> Feedback:
         good: whether the evaluation succeeded, (S,).
     """
     unknown, replicates = np.full_like(values, np.nan), np.flatnonzero(good)
-    s, functions = (index.ravel() for index in np.meshgrid(replicates, np.arange(values.shape[1]), indexing="ij"))
+    s, functions = (
+        index.ravel()
+        for index in np.meshgrid(replicates, np.arange(values.shape[1]), indexing="ij")
+    )
     arrivals = Arrivals(s, np.full(len(s), t, dtype=np.intp), functions, values[s, functions])
     return Feedback(unknown[:, 0], unknown[:, 1:], arrivals)
 
@@ -158,7 +182,8 @@ def add_delays(channel: Channel, mean: float | None, streams: Streams, functions
 class UnderWay:
     """Feedback of q concurrent evaluations of equal duration.
 
-    Before round t is chosen, rounds up to t - q are known; in batches, all that were over before round t's batch began.
+    Before round t is chosen, rounds up to t - q are known; in batches, all that were over before
+    round t's batch began.
 
     Args:
         points: q.
@@ -176,10 +201,14 @@ class UnderWay:
         answers, self.waiting = self.waiting[:count], self.waiting[count:]
         shape = (len(feedback.f), count, 1 + feedback.g.shape[1])
         s, k, functions = (index.ravel() for index in np.indices(shape))
-        values = np.empty(shape) if not answers else np.stack([values for _, values in answers], axis=1)
+        values = (
+            np.empty(shape) if not answers else np.stack([values for _, values in answers], axis=1)
+        )
         rounds = np.array([played_round for played_round, _ in answers], dtype=np.intp)
         arrivals = Arrivals(s, rounds[k], functions, values.ravel())
-        return Feedback(np.full_like(feedback.f, np.nan), np.full_like(feedback.g, np.nan), arrivals)
+        return Feedback(
+            np.full_like(feedback.f, np.nan), np.full_like(feedback.g, np.nan), arrivals
+        )
 
 
 @dataclass(kw_only=True)
@@ -187,7 +216,9 @@ class FeedbackModel(Problem):
     """Base of problems with additive noise: a law, full information, and delays, as parameters."""
 
     law: Law = param("gaussian", "law of the noise, scaled to its standard deviation R")
-    tail: float = param(3.0, "degrees of freedom (student-t) or exponent (pareto) of the law", above=2.0)
+    tail: float = param(
+        3.0, "degrees of freedom (student-t) or exponent (pareto) of the law", above=2.0
+    )
     full_information: bool = param(False, "show g_t(.) = g(.) + the round's noise before acting")
     delay: float | None = param(None, DELAY, above=0, at_most=1e9)
 
@@ -207,7 +238,10 @@ class FeedbackModel(Problem):
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         everywhere = self.everywhere(instances) if self.full_information else None
-        return self.delayed(AdditiveNoise(instances, instances.noise, self.noise_draws(streams), everywhere), streams)
+        return self.delayed(
+            AdditiveNoise(instances, instances.noise, self.noise_draws(streams), everywhere),
+            streams,
+        )
 
     def noise_draws(self, streams: Streams) -> Draws:
         """Noise of mean 0 and variance 1 for f and every g_j, (S, 1 + m)."""
@@ -219,7 +253,8 @@ class FeedbackModel(Problem):
 
 
 class Phased(Drawn):
-    """Functions that move at known rounds: a schedule of draws, each with its own optimum (see `Drawn`).
+    """Functions that move at known rounds: a schedule of draws, each with its own optimum (see
+    `Drawn`).
 
     Args:
         schedule: (first round, what holds from there on), from round 1 on.
@@ -242,7 +277,9 @@ class Phased(Drawn):
         self.binds = np.any(binds, axis=0) if len(binds) == len(parts) else None
 
     def _segments(self, first: int, rounds: int) -> list[tuple[int, int, Drawn]]:
-        """(from, to, part) in rounds counted from `first`, for the rounds first, ..., first + rounds - 1."""
+        """(from, to, part) in rounds counted from `first`, for the rounds first, ..., first +
+        rounds - 1.
+        """
         edges = [start for start, _ in self.schedule] + [first + rounds]
         segments = []
         for (start, part), end in zip(self.schedule, edges[1:], strict=True):
@@ -252,7 +289,10 @@ class Phased(Drawn):
         return segments
 
     def values(self, first: int, actions: Actions) -> Array:
-        parts = [part.values(first + a, actions[a:b]) for a, b, part in self._segments(first, len(actions))]
+        parts = [
+            part.values(first + a, actions[a:b])
+            for a, b, part in self._segments(first, len(actions))
+        ]
         return np.concatenate(parts)
 
     def stars(self, first: int, rounds: int) -> tuple[Array, Array]:
@@ -263,7 +303,10 @@ class Phased(Drawn):
         return self._segments(t, 1)[0][2].best(t)
 
     def changes(self) -> tuple[tuple[int, Array], ...]:
-        return tuple((start - 1, move) for (start, _), move in zip(self.schedule[1:], self.moves, strict=True))
+        return tuple(
+            (start - 1, move)
+            for (start, _), move in zip(self.schedule[1:], self.moves, strict=True)
+        )
 
     def settled(self, settle: Callable[[Array], Array]) -> Phased:
         return Phased([(start, part.settled(settle)) for start, part in self.schedule], self.moves)

@@ -1,4 +1,6 @@
-"""What a problem's class says in another way than it is read: a word of its own is ignored, a signature fails late."""
+"""What a problem's class says in another way than it is read: a word of its own is ignored, a
+signature fails late.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,16 @@ PLAIN = (bool, int, float, str, tuple, list, dict)
 CLOSE = 0.8  # share of letters in common from which on a word is taken for a known one
 
 MAXIMISED = "f is maximised as it is returned; to minimise a cost, return -cost"
-RETURNED = "g_1, ..., g_m follow f in what is returned, feasible where g_j <= 0; the class says how many: m = 2"
+RETURNED = (
+    "g_1, ..., g_m follow f in what is returned, feasible where g_j <= 0; the class says how "
+    "many: m = 2"
+)
 TYPED = 'types of a simulator\'s values are inputs = {"rate": {"float": [1e-4, 0.1], "log": True}}'
 CORNERS = "the corners of the box are low and high"
 OF_TABLES = {
-    **dict.fromkeys(("objective", "minimise", "minimize", "maximise", "maximize", "direction"), MAXIMISED),
+    **dict.fromkeys(
+        ("objective", "minimise", "minimize", "maximise", "maximize", "direction"), MAXIMISED
+    ),
     **dict.fromkeys(("constraint", "constraints", "at_most", "at_least"), RETURNED),
     **dict.fromkeys(("log", "one_hot", "amounts"), TYPED),
     **dict.fromkeys(("bounds", "lower", "upper"), CORNERS),
@@ -48,10 +55,15 @@ def refuse_signature(cls: type) -> None:
             inspect.signature(method).bind(None, *arguments)
         except TypeError:
             written, right = inspect.signature(method), ", ".join(("self", *arguments))
-            use = f"; draw all randomness from {arguments[-1]}, or leave it unused" if len(arguments) > 1 else ""
+            use = (
+                f"; draw all randomness from {arguments[-1]}, or leave it unused"
+                if len(arguments) > 1
+                else ""
+            )
             bare = ", ".join(str(parameter) for parameter in written.parameters.values())
             raise Misuse(
-                f"{cls.__name__}: def {name}({bare}) cannot be called with {' and '.join(arguments)}; write "
+                f"{cls.__name__}: def {name}({bare}) cannot be called with "
+                f"{' and '.join(arguments)}; write "
                 f"def {name}({right}){use}"
             ) from None
 
@@ -71,10 +83,11 @@ def refuse_no_constraint(problem: Any) -> None:
 
 
 def refuse_unread(cls: type) -> None:
-    """Refuse public attributes of a user's problem that nothing reads, where a known one is probably meant.
+    """Refuse public attributes of a user's problem that nothing reads, where a known one is
+    probably meant.
 
-    Those are words of `OF_TABLES`, and words close to an attribute of a class of cbobench. Names that begin with _, and
-    constants of one's own whose names are like none, pass.
+    Those are words of `OF_TABLES`, and words close to an attribute of a class of cbobench. Names
+    that begin with _, and constants of one's own whose names are like none, pass.
 
     Raises:
         Misuse: there is one; the message says what to write.
@@ -89,7 +102,9 @@ def refuse_unread(cls: type) -> None:
             continue
         near = [word for word in settable if word[0] == name[0] and abs(len(word) - len(name)) <= 1]
         if close := difflib.get_close_matches(name, near, n=1, cutoff=CLOSE):
-            raise Misuse(f"{complaint}; did you mean {close[0]!r}? (a constant of your own: call it _{name})")
+            raise Misuse(
+                f"{complaint}; did you mean {close[0]!r}? (a constant of your own: call it _{name})"
+            )
 
 
 def _is_ours(cls: type) -> bool:

@@ -1,6 +1,7 @@
 """Columns of tables in files: numbers read whole, and inputs as coordinates in the unit cube.
 
-Columns that are not numeric raise errors; none is dropped. Inputs are amounts, logarithms or categories.
+Columns that are not numeric raise errors; none is dropped. Inputs are amounts, logarithms or
+categories.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ class Source(str):
 
 
 def describe_row(source: str, row: int) -> str:
-    """Return where a row of a table stands, counted from 0: "line 6" of a CSV as editors count, else "row 5".
+    """Return where a row of a table stands, counted from 0: "line 6" of a CSV as editors count,
+    else "row 5".
 
     Args:
         source: a `Source`, or a text that knows no path.
@@ -58,14 +60,19 @@ def describe_row(source: str, row: int) -> str:
 
 
 def list_rows(path: Path, separator: str = ",") -> Iterator[tuple[int, list[str]]]:
-    """The rows of a file, its header first: the line where each begins, from 1, and its fields; blank lines are none.
+    """The rows of a file, its header first: the line where each begins, from 1, and its fields;
+    blank lines are none.
 
     Raises:
         UnicodeDecodeError, csv.Error: it is no text in UTF-8, or has a field beyond all measure.
     """
     with path.open(encoding="utf-8-sig", newline="") as file:
         if separator == " ":
-            yield from ((number, fields) for number, text in enumerate(file, 1) if (fields := split_fields(text, " ")))
+            yield from (
+                (number, fields)
+                for number, text in enumerate(file, 1)
+                if (fields := split_fields(text, " "))
+            )
             return
         rows = csv.reader(file, delimiter=separator)
         for fields in rows:
@@ -77,7 +84,11 @@ def split_fields(line: str, separator: str = ",") -> list[str]:
     """The fields of a line; of spaces, any number is one separator."""
     if separator != " ":
         return next(csv.reader([line], delimiter=separator), [])
-    return next(csv.reader([line.strip()], delimiter=" ", skipinitialspace=True), []) if '"' in line else line.split()
+    return (
+        next(csv.reader([line.strip()], delimiter=" ", skipinitialspace=True), [])
+        if '"' in line
+        else line.split()
+    )
 
 
 def write_number(value: float) -> str:
@@ -119,7 +130,8 @@ def numbers(
     Args:
         gaps: whether entries may be missing or infinite, which are then NaN.
         fix: what to do about those that may not.
-        fix_text: what to do about a column of text, by its name and the place of the first, if it is to stay text.
+        fix_text: what to do about a column of text, by its name and the place of the first, if it
+            is to stay text.
 
     Raises:
         Misuse: a column of text, entries that are missing, infinite or beyond 1e100.
@@ -128,7 +140,8 @@ def numbers(
         row, text = find_text(frame[name])
         otherwise = fix_text.format(name=name, place=describe_row(source, row))
         raise Misuse(
-            f"{source}: column {show(name)} holds text, such as {show(text)}; make numbers of it, or {otherwise}"
+            f"{source}: column {show(name)} holds text, such as {show(text)}; make numbers of "
+            f"it, or {otherwise}"
         )
     values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     if gaps:
@@ -145,16 +158,22 @@ def numbers(
 
 
 def as_numbers(frame: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
-    """The columns, with numbers for the texts of those named that hold nothing else: a category may have a bound."""
+    """The columns, with numbers for the texts of those named that hold nothing else: a category may
+    have a bound.
+    """
     import pandas as pd
 
     held = [name for name in names if name in frame.columns]
     columns = {name: pd.to_numeric(frame[name], errors="coerce") for name in held}
-    return frame.assign(**{name: column for name, column in columns.items() if column.notna().all()})
+    return frame.assign(
+        **{name: column for name, column in columns.items() if column.notna().all()}
+    )
 
 
 def find_text(column: pd.Series) -> tuple[int, str]:
-    """The row of the first text in a column that is no number, and the text; of a column of such, its first value."""
+    """The row of the first text in a column that is no number, and the text; of a column of such,
+    its first value.
+    """
     row = int((~find_numbers(column) & column.notna().to_numpy()).argmax())
     return row, column.astype(str).iloc[row]
 
@@ -196,9 +215,12 @@ def refuse_ambiguous(frame: pd.DataFrame, source: str) -> None:
         n, names = len(frame), list(frame.columns)
         first_names = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
         raise Misuse(
-            f"{source} may be either of two things, as {why}: write layout: readings for {n} readings of {len(names)} "
-            f"arms ({first_names}) that share a threshold, or layout: configurations with inputs: [columns], "
-            f"objective: column, constraints: {{column: {{at_most: number}}}} for {n} measured configurations"
+            f"{source} may be either of two things, as {why}: write layout: readings for {n} "
+            f"readings of {len(names)} "
+            f"arms ({first_names}) that share a threshold, or layout: configurations with "
+            "inputs: [columns], "
+            f"objective: column, constraints: {{column: {{at_most: number}}}} for {n} measured "
+            "configurations"
         )
 
 
@@ -207,7 +229,10 @@ def describe_ambiguity(frame: pd.DataFrame) -> str:
     values = frame.to_numpy(dtype=np.float64)
     size = np.abs(values).max(axis=0)
     if (size > 0).any() and size.max() > MAX_SCALE_RATIO * size[size > 0].min():
-        low, high = (frame.columns[int(i)] for i in (np.where(size > 0, size, np.inf).argmin(), size.argmax()))
+        low, high = (
+            frame.columns[int(i)]
+            for i in (np.where(size > 0, size, np.inf).argmin(), size.argmax())
+        )
         return (
             f"the scales of {show(high)} and {show(low)} differ by more than a hundred "
             f"({size.max():.3g} against {size[size > 0].min():.3g})"
@@ -215,31 +240,41 @@ def describe_ambiguity(frame: pd.DataFrame) -> str:
     for name, column in zip(frame.columns, values.T, strict=True):
         levels = len(np.unique(column))
         if np.array_equal(column, column.round()) and 2 <= levels <= len(column) / 2:
-            return f"column {show(name)} takes {levels} whole values only, as a grid of settings does"
+            return (
+                f"column {show(name)} takes {levels} whole values only, as a grid of settings does"
+            )
     return ""
 
 
 def coordinates(
-    frame: pd.DataFrame, source: str, log: Collection[str], one_hot: Collection[str], amounts: Collection[str]
+    frame: pd.DataFrame,
+    source: str,
+    log: Collection[str],
+    one_hot: Collection[str],
+    amounts: Collection[str],
 ) -> tuple[Array, list[str]]:
     """Coordinates (rows, d) of input columns, each from 0 to 1, and a name per row.
 
     Args:
         log: columns on a logarithmic axis.
-        one_hot: columns of categories: one coordinate per category, so that any two are as far apart as the ends of an
-            axis.
+        one_hot: columns of categories: one coordinate per category, so that any two are as far
+            apart as the ends of an axis.
         amounts: columns whose whole numbers 0, 1, 2, ... are amounts.
 
     Raises:
-        Misuse: text, or whole numbers that may be codes of categories, where nothing says what they are; a column that
-            never changes; no logarithm.
+        Misuse: text, or whole numbers that may be codes of categories, where nothing says what they
+            are; a column that never changes; no logarithm.
     """
     refuse_constant([name for name in frame.columns if name not in one_hot], frame, source)
     parts = [
-        categories(frame[name]) if name in one_hot else amount(frame, name, source, name in log, name in amounts)
+        categories(frame[name])
+        if name in one_hot
+        else amount(frame, name, source, name in log, name in amounts)
         for name in frame.columns
     ]
-    texts = zip(*([f"{name} = {_text(v)}" for v in frame[name]] for name in frame.columns), strict=True)
+    texts = zip(
+        *([f"{name} = {_text(v)}" for v in frame[name]] for name in frame.columns), strict=True
+    )
     return np.concatenate(parts, axis=1), [", ".join(row_texts) for row_texts in texts]
 
 
@@ -248,16 +283,20 @@ def _text(value: Any) -> str:
 
 
 def categories(column: pd.Series) -> Array:
-    """1/√2 in the place of the row's category and 0 elsewhere, (rows, categories): distances are 0 and 1."""
+    """1/√2 in the place of the row's category and 0 elsewhere, (rows, categories): distances are 0
+    and 1.
+    """
     levels, which = np.unique(column.to_numpy(dtype=object), return_inverse=True)
     return encode_categories(which, len(levels))
 
 
 def category_values(column: pd.Series, source: str) -> list[str]:
-    """The categories in a column's rows, each the text that stands there; of a file with types, as Python writes them.
+    """The categories in a column's rows, each the text that stands there; of a file with types, as
+    Python writes them.
 
     Raises:
-        Misuse: a blank, unprintable text, or what is no word and no number, such as a list or bytes.
+        Misuse: a blank, unprintable text, or what is no word and no number, such as a list or
+            bytes.
     """
     import pandas as pd
 
@@ -271,7 +310,9 @@ def category_values(column: pd.Series, source: str) -> list[str]:
         if isinstance(value, str) and value in valid_texts:
             continue
         if (pd.api.types.is_scalar(value) and pd.isna(value)) or not str(value).strip():
-            raise Misuse(f"{place(row)} is blank; write a category there, such as none, or leave the row out")
+            raise Misuse(
+                f"{place(row)} is blank; write a category there, such as none, or leave the row out"
+            )
         if not isinstance(value, str | int | float | Decimal | datetime.date):
             raise Misuse(
                 f"{place(row)} is {show(value)} ({type(value).__name__}), which is no category; "
@@ -286,7 +327,9 @@ def category_values(column: pd.Series, source: str) -> list[str]:
 
 
 def describe_lookalikes(inputs: Mapping[str, Sequence[Any]] | None, names: Iterable[str]) -> str:
-    """Which categories of these inputs differ in case, spaces or Unicode's form of letters only, and in what; or ''."""
+    """Which categories of these inputs differ in case, spaces or Unicode's form of letters only,
+    and in what; or ''.
+    """
     sets, differences = [], "case or spaces"
     for name in names:
         alike: dict[str, list[str]] = {}
@@ -305,7 +348,9 @@ def _fold(text: str) -> str:
 
 
 def encode_categories(which: Any, count: int) -> Array:
-    """1/√2 in the place of each row's category, an index below `count`, and 0 elsewhere: (rows, count)."""
+    """1/√2 in the place of each row's category, an index below `count`, and 0 elsewhere: (rows,
+    count).
+    """
     return np.asarray(np.eye(count)[which] * np.sqrt(0.5))
 
 
@@ -315,7 +360,9 @@ def refuse_constant(names: Iterable[str], frame: pd.DataFrame, source: str) -> N
     for name in names:
         if is_numeric(frame[name]):
             values = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
-            constant += [f"{show(name)} is {write_number(values[0])}"] * bool((values == values[0]).all())
+            constant += [f"{show(name)} is {write_number(values[0])}"] * bool(
+                (values == values[0]).all()
+            )
     if len(constant) == 1:
         raise Misuse(f"{source}: input {constant[0]} in every row, which tells nothing; {ASIDE}")
     if constant:
@@ -332,9 +379,13 @@ def amount(frame: pd.DataFrame, name: str, source: str, log: bool, stated: bool)
         fix = f"one_hot: [{name}] makes one coordinate of each category; or {ASIDE}"
         # A decimal comma makes a number too.
         if find_numbers(frame[name]).any() or is_number(text.replace(",", ".")):
-            fix = f"make numbers of it (the first text: {describe_row(source, row)}); or if these are categories, {fix}"
+            fix = (
+                f"make numbers of it (the first text: {describe_row(source, row)}); or if these "
+                f"are categories, {fix}"
+            )
         raise Misuse(
-            f"{source}: input {show(name)} holds text, such as {show(text)}, which has no order and no distance; {fix}"
+            f"{source}: input {show(name)} holds text, such as {show(text)}, which has no order "
+            f"and no distance; {fix}"
         )
     fix = f"fill or drop them, or say one_hot: [{name}] if a word such as None is a category there"
     values = numbers(frame[[name]], source, fix=fix)[:, 0]
@@ -344,12 +395,14 @@ def amount(frame: pd.DataFrame, name: str, source: str, log: bool, stated: bool)
     if not (log or stated) and len(levels) > 2 and np.array_equal(levels, np.arange(len(levels))):
         fix = f"say amounts: [{name}] (0 < 1 < 2) or one_hot: [{name}] (categories without order)"
         raise Misuse(
-            f"{source}: input {show(name)} is 0, 1, ..., {levels[-1]:g}, numbers or codes of categories; {fix}"
+            f"{source}: input {show(name)} is 0, 1, ..., {levels[-1]:g}, numbers or codes of "
+            f"categories; {fix}"
         )
     if log:
         if levels[0] <= 0:
             raise Misuse(
-                f"{source}: input {show(name)} is {levels[0]:g} somewhere, which has no logarithm; take it out of log"
+                f"{source}: input {show(name)} is {levels[0]:g} somewhere, which has no "
+                "logarithm; take it out of log"
             )
         values, levels = np.log(values), np.log(levels)
     return np.asarray((values - levels[0]) / (levels[-1] - levels[0]))[:, None]

@@ -1,8 +1,9 @@
-"""Tables of configurations: one row per measured configuration, columns by role (inputs, objective, constraints).
+"""Tables of configurations: one row per measured configuration, columns by role (inputs, objective,
+constraints).
 
-Rows with equal inputs are repetitions of one configuration: f and g are their means, and a round's noise is one of
-them drawn at random, as tabular benchmarks do (NAS-Bench-101: Ying et al. 2019). One draw serves f and every g_j, so
-that what one measurement ties together stays together.
+Rows with equal inputs are repetitions of one configuration: f and g are their means, and a round's
+noise is one of them drawn at random, as tabular benchmarks do (NAS-Bench-101: Ying et al. 2019).
+One draw serves f and every g_j, so that what one measurement ties together stays together.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class Rule:
         column: its name.
         sign: 1, or -1 where the column is minimised or has to be at least the bound.
         bound: in the column's units; 0 for the objective.
-        noise: stated standard deviation of an observation in the column's units, None where none is stated.
+        noise: stated standard deviation of an observation in the column's units, None where none is
+            stated.
     """
 
     column: str
@@ -49,7 +51,9 @@ class Rule:
     @property
     def requirement(self) -> str:
         """What it asks for."""
-        return f"{self.column} {'at most' if self.sign > 0 else 'at least'} {write_number(self.bound)}"
+        return (
+            f"{self.column} {'at most' if self.sign > 0 else 'at least'} {write_number(self.bound)}"
+        )
 
 
 def objective_of(declaration: str | Mapping[str, Any]) -> Rule:
@@ -60,14 +64,20 @@ def objective_of(declaration: str | Mapping[str, Any]) -> Rule:
     """
     if isinstance(declaration, str):
         return Rule(declaration, 1.0)
-    if len(declaration) == 1 and all(d in DIRECTIONS and isinstance(name, str) for d, name in declaration.items()):
+    if len(declaration) == 1 and all(
+        d in DIRECTIONS and isinstance(name, str) for d, name in declaration.items()
+    ):
         ((direction, name),) = declaration.items()
         return Rule(name, DIRECTIONS[direction])
-    raise Misuse(f"objective is {show(declaration)}; allowed: a column's name (maximised), or {{minimise: NAME}}")
+    raise Misuse(
+        f"objective is {show(declaration)}; allowed: a column's name (maximised), or {{minimise: "
+        "NAME}"
+    )
 
 
 def constraints_of(declarations: Mapping[str, Any]) -> list[Rule]:
-    """The constraints, by column: {at_most: number}, {at_least: number} or both, each with its `noise` if it is stated.
+    """The constraints, by column: {at_most: number}, {at_least: number} or both, each with its
+    `noise` if it is stated.
 
     Raises:
         Misuse: anything else, or none.
@@ -76,20 +86,34 @@ def constraints_of(declarations: Mapping[str, Any]) -> list[Rule]:
     for column, bounds in declarations.items():
         label = f"constraints: {show(column)}"
         if not isinstance(bounds, Mapping) or not bounds.keys() & BOUNDS:
-            raise Misuse(f"{label} is {show(bounds)}; allowed: {{at_most: NUMBER}}, {{at_least: NUMBER}} or both")
+            raise Misuse(
+                f"{label} is {show(bounds)}; allowed: {{at_most: NUMBER}}, {{at_least: NUMBER}} "
+                "or both"
+            )
         for key, value in bounds.items():
             if key not in (*BOUNDS, "noise"):
                 raise unknown("key", key, [*BOUNDS, "noise"], location=f"{label}: ")
             deviation(value, f"{label}: {key}", least=0.0 if key == "noise" else -np.inf)
-        rules += [Rule(column, BOUNDS[key], float(bounds[key]), bounds.get("noise")) for key in BOUNDS if key in bounds]
+        rules += [
+            Rule(column, BOUNDS[key], float(bounds[key]), bounds.get("noise"))
+            for key in BOUNDS
+            if key in bounds
+        ]
     if not rules:
-        raise Misuse("constraints is empty; name at least one column, such as {latency_ms: {at_most: 60}}")
+        raise Misuse(
+            "constraints is empty; name at least one column, such as {latency_ms: {at_most: 60}}"
+        )
     return rules
 
 
 def deviation(value: Any, label: str, least: float = 0.0) -> float:
     """A finite number of at least `least`. Raises `Misuse` for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value) or value < least:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not np.isfinite(value)
+        or value < least
+    ):
         above = "" if least == -np.inf else f" of at least {least:g}"
         raise Misuse(f"{label} is {show(value)}; it must be a finite number{above}")
     return float(value)
@@ -100,7 +124,8 @@ class Measured:
     """Rows of a table by configuration.
 
     Attributes:
-        rows: the columns of the rules as they were read, (rows, 1 + m), those of a configuration one after the other.
+        rows: the columns of the rules as they were read, (rows, 1 + m), those of a configuration
+            one after the other.
         counts: how many rows each configuration has, (n,).
         points: coordinates in the unit cube, (n, d).
         names: a name per configuration.
@@ -146,11 +171,14 @@ class Measured:
         rank[np.argsort(first, kind="stable")] = np.arange(len(first))
         which = rank[which.reshape(-1)]
         order, first = np.argsort(which, kind="stable"), np.sort(first)
-        return Measured(rows[order], np.bincount(which), points[first], tuple(names[i] for i in first), first)
+        return Measured(
+            rows[order], np.bincount(which), points[first], tuple(names[i] for i in first), first
+        )
 
 
 class MeasuredRows(Channel):
-    """Feedback from one of the rows of the configuration that is played, drawn at random each round.
+    """Feedback from one of the rows of the configuration that is played, drawn at random each
+    round.
 
     One uniform number per round and replicate, whatever is played.
 
@@ -186,16 +214,20 @@ class ConfigurationModel:
 
 
 class Configurations(Problem):
-    """A finite problem of measured configurations; `table` with `layout: configurations` is the one of suites.
+    """A finite problem of measured configurations; `table` with `layout: configurations` is the one
+    of suites.
 
     Args:
         measured: the table.
         rules: the objective, then the constraints.
-        noise: standard deviations of Gaussian noise in the columns' units, (1 + m,), or None: rows are drawn.
+        noise: standard deviations of Gaussian noise in the columns' units, (1 + m,), or None: rows
+            are drawn.
         model: of the learners.
-        scaled: f shifted to mean 0, f and every g_j divided by their standard deviations over the configurations.
+        scaled: f shifted to mean 0, f and every g_j divided by their standard deviations over the
+            configurations.
         seed_size: how many random feasible configurations a safe method may start from.
-        on_failure: what a row without a value counts as; a configuration of which most rows have none counts as that.
+        on_failure: what a row without a value counts as; a configuration of which most rows have
+            none counts as that.
 
     Attributes:
         space: the configurations by typed inputs, if the table has types.
@@ -219,16 +251,21 @@ class Configurations(Problem):
     ) -> None:
         self.measured, self.rules, self.noise = measured, list(rules), noise
         self.model, self.seed_size = model, seed_size
-        signs, bounds = (np.array([getattr(rule, name) for rule in rules]) for name in ("sign", "bound"))
-        row_values = signs * (measured.rows - bounds)  # (f, g_1, ...) of every row, in the columns' units
+        signs, bounds = (
+            np.array([getattr(rule, name) for rule in rules]) for name in ("sign", "bound")
+        )
+        # (f, g_1, ...) of every row, in the columns' units
+        row_values = signs * (measured.rows - bounds)
         means = measured.means(row_values)
         # A failed row counts as the worst of those that were measured, so these are needed first.
         if measured.failed.any():
             worst = (on_failure or FailureRule()).values_of(row_values[~measured.failed])
             row_values[measured.failed] = worst
             means = measured.means(np.where(measured.failed[:, None], 0.0, row_values))
-            good = measured.means((~measured.failed[:, None]).astype(np.float64))  # share of the rows that have values
-            # The floor only avoids a division by 0: where fewer than half have values, `worst` takes their place.
+            # share of the rows that have values
+            good = measured.means((~measured.failed[:, None]).astype(np.float64))
+            # The floor only avoids a division by 0: where fewer than half have values, `worst`
+            # takes their place.
             means = np.where(2 * good >= 1, means / np.maximum(good, 0.5), worst)
         self.refuse(means)
         # Units are those of the means: noise that is drawn must not change what a unit is.
@@ -237,7 +274,11 @@ class Configurations(Problem):
             spread = means.std(axis=0)
             self.shift[0], self.divisor = means[:, 0].mean(), np.where(spread > 0, spread, 1.0)
         self.values = (row_values - self.shift) / self.divisor
-        self.means = measured.means(self.values) if not measured.failed.any() else (means - self.shift) / self.divisor
+        self.means = (
+            measured.means(self.values)
+            if not measured.failed.any()
+            else (means - self.shift) / self.divisor
+        )
 
     def refuse(self, means: Array) -> None:
         """Raises `Misuse` for means (n, 1 + m) that make no problem."""
@@ -245,7 +286,10 @@ class Configurations(Problem):
         if n > LARGEST:
             raise Misuse(f"{n:,} configurations; allowed: {LARGEST:,}; take some of them")
         if n < 2 or np.ptp(means[:, 0]) == 0:
-            raise Misuse(f"objective {rules[0].column!r} is the same in all {n} configurations: nothing to choose")
+            raise Misuse(
+                f"objective {rules[0].column!r} is the same in all {n} configurations: nothing "
+                "to choose"
+            )
         feasible = self.settle(means[:, 1:]) <= 0
         if not feasible.all(axis=1).any():
             least = means[:, 1:].min(axis=0)
@@ -256,7 +300,9 @@ class Configurations(Problem):
                 for j in hardest
             ]
             listed = list_names(summaries, between="; ")
-            raise Misuse(f"no feasible configuration: none keeps all constraints ({listed}); move a bound")
+            raise Misuse(
+                f"no feasible configuration: none keeps all constraints ({listed}); move a bound"
+            )
 
     @cached_property
     def actions(self) -> Finite:
@@ -265,7 +311,9 @@ class Configurations(Problem):
         if model.covariance is not None:
             finite = Finite(model.covariance, points, "given", names)
         else:
-            finite = Finite.at(points, stationary(model.kernel, model.lengthscale), model.kernel, names)
+            finite = Finite.at(
+                points, stationary(model.kernel, model.lengthscale), model.kernel, names
+            )
         finite.space = self.space
         return finite
 
@@ -275,7 +323,9 @@ class Configurations(Problem):
 
     @cached_property
     def _facts(self) -> tuple[Array, Array]:
-        """Regularised norms and noise constants, (1 + m,) each; of rows the largest residual (see `TabularProblem`)."""
+        """Regularised norms and noise constants, (1 + m,) each; of rows the largest residual (see
+        `TabularProblem`).
+        """
         norm = smooth_norm(self.actions.covariance, self.means.T)
         if self.noise is not None:
             return norm, self.noise / self.divisor
@@ -290,7 +340,9 @@ class Configurations(Problem):
         drawn = self.repeat(self.means.T, *self._facts, self.seed_size, generators)
         failed_share = self.measured.means(self.measured.failed[:, None].astype(np.float64))
         by_chance = self.noise is None and bool(((failed_share > 0) & (failed_share < 1)).any())
-        return replace(drawn, units=(float(self.shift[0]), float(self.divisor[0])), fails_by_chance=by_chance)
+        return replace(
+            drawn, units=(float(self.shift[0]), float(self.divisor[0])), fails_by_chance=by_chance
+        )
 
     def describe_objective(self) -> Objective:
         return self.rules[0].column, 0.0, self.rules[0].sign
@@ -299,21 +351,37 @@ class Configurations(Problem):
         objective, *rules = self.rules
         f = objective.column if objective.sign > 0 else f"minus {objective.column}"
         spread = [f"{self.divisor[1 + j]:.4g}" for j in range(len(rules))]
-        requirements = [f"{rule.requirement} in units of {unit}" for rule, unit in zip(rules, spread, strict=True)]
+        requirements = [
+            f"{rule.requirement} in units of {unit}"
+            for rule, unit in zip(rules, spread, strict=True)
+        ]
         summary = "noise-free" if self.noise is not None and not self.noise.any() else "noisy"
         failed_rows = int(self.measured.failed.sum())
-        summary += f", {failed_rows:,} of {count_noun(len(self.values), 'row')} failed" if failed_rows else ""
-        summary += f", {count_noun(len(self.values), 'row')} of {count_noun(len(self.means), 'configuration')}"
+        summary += (
+            f", {failed_rows:,} of {count_noun(len(self.values), 'row')} failed"
+            if failed_rows
+            else ""
+        )
+        summary += (
+            f", {count_noun(len(self.values), 'row')} of "
+            f"{count_noun(len(self.means), 'configuration')}"
+        )
         return f"f = {f}; g: {list_names(requirements)}; {summary}"
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
-        if self.noise is None or (self.measured.failed.any() and not self.measured.repeated and not self.noise.any()):
+        if self.noise is None or (
+            self.measured.failed.any() and not self.measured.repeated and not self.noise.any()
+        ):
             return MeasuredRows(self.measured, self.values, streams)
         draws = Draws(streams.role("noise"), standard_normal, (1 + self.constraints,))
         return AdditiveNoise(instances, instances.noise, draws)
 
     def pooled(self) -> Array:
-        """Standard deviations (1 + m,) of the rows about the means of their configurations, in the columns' units."""
+        """Standard deviations (1 + m,) of the rows about the means of their configurations, in the
+        columns' units.
+        """
         good = ~self.measured.failed
         free = int(good.sum()) - len(self.means)
-        return np.asarray(np.sqrt((self._residual[good] ** 2).sum(axis=0) / max(1, free)) * self.divisor)
+        return np.asarray(
+            np.sqrt((self._residual[good] ** 2).sum(axis=0) / max(1, free)) * self.divisor
+        )

@@ -21,7 +21,9 @@ ENVIRONMENT = "CBOBENCH_DATA"
 
 @dataclass(frozen=True)
 class DataSet:
-    """A file of the public repository of Chowdhury & Gopalan (NeurIPS 2019), which states no licence."""
+    """A file of the public repository of Chowdhury & Gopalan (NeurIPS 2019), which states no
+    licence.
+    """
 
     file: str
     sha256: str
@@ -48,18 +50,21 @@ def sha256(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Site:
-    """Where a problem is prepared: original files, whom to tell and ask, and where simulations run and are kept.
+    """Where a problem is prepared: original files, whom to tell and ask, and where simulations run
+    and are kept.
 
-    Original files lie in the folder of `--data`, else CBOBENCH_DATA, else the cache of `data fetch`.
+    Original files lie in the folder of `--data`, else CBOBENCH_DATA, else the cache of `data
+    fetch`.
 
     Args:
         folder: the folder of `--data`, or None.
         base: the folder that relative paths in a suite start from.
-        watcher: told in a line what a problem does that takes long, such as a simulator's pilot, and asked whether a
-            pilot of minutes is to go on.
+        watcher: told in a line what a problem does that takes long, such as a simulator's pilot,
+            and asked whether a pilot of minutes is to go on.
         pool: where simulations run (see `pilot.Pool`); None: in this process.
         store: where those of the problem are kept (see `simulated.Store`); None: they are not.
-        deadline: of a dry run, by `monotonic`: pilots are cut short, say nothing, and start no workers.
+        deadline: of a dry run, by `monotonic`: pilots are cut short, say nothing, and start no
+            workers.
     """
 
     folder: Path | None = None
@@ -90,13 +95,15 @@ class Site:
         path = self.path / data.file
         if not path.is_file():
             raise Misuse(
-                f"{data.file} (data of {name!r}) is not in {self.path}; pass --data FOLDER, set {ENVIRONMENT}, "
+                f"{data.file} (data of {name!r}) is not in {self.path}; pass --data FOLDER, set "
+                f"{ENVIRONMENT}, "
                 f"run 'cbobench data fetch {name}', or set data: look-alike"
             )
         digest = sha256(path)
         if digest != data.sha256:
             raise Misuse(
-                f"{path} is not the original {data.file}: its sha256 is {digest[:12]}…, not {data.sha256[:12]}…"
+                f"{path} is not the original {data.file}: its sha256 is {digest[:12]}…, not "
+                f"{data.sha256[:12]}…"
             )
         return path
 
@@ -108,7 +115,8 @@ def fetch(name: str, folder: Path, base_url: str = REPOSITORY) -> Path:
     """Download one data set into `folder`, unless it is there already, and check its hash.
 
     Raises:
-        CbobenchError: the download failed or the file is not the original. Nothing half-written is left.
+        CbobenchError: the download failed or the file is not the original. Nothing half-written is
+            left.
     """
     import pooch
 
@@ -116,7 +124,10 @@ def fetch(name: str, folder: Path, base_url: str = REPOSITORY) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         file = pooch.retrieve(
-            f"{base_url.rstrip('/')}/{data.file}", known_hash="sha256:" + data.sha256, fname=data.file, path=folder
+            f"{base_url.rstrip('/')}/{data.file}",
+            known_hash="sha256:" + data.sha256,
+            fname=data.file,
+            path=folder,
         )
     except Exception as error:  # pooch raises what its HTTP library raises
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__

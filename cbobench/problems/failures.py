@@ -1,4 +1,5 @@
-"""What becomes of an evaluation that fails: a simulator raised, gave no finite numbers, or a table has no value.
+"""What becomes of an evaluation that fails: a simulator raised, gave no finite numbers, or a table
+has no value.
 
 As in Optuna and Ax, a trial that fails does not end a study.
 """
@@ -18,8 +19,10 @@ Outcome = Literal["infeasible", "skip", "fail"]
 OUTCOMES = get_args(Outcome)
 MOST_RETRIES = 100
 ABOUT = (
-    "a failed evaluation: infeasible (counts as the worst f and g seen, or as those stated), skip (the method is told "
-    "nothing), fail (ends the cell); {retry: k, then: ..., f: ..., g: ...} retries first, with other random numbers"
+    "a failed evaluation: infeasible (counts as the worst f and g seen, or as those stated), "
+    "skip (the method is told "
+    "nothing), fail (ends the cell); {retry: k, then: ..., f: ..., g: ...} retries first, with "
+    "other random numbers"
 )
 
 
@@ -54,12 +57,17 @@ class FailureRule:
                 raise unknown("key", key, ("retry", "then", "f", "g"), location="on_failure: ")
         retries, then, f, g = (declaration.get(key) for key in ("retry", "then", "f", "g"))
         if retries is not None and not (type(retries) is int and 1 <= retries <= MOST_RETRIES):
-            raise Misuse(f"on_failure: retry is {show(retries)}; it must be a whole number from 1 to {MOST_RETRIES}")
+            raise Misuse(
+                f"on_failure: retry is {show(retries)}; it must be a whole number from 1 to "
+                f"{MOST_RETRIES}"
+            )
         if then is not None and then not in OUTCOMES:
             raise unknown("outcome", then, OUTCOMES, location="on_failure: then: ")
         stated = [key for key in ("f", "g") if key in declaration]
         if stated and then not in (None, "infeasible"):
-            raise Misuse(f"on_failure: {stated[0]} is stated, but then is {then}; leave one of them out")
+            raise Misuse(
+                f"on_failure: {stated[0]} is stated, but then is {then}; leave one of them out"
+            )
         if f is not None and not _is_finite(f):
             raise Misuse(f"on_failure: f is {show(f)}; it must be a finite number")
         values = None if g is None else cls._constraint_values(g, m)
@@ -69,19 +77,28 @@ class FailureRule:
     def _constraint_values(declaration: Any, m: int) -> tuple[float, ...]:
         values = declaration if isinstance(declaration, list) else [declaration] * m
         if len(values) != m or not all(_is_finite(value) for value in values):
-            raise Misuse(f"on_failure: g is {show(declaration)}; it must be a finite number, or a list of {m}")
+            raise Misuse(
+                f"on_failure: g is {show(declaration)}; it must be a finite number, or a list of "
+                f"{m}"
+            )
         if max(values, default=1.0) <= 0:
             raise Misuse(
-                f"on_failure: g is {show(declaration)}; a failed evaluation is infeasible only if some g_j is above 0"
+                f"on_failure: g is {show(declaration)}; a failed evaluation is infeasible only "
+                "if some g_j is above 0"
             )
         return tuple(float(value) for value in values)
 
     def values_of(self, measurements: Array) -> Array:
-        """Return the values (1 + m,) that a failed evaluation counts as, given those seen, (n, 1 + m).
+        """Return the values (1 + m,) that a failed evaluation counts as, given those seen, (n, 1 +
+        m).
 
-        Unless stated, f is the lowest seen, and each g_j the highest seen, or its spread where that is not above 0.
+        Unless stated, f is the lowest seen, and each g_j the highest seen, or its spread where that
+        is not above 0.
         """
-        g, spread = measurements[:, 1:].max(axis=0, initial=-np.inf), measurements[:, 1:].std(axis=0)
+        g, spread = (
+            measurements[:, 1:].max(axis=0, initial=-np.inf),
+            measurements[:, 1:].std(axis=0),
+        )
         # A failed evaluation must be infeasible, even if nothing infeasible has been measured.
         worst = np.where(g > 0, g, np.where(spread > 0, spread, 1.0))
         f = float(measurements[:, 0].min()) if self.f is None else self.f
@@ -89,4 +106,6 @@ class FailureRule:
 
 
 def _is_finite(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))
+    )

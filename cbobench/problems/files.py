@@ -1,7 +1,7 @@
 """Files of tables that users bring, CSV or Parquet, read as they stand.
 
-What pandas would misread, or refuse in words of its own, is said in one line with the step that helps: lines of
-comments, other separators, a file without a header.
+What pandas would misread, or refuse in words of its own, is said in one line with the step that
+helps: lines of comments, other separators, a file without a header.
 """
 
 from __future__ import annotations
@@ -21,16 +21,20 @@ from cbobench.words import count_noun
 if TYPE_CHECKING:
     import pandas as pd
 
-SEPARATORS = {";": "';'", "\t": r"'\t'", "|": "'|'", " ": r"r'\s+'"}  # as Python writes them for pandas
+# as Python writes them for pandas
+SEPARATORS = {";": "';'", "\t": r"'\t'", "|": "'|'", " ": r"r'\s+'"}
 SEP_LINE = re.compile(r'"?sep=.?"?[,;|\s]*', re.IGNORECASE)  # tells Excel the separator
-DECIMAL_COMMA = re.compile(r"(?![-+]?[1-9]\d{0,2},\d{3}$)[-+]?\d+,\d+")  # 0,5 and 1,25, but 1,250 may be a thousand
+# 0,5 and 1,25, but 1,250 may be a thousand
+DECIMAL_COMMA = re.compile(r"(?![-+]?[1-9]\d{0,2},\d{3}$)[-+]?\d+,\d+")
 
 
 def read_frame(file: Path, role: str, categories: Collection[str] = ()) -> pd.DataFrame:
-    """Reads a CSV or Parquet table. The index of a Parquet file becomes a column, its decimals become floats.
+    """Reads a CSV or Parquet table. The index of a Parquet file becomes a column, its decimals
+    become floats.
 
     Args:
-        categories: columns whose text stands for itself: 1.10 is not 1.1 there, and None and NA are not missing.
+        categories: columns whose text stands for itself: 1.10 is not 1.1 there, and None and NA are
+            not missing.
 
     Raises:
         Misuse: missing, unreadable, another format, without a header or without rows.
@@ -39,11 +43,17 @@ def read_frame(file: Path, role: str, categories: Collection[str] = ()) -> pd.Da
 
     # Before pandas, whose words are of its own reading and not of the file.
     if not file.is_file():
-        raise Misuse(f"{role} {show(str(file))} does not exist; give the path of a CSV or Parquet file")
+        raise Misuse(
+            f"{role} {show(str(file))} does not exist; give the path of a CSV or Parquet file"
+        )
     suffix, source = file.suffix.lower(), f"{role} {file.name!r}"
     if suffix not in (".csv", ".parquet"):
         raise Misuse(f"{source} is a {file.suffix or 'nameless'} file; allowed: .csv, .parquet")
-    frame = _read_csv(file, source, categories) if suffix == ".csv" else _read_parquet(file, source, categories)
+    frame = (
+        _read_csv(file, source, categories)
+        if suffix == ".csv"
+        else _read_parquet(file, source, categories)
+    )
     # An index that somebody named holds data, as a column does.
     if not (isinstance(frame.index, pd.RangeIndex) and frame.index.name is None):
         for name in frame.index.names:
@@ -73,7 +83,11 @@ def _read_parquet(file: Path, source: str, categories: Collection[str]) -> pd.Da
         _refuse_unreadable(source, error)
     for name in texts(frame):
         # Objects that are numbers but for their type: decimals, Booleans with nulls, nulls alone.
-        is_number_like = pd.api.types.infer_dtype(frame[name], skipna=True) in ("decimal", "boolean", "empty")
+        is_number_like = pd.api.types.infer_dtype(frame[name], skipna=True) in (
+            "decimal",
+            "boolean",
+            "empty",
+        )
         if is_number_like and name not in categories:
             frame[name] = frame[name].astype("float64")
     return frame
@@ -85,11 +99,14 @@ def _read_csv(file: Path, source: str, categories: Collection[str]) -> pd.DataFr
     try:
         sheet = _look_at_head(file, source)
         width = _check_rows(sheet)
-        # Without index_col pandas takes a surplus value for a row's name, and shifts all others to the left.
+        # Without index_col pandas takes a surplus value for a row's name, and shifts all others to
+        # the left.
         frame = pd.read_csv(file, index_col=False, usecols=range(width), low_memory=False)
         texts_of = [i for i, name in enumerate(frame.columns) if name in categories]
         if texts_of:
-            plain = pd.read_csv(file, index_col=False, usecols=texts_of, dtype=str, keep_default_na=False)
+            plain = pd.read_csv(
+                file, index_col=False, usecols=texts_of, dtype=str, keep_default_na=False
+            )
             frame[plain.columns] = plain
         return frame
     except Misuse:
@@ -132,10 +149,13 @@ def _look_at_head(file: Path, source: str) -> _Sheet:
     comments = [number for number, text in notes.items() if text.startswith("#")]
     if body and len(comments) == 1:
         names, values = (split_fields(text, separator) for text in (notes[comments[0]], body[0]))
-        if len(names) == len(values) and any(map(is_number, values)):  # a header may begin with # too
+        # a header may begin with # too
+        if len(names) == len(values) and any(map(is_number, values)):
             body = [notes.pop(comments[0]), *body]
     if not (body or notes):
-        raise Misuse(f"{source} is empty; write a header with the names of its columns, and rows below it")
+        raise Misuse(
+            f"{source} is empty; write a header with the names of its columns, and rows below it"
+        )
     if separator == "," and not notes:
         _refuse_numbers(body, source)
     return _Sheet(source, file, separator, notes, body[0] if body else "")
@@ -145,7 +165,8 @@ def _check_rows(sheet: _Sheet) -> int:
     """How many columns a file with commas has; separators at the end of its lines make none.
 
     Raises:
-        Misuse: another separator, lines that are no rows, a row with more or fewer values than the header has names.
+        Misuse: another separator, lines that are no rows, a row with more or fewer values than the
+            header has names.
     """
     # What pandas does with rows of unequal lengths (names of rows, NaN) shifts values unseen:
     # each is looked at.
@@ -163,7 +184,9 @@ def _check_rows(sheet: _Sheet) -> int:
             _refuse_length(sheet, line, len(fields), named if not fits else length)
         if any(map(str.strip, fields[width:])):
             width = len(header)
-        if sheet.separator != "," and any(DECIMAL_COMMA.fullmatch(field.strip()) for field in fields):
+        if sheet.separator != "," and any(
+            DECIMAL_COMMA.fullmatch(field.strip()) for field in fields
+        ):
             decimal = "decimal=','"
     # Said at the end, as the step that helps has to know of all notes and of decimal commas.
     if sheet.separator != ",":
@@ -176,7 +199,9 @@ def _check_rows(sheet: _Sheet) -> int:
 
 
 def count_named(names: Sequence[str]) -> int:
-    """How many columns a header names, without those at its end that have no name, also as pandas writes it."""
+    """How many columns a header names, without those at its end that have no name, also as pandas
+    writes it.
+    """
     named = len(names)
     while named and names[named - 1].strip() in ("", f"Unnamed: {named - 1}"):
         named -= 1
@@ -187,7 +212,8 @@ def _refuse_length(sheet: _Sheet, line: int, count: int, width: int) -> NoReturn
     heading = " (or leave line 1 out, if it is a title)" if width == 1 else ""
     comma = "a comma" if sheet.separator == "," else SEPARATORS[sheet.separator].removeprefix("r")
     raise Misuse(
-        f"{sheet.source}: line {line} has {count_noun(count, 'value')}, where the lines above it have {width:,}; "
+        f"{sheet.source}: line {line} has {count_noun(count, 'value')}, where the lines above it "
+        f"have {width:,}; "
         "write as many values into every line as the header has names, in quotes if they hold "
         f"{comma}, and name every column{heading}"
     )
@@ -196,19 +222,26 @@ def _refuse_length(sheet: _Sheet, line: int, count: int, width: int) -> NoReturn
 def _describe_notes(notes: dict[int, str]) -> str:
     """The first of them."""
     number, text = next(iter(notes.items()))
-    return f"line {number} is {'a comment, ' * text.startswith('#')}{show(text)}, which a CSV does not have"
+    return (
+        f"line {number} is {'a comment, ' * text.startswith('#')}{show(text)}, which a CSV does "
+        "not have"
+    )
 
 
 def _refuse_notes(sheet: _Sheet, notes: dict[int, str]) -> NoReturn:
     """Raises `Misuse` for lines that are no rows of a file with commas."""
-    has_mark = sheet.file.read_bytes().startswith(BOM_UTF8)  # before line 1, where patterns then do not match
+    # before line 1, where patterns then do not match
+    has_mark = sheet.file.read_bytes().startswith(BOM_UTF8)
     numbered = [n for n, text in notes.items() if not text.startswith("#") or (n == 1 and has_mark)]
     command, fix = "grep -v '^#'", "lines that begin with #"
     if numbered:
         edits = [f"{n}d" for n in numbered] + ["/^#/d"] * (len(numbered) < len(notes))
         command, fix = f"sed '{';'.join(edits)}'", "such lines"
     name, clean_name = quote(sheet.file.name), quote(_clean_name(sheet.file))
-    raise Misuse(f"{sheet.source}: {_describe_notes(notes)}; leave out {fix}: {command} {name} > {clean_name}")
+    raise Misuse(
+        f"{sheet.source}: {_describe_notes(notes)}; leave out {fix}: {command} {name} > "
+        f"{clean_name}"
+    )
 
 
 def _skip_notes(sheet: _Sheet, notes: dict[int, str]) -> str:
@@ -220,9 +253,13 @@ def _skip_notes(sheet: _Sheet, notes: dict[int, str]) -> str:
 def _refuse_separator(sheet: _Sheet, notes: dict[int, str], options: Sequence[str]) -> NoReturn:
     word = SEPARATORS[sheet.separator]
     plain = word.removeprefix("r")
-    complaint = f" is separated by {plain} and not by commas, as its first line is {show(sheet.header)}"
+    complaint = (
+        f" is separated by {plain} and not by commas, as its first line is {show(sheet.header)}"
+    )
     if notes:
-        complaint = f": {_describe_notes(notes)}, and the others are separated by {plain} and not by commas"
+        complaint = (
+            f": {_describe_notes(notes)}, and the others are separated by {plain} and not by commas"
+        )
     raise Misuse(
         f"{sheet.source}{complaint}; write it anew in Python: "
         f"pandas.read_csv({sheet.file.name!r}, {', '.join([f'sep={word}', *options])})"
@@ -237,7 +274,9 @@ def _find_separator(lines: Sequence[str]) -> str:
         named = count_named(parts[0]) if parts else 0
         if named < 2 or len(parts[-1]) < named or any(map(str.strip, parts[-1][len(parts[0]) :])):
             continue
-        numbers = [all(is_number(field.strip().replace(",", ".")) for field in part) for part in parts]
+        numbers = [
+            all(is_number(field.strip().replace(",", ".")) for field in part) for part in parts
+        ]
         if numbers[0] or ("," not in lines[0] and (separator != " " or numbers[-1])):
             return separator
     return ","
@@ -248,30 +287,46 @@ def _clean_name(file: Path) -> str:
 
 
 def _refuse_numbers(body: Sequence[str], source: str) -> None:
-    """Raises `Misuse` for a file whose first line is numbers, unless it counts the columns, as pandas does."""
+    """Raises `Misuse` for a file whose first line is numbers, unless it counts the columns, as
+    pandas does.
+    """
     names = split_fields(body[0]) if body else []
     unnamed = [str(i) for i in range(len(names))]
     if names and names != unnamed and all(is_number(name) for name in names):
-        raise Misuse(f"{source} has no header: its first line is numbers, {show(body[0])}; name the columns in it")
+        raise Misuse(
+            f"{source} has no header: its first line is numbers, {show(body[0])}; name the "
+            "columns in it"
+        )
 
 
 def refuse_doubled(source: Source, names: Iterable[str]) -> None:
-    """Raises `Misuse` for a column with a role whose name the header has twice: pandas would take the first."""
+    """Raises `Misuse` for a column with a role whose name the header has twice: pandas would take
+    the first.
+    """
     if source.path.suffix.lower() != ".csv":
         return
     _, header = next(list_rows(source.path))
     for name in names:
         if (count := header.count(name)) > 1:
-            raise Misuse(f"{source}: {count} columns are called {show(name)}; give them different names in the file")
+            raise Misuse(
+                f"{source}: {count} columns are called {show(name)}; give them different names "
+                "in the file"
+            )
 
 
 def doubt_header(names: Iterable[str]) -> str:
     """What to do if the first line of a file is a row or a comment, "" if it does not look so."""
     for name in names:
         if name.startswith("#"):
-            return f"the file's first line begins with {show(name)}: if it is the header, take the # away"
+            return (
+                f"the file's first line begins with {show(name)}: if it is the header, take the "
+                "# away"
+            )
         if is_number(name):
-            return f"the file's first line holds the number {name}: if that is no header, write the names above it"
+            return (
+                f"the file's first line holds the number {name}: if that is no header, write the "
+                "names above it"
+            )
     return ""
 
 

@@ -1,4 +1,6 @@
-"""Tuning a random forest of scikit-learn on its digits, under limits of memory and prediction time."""
+"""Tuning a random forest of scikit-learn on its digits, under limits of memory and prediction
+time.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,17 @@ NODE_BYTES = 144  # of a node in memory: 64, and a count of each of ten classes
 class Forest(Simulator):
     """Cross-validated accuracy of a random forest on the digits, by four inputs of three types.
 
-    g_1 is the size of the forest over `megabytes`, less 1; g_2 the nodes that a prediction visits over `visits`, less
-    1. Both are counted, not timed: a run is fixed by its generator, which draws the folds and the forest's seed. A run
-    takes about a second. In a suite it is `cbobench.problems.forest:Forest`.
+    g_1 is the size of the forest over `megabytes`, less 1; g_2 the nodes that a prediction visits
+    over `visits`, less
+    1. Both are counted, not timed: a run is fixed by its generator, which draws the folds and the
+    forest's seed. A run takes about a second. In a suite it is `cbobench.problems.forest:Forest`.
     """
 
     source = "ours, after scikit-learn (Pedregosa et al. 2011)"
-    about = "a random forest on scikit-learn's digits: trees, depth, share of features, criterion; memory and visits"
+    about = (
+        "a random forest on scikit-learn's digits: trees, depth, share of features, criterion; "
+        "memory and visits"
+    )
     inputs: ClassVar[Mapping[str, Any]] = {
         "trees": {"int": [5, 150], "log": True},
         "depth": {"int": [2, 20]},
@@ -37,16 +43,23 @@ class Forest(Simulator):
     }
     m = 2
 
-    pilot: int = param(32, "simulations from which is estimated what learners may know", at_least=8, at_most=8192)
+    pilot: int = param(
+        32, "simulations from which is estimated what learners may know", at_least=8, at_most=8192
+    )
     measure: Literal["always", "end"] = param(
-        "end", "which points are simulated `repeats` times: all, or those recommended in the end", quiet=True
+        "end",
+        "which points are simulated `repeats` times: all, or those recommended in the end",
+        quiet=True,
     )
     megabytes: float = param(1.0, "most megabytes that the trees' nodes may take", above=0)
     visits: float = param(400.0, "most nodes that a prediction may visit, in the mean", above=0)
 
     def prepare(self, data: Any) -> None:
         if find_spec("sklearn") is None:
-            raise Misuse("the forest needs scikit-learn, which is not installed; pip install 'cbobench[sklearn]'")
+            raise Misuse(
+                "the forest needs scikit-learn, which is not installed; pip install "
+                "'cbobench[sklearn]'"
+            )
         super().prepare(data)
 
     def simulate(self, x: Any, gen: np.random.Generator) -> Any:

@@ -1,10 +1,12 @@
-"""Problems in 10 to 124 dimensions: published or after published ones, a beam, and a model fitted to real data.
+"""Problems in 10 to 124 dimensions: published or after published ones, a beam, and a model fitted
+to real data.
 
-All are stated as minimisation of a cost, without noise; here f = -cost is maximised, and the noise is ours. Where a
-reference is a proven optimum, its class says so. The others are best known values, from
-`tests/problems/derive_high_dimensional.py`: their accuracy is infinite, so a method may beat them, and its simple
-regret is 0 from then on. Preparing a problem checks a reference's point, but does not search a better one: that would
-take 8 s for `keane-50` and minutes for `rover-60`, in every worker.
+All are stated as minimisation of a cost, without noise; here f = -cost is maximised, and the noise
+is ours. Where a reference is a proven optimum, its class says so. The others are best known values,
+from `tests/problems/derive_high_dimensional.py`: their accuracy is infinite, so a method may beat
+them, and its simple regret is 0 from then on. Preparing a problem checks a reference's point, but
+does not search a better one: that would take 8 s for `keane-50` and minutes for `rover-60`, in
+every worker.
 """
 
 from __future__ import annotations
@@ -22,7 +24,14 @@ from cbobench.errors import Misuse
 from cbobench.gp.kernels import Array
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
-from cbobench.problems.best_known import KEANE_10, KEANE_30, KEANE_50, RIDGE_20, ROVER_60, STRUCTURE_124
+from cbobench.problems.best_known import (
+    KEANE_10,
+    KEANE_30,
+    KEANE_50,
+    RIDGE_20,
+    ROVER_60,
+    STRUCTURE_124,
+)
 from cbobench.problems.box import Reference, pointwise
 from cbobench.problems.data import Site
 from cbobench.problems.literature import PublishedProblem
@@ -31,7 +40,9 @@ from cbobench.problems.optimum import check_formula
 
 @dataclass(kw_only=True)
 class HighDimensional(PublishedProblem):
-    """Base of problems in many dimensions: the stated point is checked, and no search held against it."""
+    """Base of problems in many dimensions: the stated point is checked, and no search held against
+    it.
+    """
 
     def prepare(self, data: Site) -> None:
         check_formula(self.formula, self.box, self.m, type(self).__name__)
@@ -43,17 +54,25 @@ class HighDimensional(PublishedProblem):
 def longer(d: int) -> Any:
     """The parameter `lengthscale` in d dimensions.
 
-    Two random points of the unit cube are √(d/6) apart, so that a constant lengthscale makes of the kernel white noise.
+    Two random points of the unit cube are √(d/6) apart, so that a constant lengthscale makes of the
+    kernel white noise.
     """
-    return param(round(0.3 * math.sqrt(d), 2), "its lengthscale, in units of the sides", at_least=1e-4, at_most=1e4)
+    return param(
+        round(0.3 * math.sqrt(d), 2),
+        "its lengthscale, in units of the sides",
+        at_least=1e-4,
+        at_most=1e4,
+    )
 
 
 @dataclass(kw_only=True)
 class Ackley(HighDimensional):
-    """The Ackley function of Eriksson & Poloczek (2021) on [-5, 10]^d, under Σ_i x_i <= 0 and ‖x‖₂ <= 5.
+    """The Ackley function of Eriksson & Poloczek (2021) on [-5, 10]^d, under Σ_i x_i <= 0 and ‖x‖₂
+    <= 5.
 
-    Cost -20 exp(-‖x‖₂ / (5 √d)) - exp(Σ_i cos(2π x_i) / d) + 20 + e. Its optimum, proven, is the origin, which is also
-    that of the whole box; the first constraint is active there, and f has a kink.
+    Cost -20 exp(-‖x‖₂ / (5 √d)) - exp(Σ_i cos(2π x_i) / d) + 20 + e. Its optimum, proven, is the
+    origin, which is also that of the whole box; the first constraint is active there, and f has a
+    kink.
     """
 
     m = 2
@@ -70,7 +89,8 @@ class Ackley(HighDimensional):
 def ackley_reference(d: int) -> Reference:
     """What is known of Ackley's function in closed form.
 
-    The feasible set is half a ball. max(Σ_i x_i, ‖x‖ - 5) is convex and symmetric, so it is least on the diagonal.
+    The feasible set is half a ball. max(Σ_i x_i, ‖x‖ - 5) is convex and symmetric, so it is least
+    on the diagonal.
     """
     return Reference(
         x=(0.0,) * d,
@@ -78,7 +98,10 @@ def ackley_reference(d: int) -> Reference:
         slater=5 * math.sqrt(d) / (1 + math.sqrt(d)),
         share=math.exp(d / 2 * math.log(math.pi) - math.lgamma(d / 2 + 1) - d * math.log(3)) / 2,
         accuracy=1e-12,
-        how="closed form: the origin; feasible is half a ball of radius 5; least max g on the diagonal",
+        how=(
+            "closed form: the origin; feasible is half a ball of radius 5; least max g on the "
+            "diagonal"
+        ),
         binds=False,
     )
 
@@ -89,7 +112,10 @@ class Ackley10(Ackley):
     __doc__ = Ackley.__doc__
 
     source = "Eriksson & Poloczek (2021), Ackley in 10 dimensions"
-    about = "ten-dimensional, multimodal, two constraints, feasible on 0.002 % of the box, optimum with a kink"
+    about = (
+        "ten-dimensional, multimodal, two constraints, feasible on 0.002 % of the box, optimum "
+        "with a kink"
+    )
 
     lengthscale: float = longer(10)
 
@@ -103,7 +129,9 @@ class Ackley20(Ackley):
     __doc__ = Ackley.__doc__
 
     source = "after Eriksson & Poloczek (2021), in 20 dimensions"
-    about = "20-dimensional, multimodal, two constraints, no feasible point in any sample of the box"
+    about = (
+        "20-dimensional, multimodal, two constraints, no feasible point in any sample of the box"
+    )
 
     lengthscale: float = longer(20)
 
@@ -117,7 +145,9 @@ class Ackley50(Ackley):
     __doc__ = Ackley.__doc__
 
     source = "after Eriksson & Poloczek (2021), in 50 dimensions"
-    about = "50-dimensional, multimodal, two constraints, no feasible point in any sample of the box"
+    about = (
+        "50-dimensional, multimodal, two constraints, no feasible point in any sample of the box"
+    )
 
     lengthscale: float = longer(50)
 
@@ -127,12 +157,15 @@ class Ackley50(Ackley):
 
 @dataclass(kw_only=True)
 class Keane(HighDimensional):
-    """Keane's bump (Keane 1994) on [0, 10]^d: cost -|Σ_i cos⁴ x_i - 2 Π_i cos² x_i| / √(Σ_i i x_i²).
+    """Keane's bump (Keane 1994) on [0, 10]^d: cost -|Σ_i cos⁴ x_i - 2 Π_i cos² x_i| / √(Σ_i i
+    x_i²).
 
-    Published constraints: Π_i x_i >= 0.75 and Σ_i x_i <= 7.5 d. The product spans tens of orders of magnitude, so the
-    first is stated of the geometric mean: g_1 = 0.75^(1/d) - (Π_i x_i)^(1/d). The cost has a pole at the origin, far
-    from any feasible point, so the root is taken of at least 1. Both are ours and change neither the feasible set nor
-    any feasible cost. The value is best known, not proven; g_1 is active there.
+    Published constraints: Π_i x_i >= 0.75 and Σ_i x_i <= 7.5 d. The product spans tens of orders of
+    magnitude, so the
+    first is stated of the geometric mean: g_1 = 0.75^(1/d) - (Π_i x_i)^(1/d). The cost has a pole
+    at the origin, far from any feasible point, so the root is taken of at least 1. Both are ours
+    and change neither the feasible set nor any feasible cost. The value is best known, not proven;
+    g_1 is active there.
     """
 
     m = 2
@@ -149,9 +182,11 @@ class Keane(HighDimensional):
 
 
 def keane_reference(x: tuple[float, ...], f: float, share: float) -> Reference:
-    """A best known value; both constraints are slackest on the diagonal, as the geometric mean is concave.
+    """A best known value; both constraints are slackest on the diagonal, as the geometric mean is
+    concave.
 
-    The share is 1 - P(Π x_i < 0.75) - P(Σ x_i > 7.5 d), a gamma and an Irwin-Hall law: both at once hardly happen.
+    The share is 1 - P(Π x_i < 0.75) - P(Σ x_i > 7.5 d), a gamma and an Irwin-Hall law: both at once
+    hardly happen.
     """
     d = len(x)
     return Reference(
@@ -171,7 +206,10 @@ class Keane10(Keane):
     __doc__ = Keane.__doc__
 
     source = "Keane (1994), 10 dimensions"
-    about = "ten-dimensional, many local optima, two constraints, nearly all feasible, optimum where one is active"
+    about = (
+        "ten-dimensional, many local optima, two constraints, nearly all feasible, optimum where "
+        "one is active"
+    )
 
     lengthscale: float = longer(10)
 
@@ -185,7 +223,10 @@ class Keane30(Keane):
     __doc__ = Keane.__doc__
 
     source = "Keane (1994), 30 dimensions"
-    about = "30-dimensional, many local optima, two constraints, nearly all feasible, optimum where one is active"
+    about = (
+        "30-dimensional, many local optima, two constraints, nearly all feasible, optimum where "
+        "one is active"
+    )
 
     lengthscale: float = longer(30)
 
@@ -199,7 +240,10 @@ class Keane50(Keane):
     __doc__ = Keane.__doc__
 
     source = "Keane (1994), 50 dimensions"
-    about = "50-dimensional, many local optima, two constraints, nearly all feasible, optimum where one is active"
+    about = (
+        "50-dimensional, many local optima, two constraints, nearly all feasible, optimum where "
+        "one is active"
+    )
 
     lengthscale: float = longer(50)
 
@@ -231,7 +275,9 @@ RADIUS, SOFT, ALONG = 0.07, 0.003, 200
 
 
 def spline_basis(controls: int, points: int) -> Array:
-    """Values (points, controls) of clamped cubic B-splines with uniform knots, by the recursion of Cox & de Boor."""
+    """Values (points, controls) of clamped cubic B-splines with uniform knots, by the recursion of
+    Cox & de Boor.
+    """
     knots = np.concatenate([np.zeros(3), np.linspace(0, 1, controls - 2), np.ones(3)])
     t = np.linspace(0, 1, points)[:, None]
     last = np.append(t[:-1], [[np.nextafter(1.0, 0.0)]], axis=0)  # the last interval is closed
@@ -249,21 +295,25 @@ def spline_basis(controls: int, points: int) -> Array:
 class Rover60(HighDimensional):
     """Shortest path of a rover among 15 obstacles, by 30 points of a B-spline in the unit square.
 
-    After the trajectory problem of Wang et al. (2018) and its variant of Eriksson & Poloczek (2021) with 15 impassable
-    obstacles; the rule and the places are ours. x = (a_1, b_1, ..., a_30, b_30): the points (a_i, b_i), with (0.05,
-    0.05) before and (0.95, 0.95) behind them, are the control points of a clamped cubic B-spline with uniform knots.
-    p_1, ..., p_200 are its points at parameters equally far apart. The cost is the length of the polygon through them,
-    Σ_k ‖p_(k+1) - p_k‖. With discs of radius r = 0.07 around centres o_j, ours (`OBSTACLES`),
+    After the trajectory problem of Wang et al. (2018) and its variant of Eriksson & Poloczek (2021)
+    with 15 impassable obstacles; the rule and the places are ours. x = (a_1, b_1, ..., a_30, b_30):
+    the points (a_i, b_i), with (0.05, 0.05) before and (0.95, 0.95) behind them, are the control
+    points of a clamped cubic B-spline with uniform knots. p_1, ..., p_200 are its points at
+    parameters equally far apart. The cost is the length of the polygon through them, Σ_k ‖p_(k+1) -
+    p_k‖. With discs of radius r = 0.07 around centres o_j, ours (`OBSTACLES`),
 
         g_j = r + τ log Σ_k exp(-‖p_k - o_j‖ / τ), τ = 0.003,
 
-    a smooth upper bound, by at most 0.016, of the signed distance of Eriksson & Poloczek: minus the distance to the
-    disc, or the depth of penetration. The value is best known, not proven; no path round the discs is
-    shorter than 1.294, and the path touches four.
+    a smooth upper bound, by at most 0.016, of the signed distance of Eriksson & Poloczek: minus the
+    distance to the disc, or the depth of penetration. The value is best known, not proven; no path
+    round the discs is shorter than 1.294, and the path touches four.
     """
 
     source = "after Wang et al. (2018) and Eriksson & Poloczek (2021), obstacles ours"
-    about = "60-dimensional, shortest path among 15 obstacles, many local optima, no feasible point in any sample"
+    about = (
+        "60-dimensional, shortest path among 15 obstacles, many local optima, no feasible point "
+        "in any sample"
+    )
 
     lengthscale: float = longer(60)
 
@@ -276,7 +326,10 @@ class Rover60(HighDimensional):
         slater=0.024654,
         share=0.0,
         accuracy=math.inf,
-        how="best known: SLSQP from shortest routes of visibility graphs; g_1, g_7, g_11, g_15 active",
+        how=(
+            "best known: SLSQP from shortest routes of visibility graphs; g_1, g_7, g_11, g_15 "
+            "active"
+        ),
         binds=True,
     )
 
@@ -297,13 +350,16 @@ class Rover60(HighDimensional):
 
 SEGMENTS, LENGTH, YOUNG, STRESS = 62, 0.5, 200e6, 160e3  # lengths in m, forces in kN
 SUPPORTS, SPANS = (22, 42, 62), (11.0, 10.0, 10.0)  # nodes, m
-LOADED = np.array([[1, 1, 1], [1, 0, 1], [0, 1, 0]])  # spans under live load in the three load cases
+# spans under live load in the three load cases
+LOADED = np.array([[1, 1, 1], [1, 0, 1], [0, 1, 0]])
 DEAD, LIVE = 5.0, 20.0  # kN at every node that is not supported
 SLENDER, SAG = 8.0, 300.0  # largest height over width, span over deflection
 
 
 def loads() -> Array:
-    """Downward forces at nodes 1 to 62: three load cases, then a unit force at each support, (6, 62)."""
+    """Downward forces at nodes 1 to 62: three load cases, then a unit force at each support, (6,
+    62).
+    """
     nodes = np.arange(1, SEGMENTS + 1)
     span = np.searchsorted(SUPPORTS, nodes)
     cases = np.where(np.isin(nodes, SUPPORTS), 0.0, DEAD + LIVE * LOADED[:, span])
@@ -312,8 +368,8 @@ def loads() -> Array:
 
 @lru_cache
 def cantilever() -> tuple[Array, Array]:
-    """The beam without rollers: moments (6, 63) at nodes 0 to 62 under each of `loads`, and what segment i adds to the
-    deflection of node k per 1 / (E I_i), by virtual work, (6, 62, 62)."""
+    """The beam without rollers: moments (6, 63) at nodes 0 to 62 under each of `loads`, and what
+    segment i adds to the deflection of node k per 1 / (E I_i), by virtual work, (6, 62, 62)."""
     at = LENGTH * np.arange(SEGMENTS + 1)
     unit = np.maximum(at[1:, None] - at, 0.0)  # moments under a unit force at node k, (62, 63)
     moments = loads() @ unit
@@ -335,26 +391,30 @@ def soft_max(ratios: Array) -> Array:
 @PROBLEMS.register("structure-124")
 @dataclass(kw_only=True)
 class Structure124(HighDimensional):
-    """Least volume of a continuous beam of 62 rectangular segments under limits of stress, slenderness and deflection.
+    """Least volume of a continuous beam of 62 rectangular segments under limits of stress,
+    slenderness and deflection.
 
-    A smooth problem of the size of MOPTA08, which is a program and not formulas; all numbers are ours. x = (b_1, ...,
-    b_62, h_1, ..., h_62): width 0.02 to 0.2 m and height 0.1 to 1 m of segments of 0.5 m. The beam of 31 m is clamped
-    at its left end and rests on rollers at 11, 21 and 31 m. Each node without a support carries 5 kN, and 20 kN more in
-    load case 1 everywhere, in case 2 on the spans 1 and 3, in case 3 on span 2. Linear elastic, E = 200 GPa, second
-    moment of area I_i = b_i h_i³ / 12. Cost: volume Σ_i 0.5 b_i h_i in m³.
+    A smooth problem of the size of MOPTA08, which is a program and not formulas; all numbers are
+    ours. x = (b_1, ..., b_62, h_1, ..., h_62): width 0.02 to 0.2 m and height 0.1 to 1 m of
+    segments of 0.5 m. The beam of 31 m is clamped at its left end and rests on rollers at 11, 21
+    and 31 m. Each node without a support carries 5 kN, and 20 kN more in load case 1 everywhere, in
+    case 2 on the spans 1 and 3, in case 3 on span 2. Linear elastic, E = 200 GPa, second moment of
+    area I_i = b_i h_i³ / 12. Cost: volume Σ_i 0.5 b_i h_i in m³.
 
-    With ‖·‖ the norm (Σ r^16)^(1/16), a smooth maximum, there are for each pair of neighbouring segments
-    g = ‖σ / 160 MPa‖ - 1, over three cases and both ends of both, σ = 6 M / (b h²), and g = ‖h / (8 b)‖ - 1; and for
-    each span g = ‖v / (span / 300)‖ - 1, over three cases and its nodes. 31 + 31 + 3 constraints.
+    With ‖·‖ the norm (Σ r^16)^(1/16), a smooth maximum, there are for each pair of neighbouring
+    segments g = ‖σ / 160 MPa‖ - 1, over three cases and both ends of both, σ = 6 M / (b h²), and g
+    = ‖h / (8 b)‖ - 1; and for each span g = ‖v / (span / 300)‖ - 1, over three cases and its nodes.
+    31 + 31 + 3 constraints.
 
-    Force method: moments M and deflections v are those of a cantilever under the loads and the reactions of the
-    rollers, which are such that v = 0 there. The centre of the box is feasible, but hardly any other sampled point. The
-    value is best known, not proven.
+    Force method: moments M and deflections v are those of a cantilever under the loads and the
+    reactions of the rollers, which are such that v = 0 there. The centre of the box is feasible,
+    but hardly any other sampled point. The value is best known, not proven.
     """
 
     source = "ours"
     about = (
-        "124-dimensional, least volume of a continuous beam, 65 smooth constraints on stress, slenderness, deflection"
+        "124-dimensional, least volume of a continuous beam, 65 smooth constraints on stress, "
+        "slenderness, deflection"
     )
 
     lengthscale: float = longer(124)
@@ -367,7 +427,10 @@ class Structure124(HighDimensional):
         slater=0.65463,
         share=0.0,
         accuracy=math.inf,
-        how="best known: multistart SLSQP, all ends agree; 20 stresses, 31 slendernesses, 2 deflections active",
+        how=(
+            "best known: multistart SLSQP, all ends agree; 20 stresses, 31 slendernesses, 2 "
+            "deflections active"
+        ),
         binds=True,
     )
 
@@ -388,30 +451,41 @@ class Structure124(HighDimensional):
 
 
 def solve(second: Array) -> tuple[Array, Array]:
-    """Moments (..., 3, 63) and deflections (..., 3, 62) in three load cases, of second moments of area (..., 62)."""
+    """Moments (..., 3, 63) and deflections (..., 3, 62) in three load cases, of second moments of
+    area (..., 62).
+    """
     cantilever_moments, shares = cantilever()
     pliant = np.ascontiguousarray(1 / (YOUNG * second))[..., None]
-    flexible = np.matmul(shares.reshape(-1, SEGMENTS), pliant).reshape(*second.shape[:-1], 6, SEGMENTS)
+    flexible = np.matmul(shares.reshape(-1, SEGMENTS), pliant).reshape(
+        *second.shape[:-1], 6, SEGMENTS
+    )
     at_supports = flexible[..., np.array(SUPPORTS) - 1]  # (..., 6, 3)
-    reactions = np.linalg.solve(at_supports[..., 3:, :], at_supports[..., :3, :].swapaxes(-1, -2)).swapaxes(-1, -2)
+    reactions = np.linalg.solve(
+        at_supports[..., 3:, :], at_supports[..., :3, :].swapaxes(-1, -2)
+    ).swapaxes(-1, -2)
     moments = cantilever_moments[:3] - np.matmul(reactions, cantilever_moments[3:])
     return moments, flexible[..., :3, :] - np.matmul(reactions, flexible[..., 3:, :])
 
 
-PRICES = np.array([0, 0, 1, 1, 2, 2, 2, 2, 2, 2.0])  # age, sex, body mass, blood pressure, six of the blood serum
+# age, sex, body mass, blood pressure, six of the blood serum
+PRICES = np.array([0, 0, 1, 1, 2, 2, 2, 2, 2, 2.0])
 FREEDOM, MONEY = 10.0, 6.0  # most degrees of freedom, most to pay for measurements
 FIRST, SECOND = np.triu_indices(10, 1)  # of the 45 pairs of features
 
 
 @lru_cache
 def diabetes() -> tuple[Array, Array, Array]:
-    """Ten features and their 45 products, Φ (442, 55), the target, (442,), each of mean 0 and deviation 1, and ΦᵀΦ.
+    """Ten features and their 45 products, Φ (442, 55), the target, (442,), each of mean 0 and
+    deviation 1, and ΦᵀΦ.
 
     Raises:
         Misuse: scikit-learn is not installed.
     """
     if find_spec("sklearn") is None:
-        raise Misuse("ridge-20 needs the data of scikit-learn, not installed here; pip install 'cbobench[sklearn]'")
+        raise Misuse(
+            "ridge-20 needs the data of scikit-learn, not installed here; pip install "
+            "'cbobench[sklearn]'"
+        )
     from sklearn.datasets import load_diabetes
 
     raw, target = load_diabetes(return_X_y=True, scaled=False)
@@ -424,25 +498,32 @@ def diabetes() -> tuple[Array, Array, Array]:
 @PROBLEMS.register("ridge-20")
 @dataclass(kw_only=True)
 class Ridge20(HighDimensional):
-    """Weights of a ridge regression with interactions, under budgets of degrees of freedom and of measurements.
+    """Weights of a ridge regression with interactions, under budgets of degrees of freedom and of
+    measurements.
 
-    The diabetes data of Efron et al. (2004), as scikit-learn ships them: 442 patients, ten features, disease progress a
-    year later. Features, their 45 products and the target are brought to mean 0 and deviation 1: Φ (442, 55) and y. x =
-    (log₁₀ w_1, ..., log₁₀ w_10, log₁₀ v_1, ..., log₁₀ v_10) in [-2.5, 0]²⁰. Column i of Φ is multiplied by w_i, the
-    product of i and j by v_i v_j, and a ridge regression with penalty 1 and a free intercept fitted, so that a small
-    weight drops its column. f is the share of variance explained by leave-one-out prediction, in closed form: with S
-    the diagonal matrix of the weights, M = S (S Φᵀ Φ S + I)⁻¹ S and h_k = 1 / 442 + φ_kᵀ M φ_k,
+    The diabetes data of Efron et al. (2004), as scikit-learn ships them: 442 patients, ten
+    features, disease progress a year later. Features, their 45 products and the target are brought
+    to mean 0 and deviation 1: Φ (442, 55) and y. x = (log₁₀ w_1, ..., log₁₀ w_10, log₁₀ v_1, ...,
+    log₁₀ v_10) in [-2.5, 0]²⁰. Column i of Φ is multiplied by w_i, the product of i and j by v_i
+    v_j, and a ridge regression with penalty 1 and a free intercept fitted, so that a small weight
+    drops its column. f is the share of variance explained by leave-one-out prediction, in closed
+    form: with S the diagonal matrix of the weights, M = S (S Φᵀ Φ S + I)⁻¹ S and h_k = 1 / 442 +
+    φ_kᵀ M φ_k,
 
         f = 1 - Σ_k ((y_k - φ_kᵀ M Φᵀ y) / (1 - h_k))² / Σ_k y_k².
 
-    g_1 = Σ_k h_k / 10 - 1: at most ten effective degrees of freedom. g_2 = Σ_i p_i u_i / 6 - 1: measuring feature i
-    costs p_i (age and sex 0, body mass and blood pressure 1, the six values of the blood serum 2 each) as far as it is
-    used, u_i = 442 (w_i² + v_i²) / (1 + 442 (w_i² + v_i²)), what a ridge regression on it alone does not shrink.
-    Weights, prices and budgets are ours. The value is best known, not proven; both constraints are active there.
+    g_1 = Σ_k h_k / 10 - 1: at most ten effective degrees of freedom. g_2 = Σ_i p_i u_i / 6 - 1:
+    measuring feature i costs p_i (age and sex 0, body mass and blood pressure 1, the six values of
+    the blood serum 2 each) as far as it is used, u_i = 442 (w_i² + v_i²) / (1 + 442 (w_i² + v_i²)),
+    what a ridge regression on it alone does not shrink. Weights, prices and budgets are ours. The
+    value is best known, not proven; both constraints are active there.
     """
 
     source = "ours, data of Efron et al. (2004)"
-    about = "20-dimensional, ridge regression on scikit-learn's diabetes data, budgets of freedom and measurements bind"
+    about = (
+        "20-dimensional, ridge regression on scikit-learn's diabetes data, budgets of freedom "
+        "and measurements bind"
+    )
 
     lengthscale: float = longer(20)
 
@@ -454,7 +535,10 @@ class Ridge20(HighDimensional):
         slater=0.8956223,
         share=0.00438,
         accuracy=math.inf,
-        how="best known: multistart SLSQP; both constraints active; least max g where all weights are least",
+        how=(
+            "best known: multistart SLSQP; both constraints active; least max g where all "
+            "weights are least"
+        ),
         binds=True,
     )
 

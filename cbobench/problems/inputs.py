@@ -1,8 +1,9 @@
-"""Typed inputs of simulators and tables: floats, whole numbers and categories, as a finite set of configurations.
+"""Typed inputs of simulators and tables: floats, whole numbers and categories, as a finite set of
+configurations.
 
-A whole number has one coordinate, at its value; a category has one coordinate per choice, so that any two choices are
-equally far apart. A model on these coordinates is one whose kernel rounds and encodes inside
-(Garrido-Merchán & Hernández-Lobato 2020), and no configuration stands for another.
+A whole number has one coordinate, at its value; a category has one coordinate per choice, so that
+any two choices are equally far apart. A model on these coordinates is one whose kernel rounds and
+encodes inside (Garrido-Merchán & Hernández-Lobato 2020), and no configuration stands for another.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 KINDS = ("float", "int", "choice")
-DIGITS = 6  # significant digits of a float of a wide range, so that a configuration can be printed and typed
+# significant digits of a float of a wide range, so that a configuration can be printed and typed
+DIGITS = 6
 MOST = 2**53  # largest whole number that a float holds, with all below it
 WHOLE = re.compile(r"[-+]?\d{1,100}")
 Configuration = dict[str, Any]
@@ -54,7 +56,11 @@ def _is_plain(value: Any) -> bool:
 
 
 def _stored(value: Any) -> Any:
-    return str(value) if isinstance(value, tuple) or (isinstance(value, float) and math.isinf(value)) else value
+    return (
+        str(value)
+        if isinstance(value, tuple) or (isinstance(value, float) and math.isinf(value))
+        else value
+    )
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,8 @@ class InputType:
 
     @classmethod
     def of(cls, name: str, declaration: Any) -> InputType:
-        """Read {"int": [32, 512], "log": True}, {"float": [1e-4, 0.1]} or {"choice": ["relu", "tanh"]}.
+        """Read {"int": [32, 512], "log": True}, {"float": [1e-4, 0.1]} or {"choice": ["relu",
+        "tanh"]}.
 
         Raises:
             Misuse: anything else.
@@ -105,13 +112,23 @@ class InputType:
             return cls(name, kind, 0, len(values) - 1, False, tuple(values))
         # Coordinates divide by the range and take its logarithm,
         # and a float holds whole numbers up to `MOST` only.
-        numbers = all(isinstance(v, int | float) and not isinstance(v, bool) and abs(v) < LARGEST for v in values)
+        numbers = all(
+            isinstance(v, int | float) and not isinstance(v, bool) and abs(v) < LARGEST
+            for v in values
+        )
         if len(values) != 2 or not numbers or not values[0] < values[1]:
-            raise Misuse(f"{label}: {kind} is {show(values)}; give two numbers, [low, high], low below high")
+            raise Misuse(
+                f"{label}: {kind} is {show(values)}; give two numbers, [low, high], low below high"
+            )
         if kind == "int" and any(v != int(v) or abs(v) > MOST for v in values):
-            raise Misuse(f"{label}: int is {show(values)}; the ends must be whole numbers of at most {MOST:,}")
+            raise Misuse(
+                f"{label}: int is {show(values)}; the ends must be whole numbers of at most "
+                f"{MOST:,}"
+            )
         if log and values[0] <= 0:
-            raise Misuse(f"{label}: log of {values[0]:g} does not exist; begin above 0, or leave log out")
+            raise Misuse(
+                f"{label}: log of {values[0]:g} does not exist; begin above 0, or leave log out"
+            )
         return cls(name, kind, values[0], values[1], bool(log))
 
     @staticmethod
@@ -127,14 +144,20 @@ class InputType:
             refuse_strange(str(value), f"{label}: choice", lines=True)
         if len(values) < 2:
             raise Misuse(
-                f"{label}: choice is {show(values)}; give two or more different values, or leave the input out"
+                f"{label}: choice is {show(values)}; give two or more different values, or leave "
+                "the input out"
             )
         for a, b in itertools.combinations(values, 2):
             if a == b or str(a) == str(b):
                 why = "are equal" if a == b else "look alike in tables"
-                quote = "" if isinstance(a, str) or isinstance(b, str) else ", or quote what is text, such as '1.10'"
+                quote = (
+                    ""
+                    if isinstance(a, str) or isinstance(b, str)
+                    else ", or quote what is text, such as '1.10'"
+                )
                 raise Misuse(
-                    f"{label}: choice holds {show(a)} and {show(b)}, which {why}; give different values{quote}"
+                    f"{label}: choice holds {show(a)} and {show(b)}, which {why}; give different "
+                    f"values{quote}"
                 )
 
     @property
@@ -149,15 +172,24 @@ class InputType:
 
     def values(self) -> list[Any]:
         """All values of a whole number or a category."""
-        return list(self.choices) if self.kind == "choice" else list(range(int(self.low), int(self.high) + 1))
+        return (
+            list(self.choices)
+            if self.kind == "choice"
+            else list(range(int(self.low), int(self.high) + 1))
+        )
 
     def at(self, unit: Array) -> list[Any]:
-        """Values at coordinates in [0, 1), (n,): equally many of each whole number or choice, unless it is log."""
+        """Values at coordinates in [0, 1), (n,): equally many of each whole number or choice,
+        unless it is log.
+        """
         if self.kind == "float":
             largest = max(abs(self.low), abs(self.high))
-            # Of a range that is narrow beside its ends, six digits would be one value, or lie outside.
+            # Of a range that is narrow beside its ends, six digits would be one value, or lie
+            # outside.
             digits = DIGITS + max(0, math.ceil(math.log10(largest / (self.high - self.low))) - 2)
-            rounded = (float(f"{value:.{digits}g}") for value in self._stretch(unit, self.low, self.high))
+            rounded = (
+                float(f"{value:.{digits}g}") for value in self._stretch(unit, self.low, self.high)
+            )
             return [min(max(value, self.low), self.high) for value in rounded]
         wide = self._stretch(unit, self.low - 0.5, self.high + 0.5)
         index = np.clip(np.round(wide), self.low, self.high).astype(int).tolist()
@@ -169,12 +201,18 @@ class InputType:
         return low + unit * (high - low)
 
     def encode(self, values: Sequence[Any]) -> Array:
-        """Coordinates of values: (n, 1) in [0, 1], or (n, choices) at a distance of 1 from one another."""
+        """Coordinates of values: (n, 1) in [0, 1], or (n, choices) at a distance of 1 from one
+        another.
+        """
         if self.kind == "choice":
-            return encode_categories([self.choices.index(value) for value in values], len(self.choices))
+            return encode_categories(
+                [self.choices.index(value) for value in values], len(self.choices)
+            )
         x = np.array(values, dtype=np.float64)[:, None]
         if self.log:
-            return np.asarray((np.log(x) - math.log(self.low)) / (math.log(self.high) - math.log(self.low)))
+            return np.asarray(
+                (np.log(x) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
+            )
         return (x - self.low) / (self.high - self.low)
 
 
@@ -188,8 +226,9 @@ class InputSpace:
         points: their coordinates, (n, d).
 
     Class attributes:
-        measured: whether a method is told which configuration was played in the place of the one it suggested. If not,
-            the result is told as that of the suggested one, which it is but for rounding.
+        measured: whether a method is told which configuration was played in the place of the one it
+            suggested. If not, the result is told as that of the suggested one, which it is but for
+            rounding.
     """
 
     measured: ClassVar[bool] = False
@@ -202,15 +241,19 @@ class InputSpace:
     def of(cls, declarations: Any, most: int) -> InputSpace:
         """Read a class's `inputs`; at most `most` configurations.
 
-        All of them if no input is a float and they are not more; else those at the first points of a Sobol sequence.
+        All of them if no input is a float and they are not more; else those at the first points of
+        a Sobol sequence.
 
         Raises:
             Misuse: `InputType.of`; no inputs.
         """
-        named = isinstance(declarations, Mapping) and all(isinstance(name, str) and name for name in declarations)
+        named = isinstance(declarations, Mapping) and all(
+            isinstance(name, str) and name for name in declarations
+        )
         if not named or not declarations:
             raise Misuse(
-                f"inputs is {show(declarations)}; give a mapping of names to types, {{'width': {{'int': [32, 512]}}}}"
+                f"inputs is {show(declarations)}; give a mapping of names to types, {{'width': "
+                "{'int': [32, 512]}}"
             )
         types = tuple(InputType.of(name, declaration) for name, declaration in declarations.items())
         counts = [input_type.count for input_type in types]
@@ -223,7 +266,9 @@ class InputSpace:
             # Different points of the sequence may round to one configuration.
             combinations = list(dict.fromkeys(zip(*columns, strict=True)))
         columns = [list(column) for column in zip(*combinations, strict=True)]
-        parts = [input_type.encode(column) for input_type, column in zip(types, columns, strict=True)]
+        parts = [
+            input_type.encode(column) for input_type, column in zip(types, columns, strict=True)
+        ]
         configurations = (dict(zip(declarations, values, strict=True)) for values in combinations)
         return cls(types, tuple(configurations), np.concatenate(parts, axis=1))
 
@@ -239,13 +284,23 @@ class InputSpace:
         return math.prod(input_type.count or played + 1 for input_type in self.types) == played
 
     def columns(self) -> dict[str, list[Any]]:
-        """Values of every input at all configurations, as a run stores them: tuples and infinities as text."""
-        return {name: [_stored(configuration[name]) for configuration in self.configurations] for name in self.names}
+        """Values of every input at all configurations, as a run stores them: tuples and infinities
+        as text.
+        """
+        return {
+            name: [_stored(configuration[name]) for configuration in self.configurations]
+            for name in self.names
+        }
 
     def code(self, configuration: Mapping[str, Any]) -> Configuration:
-        """Return the values by name, of a category the number of its choice: libraries cast and compare them."""
+        """Return the values by name, of a category the number of its choice: libraries cast and
+        compare them.
+        """
         choices = {input_type.name: input_type.choices for input_type in self.types}
-        return {name: c.index(configuration[name]) if c else configuration[name] for name, c in choices.items()}
+        return {
+            name: c.index(configuration[name]) if c else configuration[name]
+            for name, c in choices.items()
+        }
 
     def decode(self, coded: Mapping[str, Any]) -> Configuration:
         """Return the configuration that `code` gave."""
@@ -262,19 +317,29 @@ class InputSpace:
             raise Misuse(f"{noun} is {show(configuration)}; it must give {', '.join(self.names)}")
         for input_type in self.types:
             value = configuration[input_type.name]
-            inside = value in input_type.choices if input_type.choices else isinstance(value, int | float)
-            if not inside or (not input_type.choices and not input_type.low <= value <= input_type.high):
+            inside = (
+                value in input_type.choices
+                if input_type.choices
+                else isinstance(value, int | float)
+            )
+            if not inside or (
+                not input_type.choices and not input_type.low <= value <= input_type.high
+            ):
                 allowed = ", ".join(map(str, input_type.choices)) or input_type.range
                 raise Misuse(f"{noun}: {input_type.name} is {show(value)}; allowed: {allowed}")
         if (values := dict(configuration)) in self.configurations:
             return self.configurations.index({name: values[name] for name in self.names})
         near = self.configurations[self.nearest(values)]
-        raise Misuse(f"{noun} is none of the {len(self.configurations):,} configurations played; the nearest is {near}")
+        raise Misuse(
+            f"{noun} is none of the {len(self.configurations):,} configurations played; the "
+            f"nearest is {near}"
+        )
 
     def encode(self, configuration: Configuration) -> Array:
         """Return coordinates (1, d) of values by name."""
         return np.concatenate(
-            [input_type.encode([configuration[input_type.name]]) for input_type in self.types], axis=1
+            [input_type.encode([configuration[input_type.name]]) for input_type in self.types],
+            axis=1,
         )
 
     def nearest(self, configuration: Configuration) -> int:
@@ -294,8 +359,8 @@ class MeasuredSpace(InputSpace):
     """Configurations that were measured, of typed inputs; what lies between them, was not.
 
     Attributes:
-        axes: the types as the coordinates are scaled: from the least to the largest measured number, choices in the
-            order of their coordinates.
+        axes: the types as the coordinates are scaled: from the least to the largest measured
+            number, choices in the order of their coordinates.
     """
 
     measured: ClassVar[bool] = True
@@ -303,11 +368,15 @@ class MeasuredSpace(InputSpace):
     axes: tuple[InputType, ...]
 
     def encode(self, configuration: Configuration) -> Array:
-        return np.concatenate([axis.encode([configuration[axis.name]]) for axis in self.axes], axis=1)
+        return np.concatenate(
+            [axis.encode([configuration[axis.name]]) for axis in self.axes], axis=1
+        )
 
     def take(self, rows: Any) -> MeasuredSpace:
         """Return some of the rows."""
-        return MeasuredSpace(self.types, tuple(self.configurations[i] for i in rows), self.points[rows], self.axes)
+        return MeasuredSpace(
+            self.types, tuple(self.configurations[i] for i in rows), self.points[rows], self.axes
+        )
 
 
 @dataclass(frozen=True)
@@ -334,7 +403,8 @@ class InputColumns:
         one_hot: Collection[str],
         amounts: Collection[str],
     ) -> InputColumns:
-        """Read `inputs`, names or a mapping of names to types, beside the options that say the same by lists of names.
+        """Read `inputs`, names or a mapping of names to types, beside the options that say the same
+        by lists of names.
 
         Raises:
             Misuse: no type (`InputType.of`), or an option that contradicts one.
@@ -347,7 +417,9 @@ class InputColumns:
         for t in types:
             category = t.kind == "choice"
             if t.name in log and category:
-                raise Misuse(f"log names {show(t.name)}, but inputs says choice; take it out of log")
+                raise Misuse(
+                    f"log names {show(t.name)}, but inputs says choice; take it out of log"
+                )
             for option, names, stated, instead, contradicts in (
                 ("log", log, f"{t.kind} without log", "log: true", not t.log),
                 ("one_hot", one_hot, t.kind, "choice: [values]", not category),
@@ -370,12 +442,15 @@ class InputColumns:
     def in_order(self, columns: Sequence[str]) -> InputColumns:
         """Return the same with typed inputs in the order of the file's columns.
 
-        A mapping has no order (cells that differ in it alone are one cell), but plays of some libraries depend on it.
+        A mapping has no order (cells that differ in it alone are one cell), but plays of some
+        libraries depend on it.
         """
         if not self.types:
             return self
         types = tuple(sorted(self.types, key=lambda t: list(columns).index(t.name)))
-        return InputColumns(tuple(t.name for t in types), self.log, self.one_hot, self.amounts, types)
+        return InputColumns(
+            tuple(t.name for t in types), self.log, self.one_hot, self.amounts, types
+        )
 
     def space(self, frame: pd.DataFrame, points: Array, source: str) -> MeasuredSpace | None:
         """Return the rows as configurations of the types; None where there are no types.
@@ -395,17 +470,29 @@ class InputColumns:
             if t.kind == "choice":
                 levels = _find_choices(t, cells, source)
                 # The order in which `categories` makes coordinates of them.
-                axes.append(InputType(t.name, t.kind, t.low, t.high, choices=tuple(levels[k] for k in sorted(levels))))
+                axes.append(
+                    InputType(
+                        t.name,
+                        t.kind,
+                        t.low,
+                        t.high,
+                        choices=tuple(levels[k] for k in sorted(levels)),
+                    )
+                )
                 columns.append([levels[text] for text in cells])
             else:
                 numbers = [int(value) if t.kind == "int" else float(value) for value in cells]
                 axes.append(InputType(t.name, t.kind, min(numbers), max(numbers), t.log))
                 columns.append(numbers)
-        configurations = (dict(zip(self.names, values, strict=True)) for values in zip(*columns, strict=True))
+        configurations = (
+            dict(zip(self.names, values, strict=True)) for values in zip(*columns, strict=True)
+        )
         return MeasuredSpace(self.types, tuple(configurations), points, tuple(axes))
 
     def check_numbers(self, frame: pd.DataFrame, source: str) -> None:
-        """Raises `Misuse` for a column of text, or a number outside its type; gaps are left to others."""
+        """Raises `Misuse` for a column of text, or a number outside its type; gaps are left to
+        others.
+        """
         for t in self.types:
             if t.kind == "choice":
                 continue
@@ -413,26 +500,33 @@ class InputColumns:
             if not is_numeric(column):
                 fix = f"write {{choice: [values]}} if these are categories, or {ASIDE}"
                 raise Misuse(
-                    f"{label} holds text, such as {show(find_text(column)[1])}, but inputs says {t.kind}; {fix}"
+                    f"{label} holds text, such as {show(find_text(column)[1])}, but inputs says "
+                    f"{t.kind}; {fix}"
                 )
             values = column.to_numpy(dtype=np.float64, na_value=np.nan)
             for outside, fix in (
                 ((values < t.low) | (values > t.high), f"inputs allows {t.range}; widen it"),
-                ((values != np.round(values)) & (t.kind == "int"), "inputs says int; write float there"),
+                (
+                    (values != np.round(values)) & (t.kind == "int"),
+                    "inputs says int; write float there",
+                ),
             ):
                 rows = np.flatnonzero(outside & ~np.isnan(values))
                 if len(rows):
                     place = describe_row(source, int(rows[0]))
                     raise Misuse(
-                        f"{label}, {place} is {write_number(values[rows[0]])}, but {fix}, or leave the row out"
+                        f"{label}, {place} is {write_number(values[rows[0]])}, but {fix}, or "
+                        "leave the row out"
                     )
 
 
 def _find_choices(t: InputType, column: Sequence[str], source: str) -> dict[str, Any]:
-    """The choice that each text of a column is: the same text, or a number or a truth that is written so.
+    """The choice that each text of a column is: the same text, or a number or a truth that is
+    written so.
 
     Raises:
-        Misuse: a text that is no choice, a choice that no row has, or one that several texts may be, as 1.1 and 1.10.
+        Misuse: a text that is no choice, a choice that no row has, or one that several texts may
+            be, as 1.1 and 1.10.
     """
     # Equal texts first: a number that is written like one of them must not take its rows.
     label, texts = f"{source}: input {show(t.name)}", dict.fromkeys(column)
@@ -456,12 +550,16 @@ def _find_choices(t: InputType, column: Sequence[str], source: str) -> dict[str,
         close = nearest(strange, by_text)
         suggestion = f"did you mean {close!r}?; " if close else ""
         raise Misuse(
-            f"{label}, {describe_row(source, [*column].index(strange))} is {show(strange)}, but inputs allows "
+            f"{label}, {describe_row(source, [*column].index(strange))} is {show(strange)}, but "
+            "inputs allows "
             f"{', '.join(by_text)}; {suggestion}add it there, or leave the row out"
         )
     absent = [choice for choice in t.choices if choice not in levels.values()]
     if absent:
-        raise Misuse(f"{source}: inputs: {show(t.name)}: choice holds {show(absent[0])}, which no row has; remove it")
+        raise Misuse(
+            f"{source}: inputs: {show(t.name)}: choice holds {show(absent[0])}, which no row "
+            "has; remove it"
+        )
     return levels
 
 

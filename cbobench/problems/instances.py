@@ -1,7 +1,7 @@
 """Instances: the noise-free functions of S replicates, with bounds and reference optima.
 
-On a finite set the references are the best feasible action, the best policy of R+ (an exact linear program), and the
-actions from which safe methods start.
+On a finite set the references are the best feasible action, the best policy of R+ (an exact linear
+program), and the actions from which safe methods start.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ def best_feasible(f: Array, g: Array) -> NDArray[np.intp]:
 
 
 def best_policy_value(f: Array, g: Array) -> Array:
-    """max over distributions pi of E_pi f with E_pi g_j <= 0 for all j (Zhou & Ji 2022, eq. 2), shape (S,).
+    """max over distributions pi of E_pi f with E_pi g_j <= 0 for all j (Zhou & Ji 2022, eq. 2),
+    shape (S,).
 
-    With one constraint the optimum mixes at most two actions, so all pairs (feasible, infeasible) are tried:
-    exact, and a thousand times faster than a solver. With more, HiGHS solves the LP.
+    With one constraint the optimum mixes at most two actions, so all pairs (feasible, infeasible)
+    are tried: exact, and a thousand times faster than a solver. With more, HiGHS solves the LP.
     """
     if g.shape[1] == 0:
         return np.asarray(f.max(axis=1))
@@ -65,15 +66,16 @@ def _best_mixture(f: Array, g: Array) -> float:
     for i in range(0, len(inside) if len(outside) else 0, step):
         batch = inside[i : i + step]
         slack, excess = -g[batch][:, None], g[outside][None, :]
-        share = slack / (slack + excess)  # the largest share of the infeasible action that keeps E g = 0
+        # the largest share of the infeasible action that keeps E g = 0
+        share = slack / (slack + excess)
         mixed = (1 - share) * f[batch][:, None] + share * f[outside][None, :]
         best = max(best, float(mixed.max()))
     return best
 
 
 def _upper_hull(f: Array, g: Array) -> NDArray[np.intp]:
-    """The actions on the upper concave hull of f over g, between which the best mixture lies (and the best feasible
-    one). The rest may be left out: on 100,000 actions there are 2.5e9 pairs."""
+    """The actions on the upper concave hull of f over g, between which the best mixture lies (and
+    the best feasible one). The rest may be left out: on 100,000 actions there are 2.5e9 pairs."""
     near = _near_hull(f, g)
     hull = near[_hull(f[near], g[near])]
     feasible = np.where(g <= 0, f, -np.inf)
@@ -81,7 +83,9 @@ def _upper_hull(f: Array, g: Array) -> NDArray[np.intp]:
 
 
 def _near_hull(f: Array, g: Array) -> NDArray[np.intp]:
-    """The actions that may be on the hull: those that are not below that of a few. To sort all takes long."""
+    """The actions that may be on the hull: those that are not below that of a few. To sort all
+    takes long.
+    """
     sample = np.arange(0, len(f), APART)
     sample = sample[_hull(f[sample], g[sample])]
     low, high = g[sample[0]], g[sample[-1]]
@@ -94,7 +98,8 @@ def _hull(f: Array, g: Array) -> list[int]:
     """The actions on the upper concave hull of f over g, by g."""
     hull: list[int] = []
     order = np.lexsort((-f, g))
-    better = _records(f[order]) | _records(f[order[::-1]])[::-1]  # than all with less g, or than all with more
+    # than all with less g, or than all with more
+    better = _records(f[order]) | _records(f[order[::-1]])[::-1]
     for i in order[better].tolist():
         if hull and g[hull[-1]] == g[i]:
             continue
@@ -116,26 +121,34 @@ def _records(values: Array) -> NDArray[np.bool_]:
 def _linear_program(f: Array, g: Array) -> float:
     from scipy.optimize import linprog
 
-    solution = linprog(-f, A_ub=g, b_ub=np.zeros(len(g)), A_eq=np.ones((1, len(f))), b_eq=[1.0], method="highs")
+    solution = linprog(
+        -f, A_ub=g, b_ub=np.zeros(len(g)), A_eq=np.ones((1, len(f))), b_eq=[1.0], method="highs"
+    )
     if not solution.success:
         raise CellFailure(f"the policy LP has no solution ({solution.message})")
     return float(-solution.fun)
 
 
 def slater_margin(g: Array) -> Array:
-    """delta = min(1, max over actions of -max_j g_j), shape (S,): Assumption 1 of Zhou & Ji, at a single action."""
+    """delta = min(1, max over actions of -max_j g_j), shape (S,): Assumption 1 of Zhou & Ji, at a
+    single action.
+    """
     if g.shape[1] == 0:
         return np.ones(len(g))
     return np.asarray(np.minimum(1.0, (-g.max(axis=1)).max(axis=1)))
 
 
-def choose_seed_set(g: Array, size: int, generators: Sequence[np.random.Generator]) -> NDArray[np.bool_]:
-    """`size` feasible actions per replicate, uniformly at random (all of them where there are fewer), (S, n).
+def choose_seed_set(
+    g: Array, size: int, generators: Sequence[np.random.Generator]
+) -> NDArray[np.bool_]:
+    """`size` feasible actions per replicate, uniformly at random (all of them where there are
+    fewer), (S, n).
 
-    The draw comes from a child of each generator, so that it does not depend on how much the instance used.
+    The draw comes from a child of each generator, so that it does not depend on how much the
+    instance used.
 
-    Random rather than safest: where g = h - f the safest actions are the best ones, which would hand a safe
-    method the answer.
+    Random rather than safest: where g = h - f the safest actions are the best ones, which would
+    hand a safe method the answer.
     """
     mask = np.zeros((len(g), g.shape[2]), dtype=bool)
     for s, gen in enumerate(generators):
@@ -173,17 +186,22 @@ class Drawn(ABC):
         noise: sub-Gaussian constants R of the observations of (f, g_1, ..., g_m), (S, 1 + m).
         sup: largest absolute values of (f, g_1, ..., g_m), (S, 1 + m).
         slater: delta = min(1, -min_x max_j g_j), (S,).
-        f_star: reward of the best feasible action, (S,) or one for all, NaN where unknown; left out where it moves.
-        seed_set: mask of the actions a safe method may start from, (S, n), all of them feasible; None: there is none.
+        f_star: reward of the best feasible action, (S,) or one for all, NaN where unknown; left out
+            where it moves.
+        seed_set: mask of the actions a safe method may start from, (S, n), all of them feasible;
+            None: there is none.
         redraws: how many infeasible draws were thrown away, (S,).
-        accuracy: by how much a feasible action may beat the stored optimum, (relative to 1 + |f*|); infinite where that
-            is a target, or the best that is known.
+        accuracy: by how much a feasible action may beat the stored optimum, (relative to 1 + |f*|);
+            infinite where that is a target, or the best that is known.
         exact: whether `values` are known without noise at any action.
-        fails_by_chance: whether an action may fail in one round and succeed in another, which is noise, too.
-        ends_only: whether of the actions recommended only those in the end are asked for, because values cost much.
-        units: (zero, unit): rewards are reported as zero + unit · f, where f is in the units played.
-        binds: whether the best action of all is better than the best feasible one, by more than the accuracy, (S,);
-            where functions move, in any phase; None: not known.
+        fails_by_chance: whether an action may fail in one round and succeed in another, which is
+            noise, too.
+        ends_only: whether of the actions recommended only those in the end are asked for, because
+            values cost much.
+        units: (zero, unit): rewards are reported as zero + unit · f, where f is in the units
+            played.
+        binds: whether the best action of all is better than the best feasible one, by more than the
+            accuracy, (S,); where functions move, in any phase; None: not known.
     """
 
     norm: Array
@@ -207,17 +225,22 @@ class Drawn(ABC):
 
     @abstractmethod
     def values(self, first: int, actions: Actions) -> Array:
-        """Noise-free (f, g_1, ..., g_m) of rounds `first`, ..., (rounds, S, 1 + m), for actions (rounds, S[, d]).
+        """Noise-free (f, g_1, ..., g_m) of rounds `first`, ..., (rounds, S, 1 + m), for actions
+        (rounds, S[, d]).
 
         NaN at actions that were not played, where only what was observed is known.
         """
 
     def measure_again(self, actions: Actions) -> Array | None:
-        """Better values (S, 1 + m) of the actions recommended in the end, or None; NaN where nothing is recommended."""
+        """Better values (S, 1 + m) of the actions recommended in the end, or None; NaN where
+        nothing is recommended.
+        """
         return None
 
     def stars(self, first: int, rounds: int) -> tuple[Array, Array]:
-        """Reward of the best feasible action and of the best randomised policy, each NaN where unknown, (rounds, S)."""
+        """Reward of the best feasible action and of the best randomised policy, each NaN where
+        unknown, (rounds, S).
+        """
         shape = (rounds, len(self.noise))
         return np.broadcast_to(self.f_star, shape), np.full(shape, np.nan)
 
@@ -226,7 +249,9 @@ class Drawn(ABC):
         """The best feasible action of round t, (S,) or (S, d)."""
 
     def changes(self) -> tuple[tuple[int, Array], ...]:
-        """Rounds t after which the functions move, with the norms (S, 1 + m) of the moves; empty if they never do."""
+        """Rounds t after which the functions move, with the norms (S, 1 + m) of the moves; empty if
+        they never do.
+        """
         return ()
 
     @abstractmethod
@@ -236,7 +261,8 @@ class Drawn(ABC):
 
 @dataclass(frozen=True)
 class Instances(Drawn):
-    """One draw per replicate of a problem on a finite action set, which stays as it is (see `Drawn`).
+    """One draw per replicate of a problem on a finite action set, which stays as it is (see
+    `Drawn`).
 
     Attributes:
         f: noise-free reward, (S, n).
@@ -277,7 +303,8 @@ class Instances(Drawn):
         return np.abs(self.functions).max(axis=2)
 
     def slopes(self, metric: Array) -> Array:
-        """Largest |h(x) - h(x')| / d(x, x') of h = f, g_1, ..., g_m over all pairs with d > 0, (S, 1 + m).
+        """Largest |h(x) - h(x')| / d(x, x') of h = f, g_1, ..., g_m over all pairs with d > 0, (S,
+        1 + m).
 
         Args:
             metric: d(x, x'), (n, n).
@@ -303,8 +330,12 @@ class Instances(Drawn):
 
     @cached_property
     def binds(self) -> NDArray[np.bool_]:  # type: ignore[override]
-        """Whether the best action of all is infeasible and better than the best feasible one, (S,)."""
-        return np.asarray(self.f.max(axis=1) - self.f_star > self.accuracy * (1 + np.abs(self.f_star)))
+        """Whether the best action of all is infeasible and better than the best feasible one,
+        (S,).
+        """
+        return np.asarray(
+            self.f.max(axis=1) - self.f_star > self.accuracy * (1 + np.abs(self.f_star))
+        )
 
     @cached_property
     def f_plus(self) -> Array:
@@ -345,16 +376,22 @@ def check_drawn(drawn: Drawn, actions: Finite | Box, replicates: int, constraint
     for name, shape in shapes.items():
         values = np.asarray(getattr(drawn, name))
         if values.shape != shape:
-            raise CellFailure(f"{name} of the drawn instances has shape {values.shape}; it must be {shape}")
-        if values.dtype.kind not in "iuf":  # Booleans would swap what is feasible, complex numbers lose a part
-            raise CellFailure(f"{name} of the drawn instances is of type {values.dtype}; it must be real numbers")
+            raise CellFailure(
+                f"{name} of the drawn instances has shape {values.shape}; it must be {shape}"
+            )
+        # Booleans would swap what is feasible, complex numbers lose a part
+        if values.dtype.kind not in "iuf":
+            raise CellFailure(
+                f"{name} of the drawn instances is of type {values.dtype}; it must be real numbers"
+            )
         wrong = np.isnan(values) if name == "norm" else ~np.isfinite(values)
         if name in ("norm", "noise"):
             wrong |= values < 0
         if wrong.any():
             place = tuple(int(i) for i in np.argwhere(wrong)[0])
             raise CellFailure(
-                f"{name}{list(place)} of the drawn instances is {values[place]:g}; it must be {ALLOWED[name]}"
+                f"{name}{list(place)} of the drawn instances is {values[place]:g}; it must be "
+                f"{ALLOWED[name]}"
             )
 
 

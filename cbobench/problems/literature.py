@@ -1,18 +1,22 @@
-"""Test functions and engineering designs of the literature on constrained optimization, with optima derived again.
+"""Test functions and engineering designs of the literature on constrained optimization, with optima
+derived again.
 
-All are published as minimisation of a cost; here f = -cost is maximised. Every reference comes from multistart SLSQP
-with exact (complex-step) derivatives, not from a paper; a test derives it once more. Its point is feasible to the last
+All are published as minimisation of a cost; here f = -cost is maximised. Every reference comes from
+multistart SLSQP with exact (complex-step) derivatives, not from a paper; a test derives it once
+more. Its point is feasible to the last
 bit. The noise is ours: where a paper has noise at all, it is in other units.
 
-Formulas of engineering designs circulate in several versions, also within one library; each class says which one it
-is.
+Formulas of engineering designs circulate in several versions, also within one library; each class
+says which one it is.
 
-The constraints span many orders of magnitude, so a standard deviation over the box is that of its worst corner. In
-units of it the feasible set of the welded beam is never more than 0.0008 inside, hence the smaller noise.
+The constraints span many orders of magnitude, so a standard deviation over the box is that of its
+worst corner. In units of it the feasible set of the welded beam is never more than 0.0008 inside,
+hence the smaller noise.
 
-Nor does the spread of f over the box say anything of what matters near the optimum: that of the tension spring is 1000
-times |f*|. The default noise on f is therefore a twentieth of the standard deviation of f over the feasible points
-within a tenth of a side of the optimum, rounded to two digits (`BoxProblem.noise_ratio`).
+Nor does the spread of f over the box say anything of what matters near the optimum: that of the
+tension spring is 1000 times |f*|. The default noise on f is therefore a twentieth of the standard
+deviation of f over the feasible points within a tenth of a side of the optimum, rounded to two
+digits (`BoxProblem.noise_ratio`).
 """
 
 from __future__ import annotations
@@ -27,34 +31,52 @@ from cbobench.params import param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.box import BoxProblem, Reference
 
-# Weights, widths and centres of the first four coordinates of the Hartmann function in six dimensions.
+# Weights, widths and centres of the first four coordinates of the Hartmann function in six
+# dimensions.
 ALPHA = np.array([1.0, 1.2, 3.0, 3.2])
 WIDTHS = np.array([[10, 3, 17, 3.5], [0.05, 10, 17, 0.1], [3, 3.5, 1.7, 10], [17, 8, 0.05, 10]])
 CENTRES = 1e-4 * np.array(
-    [[1312, 1696, 5569, 124], [2329, 4135, 8307, 3736], [2348, 1451, 3522, 2883], [4047, 8828, 8732, 5743]]
+    [
+        [1312, 1696, 5569, 124],
+        [2329, 4135, 8307, 3736],
+        [2348, 1451, 3522, 2883],
+        [4047, 8828, 8732, 5743],
+    ]
 )
 
 
 @dataclass(kw_only=True)
 class PublishedProblem(BoxProblem):
-    """Base of published formulas: f and every g_j in units of their spread over the box, and little noise."""
+    """Base of published formulas: f and every g_j in units of their spread over the box, and little
+    noise.
+    """
 
-    noise_f: float = param(0.01, "standard deviation of the noise on f, in the units played", at_least=0.0)
-    noise_g: float = param(0.01, "standard deviation of the noise on every g_j, in the units played", at_least=0.0)
-    scaled: bool = param(True, "shift f to mean 0, divide f and every g_j by their standard deviations over the box")
+    noise_f: float = param(
+        0.01, "standard deviation of the noise on f, in the units played", at_least=0.0
+    )
+    noise_g: float = param(
+        0.01, "standard deviation of the noise on every g_j, in the units played", at_least=0.0
+    )
+    scaled: bool = param(
+        True, "shift f to mean 0, divide f and every g_j by their standard deviations over the box"
+    )
 
 
 @PROBLEMS.register("gardner-1")
 @dataclass(kw_only=True)
 class Gardner1(PublishedProblem):
-    """The first simulation of Gardner et al. (2014): cost cos 2x cos y + sin x on [0, 6]², c(x, y) <= 0.5.
+    """The first simulation of Gardner et al. (2014): cost cos 2x cos y + sin x on [0, 6]², c(x, y)
+    <= 0.5.
 
-    c = cos x cos y - sin x sin y, which is cos(x + y). The best point of the whole box is feasible (g = -0.5), so the
-    constraint rules out local optima but is not active at the optimum.
+    c = cos x cos y - sin x sin y, which is cos(x + y). The best point of the whole box is feasible
+    (g = -0.5), so the constraint rules out local optima but is not active at the optimum.
     """
 
     source = "Gardner et al. (2014), first simulation"
-    about = "two-dimensional, multimodal, feasible on two thirds of the box, constraint inactive at the optimum"
+    about = (
+        "two-dimensional, multimodal, feasible on two thirds of the box, constraint inactive at "
+        "the optimum"
+    )
 
     low, high = (0.0, 0.0), (6.0, 6.0)
     reference = Reference(
@@ -76,10 +98,13 @@ class Gardner1(PublishedProblem):
 @PROBLEMS.register("gramacy")
 @dataclass(kw_only=True)
 class Gramacy(PublishedProblem):
-    """The toy problem of Gramacy et al. (2016): cost x_1 + x_2 on [0, 1]², one wavy and one round constraint.
+    """The toy problem of Gramacy et al. (2016): cost x_1 + x_2 on [0, 1]², one wavy and one round
+    constraint.
 
-    c_1 = 1.5 - x_1 - 2 x_2 - 0.5 sin(2π(x_1² - 2 x_2)) and c_2 = x_1² + x_2² - 1.5. Two other local optima have costs
-    0.75 and 0.8609. Published: cost 0.5998 at (0.1954, 0.4044), rounded; the optimum is 1.2e-5 lower.
+    c_1 = 1.5 - x_1 - 2 x_2 - 0.5 sin(2π(x_1² - 2 x_2)) and c_2 = x_1² + x_2² - 1.5. Two other local
+    optima have costs
+    0.75 and 0.8609. Published: cost 0.5998 at (0.1954, 0.4044), rounded; the optimum is 1.2e-5
+    lower.
     """
 
     source = "Gramacy et al. (2016), toy problem"
@@ -106,16 +131,21 @@ class Gramacy(PublishedProblem):
 @PROBLEMS.register("hartmann-4")
 @dataclass(kw_only=True)
 class Hartmann4(PublishedProblem):
-    """The Hartmann function of Picheny et al. (2013) in four dimensions, with the norm constraint of Letham et al.
+    """The Hartmann function of Picheny et al. (2013) in four dimensions, with the norm constraint
+    of Letham et al.
 
-    Cost (1.1 - Σ_i α_i exp(-Σ_j A_ij (x_j - P_ij)²)) / 0.839 on [0, 1]⁴, feasible where ‖x‖₂ <= 1. Letham et al. (2019)
-    put that constraint on the function in six dimensions; in four it is BoTorch's `ConstrainedHartmann(dim=4)`.
-    The optimum of the whole box is feasible (‖x‖ = 0.674), so the constraint is not active there.
+    Cost (1.1 - Σ_i α_i exp(-Σ_j A_ij (x_j - P_ij)²)) / 0.839 on [0, 1]⁴, feasible where ‖x‖₂ <= 1.
+    Letham et al. (2019) put that constraint on the function in six dimensions; in four it is
+    BoTorch's `ConstrainedHartmann(dim=4)`. The optimum of the whole box is feasible (‖x‖ = 0.674),
+    so the constraint is not active there.
     Published without constraint: (0.1873, 0.1906, 0.5566, 0.2647), whose cost is larger by 1.4e-4.
     """
 
     source = "Picheny et al. (2013); norm constraint of Letham et al. (2019)"
-    about = "four-dimensional, two local optima, feasible inside the unit ball, constraint inactive at the optimum"
+    about = (
+        "four-dimensional, two local optima, feasible inside the unit ball, constraint inactive "
+        "at the optimum"
+    )
 
     low, high = (0.0,) * 4, (1.0,) * 4
     reference = Reference(
@@ -130,13 +160,16 @@ class Hartmann4(PublishedProblem):
 
     def formula(self, x: Array) -> Array:
         bumps = ALPHA * np.exp(-(WIDTHS * (x[..., None, :] - CENTRES) ** 2).sum(axis=-1))
-        return np.stack([(bumps.sum(axis=-1) - 1.1) / 0.839, np.sqrt((x * x).sum(axis=-1)) - 1], axis=-1)
+        return np.stack(
+            [(bumps.sum(axis=-1) - 1.1) / 0.839, np.sqrt((x * x).sum(axis=-1)) - 1], axis=-1
+        )
 
 
 def noise_near(deviation: float) -> Any:
     """The parameter `noise_f`: 5 % of f's spread near the optimum."""
     about = (
-        "standard deviation of the noise on f, in the units played; the default is 5 % of f's spread near the optimum"
+        "standard deviation of the noise on f, in the units played; the default is 5 % of f's "
+        "spread near the optimum"
     )
     return param(deviation, about, at_least=0.0)
 
@@ -145,21 +178,27 @@ def noise_near(deviation: float) -> Any:
 class Design(PublishedProblem):
     """Base of the designs: published, and with less noise."""
 
-    noise_g: float = param(0.001, "standard deviation of the noise on every g_j, in the units played", at_least=0.0)
+    noise_g: float = param(
+        0.001, "standard deviation of the noise on every g_j, in the units played", at_least=0.0
+    )
 
 
 @PROBLEMS.register("pressure-vessel")
 @dataclass(kw_only=True)
 class PressureVessel(Design):
-    """Price of a pressure vessel: thickness of shell and head, inner radius and length (all in inches).
+    """Price of a pressure vessel: thickness of shell and head, inner radius and length (all in
+    inches).
 
-    Coello & Mezura-Montes (2002) let thicknesses be multiples of 1/16 up to 99/16; here they are continuous. The last
-    constraint, length <= 240, holds in the whole box, as published. Published with multiples of 1/16: 6059.946; the
-    relaxation is 174.613 cheaper (5885.333).
+    Coello & Mezura-Montes (2002) let thicknesses be multiples of 1/16 up to 99/16; here they are
+    continuous. The last constraint, length <= 240, holds in the whole box, as published. Published
+    with multiples of 1/16: 6059.946; the relaxation is 174.613 cheaper (5885.333).
     """
 
     source = "Coello & Mezura-Montes (2002), continuous relaxation"
-    about = "four-dimensional design, four constraints, one of them in 10⁶ cubic inches, feasible on 40 % of the box"
+    about = (
+        "four-dimensional design, four constraints, one of them in 10⁶ cubic inches, feasible on "
+        "40 % of the box"
+    )
 
     noise_f: float = noise_near(0.0011)
 
@@ -171,7 +210,10 @@ class PressureVessel(Design):
         slater=5.40932658134,
         share=0.40318,
         accuracy=1e-9,
-        how="multistart SLSQP with exact derivatives; three constraints and the largest length active",
+        how=(
+            "multistart SLSQP with exact derivatives; three constraints and the largest length "
+            "active"
+        ),
         binds=True,
     )
 
@@ -187,16 +229,21 @@ class PressureVessel(Design):
 @PROBLEMS.register("welded-beam")
 @dataclass(kw_only=True)
 class WeldedBeam(Design):
-    """Price of a welded beam: height and length of the weld, height and thickness of the beam (inches).
+    """Price of a welded beam: height and length of the weld, height and thickness of the beam
+    (inches).
 
-    The version with seven constraints: shear stress, bending stress, weld no thicker than the beam, price of the
-    material, least weld, deflection, buckling load (polar moment with l²/12, deflection with 4 P L³, buckling load with
-    √(t² b⁶/36)). Published: 1.728226 (Coello & Mezura-Montes 2002); the optimum is 0.0033737 lower. A version
-    with five constraints, in which polar moment, deflection and buckling differ, has the optimum 1.6702.
+    The version with seven constraints: shear stress, bending stress, weld no thicker than the beam,
+    price of the material, least weld, deflection, buckling load (polar moment with l²/12,
+    deflection with 4 P L³, buckling load with √(t² b⁶/36)). Published: 1.728226 (Coello &
+    Mezura-Montes 2002); the optimum is 0.0033737 lower. A version with five constraints, in which
+    polar moment, deflection and buckling differ, has the optimum 1.6702.
     """
 
     source = "Coello & Mezura-Montes (2002), seven constraints"
-    about = "four-dimensional design, seven constraints over seven orders of magnitude, feasible on 2.6 % of the box"
+    about = (
+        "four-dimensional design, seven constraints over seven orders of magnitude, feasible on "
+        "2.6 % of the box"
+    )
 
     noise_f: float = noise_near(0.0021)
 
@@ -208,11 +255,16 @@ class WeldedBeam(Design):
         slater=0.246548410259,
         share=0.02658,
         accuracy=1e-9,
-        how="multistart SLSQP with exact derivatives; stresses, weld against beam and buckling active",
+        how=(
+            "multistart SLSQP with exact derivatives; stresses, weld against beam and buckling "
+            "active"
+        ),
         binds=True,
     )
 
-    noise_g: float = param(0.0001, "standard deviation of the noise on every g_j, in the units played", at_least=0.0)
+    noise_g: float = param(
+        0.0001, "standard deviation of the noise on every g_j, in the units played", at_least=0.0
+    )
 
     def formula(self, x: Array) -> Array:
         h, l, t, b = np.moveaxis(x, -1, 0)  # noqa: E741 - the source's letter
@@ -225,7 +277,17 @@ class WeldedBeam(Design):
         stress = np.sqrt(direct * direct + direct * torsion * l / radius + torsion * torsion)
         bending = 6 * load * reach / (b * t * t)
         deflection = 4 * load * reach**3 / (young * t * t * t * b)
-        buckling = 4.013 * young * t * b * b * b / 6 / reach**2 * (1 - t / (2 * reach) * np.sqrt(young / (4 * shear)))
+        buckling = (
+            4.013
+            * young
+            * t
+            * b
+            * b
+            * b
+            / 6
+            / reach**2
+            * (1 - t / (2 * reach) * np.sqrt(young / (4 * shear)))
+        )
         beam = 0.04811 * t * b * (14 + l)
         g = [
             stress - 13600,
@@ -244,13 +306,16 @@ class WeldedBeam(Design):
 class TensionSpring(Design):
     """Weight of a tension spring: diameters of wire and coil (inches), number of active coils.
 
-    Constraints on deflection, shear stress, surge frequency and outer diameter. The stress has a pole where wire and
-    coil are equally thick, inside the box, so g_2 is clipped to [-100, 100] (ours; it moves no sign). Published:
-    0.012681 (Coello & Mezura-Montes 2002); the optimum is 1.58e-5 lower.
+    Constraints on deflection, shear stress, surge frequency and outer diameter. The stress has a
+    pole where wire and coil are equally thick, inside the box, so g_2 is clipped to [-100, 100]
+    (ours; it moves no sign). Published: 0.012681 (Coello & Mezura-Montes 2002); the optimum is
+    1.58e-5 lower.
     """
 
     source = "Coello & Mezura-Montes (2002)"
-    about = "three-dimensional design, four constraints, one with a pole, feasible on 0.75 % of the box"
+    about = (
+        "three-dimensional design, four constraints, one with a pole, feasible on 0.75 % of the box"
+    )
 
     noise_f: float = noise_near(1.1e-5)
 
@@ -270,7 +335,11 @@ class TensionSpring(Design):
         wire, coil, turns = np.moveaxis(x, -1, 0)
         square = wire * wire
         with np.errstate(divide="ignore"):  # equally thick: the stress is infinite, and clipped
-            stress = (4 * coil * coil - wire * coil) / (12566 * wire * square * (coil - wire)) + 1 / (5108 * square) - 1
+            stress = (
+                (4 * coil * coil - wire * coil) / (12566 * wire * square * (coil - wire))
+                + 1 / (5108 * square)
+                - 1
+            )
         g = [
             1 - coil * coil * coil * turns / (71785 * square * square),
             np.clip(stress, -100.0, 100.0),
@@ -283,11 +352,13 @@ class TensionSpring(Design):
 @PROBLEMS.register("speed-reducer")
 @dataclass(kw_only=True)
 class SpeedReducer(Design):
-    """Weight of a speed reducer: face width, tooth module, number of teeth, two shaft lengths and two diameters (cm).
+    """Weight of a speed reducer: face width, tooth module, number of teeth, two shaft lengths and
+    two diameters (cm).
 
-    The version with a second shaft of at least 7.8 cm and constraints relative to their limits. The number of teeth is
-    continuous here; its best value, 17, is an integer all the same. Published: 2996.3482 (Lemonge et al. 2010), which
-    agrees to its last digit. Versions in which the second shaft may have 7.3 cm have the optimum 2994.4711.
+    The version with a second shaft of at least 7.8 cm and constraints relative to their limits. The
+    number of teeth is continuous here; its best value, 17, is an integer all the same. Published:
+    2996.3482 (Lemonge et al. 2010), which agrees to its last digit. Versions in which the second
+    shaft may have 7.3 cm have the optimum 2994.4711.
     """
 
     source = "Lemonge et al. (2010), continuous relaxation"
@@ -303,7 +374,10 @@ class SpeedReducer(Design):
         slater=0.0277777777777,
         share=0.001871,
         accuracy=1e-9,
-        how="multistart SLSQP with exact derivatives; both shaft stresses, width and four lower bounds active",
+        how=(
+            "multistart SLSQP with exact derivatives; both shaft stresses, width and four lower "
+            "bounds active"
+        ),
         binds=True,
     )
 
@@ -311,7 +385,9 @@ class SpeedReducer(Design):
         width, module, teeth, first, second, thin, thick = np.moveaxis(x, -1, 0)
         thin2, thick2, pitch = thin * thin, thick * thick, module * teeth
         gear = width * module * pitch
-        cost = 0.7854 * width * module * module * (3.3333 * teeth * teeth + 14.9334 * teeth - 43.0934)
+        cost = (
+            0.7854 * width * module * module * (3.3333 * teeth * teeth + 14.9334 * teeth - 43.0934)
+        )
         cost = cost - 1.508 * width * (thin2 + thick2) + 7.4777 * (thin2 * thin + thick2 * thick)
         cost = cost + 0.7854 * (first * thin2 + second * thick2)
         turn_first, turn_second = 745 * first / pitch, 745 * second / pitch
@@ -352,18 +428,26 @@ WORST = np.array(  # the sign of the deviation of each input at which g_j is lar
 @PROBLEMS.register("robust-speed-reducer")
 @dataclass(kw_only=True)
 class RobustSpeedReducer(SpeedReducer):
-    """The speed reducer whose constraints hold however its parts are made within tolerances of 0.015 cm.
+    """The speed reducer whose constraints hold however its parts are made within tolerances of
+    0.015 cm.
 
-    g_j is the largest value of the speed reducer's g_j over all x + δ with |δ_i| <= 0.015 for face width, shaft lengths
-    and diameters, and δ = 0 for module and number of teeth, which are standard values. Cost and box are those of the
-    nominal x. Every g_j is monotone in every input, so it is largest at one corner, the same for all x (`WORST`). This
-    is feasibility robustness in the worst case (Parkinson et al. 1993), without their linearisation; the tolerances are
-    ours: three times the standard deviation in reliability-based versions, which with index 3 and in first order ask
-    the same of a ball around x. Robustness costs 19.302 of weight.
+    g_j is the largest value of the speed reducer's g_j over all x + δ with |δ_i| <= 0.015 for face
+    width, shaft lengths and diameters, and δ = 0 for module and number of teeth, which are standard
+    values. Cost and box are those of the nominal x. Every g_j is monotone in every input, so it is
+    largest at one corner, the same for all x (`WORST`). This is feasibility robustness in the worst
+    case (Parkinson et al. 1993), without their linearisation; the tolerances are
+    ours: three times the standard deviation in reliability-based versions, which with index 3 and
+    in first order ask the same of a ball around x. Robustness costs 19.302 of weight.
     """
 
-    source = "speed reducer of Lemonge et al. (2010), worst case after Parkinson et al. (1993), tolerances ours"
-    about = "the speed reducer, its eleven constraints in the worst case of tolerances, feasible on 0.11 % of the box"
+    source = (
+        "speed reducer of Lemonge et al. (2010), worst case after Parkinson et al. (1993), "
+        "tolerances ours"
+    )
+    about = (
+        "the speed reducer, its eleven constraints in the worst case of tolerances, feasible on "
+        "0.11 % of the box"
+    )
 
     reference = Reference(
         x=(3.515, 0.7, 17.0, 7.3, 7.8, 3.3652427075044, 5.301688357725497),

@@ -1,7 +1,8 @@
 """Searches the optimum of a formula on a box, and checks a stated optimum against it.
 
-Multi-start SLSQP on the unit cube. Derivatives are differences of fourth order with all points inside the box, so a
-formula need not be defined outside it; it must be smooth near the optimum for its last digits to be right.
+Multi-start SLSQP on the unit cube. Derivatives are differences of fourth order with all points
+inside the box, so a formula need not be defined outside it; it must be smooth near the optimum for
+its last digits to be right.
 
 What is checked: shapes, finite values, and that a search does not beat the stated optimum.
 """
@@ -22,7 +23,10 @@ from cbobench.problems.instances import Formula
 from cbobench.problems.simulation_values import BOOLEAN, read_run
 
 STEP = 2e-4  # of a side, between the points of a difference
-CENTRAL, FORWARD = np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12, np.array([-25.0, 48.0, -36.0, 16.0, -3.0]) / 12
+CENTRAL, FORWARD = (
+    np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12,
+    np.array([-25.0, 48.0, -36.0, 16.0, -3.0]) / 12,
+)
 ACTIVE = 1e-7  # of a constraint's largest value: how near 0 an active one is
 
 
@@ -62,11 +66,14 @@ def slopes(function: Formula, u: Array) -> Array:
     return np.stack(derivatives, axis=1)
 
 
-def search(formula: Formula, box: Box, starts: int = 32, power: int = 17, also: Sequence[Array] = ()) -> Optimum:
+def search(
+    formula: Formula, box: Box, starts: int = 32, power: int = 17, also: Sequence[Array] = ()
+) -> Optimum:
     """The constrained maximum of a formula, as `BoxProblem.formula`.
 
     Args:
-        starts: how many local searches begin at the best sampled points, and as many again anywhere.
+        starts: how many local searches begin at the best sampled points, and as many again
+            anywhere.
         power: log2 of how many points of a Sobol sequence are sampled.
         also: points (d,) of the box where local searches begin besides.
 
@@ -80,14 +87,19 @@ def search(formula: Formula, box: Box, starts: int = 32, power: int = 17, also: 
     # A sample says how large each function is, and where to begin.
     units = sobol(box.d, 2**power)
     with np.errstate(all="ignore"):
-        values = np.concatenate([played(part) for part in np.array_split(units, max(1, len(units) // 2**14))])
-        # Constraints differ by orders of magnitude; the tiny number keeps one that is 0 everywhere from dividing by 0.
+        values = np.concatenate(
+            [played(part) for part in np.array_split(units, max(1, len(units) // 2**14))]
+        )
+        # Constraints differ by orders of magnitude; the tiny number keeps one that is 0 everywhere
+        # from dividing by 0.
         size = 1e-300 + np.nanmax(np.abs(np.where(np.isfinite(values), values, np.nan)), axis=0)
         # Starts are the best feasible points,
         # the least infeasible ones where feasible ones are rare, and any others.
         worst = (values[:, 1:] / size[1:]).max(axis=1)
         reward = np.where(worst <= 0, values[:, 0], -np.inf)
-        by_reward, by_violation = (np.argsort(key, kind="stable")[: starts // 2] for key in (-reward, worst))
+        by_reward, by_violation = (
+            np.argsort(key, kind="stable")[: starts // 2] for key in (-reward, worst)
+        )
         start_points = [*units[[*by_reward, *by_violation, *range(starts)]], *map(box.unit, also)]
         ends = [u for u in (_local(played, start, size) for start in start_points) if u is not None]
         ends += [u for u in units[by_reward[:1]] if worst[by_reward[0]] <= 0]
@@ -103,21 +115,41 @@ def search(formula: Formula, box: Box, starts: int = 32, power: int = 17, also: 
         best = ends[0]
         best_values = played(best)
         reached = sum(
-            abs(float(played(u)[0] - best_values[0])) <= 1e-9 * (1 + abs(float(best_values[0]))) for u in ends
+            abs(float(played(u)[0] - best_values[0])) <= 1e-9 * (1 + abs(float(best_values[0])))
+            for u in ends
         )
-        highest = _highest(played, [best, *units[np.argsort(-values[:, 0], kind="stable")[: starts // 2]]])
+        highest = _highest(
+            played, [best, *units[np.argsort(-values[:, 0], kind="stable")[: starts // 2]]]
+        )
         margins = [-float((played(u)[1:]).max()) for u in _centres(played, units, values)]
-    active = [f"g_{j + 1}" for j in range(len(best_values) - 1) if best_values[1 + j] >= -ACTIVE * size[1 + j]]
+    active = [
+        f"g_{j + 1}"
+        for j in range(len(best_values) - 1)
+        if best_values[1 + j] >= -ACTIVE * size[1 + j]
+    ]
     for i, v in enumerate(best.tolist()):
-        active += [f"x_{i + 1} at its {'least' if v < 0.5 else 'largest'}"] if min(v, 1 - v) < 1e-12 else []
+        active += (
+            [f"x_{i + 1} at its {'least' if v < 0.5 else 'largest'}"]
+            if min(v, 1 - v) < 1e-12
+            else []
+        )
     share = float((worst <= 0).mean())
     return Optimum(
-        box.scale(best), best_values, highest, max(margins), share, tuple(active), reached, len(start_points)
+        box.scale(best),
+        best_values,
+        highest,
+        max(margins),
+        share,
+        tuple(active),
+        reached,
+        len(start_points),
     )
 
 
 def _slsqp(objective: Formula, rules: Formula, u: Array) -> Array:
-    """Maximises objective()[..., 0] subject to rules() <= 0 by SLSQP, restarted twice from its end."""
+    """Maximises objective()[..., 0] subject to rules() <= 0 by SLSQP, restarted twice from its
+    end.
+    """
     from scipy.optimize import minimize
 
     for _ in range(3):
@@ -126,7 +158,11 @@ def _slsqp(objective: Formula, rules: Formula, u: Array) -> Array:
             u,
             jac=lambda v: -slopes(objective, v)[0],
             bounds=[(0.0, 1.0)] * len(u),
-            constraints={"type": "ineq", "fun": lambda v: -rules(v), "jac": lambda v: -slopes(rules, v)},
+            constraints={
+                "type": "ineq",
+                "fun": lambda v: -rules(v),
+                "jac": lambda v: -slopes(rules, v),
+            },
             method="SLSQP",
             options={"maxiter": 200, "ftol": 1e-16},
         )
@@ -146,7 +182,8 @@ def _local(played: Formula, u: Array, size: Array) -> Array | None:
     """The feasible point (d,) where a local search from u ends, or None."""
     unit = _units(played, u, size)
     u = _slsqp(lambda v: played(v)[..., :1] / unit[0], lambda v: played(v)[..., 1:] / unit[1:], u)
-    for margin in (0.0, *10.0 ** np.arange(-17, -12)):  # the last digits: a step of least length into the feasible set
+    # the last digits: a step of least length into the feasible set
+    for margin in (0.0, *10.0 ** np.arange(-17, -12)):
         for _ in range(4):
             over = played(u)[1:] + margin * size[1:]
             broken = over > (margin * size[1:])
@@ -169,12 +206,15 @@ def _highest(played: Formula, start_points: list[Array]) -> float:
 
 
 def _centres(played: Formula, units: Array, values: Array) -> list[Array]:
-    """Points (d,) where max_j g_j is least: the best three sampled ones, and where SLSQP ends from there."""
+    """Points (d,) where max_j g_j is least: the best three sampled ones, and where SLSQP ends from
+    there.
+    """
     worst = values[:, 1:].max(axis=1)
     centres = [units[i] for i in np.argsort(worst, kind="stable")[:3]]
     for u in list(centres):
         low, high = float(played(u)[1:].max()), float(np.abs(played(u)[1:]).max()) + 1e-300
-        start_point = np.array([*u, 0.5])  # the level max_j g_j <= low + high (level - 1/2) is one coordinate more
+        # the level max_j g_j <= low + high (level - 1/2) is one coordinate more
+        start_point = np.array([*u, 0.5])
 
         def level(v: Array) -> Array:
             return -v[..., -1:]
@@ -203,7 +243,8 @@ class Reference:
         share: fraction of the box that is feasible, to the digits that are stated.
         accuracy: by how much a feasible point may still be better, relative to 1 + |f|.
         how: how it was found.
-        binds: whether the best point of the whole box is better, so that the constraints matter; None: not known.
+        binds: whether the best point of the whole box is better, so that the constraints matter;
+            None: not known.
     """
 
     x: tuple[float, ...]
@@ -216,13 +257,18 @@ class Reference:
 
 
 def pointwise(formula: Callable[[Any, Array], Any]) -> Callable[[Any, Array], Array]:
-    """Decorator of a `formula(self, x)` of one point (d,): it is asked for each point, which takes longer."""
+    """Decorator of a `formula(self, x)` of one point (d,): it is asked for each point, which takes
+    longer.
+    """
 
     @wraps(formula)
     def evaluate_each(self: Any, x: Array) -> Array:
         points = np.asarray(x, dtype=np.float64)
         call = f"{type(self).__name__}: formula"
-        values = [read_run(formula(self, point), self.m, call) for point in points.reshape(-1, points.shape[-1])]
+        values = [
+            read_run(formula(self, point), self.m, call)
+            for point in points.reshape(-1, points.shape[-1])
+        ]
         return np.stack(values).reshape(*points.shape[:-1], -1)
 
     return evaluate_each
@@ -230,10 +276,12 @@ def pointwise(formula: Callable[[Any, Array], Any]) -> Callable[[Any, Array], Ar
 
 @np.errstate(all="ignore")
 def check_formula(formula: Formula, box: Box, m: int, name: str) -> None:
-    """Checks a formula: points (..., d) to finite values (..., 1 + m), each a function of its own point.
+    """Checks a formula: points (..., d) to finite values (..., 1 + m), each a function of its own
+    point.
 
     Raises:
-        Misuse: it raises, gives another shape, no numbers, or values that depend on the other points.
+        Misuse: it raises, gives another shape, no numbers, or values that depend on the other
+            points.
     """
     evaluate = partial(_evaluate, formula, m, name)
     # Learners ask for one point and for many, of any number of axes.
@@ -243,7 +291,8 @@ def check_formula(formula: Formula, box: Box, m: int, name: str) -> None:
     evaluate(np.stack([batch, batch[::-1]]))
     if not np.allclose(single_values, together, rtol=1e-6, atol=1e-9, equal_nan=True):
         raise Misuse(
-            f"{name}: formula gives a point other values beside other points; each must count alone: {VECTORISED}"
+            f"{name}: formula gives a point other values beside other points; each must count "
+            f"alone: {VECTORISED}"
         )
     # A value that is not finite would end a play late, at whatever point is the first to have one.
     points = box.scale(sobol(box.d, SAMPLE))
@@ -261,10 +310,16 @@ def check_formula(formula: Formula, box: Box, m: int, name: str) -> None:
 
 
 def _evaluate(formula: Formula, m: int, name: str, points: Array) -> Array:
-    """Values (..., 1 + m) at points (..., d); raises `Misuse` for another shape, and for what is no numbers."""
+    """Values (..., 1 + m) at points (..., d); raises `Misuse` for another shape, and for what is no
+    numbers.
+    """
     call = f"{name}: formula at points of shape {points.shape}"
     shape = (*points.shape[:-1], 1 + m)
-    fix = VECTORISED if points.ndim > 1 else f"return np.stack([f, g_1, ...], axis=-1), f and m = {m} constraints"
+    fix = (
+        VECTORISED
+        if points.ndim > 1
+        else f"return np.stack([f, g_1, ...], axis=-1), f and m = {m} constraints"
+    )
     try:
         values = formula(points.copy())
         values = np.asarray(np.ma.filled(values, np.nan) if np.ma.is_masked(values) else values)
@@ -278,15 +333,25 @@ def _evaluate(formula: Formula, m: int, name: str, points: Array) -> Array:
     if values.shape != shape:
         raise Misuse(f"{call} gives shape {values.shape}; it must be {shape}: {fix}")
     if values.dtype.kind not in "iuf":
-        kind = {"b": f"Booleans: {BOOLEAN}", "c": "complex numbers: give .real where the imaginary part is 0"}
+        kind = {
+            "b": f"Booleans: {BOOLEAN}",
+            "c": "complex numbers: give .real where the imaginary part is 0",
+        }
         raise Misuse(f"{call} gives {kind.get(values.dtype.kind, f'{values.dtype}: give numbers')}")
     return values.astype(np.float64)
 
 
 def contradiction(
-    formula: Formula, reference: Reference, box: Box, m: int, settle: Callable[[Array], Array], divisor: Array
+    formula: Formula,
+    reference: Reference,
+    box: Box,
+    m: int,
+    settle: Callable[[Array], Array],
+    divisor: Array,
 ) -> str:
-    """Describes what contradicts a stated optimum, or returns ''. Allows for rounding of closed forms."""
+    """Describes what contradicts a stated optimum, or returns ''. Allows for rounding of closed
+    forms.
+    """
     x = np.array(reference.x, dtype=np.float64)
     at = f"x = ({', '.join(f'{v:.10g}' for v in x.ravel())})"
     if x.shape != box.low.shape:
@@ -295,7 +360,10 @@ def contradiction(
         return f"{at}, which is not in the box"
     values = np.asarray(formula(x))
     if values.shape != (1 + m,) or not np.isfinite(values).all():
-        return f"{at}, where the formula gives {values.tolist()}, not {1 + m} finite values (f and m = {m})"
+        return (
+            f"{at}, where the formula gives {values.tolist()}, not {1 + m} finite values (f and "
+            f"m = {m})"
+        )
     g = settle(values[1:] / divisor)
     size = np.abs(formula(box.scale(box.candidates))).max(axis=0)[1:] / divisor
     if (g > ROUNDING * (1 + size)).any():
@@ -313,7 +381,8 @@ _held: dict[Any, str] = {}
 def describe_beaten(key: tuple[Any, ...], formula: Formula, reference: Reference, box: Box) -> str:
     """Describes how a short search beats a stated optimum, or returns ''.
 
-    What it finds is a proof: a point where every g_j <= 0, whatever the problem's `feasibility_tolerance`.
+    What it finds is a proof: a point where every g_j <= 0, whatever the problem's
+    `feasibility_tolerance`.
     """
     cache_key = (*key, reference)
     if cache_key not in _held:
@@ -331,5 +400,6 @@ def _describe_beaten(formula: Formula, reference: Reference, box: Box) -> str:
         return ""
     at = ", ".join(f"{v:.10g}" for v in better.x)
     return (
-        f"f = {reference.f:.10g}, but f = {f:.10g} at x = ({at}), which is feasible and better by {f - reference.f:.3g}"
+        f"f = {reference.f:.10g}, but f = {f:.10g} at x = ({at}), which is feasible and better "
+        f"by {f - reference.f:.3g}"
     )

@@ -1,4 +1,6 @@
-"""How far the pilot of a simulator is, on how many workers it runs, and whether its runs drew random numbers."""
+"""How far the pilot of a simulator is, on how many workers it runs, and whether its runs drew
+random numbers.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from cbobench.watcher import SILENT, Watcher
 from cbobench.words import count_noun, duration
 
 LONG_PILOT = 5.0  # seconds from which on a pilot is announced, and runs on all workers
-GRACE = 0.25  # seconds after which the others of a pilot begin beside its first simulation, how long that may take
+# seconds after which the others of a pilot begin beside its first simulation, how long that may
+# take
+GRACE = 0.25
 REPORT_SECONDS = 30.0  # between two lines on how far a pilot is
 ASKED = 180.0  # seconds of a pilot from which on a person is asked
 
@@ -29,7 +33,8 @@ class Pool(Protocol):
 
     Attributes:
         workers: how many.
-        is_quick: whether a worker is there at once, so that a pilot may begin on one before anything is known of it.
+        is_quick: whether a worker is there at once, so that a pilot may begin on one before
+            anything is known of it.
     """
 
     workers: int
@@ -37,12 +42,18 @@ class Pool(Protocol):
     @property
     def is_quick(self) -> bool: ...
     def run(
-        self, simulator: Any, x: Array, gens: Sequence[np.random.Generator], at_once: Callable[[], int]
+        self,
+        simulator: Any,
+        x: Array,
+        gens: Sequence[np.random.Generator],
+        at_once: Callable[[], int],
     ) -> Generator[tuple[int, SimulationResult] | None]:
-        """Yield the number of each point (k, d) and its simulation, as they come; None now and then where none does.
+        """Yield the number of each point (k, d) and its simulation, as they come; None now and then
+        where none does.
 
         Args:
-            at_once: how many workers may run simulations now; asked before each `None` and each result is waited for.
+            at_once: how many workers may run simulations now; asked before each `None` and each
+                result is waited for.
 
         Raises:
             CbobenchError: a simulation whose result is of no use.
@@ -56,10 +67,11 @@ class Declined(CbobenchError):
 
 
 class Meter:
-    """Announces a pilot once it is known to be long, and says from time to time how long the rest takes.
+    """Announces a pilot once it is known to be long, and says from time to time how long the rest
+    takes.
 
-    How long a simulation takes is known from what the class says, from kept ones, or from the first that ends. Until
-    then one worker of the pool runs it, and the others join after `GRACE` seconds.
+    How long a simulation takes is known from what the class says, from kept ones, or from the first
+    that ends. Until then one worker of the pool runs it, and the others join after `GRACE` seconds.
 
     Args:
         name: of the simulator.
@@ -96,10 +108,16 @@ class Meter:
     @property
     def left(self) -> float | None:
         """Seconds that the rest takes on all workers, None if that is not known."""
-        return None if self.each is None else self.each * max(0, self.total - self.count) / self.workers
+        return (
+            None
+            if self.each is None
+            else self.each * max(0, self.total - self.count) / self.workers
+        )
 
     def begin(self, timestamp: float, stored: Sequence[SimulationResult] = ()) -> None:
-        """Some simulations are to be made; others, `stored` ones, need not. `timestamp` is monotonic time."""
+        """Some simulations are to be made; others, `stored` ones, need not. `timestamp` is
+        monotonic time.
+        """
         if self.began is None:
             self.began = self.last_report = timestamp
         self.count += len(stored)
@@ -113,7 +131,11 @@ class Meter:
         if result.seconds:  # one that ended its worker says nothing
             self.made, self.seconds = self.made + 1, self.seconds + result.seconds
             self.each = self.seconds / self.made
-        if not self._announce(timestamp) and timestamp - self.last_report >= REPORT_SECONDS and self.left:
+        if (
+            not self._announce(timestamp)
+            and timestamp - self.last_report >= REPORT_SECONDS
+            and self.left
+        ):
             self.last_report = timestamp
             made = f"{self.count} of {self.total} pilot simulations made"
             self.watcher.note(f"{self.name}: {made}, about {duration(self.left)} left")
@@ -125,17 +147,23 @@ class Meter:
             self.wide = self.wide or passed >= GRACE
             if passed >= LONG_PILOT and not self.described:
                 self.described = True
-                self.watcher.note(f"{self._describe()}; how long it takes is known once one has ended")
+                self.watcher.note(
+                    f"{self._describe()}; how long it takes is known once one has ended"
+                )
             # So much it takes at least.
             self._ask_person("more than", passed * -(-self.total // self.workers))
 
     def run_on_workers(
         self, simulator: Any, x: Array, gens: Sequence[np.random.Generator]
     ) -> Iterator[tuple[int, SimulationResult]]:
-        """Yield the number of each point (k, d) and its simulation; none where a worker takes longer to begin."""
+        """Yield the number of each point (k, d) and its simulation; none where a worker takes
+        longer to begin.
+        """
         if self.pool is None or not (self.pool.is_quick or (self.wide and len(x) > 1)):
             return
-        with closing(self.pool.run(simulator, x, gens, lambda: self.workers if self.wide else 1)) as answers:
+        with closing(
+            self.pool.run(simulator, x, gens, lambda: self.workers if self.wide else 1)
+        ) as answers:
             for answer in answers:
                 if answer is None:
                     self.look(monotonic())
@@ -170,14 +198,16 @@ class Meter:
         self.asked = True
         if not self.watcher.ask(f"{self._describe()} takes {about} {duration(seconds)}"):
             fewer = "a smaller `pilot`, at least 8, takes less; more workers (--cpus) do, too"
-            raise Declined(f"{self.name}: the pilot was declined, and what it has simulated is kept; {fewer}")
+            raise Declined(
+                f"{self.name}: the pilot was declined, and what it has simulated is kept; {fewer}"
+            )
 
 
 def run_on_workers(
     simulator: Any, x: Array, gens: Sequence[np.random.Generator], site: Site, meter: Meter | None
 ) -> Iterator[tuple[int, SimulationResult]]:
-    """Yield the number of each point (k, d) and its simulation, of those that other processes run while problems are
-    prepared.
+    """Yield the number of each point (k, d) and its simulation, of those that other processes run
+    while problems are prepared.
 
     Args:
         meter: of the pilot that runs now, if one does.
@@ -187,11 +217,15 @@ def run_on_workers(
         yield from meter.run_on_workers(simulator, x, gens)
     elif pool is not None and pool.is_quick and site.deadline == np.inf:
         workers = 1 if simulator.simulation_seconds * len(x) < LONG_PILOT else pool.workers
-        yield from (answer for answer in pool.run(simulator, x, gens, lambda: workers) if answer is not None)
+        yield from (
+            answer for answer in pool.run(simulator, x, gens, lambda: workers) if answer is not None
+        )
 
 
 def drawn_from(gens: Sequence[np.random.Generator]) -> tuple[Any, ...]:
-    """Return the states of some generators and of the global ones; equal states mean that none of them was used."""
+    """Return the states of some generators and of the global ones; equal states mean that none of
+    them was used.
+    """
     name, keys, place, *gauss_state = np.random.get_state()  # noqa: NPY002 - it is looked at
     states = [str(gen.bit_generator.state) for gen in gens]
     return states, random.getstate(), np.asarray(keys).tobytes(), name, place, gauss_state
@@ -210,7 +244,8 @@ def estimate_facts(
     """What a pilot says of a simulator.
 
     Args:
-        runs: two runs at each of its n points that succeeded, (n, 1 + m) each; without noise twice the same.
+        runs: two runs at each of its n points that succeeded, (n, 1 + m) each; without noise twice
+            the same.
         kernel: of these points, (n, n).
         is_scaled: whether the units played are those of `Simulator.scaled`.
         counts_as: what a failed simulation counts as, in the simulator's units, (1 + m,).
@@ -246,24 +281,31 @@ def estimate_facts(
 
 
 def run_pilot(simulator: Any, site: Site) -> PilotFacts:
-    """Simulate a noisy simulator twice at each point of its pilot, and once more at the first; another one once.
+    """Simulate a noisy simulator twice at each point of its pilot, and once more at the first;
+    another one once.
 
     Args:
         site: where that is, and whom to tell and ask where it takes long.
 
     Raises:
-        Misuse: most simulations fail; or `simulate` is random beside its generator, or where it should not be.
+        Misuse: most simulations fail; or `simulate` is random beside its generator, or where it
+            should not be.
         Declined: a person does not want to wait for it.
     """
     points, unit = simulator.pilot_design()
-    name, noisy, strict = type(simulator).__name__, simulator.noisy, simulator.failure.then == "fail"
+    name, noisy, strict = (
+        type(simulator).__name__,
+        simulator.noisy,
+        simulator.failure.then == "fail",
+    )
     times, simulator.clock = 1 + noisy, 0.0
     is_dry = site.deadline < np.inf  # it says nothing, and starts no workers
     heard, pool = (SILENT, None) if is_dry else (site.watcher, site.pool)
     meter = Meter(name, times * len(points), simulator.takes, heard, pool)
     meter.count = -noisy  # the one that is made again is none of them
     if not noisy and meter.pool is not None:
-        # The first one with the others: on many workers, one alone would take as long as all of them.
+        # The first one with the others: on many workers, one alone would take as long as all of
+        # them.
         head, why = np.empty((0, 1 + simulator.m)), ""
     elif noisy:
         head, why = simulator.attempt(points[:1], simulator.pilot_gens(0, 1), True, meter)
@@ -272,7 +314,8 @@ def run_pilot(simulator: Any, site: Site) -> PilotFacts:
     # How long it took is the first that is known: a dry run makes as many as fit,
     # and reports begin.
     first_seconds = simulator.clock
-    if (left := site.deadline - monotonic()) < times * len(points) * first_seconds:  # only as many as fit
+    # only as many as fit
+    if (left := site.deadline - monotonic()) < times * len(points) * first_seconds:
         points = points[: max(2, int(left / (times * first_seconds)))]
     total = meter.total = times * len(points)
     meter.count = max(0, meter.count)
@@ -287,20 +330,30 @@ def run_pilot(simulator: Any, site: Site) -> PilotFacts:
         fix = (
             "on_failure: infeasible goes on after some that fail"
             if strict
-            else "allowed: at up to half of the points; mend simulate, or retry: on_failure: {retry: 3}"
+            else (
+                "allowed: at up to half of the points; mend simulate, or retry: on_failure: "
+                "{retry: 3}"
+            )
         )
-        raise Misuse(f"{failed} of {total} pilot simulations fail; the first: {first_reason}; {fix}")
+        raise Misuse(
+            f"{failed} of {total} pilot simulations fail; the first: {first_reason}; {fix}"
+        )
     # Equal generators must give equal values, else no play could be repeated; without noise,
     # other ones, too.
     if not noisy and meter.drew:
         head, _ = simulator.attempt(points[:1], simulator.pilot_gens(0, 1), True)
     if succeeded(head)[0] and good[0] and not np.array_equal(head[0], runs[0][0]):
-        fix = "draw from the generator it is given, and from nothing else (np.random is shared by all)"
+        fix = (
+            "draw from the generator it is given, and from nothing else (np.random is shared by "
+            "all)"
+        )
         raise Misuse(f"{name}: simulate gives other values for an equal generator; {fix}")
     if not noisy and meter.drew:
         other_head, _ = simulator.attempt(points[:1], simulator.pilot_gens(1, 1), True)
         if not np.array_equal(other_head[0], runs[0][0], equal_nan=True):
-            raise Misuse(f"{name}: noisy is False, but simulate depends on its generator; say noisy = True")
+            raise Misuse(
+                f"{name}: noisy is False, but simulate depends on its generator; say noisy = True"
+            )
     # Estimates are of the points that succeeded.
     runs = [run[good] for run in runs]
     unit = unit[: len(points)][good]
@@ -325,16 +378,26 @@ def check_best_known(simulator: Any, point: Array) -> None:
     values = simulator.observe(x, [simulator._generator("best", i) for i in range(len(x))])
     values = values[succeeded(values)]
     if 2 * len(values) < len(x):
-        raise Misuse(f"best_known: {len(x) - len(values)} of {count_noun(len(x), 'simulation')} there fail")
+        raise Misuse(
+            f"best_known: {len(x) - len(values)} of {count_noun(len(x), 'simulation')} there fail"
+        )
     g = values.mean(axis=0)[1:]
     if (g > 0).any():
         j = int(g.argmax())
-        violation = f"the mean of {count_noun(len(x), 'simulation')} there has g_{j + 1} = {g[j]:.6g}"
-        raise Misuse(f"best_known is not feasible: {violation}; give a point where every g_j <= 0, or a target")
+        violation = (
+            f"the mean of {count_noun(len(x), 'simulation')} there has g_{j + 1} = {g[j]:.6g}"
+        )
+        raise Misuse(
+            f"best_known is not feasible: {violation}; give a point where every g_j <= 0, or a "
+            "target"
+        )
 
 
-def _run_points(simulator: Any, points: Array, head: Array, why: str, meter: Meter) -> tuple[list[Array], list[str]]:
-    """The two runs at each point, which are one without noise, and the first reason of each why simulations fail.
+def _run_points(
+    simulator: Any, points: Array, head: Array, why: str, meter: Meter
+) -> tuple[list[Array], list[str]]:
+    """The two runs at each point, which are one without noise, and the first reason of each why
+    simulations fail.
 
     Args:
         head: without noise, the runs at the first points, (k, 1 + m), and `why` one failed.
@@ -342,10 +405,14 @@ def _run_points(simulator: Any, points: Array, head: Array, why: str, meter: Met
     n = len(points)
     if not simulator.noisy:
         done = len(head)
-        tail, reason = simulator.observe_or_fail(points[done:], simulator.pilot_gens(0, n)[done:], meter)
+        tail, reason = simulator.observe_or_fail(
+            points[done:], simulator.pilot_gens(0, n)[done:], meter
+        )
         return 2 * [np.concatenate([head, tail])], [why, reason]
     if simulator.runs_together:  # whose bits may depend on how many points it is given
-        attempts = [simulator.observe_or_fail(points, simulator.pilot_gens(k, n), meter) for k in range(2)]
+        attempts = [
+            simulator.observe_or_fail(points, simulator.pilot_gens(k, n), meter) for k in range(2)
+        ]
         return [run for run, _ in attempts], [reason for _, reason in attempts]
     # Both at once: no worker waits for the end of the first.
     gens = simulator.pilot_gens(0, n) + simulator.pilot_gens(1, n)

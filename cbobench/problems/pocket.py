@@ -1,7 +1,9 @@
-"""A small feasible pocket in a box: the test problem of Shi & Eryilmaz (2022) E.1 and Guo, Zhu & Liu (2022) 7.
+"""A small feasible pocket in a box: the test problem of Shi & Eryilmaz (2022) E.1 and Guo, Zhu &
+Liu (2022) 7.
 
-f(x) = -sin x_1 - x_2 and g(x) = sin x_1 sin x_2 + 0.95 on [0, 6]². The feasible set is 1.77 % of the box, in two lobes
-around (3π/2, π/2) and (π/2, 3π/2); the second is a trap, 5.1 below the optimum.
+f(x) = -sin x_1 - x_2 and g(x) = sin x_1 sin x_2 + 0.95 on [0, 6]². The feasible set is 1.77 % of
+the box, in two lobes around (3π/2, π/2) and (π/2, 3π/2); the second is a trap, 5.1 below the
+optimum.
 """
 
 from __future__ import annotations
@@ -22,8 +24,12 @@ from cbobench.problems.box import BoxProblem, Formula, Reference
 from cbobench.problems.channels import Phased
 
 
-def pocket(x: Array, shifts: tuple[float, float, float] = (0.0, 0.0, 0.0), level: float = 0.95) -> Array:
-    """(f, g) at points (..., 2): -sin(x_1 + a) - x_2 and sin(x_1 + b) sin(x_2 + c) + level, with shifts (a, b, c)."""
+def pocket(
+    x: Array, shifts: tuple[float, float, float] = (0.0, 0.0, 0.0), level: float = 0.95
+) -> Array:
+    """(f, g) at points (..., 2): -sin(x_1 + a) - x_2 and sin(x_1 + b) sin(x_2 + c) + level, with
+    shifts (a, b, c).
+    """
     a, b, c = shifts
     f = -np.sin(x[..., 0] + a) - x[..., 1]
     g = np.sin(x[..., 0] + b) * np.sin(x[..., 1] + c) + level
@@ -40,11 +46,14 @@ def move(before: Formula, after: Formula, x: Array) -> Array:
 class FeasiblePocket(BoxProblem):
     """The pocket with noise on f and g; `noise_g: 0` gives noiseless constraints.
 
-    Shi & Eryilmaz: noise variance 0.01, on f alone or on both. Guo et al. write N(0, 0.05), read as a variance.
+    Shi & Eryilmaz: noise variance 0.01, on f alone or on both. Guo et al. write N(0, 0.05), read as
+    a variance.
     """
 
     source = "Shi & Eryilmaz (2022) E.1; Guo et al. (2022) 7"
-    about = "two-dimensional, highly nonlinear, feasible on 1.8 % of the box in two lobes, one a trap"
+    about = (
+        "two-dimensional, highly nonlinear, feasible on 1.8 % of the box in two lobes, one a trap"
+    )
 
     low, high = (0.0, 0.0), (6.0, 6.0)
     reference = Reference(
@@ -72,7 +81,10 @@ class DelayedPocket(FeasiblePocket):
     noise_f: float = param(0.05**0.5, "standard deviation of the noise on f", at_least=0.0)
     noise_g: float = param(0.05**0.5, "standard deviation of the noise on g", at_least=0.0)
     delay: float | None = param(
-        15.0, "mean of independent Poisson delays of f and g; null: told at once", above=0, at_most=1e9
+        15.0,
+        "mean of independent Poisson delays of f and g; null: told at once",
+        above=0,
+        at_most=1e9,
     )
 
 
@@ -112,8 +124,9 @@ DRIFT = (  # shifts, level and optimum of the three phases
 class DriftingPocket(FeasiblePocket):
     """The pocket of which f and g change after rounds 100 and 300, with a dynamic optimum.
 
-    f and g are -sin x_1 - x_2 and sin x_1 sin x_2 + 0.95, then -sin(x_1 - 5) - x_2 and sin x_1 sin(x_2 + 5) + 0.5, then
-    -sin(x_1 + 4) - x_2 and sin(x_1 + 5) sin x_2 + 0.95. The last phase lasts from round 301 to the horizon.
+    f and g are -sin x_1 - x_2 and sin x_1 sin x_2 + 0.95, then -sin(x_1 - 5) - x_2 and sin x_1
+    sin(x_2 + 5) + 0.5, then -sin(x_1 + 4) - x_2 and sin(x_1 + 5) sin x_2 + 0.95. The last phase
+    lasts from round 301 to the horizon.
     """
 
     source = "Guo et al. (2022) 7"
@@ -127,9 +140,14 @@ class DriftingPocket(FeasiblePocket):
     def validate(self) -> None:
         super().validate()
         if self.scaled or self.full_information:
-            raise Misuse("functions that move are neither scaled nor shown; allowed here: false for both")
+            raise Misuse(
+                "functions that move are neither scaled nor shown; allowed here: false for both"
+            )
         if self.second_change <= self.first_change:
-            raise Misuse(f"second_change is {self.second_change}; it must be after first_change, {self.first_change}")
+            raise Misuse(
+                f"second_change is {self.second_change}; it must be after first_change, "
+                f"{self.first_change}"
+            )
 
     @classmethod
     def facts(cls) -> dict[str, str]:
@@ -143,11 +161,16 @@ class DriftingPocket(FeasiblePocket):
         return super().offers() - {"a safe seed set", "full information of the constraints"}
 
     def stated(self) -> Sequence[tuple[Formula, Reference]]:
-        return [(partial(pocket, shifts=shifts, level=level), reference) for shifts, level, reference in DRIFT]
+        return [
+            (partial(pocket, shifts=shifts, level=level), reference)
+            for shifts, level, reference in DRIFT
+        ]
 
     def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
         starts = (1, self.first_change + 1, self.second_change + 1)
-        parts = [self.instances(formula, reference, generators) for formula, reference in self.stated()]
+        parts = [
+            self.instances(formula, reference, generators) for formula, reference in self.stated()
+        ]
         moves = [
             np.tile(self.box.norm(partial(move, before, after)), (len(generators), 1))
             for (before, _), (after, _) in itertools.pairwise(self.stated())

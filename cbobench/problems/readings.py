@@ -1,10 +1,12 @@
-"""Problems from tables of readings: rows per arm, a mean vector with a covariance, or pairs of reward and constraint.
+"""Problems from tables of readings: rows per arm, a mean vector with a covariance, or pairs of
+reward and constraint.
 
-With rows, f is the mean of the rows, the kernel their empirical correlation (the covariance of z-scored columns), and
-a round's noise is a row drawn at random, so one reading gives both the reward and the constraint value; the constraint
-is a threshold, g = -f + h. With pairs every row holds the reward and the constraint value of all actions at once:
-f and g are the means of the rows, and f and g of a round belong to the same day of a simulation, or to the same
-repetition of a measurement.
+With rows, f is the mean of the rows, the kernel their empirical correlation (the covariance of
+z-scored columns), and a round's noise is a row drawn at random, so one reading gives both the
+reward and the constraint value; the constraint is a threshold, g = -f + h. With pairs every row
+holds the reward and the constraint value of all actions at once: f and g are the means of the rows,
+and f and g of a round belong to the same day of a simulation, or to the same repetition of a
+measurement.
 """
 
 from __future__ import annotations
@@ -67,10 +69,12 @@ def normalised_covariance(rows: Array, how: Normalise, label: str, unit: bool = 
     """Covariance of the normalised columns of `rows`, (n, n).
 
     Args:
-        how: `z-score`: each column less its mean, over its own deviation (all variances are 1). `min-max`: each column
-            from 0 to 1. `max`: each column over its largest value. `common`: all columns over the largest value of
-            all. Only the first gives all arms one prior variance: under the others, what varies most is tried first.
-        unit: whether the matrix is divided by its largest entry, so that the largest prior variance is 1.
+        how: `z-score`: each column less its mean, over its own deviation (all variances are 1).
+            `min-max`: each column from 0 to 1. `max`: each column over its largest value. `common`:
+            all columns over the largest value of all. Only the first gives all arms one prior
+            variance: under the others, what varies most is tried first.
+        unit: whether the matrix is divided by its largest entry, so that the largest prior variance
+            is 1.
 
     Raises:
         Misuse: as `correlation`, or a largest value that is not positive.
@@ -81,14 +85,19 @@ def normalised_covariance(rows: Array, how: Normalise, label: str, unit: bool = 
     highest = rows.max(axis=0)
     lacking = np.flatnonzero(highest <= 0)
     if how != "min-max" and len(lacking):
-        raise Misuse(f"{label}: column {lacking[0]} has no positive value, so normalise: {how} has no meaning")
+        raise Misuse(
+            f"{label}: column {lacking[0]} has no positive value, so normalise: {how} has no "
+            "meaning"
+        )
     scale = {"min-max": highest - rows.min(axis=0), "max": highest, "common": highest.max()}[how]
     matrix = np.atleast_2d(np.cov(rows / scale, rowvar=False))
     return matrix / matrix.max() if unit else matrix
 
 
 class TabularProblem(Problem):
-    """Arms of a `Table` under a threshold; whoever prepares it gives both to `take`, after R and the seed size."""
+    """Arms of a `Table` under a threshold; whoever prepares it gives both to `take`, after R and
+    the seed size.
+    """
 
     seed_independent = True
     constraints = 1
@@ -103,7 +112,9 @@ class TabularProblem(Problem):
         """
         self.table, self.level, best = table, level, float(table.mean.max())
         if self.settle(np.array(level - best)) > 0:
-            raise Misuse(f"no feasible action: the best mean is {best:.6g}, under the threshold {level:.6g}")
+            raise Misuse(
+                f"no feasible action: the best mean is {best:.6g}, under the threshold {level:.6g}"
+            )
 
     @cached_property
     def actions(self) -> Finite:
@@ -111,7 +122,9 @@ class TabularProblem(Problem):
 
     @property
     def noise(self) -> float:
-        """R: the given number, or the largest absolute residual of the rows (as the papers set it)."""
+        """R: the given number, or the largest absolute residual of the rows (as the papers set
+        it).
+        """
         if self.R is not None:
             return self.R
         assert self.table.rows is not None
@@ -131,11 +144,15 @@ class TabularProblem(Problem):
         if self.table.rows is None:
             draws = Draws(streams.role("noise"), standard_normal, (2,))
             return AdditiveNoise(instances, instances.noise, draws)
-        return PairedRows(np.stack([self.table.rows, self.level - self.table.rows], axis=1), streams)
+        return PairedRows(
+            np.stack([self.table.rows, self.level - self.table.rows], axis=1), streams
+        )
 
 
 def unit_grid(*axes: Sequence[float]) -> Array:
-    """All combinations of axis values, the last axis fastest, each axis scaled to [0, 1]: (n, d)."""
+    """All combinations of axis values, the last axis fastest, each axis scaled to [0, 1]: (n,
+    d).
+    """
     scaled = [(np.asarray(axis) - min(axis)) / (max(axis) - min(axis)) for axis in axes]
     return np.stack([part.ravel() for part in np.meshgrid(*scaled, indexing="ij")], axis=1)
 
@@ -162,12 +179,22 @@ class Readings:
 
 @dataclass(kw_only=True)
 class ReadingsProblem(Problem):
-    """Base of problems of paired readings. Subclasses set `readings` in `prepare`, and then call `check`."""
+    """Base of problems of paired readings. Subclasses set `readings` in `prepare`, and then call
+    `check`.
+    """
 
-    kernel: StationaryName = param("se", "kernel of the learners' models, on coordinates scaled to the unit cube")
-    lengthscale: float = param(0.3, "its lengthscale, in units of the sides", at_least=1e-4, at_most=1e4)
-    scaled: bool = param(False, "shift f to mean 0, divide f and g by their standard deviations over the actions")
-    seed_size: int = param(5, "how many random feasible actions a safe method may start from", at_least=1)
+    kernel: StationaryName = param(
+        "se", "kernel of the learners' models, on coordinates scaled to the unit cube"
+    )
+    lengthscale: float = param(
+        0.3, "its lengthscale, in units of the sides", at_least=1e-4, at_most=1e4
+    )
+    scaled: bool = param(
+        False, "shift f to mean 0, divide f and g by their standard deviations over the actions"
+    )
+    seed_size: int = param(
+        5, "how many random feasible actions a safe method may start from", at_least=1
+    )
 
     seed_independent = True
     constraints = 1
@@ -178,7 +205,8 @@ class ReadingsProblem(Problem):
         lowest = float(self.settle(self.readings.mean[1]).min())
         if lowest > 0:
             raise Misuse(
-                f"limit is {limit:g} {unit}, but no action keeps it; the best needs {limit + lowest:.4g} {unit}"
+                f"limit is {limit:g} {unit}, but no action keeps it; the best needs "
+                f"{limit + lowest:.4g} {unit}"
             )
 
     @cached_property
@@ -192,21 +220,35 @@ class ReadingsProblem(Problem):
 
     def describe_objective(self) -> Objective:
         f = self.readings.mean[0]
-        return ("f", float(f.mean()), float(f.std())) if self.scaled else super().describe_objective()
+        return (
+            ("f", float(f.mean()), float(f.std())) if self.scaled else super().describe_objective()
+        )
 
     def note(self) -> str:
-        return "f, less its mean, and g are in units of their spread over the actions" if self.scaled else ""
+        return (
+            "f, less its mean, and g are in units of their spread over the actions"
+            if self.scaled
+            else ""
+        )
 
     @cached_property
     def actions(self) -> Finite:
         points = self.readings.points
-        return Finite.at(points, stationary(self.kernel, self.lengthscale), self.kernel, self.readings.names)
+        return Finite.at(
+            points, stationary(self.kernel, self.lengthscale), self.kernel, self.readings.names
+        )
 
     @cached_property
     def _facts(self) -> tuple[Array, Array, Array]:
-        """(f, g) (2, n), their regularised norms (2,), and the largest residual of each (2,): see `TabularProblem`."""
+        """(f, g) (2, n), their regularised norms (2,), and the largest residual of each (2,): see
+        `TabularProblem`.
+        """
         mean = np.asarray(self.rows.mean(axis=0))
-        return mean, smooth_norm(self.actions.covariance, mean), np.abs(self.rows - mean).max(axis=(0, 2))
+        return (
+            mean,
+            smooth_norm(self.actions.covariance, mean),
+            np.abs(self.rows - mean).max(axis=(0, 2)),
+        )
 
     def draw(self, generators: Sequence[np.random.Generator]) -> Instances:
         mean, norm, residual = self._facts

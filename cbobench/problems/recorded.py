@@ -1,4 +1,6 @@
-"""The two recorded data sets of Zhou & Ji (2022), and look-alikes of both for machines that do not have them."""
+"""The two recorded data sets of Zhou & Ji (2022), and look-alikes of both for machines that do not
+have them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from cbobench.problems.files import read_table
 from cbobench.problems.readings import Normalise, Table, TabularProblem, normalised_covariance
 from cbobench.rng import generator
 
-LOOK_ALIKE = "look-alike-1"  # enters a cell's id: raise the number when a look-alike's numbers change
+# enters a cell's id: raise the number when a look-alike's numbers change
+LOOK_ALIKE = "look-alike-1"
 Source = Literal["original", "look-alike"]
 
 
@@ -25,16 +28,23 @@ Source = Literal["original", "look-alike"]
 class Recorded(TabularProblem):
     """What both data sets share.
 
-    The paper's kernel is "the empirical covariance of the normalised" samples and does not say how they are normalised.
-    z-scores (the default) are what the public scripts of Chowdhury & Gopalan (2019) for both data sets take; all prior
-    variances are then 1, and the first action is a draw among all.
+    The paper's kernel is "the empirical covariance of the normalised" samples and does not say how
+    they are normalised. z-scores (the default) are what the public scripts of Chowdhury & Gopalan
+    (2019) for both data sets take; all prior variances are then 1, and the first action is a draw
+    among all.
     """
 
-    data: Source = param("original", "the recorded file, or a look-alike made from its published facts")
-    normalise: Normalise = param(
-        "z-score", "how samples are normalised for the kernel: by arm (z-score, min-max, max), or all by one maximum"
+    data: Source = param(
+        "original", "the recorded file, or a look-alike made from its published facts"
     )
-    unit_variance: bool = param(False, "divide the kernel so that its largest prior variance is 1 (z-scores have it)")
+    normalise: Normalise = param(
+        "z-score",
+        "how samples are normalised for the kernel: by arm (z-score, min-max, max), or all by "
+        "one maximum",
+    )
+    unit_variance: bool = param(
+        False, "divide the kernel so that its largest prior variance is 1 (z-scores have it)"
+    )
 
     def identity(self) -> dict[str, Any]:
         """The original's hash, or the look-alike's version."""
@@ -45,7 +55,9 @@ class Recorded(TabularProblem):
         return normalised_covariance(samples, self.normalise, label, self.unit_variance)
 
     def look_alike(self, table: Table) -> Table:
-        """A look-alike's table: its covariance is the known one of z-scores, others are of its rows."""
+        """A look-alike's table: its covariance is the known one of z-scores, others are of its
+        rows.
+        """
         if self.normalise == "z-score":
             return table
         assert table.rows is not None
@@ -55,7 +67,8 @@ class Recorded(TabularProblem):
 @PROBLEMS.register("light-sensors")
 @dataclass(kw_only=True)
 class LightSensors(Recorded):
-    """41 light sensors: f is the mean of 192 test samples, the kernel the covariance of 601 normalised train samples.
+    """41 light sensors: f is the mean of 192 test samples, the kernel the covariance of 601
+    normalised train samples.
 
     The constraint is g = -f + B/2 with B the largest mean; noise resamples test rows.
     """
@@ -65,10 +78,14 @@ class LightSensors(Recorded):
     stated_facts = ("n = 41, d = 2", "1", "19 of 41", "945.54")
 
     h: float = param(0.5, "threshold as a share of B, the largest mean", above=0.0, below=1.0)
-    seed_size: int = param(5, "how many random feasible sensors a safe method may start from", at_least=1)
+    seed_size: int = param(
+        5, "how many random feasible sensors a safe method may start from", at_least=1
+    )
 
     def prepare(self, data: Site) -> None:
-        table = self.look_alike(light_look_alike()) if self.data == "look-alike" else self._read(data)
+        table = (
+            self.look_alike(light_look_alike()) if self.data == "look-alike" else self._read(data)
+        )
         self.take(table, self.h * float(table.mean.max()))
 
     def _read(self, data: Site) -> Table:
@@ -99,10 +116,14 @@ class Stocks(Recorded):
     stated_facts = ("n = 29", "1", "15 of 29", "237.33")
 
     h: float = param(100.0, "threshold in the prices' units", above=0.0)
-    seed_size: int = param(5, "how many random feasible stocks a safe method may start from", at_least=1)
+    seed_size: int = param(
+        5, "how many random feasible stocks a safe method may start from", at_least=1
+    )
 
     def prepare(self, data: Site) -> None:
-        table = self.look_alike(stocks_look_alike()) if self.data == "look-alike" else self._read(data)
+        table = (
+            self.look_alike(stocks_look_alike()) if self.data == "look-alike" else self._read(data)
+        )
         self.take(table, self.h)
 
     def _read(self, data: Site) -> Table:
@@ -146,36 +167,43 @@ STOCK_MEANS = {
 
 
 def stocks_look_alike() -> Table:
-    """Rows with the means, largest residual, size and correlation spectrum of the stock data; Gaussian residuals."""
+    """Rows with the means, largest residual, size and correlation spectrum of the stock data;
+    Gaussian residuals.
+    """
     means = np.array(list(STOCK_MEANS.values()))
     eigenvalues = spectrum(len(means), (21.38, 2.79, 1.57), 9.6e3, bend=2.708844142201823)
     return _look_alike("stocks", means, 823, eigenvalues, 203.29, tuple(STOCK_MEANS))
 
 
 def light_look_alike() -> Table:
-    """Rows with the extreme means, largest residual, size and correlation spectrum of the light data.
+    """Rows with the extreme means, largest residual, size and correlation spectrum of the light
+    data.
 
-    Known of the means: the best two (sensors 3 and 39), and that 19 of 41 reach B/2, the nearest at 500.48 above and
-    449.60 below. The others are evenly spaced between those and the range's ends (assumed: 165 at the bottom).
+    Known of the means: the best two (sensors 3 and 39), and that 19 of 41 reach B/2, the nearest at
+    500.48 above and 449.60 below. The others are evenly spaced between those and the range's ends
+    (assumed: 165 at the bottom).
     """
     means = np.empty(41)
     means[3], means[39] = 945.54, 912.93
     other_means = np.concatenate([np.linspace(500.48, 894.0, 17), np.linspace(165.0, 449.60, 22)])
     other_sensors = np.delete(np.arange(41), [3, 39])
-    means[other_sensors] = generator("light-sensors", "look-alike", "order").permutation(other_means)
+    means[other_sensors] = generator("light-sensors", "look-alike", "order").permutation(
+        other_means
+    )
     names = tuple(f"sensor {i}" for i in range(41))
     eigenvalues = spectrum(len(means), (26.91, 9.94, 1.03), 4.75e5, bend=1.4845736870214743)
     return _look_alike("light-sensors", means, 192, eigenvalues, 835.28, names)
 
 
 def spectrum(n: int, top: tuple[float, ...], condition: float, bend: float) -> Array:
-    """Eigenvalues (n,) of a correlation, of which the leading ones and the condition number are known.
+    """Eigenvalues (n,) of a correlation, of which the leading ones and the condition number are
+    known.
 
     Args:
         top: the leading ones, falling.
         condition: the largest over the smallest.
-        bend: how fast the others fall, from below the last leading one down to the smallest; the root that makes the
-            trace n, computed once (a solver loads in 0.3 s).
+        bend: how fast the others fall, from below the last leading one down to the smallest; the
+            root that makes the trace n, computed once (a solver loads in 0.3 s).
     """
     lowest = top[0] / condition
     tail = lowest * (0.95 * top[-1] / lowest) ** (np.linspace(1, 0, n - len(top)) ** bend)
@@ -185,9 +213,11 @@ def spectrum(n: int, top: tuple[float, ...], condition: float, bend: float) -> A
 def _look_alike(
     name: str, means: Array, rows: int, eigenvalues: Array, largest: float, names: tuple[str, ...]
 ) -> Table:
-    """Gaussian rows around `means` (n,) whose correlation has these eigenvalues (n,), brought to a trace of n.
+    """Gaussian rows around `means` (n,) whose correlation has these eigenvalues (n,), brought to a
+    trace of n.
 
-    Residual spread is proportional to the mean (assumed), scaled so that the largest residual is `largest`.
+    Residual spread is proportional to the mean (assumed), scaled so that the largest residual is
+    `largest`.
     """
     n = len(means)
     gen = generator(name, "look-alike", "rows")
@@ -204,8 +234,9 @@ def _look_alike(
 def random_correlation(eigenvalues: Array, gen: np.random.Generator) -> Array:
     """Return a random correlation matrix (n, n) by Davies & Higham (2000), BIT 40(4).
 
-    A random rotation of the eigenvalues, and then plane rotations that make the diagonal 1, one entry each. The bits
-    are those of `scipy.stats.random_correlation`, whose steps and products these are: to load it takes longer.
+    A random rotation of the eigenvalues, and then plane rotations that make the diagonal 1, one
+    entry each. The bits are those of `scipy.stats.random_correlation`, whose steps and products
+    these are: to load it takes longer.
 
     Args:
         eigenvalues: (n,), not negative, with sum n.
@@ -220,7 +251,14 @@ def random_correlation(eigenvalues: Array, gen: np.random.Generator) -> Array:
             # The trace is n, so that another entry lies on the other side of 1; without it,
             # the last one is taken.
             is_above = matrix[i, i] > 1
-            j = next((j for j in range(i + 1, n) if (matrix[j, j] < 1 if is_above else matrix[j, j] > 1)), n - 1)
+            j = next(
+                (
+                    j
+                    for j in range(i + 1, n)
+                    if (matrix[j, j] < 1 if is_above else matrix[j, j] > 1)
+                ),
+                n - 1,
+            )
             _rotate(matrix, i, j)
     return matrix
 

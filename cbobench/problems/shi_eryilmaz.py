@@ -1,15 +1,16 @@
-"""Problems of Shi & Eryilmaz (2022): data rates, a counterexample to fixed penalties, and tuning under a deadline.
+"""Problems of Shi & Eryilmaz (2022): data rates, a counterexample to fixed penalties, and tuning
+under a deadline.
 
-Data rates for four servers under an electricity budget (Section 3 and E.2). The sum of four utilities of the rates x
-in [0, 2]⁴ is to be large, at a price g(x) = 0.2 x_1 + 0.4 x_2 + 0.8 x_3 + 1.2 x_4 - 2. Servers 1 and 3 have sigmoid
-utilities c (1 / (1 + exp(-a (x - b))) + d), which are not concave; servers 2 and 4 have logarithmic ones c (log(a x +
-b) + d).
+Data rates for four servers under an electricity budget (Section 3 and E.2). The sum of four
+utilities of the rates x in [0, 2]⁴ is to be large, at a price g(x) = 0.2 x_1 + 0.4 x_2 + 0.8 x_3 +
+1.2 x_4 - 2. Servers 1 and 3 have sigmoid utilities c (1 / (1 + exp(-a (x - b))) + d), which are not
+concave; servers 2 and 4 have logarithmic ones c (log(a x + b) + d).
 
 The counterexample (Proposition 1): for every fixed penalty there is a problem on which it fails.
 
-Hyper-parameters of a small network under a deadline (Section 3): a table of real trainings. The table and what it was
-measured with stand in `measured/tuning.csv` and `measured/tuning.json`; `benchmarks/quality/measure_tuning.py` makes
-them anew. Playing needs no scikit-learn.
+Hyper-parameters of a small network under a deadline (Section 3): a table of real trainings. The
+table and what it was measured with stand in `measured/tuning.csv` and `measured/tuning.json`;
+`benchmarks/quality/measure_tuning.py` makes them anew. Playing needs no scikit-learn.
 """
 
 from __future__ import annotations
@@ -35,12 +36,14 @@ LARGEST_RATE = 2.0
 PRICES = (0.2, 0.4, 0.8, 1.2)
 BUDGET = 2.0
 SHAPES = ((6.0, 0.8), (4.0, 1.0), (9.0, 1.1), (9.0, 1.0))
-"""(a, b) of the four utilities. OURS: the paper takes them from Lee, Mazumdar & Shroff (2005), whose numbers we could
-not get. c and d follow from U(0) = 0 and U(2) = 1."""
+"""(a, b) of the four utilities. OURS: the paper takes them from Lee, Mazumdar & Shroff (2005),
+whose numbers we could not get. c and d follow from U(0) = 0 and U(2) = 1."""
 
 
 def sigmoid_utility(x: Array, a: float, b: float) -> Array:
-    """c (1 / (1 + exp(-a (x - b))) + d) with c and d such that U(0) = 0 and U(2) = 1; convex below b, concave above."""
+    """c (1 / (1 + exp(-a (x - b))) + d) with c and d such that U(0) = 0 and U(2) = 1; convex below
+    b, concave above.
+    """
     none, full = 1 / (1 + np.exp(a * b)), 1 / (1 + np.exp(-a * (LARGEST_RATE - b)))
     return np.asarray((1 / (1 + np.exp(-a * (x - b))) - none) / (full - none))
 
@@ -54,19 +57,27 @@ def log_utility(x: Array, a: float, b: float) -> Array:
 @PROBLEMS.register("rate-allocation")
 @dataclass(kw_only=True)
 class RateAllocation(BoxProblem):
-    """Four servers share an electricity budget; two of the utilities are not concave, so that there are local optima.
+    """Four servers share an electricity budget; two of the utilities are not concave, so that there
+    are local optima.
 
-    Every utility is observed with an error N(0, 0.01), so the noise on f, their sum, has the variance 0.04 (the paper's
-    f^t = Σ (U_i(x_i) + ε_i) in Section 3); `noise_f: 0.1` is one such error. `noise_g: 0` gives the noiseless
-    constraint of E.2.1, and `noise_g: 0.11547` (0.2 / √3) with its uniform law the noise U[-0.2, 0.2] of E.2.2.
+    Every utility is observed with an error N(0, 0.01), so the noise on f, their sum, has the
+    variance 0.04 (the paper's f^t = Σ (U_i(x_i) + ε_i) in Section 3); `noise_f: 0.1` is one such
+    error. `noise_g: 0` gives the noiseless
+    constraint of E.2.1, and `noise_g: 0.11547` (0.2 / √3) with its uniform law the noise U[-0.2,
+    0.2] of E.2.2.
 
     The shape constants a, b of the utilities are ours (`SHAPES`).
     """
 
     source = "Shi & Eryilmaz (2022) E.2, constants ours"
-    about = "rates of four servers on [0, 2]⁴, sigmoid and logarithmic utilities, linear electricity budget"
+    about = (
+        "rates of four servers on [0, 2]⁴, sigmoid and logarithmic utilities, linear electricity "
+        "budget"
+    )
 
-    noise_f: float = param(0.2, "standard deviation of the noise on f, the sum of four errors", at_least=0.0)
+    noise_f: float = param(
+        0.2, "standard deviation of the noise on f, the sum of four errors", at_least=0.0
+    )
     noise_g: float = param(0.0, "standard deviation of the noise on g", at_least=0.0)
     law: Law = param("gaussian", "law of the noise on f, scaled to its standard deviation R")
     law_g: Law = param("uniform", "law of the noise on g, scaled to its standard deviation")
@@ -93,7 +104,12 @@ class RateAllocation(BoxProblem):
         return np.stack([f, g], axis=-1)
 
     def noise_draws(self, streams: Streams) -> Draws:
-        return TwoLaws(streams, noise_law(self.law, self.tail), noise_law(self.law_g, self.tail), self.constraints)
+        return TwoLaws(
+            streams,
+            noise_law(self.law, self.tail),
+            noise_law(self.law_g, self.tail),
+            self.constraints,
+        )
 
 
 Penalty = Literal["linear", "exponential"]
@@ -107,18 +123,29 @@ def penalty_of(kind: Penalty, g: Array) -> Array:
 @PROBLEMS.register("no-fixed-penalty")
 @dataclass(kw_only=True)
 class NoFixedPenalty(BoxProblem):
-    """f = κ Λ(g) - (x - c)² and g = x on [-1, 1], built against one multiplier κ and one penalty function Λ.
+    """f = κ Λ(g) - (x - c)² and g = x on [-1, 1], built against one multiplier κ and one penalty
+    function Λ.
 
-    A learner that maximises f - κ Λ(g) with just these κ and Λ maximises -(x - c)²: it converges to x = c > 0 and
-    violates the constraint by c in every round. The constrained optimum is x = 0 for every κ >= 0 and both Λ.
+    A learner that maximises f - κ Λ(g) with just these κ and Λ maximises -(x - c)²: it converges to
+    x = c > 0 and violates the constraint by c in every round. The constrained optimum is x = 0 for
+    every κ >= 0 and both Λ.
     """
 
     source = "Shi & Eryilmaz (2022) Prop. 1"
-    about = "f = κ Λ(g) - (x - c)², g = x: built so that the fixed penalty κ Λ(g) ends at the infeasible x = c"
+    about = (
+        "f = κ Λ(g) - (x - c)², g = x: built so that the fixed penalty κ Λ(g) ends at the "
+        "infeasible x = c"
+    )
 
-    kappa: float = param(1.0, "multiplier κ that the problem is built against", at_least=0.0, at_most=1e6)
-    penalty: Penalty = param("linear", "Λ that it is built against: g, or exp(g) - 1 for g > 0 and else 0")
-    c: float = param(0.5, "where f - κ Λ(g) is largest, and how much that violates", above=0.0, below=1.0)
+    kappa: float = param(
+        1.0, "multiplier κ that the problem is built against", at_least=0.0, at_most=1e6
+    )
+    penalty: Penalty = param(
+        "linear", "Λ that it is built against: g, or exp(g) - 1 for g > 0 and else 0"
+    )
+    c: float = param(
+        0.5, "where f - κ Λ(g) is largest, and how much that violates", above=0.0, below=1.0
+    )
 
     low, high = (-1.0,), (1.0,)
 
@@ -134,7 +161,9 @@ class NoFixedPenalty(BoxProblem):
 
     @property
     def optimum(self) -> Reference:
-        """`reference` for these parameters: on [-1, 0] Λ has slope 1 or 0 and -(x - c)² has slope 2 (c - x) > 0."""
+        """`reference` for these parameters: on [-1, 0] Λ has slope 1 or 0 and -(x - c)² has slope 2
+        (c - x) > 0.
+        """
         return replace(self.reference, f=-(self.c**2))
 
     def formula(self, x: Array) -> Array:
@@ -150,21 +179,32 @@ def read_trainings(file: Path, clock: Literal["wall", "cpu"], limit: float) -> R
     """Readings (-error, milliseconds - limit) of a table of trainings; axes are logarithmic.
 
     Raises:
-        Misuse: unreadable, without the columns it needs, or not every configuration in every repetition once.
+        Misuse: unreadable, without the columns it needs, or not every configuration in every
+            repetition once.
     """
     frame = read_table(file, "trainings")
     needed = [*AXES, "repetition", "error", f"{clock}_ms"]
     missing = [name for name in needed if name not in frame.columns]
     if missing:
-        raise Misuse(f"{file.name} lacks the column {missing[0]!r}; make it with benchmarks/quality/measure_tuning.py")
+        raise Misuse(
+            f"{file.name} lacks the column {missing[0]!r}; make it with "
+            "benchmarks/quality/measure_tuning.py"
+        )
     values = [sorted(set(frame[name])) for name in (*AXES, "repetition")]
     frame = frame.sort_values([*AXES, "repetition"], kind="stable")
     shape = tuple(len(levels) for levels in values)
     grid = np.stack([part.ravel() for part in np.meshgrid(*values, indexing="ij")], axis=1)
     if not np.array_equal(frame[[*AXES, "repetition"]].to_numpy(dtype=np.float64), grid):
-        raise Misuse(f"{file.name} has {len(frame)} rows, not one per configuration and repetition ({np.prod(shape)})")
-    error, spent = (frame[name].to_numpy(dtype=np.float64).reshape(-1, shape[-1]).T for name in needed[-2:])
-    points = unit_grid(*[np.log(np.asarray(levels, dtype=np.float64)).tolist() for levels in values[:-1]])
+        raise Misuse(
+            f"{file.name} has {len(frame)} rows, not one per configuration and repetition "
+            f"({np.prod(shape)})"
+        )
+    error, spent = (
+        frame[name].to_numpy(dtype=np.float64).reshape(-1, shape[-1]).T for name in needed[-2:]
+    )
+    points = unit_grid(
+        *[np.log(np.asarray(levels, dtype=np.float64)).tolist() for levels in values[:-1]]
+    )
     names = tuple(f"{h:g} units, rate {r:.3g}, {p:g} passes" for h, r, p in grid[:: shape[-1], :3])
     return Readings(np.stack([-error, spent - limit], axis=1), points, names)
 
@@ -172,19 +212,26 @@ def read_trainings(file: Path, clock: Literal["wall", "cpu"], limit: float) -> R
 @PROBLEMS.register("tuning-under-deadline")
 @dataclass(kw_only=True)
 class TuningUnderDeadline(ReadingsProblem):
-    """100 configurations of a one-layer network on scikit-learn's digits, each trained for real 12 times.
+    """100 configurations of a one-layer network on scikit-learn's digits, each trained for real 12
+    times.
 
-    Configurations are hidden units x learning rate x passes over the data, on logarithmic axes. f is minus the mean
-    validation error, g the mean training time minus the limit, in milliseconds. A round reads one repetition (a split
-    and initial weights, the same for all configurations), so the noise is that of training, not of a model.
+    Configurations are hidden units x learning rate x passes over the data, on logarithmic axes. f
+    is minus the mean validation error, g the mean training time minus the limit, in milliseconds. A
+    round reads one repetition (a split and initial weights, the same for all configurations), so
+    the noise is that of training, not of a model.
     """
 
     source = "Shi & Eryilmaz (2022) 3, measured by us"
-    about = "100 hyper-parameter settings of a small network, validation error and training time as measured"
+    about = (
+        "100 hyper-parameter settings of a small network, validation error and training time as "
+        "measured"
+    )
     stated_facts = ("n = 100, d = 3", "1", "50 of 100", "-0.03518533")
 
     limit: float = param(50.0, "deadline, milliseconds per training", above=0.0)
-    clock: Literal["wall", "cpu"] = param("wall", "training time by the clock on the wall, or of the processor")
+    clock: Literal["wall", "cpu"] = param(
+        "wall", "training time by the clock on the wall, or of the processor"
+    )
 
     def identity(self) -> dict[str, Any]:
         return {"trainings": sha256(MEASURED)}

@@ -20,7 +20,9 @@ from cbobench.rng import Streams, generator
 CACHE = 2**15  # cached points per replicate
 AT_ONCE = 2**12  # simulations per batch
 Runs = Callable[[Array, Sequence[np.random.Generator]], Array]
-"""Observed (f, g_1, ..., g_m) in the units played, (k, 1 + m), at points (k, d), one generator each."""
+"""Observed (f, g_1, ..., g_m) in the units played, (k, 1 + m), at points (k, d), one generator
+each.
+"""
 Seeds = Sequence[np.random.SeedSequence]
 
 
@@ -92,13 +94,22 @@ class SimulationResult:
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON, which keeps every bit; `values` is null if it failed."""
         values = None if self.reason else self.values.tolist()
-        return {"values": values, "size": len(self.values), "reason": self.reason, "seconds": self.seconds}
+        return {
+            "values": values,
+            "size": len(self.values),
+            "reason": self.reason,
+            "seconds": self.seconds,
+        }
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> SimulationResult:
         """Return the simulation that `to_json` described."""
         values = content["values"]
-        numbers = np.full(int(content["size"]), np.nan) if values is None else np.array(values, dtype=np.float64)
+        numbers = (
+            np.full(int(content["size"]), np.nan)
+            if values is None
+            else np.array(values, dtype=np.float64)
+        )
         return cls(numbers, str(content["reason"]), float(content["seconds"]))
 
 
@@ -107,7 +118,8 @@ class Store(Protocol):
 
     Attributes:
         on_disk: whether it is quick.
-        shared: whether workers share it at a time; only then are `begin` and the functions below it of use.
+        shared: whether workers share it at a time; only then are `begin` and the functions below it
+            of use.
     """
 
     on_disk: bool
@@ -125,7 +137,9 @@ class Store(Protocol):
         """A simulation that began here is over."""
 
     def wait(self, key: str, until: float) -> SimulationResult | None:
-        """The result of one that runs elsewhere; None if it gave none, or not until that time (monotonic)."""
+        """The result of one that runs elsewhere; None if it gave none, or not until that time
+        (monotonic).
+        """
 
 
 class Stores(Protocol):
@@ -135,19 +149,23 @@ class Stores(Protocol):
         """What keeps those of the problem of that name."""
 
 
-PATIENCE = 3.0  # times what a simulation takes, after which one that runs elsewhere is no longer waited for ...
-LEAST_WAIT = 3.0  # ... but not before so many seconds: a busy machine may stop a process for that long
+# times what a simulation takes, after which one that runs elsewhere is no longer waited for ...
+PATIENCE = 3.0
+# ... but not before so many seconds: a busy machine may stop a process for that long
+LEAST_WAIT = 3.0
 
 
 Run = Callable[[list[int]], dict[int, SimulationResult]]
 """Runs simulations by their numbers, and keeps their results."""
 
 
-def run_once(store: Store, keys: Mapping[int, str], run: Run, step: int, seconds: float) -> dict[int, SimulationResult]:
+def run_once(
+    store: Store, keys: Mapping[int, str], run: Run, step: int, seconds: float
+) -> dict[int, SimulationResult]:
     """Run simulations so that of all workers one runs each; return them by number.
 
-    Those that run elsewhere are waited for last: nobody waits while it keeps others waiting, so that no two wait for
-    each other. One that takes far too long elsewhere is run here, too.
+    Those that run elsewhere are waited for last: nobody waits while it keeps others waiting, so
+    that no two wait for each other. One that takes far too long elsewhere is run here, too.
 
     Args:
         keys: of the simulations, by number.
@@ -165,7 +183,9 @@ def run_once(store: Store, keys: Mapping[int, str], run: Run, step: int, seconds
     return results
 
 
-def _begin(store: Store, keys: Mapping[int, str], numbers: Sequence[int]) -> tuple[list[int], list[int]]:
+def _begin(
+    store: Store, keys: Mapping[int, str], numbers: Sequence[int]
+) -> tuple[list[int], list[int]]:
     """The numbers of those that begin here, and of those that run elsewhere."""
     begun, elsewhere = list[int](), list[int]()
     try:
@@ -178,7 +198,9 @@ def _begin(store: Store, keys: Mapping[int, str], numbers: Sequence[int]) -> tup
     return begun, elsewhere
 
 
-def _run_begun(store: Store, keys: Mapping[int, str], run: Run, begun: list[int]) -> dict[int, SimulationResult]:
+def _run_begun(
+    store: Store, keys: Mapping[int, str], run: Run, begun: list[int]
+) -> dict[int, SimulationResult]:
     try:
         # One that another worker has just ended is kept by now.
         stored = {i: result for i in begun if (result := store.look(keys[i])) is not None}
@@ -215,12 +237,14 @@ class SimulatedInstances(Drawn):
 
     Args:
         simulator: a prepared `Simulator`.
-        scenarios: seeds of the simulations that metrics average, for each of S replicates; where it has no noise, one.
+        scenarios: seeds of the simulations that metrics average, for each of S replicates; where it
+            has no noise, one.
 
     Attributes:
         observed: whether metrics are of the observed values, instead of the means of simulations.
         remeasures: whether the actions recommended in the end are then simulated, for their means.
-        finite: whether actions are indices of a finite set; each is then a point with its index as coordinate.
+        finite: whether actions are indices of a finite set; each is then a point with its index as
+            coordinate.
         point: the best known point, (d,), or None.
     """
 
@@ -231,7 +255,11 @@ class SimulatedInstances(Drawn):
     def __init__(self, simulator: Any, scenarios: Sequence[Seeds]) -> None:
         facts, replicates = simulator.pilot_facts, len(scenarios)
         self.runs: Runs = simulator.runs
-        self.scenarios, self.noisy, self.finite = scenarios, simulator.noisy, simulator.inputs is not None
+        self.scenarios, self.noisy, self.finite = (
+            scenarios,
+            simulator.noisy,
+            simulator.inputs is not None,
+        )
         # Without noise an observation is what metrics are of;
         # with noise it is where nothing else is simulated.
         self.observed = self.noisy and (not simulator.repeats or simulator.measure == "end")
@@ -261,7 +289,9 @@ class SimulatedInstances(Drawn):
         return np.full(len(self.noise), not self.noisy)
 
     def tell(self, t: int, points: Array, values: Array) -> None:
-        """Stores observations of round t, values (S, 1 + m) at points (S, d), if metrics use them."""
+        """Stores observations of round t, values (S, 1 + m) at points (S, d), if metrics use
+        them.
+        """
         if self.observed or not self.noisy:
             self.answers[t] = points, values.copy()
             self.answers.pop(t - CACHE, None)
@@ -277,17 +307,21 @@ class SimulatedInstances(Drawn):
     def _simulate(self, requests: Sequence[tuple[int, Array]]) -> list[Array]:
         """The values (1 + m,) of replicates s at points (d,), a few simulations at a time.
 
-        Means of the simulations that succeed; where fewer than half do, what a failed one counts as.
+        Means of the simulations that succeed; where fewer than half do, what a failed one counts
+        as.
         """
         count = len(self.scenarios[0])
         step, result = max(1, AT_ONCE // count), list[Array]()
         for i in range(0, len(requests), step):
             batch = requests[i : i + step]
             gens = [np.random.default_rng(seed) for s, _ in batch for seed in self.scenarios[s]]
-            observed = self.runs(np.repeat([x for _, x in batch], count, axis=0), gens).reshape(len(batch), count, -1)
+            observed = self.runs(np.repeat([x for _, x in batch], count, axis=0), gens).reshape(
+                len(batch), count, -1
+            )
             good = succeeded(observed)
             total = np.zeros_like(observed[:, 0])
-            for k in range(count):  # one after the other: a mean must not depend on what else is asked for
+            # one after the other: a mean must not depend on what else is asked for
+            for k in range(count):
                 total += np.where(good[:, k, None], observed[:, k], 0.0)
             for (s, x), value, n in zip(batch, total, good.sum(axis=1), strict=True):
                 mean = value / n if 2 * n >= count else self.failed
@@ -298,20 +332,32 @@ class SimulatedInstances(Drawn):
     def values(self, first: int, actions: Actions) -> Array:
         actions = place(actions, self.finite)
         rounds, replicates = actions.shape[:2]
-        plays = [(i, s, np.ascontiguousarray(actions[i, s])) for i in range(rounds) for s in range(replicates)]
+        plays = [
+            (i, s, np.ascontiguousarray(actions[i, s]))
+            for i in range(rounds)
+            for s in range(replicates)
+        ]
         keys = {(s, x.tobytes()): (s, x) for _, s, x in plays}
-        cached_values = {key: self.cache[key[0]][key[1]] for key in keys if key[1] in self.cache[key[0]]}
+        cached_values = {
+            key: self.cache[key[0]][key[1]] for key in keys if key[1] in self.cache[key[0]]
+        }
         if not self.observed:
             lacking = [key for key in keys if key not in cached_values]
-            cached_values |= dict(zip(lacking, self._simulate([keys[key] for key in lacking]), strict=True))
+            cached_values |= dict(
+                zip(lacking, self._simulate([keys[key] for key in lacking]), strict=True)
+            )
         played_values = np.full((rounds, replicates, self.norm.shape[1]), np.nan)
         for i, s, x in plays:
-            points, values = self.answers.get(first + i, (None, None)) if self.observed else (None, None)
+            points, values = (
+                self.answers.get(first + i, (None, None)) if self.observed else (None, None)
+            )
             if points is not None and values is not None and np.array_equal(points[s], x):
                 played_values[i, s] = values[s]
             elif (s, x.tobytes()) in cached_values:
                 played_values[i, s] = cached_values[s, x.tobytes()]
-        return np.concatenate([played_values[..., :1], self.settle(played_values[..., 1:])], axis=-1)
+        return np.concatenate(
+            [played_values[..., :1], self.settle(played_values[..., 1:])], axis=-1
+        )
 
     def measure_again(self, actions: Actions) -> Array | None:
         if not self.remeasures:
@@ -337,7 +383,8 @@ class SimulatedInstances(Drawn):
 
 
 class SimulatedFeedback(Channel):
-    """Feedback: one simulation per replicate and round, seeded by the cell's feedback stream and the round.
+    """Feedback: one simulation per replicate and round, seeded by the cell's feedback stream and
+    the round.
 
     Args:
         skip: whether nothing is told of a failed simulation; else it is told as what it counts as.
@@ -352,9 +399,15 @@ class SimulatedFeedback(Channel):
 
     def at(self, t: int, actions: Array) -> Feedback:
         points = place(actions, self.instances.finite).copy()
-        observed = self.instances.runs(points, [generator(*scope, "simulation", t) for scope in self.streams.scopes])
+        observed = self.instances.runs(
+            points, [generator(*scope, "simulation", t) for scope in self.streams.scopes]
+        )
         good = succeeded(observed)
         self.failed += ~good
         observed = np.where(good[:, None], observed, self.instances.failed)
         self.instances.tell(t, points, observed)
-        return skip_failed(t, observed, good) if self.skip else Feedback(observed[:, 0], observed[:, 1:])
+        return (
+            skip_failed(t, observed, good)
+            if self.skip
+            else Feedback(observed[:, 0], observed[:, 1:])
+        )

@@ -1,4 +1,6 @@
-"""How many simulations a run takes of one simulator, at most, and how long they take: said before any is made."""
+"""How many simulations a run takes of one simulator, at most, and how long they take: said before
+any is made.
+"""
 
 from __future__ import annotations
 
@@ -62,21 +64,37 @@ class SimulationTotals:
         parts = [f"{self.rounds:,} of the rounds ({self.of_round} each)"]
         if self.recommended:
             fewer = f" ({self.ends:,} with `measure: end`)" if self.ends < self.recommended else ""
-            parts.append(f"up to {self.recommended:,} of points that are recommended and were not played{fewer}")
+            parts.append(
+                f"up to {self.recommended:,} of points that are recommended and were not "
+                f"played{fewer}"
+            )
         first = count_noun(self.from_pilot, "round")
-        reused = f", which are the first {first} of every cell and not made again" if self.from_pilot else ""
+        reused = (
+            f", which are the first {first} of every cell and not made again"
+            if self.from_pilot
+            else ""
+        )
         parts.append(f"{self.pilot:,} of the pilot{reused}")
         time = ""
         if self.each is not None:
             each = f"{duration(self.each)}" if self.each >= 1 else f"{1000 * self.each:.1f} ms"
-            on_workers = f", {duration(self.most * self.each / workers)} on {workers} workers" if workers > 1 else ""
+            on_workers = (
+                f", {duration(self.most * self.each / workers)} on {workers} workers"
+                if workers > 1
+                else ""
+            )
             time = f"; {each} each: {duration(self.most * self.each)} of work{on_workers}"
         else:
-            time = "; how long one takes is known once the pilot has begun, or before if the class says `takes`"
+            time = (
+                "; how long one takes is known once the pilot has begun, or before if the class "
+                "says `takes`"
+            )
         return f"simulations of {title}: at most {self.most:,}: {', '.join(parts)}{time}"
 
 
-def count_simulations(problem: Simulator, cells: Mapping[CellRounds, int], each: float | None) -> SimulationTotals:
+def count_simulations(
+    problem: Simulator, cells: Mapping[CellRounds, int], each: float | None
+) -> SimulationTotals:
     """Return the simulations of some cells of a problem, which need not be prepared.
 
     Args:
@@ -89,7 +107,8 @@ def count_simulations(problem: Simulator, cells: Mapping[CellRounds, int], each:
     return SimulationTotals(
         counts.pilot,
         counts.of_round,
-        sum(n * (cell.horizon - cell.from_pilot * is_kept) for cell, n in cells.items()) * counts.of_round,
+        sum(n * (cell.horizon - cell.from_pilot * is_kept) for cell, n in cells.items())
+        * counts.of_round,
         sum(n * counts.beside_rounds(cell.recorded) for cell, n in cells.items()),
         counts.end * sum(cells.values()),
         max(cell.from_pilot for cell in cells) * is_kept,

@@ -1,7 +1,8 @@
-"""What one run of a user's function returns, read as f and every g_j, in any of the forms that are clear.
+"""What one run of a user's function returns, read as f and every g_j, in any of the forms that are
+clear.
 
-A form that is none is the fault of the class. A value that is none (None, masked, not finite, complex) is a failure of
-the run.
+A form that is none is the fault of the class. A value that is none (None, masked, not finite,
+complex) is a failure of the run.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ PLAIN = {float, int, np.float64}
 """Types of numbers that are read as they are."""
 NUMERIC = "biufcO"
 """Kinds of arrays that may hold numbers: not text, nor times."""
-BOOLEAN = "feasible is where g <= 0, so True would be infeasible: give -1 where it holds, 1 where not"
+BOOLEAN = (
+    "feasible is where g <= 0, so True would be infeasible: give -1 where it holds, 1 where not"
+)
 
 
 class NoResult(ValueError):
@@ -32,32 +35,40 @@ def read_run(result: Any, m: int, call: str) -> Array:
     They are complex where an imaginary part is not 0.
 
     Args:
-        result: [f, g_1, ..., g_m], (f, [g_1, ..., g_m]), or a mapping with "f" and "g", or "f" and "g_1", ..., "g_m";
-            lists and other sequences, arrays or series. Labels other than these names say nothing.
+        result: [f, g_1, ..., g_m], (f, [g_1, ..., g_m]), or a mapping with "f" and "g", or "f" and
+            "g_1", ..., "g_m"; lists and other sequences, arrays or series. Labels other than these
+            names say nothing.
         m: number of constraints.
         call: what was called, for the error.
 
     Raises:
         CellFailure: another form, text, or a Boolean constraint. NoResult: it gave None.
     """
-    if type(result) in (list, tuple) and len(result) == 1 + m and all(type(value) in PLAIN for value in result):
+    if (
+        type(result) in (list, tuple)
+        and len(result) == 1 + m
+        and all(type(value) in PLAIN for value in result)
+    ):
         return np.array(result, dtype=np.float64)
     if type(result) is np.ndarray and result.dtype == np.float64 and result.shape == (1 + m,):
         return result.copy()
     if result is None:
         raise NoResult(f"it returned None; {_describe_forms(m)}")
     values = [
-        _read_number(entry, f"g_{j}" if j else "f", call) for j, entry in enumerate(_list_values(result, m, call))
+        _read_number(entry, f"g_{j}" if j else "f", call)
+        for j, entry in enumerate(_list_values(result, m, call))
     ]
-    return np.array(values, dtype=np.complex128 if any(isinstance(v, complex) for v in values) else np.float64)
+    return np.array(
+        values, dtype=np.complex128 if any(isinstance(v, complex) for v in values) else np.float64
+    )
 
 
 def read_runs(results: Any, count: int, m: int, call: str) -> list[Array]:
     """Return what some runs gave as `read_run` does.
 
     Args:
-        results: a sequence of what each run gave, such as an array (count, 1 + m); or a mapping as of a run, with
-            values (count,), or (count, m) for "g".
+        results: a sequence of what each run gave, such as an array (count, 1 + m); or a mapping as
+            of a run, with values (count,), or (count, m) for "g".
         count: number of runs.
 
     Raises:
@@ -89,7 +100,11 @@ def _list_values(result: Any, m: int, call: str) -> list[Any]:
         entries = [named["f"], named["g"]] if {*named} == {"f", "g"} else None
     else:
         entries = _list_entries(result)
-    while entries is not None and len(entries) == 1 and (inner := _list_entries(entries[0])) is not None:
+    while (
+        entries is not None
+        and len(entries) == 1
+        and (inner := _list_entries(entries[0])) is not None
+    ):
         entries = inner  # one row, as of functions that take many points
     if entries is not None and len(entries) == 2:
         constraints = _list_entries(entries[1])
@@ -125,7 +140,8 @@ def _list_entries(value: Any) -> list[Any] | None:
         return list(value)
     if not hasattr(value, "__array__"):
         return None
-    array = value if isinstance(value, np.ndarray) else np.asarray(value)  # a masked array keeps its mask
+    # a masked array keeps its mask
+    array = value if isinstance(value, np.ndarray) else np.asarray(value)
     return None if array.ndim == 0 or array.dtype.kind not in NUMERIC else array.tolist()
 
 

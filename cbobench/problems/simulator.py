@@ -1,8 +1,11 @@
-"""Problems given by a simulator: f and g observed at a point, with or without noise, and no known optimum.
+"""Problems given by a simulator: f and g observed at a point, with or without noise, and no known
+optimum.
 
-Metrics are of what the simulator says where it has no noise. Of a noisy one they are means of `repeats` simulations at
-each point, with streams of their own: replicate s meets the same scenarios at every point, so that points are compared
-under equal luck (common random numbers). With `repeats: 0` they are the observed values themselves, noise and all.
+Metrics are of what the simulator says where it has no noise. Of a noisy one they are means of
+`repeats` simulations at
+each point, with streams of their own: replicate s meets the same scenarios at every point, so that
+points are compared under equal luck (common random numbers). With `repeats: 0` they are the
+observed values themselves, noise and all.
 """
 
 from __future__ import annotations
@@ -48,7 +51,8 @@ from cbobench.rng import Streams, generator
 from cbobench.surroundings import AROUND, Surroundings
 from cbobench.words import count_noun, list_names
 
-SLOW = 0.2  # seconds from which on the result of a simulation is kept on a disk, where that takes 2 ms ...
+# seconds from which on the result of a simulation is kept on a disk, where that takes 2 ms ...
+SLOW = 0.2
 SLOW_FOR_BUCKET = 1.0  # ... and elsewhere
 NOWHERE = Site()  # simulations run in this process and are not kept
 RETRIES = 2**31  # spawn keys of retries begin here, beyond those of scenarios
@@ -56,20 +60,24 @@ RETRIES = 2**31  # spawn keys of retries begin here, beyond those of scenarios
 
 @dataclass(kw_only=True)
 class Simulator(Problem):
-    """Base of simulators. Subclasses give `low` and `high`, or `inputs`, and `m` and `simulate` (or `simulate_many`).
+    """Base of simulators. Subclasses give `low` and `high`, or `inputs`, and `m` and `simulate` (or
+    `simulate_many`).
 
-    Regret is against `target` (a reward that would do), or against the value at `best_known` (a feasible point), never
-    against the best of a run; with neither there is no regret, and tables show the best feasible value instead.
+    Regret is against `target` (a reward that would do), or against the value at `best_known` (a
+    feasible point), never against the best of a run; with neither there is no regret, and tables
+    show the best feasible value instead.
 
-    What learners may know (spread, noise, bounds on norms, margin) is estimated from a pilot of simulations that no
-    method is told; it is run once, when a suite is read.
+    What learners may know (spread, noise, bounds on norms, margin) is estimated from a pilot of
+    simulations that no method is told; it is run once, when a suite is read.
 
     Class attributes:
-        takes: seconds that a simulation takes, about, if that is known: what is said before the first one has ended.
+        takes: seconds that a simulation takes, about, if that is known: what is said before the
+            first one has ended.
         low, high: corners of the box.
-        inputs: in their place, types by name: {"width": {"int": [32, 512], "log": True}, "act": {"choice": ["relu",
-            "tanh"]}, "rate": {"float": [1e-4, 0.1]}}. `simulate` then gets a mapping of names to values, and methods
-            play a finite set of configurations (see `problems.inputs`).
+        inputs: in their place, types by name: {"width": {"int": [32, 512], "log": True}, "act":
+            {"choice": ["relu", "tanh"]}, "rate": {"float": [1e-4, 0.1]}}. `simulate` then gets a
+            mapping of names to values, and methods play a finite set of configurations (see
+            `problems.inputs`).
         m: how many constraints.
         noisy: whether two generators may give different values.
         target: the reward that regret is against, in the simulator's units, or None.
@@ -87,20 +95,35 @@ class Simulator(Problem):
     seed_independent = True
     simulates = True
 
-    repeats: int = param(10, "simulations per point whose mean metrics use; 0: the observed values", at_least=0)
+    repeats: int = param(
+        10, "simulations per point whose mean metrics use; 0: the observed values", at_least=0
+    )
     measure: Literal["always", "end"] = param(
         "always",
-        "which points are simulated for metrics alone (`repeats` times, or once without noise): all that are played "
-        "and, where there is a regret, recommended; or (end) those recommended in the end; other metrics are then of "
+        "which points are simulated for metrics alone (`repeats` times, or once without noise): "
+        "all that are played "
+        "and, where there is a regret, recommended; or (end) those recommended in the end; other "
+        "metrics are then of "
         "the observed values",
         quiet=True,
     )
-    pilot: int = param(64, "simulations from which is estimated what learners may know", at_least=8, at_most=8192)
-    scaled: bool = param(True, "shift f to mean 0, divide f and every g_j by their standard deviations in the pilot")
-    kernel: StationaryName = param("matern52", "kernel of the learners' models, on the box scaled to the unit cube")
-    lengthscale: float = param(0.3, "its lengthscale, in units of the sides", at_least=1e-4, at_most=1e4)
+    pilot: int = param(
+        64, "simulations from which is estimated what learners may know", at_least=8, at_most=8192
+    )
+    scaled: bool = param(
+        True, "shift f to mean 0, divide f and every g_j by their standard deviations in the pilot"
+    )
+    kernel: StationaryName = param(
+        "matern52", "kernel of the learners' models, on the box scaled to the unit cube"
+    )
+    lengthscale: float = param(
+        0.3, "its lengthscale, in units of the sides", at_least=1e-4, at_most=1e4
+    )
     candidates: int = param(
-        1024, "points at which acquisition functions are first evaluated", at_least=16, at_most=65536
+        1024,
+        "points at which acquisition functions are first evaluated",
+        at_least=16,
+        at_most=65536,
     )
     configurations: int = param(
         2048,
@@ -110,28 +133,45 @@ class Simulator(Problem):
         quiet=True,
     )
     delay: float | None = param(None, DELAY, above=0, at_most=1e9, quiet=True)
-    on_failure: Literal["infeasible", "skip", "fail"] | dict[str, Any] = param("infeasible", ABOUT, quiet=True)
+    on_failure: Literal["infeasible", "skip", "fail"] | dict[str, Any] = param(
+        "infeasible", ABOUT, quiet=True
+    )
 
     pilot_facts: PilotFacts = state()
-    clock: float = field(default=0.0, init=False, repr=False, compare=False)  # seconds of all runs since the pilot
+    # seconds of all runs since the pilot
+    clock: float = field(default=0.0, init=False, repr=False, compare=False)
     _site: Site = field(default=NOWHERE, init=False, repr=False, compare=False)
 
     @classmethod
     def facts(cls) -> dict[str, str]:
-        actions = f"box, d = {len(cls.low)}" if cls.inputs is None else f"finite, of {', '.join(cls.inputs)}"
-        return {"actions": actions, "constraints": str(cls.m), "feasible": "not known", "best": "not known"}
+        actions = (
+            f"box, d = {len(cls.low)}"
+            if cls.inputs is None
+            else f"finite, of {', '.join(cls.inputs)}"
+        )
+        return {
+            "actions": actions,
+            "constraints": str(cls.m),
+            "feasible": "not known",
+            "best": "not known",
+        }
 
     def simulate(self, x: Any, gen: np.random.Generator) -> Any:
-        """One run: observed (f, g_1, ..., g_m); maximise f, feasible where every g_j <= 0. All randomness is of `gen`.
+        """One run: observed (f, g_1, ..., g_m); maximise f, feasible where every g_j <= 0. All
+        randomness is of `gen`.
 
-        x is a point (d,), or where the class has `inputs` a mapping of their names to values. Return a list or an array
-        of 1 + m numbers, (f, [g_1, ..., g_m]), or {"f": f, "g": [g_1, ..., g_m]} (see `problems.simulation_values`).
+        x is a point (d,), or where the class has `inputs` a mapping of their names to values.
+        Return a list or an array of 1 + m numbers, (f, [g_1, ..., g_m]), or {"f": f, "g": [g_1,
+        ..., g_m]} (see `problems.simulation_values`).
         """
-        raise self.lacks("simulate(self, x, gen)", "return [f, g_1, ..., g_m] observed at x (d,), noise drawn from gen")
+        raise self.lacks(
+            "simulate(self, x, gen)",
+            "return [f, g_1, ..., g_m] observed at x (d,), noise drawn from gen",
+        )
 
     def simulate_many(self, x: Any, gens: Sequence[np.random.Generator]) -> Any:
-        """Runs at points (k, d), or at a list of mappings, one generator each: (k, 1 + m), or what `simulate` gives for
-        each of them in a list.
+        """Runs at points (k, d), or at a list of mappings, one generator each: (k, 1 + m), or what
+        `simulate` gives for each of them in a list.
 
         A row must not depend on the others.
         """
@@ -148,16 +188,30 @@ class Simulator(Problem):
         if self.failure.then == "skip" and self.delay is not None:
             raise Misuse("on_failure is skip, and feedback has a delay; leave one of them out")
         if self.target is not None and self.best_known is not None:
-            raise Misuse(f"{type(self).__name__} has a target and a best_known; regret is against one of them")
-        if self.takes is not None and not (isinstance(self.takes, int | float) and 0 < self.takes < np.inf):
-            raise Misuse(f"takes is {self.takes!r}; it must be a number of seconds above 0, or None")
-        if self.target is not None and not (isinstance(self.target, int | float | np.number) and isfinite(self.target)):
-            raise Misuse(f"target is {self.target!r}; it must be a finite number, or None for no regret")
+            raise Misuse(
+                f"{type(self).__name__} has a target and a best_known; regret is against one of "
+                "them"
+            )
+        if self.takes is not None and not (
+            isinstance(self.takes, int | float) and 0 < self.takes < np.inf
+        ):
+            raise Misuse(
+                f"takes is {self.takes!r}; it must be a number of seconds above 0, or None"
+            )
+        if self.target is not None and not (
+            isinstance(self.target, int | float | np.number) and isfinite(self.target)
+        ):
+            raise Misuse(
+                f"target is {self.target!r}; it must be a finite number, or None for no regret"
+            )
         if self.best_known is not None:
             x = self.best_point
-            if self.inputs is None and (x.shape != (len(self.low),) or (x < self.low).any() or (x > self.high).any()):
+            if self.inputs is None and (
+                x.shape != (len(self.low),) or (x < self.low).any() or (x > self.high).any()
+            ):
                 raise Misuse(
-                    f"best_known is {self.best_known}, which is no point of the box from {self.low} to {self.high}"
+                    f"best_known is {self.best_known}, which is no point of the box from "
+                    f"{self.low} to {self.high}"
                 )
 
     @cached_property
@@ -166,7 +220,8 @@ class Simulator(Problem):
         return FailureRule.of(self.on_failure, self.m)
 
     def observe(self, x: Array, gens: Sequence[np.random.Generator]) -> Array:
-        """Checked runs at points (k, d), in the simulator's units, (k, 1 + m); NaN where a run failed, retries spent.
+        """Checked runs at points (k, d), in the simulator's units, (k, 1 + m); NaN where a run
+        failed, retries spent.
 
         Raises:
             CellFailure: a result of another shape; a failed run where `on_failure` is fail.
@@ -185,12 +240,15 @@ class Simulator(Problem):
             self._site = before
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_site"}  # which is of this process
+        # which is of this process
+        return {name: value for name, value in vars(self).items() if name != "_site"}
 
     def observe_or_fail(
         self, x: Array, gens: Sequence[np.random.Generator], meter: Meter | None = None
     ) -> tuple[Array, str]:
-        """As `observe`, with the first reason of the runs that failed in the end ("" if none did)."""
+        """As `observe`, with the first reason of the runs that failed in the end ("" if none
+        did).
+        """
         values, reason = self.attempt(x, gens, meter=meter)
         for retry in range(self.failure.retries):
             left = np.flatnonzero(~succeeded(values)).tolist()
@@ -201,18 +259,31 @@ class Simulator(Problem):
         return values, reason
 
     def attempt(
-        self, x: Array, gens: Sequence[np.random.Generator], is_repeat: bool = False, meter: Meter | None = None
+        self,
+        x: Array,
+        gens: Sequence[np.random.Generator],
+        is_repeat: bool = False,
+        meter: Meter | None = None,
     ) -> tuple[Array, str]:
-        """One run per point, unless its result is kept: values, NaN where it failed, and the first reason.
+        """One run per point, unless its result is kept: values, NaN where it failed, and the first
+        reason.
 
         Args:
             meter: of the pilot, if it is one of it.
         """
         store: Store | None = self._site.store
-        keys = [self._key(point, gen, is_repeat) for point, gen in zip(x, gens, strict=True)] if store else []
+        keys = (
+            [self._key(point, gen, is_repeat) for point, gen in zip(x, gens, strict=True)]
+            if store
+            else []
+        )
         # Kept results come first: a call that was stopped has paid for them,
         # or another cell of this run.
-        stored = {i: result for i, key in enumerate(keys) if store and (result := store.get(key)) is not None}
+        stored = {
+            i: result
+            for i, key in enumerate(keys)
+            if store and (result := store.get(key)) is not None
+        }
         left = [i for i in range(len(x)) if i not in stored]
         # Then points that come twice here: without noise they give the same,
         # and none of them is kept yet.
@@ -230,7 +301,9 @@ class Simulator(Problem):
         run = partial(self._run_here, x, gens, keys, meter)
         if store and store.shared and left and self.simulation_seconds >= SLOW:
             step = len(left) if self.runs_together else 1
-            simulations = stored | run_once(store, {i: keys[i] for i in left}, run, step, self.simulation_seconds)
+            simulations = stored | run_once(
+                store, {i: keys[i] for i in left}, run, step, self.simulation_seconds
+            )
         else:
             simulations = stored | run(left)
         simulations |= {i: simulations[k] for i, k in twins.items()}
@@ -240,9 +313,16 @@ class Simulator(Problem):
         return np.array([result.values for result in results]), reason
 
     def _run_here(
-        self, x: Array, gens: Sequence[np.random.Generator], keys: Sequence[str], meter: Meter | None, left: list[int]
+        self,
+        x: Array,
+        gens: Sequence[np.random.Generator],
+        keys: Sequence[str],
+        meter: Meter | None,
+        left: list[int],
     ) -> dict[int, SimulationResult]:
-        """Run some of the points, by number, and keep what took long under the points' keys, where there is a store."""
+        """Run some of the points, by number, and keep what took long under the points' keys, where
+        there is a store.
+        """
         store: Store | None = self._site.store
         results = {}
         for k, result in self._run_all(x[left], [gens[i] for i in left], meter) if left else ():
@@ -256,7 +336,9 @@ class Simulator(Problem):
     def _run_all(
         self, x: Array, gens: Sequence[np.random.Generator], meter: Meter | None
     ) -> Iterator[tuple[int, SimulationResult]]:
-        """The number of each point and its run: on workers while problems are prepared, all at once, or one by one."""
+        """The number of each point and its run: on workers while problems are prepared, all at
+        once, or one by one.
+        """
         together, left = self.runs_together, [*range(len(x))]
         for k, result in run_on_workers(self, x, gens, self._site, meter):
             left.remove(k)
@@ -267,7 +349,8 @@ class Simulator(Problem):
         for k in range(0, len(left), step):
             numbers = left[k : k + step]
             batch = self.run_points(x[numbers], [gens[i] for i in numbers], watched, surroundings)
-            # A library that `simulate` calls may change how this thread rounds; later results must not.
+            # A library that `simulate` calls may change how this thread rounds; later results must
+            # not.
             restore_float_state(rounding)
             yield from zip(numbers, batch, strict=True)
 
@@ -279,19 +362,27 @@ class Simulator(Problem):
     @cached_property
     def _own_parameters(self) -> list[tuple[str, Any]]:
         """Parameters that the class adds to those of every simulator."""
-        return sorted((f.name, getattr(self, f.name)) for f in fields(self) if f.init and f.name not in _SHARED)
+        return sorted(
+            (f.name, getattr(self, f.name))
+            for f in fields(self)
+            if f.init and f.name not in _SHARED
+        )
 
     def _key(self, x: Array, gen: np.random.Generator, is_repeat: bool) -> str:
-        """What fixes the result of a run beside the class's code: own parameters, point and random numbers.
+        """What fixes the result of a run beside the class's code: own parameters, point and random
+        numbers.
 
-        A run that repeats another one (`is_repeat`), to see whether it gives the same, is kept apart from the first.
-        Where there is no noise, other random numbers give the same, but in a retry.
+        A run that repeats another one (`is_repeat`), to see whether it gives the same, is kept
+        apart from the first. Where there is no noise, other random numbers give the same, but in a
+        retry.
         """
         seed: np.random.SeedSequence = gen.bit_generator.seed_seq  # type: ignore[attr-defined, assignment]
         numbers: tuple[Any, ...] = seed.entropy, seed.spawn_key
         if not self.noisy and not is_repeat:
             numbers = tuple(key for key in seed.spawn_key if key >= RETRIES)
-        return repr((type(self).__qualname__, self._own_parameters, self.as_written(x), *numbers, is_repeat))
+        return repr(
+            (type(self).__qualname__, self._own_parameters, self.as_written(x), *numbers, is_repeat)
+        )
 
     def run_points(
         self,
@@ -300,7 +391,8 @@ class Simulator(Problem):
         traced: bool = False,
         surroundings: Surroundings | None = None,
     ) -> list[SimulationResult]:
-        """One run per point (k, d), simulated; if `traced`, each says whether any of them drew random numbers.
+        """One run per point (k, d), simulated; if `traced`, each says whether any of them drew
+        random numbers.
 
         What `simulate` sets in this process meets neither another run nor a method.
 
@@ -312,7 +404,8 @@ class Simulator(Problem):
         """
         began, call, origin = monotonic(), f"{type(self).__name__}: simulate", os.getpid()
         surroundings = surroundings or AROUND.get() or Surroundings()
-        # Copies for a batch: if it fails, its points are run one by one from the same random numbers.
+        # Copies for a batch: if it fails, its points are run one by one from the same random
+        # numbers.
         generators = gens if len(x) == 1 else copy.deepcopy(gens)
         before = drawn_from(generators) if traced else ()
         try:
@@ -336,7 +429,8 @@ class Simulator(Problem):
         seconds, drew = (monotonic() - began) / len(x), traced and drawn_from(generators) != before
         return [
             SimulationResult(values, "", seconds, drew)
-            if values.dtype == np.float64 and np.isfinite(values).all()  # complex ones have an imaginary part
+            # complex ones have an imaginary part
+            if values.dtype == np.float64 and np.isfinite(values).all()
             else SimulationResult(
                 np.full(1 + self.m, np.nan),
                 f"{call} gives {values.tolist()} at x = {self.as_written(point)}",
@@ -363,7 +457,9 @@ class Simulator(Problem):
         return generator("simulator", type(self).__qualname__, role, i)
 
     def pilot_gens(self, run: int, count: int) -> list[np.random.Generator]:
-        """Generators of the first points of a pilot: `run` 0, or 1 of a noisy simulator's second run."""
+        """Generators of the first points of a pilot: `run` 0, or 1 of a noisy simulator's second
+        run.
+        """
         return [self._generator(f"pilot {run}", i) for i in range(count)]
 
     @property
@@ -379,9 +475,13 @@ class Simulator(Problem):
     @property
     def simulations(self) -> SimulationCounts:
         """Numbers of simulations."""
-        pilot, of_point = (1 + 2 * self.pilot_points, self.repeats) if self.noisy else (self.pilot_points, 1)
+        pilot, of_point = (
+            (1 + 2 * self.pilot_points, self.repeats) if self.noisy else (self.pilot_points, 1)
+        )
         is_measured = self.noisy and self.measure == "always"
-        return SimulationCounts(pilot, 1 + of_point * is_measured, of_point * (not self.measures_ends_only), of_point)
+        return SimulationCounts(
+            pilot, 1 + of_point * is_measured, of_point * (not self.measures_ends_only), of_point
+        )
 
     @property
     def simulation_seconds(self) -> float:  # type: ignore[override]
@@ -400,26 +500,40 @@ class Simulator(Problem):
     def measures_ends_only(self) -> bool:
         """Whether of the points recommended only those in the end are simulated.
 
-        What is recommended before is of use to the regret of the recommended action, and else to no table: it is not
-        simulated where there is no regret, nor with `measure: end`.
+        What is recommended before is of use to the regret of the recommended action, and else to no
+        table: it is not simulated where there is no regret, nor with `measure: end`.
         """
         return self.measure == "end" or (self.target is None and self.best_known is None)
 
     def note(self) -> str:
         facts, n = self.pilot_facts, 0 if self.inputs is None else len(self.space.configurations)
-        parts = [f"{n:,} of the configurations of its inputs are played"] * (n > 0 and not self.space.complete)
-        parts += [f"g in units of {list_names(f'{v:.4g}' for v in facts.divisor[1:])}"] * (self.scaled and self.m > 0)
+        parts = [f"{n:,} of the configurations of its inputs are played"] * (
+            n > 0 and not self.space.complete
+        )
+        parts += [f"g in units of {list_names(f'{v:.4g}' for v in facts.divisor[1:])}"] * (
+            self.scaled and self.m > 0
+        )
         if self.target is not None:
-            parts.append(f"regret is against the target {self.target:g}, simple regret 0 once it is reached")
+            parts.append(
+                f"regret is against the target {self.target:g}, simple regret 0 once it is reached"
+            )
         elif self.best_known is not None:
-            parts.append("regret is against the best known point, simple regret 0 once it is reached")
+            parts.append(
+                "regret is against the best known point, simple regret 0 once it is reached"
+            )
         else:
             parts.append("no optimum is known, so there is no regret")
         if self.noisy:
-            means = f"means of {count_noun(self.repeats, 'simulation')} at each point, of streams of their own"
+            means = (
+                f"means of {count_noun(self.repeats, 'simulation')} at each point, of streams of "
+                "their own"
+            )
             observed = "observed values, with their noise"
             if self.repeats and self.measure == "end":
-                parts.append(f"metrics are of {observed}; those of the recommended point in the end of {means}")
+                parts.append(
+                    f"metrics are of {observed}; those of the recommended point in the end of "
+                    f"{means}"
+                )
             else:
                 parts.append(f"metrics are of {means if self.repeats else observed}")
         if facts.failures:
@@ -446,7 +560,9 @@ class Simulator(Problem):
     def actions(self) -> Finite | Box:
         if self.inputs is None:
             return self.box
-        finite = Finite.at(self.space.points, stationary(self.kernel, self.lengthscale), self.kernel)
+        finite = Finite.at(
+            self.space.points, stationary(self.kernel, self.lengthscale), self.kernel
+        )
         finite.space = self.space
         return finite
 
@@ -465,7 +581,9 @@ class Simulator(Problem):
         return x.tolist() if self.inputs is None else dict(self.space.configurations[int(x[0])])
 
     def pilot_design(self) -> tuple[Array, Array]:
-        """Points of a full pilot, (n, d) or their indices (n, 1), and their coordinates for the kernel."""
+        """Points of a full pilot, (n, d) or their indices (n, 1), and their coordinates for the
+        kernel.
+        """
         if self.inputs is None:
             unit = sobol(self.box.d, self.pilot_points)
             return self.box.scale(unit), unit
@@ -492,10 +610,13 @@ class Simulator(Problem):
         return add_delays(feedback, self.delay, streams, 1 + self.m)
 
 
-_SHARED = {f.name for f in fields(Simulator)}  # parameters of every simulator, which no run of it depends on
+# parameters of every simulator, which no run of it depends on
+_SHARED = {f.name for f in fields(Simulator)}
 
 
 def _other_numbers(gen: np.random.Generator, retry: int) -> np.random.Generator:
     """A generator for a retry, fixed by the first one's seed and not by what was drawn from it."""
     seed: np.random.SeedSequence = gen.bit_generator.seed_seq  # type: ignore[attr-defined, assignment]
-    return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, RETRIES + retry)))
+    return np.random.default_rng(
+        np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, RETRIES + retry))
+    )

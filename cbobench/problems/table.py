@@ -47,7 +47,17 @@ if TYPE_CHECKING:
 
 ROLES = {"rows": "rows", "inputs": "inputs", "objective": "objective", "limits": "constraints"}
 OF_READINGS = ("threshold", "mean", "R")
-OF_CONFIGURATIONS = (*ROLES, "noise", "on_failure", "kernel", "lengthscale", "scaled", "log", "one_hot", "amounts")[1:]
+OF_CONFIGURATIONS = (
+    *ROLES,
+    "noise",
+    "on_failure",
+    "kernel",
+    "lengthscale",
+    "scaled",
+    "log",
+    "one_hot",
+    "amounts",
+)[1:]
 
 
 @PROBLEMS.register("table")
@@ -55,61 +65,91 @@ OF_CONFIGURATIONS = (*ROLES, "noise", "on_failure", "kernel", "lengthscale", "sc
 class UserTable(Problem):
     """A file of yours as a problem, in one of two layouts.
 
-    `layout: readings`: rows x arms (`rows`), or a mean vector with a covariance (`mean` and `covariance`); f is the
-    mean of an arm's column, g = -f + h, and the kernel the rows' empirical correlation unless a covariance is given.
+    `layout: readings`: rows x arms (`rows`), or a mean vector with a covariance (`mean` and
+    `covariance`); f is the mean of an arm's column, g = -f + h, and the kernel the rows' empirical
+    correlation unless a covariance is given.
 
-    `layout: configurations`: one row per configuration, columns by role. `inputs` are the coordinates, each scaled to
-    [0, 1] (`log`: its logarithm; `one_hot`: categories), or a mapping of names to types, such as `{minutes: {int: [1,
-    60]}}`, which says the same and which libraries that know types are told; `objective` is maximised, `{minimise:
-    loss}` is f = -loss; every constraint `{at_most: b}` is g = value - b, `{at_least: b}` is g = b - value; it may be
-    on an input. Rows with equal inputs are the noise of one configuration: a round reads one of them, drawn at random
-    (`noise: gaussian`: normal, with the rows' pooled spread; or stated numbers). Without repetitions there is no noise,
-    unless it is stated.
+    `layout: configurations`: one row per configuration, columns by role. `inputs` are the
+    coordinates, each scaled to [0, 1] (`log`: its logarithm; `one_hot`: categories), or a mapping
+    of names to types, such as `{minutes: {int: [1, 60]}}`, which says the same and which libraries
+    that know types are told; `objective` is maximised, `{minimise: loss}` is f = -loss; every
+    constraint `{at_most: b}` is g = value - b, `{at_least: b}` is g = b - value; it may be on an
+    input. Rows with equal inputs are the noise of one configuration: a round reads one of them,
+    drawn at random (`noise: gaussian`: normal, with the rows' pooled spread; or stated numbers).
+    Without repetitions there is no noise, unless it is stated.
 
-    Every column has a role or stands in `ignore`; a file that could be either is refused without `layout`.
+    Every column has a role or stands in `ignore`; a file that could be either is refused without
+    `layout`.
     """
 
     source = "yours"
-    about = "your CSV or Parquet: configurations with objective and constraints, or readings (rows × arms)"
+    about = (
+        "your CSV or Parquet: configurations with objective and constraints, or readings (rows × "
+        "arms)"
+    )
     stated_facts = ("finite", "any", "varies", "varies")
     seed_independent = True
 
     layout: Literal["readings", "configurations"] | None = param(
         None, "what the rows are; null: as the other parameters say, where the file leaves no doubt"
     )
-    rows: str | None = param(None, "the file: one row per reading or per configuration, with a header")
-    ignore: list[str] | Literal["rest"] = param([], "columns without a role; rest: all that have none")
-    inputs: list[str] | dict[str, Any] = param(
-        [], "columns that are a configuration's coordinates: names, or names with types, as of a Simulator's inputs"
+    rows: str | None = param(
+        None, "the file: one row per reading or per configuration, with a header"
     )
-    objective: str | dict[str, Any] | None = param(None, "the column of f: its name, or {minimise: name}")
+    ignore: list[str] | Literal["rest"] = param(
+        [], "columns without a role; rest: all that have none"
+    )
+    inputs: list[str] | dict[str, Any] = param(
+        [],
+        "columns that are a configuration's coordinates: names, or names with types, as of a "
+        "Simulator's inputs",
+    )
+    objective: str | dict[str, Any] | None = param(
+        None, "the column of f: its name, or {minimise: name}"
+    )
     limits: dict[str, Any] = param(
-        {}, "by column {at_most: b}, {at_least: b} or both, and noise if it is stated", called="constraints"
+        {},
+        "by column {at_most: b}, {at_least: b} or both, and noise if it is stated",
+        called="constraints",
     )
     noise: Literal["rows", "gaussian"] | float | dict[str, Any] | None = param(
         None,
-        "rows, gaussian, or standard deviations in the columns' units, by column or for all; null: rows",
+        "rows, gaussian, or standard deviations in the columns' units, by column or for all; "
+        "null: rows",
         at_least=0,
     )
     kernel: StationaryName = param(
         "matern52", "kernel of the learners' models on the inputs, unless covariance is given"
     )
-    lengthscale: float = param(0.3, "its lengthscale, in units of the sides", at_least=1e-4, at_most=1e4)
-    scaled: bool = param(True, "shift f to mean 0, divide f and every g_j by their spread over the configurations")
+    lengthscale: float = param(
+        0.3, "its lengthscale, in units of the sides", at_least=1e-4, at_most=1e4
+    )
+    scaled: bool = param(
+        True, "shift f to mean 0, divide f and every g_j by their spread over the configurations"
+    )
     log: list[str] = param([], "inputs on a logarithmic axis")
     one_hot: list[str] = param([], "inputs that are categories: text, or numbers that are codes")
-    amounts: list[str] = param([], "inputs whose whole numbers 0, 1, 2, ... are amounts and no codes")
+    amounts: list[str] = param(
+        [], "inputs whose whole numbers 0, 1, 2, ... are amounts and no codes"
+    )
     on_failure: Literal["infeasible", "fail"] | dict[str, Any] = param(
         "fail",
-        "a row without a finite value: fail (refuses the table), infeasible (a failed measurement: it counts as the "
+        "a row without a finite value: fail (refuses the table), infeasible (a failed "
+        "measurement: it counts as the "
         "worst f and g of the table, or as those stated, {f: ..., g: ...})",
         quiet=True,
     )
     threshold: float = param(0.0, "h of g = -f + h, in the table's units (readings)")
-    mean: str | None = param(None, "file with one numeric column (or row): the mean of every arm (readings)")
+    mean: str | None = param(
+        None, "file with one numeric column (or row): the mean of every arm (readings)"
+    )
     covariance: str | None = param(None, "file with the kernel matrix, diagonal at most 1")
-    R: float | None = param(None, "noise constant R; null takes the largest residual of the rows (readings)", above=0.0)
-    seed_size: int = param(5, "how many random feasible actions a safe method may start from", at_least=1)
+    R: float | None = param(
+        None, "noise constant R; null takes the largest residual of the rows (readings)", above=0.0
+    )
+    seed_size: int = param(
+        5, "how many random feasible actions a safe method may start from", at_least=1
+    )
 
     played: Problem = state()
     by_name: Inputs | None = state()
@@ -129,12 +169,16 @@ class UserTable(Problem):
         for name in alien:
             if getattr(self, name) != getattr(blank, name):
                 word = ROLES.get(name, name)
-                raise Misuse(f"{word} is no parameter of layout: {layout}; leave it out, or write the other layout")
+                raise Misuse(
+                    f"{word} is no parameter of layout: {layout}; leave it out, or write the "
+                    "other layout"
+                )
         if layout == "configurations":
             lacking = [word for name, word in ROLES.items() if not getattr(self, name)]
             if lacking:
                 raise Misuse(
-                    f"layout: configurations needs {lacking[0]}; write rows: FILE, inputs: [columns], "
+                    f"layout: configurations needs {lacking[0]}; write rows: FILE, inputs: "
+                    "[columns], "
                     "objective: column, constraints: {column: {at_most: number}}"
                 )
             self._input_columns()
@@ -142,7 +186,9 @@ class UserTable(Problem):
         if (self.rows is None) == (self.mean is None):
             raise Misuse("table needs either rows: FILE, or mean: FILE with covariance: FILE")
         if self.mean is not None and (self.covariance is None or self.R is None):
-            raise Misuse("mean: FILE also needs covariance: FILE and R (the noise standard deviation)")
+            raise Misuse(
+                "mean: FILE also needs covariance: FILE and R (the noise standard deviation)"
+            )
 
     def _input_columns(self) -> InputColumns:
         return InputColumns.of(self.inputs, self.log, self.one_hot, self.amounts)
@@ -163,14 +209,19 @@ class UserTable(Problem):
             for name in self.ignore:
                 # A column without name and values is none, but could be left out before.
                 if name not in columns and not name.startswith("Unnamed: "):
-                    raise unknown("column", name, columns, location="ignore: ", then=doubt_header(columns))
+                    raise unknown(
+                        "column", name, columns, location="ignore: ", then=doubt_header(columns)
+                    )
         sources = {name: Source.of(name, file) for name, file in files.items()}
         if self.arranged == "configurations":
             self.played = played = self._configurations(frames, sources)
-            is_stated = self.noise is not None or any(rule.noise is not None for rule in played.rules)
+            is_stated = self.noise is not None or any(
+                rule.noise is not None for rule in played.rules
+            )
             if not is_stated and not played.measured.repeated:
                 data.watcher.note(
-                    f"{sources['rows']}: no configuration repeats, so it is played without noise; if measurements "
+                    f"{sources['rows']}: no configuration repeats, so it is played without "
+                    "noise; if measurements "
                     "scatter, state noise: {column: deviation}, else noise: 0"
                 )
             if lookalikes := describe_lookalikes(self.by_name, categories):
@@ -178,9 +229,13 @@ class UserTable(Problem):
                 data.watcher.note(f"{sources['rows']}: {lookalikes}: {fix}")
             return
         if self.ignore == "rest":
-            raise Misuse("ignore: rest is for layout: configurations; name the columns to leave out")
+            raise Misuse(
+                "ignore: rest is for layout: configurations; name the columns to leave out"
+            )
         tables = {
-            name: numeric(frame.drop(columns=[c for c in frame.columns if c in self.ignore]), sources[name])
+            name: numeric(
+                frame.drop(columns=[c for c in frame.columns if c in self.ignore]), sources[name]
+            )
             for name, frame in frames.items()
         }
         if self.arranged is None:
@@ -211,7 +266,9 @@ class UserTable(Problem):
         problem.take(Table(mean, covariance, rows, names, None), self.threshold)
         return problem
 
-    def _configurations(self, frames: dict[str, pd.DataFrame], sources: dict[str, Source]) -> Configurations:
+    def _configurations(
+        self, frames: dict[str, pd.DataFrame], sources: dict[str, Source]
+    ) -> Configurations:
         import pandas as pd
 
         # Names before values: a column that is not there would fail in words of pandas.
@@ -224,7 +281,8 @@ class UserTable(Problem):
         typed.check_numbers(frame, source)
         # Inputs: coordinates for the kernel, and values for readers and libraries.
         category_columns = {
-            name: pd.Series(category_values(frame[name], source), dtype=object) for name in typed.one_hot
+            name: pd.Series(category_values(frame[name], source), dtype=object)
+            for name in typed.one_hot
         }
         inputs = frame[[*typed.names]].assign(**category_columns)
         points, names = coordinates(inputs, source, typed.log, typed.one_hot, typed.amounts)
@@ -232,16 +290,33 @@ class UserTable(Problem):
         # A measurement cannot be tried again, nor left out of what a row tells.
         rule = FailureRule.of(self.on_failure, len(rules) - 1)
         if rule.retries or rule.then == "skip":
-            raise Misuse(f"on_failure is {show(self.on_failure)}; of a table: fail, infeasible, or {{f: ..., g: ...}}")
+            raise Misuse(
+                f"on_failure is {show(self.on_failure)}; of a table: fail, infeasible, or {{f: "
+                "..., g: ...}"
+            )
         gaps = rule.then == "infeasible"
-        fix = "fill or drop them" + ("" if gaps else ", or say on_failure: infeasible if these measurements failed")
+        fix = "fill or drop them" + (
+            "" if gaps else ", or say on_failure: infeasible if these measurements failed"
+        )
         # One column may have several bounds, but is read once.
         failed = "leave their values blank and say on_failure: infeasible"
-        fix_text = f"take out the rows that hold text (the first: {{place}}); if these measurements failed, {failed}"
+        fix_text = (
+            "take out the rows that hold text (the first: {place}); if these measurements "
+            f"failed, {failed}"
+        )
         fix_text = "leave blank what failed (the first: {place})" if gaps else fix_text
-        values = numbers(as_numbers(frame[list(dict.fromkeys(columns))], typed.one_hot), source, gaps, fix, fix_text)
+        values = numbers(
+            as_numbers(frame[list(dict.fromkeys(columns))], typed.one_hot),
+            source,
+            gaps,
+            fix,
+            fix_text,
+        )
         if np.isnan(values).any(axis=1).all():
-            raise Misuse(f"{source}: every row lacks a value of {list_names(map(show, columns))}; nothing was measured")
+            raise Misuse(
+                f"{source}: every row lacks a value of {list_names(map(show, columns))}; nothing "
+                "was measured"
+            )
         # Rows with equal inputs are one configuration;
         # what is known by row is from here on known by configuration.
         place = {column: i for i, column in enumerate(dict.fromkeys(columns))}
@@ -249,11 +324,15 @@ class UserTable(Problem):
         self.by_name = {name: inputs[name].iloc[measured.origin].tolist() for name in typed.names}
         if space is not None:
             space = space.take(measured.origin)
-            self.by_name |= {t.name: space.columns()[t.name] for t in space.types if t.kind == "choice"}
+            self.by_name |= {
+                t.name: space.columns()[t.name] for t in space.types if t.kind == "choice"
+            }
         matrix = None
         if "covariance" in frames:
             frames = frames | {"covariance": numeric(frames["covariance"], sources["covariance"])}
-            matrix = self._covariance(frames, len(measured.counts), "configurations, in the order of the rows")
+            matrix = self._covariance(
+                frames, len(measured.counts), "configurations, in the order of the rows"
+            )
         stated = self._stated(rules, measured)
         model = ConfigurationModel(self.kernel, self.lengthscale, matrix)
         problem = Configurations(measured, rules, stated, model, self.scaled, self.seed_size, rule)
@@ -270,7 +349,11 @@ class UserTable(Problem):
         for role, name in roles:
             if name not in frame.columns:
                 raise unknown(
-                    "column", name, frame.columns, location=f"{source}: {role}: ", then=doubt_header(frame.columns)
+                    "column",
+                    name,
+                    frame.columns,
+                    location=f"{source}: {role}: ",
+                    then=doubt_header(frame.columns),
                 )
         functions = {rule.column for rule in rules}
         for option in ("log", "one_hot", "amounts"):
@@ -279,20 +362,27 @@ class UserTable(Problem):
                     raise unknown("input", name, self.inputs, location=f"{option}: ")
         # A column with two roles would be learned from itself.
         inputs = [*self.inputs]
-        twice = [name for i, name in enumerate(inputs) if name == rules[0].column or name in inputs[:i]]
+        twice = [
+            name for i, name in enumerate(inputs) if name == rules[0].column or name in inputs[:i]
+        ]
         if self.ignore != "rest":
             twice += [name for name in self.ignore if name in functions or name in self.inputs]
         if twice:
             raise Misuse(f"{source}: column {show(twice[0])} has two roles; name it once")
         refuse_doubled(source, [name for _, name in roles])
         # What has no role is not dropped unseen: it may be what distinguishes rows.
-        named = {*self.inputs, *functions, *(frame.columns if self.ignore == "rest" else self.ignore)}
+        named = {
+            *self.inputs,
+            *functions,
+            *(frame.columns if self.ignore == "rest" else self.ignore),
+        }
         left = frame[[name for name in frame.columns if name not in named]]
         if len(left.columns):
             refuse_unnamed(left, source)
             names = ", ".join(show(name) for name in left.columns[:6])
             raise Misuse(
-                f"{source}: no role for column {names}; name it in inputs, constraints or ignore (ignore: rest leaves "
+                f"{source}: no role for column {names}; name it in inputs, constraints or ignore "
+                "(ignore: rest leaves "
                 "out all such): rows that differ there only would count as noise"
             )
 
@@ -307,19 +397,28 @@ class UserTable(Problem):
         noisy_rules = [rule for rule in rules if rule.noise is not None]
         if isinstance(self.noise, str):
             if not measured.repeated:
-                raise Misuse(f"noise: {self.noise} needs rows with equal inputs, and there are none; state numbers")
+                raise Misuse(
+                    f"noise: {self.noise} needs rows with equal inputs, and there are none; "
+                    "state numbers"
+                )
             if noisy_rules:
                 raise Misuse(
-                    f"noise of {noisy_rules[0].column} is stated, but noise is {self.noise}; leave one of them out"
+                    f"noise of {noisy_rules[0].column} is stated, but noise is {self.noise}; "
+                    "leave one of them out"
                 )
             return None
         if self.noise is None and not noisy_rules:
             return None if measured.repeated else np.zeros(len(rules))
         for rule in noisy_rules:
             if by_column.setdefault(rule.column, rule.noise) != rule.noise:
-                raise Misuse(f"noise of {rule.column} is stated twice: {rule.noise} and {by_column[rule.column]}")
+                raise Misuse(
+                    f"noise of {rule.column} is stated twice: {rule.noise} and "
+                    f"{by_column[rule.column]}"
+                )
         default_noise = self.noise if isinstance(self.noise, float) else 0.0
-        return np.array([by_column.get(rule.column, default_noise) for rule in rules], dtype=np.float64)
+        return np.array(
+            [by_column.get(rule.column, default_noise) for rule in rules], dtype=np.float64
+        )
 
     @property
     def actions(self) -> Finite:

@@ -1,8 +1,11 @@
-"""The first difference between what is published of a cell and its play here, or what its recorded actions determine.
+"""The first difference between what is published of a cell and its play here, or what its recorded
+actions determine.
 
-Recorded actions determine observations, f and g, metrics and finals, whatever the method computes. The problem at hand
-is asked at them: f, g, and the observations, whose noise has a stream of its own. Metrics are computed from the
-published f and g, once these are the problem's, because a last bit decides whether a point on the boundary is feasible.
+Recorded actions determine observations, f and g, metrics and finals, whatever the method computes.
+The problem at hand
+is asked at them: f, g, and the observations, whose noise has a stream of its own. Metrics are
+computed from the published f and g, once these are the problem's, because a last bit decides
+whether a point on the boundary is feasible.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ from cbobench.results.rounds import equal_or_nan
 from cbobench.results.schema import RECOMMENDATION_RULE, RECOMMENDED, RULE
 from cbobench.suite.cells import Cell
 
-CLOSE = 1e-9  # of the largest |f| or |g_j| of a cell: a problem's values that agree so far are the same
+# of the largest |f| or |g_j| of a cell: a problem's values that agree so far are the same
+CLOSE = 1e-9
 NAMES = {
     "t": "the round",
     "action": "the action",
@@ -42,25 +46,48 @@ NAMES = {
 """What a round holds, in the order in which it comes about."""
 NOT_COMPARED = {
     *("cell", "problem", "algorithm", "seed", "horizon", "spec", "traceback"),
-    *("seconds", "seconds_per_round", "peak_memory_mb", "host", "cpu", "arithmetic", "source", "libraries", "attempt"),
+    *(
+        "seconds",
+        "seconds_per_round",
+        "peak_memory_mb",
+        "host",
+        "cpu",
+        "arithmetic",
+        "source",
+        "libraries",
+        "attempt",
+    ),
 }
-"""Columns of cells that name the cell, which is looked at first, or say who played, when and how fast."""
+"""Columns of cells that name the cell, which is looked at first, or say who played, when and how
+fast.
+"""
 OF_RECOMMENDATION = {*RECOMMENDED, *(name for name in METRICS if name.startswith("recommended_"))}
 """Columns that no action and no observation depends on."""
-OF_CONSTRAINTS = {"g", "observed_g", "recommended_g", "recommended_violation", "violation", "violation_hard"}
+OF_CONSTRAINTS = {
+    "g",
+    "observed_g",
+    "recommended_g",
+    "recommended_violation",
+    "violation",
+    "violation_hard",
+}
 OF_PROBLEM = ("binds", "redraws", "failed_evaluations", "feasibility_tolerance")
 """Columns of cells that the problem and the actions determine."""
 RECOMMENDED_METRICS = sorted(OF_RECOMMENDATION & {*METRICS})
 
 
 class Scales(NamedTuple):
-    """By how much numbers may differ that depend on f, or on the constraint values; by 0, they are equal."""
+    """By how much numbers may differ that depend on f, or on the constraint values; by 0, they are
+    equal.
+    """
 
     f: float = 0.0
     g: float = 0.0
 
     def width(self, name: str, t: Any) -> Any:
-        """Return by how much a column may differ after round t: sums grow with t, and counts are equal."""
+        """Return by how much a column may differ after round t: sums grow with t, and counts are
+        equal.
+        """
         metric = METRICS.get(name)
         if metric is not None and metric.is_count:
             return 0.0
@@ -72,7 +99,11 @@ EXACT = Scales()
 
 
 def find_difference(
-    cell: Cell, published: Record, played: Record, absent: Set[str] = frozenset(), scales: Scales = EXACT
+    cell: Cell,
+    published: Record,
+    played: Record,
+    absent: Set[str] = frozenset(),
+    scales: Scales = EXACT,
 ) -> str:
     """Return the first difference of a cell but in its recommendations, or "".
 
@@ -89,31 +120,47 @@ def find_difference(
     if text:
         return text
     metrics = METRICS.keys() - OF_RECOMMENDATION - absent
-    text = _compare_curves(published, played, metrics, scales) or _compare_improvements(published, played, scales)
+    text = _compare_curves(published, played, metrics, scales) or _compare_improvements(
+        published, played, scales
+    )
     names = published.final.keys() - NOT_COMPARED - OF_RECOMMENDATION - {RULE} - absent
     text = text or _compare_finals(published, played, names, scales)
     if published.digest is None or played.history is None or scales != EXACT:
         return text  # a published history has its digest, or it is not read
-    # The digest covers the recommendation, too, which may be of an older rule: it is compared for itself.
+    # The digest covers the recommendation, too, which may be of an older rule: it is compared for
+    # itself.
     if digest_of(cell.id, played.history, published.final) == published.digest:
         return f"the play is the same, but {text}" if text else ""
     return text or "its actions, observations or recommendation, of which only the digest is stored"
 
 
-def find_other_recommendation(published: Record, played: Record, absent: Set[str] = frozenset()) -> str:
+def find_other_recommendation(
+    published: Record, played: Record, absent: Set[str] = frozenset()
+) -> str:
     """Return the first difference in what a cell recommends, or ""."""
     names = OF_RECOMMENDATION - absent
-    return _compare_curves(published, played, names, EXACT) or _compare_finals(published, played, names, EXACT)
+    return _compare_curves(published, played, names, EXACT) or _compare_finals(
+        published, played, names, EXACT
+    )
 
 
-def find_false_recommendation(published: Record, played: Record, absent: Set[str], scales: Scales) -> str:
-    """Return where the values of a cell's final recommendation are not those of the recommended action, or ""."""
+def find_false_recommendation(
+    published: Record, played: Record, absent: Set[str], scales: Scales
+) -> str:
+    """Return where the values of a cell's final recommendation are not those of the recommended
+    action, or "".
+    """
     names = OF_RECOMMENDATION - absent
     text = _compare_finals(published, played, names, scales)
-    for name in () if text or not len(published.curve) else sorted(names & {*published.curve.column_names}):
+    for name in (
+        () if text or not len(published.curve) else sorted(names & {*published.curve.column_names})
+    ):
         last = published.curve[name][-1].as_py()
         if not _is_same(last, published.final[name], 0.0):
-            return f"in the last stored round: {describe(METRICS[name].symbol, published.final[name], last)}"
+            return (
+                "in the last stored round: "
+                f"{describe(METRICS[name].symbol, published.final[name], last)}"
+            )
     return text
 
 
@@ -124,7 +171,9 @@ def find_unstored(published: Record, played: Record, absent: Set[str]) -> frozen
 
 
 def is_of_older_rule(final: dict[str, Any]) -> bool:
-    """Return whether a cell says that its recommendations were made by an older rule than today's."""
+    """Return whether a cell says that its recommendations were made by an older rule than
+    today's.
+    """
     rule = final.get(RULE)
     return rule is None or rule < RECOMMENDATION_RULE
 
@@ -144,7 +193,10 @@ def _compare_names(cell: Cell, published: Record) -> str:
             if table is not None and name in table.column_names:
                 values |= {*table[name].to_pylist()}
         if values != {value}:
-            return f"its rows have the {name} {show(next(iter(values - {value})))}, its record {show(value)}"
+            return (
+                f"its rows have the {name} {show(next(iter(values - {value})))}, its record "
+                f"{show(value)}"
+            )
     return ""
 
 
@@ -156,7 +208,9 @@ def _compare_rounds(published: pa.Table, played: pa.Table, scales: Scales) -> st
         old, new = to_array(published[name]), to_array(played[name])
         if old.shape != new.shape:
             return f"{noun} has the shape {new.shape[1:]}, published {old.shape[1:]}"
-        columns.append((noun, old, new, 0.0 if name in ("t", "action", "x") else scales.width(name, 1)))
+        columns.append(
+            (noun, old, new, 0.0 if name in ("t", "action", "x") else scales.width(name, 1))
+        )
     row, text = _find_earliest(columns)
     return f"from round {played['t'][row].as_py():,} on: {text}" if text else ""
 
@@ -166,9 +220,16 @@ def _compare_curves(published: Record, played: Record, names: Set[str], scales: 
     others.
     """
     t, stored_t = played.curve["t"].to_numpy(), published.curve["t"].to_numpy()
-    rows = np.isin(t, select_fixed_rounds(t)) if published.improvements is not None else np.ones(len(t), dtype=bool)
+    rows = (
+        np.isin(t, select_fixed_rounds(t))
+        if published.improvements is not None
+        else np.ones(len(t), dtype=bool)
+    )
     if not np.array_equal(t[rows], stored_t):
-        return f"the stored rounds are others: {len(stored_t):,}, and not the {int(rows.sum()):,} of the play"
+        return (
+            f"the stored rounds are others: {len(stored_t):,}, and not the {int(rows.sum()):,} "
+            "of the play"
+        )
     names = names & {*published.curve.column_names, *played.curve.column_names}
     columns = [
         (
@@ -189,12 +250,17 @@ def _compare_improvements(published: Record, played: Record, scales: Scales) -> 
         return ""
     name = "simple_regret"
     zeros = np.zeros(len(played.curve), dtype=np.int64)
-    expected = find_improvements(pa.table({"row": zeros, "t": played.curve["t"], name: played.curve[name]}))
+    expected = find_improvements(
+        pa.table({"row": zeros, "t": played.curve["t"], name: played.curve[name]})
+    )
     stored = published.improvements.sort_by("t")
     t, stored_t = expected["t"].to_numpy(), stored["t"].to_numpy()
     if not np.array_equal(t, stored_t):
         first = min({*t.tolist()} ^ {*stored_t.tolist()}, default=1)
-        return f"simple regret falls in {len(t):,} rounds, published {len(stored_t):,}; the first other is {first:,}"
+        return (
+            f"simple regret falls in {len(t):,} rounds, published {len(stored_t):,}; the first "
+            f"other is {first:,}"
+        )
     values = to_array(stored[name]), to_array(expected[name])
     return _describe_earliest([(METRICS[name].symbol, *values, scales.width(name, t))], t)
 
@@ -249,7 +315,8 @@ def _are_apart(old: NDArray[Any], new: NDArray[Any], width: Any) -> NDArray[np.b
 def describe(noun: str, replayed: Any, published: Any) -> str:
     """Return "f is 1.0, published 1.5 (by 0.5)" for two values, numbers or arrays of them."""
     values = [
-        value.tolist() if isinstance(value, np.ndarray | np.generic) else value for value in (replayed, published)
+        value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+        for value in (replayed, published)
     ]
     text = f"{noun} is {show(values[0])}, published {show(values[1])}"
     if None in values or not all(isinstance(value, int | float | list) for value in values):
@@ -279,7 +346,8 @@ def to_array(column: pa.ChunkedArray) -> NDArray[Any]:
 def recompute(
     published: Record, play: Play, chunks: Sequence[Chunk], observed: tuple[Array, Array]
 ) -> tuple[Record, Scales]:
-    """Return what the actions of a cell determine, as a record, and by how much the published numbers may differ.
+    """Return what the actions of a cell determine, as a record, and by how much the published
+    numbers may differ.
 
     Args:
         published: with a history.
@@ -298,7 +366,8 @@ def recompute(
     if own_g.shape != g.shape:
         raise CellFailure(f"its history has g of the shape {own_g.shape}, the problem {g.shape}")
     if not play.instances.changes():
-        # The references are compared as such; what is computed from the published ones is the same to the last bit.
+        # The references are compared as such; what is computed from the published ones is the same
+        # to the last bit.
         f_star, f_plus = (
             stars if published.final[name] is None else np.full_like(stars, published.final[name])
             for name, stars in (("f_star", f_star), ("f_plus", f_plus))
@@ -322,13 +391,19 @@ def recompute(
     # Final values as a play writes them, as far as the actions determine them.
     summary = summaries(play)[0]
     final: dict[str, Any] = {name: _none_if_nan(column[-1]) for name, column in values.items()}
-    final |= {"f_star": summary["f_star"], "f_plus": summary["f_plus"], **{name: summary[name] for name in OF_PROBLEM}}
+    final |= {
+        "f_star": summary["f_star"],
+        "f_plus": summary["f_plus"],
+        **{name: summary[name] for name in OF_PROBLEM},
+    }
     final |= {"status": "ok", "error": None}
     feasible_rounds = np.flatnonzero(~violated)
     final |= {"first_feasible": int(feasible_rounds[0]) + 1 if len(feasible_rounds) else None}
     final |= {"longest_streak": _find_longest(violated)}
     final |= _value_recommendation(play, published.final)
-    curve = {"t": np.arange(1, len(f) + 1)} | {name: pa.array(column) for name, column in values.items()}
+    curve = {"t": np.arange(1, len(f) + 1)} | {
+        name: pa.array(column) for name, column in values.items()
+    }
     columns = {name: history[name] for name in HISTORY} | {"f": pa.array(f), "g": _as_lists(g)}
     columns |= {"observed_f": pa.array(observed[0]), "observed_g": _as_lists(observed[1])}
     played = Record(published.cell, None, pa.table(columns), pa.table(curve), None, final)
@@ -336,7 +411,10 @@ def recompute(
     known_stars = [summary[name] for name in ("f_star", "f_plus") if summary[name] is not None]
     sizes = [np.append(f, known_stars), g, *observed]
     largest = [float(np.abs(size[np.isfinite(size)]).max(initial=0.0)) for size in sizes]
-    scales = Scales(CLOSE * max(largest[0], largest[2]), CLOSE * max(1, g.shape[1]) * max(largest[1], largest[3]))
+    scales = Scales(
+        CLOSE * max(largest[0], largest[2]),
+        CLOSE * max(1, g.shape[1]) * max(largest[1], largest[3]),
+    )
     return played, scales
 
 
@@ -359,11 +437,13 @@ def published_point(final: dict[str, Any]) -> Actions | None:
 
 
 def value_recommendation(play: Play, final: dict[str, Any]) -> tuple[dict[str, Any], Scales]:
-    """Return what the published recommendation is worth after the last round, as columns, and their scales.
+    """Return what the published recommendation is worth after the last round, as columns, and their
+    scales.
 
     Args:
         play: not begun; one cell.
-        final: of the cell. Nothing comes back where its problem does not know f and g at any action.
+        final: of the cell. Nothing comes back where its problem does not know f and g at any
+            action.
     """
     columns = _value_recommendation(play, final)
     point = published_point(final)
@@ -374,24 +454,34 @@ def value_recommendation(play: Play, final: dict[str, Any]) -> tuple[dict[str, A
     chunk = play.metrics.add(point[None], value)
     columns |= {name: _none_if_nan(chunk.values[name][0, 0]) for name in RECOMMENDED_METRICS}
     f = [columns["recommended_f"], *chunk.f_star[0]]
-    return columns, Scales(CLOSE * float(np.nanmax(np.abs(f))), CLOSE * float(np.abs(value[..., 1:]).sum()))
+    return columns, Scales(
+        CLOSE * float(np.nanmax(np.abs(f))), CLOSE * float(np.abs(value[..., 1:]).sum())
+    )
 
 
 def _value_recommendation(play: Play, final: dict[str, Any]) -> dict[str, Any]:
-    """Return the noise-free f and g of the published recommendation, as columns, where the problem knows them."""
+    """Return the noise-free f and g of the published recommendation, as columns, where the problem
+    knows them.
+    """
     if not play.instances.exact:
         return {}
     point, allowed = published_point(final), play.problem.actions
     if point is None:
         return {"recommended_f": None, "recommended_g": None}
     if isinstance(allowed, Box):
-        fits = point.shape == (1, allowed.d) and ((point >= allowed.low) & (point <= allowed.high)).all()
+        fits = (
+            point.shape == (1, allowed.d)
+            and ((point >= allowed.low) & (point <= allowed.high)).all()
+        )
     else:
         fits = point.shape == (1,) and NONE < point[0] < allowed.n
     if not fits:
         raise CellFailure(f"{show(point[0].tolist())}, which it recommends, is no action")
     value = play.instances.values(play.horizon, point[None])[0, 0]
-    return {"recommended_f": float(play.metrics.reported(value[0])), "recommended_g": value[1:].tolist()}
+    return {
+        "recommended_f": float(play.metrics.reported(value[0])),
+        "recommended_g": value[1:].tolist(),
+    }
 
 
 def _find_longest(mask: NDArray[np.bool_]) -> int:

@@ -1,4 +1,6 @@
-"""`cbobench verify --replay`: draws cells of published results, builds their pairs again, and plays them again."""
+"""`cbobench verify --replay`: draws cells of published results, builds their pairs again, and plays
+them again.
+"""
 
 from __future__ import annotations
 
@@ -81,19 +83,29 @@ class Stage:
     def find_false_words(self, pair: Pair) -> str:
         """Return what a run says of a pair that can be played and is not so, or "".
 
-        The parameters that name a variant are among those that build it. The inputs of a problem, and the unit of its
-        objective, are those of the problem here.
+        The parameters that name a variant are among those that build it. The inputs of a problem,
+        and the unit of its objective, are those of the problem here.
         """
         for variant in (pair.problem, pair.algorithm):
             for name, value in variant.given.items():
-                if name not in variant.settings or canonical(variant.settings[name]) != canonical(value):
-                    return f"{show(variant.title)} names {name} = {show(value)}, and was played with another"
+                if name not in variant.settings or canonical(variant.settings[name]) != canonical(
+                    value
+                ):
+                    return (
+                        f"{show(variant.title)} names {name} = {show(value)}, and was played "
+                        "with another"
+                    )
         current = self._variants[pair.problem.key]
-        if pair.problem.inputs is not None and canonical(pair.problem.inputs) != canonical(current.inputs):
+        if pair.problem.inputs is not None and canonical(pair.problem.inputs) != canonical(
+            current.inputs
+        ):
             return "its inputs are others here"
         if pair.problem.objective is None:
             return ""
-        stated, actual = pair.problem.objective[1:], (current.objective or ["", math.nan, math.nan])[1:]
+        stated, actual = (
+            pair.problem.objective[1:],
+            (current.objective or ["", math.nan, math.nan])[1:],
+        )
         # They may be computed, and then differ in a last bit where the arithmetic is another one.
         width = CLOSE * max(map(abs, stated))
         if all(abs(left - right) <= width for left, right in zip(stated, actual, strict=True)):
@@ -126,7 +138,9 @@ def _remember(cache: dict[Key, T | str], key: Key, build: Callable[[], T]) -> T 
         try:
             cache[key] = build()
         except CbobenchError as error:
-            cache[key] = printable(str(error).removeprefix(str(REPLAYED(0))).partition("; can play it: ")[0])
+            cache[key] = printable(
+                str(error).removeprefix(str(REPLAYED(0))).partition("; can play it: ")[0]
+            )
     return cache[key]
 
 
@@ -153,9 +167,14 @@ class ReplayOptions:
 
     def __post_init__(self) -> None:
         if self.cells < 1:
-            raise Misuse(f"--replay is {show(self.cells)}; it must be a whole number of cells, at least 1, such as 25")
+            raise Misuse(
+                f"--replay is {show(self.cells)}; it must be a whole number of cells, at least "
+                "1, such as 25"
+            )
         if self.seed is not None and not 0 <= self.seed < SEEDS:
-            raise Misuse(f"--seed is {show(self.seed)}; it must be a whole number from 0 to {SEEDS - 1}")
+            raise Misuse(
+                f"--seed is {show(self.seed)}; it must be a whole number from 0 to {SEEDS - 1}"
+            )
 
 
 @dataclass(frozen=True)
@@ -179,7 +198,9 @@ class Replay:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing of what was drawn could be compared here, so that nothing is confirmed."""
+        """Whether nothing of what was drawn could be compared here, so that nothing is
+        confirmed.
+        """
         return not any(outcome.is_checked for outcome in self.outcomes)
 
 
@@ -203,12 +224,14 @@ def plan_replay(options: ReplayOptions) -> Plan:
         Misuse: nothing can be drawn. CbobenchError: no run can be read.
     """
     sources, unread = open_sources(options.runs)
-    seed = secrets.randbelow(SEEDS) if options.seed is None else options.seed  # nobody may know what will be drawn
+    # nobody may know what will be drawn
+    seed = secrets.randbelow(SEEDS) if options.seed is None else options.seed
     drawn = draw(sources, options.cells, seed, options.by_round)
     if not drawn.candidates and drawn.unchecked:
         cells = count_noun(drawn.unchecked, "cell")
         raise Misuse(
-            f"no cell can be drawn: of {cells} to be asked round by round none carries its history; "
+            f"no cell can be drawn: of {cells} to be asked round by round none carries its "
+            "history; "
             "set up the libraries of the play, or give a bundle of a newer export"
         )
     if not drawn.candidates:
@@ -222,7 +245,9 @@ def replay_plan(plan: Plan, options: ReplayOptions) -> Replay:
     groups: dict[tuple[Any, ...], list[Candidate]] = {}
     for candidate in plan.drawn.candidates:
         cell = candidate.cell
-        groups.setdefault((id(candidate.source), cell.pair.key, cell.horizon, candidate.way), []).append(candidate)
+        groups.setdefault(
+            (id(candidate.source), cell.pair.key, cell.horizon, candidate.way), []
+        ).append(candidate)
     outcomes = [outcome for group in groups.values() for outcome in _replay_group(stage, group)]
     place = {id(candidate): i for i, candidate in enumerate(plan.drawn.candidates)}
     outcomes.sort(key=lambda outcome: place[id(outcome.candidate)])

@@ -1,4 +1,6 @@
-"""Runs and bundles whose cells are replayed: a draw of their cells, the way of each, and what became of it."""
+"""Runs and bundles whose cells are replayed: a draw of their cells, the way of each, and what
+became of it.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ from cbobench.words import count_noun
 Way = Literal["bits", "rounds"]
 """How a cell is replayed: anew and to the last bit, or round by round on its history."""
 OF_THE_CPU = "torch "
-"""How the name of a library begins whose bits depend on the kind of CPU, whatever instructions it is held to."""
+"""How the name of a library begins whose bits depend on the kind of CPU, whatever instructions it
+is held to.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +59,8 @@ class Source:
     def absent(self) -> set[str]:
         """Columns of cells that hold nothing: metrics that are newer than the file, among others.
 
-        A metric that the stored rounds have is not absent: nobody may leave it out of the cells alone.
+        A metric that the stored rounds have is not absent: nobody may leave it out of the cells
+        alone.
         """
         table = self.published.table
         names = {name for name in table.column_names if table[name].null_count == len(table)}
@@ -90,17 +95,26 @@ class Source:
             lines.append(f"{self.name} is a damaged bundle: it lacks the history of {cells}")
         is_published = self.published.find(self.manifest.cells.ids) != NO_POSITION
         if strangers := len(self.published) - int(is_published.sum()):
-            lines.append(f"{self.name} holds {count_noun(strangers, 'cell')} that its run.json does not ask for")
+            lines.append(
+                f"{self.name} holds {count_noun(strangers, 'cell')} that its run.json does not "
+                "ask for"
+            )
         # What follows from the tables is computed again, as an export does.
-        about, horizons = self.folder.read_json(ABOUT), dict(zip(*self._columns("cell", "horizon"), strict=True))
+        about, horizons = (
+            self.folder.read_json(ABOUT),
+            dict(zip(*self._columns("cell", "horizon"), strict=True)),
+        )
         rounds: dict[str, set[int]] = {}
         for part in self.folder.row_groups("rounds", TASK, ["cell", "t"]):
             for cell, t in zip(part["cell"].to_pylist(), part["t"].to_pylist(), strict=True):
                 rounds.setdefault(str(horizons.get(cell)), set()).add(t)
-        description = describe_tables(self.manifest, self.published.table, {T: sorted(t) for T, t in rounds.items()})
+        description = describe_tables(
+            self.manifest, self.published.table, {T: sorted(t) for T, t in rounds.items()}
+        )
         description |= {"calls": list(self.manifest.invocations)}
         lines += [
-            f"{self.name}: its bundle.json says that {name} is {show(about.get(name))}, its other files {show(value)}"
+            f"{self.name}: its bundle.json says that {name} is {show(about.get(name))}, its "
+            f"other files {show(value)}"
             for name, value in description.items()
             if about.get(name) != value
         ]
@@ -111,12 +125,18 @@ class Source:
 
     @cached_property
     def lost_histories(self) -> int:
-        """Cells that should carry their rounds, and do not: a bundle of this version leaves none of them out."""
+        """Cells that should carry their rounds, and do not: a bundle of this version leaves none of
+        them out.
+        """
         if not self.folder.names("history"):
             return 0
         keep = self.manifest.keep
         rows = zip(*self._columns("cell", "horizon", "status"), strict=True)
-        complete = {cell for cell, horizon, status in rows if status == "ok" and (keep is None or horizon <= keep)}
+        complete = {
+            cell
+            for cell, horizon, status in rows
+            if status == "ok" and (keep is None or horizon <= keep)
+        }
         return len(set(filter(carries_history, complete)) - self.histories)
 
 
@@ -162,7 +182,8 @@ class Draw:
         candidates: those that were drawn and can be replayed, sorted by id.
         cells: how many good cells the runs hold.
         drawable: how many of them can be replayed in each way.
-        unlike: how many were played with other libraries or arithmetic than are here, or by PyTorch on another CPU.
+        unlike: how many were played with other libraries or arithmetic than are here, or by PyTorch
+            on another CPU.
         unchecked: how many were drawn that can only be asked by round, and carry no history.
         seed: of the draw.
         failed: how many cells failed, which are not drawn.
@@ -178,7 +199,9 @@ class Draw:
 
 
 def is_alike(origin: Origin) -> bool:
-    """Return whether the libraries and the arithmetic here are those of a play, as far as it recorded them."""
+    """Return whether the libraries and the arithmetic here are those of a play, as far as it
+    recorded them.
+    """
     if other_versions(origin.libraries) or is_of_other_cpu(origin):
         return False
     if origin.arithmetic is not None:
@@ -193,11 +216,13 @@ def is_of_other_cpu(origin: Origin) -> bool:
 
 
 def draw(sources: Sequence[Source], count: int, seed: int, by_round: bool = False) -> Draw:
-    """Draw cells that were played to their end, each with equal probability, until enough of them can be compared.
+    """Draw cells that were played to their end, each with equal probability, until enough of them
+    can be compared.
 
-    A cell that was played with the libraries and the arithmetic here is replayed to the last bit, another round by
-    round. One that carries no history for that is drawn, too, and stays unchecked: whoever wrote a run says what
-    played its cells, so that no choice of words may take cells out of the draw.
+    A cell that was played with the libraries and the arithmetic here is replayed to the last bit,
+    another round by round. One that carries no history for that is drawn, too, and stays unchecked:
+    whoever wrote a run says what played its cells, so that no choice of words may take cells out of
+    the draw.
 
     Args:
         count: how many are compared; all, if there are fewer.
@@ -223,7 +248,8 @@ def draw(sources: Sequence[Source], count: int, seed: int, by_round: bool = Fals
                 way: Way = "bits" if alike[which] and not by_round else "rounds"
                 stale = freshness.stale(cell.pair, published.origins[which])
                 candidates.append(Candidate(source, cell, way, stale, published.origins[which]))
-    candidates.sort(key=lambda candidate: candidate.cell.id)  # whatever the order of the runs' suites
+    # whatever the order of the runs' suites
+    candidates.sort(key=lambda candidate: candidate.cell.id)
     can_be_replayed = np.array([candidate.can_be_replayed for candidate in candidates], dtype=bool)
     # One more is drawn until enough of them can be compared.
     order = generator("replay", seed).permutation(len(candidates))
@@ -233,7 +259,9 @@ def draw(sources: Sequence[Source], count: int, seed: int, by_round: bool = Fals
     drawable: dict[Way, int] = {"bits": 0, "rounds": 0}
     for candidate in candidates:
         drawable[candidate.way] += candidate.can_be_replayed
-    return Draw(replayed, len(candidates), drawable, unlike, len(drawn) - len(replayed), seed, failed)
+    return Draw(
+        replayed, len(candidates), drawable, unlike, len(drawn) - len(replayed), seed, failed
+    )
 
 
 State = Literal["equal", "differs", "unplayable"]
@@ -245,7 +273,9 @@ class Unplayable(CbobenchError):
 
 
 class Rounds(NamedTuple):
-    """How many rounds of a history a method answers with the recorded action, with a tie, or otherwise."""
+    """How many rounds of a history a method answers with the recorded action, with a tie, or
+    otherwise.
+    """
 
     same: int = 0
     ties: int = 0
@@ -272,9 +302,9 @@ class Outcome:
         digest: whether a digest of it is published.
         rounds: of a cell that was asked round by round.
         is_ours: whether its method needs no other library, so that another action is a difference.
-        recommendation: whether it is the one made here: "older" if an older rule made it, and it is another one;
-            "other" where it depends on the method's arithmetic, so that it is no difference; "unknown" where the method
-            was not asked for one.
+        recommendation: whether it is the one made here: "older" if an older rule made it, and it is
+            another one; "other" where it depends on the method's arithmetic, so that it is no
+            difference; "unknown" where the method was not asked for one.
         unstored: columns of which nothing is stored, and the play gives something.
     """
 

@@ -9,7 +9,15 @@ from typing import Any
 from cbobench.arithmetic import arithmetic_kind
 from cbobench.errors import printable
 from cbobench.replay.replay import NOT_TRUSTED, Replay
-from cbobench.replay.sources import Candidate, Draw, Outcome, Recommendation, Rounds, State, is_of_other_cpu
+from cbobench.replay.sources import (
+    Candidate,
+    Draw,
+    Outcome,
+    Recommendation,
+    Rounds,
+    State,
+    is_of_other_cpu,
+)
 from cbobench.results.provenance import cpu_kind
 from cbobench.results.source import libraries, other_versions
 from cbobench.words import count_noun
@@ -22,7 +30,9 @@ def describe_draw(drawn: Draw) -> list[str]:
     lines = [_describe_surroundings(drawn)]
     if count := sum(is_of_other_cpu(candidate.origin) for candidate in drawn.candidates):
         cells = count_noun(count, "drawn cell")
-        lines.append(f"  PyTorch gives other bits on another kind of CPU: {cells} can only be asked by round")
+        lines.append(
+            f"  PyTorch gives other bits on another kind of CPU: {cells} can only be asked by round"
+        )
     return [printable(line) for line in lines]
 
 
@@ -32,16 +42,23 @@ def describe_replay(replay: Replay) -> list[str]:
 
 
 def describe_outcomes(replay: Replay) -> list[str]:
-    """Return the lines that say what became of the drawn cells; the last one says how many were compared."""
+    """Return the lines that say what became of the drawn cells; the last one says how many were
+    compared.
+    """
     drawn = replay.drawn
-    lines = _describe_bits(_of(replay, "bits"), drawn) + _describe_rounds(_of(replay, "rounds"), drawn)
+    lines = _describe_bits(_of(replay, "bits"), drawn) + _describe_rounds(
+        _of(replay, "rounds"), drawn
+    )
     lines += _describe_recommendations(replay.outcomes) + _describe_unstored(replay.outcomes)
     lines += _describe_unplayable(replay.outcomes)
     if replay.is_empty:
         lines.append(_describe_nothing(replay.outcomes))
     lines += [f"  cannot be read: {line}" for line in replay.unread]
     if drawn.failed:
-        lines.append(f"  not drawn, because nothing can be compared: {count_noun(drawn.failed, 'failed cell')}")
+        lines.append(
+            "  not drawn, because nothing can be compared: "
+            f"{count_noun(drawn.failed, 'failed cell')}"
+        )
     lines.append(f"  drawn with --seed {drawn.seed}: {', '.join(_name_drawn(replay.outcomes))}")
     lines.append(_describe_checked(replay))
     return [printable(line) for line in lines]
@@ -58,7 +75,9 @@ def _describe_surroundings(drawn: Draw) -> str:
     kinds = {o.arithmetic for o in origins if o.arithmetic not in (None, arithmetic_kind())}
     cpus = {origin.cpu for origin in origins if origin.cpu not in (None, cpu_kind())}
     parts = [
-        f"other libraries ({_name_few(recorded)}; here {libraries()})" if recorded else f"the same {libraries()}",
+        f"other libraries ({_name_few(recorded)}; here {libraries()})"
+        if recorded
+        else f"the same {libraries()}",
         f"other arithmetic ({_name_few(kinds)}; here {arithmetic_kind()})"
         if kinds
         else f"the same arithmetic ({arithmetic_kind()})",
@@ -67,15 +86,22 @@ def _describe_surroundings(drawn: Draw) -> str:
     ways = {candidate.way for candidate in drawn.candidates}
     how = "to the last bit" if ways == {"bits"} else "round by round on the published history"
     if "bits" in ways and ways != {"bits"}:
-        how = "to the last bit where libraries and arithmetic are the same, else round by round on the history"
+        how = (
+            "to the last bit where libraries and arithmetic are the same, else round by round on "
+            "the history"
+        )
     elif ways != {"bits"} and drawn.unlike:
         how += ", as libraries or arithmetic are others"
     return f"{how}: {', '.join(parts)}"
 
 
 def _name_few(texts: Set[Any]) -> str:
-    """Return some texts of a stranger's run in a line, cut where there are many or they are long."""
-    names = [text if len(text) <= LONGEST else f"{text[: LONGEST - 4]} ..." for text in sorted(texts)]
+    """Return some texts of a stranger's run in a line, cut where there are many or they are
+    long.
+    """
+    names = [
+        text if len(text) <= LONGEST else f"{text[: LONGEST - 4]} ..." for text in sorted(texts)
+    ]
     remaining = [f"{len(names) - SHOWN} more"] if len(names) > SHOWN else []
     return "; ".join([*names[:SHOWN], *remaining])
 
@@ -88,20 +114,27 @@ def _describe_recommendations(outcomes: Sequence[Outcome]) -> list[str]:
     }
     counts = Counter(outcome.recommendation for outcome in outcomes)
     return [
-        f"  recommendations {why}: {count_noun(counts[kind], 'cell')}" for kind, why in reasons.items() if counts[kind]
+        f"  recommendations {why}: {count_noun(counts[kind], 'cell')}"
+        for kind, why in reasons.items()
+        if counts[kind]
     ]
 
 
 def _describe_unstored(outcomes: Sequence[Outcome]) -> list[str]:
     names = sorted({name for outcome in outcomes for name in outcome.unstored})
-    return [f"  not compared, because nothing is stored of them: {', '.join(names)}"] if names else []
+    return (
+        [f"  not compared, because nothing is stored of them: {', '.join(names)}"] if names else []
+    )
 
 
 def _describe_checked(replay: Replay) -> str:
     """Say in the last line how many of the drawn cells were compared, and why others were not."""
     unplayable, unchecked = _count_states(replay.outcomes, ["unplayable"]), replay.drawn.unchecked
     total = count_noun(len(replay.outcomes) + unchecked, "drawn cell")
-    reasons = {"not checked for lack of a history": unchecked, "not to be replayed here": unplayable}
+    reasons = {
+        "not checked for lack of a history": unchecked,
+        "not to be replayed here": unplayable,
+    }
     parts = [f"checked: {len(replay.outcomes) - unplayable:,} of {total}"]
     return "; ".join([*parts, *(f"{why}: {count:,}" for why, count in reasons.items() if count)])
 
@@ -116,13 +149,20 @@ def _describe_bits(outcomes: list[Outcome], drawn: Draw) -> list[str]:
     replayed = [outcome for outcome in outcomes if outcome.state != "unplayable"]
     equal, apart = _count_states(outcomes, ["equal"]), _count_states(outcomes, ["differs"])
     verdict = f"{equal:,} equal" + (f", {apart:,} not" if apart else "")
-    lines = [f"{len(replayed):,} of {count_noun(drawn.drawable['bits'], 'cell')} replayed: {verdict}"]
+    lines = [
+        f"{len(replayed):,} of {count_noun(drawn.drawable['bits'], 'cell')} replayed: {verdict}"
+    ]
     lines += _describe_differences(outcomes)
     if stale := sum(outcome.candidate.stale for outcome in replayed if outcome.state == "equal"):
-        lines.append(f"  confirmed, although the code has changed since: {count_noun(stale, 'cell')}")
+        lines.append(
+            f"  confirmed, although the code has changed since: {count_noun(stale, 'cell')}"
+        )
     if undigested := sum(not outcome.digest for outcome in replayed):
         cells = count_noun(undigested, "cell")
-        lines.append(f"  {cells} without a digest, from an older export: stored curves and final values were compared")
+        lines.append(
+            f"  {cells} without a digest, from an older export: stored curves and final values "
+            "were compared"
+        )
     return lines
 
 
@@ -132,7 +172,9 @@ def _describe_rounds(outcomes: list[Outcome], drawn: Draw) -> list[str]:
     cells = f"{len(replayed):,} of {count_noun(drawn.drawable['rounds'], 'cell')} with a history"
     lines = []
     if ours.total:
-        lines.append(f"{cells} asked again, {count_noun(ours.total, 'round')}: {describe_rounds(ours)}")
+        lines.append(
+            f"{cells} asked again, {count_noun(ours.total, 'round')}: {describe_rounds(ours)}"
+        )
     elif replayed:
         lines.append(f"{cells} asked again")
     by_method: dict[str, list[Outcome]] = {}
@@ -143,7 +185,10 @@ def _describe_rounds(outcomes: list[Outcome], drawn: Draw) -> list[str]:
         # Of a method of ours, another action is a difference unless its score ties.
         text = describe_rounds(total)
         if not parts[0].is_ours:
-            text = f"{100 * total.same / total.total:.0f} % the same action (of another library: it has no score)"
+            text = (
+                f"{100 * total.same / total.total:.0f} % the same action (of another library: it "
+                "has no score)"
+            )
         lines.append(f"  {printable(method)}: {count_noun(total.total, 'round')}: {text}")
     return lines + _describe_differences(outcomes)
 
@@ -155,7 +200,10 @@ def sum_rounds(outcomes: Iterable[Outcome]) -> Rounds:
 
 def describe_rounds(rounds: Rounds) -> str:
     """Return "1,462 the same action, 38 ties, 0 others"."""
-    return f"{rounds.same:,} the same action, {count_noun(rounds.ties, 'tie')}, {count_noun(rounds.others, 'other')}"
+    return (
+        f"{rounds.same:,} the same action, {count_noun(rounds.ties, 'tie')}, "
+        f"{count_noun(rounds.others, 'other')}"
+    )
 
 
 def _describe_differences(outcomes: list[Outcome]) -> list[str]:
@@ -164,7 +212,10 @@ def _describe_differences(outcomes: list[Outcome]) -> list[str]:
 
 def _describe_unplayable(outcomes: Sequence[Outcome]) -> list[str]:
     reasons = Counter(outcome.text for outcome in outcomes if outcome.state == "unplayable")
-    return [f"  {count_noun(n, 'cell')} cannot be replayed here: {reason}" for reason, n in reasons.items()]
+    return [
+        f"  {count_noun(n, 'cell')} cannot be replayed here: {reason}"
+        for reason, n in reasons.items()
+    ]
 
 
 def _describe_nothing(outcomes: Sequence[Outcome]) -> str:
@@ -187,7 +238,10 @@ def _name_drawn(outcomes: Sequence[Outcome]) -> list[str]:
     for outcome in outcomes:
         cell = outcome.candidate.cell
         seeds.setdefault(printable(cell.pair.label), []).append(cell.seed)
-    return [f"{label} seed{'s' * (len(n) > 1)} {' '.join(map(str, sorted(n)))}" for label, n in sorted(seeds.items())]
+    return [
+        f"{label} seed{'s' * (len(n) > 1)} {' '.join(map(str, sorted(n)))}"
+        for label, n in sorted(seeds.items())
+    ]
 
 
 def replay_as_json(replay: Replay) -> dict[str, Any]:

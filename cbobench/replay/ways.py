@@ -1,4 +1,5 @@
-"""The two ways to replay cells: anew, as a sweep does, to the last bit, or round by round on a published history.
+"""The two ways to replay cells: anew, as a sweep does, to the last bit, or round by round on a
+published history.
 
 Where a method is asked round by round, differences of rounding do not add up.
 """
@@ -44,7 +45,15 @@ from cbobench.replay.differences import (
     to_array,
     value_recommendation,
 )
-from cbobench.replay.sources import Candidate, Outcome, Recommendation, Rounds, Source, State, Unplayable
+from cbobench.replay.sources import (
+    Candidate,
+    Outcome,
+    Recommendation,
+    Rounds,
+    Source,
+    State,
+    Unplayable,
+)
 from cbobench.results.folder import RunFolder
 from cbobench.results.history import Record, read_records
 from cbobench.results.query import read_published
@@ -74,7 +83,9 @@ def play_again(problem: Problem, source: Source, candidates: Sequence[Candidate]
         replayed = read_published(folder, None)
         rows = replayed.table.select(["cell", "status", "error"]).to_pylist()
         errors = {row["cell"]: row["error"] or "" for row in rows if row["status"] != "ok"}
-        played = read_records(folder, replayed, [cell.id for cell in cells if cell.id not in errors])
+        played = read_records(
+            folder, replayed, [cell.id for cell in cells if cell.id not in errors]
+        )
     outcomes = []
     for candidate in candidates:
         cell = candidate.cell.id
@@ -107,11 +118,21 @@ def _compare(problem: Problem, candidate: Candidate, published: Record, played: 
     )
 
 
-def _find_false_values(problem: Problem, candidate: Candidate, published: Record, played: Record) -> str:
-    """Return where the values of an older rule's recommendation are not those of what it recommends, or ""."""
+def _find_false_values(
+    problem: Problem, candidate: Candidate, published: Record, played: Record
+) -> str:
+    """Return where the values of an older rule's recommendation are not those of what it
+    recommends, or "".
+    """
     cell = candidate.cell
     names = cell.pair.problem.name, cell.pair.algorithm.name
-    with single_thread(), default_warnings(), captured_output(), preserve_process(), isolate_play(*names, cell.seed):
+    with (
+        single_thread(),
+        default_warnings(),
+        captured_output(),
+        preserve_process(),
+        isolate_play(*names, cell.seed),
+    ):
         try:
             play, _ = start(problem, [cell], cell.horizon, candidate.source.manifest.keep)
             values, scales = value_recommendation(play, published.final)
@@ -125,7 +146,9 @@ def _find_false_values(problem: Problem, candidate: Candidate, published: Record
 
 
 class History(NamedTuple):
-    """A recorded play: actions (T,) or (T, d), and what was observed, f (T,) and g (T, m), in the units of tables."""
+    """A recorded play: actions (T,) or (T, d), and what was observed, f (T,) and g (T, m), in the
+    units of tables.
+    """
 
     actions: Actions
     f: Array
@@ -140,7 +163,8 @@ class History(NamedTuple):
 
 
 class RecordedChannel:
-    """A channel whose answers are the recorded ones, where they were recorded at once; it notes the problem's own.
+    """A channel whose answers are the recorded ones, where they were recorded at once; it notes the
+    problem's own.
 
     Args:
         channel: of the problem at hand.
@@ -159,14 +183,17 @@ class RecordedChannel:
         return getattr(self.channel, name)
 
     def at(self, t: int, actions: Actions) -> Feedback:
-        """Return the recorded feedback of round t; that of the problem at hand where it came late."""
+        """Return the recorded feedback of round t; that of the problem at hand where it came
+        late.
+        """
         feedback = self.channel.at(t, actions)
         zero, unit = self.units
         f = feedback.f if self.units == PLAYED else zero + unit * feedback.f
         self.answers.append((float(f[0]), feedback.g[0].copy()))
         if feedback.arrivals is not None:
             return feedback
-        # Converted back to the units played, f may lose its last bit: where the problem gives it, it is taken as it is.
+        # Converted back to the units played, f may lose its last bit: where the problem gives it,
+        # it is taken as it is.
         recorded = self.history.f[t - 1 : t]
         own = feedback.f if f[0] == recorded[0] else (recorded - zero) / unit
         return Feedback(own, self.history.g[t - 1 : t].copy())
@@ -178,9 +205,11 @@ class RecordedChannel:
 
 
 class Prompted:
-    """A method that is asked in each round of a recorded play, which goes on with the recorded action.
+    """A method that is asked in each round of a recorded play, which goes on with the recorded
+    action.
 
-    Once it fails it is not asked again; the recorded play goes on to its end, because more than the method is compared.
+    Once it fails it is not asked again; the recorded play goes on to its end, because more than the
+    method is compared.
 
     Args:
         method: not started; one cell.
@@ -209,7 +238,9 @@ class Prompted:
         return partial(self._try, attribute) if name in CALLED else attribute
 
     def ask(self, t: int) -> Actions:
-        """Ask the method, judge its answer, and return the recorded action, which it takes for its own."""
+        """Ask the method, judge its answer, and return the recorded action, which it takes for its
+        own.
+        """
         self._try(self._judge, t)
         return self.history.actions[t - 1 : t].copy()
 
@@ -230,7 +261,11 @@ class Prompted:
         if is_equal or self.is_near(answer, recorded):
             self.rounds = self.rounds.add_one("same")
         else:
-            gap = None if not isinstance(self.method, ScoreAlgorithm) else find_score_gap(self.method, recorded)
+            gap = (
+                None
+                if not isinstance(self.method, ScoreAlgorithm)
+                else find_score_gap(self.method, recorded)
+            )
             self.count_apart(t, answer, recorded, gap)
         if not is_equal:
             adopt(self.method, t, recorded)
@@ -241,19 +276,26 @@ class Prompted:
             return False
         return bool((np.abs(answer - recorded) <= NEAR * (self.box.high - self.box.low)).all())
 
-    def count_apart(self, t: int, answer: Actions, recorded: Actions, gap: tuple[float, bool] | None) -> None:
+    def count_apart(
+        self, t: int, answer: Actions, recorded: Actions, gap: tuple[float, bool] | None
+    ) -> None:
         """Count a round whose actions differ; `gap` as of `find_score_gap`, None without scores."""
         if gap is not None and gap[1]:
             self.rounds = self.rounds.add_one("ties")
             return
         self.rounds = self.rounds.add_one("others")
-        score = "" if gap is None else f"; its score is {abs(gap[0]):.3g} {'higher' if gap[0] > 0 else 'lower'}"
+        score = (
+            ""
+            if gap is None
+            else f"; its score is {abs(gap[0]):.3g} {'higher' if gap[0] > 0 else 'lower'}"
+        )
         text = describe("the action", answer[0] if len(answer) else answer, recorded[0])
         self.difference = self.difference or f"round {t:,}: {text}{score}"
 
 
 def find_score_gap(method: ScoreAlgorithm, recorded: Actions) -> tuple[float, bool]:
-    """Return by how much the chosen action's score exceeds the recorded one's in this round, and whether they tie.
+    """Return by how much the chosen action's score exceeds the recorded one's in this round, and
+    whether they tie.
 
     Args:
         method: asked, and not yet told.
@@ -266,7 +308,9 @@ def find_score_gap(method: ScoreAlgorithm, recorded: Actions) -> tuple[float, bo
     else:
         points = chosen[:, None]
         every = method.parts(method.belief).kinks().total()
-        score = float(method.parts(method.view(*method.posterior.at(points), points)).kinks().total()[0, 0])
+        score = float(
+            method.parts(method.view(*method.posterior.at(points), points)).kinks().total()[0, 0]
+        )
     if best == score:
         return 0.0, True
     width = float(tie_widths(every, every.max(axis=1))[0])
@@ -274,7 +318,8 @@ def find_score_gap(method: ScoreAlgorithm, recorded: Actions) -> tuple[float, bo
 
 
 def as_chosen(method: ScoreAlgorithm, recorded: Actions) -> Actions:
-    """Return a recorded action as a method holds its chosen one: an index, or a point of the unit cube.
+    """Return a recorded action as a method holds its chosen one: an index, or a point of the unit
+    cube.
 
     Raises:
         Unplayable: the method plays on a grid that has no such point here.
@@ -286,7 +331,9 @@ def as_chosen(method: ScoreAlgorithm, recorded: Actions) -> Actions:
         away = np.abs(points - recorded[0]).max(axis=1)
         sides = grid.max(axis=0) - grid.min(axis=0)
         if away.min() > NEAR * sides.max():
-            raise Unplayable("the candidates are others here, so that it cannot be asked round by round")
+            raise Unplayable(
+                "the candidates are others here, so that it cannot be asked round by round"
+            )
         return np.array([away.argmin()])
     return recorded if method.box is None else method.box.unit(recorded)
 
@@ -308,7 +355,8 @@ def adopt(method: Algorithm, t: int, recorded: Actions) -> None:
 
 
 def ask_by_round(problem: Problem, candidate: Candidate) -> Outcome:
-    """Return how a cell's method answers in each round of its published history, and what else differs.
+    """Return how a cell's method answers in each round of its published history, and what else
+    differs.
 
     What the recorded actions determine is computed again, whatever the method answers.
 
@@ -321,7 +369,13 @@ def ask_by_round(problem: Problem, candidate: Candidate) -> Outcome:
     published = read_records(source.folder, source.published, [cell.id])[cell.id]
     assert published.history is not None, "only cells with a history are asked"
     names = cell.pair.problem.name, cell.pair.algorithm.name
-    with single_thread(), default_warnings(), captured_output(), preserve_process(), isolate_play(*names, cell.seed):
+    with (
+        single_thread(),
+        default_warnings(),
+        captured_output(),
+        preserve_process(),
+        isolate_play(*names, cell.seed),
+    ):
         try:
             history = History.of(published.history)
             play, _ = start(problem, [cell], cell.horizon, source.manifest.keep)
@@ -330,7 +384,8 @@ def ask_by_round(problem: Problem, candidate: Candidate) -> Outcome:
             played, scales = recompute(published, play, list(play), answers.observed())
         except DamagedRun:
             raise
-        except BaseException as error:  # a problem may raise any error, and so may the recorded actions make it
+        # a problem may raise any error, and so may the recorded actions make it
+        except BaseException as error:
             reraise_interrupt(error)
             state: State = "unplayable" if isinstance(error, ImportError) else "differs"
             return Outcome(candidate, state, f"it fails: {one_line(error)}")
@@ -365,7 +420,9 @@ def ask_by_round(problem: Problem, candidate: Candidate) -> Outcome:
     return outcome("differs" if is_fault else "unplayable", why)
 
 
-def _judge_recommendation(published: Record, recommended: Actions, box: Box | None) -> Recommendation:
+def _judge_recommendation(
+    published: Record, recommended: Actions, box: Box | None
+) -> Recommendation:
     """Return whether the final recommendation (1,) or (1, d) of a play is the published one."""
     point = published_point(published.final)
     is_none = bool(np.isnan(recommended).all() if box is not None else recommended[0] == NONE)
@@ -373,7 +430,9 @@ def _judge_recommendation(published: Record, recommended: Actions, box: Box | No
         same = point is None and is_none
     else:
         width = 0.0 if box is None else NEAR * (box.high - box.low)
-        same = point.shape == recommended.shape and bool((np.abs(point - recommended) <= width).all())
+        same = point.shape == recommended.shape and bool(
+            (np.abs(point - recommended) <= width).all()
+        )
     if same:
         return "same"
     return "older" if is_of_older_rule(published.final) else "other"

@@ -1,4 +1,6 @@
-"""`cbobench best`: which configurations a run recommends, by how many seeds, and what they are worth."""
+"""`cbobench best`: which configurations a run recommends, by how many seeds, and what they are
+worth.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from cbobench.results.manifest import Variant
 from cbobench.results.schema import RECOMMENDED
 
 NOTE = (
-    "{name} in its own units and violation as the g are played, without noise, or means where it was simulated; "
+    "{name} in its own units and violation as the g are played, without noise, or means where it "
+    "was simulated; "
     "feasible: in how many of its seeds; by: seeds that recommend it, of how many"
 )
 
@@ -33,9 +36,10 @@ def best(run: RunLike, *, top: int = 5, only: str | None = None) -> Comparison:
         only: a glob over "problem/algorithm", by title, name or label.
 
     Returns:
-        `frame`: one row per problem and configuration with `problem`, `problem_label`, `rank`, the inputs by their
-        names, `f` as tables of results have it, `objective` and `value` (the user's name for it, and f in the user's
-        units and with its sign), `violation`, `feasible` and `seeds`, `by`; `str()` is the table.
+        `frame`: one row per problem and configuration with `problem`, `problem_label`, `rank`, the
+        inputs by their names, `f` as tables of results have it, `objective` and `value` (the user's
+        name for it, and f in the user's units and with its sign), `violation`, `feasible` and
+        `seeds`, `by`; `str()` is the table.
 
     Raises:
         Misuse: no run there, nothing that matches, or no cell that says what it recommends.
@@ -50,17 +54,27 @@ def best(run: RunLike, *, top: int = 5, only: str | None = None) -> Comparison:
     opened, groups = selection.run, selection.groups
     recommendations = find_recommendations(opened, groups)
     if recommendations.empty:
-        raise Misuse(f"{opened.folder} holds no recommendation: no cell is done, or they are of an earlier version")
+        raise Misuse(
+            f"{opened.folder} holds no recommendation: no cell is done, or they are of an "
+            "earlier version"
+        )
     recommendations["rank"] = recommendations.groupby("problem", sort=False).cumcount() + 1
     top_rows = recommendations[recommendations["rank"] <= top]
     configurations = top_rows["configuration"].tolist()
     names = dict.fromkeys(name for configuration in configurations for name in configuration)
     inputs = pd.DataFrame(
-        {name: to_column([configuration.get(name, np.nan) for configuration in configurations]) for name in names}
+        {
+            name: to_column([configuration.get(name, np.nan) for configuration in configurations])
+            for name in names
+        }
     )
     inputs.index = top_rows.index
     # An input may be called like a column of the frame; renamed, it hides none.
-    clashing = {name: f"input {name}" for name in inputs.columns if name in {*recommendations.columns, "rank"}}
+    clashing = {
+        name: f"input {name}"
+        for name in inputs.columns
+        if name in {*recommendations.columns, "rank"}
+    }
     frame = pd.concat(
         [
             top_rows[["problem", "problem_label", "rank"]],
@@ -132,16 +146,21 @@ def name_inputs(inputs: Sequence[Sequence[Any]] | None, action: Any, x: Any) -> 
 def describe_configurations(
     configurations: Sequence[Mapping[str, Any]], inputs: Sequence[Sequence[Any]] | None
 ) -> list[str]:
-    """Configurations of one problem in words, "width 64, rate 0.003", with as many digits as tell them apart.
+    """Configurations of one problem in words, "width 64, rate 0.003", with as many digits as tell
+    them apart.
 
     Args:
-        inputs: of their problem (`Variant.inputs`); digits are relative to the sides of its box. None if not known.
+        inputs: of their problem (`Variant.inputs`); digits are relative to the sides of its box.
+            None if not known.
     """
     sides = {name: _find_side(values) for name, values in inputs or ()}
     count = len({tuple(configuration.values()) for configuration in configurations})
     for extra in range(ALL_DIGITS):
         texts = [
-            ", ".join(f"{name} {_format_input(value, sides.get(name, 0.0), extra)}" for name, value in values.items())
+            ", ".join(
+                f"{name} {_format_input(value, sides.get(name, 0.0), extra)}"
+                for name, value in values.items()
+            )
             for values in configurations
         ]
         if len({*texts}) >= count:
@@ -157,7 +176,9 @@ def _find_side(values: Any) -> float:
 
 
 def _format_input(value: Any, side: float, extra_digits: int) -> str:
-    """A number with six digits, as many more as it is larger than its side, and extra ones; anything else as it is."""
+    """A number with six digits, as many more as it is larger than its side, and extra ones;
+    anything else as it is.
+    """
     if not isinstance(value, float) or not math.isfinite(value):
         return str(value)
     larger = math.ceil(math.log10(abs(value) / side)) if value and side else 0
@@ -165,20 +186,24 @@ def _format_input(value: Any, side: float, extra_digits: int) -> str:
 
 
 def read_objective(problem: Variant) -> tuple[str, float, float]:
-    """(name, zero, unit) of a problem: zero + unit · f is in its user's units, with the user's sign."""
+    """(name, zero, unit) of a problem: zero + unit · f is in its user's units, with the user's
+    sign.
+    """
     name, zero, unit = problem.objective or ("f", 0.0, 1.0)
     return name, zero, unit
 
 
 def find_recommendations(run: Run, groups: Sequence[Group]) -> pd.DataFrame:
-    """The configurations that the good cells of some groups recommend, the best of each problem first.
+    """The configurations that the good cells of some groups recommend, the best of each problem
+    first.
 
     Returns:
-        One row per problem (title) and point, equal to the last bit: `configuration` (a mapping), `f` and `violation`
-        (means over the cells that recommend it; NaN if only observed values are known), `objective` and `value` (the
-        user's name for f, and f in the user's units and with its sign), `feasible` and `seeds` (how many of these
-        cells), `by` (the algorithms' labels, with how many cells of how many). Feasible ones come first, by f; then
-        the others, by violation.
+        One row per problem (title) and point, equal to the last bit: `configuration` (a mapping),
+        `f` and `violation` (means over the cells that recommend it; NaN if only observed values are
+        known), `objective` and `value` (the user's name for f, and f in the user's units and with
+        its sign), `feasible` and `seeds` (how many of these cells), `by` (the algorithms' labels,
+        with how many cells of how many). Feasible ones come first, by f; then the others, by
+        violation.
     """
     rows = []
     variants = run.record.variants("problems")
@@ -190,7 +215,9 @@ def find_recommendations(run: Run, groups: Sequence[Group]) -> pd.DataFrame:
                 action, x = cell["recommended_action"], cell["recommended_x"]
                 values = name_inputs(inputs, action, x)
                 point = (action,) if x is None else tuple(x)
-                row = by_point.setdefault(point, {"configuration": values, "f": [], "violation": [], "by": {}})
+                row = by_point.setdefault(
+                    point, {"configuration": values, "f": [], "violation": [], "by": {}}
+                )
                 g = cell["recommended_g"]
                 row["f"].append(np.nan if cell["recommended_f"] is None else cell["recommended_f"])
                 row["violation"].append(np.nan if g is None else np.maximum(g, 0.0).sum())
@@ -200,7 +227,10 @@ def find_recommendations(run: Run, groups: Sequence[Group]) -> pd.DataFrame:
             feasible = sum(v <= 0 for v in row["violation"])
             f, violation = (float(np.mean(row[name])) for name in ("f", "violation"))
             objective_columns = {"objective": name, "value": zero + unit * f}
-            by = {label: (k, n) for label, (k, n) in sorted(row["by"].items(), key=lambda item: -item[1][0])}
+            by = {
+                label: (k, n)
+                for label, (k, n) in sorted(row["by"].items(), key=lambda item: -item[1][0])
+            }
             rows.append(
                 {
                     "problem": problem,
@@ -221,7 +251,8 @@ def find_recommendations(run: Run, groups: Sequence[Group]) -> pd.DataFrame:
         -frame["f"],
         -frame["seeds"],
     ]
-    keys = [np.asarray(key, dtype=np.float64) for key in reversed(order)]  # lexsort takes the first key last
+    # lexsort takes the first key last
+    keys = [np.asarray(key, dtype=np.float64) for key in reversed(order)]
     return frame.iloc[np.lexsort(keys)].reset_index(drop=True)
 
 
@@ -249,12 +280,16 @@ def describe_by(by: Mapping[str, tuple[int, int]]) -> str:
 
 
 def describe_best(run: Run, groups: Sequence[Group]) -> list[str]:
-    """A line per problem whose inputs have names and whose function is the same for all seeds: its best configuration.
+    """A line per problem whose inputs have names and whose function is the same for all seeds: its
+    best configuration.
 
     The best is feasible in the mean, without noise; where none is, nothing is said.
     """
     lines = []
-    variants, several = run.record.variants("problems"), len({group.problem for group in groups}) > 1
+    variants, several = (
+        run.record.variants("problems"),
+        len({group.problem for group in groups}) > 1,
+    )
     named = [group for group in groups if variants[group.problem].inputs is not None]
     frame = find_recommendations(run, [group for group in named if _is_fixed(group)])
     for problem in dict.fromkeys(frame["problem"]):
@@ -263,16 +298,24 @@ def describe_best(run: Run, groups: Sequence[Group]) -> list[str]:
             continue
         suffix = f" of {best['problem_label']}" if several else ""
         value = _compare_to_optimum(best, named, read_objective(variants[problem]))
-        (configuration,) = describe_configurations([best["configuration"]], variants[problem].inputs)
+        (configuration,) = describe_configurations(
+            [best["configuration"]], variants[problem].inputs
+        )
         by = describe_by(best["by"])
         lines.append(f"best{suffix}: {configuration}: {value} (recommended by {by})")
     return lines
 
 
-def _compare_to_optimum(best: pd.Series, groups: Sequence[Group], objective: tuple[str, float, float]) -> str:
-    """What a configuration is worth, and how far that is from the optimum of its problem, where that is known."""
+def _compare_to_optimum(
+    best: pd.Series, groups: Sequence[Group], objective: tuple[str, float, float]
+) -> str:
+    """What a configuration is worth, and how far that is from the optimum of its problem, where
+    that is known.
+    """
     name, zero, unit = objective
-    stars = pd.concat([group.good["f_star"] for group in groups if group.problem == best["problem"]]).dropna()
+    stars = pd.concat(
+        [group.good["f_star"] for group in groups if group.problem == best["problem"]]
+    ).dropna()
     if stars.empty:
         return f"{name} = {format_number(best['value'])}"
     if np.isclose(best["f"], stars.iloc[0], rtol=1e-9, atol=1e-12):

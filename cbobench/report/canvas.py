@@ -1,8 +1,10 @@
-"""The image that every figure is drawn on: it looks the same whoever saves it, and pyplot does not know it.
+"""The image that every figure is drawn on: it looks the same whoever saves it, and pyplot does not
+know it.
 
-matplotlib reads its settings when a figure is drawn and when it is saved, which users do after `cbobench.plot` has
-returned. So an image brings its settings along: its size, and fonts that publishers take, hold under any matplotlibrc.
-An image that pyplot knew would be shown a second time by notebooks, which show all that pyplot has open.
+matplotlib reads its settings when a figure is drawn and when it is saved, which users do after
+`cbobench.plot` has returned. So an image brings its settings along: its size, and fonts that
+publishers take, hold under any matplotlibrc. An image that pyplot knew would be shown a second time
+by notebooks, which show all that pyplot has open.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ class Image(Figure):
         self.size, self.in_settings = size, False
         with self.settings():
             super().__init__(figsize=(size.width, height), layout=layout)
-            # In place of the canvas that matplotlib gives every figure, which prints with the settings of the user.
+            # In place of the canvas that matplotlib gives every figure, which prints with the
+            # settings of the user.
             Canvas(self)
 
     @contextmanager
@@ -64,10 +67,13 @@ class Image(Figure):
             super().savefig(fname, **options)
 
     def show(self, warn: bool = True) -> None:
-        """Open a window, in a program that has windows; pyplot knows the image from then on, and `plt.show` waits."""
+        """Open a window, in a program that has windows; pyplot knows the image from then on, and
+        `plt.show` waits.
+        """
         import matplotlib.pyplot as plt
 
-        # pyplot opens windows only for figures that it makes itself, so it is handed this one as new.
+        # pyplot opens windows only for figures that it makes itself, so it is handed this one as
+        # new.
         if self.canvas.manager is None:
             plt.figure(FigureClass=lambda **_: self)  # type: ignore[arg-type]
         super().show(warn)
@@ -91,9 +97,11 @@ class Canvas(FigureCanvasAgg):
 
 
 def _choose_type(pages: PdfPages, before: int) -> int:
-    """The type of fonts of all pages of a file, which the file writes when it is closed, with the settings of then.
+    """The type of fonts of all pages of a file, which the file writes when it is closed, with the
+    settings of then.
 
-    A file that other figures have begun keeps the type that it has; another one gets ours, to its end.
+    A file that other figures have begun keeps the type that it has; another one gets ours, to its
+    end.
     """
     # Another image has wrapped the file already.
     if "close" in vars(pages):
@@ -105,5 +113,7 @@ def _choose_type(pages: PdfPages, before: int) -> int:
         with mpl.rc_context({"pdf.fonttype": EMBEDDED}):
             return work(*args, **options)
 
-    vars(pages).update({name: partial(embedding, getattr(pages, name)) for name in ("savefig", "close")})
+    vars(pages).update(
+        {name: partial(embedding, getattr(pages, name)) for name in ("savefig", "close")}
+    )
     return EMBEDDED

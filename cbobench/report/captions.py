@@ -1,4 +1,6 @@
-"""The words beside a figure: what is shown of how many seeds, with which settings, and which run it is of."""
+"""The words beside a figure: what is shown of how many seeds, with which settings, and which run it
+is of.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,11 @@ class FigureContents:
 
     def describe(self, run: Run, panel: AnyPanel, frame: pd.DataFrame) -> None:
         """Add what a panel with such rows shows, drawn or not."""
-        drawn_titles = set(frame[frame["n"] > 0 if "n" in frame else slice(None)]["algorithm"]) if len(frame) else set()
+        drawn_titles = (
+            set(frame[frame["n"] > 0 if "n" in frame else slice(None)]["algorithm"])
+            if len(frame)
+            else set()
+        )
         for problem, title in panel.pairs(run):
             has_cells = title in drawn_titles and len(run.good(problem, title)) > 0
             (self.pairs if has_cells else self.absent)[problem, title] = None
@@ -65,7 +71,10 @@ class FigureContents:
             for name, curve in frame.groupby("algorithm", sort=False):
                 if np.isnan(curve[panel.statistic].iloc[-1]):
                     good = run.good(panel.problem, str(name))[panel.metric]
-                    curve_name = f"{panel.statistic} of {METRICS[panel.metric].symbol} of {curve['label'].iloc[0]}"
+                    curve_name = (
+                        f"{panel.statistic} of {METRICS[panel.metric].symbol} of "
+                        f"{curve['label'].iloc[0]}"
+                    )
                     count = f"known in {good.notna().sum():,} of {count_noun(len(good), 'seed')}"
                     self.broken[f"{curve_name} ({count})"] = None
         for column, metric in panel.centres.items():
@@ -74,11 +83,15 @@ class FigureContents:
             if f"{column}_defined" in frame:
                 for row in frame[frame[f"{column}_defined"] < frame["n"]].to_dict("records"):
                     counts = f"{row[f'{column}_defined']} of {row['n']}"
-                    self.undefined[f"{METRICS[metric].symbol} of {row['label']} (known in {counts})"] = None
+                    self.undefined[
+                        f"{METRICS[metric].symbol} of {row['label']} (known in {counts})"
+                    ] = None
 
 
 def identity(run: Run) -> str:
-    """What names a run: its suite, and a hash of the cells that were asked for. It holds no time."""
+    """What names a run: its suite, and a hash of the cells that were asked for. It holds no
+    time.
+    """
     digest = hashlib.sha256("\n".join(sorted(run.full_record.cells)).encode())
     return f"{run.record.suite}, grid {digest.hexdigest()[:12]}"
 
@@ -99,15 +112,23 @@ def caption(run: Run, summary: str, contents: FigureContents) -> str:
     ]
     lines += _describe_settings(run, contents)
     lines.append(f"Run: {identity(run)}.")
-    return "\n".join(textwrap.fill(line, WIDTH, break_on_hyphens=False) for line in lines if line) + "\n"
+    return (
+        "\n".join(textwrap.fill(line, WIDTH, break_on_hyphens=False) for line in lines if line)
+        + "\n"
+    )
 
 
 def _describe_panels(panels: Sequence[AnyPanel]) -> list[str]:
     if len(panels) == 1:
         return []
-    descriptions = [f"{panel.title}: {panel.about}" if panel.title else panel.about for panel in panels]
+    descriptions = [
+        f"{panel.title}: {panel.about}" if panel.title else panel.about for panel in panels
+    ]
     return [
-        " ".join(f"({string.ascii_lowercase[i % 26]}) {description}." for i, description in enumerate(descriptions))
+        " ".join(
+            f"({string.ascii_lowercase[i % 26]}) {description}."
+            for i, description in enumerate(descriptions)
+        )
     ]
 
 
@@ -120,12 +141,17 @@ def _describe_seeds(run: Run, panels: Sequence[AnyPanel], contents: FigureConten
         if low == high
         else f"{low:,} to {count_noun(high, 'seed')}"
     )
-    first = " ".join(dict.fromkeys(panel.describe_seeds(seeds, counts.values()) for panel in panels))
-    expected_counts = {(p, a): run.expected_of(p)[a] for p, a in [*contents.pairs, *contents.absent]}
+    first = " ".join(
+        dict.fromkeys(panel.describe_seeds(seeds, counts.values()) for panel in panels)
+    )
+    expected_counts = {
+        (p, a): run.expected_of(p)[a] for p, a in [*contents.pairs, *contents.absent]
+    }
     labels = run.record.labels("algorithms")
     several = len({problem for problem, _ in expected_counts}) > 1
     problem_suffix = {
-        title: f" on {label}" if several else "" for title, label in run.record.labels("problems").items()
+        title: f" on {label}" if several else ""
+        for title, label in run.record.labels("problems").items()
     }
     missing = [
         f"{labels[a]}{problem_suffix[p]} {count:,} of {n:,}"
@@ -133,7 +159,8 @@ def _describe_seeds(run: Run, panels: Sequence[AnyPanel], contents: FigureConten
         if (count := counts.get((p, a), 0)) < n
     ]
     first += f" Incomplete: {', '.join(missing)} seeds." if missing else ""
-    return f"{first} {describe_horizons(run, dict.fromkeys(problem for problem, _ in contents.pairs))}."
+    problems = dict.fromkeys(problem for problem, _ in contents.pairs)
+    return f"{first} {describe_horizons(run, problems)}."
 
 
 def _describe_cells(run: Run, panels: Sequence[AnyPanel], contents: FigureContents) -> list[str]:
@@ -144,31 +171,46 @@ def _describe_cells(run: Run, panels: Sequence[AnyPanel], contents: FigureConten
     if contents.negative:
         metrics = " and ".join(contents.negative)
         notes.append(
-            f"{metrics} below zero (the grey line): rounds that violate the constraints may earn more than what "
+            f"{metrics} below zero (the grey line): rounds that violate the constraints may earn "
+            "more than what "
             "regret is against."
         )
     if contents.undefined:
         notes.append(
-            f"Undefined in some seeds: {', '.join(contents.undefined)}. Means leave these seeds out; to a median they "
-            "are worse than any value. An arrow at the edge: a bar without an end; a point beside it: a median beyond "
+            f"Undefined in some seeds: {', '.join(contents.undefined)}. Means leave these seeds "
+            "out; to a median they "
+            "are worse than any value. An arrow at the edge: a bar without an end; a point "
+            "beside it: a median beyond "
             "all."
         )
     if contents.broken:
         notes.append(
-            f"Undefined in the end: {', '.join(contents.broken)}. A mean is drawn where every seed has a value, a "
+            f"Undefined in the end: {', '.join(contents.broken)}. A mean is drawn where every "
+            "seed has a value, a "
             "median where more than half have one."
         )
     selection = Selection(run)
     problems = {problem for problem, _ in contents.pairs}
     if any(SIMPLE_REGRET in (panel.metric, *panel.centres.values()) for panel in panels):
-        absent = find_undefined_regret(group for group in selection.groups if group.problem in problems)
-        notes += [f"Simple regret is not defined {why}: {', '.join(labels)}." for why, labels in absent.items()]
-    drawn = [group for group in selection.groups if (group.problem, group.algorithm) in contents.pairs]
-    return notes + [f"{line[0].upper()}{line[1:]}." for line in collect_notes(selection, drawn, of="figure")]
+        absent = find_undefined_regret(
+            group for group in selection.groups if group.problem in problems
+        )
+        notes += [
+            f"Simple regret is not defined {why}: {', '.join(labels)}."
+            for why, labels in absent.items()
+        ]
+    drawn = [
+        group for group in selection.groups if (group.problem, group.algorithm) in contents.pairs
+    ]
+    return notes + [
+        f"{line[0].upper()}{line[1:]}." for line in collect_notes(selection, drawn, of="figure")
+    ]
 
 
 def _describe_settings(run: Run, contents: FigureContents) -> list[str]:
-    """Every parameter as it was resolved: those that all problems, or all algorithms, share first."""
+    """Every parameter as it was resolved: those that all problems, or all algorithms, share
+    first.
+    """
     lines = []
     titles = {
         "problems": dict.fromkeys(problem for problem, _ in contents.pairs),
@@ -182,9 +224,19 @@ def _describe_settings(run: Run, contents: FigureContents) -> list[str]:
             lines.append(f"Shared by the {kind}: {_join_values(shared)}.")
         for title in titles[kind]:
             variant = variants[title]
-            name = labels[title] if labels[title] == variant.name else f"{labels[title]} ({variant.name})"
-            parameters = {k: v for k, v in variant.values.items() if len(drawn_variants) == 1 or k not in shared}
-            lines.append(f"{noun} {name}: {_join_values(parameters)}." if parameters else f"{noun} {name}.")
+            name = (
+                labels[title]
+                if labels[title] == variant.name
+                else f"{labels[title]} ({variant.name})"
+            )
+            parameters = {
+                k: v
+                for k, v in variant.values.items()
+                if len(drawn_variants) == 1 or k not in shared
+            }
+            lines.append(
+                f"{noun} {name}: {_join_values(parameters)}." if parameters else f"{noun} {name}."
+            )
     return lines
 
 
@@ -206,4 +258,6 @@ def _join_values(values: Mapping[str, Any]) -> str:
         name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for name, value in sorted(values.items())
     }
-    return ", ".join(f"{name} = {text[:12] + '...' if len(text) > 60 else text}" for name, text in texts.items())
+    return ", ".join(
+        f"{name} = {text[:12] + '...' if len(text) > 60 else text}" for name, text in texts.items()
+    )

@@ -1,4 +1,6 @@
-"""`cbobench compare`: the results of a run, who is better than whom, and what changed between two runs."""
+"""`cbobench compare`: the results of a run, who is better than whom, and what changed between two
+runs.
+"""
 
 from __future__ import annotations
 
@@ -23,20 +25,29 @@ class CompareOptions:
     """What is compared, and how.
 
     Attributes:
-        run: an open run, a path or URI, or what `cbobench.run` returned; or a list of them, read as one run.
+        run: an open run, a path or URI, or what `cbobench.run` returned; or a list of them, read as
+            one run.
         other: a second run, such as of another commit: what changed from `run` to it.
         only: a glob over "problem/algorithm", by title, name or label.
-        metric: one or more, by name, symbol or label; by default r, R, V⁺ and N. Without an optimum best f is shown in
-            place of r and R; where a box or a table has noise, the regret of what is recommended in place of r.
+        metric: one or more, by name, symbol or label; by default r, R, V⁺ and N. Without an optimum
+            best f is shown in place of r and R; where a box or a table has noise, the regret of
+            what is recommended in place of r.
         all: every quantity in place of these, in the table of results.
-        by: "problem" or "algorithm" for the order of rows; "binds" sets seeds apart in which the constraint binds.
-        horizon: T; by default the latest of each problem of which a cell is good, "all" for every one.
-        target: of simple regret, in units of f: adds the first recorded round at which it was reached.
-        best: paired differences to the best algorithm of each problem, instead of the results of every algorithm.
+        by: "problem" or "algorithm" for the order of rows; "binds" sets seeds apart in which the
+            constraint binds.
+        horizon: T; by default the latest of each problem of which a cell is good, "all" for every
+            one.
+        target: of simple regret, in units of f: adds the first recorded round at which it was
+            reached.
+        best: paired differences to the best algorithm of each problem, instead of the results of
+            every algorithm.
         against: the same to this algorithm.
-        ranks: average ranks over problems by the median, and which no method is significantly better than.
-        profile: shares of seeds, and of (problem, target) pairs by round, that come within a precision of f*.
-        absolute: with the targets of COCO's constrained suite in `profile`, from 100 to 1e-6 in units of f.
+        ranks: average ranks over problems by the median, and which no method is significantly
+            better than.
+        profile: shares of seeds, and of (problem, target) pairs by round, that come within a
+            precision of f*.
+        absolute: with the targets of COCO's constrained suite in `profile`, from 100 to 1e-6 in
+            units of f.
         means: a column of means beside each of medians, in the table of results.
         only_changed, factor: of two runs, only rows that changed, and by more than this factor.
     """
@@ -66,24 +77,41 @@ class CompareOptions:
             raise Misuse(f"means are in the table of results; leave them out with {self.kinds[0]}")
         if self.all and (self.kinds or self.metric):
             conflicting = self.kinds[0] if self.kinds else "metric"
-            raise Misuse(f"all shows every quantity in the table of results; leave it out with {conflicting}")
+            raise Misuse(
+                f"all shows every quantity in the table of results; leave it out with {conflicting}"
+            )
         if self.other is None and (self.only_changed or self.factor != 1.0):
             raise Misuse("only_changed and factor are about two runs; give a second run")
         if self.other is not None and (self.target is not None or self.by != "problem"):
             raise Misuse("target and by are about one run; leave them out, or give no second run")
         if (self.ranks or self.profile) and self.by != "problem":
-            raise Misuse("ranks and profiles have one row per algorithm over all problems; leave by out")
+            raise Misuse(
+                "ranks and profiles have one row per algorithm over all problems; leave by out"
+            )
         if (self.ranks or self.profile) and self.horizon == "all":
-            raise Misuse("ranks and profiles are of one horizon: one play to two is no two problems; give one of them")
+            raise Misuse(
+                "ranks and profiles are of one horizon: one play to two is no two problems; give "
+                "one of them"
+            )
         if self.absolute and not self.profile:
-            raise Misuse("absolute is about the targets of profiles; ask for profile too, or leave it out")
+            raise Misuse(
+                "absolute is about the targets of profiles; ask for profile too, or leave it out"
+            )
         if self.profile and (self.metric or self.target is not None):
-            raise Misuse("profiles are of simple regret against targets of their own; leave metric and target out")
+            raise Misuse(
+                "profiles are of simple regret against targets of their own; leave metric and "
+                "target out"
+            )
 
     @property
     def kinds(self) -> list[str]:
         """The tables that are asked for in place of the table of results."""
-        kinds = {"best": self.best, "against": self.against, "ranks": self.ranks, "profile": self.profile}
+        kinds = {
+            "best": self.best,
+            "against": self.against,
+            "ranks": self.ranks,
+            "profile": self.profile,
+        }
         return [
             name
             for name, value in (kinds | {"two runs": self.other}).items()
@@ -105,12 +133,16 @@ def compare(options: CompareOptions) -> Comparison:
         >>> print(cbobench.compare("runs/quickstart", metric=["simple_regret", "V⁺"]))  # doctest: +SKIP
         >>> cbobench.compare("runs/quickstart", against="random").frame["p_holm"]  # doctest: +SKIP
         >>> assert not cbobench.compare("runs/before", "runs/after").worse  # doctest: +SKIP
-    """
+    """  # noqa: E501
     metric = [*quantities()] if options.all else options.metric
-    selection = Selection.of(options.run, options.only, options.by, metric, options.horizon, options.target)
+    selection = Selection.of(
+        options.run, options.only, options.by, metric, options.horizon, options.target
+    )
     kind = next(iter(options.kinds), "results")
     if options.kinds and (neither := [q.symbol for q in selection.shown if q.better is None]):
-        raise Misuse(f"of {', '.join(neither)} neither side is better: it is in the table of one run only")
+        raise Misuse(
+            f"of {', '.join(neither)} neither side is better: it is in the table of one run only"
+        )
     return TABLES[kind](selection, options)
 
 

@@ -1,4 +1,6 @@
-"""Curves over rounds: their numbers over seeds, and the panels that draw them, box plots at some rounds too."""
+"""Curves over rounds: their numbers over seeds, and the panels that draw them, box plots at some
+rounds too.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,9 @@ def centre(values: Array, metric: str, statistic: str = "mean") -> tuple[Array, 
         statistic: "mean", with its 95 % interval, or "median", with the quartiles.
 
     Returns:
-        The mean, and the interval's ends (NaN for fewer than two seeds); or the median, and the quartiles. Each is
-        (points,). A value that is undefined makes a mean undefined; for a median it counts as the worst there is.
+        The mean, and the interval's ends (NaN for fewer than two seeds); or the median, and the
+        quartiles. Each is (points,). A value that is undefined makes a mean undefined; for a median
+        it counts as the worst there is.
 
     Raises:
         Misuse: another statistic.
@@ -44,7 +47,9 @@ def centre(values: Array, metric: str, statistic: str = "mean") -> tuple[Array, 
     if statistic == "mean":
         low, high = intervals.interval(values, axis=1, bounds=(METRICS[metric].least, None))
         return values.mean(axis=1), low, high
-    ordered = np.where(np.isnan(values), UNREACHED if METRICS[metric].better == "lower" else -UNREACHED, values)
+    ordered = np.where(
+        np.isnan(values), UNREACHED if METRICS[metric].better == "lower" else -UNREACHED, values
+    )
     quartiles = np.quantile(ordered, [0.5, 0.25, 0.75], axis=1)
     median, low, high = np.where(is_reached(quartiles), quartiles, np.nan)
     return median, low, high
@@ -60,20 +65,22 @@ def curves(
     last: int | None = None,
     algorithms: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Curves of one metric on one problem, at the horizon that figures show of it (`Run.horizon_of`).
+    """Curves of one metric on one problem, at the horizon that figures show of it
+    (`Run.horizon_of`).
 
     Args:
         metric: a column of the rounds table.
         problem: title of the problem.
         average: divide by t.
-        statistic: what `low` and `high` are: the ends of the mean's interval, or with "median" the quartiles.
+        statistic: what `low` and `high` are: the ends of the mean's interval, or with "median" the
+            quartiles.
         last: the last round.
         algorithms: titles, all by default.
 
     Returns:
-        One row per (algorithm, t): `algorithm`, `label`, `t`, `mean` or `median`, `low`, `high`, `n`, `expected`,
-        `stale` (how many of the n cells other code played); for rewards `f_star`, the mean reward of the best feasible
-        action, summed or averaged over rounds as they are.
+        One row per (algorithm, t): `algorithm`, `label`, `t`, `mean` or `median`, `low`, `high`,
+        `n`, `expected`, `stale` (how many of the n cells other code played); for rewards `f_star`,
+        the mean reward of the best feasible action, summed or averaged over rounds as they are.
     """
     expected = run.expected_of(problem)
     columns = ["algorithm", "label", "t", statistic, "low", "high", "n", "expected", "stale"]
@@ -106,17 +113,31 @@ def stale(run: Run, problem: str, algorithm: str) -> int:
 
 
 MARKS = 8  # markers on a curve, with an error bar each
-SETTLED = 0.05  # share of the rounds in which a time average is a transient, which does not set the range
+# share of the rounds in which a time average is a transient, which does not set the range
+SETTLED = 0.05
 BANDS = 4  # curves with a band where others are grey: more bands hide what is below
 BEYOND = 0.5  # how far bars widen the range, in units of that of the curves
-BEST = {"color": "0.35", "linewidth": 0.8, "linestyle": (0, (6, 3)), "label": "f* (best feasible)", "zorder": 1}
-EDGE: dict[str, Any] = {"color": "0.8", "linewidth": 0.6, "linestyle": (0, (1, 2)), "zorder": 0.3, "gid": "edge"}
+BEST = {
+    "color": "0.35",
+    "linewidth": 0.8,
+    "linestyle": (0, (6, 3)),
+    "label": "f* (best feasible)",
+    "zorder": 1,
+}
+EDGE: dict[str, Any] = {
+    "color": "0.8",
+    "linewidth": 0.6,
+    "linestyle": (0, (1, 2)),
+    "zorder": 0.3,
+    "gid": "edge",
+}
 CARETUP, CARETDOWN = 6, 7  # matplotlib's markers of bars that leave the panel
 Looks = Mapping[str, Look]
 Statistic = Literal["mean", "median"]
 
 
-DECADES = 1e-9  # of its largest value: nothing below is shown on a logarithmic axis, as it says little but rounding
+# of its largest value: nothing below is shown on a logarithmic axis, as it says little but rounding
+DECADES = 1e-9
 BARS = "Bars that leave the panel end in an arrow"
 
 
@@ -139,7 +160,9 @@ def draw_edge(axis: Any, edge: float) -> None:
 
 
 def marker_offset(position: int, curves: int) -> NDArray[np.float64]:
-    """How far along one of some curves its markers are, from 0 to 1; no two curves have one at the same place."""
+    """How far along one of some curves its markers are, from 0 to 1; no two curves have one at the
+    same place.
+    """
     return np.asarray((np.arange(MARKS) + (position + 1) / (curves + 1)) / MARKS)
 
 
@@ -181,8 +204,10 @@ class Panel(OverRounds):
         average: divide by t.
         title: above the panel.
         last: the last round shown.
-        statistic: "mean", with bars for its interval, or "median", with a band from quartile to quartile.
-        log: axes on a logarithmic scale: "x", "y" or "xy", where growth is the point; zero and below are not shown.
+        statistic: "mean", with bars for its interval, or "median", with a band from quartile to
+            quartile.
+        log: axes on a logarithmic scale: "x", "y" or "xy", where growth is the point; zero and
+            below are not shown.
         titles: of the variants to show, in place of `algorithms`.
     """
 
@@ -209,11 +234,15 @@ class Panel(OverRounds):
     @property
     def about(self) -> str:
         """What is shown, for captions."""
-        return METRICS[self.metric].label_of(self.average) + (f", rounds to {self.last:,}" if self.last else "")
+        return METRICS[self.metric].label_of(self.average) + (
+            f", rounds to {self.last:,}" if self.last else ""
+        )
 
     @property
     def scale(self) -> tuple[str, ...]:
-        """Panels of one figure with the same scale share its axis; decades of two problems have little in common."""
+        """Panels of one figure with the same scale share its axis; decades of two problems have
+        little in common.
+        """
         return "value", self.quantity, self.log, *[self.problem] * ("y" in self.log)
 
     def algorithm_titles(self, run: Run) -> list[str]:
@@ -239,8 +268,8 @@ class Panel(OverRounds):
         return frame[frame["t"] > SETTLED * frame["t"].max()] if self.average else frame
 
     def range(self, frame: pd.DataFrame) -> tuple[float, float]:
-        """What the vertical axis must hold: the curves, without the transient of time averages but with 0, and bars as
-        far as they do not flatten the curves. NaN without a number.
+        """What the vertical axis must hold: the curves, without the transient of time averages but
+        with 0, and bars as far as they do not flatten the curves. NaN without a number.
         """
         settled = self._select_settled(frame)
         values = settled[[self.statistic, "low", "high"]].to_numpy(np.float64)
@@ -254,7 +283,8 @@ class Panel(OverRounds):
         return float(max(ends[0], low - room)), float(min(ends[1], high + room))
 
     def edge(self, frame: pd.DataFrame) -> float:
-        """Where a logarithmic axis has the values that it cannot show, 0 and what is close to it; NaN without any.
+        """Where a logarithmic axis has the values that it cannot show, 0 and what is close to it;
+        NaN without any.
 
         Where a quantity may be negative, such values are not shown.
         """
@@ -281,11 +311,15 @@ class Panel(OverRounds):
         low, high = self.range(frame)
         middle, sentences = frame[self.statistic], []
         if self.average and (middle.max() > high or middle.min() < low):
-            sentences.append(f"The first rounds leave the panel: from {middle.min():.3g} to {middle.max():.3g}.")
+            sentences.append(
+                f"The first rounds leave the panel: from {middle.min():.3g} to {middle.max():.3g}."
+            )
         settled = self._select_settled(frame)
         if settled["high"].max() > high or settled["low"].min() < low:
             least, most = settled["low"].min(), settled["high"].max()
-            bars = "Bands are cut where they leave the panel" if self.statistic == "median" else BARS
+            bars = (
+                "Bands are cut where they leave the panel" if self.statistic == "median" else BARS
+            )
             sentences.append(f"{bars}: they go from {least:.3g} to {most:.3g}.")
         return sentences
 
@@ -300,10 +334,14 @@ class Panel(OverRounds):
         # What a logarithmic axis cannot show is drawn at its lower edge.
         edge = self.edge(frame)
         if not np.isnan(edge):
-            frame = frame.assign(**{name: frame[name].clip(lower=edge) for name in (self.statistic, "low", "high")})
+            frame = frame.assign(
+                **{name: frame[name].clip(lower=edge) for name in (self.statistic, "low", "high")}
+            )
             draw_edge(axis, edge)
         # Grey curves lie below those of the lead.
-        curves = [(looks[str(title)], curve) for title, curve in frame.groupby("algorithm", sort=False)]
+        curves = [
+            (looks[str(title)], curve) for title, curve in frame.groupby("algorithm", sort=False)
+        ]
         leading = [pair for pair in curves if pair[0].lead]
         for look, curve in curves:
             if not look.lead:
@@ -313,7 +351,10 @@ class Panel(OverRounds):
             share = marker_offset(position, len(leading))
             self._draw_curve(axis, curve, look, share, self.range(frame), has_band)
         self._set_data_limits(axis, frame)
-        axis.set(xlabel="Round t", ylabel=f"{METRICS[self.metric].label_of(self.average)}, {self.statistic}")
+        axis.set(
+            xlabel="Round t",
+            ylabel=f"{METRICS[self.metric].label_of(self.average)}, {self.statistic}",
+        )
 
     def _set_data_limits(self, axis: Any, frame: pd.DataFrame) -> None:
         """Keep bars that would flatten the curves from setting the range: they leave the panel."""
@@ -326,11 +367,19 @@ class Panel(OverRounds):
         values = values[values > 0]
         if len(values):
             # Bands that end at nearly 0 would flatten the curves.
-            lowest = values[values >= 0.1 * frame.loc[frame[self.statistic] > 0, self.statistic].min()]
+            lowest = values[
+                values >= 0.1 * frame.loc[frame[self.statistic] > 0, self.statistic].min()
+            ]
             axis.dataLim.intervaly = (lowest if len(lowest) else values).min(), values.max()
 
     def _draw_curve(
-        self, axis: Any, group: pd.DataFrame, look: Look, share: Array, room: tuple[float, float], has_band: bool
+        self,
+        axis: Any,
+        group: pd.DataFrame,
+        look: Look,
+        share: Array,
+        room: tuple[float, float],
+        has_band: bool,
     ) -> None:
         """One curve of the lead.
 
@@ -344,8 +393,12 @@ class Panel(OverRounds):
         mark_places = points**share - 1 if "x" in self.log else points * share
         marks = sorted({min(points - 1, int(i)) for i in mark_places})
         first = group.iloc[0]
-        label = legend_label(first["label"], int(first["n"]), int(first["expected"]), int(first["stale"]))
-        t, middle, low, high = (group[name].to_numpy(np.float64) for name in ("t", self.statistic, "low", "high"))
+        label = legend_label(
+            first["label"], int(first["n"]), int(first["expected"]), int(first["stale"])
+        )
+        t, middle, low, high = (
+            group[name].to_numpy(np.float64) for name in ("t", self.statistic, "low", "high")
+        )
         if np.isnan(middle).all():  # what is not drawn is not in the legend
             return
         axis.plot(t, middle, label=label, markevery=marks, **look.line())
@@ -368,23 +421,37 @@ class Panel(OverRounds):
         least, most = (0.0, np.inf) if "y" in self.log else room
         # An arrow continues a bar; a point without a bar has none.
         drawn = [i for i in marks if low[i] < middle[i] < high[i]]
-        arrow_style: dict[str, Any] = {"transform": axis.get_xaxis_transform(), "clip_on": False, "gid": "beyond"}
+        arrow_style: dict[str, Any] = {
+            "transform": axis.get_xaxis_transform(),
+            "clip_on": False,
+            "gid": "beyond",
+        }
         below = low <= least if self.log else low < least
         for y, caret, cut in ((0, CARETDOWN, below), (1, CARETUP, high > most)):
             at = [i for i in drawn if cut[i]]
             if at:
-                axis.plot(t[at], [y] * len(at), color=look.colour, marker=caret, linestyle="none", **arrow_style)
+                axis.plot(
+                    t[at],
+                    [y] * len(at),
+                    color=look.colour,
+                    marker=caret,
+                    linestyle="none",
+                    **arrow_style,
+                )
 
     def describe_seeds(self, seeds: str, counts: Collection[int]) -> str:
         """What is drawn of so many seeds, for captions."""
         quartiles = self.statistic == "median"
-        bars = "bands from quartile to quartile" if quartiles else "bars: 95 % intervals of the mean"
+        bars = (
+            "bands from quartile to quartile" if quartiles else "bars: 95 % intervals of the mean"
+        )
         return over_seeds(self.statistic, bars, seeds, counts)
 
 
 @dataclass(frozen=True)
 class Boxes(OverRounds):
-    """Box plots over seeds of the time average of one metric, for one algorithm, every `step` rounds to `last`.
+    """Box plots over seeds of the time average of one metric, for one algorithm, every `step`
+    rounds to `last`.
 
     Args:
         metric: a cumulative column of the rounds table.
@@ -426,9 +493,16 @@ class Boxes(OverRounds):
         return [self.algorithm]
 
     def data(self, run: Run) -> pd.DataFrame:
-        """One row per (seed, t); for rewards with f*, that of the seed's best feasible action, averaged likewise."""
+        """One row per (seed, t); for rewards with f*, that of the seed's best feasible action,
+        averaged likewise.
+        """
         names = ["reward", "regret"] if self.metric == "reward" else [self.metric]
-        frame = run.rounds(names, problem=self.problem, algorithm=self.algorithm, horizon=run.horizon_of(self.problem))
+        frame = run.rounds(
+            names,
+            problem=self.problem,
+            algorithm=self.algorithm,
+            horizon=run.horizon_of(self.problem),
+        )
         frame = frame[(frame["t"] % self.step == 0) & (frame["t"] <= self.last)]
         averages = frame[["algorithm", "seed", "t"]].assign(value=frame[self.metric] / frame["t"])
         if self.metric == "reward":
@@ -436,7 +510,9 @@ class Boxes(OverRounds):
         return averages.reset_index(drop=True)
 
     def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:
-        """One box per round: quartiles, whiskers to 1.5 times their distance, what lies beyond as points."""
+        """One box per round: quartiles, whiskers to 1.5 times their distance, what lies beyond as
+        points.
+        """
         if "f_star" in frame and len(frame):
             best = frame.groupby("t")["f_star"].mean()
             axis.plot(best.index, best.to_numpy(), **BEST)
@@ -455,11 +531,19 @@ class Boxes(OverRounds):
                 whiskerprops=line,
                 capprops=line,
                 medianprops={"color": colour, "linewidth": 2 * line["linewidth"]},
-                flierprops={"marker": ".", "markersize": 2, "markerfacecolor": colour, "markeredgecolor": "none"},
+                flierprops={
+                    "marker": ".",
+                    "markersize": 2,
+                    "markerfacecolor": colour,
+                    "markeredgecolor": "none",
+                },
             )
             axis.set_xlim(0, self.last + self.step)
         axis.set(xlabel="Round t", ylabel=METRICS[self.metric].label_of(True))
 
     def describe_seeds(self, seeds: str, counts: Collection[int]) -> str:
         """What is drawn of so many seeds, for captions."""
-        return f"Boxes over {seeds}: median and quartiles, whiskers to 1.5 times their distance, points beyond."
+        return (
+            f"Boxes over {seeds}: median and quartiles, whiskers to 1.5 times their distance, "
+            "points beyond."
+        )

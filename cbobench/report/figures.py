@@ -1,8 +1,9 @@
 """Figures from results only: curves, boxes and trade-offs, as PDF and PNG with the CSV behind them.
 
-A recipe is a Python file with a function `figures(run) -> list[Figure]`; `cbobench figures` runs every shipped recipe
-and draws what the run's problems allow. A recipe with options takes `metrics`, `kind` or both. The files hold no time
-stamp, so that the same results give the same bytes. Of many methods the best, or those asked for, are in colour.
+A recipe is a Python file with a function `figures(run) -> list[Figure]`; `cbobench figures` runs
+every shipped recipe and draws what the run's problems allow. A recipe with options takes `metrics`,
+`kind` or both. The files hold no time stamp, so that the same results give the same bytes. Of many
+methods the best, or those asked for, are in colour.
 """
 
 from __future__ import annotations
@@ -22,7 +23,16 @@ import numpy as np
 import pandas as pd
 
 from cbobench import resources
-from cbobench.errors import CbobenchError, Misuse, mask_secrets, one_line, printable, reraise_stop, show, unknown
+from cbobench.errors import (
+    CbobenchError,
+    Misuse,
+    mask_secrets,
+    one_line,
+    printable,
+    reraise_stop,
+    show,
+    unknown,
+)
 from cbobench.metrics import METRICS, Array
 from cbobench.report.captions import FigureContents, caption, identity
 from cbobench.report.curves import BANDS, Boxes, Panel, Statistic
@@ -54,14 +64,16 @@ __all__ = [
 
 FEW = 6  # curves that a single column has room for
 NAMES = 6  # of curves that coincide, in a note
-OPTIONS = {"metrics": ("metrics", "--metric"), "kind": ("figures", "--kind")}  # of a recipe, and how they are asked for
+# of a recipe, and how they are asked for
+OPTIONS = {"metrics": ("metrics", "--metric"), "kind": ("figures", "--kind")}
 
 
 @dataclass(frozen=True)
 class Figure:
     """A named figure of one or more panels, in rows of `columns` where the page is wide enough.
 
-    Its caption says what is shown; of how many seeds, with which settings and from which run is added to it.
+    Its caption says what is shown; of how many seeds, with which settings and from which run is
+    added to it.
     """
 
     name: str
@@ -79,14 +91,20 @@ KINDS = {
 
 
 def replace_unmeasured(run: Run, problem: str, names: Sequence[str]) -> list[str]:
-    """The metrics, with the best feasible value in place of regrets if the problem has no known optimum."""
+    """The metrics, with the best feasible value in place of regrets if the problem has no known
+    optimum.
+    """
     good = run.cells[(run.cells["problem"] == problem) & (run.cells["status"] == "ok")]
     lacks_optimum = len(good) > 0 and good["f_star"].isna().all()
-    return list(dict.fromkeys(SIMPLE_VALUE if lacks_optimum and METRICS[n].relative else n for n in names))
+    return list(
+        dict.fromkeys(SIMPLE_VALUE if lacks_optimum and METRICS[n].relative else n for n in names)
+    )
 
 
 def scale_of(metric: str) -> str:
-    """Which axes of a metric's curves are logarithmic unless a reader says so: regrets that fall towards 0 need it."""
+    """Which axes of a metric's curves are logarithmic unless a reader says so: regrets that fall
+    towards 0 need it.
+    """
     return "y" if METRICS[metric].relative and not METRICS[metric].cumulative else ""
 
 
@@ -113,17 +131,21 @@ def metrics_of(kind: str, metrics: str | Iterable[str] | None = None) -> list[st
     """
     if kind not in KINDS:
         raise unknown("kind", kind, KINDS)
-    names = [quantity.name for quantity in select_metrics(metrics)] if metrics else list(KINDS[kind])
+    names = (
+        [quantity.name for quantity in select_metrics(metrics)] if metrics else list(KINDS[kind])
+    )
     if cell_only := [name for name in names if name not in METRICS]:
         raise unknown("metric of rounds", cell_only[0], METRICS)
     if kind == "plane" and len(names) != 2:
         raise Misuse(
-            f"a plane is of two metrics, not of {', '.join(names)}; give the horizontal and the vertical one, such as "
+            f"a plane is of two metrics, not of {', '.join(names)}; give the horizontal and the "
+            "vertical one, such as "
             f"{' '.join(KINDS[kind])}"
         )
     if kind == "profile" and names != [SIMPLE_REGRET]:
         raise Misuse(
-            f"profiles are of {SIMPLE_REGRET}, which has targets, not of {', '.join(names)}; leave the metric out"
+            f"profiles are of {SIMPLE_REGRET}, which has targets, not of {', '.join(names)}; "
+            "leave the metric out"
         )
     return names
 
@@ -139,7 +161,9 @@ def problems_played(run: Run) -> set[str]:
 
 
 def problems_named(run: Run, name: str) -> list[tuple[str, str]]:
-    """(title, label) of the run's problems with a registered name that have at least one good cell."""
+    """(title, label) of the run's problems with a registered name that have at least one good
+    cell.
+    """
     good = problems_played(run)
     labels = run.record.labels("problems")
     return [(title, labels[title]) for title in run.named("problem", [name]) if title in good]
@@ -168,8 +192,9 @@ def choose_lead(run: Run, titles: Iterable[str], highlight: Sequence[str] = ()) 
     Args:
         run: whose problems, all of them, rank the methods.
         titles: of the methods that are drawn.
-        highlight: titles, labels or registered names of the methods in colour. By default all are where there are at
-            most `MOST`, else the best: those of the lowest mean rank over problems (see `rank_titles`).
+        highlight: titles, labels or registered names of the methods in colour. By default all are
+            where there are at most `MOST`, else the best: those of the lowest mean rank over
+            problems (see `rank_titles`).
 
     Raises:
         Misuse: a name of no method of the run, or more than `MOST` methods to highlight.
@@ -187,11 +212,12 @@ def choose_lead(run: Run, titles: Iterable[str], highlight: Sequence[str] = ()) 
 
 
 def rank_titles(run: Run, titles: Sequence[str]) -> list[str]:
-    """The methods by their mean rank over problems, the best first; of equal ones the suite's order counts.
+    """The methods by their mean rank over problems, the best first; of equal ones the suite's order
+    counts.
 
-    On each problem they rank by the median over seeds of simple regret in the end, or of the best feasible value where
-    no optimum is known. A seed that failed or found nothing feasible is worse than any value; a method without a cell
-    is last.
+    On each problem they rank by the median over seeds of simple regret in the end, or of the best
+    feasible value where no optimum is known. A seed that failed or found nothing feasible is worse
+    than any value; a method without a cell is last.
     """
     good = run.cells[run.cells["algorithm"].isin(titles)]
     ranks = [
@@ -222,7 +248,9 @@ def find_coinciding(frame: pd.DataFrame, statistic: str, is_log: bool = False) -
     """
     if frame.empty:
         return []
-    wide = frame.pivot_table(index="t", columns="algorithm", values=statistic, sort=False, dropna=False)
+    wide = frame.pivot_table(
+        index="t", columns="algorithm", values=statistic, sort=False, dropna=False
+    )
     values = wide.to_numpy(dtype=np.float64).T
     with np.errstate(divide="ignore", invalid="ignore"):
         values = np.log10(values) if is_log else values
@@ -247,7 +275,9 @@ def find_coinciding(frame: pd.DataFrame, statistic: str, is_log: bool = False) -
     return [[str(labels[wide.columns[i]]) for i in place] for place in places if len(place) > 1]
 
 
-def compose(run: Run, figure: Figure, size: Size, highlight: Sequence[str] = ()) -> tuple[Any, FigureContents]:
+def compose(
+    run: Run, figure: Figure, size: Size, highlight: Sequence[str] = ()
+) -> tuple[Any, FigureContents]:
     """A figure as a matplotlib image, and what it shows; to be called in the context of the size.
 
     Panels without a known value are left out. The image is None where none is left.
@@ -273,7 +303,9 @@ def compose(run: Run, figure: Figure, size: Size, highlight: Sequence[str] = ())
     return image, contents
 
 
-def draw_into(run: Run, axes: Sequence[Any], panels: Sequence[AnyPanel], highlight: Sequence[str] = ()) -> None:
+def draw_into(
+    run: Run, axes: Sequence[Any], panels: Sequence[AnyPanel], highlight: Sequence[str] = ()
+) -> None:
     """Draw panels into axes of the user's, one each, whose size, text and legend are the user's."""
     contents = FigureContents(panels=list(panels))
     paint(run, axes, contents, [panel.data(run) for panel in panels], highlight)
@@ -294,19 +326,36 @@ def is_known(panel: AnyPanel, frame: pd.DataFrame) -> bool:
 
 
 def paint(
-    run: Run, axes: Sequence[Any], contents: FigureContents, frames: Sequence[pd.DataFrame], highlight: Sequence[str]
+    run: Run,
+    axes: Sequence[Any],
+    contents: FigureContents,
+    frames: Sequence[pd.DataFrame],
+    highlight: Sequence[str],
 ) -> None:
-    """Draw the panels, and note which methods are grey and which curves coincide; the rows go into the contents."""
+    """Draw the panels, and note which methods are grey and which curves coincide; the rows go into
+    the contents.
+    """
     titles = [title for panel in contents.panels for title in panel.algorithm_titles(run)]
     lead = choose_lead(run, titles, highlight)
     algorithm_looks, labels = looks(run.full_record, lead.coloured), run.record.labels("algorithms")
     ranked = {title: i for i, title in enumerate((*lead.coloured, *lead.grey))}
     if lead.grey:
         listed = ", ".join(labels[title] for title in lead.grey)
-        bands = any(isinstance(panel, Panel) and panel.statistic == "median" for panel in contents.panels)
-        bands_note = f" Bands are of the first {BANDS} in colour." if bands and len(lead.coloured) > BANDS else ""
-        best = f"The best {len(lead.coloured)} by mean rank are in colour, in this order; in grey follow {listed}."
-        contents.notes.append((f"In grey, by mean rank: {listed}." if highlight else best) + bands_note)
+        bands = any(
+            isinstance(panel, Panel) and panel.statistic == "median" for panel in contents.panels
+        )
+        bands_note = (
+            f" Bands are of the first {BANDS} in colour."
+            if bands and len(lead.coloured) > BANDS
+            else ""
+        )
+        best = (
+            f"The best {len(lead.coloured)} by mean rank are in colour, in this order; in grey "
+            f"follow {listed}."
+        )
+        contents.notes.append(
+            (f"In grey, by mean rank: {listed}." if highlight else best) + bands_note
+        )
     together: dict[str, list[int]] = {}
     for i, (axis, panel, frame) in enumerate(zip(axes, contents.panels, frames, strict=True)):
         # A legend is in the order of drawing.
@@ -329,7 +378,9 @@ def paint(
 def _find_undrawn(
     panels: Sequence[AnyPanel], frames: Sequence[pd.DataFrame], coloured: Collection[str]
 ) -> dict[str, list[int]]:
-    """Which methods in colour have no curve, as their mean or median is never known, in which panels."""
+    """Which methods in colour have no curve, as their mean or median is never known, in which
+    panels.
+    """
     absent: dict[str, list[int]] = {}
     for i, (panel, frame) in enumerate(zip(panels, frames, strict=True)):
         if isinstance(panel, Panel):
@@ -341,23 +392,36 @@ def _find_undrawn(
 
 
 def _name_panels(panels: Mapping[str, Sequence[int]], several: bool) -> str:
-    """Texts with the letters of the panels that they are about, where there are several: (a, c) one; (b) another."""
-    letters = {text: ", ".join(string.ascii_lowercase[i % 26] for i in numbers) for text, numbers in panels.items()}
+    """Texts with the letters of the panels that they are about, where there are several: (a, c)
+    one; (b) another.
+    """
+    letters = {
+        text: ", ".join(string.ascii_lowercase[i % 26] for i in numbers)
+        for text, numbers in panels.items()
+    }
     return "; ".join(f"({letters[text]}) {text}" if several else text for text in panels)
 
 
 def _join_labels(labels: Sequence[str]) -> str:
-    """Some labels in a sentence, in quotes where they hold a comma themselves, such as "StageOpt, T0 = 10"."""
+    """Some labels in a sentence, in quotes where they hold a comma themselves, such as "StageOpt,
+    T0 = 10".
+    """
     return list_names((show(label) if "," in label else label for label in labels), NAMES)
 
 
 def numbered(
-    run: Run, paper: str, number: str, subject: str, label: str, several: bool = False, ending: str = ""
+    run: Run,
+    paper: str,
+    number: str,
+    subject: str,
+    label: str,
+    several: bool = False,
+    ending: str = "",
 ) -> tuple[str, str]:
     """Name and caption of a figure that repeats one of a paper's.
 
-    Only a run of one of the paper's suites gets the number; a suite of another name that holds the same problem gets a
-    name of its own.
+    Only a run of one of the paper's suites gets the number; a suite of another name that holds the
+    same problem gets a name of its own.
 
     Args:
         paper: as cited, such as "Zhou & Ji (2022)"; its suites are called zhou-ji-2022-...
@@ -370,8 +434,17 @@ def numbered(
     if not slug(suite).lower().startswith(stem):
         return slug(f"{suite} {subject} {label}") + ending, f"{suite}: {subject}, {label}"
     fit = suite.endswith("-fit")
-    name = f"{stem}_fig{number}" + (f"_{slug(label)}" if several else "") + ("_fit" if fit else "") + ending
-    return name, f"{paper}, Figure {number}{' (settings that come nearest)' if fit else ''}: {subject}, {label}"
+    name = (
+        f"{stem}_fig{number}"
+        + (f"_{slug(label)}" if several else "")
+        + ("_fit" if fit else "")
+        + ending
+    )
+    return (
+        name,
+        f"{paper}, Figure {number}{' (settings that come nearest)' if fit else ''}: {subject}, "
+        f"{label}",
+    )
 
 
 @dataclass(frozen=True)
@@ -379,7 +452,8 @@ class DrawOptions:
     """How figures are drawn, whatever they show.
 
     Attributes:
-        size, font: as for `style.size_of`; by default a single column for one panel with a few curves, else a double.
+        size, font: as for `style.size_of`; by default a single column for one panel with a few
+            curves, else a double.
         statistic: "mean" or "median" in place of the panels' own.
         svg: write it as SVG, too.
         log: logarithmic axes of curves, "x", "y", "xy" or "" for none, in place of the panels' own.
@@ -397,7 +471,9 @@ class DrawOptions:
 DEFAULT_OPTIONS = DrawOptions()
 
 
-def draw(run: Run, figure: Figure, folder: Path, options: DrawOptions = DEFAULT_OPTIONS) -> list[Path]:
+def draw(
+    run: Run, figure: Figure, folder: Path, options: DrawOptions = DEFAULT_OPTIONS
+) -> list[Path]:
     """Write one figure into `folder` as PDF, PNG, CSV with the numbers, and TXT with the caption.
 
     Returns:
@@ -406,11 +482,16 @@ def draw(run: Run, figure: Figure, folder: Path, options: DrawOptions = DEFAULT_
     panels = list(figure.panels)
     if options.statistic is not None:
         panels = [
-            panel if isinstance(panel, Boxes | Profile) else replace(panel, statistic=options.statistic)
+            panel
+            if isinstance(panel, Boxes | Profile)
+            else replace(panel, statistic=options.statistic)
             for panel in panels
         ]
     if options.log is not None:
-        panels = [replace(panel, log=options.log) if isinstance(panel, Panel) else panel for panel in panels]
+        panels = [
+            replace(panel, log=options.log) if isinstance(panel, Panel) else panel
+            for panel in panels
+        ]
     figure = replace(figure, panels=panels)
     crowded = any(len(panel.algorithm_titles(run)) > FEW for panel in panels)
     look = size_of(options.size or ("double" if crowded else None), len(panels), options.font)
@@ -484,24 +565,32 @@ def draw_all(
 
     Args:
         recipe: only this one (a name or a path).
-        kind: of figures, one of `kinds.KINDS`; but for curves only recipes whose `figures` takes `kind` are asked.
-        metrics: names, symbols or labels of what to draw; only recipes whose `figures` takes `metrics` are then asked.
+        kind: of figures, one of `kinds.KINDS`; but for curves only recipes whose `figures` takes
+            `kind` are asked.
+        metrics: names, symbols or labels of what to draw; only recipes whose `figures` takes
+            `metrics` are then asked.
         options: how each figure is drawn.
 
     Yields:
-        Each figure with the paths that were written: none where there are good cells, yet nothing to draw of them.
+        Each figure with the paths that were written: none where there are good cells, yet nothing
+        to draw of them.
 
     Raises:
-        Misuse: no such recipe, kind, metric, size, font or statistic, or what does not go together. CbobenchError: the
-            run has no good cell to draw.
+        Misuse: no such recipe, kind, metric, size, font or statistic, or what does not go together.
+            CbobenchError: the run has no good cell to draw.
     """
     if not (run.cells["status"] == "ok").any():
-        raise CbobenchError(f"{run.folder} has no good cell yet, so there is nothing to draw; see cbobench status")
+        raise CbobenchError(
+            f"{run.folder} has no good cell yet, so there is nothing to draw; see cbobench status"
+        )
     names = metrics_of(kind, metrics)
     if options.highlight:
         choose_lead(run, (), options.highlight)  # refused before anything is drawn
     if kind == "profile" and options.statistic:
-        raise Misuse("profiles are shares of cells, of which there is neither mean nor median; leave --statistic out")
+        raise Misuse(
+            "profiles are shares of cells, of which there is neither mean nor median; leave "
+            "--statistic out"
+        )
     choices: dict[str, Any] = {"metrics": names} if metrics else {}
     choices |= {"kind": kind} if kind != "curves" else {}
     counts: Counter[str] = Counter()
@@ -512,17 +601,23 @@ def draw_all(
             count = counts[figure.name]
             unique = figure if count == 1 else replace(figure, name=f"{figure.name}_{count}")
             paths = draw(run, unique, folder, options)
-            if paths or any(len(run.good(*pair)) for panel in unique.panels for pair in panel.pairs(run)):
+            if paths or any(
+                len(run.good(*pair)) for panel in unique.panels for pair in panel.pairs(run)
+            ):
                 yield unique, paths
 
 
 def _ask_recipe(
     run: Run, path: Path, module: ModuleType, choices: Mapping[str, Any], recipe: str | None
 ) -> Iterable[Figure]:
-    """The figures of a recipe; none where it cannot choose, which is an error where a user named it."""
+    """The figures of a recipe; none where it cannot choose, which is an error where a user named
+    it.
+    """
     figures = getattr(module, "figures", None)
     parameters = () if figures is None else inspect.signature(figures).parameters
-    alien = [option for name, option in OPTIONS.items() if name in choices and name not in parameters]
+    alien = [
+        option for name, option in OPTIONS.items() if name in choices and name not in parameters
+    ]
     if figures is not None and not alien:
         return figures(run, **choices)  # type: ignore[no-any-return]
     if recipe is None:
@@ -530,21 +625,26 @@ def _ask_recipe(
     if figures is None:
         raise Misuse(f"{path} draws nothing: it has no function figures(run)")
     nouns, flags = (" and ".join(texts) for texts in zip(*alien, strict=True))
-    raise Misuse(f"the recipe {recipe} has {nouns} of its own; leave {flags} out, or use --recipe summary")
+    raise Misuse(
+        f"the recipe {recipe} has {nouns} of its own; leave {flags} out, or use --recipe summary"
+    )
 
 
 def describe_files(figure: Figure, paths: Sequence[Path]) -> str:
     """A line on the files of a figure, or why there are none."""
     if not paths:
         return (
-            f"{figure.name}: not drawn, no round has a value to draw (a mean needs one in every seed, a median in more "
+            f"{figure.name}: not drawn, no round has a value to draw (a mean needs one in every "
+            "seed, a median in more "
             "than half)"
         )
     return f"{figure.name}: {paths[0].with_suffix('')} {' '.join(path.suffix for path in paths)}"
 
 
 def main(recipe: str, before: Callable[[Run], None] = lambda run: None) -> None:
-    """A recipe run as a script: `python analysis/NAME.py RUN [OUT]`; `before` may print something of the run first."""
+    """A recipe run as a script: `python analysis/NAME.py RUN [OUT]`; `before` may print something
+    of the run first.
+    """
     import sys
 
     if len(sys.argv) not in (2, 3):

@@ -1,4 +1,6 @@
-"""One table in the formats that people need: terminal, Markdown, LaTeX, CSV, JSON; and the numbers behind it."""
+"""One table in the formats that people need: terminal, Markdown, LaTeX, CSV, JSON; and the numbers
+behind it.
+"""
 
 from __future__ import annotations
 
@@ -56,14 +58,16 @@ class Code(str):
 
 @dataclass(frozen=True)
 class TextTable:
-    """Strings in rows under a heading; where two columns or more are words, the first one sections the rows.
+    """Strings in rows under a heading; where two columns or more are words, the first one sections
+    the rows.
 
     Attributes:
-        columns, rows: headings, and as many cells per row; a `Marked` one has a star, a `Best` one stands out.
+        columns, rows: headings, and as many cells per row; a `Marked` one has a star, a `Best` one
+            stands out.
         title, note: above and below.
         left: how many leading columns are words (left-aligned).
-        weights: per column, in what order columns are taken as long as they fit; 0 is never left out, nor is any
-            column where there are none.
+        weights: per column, in what order columns are taken as long as they fit; 0 is never left
+            out, nor is any column where there are none.
         folded: whether the first column is in lines of its own, above the rows that share it.
         brief: columns that may be shown without intervals, by position; the first gives way first.
     """
@@ -99,7 +103,8 @@ def terminal_width() -> int:
 
 
 def render(table: TextTable, style: str, width: int | None = None) -> str:
-    """A text table as `table`, `escape_markdown` or `latex`; a `table` fits `width` where its columns have weights.
+    """A text table as `table`, `escape_markdown` or `latex`; a `table` fits `width` where its
+    columns have weights.
 
     What a terminal would obey, or Markdown or LaTeX take as its own, is shown as it was written.
     """
@@ -121,13 +126,22 @@ def _clean_table(table: TextTable, encoding: str | None = None) -> TextTable:
     def to_printable(text: str) -> str:
         return encodable(printable(text), encoding)
 
-    title, note = ("\n".join(map(to_printable, text.split("\n"))) for text in (table.title, table.note))
+    title, note = (
+        "\n".join(map(to_printable, text.split("\n"))) for text in (table.title, table.note)
+    )
     rows = [[type(cell)(to_printable(cell)) for cell in row] for row in table.rows]
-    return replace(table, columns=[to_printable(name) for name in table.columns], rows=rows, title=title, note=note)
+    return replace(
+        table,
+        columns=[to_printable(name) for name in table.columns],
+        rows=rows,
+        title=title,
+        note=note,
+    )
 
 
 def _fit_width(table: TextTable, width: int) -> TextTable:
-    """The table with problems in lines of their own, then without some intervals, then without some columns.
+    """The table with problems in lines of their own, then without some intervals, then without some
+    columns.
 
     Each where it does not fit otherwise; what is missing is said at the end of its note.
     """
@@ -140,18 +154,24 @@ def _fit_width(table: TextTable, width: int) -> TextTable:
         if _measure_width(table.without(dropped - {i})) <= width:
             dropped.remove(i)
     absent = [table.columns[i] for i in sorted(dropped)]
-    lines = [f"\nnot shown at this width: {', '.join(absent)} (--format csv has all)"] if absent else []
+    lines = (
+        [f"\nnot shown at this width: {', '.join(absent)} (--format csv has all)"] if absent else []
+    )
     lines += [f"; not shown at this width: intervals of {join_words(bare)}"] if bare else []
     return replace(table.without(dropped), note=(table.note + "".join(lines)).strip())
 
 
 def _shorten(table: TextTable, width: int) -> tuple[TextTable, list[str]]:
-    """The table with as few intervals left out as its `brief` columns need to fit, and the names of these."""
+    """The table with as few intervals left out as its `brief` columns need to fit, and the names of
+    these.
+    """
     bare = list[str]()
     for i in table.brief:
         if _measure_width(table) <= width:
             break
-        rows = [[*row[:i], type(row[i])(INTERVAL.sub("", row[i])), *row[i + 1 :]] for row in table.rows]
+        rows = [
+            [*row[:i], type(row[i])(INTERVAL.sub("", row[i])), *row[i + 1 :]] for row in table.rows
+        ]
         table, bare = replace(table, rows=rows), [table.columns[i], *bare]
     return table, bare
 
@@ -173,7 +193,11 @@ def star_cells(column: Sequence[str]) -> list[str]:
     if not any(isinstance(cell, Marked) for cell in column):
         return [*column]
     return [
-        f"*{cell}*" if isinstance(cell, Best) else f"{cell}*" if isinstance(cell, Marked) else f"{cell} "
+        f"*{cell}*"
+        if isinstance(cell, Best)
+        else f"{cell}*"
+        if isinstance(cell, Marked)
+        else f"{cell} "
         for cell in column
     ]
 
@@ -193,16 +217,25 @@ def _escape_html(text: str) -> str:
 
 
 def render_html(table: TextTable) -> str:
-    """A table for notebooks: all columns, `Best` cells in bold; it scrolls where it is wider than the page."""
+    """A table for notebooks: all columns, `Best` cells in bold; it scrolls where it is wider than
+    the page.
+    """
 
     def show(cell: str) -> str:
         text = _escape_html(cell)
-        return f"<b>{text}</b>" if isinstance(cell, Best) else f"{text}*" if isinstance(cell, Marked) else text
+        return (
+            f"<b>{text}</b>"
+            if isinstance(cell, Best)
+            else f"{text}*"
+            if isinstance(cell, Marked)
+            else text
+        )
 
     def row(cells: list[str], tag: str) -> str:
         sides = ["left" if i < table.left else "right" for i in range(len(cells))]
         cells_html = (
-            f'<{tag} style="text-align: {side}">{cell}</{tag}>' for side, cell in zip(sides, cells, strict=True)
+            f'<{tag} style="text-align: {side}">{cell}</{tag}>'
+            for side, cell in zip(sides, cells, strict=True)
         )
         return f"<tr>{''.join(cells_html)}</tr>"
 
@@ -231,8 +264,10 @@ class Comparison:
         table: the same for readers.
         worse: between two runs, whether anything is worse or newly failing.
         nothing: why two runs hold nothing that can be compared; empty where they hold something.
-        undecided: what of two runs no test can decide with these seeds; empty if all can be decided.
-        unplayable: what the run's suite leaves out because it cannot be played, and why, a line each.
+        undecided: what of two runs no test can decide with these seeds; empty if all can be
+            decided.
+        unplayable: what the run's suite leaves out because it cannot be played, and why, a line
+            each.
     """
 
     frame: pd.DataFrame
@@ -243,7 +278,9 @@ class Comparison:
     unplayable: tuple[str, ...] = ()
 
     def render(self, style: str = "table", width: int | None = None) -> str:
-        """The comparison in one of `formats.FORMATS`; a table fits `width`, by default the terminal."""
+        """The comparison in one of `formats.FORMATS`; a table fits `width`, by default the
+        terminal.
+        """
         if style not in FORMATS:
             raise Misuse(f"format is {show(style)}; allowed: {', '.join(FORMATS)}")
         if style in ("csv", "json"):
@@ -267,8 +304,9 @@ class Comparison:
 def render_records(rows: Sequence[Mapping[Any, Any]], style: str) -> str:
     """Full-precision records as `csv` or `json`.
 
-    JSON has no word for what is no finite number: infinite is "inf" or "-inf", undefined is null. CSV writes inf, -inf
-    and nan; what a row has not is null, or empty. In CSV no text is a formula (`escape_formula`).
+    JSON has no word for what is no finite number: infinite is "inf" or "-inf", undefined is null.
+    CSV writes inf, -inf and nan; what a row has not is null, or empty. In CSV no text is a formula
+    (`escape_formula`).
     """
     if style == "json":
         clean = [{key: to_json_value(value) for key, value in row.items()} for row in rows]
@@ -277,13 +315,17 @@ def render_records(rows: Sequence[Mapping[Any, Any]], style: str) -> str:
     if rows:
         names = list(rows[0])
         lines: list[list[Any]] = [names, *([row.get(name) for name in names] for row in rows)]
-        plain = [[printable(cell) if isinstance(cell, str) else cell for cell in line] for line in lines]
+        plain = [
+            [printable(cell) if isinstance(cell, str) else cell for cell in line] for line in lines
+        ]
         csv.writer(text, lineterminator="\n").writerows(map(escape_formula, line) for line in plain)
     return text.getvalue().rstrip("\n")
 
 
 def escape_formula(value: Any) -> Any:
-    """A cell of a CSV: text that begins as a formula begins with an apostrophe, what is or says a number stays."""
+    """A cell of a CSV: text that begins as a formula begins with an apostrophe, what is or says a
+    number stays.
+    """
     formula = isinstance(value, str) and value.startswith(FORMULA) and not NUMBER.fullmatch(value)
     return f"'{value}" if formula else value
 
@@ -297,7 +339,9 @@ def to_json_value(value: Any) -> Any:
 
 
 def _render_terminal(table: TextTable, width: int) -> str:
-    """The table in `width` columns, or in as many as those of its columns take that are never left out."""
+    """The table in `width` columns, or in as many as those of its columns take that are never left
+    out.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -307,7 +351,9 @@ def _render_terminal(table: TextTable, width: int) -> str:
     left = table.left - table.folded
     grid = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1))
     for i, name in enumerate(columns):
-        grid.add_column(name, justify="left" if i < left else "right", no_wrap=i >= left, overflow="fold")
+        grid.add_column(
+            name, justify="left" if i < left else "right", no_wrap=i >= left, overflow="fold"
+        )
     headings: list[str] = []  # lines of their own may be wider than the first column
     previous = None
     for row_cells in rows:
@@ -327,7 +373,12 @@ def _render_terminal(table: TextTable, width: int) -> str:
     text = io.StringIO()
     needed = 0 if table.weights else _measure_width(table, LEAST)
     console = Console(
-        file=text, width=max(width, needed), color_system=None, markup=False, highlight=False, emoji=False
+        file=text,
+        width=max(width, needed),
+        color_system=None,
+        markup=False,
+        highlight=False,
+        emoji=False,
     )
     console.print(grid)
     waiting = iter(headings)
@@ -336,12 +387,20 @@ def _render_terminal(table: TextTable, width: int) -> str:
         long = textwrap.wrap(next(waiting), width - 2) if line.strip() == HEADING * 3 else ()
         lines += [f"  {part}" for part in long] or [line.rstrip()]
     return "\n".join(
-        [*_wrap_text(table.title, width), *(line for line in lines if line), *_wrap_text(table.note, width)]
+        [
+            *_wrap_text(table.title, width),
+            *(line for line in lines if line),
+            *_wrap_text(table.note, width),
+        ]
     )
 
 
 def _wrap_text(text: str, width: int) -> list[str]:
-    return [part for line in text.splitlines() for part in textwrap.wrap(line, width, break_on_hyphens=False)]
+    return [
+        part
+        for line in text.splitlines()
+        for part in textwrap.wrap(line, width, break_on_hyphens=False)
+    ]
 
 
 MARKDOWN = re.compile(
@@ -361,7 +420,13 @@ def escape_markdown(cell: str) -> str:
     if isinstance(cell, Code) and "`" not in cell:
         return f"`{cell}`".replace("|", "\\|")
     text = MARKDOWN.sub(r"\\\g<0>", cell)
-    return f"**{text}**" if isinstance(cell, Best) else f"{text}\\*" if isinstance(cell, Marked) else text
+    return (
+        f"**{text}**"
+        if isinstance(cell, Best)
+        else f"{text}\\*"
+        if isinstance(cell, Marked)
+        else text
+    )
 
 
 def _render_markdown(table: TextTable) -> str:
@@ -380,8 +445,10 @@ def _escape_line(line: str) -> str:
 
 
 MATH = (
-    r"± \pm, ₊ _+, ⁺ ^+, ₀ _0, ₁ _1, ₂ _2, ² ^2, * ^*, ′ ', † ^\dagger, < <, > >, ≤ \le, ≥ \ge, | |, − -, × \times, "
-    r"· \cdot, √ \surd, ∞ \infty, α \alpha, β \beta, γ \gamma, Γ \Gamma, δ \delta, Δ \Delta, ε \varepsilon, κ \kappa, "
+    r"± \pm, ₊ _+, ⁺ ^+, ₀ _0, ₁ _1, ₂ _2, ² ^2, * ^*, ′ ', † ^\dagger, < <, > >, ≤ \le, ≥ \ge, "
+    r"| |, − -, × \times, "
+    r"· \cdot, √ \surd, ∞ \infty, α \alpha, β \beta, γ \gamma, Γ \Gamma, δ \delta, Δ \Delta, ε "
+    r"\varepsilon, κ \kappa, "
     r"λ \lambda, Λ \Lambda, µ \mu, μ \mu, ρ \rho, σ \sigma, φ \varphi"
 )
 """Signs that LaTeX has in formulas only, each with its command there."""
@@ -409,7 +476,9 @@ def _render_latex(table: TextTable) -> str:
 
     def to_latex(text: str) -> str:
         pairs = zip(" " + text, text, strict=False)
-        text = "".join(("{}" if c == before and c in JOINED else "") + LATEX.get(c, c) for before, c in pairs)
+        text = "".join(
+            ("{}" if c == before and c in JOINED else "") + LATEX.get(c, c) for before, c in pairs
+        )
         return re.sub(r"(?<![^ \[])-(?=[\d$])", "$-$", text)  # of a number
 
     def to_cell(cell: str) -> str:
@@ -419,7 +488,8 @@ def _render_latex(table: TextTable) -> str:
 
     def line(row: Sequence[str]) -> str:
         joined = " & ".join(map(to_cell, row))
-        return (f"{{}}{joined}" if joined.startswith("[") else joined) + r" \\"  # \\ [ would be a distance
+        # \\ [ would be a distance
+        return (f"{{}}{joined}" if joined.startswith("[") else joined) + r" \\"
 
     first, *comment_lines = explain_bold(table.note).splitlines() or [""]
     sentences = (table.title.replace("\n", " "), first[:1].upper() + first[1:])

@@ -1,4 +1,6 @@
-"""The cells of a run in groups that tables and tests are about: one per problem, algorithm and horizon."""
+"""The cells of a run in groups that tables and tests are about: one per problem, algorithm and
+horizon.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from cbobench.report.load import Run
 from cbobench.results.manifest import as_words
 
 Arena = tuple[str, int, bool | None]
-"""Problem, T, and whether the constraint binds where that sets seeds apart: what groups share to be compared."""
+"""Problem, T, and whether the constraint binds where that sets seeds apart: what groups share to be
+compared.
+"""
 KEY = ("problem", "algorithm", "horizon")  # what the cells of a group share
 WORDS = {True: "binds", False: "does not bind"}
 
@@ -33,7 +37,9 @@ def take_values(cells: pd.DataFrame, quantity: Metric) -> Array:
 
 
 class Columns:
-    """The quantities of a frame of cells, each converted once for all groups that have rows in it."""
+    """The quantities of a frame of cells, each converted once for all groups that have rows in
+    it.
+    """
 
     def __init__(self, cells: pd.DataFrame) -> None:
         self.cells = cells
@@ -54,12 +60,13 @@ class Group:
         problem, algorithm: titles; `problem_label`, `algorithm_label`: what a reader sees.
         horizon: T.
         expected_seeds: seeds of the cells asked for.
-        failures, outdated, unknown: seeds whose cells failed, are stale, or are unchecked (no code is at hand to tell
-            whether they are stale).
+        failures, outdated, unknown: seeds whose cells failed, are stale, or are unchecked (no code
+            is at hand to tell whether they are stale).
         good: rows of the cells that are ok, by seed; all who ask for the group share them.
-        binds: where the group holds only the seeds in which the constraint binds, or does not: which of the two.
-        columns: the frame of which `good` is some rows, and which; None where `good` is no part of one. One column of a
-            thousand groups is taken much faster from it.
+        binds: where the group holds only the seeds in which the constraint binds, or does not:
+            which of the two.
+        columns: the frame of which `good` is some rows, and which; None where `good` is no part of
+            one. One column of a thousand groups is taken much faster from it.
     """
 
     problem: str
@@ -127,7 +134,9 @@ class Group:
     @property
     def count(self) -> str:
         """n of expected, and what is the matter with the rest."""
-        notes = ", ".join(f"{getattr(self, w)} {w}" for w in ("failed", "stale", "unchecked") if getattr(self, w))
+        notes = ", ".join(
+            f"{getattr(self, w)} {w}" for w in ("failed", "stale", "unchecked") if getattr(self, w)
+        )
         return f"{len(self.good)}/{self.expected}" + (f" ({notes})" if notes else "")
 
 
@@ -135,9 +144,10 @@ def find_groups(run: Run, only: str | None = None, by: str = "problem") -> list[
     """The groups of a run in the suite's order.
 
     Args:
-        only: a glob over "problem/algorithm", or one of them, each by title, name or label; * and ? are wildcards.
-        by: "algorithm" sorts by algorithm; "binds" sets the seeds apart in which the constraint binds, on problems
-            where some do and some do not.
+        only: a glob over "problem/algorithm", or one of them, each by title, name or label; * and ?
+            are wildcards.
+        by: "algorithm" sorts by algorithm; "binds" sets the seeds apart in which the constraint
+            binds, on problems where some do and some do not.
 
     Raises:
         Misuse: the glob matches nothing.
@@ -163,9 +173,12 @@ def _group_cells(run: Run, only: str | None) -> list[Group]:
     cells_of_key: dict[tuple[str, str, int], dict[str, int]] = {}
     for pair_cells in (run.record if only is None else run.record.only(only)).cells.by_pair:
         key = pair_cells.pair.problem.title, pair_cells.pair.algorithm.title, pair_cells.horizon
-        cells_of_key.setdefault(key, {}).update(zip(as_words(pair_cells.ids), map(int, pair_cells.seeds), strict=True))
+        cells_of_key.setdefault(key, {}).update(
+            zip(as_words(pair_cells.ids), map(int, pair_cells.seeds), strict=True)
+        )
     good, failed = (
-        run.cells[run.cells["status"] == status].set_index("seed").sort_index() for status in ("ok", "failed")
+        run.cells[run.cells["status"] == status].set_index("seed").sort_index()
+        for status in ("ok", "failed")
     )
     good["us_per_round"] = 1e6 * good["seconds_per_round"]
     parts, failing = (dict(list(cells.groupby([*KEY], sort=False))) for cells in (good, failed))
@@ -176,7 +189,8 @@ def _group_cells(run: Run, only: str | None) -> list[Group]:
         problem, algorithm, horizon = key
         failures = frozenset(failing[key].index) if key in failing else frozenset()
         outdated, unknown = (
-            frozenset(seeds[i] for i in cell_ids & seeds.keys()) for cell_ids in (run.stale, run.unchecked)
+            frozenset(seeds[i] for i in cell_ids & seeds.keys())
+            for cell_ids in (run.stale, run.unchecked)
         )
         names = problem, algorithm, labels[0][problem], labels[1][algorithm]
         good_rows = parts.get(key, good.iloc[:0])
@@ -192,14 +206,17 @@ def select_latest(run: Run, groups: list[Group]) -> list[Group]:
 
 
 def select_horizon(run: Run, groups: list[Group], horizon: int | str | None) -> list[Group]:
-    """The groups of one horizon, or of "all"; by default of the latest of each problem (`select_latest`).
+    """The groups of one horizon, or of "all"; by default of the latest of each problem
+    (`select_latest`).
 
     Raises:
         Misuse: a horizon that none of the groups has.
     """
     if horizon is None or horizon == "all":
         return groups if horizon else select_latest(run, groups)
-    selected = [group for group in groups if group.horizon == horizon and not isinstance(horizon, bool)]
+    selected = [
+        group for group in groups if group.horizon == horizon and not isinstance(horizon, bool)
+    ]
     if not selected:
         horizons = ", ".join(map(str, sorted({group.horizon for group in groups})))
         raise Misuse(f"horizon is {show(horizon)}; allowed: {horizons}, all")
@@ -218,15 +235,21 @@ def _split_by_binding(groups: list[Group]) -> list[Group]:
         seeds = binding.get((*arena, None), {})
         if len(set(seeds.values())) < 2:
             word = f": {WORDS[next(iter(seeds.values()))]}" if seeds else ""
-            result += [replace(group, problem_label=group.problem_label + word) for group in arena_groups]
+            result += [
+                replace(group, problem_label=group.problem_label + word) for group in arena_groups
+            ]
             continue
         for binds, word in WORDS.items():
             result += [
-                _set_apart(group, {s for s in group.expected_seeds if seeds.get(s) is binds}, binds, word)
+                _set_apart(
+                    group, {s for s in group.expected_seeds if seeds.get(s) is binds}, binds, word
+                )
                 for group in arena_groups
             ]
         unknown_groups = [
-            _set_apart(group, group.expected_seeds - seeds.keys(), None, "not known whether it binds")
+            _set_apart(
+                group, group.expected_seeds - seeds.keys(), None, "not known whether it binds"
+            )
             for group in arena_groups
         ]
         result += unknown_groups if any(group.expected_seeds for group in unknown_groups) else []
@@ -248,7 +271,9 @@ def select_seeds(group: Group, seeds: Set[int]) -> Group:
 
 def _set_apart(group: Group, seeds: Set[int], binds: bool | None, word: str) -> Group:
     """The group of the seeds in which the constraint binds, or does not, with that in its label."""
-    return replace(select_seeds(group, seeds), problem_label=f"{group.problem_label}: {word}", binds=binds)
+    return replace(
+        select_seeds(group, seeds), problem_label=f"{group.problem_label}: {word}", binds=binds
+    )
 
 
 def find_binding(groups: list[Group]) -> dict[Arena, dict[Any, bool]]:

@@ -1,4 +1,6 @@
-"""The page of a figure: panels in rows with letters and shared scales, one legend below them, and nothing cut off."""
+"""The page of a figure: panels in rows with letters and shared scales, one legend below them, and
+nothing cut off.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +43,14 @@ def grid(panels: Sequence[AnyPanel], size: Size, columns: int) -> tuple[Any, lis
 
 
 def finish(
-    image: Any, axes: Sequence[Any], panels: Sequence[AnyPanel], size: Size, legend_notes: Sequence[str] = ()
+    image: Any,
+    axes: Sequence[Any],
+    panels: Sequence[AnyPanel],
+    size: Size,
+    legend_notes: Sequence[str] = (),
 ) -> None:
-    """Letters, ticks, shared scales, zero lines and the legend; then long labels are broken where they do not fit.
+    """Letters, ticks, shared scales, zero lines and the legend; then long labels are broken where
+    they do not fit.
 
     Args:
         legend_notes: sentences below the legend.
@@ -54,7 +61,15 @@ def finish(
         letter = f"({string.ascii_lowercase[position % 26]}) " if len(panels) > 1 else ""
         axis.set_title(plain(letter + panel.title if panel.title or letter else ""))
         if not _has_numbers(axis):
-            axis.text(0.5, 0.5, "not known here", transform=axis.transAxes, ha="center", va="center", color="0.4")
+            axis.text(
+                0.5,
+                0.5,
+                "not known here",
+                transform=axis.transAxes,
+                ha="center",
+                va="center",
+                color="0.4",
+            )
         sns.despine(ax=axis)
     set_limits(axes, panels)
     for axis, panel in zip(axes, panels, strict=True):
@@ -81,7 +96,9 @@ def draw_zeros(axis: Any, panel: AnyPanel) -> None:
 
 
 def mark_edge(axis: Any) -> None:
-    """A tick "0" where a logarithmic axis has what it cannot show (`Panel.edge`), in place of any number."""
+    """A tick "0" where a logarithmic axis has what it cannot show (`Panel.edge`), in place of any
+    number.
+    """
     from matplotlib.ticker import FixedLocator
 
     edges = [line.get_segments()[0][0][1] for line in axis.collections if line.get_gid() == "edge"]
@@ -99,8 +116,11 @@ def mark_edge(axis: Any) -> None:
     side.set_major_formatter(lambda value, place: "0" if value == edge else written(value, place))
 
 
-def save(image: Any, paths: Sequence[Path], dpi: int, caption: str, facts: Mapping[str, str]) -> None:
-    """Write an image as PDF, PNG and SVG, with its caption and other facts as metadata, and no time stamp.
+def save(
+    image: Any, paths: Sequence[Path], dpi: int, caption: str, facts: Mapping[str, str]
+) -> None:
+    """Write an image as PDF, PNG and SVG, with its caption and other facts as metadata, and no time
+    stamp.
 
     It is laid out once for all files, at the PNG's resolution.
     """
@@ -123,7 +143,9 @@ def _has_numbers(axis: Any) -> bool:
 
 
 def set_limits(axes: Sequence[Any], panels: Sequence[AnyPanel]) -> None:
-    """Limits with a little room, not below what the quantities can be, and the same for panels of one scale."""
+    """Limits with a little room, not below what the quantities can be, and the same for panels of
+    one scale.
+    """
     together: dict[tuple[str, ...], list[Any]] = {}
     for axis, panel in zip(axes, panels, strict=True):
         if not _has_numbers(axis):
@@ -135,7 +157,8 @@ def set_limits(axes: Sequence[Any], panels: Sequence[AnyPanel]) -> None:
             low, high = getattr(axis, f"get_{letter}lim")()
             near = floor is not None and low - floor < 0.25 * (high - low)
             if near and getattr(axis, f"get_{letter}scale")() == "linear":
-                room = ROOM / 2 * (high - floor) if letter == "y" else 0.0  # a curve at the floor is seen
+                # a curve at the floor is seen
+                room = ROOM / 2 * (high - floor) if letter == "y" else 0.0
                 getattr(axis, f"set_{letter}lim")((floor or 0.0) - room, high)
     for scale_axes in together.values():
         drawn = [axis.get_ylim() for axis in scale_axes]
@@ -144,12 +167,14 @@ def set_limits(axes: Sequence[Any], panels: Sequence[AnyPanel]) -> None:
 
 
 def set_ticks(axis: Any, width: float, size: Size, counts: tuple[bool, bool]) -> None:
-    """As many ticks as there is room for numbers; whole ones on an axis that counts; on a logarithmic axis 1, 2 and 5
-    times powers of ten, or those alone if there are many.
+    """As many ticks as there is room for numbers; whole ones on an axis that counts; on a
+    logarithmic axis 1, 2 and 5 times powers of ten, or those alone if there are many.
     """
     from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
-    for side, room, is_count in zip((axis.xaxis, axis.yaxis), (width * 72 / (4 * size.small), 6), counts, strict=True):
+    for side, room, is_count in zip(
+        (axis.xaxis, axis.yaxis), (width * 72 / (4 * size.small), 6), counts, strict=True
+    ):
         if side.get_scale() == "linear":
             bins = max(2, min(6, int(room)))
             side.set_major_locator(MaxNLocator(bins, steps=[1, 2, 2.5, 5, 10], integer=is_count))
@@ -159,22 +184,34 @@ def set_ticks(axis: Any, width: float, size: Size, counts: tuple[bool, bool]) ->
         elif side.get_scale() == "log":
             low, high = side.get_view_interval()
             is_short = high < 100 * low
-            side.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if is_short else (1.0,), numticks=9))
+            side.set_major_locator(
+                LogLocator(subs=(1.0, 2.0, 5.0) if is_short else (1.0,), numticks=9)
+            )
             side.set_minor_formatter(NullFormatter())
             if is_short:
                 side.set_major_formatter(lambda value, _: f"{value:,.6g}")
 
 
 def _make_tick_format(step: float, most: float) -> Callable[[float, int], str]:
-    """How the numbers at an axis are written: with as many decimals as the step has, thousands as k, millions as M."""
-    unit, letter = next(((u, w) for u, w in ((1e6, "M"), (1e3, "k")) if most >= 100 * u and step >= u / 10), (1, ""))
-    places = next((p for p in range(6) if math.isclose(step / unit, round(step / unit, p), rel_tol=1e-6)), 6)
+    """How the numbers at an axis are written: with as many decimals as the step has, thousands as
+    k, millions as M.
+    """
+    unit, letter = next(
+        ((u, w) for u, w in ((1e6, "M"), (1e3, "k")) if most >= 100 * u and step >= u / 10), (1, "")
+    )
+    places = next(
+        (p for p in range(6) if math.isclose(step / unit, round(step / unit, p), rel_tol=1e-6)), 6
+    )
     return lambda value, _: f"{value / unit:,.{places}f}{letter if value else ''}".replace("-", "−")
 
 
 def _add_legend(image: Any, axes: Sequence[Any], size: Size, notes: Sequence[str] = ()) -> None:
-    """One legend below all panels, in as many columns as fit, and notes below it; the image grows by its height."""
-    handles = [pair for axis in axes for pair in zip(*axis.get_legend_handles_labels(), strict=True)]
+    """One legend below all panels, in as many columns as fit, and notes below it; the image grows
+    by its height.
+    """
+    handles = [
+        pair for axis in axes for pair in zip(*axis.get_legend_handles_labels(), strict=True)
+    ]
     entries = {label: line for line, label in handles}
     letters = int(size.width * 72 / (0.75 * size.small))
     lines = {textwrap.fill(label, letters): line for label, line in entries.items()}
@@ -231,5 +268,9 @@ def _break_text(text: Any, room: float, side: str) -> None:
     label = text.get_text()
     lines = math.ceil(getattr(text.get_window_extent(), side) / room)
     if lines > 1:
-        width = next(w for w in range(len(label) // lines, len(label) + 1) if len(textwrap.wrap(label, w)) <= lines)
+        width = next(
+            w
+            for w in range(len(label) // lines, len(label) + 1)
+            if len(textwrap.wrap(label, w)) <= lines
+        )
         text.set_text(textwrap.fill(label, width))

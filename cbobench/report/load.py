@@ -1,4 +1,6 @@
-"""Results of a run as pandas frames. One row per cell or per recorded round; nothing is dropped in silence."""
+"""Results of a run as pandas frames. One row per cell or per recorded round; nothing is dropped in
+silence.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,13 @@ from cbobench.errors import CbobenchError, DamagedRun, Misuse, show, unknown, wo
 from cbobench.results import bundle
 from cbobench.results.folder import retry_if_gone
 from cbobench.results.manifest import Manifest, Pair, VariantKind, as_numbers, as_words
-from cbobench.results.query import NO_POSITION, PublishedCells, cell_positions, read_published, sort_by_cell
+from cbobench.results.query import (
+    NO_POSITION,
+    PublishedCells,
+    cell_positions,
+    read_published,
+    sort_by_cell,
+)
 from cbobench.results.reader import Reader
 from cbobench.results.rounds import cell_codes
 from cbobench.results.schema import schema
@@ -34,7 +42,9 @@ def to_column(values: Sequence[Any]) -> pd.Series:
 
 
 def read_input(frame: pd.DataFrame, by_problem: Mapping[str, tuple[int, Any]]) -> pd.Series:
-    """An input's values in rows with `problem`, `action` and `x`; empty on problems that do not have it."""
+    """An input's values in rows with `problem`, `action` and `x`; empty on problems that do not
+    have it.
+    """
     parts = []
     for title, (position, values) in by_problem.items():
         rows = frame[frame["problem"] == title]
@@ -42,7 +52,9 @@ def read_input(frame: pd.DataFrame, by_problem: Mapping[str, tuple[int, Any]]) -
             chosen = to_column(values).take(rows["action"].to_numpy(dtype=np.intp))
             parts.append(pd.Series(chosen.to_numpy(), index=rows.index))
         else:
-            parts.append(pd.Series([x[position] for x in rows["x"]], index=rows.index, dtype=np.float64))
+            parts.append(
+                pd.Series([x[position] for x in rows["x"]], index=rows.index, dtype=np.float64)
+            )
     return pd.concat(parts).reindex(frame.index)
 
 
@@ -57,17 +69,26 @@ def find_source_column(name: str, names: list[str]) -> str:
     if vector in held and position.isdecimal() and int(position) > 0:
         return vector
     if name not in (*names, *LABELS):
-        raise unknown("column", name, [*names, *LABELS, *(f"{vector}_1" for vector in held)], most=MOST_COLUMNS)
+        raise unknown(
+            "column",
+            name,
+            [*names, *LABELS, *(f"{vector}_1" for vector in held)],
+            most=MOST_COLUMNS,
+        )
     return LABELS.get(name, name)
 
 
 def extract_entries(table: pa.Table, columns: Iterable[str]) -> pa.Table:
-    """The table with the entries that were asked for (`g_1`: the first of g), without vectors that were not."""
+    """The table with the entries that were asked for (`g_1`: the first of g), without vectors that
+    were not.
+    """
     columns = list(columns)
     for name in columns:
         if name not in table.column_names and name not in LABELS:
             vector, _, position = name.rpartition("_")
-            table = table.append_column(name, pa.array(_extract_entry(table[vector], int(position) - 1)))
+            table = table.append_column(
+                name, pa.array(_extract_entry(table[vector], int(position) - 1))
+            )
     return table.drop_columns([v for v in VECTORS if v in table.column_names and v not in columns])
 
 
@@ -85,15 +106,19 @@ def _extract_entry(column: pa.ChunkedArray, k: int) -> NDArray[np.float64]:
 
 WHAT: dict[str, VariantKind] = {"problem": "problems", "algorithm": "algorithms"}
 RunLike = Any
-"""A run: opened, or its folder as a path or URI, or what `cbobench.run` returned; or a list of them, read as one."""
+"""A run: opened, or its folder as a path or URI, or what `cbobench.run` returned; or a list of
+them, read as one.
+"""
 
 
 class Run:
     """A run folder, read once.
 
     Args:
-        location: path or URI of the run folder or of a bundle (`results.bundle`), or that folder when it is open.
-        record: of the pairs that count; by default all that the folder was asked for, which `full_record` always holds.
+        location: path or URI of the run folder or of a bundle (`results.bundle`), or that folder
+            when it is open.
+        record: of the pairs that count; by default all that the folder was asked for, which
+            `full_record` always holds.
         played: what is published in it, where that is read already.
 
     Raises:
@@ -117,39 +142,51 @@ class Run:
         """Several runs read as one; of a cell that several hold, the first counts.
 
         Raises:
-            Misuse: a problem is another one in two of them, or a method's name stands for two settings.
+            Misuse: a problem is another one in two of them, or a method's name stands for two
+                settings.
         """
         joined = join_manifests([run.record for run in runs], [str(run.folder) for run in runs])
         return cls(Union([run.folder for run in runs]), joined)
 
     def only(self, glob: str) -> Run:
-        """The same run with the matching pairs alone (see `Manifest.only`); `full_record` still holds all."""
+        """The same run with the matching pairs alone (see `Manifest.only`); `full_record` still
+        holds all.
+        """
         return Run(self.folder, self.record.only(glob), self.played, self.full_record)
 
     @cached_property
     def cells(self) -> pd.DataFrame:
-        """One row per published cell that was asked for, in the suite's order (columns: `results.schema`)."""
+        """One row per published cell that was asked for, in the suite's order (columns:
+        `results.schema`).
+        """
         return self._take_rows(self.played.table, self.played.find(self.record.cells.ids))
 
     @cached_property
     def audit(self) -> pd.DataFrame:
-        """One row per cell of an audited run that was played to its end (columns: `results.schema.AUDIT_COLUMNS`)."""
+        """One row per cell of an audited run that was played to its end (columns:
+        `results.schema.AUDIT_COLUMNS`).
+        """
         table = self._read_audit()
         numbers, attempt = as_numbers(table["cell"].to_pylist()), table["attempt"].to_numpy()
-        rows = {cell: row for row, cell in enumerate(zip(numbers.tolist(), attempt.tolist(), strict=True))}
+        rows = {
+            cell: row
+            for row, cell in enumerate(zip(numbers.tolist(), attempt.tolist(), strict=True))
+        }
         ids = self.record.cells.ids
         at = self.played.find(ids)
         # A row of the audit is of one attempt; of a cell that was played again the last one counts.
         latest = np.where(at == NO_POSITION, 0, self.played.attempt[at] if len(self.played) else 0)
         positions = [
-            rows.get(cell_attempt, NO_POSITION) for cell_attempt in zip(ids.tolist(), latest.tolist(), strict=True)
+            rows.get(cell_attempt, NO_POSITION)
+            for cell_attempt in zip(ids.tolist(), latest.tolist(), strict=True)
         ]
         return self._take_rows(table, np.array(positions, dtype=np.int64))
 
     @retry_if_gone
     def _read_audit(self) -> pa.Table:
         files = {self.played.tasks[i] for i in np.unique(self.played.task[self.played.rows])}
-        if files - {*self.folder.names("audit")}:  # of cells that crashed, or what a shard has replaced meanwhile
+        # of cells that crashed, or what a shard has replaced meanwhile
+        if files - {*self.folder.names("audit")}:
             replacements = self.folder.replacements()
             files = {replacements.get(task, task) for task in files} & {*self.folder.names("audit")}
         tables = [self.folder.read_file("audit", task)[1] for task in sorted(files)]
@@ -160,34 +197,46 @@ class Run:
         rows = rows[rows != NO_POSITION]
         keep = np.zeros(len(table), dtype=bool)
         keep[rows] = True
-        frame = self._name_pairs(table.filter(pa.array(keep)))  # long columns of text can be filtered, not taken
+        # long columns of text can be filtered, not taken
+        frame = self._name_pairs(table.filter(pa.array(keep)))
         order = np.cumsum(keep)[rows] - 1
         return frame if (np.diff(order) == 1).all() else frame.take(order).reset_index(drop=True)
 
     def _name_pairs(self, table: pa.Table) -> pd.DataFrame:
         """A frame whose problems and algorithms are named by the run's record.
 
-        A cell's id does not depend on how they were spelt when it was played, so the files' titles are not read.
+        A cell's id does not depend on how they were spelt when it was played, so the files' titles
+        are not read.
         """
         codes = cell_codes(table)
         pairs = self.record.cells.pairs(codes.dictionary.to_pylist())
         titles = {name: [getattr(pair, name).title for pair in pairs] for name in WHAT}
         for name, pair_titles in titles.items():
-            column = pa.DictionaryArray.from_arrays(codes.indices, pa.array(pair_titles, pa.string())).cast(pa.string())
+            column = pa.DictionaryArray.from_arrays(
+                codes.indices, pa.array(pair_titles, pa.string())
+            ).cast(pa.string())
             table = table.set_column(table.column_names.index(name), name, column)
-        return table.set_column(table.column_names.index("cell"), "cell", codes.cast(pa.string())).to_pandas()
+        return table.set_column(
+            table.column_names.index("cell"), "cell", codes.cast(pa.string())
+        ).to_pandas()
 
     @cached_property
     def stale(self) -> set[str]:
         """Ids of cells that were played by code that has changed since."""
-        return self._select_ids(lambda pair, rows: self.played.has_origin(rows, partial(self._code.stale, pair)))
+        return self._select_ids(
+            lambda pair, rows: self.played.has_origin(rows, partial(self._code.stale, pair))
+        )
 
     @cached_property
     def unchecked(self) -> set[str]:
-        """Ids of cells whose code cannot be imported here, so that nothing is known of their freshness."""
+        """Ids of cells whose code cannot be imported here, so that nothing is known of their
+        freshness.
+        """
         return self._select_ids(lambda pair, rows: np.full(len(rows), self._code.unknown(pair)))
 
-    def _select_ids(self, holds: Callable[[Pair, NDArray[np.int64]], NDArray[np.bool_]]) -> set[str]:
+    def _select_ids(
+        self, holds: Callable[[Pair, NDArray[np.int64]], NDArray[np.bool_]]
+    ) -> set[str]:
         """Ids of the published cells for whose pair and rows something holds."""
         cell_ids: set[str] = set()
         for pair_cells in self.record.cells.by_pair:
@@ -208,13 +257,19 @@ class Run:
         return self.record.grids[-1].horizon
 
     def horizon_of(self, problem: str) -> int:
-        """T that tables and figures show of a problem (its title): the last asked for of which a cell is good."""
+        """T that tables and figures show of a problem (its title): the last asked for of which a
+        cell is good.
+        """
         return self._horizons.get(problem, self.horizon)
 
     @cached_property
     def _horizons(self) -> dict[str, int]:
         titles = {variant.key: title for title, variant in self.record.variants("problems").items()}
-        expected = [(titles.get(p.key, p.title), grid.horizon) for grid in self.record.grids for p in grid.problems]
+        expected = [
+            (titles.get(p.key, p.title), grid.horizon)
+            for grid in self.record.grids
+            for p in grid.problems
+        ]
         good = self.cells[self.cells["status"] == "ok"]
         with_good_cells = {*zip(good["problem"], good["horizon"], strict=True)}
         return dict(expected) | dict(pair for pair in expected if pair in with_good_cells)
@@ -223,7 +278,8 @@ class Run:
         """Titles of the "problem" or "algorithm" variants that a reader means.
 
         Args:
-            names: one word, or several: each a title, else a label, else a registered name (all variants of it).
+            names: one word, or several: each a title, else a label, else a registered name (all
+                variants of it).
 
         Raises:
             Misuse: a word that none of the run's variants answers to.
@@ -238,10 +294,20 @@ class Run:
         several = isinstance(names, Iterable) and not isinstance(names, str)
         for word in names if several else [names]:
             matches = next(
-                (m for r in readings if (m := [title for title, spellings in r.items() if word in spellings])), []
+                (
+                    m
+                    for r in readings
+                    if (m := [title for title, spellings in r.items() if word in spellings])
+                ),
+                [],
             )
             if not matches:
-                short = {name for reading in readings[1:] for spellings in reading.values() for name in spellings}
+                short = {
+                    name
+                    for reading in readings[1:]
+                    for spellings in reading.values()
+                    for name in spellings
+                }
                 raise unknown(kind, word, short)
             titles += matches
         return titles
@@ -250,20 +316,26 @@ class Run:
         """Rows of `cells` whose columns equal the given values (or are among a given list).
 
         Raises:
-            Misuse: a filter names no column, or asks for a problem, algorithm, seed, horizon or status that the run
-                does not know.
+            Misuse: a filter names no column, or asks for a problem, algorithm, seed, horizon or
+                status that the run does not know.
         """
         frame = self.cells
         by_pair = self.record.cells.by_pair if "seed" in filters else ()
         allowed: dict[str, set[Any]] = {
-            "seed": {seed for seeds in {id(s.seeds): s.seeds for s in by_pair}.values() for seed in seeds},
+            "seed": {
+                seed for seeds in {id(s.seeds): s.seeds for s in by_pair}.values() for seed in seeds
+            },
             "horizon": {grid.horizon for grid in self.record.grids},
             "status": {"ok", "failed"},
         }
         for name, value in filters.items():
             if name not in frame.columns:
                 raise unknown("filter", name, frame.columns, most=MOST_COLUMNS)
-            values = list(value) if isinstance(value, (list, tuple, set, range, np.ndarray, pd.Series)) else [value]
+            values = (
+                list(value)
+                if isinstance(value, (list, tuple, set, range, np.ndarray, pd.Series))
+                else [value]
+            )
             if name in WHAT:
                 values = self.titles(name, values)
             for choice in values if name in allowed else ():
@@ -279,17 +351,20 @@ class Run:
     @cached_property
     def _good(self) -> Mapping[Any, Any]:
         """Rows of `good` by pair; a page of many pairs needs each of them several times."""
-        is_good = (self.cells["status"] == "ok") & (self.cells["horizon"] == self.cells["problem"].map(self.horizon_of))
+        is_good = (self.cells["status"] == "ok") & (
+            self.cells["horizon"] == self.cells["problem"].map(self.horizon_of)
+        )
         return self.cells.loc[is_good, [*WHAT]].groupby([*WHAT]).groups
 
     def rounds(self, columns: Iterable[str] | None = None, **filters: Any) -> pd.DataFrame:
         """Recorded rounds of the matching cells, sorted by problem, algorithm, seed and t.
 
         Args:
-            columns: the columns wanted (all by default); `problem`, `algorithm`, `seed` and `t` are always there.
-                Beside those of the files: entries of vectors as plain columns, counted from 1 (`g_1`, `dual_1`, `x_2`,
-                `observed_g_1`; NaN where a cell has none), `label` and `problem_label`, and the inputs of a problem by
-                their names, in their units (`input f` where a file has a column f; empty on other problems).
+            columns: the columns wanted (all by default); `problem`, `algorithm`, `seed` and `t` are
+                always there. Beside those of the files: entries of vectors as plain columns,
+                counted from 1 (`g_1`, `dual_1`, `x_2`, `observed_g_1`; NaN where a cell has none),
+                `label` and `problem_label`, and the inputs of a problem by their names, in their
+                units (`input f` where a file has a column f; empty on other problems).
             filters: of the cells, such as algorithm="ckb-ucb", seed=[0, 1].
         """
         names = self.folder.schema("rounds").names
@@ -301,25 +376,37 @@ class Run:
             columns = [name for name in columns if name not in inputs]
             helpers = [name for name in ("action", "x") if inputs and name not in columns]
             sources = {name: find_source_column(name, names) for name in (*columns, *helpers)}
-            file_columns = [n for n in names if n in {*sources.values(), "cell", "problem", "algorithm", "seed", "t"}]
+            file_columns = [
+                n
+                for n in names
+                if n in {*sources.values(), "cell", "problem", "algorithm", "seed", "t"}
+            ]
             columns = [*columns, *helpers]
         cells = self.select(**filters)
         if columns is None:
             inputs = {
-                name: by_problem for name, by_problem in inputs.items() if by_problem.keys() & {*cells["problem"]}
+                name: by_problem
+                for name, by_problem in inputs.items()
+                if by_problem.keys() & {*cells["problem"]}
             }
         tasks = self.played.by_task(cells.loc[cells["status"] == "ok", "cell"])
         order = {cell: position for position, cell in enumerate(self.cells["cell"])}
         parts: list[tuple[int, pa.Table]] = []
         for task, task_cells in tasks.items():
             parts += sort_by_cell(
-                pa.concat_tables(self.folder.row_groups("rounds", task, file_columns, task_cells)), order
+                pa.concat_tables(self.folder.row_groups("rounds", task, file_columns, task_cells)),
+                order,
             )
         empty = self.folder.schema("rounds").empty_table().select(file_columns or names)
-        joined = pa.concat_tables([table for _, table in sorted(parts, key=lambda part: part[0])] or [empty])
-        # The joined table holds the rows; without this they would be in memory twice while a frame is made.
+        joined = pa.concat_tables(
+            [table for _, table in sorted(parts, key=lambda part: part[0])] or [empty]
+        )
+        # The joined table holds the rows; without this they would be in memory twice while a frame
+        # is made.
         parts.clear()
-        coordinate = next((name for name in columns or () if name.startswith("x_") and name[2:].isdecimal()), None)
+        coordinate = next(
+            (name for name in columns or () if name.startswith("x_") and name[2:].isdecimal()), None
+        )
         if coordinate and len(joined) and joined["x"].null_count == len(joined):
             labels = self.record.labels("problems")
             problems = ", ".join(show(labels[title]) for title in dict.fromkeys(cells["problem"]))
@@ -334,30 +421,40 @@ class Run:
         return frame.drop(columns=helpers)
 
     def _input_columns(self, column_names: set[str]) -> dict[str, dict[str, tuple[int, Any]]]:
-        """The inputs that have names: by column, and by title of the problem, their position and values or type."""
+        """The inputs that have names: by column, and by title of the problem, their position and
+        values or type.
+        """
         columns: dict[str, dict[str, tuple[int, Any]]] = {}
         for title, variant in self.record.variants("problems").items():
             for position, (name, values) in enumerate(variant.inputs or ()):
                 if name != f"x_{position + 1}":
-                    columns.setdefault(f"input {name}" if name in column_names else name, {})[title] = position, values
+                    columns.setdefault(f"input {name}" if name in column_names else name, {})[
+                        title
+                    ] = position, values
         return columns
 
-    def series(self, metric: str, problem: str, algorithm: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """One metric of a pair's good cells at `horizon_of` its problem (several, at some rounds: `read_values`).
+    def series(
+        self, metric: str, problem: str, algorithm: str
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """One metric of a pair's good cells at `horizon_of` its problem (several, at some rounds:
+        `read_values`).
 
         Args:
             metric: a numeric column of the rounds table.
             problem, algorithm: titles.
 
         Returns:
-            The recorded rounds (rounds,) and the values (rounds, cells), cells by id; both empty where none is good.
+            The recorded rounds (rounds,) and the values (rounds, cells), cells by id; both empty
+            where none is good.
         """
         t = recorded_rounds(self, problem, algorithm)
         return t, read_values(self, [metric], problem, algorithm, t)[0]
 
     @cached_property
     def expected(self) -> pd.DataFrame:
-        """One row per (problem, algorithm, horizon) that was asked for, with the number of cells `expected`."""
+        """One row per (problem, algorithm, horizon) that was asked for, with the number of cells
+        `expected`.
+        """
         counts: dict[tuple[str, str, int], int] = {}
         for pair_cells in self.record.cells.by_pair:
             key = pair_cells.pair.problem.title, pair_cells.pair.algorithm.title, pair_cells.horizon
@@ -366,23 +463,36 @@ class Run:
         return pd.DataFrame(rows, columns=["problem", "algorithm", "horizon", "expected"])
 
     def expected_of(self, problem: str) -> dict[str, int]:
-        """Cells asked for on a problem (its title) at `horizon_of` it, by title of the algorithm."""
+        """Cells asked for on a problem (its title) at `horizon_of` it, by title of the
+        algorithm.
+        """
         horizon = self.horizon_of(problem)
-        rows = self.expected[(self.expected["problem"] == problem) & (self.expected["horizon"] == horizon)]
-        return {str(title): int(count) for title, count in zip(rows["algorithm"], rows["expected"], strict=True)}
+        rows = self.expected[
+            (self.expected["problem"] == problem) & (self.expected["horizon"] == horizon)
+        ]
+        return {
+            str(title): int(count)
+            for title, count in zip(rows["algorithm"], rows["expected"], strict=True)
+        }
 
     def named(self, kind: str, names: Iterable[str]) -> list[str]:
-        """Titles of every "problem" or "algorithm" variant with one of these registered names, in the suite's order."""
+        """Titles of every "problem" or "algorithm" variant with one of these registered names, in
+        the suite's order.
+        """
         registered_names = set(names)
         return [
-            title for title, variant in self.record.variants(WHAT[kind]).items() if variant.name in registered_names
+            title
+            for title, variant in self.record.variants(WHAT[kind]).items()
+            if variant.name in registered_names
         ]
 
 
 def open_run(source: RunLike) -> Run:
     """The run itself; of several in a list, their union."""
     if isinstance(source, (list, tuple)):
-        return Run.union([open_run(run) for run in source]) if len(source) > 1 else open_run(*source)
+        return (
+            Run.union([open_run(run) for run in source]) if len(source) > 1 else open_run(*source)
+        )
     return source if isinstance(source, Run) else Run(source)
 
 
@@ -408,28 +518,32 @@ def open_readable(sources: Iterable[RunLike]) -> tuple[list[Run], list[str]]:
 
 
 def load_cells(run: str | Path, **filters: Any) -> pd.DataFrame:
-    """One row per cell of a run: final metrics, status, timings. Failed cells are rows with status "failed".
+    """One row per cell of a run: final metrics, status, timings. Failed cells are rows with status
+    "failed".
 
     Args:
         run: path or URI of the run folder.
-        filters: column values to keep, such as status="ok", algorithm=["ckb-ucb", "ckb-ts"]; problems and algorithms by
-            title, label or registered name.
+        filters: column values to keep, such as status="ok", algorithm=["ckb-ucb", "ckb-ts"];
+            problems and algorithms by title, label or registered name.
 
     Returns:
-        - `cell` (its id), `problem` and `algorithm` (titles), `problem_label` and `algorithm_label`, `seed`, `horizon`
-          (rounds), `spec` (the cell in JSON), `status` (ok or failed), `error` and `traceback` of a failed one;
-        - metrics after the last round, each in units of f or g unless it counts (docs/reading.md): `regret` R,
-          `regret_plus` R₊, `regret_positive` [R]+, `simple_regret` r, `recommended_regret`, `recommended_violation`,
-          `violation` V, `violation_hard` V⁺, `violations` N (rounds), `reward` Σ f(x_t), `simple_value` (best feasible
-          f), `f_star` and `f_plus` (references of R and R₊, means over rounds);
-        - `first_feasible` (round), `longest_streak` (rounds), `positive_dual` (share of rounds), `binds` (whether the
-          constraint does), `infeasibility_declared`, `cap_hits`, `redraws`, `failed_evaluations`, `failed_fits` (how
-          many), `feasibility_tolerance` (units of g);
-        - `recommended_action` (index) or `recommended_x` (coordinates), `recommended_f`, `recommended_g` (noise-free),
-          `recommendation_rule` (how what is recommended was chosen: 2, or of older versions nothing);
-        - `seconds`, `seconds_per_round` (µs in tables; CPU time of the process and of what it started, shared among the
-          seeds of a block), `peak_memory_mb` (MB of the process), `host`, `cpu`, `arithmetic`, `source` (hash of the
-          code), `libraries`, `attempt` (from 1).
+        - `cell` (its id), `problem` and `algorithm` (titles), `problem_label` and
+          `algorithm_label`, `seed`, `horizon` (rounds), `spec` (the cell in JSON), `status` (ok or
+          failed), `error` and `traceback` of a failed one;
+        - metrics after the last round, each in units of f or g unless it counts (docs/reading.md):
+          `regret` R, `regret_plus` R₊, `regret_positive` [R]+, `simple_regret` r,
+          `recommended_regret`, `recommended_violation`, `violation` V, `violation_hard` V⁺,
+          `violations` N (rounds), `reward` Σ f(x_t), `simple_value` (best feasible f), `f_star` and
+          `f_plus` (references of R and R₊, means over rounds);
+        - `first_feasible` (round), `longest_streak` (rounds), `positive_dual` (share of rounds),
+          `binds` (whether the constraint does), `infeasibility_declared`, `cap_hits`, `redraws`,
+          `failed_evaluations`, `failed_fits` (how many), `feasibility_tolerance` (units of g);
+        - `recommended_action` (index) or `recommended_x` (coordinates), `recommended_f`,
+          `recommended_g` (noise-free), `recommendation_rule` (how what is recommended was chosen:
+          2, or of older versions nothing);
+        - `seconds`, `seconds_per_round` (µs in tables; CPU time of the process and of what it
+          started, shared among the seeds of a block), `peak_memory_mb` (MB of the process), `host`,
+          `cpu`, `arithmetic`, `source` (hash of the code), `libraries`, `attempt` (from 1).
 
     Raises:
         Misuse: no run there, or a filter that the run knows nothing of.
@@ -440,38 +554,49 @@ def load_cells(run: str | Path, **filters: Any) -> pd.DataFrame:
     return frame.assign(**labels)
 
 
-def load_rounds(run: str | Path, columns: Iterable[str] | None = None, **filters: Any) -> pd.DataFrame:
-    """The recorded rounds of a run: actions, noise-free and observed values, cumulative metrics, dual variables.
+def load_rounds(
+    run: str | Path, columns: Iterable[str] | None = None, **filters: Any
+) -> pd.DataFrame:
+    """The recorded rounds of a run: actions, noise-free and observed values, cumulative metrics,
+    dual variables.
 
     Args:
         run: path or URI of the run folder.
-        columns: columns to read (all but labels by default); `g_1`, `dual_1`, ... are entries of vectors.
+        columns: columns to read (all but labels by default); `g_1`, `dual_1`, ... are entries of
+            vectors.
         filters: of the cells, such as problem="rkhs-1d", seed=0; see `load_cells`.
 
     Returns:
         One row per recorded round, sorted by problem, algorithm, seed and t:
 
-        - `cell` (its id), `problem` and `algorithm` (titles), `seed`, `t` (round, from 1); on request `problem_label`,
-          `algorithm_label` (or `label`), and inputs by their names, in their units;
-        - `action` (index in a finite set) or `x` (coordinates on a box, `x_1`, ...), `f`, `g` (noise-free),
-          `observed_f`, `observed_g` (as told to the method, with noise; NaN where nothing was told at once), `f_star`
-          and `f_plus` (references of the round), all in units of f or g;
-        - metrics of the rounds up to t: `regret` R, `regret_plus` R₊, `regret_positive` [R]+, `simple_regret` r,
-          `recommended_regret`, `recommended_violation`, `violation` V, `violation_hard` V⁺, `violations` N (rounds),
-          `reward` Σ f(x_t), `simple_value` (best feasible f);
+        - `cell` (its id), `problem` and `algorithm` (titles), `seed`, `t` (round, from 1); on
+          request `problem_label`, `algorithm_label` (or `label`), and inputs by their names, in
+          their units;
+        - `action` (index in a finite set) or `x` (coordinates on a box, `x_1`, ...), `f`, `g`
+          (noise-free), `observed_f`, `observed_g` (as told to the method, with noise; NaN where
+          nothing was told at once), `f_star` and `f_plus` (references of the round), all in units
+          of f or g;
+        - metrics of the rounds up to t: `regret` R, `regret_plus` R₊, `regret_positive` [R]+,
+          `simple_regret` r, `recommended_regret`, `recommended_violation`, `violation` V,
+          `violation_hard` V⁺, `violations` N (rounds), `reward` Σ f(x_t), `simple_value` (best
+          feasible f);
         - `dual` (the price on each constraint, f per g).
 
     Raises:
-        Misuse: no run there, a column or filter that it does not have, or coordinates of actions that have none.
+        Misuse: no run there, a column or filter that it does not have, or coordinates of actions
+            that have none.
     """
     return Run(run).rounds(columns, **filters)
 
 
 def recorded_rounds(run: Run, problem: str, algorithm: str) -> NDArray[np.int64]:
-    """The recorded rounds of a pair's good cells (`Run.good`), (rounds,); empty where none is good."""
+    """The recorded rounds of a pair's good cells (`Run.good`), (rounds,); empty where none is
+    good.
+    """
     cells = run.good(problem, algorithm)["cell"]
     round_parts = [np.empty(0, dtype=np.int64)]
-    for task, task_cells in [*run.played.by_task(cells).items()][:1]:  # the same for all cells of a horizon
+    # the same for all cells of a horizon
+    for task, task_cells in [*run.played.by_task(cells).items()][:1]:
         parts = run.folder.row_groups("rounds", task, ["cell", "t"], [*task_cells][:1])
         round_parts += [part["t"].to_numpy() for part in parts]
     return np.unique(np.concatenate(round_parts))
@@ -493,7 +618,9 @@ def read_values(
     Raises:
         DamagedRun: a cell lacks one of the rounds.
     """
-    order = {cell: position for position, cell in enumerate(sorted(run.good(problem, algorithm)["cell"]))}
+    order = {
+        cell: position for position, cell in enumerate(sorted(run.good(problem, algorithm)["cell"]))
+    }
     values, rows_read = np.empty((len(metrics), len(t), len(order))), 0
     for task, task_cells in run.played.by_task(order).items():
         column_of = {cell: order[cell] for cell in task_cells}
@@ -505,5 +632,8 @@ def read_values(
                 table[row, column] = part[metric].to_numpy()[mask]
             rows_read += len(row)
     if rows_read != len(t) * len(order):
-        raise DamagedRun(f"{run.folder} does not hold the same rounds of all cells of a horizon; is it all there?")
+        raise DamagedRun(
+            f"{run.folder} does not hold the same rounds of all cells of a horizon; is it all "
+            "there?"
+        )
     return values

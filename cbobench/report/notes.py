@@ -1,4 +1,6 @@
-"""What a reader must know of the cells behind a table or a figure: the one place where such notes are made."""
+"""What a reader must know of the cells behind a table or a figure: the one place where such notes
+are made.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,15 @@ from cbobench.results.provenance import mixed_note, name_arithmetic
 from cbobench.words import count_noun, list_names
 
 
-def collect_notes(selection: Selection, compared: Iterable[Group], of: str = "results") -> list[str]:
+def collect_notes(
+    selection: Selection, compared: Iterable[Group], of: str = "results"
+) -> list[str]:
     """What to know of the cells of a table or of a figure, a sentence each.
 
     Args:
         compared: the groups that are compared with another one, or that are drawn.
-        of: the kind of table, or "figure"; profiles say by themselves what has no value, captions which T is drawn, and
-            only results and figures say where constraints bind.
+        of: the kind of table, or "figure"; profiles say by themselves what has no value, captions
+            which T is drawn, and only results and figures say where constraints bind.
     """
     compared = [*compared]
     groups = compared if of == "figure" else selection.groups
@@ -45,19 +49,29 @@ def _describe_choice(selection: Selection, compared: list[Group]) -> list[str]:
     """Which methods and which T are left out, and which methods were set up unlike."""
     notes = _describe_apart(selection, compared)
     if selection.horizon is None and len(selection.groups) < len(selection.every_group):
-        notes.append(describe_horizons(selection.part, dict.fromkeys(group.problem for group in selection.groups)))
+        notes.append(
+            describe_horizons(
+                selection.part, dict.fromkeys(group.problem for group in selection.groups)
+            )
+        )
     return notes + selection.setups
 
 
 def _describe_apart(selection: Selection, compared: list[Group]) -> list[str]:
-    return describe_apart(selection.every_group if selection.horizon is None else selection.groups, compared)
+    return describe_apart(
+        selection.every_group if selection.horizon is None else selection.groups, compared
+    )
 
 
 def _describe_stale(groups: list[Group]) -> list[str]:
     """How many good cells are stale; a table counts them beside n."""
     stale_count = sum(len(group.outdated & {*group.good.index}) for group in groups)
     cells = count_noun(sum(len(group.good) for group in groups), "cell")
-    return [f"stale: {stale_count:,} of {cells}, played by code that has changed since"] if stale_count else []
+    return (
+        [f"stale: {stale_count:,} of {cells}, played by code that has changed since"]
+        if stale_count
+        else []
+    )
 
 
 def collect_fair_notes(selection: Selection, compared: list[Group], of: str) -> list[str]:
@@ -77,53 +91,78 @@ def collect_fair_notes(selection: Selection, compared: list[Group], of: str) -> 
 
 
 def refuse_lacks(selection: Selection) -> None:
-    """Raise `Misuse` where none of the quantities can have a value, so that there is nothing to pair or to rank."""
+    """Raise `Misuse` where none of the quantities can have a value, so that there is nothing to
+    pair or to rank.
+    """
     if len(selection.lacks) == len(selection.arenas) * len(selection.shown):
         raise Misuse("; ".join(describe_lacks(selection)))
 
 
 def describe_arithmetic(groups: Iterable[Group]) -> list[str]:
-    """A line where cells were played in several kinds of arithmetic, and in how many seeds these are compared."""
+    """A line where cells were played in several kinds of arithmetic, and in how many seeds these
+    are compared.
+    """
     groups = list(groups)
     if not (mixed := mixed_note(find_arithmetic(groups))):
         return []
     crossed, compared = count_crossed_seeds(groups)
-    return [f"{mixed}; {crossed:,} of {count_noun(compared, 'compared seed')} cross kinds" if crossed else mixed]
+    return [
+        f"{mixed}; {crossed:,} of {count_noun(compared, 'compared seed')} cross kinds"
+        if crossed
+        else mixed
+    ]
 
 
 def _describe_shared(run: Run) -> list[str]:
     """A line where several of the runs that are read as one hold the same cells."""
     shared, apart = run.folder.count_shared()
     differing = f", though the results of {apart:,} differ" if apart else ""
-    return [f"{count_noun(shared, 'cell')} of several runs: the first named counts{differing}"] if shared else []
+    return (
+        [f"{count_noun(shared, 'cell')} of several runs: the first named counts{differing}"]
+        if shared
+        else []
+    )
 
 
 def describe_horizons(run: Run, problems: Iterable[str]) -> str:
-    """T that figures show of some problems (titles), and which others the run holds or was asked for of them."""
+    """T that figures show of some problems (titles), and which others the run holds or was asked
+    for of them.
+    """
     labels = run.record.labels("problems")
     latest = {(title, run.horizon_of(title)) for title in problems}
     titles, good = {title for title, _ in latest}, run.cells[run.cells["status"] == "ok"]
     held, expected = (
-        {(title, t) for title, t in zip(frame["problem"], frame["horizon"], strict=True) if title in titles}
+        {
+            (title, t)
+            for title, t in zip(frame["problem"], frame["horizon"], strict=True)
+            if title in titles
+        }
         for frame in (good, run.expected)
     )
     several = len({t for _, t in latest}) > 1
 
     def list_horizons(pairs: Set[tuple[str, int]]) -> str:
         labels_by_horizon = {
-            t: [label for title, label in labels.items() if (title, t) in pairs] for _, t in sorted(pairs)
+            t: [label for title, label in labels.items() if (title, t) in pairs]
+            for _, t in sorted(pairs)
         }
         return ", ".join(
-            f"{t:,} ({', '.join(labels_by_horizon[t])})" if several else f"{t:,}" for t in sorted(labels_by_horizon)
+            f"{t:,} ({', '.join(labels_by_horizon[t])})" if several else f"{t:,}"
+            for t in sorted(labels_by_horizon)
         )
 
-    also = [f"the run also holds T = {list_horizons(held - latest)}, not shown"] * bool(held - latest)
-    also += [f"no cell of T = {list_horizons(expected - held - latest)} is good"] * bool(expected - held - latest)
+    also = [f"the run also holds T = {list_horizons(held - latest)}, not shown"] * bool(
+        held - latest
+    )
+    also += [f"no cell of T = {list_horizons(expected - held - latest)} is good"] * bool(
+        expected - held - latest
+    )
     return f"T = {list_horizons(latest)}" + (f" ({'; '.join(also)})" if also else "")
 
 
 def describe_apart(groups: Iterable[Group], compared: Iterable[Group]) -> list[str]:
-    """Methods that a comparison leaves out because of their T, where others play the same problem to another one.
+    """Methods that a comparison leaves out because of their T, where others play the same problem
+    to another one.
 
     Args:
         groups: those that were asked for.
@@ -147,11 +186,14 @@ def describe_apart(groups: Iterable[Group], compared: Iterable[Group]) -> list[s
                 apart.setdefault(key, {}).setdefault(name, []).append(label)
     lines = []
     for (own_horizons, other_horizons), labels_by_name in apart.items():
-        labels = list(dict.fromkeys(label for labels in labels_by_name.values() for label in labels))
+        labels = list(
+            dict.fromkeys(label for labels in labels_by_name.values() for label in labels)
+        )
         suffix = "" if len(labels) == len(by_problem) else f" on {list_names(labels)}"
         verbs = ("has", "it is") if len(labels_by_name) == 1 else ("have", "they are")
         lines.append(
-            f"{list_names(labels_by_name)} {verbs[0]} T = {own_horizons}{suffix}, the others T = {other_horizons}: "
+            f"{list_names(labels_by_name)} {verbs[0]} T = {own_horizons}{suffix}, the others T = "
+            f"{other_horizons}: "
             f"{verbs[1]} not compared with them; play all to one horizon"
         )
     return lines
@@ -162,7 +204,9 @@ def _list_horizons(groups: Iterable[Group]) -> str:
 
 
 def describe_variants(run: Run, groups: list[Group]) -> list[str]:
-    """What the problems of some groups say of their own numbers, a line for all that say the same; what methods do."""
+    """What the problems of some groups say of their own numbers, a line for all that say the same;
+    what methods do.
+    """
     problems, algorithms = run.record.variants("problems"), run.record.variants("algorithms")
     labels = run.record.labels("problems")
     labels_by_note: dict[str, list[str]] = {}
@@ -170,17 +214,22 @@ def describe_variants(run: Run, groups: list[Group]) -> list[str]:
         if note := problems[title].note:
             labels_by_note.setdefault(note, []).append(labels[title])
     notes = [f"{', '.join(note_labels)}: {note}" for note, note_labels in labels_by_note.items()]
-    return [*notes, *dict.fromkeys(note for group in groups if (note := algorithms[group.algorithm].note))]
+    return [
+        *notes,
+        *dict.fromkeys(note for group in groups if (note := algorithms[group.algorithm].note)),
+    ]
 
 
 def describe_failures(groups: Iterable[Group]) -> list[str]:
-    """How many evaluations, and how many fits of models, failed in the good cells of some groups, where any did."""
+    """How many evaluations, and how many fits of models, failed in the good cells of some groups,
+    where any did.
+    """
     groups, notes = list(groups), []
     several = len({group.problem for group in groups}) > 1
     for noun, among in (("evaluations", "of {:,}"), ("fits", "in {:,} rounds")):
         descriptions = [
-            f"{group.algorithm_label}{f' on {group.problem_label}' if several else ''} {int(failed):,} "
-            + among.format(group.horizon * len(group.good))
+            f"{group.algorithm_label}{f' on {group.problem_label}' if several else ''} "
+            f"{int(failed):,} " + among.format(group.horizon * len(group.good))
             for group in groups
             if (failed := group.good.get(f"failed_{noun}", pd.Series(dtype=float)).sum()) > 0
         ]
@@ -189,12 +238,16 @@ def describe_failures(groups: Iterable[Group]) -> list[str]:
 
 
 def find_arithmetic(groups: Iterable[Group]) -> set[str]:
-    """The kinds of arithmetic that played the good cells of some groups, as far as they are known."""
+    """The kinds of arithmetic that played the good cells of some groups, as far as they are
+    known.
+    """
     return {kind for group in groups for kind in _list_arithmetic(group).dropna().unique()}
 
 
 def count_crossed_seeds(groups: Iterable[Group]) -> tuple[int, int]:
-    """In how many seeds of the problems several kinds of arithmetic meet, and of how many seeds that are compared."""
+    """In how many seeds of the problems several kinds of arithmetic meet, and of how many seeds
+    that are compared.
+    """
     kinds: dict[tuple[Any, ...], set[str]] = {}
     played: dict[tuple[Any, ...], int] = {}
     for group in groups:
@@ -218,7 +271,9 @@ def find_cpus(groups: Iterable[Group]) -> set[str]:
 
 
 def describe_binding(groups: list[Group]) -> list[str]:
-    """A line that says in how many seeds the constraint binds, and on which problems, as far as that is known."""
+    """A line that says in how many seeds the constraint binds, and on which problems, as far as
+    that is known.
+    """
     labels = {group.arena: group.problem_label for group in groups}
     problems: dict[tuple[int, int], list[str]] = {}
     for arena, seeds in find_binding(groups).items():
@@ -226,10 +281,15 @@ def describe_binding(groups: list[Group]) -> list[str]:
             problems.setdefault((sum(seeds.values()), len(seeds)), []).append(labels[arena])
     everywhere = len(problems) == 1 and sum(map(len, problems.values())) == len(labels)
     parts = [
-        f"{count}/{known_count} seeds" + ("" if everywhere else f" ({list_names(dict.fromkeys(names))})")
+        f"{count}/{known_count} seeds"
+        + ("" if everywhere else f" ({list_names(dict.fromkeys(names))})")
         for (count, known_count), names in problems.items()
     ]
-    return [f"the constraint binds (the best action is infeasible) in {', '.join(parts)}"] if parts else []
+    return (
+        [f"the constraint binds (the best action is infeasible) in {', '.join(parts)}"]
+        if parts
+        else []
+    )
 
 
 def describe_lacks(selection: Selection) -> list[str]:
@@ -239,7 +299,9 @@ def describe_lacks(selection: Selection) -> list[str]:
         for arena_groups in selection.arenas:
             if lack := selection.lacks.get((arena_groups[0].arena, quantity.name)):
                 labels = problems.setdefault((lack, quantity.symbol), [])
-                labels += [arena_groups[0].problem_label] * (arena_groups[0].problem_label not in labels)
+                labels += [arena_groups[0].problem_label] * (
+                    arena_groups[0].problem_label not in labels
+                )
     symbols: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for (lack, symbol), labels in problems.items():
         symbols.setdefault((lack, tuple(labels)), []).append(symbol)

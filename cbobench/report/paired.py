@@ -1,7 +1,9 @@
-"""Paired by seed: differences to the best algorithm of a problem, or a named one, and what is not separable from it.
+"""Paired by seed: differences to the best algorithm of a problem, or a named one, and what is not
+separable from it.
 
-All algorithms meet the same function and the same noise on a problem and seed, so differences by seed are tested
-(Wilcoxon's signed-rank test) where means would hide them. Only seeds that both have; how many is said.
+All algorithms meet the same function and the same noise on a problem and seed, so differences by
+seed are tested (Wilcoxon's signed-rank test) where means would hide them. Only seeds that both
+have; how many is said.
 """
 
 from __future__ import annotations
@@ -37,10 +39,14 @@ from cbobench.stats.paired_tests import (
 from cbobench.words import count_noun
 
 PAIRED = (
-    "algorithm - against, seed by seed: median [{around}], mean [95 % interval]; n: seeds that both have, of those "
-    "asked for; k/n beside a difference: in k of them both got there, the mean is of these, the median counts the "
-    "others as lost; p: Wilcoxon's signed-rank test, Holm over the rows of {family}; * significant at 5 %; effect: 1 "
-    "where the algorithm is better in every seed, -1 where it is worse; w/t/l: seeds in which it is better, equal, "
+    "algorithm - against, seed by seed: median [{around}], mean [95 % interval]; n: seeds that "
+    "both have, of those "
+    "asked for; k/n beside a difference: in k of them both got there, the mean is of these, the "
+    "median counts the "
+    "others as lost; p: Wilcoxon's signed-rank test, Holm over the rows of {family}; * "
+    "significant at 5 %; effect: 1 "
+    "where the algorithm is better in every seed, -1 where it is worse; w/t/l: seeds in which it "
+    "is better, equal, "
     "worse"
 )
 
@@ -51,8 +57,8 @@ class Pairing:
 
     Attributes:
         a, b: the values of the seeds that both have, (n,), where both are defined.
-        ordered_a, ordered_b: with seeds in which one is undefined because it never got there: that is worse than any
-            value of the two.
+        ordered_a, ordered_b: with seeds in which one is undefined because it never got there: that
+            is worse than any value of the two.
         never: in which of the latter one is undefined.
     """
 
@@ -67,27 +73,38 @@ def pair_by_seed(group: Group, reference: Group, quantity: Metric) -> Pairing:
     """The values of two groups' good cells by common seed."""
     a, b = group.values(quantity), reference.values(quantity)
     if not np.array_equal(group.seeds, reference.seeds):
-        _, rows, reference_rows = np.intersect1d(group.seeds, reference.seeds, assume_unique=True, return_indices=True)
+        _, rows, reference_rows = np.intersect1d(
+            group.seeds, reference.seeds, assume_unique=True, return_indices=True
+        )
         a, b = a[rows], b[reference_rows]
     is_defined = ~(np.isnan(a) | np.isnan(b))
     values = np.concatenate([a, b])
     values = values[~np.isnan(values)]
     if not quantity.censored or is_defined.all():
-        return Pairing(a[is_defined], b[is_defined], a[is_defined], b[is_defined], ~is_defined[is_defined])
-    least, most = (values.min(), values.max()) if len(values) else (0.0, 0.0)  # if none ever got there: all are ties
-    # A finite distance, so that two seeds that never got there are a tie and not an undefined difference.
+        return Pairing(
+            a[is_defined], b[is_defined], a[is_defined], b[is_defined], ~is_defined[is_defined]
+        )
+    # if none ever got there: all are ties
+    least, most = (values.min(), values.max()) if len(values) else (0.0, 0.0)
+    # A finite distance, so that two seeds that never got there are a tie and not an undefined
+    # difference.
     beyond = most - least + 1
     never = least - beyond if quantity.better == "higher" else most + beyond
     return Pairing(
-        a[is_defined], b[is_defined], np.where(np.isnan(a), never, a), np.where(np.isnan(b), never, b), ~is_defined
+        a[is_defined],
+        b[is_defined],
+        np.where(np.isnan(a), never, a),
+        np.where(np.isnan(b), never, b),
+        ~is_defined,
     )
 
 
 def pair_difference(group: Group, reference: Group, quantity: Metric) -> dict[str, Any]:
-    """The fields of `Difference` for one - other, and `defined`: in how many of the n seeds both are.
+    """The fields of `Difference` for one - other, and `defined`: in how many of the n seeds both
+    are.
 
-    Where a seed of one never got there, it has lost: median, test, effect and wins count it (the median may then be
-    infinite); the mean cannot.
+    Where a seed of one never got there, it has lost: median, test, effect and wins count it (the
+    median may then be infinite); the mean cannot.
     """
     pairing, better = pair_by_seed(group, reference, quantity), quantity.better or "lower"
     statistics = difference(pairing.a, pairing.b, better)
@@ -95,9 +112,12 @@ def pair_difference(group: Group, reference: Group, quantity: Metric) -> dict[st
     if len(pairing.ordered_a) > defined:
         means = {name: getattr(statistics, name) for name in ("mean", "mean_low", "mean_high")}
         apart = pairing.ordered_a - pairing.ordered_b
-        # A lost seed is infinitely far: the distance within the values would make the median look finite.
+        # A lost seed is infinitely far: the distance within the values would make the median look
+        # finite.
         far = np.where(pairing.never, np.sign(apart) * UNREACHED, apart)
-        median, low, high = (restore_infinite(float(end)) for end in (np.median(far), *interval(far, "median")))
+        median, low, high = (
+            restore_infinite(float(end)) for end in (np.median(far), *interval(far, "median"))
+        )
         statistics = difference(pairing.ordered_a, pairing.ordered_b, better)
         statistics = replace(statistics, **means, median=median, median_low=low, median_high=high)
     return asdict(statistics) | {"defined": defined}
@@ -115,10 +135,11 @@ def find_best(groups: list[Group], quantity: Metric) -> Group | None:
 
 
 def score_groups(groups: list[Group], quantity: Metric) -> dict[int, tuple[float, float]]:
-    """The median of each group, and, where medians are equal, its mean, by position; lower is better.
+    """The median of each group, and, where medians are equal, its mean, by position; lower is
+    better.
 
-    By the seeds that all have, so that nothing is best for having failed in the hard ones; by its own seeds where there
-    are no such. Groups in which nothing is defined there are left out.
+    By the seeds that all have, so that nothing is best for having failed in the hard ones; by its
+    own seeds where there are no such. Groups in which nothing is defined there are left out.
     """
     held = [group.seeds for group in groups if np.isfinite(group.values(quantity)).any()]
     common = reduce(_common_seeds, held) if held else np.array([], dtype=np.int64)
@@ -128,7 +149,10 @@ def score_groups(groups: list[Group], quantity: Metric) -> dict[int, tuple[float
         values = values[shared] if len(common) and shared.sum() == len(common) else values
         ordered, defined = fill_unreached(values, quantity), values[~np.isnan(values)]
         if len(defined):
-            scores[position] = (float(-quantity.sign * np.median(ordered)), float(-quantity.sign * defined.mean()))
+            scores[position] = (
+                float(-quantity.sign * np.median(ordered)),
+                float(-quantity.sign * defined.mean()),
+            )
     return scores
 
 
@@ -138,10 +162,11 @@ class BestMarks:
 
     Attributes:
         best: per quantity, by position: the best ones.
-        unbeaten: likewise, those that no other is significantly better than; the best are among them.
+        unbeaten: likewise, those that no other is significantly better than; the best are among
+            them.
         blocks: the smallest n and expected of the comparisons behind it, where a seed is missing.
-        undecidable: the comparisons of a method of which none could come out with so few seeds, of the method with the
-            most; 0 where all methods have one that could.
+        undecidable: the comparisons of a method of which none could come out with so few seeds, of
+            the method with the most; 0 where all methods have one that could.
     """
 
     best: dict[str, set[int]]
@@ -151,9 +176,11 @@ class BestMarks:
 
 
 def mark_best(groups: list[Group], quantities: list[Metric]) -> BestMarks:
-    """The best of every problem, and what no other method of the problem is significantly better than.
+    """The best of every problem, and what no other method of the problem is significantly better
+    than.
 
-    A method whose seeds are too few for any of its comparisons to come out is not marked: nothing is known of it.
+    A method whose seeds are too few for any of its comparisons to come out is not marked: nothing
+    is known of it.
     """
     # A group holds a frame and so has no hash; its identity stands for it.
     position = {id(group): i for i, group in enumerate(groups)}
@@ -170,17 +197,28 @@ def mark_best(groups: list[Group], quantities: list[Metric]) -> BestMarks:
             undecidable = max(undecidable, 0 if is_judged.all() else len(rivals) - 1)
             expected = np.array([group.expected for group in rivals])
             expected = np.maximum(expected[:, None], expected)
-            incomplete += [(int(counts[i, j]), int(expected[i, j])) for i, j in np.argwhere(counts < expected) if i < j]
+            incomplete += [
+                (int(counts[i, j]), int(expected[i, j]))
+                for i, j in np.argwhere(counts < expected)
+                if i < j
+            ]
             unbeaten_rows = np.flatnonzero(is_judged & ~beaten).tolist()
             unbeaten[quantity.name] |= {position[id(rivals[i])] for i in unbeaten_rows}
-            scores = {i: score for i, score in score_groups(rivals, quantity).items() if i in unbeaten_rows}
+            scores = {
+                i: score
+                for i, score in score_groups(rivals, quantity).items()
+                if i in unbeaten_rows
+            }
             least = min(scores.values(), default=None)
-            best[quantity.name] |= {position[id(rivals[i])] for i, score in scores.items() if score == least}
+            best[quantity.name] |= {
+                position[id(rivals[i])] for i, score in scores.items() if score == least
+            }
     return BestMarks(best, unbeaten, min(incomplete, default=None), undecidable)
 
 
 def align_seeds(groups: list[Group], quantity: Metric) -> Array:
-    """The values of some groups by seed, (groups, seeds), higher is worse; NaN where a group has none.
+    """The values of some groups by seed, (groups, seeds), higher is worse; NaN where a group has
+    none.
 
     What never got there is worse than any value, by a finite distance, as in `pair_by_seed`.
     """
@@ -197,11 +235,15 @@ def align_seeds(groups: list[Group], quantity: Metric) -> Array:
 
 def select_paired(groups: list[Group], title: str | None) -> list[Group]:
     """The groups that share problem and T with another one; with a title, with that algorithm's."""
-    arenas = [[group for group in arena_groups if len(group.good)] for arena_groups in group_by_arena(groups)]
+    arenas = [
+        [group for group in arena_groups if len(group.good)]
+        for arena_groups in group_by_arena(groups)
+    ]
     return [
         group
         for arena_groups in arenas
-        if len(arena_groups) > 1 and (title is None or title in {group.algorithm for group in arena_groups})
+        if len(arena_groups) > 1
+        and (title is None or title in {group.algorithm for group in arena_groups})
         for group in arena_groups
     ]
 
@@ -220,12 +262,20 @@ def compare_pairs(selection: Selection, against: str | None = None) -> Compariso
     refuse_lacks(selection)
     frame = differences(selection, title)
     if frame.empty:
-        raise Misuse(f"{selection.run.folder} holds no two algorithms with values on one problem: nothing to pair")
+        raise Misuse(
+            f"{selection.run.folder} holds no two algorithms with values on one problem: nothing "
+            "to pair"
+        )
     if selection.by == "algorithm":
         order = list(dict.fromkeys(group.algorithm for group in selection.groups))
-        frame = frame.sort_values("algorithm", key=lambda a: a.map(order.index), kind="stable", ignore_index=True)
+        frame = frame.sort_values(
+            "algorithm", key=lambda a: a.map(order.index), kind="stable", ignore_index=True
+        )
     family = "a metric and T" if "horizon" in _name_family(frame) else "a metric"
-    lines = [PAIRED.format(around=describe_median_interval(frame["n"]), family=family), *_describe_undecidable(frame)]
+    lines = [
+        PAIRED.format(around=describe_median_interval(frame["n"]), family=family),
+        *_describe_undecidable(frame),
+    ]
     lines += _count_problems(frame, selection.shown) if title is not None else []
     table = render_differences(frame, selection, "\n".join(lines))
     return Comparison(frame, table.with_note(notes), unplayable=selection.unplayable)
@@ -235,9 +285,9 @@ def differences(selection: Selection, title: str | None = None) -> pd.DataFrame:
     """Every algorithm against the best of its problem, or against that of a title.
 
     Returns:
-        One row per problem, quantity and algorithm: titles and labels, `against` and its label, `expected`, and the
-        values of `pair_difference` of algorithm - against with `p_holm`, adjusted over all rows of a quantity (and
-        of a horizon, where a problem has several).
+        One row per problem, quantity and algorithm: titles and labels, `against` and its label,
+        `expected`, and the values of `pair_difference` of algorithm - against with `p_holm`,
+        adjusted over all rows of a quantity (and of a horizon, where a problem has several).
     """
     rows = []
     for arena_groups in selection.arenas:
@@ -247,7 +297,9 @@ def differences(selection: Selection, title: str | None = None) -> pd.DataFrame:
             if title is None:
                 reference = find_best(arena_groups, quantity)
             else:
-                reference = next((group for group in arena_groups if group.algorithm == title), None)
+                reference = next(
+                    (group for group in arena_groups if group.algorithm == title), None
+                )
             for group in arena_groups:
                 if reference is None or group is reference:
                     continue
@@ -271,36 +323,53 @@ def differences(selection: Selection, title: str | None = None) -> pd.DataFrame:
 
 
 def _name_family(frame: pd.DataFrame) -> list[str]:
-    """The columns that tests of one family share: else those of one horizon would weaken those of another."""
+    """The columns that tests of one family share: else those of one horizon would weaken those of
+    another.
+    """
     several = (frame.groupby("problem")["horizon"].nunique() > 1).any()
     return ["metric", "horizon"] if several else ["metric"]
 
 
 def _count_problems(frame: pd.DataFrame, quantities: list[Metric]) -> list[str]:
-    """On how many problems each algorithm is better, worse, or neither, a line each where there are several problems.
+    """On how many problems each algorithm is better, worse, or neither, a line each where there are
+    several problems.
 
     Of several T of a problem the longest counts.
     """
-    symbols = {quantity.name: f"{quantity.symbol}: " for quantity in quantities if len(quantities) > 1}
+    symbols = {
+        quantity.name: f"{quantity.symbol}: " for quantity in quantities if len(quantities) > 1
+    }
     longest = frame[frame["n"] > 0].sort_values("horizon", kind="stable")
-    longest = longest.drop_duplicates(["problem_label", "metric", "algorithm"], keep="last").sort_index()
+    longest = longest.drop_duplicates(
+        ["problem_label", "metric", "algorithm"], keep="last"
+    ).sort_index()
     lines = []
     for (metric, _), rows in longest.groupby(["metric", "algorithm"], sort=False):
         significant = rows["p_holm"] < SIGNIFICANT
         better, worse = (int((significant & (sign * rows["effect"] > 0)).sum()) for sign in (1, -1))
         if len(rows) > 1:
-            names = f"{rows['algorithm_label'].iloc[0]} is better than {rows['against_label'].iloc[0]}"
+            names = (
+                f"{rows['algorithm_label'].iloc[0]} is better than {rows['against_label'].iloc[0]}"
+            )
             lines.append(
-                f"{symbols.get(str(metric), '')}{names} on {better} of {len(rows)} problems, worse on {worse}, no "
+                f"{symbols.get(str(metric), '')}{names} on {better} of {len(rows)} problems, "
+                f"worse on {worse}, no "
                 f"significant difference on {len(rows) - better - worse}"
             )
     return lines
 
 
-def describe_need(comparisons: int, subject: str = "of a metric", sides: int = 2, unit: str = "seeds") -> str:
-    """How many seeds so many comparisons of a metric, or of a method, need for one of them to come out."""
+def describe_need(
+    comparisons: int, subject: str = "of a metric", sides: int = 2, unit: str = "seeds"
+) -> str:
+    """How many seeds so many comparisons of a metric, or of a method, need for one of them to come
+    out.
+    """
     verb = "needs" if comparisons == 1 else "need"
-    return f"{count_noun(comparisons, 'comparison')} {subject} {verb} {count_needed(comparisons, sides)} {unit}"
+    return (
+        f"{count_noun(comparisons, 'comparison')} {subject} {verb} "
+        f"{count_needed(comparisons, sides)} {unit}"
+    )
 
 
 def _describe_undecidable(frame: pd.DataFrame) -> list[str]:
@@ -310,9 +379,10 @@ def _describe_undecidable(frame: pd.DataFrame) -> list[str]:
         if not decidable(int(rows["n"].max()), len(rows)):
             most = max(most, len(rows))
     seed_count = int(frame["n"].max())
-    return [f"too few seeds for any difference to be significant: {describe_need(most)}, there are {seed_count}"] * (
-        most > 0
-    )
+    return [
+        f"too few seeds for any difference to be significant: {describe_need(most)}, there are "
+        f"{seed_count}"
+    ] * (most > 0)
 
 
 def find_algorithm(run: Run, word: str) -> str:
@@ -323,12 +393,17 @@ def find_algorithm(run: Run, word: str) -> str:
     """
     titles = run.titles("algorithm", word)
     if len(titles) > 1:
-        raise Misuse(f"{show(word)} names {len(titles)} algorithms of this run; give one of: {', '.join(titles)}")
+        raise Misuse(
+            f"{show(word)} names {len(titles)} algorithms of this run; give one of: "
+            f"{', '.join(titles)}"
+        )
     return titles[0]
 
 
 def render_differences(frame: pd.DataFrame, selection: Selection, note: str) -> TextTable:
-    """Paired differences for readers, in the rows' order; the algorithm is first where rows are by it."""
+    """Paired differences for readers, in the rows' order; the algorithm is first where rows are by
+    it.
+    """
     quantities = {quantity.name: quantity for quantity in selection.shown}
     rows = frame.to_dict("records")
     columns = {"problem": [row["problem_label"] for row in rows]}
@@ -344,20 +419,33 @@ def render_differences(frame: pd.DataFrame, selection: Selection, note: str) -> 
     left = len(columns)
     columns["n"] = [f"{row['n']}/{row['expected']}" for row in rows]
     columns["median difference"] = [_format_difference(row) for row in rows]
-    columns["mean difference"] = [format_interval(row["mean"], row["mean_low"], row["mean_high"]) for row in rows]
+    columns["mean difference"] = [
+        format_interval(row["mean"], row["mean_low"], row["mean_high"]) for row in rows
+    ]
     columns["p (Holm)"] = [format_p(row["p_holm"]) for row in rows]
-    columns["effect"] = ["–" if np.isnan(row["effect"]) else f"{row['effect']:+.2f}" for row in rows]
+    columns["effect"] = [
+        "–" if np.isnan(row["effect"]) else f"{row['effect']:+.2f}" for row in rows
+    ]
     columns["w/t/l"] = [f"{row['wins']}/{row['ties']}/{row['losses']}" for row in rows]
     heading = f"{selection.title}: paired differences"
     if len(metrics) == 1:
         only = quantities[next(iter(metrics))]
         heading += f", {only.label.removesuffix(only.symbol).strip()} ({only.symbol})"
     weights = [0] * (left + 2) + [4, 2, 3, 1]
-    return TextTable([*columns], list(zip(*columns.values(), strict=True)), heading, note, left=left, weights=weights)
+    return TextTable(
+        [*columns],
+        list(zip(*columns.values(), strict=True)),
+        heading,
+        note,
+        left=left,
+        weights=weights,
+    )
 
 
 def _format_difference(row: Mapping[Any, Any]) -> str:
-    """A median difference with its mark, and in how many seeds both are defined where that is not all."""
+    """A median difference with its mark, and in how many seeds both are defined where that is not
+    all.
+    """
     text = format_interval(row["median"], row["median_low"], row["median_high"])
     text += f" {row['defined']}/{row['n']}" if row["defined"] < row["n"] else ""
     return Marked(text) if row["p_holm"] < SIGNIFICANT else text

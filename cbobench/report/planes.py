@@ -1,4 +1,6 @@
-"""Panels of the final values of two metrics, one on each axis: the regret-violation plane, and trade-offs."""
+"""Panels of the final values of two metrics, one on each axis: the regret-violation plane, and
+trade-offs.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,13 @@ CARETS = {"x": 5, "y": 6}  # matplotlib's markers that point to the right, and u
 
 @dataclass(frozen=True)
 class Plane:
-    """Two metrics at the horizon against each other: a point per algorithm, with a bar in both directions.
+    """Two metrics at the horizon against each other: a point per algorithm, with a bar in both
+    directions.
 
-    The numbers are those of tables (`report.summary.statistics`). Seeds in which a metric is undefined are counted in
-    the legend. To the median of what a seed may never reach they count as worse than any value: a bar whose end is
-    then infinite ends in an arrow at the edge, and an infinite median is a point beside that arrow.
+    The numbers are those of tables (`report.summary.statistics`). Seeds in which a metric is
+    undefined are counted in the legend. To the median of what a seed may never reach they count as
+    worse than any value: a bar whose end is then infinite ends in an arrow at the edge, and an
+    infinite median is a point beside that arrow.
 
     Args:
         metric, other: of rounds, on the horizontal and the vertical axis.
@@ -99,8 +103,8 @@ class Plane:
         return [(self.problem, title) for title in self.algorithm_titles(run)]
 
     def data(self, run: Run) -> pd.DataFrame:
-        """One row per algorithm, NaN where no cell is done: centres `x` and `y`, their ends, and in how many seeds each
-        is `_defined`."""
+        """One row per algorithm, NaN where no cell is done: centres `x` and `y`, their ends, and in
+        how many seeds each is `_defined`."""
         labels, expected = run.record.labels("algorithms"), run.expected_of(self.problem)
         word = "median" if self.statistic == "median" else ""
         rows = []
@@ -110,9 +114,13 @@ class Plane:
             row |= {"expected": expected[title], "stale": stale(run, self.problem, title)}
             for name, metric in self.centres.items():
                 quantity = METRICS[metric]
-                values = take_values(good, quantity) / (run.horizon_of(self.problem) if self.average else 1)
+                values = take_values(good, quantity) / (
+                    run.horizon_of(self.problem) if self.average else 1
+                )
                 (summary,) = statistics(quantity, [values])
-                row |= {name + end: summary[(word + end).removeprefix("_") or "mean"] for end in ENDS}
+                row |= {
+                    name + end: summary[(word + end).removeprefix("_") or "mean"] for end in ENDS
+                }
                 row[f"{name}_defined"] = summary["defined"]
             rows.append(row)
         return pd.DataFrame(rows)
@@ -132,7 +140,9 @@ class Plane:
         across, up = (METRICS[name].label_of(self.average) for name in (self.metric, self.other))
         axis.set(xlabel=f"{across}, {self.statistic}", ylabel=f"{up}, {self.statistic}")
 
-    def _draw_point(self, axis: Any, row: Mapping[Any, Any], edges: dict[str, tuple[float, float]], look: Look) -> None:
+    def _draw_point(
+        self, axis: Any, row: Mapping[Any, Any], edges: dict[str, tuple[float, float]], look: Look
+    ) -> None:
         """An algorithm's point and bars; infinite ends are drawn at the edges, with an arrow."""
         notes = [
             f"{METRICS[metric].symbol} in {row[f'{name}_defined']} of {row['n']}"
@@ -140,23 +150,35 @@ class Plane:
             if row[f"{name}_defined"] < row["n"]
         ]
         label = legend_label(row["label"], row["n"], row["expected"], row["stale"], notes)
-        at = {n + end: np.minimum(row[n + end], edges[n][end == "_high"]) for n in edges for end in ENDS}
+        at = {
+            n + end: np.minimum(row[n + end], edges[n][end == "_high"])
+            for n in edges
+            for end in ENDS
+        }
         bars = [[[abs(at[n] - at[f"{n}_low"])], [abs(at[f"{n}_high"] - at[n])]] for n in ("y", "x")]
-        axis.errorbar(at["x"], at["y"], *bars, linestyle="none", label=label, **thin("bars"), **look.points())
+        axis.errorbar(
+            at["x"], at["y"], *bars, linestyle="none", label=label, **thin("bars"), **look.points()
+        )
         for name in self.centres:
             if np.isinf(row[f"{name}_high"]):
                 x, y = (at[f"{n}_high" if n == name else n] for n in ("x", "y"))
-                axis.plot(x, y, color=look.colour, marker=CARETS[name], linestyle="none", gid="beyond")
+                axis.plot(
+                    x, y, color=look.colour, marker=CARETS[name], linestyle="none", gid="beyond"
+                )
 
     def describe_seeds(self, seeds: str, counts: Collection[int]) -> str:
         """What is drawn of so many seeds, for captions."""
         bars = "95 % interval" if self.statistic == "mean" else describe_median_interval(counts)
-        return over_seeds(self.statistic, f"bars around the {self.statistic}: {bars}", seeds, counts)
+        return over_seeds(
+            self.statistic, f"bars around the {self.statistic}: {bars}", seeds, counts
+        )
 
 
 @dataclass(frozen=True)
 class TradeOff(Plane):
-    """Time averages at the horizon, by default a mean per variant of one algorithm, joined in the suite's order."""
+    """Time averages at the horizon, by default a mean per variant of one algorithm, joined in the
+    suite's order.
+    """
 
     statistic: Statistic = "mean"
     average: bool = True
@@ -164,7 +186,9 @@ class TradeOff(Plane):
 
 
 def draw_path(axis: Any, points: pd.DataFrame) -> None:
-    """A grey line through points in the suite's order, with what their labels have in brackets beside them."""
+    """A grey line through points in the suite's order, with what their labels have in brackets
+    beside them.
+    """
     import matplotlib as mpl
 
     axis.plot(points["x"], points["y"], color="0.75", zorder=0)
@@ -181,8 +205,14 @@ def draw_path(axis: Any, points: pd.DataFrame) -> None:
 
 
 def _find_edges(frame: pd.DataFrame, name: str) -> tuple[float, float]:
-    """Beyond all that is known: where infinite values are drawn, and further out the arrows of bars without an end."""
-    finite = frame[[name, f"{name}_low", f"{name}_high"]].to_numpy(dtype=np.float64) if len(frame) else np.empty(0)
+    """Beyond all that is known: where infinite values are drawn, and further out the arrows of bars
+    without an end.
+    """
+    finite = (
+        frame[[name, f"{name}_low", f"{name}_high"]].to_numpy(dtype=np.float64)
+        if len(frame)
+        else np.empty(0)
+    )
     finite = finite[np.isfinite(finite)]
     if not len(finite):
         return np.nan, np.nan

@@ -10,7 +10,15 @@ from cbobench.errors import CbobenchError, Misuse, show, words_of
 from cbobench.metrics import METRICS
 from cbobench.options import accept_fields
 from cbobench.report.curves import Panel, Statistic
-from cbobench.report.figures import Figure, compose, draw_into, metrics_of, problems_played, scale_named, scale_of
+from cbobench.report.figures import (
+    Figure,
+    compose,
+    draw_into,
+    metrics_of,
+    problems_played,
+    scale_named,
+    scale_of,
+)
 from cbobench.report.load import Run, RunLike, open_run
 from cbobench.report.planes import AnyPanel, Plane
 from cbobench.report.profiles import Profile
@@ -25,22 +33,27 @@ class PlotOptions:
     """What a figure shows, and how it looks.
 
     Attributes:
-        run: an open run, a path or URI, or what `cbobench.run` returned; or a list of them, also of bundles, read as
-            one run.
-        metric: by name, symbol or label; by default regret, against the stronger violation in a plane.
-        kind: "curves" over the rounds; "plane", two metrics against each other in the end, with 95 % intervals; or
-            "profile", the performance and the data profile of simple regret over the problems.
+        run: an open run, a path or URI, or what `cbobench.run` returned; or a list of them, also of
+            bundles, read as one run.
+        metric: by name, symbol or label; by default regret, against the stronger violation in a
+            plane.
+        kind: "curves" over the rounds; "plane", two metrics against each other in the end, with 95
+            % intervals; or "profile", the performance and the data profile of simple regret over
+            the problems.
         problem, algorithm: which ones, by title, label or registered name (all by default).
         average: divide by t.
         last: the last round shown.
-        statistic: "median" (the default), with a band from quartile to quartile, or "mean", with bars for its 95 %
-            interval; in a plane both have bars for their intervals.
-        log: axes on a logarithmic scale, "x", "y" or "xy"; True is "y", False none. By default simple regret is on one.
-        highlight: the methods in colour, at most eight, by title, label or registered name; the others are grey. By
-            default the best eight of more, by their mean rank over the run's problems.
-        ax: axes of your own to draw into, one or a sequence with one for each panel: size, font and legend are then
-            yours (`ax.legend()`), and the figure of these axes is returned.
-        size: "single", "double" or "slide" (by default single for one panel, else double), or a width ("3.25in").
+        statistic: "median" (the default), with a band from quartile to quartile, or "mean", with
+            bars for its 95 % interval; in a plane both have bars for their intervals.
+        log: axes on a logarithmic scale, "x", "y" or "xy"; True is "y", False none. By default
+            simple regret is on one.
+        highlight: the methods in colour, at most eight, by title, label or registered name; the
+            others are grey. By default the best eight of more, by their mean rank over the run's
+            problems.
+        ax: axes of your own to draw into, one or a sequence with one for each panel: size, font and
+            legend are then yours (`ax.legend()`), and the figure of these axes is returned.
+        size: "single", "double" or "slide" (by default single for one panel, else double), or a
+            width ("3.25in").
         font: "serif", "sans-serif", "monospace", or the name of an installed family.
     """
 
@@ -62,17 +75,19 @@ class PlotOptions:
 
 @accept_fields(PlotOptions)
 def plot(options: PlotOptions) -> Any:
-    """A figure of the latest horizon: per problem, curves of a metric or two metrics in the end; or profiles over all.
+    """A figure of the latest horizon: per problem, curves of a metric or two metrics in the end; or
+    profiles over all.
 
     Args: see `PlotOptions`.
 
     Returns:
-        A matplotlib figure; its panels are in `figure.axes`. Whatever a matplotlibrc says, it is saved in its size and
-        with TrueType fonts. A notebook shows it; in a script, `figure.show()` and `plt.show()` open a window.
+        A matplotlib figure; its panels are in `figure.axes`. Whatever a matplotlibrc says, it is
+        saved in its size and with TrueType fonts. A notebook shows it; in a script, `figure.show()`
+        and `plt.show()` open a window.
 
     Raises:
-        Misuse: no run there, a word that names nothing, or what says nothing of this kind. CbobenchError: no good cell
-            to draw.
+        Misuse: no run there, a word that names nothing, or what says nothing of this kind.
+            CbobenchError: no good cell to draw.
 
     Example:
         >>> import cbobench
@@ -84,8 +99,10 @@ def plot(options: PlotOptions) -> Any:
         >>> cbobench.plot("runs/quickstart", "N", problem="rkhs-1d", log=True, ax=right)  # doctest: +SKIP
         >>> cbobench.plot("runs/quickstart", ["R", "N"], kind="plane").savefig("plane.pdf")  # doctest: +SKIP
         >>> cbobench.plot(["runs/mine", "theirs.zip"], "r", highlight=["mine"])  # doctest: +SKIP
-    """
-    names = metrics_of(options.kind, options.metric or ("regret" if options.kind == "curves" else None))
+    """  # noqa: E501
+    names = metrics_of(
+        options.kind, options.metric or ("regret" if options.kind == "curves" else None)
+    )
     _refuse_alien(options, names)
     run = open_run(options.run)
     panels = _make_panels(options, run, names)
@@ -96,14 +113,21 @@ def plot(options: PlotOptions) -> Any:
         return axes[0].figure
     page = size_of(options.size, len(panels), options.font)
     with page.context():
-        image, contents = compose(run, Figure(names[0], METRICS[names[0]].label, panels), page, highlight)
+        image, contents = compose(
+            run, Figure(names[0], METRICS[names[0]].label, panels), page, highlight
+        )
     if image is None:
-        raise CbobenchError(f"nothing to draw: no value is known of {', '.join(contents.unknown)}; plot another metric")
+        raise CbobenchError(
+            f"nothing to draw: no value is known of {', '.join(contents.unknown)}; plot another "
+            "metric"
+        )
     return image
 
 
 def _refuse_alien(options: PlotOptions, names: Sequence[str]) -> None:
-    """Raise `Misuse` for what says nothing of this kind of figure or of its metrics, and for wrong values."""
+    """Raise `Misuse` for what says nothing of this kind of figure or of its metrics, and for wrong
+    values.
+    """
     kind, last = options.kind, options.last
     if kind == "curves" and len(names) != 1:
         raise Misuse(f"metric is {show(options.metric)}; a plot of curves is of one metric")
@@ -114,13 +138,22 @@ def _refuse_alien(options: PlotOptions, names: Sequence[str]) -> None:
     if options.log is not None:
         scale_named(options.log)
     if options.statistic not in (None, *get_args(Statistic)):
-        raise Misuse(f"statistic is {show(options.statistic)}; allowed: {', '.join(map(repr, get_args(Statistic)))}")
-    if options.ax is not None and (set_options := [w for w in ("size", "font") if getattr(options, w) is not None]):
-        raise Misuse(f"{' and '.join(set_options)} of axes of your own are yours; leave out, or leave ax out")
+        raise Misuse(
+            f"statistic is {show(options.statistic)}; allowed: "
+            f"{', '.join(map(repr, get_args(Statistic)))}"
+        )
+    if options.ax is not None and (
+        set_options := [w for w in ("size", "font") if getattr(options, w) is not None]
+    ):
+        raise Misuse(
+            f"{' and '.join(set_options)} of axes of your own are yours; leave out, or leave ax out"
+        )
     if last is not None and (isinstance(last, bool) or not isinstance(last, int) or last < 1):
         raise Misuse(f"last is {show(last)}; it must be a round, a whole number of at least 1")
     if options.average and (levels := [name for name in names if not METRICS[name].cumulative]):
-        raise Misuse(f"{levels[0]} is no sum over rounds, so there is no average of it; leave out average")
+        raise Misuse(
+            f"{levels[0]} is no sum over rounds, so there is no average of it; leave out average"
+        )
 
 
 def _make_panels(options: PlotOptions, run: Run, names: Sequence[str]) -> list[AnyPanel]:
@@ -140,10 +173,14 @@ def _make_panels(options: PlotOptions, run: Run, names: Sequence[str]) -> list[A
     if options.kind == "plane":
         across, up = names
         log = scale_named(options.log or "")
-        return [Plane(across, up, title, methods, labels[title], statistic, average, log=log) for title in drawn]
+        return [
+            Plane(across, up, title, methods, labels[title], statistic, average, log=log)
+            for title in drawn
+        ]
     log = scale_of(names[0]) if options.log is None else scale_named(options.log)
     return [
-        Panel(names[0], title, None, average, labels[title], last, statistic, log, titles=methods) for title in drawn
+        Panel(names[0], title, None, average, labels[title], last, statistic, log, titles=methods)
+        for title in drawn
     ]
 
 
@@ -155,6 +192,7 @@ def _find_axes(ax: Any, panels: Sequence[AnyPanel]) -> list[Any]:
     if len(axes) != len(panels):
         titles = ", ".join(panel.title for panel in panels)
         raise Misuse(
-            f"ax has {len(axes)} axes for {len(panels)} panels ({titles}); give one for each, or choose with problem"
+            f"ax has {len(axes)} axes for {len(panels)} panels ({titles}); give one for each, or "
+            "choose with problem"
         )
     return axes

@@ -1,7 +1,10 @@
-"""Performance and data profiles of simple regret: the shares of a run's cells, their table, and the panels.
+"""Performance and data profiles of simple regret: the shares of a run's cells, their table, and the
+panels.
 
-A row counts every cell that was asked for: one that failed, or never found a feasible action, solves nothing. It needs
-no other algorithm: references and targets belong to the problem (see `cbobench.stats.profile_shares`).
+A row counts every cell that was asked for: one that failed, or never found a feasible action,
+solves nothing. It needs
+no other algorithm: references and targets belong to the problem (see
+`cbobench.stats.profile_shares`).
 """
 
 from __future__ import annotations
@@ -29,19 +32,27 @@ from cbobench.stats import profile_shares
 PRECISIONS = (1.0, 0.1, 0.01, 0.001)
 """Targets of simple regret in units of |f*| (of 1 where f* is 0), stored with every cell."""
 COCO_TARGETS = tuple(10 ** (k / 5) for k in range(10, -31, -1))
-"""Targets of simple regret in units of f, of COCO's data profiles of its constrained suite: from 100 to 1e-6."""
+"""Targets of simple regret in units of f, of COCO's data profiles of its constrained suite: from
+100 to 1e-6.
+"""
 COCO_PRECISIONS = (10.0, 0.1, 1e-4, 1e-6)
 """Those of which COCO shows runtimes one by one."""
 SHARES = (0.01, 0.1, 0.25, 0.5, 1.0)
 """When tables look, in shares of the horizon."""
-RATIOS = (*(unit * 10 ** (k / 20) for unit in (1e-4, 1e-3, 1e-2, 1e-1, 1.0) for k in range(20)), 10.0)
+RATIOS = (
+    *(unit * 10 ** (k / 20) for unit in (1e-4, 1e-3, 1e-2, 1e-1, 1.0) for k in range(20)),
+    10.0,
+)
 """Where the curve of a performance profile has points; `PRECISIONS` are among them."""
 POINTS = 200
 """How many points the curve of a data profile has at most, beside `SHARES`."""
 
 
-def performance(groups: Sequence[Group], ratios: Sequence[float], absolute: bool = False) -> dict[str, Array]:
-    """Shares of the cells of each algorithm (by title) whose final simple regret is at most each ratio times |f*|.
+def performance(
+    groups: Sequence[Group], ratios: Sequence[float], absolute: bool = False
+) -> dict[str, Array]:
+    """Shares of the cells of each algorithm (by title) whose final simple regret is at most each
+    ratio times |f*|.
 
     Args:
         absolute: times 1 instead.
@@ -50,9 +61,14 @@ def performance(groups: Sequence[Group], ratios: Sequence[float], absolute: bool
     for algorithm, algorithm_groups in group_by(groups, "algorithm").items():
         absent = _count_absent(algorithm_groups)
         regret = np.concatenate(
-            [*(g.good[SIMPLE_REGRET].to_numpy(float) for g in algorithm_groups), np.full(absent, np.nan)]
+            [
+                *(g.good[SIMPLE_REGRET].to_numpy(float) for g in algorithm_groups),
+                np.full(absent, np.nan),
+            ]
         )
-        scale = np.concatenate([*(_find_scale(g, absolute) for g in algorithm_groups), np.ones(absent)])
+        scale = np.concatenate(
+            [*(_find_scale(g, absolute) for g in algorithm_groups), np.ones(absent)]
+        )
         result[algorithm] = profile_shares.performance_profile(regret, scale, ratios)[0]
     return result
 
@@ -60,7 +76,8 @@ def performance(groups: Sequence[Group], ratios: Sequence[float], absolute: bool
 def share_solved(
     run: Run, groups: Sequence[Group], shares: Iterable[float], absolute: bool = False
 ) -> dict[str, Array]:
-    """Shares of the (cell, target) pairs of each algorithm (by title) that are solved by each share of the horizon.
+    """Shares of the (cell, target) pairs of each algorithm (by title) that are solved by each share
+    of the horizon.
 
     A pair is solved at the first recorded round with such a simple regret.
 
@@ -78,13 +95,17 @@ def share_solved(
         first |= find_first_rounds(run, missing)
     result = {}
     for algorithm, algorithm_groups in group_by(groups, "algorithm").items():
-        when = [first[cell] / group.horizon for group in algorithm_groups for cell in group.good["cell"]]
+        when = [
+            first[cell] / group.horizon for group in algorithm_groups for cell in group.good["cell"]
+        ]
         never = [np.full(len(targets), np.nan)] * _count_absent(algorithm_groups)
         result[algorithm] = profile_shares.data_profile([*when, *never], at)
     return result
 
 
-_first_rounds: WeakKeyDictionary[Run, tuple[dict[str, Array], dict[str, Array]]] = WeakKeyDictionary()
+_first_rounds: WeakKeyDictionary[Run, tuple[dict[str, Array], dict[str, Array]]] = (
+    WeakKeyDictionary()
+)
 """The first rounds that `share_solved` has found in open runs, to relative and to absolute targets.
 
 A page asks for its table and for its curves."""
@@ -103,24 +124,37 @@ def profile_algorithms(selection: Selection, absolute: bool = False) -> Comparis
     notes = collect_fair_notes(selection, groups, "profile")
     check_regret_known(run, groups)
     precisions = COCO_PRECISIONS if absolute else PRECISIONS
-    within, by = performance(groups, precisions, absolute), share_solved(run, groups, SHARES, absolute)
+    within, by = (
+        performance(groups, precisions, absolute),
+        share_solved(run, groups, SHARES, absolute),
+    )
     rows, cells = [], []
     for algorithm, algorithm_groups in group_by(groups, "algorithm").items():
         n, expected = (
-            sum(counts) for counts in zip(*((len(g.good), g.expected) for g in algorithm_groups), strict=True)
+            sum(counts)
+            for counts in zip(*((len(g.good), g.expected) for g in algorithm_groups), strict=True)
         )
         row = {"algorithm": algorithm, "algorithm_label": algorithm_groups[0].algorithm_label}
-        shares = {f"within_{p:g}": float(share) for p, share in zip(precisions, within[algorithm], strict=True)}
-        shares |= {f"solved_by_{s:g}": float(share) for s, share in zip(SHARES, by[algorithm], strict=True)}
+        shares = {
+            f"within_{p:g}": float(share)
+            for p, share in zip(precisions, within[algorithm], strict=True)
+        }
+        shares |= {
+            f"solved_by_{s:g}": float(share) for s, share in zip(SHARES, by[algorithm], strict=True)
+        }
         rows.append(row | {"n": n, "expected": expected} | shares)
         percentages = [f"{100 * share:.0f} %" for share in shares.values()]
         cells.append([row["algorithm_label"], f"{n}/{expected}", *percentages])
     columns = ["algorithm", "n", *(f"r ≤ {p:g}" for p in precisions), *(f"{s:g} T" for s in SHARES)]
     listed = f"{', '.join(f'{p:g}' for p in PRECISIONS)} times |f*|"
-    unit, targets = ("", "COCO's 41 from 100 to 1e-06, in units of f") if absolute else (" |f*|", listed)
+    unit, targets = (
+        ("", "COCO's 41 from 100 to 1e-06, in units of f") if absolute else (" |f*|", listed)
+    )
     note = (
-        f"r ≤ x: share of the cells asked for whose final simple regret is at most x{unit}; s T: share of (cell, "
-        f"target) pairs solved by round s T, targets {targets}; no number of a row depends on another row"
+        f"r ≤ x: share of the cells asked for whose final simple regret is at most x{unit}; s T: "
+        "share of (cell, "
+        f"target) pairs solved by round s T, targets {targets}; no number of a row depends on "
+        "another row"
     )
     for why, labels in find_undefined_regret(groups).items():
         note += f"\nnot defined, and so not solved, {why}: {', '.join(labels)}"
@@ -130,7 +164,9 @@ def profile_algorithms(selection: Selection, absolute: bool = False) -> Comparis
 
 
 def check_regret_known(run: Run, groups: Sequence[Group]) -> None:
-    """Make sure that a run records simple regret, and that it is defined on some problem, else it is a `Misuse`."""
+    """Make sure that a run records simple regret, and that it is defined on some problem, else it
+    is a `Misuse`.
+    """
     if SIMPLE_REGRET not in run.cells:
         raise Misuse("profiles need the metric simple_regret, which this run does not record")
     absent = find_undefined_regret(groups)
@@ -152,13 +188,14 @@ def _find_scale(group: Group, absolute: bool) -> Array:
 
 @dataclass(frozen=True)
 class Profile:
-    """One curve per algorithm over the cells of each problem's horizon, as `cbobench compare --profile` tabulates them.
+    """One curve per algorithm over the cells of each problem's horizon, as `cbobench compare
+    --profile` tabulates them.
 
     Of several horizons it is the one that figures show of each problem (`Run.horizon_of`).
 
     Args:
-        kind: "performance" (Dolan & Moré 2002), shares within a precision of f* in the end, or "data" (COCO: Hansen et
-            al. 2021), shares of (cell, target) pairs solved by a round.
+        kind: "performance" (Dolan & Moré 2002), shares within a precision of f* in the end, or
+            "data" (COCO: Hansen et al. 2021), shares of (cell, target) pairs solved by a round.
         problems, algorithms: titles, all by default.
     """
 
@@ -189,8 +226,11 @@ class Profile:
         """What is shown, for captions."""
         targets = ", ".join(f"{p:g}" for p in PRECISIONS)
         return {
-            "performance": "Share of the cells asked for whose final simple regret is at most x times |f*|",
-            "data": f"Share of (cell, target) pairs solved by round t, targets {targets} times |f*|; solved at the "
+            "performance": "Share of the cells asked for whose final simple regret is at most x "
+            "times |f*|",
+            "data": f"Share of (cell, target) pairs solved by round t, targets {targets} times "
+            f"|f*|; "
+            "solved at the "
             "first recorded round with such a simple regret",
         }[self.kind]
 
@@ -212,7 +252,8 @@ class Profile:
         return [(group.problem, group.algorithm) for group in self.groups(run)]
 
     def data(self, run: Run) -> pd.DataFrame:
-        """One row per algorithm and point: `at` (a ratio, or a share of the horizon, which is round `t`), `share`.
+        """One row per algorithm and point: `at` (a ratio, or a share of the horizon, which is round
+        `t`), `share`.
 
         Where problems have different horizons, `t` is NaN.
 
@@ -226,17 +267,27 @@ class Profile:
         rounds = np.unique(np.geomspace(1, last, POINTS).round()) / last
         table_shares = [share for share in SHARES if share * last >= 1]
         at = np.array(RATIOS) if self.kind == "performance" else np.union1d(rounds, table_shares)
-        shares = performance(groups, RATIOS) if self.kind == "performance" else share_solved(run, groups, at)
+        shares = (
+            performance(groups, RATIOS)
+            if self.kind == "performance"
+            else share_solved(run, groups, at)
+        )
         parts = []
         for algorithm, algorithm_groups in group_by(groups, "algorithm").items():
             expected = sum(group.expected for group in algorithm_groups)
-            part: dict[str, Any] = {"algorithm": algorithm, "label": algorithm_groups[0].algorithm_label}
+            part: dict[str, Any] = {
+                "algorithm": algorithm,
+                "label": algorithm_groups[0].algorithm_label,
+            }
             part |= {
                 "n": expected - _count_absent(algorithm_groups),
                 "expected": expected,
                 "stale": sum(group.stale for group in algorithm_groups),
             }
-            part |= {"at": at, "t": (at * last).round(9) if self.kind == "data" and len(horizons) == 1 else np.nan}
+            part |= {
+                "at": at,
+                "t": (at * last).round(9) if self.kind == "data" and len(horizons) == 1 else np.nan,
+            }
             parts.append(pd.DataFrame(part | {"share": shares[algorithm]}))
         return pd.concat(parts, ignore_index=True)
 
@@ -245,7 +296,9 @@ class Profile:
         curves = list(frame.groupby("algorithm", sort=False))
         for position, (title, group) in enumerate(curves):
             first = group.iloc[0]
-            label = legend_label(first["label"], int(first["n"]), int(first["expected"]), int(first["stale"]))
+            label = legend_label(
+                first["label"], int(first["n"]), int(first["expected"]), int(first["stale"])
+            )
             x = group["at" if group["t"].isna().any() else "t"].to_numpy()
             far = np.log(x / x[0]) / np.log(x[-1] / x[0]) if len(x) > 1 else np.zeros(1)
             marks = np.searchsorted(far, marker_offset(position, len(curves))).clip(max=len(x) - 1)
@@ -253,10 +306,15 @@ class Profile:
             axis.plot(x, group["share"], label=label, markevery=sorted({*marks.tolist()}), **look)
         axis.set(xscale="log", ylim=(0, 1.03))
         if self.kind == "performance":
-            axis.set(xlabel="Precision x, in units of |f*|", ylabel="Share of cells with r ≤ x |f*|")
+            axis.set(
+                xlabel="Precision x, in units of |f*|", ylabel="Share of cells with r ≤ x |f*|"
+            )
         else:
             shares = frame["t"].isna().any()
-            axis.set(xlabel="Round t, in units of T" if shares else "Round t", ylabel="Share of targets reached")
+            axis.set(
+                xlabel="Round t, in units of T" if shares else "Round t",
+                ylabel="Share of targets reached",
+            )
             if not shares:
                 axis.set_xlim(left=1)
 

@@ -1,4 +1,6 @@
-"""The quantities that tables can show of a cell: its metrics (`cbobench.metrics`) and some other columns."""
+"""The quantities that tables can show of a cell: its metrics (`cbobench.metrics`) and some other
+columns.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from cbobench.results.schema import schema
 
 HEADLINE = ("simple_regret", "regret", "violation_hard", "violations")  # what tables show
 SIMPLE_REGRET = "simple_regret"
-RECOMMENDED_REGRET = "recommended_regret"  # shown in place of simple regret where the best value played is not seen
+# shown in place of simple regret where the best value played is not seen
+RECOMMENDED_REGRET = "recommended_regret"
 SIMPLE_VALUE = "simple_value"  # shown where no optimum is known
 ROUNDS_TO_TARGET = "rounds_to_target"
 NO_OPTIMUM, MOVING, UNDEFINED = "no optimum", "moving", "undefined"
@@ -30,13 +33,20 @@ LACKS = {
     UNDEFINED: ("undefined on {}", ""),
 }
 """Why a quantity has no value on some problems, and the symbol of one that has."""
-UNREACHED = 1e60  # stands for what a seed never reached: worse than any value, yet finite, so that quantiles exist
+# stands for what a seed never reached: worse than any value, yet finite, so that quantiles exist
+UNREACHED = 1e60
 
 
 def fill_unreached(values: Array, quantity: Metric) -> Array:
-    """The values without NaN: `UNREACHED` on the worse side if the quantity is censored, else left out."""
+    """The values without NaN: `UNREACHED` on the worse side if the quantity is censored, else left
+    out.
+    """
     undefined = np.isnan(values)
-    return np.where(undefined, -quantity.sign * UNREACHED, values) if quantity.censored else values[~undefined]
+    return (
+        np.where(undefined, -quantity.sign * UNREACHED, values)
+        if quantity.censored
+        else values[~undefined]
+    )
 
 
 def is_reached(values: Array | float) -> NDArray[np.bool_]:
@@ -50,13 +60,30 @@ def restore_infinite(value: float) -> float:
 
 
 FIRST_FEASIBLE = Metric(
-    "first_feasible", "first", "First feasible round", nullable=True, cumulative=False, is_count=True, least=1.0
+    "first_feasible",
+    "first",
+    "First feasible round",
+    nullable=True,
+    cumulative=False,
+    is_count=True,
+    least=1.0,
 )
 EXTRA = (
     FIRST_FEASIBLE,
-    Metric("longest_streak", "streak", "Most rounds in violation in a row", is_count=True, least=0.0),
-    Metric("positive_dual", "φ > 0", "Share of rounds with a positive dual variable", better=None, least=0.0, most=1.0),
-    Metric("us_per_round", "µs", "Microseconds per seed and round", better=None, least=0.0, shared=True),
+    Metric(
+        "longest_streak", "streak", "Most rounds in violation in a row", is_count=True, least=0.0
+    ),
+    Metric(
+        "positive_dual",
+        "φ > 0",
+        "Share of rounds with a positive dual variable",
+        better=None,
+        least=0.0,
+        most=1.0,
+    ),
+    Metric(
+        "us_per_round", "µs", "Microseconds per seed and round", better=None, least=0.0, shared=True
+    ),
 )
 """Columns of cells that rounds do not have."""
 
@@ -71,11 +98,16 @@ def quantities() -> dict[str, Metric]:
 def select_headline(run: Run, groups: Iterable[Group]) -> list[Metric]:
     """What a table of some groups shows: r, R, V⁺ and N.
 
-    Without an optimum the best f takes the place of r and R, and stands before them where only some problems have none.
-    Under noise the best value of a box or a table is not seen, so there the regret of what is recommended is shown.
+    Without an optimum the best f takes the place of r and R, and stands before them where only some
+    problems have none. Under noise the best value of a box or a table is not seen, so there the
+    regret of what is recommended is shown.
     """
     groups, variants = list(groups), run.record.variants("problems")
-    first = RECOMMENDED_REGRET if any(is_noisy(variants[group.problem]) for group in groups) else SIMPLE_REGRET
+    first = (
+        RECOMMENDED_REGRET
+        if any(is_noisy(variants[group.problem]) for group in groups)
+        else SIMPLE_REGRET
+    )
     names = [first, *HEADLINE[1:]]
     if any(group.unmeasured for group in groups):
         measured = any(len(group.good) and not group.unmeasured for group in groups)
@@ -85,7 +117,9 @@ def select_headline(run: Run, groups: Iterable[Group]) -> list[Metric]:
 
 
 def is_noisy(problem: Variant) -> bool:
-    """Whether a problem on a box, or on a table of configurations, says that its observations have noise."""
+    """Whether a problem on a box, or on a table of configurations, says that its observations have
+    noise.
+    """
     has_coordinates = any(name != "action" for name, _ in problem.inputs or ())
     levels = [value for name, value in problem.values.items() if name.split("_")[0] == "noise"]
     # Whether the rows of a table scatter is no parameter: of that the record has the note alone.
@@ -96,8 +130,8 @@ def is_noisy(problem: Variant) -> bool:
 def select_metrics(names: str | Iterable[str], target: float | None = None) -> list[Metric]:
     """The quantities that a reader names, each by name, symbol, label or heading.
 
-    With a target its `rounds_to_target` are one that can be named. Of a heading only letters, signs and digits count:
-    "r mean", "Simple regret r, median", "violation_hard", "V+".
+    With a target its `rounds_to_target` are one that can be named. Of a heading only letters, signs
+    and digits count: "r mean", "Simple regret r, median", "violation_hard", "V+".
 
     Raises:
         Misuse: a word that none of them answers to, or rounds to a target without one.
@@ -107,15 +141,22 @@ def select_metrics(names: str | Iterable[str], target: float | None = None) -> l
         by_name[ROUNDS_TO_TARGET] = rounds_to_target(target)
     lookup = {word.lower(): q for q in by_name.values() for word in (q.label, q.name)}
     lookup |= {q.symbol: q for q in by_name.values()}
-    lookup |= {q.symbol.replace("⁺", "+").replace("₊", "+"): q for q in by_name.values()}  # as a keyboard has it
+    # as a keyboard has it
+    lookup |= {q.symbol.replace("⁺", "+").replace("₊", "+"): q for q in by_name.values()}
     result: dict[str, Metric] = {}
     headings = {_reduce_heading(word): q for word, q in lookup.items()}
     headings |= {_reduce_heading(q.label.removesuffix(q.symbol)): q for q in by_name.values()}
     for word in words_of("metric", names):
         quantity = lookup.get(word, lookup.get(word.lower())) or lookup.get(STATISTIC.sub("", word))
         quantity = quantity or headings.get(_reduce_heading(word))
-        if quantity is None and target is None and (word == ROUNDS_TO_TARGET or word.startswith("t(r ")):
-            raise Misuse(f"{show(word)} needs a target of simple regret; give it, such as --target 0.1")
+        if (
+            quantity is None
+            and target is None
+            and (word == ROUNDS_TO_TARGET or word.startswith("t(r "))
+        ):
+            raise Misuse(
+                f"{show(word)} needs a target of simple regret; give it, such as --target 0.1"
+            )
         if quantity is None:
             raise unknown("metric", word, by_name)
         result[quantity.name] = quantity
@@ -126,13 +167,20 @@ STATISTIC = re.compile(r",? (mean|median)$")  # what headings and axes add to th
 
 
 def _reduce_heading(text: str) -> str:
-    """A heading without its statistic, capitals, spaces and hyphens; a symbol of one or two letters as it stands."""
+    """A heading without its statistic, capitals, spaces and hyphens; a symbol of one or two letters
+    as it stands.
+    """
     text = STATISTIC.sub("", text.strip()).strip()
-    return text if len(text) < 3 else re.sub(r"[\s_-]+", "", text.lower().replace("⁺", "+").replace("₊", "+"))
+    return (
+        text
+        if len(text) < 3
+        else re.sub(r"[\s_-]+", "", text.lower().replace("⁺", "+").replace("₊", "+"))
+    )
 
 
 def find_lack(arena_groups: Iterable[Group], quantity: Metric) -> str | None:
-    """Why a quantity has no value on the problem of some groups, whatever is played: a key of `LACKS`.
+    """Why a quantity has no value on the problem of some groups, whatever is played: a key of
+    `LACKS`.
 
     None where it has one, or where none of the groups got there, which is a result.
     """
@@ -145,12 +193,18 @@ def find_lack(arena_groups: Iterable[Group], quantity: Metric) -> str | None:
         simple = quantities()[SIMPLE_VALUE]
         reached = any(np.isfinite(group.values(FIRST_FEASIBLE)).any() for group in groups)
         # A best value so far would be there, had the functions stood still.
-        return MOVING if reached and not any(np.isfinite(group.values(simple)).any() for group in groups) else None
+        return (
+            MOVING
+            if reached and not any(np.isfinite(group.values(simple)).any() for group in groups)
+            else None
+        )
     return None if quantity.censored or not any(len(group.good) for group in groups) else UNDEFINED
 
 
 def find_undefined_regret(groups: Iterable[Group]) -> dict[str, list[str]]:
-    """Labels of the problems without any simple regret, though feasible actions were played, by the reason."""
+    """Labels of the problems without any simple regret, though feasible actions were played, by the
+    reason.
+    """
     result: dict[str, list[str]] = {}
     for label, problem_groups in group_by(groups, "problem_label").items():
         goods = [group.good for group in problem_groups]
@@ -166,20 +220,32 @@ def find_undefined_regret(groups: Iterable[Group]) -> dict[str, list[str]]:
 def rounds_to_target(target: float) -> Metric:
     """The quantity that `add_rounds_to_target` adds."""
     label = f"First recorded round with a simple regret of at most {target:g}"
-    return replace(FIRST_FEASIBLE, name=ROUNDS_TO_TARGET, symbol=f"t(r ≤ {target:g})", label=label, relative=True)
+    return replace(
+        FIRST_FEASIBLE,
+        name=ROUNDS_TO_TARGET,
+        symbol=f"t(r ≤ {target:g})",
+        label=label,
+        relative=True,
+    )
 
 
 def add_rounds_to_target(run: Run, groups: list[Group], target: float) -> list[Group]:
-    """The groups, their cells with a column `rounds_to_target`, NaN where the target was not reached.
+    """The groups, their cells with a column `rounds_to_target`, NaN where the target was not
+    reached.
 
     Memory grows with the cells, and not with what was recorded.
 
     Raises:
         Misuse: a target that is no number or negative, or a run that records no simple regret.
     """
-    number = isinstance(target, (int, float)) and not isinstance(target, bool) and math.isfinite(target)
+    number = (
+        isinstance(target, (int, float)) and not isinstance(target, bool) and math.isfinite(target)
+    )
     if not number or target < 0:
-        raise Misuse(f"target is {show(target)}; simple regret is never negative: give 0 or more, in the units of f")
+        raise Misuse(
+            f"target is {show(target)}; simple regret is never negative: give 0 or more, in the "
+            "units of f"
+        )
     goals = {cell: np.array([float(target)]) for group in groups for cell in group.good["cell"]}
     first = find_first_rounds(run, goals)
     rounds = [[first[cell][0] for cell in group.good["cell"]] for group in groups]
@@ -199,13 +265,17 @@ def find_first_rounds(run: Run, goals: Mapping[str, Array]) -> dict[str, Array]:
         (k,) by cell id; NaN where it was never reached.
     """
     if SIMPLE_REGRET not in schema("rounds").names:
-        raise Misuse("rounds to a target need the metric simple_regret, which this run does not record")
+        raise Misuse(
+            "rounds to a target need the metric simple_regret, which this run does not record"
+        )
     result: dict[str, Array] = {}
     for task, cells in run.played.by_task(goals).items():
         position = {cell: i for i, cell in enumerate(cells)}
         limits = np.array([goals[cell] for cell in cells])
         first = np.full(limits.shape, np.inf)
-        for part in run.folder.row_groups(run.folder.improvements_kind, task, ["cell", "t", SIMPLE_REGRET]):
+        for part in run.folder.row_groups(
+            run.folder.improvements_kind, task, ["cell", "t", SIMPLE_REGRET]
+        ):
             row = cell_positions(part, position)
             t, values = part["t"].to_numpy(), part[SIMPLE_REGRET].to_numpy()
             hit = row >= 0

@@ -27,59 +27,88 @@ SHOWN_GAPS = 3  # problems that a method lacks
 
 
 def rank_algorithms(selection: Selection) -> Comparison:
-    """Average ranks over problems by the median over the seeds that all algorithms were asked for, 1 for the best.
+    """Average ranks over problems by the median over the seeds that all algorithms were asked for,
+    1 for the best.
 
-    A method with other seeds, as in a union, would be ranked by other instances. A seed that failed, or never reached
-    what may never be reached, is worse than any value. Ranks depend on which algorithms are compared.
+    A method with other seeds, as in a union, would be ranked by other instances. A seed that
+    failed, or never reached what may never be reached, is worse than any value. Ranks depend on
+    which algorithms are compared.
 
     Raises:
-        Misuse: fewer than two algorithms with good cells on every problem, or nothing that can be ranked.
+        Misuse: fewer than two algorithms with good cells on every problem, or nothing that can be
+            ranked.
     """
     groups, quantities = selection.groups, selection.shown
     notes = collect_fair_notes(selection, groups, "ranks")
     refuse_lacks(selection)
     titles, labels = _find_common_algorithms(groups)
     if len(titles) < 2:
-        raise Misuse("ranks need two algorithms that have good cells on every problem; choose with --only")
+        raise Misuse(
+            "ranks need two algorithms that have good cells on every problem; choose with --only"
+        )
     # By arena: whatever the metric, the same seeds count.
-    seeds = {arena_groups[0].arena: _find_shared_seeds(arena_groups, titles) for arena_groups in selection.arenas}
+    seeds = {
+        arena_groups[0].arena: _find_shared_seeds(arena_groups, titles)
+        for arena_groups in selection.arenas
+    }
     rows: list[dict[str, Any]] = []
     counts, undecidable = [], []
     for quantity in quantities:
         blocks, expected = _compute_medians(selection, titles, quantity, seeds)
         average = stats.average_ranks(blocks, quantity.better or "lower")
-        beaten, is_judged = find_beaten(*compare_sides(stats.ranks(blocks, quantity.better or "lower").T))
+        beaten, is_judged = find_beaten(
+            *compare_sides(stats.ranks(blocks, quantity.better or "lower").T)
+        )
         is_decidable = bool(is_judged.all())
         counts.append(f"{quantity.symbol} {len(blocks)}/{expected}")
         undecidable += [] if is_decidable else [f"{quantity.symbol} {len(blocks)}"]
-        least = min((rank for rank, lost in zip(average, beaten, strict=True) if not lost), default=np.nan)
+        least = min(
+            (rank for rank, lost in zip(average, beaten, strict=True) if not lost), default=np.nan
+        )
         for algorithm, rank, lost in zip(titles, average, beaten, strict=True):
-            row = {"metric": quantity.name, "algorithm": algorithm, "algorithm_label": labels[algorithm], "rank": rank}
-            row |= {"blocks": len(blocks), "expected": expected, "friedman_p": stats.friedman(blocks)[1]}
+            row = {
+                "metric": quantity.name,
+                "algorithm": algorithm,
+                "algorithm_label": labels[algorithm],
+                "rank": rank,
+            }
+            row |= {
+                "blocks": len(blocks),
+                "expected": expected,
+                "friedman_p": stats.friedman(blocks)[1],
+            }
             row |= {"beaten": bool(lost) if is_decidable else None}
             rows.append(row | {"best": bool(is_decidable and not lost and rank == least)})
     frame = pd.DataFrame(rows)
     # The table is by the rank in its first metric; rows are metric by metric, and NaN is last.
     first_ranks = {row["algorithm"]: row["rank"] for row in rows[: len(titles)]}
-    by_rank = sorted(titles, key=lambda algorithm: np.nan_to_num(first_ranks[algorithm], nan=np.inf))
+    by_rank = sorted(
+        titles, key=lambda algorithm: np.nan_to_num(first_ranks[algorithm], nan=np.inf)
+    )
     cells = [
         [labels[algorithm], *(_format_rank(row) for row in rows if row["algorithm"] == algorithm)]
         for algorithm in by_rank
     ]
     note = (
-        "average rank over problems by the median over seeds (a failed one is worse than any value), 1 is best; "
+        "average rank over problems by the median over seeds (a failed one is worse than any "
+        "value), 1 is best; "
         f"problems on which all algorithms have a value, of those asked for: {', '.join(counts)}"
     )
     if any(isinstance(cell, Marked) for row in cells for cell in row):
         note += f"; {BEST}; * no method is significantly better (Wilcoxon by problem, Holm, 5 %)"
     if undecidable:
         need = describe_need(len(titles) - 1, "of a method", sides=1, unit="problems")
-        note += f"\ntoo few problems to mark who is best: {need}, there are {', '.join(undecidable)}"
+        note += (
+            f"\ntoo few problems to mark who is best: {need}, there are {', '.join(undecidable)}"
+        )
     absent = sorted({group.algorithm_label for group in groups} - set(labels.values()))
     if shared := _describe_shared_seeds(groups, titles, seeds):
         note += f"\n{shared}"
     if absent:
-        note += f"\nleft out, as they lack good cells on some problems: {', '.join(_describe_gaps(groups, absent))}"
+        note += (
+            "\nleft out, as they lack good cells on some problems: "
+            f"{', '.join(_describe_gaps(groups, absent))}"
+        )
     columns, weights = ["algorithm", *(q.symbol for q in quantities)], [0, *range(len(quantities))]
     table = TextTable(columns, cells, f"{selection.title}: ranks", note, left=1, weights=weights)
     return Comparison(frame, table.with_note(notes), unplayable=selection.unplayable)
@@ -93,17 +122,28 @@ def _format_rank(row: dict[str, Any]) -> str:
 
 def _find_common_algorithms(groups: list[Group]) -> tuple[list[str], dict[str, str]]:
     """Titles of the algorithms that have good cells in every arena, in order, and their labels."""
-    sets = [{group.algorithm for group in arena_groups if len(group.good)} for arena_groups in group_by_arena(groups)]
+    sets = [
+        {group.algorithm for group in arena_groups if len(group.good)}
+        for arena_groups in group_by_arena(groups)
+    ]
     if not any(sets):
         raise Misuse("no cell is good yet, so nothing can be ranked; see cbobench status")
-    titles = [title for title in dict.fromkeys(group.algorithm for group in groups) if all(title in s for s in sets)]
-    return titles, {group.algorithm: group.algorithm_label for group in groups if group.algorithm in titles}
+    titles = [
+        title
+        for title in dict.fromkeys(group.algorithm for group in groups)
+        if all(title in s for s in sets)
+    ]
+    return titles, {
+        group.algorithm: group.algorithm_label for group in groups if group.algorithm in titles
+    }
 
 
 def _compute_medians(
     selection: Selection, titles: list[str], quantity: Metric, seeds: SharedSeeds
 ) -> tuple[Array, int]:
-    """Medians on the problems where all algorithms have one, (problems, algorithms), and of how many problems."""
+    """Medians on the problems where all algorithms have one, (problems, algorithms), and of how
+    many problems.
+    """
     medians: list[list[float]] = []
     for arena_groups in selection.arenas:
         if (arena_groups[0].arena, quantity.name) in selection.lacks:
@@ -120,8 +160,12 @@ def _describe_gaps(groups: list[Group], labels: Sequence[str]) -> list[str]:
     arenas = {group.arena: group.problem_label for group in groups}
     described = []
     for label in labels:
-        held = {group.arena for group in groups if group.algorithm_label == label and len(group.good)}
-        gaps = list_names([problem for arena, problem in arenas.items() if arena not in held], SHOWN_GAPS)
+        held = {
+            group.arena for group in groups if group.algorithm_label == label and len(group.good)
+        }
+        gaps = list_names(
+            [problem for arena, problem in arenas.items() if arena not in held], SHOWN_GAPS
+        )
         described.append(f"{label} (on {gaps})")
     return described
 
@@ -136,10 +180,14 @@ def _find_shared_seeds(arena_groups: list[Group], titles: list[str]) -> frozense
     shared = frozenset.intersection(*(group.expected_seeds for group in ranked))
     if not shared:
         first = ranked[0]
-        disjoint = next((group for group in ranked if not group.expected_seeds & first.expected_seeds), ranked[-1])
+        disjoint = next(
+            (group for group in ranked if not group.expected_seeds & first.expected_seeds),
+            ranked[-1],
+        )
         raise Misuse(
             f"the methods share no seed on {first.problem_label}, so they cannot be ranked: "
-            f"{first.algorithm_label} and {disjoint.algorithm_label} have others; choose with --only, or play the same"
+            f"{first.algorithm_label} and {disjoint.algorithm_label} have others; choose with "
+            "--only, or play the same"
         )
     return shared
 
@@ -147,7 +195,9 @@ def _find_shared_seeds(arena_groups: list[Group], titles: list[str]) -> frozense
 def _describe_shared_seeds(groups: list[Group], titles: list[str], seeds: SharedSeeds) -> str:
     """How many seeds count, where an algorithm has others; empty where all have the same."""
     seed_counts = [group.expected for group in groups if group.algorithm in titles]
-    if all(group.expected_seeds == seeds[group.arena] for group in groups if group.algorithm in titles):
+    if all(
+        group.expected_seeds == seeds[group.arena] for group in groups if group.algorithm in titles
+    ):
         return ""
     counts = [len(shared) for shared in seeds.values()]
     span = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
@@ -155,7 +205,9 @@ def _describe_shared_seeds(groups: list[Group], titles: list[str], seeds: Shared
 
 
 def _compute_median(group: Group, quantity: Metric, seeds: frozenset[int]) -> float:
-    """Over the good and the failed ones of some seeds; NaN if no good one has a value, unless all failed."""
+    """Over the good and the failed ones of some seeds; NaN if no good one has a value, unless all
+    failed.
+    """
     held = group.values(quantity)[np.isin(group.seeds, [*seeds])]
     values = fill_unreached(held, quantity)
     failed = len(group.failures & seeds)

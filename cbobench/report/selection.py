@@ -1,4 +1,6 @@
-"""What is shown of a run: its groups and quantities, and what is lacking, computed once for every table."""
+"""What is shown of a run: its groups and quantities, and what is lacking, computed once for every
+table.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,14 @@ from functools import cached_property
 
 from cbobench.errors import unknown
 from cbobench.metrics import Metric
-from cbobench.report.groups import Arena, Group, find_groups, group_by_arena, select_horizon, select_seeds
+from cbobench.report.groups import (
+    Arena,
+    Group,
+    find_groups,
+    group_by_arena,
+    select_horizon,
+    select_seeds,
+)
 from cbobench.report.load import Run, RunLike, open_run
 from cbobench.report.quantities import (
     add_rounds_to_target,
@@ -58,7 +67,8 @@ class Selection:
         """Open a run and select of it.
 
         Raises:
-            Misuse: no run there, or an unknown order. Other wrong words are refused where they are first needed.
+            Misuse: no run there, or an unknown order. Other wrong words are refused where they are
+                first needed.
         """
         if by not in ORDERS:
             raise unknown("order", by, ORDERS)
@@ -75,7 +85,9 @@ class Selection:
         groups = find_groups(self.run, self.only, self.by)
         if self.seeds is not None:
             groups = [select_seeds(g, self.seeds[g.arena]) for g in groups if g.arena in self.seeds]
-        return groups if self.target is None else add_rounds_to_target(self.run, groups, self.target)
+        return (
+            groups if self.target is None else add_rounds_to_target(self.run, groups, self.target)
+        )
 
     @cached_property
     def groups(self) -> list[Group]:
@@ -91,11 +103,17 @@ class Selection:
     def available(self) -> list[Metric]:
         """Every quantity that the groups hold."""
         by_default = [*quantities().values()]
-        return by_default if self.target is None else [by_default[0], rounds_to_target(self.target), *by_default[1:]]
+        return (
+            by_default
+            if self.target is None
+            else [by_default[0], rounds_to_target(self.target), *by_default[1:]]
+        )
 
     @cached_property
     def shown(self) -> list[Metric]:
-        """The quantities of a table: those that are asked for, else the headline of these problems."""
+        """The quantities of a table: those that are asked for, else the headline of these
+        problems.
+        """
         if self.metric:
             table_quantities = select_metrics(self.metric, self.target)
         else:
@@ -106,7 +124,9 @@ class Selection:
 
     @cached_property
     def lacks(self) -> dict[tuple[Arena, str], str]:
-        """By arena and name of a quantity, why it has no value there (see `quantities.find_lack`)."""
+        """By arena and name of a quantity, why it has no value there (see
+        `quantities.find_lack`).
+        """
         return {
             (groups[0].arena, quantity.name): lack
             for quantity in self.shown
@@ -117,7 +137,9 @@ class Selection:
     @cached_property
     def setups(self) -> list[str]:
         """A line for each way in which methods that are compared were set up unlike."""
-        arenas = [[group.algorithm for group in groups if len(group.good)] for groups in self.arenas]
+        arenas = [
+            [group.algorithm for group in groups if len(group.good)] for groups in self.arenas
+        ]
         return describe_setups(self.run.record, arenas)
 
     @property

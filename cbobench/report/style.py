@@ -1,10 +1,14 @@
-"""How figures look: sizes, fonts that have the characters, and one colour, dash and marker per algorithm everywhere.
+"""How figures look: sizes, fonts that have the characters, and one colour, dash and marker per
+algorithm everywhere.
 
-An algorithm's look is fixed by its registered name. The methods of the papers' figures, which are seen together, have
-looks that were chosen for it; every other name, a user's own too, is given one by a hash of the name. No two of up to
-eight algorithms of a run share a colour: of two that would, one takes a free colour. Variants of one algorithm are a
-family: they share its hue and differ in lightness, dash and marker; those of a sweep over a number go from light to
-dark in its order. Of more methods than that, a lead is in colour (`figures.choose_lead`), and the others are grey.
+An algorithm's look is fixed by its registered name. The methods of the papers' figures, which are
+seen together, have looks that were chosen for it; every other name, a user's own too, is given one
+by a hash of the name. No two of up to
+eight algorithms of a run share a colour: of two that would, one takes a free colour. Variants of
+one algorithm are a
+family: they share its hue and differ in lightness, dash and marker; those of a sweep over a number
+go from light to dark in its order. Of more methods than that, a lead is in colour
+(`figures.choose_lead`), and the others are grey.
 """
 
 from __future__ import annotations
@@ -51,7 +55,9 @@ class Size:
 
     @contextmanager
     def context(self) -> Iterator[None]:
-        """A context of all matplotlib settings that a figure depends on, whatever a matplotlibrc says."""
+        """A context of all matplotlib settings that a figure depends on, whatever a matplotlibrc
+        says.
+        """
         import matplotlib as mpl
         import matplotlib.style as styles
         import seaborn as sns
@@ -75,18 +81,31 @@ class Size:
             "lines.linewidth": self.line,
             "lines.markersize": self.marker,
             "lines.markeredgewidth": 0.7 * self.line,
-            **{f"{axis}tick.major.{part}": share * self.line for axis in "xy" for part, share in TICKS.items()},
-            **{f"{axis}tick.minor.{part}": share * self.line / 2 for axis in "xy" for part, share in TICKS.items()},
+            **{
+                f"{axis}tick.major.{part}": share * self.line
+                for axis in "xy"
+                for part, share in TICKS.items()
+            },
+            **{
+                f"{axis}tick.minor.{part}": share * self.line / 2
+                for axis in "xy"
+                for part, share in TICKS.items()
+            },
         }
         if self.font:
-            settings |= {"font.family": self.font, "mathtext.fontset": "stix" if self.font == "serif" else "dejavusans"}
+            settings |= {
+                "font.family": self.font,
+                "mathtext.fontset": "stix" if self.font == "serif" else "dejavusans",
+            }
         with mpl.rc_context(), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Glyph .* missing from")  # `use_fonts_for` says so once
+            # `use_fonts_for` says so once
+            warnings.filterwarnings("ignore", "Glyph .* missing from")
             styles.use(["default", settings])
             yield
 
 
-EMBEDDED = 42  # the type of fonts in PDF and PostScript: TrueType, as publishers refuse matplotlib's own type 3
+# the type of fonts in PDF and PostScript: TrueType, as publishers refuse matplotlib's own type 3
+EMBEDDED = 42
 TICKS = {"size": 2.5, "width": 0.6, "pad": 2.0}
 SIZES = {
     "single": Size(3.25, 2.1, 8.4, 1, 8.0, 7.0, 1.1, 3.4, 300),  # one column of a two-column page
@@ -105,8 +124,8 @@ def size_of(name: str | None, panels: int, font: str | None = None) -> Size:
     """A size by name or width; by default a single column for one panel, else a double one.
 
     Args:
-        name: one of `SIZES`, or a width with its unit ("3.25in", "8.4cm", "240pt"): text as in a column of a paper, and
-            as many panels beside each other as fit.
+        name: one of `SIZES`, or a width with its unit ("3.25in", "8.4cm", "240pt"): text as in a
+            column of a paper, and as many panels beside each other as fit.
         font: "serif", "sans-serif", "monospace", or the name of an installed family.
 
     Raises:
@@ -132,7 +151,9 @@ def _parse_width(number: str, unit: str) -> float:
     except (ValueError, KeyError):
         width = math.nan
     if not WIDTHS[0] <= width <= WIDTHS[1]:
-        raise Misuse(f"width is {show(number + unit)}; allowed: 1.5in to 40in; units: {', '.join(UNITS)}")
+        raise Misuse(
+            f"width is {show(number + unit)}; allowed: 1.5in to 40in; units: {', '.join(UNITS)}"
+        )
     return width
 
 
@@ -156,7 +177,8 @@ MOST_SHOWN = 5  # characters that a warning shows
 def use_fonts_for(labels: Iterable[str]) -> None:
     """Let text that is made from now on take from other installed fonts what its own lacks.
 
-    Changes matplotlib's settings, and so belongs into a context of them. One warning names what no font has.
+    Changes matplotlib's settings, and so belongs into a context of them. One warning names what no
+    font has.
     """
     import matplotlib as mpl
     from matplotlib import font_manager
@@ -170,9 +192,18 @@ def use_fonts_for(labels: Iterable[str]) -> None:
         return {char for char in chars if ord(char) not in charmap}
 
     missing = lacking(font_manager.findfont(font_manager.FontProperties()), characters)
-    entries = [entry for entry in font_manager.fontManager.ttflist if not entry.name.startswith(BOXES)]
+    entries = [
+        entry for entry in font_manager.fontManager.ttflist if not entry.name.startswith(BOXES)
+    ]
     # Outlines that are not TrueType's cannot be embedded as such, and are taken last.
-    entries.sort(key=lambda e: (not e.fname.endswith(".ttf"), not e.name.startswith(PREFERRED), e.name, e.fname))
+    entries.sort(
+        key=lambda e: (
+            not e.fname.endswith(".ttf"),
+            not e.name.startswith(PREFERRED),
+            e.name,
+            e.fname,
+        )
+    )
     families = list(mpl.rcParams["font.family"])
     for entry in entries:
         if not missing:
@@ -189,16 +220,25 @@ def use_fonts_for(labels: Iterable[str]) -> None:
 
 
 def _describe(missing: list[str]) -> str:
-    sample = " ".join(missing[:MOST_SHOWN]) + (f" and {len(missing) - MOST_SHOWN} more" if missing[MOST_SHOWN:] else "")
+    sample = " ".join(missing[:MOST_SHOWN]) + (
+        f" and {len(missing) - MOST_SHOWN} more" if missing[MOST_SHOWN:] else ""
+    )
     names = [unicodedata.name(char, "unknown").split()[0] for char in missing]
     east = any(name.startswith(EAST_ASIAN) for name in names)
-    font = "Noto Sans CJK (Debian: fonts-noto-cjk)" if east else f"one of the Noto fonts that has {names[0].title()}"
-    return f"no installed font has {sample}: figures show boxes instead; install {font}, or draw with --font NAME"
+    font = (
+        "Noto Sans CJK (Debian: fonts-noto-cjk)"
+        if east
+        else f"one of the Noto fonts that has {names[0].title()}"
+    )
+    return (
+        f"no installed font has {sample}: figures show boxes instead; install {font}, or draw "
+        "with --font NAME"
+    )
 
 
-# Eight colours from dark to light, five units of CIELAB lightness apart, so that they differ on grey paper; each has a
-# contrast of at least `CONTRAST` on white; with normal sight, deuteranopia and protanopia every two of them are at
-# least 25 units apart.
+# Eight colours from dark to light, five units of CIELAB lightness apart, so that they differ on
+# grey paper; each has a contrast of at least `CONTRAST` on white; with normal sight, deuteranopia
+# and protanopia every two of them are at least 25 units apart.
 PALETTE = {
     "violet": "#320272",
     "rust": "#681100",
@@ -212,11 +252,18 @@ PALETTE = {
 CONTRAST = 3.0  # of every line on white: what WCAG asks of parts of pictures
 GREY = "#8c8c8c"  # of methods that are not in the lead
 MARKERS = "osD^vPXp<>"
-DASHES: tuple[tuple[float, ...], ...] = ((), (4, 1.5), (1, 1.2), (5, 1.5, 1, 1.5), (6, 1.2, 1, 1.2, 1, 1.2))
-SHADES = (0.0, 0.45, 0.25, 0.6)  # how far the variants of an algorithm are mixed with white, or light ones with black
+DASHES: tuple[tuple[float, ...], ...] = (
+    (),
+    (4, 1.5),
+    (1, 1.2),
+    (5, 1.5, 1, 1.5),
+    (6, 1.2, 1, 1.2, 1, 1.2),
+)
+# how far the variants of an algorithm are mixed with white, or light ones with black
+SHADES = (0.0, 0.45, 0.25, 0.6)
 
-# Colour, dash and marker of what is shown together by the papers' figures, and by most comparisons on boxes (`cei`,
-# `scbo`, `ckb-ucb`, `random`). No name needs to be here.
+# Colour, dash and marker of what is shown together by the papers' figures, and by most comparisons
+# on boxes (`cei`, `scbo`, `ckb-ucb`, `random`). No name needs to be here.
 PUBLISHED = {
     "ckb-ucb": ("blue", 0, "o"),
     "ckb-ts": ("amber", 1, "s"),
@@ -242,7 +289,8 @@ SALT = 53  # the first with which no two shipped names share colour and marker
 
 @dataclass(frozen=True)
 class Look:
-    """Colour ("#rrggbb"), dash (lengths in line widths, none for a solid line), marker, and whether that is filled.
+    """Colour ("#rrggbb"), dash (lengths in line widths, none for a solid line), marker, and whether
+    that is filled.
 
     A look that is not of the `lead` is that of a method in the background.
     """
@@ -256,10 +304,17 @@ class Look:
     def points(self) -> dict[str, Any]:
         """What matplotlib's `plot` and `errorbar` take for markers."""
         face = self.colour if self.filled else "white"
-        return {"color": self.colour, "marker": self.marker, "markerfacecolor": face, "markeredgecolor": self.colour}
+        return {
+            "color": self.colour,
+            "marker": self.marker,
+            "markerfacecolor": face,
+            "markeredgecolor": self.colour,
+        }
 
     def line(self) -> dict[str, Any]:
-        """What matplotlib's `plot` takes for a line with markers; in the background a thin one without."""
+        """What matplotlib's `plot` takes for a line with markers; in the background a thin one
+        without.
+        """
         if not self.lead:
             return {"color": self.colour, "zorder": 1.5, **thin("lines")}
         return self.points() | {"linestyle": (0, self.dash) if self.dash else "-"}
@@ -269,7 +324,9 @@ REST = Look(GREY, (), ".", lead=False)
 
 
 def look_of(name: str, used_looks: Iterable[tuple[str, str]] = ()) -> Look:
-    """The look of an algorithm by its registered name; the name's next choice where colour and marker are taken."""
+    """The look of an algorithm by its registered name; the name's next choice where colour and
+    marker are taken.
+    """
     if name in PUBLISHED:
         colour, dash, marker = PUBLISHED[name]
         return Look(PALETTE[colour], DASHES[dash], marker)
@@ -279,14 +336,18 @@ def look_of(name: str, used_looks: Iterable[tuple[str, str]] = ()) -> Look:
     attempt = 0
     while True:
         word = hashlib.sha256(f"{SALT} {attempt} {name}".encode()).digest()
-        look = Look([*PALETTE.values()][word[0] % len(PALETTE)], DASHES[word[1] % 5], MARKERS[word[2] % 10])
+        look = Look(
+            [*PALETTE.values()][word[0] % len(PALETTE)], DASHES[word[1] % 5], MARKERS[word[2] % 10]
+        )
         if (look.colour, look.marker) in free:
             return look
         attempt += 1
 
 
 def variant_of(look: Look, position: int) -> Look:
-    """The look of an algorithm's variant by its position in the suite, the first one's being the algorithm's own."""
+    """The look of an algorithm's variant by its position in the suite, the first one's being the
+    algorithm's own.
+    """
     dash, marker = DASHES.index(look.dash), MARKERS.index(look.marker)
     return Look(
         deepen(mix_colour(look.colour, SHADES[position % len(SHADES)])),
@@ -297,15 +358,21 @@ def variant_of(look: Look, position: int) -> Look:
 
 
 def swept_parameter(variants: Sequence[Variant]) -> str | None:
-    """The only parameter in which variants of one name differ, if its values are numbers that all differ."""
+    """The only parameter in which variants of one name differ, if its values are numbers that all
+    differ.
+    """
     if len(variants) < 3:
         return None
     names = {name for variant in variants for name in variant.values}
-    differ = [name for name in names if len({str(variant.values.get(name)) for variant in variants}) > 1]
+    differ = [
+        name for name in names if len({str(variant.values.get(name)) for variant in variants}) > 1
+    ]
     if len(differ) != 1:
         return None
     values = [variant.values.get(differ[0]) for variant in variants]
-    numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    numeric = all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in values
+    )
     return differ[0] if numeric and len(set(values)) == len(values) else None
 
 
@@ -319,7 +386,9 @@ def step_of(look: Look, position: int, count: int) -> Look:
 
 
 def mix_colour(colour: str, share: float, towards: float | None = None) -> str:
-    """A colour with a share of white (towards 255) or black (0); by default away from its own lightness."""
+    """A colour with a share of white (towards 255) or black (0); by default away from its own
+    lightness.
+    """
     parts = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
     if towards is None:
         towards = 0.0 if 0.3 * parts[0] + 0.6 * parts[1] + 0.1 * parts[2] > 110 else 255.0
@@ -329,18 +398,23 @@ def mix_colour(colour: str, share: float, towards: float | None = None) -> str:
 def measure_contrast(colour: str) -> float:
     """How much lighter white is than a colour, from 1 to 21, as WCAG 2 defines it."""
     coded = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in coded]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in coded
+    ]
     return 1.05 / (0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05)
 
 
 def deepen(colour: str) -> str:
     """The colour, with as much black as it takes to be seen on white."""
-    share = next(i for i in range(101) if measure_contrast(mix_colour(colour, i / 100, 0.0)) >= CONTRAST)
+    share = next(
+        i for i in range(101) if measure_contrast(mix_colour(colour, i / 100, 0.0)) >= CONTRAST
+    )
     return mix_colour(colour, share / 100, 0.0)
 
 
 def looks(record: Manifest, lead: Sequence[str] | None = None) -> Mapping[str, Look]:
-    """The look of every algorithm of a run by title; a name that no figure of the papers has gives way first.
+    """The look of every algorithm of a run by title; a name that no figure of the papers has gives
+    way first.
 
     Args:
         lead: titles of those in colour, the others are grey; by default all have one.
@@ -351,17 +425,28 @@ def looks(record: Manifest, lead: Sequence[str] | None = None) -> Mapping[str, L
             # All together would share colours: those of a lead have eight to themselves.
             variants = {title: variant for title, variant in variants.items() if title in lead}
         leading_looks = _give_looks(variants)
-        return {title: leading_looks[title] if title in lead else REST for title in record.variants("algorithms")}
+        return {
+            title: leading_looks[title] if title in lead else REST
+            for title in record.variants("algorithms")
+        }
     return _give_looks(variants)
 
 
 def _give_looks(variants: Mapping[str, Variant]) -> Mapping[str, Look]:
     """A look to every variant by title."""
-    names = sorted({variant.name for variant in variants.values()}, key=lambda name: (":" in name, name))
+    names = sorted(
+        {variant.name for variant in variants.values()}, key=lambda name: (":" in name, name)
+    )
     look_by_name: dict[str, Look] = {}
     for name in [*(n for n in names if n in PUBLISHED), *(n for n in names if n not in PUBLISHED)]:
-        look_by_name[name] = look_of(name, {(look.colour, look.marker) for look in look_by_name.values()})
-        free = [colour for colour in PALETTE.values() if colour not in {look.colour for look in look_by_name.values()}]
+        look_by_name[name] = look_of(
+            name, {(look.colour, look.marker) for look in look_by_name.values()}
+        )
+        free = [
+            colour
+            for colour in PALETTE.values()
+            if colour not in {look.colour for look in look_by_name.values()}
+        ]
         shared = sum(look.colour == look_by_name[name].colour for look in look_by_name.values()) > 1
         # With more algorithms than colours some must share one.
         if free and shared and len(names) <= len(PALETTE):
@@ -373,7 +458,10 @@ def _give_looks(variants: Mapping[str, Variant]) -> Mapping[str, Look]:
         same_name = {title: variant for title, variant in variants.items() if variant.name == name}
         if parameter := swept_parameter([*same_name.values()]):
             ordered = sorted(same_name, key=lambda title: same_name[title].values[parameter])
-            result |= {title: step_of(look_by_name[name], i, len(same_name)) for i, title in enumerate(ordered)}
+            result |= {
+                title: step_of(look_by_name[name], i, len(same_name))
+                for i, title in enumerate(ordered)
+            }
             continue
         position = 0
         for title in same_name:
@@ -387,19 +475,35 @@ def _give_looks(variants: Mapping[str, Variant]) -> Mapping[str, Look]:
 
 
 def thin(kind: str) -> dict[str, float]:
-    """What matplotlib takes for the "bars" of errors, or for other "lines", thinner than curves of the size in use."""
+    """What matplotlib takes for the "bars" of errors, or for other "lines", thinner than curves of
+    the size in use.
+    """
     import matplotlib as mpl
 
     width = 0.65 * float(mpl.rcParams["lines.linewidth"])
-    return {"elinewidth": width, "capthick": width, "capsize": 2 * width} if kind == "bars" else {"linewidth": width}
+    return (
+        {"elinewidth": width, "capthick": width, "capsize": 2 * width}
+        if kind == "bars"
+        else {"linewidth": width}
+    )
 
 
 def plain(text: str) -> str:
-    """A label that matplotlib shows as it is: no formulas, and not hidden from the legend by a leading underscore."""
+    """A label that matplotlib shows as it is: no formulas, and not hidden from the legend by a
+    leading underscore.
+    """
     return ("\u200b" if text.startswith("_") else "") + text.replace("$", r"\$")
 
 
-def legend_label(label: str, n: int, expected: int, stale_count: int = 0, extra_notes: Iterable[str] = ()) -> str:
-    """A label of the legend, which says so where seeds are missing, or cells are stale, and what more there is."""
-    notes = [*[f"{n:,} of {expected:,}"] * (n != expected), *extra_notes, *["stale"] * bool(stale_count)]
+def legend_label(
+    label: str, n: int, expected: int, stale_count: int = 0, extra_notes: Iterable[str] = ()
+) -> str:
+    """A label of the legend, which says so where seeds are missing, or cells are stale, and what
+    more there is.
+    """
+    notes = [
+        *[f"{n:,} of {expected:,}"] * (n != expected),
+        *extra_notes,
+        *["stale"] * bool(stale_count),
+    ]
     return plain(label) + (f" ({', '.join(notes)})" if notes else "")

@@ -1,4 +1,6 @@
-"""Results of the seeds of a run: means, medians, intervals and quartiles, as a frame and as a table."""
+"""Results of the seeds of a run: means, medians, intervals and quartiles, as a frame and as a
+table.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,26 @@ import numpy as np
 import pandas as pd
 
 from cbobench.metrics import Array, Metric
-from cbobench.report.formats import BEST, CARRIED, MEAN, UNJUDGED, Best, Comparison, Marked, TextTable
+from cbobench.report.formats import (
+    BEST,
+    CARRIED,
+    MEAN,
+    UNJUDGED,
+    Best,
+    Comparison,
+    Marked,
+    TextTable,
+)
 from cbobench.report.groups import Group
 from cbobench.report.load import RunLike
 from cbobench.report.notes import collect_notes
-from cbobench.report.numbers import describe_median_interval, find_gap, format_beside, format_interval, format_number
+from cbobench.report.numbers import (
+    describe_median_interval,
+    find_gap,
+    format_beside,
+    format_interval,
+    format_number,
+)
 from cbobench.report.paired import BestMarks, describe_need, mark_best, select_paired
 from cbobench.report.quantities import fill_unreached, restore_infinite
 from cbobench.report.selection import Selection
@@ -25,12 +42,28 @@ MARKED = f"{BEST}; * no method is significantly better (Wilcoxon, Holm, 5 %)"
 NEVER = "k/n: k seeds got there, in medians the others are worst"
 MORE = "more: --metric NAME ... or --all, --means, --format csv"
 DOUBTS = {
-    "stale": "stale: played by code that has changed since; cbobench verify RUN --replay 3 plays some cells again and "
+    "stale": "stale: played by code that has changed since; cbobench verify RUN --replay 3 "
+    "plays some "
+    "cells again and "
     "compares them, cbobench run SUITE --again stale plays all of them again",
-    "unchecked": "unchecked: it is not known whether the code has changed since, as it is not imported; add --imports",
+    "unchecked": (
+        "unchecked: it is not known whether the code has changed since, as it is not imported; "
+        "add --imports"
+    ),
 }
 """What the count of a row says of its cells, and how to clear it."""
-STATISTICS = ("mean", "low", "high", "median", "median_low", "median_high", "q25", "q75", "carried", "defined")
+STATISTICS = (
+    "mean",
+    "low",
+    "high",
+    "median",
+    "median_low",
+    "median_high",
+    "q25",
+    "q75",
+    "carried",
+    "defined",
+)
 
 
 def summary(
@@ -46,26 +79,33 @@ def summary(
     Args:
         run: an open run, a path or URI, or what `cbobench.run` returned.
         only: a glob over "problem/algorithm", by title, name or label.
-        by: "problem" or "algorithm" for the order of rows, "binds" for two rows where the constraint binds in some
-            seeds only.
-        target: of simple regret; adds the first recorded round at which it was reached, `rounds_to_target`.
-        horizon: T; by default the latest of each problem of which a cell is good, "all" for every one.
+        by: "problem" or "algorithm" for the order of rows, "binds" for two rows where the
+            constraint binds in some seeds only.
+        target: of simple regret; adds the first recorded round at which it was reached,
+            `rounds_to_target`.
+        horizon: T; by default the latest of each problem of which a cell is good, "all" for every
+            one.
 
     Returns:
-        One row per group, in the suite's order, with `problem`, `algorithm` (titles), their labels, `horizon`, `n`
-        (cells that are ok), `expected`, `failed`, `stale`, `unchecked` (stale or not is not known: no code is at
-        hand), `binds` and `binds_known` (in how many seeds the constraint binds, of how many where that is known), and
-        for every metric and what else a cell holds:
+        One row per group, in the suite's order, with `problem`, `algorithm` (titles), their labels,
+        `horizon`, `n` (cells that are ok), `expected`, `failed`, `stale`, `unchecked` (stale or not
+        is not known: no code is at hand), `binds` and `binds_known` (in how many seeds the
+        constraint binds, of how many where that is known), and for every metric and what else a
+        cell holds:
 
-        - `<name>`: the mean over seeds where it is defined; `<name>_low`, `<name>_high`: its 95 % interval;
-        - `<name>_median`, `<name>_median_low`, `<name>_median_high`: likewise, but with fewer than six seeds the range
-          (which holds a median with 50, 75, 87.5, 93.75 % for 2, 3, 4, 5); `<name>_q25`, `<name>_q75`: quartiles.
-          Of what a seed may never reach (simple regret, first feasible round, a target) these count such seeds as
-          worse than any value: infinite where half of the seeds or more have none, NaN where all have;
-        - `<name>_carried`: whether a few seeds carry the mean; `<name>_defined`: in how many seeds it is defined.
+        - `<name>`: the mean over seeds where it is defined; `<name>_low`, `<name>_high`: its 95 %
+          interval;
+        - `<name>_median`, `<name>_median_low`, `<name>_median_high`: likewise, but with fewer than
+          six seeds the range (which holds a median with 50, 75, 87.5, 93.75 % for 2, 3, 4, 5);
+          `<name>_q25`, `<name>_q75`: quartiles. Of what a seed may never reach (simple regret,
+          first feasible round, a target) these count such seeds as worse than any value: infinite
+          where half of the seeds or more have none, NaN where all have;
+        - `<name>_carried`: whether a few seeds carry the mean; `<name>_defined`: in how many seeds
+          it is defined.
 
-        Microseconds are a block's average: no intervals, no quartiles. A group with n < expected is a partial result
-        and shows it. NaN stands for what is undefined, such as the interval of one seed.
+        Microseconds are a block's average: no intervals, no quartiles. A group with n < expected is
+        a partial result and shows it. NaN stands for what is undefined, such as the interval of one
+        seed.
 
     Raises:
         Misuse: no run there, or nothing that matches.
@@ -74,7 +114,7 @@ def summary(
         >>> import cbobench
         >>> frame = cbobench.summary("runs/quickstart", only="rkhs-1d/*")  # doctest: +SKIP
         >>> frame[["algorithm_label", "n", "regret_median", "regret_q25", "regret_q75"]]  # doctest: +SKIP
-    """
+    """  # noqa: E501
     selection = Selection.of(run, only, by, horizon=horizon, target=target)
     return summarise_groups(selection.groups, selection.available)
 
@@ -82,7 +122,9 @@ def summary(
 def summarise_groups(groups: list[Group], table_quantities: list[Metric]) -> pd.DataFrame:
     """One row per group with the statistics of some quantities (see `summary`)."""
     rows = []
-    columns = {q.name: statistics(q, [group.values(q) for group in groups]) for q in table_quantities}
+    columns = {
+        q.name: statistics(q, [group.values(q) for group in groups]) for q in table_quantities
+    }
     for position, group in enumerate(groups):
         row: dict[str, Any] = {
             "problem": group.problem,
@@ -106,30 +148,40 @@ def summarise_groups(groups: list[Group], table_quantities: list[Metric]) -> pd.
 
 
 def statistics(quantity: Metric, samples: Sequence[Array]) -> list[dict[str, Any]]:
-    """The `STATISTICS` of one quantity over the seeds of each sample, (n,), by name; nothing is outside its bounds.
+    """The `STATISTICS` of one quantity over the seeds of each sample, (n,), by name; nothing is
+    outside its bounds.
 
     Samples of as many values are computed together; no number of one depends on another.
     """
     result = [dict.fromkeys(STATISTICS, np.nan) | {"carried": False, "defined": 0} for _ in samples]
-    value_pairs = [(values[~np.isnan(values)], fill_unreached(values, quantity)) for values in samples]
+    value_pairs = [
+        (values[~np.isnan(values)], fill_unreached(values, quantity)) for values in samples
+    ]
     alike: dict[tuple[int, int], list[int]] = {}
     for i, (defined_values, sortable) in enumerate(value_pairs):
         if len(defined_values):
             # The two lengths differ where the quantity is censored.
             alike.setdefault((len(defined_values), len(sortable)), []).append(i)
     for positions in alike.values():
-        defined, ordered = (np.stack([value_pairs[i][which] for i in positions]) for which in (0, 1))
+        defined, ordered = (
+            np.stack([value_pairs[i][which] for i in positions]) for which in (0, 1)
+        )
         q25, median, q75 = np.quantile(ordered, [0.25, 0.5, 0.75], axis=1)
         mean_columns, median_columns = {"mean": defined.mean(axis=1)}, {"median": median}
         if not quantity.shared:
             bounds = quantity.least, quantity.most
-            mean_columns["low"], mean_columns["high"] = interval(defined, "mean", axis=1, bounds=bounds)
+            mean_columns["low"], mean_columns["high"] = interval(
+                defined, "mean", axis=1, bounds=bounds
+            )
             low, high = interval(ordered, "median", axis=1)
             median_columns |= {"median_low": low, "median_high": high, "q25": q25, "q75": q75}
         for k, i in enumerate(positions):
             result[i] |= {name: float(column[k]) for name, column in mean_columns.items()}
-            # between a value and UNREACHED there is no half: where half of the seeds have none, no median is finite
-            result[i] |= {name: restore_infinite(float(column[k])) for name, column in median_columns.items()}
+            # between a value and UNREACHED there is no half: where half of the seeds have none, no
+            # median is finite
+            result[i] |= {
+                name: restore_infinite(float(column[k])) for name, column in median_columns.items()
+            }
             result[i] |= {"carried": is_carried_by_few(defined[k]), "defined": len(defined[k])}
     return result
 
@@ -137,8 +189,8 @@ def statistics(quantity: Metric, samples: Sequence[Array]) -> list[dict[str, Any
 def tabulate(selection: Selection, means: bool = False) -> Comparison:
     """Every algorithm's results on every problem of a selection.
 
-    The table has a column for each quantity that is shown, whatever its values are. Its note has three lines: what an
-    entry is, what to know of these cells, where more is.
+    The table has a column for each quantity that is shown, whatever its values are. Its note has
+    three lines: what an entry is, what to know of these cells, where more is.
 
     Args:
         means: whether a mean stands beside each median.
@@ -154,7 +206,9 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
         # Digits have to show the smallest difference between the values of a problem.
         gaps = frame.groupby("problem_label")[f"{quantity.name}_median"].transform(find_gap)
         medians = [
-            "–" if (group.arena, quantity.name) in selection.lacks else _format_median(row, quantity, gap)
+            "–"
+            if (group.arena, quantity.name) in selection.lacks
+            else _format_median(row, quantity, gap)
             for group, row, gap in zip(groups, rows, gaps, strict=True)
         ]
         brief.insert(0, len(columns))
@@ -162,9 +216,13 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
         columns.append([_mark_cell(cell, i, marks, quantity) for i, cell in enumerate(medians)])
         if means and quantity.better is not None:
             names.append(quantity.symbol + MEAN)
-            columns.append([_format_mean(row, quantity, gap) for row, gap in zip(rows, gaps, strict=True)])
+            columns.append(
+                [_format_mean(row, quantity, gap) for row, gap in zip(rows, gaps, strict=True)]
+            )
     title = f"{selection.title}, n = {describe_count(groups)}"
-    entry = _describe_entry(groups, frame, selection.shown, marks, [*zip(names, columns, strict=True)])
+    entry = _describe_entry(
+        groups, frame, selection.shown, marks, [*zip(names, columns, strict=True)]
+    )
     notes = collect_notes(selection, select_paired(groups, None))
     lines = [entry, "; ".join([*_describe_doubts(groups, marks), *notes]), MORE]
     note = "\n".join(filter(None, lines))
@@ -173,7 +231,9 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
 
 
 def describe_count(groups: Sequence[Group]) -> str:
-    """How many cells are good, of how many: of all groups, or of the one with the least and the one with the most."""
+    """How many cells are good, of how many: of all groups, or of the one with the least and the one
+    with the most.
+    """
     counts = list(dict.fromkeys(group.count for group in groups))
     if len(counts) == 1:
         return counts[0]
@@ -184,7 +244,10 @@ def describe_count(groups: Sequence[Group]) -> str:
 
 def _tabulate_keys(groups: Sequence[Group], by: str) -> tuple[list[str], list[list[str]]]:
     """The columns that say what a row is of: T where there are several, and n where it differs."""
-    keys = {"problem": [g.problem_label for g in groups], "algorithm": [g.algorithm_label for g in groups]}
+    keys = {
+        "problem": [g.problem_label for g in groups],
+        "algorithm": [g.algorithm_label for g in groups],
+    }
     if by == "algorithm":
         keys = dict(reversed(keys.items()))
     if len({group.horizon for group in groups}) > 1:
@@ -209,13 +272,23 @@ def _describe_entry(
 ) -> str:
     """What an entry is, and what its marks mean."""
     if not any(len(group.good) for group in groups):
-        state = "no cell is good, some failed" if any(group.failures for group in groups) else "no cell is done yet"
+        state = (
+            "no cell is good, some failed"
+            if any(group.failures for group in groups)
+            else "no cell is done yet"
+        )
         return f"{state}; see cbobench status"
     counts = {len(group.good) for group in groups}
-    counted = {n for q in table_quantities for n in frame["n" if q.censored else f"{q.name}_defined"]}
+    counted = {
+        n for q in table_quantities for n in frame["n" if q.censored else f"{q.name}_defined"]
+    }
     parts = [ONE if max(counts) == 1 else ABOUT.format(around=describe_median_interval(counted))]
     if any(marks.unbeaten.values()):
-        suffix = " on the seeds that both have, at least {}/{}".format(*marks.blocks) if marks.blocks else ""
+        suffix = (
+            " on the seeds that both have, at least {}/{}".format(*marks.blocks)
+            if marks.blocks
+            else ""
+        )
         parts.append(MARKED + suffix)
     has_means = any(name.endswith(MEAN) for name, _ in columns)
     if has_means and any("†" in cell for _, cells in columns for cell in cells):
@@ -233,9 +306,16 @@ def _describe_entry(
 def _describe_doubts(groups: Sequence[Group], marks: BestMarks) -> list[str]:
     """Why there are no marks, and what the counts of rows say of their cells."""
     several = max((len(group.good) for group in groups), default=0) > 1
-    need = describe_need(marks.undecidable, "of a method", sides=1) if marks.undecidable and several else ""
+    need = (
+        describe_need(marks.undecidable, "of a method", sides=1)
+        if marks.undecidable and several
+        else ""
+    )
     lines = [f"too few seeds to mark who is best: {need}"] if need else []
-    return [*lines, *(line for word, line in DOUBTS.items() if any(getattr(group, word) for group in groups))]
+    return [
+        *lines,
+        *(line for word, line in DOUBTS.items() if any(getattr(group, word) for group in groups)),
+    ]
 
 
 def _format_median(row: Mapping[Any, Any], quantity: Metric, gap: float) -> str:
@@ -243,16 +323,27 @@ def _format_median(row: Mapping[Any, Any], quantity: Metric, gap: float) -> str:
     name = quantity.name
     if quantity.better is None:
         value = row[f"{name}_median"]
-        return f"{100 * value:.1f} %" if quantity.most == 1.0 and value == value else format_number(value)
+        return (
+            f"{100 * value:.1f} %"
+            if quantity.most == 1.0 and value == value
+            else format_number(value)
+        )
     if quantity.censored and row["n"] and not row[f"{name}_defined"]:
-        # The same sign as where half of the seeds never got there; the frame's NaN tells the two apart.
+        # The same sign as where half of the seeds never got there; the frame's NaN tells the two
+        # apart.
         return format_number(-quantity.sign * np.inf) + _count_defined(row, quantity)
-    return format_interval(*_read_interval(row, name), quantity.is_count, gap) + _count_defined(row, quantity)
+    return format_interval(*_read_interval(row, name), quantity.is_count, gap) + _count_defined(
+        row, quantity
+    )
 
 
 def _format_mean(row: Mapping[Any, Any], quantity: Metric, gap: float) -> str:
-    """The mean in the digits of the median, with its mark, and of how many seeds it is where that is not all."""
-    mean = format_beside(row[quantity.name], *_read_interval(row, quantity.name), quantity.is_count, gap)
+    """The mean in the digits of the median, with its mark, and of how many seeds it is where that
+    is not all.
+    """
+    mean = format_beside(
+        row[quantity.name], *_read_interval(row, quantity.name), quantity.is_count, gap
+    )
     count = _count_defined(row, quantity) if row[f"{quantity.name}_defined"] else ""
     return mean + ("†" if row[f"{quantity.name}_carried"] else "") + count
 

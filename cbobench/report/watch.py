@@ -1,4 +1,6 @@
-"""`cbobench status --watch`: a run that others play, as text or JSON; it reads the folder alone, and writes nothing."""
+"""`cbobench status --watch`: a run that others play, as text or JSON; it reads the folder alone,
+and writes nothing.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +24,30 @@ from cbobench.report.selection import Selection
 from cbobench.report.summary import tabulate
 from cbobench.results.bundle import open_run
 from cbobench.results.folder import RunFolder
-from cbobench.results.lease import HEARTBEAT_SECONDS, Heartbeat, pair_id, read_heartbeats, read_players
+from cbobench.results.lease import (
+    HEARTBEAT_SECONDS,
+    Heartbeat,
+    pair_id,
+    read_heartbeats,
+    read_players,
+)
 from cbobench.results.manifest import Manifest
 from cbobench.results.query import FailureCounts
 from cbobench.results.store import machine_id
 from cbobench.words import count_noun, list_names, time_left
 
 SILENT_SECONDS = 2.5 * HEARTBEAT_SECONDS  # a call is silent after so long without a heartbeat
-CONFIRM_SECONDS = 1.5 * HEARTBEAT_SECONDS  # a call elsewhere is dead only after this time by our own clock
+# a call elsewhere is dead only after this time by our own clock
+CONFIRM_SECONDS = 1.5 * HEARTBEAT_SECONDS
 COMPARE_SHARE = 0.1  # the largest share of time that comparisons take
 INTERVAL, REMOTE_INTERVAL = 2.0, 5.0  # seconds between looks at a local folder, and at a bucket
 LINE_INTERVAL = 30.0  # seconds between lines without a terminal
 LISTED = 5  # problems with missing seeds, or pairs that are played now
 BEST = "best (seeds)"
-ABOUT_BEST = f"{BEST}: the highest f observed so far where all constraints held, mean over the seeds that have one"
+ABOUT_BEST = (
+    f"{BEST}: the highest f observed so far where all constraints held, mean over the seeds that "
+    "have one"
+)
 
 
 class CachedRunFolder(RunFolder):
@@ -45,7 +57,9 @@ class CachedRunFolder(RunFolder):
     def _tables(self) -> dict[Any, tuple[dict[str, Any], pa.Table]]:
         return {}
 
-    def read_file(self, kind: str, task: str, columns: list[str] | None = None) -> tuple[dict[str, Any], pa.Table]:
+    def read_file(
+        self, kind: str, task: str, columns: list[str] | None = None
+    ) -> tuple[dict[str, Any], pa.Table]:
         key = kind, task, None if columns is None else tuple(columns)
         if key not in self._tables:
             self._tables[key] = super().read_file(kind, task, columns)
@@ -53,7 +67,9 @@ class CachedRunFolder(RunFolder):
 
 
 class DriverState(NamedTuple):
-    """A call with a lease: "alive", "silent" (stopped, or cut off) or "dead", and seconds of silence."""
+    """A call with a lease: "alive", "silent" (stopped, or cut off) or "dead", and seconds of
+    silence.
+    """
 
     heartbeat: Heartbeat
     state: str
@@ -62,7 +78,9 @@ class DriverState(NamedTuple):
     def __str__(self) -> str:
         driver = self.heartbeat.driver
         if self.state == "dead":
-            return f"!! {driver} stopped unexpectedly; its last heartbeat was {self.silence:.0f} s ago"
+            return (
+                f"!! {driver} stopped unexpectedly; its last heartbeat was {self.silence:.0f} s ago"
+            )
         if self.state == "silent":
             due = f"one is due every {HEARTBEAT_SECONDS:.0f} s"
             return f"!! {driver} has sent no heartbeat for {self.silence:.0f} s; {due}"
@@ -124,7 +142,9 @@ class Live:
         drivers = self._read_drivers()  # before the cells: who has ended has published them
         run = Run(self.folder)
         pairs, orphans = count_pairs(run, [driver for driver in drivers if driver.state != "dead"])
-        cells = {name: sum(p[name] for p in pairs) for name in ("expected", "ok", "failed", "playing")}
+        cells = {
+            name: sum(p[name] for p in pairs) for name in ("expected", "ok", "failed", "playing")
+        }
         missing = cells["expected"] - cells["ok"] - cells["failed"]
         holding = [d for d in drivers if d.heartbeat.driver.cells and d.state != "dead"]
         rates: list[Any] = [d.heartbeat.progress.get("rate") for d in holding if d.state == "alive"]
@@ -145,7 +165,12 @@ class Live:
             },
             "left": _find_time_left(holding),
             "drivers": [
-                {"host": printable(driver.host), "pid": driver.pid, "since": driver.since, "state": state}
+                {
+                    "host": printable(driver.host),
+                    "pid": driver.pid,
+                    "since": driver.since,
+                    "state": state,
+                }
                 | {"heard_seconds": round(silence, 1)}
                 for (driver, _, _), state, silence in drivers
             ],
@@ -181,7 +206,9 @@ class Live:
         return drivers
 
     def _compare(self, run: Run, state: str) -> tuple[list[dict[str, Any]], Comparison | None]:
-        """How many seeds are complete, and their comparison: where they are others, and not too often."""
+        """How many seeds are complete, and their comparison: where they are others, and not too
+        often.
+        """
         started = time.monotonic()
         if started >= self._next_comparison or state != "playing":
             counts, seeds = find_complete(run)
@@ -256,7 +283,9 @@ def count_pairs(run: Run, drivers: list[DriverState]) -> tuple[list[dict[str, An
 
 
 def _join_best(reports: list[list[float] | None]) -> dict[str, Any]:
-    """Of the cells of a pair that have seen a feasible point, by all calls: the best rewards so far."""
+    """Of the cells of a pair that have seen a feasible point, by all calls: the best rewards so
+    far.
+    """
     rows = [row for row in reports if row and row[0]]
     if not rows:
         return {"seen": 0, "best_mean": None, "best": None}
@@ -285,13 +314,16 @@ def _tally_failures(run: Run) -> FailureCounts:
     labels = run.record.labels("problems"), run.record.labels("algorithms")
     failed = run.cells[run.cells["status"] == "failed"]
     return FailureCounts(
-        f"{labels[0][row['problem']]} / {labels[1][row['algorithm']]} seed {row['seed']}: {row['error']}"
+        f"{labels[0][row['problem']]} / {labels[1][row['algorithm']]} seed {row['seed']}: "
+        f"{row['error']}"
         for row in failed[["problem", "algorithm", "seed", "error"]].to_dict("records")
     )
 
 
 def find_complete(run: Run) -> tuple[list[dict[str, Any]], dict[Arena, frozenset[int]]]:
-    """How many seeds are ok for every method of a problem; and which, at the latest T that has some."""
+    """How many seeds are ok for every method of a problem; and which, at the latest T that has
+    some.
+    """
     counts = []
     latest: dict[str, tuple[Arena, frozenset[int]]] = {}
     for groups in group_by_arena(find_groups(run)):
@@ -393,7 +425,10 @@ def summary(view: View) -> list[str]:
     rate = "" if rounds["per_second"] is None else f", {rounds['per_second']:,.0f} a second"
     left = "unknown" if content["left"] is None else time_left(*content["left"].values())
     share = _format_percent(rounds["done"], rounds["total"])
-    return [f"{first}, {cells['playing']:,} playing", f"  {share} of the rounds{rate}; left: {left}"]
+    return [
+        f"{first}, {cells['playing']:,} playing",
+        f"  {share} of the rounds{rate}; left: {left}",
+    ]
 
 
 def text(view: View, height: int | None = None, with_comparison: bool = True) -> str:
@@ -437,7 +472,10 @@ def _tabulate_pairs(pairs: list[dict[str, Any]], room: int) -> list[str]:
         columns["T"] = [f"{pair['horizon']:,}" for pair, _ in visible]
     columns["rounds"] = [share for _, share in visible]
     if any(pair["seen"] for pair in pairs):
-        columns[BEST] = [f"{pair['best_mean']:.4g} ({pair['seen']})" if pair["seen"] else "–" for pair, _ in visible]
+        columns[BEST] = [
+            f"{pair['best_mean']:.4g} ({pair['seen']})" if pair["seen"] else "–"
+            for pair, _ in visible
+        ]
         below.append(ABOUT_BEST)
     for name in ("ok", "failed", "playing"):
         columns[name] = [str(pair[name] or "–") for pair, _ in visible]
@@ -449,7 +487,9 @@ def _tabulate_pairs(pairs: list[dict[str, Any]], room: int) -> list[str]:
 def _render_comparison(view: View) -> list[str]:
     so_far = "" if view.content["state"] == "complete" else "so far, "
     if view.comparison is None:
-        return [f"no seed is {so_far and 'complete yet: none that is '}ok for every method of a problem"]
+        return [
+            f"no seed is {so_far and 'complete yet: none that is '}ok for every method of a problem"
+        ]
     parts = [
         f"{row['problem']}: {row['complete']} of {row['expected']}"
         for row in view.content["complete_seeds"]

@@ -1,15 +1,19 @@
-"""Rewrites published files: merges small files (`cbobench compact`), removes pairs (`cbobench remove`).
+"""Rewrites published files: merges small files (`cbobench compact`), removes pairs (`cbobench
+remove`).
 
-A shard holds the rows of several tasks of one horizon and attempt, about a million rounds, in the same kinds of files
-as a task: `rounds/shard-<hash>`, `cells/...`, and `audit/...` of an audited run. The footer of its cells lists the
-tasks and shards that it `replaces`.
+A shard holds the rows of several tasks of one horizon and attempt, about a million rounds, in the
+same kinds of files
+as a task: `rounds/shard-<hash>`, `cells/...`, and `audit/...` of an audited run. The footer of its
+cells lists the tasks and shards that it `replaces`.
 
-A shard is published whole, its cells last, and read back. Only then are the replaced files removed, their cells first.
-So at every moment each cell is in its task's file, in a shard, or in both. Readers prefer the shard, read again if a
-file disappears (`results.query`), and find a listed file's rows in its shard (`RunFolder.row_groups`). A killed
-compaction loses and doubles nothing; the next one removes what it left. Rows of superseded attempts are dropped.
+A shard is published whole, its cells last, and read back. Only then are the replaced files removed,
+their cells first. So at every moment each cell is in its task's file, in a shard, or in both.
+Readers prefer the shard, read again if a file disappears (`results.query`), and find a listed
+file's rows in its shard (`RunFolder.row_groups`). A killed compaction loses and doubles nothing;
+the next one removes what it left. Rows of superseded attempts are dropped.
 
-A removal deletes the files first, a task's cells before its rounds, then the calls' manifests, and `run.json` last. If
+A removal deletes the files first, a task's cells before its rounds, then the calls' manifests, and
+`run.json` last. If
 it is killed, the run still verifies: deleted cells are missing, and the same command continues.
 """
 
@@ -76,7 +80,8 @@ class _Shard:
 def compact(folder: RunFolder, above: int = 1) -> tuple[int, int]:
     """Merge the small files of a run. Files published meanwhile stay as they are.
 
-    It holds a lease without cells, so that nobody removes its files as leftovers or repairs the run meanwhile.
+    It holds a lease without cells, so that nobody removes its files as leftovers or repairs the run
+    meanwhile.
 
     Args:
         above: do nothing unless there are more small files.
@@ -126,7 +131,11 @@ def _remove_replaced(folder: RunFolder) -> None:
     _remove(folder, {task for kind in KINDS for task in folder.names(kind)} & {*replaced})
     for kind in ("rounds", "audit"):
         old = time.time_ns() - int(OLD * 1e9)
-        begun = {n.removesuffix(".parquet") for n, info in folder.listing(kind).items() if (info.mtime_ns or old) < old}
+        begun = {
+            n.removesuffix(".parquet")
+            for n, info in folder.listing(kind).items()
+            if (info.mtime_ns or old) < old
+        }
         # A younger shard without cells may be one that another call is publishing.
         for name in sorted(begun - {*folder.names("cells")}):
             if name.startswith(SHARD):
@@ -171,11 +180,14 @@ def _count(folder: RunFolder, task: str, ok_cells: list[str], footer: dict[str, 
     return sum(map(len, folder.row_groups("rounds", task, ["cell"], ok_cells)))
 
 
-def _merge(folder: RunFolder, shard: _Shard, block: int, before: Iterable[str] | None = None) -> None:
+def _merge(
+    folder: RunFolder, shard: _Shard, block: int, before: Iterable[str] | None = None
+) -> None:
     """Publish a shard, read it back, and remove the files that it replaces.
 
     Args:
-        before: tasks that these files had replaced in turn; None to read them from shards among the files.
+        before: tasks that these files had replaced in turn; None to read them from shards among the
+            files.
     """
     names = [member.task for member in shard.members]
     if before is None:
@@ -189,14 +201,26 @@ def _merge(folder: RunFolder, shard: _Shard, block: int, before: Iterable[str] |
     empty = schema("audit").empty_table()
     audit = pa.concat_tables([empty, *_parts(folder, shard, "audit", audited)])
     cells = {"rounds": ok_cells, "cells": cell_ids, "audit": audit["cell"].to_pylist()}
-    rows = {"rounds": sum(member.rows for member in shard.members), "cells": len(cell_ids), "audit": len(audit)}
+    rows = {
+        "rounds": sum(member.rows for member in shard.members),
+        "cells": len(cell_ids),
+        "audit": len(audit),
+    }
     kinds = [kind for kind in KINDS if kind != "audit" or audited]
     # The cells come last: from then on readers prefer the shard.
     for kind in kinds:
-        metadata = make_footer(kind, name, cells[kind], rows[kind], shard.attempt, replaces=replaces, block=block)
+        metadata = make_footer(
+            kind, name, cells[kind], rows[kind], shard.attempt, replaces=replaces, block=block
+        )
         parts = iter([audit]) if kind == "audit" else _parts(folder, shard, kind, audited)
-        columns = rounds_schema(all(member.complete for member in shard.members)) if kind == "rounds" else schema(kind)
-        folder.publish(f"{kind}/{name}.parquet", partial(_write, columns, metadata, parts, rows[kind]))
+        columns = (
+            rounds_schema(all(member.complete for member in shard.members))
+            if kind == "rounds"
+            else schema(kind)
+        )
+        folder.publish(
+            f"{kind}/{name}.parquet", partial(_write, columns, metadata, parts, rows[kind])
+        )
     for kind in kinds:
         # Read back before the replaced files go: an upload that broke off must not cost them.
         folder.footer(kind, name)
@@ -204,9 +228,11 @@ def _merge(folder: RunFolder, shard: _Shard, block: int, before: Iterable[str] |
 
 
 def _drop(folder: RunFolder, cells: set[str], block: int) -> None:
-    """Remove all results of some cells. A shard that also holds others is published again without them.
+    """Remove all results of some cells. A shard that also holds others is published again without
+    them.
 
-    The new shard replaces only the old one: cells played again may reuse the task names that the old one replaced.
+    The new shard replaces only the old one: cells played again may reuse the task names that the
+    old one replaced.
     """
     _remove_replaced(folder)
     for task in folder.names("cells"):
@@ -216,7 +242,9 @@ def _drop(folder: RunFolder, cells: set[str], block: int) -> None:
             ok_cells = [row["cell"] for row in left if row["status"] == "ok"]
             footer = folder.footer("rounds", task) if ok_cells else NO_ROUNDS
             count = _count(folder, task, ok_cells, footer)
-            source_file = _SourceFile(task, [row["cell"] for row in left], ok_cells, count, footer["complete"])
+            source_file = _SourceFile(
+                task, [row["cell"] for row in left], ok_cells, count, footer["complete"]
+            )
             _merge(folder, _Shard(left[0]["attempt"], [source_file]), block, before=())
         elif not left:
             _remove(folder, [task])
@@ -235,7 +263,11 @@ def _parts(folder: RunFolder, shard: _Shard, kind: str, audited: set[str]) -> It
 
 
 def _write(
-    columns: pa.Schema, metadata: dict[bytes, bytes], parts: Iterator[pa.Table], expected: int, sink: Any
+    columns: pa.Schema,
+    metadata: dict[bytes, bytes],
+    parts: Iterator[pa.Table],
+    expected: int,
+    sink: Any,
 ) -> None:
     """Write the parts of a shard. Nothing is published if this raises."""
     written = 0
@@ -250,7 +282,9 @@ def _write(
         if len(waiting) > 1 or not written:
             writer.write_table(pa.concat_tables(waiting).combine_chunks())
     if written != expected:
-        raise DamagedRun(f"{count_noun(written, 'row')} merged, {expected:,} expected; nothing was changed")
+        raise DamagedRun(
+            f"{count_noun(written, 'row')} merged, {expected:,} expected; nothing was changed"
+        )
 
 
 def matching_cells(folder: RunFolder, glob: str) -> Cells:
@@ -264,7 +298,9 @@ def matching_cells(folder: RunFolder, glob: str) -> Cells:
     """
     manifest = Manifest.read(folder)
     if manifest.without(manifest.keys(glob)) is None:
-        raise Misuse(f"{show(glob)} matches all of {folder}; remove the folder itself, or give another --out")
+        raise Misuse(
+            f"{show(glob)} matches all of {folder}; remove the folder itself, or give another --out"
+        )
     return Cells(manifest.only(glob).cells.by_pair)
 
 

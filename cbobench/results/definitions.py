@@ -46,7 +46,8 @@ class Statement:
 
 
 class Module:
-    """The definitions and imports of a file, without its syntax tree: Python's search for cycles would look at it.
+    """The definitions and imports of a file, without its syntax tree: Python's search for cycles
+    would look at it.
 
     Attributes:
         imports: by local name, the possible targets, anywhere in the file.
@@ -73,7 +74,8 @@ class Module:
             self.whole = bool(self.starred) or not self._split(tree) or self._is_dynamic(tree)
             if self.whole:
                 self._whole_definition = self._define(tree)
-        except (SyntaxError, ValueError, RecursionError):  # not parsable: only the bytes can be compared
+        # not parsable: only the bytes can be compared
+        except (SyntaxError, ValueError, RecursionError):
             self._whole_definition = self._bytes()
             self.whole = True
         self.statements = {name: self._keep(node) for name, node in self.nodes.items()}
@@ -91,25 +93,37 @@ class Module:
                 self.imported.update(with_parents(alias.name))
             return
         package = self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
-        parents = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+        parents = (
+            package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+        )
         base = ".".join([*parents, *([node.module] if node.module else [])])
         for alias in node.names:
             if alias.name == "*":
                 self.starred.append(base)
             else:
-                self.imports.setdefault(alias.asname or alias.name, set()).add(f"{base}.{alias.name}")
+                self.imports.setdefault(alias.asname or alias.name, set()).add(
+                    f"{base}.{alias.name}"
+                )
             self.imported.update(with_parents(f"{base}.{alias.name}"))
 
     def _split(self, tree: ast.Module) -> bool:
-        """Collect the definitions. Return False if other statements run, or a name is bound twice."""
+        """Collect the definitions. Return False if other statements run, or a name is bound
+        twice.
+        """
         for node in tree.body:
-            if isinstance(node, ast.Import | ast.ImportFrom | ast.Pass) or _is_text(node) or _never_runs(node):
+            if (
+                isinstance(node, ast.Import | ast.ImportFrom | ast.Pass)
+                or _is_text(node)
+                or _never_runs(node)
+            ):
                 continue
             names = bound_names(node)
             if not names or {*names} & {*self.nodes, *self.imports}:
                 return False
             self.nodes |= dict.fromkeys(names, node)
-            if isinstance(node, ast.Assign | ast.AnnAssign) and any(isinstance(n, ast.Call) for n in ast.walk(node)):
+            if isinstance(node, ast.Assign | ast.AnnAssign) and any(
+                isinstance(n, ast.Call) for n in ast.walk(node)
+            ):
                 self.calling += names
         # A module's __getattr__ may answer for any name.
         return "__getattr__" not in self.nodes
@@ -122,7 +136,9 @@ class Module:
         return not identifiers.isdisjoint(DYNAMIC)
 
     def _keep(self, node: ast.AST) -> Statement:
-        decorators, bases = (self._define(getattr(node, field, [])) for field in ("decorator_list", "bases"))
+        decorators, bases = (
+            self._define(getattr(node, field, [])) for field in ("decorator_list", "bases")
+        )
         return Statement(self._define(node), decorators.names, bases.names)
 
     def _define(self, node: Any) -> Definition:
@@ -135,7 +151,9 @@ class Module:
         return Definition(hashlib.sha256(self._text).hexdigest(), frozenset())
 
     def definition(self, name: str) -> Definition:
-        """Return the definition of a name; if it is too deeply nested for Python, the hash of the file."""
+        """Return the definition of a name; if it is too deeply nested for Python, the hash of the
+        file.
+        """
         if name != WHOLE_MODULE:
             return self.statements[name].definition
         if self._whole_definition is None:
@@ -143,7 +161,9 @@ class Module:
         return self._whole_definition
 
     def entries(self, name: str) -> list[Definition]:
-        """Return the definitions of the entries of a tuple or list that an assignment gives a name."""
+        """Return the definitions of the entries of a tuple or list that an assignment gives a
+        name.
+        """
         if name not in self._entries:
             assigned: Any = next(node for node in self.parse().body if name in bound_names(node))
             self._entries[name] = [self._define(entry) for entry in assigned.value.elts]
@@ -170,7 +190,9 @@ def _parse_file(path: Path, name: str, changed: int, size: int) -> Module:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Hold Python's search for cycles: a syntax tree is many objects, all of them kept, and makes it look at all."""
+    """Hold Python's search for cycles: a syntax tree is many objects, all of them kept, and makes
+    it look at all.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -186,7 +208,8 @@ def _import_statements(nodes: Iterable[ast.AST]) -> Iterator[ast.Import | ast.Im
             yield node
         elif isinstance(node, ast.If) and _is_for_checkers(node):
             yield from _import_statements(node.orelse)
-        elif isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):  # expressions hold no imports
+        # expressions hold no imports
+        elif isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):
             yield from _import_statements(ast.iter_child_nodes(node))
 
 
@@ -197,7 +220,11 @@ def _is_for_checkers(node: ast.If) -> bool:
 def _never_runs(node: ast.stmt) -> bool:
     """Return whether a statement does nothing in an imported module."""
     script = ("__name__ == '__main__'",)
-    return isinstance(node, ast.If) and not node.orelse and (_is_for_checkers(node) or ast.unparse(node.test) in script)
+    return (
+        isinstance(node, ast.If)
+        and not node.orelse
+        and (_is_for_checkers(node) or ast.unparse(node.test) in script)
+    )
 
 
 def _is_text(node: ast.AST) -> bool:
@@ -232,11 +259,13 @@ def sha256(lines: Iterable[str]) -> str:
 
 
 def _write(node: Any, tokens: list[str], names: set[tuple[str, ...]], annotated: bool) -> None:
-    """Append a syntax tree as tokens that do not depend on the version of Python: only fields with content.
+    """Append a syntax tree as tokens that do not depend on the version of Python: only fields with
+    content.
 
     Args:
         names: collects the dotted names.
-        annotated: whether annotations count: they do in classes, and in functions with a decorator that may read them.
+        annotated: whether annotations count: they do in classes, and in functions with a decorator
+            that may read them.
     """
     if isinstance(node, list):
         for item in node:
@@ -252,7 +281,9 @@ def _write(node: Any, tokens: list[str], names: set[tuple[str, ...]], annotated:
         tokens.append(")")
 
 
-def _write_fields(node: ast.AST, tokens: list[str], names: set[tuple[str, ...]], annotated: bool) -> None:
+def _write_fields(
+    node: ast.AST, tokens: list[str], names: set[tuple[str, ...]], annotated: bool
+) -> None:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         annotated = bool(node.decorator_list)
     elif isinstance(node, ast.ClassDef):

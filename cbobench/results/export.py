@@ -1,4 +1,6 @@
-"""`cbobench export`: writes a run as a bundle (see `results.bundle`); the same run gives the same bytes."""
+"""`cbobench export`: writes a run as a bundle (see `results.bundle`); the same run gives the same
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,16 @@ from numpy.typing import NDArray
 
 from cbobench.errors import CbobenchError, Misuse, show
 from cbobench.metrics import METRICS
-from cbobench.results.bundle import ABOUT, FILES, IMPROVED, LEFT_OUT, SUFFIX, VERSION, bundle_schema, open_run
+from cbobench.results.bundle import (
+    ABOUT,
+    FILES,
+    IMPROVED,
+    LEFT_OUT,
+    SUFFIX,
+    VERSION,
+    bundle_schema,
+    open_run,
+)
 from cbobench.results.folder import RunFolder
 from cbobench.results.history import HISTORY, Digests, carries_history, digest_table, select_whole
 from cbobench.results.manifest import FILE, Manifest
@@ -33,15 +44,30 @@ from cbobench.suite.cells import Grid
 from cbobench.suite.variants import Variant
 
 PER_DECADE = 10
-CALL_FIELDS = ("at", "python", "versions", "commit", "dirty", "blas", "cpu", "arithmetic", "cpus", "threads")
+CALL_FIELDS = (
+    "at",
+    "python",
+    "versions",
+    "commit",
+    "dirty",
+    "blas",
+    "cpu",
+    "arithmetic",
+    "cpus",
+    "threads",
+)
 """What a bundle says of each call: not its command line, host and process, which are private."""
 PATH_TO_END = re.compile(r"""["'(]*\S*[/\\].*""")
 ABSOLUTE = re.compile(r"~|/|[A-Za-z]:[/\\]")
-ABSOLUTE_PATH_TO_END = re.compile(r"""(?:^|(?<=[\s"'(=:,;]))(?:~\w*/|/+|[A-Za-z]:[/\\]|\\\\)[\w.].*""")
+ABSOLUTE_PATH_TO_END = re.compile(
+    r"""(?:^|(?<=[\s"'(=:,;]))(?:~\w*/|/+|[A-Za-z]:[/\\]|\\\\)[\w.].*"""
+)
 
 
 class Exported(NamedTuple):
-    """The written bundle: its file and size, its cells, and the absolute paths that the suite names."""
+    """The written bundle: its file and size, its cells, and the absolute paths that the suite
+    names.
+    """
 
     file: str
     size: int
@@ -55,13 +81,15 @@ def export(run: Any, out: str | Path | None = None) -> Exported:
     """Write the published results of a run into a bundle of one file, whole or not at all.
 
     Args:
-        run: a path or URI, or the result of `cbobench.run`. If it is still being played, the bundle says how many cells
-            were asked for.
-        out: path or URI that ends with .zip; `<folder's name>.zip` here by default. An earlier bundle is replaced.
+        run: a path or URI, or the result of `cbobench.run`. If it is still being played, the bundle
+            says how many cells were asked for.
+        out: path or URI that ends with .zip; `<folder's name>.zip` here by default. An earlier
+            bundle is replaced.
 
     Returns:
-        Its `file`, which `compare`, `summary`, `plot`, `load_cells` and `load_rounds` take as the run; its `size` in
-        bytes; how many cells are `done`, `failed` and `expected`; and the absolute `paths` that the suite names.
+        Its `file`, which `compare`, `summary`, `plot`, `load_cells` and `load_rounds` take as the
+        run; its `size` in bytes; how many cells are `done`, `failed` and `expected`; and the
+        absolute `paths` that the suite names.
 
     Raises:
         Misuse: no run, a bundle, or another file in its place.
@@ -82,20 +110,30 @@ def export(run: Any, out: str | Path | None = None) -> Exported:
         try:
             target.read_json(ABOUT)
         except CbobenchError:
-            raise Misuse(f"{target} is there and no bundle of this version; remove it, or give another --out") from None
+            raise Misuse(
+                f"{target} is there and no bundle of this version; remove it, or give another --out"
+            ) from None
     manifest, published = Manifest.read(folder), read_published(folder, None)
     if not (published.find(manifest.cells.ids) != NO_POSITION).any():
-        raise CbobenchError(f"{folder} has no cell that was played; nothing to export, see cbobench status")
+        raise CbobenchError(
+            f"{folder} has no cell that was played; nothing to export, see cbobench status"
+        )
     files = bundle_files(folder, manifest, published)
     about = json.loads(files[ABOUT])
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as zipped:
         for member, data in files.items():
-            zipped.writestr(zipfile.ZipInfo(member), data)  # dated 1980, so that the bytes do not depend on the time
+            # dated 1980, so that the bytes do not depend on the time
+            zipped.writestr(zipfile.ZipInfo(member), data)
     into.publish(file, lambda sink: sink.write(archive.getvalue()))
     cells = about["cells"]
     return Exported(
-        str(target), archive.tell(), cells["done"], cells["failed"], cells["expected"], tuple(_absolute_paths(manifest))
+        str(target),
+        archive.tell(),
+        cells["done"],
+        cells["failed"],
+        cells["expected"],
+        tuple(_absolute_paths(manifest)),
     )
 
 
@@ -106,32 +144,51 @@ def _split_address(run: Reader) -> tuple[str, str, str]:
     return place, name, mark + query
 
 
-def bundle_files(folder: RunFolder, manifest: Manifest, published: PublishedCells) -> dict[str, bytes]:
+def bundle_files(
+    folder: RunFolder, manifest: Manifest, published: PublishedCells
+) -> dict[str, bytes]:
     """Return the files of a run's bundle, by name."""
     ids = manifest.cells.ids
     positions = published.find(ids)
     rows = positions[positions != NO_POSITION]
-    pairs = [manifest.cells.by_pair[i].pair for i in manifest.cells.of[positions != NO_POSITION].tolist()]
+    pairs = [
+        manifest.cells.by_pair[i].pair for i in manifest.cells.of[positions != NO_POSITION].tolist()
+    ]
     cells = published.table.drop_columns([*LEFT_OUT["cells"]]).take(pa.array(rows))
-    texts = {"problem": [p.problem.title for p in pairs], "algorithm": [p.algorithm.title for p in pairs]}
-    texts["error"] = [None if text is None else cut_at_path(text) for text in cells["error"].to_pylist()]
+    texts = {
+        "problem": [p.problem.title for p in pairs],
+        "algorithm": [p.algorithm.title for p in pairs],
+    }
+    texts["error"] = [
+        None if text is None else cut_at_path(text) for text in cells["error"].to_pylist()
+    ]
     for name, column in texts.items():
-        cells = cells.set_column(cells.column_names.index(name), name, pa.array(column, pa.string()))
+        cells = cells.set_column(
+            cells.column_names.index(name), name, pa.array(column, pa.string())
+        )
     failed = published.failed[rows]
     ok_cells = cells.filter(pa.array(~failed))
     tables, recorded = _tables_of_rounds(folder, published, ok_cells)
     grids = tuple(_public_grid(grid) for grid in manifest.grids)
-    calls = tuple({name: call[name] for name in CALL_FIELDS if name in call} for call in manifest.invocations)
+    calls = tuple(
+        {name: call[name] for name in CALL_FIELDS if name in call} for call in manifest.invocations
+    )
     public = replace(manifest, grids=grids, invocations=calls, audit=False)
     tables = {"cells": cells, **tables}
-    files = {FILE: _json(public.to_json())} | {FILES[kind]: _parquet(kind, table) for kind, table in tables.items()}
-    about = describe_tables(manifest, cells, {str(horizon): t.tolist() for horizon, t in recorded.items()})
+    files = {FILE: _json(public.to_json())} | {
+        FILES[kind]: _parquet(kind, table) for kind, table in tables.items()
+    }
+    about = describe_tables(
+        manifest, cells, {str(horizon): t.tolist() for horizon, t in recorded.items()}
+    )
     about |= {"bundle": VERSION, "calls": list(calls)}
     about["files"] = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
     return {ABOUT: _json(about), **files}
 
 
-def describe_tables(manifest: Manifest, cells: pa.Table, rounds: dict[str, list[int]]) -> dict[str, Any]:
+def describe_tables(
+    manifest: Manifest, cells: pa.Table, rounds: dict[str, list[int]]
+) -> dict[str, Any]:
     """Return the fields of `bundle.json` that follow from a bundle's record and its tables.
 
     Args:
@@ -139,11 +196,15 @@ def describe_tables(manifest: Manifest, cells: pa.Table, rounds: dict[str, list[
         cells: the rows of the cells.
         rounds: those of the curves, by horizon.
     """
-    status, seconds = cells["status"].to_pylist(), np.asarray(cells["seconds"].to_numpy(), dtype=np.float64)
+    status, seconds = (
+        cells["status"].to_pylist(),
+        np.asarray(cells["seconds"].to_numpy(), dtype=np.float64),
+    )
     is_ok = np.array([state == "ok" for state in status], dtype=bool)
     total = float(np.nansum(seconds[is_ok]))
     cpus, arithmetic, libraries, sources, problems, algorithms = (
-        cells[name].to_pylist() for name in ("cpu", "arithmetic", "libraries", "source", "problem", "algorithm")
+        cells[name].to_pylist()
+        for name in ("cpu", "arithmetic", "libraries", "source", "problem", "algorithm")
     )
     code: dict[str, set[str]] = {}
     for problem, algorithm, source in zip(problems, algorithms, sources, strict=True):
@@ -166,7 +227,9 @@ def describe_tables(manifest: Manifest, cells: pa.Table, rounds: dict[str, list[
 
 
 def select_fixed_rounds(recorded: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the recorded rounds that a bundle holds: the nearest to 10^(k/10), k = 0, 1, ..., and the last one."""
+    """Return the recorded rounds that a bundle holds: the nearest to 10^(k/10), k = 0, 1, ..., and
+    the last one.
+    """
     if not len(recorded):
         return recorded
     targets = 10 ** (np.arange(np.floor(PER_DECADE * np.log10(recorded[-1])) + 1) / PER_DECADE)
@@ -179,9 +242,11 @@ def select_fixed_rounds(recorded: NDArray[np.int64]) -> NDArray[np.int64]:
 def _tables_of_rounds(
     folder: RunFolder, published: PublishedCells, ok_cells: pa.Table
 ) -> tuple[dict[str, pa.Table], dict[int, NDArray[np.int64]]]:
-    """Return the tables that are made of some cells' rounds, by kind, and the fixed rounds by horizon.
+    """Return the tables that are made of some cells' rounds, by kind, and the fixed rounds by
+    horizon.
 
-    They are curves at fixed rounds, improvements of simple regret, digests, and the histories of some cells.
+    They are curves at fixed rounds, improvements of simple regret, digests, and the histories of
+    some cells.
     """
     # The files are read twice: which rounds are fixed is known from one cell of each horizon.
     ids, horizons = ok_cells["cell"].to_pylist(), ok_cells["horizon"].to_numpy()
@@ -191,7 +256,9 @@ def _tables_of_rounds(
     recorded: dict[int, NDArray[np.int64]] = {}
     for horizon in np.unique(horizons).tolist():
         cell = ids[int(np.argmax(horizons == horizon))]
-        parts = [part["t"].to_numpy() for part in folder.row_groups("rounds", of[cell], _AT, [cell])]
+        parts = [
+            part["t"].to_numpy() for part in folder.row_groups("rounds", of[cell], _AT, [cell])
+        ]
         recorded[horizon] = select_fixed_rounds(np.unique(np.concatenate(parts)))
     # Row groups are cut down one by one: all rounds of a run would not fit into memory.
     names = [field.name for field in bundle_schema("rounds") if field.name in METRICS]
@@ -212,12 +279,17 @@ def _tables_of_rounds(
             for horizon, rounds in recorded.items():
                 fixed |= (horizons[row] == horizon) & np.isin(t, rounds)
             curve_parts.append(part.filter(pa.array(fixed)))
-            # Only improvements within the part are held in memory; those over all parts are chosen below.
+            # Only improvements within the part are held in memory; those over all parts are chosen
+            # below.
             steps.append(find_improvements(part.select(["row", "t", IMPROVED])))
     # Sorted as the cells are, so that the same run gives the same bytes however its files are
     # merged.
-    schema = pa.schema([("t", pa.int64()), *((name, pa.float64()) for name in names), ("row", pa.int64())])
-    curves = pa.concat_tables([schema.empty_table(), *curve_parts]).sort_by([("row", "ascending"), ("t", "ascending")])
+    schema = pa.schema(
+        [("t", pa.int64()), *((name, pa.float64()) for name in names), ("row", pa.int64())]
+    )
+    curves = pa.concat_tables([schema.empty_table(), *curve_parts]).sort_by(
+        [("row", "ascending"), ("t", "ascending")]
+    )
     schema = pa.schema([schema.field(name) for name in ("row", "t", IMPROVED)])
     improved = find_improvements(pa.concat_tables([schema.empty_table(), *steps]))
     horizon_of = dict(zip(ids, horizons.tolist(), strict=True))
@@ -233,7 +305,9 @@ _AT = ["cell", "t"]
 
 
 def find_improvements(table: pa.Table) -> pa.Table:
-    """Return the rows in which simple regret is smaller than ever before in its cell, sorted by cell (`row`) and t."""
+    """Return the rows in which simple regret is smaller than ever before in its cell, sorted by
+    cell (`row`) and t.
+    """
     table = table.sort_by([("row", "ascending"), ("t", "ascending")])
     values = pd.Series(table[IMPROVED].to_numpy()).fillna(np.inf)
     rows = table["row"].to_numpy()
@@ -269,13 +343,20 @@ def _public_grid(grid: Grid) -> Grid:
 
 
 def _absolute_paths(manifest: Manifest) -> Iterable[str]:
-    """Return absolute paths among the suite's parameters; a bundle holds them as part of a cell's name."""
+    """Return absolute paths among the suite's parameters; a bundle holds them as part of a cell's
+    name.
+    """
     variants = [*manifest.variants("problems").values(), *manifest.variants("algorithms").values()]
     parameters = [
-        (v.name, name, value) for v in variants for part in (v.settings, v.values) for name, value in part.items()
+        (v.name, name, value)
+        for v in variants
+        for part in (v.settings, v.values)
+        for name, value in part.items()
     ]
     texts = [(owner, name, value) for owner, name, value in parameters if isinstance(value, str)]
-    return sorted({f"{owner}: {name} {value}" for owner, name, value in texts if ABSOLUTE.match(value)})
+    return sorted(
+        {f"{owner}: {name} {value}" for owner, name, value in texts if ABSOLUTE.match(value)}
+    )
 
 
 def _json(content: dict[str, Any]) -> bytes:
@@ -289,6 +370,12 @@ def _parquet(kind: str, table: pa.Table) -> bytes:
     sink = io.BytesIO()
     text_columns = [name for name in DICTIONARY if name in table_schema.names]
     floats = [field.name for field in table_schema if pa.types.is_floating(field.type)]
-    layout = {"use_dictionary": text_columns, "use_byte_stream_split": floats, "store_schema": False}
-    pq.write_table(table, sink, compression="zstd", compression_level=9, write_page_checksum=True, **layout)
+    layout = {
+        "use_dictionary": text_columns,
+        "use_byte_stream_split": floats,
+        "store_schema": False,
+    }
+    pq.write_table(
+        table, sink, compression="zstd", compression_level=9, write_page_checksum=True, **layout
+    )
     return sink.getvalue()

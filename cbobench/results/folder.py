@@ -1,7 +1,9 @@
-"""A run on disk: `run.json`, `rounds/<task>.parquet`, `cells/<task>.parquet`, on a local disk or an object store.
+"""A run on disk: `run.json`, `rounds/<task>.parquet`, `cells/<task>.parquet`, on a local disk or an
+object store.
 
-An existing file is complete: it is written under a temporary name and published by an atomic rename (on object stores
-by finishing the upload). Its footer holds its kind, its number of rows, and its cells.
+An existing file is complete: it is written under a temporary name and published by an atomic rename
+(on object stores by finishing the upload). Its footer holds its kind, its number of rows, and its
+cells.
 """
 
 from __future__ import annotations
@@ -34,7 +36,10 @@ READ_ATTEMPTS = 20
 RUNS = "runs"  # folder of runs whose folder is not stated
 SHARD = "shard-"
 """Prefix of the files that hold what several tasks published; the names of tasks hold a dot."""
-REPAIR = "cbobench verify RUN names all that is damaged, with --repair it is moved away and the next run plays it again"
+REPAIR = (
+    "cbobench verify RUN names all that is damaged, with --repair it is moved away and the next "
+    "run plays it again"
+)
 _UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
 
 
@@ -43,7 +48,9 @@ class FileGone(DamagedRun):
 
 
 class TruncatedFile(DamagedRun):
-    """A file cannot be read: an upload broke off and the store kept its beginning, or the file changed later."""
+    """A file cannot be read: an upload broke off and the store kept its beginning, or the file
+    changed later.
+    """
 
 
 def retry_if_gone(read: Callable[P, T]) -> Callable[P, T]:
@@ -82,7 +89,9 @@ class RunFolder(Address):
 
     def listing(self, kind: str) -> dict[str, pafs.FileInfo]:
         selector = pafs.FileSelector(self.path(kind), allow_not_found=True)
-        return {info.base_name: info for info in self._retry(lambda: self.fs.get_file_info(selector))}
+        return {
+            info.base_name: info for info in self._retry(lambda: self.fs.get_file_info(selector))
+        }
 
     def names(self, kind: str) -> list[str]:
         return self._published_names(kind, ".parquet")
@@ -91,19 +100,24 @@ class RunFolder(Address):
         return self._published_names(kind, ".json")
 
     def _published_names(self, kind: str, suffix: str) -> list[str]:
-        files = [name for name, info in self.listing(kind).items() if info.type == pafs.FileType.File]
-        ours = [name for name in files if name[0] not in "._" and not STRANGE.search(name)]  # a terminal may see them
+        files = [
+            name for name, info in self.listing(kind).items() if info.type == pafs.FileType.File
+        ]
+        # a terminal may see them
+        ours = [name for name in files if name[0] not in "._" and not STRANGE.search(name)]
         return sorted(name[: -len(suffix)] for name in ours if name.endswith(suffix))
 
     def publish(self, relative: str, write: Callable[[Any], None]) -> None:
-        """Write a file so that it appears whole or not at all. `write` gets a binary sink, and is called once.
+        """Write a file so that it appears whole or not at all. `write` gets a binary sink, and is
+        called once.
 
         Raises:
             StoreFailure: it cannot be written. An error that `write` raises passes unchanged.
         """
         target = self.path(relative)
         if not self.local:
-            # The file is made in memory, because an upload may be repeated and `write` is called once.
+            # The file is made in memory, because an upload may be repeated and `write` is called
+            # once.
             sink, origin = pa.BufferOutputStream(), os.getpid()
             write(sink)
             leave_fork(origin)
@@ -134,7 +148,9 @@ class RunFolder(Address):
             raise OSError(f"{size} of {value.size} bytes were stored")
 
     def _in_parent(self, target: str, call: Callable[[], T]) -> T:
-        """Return the result of a call that writes to a path, after creating its parent if the store has folders."""
+        """Return the result of a call that writes to a path, after creating its parent if the store
+        has folders.
+        """
         try:
             return call()
         except FileNotFoundError:
@@ -145,7 +161,9 @@ class RunFolder(Address):
         """Rename a file."""
         source, target = self.path(relative), self.path(to)
         try:
-            self._retry(lambda: self._in_parent(target, lambda: self.fs.move(source, target)), "write to")
+            self._retry(
+                lambda: self._in_parent(target, lambda: self.fs.move(source, target)), "write to"
+            )
         except FileNotFoundError:  # done before, perhaps, by a call whose answer a network lost
             if self.exists(relative) or not self.exists(to):
                 raise
@@ -164,7 +182,8 @@ class RunFolder(Address):
 
     def read_json(self, relative: str) -> dict[str, Any]:
         def call() -> bytes:
-            if self.local and not self.exists(relative):  # a pipe or a device: reading it never ends
+            # a pipe or a device: reading it never ends
+            if self.local and not self.exists(relative):
                 raise FileNotFoundError
             with self.fs.open_input_stream(self.path(relative)) as stream:
                 return bytes(stream.read())
@@ -173,10 +192,15 @@ class RunFolder(Address):
             content = json.loads(self._retry(call))
         except (FileNotFoundError, NotADirectoryError):
             place = Path(self.uri)
-            beside = [file.parent.name for file in place.parent.glob(f"*/{relative}")] if self.local else []
+            beside = (
+                [file.parent.name for file in place.parent.glob(f"*/{relative}")]
+                if self.local
+                else []
+            )
             close = nearest(place.name, beside)
             remedy = "give the folder of a run"
-            inside = place.parent / RUNS / place.name  # where `cbobench run` puts a suite of that name
+            # where `cbobench run` puts a suite of that name
+            inside = place.parent / RUNS / place.name
             if self.local and (inside / relative).is_file():
                 remedy = f"did you mean {printable(str(inside))}?"
             elif close:
@@ -195,14 +219,20 @@ class RunFolder(Address):
     @retry_if_gone  # shards may be merged meanwhile
     def replacements(self) -> dict[str, str]:
         shards = (name for name in self.names("cells") if name.startswith(SHARD))
-        return {task: name for name in shards for task in self.footer("cells", name).get("replaces", ())}
+        return {
+            task: name for name in shards for task in self.footer("cells", name).get("replaces", ())
+        }
 
     def published_tasks(self) -> set[str]:
-        """Return the names of the tasks whose cells are published, including those that shards have replaced."""
+        """Return the names of the tasks whose cells are published, including those that shards have
+        replaced.
+        """
         return {*self.names("cells"), *self.replacements()}
 
     @contextmanager
-    def _parquet(self, kind: str, task: str, **options: Any) -> Iterator[tuple[Any, pq.ParquetFile]]:
+    def _parquet(
+        self, kind: str, task: str, **options: Any
+    ) -> Iterator[tuple[Any, pq.ParquetFile]]:
         """Open a published file as bytes and as Parquet.
 
         Raises:
@@ -218,22 +248,34 @@ class RunFolder(Address):
         except FileNotFoundError as error:
             raise FileGone(f"{path} is missing") from error
         except _UNREADABLE as error:
-            if isinstance(error, OSError) and self.local and is_transient(error, False):  # no damage
+            # no damage
+            if isinstance(error, OSError) and self.local and is_transient(error, False):
                 raise store_failure("reach", str(self), error) from error
             raise TruncatedFile(f"{path} {fault} ({first_line(error)}); {REPAIR}") from error
 
-    def read_file(self, kind: str, task: str, columns: list[str] | None = None) -> tuple[dict[str, Any], pa.Table]:
+    def read_file(
+        self, kind: str, task: str, columns: list[str] | None = None
+    ) -> tuple[dict[str, Any], pa.Table]:
         with self._parquet(kind, task) as (_, file):
             footer = read_footer(self.path(f"{kind}/{task}.parquet"), kind, task, file.metadata)
-            tables = list(read_row_groups(file, self.select_fields(kind, columns))) if columns != [] else []
+            tables = (
+                list(read_row_groups(file, self.select_fields(kind, columns)))
+                if columns != []
+                else []
+            )
         return footer, self._concatenate(tables, kind, columns)
 
     def row_groups(
-        self, kind: str, task: str, columns: list[str] | None = None, cells: Sequence[str] | None = None
+        self,
+        kind: str,
+        task: str,
+        columns: list[str] | None = None,
+        cells: Sequence[str] | None = None,
     ) -> Iterator[pa.Table]:
         """Yield the rows of some cells, or of all, one row group at a time.
 
-        If a shard has replaced the file since it was listed, yield the shard's rows, which include the file's.
+        If a shard has replaced the file since it was listed, yield the shard's rows, which include
+        the file's.
         """
         try:
             with self._parquet(kind, task, read_dictionary=["cell"]) as (_, file):
@@ -251,14 +293,22 @@ class RunFolder(Address):
 
 
 def read_footer(path: str, kind: str, task: str, metadata: pq.FileMetaData) -> dict[str, Any]:
-    """Return the footer of a file, checked against the file. Raises `DamagedRun` if they disagree."""
+    """Return the footer of a file, checked against the file. Raises `DamagedRun` if they
+    disagree.
+    """
     columns = metadata.schema.to_arrow_schema()
     content = (metadata.metadata or {}).get(FOOTER)
     if content is None:
         raise DamagedRun(f"{path} was not written by cbobench; {REPAIR}")
     try:
         footer: dict[str, Any] = json.loads(content)
-        recognised = isinstance(footer, dict) and {"schema", "kind", "rows", "cells", "task"} <= set(footer)
+        recognised = isinstance(footer, dict) and {
+            "schema",
+            "kind",
+            "rows",
+            "cells",
+            "task",
+        } <= set(footer)
     except (ValueError, RecursionError):
         recognised = False
     if not recognised:
@@ -266,7 +316,9 @@ def read_footer(path: str, kind: str, task: str, metadata: pq.FileMetaData) -> d
     refuse_version(path, footer["schema"])
     if footer["kind"] != kind or footer["rows"] != metadata.num_rows:
         rows = metadata.num_rows
-        raise DamagedRun(f"{path} should hold {show(footer['rows'])} rows of {kind}, it has {rows}; {REPAIR}")
+        raise DamagedRun(
+            f"{path} should hold {show(footer['rows'])} rows of {kind}, it has {rows}; {REPAIR}"
+        )
     if footer["task"] != task:
         raise DamagedRun(f"{path} holds the task {show(footer['task'])}; {REPAIR}")
     expected = schema(kind)

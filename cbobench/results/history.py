@@ -1,8 +1,10 @@
-"""What identifies a cell's play to the last bit: a digest of its rounds, and of some cells the rounds themselves.
+"""What identifies a cell's play to the last bit: a digest of its rounds, and of some cells the
+rounds themselves.
 
-The digest covers the recorded rounds in order: the round, the action (an index, or the point's coordinates), and what
-was observed of f and every g_j; then the final recommendation. All are little-endian 64-bit numbers; what was observed
-later, or never, is NaN. A bundle holds a digest per cell, and all rounds of every tenth cell, chosen by the cell's id,
+The digest covers the recorded rounds in order: the round, the action (an index, or the point's
+coordinates), and what was observed of f and every g_j; then the final recommendation. All are
+little-endian 64-bit numbers; what was observed later, or never, is NaN. A bundle holds a digest per
+cell, and all rounds of every tenth cell, chosen by the cell's id,
 which is a hash: so nobody chooses them.
 """
 
@@ -53,7 +55,8 @@ class Digests:
         """
         lengths = [_lengths(part[name]) for name in ("x", "observed_g")]
         shape = lengths[0] * (1 + int(lengths[1].max(initial=0))) + lengths[1]
-        for value in np.unique(shape).tolist():  # a shard's row group may hold cells of several problems
+        # a shard's row group may hold cells of several problems
+        for value in np.unique(shape).tolist():
             alike = shape == value
             self._add_alike(part if alike.all() else part.filter(pa.array(alike)))
 
@@ -61,7 +64,9 @@ class Digests:
         t, content = part["t"].to_numpy(), _as_bytes(part)
         for cell, rows in rows_by_cell(part).items():
             if (np.diff(t[rows], prepend=self._last.get(cell, 0)) <= 0).any():
-                raise DamagedRun(f"the rounds of the cell {cell} are in another order than they were played")
+                raise DamagedRun(
+                    f"the rounds of the cell {cell} are in another order than they were played"
+                )
             self._last[cell] = int(t[rows[-1]])
             self._hashes.setdefault(cell, hashlib.sha256()).update(content[rows].tobytes())
 
@@ -87,7 +92,9 @@ def _lengths(column: pa.ChunkedArray) -> NDArray[np.int64]:
 
 
 def _as_bytes(part: pa.Table) -> NDArray[np.uint8]:
-    """Return the bytes of the columns `PLAYED`, (rows, bytes), of rows whose lists have equal lengths."""
+    """Return the bytes of the columns `PLAYED`, (rows, bytes), of rows whose lists have equal
+    lengths.
+    """
     rows = len(part)
     columns: list[NDArray[Any]] = [part["t"].to_numpy().astype("<i8")[:, None]]
     if part["action"].null_count == 0:
@@ -97,7 +104,11 @@ def _as_bytes(part: pa.Table) -> NDArray[np.uint8]:
         values = np.array(column.to_numpy(), dtype="<f8")
         values[np.isnan(values)] = np.nan  # one of the many bit patterns
         columns.append(values.reshape(rows, -1))
-    parts = [np.ascontiguousarray(column).view(np.uint8).reshape(rows, -1) for column in columns if column.size]
+    parts = [
+        np.ascontiguousarray(column).view(np.uint8).reshape(rows, -1)
+        for column in columns
+        if column.size
+    ]
     return np.concatenate(parts, axis=1)
 
 
@@ -122,7 +133,8 @@ def select_whole(parts: Iterable[pa.Table], horizons: Mapping[str, int]) -> pa.T
     place = {cell: i for i, cell in enumerate(horizons)}
     counts = np.bincount(code, minlength=len(ids))
     rank = np.array(
-        [place[cell] if horizons.get(cell) == counts[i] else -1 for i, cell in enumerate(ids)], dtype=np.int64
+        [place[cell] if horizons.get(cell) == counts[i] else -1 for i, cell in enumerate(ids)],
+        dtype=np.int64,
     )[code]
     order = np.lexsort((table["t"].to_numpy(), rank))
     return table.take(pa.array(order[rank[order] >= 0]))
@@ -135,7 +147,8 @@ class Record:
     Attributes:
         cell: its id.
         digest: of its rounds; None in bundles of older versions.
-        history: its recorded rounds, with the columns `HISTORY`, by t; None where they are not stored.
+        history: its recorded rounds, with the columns `HISTORY`, by t; None where they are not
+            stored.
         curve: metrics at some rounds, by t.
         improvements: the rounds in which simple regret fell, and its values; None for a run folder.
         final: its row among the cells.
@@ -149,11 +162,14 @@ class Record:
     final: dict[str, Any]
 
 
-def read_records(folder: Reader, published: PublishedCells, cells: Sequence[str]) -> dict[str, Record]:
+def read_records(
+    folder: Reader, published: PublishedCells, cells: Sequence[str]
+) -> dict[str, Record]:
     """Return what a run folder or a bundle holds of some cells that were played to their end.
 
     Raises:
-        DamagedRun: rounds are missing or in another order, or a history is not what its digest says.
+        DamagedRun: rounds are missing or in another order, or a history is not what its digest
+            says.
     """
     finals = {row["cell"]: row for row in _rows(published, cells)}
     if not folder.is_reduced:
@@ -167,9 +183,12 @@ def read_records(folder: Reader, published: PublishedCells, cells: Sequence[str]
     for cell, final in finals.items():
         digest, history = tables["digests"].get(cell), tables["history"].get(cell)
         if digest is None and folder.names("digests"):
-            raise DamagedRun(f"{folder} is a damaged bundle (it lacks the digest of the cell {cell})")
+            raise DamagedRun(
+                f"{folder} is a damaged bundle (it lacks the digest of the cell {cell})"
+            )
         curve, improvements = (
-            tables[kind].get(cell, folder.schema(kind).empty_table()) for kind in ("rounds", "improvements")
+            tables[kind].get(cell, folder.schema(kind).empty_table())
+            for kind in ("rounds", "improvements")
         )
         digest = None if digest is None else digest["digest"][0].as_py()
         history = None if history is None else history.sort_by("t")
@@ -189,8 +208,14 @@ def _check_history(folder: Reader, record: Record) -> None:
     if record.history is None:
         return
     is_complete = len(record.history) == record.final["horizon"]
-    if not is_complete or record.digest not in (None, digest_of(record.cell, record.history, record.final)):
-        raise DamagedRun(f"{folder} is a damaged bundle (the history of the cell {record.cell} is not its digest's)")
+    if not is_complete or record.digest not in (
+        None,
+        digest_of(record.cell, record.history, record.final),
+    ):
+        raise DamagedRun(
+            f"{folder} is a damaged bundle (the history of the cell {record.cell} is not its "
+            "digest's)"
+        )
 
 
 def _records_of_run(

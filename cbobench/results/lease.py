@@ -1,9 +1,10 @@
 """Leases: which calls play which cells of a run, and the leftovers of killed calls.
 
-Before its first cell, a call writes a lease file into `drivers/`. It renews the lease with a heartbeat every few
-seconds, which also reports progress, and removes the file at its end. Calls may share a folder if they play different
-cells (jobs of an array, each with its `--only`). A call that would play cells under another's lease is refused. A lease
-expires when its process has ended on this machine, or when heartbeats stop elsewhere.
+Before its first cell, a call writes a lease file into `drivers/`. It renews the lease with a
+heartbeat every few seconds, which also reports progress, and removes the file at its end. Calls may
+share a folder if they play different cells (jobs of an array, each with its `--only`). A call that
+would play cells under another's lease is refused. A lease expires when its process has ended on
+this machine, or when heartbeats stop elsewhere.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ class Driver:
         """Return whether it may still play.
 
         Args:
-            silent_for: seconds since its last heartbeat, by the clock of the folder; None if unknown.
+            silent_for: seconds since its last heartbeat, by the clock of the folder; None if
+                unknown.
         """
         if self.machine == machine_id():
             # Its process id may be in use again, by a process that started later.
@@ -100,13 +102,19 @@ class Heartbeat(NamedTuple):
 def read_heartbeats(folder: Reader) -> list[Heartbeat]:
     """Return the latest heartbeat of every call with a lease file, in order."""
     entries = folder.listing(DRIVERS_FOLDER)
-    listed = {name: info for name, info in entries.items() if name.endswith(".json") and name[0] != "."}
+    listed = {
+        name: info for name, info in entries.items() if name.endswith(".json") and name[0] != "."
+    }
     heartbeats = []
     for name, info in sorted(listed.items()):
         with suppress(DamagedRun, Misuse):  # removed meanwhile, or not ours
-            content = folder.read_json(f"{DRIVERS_FOLDER}/{name}") | {"id": name.removesuffix(".json")}
+            content = folder.read_json(f"{DRIVERS_FOLDER}/{name}") | {
+                "id": name.removesuffix(".json")
+            }
             if (driver := _parse_driver(content)) is not None:
-                heartbeats.append(Heartbeat(driver, info.mtime_ns, _parse_progress(content.get(PROGRESS_KEY))))
+                heartbeats.append(
+                    Heartbeat(driver, info.mtime_ns, _parse_progress(content.get(PROGRESS_KEY)))
+                )
     return heartbeats
 
 
@@ -116,9 +124,15 @@ def _parse_driver(content: dict[str, Any]) -> Driver | None:
         *(_is_text(content.get(name)) for name in ("id", "host", "machine", "born", "since")),
         _is_count(content.get("pid")),
         isinstance(content.get("holds"), bool),
-        _maps_rows(content.get("cells"), lambda row: _is_row(row, 2, _is_count) and row[0] < row[1]),
+        _maps_rows(
+            content.get("cells"), lambda row: _is_row(row, 2, _is_count) and row[0] < row[1]
+        ),
     )
-    return Driver(**{field.name: content[field.name] for field in fields(Driver)}) if all(are_valid) else None
+    return (
+        Driver(**{field.name: content[field.name] for field in fields(Driver)})
+        if all(are_valid)
+        else None
+    )
 
 
 def _parse_progress(content: Any) -> dict[str, Any]:
@@ -134,7 +148,11 @@ def _parse_progress(content: Any) -> dict[str, Any]:
         "playing": lambda value: _maps(value, lambda row: _is_row(row, 2, _is_count)),
         "best": lambda value: _maps(value, lambda row: _is_row(row, 3, _is_number) and row[0] >= 0),
     }
-    return {key: content[key] for key, is_valid in are_valid.items() if key in content and is_valid(content[key])}
+    return {
+        key: content[key]
+        for key, is_valid in are_valid.items()
+        if key in content and is_valid(content[key])
+    }
 
 
 def _is_text(value: Any) -> bool:
@@ -176,7 +194,10 @@ def read_drivers(folder: Reader, clock: str | None = None) -> list[tuple[Driver,
     # A lease just written has the time of the folder's clock; those of machines may differ.
     times = (written for driver, written, _ in heartbeats if driver.id == clock and written)
     folder_time = next(times, time.time_ns())
-    return [(driver, driver.alive(written and (folder_time - written) / 1e9)) for driver, written, _ in heartbeats]
+    return [
+        (driver, driver.alive(written and (folder_time - written) / 1e9))
+        for driver, written, _ in heartbeats
+    ]
 
 
 def read_players(folder: Reader) -> list[Driver]:
@@ -196,7 +217,9 @@ def refuse_played(folder: RunFolder, then: str) -> None:
 
 def new_call_id() -> str:
     """Return a unique id of a call that sorts by time and fits a file name."""
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}-{machine_id()}-{os.getpid()}-{os.urandom(2).hex()}"
+    return (
+        f"{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}-{machine_id()}-{os.getpid()}-{os.urandom(2).hex()}"
+    )
 
 
 class Lease:
@@ -221,9 +244,13 @@ class Lease:
         self._unleased, self.folder = folder, replace(folder, driver=self.id)
         since = datetime.now(UTC).isoformat(timespec="seconds")
         pid, ranges = os.getpid(), _seed_ranges_of(cells)
-        self.driver = Driver(self.id, platform.node(), pid, machine_id(), process_start(pid), since, False, ranges)
+        self.driver = Driver(
+            self.id, platform.node(), pid, machine_id(), process_start(pid), since, False, ranges
+        )
         place = Path(folder.uri)
-        self._created = [path for path in (place, *place.parents) if folder.local and not path.exists()]
+        self._created = [
+            path for path in (place, *place.parents) if folder.local and not path.exists()
+        ]
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._progress: Callable[[], dict[str, Any]] = dict
@@ -246,25 +273,42 @@ class Lease:
     def _acquire(self) -> None:
         """Acquire the cells once no earlier call asks for any of them.
 
-        Each call writes its request before it reads the others', so that of two calls at least one sees the other.
+        Each call writes its request before it reads the others', so that of two calls at least one
+        sees the other.
         """
         while True:
-            drivers = [(d, alive) for d, alive in read_drivers(self.folder, self.id) if d.id != self.id]
-            rivals = [(d, n) for d, alive in drivers if alive and (n := _count_common(d.cells, self.driver.cells))]
+            drivers = [
+                (d, alive) for d, alive in read_drivers(self.folder, self.id) if d.id != self.id
+            ]
+            rivals = [
+                (d, n)
+                for d, alive in drivers
+                if alive and (n := _count_common(d.cells, self.driver.cells))
+            ]
             for driver, number in rivals:
                 # Ids sort by time: of two calls that ask at once, the later one gives up.
                 if driver.holds or driver.id < self.id:
-                    count = sum(end - first for ranges in self.driver.cells.values() for first, end in ranges)
+                    count = sum(
+                        end - first
+                        for ranges in self.driver.cells.values()
+                        for first, end in ranges
+                    )
                     raise Misuse(
-                        f"{number:,} of the {count_noun(count, 'cell')} to play in {self.folder} are played by "
-                        f"{driver} already; wait for it, or end it, or ask for other cells with --only"
+                        f"{number:,} of the {count_noun(count, 'cell')} to play in {self.folder} "
+                        "are played by "
+                        f"{driver} already; wait for it, or end it, or ask for other cells with "
+                        "--only"
                     )
             if not rivals:
                 break
-            time.sleep(0.05)  # a later call either sees this request and gives up, or holds its lease
+            # a later call either sees this request and gives up, or holds its lease
+            time.sleep(0.05)
         for driver, alive in drivers:
             if not alive:
-                self.watcher.note(f"{driver} stopped unexpectedly; what it has published stays, the rest is played")
+                self.watcher.note(
+                    f"{driver} stopped unexpectedly; what it has published stays, the rest is "
+                    "played"
+                )
                 self.folder.remove(_file(driver.id))
         self.driver = replace(self.driver, holds=True)
         _write_lease(self._unleased, self.driver)
@@ -272,7 +316,10 @@ class Lease:
 
     def report_progress(self, progress: Callable[[], dict[str, Any]]) -> None:
         """Report progress with each heartbeat, the first time soon."""
-        self._progress, self.renewed = progress, time.monotonic() - HEARTBEAT_SECONDS + FIRST_HEARTBEAT
+        self._progress, self.renewed = (
+            progress,
+            time.monotonic() - HEARTBEAT_SECONDS + FIRST_HEARTBEAT,
+        )
 
     def send_heartbeat(self) -> None:
         """Renew the lease if it is due. A failed write is tried again later."""
@@ -292,7 +339,10 @@ class Lease:
         self._thread.start()
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._ended.set()
         _leases.pop(self.id, None)
@@ -317,8 +367,8 @@ def send_heartbeat(folder: RunFolder) -> None:
 
 
 def refuse_unshared_folder(folder: RunFolder) -> None:
-    """Raise `StoreFailure` if this machine does not see the driver's lease: the folder of that name is another one
-    here.
+    """Raise `StoreFailure` if this machine does not see the driver's lease: the folder of that name
+    is another one here.
     """
     if not folder.driver or folder.driver in _visible_drivers:
         return
@@ -326,7 +376,8 @@ def refuse_unshared_folder(folder: RunFolder) -> None:
     while not folder.exists(_file(folder.driver)):
         if time.monotonic() > deadline:
             raise StoreFailure(
-                f"{platform.node()} does not see the driver's folder {folder}: what it played there would be lost; "
+                f"{platform.node()} does not see the driver's folder {folder}: what it played "
+                "there would be lost; "
                 "give --out on a file system that all machines share, or in a bucket"
             )
         time.sleep(0.5)
@@ -378,23 +429,33 @@ def refuse_foreign_folder(folder: RunFolder) -> None:
     """Raise `Misuse` if a path without run.json is a non-empty folder or no folder."""
     if folder.exists(""):
         raise Misuse(f"{folder} is a file; give a folder for the run")
-    # An unfinished run.json is of a call that was killed while it wrote it, or that is about to publish it.
+    # An unfinished run.json is of a call that was killed while it wrote it, or that is about to
+    # publish it.
     entries = [name for name in folder.listing("") if not name.startswith(".run.json.")]
     foreign_entries = [name for name in entries if name not in RUN_ENTRIES]
-    foreign_files = [name for kind in KINDS for name in folder.listing(kind) if not name.endswith((".parquet", ".tmp"))]
+    foreign_files = [
+        name
+        for kind in KINDS
+        for name in folder.listing(kind)
+        if not name.endswith((".parquet", ".tmp"))
+    ]
     if foreign_entries or foreign_files:
         example = show(min(foreign_entries or foreign_files))
-        raise Misuse(f"{folder} is not empty and not a run folder: it holds {example}; give another --out")
+        raise Misuse(
+            f"{folder} is not empty and not a run folder: it holds {example}; give another --out"
+        )
 
 
 def find_leftovers(folder: RunFolder, call: str) -> list[Path]:
-    """Return temporary files without a writer: of ended processes of this machine, and of others if no other call
-    plays.
+    """Return temporary files without a writer: of ended processes of this machine, and of others if
+    no other call plays.
 
     Args:
         call: the asking call, which has not begun or is over.
     """
-    places = [Path(folder.path(kind)) for kind in ("", *(RUN_ENTRIES - {FILE}))] if folder.local else []
+    places = (
+        [Path(folder.path(kind)) for kind in ("", *(RUN_ENTRIES - {FILE}))] if folder.local else []
+    )
     dead, elsewhere = [], []
     for path in (path for place in places for path in place.glob(".*.tmp")):
         match = TEMPORARY.fullmatch(path.name)
@@ -402,24 +463,29 @@ def find_leftovers(folder: RunFolder, call: str) -> list[Path]:
             elsewhere += [path] if path.parent.name in KINDS else []
         elif not process_start(int(match[2])):
             dead.append(path)
-    # Leases are read after the files, because a call holds one from before its first file until after its last.
-    if elsewhere and not any(alive for driver, alive in read_drivers(folder, call) if driver.id != call):
+    # Leases are read after the files, because a call holds one from before its first file until
+    # after its last.
+    if elsewhere and not any(
+        alive for driver, alive in read_drivers(folder, call) if driver.id != call
+    ):
         dead += elsewhere
     return dead
 
 
 def find_orphans(folder: RunFolder) -> list[str]:
-    """Return tasks with rounds and without cells: their worker died in between, or is about to publish the cells."""
+    """Return tasks with rounds and without cells: their worker died in between, or is about to
+    publish the cells.
+    """
     return sorted({*folder.names("rounds")} - {*folder.names("cells")})
 
 
 def remove_leftovers(folder: RunFolder, call: str, over: bool = False) -> int:
     """Remove leftovers of killed calls; return the number of files.
 
-    Rounds without cells are removed once each of their cells is published by another task with the same or a later
-    attempt, because a late writer's cells then do not count (see `read_published`). Duplicate tasks stay: each cell
-    counts once, the call that played one looks for it at its end, and only a shard redirects readers. `cbobench
-    compact` merges the duplicates.
+    Rounds without cells are removed once each of their cells is published by another task with the
+    same or a later attempt, because a late writer's cells then do not count (see `read_published`).
+    Duplicate tasks stay: each cell counts once, the call that played one looks for it at its end,
+    and only a shard redirects readers. `cbobench compact` merges the duplicates.
 
     Args:
         call: the asking call.
@@ -438,7 +504,9 @@ def remove_leftovers(folder: RunFolder, call: str, over: bool = False) -> int:
         for task in orphans:
             footer = folder.footer("rounds", task)
             rows = published.find(as_numbers(footer["cells"]))
-            if (rows != NO_POSITION).all() and (published.attempt[rows] >= footer.get("attempt", 0)).all():
+            if (rows != NO_POSITION).all() and (
+                published.attempt[rows] >= footer.get("attempt", 0)
+            ).all():
                 folder.remove(f"rounds/{task}.parquet")
                 folder.remove(f"audit/{task}.parquet")
                 removed += 1

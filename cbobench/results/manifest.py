@@ -1,6 +1,8 @@
-"""The manifest of a run, `run.json`: the cells that were asked for, the calls that asked, and an index of the cells.
+"""The manifest of a run, `run.json`: the cells that were asked for, the calls that asked, and an
+index of the cells.
 
-Each call also writes a file of its own in `invocations/`, so that none is lost if many begin at once.
+Each call also writes a file of its own in `invocations/`, so that none is lost if many begin at
+once.
 """
 
 from __future__ import annotations
@@ -18,7 +20,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cbobench.errors import DamagedRun, Misuse, mask_secrets, one_line, printable, refuse_strange, show, unknown
+from cbobench.errors import (
+    DamagedRun,
+    Misuse,
+    mask_secrets,
+    one_line,
+    printable,
+    refuse_strange,
+    show,
+    unknown,
+)
 from cbobench.results.folder import RunFolder
 from cbobench.results.reader import Reader
 from cbobench.results.schema import SCHEMA_VERSION, refuse_version
@@ -33,7 +44,9 @@ from cbobench.words import count_noun
 
 FILE, CALLS, DIGEST = "run.json", "invocations", "digest"
 UNKNOWN = ""
-"""The suite's name in a manifest that was rebuilt from the cells, which do not hold it: the next call gives it."""
+"""The suite's name in a manifest that was rebuilt from the cells, which do not hold it: the next
+call gives it.
+"""
 CHANGED = "is not what was written: something has changed it since"
 REMAKE = "cbobench verify RUN --repair moves it away and makes it again"
 VariantKind = Literal["problems", "algorithms"]
@@ -63,8 +76,8 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Reader) -> Manifest:
-        """Read the manifest of a run: `run.json`, and calls in `invocations/` that it lacks, which happens if two calls
-        write at once.
+        """Read the manifest of a run: `run.json`, and calls in `invocations/` that it lacks, which
+        happens if two calls write at once.
 
         Raises:
             Misuse: no run there.
@@ -75,7 +88,8 @@ class Manifest:
         calls = folder.calls(CALLS)
         if not calls and not folder.exists(FILE) and folder.names("cells"):
             raise DamagedRun(
-                f"{folder.path(FILE)} is missing, its cells are there; the next cbobench run makes it again from them, "
+                f"{folder.path(FILE)} is missing, its cells are there; the next cbobench run "
+                "makes it again from them, "
                 f"or: {mask_secrets(shlex.join(['cbobench', 'verify', folder.uri, '--repair']))}"
             )
         content = None if calls and not folder.exists(FILE) else folder.read_json(FILE)
@@ -116,7 +130,15 @@ class Manifest:
             refuse_strange(text, text_name, lines=True)
         grids = tuple(Grid.from_json(g) for g in content["grids"])
         suite, about, keep, block = (content[name] for name in ("suite", "about", "keep", "block"))
-        manifest = cls(suite, about, keep, block, grids, tuple(content["invocations"]), content.get("audit", False))
+        manifest = cls(
+            suite,
+            about,
+            keep,
+            block,
+            grids,
+            tuple(content["invocations"]),
+            content.get("audit", False),
+        )
         keep = 1 if manifest.keep is None else manifest.keep
         for name, is_valid in (
             ("suite", isinstance(manifest.suite, str)),
@@ -179,26 +201,37 @@ class Manifest:
         """Return whether a folder has a manifest."""
         return folder.exists(FILE) or bool(folder.calls(CALLS))
 
-    def add_call(self, new: Grid, suite: Suite, invocation: dict[str, Any], location: str) -> Manifest:
+    def add_call(
+        self, new: Grid, suite: Suite, invocation: dict[str, Any], location: str
+    ) -> Manifest:
         """Return this manifest with another call.
 
         Raises:
             Misuse: the call is of another suite, or records other rounds.
         """
         if self.suite == UNKNOWN and all(
-            _recorded_rounds(g.horizon, self.keep) == _recorded_rounds(g.horizon, suite.keep) for g in self.grids
+            _recorded_rounds(g.horizon, self.keep) == _recorded_rounds(g.horizon, suite.keep)
+            for g in self.grids
         ):
-            return replace(self, suite=suite.name, keep=suite.keep).add_call(new, suite, invocation, location)
+            return replace(self, suite=suite.name, keep=suite.keep).add_call(
+                new, suite, invocation, location
+            )
         if self.suite not in (suite.name, UNKNOWN):
-            raise Misuse(f"{location} holds the suite {self.suite!r}, not {suite.name!r}; give another --out")
+            raise Misuse(
+                f"{location} holds the suite {self.suite!r}, not {suite.name!r}; give another --out"
+            )
         if self.keep != suite.keep:
             recorded = "all rounds" if self.keep is None else count_noun(self.keep, "round")
             raise Misuse(
-                f"{location} records {recorded}, the suite now asks otherwise; restore `record:` or give another --out"
+                f"{location} records {recorded}, the suite now asks otherwise; restore `record:` "
+                "or give another --out"
             )
         if self.audit != suite.audit:
             state = "is audited" if self.audit else "is not audited"
-            raise Misuse(f"{location} {state}, the suite now asks otherwise; restore `audit:` or give another --out")
+            raise Misuse(
+                f"{location} {state}, the suite now asks otherwise; restore `audit:` or give "
+                "another --out"
+            )
         self._refuse_namesakes(new, location)
         return self.append_call(new, suite.about, invocation)
 
@@ -209,18 +242,27 @@ class Manifest:
         return replace(self, about=about, grids=grids, invocations=calls)
 
     def _refuse_namesakes(self, new: Grid, location: str) -> None:
-        """Raise `Misuse` if a title or label would name two things, because tables and figures group by it."""
+        """Raise `Misuse` if a title or label would name two things, because tables and figures
+        group by it.
+        """
         spelt = self.append_call(new, "", {})._spelt
         for kind in VARIANT_KINDS:
             earlier = {v.title: v for g in self.grids for v in getattr(g, kind)}
             for variant in getattr(new, kind):
                 candidates = [earlier[variant.title]] if variant.title in earlier else []
-                candidates += [v for v in spelt[kind].values() if {v.title, v.label} & {variant.title, variant.label}]
-                namesake = next((candidate for candidate in candidates if candidate.key != variant.key), None)
+                candidates += [
+                    v
+                    for v in spelt[kind].values()
+                    if {v.title, v.label} & {variant.title, variant.label}
+                ]
+                namesake = next(
+                    (candidate for candidate in candidates if candidate.key != variant.key), None
+                )
                 if namesake is not None:
                     raise Misuse(
                         f"{location} holds {show(variant.label)} with other parameters "
-                        f"({describe_changes(namesake, variant)}); give another --out or another label"
+                        f"({describe_changes(namesake, variant)}); give another --out or another "
+                        "label"
                         f"{self._removal(kind, namesake, location)}"
                     )
 
@@ -246,11 +288,17 @@ class Manifest:
                 key = pair_cells.pair.key
                 earlier = parts_by_pair.setdefault((key, g.horizon), [])
                 if earlier:
-                    earlier_seeds = np.concatenate([np.asarray(part.seeds, dtype=np.int64) for part in earlier])
-                    pair_cells = pair_cells.only(~np.isin(np.asarray(pair_cells.seeds, dtype=np.int64), earlier_seeds))
+                    earlier_seeds = np.concatenate(
+                        [np.asarray(part.seeds, dtype=np.int64) for part in earlier]
+                    )
+                    pair_cells = pair_cells.only(
+                        ~np.isin(np.asarray(pair_cells.seeds, dtype=np.int64), earlier_seeds)
+                    )
                 if len(pair_cells):
                     pair = self._latest(pair_cells.pair)
-                    earlier.append(pair_cells if pair == pair_cells.pair else replace(pair_cells, pair=pair))
+                    earlier.append(
+                        pair_cells if pair == pair_cells.pair else replace(pair_cells, pair=pair)
+                    )
                     by_pair.append(earlier[-1])
         return CellIndex(by_pair)
 
@@ -259,7 +307,9 @@ class Manifest:
         return {kind: {v.key: v for v in self.variants(kind).values()} for kind in VARIANT_KINDS}
 
     def _latest(self, pair: Pair) -> Pair:
-        """Return a pair under its latest spelling, or as it is if no other is known (see `only`)."""
+        """Return a pair under its latest spelling, or as it is if no other is known (see
+        `only`).
+        """
         variants = zip(VARIANT_KINDS, (pair.problem, pair.algorithm), strict=True)
         return Pair(*(self._spelt[kind].get(variant.key, variant) for kind, variant in variants))
 
@@ -272,7 +322,9 @@ class Manifest:
             for pair, why in grid.unplayable:
                 if pair.key not in played:
                     latest = self._latest(pair)
-                    problems_by_reason.setdefault((latest.algorithm.label, why), {})[latest.problem.label] = None
+                    problems_by_reason.setdefault((latest.algorithm.label, why), {})[
+                        latest.problem.label
+                    ] = None
         return [
             printable(f"{algorithm} on {', '.join(problems)}: {why}")
             for (algorithm, why), problems in problems_by_reason.items()
@@ -282,36 +334,51 @@ class Manifest:
         """Return the manifest of the matching pairs, by their latest names.
 
         Args:
-            glob: "problem/algorithm", or one of them, each by title, name or label; * and ? are wildcards.
+            glob: "problem/algorithm", or one of them, each by title, name or label; * and ? are
+                wildcards.
 
         Raises:
             Misuse: it matches nothing.
         """
         if not isinstance(glob, str):
-            raise Misuse(f"only is {show(glob)}; give a glob over problem/algorithm, such as 'rkhs-1d/*'")
+            raise Misuse(
+                f"only is {show(glob)}; give a glob over problem/algorithm, such as 'rkhs-1d/*'"
+            )
         grids = self._grids_of(lambda pair: self._latest(pair).matches(glob), variants_of="pairs")
         if not grids:
             pairs = (self._latest(pair) for grid in self.grids for pair in grid.pairs)
-            names = {name for pair in pairs for v in (pair.problem, pair.algorithm) for name in (v.label, v.name)}
+            names = {
+                name
+                for pair in pairs
+                for v in (pair.problem, pair.algorithm)
+                for name in (v.label, v.name)
+            }
             raise unknown("pair", glob, names, then="* and ? are wildcards")
         return replace(self, grids=grids)
 
     def keys(self, glob: str) -> set[tuple[str, str]]:
-        """Return the keys of the matching pairs, unplayable ones included. Raises `Misuse` as `only`."""
+        """Return the keys of the matching pairs, unplayable ones included. Raises `Misuse` as
+        `only`.
+        """
         self.only(glob)
         pairs = (pair for grid in self.grids for pair in grid.named)
         return {pair.key for pair in pairs if self._latest(pair).matches(glob)}
 
     def without(self, keys: set[tuple[str, str]]) -> Manifest | None:
-        """Return the manifest without some pairs, by their keys; None if no playable pair is left."""
+        """Return the manifest without some pairs, by their keys; None if no playable pair is
+        left.
+        """
         grids = self._grids_of(lambda pair: pair.key not in keys, variants_of="named")
         return replace(self, grids=grids) if grids else None
 
-    def _grids_of(self, selects: Callable[[Pair], bool], variants_of: Literal["pairs", "named"]) -> tuple[Grid, ...]:
+    def _grids_of(
+        self, selects: Callable[[Pair], bool], variants_of: Literal["pairs", "named"]
+    ) -> tuple[Grid, ...]:
         """Return the grids with the selected pairs; grids without a playable pair are dropped.
 
         Args:
-            variants_of: "named" keeps problems and algorithms that occur only in unplayable pairs; "pairs" does not.
+            variants_of: "named" keeps problems and algorithms that occur only in unplayable pairs;
+                "pairs" does not.
         """
         grids = []
         for grid in self.grids:
@@ -320,13 +387,17 @@ class Manifest:
             left = replace(grid, pairs=pairs, unplayable=unplayable)
             named: Sequence[Pair] = getattr(left, variants_of)
             problems = tuple(v for v in grid.problems if any(v == pair.problem for pair in named))
-            algorithms = tuple(v for v in grid.algorithms if any(v == pair.algorithm for pair in named))
+            algorithms = tuple(
+                v for v in grid.algorithms if any(v == pair.algorithm for pair in named)
+            )
             if pairs:
                 grids.append(replace(left, problems=problems, algorithms=algorithms))
         return tuple(grids)
 
     def variants(self, kind: VariantKind) -> dict[str, Variant]:
-        """Return the run's problems or algorithms by title, in the suite's order, each under its latest spelling."""
+        """Return the run's problems or algorithms by title, in the suite's order, each under its
+        latest spelling.
+        """
         result: dict[str, Variant] = {}
         for g in reversed(self.grids):
             variants: Iterable[Variant] = getattr(g, kind)
@@ -337,7 +408,8 @@ class Manifest:
         return result
 
     def labels(self, kind: VariantKind) -> dict[str, str]:
-        """Return labels by title, in the suite's order. Equal labels get the parameters in which their variants differ.
+        """Return labels by title, in the suite's order. Equal labels get the parameters in which
+        their variants differ.
 
         Control characters are escaped.
         """
@@ -348,9 +420,13 @@ class Manifest:
         for label, variants in alike.items():
             values = difference(variants)
             for i, variant in enumerate(variants):
-                parameters = ", ".join(f"{name} = {short(column[i])}" for name, column in values.items())
+                parameters = ", ".join(
+                    f"{name} = {short(column[i])}" for name, column in values.items()
+                )
                 suffix = parameters or variant.title
-                labels[variant.title] = printable(f"{label} ({suffix})" if len(variants) > 1 else label)
+                labels[variant.title] = printable(
+                    f"{label} ({suffix})" if len(variants) > 1 else label
+                )
         return {title: labels[title] for title in self.variants(kind)}
 
 
@@ -362,7 +438,9 @@ def describe_changes(before: Variant, after: Variant) -> str:
 
 def content_digest(content: dict[str, Any]) -> str:
     """Return the digest of a manifest's content without its digest field, independent of layout."""
-    return hashlib.sha256(canonical({k: v for k, v in content.items() if k != DIGEST}).encode()).hexdigest()
+    return hashlib.sha256(
+        canonical({k: v for k, v in content.items() if k != DIGEST}).encode()
+    ).hexdigest()
 
 
 def _recorded_rounds(horizon: int, keep: int | None) -> int:
@@ -372,8 +450,11 @@ def _recorded_rounds(horizon: int, keep: int | None) -> int:
 NO_POSITION = -1
 
 
-def locate(ids: NDArray[np.uint64], sorted_ids: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return (k,) the position of each of some ids, of which (n,) are known and sorted; `NO_POSITION` for unknown ids.
+def locate(
+    ids: NDArray[np.uint64], sorted_ids: NDArray[np.uint64], positions: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return (k,) the position of each of some ids, of which (n,) are known and sorted;
+    `NO_POSITION` for unknown ids.
 
     Args:
         sorted_ids: (n,) the known ids, ascending.
@@ -401,7 +482,9 @@ class CellIndex(Mapping[str, Cell]):
         self._cells = Cells(self.by_pair)
         self._order = np.argsort(self._cells.ids, kind="stable")
         self._sorted = self._cells.ids[self._order]
-        self.of = np.repeat(np.arange(len(self.by_pair)), [len(pair_cells) for pair_cells in self.by_pair])
+        self.of = np.repeat(
+            np.arange(len(self.by_pair)), [len(pair_cells) for pair_cells in self.by_pair]
+        )
 
     def __len__(self) -> int:
         return len(self._cells)
@@ -423,8 +506,12 @@ class CellIndex(Mapping[str, Cell]):
         return self._cells.ids
 
     def positions_of(self, ids: Sequence[str] | NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return (k,) the positions of cells by their ids, `NO_POSITION` for cells that were not asked for."""
-        return locate(ids if isinstance(ids, np.ndarray) else as_numbers(ids), self._sorted, self._order)
+        """Return (k,) the positions of cells by their ids, `NO_POSITION` for cells that were not
+        asked for.
+        """
+        return locate(
+            ids if isinstance(ids, np.ndarray) else as_numbers(ids), self._sorted, self._order
+        )
 
     def pairs(self, ids: Sequence[str]) -> list[Pair]:
         """The pairs of the requested cells."""
@@ -437,8 +524,8 @@ REBUILT_FROM = ["cell", "problem", "algorithm", "seed", "horizon", "spec", "stat
 def rebuild_manifest(folder: RunFolder) -> Manifest:
     """Rebuild `run.json` from the published cells, each of which stores its `spec`.
 
-    Cells that were asked for and never played are missing from it. Labels are titles, and parameters that a title does
-    not name count as the suite's.
+    Cells that were asked for and never played are missing from it. Labels are titles, and
+    parameters that a title does not name count as the suite's.
 
     Raises:
         Misuse: no cells.
@@ -462,7 +549,9 @@ def rebuild_manifest(folder: RunFolder) -> Manifest:
         if ok_count and rows[0]["horizon"] not in recorded:
             recorded[rows[0]["horizon"]] = folder.footer("rounds", task)["rows"] // ok_count
     if not pairs:
-        raise Misuse(f"{folder} is not a run folder: it has no {FILE} and no cells; give the folder of a run")
+        raise Misuse(
+            f"{folder} is not a run folder: it has no {FILE} and no cells; give the folder of a run"
+        )
     # A horizon of which every round was recorded says nothing of the limit.
     thinned = [count for horizon, count in recorded.items() if count < horizon]
     alike: dict[tuple[int, tuple[int, ...]], list[Pair]] = {}
@@ -472,18 +561,30 @@ def rebuild_manifest(folder: RunFolder) -> Manifest:
     for (horizon, numbers), played in alike.items():
         problems = {p.problem.key: p.problem for p in played}
         algorithms = {p.algorithm.key: p.algorithm for p in played}
-        grids.append(Grid((*problems.values(),), (*algorithms.values(),), horizon, numbers, tuple(played)))
+        grids.append(
+            Grid((*problems.values(),), (*algorithms.values(),), horizon, numbers, tuple(played))
+        )
     audit = bool(folder.names("audit"))
-    return Manifest(UNKNOWN, "", max(thinned, default=None), block, tuple(grids), ({"rebuilt": True},), audit)
+    return Manifest(
+        UNKNOWN, "", max(thinned, default=None), block, tuple(grids), ({"rebuilt": True},), audit
+    )
 
 
 def cell_of_row(row: dict[str, Any], path: str) -> Cell:
-    """Return the cell of a published row. Raises `DamagedRun` if its id, columns and `spec` disagree."""
+    """Return the cell of a published row. Raises `DamagedRun` if its id, columns and `spec`
+    disagree.
+    """
     try:
         spec = json.loads(row["spec"])
-        problem, algorithm = (_variant_of(spec[role], row[role]) for role in ("problem", "algorithm"))
+        problem, algorithm = (
+            _variant_of(spec[role], row[role]) for role in ("problem", "algorithm")
+        )
         cell = Cell(Pair(problem, algorithm), spec["horizon"], spec["seed"])
-        is_consistent = (cell.id, cell.horizon, cell.seed) == (row["cell"], row["horizon"], row["seed"])
+        is_consistent = (cell.id, cell.horizon, cell.seed) == (
+            row["cell"],
+            row["horizon"],
+            row["seed"],
+        )
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         is_consistent = False
     if not is_consistent:

@@ -52,11 +52,15 @@ def installed_version(name: str) -> str | None:
 
 
 def _git(*arguments: str) -> str | None:
-    """Return the answer of git in cbobench's own checkout, or None if it is installed without one."""
+    """Return the answer of git in cbobench's own checkout, or None if it is installed without
+    one.
+    """
     if not (ROOT.parent / ".git").exists():
         return None
     try:
-        process = subprocess.run(["git", *arguments], cwd=ROOT.parent, capture_output=True, text=True, check=True)
+        process = subprocess.run(
+            ["git", *arguments], cwd=ROOT.parent, capture_output=True, text=True, check=True
+        )
     except (OSError, subprocess.CalledProcessError):
         return None
     return process.stdout.strip()
@@ -66,28 +70,36 @@ def _git(*arguments: str) -> str | None:
 def cpu_kind() -> str:
     """Return the kind of this machine's CPU, as far as it affects rounding.
 
-    It consists of the model, the kernel that NumPy's BLAS has chosen, and the widest instructions that NumPy uses.
+    It consists of the model, the kernel that NumPy's BLAS has chosen, and the widest instructions
+    that NumPy uses.
     """
     return ", ".join(filter(None, (_model(), *blas_kernels(), widest_features())))
 
 
 def name_arithmetic(arithmetic: str | None, cpu: str | None) -> str | None:
-    """Return the kind of arithmetic of a cell; files of older versions recorded the kind of CPU alone, or nothing."""
+    """Return the kind of arithmetic of a cell; files of older versions recorded the kind of CPU
+    alone, or nothing.
+    """
     return f"not recorded, {cpu}" if arithmetic is None and cpu is not None else arithmetic
 
 
 def mixed_note(kinds: Collection[str]) -> str:
-    """Return a warning about cells played in several kinds of arithmetic, or "" for a single kind."""
+    """Return a warning about cells played in several kinds of arithmetic, or "" for a single
+    kind.
+    """
     if len(kinds) < 2:
         return ""
     names = sorted(kinds)
     remainder = [f"{len(names) - SHOWN} more"] if len(names) > SHOWN else []
     listed = "; ".join([*names[:SHOWN], *remainder])
-    return f"played in {len(names)} kinds of arithmetic ({listed}): in each a seed may be another play"
+    return (
+        f"played in {len(names)} kinds of arithmetic ({listed}): in each a seed may be another play"
+    )
 
 
 def _model() -> str:
-    with suppress(OSError), Path("/proc/cpuinfo").open() as lines:  # reads up to the first CPU: there may be hundreds
+    # reads up to the first CPU: there may be hundreds
+    with suppress(OSError), Path("/proc/cpuinfo").open() as lines:
         for line in lines:
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()

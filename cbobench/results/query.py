@@ -1,4 +1,5 @@
-"""Queries of a run: the latest row of each cell, the state of every cell, and rows of rounds by cell.
+"""Queries of a run: the latest row of each cell, the state of every cell, and rows of rounds by
+cell.
 
 A run may have a million cells, so they are columns here, not objects.
 """
@@ -62,7 +63,9 @@ class PublishedCells:
         """Return (k,) the rows of cells, `NO_POSITION` for unpublished ones."""
         return locate(ids, self.ids, self.rows)
 
-    def has_origin(self, rows: NDArray[np.int64], holds: Callable[[Origin], bool]) -> NDArray[np.bool_]:
+    def has_origin(
+        self, rows: NDArray[np.int64], holds: Callable[[Origin], bool]
+    ) -> NDArray[np.bool_]:
         """Return (k,) whether a condition holds for the origin of some rows."""
         matches = np.array([holds(origin) for origin in self.origins], dtype=bool)
         return matches[self.origin[rows]]
@@ -73,7 +76,11 @@ class PublishedCells:
 
     def arithmetic(self, rows: NDArray[np.int64]) -> set[str]:
         """Return the known kinds of arithmetic that played some rows (see `name_arithmetic`)."""
-        return {kind for o in self._origins_of(rows) if (kind := name_arithmetic(o.arithmetic, o.cpu)) is not None}
+        return {
+            kind
+            for o in self._origins_of(rows)
+            if (kind := name_arithmetic(o.arithmetic, o.cpu)) is not None
+        }
 
     def _origins_of(self, rows: NDArray[np.int64]) -> list[Origin]:
         return [self.origins[i] for i in np.flatnonzero(np.bincount(self.origin[rows])).tolist()]
@@ -82,7 +89,9 @@ class PublishedCells:
         """Group published cells by the file that holds them."""
         cell_ids = list(cells)
         cells_by_task: dict[str, list[str]] = {}
-        for cell, task in zip(cell_ids, self.task[self.find(as_numbers(cell_ids))].tolist(), strict=True):
+        for cell, task in zip(
+            cell_ids, self.task[self.find(as_numbers(cell_ids))].tolist(), strict=True
+        ):
             cells_by_task.setdefault(self.tasks[task], []).append(cell)
         return cells_by_task
 
@@ -91,9 +100,9 @@ class PublishedCells:
 def read_published(folder: Reader, columns: list[str] | None = COLUMNS) -> PublishedCells:
     """Read the latest row of every published cell; a cell that was played twice counts once.
 
-    Cells are listed before rounds, and a task publishes its rounds first. So the rounds of every listed cell exist,
-    whatever is published meanwhile. If files disappear because a shard replaces them (see `results.compact`), the
-    folder is read again.
+    Cells are listed before rounds, and a task publishes its rounds first. So the rounds of every
+    listed cell exist, whatever is published meanwhile. If files disappear because a shard replaces
+    them (see `results.compact`), the folder is read again.
 
     Args:
         columns: to read, including `COLUMNS`; None for all.
@@ -111,12 +120,16 @@ def read_published(folder: Reader, columns: list[str] | None = COLUMNS) -> Publi
     table = pa.concat_tables(tables.values()) if tables else schema("cells").empty_table()
     task = np.repeat(np.arange(len(tasks)), [len(part) for part in tables.values()])
     ids, origin, origins, attempt, failed = _parse_columns(folder, table)
-    lacks_rounds = ~np.array([name in readable_rounds for name in tasks], dtype=bool)[task] & ~failed
+    lacks_rounds = (
+        ~np.array([name in readable_rounds for name in tasks], dtype=bool)[task] & ~failed
+    )
     # A cell's latest attempt comes last, and of equal attempts the row that was read first.
     order = np.lexsort((-np.arange(len(ids)), attempt, ids))
     order = order[~lacks_rounds[order]][::-1]
     published_ids, first = np.unique(ids[order], return_index=True)
-    published = PublishedCells(published_ids, order[first], table, task, origin, tasks, origins, failed, attempt)
+    published = PublishedCells(
+        published_ids, order[first], table, task, origin, tasks, origins, failed, attempt
+    )
     for row in np.flatnonzero(lacks_rounds):
         published_row = published.find(ids[row : row + 1])[0]
         # Otherwise it is a late file of a call that died.
@@ -125,7 +138,9 @@ def read_published(folder: Reader, columns: list[str] | None = COLUMNS) -> Publi
     return published
 
 
-def _read_tables(folder: Reader, names: list[str], columns: list[str] | None) -> tuple[dict[str, pa.Table], set[str]]:
+def _read_tables(
+    folder: Reader, names: list[str], columns: list[str] | None
+) -> tuple[dict[str, pa.Table], set[str]]:
     """Return the rows of cells by task, and the names of the tasks that shards have replaced."""
     replaced: set[str] = set()
     tables: dict[str, pa.Table] = {}
@@ -154,7 +169,9 @@ def _find_readable_rounds(folder: Reader, rounds: set[str], published_tasks: set
 
 def _parse_columns(
     folder: Reader, table: pa.Table
-) -> tuple[NDArray[np.uint64], NDArray[np.int64], list[Origin], NDArray[np.int64], NDArray[np.bool_]]:
+) -> tuple[
+    NDArray[np.uint64], NDArray[np.int64], list[Origin], NDArray[np.int64], NDArray[np.bool_]
+]:
     """Return ids, positions of origins, origins, attempts, and whether they failed, of the rows of
     cells.
 
@@ -165,22 +182,30 @@ def _parse_columns(
     try:
         ids = as_numbers(table["cell"].to_pylist())
         row_origins = map(Origin, *(table[name].to_pylist() for name in Origin._fields))
-        origin = np.array([origins.setdefault(key, len(origins)) for key in row_origins], dtype=np.int64)
+        origin = np.array(
+            [origins.setdefault(key, len(origins)) for key in row_origins], dtype=np.int64
+        )
         if any(key.source is None or key.libraries is None for key in origins):
             raise ValueError("a cell without the code that played it")
-        attempt = np.array(table["attempt"].to_pylist(), dtype=np.int64)  # Arrow's own conversion would import pandas
+        # Arrow's own conversion would import pandas
+        attempt = np.array(table["attempt"].to_pylist(), dtype=np.int64)
         failed = np.array([state != "ok" for state in table["status"].to_pylist()], dtype=bool)
     except (ValueError, TypeError, pa.ArrowException) as error:
-        raise DamagedRun(f"{folder.path('cells')} holds rows that cbobench did not write; {REPAIR}") from error
+        raise DamagedRun(
+            f"{folder.path('cells')} holds rows that cbobench did not write; {REPAIR}"
+        ) from error
     return ids, origin, [*origins], attempt, failed
 
 
 def _refuse_bare(folder: Reader, task: str) -> None:
-    """Raise `DamagedRun` for a task without rounds, or `FileGone` if its cells have disappeared, too."""
+    """Raise `DamagedRun` for a task without rounds, or `FileGone` if its cells have disappeared,
+    too.
+    """
     if not folder.exists(f"cells/{task}.parquet"):
         raise FileGone(f"cells/{task}.parquet is missing")
     raise DamagedRun(
-        f"{folder.path('rounds')}/{task}.parquet is missing, its cells are there; restore it, or, when nothing "
+        f"{folder.path('rounds')}/{task}.parquet is missing, its cells are there; restore it, "
+        "or, when nothing "
         f"writes to the run: {REPAIR}"
     )
 
@@ -227,9 +252,13 @@ def read_status(folder: Reader) -> tuple[Manifest, Status]:
         is_done = is_published & ~failed
         states = {"missing": ~is_published, "done": is_done}
         if is_done.any():
-            states["stale"] = is_done & published.has_origin(rows, partial(freshness.stale, pair_cells.pair))
+            states["stale"] = is_done & published.has_origin(
+                rows, partial(freshness.stale, pair_cells.pair)
+            )
             states["unchecked"] = is_done & freshness.unknown(pair_cells.pair)
-            states["other_libraries"] = is_done & published.has_origin(rows, freshness.other_libraries)
+            states["other_libraries"] = is_done & published.has_origin(
+                rows, freshness.other_libraries
+            )
             cpus |= published.cpus(rows[is_done])
             arithmetic |= published.arithmetic(rows[is_done])
         for name, mask in states.items():
@@ -250,8 +279,8 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
 class FailureCounts:
-    """Counts errors by kind, ignoring the cell, the round and other numbers, so that thousands of equal failures are
-    one line.
+    """Counts errors by kind, ignoring the cell, the round and other numbers, so that thousands of
+    equal failures are one line.
     """
 
     def __init__(self, errors: Iterable[str] = ()) -> None:
@@ -271,7 +300,9 @@ class FailureCounts:
         return self.counts.total()
 
     def __str__(self) -> str:
-        """Return the total and the commonest kinds: "12 failed: 10 x ValueError: no, 2 x timed out"."""
+        """Return the total and the commonest kinds: "12 failed: 10 x ValueError: no, 2 x timed
+        out".
+        """
         kinds = []
         for kind, count in self.counts.most_common(SHOWN):
             text = _CELL.sub("", self.first[kind], count=1)
@@ -287,7 +318,9 @@ class FailureCounts:
 
 
 def sort_by_cell(table: pa.Table, order: dict[str, int]) -> list[tuple[int, pa.Table]]:
-    """Yield the rows of a table sorted by the cells' order and t, split where other tasks' cells may lie between."""
+    """Yield the rows of a table sorted by the cells' order and t, split where other tasks' cells
+    may lie between.
+    """
     ranks = cell_positions(table, order)
     index = np.lexsort((table["t"].to_numpy(), ranks))
     table, ranks = table.take(pa.array(index)), ranks[index]

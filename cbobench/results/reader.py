@@ -60,7 +60,9 @@ class Reader(ABC):
         """
 
     def calls(self, kind: str) -> list[str]:
-        """Return the names of the calls with a file of a kind ("invocations" or "drivers"), sorted."""
+        """Return the names of the calls with a file of a kind ("invocations" or "drivers"),
+        sorted.
+        """
         return []
 
     def listing(self, kind: str) -> dict[str, pafs.FileInfo]:
@@ -88,12 +90,18 @@ class Reader(ABC):
         """
 
     @abstractmethod
-    def read_file(self, kind: str, task: str, columns: list[str] | None = None) -> tuple[dict[str, Any], pa.Table]:
+    def read_file(
+        self, kind: str, task: str, columns: list[str] | None = None
+    ) -> tuple[dict[str, Any], pa.Table]:
         """Return footer (see `footer`) and rows of a published file, opening it once."""
 
     @abstractmethod
     def row_groups(
-        self, kind: str, task: str, columns: list[str] | None = None, cells: Sequence[str] | None = None
+        self,
+        kind: str,
+        task: str,
+        columns: list[str] | None = None,
+        cells: Sequence[str] | None = None,
     ) -> Iterator[pa.Table]:
         """Yield the rows of some cells, or of all, one row group at a time: memory does not grow
         with the file.
@@ -122,8 +130,14 @@ class Reader(ABC):
         """Return the fields of some columns, or of all, in the order of a kind of file."""
         return [field for field in self.schema(kind) if columns is None or field.name in columns]
 
-    def _concatenate(self, tables: list[pa.Table], kind: str, columns: list[str] | None) -> pa.Table:
-        return pa.concat_tables(tables) if tables else pa.schema(self.select_fields(kind, columns)).empty_table()
+    def _concatenate(
+        self, tables: list[pa.Table], kind: str, columns: list[str] | None
+    ) -> pa.Table:
+        return (
+            pa.concat_tables(tables)
+            if tables
+            else pa.schema(self.select_fields(kind, columns)).empty_table()
+        )
 
     def count_shared(self) -> tuple[int, int]:
         """Return how many cells several runs hold that are read as one, and of how many the results
@@ -149,7 +163,9 @@ class Address(Reader):
         try:
             fs, base = retry(lambda: pafs.FileSystem.from_uri(self.uri), str(self), True)
         except (pa.ArrowInvalid, OSError) as error:
-            raise Misuse(mask_secrets(f"cannot use {self.uri!r} as a run folder: {first_line(error)}")) from None
+            raise Misuse(
+                mask_secrets(f"cannot use {self.uri!r} as a run folder: {first_line(error)}")
+            ) from None
         return fs, base
 
     @property

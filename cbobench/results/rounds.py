@@ -1,8 +1,8 @@
 """Rows of rounds: those of some cells, and the sums over rewards that a file does not hold.
 
-Regret, R₊, [R]⁺ and the cumulative reward follow from f, f* and f⁺ of all rounds. They would be more than half of a
-file, because sums of real numbers do not compress. Readers get them bit by bit as they were during the play: the same
-steps are added in the same order.
+Regret, R₊, [R]⁺ and the cumulative reward follow from f, f* and f⁺ of all rounds. They would be
+more than half of a file, because sums of real numbers do not compress. Readers get them bit by bit
+as they were during the play: the same steps are added in the same order.
 """
 
 from __future__ import annotations
@@ -37,7 +37,13 @@ def read_row_groups(
     """
     names = [field.name for field in fields]
     stored = set(file.schema_arrow.names)
-    sums = RewardSums([name for name in names if name in REWARD_STEPS and name not in stored and "f_star" in stored])
+    sums = RewardSums(
+        [
+            name
+            for name in names
+            if name in REWARD_STEPS and name not in stored and "f_star" in stored
+        ]
+    )
     needed = SOURCES if sums.names else ("cell",) if cells is not None else ()
     read_columns = [*names, *(name for name in needed if name not in names)]
     for number in range(file.num_row_groups):
@@ -47,25 +53,33 @@ def read_row_groups(
         part = part if cells is None else select_cells(part, cells)
         part = sums.add_to(part) if sums.names else part
         part_columns = set(part.column_names)
-        columns = [part[f.name] if f.name in part_columns else pa.nulls(len(part), f.type) for f in fields]
+        columns = [
+            part[f.name] if f.name in part_columns else pa.nulls(len(part), f.type) for f in fields
+        ]
         yield pa.table(columns, names=names)
 
 
 def make_printable(part: pa.Table) -> pa.Table:
-    """Escape what a terminal would act on in a table's texts, and cut words that are too long to be ours.
+    """Escape what a terminal would act on in a table's texts, and cut words that are too long to be
+    ours.
 
-    Whoever wrote the file chose its texts. All readers of Parquet files come through here: none prints them raw.
+    Whoever wrote the file chose its texts. All readers of Parquet files come through here: none
+    prints them raw.
     """
     for number, field in enumerate(part.schema):
         column = part.column(number)
         if pa.types.is_dictionary(field.type) and pa.types.is_string(field.type.value_type):
             chunks = [
-                pa.DictionaryArray.from_arrays(chunk.indices, _printable_texts(chunk.dictionary, field.name))
+                pa.DictionaryArray.from_arrays(
+                    chunk.indices, _printable_texts(chunk.dictionary, field.name)
+                )
                 for chunk in column.chunks
             ]
             changed = pa.chunked_array(chunks, field.type)
         elif pa.types.is_string(field.type):
-            changed = pa.chunked_array([_printable_texts(chunk, field.name) for chunk in column.chunks], field.type)
+            changed = pa.chunked_array(
+                [_printable_texts(chunk, field.name) for chunk in column.chunks], field.type
+            )
         elif pa.types.is_list(field.type) and pa.types.is_string(field.type.value_type):
             lists = [_printable_list(texts) for texts in column.to_pylist()]
             changed = pa.chunked_array([pa.array(lists, field.type)])
@@ -99,7 +113,8 @@ class _Rewards(NamedTuple):
 
 
 class RewardSums:
-    """Adds sums over rewards to the row groups of a file, in their order; a cell may span several groups.
+    """Adds sums over rewards to the row groups of a file, in their order; a cell may span several
+    groups.
 
     Args:
         names: of the sums.
@@ -107,7 +122,8 @@ class RewardSums:
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = list(names)
-        self.before: dict[str, tuple[int, Array]] = {}  # by cell: rounds so far, and the sums after them
+        # by cell: rounds so far, and the sums after them
+        self.before: dict[str, tuple[int, Array]] = {}
 
     def add_to(self, part: pa.Table) -> pa.Table:
         """Return a row group, which holds `SOURCES`, with the sums.
@@ -117,7 +133,8 @@ class RewardSums:
         """
         codes = cell_codes(part)
         ids, codes_of_rows = codes.dictionary.to_pylist(), codes.indices.to_numpy()
-        order = np.argsort(codes_of_rows, kind="stable")  # a shard's row group may hold a cell in several places
+        # a shard's row group may hold a cell in several places
+        order = np.argsort(codes_of_rows, kind="stable")
         starts = np.flatnonzero(np.diff(codes_of_rows[order], prepend=-1))
         lengths = np.diff(starts, append=len(codes_of_rows))
         t, *rewards = (part[name].to_numpy() for name in SOURCES[1:])
@@ -131,7 +148,9 @@ class RewardSums:
                 raise pa.ArrowInvalid("it lacks rounds of a cell, or they are in another order")
             rewards_played = _Rewards(*(values[rows] for values in rewards))
             for total, name, so_far in zip(sums, self.names, start.T, strict=True):
-                total[rows] = np.concatenate([so_far[None], REWARD_STEPS[name](rewards_played)]).cumsum(axis=0)[1:]
+                total[rows] = np.concatenate(
+                    [so_far[None], REWARD_STEPS[name](rewards_played)]
+                ).cumsum(axis=0)[1:]
             after = zip(cell_ids, (count + length).tolist(), sums[:, rows[-1]].T, strict=True)
             self.before |= {cell: (rounds, values) for cell, rounds, values in after}
         for name, total in zip(self.names, sums, strict=True):
@@ -148,7 +167,11 @@ def select_cells(table: pa.Table, cells: Sequence[str]) -> pa.Table:
     """Return the rows of some cells."""
     codes = cell_codes(table)
     is_selected = np.isin(codes.dictionary.to_numpy(zero_copy_only=False), cells)
-    return table if is_selected.all() else table.filter(pa.array(is_selected[codes.indices.to_numpy()]))
+    return (
+        table
+        if is_selected.all()
+        else table.filter(pa.array(is_selected[codes.indices.to_numpy()]))
+    )
 
 
 def rows_by_cell(table: pa.Table) -> dict[str, NDArray[np.int64]]:

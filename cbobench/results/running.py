@@ -1,9 +1,12 @@
-"""Which simulations run now: a file in `simulations/` for each, so that no other worker begins it, too.
+"""Which simulations run now: a file in `simulations/` for each, so that no other worker begins it,
+too.
 
-`.NAME.running` says which process runs it, and a thread renews it. It is taken over once that process has ended on this
-machine, or has not renewed it for long. Buckets have no such files: none can be made by one process alone.
+`.NAME.running` says which process runs it, and a thread renews it. It is taken over once that
+process has ended on this machine, or has not renewed it for long. Buckets have no such files: none
+can be made by one process alone.
 
-Errors of the file system are the store's, not those of the cell that simulates (see `cbobench.results.store`).
+Errors of the file system are the store's, not those of the cell that simulates (see
+`cbobench.results.store`).
 """
 
 from __future__ import annotations
@@ -47,7 +50,8 @@ class RunningSimulations:
         return retry(call, str(self.folder), False)
 
     def begin(self, name: str) -> bool:
-        """Whether this process runs a simulation from now on; False if one runs it already, be it this one.
+        """Whether this process runs a simulation from now on; False if one runs it already, be it
+        this one.
 
         Raises:
             StoreFailure: the disk does not take the file, or is away for too long.
@@ -94,7 +98,8 @@ class RunningSimulations:
             self.thread = None
 
     def wait(self, name: str, until: float) -> bool:
-        """Wait while another process runs a simulation, at most until a time (monotonic); whether that has ended it.
+        """Wait while another process runs a simulation, at most until a time (monotonic); whether
+        that has ended it.
 
         Raises:
             StoreFailure: the disk does not say it, or is away for too long.
@@ -135,7 +140,9 @@ class RunningSimulations:
                 ended.
         """
         holder = self._ask(lambda: _read(path))
-        has_ended = holder.get("machine") == machine_id() and process_start(holder["pid"]) != holder.get("born")
+        has_ended = holder.get("machine") == machine_id() and process_start(
+            holder["pid"]
+        ) != holder.get("born")
         if not has_ended and not is_silent:
             return False
         ours = path.with_name(f"{path.name}.{machine_id()}.{os.getpid()}.0.tmp")
@@ -143,7 +150,8 @@ class RunningSimulations:
             self._ask(lambda: path.rename(ours))
         except FileNotFoundError:  # another process was faster
             return True
-        with suppress(OSError, StoreFailure):  # what stays is a leftover; at worst two run one simulation
+        # what stays is a leftover; at worst two run one simulation
+        with suppress(OSError, StoreFailure):
             if self._ask(lambda: _read(ours)) != holder:  # ... and has begun it meanwhile
                 self._ask(lambda: os.link(ours, path))
         with suppress(OSError, StoreFailure):
@@ -152,7 +160,8 @@ class RunningSimulations:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Who runs a simulation; nobody where that is not known: the file is gone, about to be written, or not ours.
+    """Who runs a simulation; nobody where that is not known: the file is gone, about to be written,
+    or not ours.
 
     Raises:
         OSError: the disk is away.

@@ -17,19 +17,50 @@ SCHEMA_VERSION = 5
 READABLE = (4, SCHEMA_VERSION)
 """Versions that are read. Files of version 4 hold every metric, and no f_star and f_plus."""
 FOOTER, DIGEST = b"cbobench", b"cbobench digest"
-COMPRESSION: dict[str, Any] = {"compression": "zstd", "compression_level": 3, "write_page_checksum": True}
+COMPRESSION: dict[str, Any] = {
+    "compression": "zstd",
+    "compression_level": 3,
+    "write_page_checksum": True,
+}
 KINDS = ("rounds", "cells", "audit")
-DICTIONARY = ["cell", "problem", "algorithm", "status", "spec", "host", "cpu", "arithmetic", "source", "libraries"]
+DICTIONARY = [
+    "cell",
+    "problem",
+    "algorithm",
+    "status",
+    "spec",
+    "host",
+    "cpu",
+    "arithmetic",
+    "source",
+    "libraries",
+]
 RECOMMENDED = ("recommended_action", "recommended_x", "recommended_f", "recommended_g")
 RULE = "recommendation_rule"
 RECOMMENDATION_RULE = 2
-"""Which rule chose a cell's recommendations: where there is no noise, 2 is the best point measured, not the model's
-choice. Cells of older rules do not say theirs.
+"""Which rule chose a cell's recommendations: where there is no noise, 2 is the best point measured,
+not the model's choice. Cells of older rules do not say theirs.
 """
-ADDED_COLUMNS = {"cpu", "arithmetic", "failed_evaluations", "failed_fits", "f_star", "f_plus", *RECOMMENDED, RULE}
-"""Columns that the first files of a readable version do not have: null there, which means unknown."""
+ADDED_COLUMNS = {
+    "cpu",
+    "arithmetic",
+    "failed_evaluations",
+    "failed_fits",
+    "f_star",
+    "f_plus",
+    *RECOMMENDED,
+    RULE,
+}
+"""Columns that the first files of a readable version do not have: null there, which means
+unknown.
+"""
 
-_KEYS = [("cell", pa.string()), ("problem", pa.string()), ("algorithm", pa.string()), ("seed", pa.int64())]
+_KEYS = [
+    ("cell", pa.string()),
+    ("problem", pa.string()),
+    ("algorithm", pa.string()),
+    ("seed", pa.int64()),
+]
 _VECTOR = pa.list_(pa.float64())
 
 
@@ -45,17 +76,45 @@ class Column(NamedTuple):
 
 
 AUDIT_COLUMNS: tuple[Column, ...] = (
-    Column("rounds", _COUNT, "rounds in which events were looked at; 0: the theory says nothing here (see notes)"),
-    Column("alpha", _NUMBER, "α: all bounds together are promised to hold in all rounds with probability 1 - α"),
-    Column("est", _NUMBER, "share of rounds in which |f - μ| <= βσ and |g_j - μ_j| <= β_j σ_j at all actions (E^est)"),
+    Column(
+        "rounds",
+        _COUNT,
+        "rounds in which events were looked at; 0: the theory says nothing here (see notes)",
+    ),
+    Column(
+        "alpha",
+        _NUMBER,
+        "α: all bounds together are promised to hold in all rounds with probability 1 - α",
+    ),
+    Column(
+        "est",
+        _NUMBER,
+        "share of rounds in which |f - μ| <= βσ and |g_j - μ_j| <= β_j σ_j at all actions (E^est)",
+    ),
     Column("est_each", _NUMBERS, "the same for f, g_1, ..., g_m alone"),
     Column("est_always", _YES, "whether E^est held in every round: what is promised"),
-    Column("needed", _NUMBERS, "largest |f - μ|/(βσ), |g_j - μ_j|/(β_j σ_j) in all rounds; 1 is just enough"),
-    Column("optimism", _NUMBER, "share of rounds in which f̄_t - φ_t·ḡ_t at x* is at least its true value"),
+    Column(
+        "needed",
+        _NUMBERS,
+        "largest |f - μ|/(βσ), |g_j - μ_j|/(β_j σ_j) in all rounds; 1 is just enough",
+    ),
+    Column(
+        "optimism",
+        _NUMBER,
+        "share of rounds in which f̄_t - φ_t·ḡ_t at x* is at least its true value",
+    ),
     Column("optimism_always", _YES, "whether in every round"),
-    Column("conc", _NUMBER, "share of rounds with E^conc: estimates within c^(2)σ of the means at all actions"),
+    Column(
+        "conc",
+        _NUMBER,
+        "share of rounds with E^conc: estimates within c^(2)σ of the means at all actions",
+    ),
     Column("conc_promised", _NUMBER, "the mean over rounds of 1 - p_{2,t}"),
-    Column("anti", _NUMBER, "share of rounds with E^anti: estimates of the best policy optimistic by c^(1)σ"),
+    Column(
+        "anti",
+        _NUMBER,
+        "share of rounds with E^anti: estimates of the best policy optimistic by c^(1)σ",
+    ),
     Column("anti_promised", _NUMBER, "p_3"),
     Column("norm", _NUMBERS, "RKHS norms of (f, g_1, ..., g_m); on a box the regularised ones"),
     Column("bound", _NUMBERS, "B, G_1, ..., G_m in use"),
@@ -69,12 +128,22 @@ AUDIT_COLUMNS: tuple[Column, ...] = (
     Column("mixed", _COUNT, "how many actions the best policy π* mixes"),
     Column("gain", _NUMBER, "information gain of the actions played, at the end"),
     Column("gain_used", _NUMBER, "γ in the width of the last round"),
-    Column("certified", _COUNT, "different actions outside the seed set that were ever called safe"),
+    Column(
+        "certified", _COUNT, "different actions outside the seed set that were ever called safe"
+    ),
     Column("certified_unsafe", _COUNT, "how many of them are not"),
-    Column("regret_bound", _NUMBER, "bound of R₊ at T, with β_T √(4(T + 2)γ_T) in the place of Σ β_t σ(x_t)"),
+    Column(
+        "regret_bound",
+        _NUMBER,
+        "bound of R₊ at T, with β_T √(4(T + 2)γ_T) in the place of Σ β_t σ(x_t)",
+    ),
     Column("violation_bound", _NUMBER, "bound of V at T, likewise"),
     Column("curve_t", pa.list_(pa.int64()), "rounds of the curves, at most 64"),
-    Column("curve_regret", _NUMBERS, "bound of R₊ after these rounds with the sums of β_t σ(x_t) (optimistic bounds)"),
+    Column(
+        "curve_regret",
+        _NUMBERS,
+        "bound of R₊ after these rounds with the sums of β_t σ(x_t) (optimistic bounds)",
+    ),
     Column("curve_violation", _NUMBERS, "bound of V after these rounds, likewise"),
     Column("notes", pa.list_(pa.string()), "why the theorems do not apply to this cell"),
 )
@@ -84,7 +153,8 @@ def refuse_version(path: str, version: object) -> None:
     """Raise `DamagedRun` if a file has a schema version that this cbobench does not read."""
     if version not in READABLE:
         raise DamagedRun(
-            f"{path} has schema version {show(version)}, this cbobench reads {READABLE[0]} to {READABLE[-1]}; "
+            f"{path} has schema version {show(version)}, this cbobench reads {READABLE[0]} to "
+            f"{READABLE[-1]}; "
             "use the version that wrote it, or a new run folder"
         )
 
@@ -95,12 +165,18 @@ def required_columns(kind: str) -> set[str]:
 
 
 def rounds_schema(complete: bool) -> pa.Schema:
-    """Return the columns that a file of rounds holds; one with every round leaves out what `results.rounds` adds."""
-    return pa.schema([field for field in schema("rounds") if not (complete and field.name in REWARD_STEPS)])
+    """Return the columns that a file of rounds holds; one with every round leaves out what
+    `results.rounds` adds.
+    """
+    return pa.schema(
+        [field for field in schema("rounds") if not (complete and field.name in REWARD_STEPS)]
+    )
 
 
 def schema(kind: str) -> pa.Schema:
-    """Return the columns of "rounds", "cells" or "audit". Problem and algorithm are titles, spelt as when played."""
+    """Return the columns of "rounds", "cells" or "audit". Problem and algorithm are titles, spelt
+    as when played.
+    """
     return _schema(kind, tuple(METRICS))
 
 
@@ -108,7 +184,12 @@ def schema(kind: str) -> pa.Schema:
 def _schema(kind: str, measured: tuple[str, ...]) -> pa.Schema:
     if kind == "audit":
         return pa.schema(
-            [*_KEYS, ("horizon", pa.int64()), ("attempt", pa.int64()), *((c.name, c.type) for c in AUDIT_COLUMNS)]
+            [
+                *_KEYS,
+                ("horizon", pa.int64()),
+                ("attempt", pa.int64()),
+                *((c.name, c.type) for c in AUDIT_COLUMNS),
+            ]
         )
     metrics = [(name, pa.float64()) for name in measured]
     if kind == "rounds":
@@ -170,8 +251,17 @@ def _schema(kind: str, measured: tuple[str, ...]) -> pa.Schema:
 def make_footer(
     kind: str, task: str, cells: list[str], rows: int, attempt: int, **shard_fields: Any
 ) -> dict[bytes, bytes]:
-    """Return schema metadata that identifies a file and announces its digest; `shard_fields` are those of shards."""
-    content = {"schema": SCHEMA_VERSION, "kind": kind, "task": task, "cells": cells, "rows": rows, "attempt": attempt}
+    """Return schema metadata that identifies a file and announces its digest; `shard_fields` are
+    those of shards.
+    """
+    content = {
+        "schema": SCHEMA_VERSION,
+        "kind": kind,
+        "task": task,
+        "cells": cells,
+        "rows": rows,
+        "attempt": attempt,
+    }
     return {FOOTER: json.dumps(content | {"digest": True} | shard_fields).encode()}
 
 
@@ -194,7 +284,9 @@ class _HashingSink:
 
 
 class TableWriter(pq.ParquetWriter):  # type: ignore[misc]
-    """Writes rounds, cells or audit into an open sink, and a digest of rows and footer into the file."""
+    """Writes rounds, cells or audit into an open sink, and a digest of rows and footer into the
+    file.
+    """
 
     def __init__(self, sink: Any, columns: pa.Schema, metadata: dict[bytes, bytes]) -> None:
         columns = columns.with_metadata(metadata)
@@ -203,12 +295,15 @@ class TableWriter(pq.ParquetWriter):  # type: ignore[misc]
         super().__init__(self._sink, columns, use_dictionary=dictionary, **COMPRESSION)
 
     def close(self) -> None:
-        if self._ended:  # a file whose end failed is given up; the garbage collector must not end it once more
+        # a file whose end failed is given up; the garbage collector must not end it once more
+        if self._ended:
             return
         self._ended = True
         if self.is_open:
             self._sink.hash.update(self._footer)
-            self.add_key_value_metadata({DIGEST: f"{self._sink.size} {self._sink.hash.hexdigest()}"})
+            self.add_key_value_metadata(
+                {DIGEST: f"{self._sink.size} {self._sink.hash.hexdigest()}"}
+            )
         super().close()
 
 

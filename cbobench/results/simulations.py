@@ -1,12 +1,15 @@
-"""Results of simulations that took long, kept in `simulations/` of a run, so that no call is paid for twice.
-Where several workers ask for one, one of them runs it, and the others wait (see `cbobench.results.running`).
+"""Results of simulations that took long, kept in `simulations/` of a run, so that no call is paid
+for twice. Where several workers ask for one, one of them runs it, and the others wait (see
+`cbobench.results.running`).
 
-A cell that is played again meets the same points with the same random numbers, so what is kept is what it would get.
-One small JSON file holds one simulation; its name is a hash of the problem's code and parameters, point and random
-numbers. Results of other code are never used. A digest covers name and content; a file whose digest is wrong, or which
-has none (older versions wrote none), is simulated again.
+A cell that is played again meets the same points with the same random numbers, so what is kept is
+what it would get. One small JSON file holds one simulation; its name is a hash of the problem's
+code and parameters, point and random numbers. Results of other code are never used. A digest covers
+name and content; a file whose digest is wrong, or which has none (older versions wrote none), is
+simulated again.
 
-Failures are not kept, because their cause may pass. Those of a pilot are: the units of the whole run rest on it.
+Failures are not kept, because their cause may pass. Those of a pilot are: the units of the whole
+run rest on it.
 """
 
 from __future__ import annotations
@@ -36,8 +39,8 @@ class SimulationStore:
 
     Args:
         folder: the run; it need not exist yet.
-        buffered: whether results wait in memory for `flush`: nothing is written while a sweep is planned, which runs
-            pilots.
+        buffered: whether results wait in memory for `flush`: nothing is written while a sweep is
+            planned, which runs pilots.
 
     Attributes:
         damaged: names of the files that were asked for and not used.
@@ -56,7 +59,9 @@ class SimulationStore:
 
     @cached_property
     def names(self) -> set[str]:
-        """The files that are there; looked up again after a result was kept, which is what takes long."""
+        """The files that are there; looked up again after a result was kept, which is what takes
+        long.
+        """
         self.listed = monotonic()
         return {*self.folder.calls(SIMULATIONS_FOLDER)}
 
@@ -86,7 +91,9 @@ class SimulationStore:
             return None
 
     def begin(self, key: str) -> bool:
-        """Whether a simulation is to be run here; False if it runs already, here or elsewhere (see `wait`)."""
+        """Whether a simulation is to be run here; False if it runs already, here or elsewhere (see
+        `wait`).
+        """
         return self.running.begin(self._name(key))
 
     def look(self, key: str) -> SimulationResult | None:
@@ -98,7 +105,9 @@ class SimulationStore:
         self.running.end(self._name(key))
 
     def wait(self, key: str, until: float) -> SimulationResult | None:
-        """Wait for a simulation that runs elsewhere, at most until a time (monotonic); None if it gave nothing."""
+        """Wait for a simulation that runs elsewhere, at most until a time (monotonic); None if it
+        gave nothing.
+        """
         self.running.wait(self._name(key), until)
         return self.look(key)
 
@@ -106,8 +115,14 @@ class SimulationStore:
         """Return a line on the files that are simulated again, or nothing."""
         if not self.damaged:
             return []
-        count, first = count_noun(len(self.damaged), "kept simulation"), f"{SIMULATIONS_FOLDER}/{self.damaged[0]}.json"
-        return [f"damaged, and simulated again: {count} (first {first}); cbobench verify names all that are damaged"]
+        count, first = (
+            count_noun(len(self.damaged), "kept simulation"),
+            f"{SIMULATIONS_FOLDER}/{self.damaged[0]}.json",
+        )
+        return [
+            f"damaged, and simulated again: {count} (first {first}); cbobench verify names all "
+            "that are damaged"
+        ]
 
     def put(self, key: str, result: SimulationResult) -> None:
         """Keep a result, unless it is a failure of a play (see above)."""
@@ -131,11 +146,14 @@ class SimulationStore:
 
 def write_simulation(folder: RunFolder, name: str, content: dict[str, Any]) -> None:
     """Write the file of a simulation, with its digest."""
-    folder.write_json(f"{SIMULATIONS_FOLDER}/{name}.json", content | {DIGEST: _digest(name, content)})
+    folder.write_json(
+        f"{SIMULATIONS_FOLDER}/{name}.json", content | {DIGEST: _digest(name, content)}
+    )
 
 
 def read_simulation(folder: RunFolder, name: str) -> tuple[SimulationResult | None, bool]:
-    """Return a kept simulation, and whether its file is signed; None for a file of an older version, without a digest.
+    """Return a kept simulation, and whether its file is signed; None for a file of an older
+    version, without a digest.
 
     Raises:
         Misuse: there is no such file.
@@ -145,7 +163,9 @@ def read_simulation(folder: RunFolder, name: str) -> tuple[SimulationResult | No
     content = folder.read_json(file)
     try:
         # The digest first: what was changed may be of any size.
-        if content.keys() != KEYS and (content.keys() != KEYS | {DIGEST} or content[DIGEST] != _digest(name, content)):
+        if content.keys() != KEYS and (
+            content.keys() != KEYS | {DIGEST} or content[DIGEST] != _digest(name, content)
+        ):
             raise DamagedRun(f"{folder.path(file)} {CHANGED}")
         if type(content["size"]) is not int or not 0 < content["size"] <= MOST_VALUES:
             raise ValueError(f"size is {content['size']}")

@@ -1,7 +1,8 @@
 """Decides whether a result is stale, for `status`, tables, `run --again stale` and reports.
 
-Nothing is imported because a run folder names it. A user's module is only examined if this process has imported it for
-another reason (the suite that it plays, a notebook's import), or was asked to (`import_named`).
+Nothing is imported because a run folder names it. A user's module is only examined if this process
+has imported it for another reason (the suite that it plays, a notebook's import), or was asked to
+(`import_named`).
 """
 
 from __future__ import annotations
@@ -32,13 +33,17 @@ class Origin(NamedTuple):
 
 
 def _is_examinable(path: str) -> bool:
-    """Return whether a class can be examined without importing the user's code; our own modules are none of it."""
+    """Return whether a class can be examined without importing the user's code; our own modules are
+    none of it.
+    """
     module = path.partition(":")[0]
     return module in sys.modules or module.split(".")[0] == __name__.split(".")[0]
 
 
 def find_imports(pair: Pair) -> dict[str, str]:
-    """Return the names of a pair that are not of this cbobench, with what getting them would import."""
+    """Return the names of a pair that are not of this cbobench, with what getting them would
+    import.
+    """
     named = ((PROBLEMS, pair.problem.name), (ALGORITHMS, pair.algorithm.name))
     return {name: path for registry, name in named if (path := registry.import_path(name))}
 
@@ -49,7 +54,9 @@ def registered_names() -> set[str]:
 
 
 def import_named(pairs: Iterable[Pair]) -> None:
-    """Import the modules that pairs name, as far as possible (`--imports` of the reading commands)."""
+    """Import the modules that pairs name, as far as possible (`--imports` of the reading
+    commands).
+    """
     for path in sorted({path for pair in pairs for path in find_imports(pair).values()}):
         with suppress(CbobenchError):
             if not _is_examinable(path):
@@ -64,7 +71,9 @@ class Freshness:
         self._current: dict[tuple[str, str], str | None] = {}
 
     def current(self, pair: Pair) -> str | None:
-        """Return the hash of the code that would play a pair now; None for a user's module that is not imported."""
+        """Return the hash of the code that would play a pair now; None for a user's module that is
+        not imported.
+        """
         names = pair.problem.name, pair.algorithm.name
         if names not in self._current:
             try:
@@ -84,5 +93,7 @@ class Freshness:
         return self.current(pair) is None
 
     def other_libraries(self, origin: Origin) -> bool:
-        """Return whether other libraries played a cell: its bits may differ, but it is not stale."""
+        """Return whether other libraries played a cell: its bits may differ, but it is not
+        stale.
+        """
         return other_versions(origin.libraries)

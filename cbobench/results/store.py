@@ -1,7 +1,8 @@
 """Calls to a file system that may be away for a while: retries, errors, and atomic local files.
 
-A call that reads or writes is retried with growing, jittered pauses for `CBOBENCH_STORE_PATIENCE` seconds (300 by
-default). Final errors (no such file, no permission, a full disk) are raised at once.
+A call that reads or writes is retried with growing, jittered pauses for `CBOBENCH_STORE_PATIENCE`
+seconds (300 by default). Final errors (no such file, no permission, a full disk) are raised at
+once.
 """
 
 from __future__ import annotations
@@ -30,9 +31,17 @@ DEFAULT_RETRY_SECONDS = 300.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 20.0  # seconds
 REPORT_AFTER = 5.0  # seconds of waiting, after which the retries are reported
 FINAL = (FileNotFoundError, NotADirectoryError, IsADirectoryError, FileExistsError, PermissionError)
-FINAL_WORDS = ("ACCESS_DENIED", "NO_SUCH_BUCKET", "INVALID_ACCESS_KEY", "SIGNATURE_DOES_NOT_MATCH", "NOT FOUND")
-GONE_WORDS = ("NO_SUCH_KEY", "NOSUCHKEY", "NO SUCH OBJECT")  # the object disappeared after it was opened
-TRANSIENT = {errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.EBUSY, errno.EREMOTEIO}  # of network file systems
+FINAL_WORDS = (
+    "ACCESS_DENIED",
+    "NO_SUCH_BUCKET",
+    "INVALID_ACCESS_KEY",
+    "SIGNATURE_DOES_NOT_MATCH",
+    "NOT FOUND",
+)
+# the object disappeared after it was opened
+GONE_WORDS = ("NO_SUCH_KEY", "NOSUCHKEY", "NO SUCH OBJECT")
+# of network file systems
+TRANSIENT = {errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.EBUSY, errno.EREMOTEIO}
 
 JITTER = random.SystemRandom()  # independent of every seeded stream
 
@@ -87,7 +96,9 @@ def retry(call: Callable[[], T], location: str, remote: bool) -> T:
             if waited > REPORT_AFTER and not reported:
                 reported = True
                 print(
-                    f"{location} does not answer ({first_line(error)}); trying for {left:.0f} s more", file=sys.stderr
+                    f"{location} does not answer ({first_line(error)}); trying for {left:.0f} s "
+                    "more",
+                    file=sys.stderr,
                 )
         # Jitter: workers that wait for the same store do not all return at once.
         wait = min(left, pause * JITTER.uniform(0.5, 1.0))
@@ -98,7 +109,8 @@ def retry(call: Callable[[], T], location: str, remote: bool) -> T:
 def store_failure(action: str, location: str, error: BaseException) -> StoreFailure:
     """Return the error that says in one line what failed and what to do."""
     return StoreFailure(
-        f"cannot {action} {location}: {first_line(error)}; when that is mended the same command resumes"
+        f"cannot {action} {location}: {first_line(error)}; when that is mended the same command "
+        "resumes"
     )
 
 
@@ -122,10 +134,14 @@ def first_line(error: BaseException) -> str:
 def machine_id() -> str:
     """Return an id of this machine or container; equal ids mean that process ids are comparable."""
     host = re.sub(r"[^A-Za-z0-9-]+", "_", platform.node())[:40] or "host"
-    # Hosts of one name may be containers: the boot and the namespace of process ids tell them apart.
+    # Hosts of one name may be containers: the boot and the namespace of process ids tell them
+    # apart.
     marks = [host]
     with suppress(OSError):
-        marks += [Path("/proc/sys/kernel/random/boot_id").read_text(), str(Path("/proc/self/ns/pid").stat().st_ino)]
+        marks += [
+            Path("/proc/sys/kernel/random/boot_id").read_text(),
+            str(Path("/proc/self/ns/pid").stat().st_ino),
+        ]
     return f"{host}-{hashlib.sha256(' '.join(marks).encode()).hexdigest()[:6]}"
 
 
@@ -153,8 +169,8 @@ class _PatientFile(io.FileIO):
 class AtomicFile(io.BufferedWriter):
     """A local file that is published whole or not at all. It has a temporary name until `publish`.
 
-    Its errors are the store's, not those of the cell whose rounds are written. A fork that comes to write it ends: both
-    processes would write into one file.
+    Its errors are the store's, not those of the cell whose rounds are written. A fork that comes to
+    write it ends: both processes would write into one file.
 
     Args:
         target: the file's path.
@@ -166,12 +182,18 @@ class AtomicFile(io.BufferedWriter):
 
     def __init__(self, target: Path, location: str) -> None:
         self.target, self.location, self.origin, self.checksum = target, location, os.getpid(), 0
-        self.temporary = target.parent / f".{target.name}.{machine_id()}.{os.getpid()}.{time.monotonic_ns()}.tmp"
+        self.temporary = (
+            target.parent / f".{target.name}.{machine_id()}.{os.getpid()}.{time.monotonic_ns()}.tmp"
+        )
 
     def open(self) -> None:
-        """Create the file. The caller discards it after any exception: a signal may come before the next line."""
+        """Create the file. The caller discards it after any exception: a signal may come before the
+        next line.
+        """
         with writing(self.location):
-            super().__init__(retry(lambda: _PatientFile(self.temporary, self.location), self.location, False))
+            super().__init__(
+                retry(lambda: _PatientFile(self.temporary, self.location), self.location, False)
+            )
 
     def write(self, data: Any) -> int:
         leave_fork(self.origin)
@@ -194,8 +216,9 @@ class AtomicFile(io.BufferedWriter):
     def _bring_to_disk(self) -> None:
         """Return when the disk has all that was written.
 
-        A flush that fails may drop what it had to write, and the next one then succeeds without it: the file is read
-        again, compared with what was written, and written again before it is flushed again.
+        A flush that fails may drop what it had to write, and the next one then succeeds without it:
+        the file is read again, compared with what was written, and written again before it is
+        flushed again.
 
         Raises:
             OSError: something that was written is lost.

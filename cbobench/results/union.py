@@ -1,4 +1,6 @@
-"""Several runs and bundles, read as one: a cell that several hold counts as the first of them has it."""
+"""Several runs and bundles, read as one: a cell that several hold counts as the first of them has
+it.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,20 @@ from cbobench.words import list_names
 
 NO_RESULTS = {
     *("cell", "problem", "algorithm", "seed", "horizon", "error"),
-    *("seconds", "seconds_per_round", "peak_memory_mb", "cpu", "arithmetic", "source", "libraries", "attempt"),
+    *(
+        "seconds",
+        "seconds_per_round",
+        "peak_memory_mb",
+        "cpu",
+        "arithmetic",
+        "source",
+        "libraries",
+        "attempt",
+    ),
 }
-"""Columns of cells that do not tell two results of one cell apart: which cell it is, who played it, and how fast."""
+"""Columns of cells that do not tell two results of one cell apart: which cell it is, who played it,
+and how fast.
+"""
 
 
 class Union(Reader):
@@ -48,11 +61,17 @@ class Union(Reader):
         return part.improvements_kind if kind == "improvements" else kind
 
     def names(self, kind: str) -> list[str]:
-        """Return the files of all parts, by number and name, without those that shards have replaced."""
+        """Return the files of all parts, by number and name, without those that shards have
+        replaced.
+        """
         names = []
         for i, part in enumerate(self.parts):
             replaced = part.replacements()
-            names += [f"{i:03}:{name}" for name in part.names(self._kind(part, kind)) if name not in replaced]
+            names += [
+                f"{i:03}:{name}"
+                for name in part.names(self._kind(part, kind))
+                if name not in replaced
+            ]
         return names
 
     def read_json(self, relative: str) -> NoReturn:
@@ -61,18 +80,26 @@ class Union(Reader):
     def schema(self, kind: str) -> pa.Schema:
         return bundle_schema(kind) if self.is_reduced else schema(kind)
 
-    def read_file(self, kind: str, task: str, columns: list[str] | None = None) -> tuple[dict[str, Any], pa.Table]:
+    def read_file(
+        self, kind: str, task: str, columns: list[str] | None = None
+    ) -> tuple[dict[str, Any], pa.Table]:
         part, name = self._part(task)
         footer, table = part.read_file(self._kind(part, kind), name, columns)
         if columns == []:
             return footer, table
         table = self._align(kind, table, columns)
         if kind == "cells" and (earlier := self._held_before(int(task.partition(":")[0]))):
-            table = table.filter(pa.array([cell not in earlier for cell in table["cell"].to_pylist()], pa.bool_()))
+            table = table.filter(
+                pa.array([cell not in earlier for cell in table["cell"].to_pylist()], pa.bool_())
+            )
         return {}, table
 
     def row_groups(
-        self, kind: str, task: str, columns: list[str] | None = None, cells: Sequence[str] | None = None
+        self,
+        kind: str,
+        task: str,
+        columns: list[str] | None = None,
+        cells: Sequence[str] | None = None,
     ) -> Iterator[pa.Table]:
         part, name = self._part(task)
         for group in part.row_groups(self._kind(part, kind), name, columns, cells):
@@ -108,14 +135,21 @@ class Union(Reader):
 def _read_cells(part: Reader, columns: list[str]) -> pa.Table:
     """Return some columns of the cells of a run, without those that shards have replaced."""
     replaced = part.replacements()
-    tables = [part.read_file("cells", name, columns)[1] for name in part.names("cells") if name not in replaced]
-    return pa.concat_tables([table.select(columns) for table in tables] or [schema("cells").empty_table()])
+    tables = [
+        part.read_file("cells", name, columns)[1]
+        for name in part.names("cells")
+        if name not in replaced
+    ]
+    return pa.concat_tables(
+        [table.select(columns) for table in tables] or [schema("cells").empty_table()]
+    )
 
 
 def _read_results(part: Reader, cells: Set[str]) -> dict[str, dict[str, Any]]:
     """Return the results of some cells of a run, by id and column.
 
-    A column that is newer than the files is null throughout, which says nothing of a result: it is left out.
+    A column that is newer than the files is null throughout, which says nothing of a result: it is
+    left out.
     """
     columns = [name for name in bundle_schema("cells").names if name not in NO_RESULTS]
     table = _read_cells(part, ["cell", *columns])
@@ -125,7 +159,9 @@ def _read_results(part: Reader, cells: Set[str]) -> dict[str, dict[str, Any]]:
 
 
 def _agree(left: dict[str, Any], right: dict[str, Any]) -> bool:
-    """Return whether two results of a cell are equal in every column that both have; NaN equals NaN."""
+    """Return whether two results of a cell are equal in every column that both have; NaN equals
+    NaN.
+    """
     return all(equal_or_nan(left[name], right[name]) for name in left.keys() & right.keys())
 
 
@@ -142,7 +178,8 @@ def join_manifests(manifests: Sequence[Manifest], names: Sequence[str]) -> Manif
         for earlier, name in zip(manifests[:i], names, strict=False):
             for kind in VARIANT_KINDS:
                 _refuse_namesakes(kind, (earlier, name), (later, names[i]))
-    # A run of a part of a suite lists all of it; the spelling that counts is that of the run that has the cells.
+    # A run of a part of a suite lists all of it; the spelling that counts is that of the run that
+    # has the cells.
     manifests = [manifest.without(set()) or manifest for manifest in manifests]
     joined = manifests[0]
     for manifest in manifests[1:]:
@@ -150,39 +187,54 @@ def join_manifests(manifests: Sequence[Manifest], names: Sequence[str]) -> Manif
             joined = joined.append_call(grid, joined.about, {})
     calls = tuple(call for manifest in manifests for call in manifest.invocations)
     suites = list(dict.fromkeys(manifest.suite for manifest in manifests))
-    return Manifest(" + ".join(suites), joined.about, joined.keep, joined.block, joined.grids, calls)
+    return Manifest(
+        " + ".join(suites), joined.about, joined.keep, joined.block, joined.grids, calls
+    )
 
 
 def find_setups(manifest: Manifest) -> dict[str, dict[str, str]]:
-    """Return what suites set for their methods alike (see `describe_setup`), by title of the algorithm.
+    """Return what suites set for their methods alike (see `describe_setup`), by title of the
+    algorithm.
 
-    Reference methods, which ignore it, are left out. One of the user's own is not known as such without its code: it
-    has the set-up of the methods that were asked for with it.
+    Reference methods, which ignore it, are left out. One of the user's own is not known as such
+    without its code: it has the set-up of the methods that were asked for with it.
     """
     titles = {variant.key: title for title, variant in manifest.variants("algorithms").items()}
     bare = describe_setup(Variant("", {}, {}, "", {}))
     setups: dict[str, dict[str, str]] = {}
     for grid in manifest.grids:
         described = {algorithm.key: describe_setup(algorithm) for algorithm in grid.algorithms}
-        shared = {key: word for setup in described.values() for key, word in setup.items() if word != bare[key]}
+        shared = {
+            key: word
+            for setup in described.values()
+            for key, word in setup.items()
+            if word != bare[key]
+        }
         for algorithm in grid.algorithms:
             if algorithm.key in titles and not ignores_setup(algorithm):
                 setup = described[algorithm.key]
-                setups[titles[algorithm.key]] = shared | {k: word for k, word in setup.items() if word != bare[k]}
+                setups[titles[algorithm.key]] = shared | {
+                    k: word for k, word in setup.items() if word != bare[k]
+                }
     return {title: bare | setup for title, setup in setups.items()}
 
 
 def compare_setups(before: Variant, after: Variant) -> str:
     """Return in what the set-up of an algorithm differs between two runs; "" if it does not."""
     setups = describe_setup(before), describe_setup(after)
-    return ", ".join(f"{key} {word} and {setups[1][key]}" for key, word in setups[0].items() if word != setups[1][key])
+    return ", ".join(
+        f"{key} {word} and {setups[1][key]}"
+        for key, word in setups[0].items()
+        if word != setups[1][key]
+    )
 
 
 def describe_setups(manifest: Manifest, arenas: Iterable[Sequence[str]]) -> list[str]:
     """Return a line for each part of the set-up in which methods differ that are compared.
 
     Args:
-        arenas: titles of the algorithms that play the same problem to the same horizon, for each such problem.
+        arenas: titles of the algorithms that play the same problem to the same horizon, for each
+            such problem.
     """
     setups, labels = find_setups(manifest), manifest.labels("algorithms")
     methods: dict[str, dict[str, dict[str, None]]] = {}
@@ -191,14 +243,19 @@ def describe_setups(manifest: Manifest, arenas: Iterable[Sequence[str]]) -> list
         for key in setups[compared[0]] if compared else ():
             if len({setups[title][key] for title in compared}) > 1:
                 for title in compared:
-                    methods.setdefault(key, {}).setdefault(setups[title][key], {})[labels[title]] = None
+                    methods.setdefault(key, {}).setdefault(setups[title][key], {})[
+                        labels[title]
+                    ] = None
     return [
-        f"{key} differs: {', '.join(f'{word} for {list_names(names)}' for word, names in by_word.items())}"
+        f"{key} differs: "
+        f"{', '.join(f'{word} for {list_names(names)}' for word, names in by_word.items())}"
         for key, by_word in methods.items()
     ]
 
 
-def _refuse_namesakes(kind: VariantKind, first: tuple[Manifest, str], second: tuple[Manifest, str]) -> None:
+def _refuse_namesakes(
+    kind: VariantKind, first: tuple[Manifest, str], second: tuple[Manifest, str]
+) -> None:
     (earlier, earlier_name), (later, later_name) = first, second
     earlier_variants = list(earlier.variants(kind).values())
     keys = {variant.key for variant in earlier_variants}
@@ -211,10 +268,12 @@ def _refuse_namesakes(kind: VariantKind, first: tuple[Manifest, str], second: tu
             changes = describe_changes(old, variant)
             if kind == "problems":
                 raise Misuse(
-                    f"{show(variant.label)} is another problem in {later_name} than in {earlier_name} ({changes}); "
+                    f"{show(variant.label)} is another problem in {later_name} than in "
+                    f"{earlier_name} ({changes}); "
                     "leave one of the runs out, or play it again"
                 )
             raise Misuse(
-                f"{show(variant.label)} stands for two settings, from {earlier_name} to {later_name}: {changes}; "
+                f"{show(variant.label)} stands for two settings, from {earlier_name} to "
+                f"{later_name}: {changes}; "
                 "give one of them another label"
             )

@@ -1,9 +1,12 @@
-"""Checks every file from which a run is read, names all damaged ones, and moves them away on request.
+"""Checks every file from which a run is read, names all damaged ones, and moves them away on
+request.
 
-Each file is read to its last byte (pages have checksums) and compared with its footer, with the requested cells, and
-with the other files of its task: the last round of each cell must have the values of its row. Then its digest is
-checked. Files of older versions have no checksums or digests, and pass without. A digest finds accidents, not forgery.
-Kept simulations are compared with their digests. Not read are `log/`, `drivers/` and `quarantine/`, which say what
+Each file is read to its last byte (pages have checksums) and compared with its footer, with the
+requested cells, and
+with the other files of its task: the last round of each cell must have the values of its row. Then
+its digest is checked. Files of older versions have no checksums or digests, and pass without. A
+digest finds accidents, not forgery. Kept simulations are compared with their digests. Not read are
+`log/`, `drivers/` and `quarantine/`, which say what
 happened: no result comes from them.
 """
 
@@ -22,7 +25,16 @@ from cbobench.errors import DamagedRun, Misuse
 from cbobench.metrics import METRICS
 from cbobench.results.folder import REPAIR, FileGone, RunFolder
 from cbobench.results.lease import Lease, find_orphans, refuse_played
-from cbobench.results.manifest import CALLS, CHANGED, DIGEST, FILE, REMAKE, Manifest, cell_of_row, rebuild_manifest
+from cbobench.results.manifest import (
+    CALLS,
+    CHANGED,
+    DIGEST,
+    FILE,
+    REMAKE,
+    Manifest,
+    cell_of_row,
+    rebuild_manifest,
+)
 from cbobench.results.rounds import equal_or_nan
 from cbobench.results.schema import KINDS
 from cbobench.results.simulations import SIMULATIONS_FOLDER, read_simulation
@@ -33,8 +45,12 @@ QUARANTINE = "quarantine"
 MISSING = "is missing"
 ALWAYS_FINITE = ["f", *(name for name, metric in METRICS.items() if not metric.nullable)]
 """Columns of rounds that are finite in every row."""
-FINITE_OR_ABSENT = [name for name, metric in METRICS.items() if metric.relative and metric.cumulative]
-"""Columns that are finite in every row of a cell, or null in all of them: there is no reference to regret."""
+FINITE_OR_ABSENT = [
+    name for name, metric in METRICS.items() if metric.relative and metric.cumulative
+]
+"""Columns that are finite in every row of a cell, or null in all of them: there is no reference to
+regret.
+"""
 SHARED_METRICS = [name for name in METRICS if not name.startswith("recommended_")]
 """Metrics that a cell's row shares with its last recorded round."""
 
@@ -54,12 +70,16 @@ class Verification:
     Attributes:
         files: number of files read.
         damaged: damaged files.
-        orphans: tasks with rounds and without cells: their worker died in between, or is about to publish them.
-        stragglers: tasks with cells but without rounds, whose cells other tasks have published too. Their worker
-            outlived its call, and its rounds were removed as leftovers. They do not count.
-        twice: number of cells published by several tasks with the same attempt and the same results.
+        orphans: tasks with rounds and without cells: their worker died in between, or is about to
+            publish them.
+        stragglers: tasks with cells but without rounds, whose cells other tasks have published too.
+            Their worker outlived its call, and its rounds were removed as leftovers. They do not
+            count.
+        twice: number of cells published by several tasks with the same attempt and the same
+            results.
         cells, expected: whole published cells, and requested cells (None without a manifest).
-        unsigned: number of files without a digest, of older versions; changed values may pass there.
+        unsigned: number of files without a digest, of older versions; changed values may pass
+            there.
     """
 
     files: int = 0
@@ -78,7 +98,11 @@ class Verification:
     @property
     def tasks(self) -> list[str]:
         """The tasks of the damaged files."""
-        names = [damage.file.partition("/")[2] for damage in self.damaged if damage.file.partition("/")[0] in KINDS]
+        names = [
+            damage.file.partition("/")[2]
+            for damage in self.damaged
+            if damage.file.partition("/")[0] in KINDS
+        ]
         return sorted({name.removesuffix(".parquet") for name in names})
 
 
@@ -87,7 +111,8 @@ Rows = dict[str, dict[str, Any]]
 
 
 def verify(folder: RunFolder) -> Verification:
-    """Read all files that hold results, and what was asked for. Files published meanwhile are left out.
+    """Read all files that hold results, and what was asked for. Files published meanwhile are left
+    out.
 
     Raises:
         Misuse: no run there.
@@ -127,7 +152,9 @@ def verify(folder: RunFolder) -> Verification:
     _judge_missing_rounds(verification, cells_without_rounds, latest_attempts)
     # Rounds that were published since are left out, as are those whose cells have come since.
     verification.orphans = [
-        task for task in find_orphans(folder) if task in tasks["rounds"] and task not in tasks["cells"]
+        task
+        for task in find_orphans(folder)
+        if task in tasks["rounds"] and task not in tasks["cells"]
     ]
     for task in verification.orphans:
         _check_file(folder, verification, "rounds", task, manifest)
@@ -140,7 +167,9 @@ def verify(folder: RunFolder) -> Verification:
 
 
 def _judge_missing_rounds(
-    verification: Verification, cells_without_rounds: dict[str, Rows], latest_attempts: dict[str, int]
+    verification: Verification,
+    cells_without_rounds: dict[str, Rows],
+    latest_attempts: dict[str, int],
 ) -> None:
     """Tell the cells of late writers, which another task has published too, from those whose rounds
     are lost.
@@ -171,7 +200,9 @@ def _check_manifest(folder: RunFolder, verification: Verification) -> Manifest |
             if call and manifest.calls != call:
                 raise DamagedRun("holds another call")
         except DamagedRun as error:
-            verification.add_damage(file, str(error).removeprefix(f"{file} ").removesuffix(f"; {REMAKE}"))
+            verification.add_damage(
+                file, str(error).removeprefix(f"{file} ").removesuffix(f"; {REMAKE}")
+            )
     if any(damage.file == FILE and damage.why != MISSING for damage in verification.damaged):
         return None
     with suppress(DamagedRun):
@@ -209,15 +240,27 @@ def _check_file(
     return rows
 
 
-def _read_checked(folder: RunFolder, kind: str, task: str, manifest: Manifest | None) -> tuple[Rows, bool]:
-    """Return a row of each cell of a file, and whether the file lacks a digest. Raises `DamagedRun`."""
+def _read_checked(
+    folder: RunFolder, kind: str, task: str, manifest: Manifest | None
+) -> tuple[Rows, bool]:
+    """Return a row of each cell of a file, and whether the file lacks a digest. Raises
+    `DamagedRun`.
+    """
     footer = folder.footer(kind, task)
-    rows = _last_rounds(folder.row_groups(kind, task)) if kind == "rounds" else _rows_by_cell(folder.read(kind, task))
+    rows = (
+        _last_rounds(folder.row_groups(kind, task))
+        if kind == "rounds"
+        else _rows_by_cell(folder.read(kind, task))
+    )
     # The footer says which cells the file should hold: rows that are lost leave no other trace.
-    if not isinstance(footer["cells"], list) or not all(isinstance(cell, str) for cell in footer["cells"]):
+    if not isinstance(footer["cells"], list) or not all(
+        isinstance(cell, str) for cell in footer["cells"]
+    ):
         raise DamagedRun("has a footer that cbobench did not write")
     if {*footer["cells"]} != {*rows}:
-        raise DamagedRun(f"should hold {count_noun(len(footer['cells']), 'cell')}, and holds others")
+        raise DamagedRun(
+            f"should hold {count_noun(len(footer['cells']), 'cell')}, and holds others"
+        )
     for cell, row in rows.items():
         if kind == "cells":
             _check_cell(cell, row, footer)
@@ -241,7 +284,9 @@ def _check_cell(cell: str, row: dict[str, Any], footer: dict[str, Any]) -> None:
     """Raise `DamagedRun` for a row that contradicts itself or its file's footer."""
     cell_of_row(row, "it")
     if row["status"] not in ("ok", "failed") or row["attempt"] != footer.get("attempt"):
-        raise DamagedRun(f"has status {row['status']!r} and attempt {row['attempt']} for the cell {cell}")
+        raise DamagedRun(
+            f"has status {row['status']!r} and attempt {row['attempt']} for the cell {cell}"
+        )
 
 
 def _check_request(cell: str, row: dict[str, Any], manifest: Manifest) -> None:
@@ -300,7 +345,9 @@ def _find_other_rounds(cells: Rows, rounds: Rows) -> str | None:
             return f"its rounds of the cell {cell} end with {last['t']}, it has {row['horizon']}"
         for name in SHARED_METRICS:
             if not equal_or_nan(row[name], last[name]):
-                return f"its cell {cell} ends with {name} = {row[name]}, its rounds with {last[name]}"
+                return (
+                    f"its cell {cell} ends with {name} = {row[name]}, its rounds with {last[name]}"
+                )
     return None
 
 
@@ -325,10 +372,11 @@ def _find_other_result(
 
 
 def repair(folder: RunFolder, verification: Verification) -> list[str]:
-    """Move damaged files and the other files of their tasks into `quarantine/`, and rebuild a lost run.json.
+    """Move damaged files and the other files of their tasks into `quarantine/`, and rebuild a lost
+    run.json.
 
-    Nothing is deleted; the next run plays the cells again. No call can begin meanwhile, and cells played since the
-    verification stay.
+    Nothing is deleted; the next run plays the cells again. No call can begin meanwhile, and cells
+    played since the verification stay.
 
     Returns:
         The files that were moved.
@@ -345,7 +393,9 @@ def repair(folder: RunFolder, verification: Verification) -> list[str]:
 
 
 def _requested_cells(folder: RunFolder) -> Cells:
-    """Return all cells of the run; none if neither manifest nor cells can be read, because then no call can begin."""
+    """Return all cells of the run; none if neither manifest nor cells can be read, because then no
+    call can begin.
+    """
     with suppress(DamagedRun, Misuse):
         manifest = Manifest.read(folder) if Manifest.exists(folder) else rebuild_manifest(folder)
         return Cells(manifest.cells.by_pair)
@@ -353,15 +403,23 @@ def _requested_cells(folder: RunFolder) -> Cells:
 
 
 def _quarantine(folder: RunFolder, verification: Verification) -> list[str]:
-    other_files = [damage.file for damage in verification.damaged if damage.file.partition("/")[0] not in KINDS]
+    other_files = [
+        damage.file for damage in verification.damaged if damage.file.partition("/")[0] not in KINDS
+    ]
     manifests = [file for file in other_files if file.partition("/")[0] != SIMULATIONS_FOLDER]
-    files = [f"{kind}/{task}.parquet" for task in verification.tasks for kind in ("cells", "rounds", "audit")]
+    files = [
+        f"{kind}/{task}.parquet"
+        for task in verification.tasks
+        for kind in ("cells", "rounds", "audit")
+    ]
     moved = [file for file in (*files, *other_files) if folder.exists(file)]
     for file in moved:
         folder.move(file, _free(folder, f"{QUARANTINE}/{file}"))
     if manifests:
         with suppress(Misuse):  # no cell is left to rebuild it from; the next call starts afresh
-            (Manifest.read(folder) if Manifest.exists(folder) else rebuild_manifest(folder)).write(folder)
+            (Manifest.read(folder) if Manifest.exists(folder) else rebuild_manifest(folder)).write(
+                folder
+            )
     return moved
 
 

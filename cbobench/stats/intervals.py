@@ -1,4 +1,6 @@
-"""Intervals of means, medians and proportions over seeds, and whether a few seeds carry the mean."""
+"""Intervals of means, medians and proportions over seeds, and whether a few seeds carry the
+mean.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,18 @@ def numbers(values: ArrayLike, noun: str = "values") -> Array:
     """An array of float64. Infinite values are a `Misuse`; NaN is left to the caller."""
     array = np.asarray(values, dtype=np.float64)
     if np.isinf(array).any():
-        raise Misuse(f"{noun} holds an infinite number; give finite ones, and NaN for what is undefined")
+        raise Misuse(
+            f"{noun} holds an infinite number; give finite ones, and NaN for what is undefined"
+        )
     return array
 
 
 def level(confidence: float) -> float:
     """A confidence strictly between 0 and 1."""
     if not 0 < confidence < 1:
-        raise Misuse(f"confidence is {show(confidence)}; allowed: strictly between 0 and 1, such as 0.95")
+        raise Misuse(
+            f"confidence is {show(confidence)}; allowed: strictly between 0 and 1, such as 0.95"
+        )
     return float(confidence)
 
 
@@ -45,17 +51,19 @@ def interval(
     confidence: float = CONFIDENCE,
     bounds: Bounds = (None, None),
 ) -> tuple[Array, Array]:
-    """The interval of a mean (`of_mean`) or a median (`of_median`) over seeds. Nothing in it is random.
+    """The interval of a mean (`of_mean`) or a median (`of_median`) over seeds. Nothing in it is
+    random.
 
     Args:
-        values: any shape; seeds along `axis`. Every position of the other axes is a column with an interval of its own,
-            which no other column changes, to the last bit.
+        values: any shape; seeds along `axis`. Every position of the other axes is a column with an
+            interval of its own, which no other column changes, to the last bit.
         statistic: of what.
-        bounds: what the quantity cannot be below or above; None where nothing is known. Ends are moved to them.
+        bounds: what the quantity cannot be below or above; None where nothing is known. Ends are
+            moved to them.
 
     Returns:
-        Lower and upper ends, of the shape of `values` without `axis`. NaN with fewer than two seeds, and in columns
-        that hold NaN.
+        Lower and upper ends, of the shape of `values` without `axis`. NaN with fewer than two
+        seeds, and in columns that hold NaN.
 
     Raises:
         Misuse: an infinite value, an unknown statistic, a confidence outside (0, 1).
@@ -81,13 +89,14 @@ def interval(
 def of_mean(columns: Array, confidence: float = CONFIDENCE) -> Array:
     """Interval of the mean of each row, (rows, n) to (2, rows): on each side the wider of two.
 
-    One is Student's t, which is right for symmetric laws, heavy tails included, and too short above for skewed ones.
-    The other turns t by the sample's skewness (Hall 1992, "On the removal of skewness by transformation", the cubic
-    one), which is right for skewed laws; three values or two have none. The correction is bounded: where skewness · t
-    = √n its slope is infinite, and of two neighbouring rounds one would have an interval twice as wide as the other. So
-    none is wider than 1.4 times Student's. Coverage in % at nominal 95 %, from 10,000 samples of each law of
-    `benchmarks/quality/coverage.py`, which also measures percentile, BCa and bootstrap-t intervals (they cover less of
-    the skewed laws, or are unbounded where most values are equal):
+    One is Student's t, which is right for symmetric laws, heavy tails included, and too short above
+    for skewed ones. The other turns t by the sample's skewness (Hall 1992, "On the removal of
+    skewness by transformation", the cubic one), which is right for skewed laws; three values or two
+    have none. The correction is bounded: where skewness · t = √n its slope is infinite, and of two
+    neighbouring rounds one would have an interval twice as wide as the other. So none is wider than
+    1.4 times Student's. Coverage in % at nominal 95 %, from 10,000 samples of each law of
+    `benchmarks/quality/coverage.py`, which also measures percentile, BCa and bootstrap-t intervals
+    (they cover less of the skewed laws, or are unbounded where most values are equal):
 
         n                   2      3      4      5      6      8     10     20     50
         normal           95.3   94.8   96.4   96.7   96.4   96.2   96.4   95.5   95.2
@@ -100,8 +109,9 @@ def of_mean(columns: Array, confidence: float = CONFIDENCE) -> Array:
         zeros            60.1   75.1   84.7   90.1   92.0   95.0   96.4   97.5   97.0
         counts           84.1   72.6   74.1   71.9   69.9   65.4   65.1   72.0   92.1
 
-    In `counts` three of fifty values hold half of the sum: a sample of ten or twenty mostly lacks them, and no method
-    can know of what is not there. `is_carried_by_few` says when what is there is of that kind.
+    In `counts` three of fifty values hold half of the sum: a sample of ten or twenty mostly lacks
+    them, and no method can know of what is not there. `is_carried_by_few` says when what is there
+    is of that kind.
     """
     from scipy.special import stdtrit  # scipy.stats would take five times as long to import
 
@@ -118,12 +128,17 @@ def of_mean(columns: Array, confidence: float = CONFIDENCE) -> Array:
     # the adjusted sample skewness over √n, which lies in [-1, 1]
     skewness = (unit**3).mean(axis=1) / square**1.5 * np.sqrt(n - 1) / max(n - 2, 1) * (n > 3)
     skewness = np.clip(skewness, -TURNED / t, TURNED / t)
-    above, below = np.maximum(t, -invert_hall(-t, skewness)), np.minimum(-t, -invert_hall(t, skewness))
+    above, below = (
+        np.maximum(t, -invert_hall(-t, skewness)),
+        np.minimum(-t, -invert_hall(t, skewness)),
+    )
     return np.where(flat, columns[:, 0], mean + np.stack([below, above]) * error)
 
 
 def invert_hall(u: float, skewness: Array) -> Array:
-    """Hall's transformation turned around: the t at which t + γt²/3 + γ²t³/27 + γ/6 = u, for γ = skewness / √n."""
+    """Hall's transformation turned around: the t at which t + γt²/3 + γ²t³/27 + γ/6 = u, for γ =
+    skewness / √n.
+    """
     # Near γ = 0 the cube root less 1 has few digits left, and at 0 there is nothing to divide by.
     small = np.abs(skewness) < 1e-6
     gamma = np.where(small, 1.0, skewness)
@@ -133,16 +148,18 @@ def invert_hall(u: float, skewness: Array) -> Array:
 def of_median(columns: Array, confidence: float = CONFIDENCE) -> Array:
     """Interval of the median of each row, (rows, n) to (2, rows), whatever the law.
 
-    The number of values below the median is binomial, which gives exact intervals between order statistics; one that
-    is too wide and one that is too narrow are interpolated (Hettmansperger & Sheather 1986). Measured coverage at
-    nominal 95 % is within 94-96 % for n >= 6 and every continuous law, more where values repeat. With fewer values it
-    is their range, of which `range_level` is what it holds.
+    The number of values below the median is binomial, which gives exact intervals between order
+    statistics; one that is too wide and one that is too narrow are interpolated (Hettmansperger &
+    Sheather 1986). Measured coverage at nominal 95 % is within 94-96 % for n >= 6 and every
+    continuous law, more where values repeat. With fewer values it is their range, of which
+    `range_level` is what it holds.
     """
     from scipy.special import bdtr
 
     n = columns.shape[1]
     ordered = np.sort(columns, axis=1)
-    # How often the median lies between the k-th value from below and the k-th from above, k = 1, ...
+    # How often the median lies between the k-th value from below and the k-th from above, k = 1,
+    # ...
     holds = 1 - 2 * bdtr(np.arange((n + 1) // 2), n, 0.5)
     k = int((holds >= confidence).sum())
     if k == 0:
@@ -156,7 +173,9 @@ def of_median(columns: Array, confidence: float = CONFIDENCE) -> Array:
 
 
 def range_level(n: int) -> float:
-    """How often the range of n >= 1 values holds the median of their law: 50, 75, 87.5, 93.75 % for n = 2, 3, 4, 5."""
+    """How often the range of n >= 1 values holds the median of their law: 50, 75, 87.5, 93.75 % for
+    n = 2, 3, 4, 5.
+    """
     return 1 - 2.0 ** (1 - n)
 
 
@@ -164,11 +183,13 @@ METHODS: dict[str, Callable[[Array, float], Array]] = {"mean": of_mean, "median"
 
 
 def draw_resamples(n: int, draws: int = DRAWS, seed: int = 0, size: int | None = None) -> Array:
-    """How often each of n seeds is in each resample, (draws, n), for statistics other than a mean or a median.
+    """How often each of n seeds is in each resample, (draws, n), for statistics other than a mean
+    or a median.
 
     A resample has n values, or `size`.
 
-    `resampled(n) @ values / n` are the means of resamples, the same resamples for everything that has n seeds.
+    `resampled(n) @ values / n` are the means of resamples, the same resamples for everything that
+    has n seeds.
     """
     picked = generator("stats", "bootstrap", n, seed).integers(n, size=(draws, size or n))
     counts = np.bincount((picked + n * np.arange(draws)[:, None]).ravel(), minlength=draws * n)
@@ -176,10 +197,12 @@ def draw_resamples(n: int, draws: int = DRAWS, seed: int = 0, size: int | None =
 
 
 def percentiles(drawn: Array, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Interval of a statistic of n >= 2 seeds, given its values in resamples, (draws,), infinite ones allowed.
+    """Interval of a statistic of n >= 2 seeds, given its values in resamples, (draws,), infinite
+    ones allowed.
 
-    Its ends lie further out than the plain percentiles, the more so the fewer seeds, by as much as makes up for the
-    spread that resamples lack (Hesterberg 2015, "What teachers should know about the bootstrap": expanded percentiles).
+    Its ends lie further out than the plain percentiles, the more so the fewer seeds, by as much as
+    makes up for the spread that resamples lack (Hesterberg 2015, "What teachers should know about
+    the bootstrap": expanded percentiles).
     """
     from scipy.special import ndtr, stdtrit
 
@@ -189,7 +212,8 @@ def percentiles(drawn: Array, n: int, confidence: float = CONFIDENCE) -> tuple[f
 
 
 def proportion(successes: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Exact interval of a probability (Clopper & Pearson 1934): `successes` of n independent trials succeeded.
+    """Exact interval of a probability (Clopper & Pearson 1934): `successes` of n independent trials
+    succeeded.
 
     Returns:
         Lower and upper end in [0, 1]; NaN when n is 0.
@@ -201,7 +225,10 @@ def proportion(successes: int, n: int, confidence: float = CONFIDENCE) -> tuple[
 
     tail = (1 - level(confidence)) / 2
     if not 0 <= successes <= n or successes != int(successes) or n != int(n):
-        raise Misuse(f"{show(successes)} successes of {n!r} trials; allowed: whole numbers, 0 <= successes <= n")
+        raise Misuse(
+            f"{show(successes)} successes of {n!r} trials; allowed: whole numbers, 0 <= "
+            "successes <= n"
+        )
     if n == 0:
         return np.nan, np.nan
     low = betaincinv(successes, n - successes + 1, tail) if successes > 0 else 0.0
@@ -212,9 +239,10 @@ def proportion(successes: int, n: int, confidence: float = CONFIDENCE) -> tuple[
 def is_carried_by_few(values: ArrayLike) -> bool:
     """Whether a few seeds carry the mean: without them it would be another number.
 
-    The few are the 5 % of the values that are farthest from the median, at least one and at most three. They carry the
-    mean when they hold more than 40 % of the sum of distances from the median, and each on average more than five times
-    its share. NaN does not count; fewer than `JUDGED` values never are. Of normal samples less than 1 % are marked.
+    The few are the 5 % of the values that are farthest from the median, at least one and at most
+    three. They carry the mean when they hold more than 40 % of the sum of distances from the
+    median, and each on average more than five times its share. NaN does not count; fewer than
+    `JUDGED` values never are. Of normal samples less than 1 % are marked.
     """
     array = numbers(values).ravel()
     array = array[~np.isnan(array)]

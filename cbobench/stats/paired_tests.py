@@ -1,6 +1,8 @@
-"""Algorithms on the same seeds: differences, Wilcoxon's signed-rank test, effect size, Holm's adjustment.
+"""Algorithms on the same seeds: differences, Wilcoxon's signed-rank test, effect size, Holm's
+adjustment.
 
-Two are compared two-sided. Which of several may be the best is asked of each by itself: is another one better?
+Two are compared two-sided. Which of several may be the best is asked of each by itself: is another
+one better?
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ class Difference:
         mean, mean_low, mean_high: of a - b with its 95 % interval (NaN for n < 2).
         median, median_low, median_high: likewise; of fewer than six pairs their range.
         p: of Wilcoxon's signed-rank test, two-sided; NaN without pairs.
-        effect: matched-pairs rank-biserial correlation in [-1, 1]: 1 when a is better in every pair, -1 when b is.
+        effect: matched-pairs rank-biserial correlation in [-1, 1]: 1 when a is better in every
+            pair, -1 when b is.
         wins, ties, losses: pairs in which a is better, equal, worse.
     """
 
@@ -59,15 +62,19 @@ def difference(a: ArrayLike, b: ArrayLike, better: Better = "lower") -> Differen
     """a - b over pairs, such as the same seed of the same problem.
 
     Args:
-        a, b: (n,), paired elementwise. Only complete pairs: what is undefined is left out by the caller, who says so.
-        better: which values are better; it decides wins and the sign of the effect, not the sign of a - b.
+        a, b: (n,), paired elementwise. Only complete pairs: what is undefined is left out by the
+            caller, who says so.
+        better: which values are better; it decides wins and the sign of the effect, not the sign of
+            a - b.
 
     Raises:
         Misuse: shapes that differ, NaN or an infinite value.
     """
     left, right, sign = numbers(a, "a"), numbers(b, "b"), signs(better)
     if left.shape != right.shape or left.ndim != 1:
-        raise Misuse(f"a has shape {left.shape} and b {right.shape}; pairs need two vectors of one length")
+        raise Misuse(
+            f"a has shape {left.shape} and b {right.shape}; pairs need two vectors of one length"
+        )
     if np.isnan(left).any() or np.isnan(right).any():
         raise Misuse("a pair holds NaN; give complete pairs only, and say how many were left out")
     apart = left - right
@@ -99,21 +106,28 @@ def mean_ranks(values: Array) -> Array:
 
 
 def signed_rank(*strata: ArrayLike) -> tuple[float, float]:
-    """Wilcoxon's signed-rank test of n differences, (n,), and the matched-pairs rank-biserial correlation.
+    """Wilcoxon's signed-rank test of n differences, (n,), and the matched-pairs rank-biserial
+    correlation.
 
-    Zeros are ranked and then dropped (Pratt 1959); equal sizes share their mean rank. Up to `EXACT` differences that
-    are not zero p is exact: the share of all assignments of signs to these very ranks that are as far out, ties and
-    all. Beyond, it is the normal approximation, which a few ranks among many zeros do not follow. All zero gives p = 1
-    and effect 0. Of several strata, such as problems whose units differ, each is ranked by itself and the ranks are
-    summed (van Elteren 1960, for pairs).
+    Zeros are ranked and then dropped (Pratt 1959); equal sizes share their mean rank. Up to `EXACT`
+    differences that
+    are not zero p is exact: the share of all assignments of signs to these very ranks that are as
+    far out, ties and all. Beyond, it is the normal approximation, which a few ranks among many
+    zeros do not follow. All zero gives p = 1 and effect 0. Of several strata, such as problems
+    whose units differ, each is ranked by itself and the ranks are summed (van Elteren 1960, for
+    pairs).
 
     Returns:
-        p, two-sided; (sum of ranks of positive differences - sum of those of negative ones) / sum of all ranks.
+        p, two-sided; (sum of ranks of positive differences - sum of those of negative ones) / sum
+        of all ranks.
     """
     from scipy.special import ndtr
 
     parts = [numbers(apart) for apart in strata]
-    values, ranks = np.concatenate(parts), np.concatenate([mean_ranks(np.abs(part)) for part in parts])
+    values, ranks = (
+        np.concatenate(parts),
+        np.concatenate([mean_ranks(np.abs(part)) for part in parts]),
+    )
     used = ranks[values != 0]
     if len(used) == 0:
         return 1.0, 0.0
@@ -124,12 +138,15 @@ def signed_rank(*strata: ArrayLike) -> tuple[float, float]:
         z = (lesser - total / 2) / np.sqrt((used**2).sum() / 4)
         return float(min(1.0, 2 * ndtr(z))), effect
     halves = np.sort(np.rint(2 * used).astype(int))  # mean ranks are whole or half numbers
-    return float(min(1.0, 2 * _law_of_sum(tuple(halves.tolist()))[: round(2 * lesser) + 1].sum())), effect
+    return float(
+        min(1.0, 2 * _law_of_sum(tuple(halves.tolist()))[: round(2 * lesser) + 1].sum())
+    ), effect
 
 
 @lru_cache(maxsize=1024)
 def _law_of_sum(ranks: tuple[int, ...]) -> Array:
-    """Return the law of the sum of some of the ranks, each of which is in it with probability one half.
+    """Return the law of the sum of some of the ranks, each of which is in it with probability one
+    half.
 
     Tests of a table share a few laws: without ties and zeros there is one for every n.
     """
@@ -142,7 +159,8 @@ def _law_of_sum(ranks: tuple[int, ...]) -> Array:
 
 
 def decidable(n: int, tests: int, sides: int = 2) -> bool:
-    """Whether n differences that are not zero, all of one sign, come out among so many tests (Holm, 5 %).
+    """Whether n differences that are not zero, all of one sign, come out among so many tests (Holm,
+    5 %).
 
     Args:
         sides: 1 for tests of one side (`compare_sides`), 2 for those of both (`signed_rank`).
@@ -151,15 +169,19 @@ def decidable(n: int, tests: int, sides: int = 2) -> bool:
 
 
 def count_needed(tests: int, sides: int = 2) -> int:
-    """How many differences that are not zero one of so many tests needs to come out (see `decidable`)."""
+    """How many differences that are not zero one of so many tests needs to come out (see
+    `decidable`).
+    """
     return next(n for n in count(1) if decidable(n, tests, sides))
 
 
 def choose_family(n: ArrayLike, sides: int = 2) -> NDArray[np.bool_]:
-    """Which tests to adjust for one another: the most, of the largest n, of which each can come out (Tarone 1990).
+    """Which tests to adjust for one another: the most, of the largest n, of which each can come out
+    (Tarone 1990).
 
-    A test of so few differences that it cannot come out, whatever their signs, would only weaken the others. The
-    choice looks at numbers of differences and not at signs, so that Holm's adjustment over it keeps its level.
+    A test of so few differences that it cannot come out, whatever their signs, would only weaken
+    the others. The choice looks at numbers of differences and not at signs, so that Holm's
+    adjustment over it keeps its level.
 
     Args:
         n: differences of each test that are not zero, (k,).
@@ -176,7 +198,9 @@ def choose_family(n: ArrayLike, sides: int = 2) -> NDArray[np.bool_]:
 
 
 def holm(p: ArrayLike) -> Array:
-    """p-values adjusted for how many they are (Holm 1979), of the same shape; NaN stays and does not count."""
+    """p-values adjusted for how many they are (Holm 1979), of the same shape; NaN stays and does
+    not count.
+    """
     p_values = numbers(p, "p")
     adjusted = p_values.copy().ravel()
     defined = np.flatnonzero(~np.isnan(adjusted))
@@ -191,17 +215,20 @@ def holm(p: ArrayLike) -> Array:
 def find_beaten(p: ArrayLike, counts: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which of k methods another one is significantly better than, and of which that can be told.
 
-    For each other method Holm's adjustment is over all that are compared with it, at 5 %, but those whose pairs are too
-    few for any outcome. So a method that is worse than another by the two-sided tests of `cbobench compare --against`
-    is beaten here, too. One that no other is truly better than is beaten in at most 5 % of all tables, however many
-    methods there are (`benchmarks/quality/gate_level.py` measures it).
+    For each other method Holm's adjustment is over all that are compared with it, at 5 %, but those
+    whose pairs are too few for any outcome. So a method that is worse than another by the two-sided
+    tests of `cbobench compare --against` is beaten here, too. One that no other is truly better
+    than is beaten in at most 5 % of all tables, however many methods there are
+    (`benchmarks/quality/gate_level.py` measures it).
 
     Args:
-        p: one-sided p-values that a method (row) is worse than another (column), (k, k); see `compare_sides`.
+        p: one-sided p-values that a method (row) is worse than another (column), (k, k); see
+            `compare_sides`.
         counts: of how many pairs each is, (k, k); 0 where there is no test.
 
     Returns:
-        Whether it is beaten, (k,); whether its pairs are enough for one of its tests to come out, (k,).
+        Whether it is beaten, (k,); whether its pairs are enough for one of its tests to come out,
+        (k,).
     """
     beaten, is_judged = np.zeros((2, len(numbers(p))), dtype=np.bool_)
     for column, pairs in zip(numbers(p).T, np.asarray(counts).T, strict=True):
@@ -212,14 +239,15 @@ def find_beaten(p: ArrayLike, counts: ArrayLike) -> tuple[NDArray[np.bool_], NDA
 
 
 def compare_sides(values: ArrayLike) -> tuple[Array, NDArray[np.int64]]:
-    """Wilcoxon's signed-rank test of each of k methods against each other one, by the columns that both have.
+    """Wilcoxon's signed-rank test of each of k methods against each other one, by the columns that
+    both have.
 
     Args:
         values: (k, n), higher is worse; NaN where a method has none.
 
     Returns:
-        One-sided p-values that a method (row) is worse than another (column), (k, k), and of how many pairs, (k, k);
-        NaN on the diagonal and where two methods share no column.
+        One-sided p-values that a method (row) is worse than another (column), (k, k), and of how
+        many pairs, (k, k); NaN on the diagonal and where two methods share no column.
     """
     array = numbers(values)
     k, is_known = len(array), ~np.isnan(array)
@@ -237,7 +265,8 @@ def compare_sides(values: ArrayLike) -> tuple[Array, NDArray[np.int64]]:
 
 
 def _find_tails(apart: Array) -> tuple[Array, Array]:
-    """The p-values of the one-sided signed-rank tests that rows of differences, (k, n), lie above 0, and below it.
+    """The p-values of the one-sided signed-rank tests that rows of differences, (k, n), lie above
+    0, and below it.
 
     As in `signed_rank`; the rows of one law are looked up together.
     """
@@ -247,12 +276,16 @@ def _find_tails(apart: Array) -> tuple[Array, Array]:
     used = np.where(apart != 0, ranks, 0.0)
     total, positive = used.sum(axis=1), np.where(apart > 0, ranks, 0.0).sum(axis=1)
     tails = np.empty((2, len(apart)))
-    laws, which = np.unique(np.sort(np.rint(2 * used).astype(np.int64), axis=1), axis=0, return_inverse=True)
+    laws, which = np.unique(
+        np.sort(np.rint(2 * used).astype(np.int64), axis=1), axis=0, return_inverse=True
+    )
     for i, halves in enumerate(laws):
         rows = np.flatnonzero(which.ravel() == i)
         for side, sums in zip(tails, (total[rows] - positive[rows], positive[rows]), strict=True):
             if np.count_nonzero(halves) > EXACT:
-                side[rows] = ndtr((sums - total[rows] / 2) / np.sqrt((halves.astype(float) ** 2).sum() / 16))
+                side[rows] = ndtr(
+                    (sums - total[rows] / 2) / np.sqrt((halves.astype(float) ** 2).sum() / 16)
+                )
             else:
                 law = _law_of_sum(tuple(halves[halves > 0].tolist())).cumsum()
                 side[rows] = np.minimum(1.0, law[np.rint(2 * sums).astype(np.int64)])

@@ -1,8 +1,10 @@
-"""Performance and data profiles against fixed references, so that one algorithm's profile needs no other algorithm.
+"""Performance and data profiles against fixed references, so that one algorithm's profile needs no
+other algorithm.
 
-Dolan & Moré (2002) take ratios to the best of the algorithms at hand, and Moré & Wild (2009) targets from it: adding
-an algorithm then moves every curve. Here references and targets belong to the problem, as in COCO (Hansen et al. 2021).
-NaN stands for what was not reached or is not defined, such as a failed cell or a simple regret before the first
+Dolan & Moré (2002) take ratios to the best of the algorithms at hand, and Moré & Wild (2009)
+targets from it: adding an algorithm then moves every curve. Here references and targets belong to
+the problem, as in COCO (Hansen et al. 2021). NaN stands for what was not reached or is not defined,
+such as a failed cell or a simple regret before the first
 feasible action: it solves nothing, and it still counts as a problem.
 """
 
@@ -16,7 +18,8 @@ from cbobench.stats.intervals import Array, numbers
 
 
 def performance_profile(costs: ArrayLike, reference: ArrayLike, ratios: ArrayLike) -> Array:
-    """Share of problems on which an algorithm's cost is at most `ratio` times the problem's reference.
+    """Share of problems on which an algorithm's cost is at most `ratio` times the problem's
+    reference.
 
     Args:
         costs: (algorithms, problems), lower is better, NaN where there is none.
@@ -34,7 +37,10 @@ def performance_profile(costs: ArrayLike, reference: ArrayLike, ratios: ArrayLik
     if not (unit > 0).all():
         raise Misuse(f"reference holds {unit[~(unit > 0)].flat[0]}; ratios need positive ones")
     if cost.shape[1:] != unit.shape or len(unit) == 0:
-        raise Misuse(f"costs have shape {cost.shape}; allowed: (algorithms, {len(unit)} references), at least one")
+        raise Misuse(
+            f"costs have shape {cost.shape}; allowed: (algorithms, {len(unit)} references), at "
+            "least one"
+        )
     return np.asarray((cost[:, :, None] <= tau * unit[:, None]).mean(axis=1))
 
 
@@ -42,7 +48,8 @@ def data_profile(first: ArrayLike, at: ArrayLike) -> Array:
     """Share of (problem, target) pairs solved by each round, as COCO draws them.
 
     Args:
-        first: rounds to target of one algorithm, any shape (problems, seeds, targets); infinite or NaN for never.
+        first: rounds to target of one algorithm, any shape (problems, seeds, targets); infinite or
+            NaN for never.
         at: rounds, (k,).
 
     Returns:

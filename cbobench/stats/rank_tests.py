@@ -1,7 +1,7 @@
 """Algorithms on the same blocks: ranks, and Friedman's test.
 
-A block is a problem (Demšar 2006): more seeds of the same problems are no more blocks. Only complete blocks: the caller
-leaves out the others and says so.
+A block is a problem (Demšar 2006): more seeds of the same problems are no more blocks. Only
+complete blocks: the caller leaves out the others and says so.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from cbobench.stats.paired_tests import Better, mean_ranks, signs
 
 
 def ranks(values: ArrayLike, better: Better = "lower") -> Array:
-    """Ranks within every block, 1 for the best, equal values sharing their mean rank: (blocks, algorithms)."""
+    """Ranks within every block, 1 for the best, equal values sharing their mean rank: (blocks,
+    algorithms).
+    """
     array = numbers(values)
     if array.ndim != 2:
         raise Misuse(f"values have shape {array.shape}; ranks need (blocks, algorithms)")
@@ -31,9 +33,11 @@ def average_ranks(values: ArrayLike, better: Better = "lower") -> Array:
 
 
 def friedman(values: ArrayLike) -> tuple[float, float]:
-    """Friedman's test that all algorithms rank alike: the χ² statistic, corrected for ties, and its p-value.
+    """Friedman's test that all algorithms rank alike: the χ² statistic, corrected for ties, and its
+    p-value.
 
-    NaN with fewer than three algorithms (take Wilcoxon's test) or fewer than two blocks; all equal gives 0 and p = 1.
+    NaN with fewer than three algorithms (take Wilcoxon's test) or fewer than two blocks; all equal
+    gives 0 and p = 1.
     """
     from scipy.special import chdtrc
 

@@ -1,7 +1,8 @@
 """Pairs, cells and the grid of cells that a suite describes.
 
-A cell is one (problem, algorithm, horizon, seed); its id is the hash of that, canonically written, so it depends on no
-order, machine or worker count. Every part of cbobench names problems and algorithms by the pair of a cell.
+A cell is one (problem, algorithm, horizon, seed); its id is the hash of that, canonically written,
+so it depends on no order, machine or worker count. Every part of cbobench names problems and
+algorithms by the pair of a cell.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class Pair:
 
     def spec(self, horizon: int, seed: int | str) -> str:
         """Return what identifies a cell, as canonical JSON."""
-        return f'{{"algorithm":{self.algorithm.key},"horizon":{horizon},"problem":{self.problem.key},"seed":{seed}}}'
+        parts = f'"algorithm":{self.algorithm.key},"horizon":{horizon}'
+        return f'{{{parts},"problem":{self.problem.key},"seed":{seed}}}'
 
     @cached_property
     def key(self) -> tuple[str, str]:
@@ -53,17 +55,25 @@ class Pair:
         return self.problem.key, self.algorithm.key
 
     def matches(self, pattern: str | None) -> bool:
-        """Return whether a glob with * and ? matches; brackets are literal, because titles hold them.
+        """Return whether a glob with * and ? matches; brackets are literal, because titles hold
+        them.
 
         Args:
-            pattern: "problem/algorithm", or one of them, each by title, name or label; None matches all.
+            pattern: "problem/algorithm", or one of them, each by title, name or label; None matches
+                all.
         """
         if pattern is None:
             return True
-        regex = re.compile("".join(".*" if c == "*" else "." if c == "?" else re.escape(c) for c in pattern), re.DOTALL)
+        regex = re.compile(
+            "".join(".*" if c == "*" else "." if c == "?" else re.escape(c) for c in pattern),
+            re.DOTALL,
+        )
         problem_names, algorithm_names = self.problem.aliases, self.algorithm.aliases
         pair_names = map("/".join, itertools.product(problem_names, algorithm_names))
-        return any(regex.fullmatch(name) for name in itertools.chain(problem_names, algorithm_names, pair_names))
+        return any(
+            regex.fullmatch(name)
+            for name in itertools.chain(problem_names, algorithm_names, pair_names)
+        )
 
 
 @dataclass(frozen=True)
@@ -134,7 +144,8 @@ class PairCells:
 
 @dataclass(frozen=True, eq=False)
 class Cells(Sequence[Cell]):
-    """Cells in order, each made on request, so that a million cells need only the memory of their seeds.
+    """Cells in order, each made on request, so that a million cells need only the memory of their
+    seeds.
 
     Attributes:
         pair_cells: the cells of each pair.
@@ -169,7 +180,9 @@ class Cells(Sequence[Cell]):
     @cached_property
     def ids(self) -> NDArray[np.uint64]:
         """(n,) their ids as numbers."""
-        return np.concatenate([np.empty(0, np.uint64), *(pair_cells.ids for pair_cells in self.by_pair)])
+        return np.concatenate(
+            [np.empty(0, np.uint64), *(pair_cells.ids for pair_cells in self.by_pair)]
+        )
 
     def hold_any(self, ids: NDArray[np.uint64]) -> bool:
         """Return whether any of some ids is theirs."""
@@ -177,7 +190,9 @@ class Cells(Sequence[Cell]):
 
 
 def as_numbers(ids: Sequence[str]) -> NDArray[np.uint64]:
-    """Return (n,) ids of cells as numbers: sixteen hexadecimal digits are 64 bits. Raises `ValueError` otherwise."""
+    """Return (n,) ids of cells as numbers: sixteen hexadecimal digits are 64 bits. Raises
+    `ValueError` otherwise.
+    """
     if {*map(len, ids)} - {16}:
         raise ValueError("an id has sixteen digits")
     return np.frombuffer(bytes.fromhex("".join(ids)), ">u8").astype(np.uint64)
@@ -235,7 +250,9 @@ class Grid:
             "pairs": [[pair.problem.title, pair.algorithm.title] for pair in self.pairs],
             "command": list(self.command),
         }
-        left_out = [[pair.problem.title, pair.algorithm.title, why] for pair, why in self.unplayable]
+        left_out = [
+            [pair.problem.title, pair.algorithm.title, why] for pair, why in self.unplayable
+        ]
         return content | ({"unplayable": left_out} if left_out else {})
 
     @classmethod
@@ -243,7 +260,8 @@ class Grid:
         """Return a grid from the result of `to_json`, which may have been edited since.
 
         Raises:
-            KeyError, TypeError, ValueError, RecursionError, Misuse: it is not a result of `to_json`.
+            KeyError, TypeError, ValueError, RecursionError, Misuse: it is not a result of
+            `to_json`.
         """
         problems = {v.title: v for v in map(_variant, content["problems"])}
         algorithms = {v.title: v for v in map(_variant, content["algorithms"])}
@@ -258,7 +276,10 @@ class Grid:
         pairs = tuple(Pair(problems[p], algorithms[a]) for p, a in content["pairs"])
         if not 0 < len(pairs) * len(seeds) <= MAX_CELLS:
             raise ValueError(f"{len(pairs)} pairs x {len(seeds)} seeds")
-        left_out = [(Pair(problems[p], algorithms[a]), str(why)) for p, a, why in content.get("unplayable", ())]
+        left_out = [
+            (Pair(problems[p], algorithms[a]), str(why))
+            for p, a, why in content.get("unplayable", ())
+        ]
         variants = tuple(problems.values()), tuple(algorithms.values())
         return cls(*variants, horizon, tuple(seeds), pairs, tuple(command), tuple(left_out))
 
@@ -266,9 +287,24 @@ class Grid:
 def _variant(content: dict[str, Any]) -> Variant:
     """Return a problem or an algorithm of a stored grid."""
     variant = Variant(**content)
-    kinds = {"name": str, "label": str, "given": dict, "values": dict, "settings": dict, "note": str}
-    pairs = variant.inputs if isinstance(variant.inputs, list) else [] if variant.inputs is None else [None]
-    if not all(isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str) for entry in pairs):
+    kinds = {
+        "name": str,
+        "label": str,
+        "given": dict,
+        "values": dict,
+        "settings": dict,
+        "note": str,
+    }
+    pairs = (
+        variant.inputs
+        if isinstance(variant.inputs, list)
+        else []
+        if variant.inputs is None
+        else [None]
+    )
+    if not all(
+        isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str) for entry in pairs
+    ):
         raise ValueError(f"inputs is {show(variant.inputs)}")
     objective = variant.objective or ["", 0.0, 1.0]
     is_typed = isinstance(objective, list) and [*map(type, objective)] == [str, float, float]

@@ -21,12 +21,16 @@ from cbobench.suite.variants import Variant, short
 from cbobench.suite.yamlio import MAX_VARIANTS, refuse_product
 
 ELSEWHERE = {
-    ("rkhs-1d", ("kernel", "lengthscale", "n", "d", "m")): "is fixed as in the paper; rkhs has it: rkhs: {{{name}: …, "
+    (
+        "rkhs-1d",
+        ("kernel", "lengthscale", "n", "d", "m"),
+    ): "is fixed as in the paper; rkhs has it: rkhs: {{{name}: …, "
     "constraint: threshold}} (its constraint is independent by default, that of rkhs-1d threshold)",
 }
 """Parameters that a problem lacks and another one has, with where they are."""
 OF_MODELS = (
-    "is the problem's: methods with kernel: given take it from there (as in problems: rkhs: {lengthscale: …}), with "
+    "is the problem's: methods with kernel: given take it from there (as in problems: rkhs: "
+    "{lengthscale: …}), with "
     "kernel: fit they learn it"
 )
 
@@ -51,7 +55,8 @@ class Entry:
     """A name with the values of each of its settings: one, or those of its `{sweep: [...]}`.
 
     Attributes:
-        lines: of its settings in the file, and of those within one by both names, such as "constraints.late".
+        lines: of its settings in the file, and of those within one by both names, such as
+            "constraints.late".
     """
 
     name: str
@@ -63,14 +68,19 @@ class Entry:
     lines: Mapping[str, int] = field(default_factory=dict)
 
     def find_line(self, complaint: str) -> int:
-        """Return the line of the setting that an error is about, the entry's where it names none."""
+        """Return the line of the setting that an error is about, the entry's where it names
+        none.
+        """
         for match in ABOUT_SETTING.finditer(complaint):
             name = next(filter(None, match.groups()))
             name = name if name in self.lines else f"{name}s"  # "input 'gas'" is of inputs
             if name in self.lines:
                 inner = re.search(r"'([^']+)'", complaint[match.start() :])
-                return self.lines.get(f"{name}.{inner.group(1)}" if inner else name, self.lines[name])
-        return self.lines.get(complaint.partition(" ")[0], self.line)  # "rows 'ovens.csv' does not exist"
+                return self.lines.get(
+                    f"{name}.{inner.group(1)}" if inner else name, self.lines[name]
+                )
+        # "rows 'ovens.csv' does not exist"
+        return self.lines.get(complaint.partition(" ")[0], self.line)
 
     @property
     def count(self) -> int:
@@ -97,7 +107,9 @@ def entries(content: yamlio.Located, key: str, at: SourceLine) -> list[Entry]:
             if settings is None:
                 settings = yamlio.copy_without_lines({})
             if not isinstance(settings, yamlio.Located):
-                raise Misuse(f"{at(line)}parameters of {show(name)} must be a mapping, not {show(settings)}")
+                raise Misuse(
+                    f"{at(line)}parameters of {show(name)} must be a mapping, not {show(settings)}"
+                )
             label = settings.get("label")
             if label is not None and (not isinstance(label, str) or not label.strip()):
                 raise Misuse(f"{at(line)}label is {show(label)}; it must be text")
@@ -105,11 +117,15 @@ def entries(content: yamlio.Located, key: str, at: SourceLine) -> list[Entry]:
                 raise Misuse(f"{at(line)}{name} is a problem; resources are those of an algorithm")
             result.append(_entry(name, settings, label, line, at))
         else:
-            raise Misuse(f"{at(line)}{show(item)} is not an entry; write a name, or name: {{parameters}}")
+            raise Misuse(
+                f"{at(line)}{show(item)} is not an entry; write a name, or name: {{parameters}}"
+            )
     return result
 
 
-def _entry(name: str, settings: yamlio.Located, label: str | None, line: int, at: SourceLine) -> Entry:
+def _entry(
+    name: str, settings: yamlio.Located, label: str | None, line: int, at: SourceLine
+) -> Entry:
     axes: dict[str, Sequence[Any]] = {}
     swept_keys = set()
     for key, value in settings.items():
@@ -127,17 +143,24 @@ def _entry(name: str, settings: yamlio.Located, label: str | None, line: int, at
     refuse_product(counts, MAX_VARIANTS, f"variants of {show(name)}", at(line))
     demand = parse_resources(settings.get("resources"), at(settings.lines.get("resources", line)))
     inner = {key: value for key, value in settings.items() if isinstance(value, yamlio.Located)}
-    lines = {f"{key}.{name}": number for key, value in inner.items() for name, number in value.lines.items()}
+    lines = {
+        f"{key}.{name}": number
+        for key, value in inner.items()
+        for name, number in value.lines.items()
+    }
     return Entry(name, axes, frozenset(swept_keys), label, line, demand, lines | settings.lines)
 
 
 def _swept(values: Any) -> Sequence[Any]:
-    """The values of a sweep: a list, or the whole numbers from the first to the last of "1-54"; none if it is neither.
+    """The values of a sweep: a list, or the whole numbers from the first to the last of "1-54";
+    none if it is neither.
 
-    A range may be far too long to be listed, and there may be many: it stays a range, which has at most one value more
-    than an entry may have variants.
+    A range may be far too long to be listed, and there may be many: it stays a range, which has at
+    most one value more than an entry may have variants.
     """
-    if isinstance(values, str) and (ends := re.fullmatch(r"(\d{1,18}) *- *(\d{1,18})", values, re.ASCII)):
+    if isinstance(values, str) and (
+        ends := re.fullmatch(r"(\d{1,18}) *- *(\d{1,18})", values, re.ASCII)
+    ):
         first, last = map(int, ends.groups())
         return range(first, min(last, first + MAX_VARIANTS) + 1)
     return values if isinstance(values, list) else []
@@ -146,12 +169,16 @@ def _swept(values: Any) -> Sequence[Any]:
 def build_problems(
     entry: Entry, at: SourceLine, imports: bool, beside: Sequence[Path]
 ) -> Iterator[tuple[Problem, Variant]]:
-    """Yield the problems of an entry, not prepared yet, with variants that have their names but not their identity."""
+    """Yield the problems of an entry, not prepared yet, with variants that have their names but not
+    their identity.
+    """
     location = at(entry.line)
     cls = PROBLEMS.get(entry.name, location=location, imports=imports, beside=beside)
     for settings in entry.settings():
         for (name, lacking), hint in ELSEWHERE.items():
-            if name == entry.name and (misplaced := next((word for word in settings if word in lacking), None)):
+            if name == entry.name and (
+                misplaced := next((word for word in settings if word in lacking), None)
+            ):
                 raise Misuse(f"{location}{name}: {show(misplaced)} {hint.format(name=misplaced)}")
         problem: Problem = _build(cls, settings, entry, at)
         resolved = params.resolve(cls, settings)
@@ -162,9 +189,15 @@ def _build(cls: type[Any], settings: Mapping[str, Any], entry: Entry, at: Source
     try:
         return params.build(cls, settings)
     except Misuse as error:
-        unknown_names = [name for name in settings if str(error).startswith(f"unknown parameter {name!r}")]
+        unknown_names = [
+            name for name in settings if str(error).startswith(f"unknown parameter {name!r}")
+        ]
         misplaced = next((name for name in unknown_names if name in KEYS), None)
-        hint = f"; {misplaced} is a key of the suite: write it at the suite's top level" if misplaced else ""
+        hint = (
+            f"; {misplaced} is a key of the suite: write it at the suite's top level"
+            if misplaced
+            else ""
+        )
         raise Misuse(f"{at(entry.find_line(str(error)))}{entry.name}: {error}{hint}") from error
 
 
@@ -186,9 +219,16 @@ def algorithm_variants(
     return result
 
 
-def _variant(entry: Entry, entry_settings: dict[str, Any], values: dict[str, Any], settings: dict[str, Any]) -> Variant:
-    entry_settings = {name: settings[name] for name in entry_settings}  # resolved values: 1 and 1.0 are equal
-    label = entry.label if entry.label is not None else Variant(entry.name, entry_settings, values, "", settings).title
+def _variant(
+    entry: Entry, entry_settings: dict[str, Any], values: dict[str, Any], settings: dict[str, Any]
+) -> Variant:
+    # resolved values: 1 and 1.0 are equal
+    entry_settings = {name: settings[name] for name in entry_settings}
+    label = (
+        entry.label
+        if entry.label is not None
+        else Variant(entry.name, entry_settings, values, "", settings).title
+    )
     swept = {k: v for k, v in entry_settings.items() if k in entry.swept}
     if entry.label is not None and swept:
         label += f" ({', '.join(f'{k} = {short(v)}' for k, v in swept.items())})"

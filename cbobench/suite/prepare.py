@@ -46,22 +46,25 @@ from cbobench.watcher import SILENT, Watcher
 from cbobench.words import count_noun, join_words
 
 ALTERNATIVES = "; can play it: "  # begins the part of a reason that tables leave out
-MOST_INPUTS = 100_000  # values of inputs that a manifest holds; of a larger table an action is its number
+# values of inputs that a manifest holds; of a larger table an action is its number
+MOST_INPUTS = 100_000
 
 
 def prepare(text: SuiteText, site: Site, simulations: Stores | None = None) -> Suite:
     """Prepare the problems of a suite and start every algorithm on every problem.
 
     Args:
-        site: whom problems tell and ask, and where they simulate; its folders are filled in. Of a dry run, which has a
-            deadline, the watcher hears what is begun, and nothing of what the problems say.
+        site: whom problems tell and ask, and where they simulate; its folders are filled in. Of a
+            dry run, which has a deadline, the watcher hears what is begun, and nothing of what the
+            problems say.
         simulations: keeps the simulations of all problems; None: they are not kept.
 
     Raises:
         Misuse: a problem that cannot be prepared, or a pair that cannot be played.
         Declined: a person does not want to wait for a pilot.
     """
-    # A dry run says what it does, step by step. A run says only what takes long, as its problems know it.
+    # A dry run says what it does, step by step. A run says only what takes long, as its problems
+    # know it.
     is_dry = site.deadline < math.inf
     begins = site.watcher if is_dry else SILENT
     site = replace(
@@ -94,12 +97,16 @@ def prepare(text: SuiteText, site: Site, simulations: Stores | None = None) -> S
         tuple(unplayable),
     )
     demands = {variant.title: demand for variant, demand in text.algorithms if demand != ONE}
-    return Suite(text.name, text.about, text.keep, grid, by_title, text.audit, text.timeout, demands)
+    return Suite(
+        text.name, text.about, text.keep, grid, by_title, text.audit, text.timeout, demands
+    )
 
 
 class _NewNotes(Watcher):
-    """Passes on each note once, as variants of one entry have the same to say; before the first, a line per simulator
-    on what the run takes in all: who hears of a long pilot, which is only its beginning, wants to know.
+    """Passes on each note once, as variants of one entry have the same to say; before the first, a
+    line per simulator
+    on what the run takes in all: who hears of a long pilot, which is only its beginning, wants to
+    know.
     """
 
     def __init__(self, text: SuiteText, watcher: Watcher) -> None:
@@ -127,32 +134,45 @@ def _select_pairs(text: SuiteText, problems: Sequence[Variant]) -> list[Pair]:
     every = [Pair(problem, algorithm) for problem in problems for algorithm, _ in text.algorithms]
     pairs = [pair for pair in every if pair.matches(only)]
     if not pairs:
-        aliases = [alias for pair in every for alias in (pair.title, *pair.problem.aliases, *pair.algorithm.aliases)]
+        aliases = [
+            alias
+            for pair in every
+            for alias in (pair.title, *pair.problem.aliases, *pair.algorithm.aliases)
+        ]
         close = nearest(str(only), aliases)
         examples = ", ".join(f"{pair.problem.brief}/{pair.algorithm.brief}" for pair in every[:6])
         hint = f"did you mean {close!r}? " if close else ""
-        raise Misuse(f"--only {show(only)} matches nothing; {hint}pairs are {examples}, ... (use * as a wildcard)")
+        raise Misuse(
+            f"--only {show(only)} matches nothing; {hint}pairs are {examples}, ... (use * as a "
+            "wildcard)"
+        )
     return pairs
 
 
 def _prepare_entry(
     text: SuiteText, entry: Entry, problems: Sequence[tuple[Problem, Variant]], site: Site
 ) -> list[tuple[Variant, Problem]]:
-    """Return the variants of an entry with their prepared problems; one that fails and that no pair of the call plays
-    is left out.
+    """Return the variants of an entry with their prepared problems; one that fails and that no pair
+    of the call plays is left out.
     """
     result = []
     for problem, unprepared in problems:
         try:
             result.append((prepare_problem(entry, problem, unprepared, text.at, site), problem))
         except Misuse:
-            if any(Pair(unprepared, algorithm).matches(text.call.only) for algorithm, _ in text.algorithms):
+            if any(
+                Pair(unprepared, algorithm).matches(text.call.only)
+                for algorithm, _ in text.algorithms
+            ):
                 raise
     return result
 
 
-def prepare_problem(entry: Entry, problem: Problem, unprepared: Variant, at: SourceLine, site: Site) -> Variant:
-    """Prepare a problem that `build_problems` has given with its variant; return the variant with its identity.
+def prepare_problem(
+    entry: Entry, problem: Problem, unprepared: Variant, at: SourceLine, site: Site
+) -> Variant:
+    """Prepare a problem that `build_problems` has given with its variant; return the variant with
+    its identity.
 
     Raises:
         Misuse: it cannot be prepared, in one line that begins with its place in the suite.
@@ -172,7 +192,9 @@ def prepare_problem(entry: Entry, problem: Problem, unprepared: Variant, at: Sou
 
 
 def _identify(problem: Problem, unprepared: Variant) -> Variant:
-    """Return the variant of a prepared problem with what identifies it, and what readers are told of it."""
+    """Return the variant of a prepared problem with what identifies it, and what readers are told
+    of it.
+    """
     fixed, note, inputs = problem.identity(), printable(problem.note()), problem.describe_inputs()
     _refuse_unwritable(fixed, "identity()")
     _refuse_unwritable(inputs, "describe_inputs()")
@@ -184,23 +206,31 @@ def _identify(problem: Problem, unprepared: Variant) -> Variant:
     pairs = None if inputs is None else [[name, plain] for name, plain in inputs.items()]
     if pairs is not None and sum(len(plain) for _, plain in pairs) > MOST_INPUTS:
         pairs = None
-    objective = [printable(name), zero, unit] if math.isfinite(zero) and math.isfinite(unit) else None
+    objective = (
+        [printable(name), zero, unit] if math.isfinite(zero) and math.isfinite(unit) else None
+    )
     return replace(unprepared, values=values, note=note, inputs=pairs, objective=objective)
 
 
 def _refuse_unwritable(values: Any, noun: str) -> None:
-    """Raises `Misuse` for what a problem says of itself that `run.json` cannot hold, before anything is written."""
+    """Raises `Misuse` for what a problem says of itself that `run.json` cannot hold, before
+    anything is written.
+    """
     for place, text, _ in yamlio.texts(values):
         refuse_strange(text, f"{noun}: {place}", lines=True)
     try:
         canonical(values)
     except (TypeError, ValueError) as error:
         allowed = "text, finite numbers, true, false and None, in lists and mappings by text"
-        raise Misuse(f"{noun} gives what a run cannot store ({one_line(error)}); allowed: {allowed}") from error
+        raise Misuse(
+            f"{noun} gives what a run cannot store ({one_line(error)}); allowed: {allowed}"
+        ) from error
 
 
 def _try_start(variant: Variant, problem: Problem, instance: Drawn | None, horizon: int) -> None:
-    """Start an algorithm on an instance that every seed shares; what fails here fails in every cell."""
+    """Start an algorithm on an instance that every seed shares; what fails here fails in every
+    cell.
+    """
     if instance is not None:
         fresh: Algorithm = params.build(ALGORITHMS.get(variant.name), variant.settings)
         if not fresh.reference:
@@ -218,20 +248,30 @@ def know_instance(problem: Problem, site: Site) -> Drawn | None:
 
 
 def check_needs(algorithm: type[Algorithm], problem: Problem) -> None:
-    """Raise `Misuse` if a problem lacks what an algorithm needs; name the algorithms that would do."""
+    """Raise `Misuse` if a problem lacks what an algorithm needs; name the algorithms that would
+    do.
+    """
     missing = sorted(algorithm.needs - problem.offers())
     if missing:
-        able = [name for name in ALGORITHMS.names() if ALGORITHMS.get(name).needs <= problem.offers()]
-        raise Misuse(f"it needs {' and '.join(missing)}, which the problem lacks{ALTERNATIVES}{', '.join(able)}")
+        able = [
+            name for name in ALGORITHMS.names() if ALGORITHMS.get(name).needs <= problem.offers()
+        ]
+        raise Misuse(
+            f"it needs {' and '.join(missing)}, which the problem "
+            f"lacks{ALTERNATIVES}{', '.join(able)}"
+        )
 
 
 def list_absent(cls: type[Algorithm]) -> list[str]:
     """Return the libraries of a method that are not installed, if an extra installs them."""
-    return [name for name in cls.libraries if find_spec(name) is None] if hasattr(cls, "extra") else []
+    return (
+        [name for name in cls.libraries if find_spec(name) is None] if hasattr(cls, "extra") else []
+    )
 
 
 def describe_missing(classes: Mapping[str, type[Any]]) -> str:
-    """Return in a line what some methods (by name) lack together, and one command that installs it all.
+    """Return in a line what some methods (by name) lack together, and one command that installs it
+    all.
 
     "" if fewer than two of them lack anything: such a method says it itself.
     """
@@ -241,7 +281,10 @@ def describe_missing(classes: Mapping[str, type[Any]]) -> str:
     libraries = dict.fromkeys(library for cls in lacking.values() for library in list_absent(cls))
     extras = dict.fromkeys(cls.extra for cls in lacking.values())
     command = f"pip install 'cbobench[{','.join(extras)}]'"
-    return f"{join_words(lacking)} need {join_words(libraries)}, not installed here; to install: {command}"
+    return (
+        f"{join_words(lacking)} need {join_words(libraries)}, not installed here; to install: "
+        f"{command}"
+    )
 
 
 def _check_pairs(
@@ -283,7 +326,9 @@ def _check_pairs(
 
 def _check_pair(pair: Pair, problem: Problem) -> None:
     """Raise `Misuse` if an algorithm says that it cannot play a problem."""
-    algorithm: Algorithm = params.build(ALGORITHMS.get(pair.algorithm.name), pair.algorithm.settings)
+    algorithm: Algorithm = params.build(
+        ALGORITHMS.get(pair.algorithm.name), pair.algorithm.settings
+    )
     check_needs(type(algorithm), problem)
     algorithm.check(problem)
     if count_parallel(pair.algorithm) > 1:
@@ -291,18 +336,28 @@ def _check_pair(pair: Pair, problem: Problem) -> None:
 
 
 def _refuse_pair(text: SuiteText, pair: Pair, reason: str, pairs: Sequence[Pair]) -> Misuse:
-    """Return what refuses a suite for a pair; where its method lacks a library, all methods that lack any."""
-    hint = "" if text.skips else "; to leave such pairs out: --only, or `skip: unplayable` in the suite"
+    """Return what refuses a suite for a pair; where its method lacks a library, all methods that
+    lack any.
+    """
+    hint = (
+        ""
+        if text.skips
+        else "; to leave such pairs out: --only, or `skip: unplayable` in the suite"
+    )
     classes = {listed.algorithm.brief: ALGORITHMS.get(listed.algorithm.name) for listed in pairs}
     together = describe_missing(classes) if list_absent(classes[pair.algorithm.brief]) else ""
     if together:
         return Misuse(f"{text.path}: {together}{hint}")
-    return Misuse(f"{text.path}: {pair.algorithm.brief} cannot play {pair.problem.brief}: {reason}{hint}")
+    return Misuse(
+        f"{text.path}: {pair.algorithm.brief} cannot play {pair.problem.brief}: {reason}{hint}"
+    )
 
 
 def memory_of(pair: Pair, problem: Problem, horizon: int) -> int:
     """Return the bytes that a cell of a pair holds at most (see `choice.replicate_memory`)."""
-    algorithm: Algorithm = params.build(ALGORITHMS.get(pair.algorithm.name), pair.algorithm.settings)
+    algorithm: Algorithm = params.build(
+        ALGORITHMS.get(pair.algorithm.name), pair.algorithm.settings
+    )
     functions, kind = 1 + problem.constraints, algorithm.posterior_kind()
     apart = 1 if "feedback at once" in problem.offers() and kind != "observations" else functions
     lam = 0.0

@@ -1,15 +1,16 @@
 """The keys of a suite, and what `parallel`, `initial` and `resources` mean.
 
-`parallel` is the number of evaluations under way at once. It is part of a cell's identity; 1 equals no key.
+`parallel` is the number of evaluations under way at once. It is part of a cell's identity; 1 equals
+no key.
 
     parallel: 4                        asynchronous, equal durations: feedback of round t - 4 arrives before round t
     parallel: {points: 4, as: batch}   feedback of four rounds arrives together, before the next four
 
 `initial` holds the rounds of an initial design, which every method plays alike before it is asked.
 
-`resources: {cpus: 2, memory: 8GB}` is what a task of an algorithm needs. It is not part of a cell's identity, so that a
-cell played with other resources is not played again.
-"""
+`resources: {cpus: 2, memory: 8GB}` is what a task of an algorithm needs. It is not part of a cell's
+identity, so that a cell played with other resources is not played again.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -26,13 +27,25 @@ from cbobench.problems.pilot import PILOT
 from cbobench.suite.variants import INITIAL, PARALLEL, Variant
 
 KEYS = (
-    *("suite", "about", "horizon", "seeds", "record", "audit", "timeout", "skip", "initial", "parallel"),
+    *(
+        "suite",
+        "about",
+        "horizon",
+        "seeds",
+        "record",
+        "audit",
+        "timeout",
+        "skip",
+        "initial",
+        "parallel",
+    ),
     *("shared", "problems", "algorithms"),
 )
 """Of a suite, at its top level."""
 WAYS = ("asynchronous", "batch")
 DESIGNS = (*get_args(DesignName), PILOT)
-SPREAD = {"pending": "variance"}  # unless a suite says otherwise: methods that ignore what is under way repeat a point
+# unless a suite says otherwise: methods that ignore what is under way repeat a point
+SPREAD = {"pending": "variance"}
 
 
 def parse_parallel(value: Any, horizon: int, location: str) -> dict[str, Any]:
@@ -44,13 +57,19 @@ def parse_parallel(value: Any, horizon: int, location: str) -> dict[str, Any]:
     points, way = value, WAYS[0]
     if isinstance(value, Mapping):
         if not {"points"} <= set(value) <= {"points", "as"}:
-            raise Misuse(f"{location}parallel is {show(value)}; allowed: a number, or {{points: number, as: batch}}")
+            raise Misuse(
+                f"{location}parallel is {show(value)}; allowed: a number, or {{points: number, "
+                "as: batch}"
+            )
         points, way = value["points"], value.get("as", WAYS[0])
     if way not in WAYS:
         raise Misuse(f"{location}parallel: as is {show(way)}; allowed: {', '.join(WAYS)}")
     if not isinstance(points, int) or isinstance(points, bool) or not 1 <= points < max(2, horizon):
         most = max(1, horizon - 1)
-        allowed = f"a whole number of evaluations under way, from 1 to {most}, as the horizon is {horizon}"
+        allowed = (
+            f"a whole number of evaluations under way, from 1 to {most}, as the horizon is "
+            f"{horizon}"
+        )
         raise Misuse(f"{location}parallel is {show(points)}; allowed: {allowed}")
     return {"points": points, "as": way} if points > 1 else {}
 
@@ -64,11 +83,14 @@ def count_parallel(algorithm: Variant) -> int:
 def pending_notes(algorithms: Iterable[Variant]) -> tuple[str, ...]:
     """Return lines about algorithms that ignore pending evaluations."""
     parallel = (algorithm for algorithm in algorithms if count_parallel(algorithm) > 1)
-    blind = [algorithm.label for algorithm in parallel if algorithm.settings.get("pending") == "ignore"]
+    blind = [
+        algorithm.label for algorithm in parallel if algorithm.settings.get("pending") == "ignore"
+    ]
     if not blind:
         return ()
     return (
-        f"{', '.join(blind)}: chosen as if nothing were under way (pending: ignore), which may be the same point "
+        f"{', '.join(blind)}: chosen as if nothing were under way (pending: ignore), which may "
+        "be the same point "
         "again; pending: variance spreads them",
     )
 
@@ -97,8 +119,12 @@ def parse_initial(value: Any, horizon: int, location: str) -> dict[str, int]:
     return {name: count}
 
 
-def apply_settings(algorithm: Variant, initial: dict[str, int], parallel: dict[str, Any]) -> Variant:
-    """Return an algorithm shaped by a suite's `initial` and `parallel`; reference methods stay unchanged."""
+def apply_settings(
+    algorithm: Variant, initial: dict[str, int], parallel: dict[str, Any]
+) -> Variant:
+    """Return an algorithm shaped by a suite's `initial` and `parallel`; reference methods stay
+    unchanged.
+    """
     settings = {INITIAL: initial, PARALLEL: parallel}
     if ALGORITHMS.get(algorithm.name).reference or not any(settings.values()):
         return algorithm
@@ -107,27 +133,43 @@ def apply_settings(algorithm: Variant, initial: dict[str, int], parallel: dict[s
 
 
 def describe_setup(algorithm: Variant) -> dict[str, str]:
-    """Return what a suite sets for all methods alike, in words, by key: its `initial` and its `parallel`."""
+    """Return what a suite sets for all methods alike, in words, by key: its `initial` and its
+    `parallel`.
+    """
     initial, parallel = algorithm.values.get(INITIAL), algorithm.values.get(PARALLEL)
     return {
-        INITIAL: " ".join(f"{name} {count:,}" for name, count in initial.items()) if initial else "none",
+        INITIAL: " ".join(f"{name} {count:,}" for name, count in initial.items())
+        if initial
+        else "none",
         PARALLEL: f"{parallel['points']:,} ({parallel['as']})" if parallel else "1",
     }
 
 
 def ignores_setup(algorithm: Variant) -> bool:
-    """Return whether `initial` and `parallel` do not shape it: whether it is a reference method of this cbobench."""
+    """Return whether `initial` and `parallel` do not shape it: whether it is a reference method of
+    this cbobench.
+    """
     return algorithm.name in ALGORITHMS.names() and bool(ALGORITHMS.get(algorithm.name).reference)
 
 
 def check_initial(initial: dict[str, int], problems: Mapping[str, Problem], location: str) -> None:
-    """Raise `Misuse` if a problem, by title, has fewer actions than the design has rounds, or no pilot of so many."""
+    """Raise `Misuse` if a problem, by title, has fewer actions than the design has rounds, or no
+    pilot of so many.
+    """
     for name, count in initial.items():
         for title, problem in problems.items():
             points = problem.pilot_points
             if name == PILOT and count > points:
-                why = f"its pilot has {points} points" if points else "it is no simulator, which alone have a pilot"
-                fix = f"give at most {points}, or {{sobol: {count}}}" if points else f"give {{sobol: {count}}}"
+                why = (
+                    f"its pilot has {points} points"
+                    if points
+                    else "it is no simulator, which alone have a pilot"
+                )
+                fix = (
+                    f"give at most {points}, or {{sobol: {count}}}"
+                    if points
+                    else f"give {{sobol: {count}}}"
+                )
                 raise Misuse(f"{location}{title}: initial is {{pilot: {count}}}, but {why}; {fix}")
             try:
                 check_design(problem.actions, count)
@@ -173,17 +215,26 @@ def parse_resources(value: Any, location: str) -> Demand:
     if value is None:
         return ONE
     if not isinstance(value, Mapping):
-        raise Misuse(f"{location}resources is {show(value)}; allowed: {{cpus: a whole number, memory: as in 8GB}}")
+        raise Misuse(
+            f"{location}resources is {show(value)}; allowed: {{cpus: a whole number, memory: as "
+            "in 8GB}"
+        )
     for key in value:
         if key not in ("cpus", "memory"):
             raise unknown("resource", key, ("cpus", "memory"), location=location)
     cpus, memory = value.get("cpus", 1), value.get("memory")
     if not isinstance(cpus, int) or isinstance(cpus, bool) or not 1 <= cpus <= MAX_CPUS:
-        raise Misuse(f"{location}cpus is {show(cpus)}; it must be a whole number of at least 1, at most {MAX_CPUS}")
+        raise Misuse(
+            f"{location}cpus is {show(cpus)}; it must be a whole number of at least 1, at most "
+            f"{MAX_CPUS}"
+        )
     match = _MEMORY.fullmatch(memory) if isinstance(memory, str) else None
     if memory is not None and (match is None or float(match[1]) == 0):
         units = ", ".join(UNITS)
-        raise Misuse(f"{location}memory is {show(memory)}; give a number above 0 with its unit: {units} (as in 8GB)")
+        raise Misuse(
+            f"{location}memory is {show(memory)}; give a number above 0 with its unit: {units} "
+            "(as in 8GB)"
+        )
     return Demand(cpus, 0 if match is None else int(float(match[1]) * UNITS[match[2]]))
 
 
@@ -192,6 +243,7 @@ def refuse_excess(demands: Mapping[str, Demand], cpus: int, memory: int) -> None
     for title, demand in demands.items():
         if not demand.fits(cpus, memory):
             raise Misuse(
-                f"{title} wants {demand} per task; this run has {Demand(cpus, memory)}: lower its resources, raise "
+                f"{title} wants {demand} per task; this run has {Demand(cpus, memory)}: lower "
+                "its resources, raise "
                 "--cpus, or play on a larger machine"
             )

@@ -21,7 +21,14 @@ from cbobench.problems.simulator import Simulator
 from cbobench.suite import yamlio
 from cbobench.suite.cells import Pair
 from cbobench.suite.entries import Entry, SourceLine, algorithm_variants, build_problems, entries
-from cbobench.suite.settings import KEYS, SPREAD, Demand, apply_settings, parse_initial, parse_parallel
+from cbobench.suite.settings import (
+    KEYS,
+    SPREAD,
+    Demand,
+    apply_settings,
+    parse_initial,
+    parse_parallel,
+)
 from cbobench.suite.variants import Variant
 from cbobench.suite.yamlio import (
     MAX_CELLS,
@@ -49,10 +56,12 @@ class SuiteText:
         name, about: for readers.
         horizon, seeds: of every cell.
         keep: rounds that are recorded, None for all.
-        audit, timeout, skips: whether the theory is audited, seconds per cell, whether pairs may be unplayable.
+        audit, timeout, skips: whether the theory is audited, seconds per cell, whether pairs may be
+            unplayable.
         initial: the initial design (see `parse_initial`).
         algorithms: with what a task of each needs.
-        problems: by entry, those that are built and not prepared; their variants have no identity yet.
+        problems: by entry, those that are built and not prepared; their variants have no identity
+            yet.
     """
 
     call: Call
@@ -98,7 +107,8 @@ def read_suite(call: Call) -> SuiteText:
     """Read a suite and refuse what shows without preparing a problem.
 
     Raises:
-        Misuse: anything unknown, missing, out of range or impossible, or more cells than a run may have.
+        Misuse: anything unknown, missing, out of range or impossible, or more cells than a run may
+            have.
     """
     if isinstance(call.suite, Mapping):
         path, content = Path("the suite"), yamlio.copy_without_lines(call.suite)
@@ -116,9 +126,12 @@ def read_suite(call: Call) -> SuiteText:
     for word in command:
         refuse_strange(word, "the command line:")
     _check_keys(content, path, at)
-    T = _parse_horizon(content["horizon"] if call.horizon is None else call.horizon, place("horizon"))
+    T = _parse_horizon(
+        content["horizon"] if call.horizon is None else call.horizon, place("horizon")
+    )
     seeds = _parse_seeds(content["seeds"] if call.seeds is None else call.seeds, place("seeds"))
-    # Counted before anything is made of them: a sweep of a few words may stand for billions of cells.
+    # Counted before anything is made of them: a sweep of a few words may stand for billions of
+    # cells.
     listed = {key: entries(content, key, at) for key in ("problems", "algorithms")}
     counts = {key: sum(entry.count for entry in key_entries) for key, key_entries in listed.items()}
     refuse_product(counts, MAX_PAIRS, "pairs", f"{path}: ")
@@ -126,7 +139,9 @@ def read_suite(call: Call) -> SuiteText:
         _refuse_many_cells(prod(counts.values()), seeds, path)
     # Values come before entries, whose classes have to be imported.
     initial = parse_initial(content["initial"], T, place("initial")) if "initial" in content else {}
-    parallel = parse_parallel(content["parallel"], T, place("parallel")) if "parallel" in content else {}
+    parallel = (
+        parse_parallel(content["parallel"], T, place("parallel")) if "parallel" in content else {}
+    )
     shared = _parse_shared(content.get("shared"), place("shared"))
     keep = _parse_keep(content.get("record", {"rounds": DEFAULT_KEEP}), place("record"))
     audit = _parse_audit(content.get("audit", False), initial, parallel, place("audit"))
@@ -146,10 +161,16 @@ def read_suite(call: Call) -> SuiteText:
     variants = [variant for variant, _ in algorithms]
     _check_shared(shared, variants, place("shared"))
     check_unique(variants, "algorithm", path)
-    problems = [(entry, [*build_problems(entry, at, imports, beside)]) for entry in listed["problems"]]
+    problems = [
+        (entry, [*build_problems(entry, at, imports, beside)]) for entry in listed["problems"]
+    ]
     if call.only is not None:  # it may leave few of too many
         built = [variant for _, entry_problems in problems for _, variant in entry_problems]
-        pairs = sum(Pair(problem, algorithm).matches(call.only) for problem in built for algorithm in variants)
+        pairs = sum(
+            Pair(problem, algorithm).matches(call.only)
+            for problem in built
+            for algorithm in variants
+        )
         _refuse_many_cells(pairs, seeds, path)
     return SuiteText(
         call,
@@ -181,15 +202,26 @@ def _check_keys(content: yamlio.Located, path: Path, at: SourceLine) -> None:
             raise unknown("key", key, KEYS, location=at(content.lines[key]))
     for key in ("suite", "horizon", "seeds", "problems", "algorithms"):
         if key not in content:
-            raise Misuse(f"{path}: the key {key!r} is missing; needed: suite, horizon, seeds, problems, algorithms")
+            raise Misuse(
+                f"{path}: the key {key!r} is missing; needed: suite, horizon, seeds, problems, "
+                "algorithms"
+            )
 
 
 def _check_shared(shared: Mapping[str, Any], algorithms: Iterable[Variant], location: str) -> None:
     """Raise `Misuse` for a shared parameter that no algorithm has."""
-    names = {p.name for variant in algorithms for p in params.params_of(ALGORITHMS.get(variant.name))}
+    names = {
+        p.name for variant in algorithms for p in params.params_of(ALGORITHMS.get(variant.name))
+    }
     for name in shared:
         if name not in names:
-            raise unknown("shared parameter", name, names, location=location, then="no algorithm of this suite has it")
+            raise unknown(
+                "shared parameter",
+                name,
+                names,
+                location=location,
+                then="no algorithm of this suite has it",
+            )
 
 
 def check_unique(variants: Sequence[Variant], noun: str, path: Path) -> None:
@@ -208,14 +240,16 @@ def check_unique(variants: Sequence[Variant], noun: str, path: Path) -> None:
     for variant in variants:
         if titles.get(variant.label, variant) is not variant:
             raise Misuse(
-                f"{path}: the label {show(variant.label)} is the name of another {noun}; give it another label"
+                f"{path}: the label {show(variant.label)} is the name of another {noun}; give it "
+                "another label"
             )
 
 
 def _parse_horizon(value: Any, location: str) -> int:
     if not _is_whole(value) or not 1 <= value <= MAX_HORIZON:
         raise Misuse(
-            f"{location}horizon is {show(value)}; it must be a whole number of at least 1, at most {MAX_HORIZON}"
+            f"{location}horizon is {show(value)}; it must be a whole number of at least 1, at "
+            f"most {MAX_HORIZON}"
         )
     return int(value)
 
@@ -223,13 +257,22 @@ def _parse_horizon(value: Any, location: str) -> int:
 def _parse_seeds(value: Any, location: str) -> Sequence[int]:
     if _is_whole(value) and 0 < value <= MAX_SEEDS:
         return range(value)
-    if isinstance(value, list) and value and all(_is_whole(seed) and 0 <= seed <= MAX_SEED for seed in value):
+    if (
+        isinstance(value, list)
+        and value
+        and all(_is_whole(seed) and 0 <= seed <= MAX_SEED for seed in value)
+    ):
         if len(set(value)) < len(value):
             raise Misuse(f"{location}seeds holds a number twice: {show(value)}")
         return tuple(value)
     if isinstance(value, Mapping) and set(value) == {"first", "count"}:
         first, count = value["first"], value["count"]
-        if _is_whole(first) and _is_whole(count) and 0 <= first <= MAX_SEED - count and 0 < count <= MAX_SEEDS:
+        if (
+            _is_whole(first)
+            and _is_whole(count)
+            and 0 <= first <= MAX_SEED - count
+            and 0 < count <= MAX_SEEDS
+        ):
             return range(first, first + count)
     forms = "a count, a list of whole numbers, or {first: a, count: n}"
     if isinstance(value, list) and any(_is_whole(seed) and seed < 0 for seed in value):
@@ -247,15 +290,28 @@ def _parse_shared(value: Any, location: str) -> dict[str, Any]:
 def _parse_keep(value: Any, location: str) -> int | None:
     if value == "all":
         return None
-    if isinstance(value, Mapping) and set(value) == {"rounds"} and _is_whole(value["rounds"]) and value["rounds"] > 0:
+    if (
+        isinstance(value, Mapping)
+        and set(value) == {"rounds"}
+        and _is_whole(value["rounds"])
+        and value["rounds"] > 0
+    ):
         return int(value["rounds"])
-    raise Misuse(f"{location}record is {show(value)}; allowed: all, or {{rounds: a whole number of at least 1}}")
+    raise Misuse(
+        f"{location}record is {show(value)}; allowed: all, or {{rounds: a whole number of at "
+        "least 1}"
+    )
 
 
-def _parse_audit(value: Any, initial: Mapping[str, int], parallel: Mapping[str, Any], location: str) -> bool:
+def _parse_audit(
+    value: Any, initial: Mapping[str, int], parallel: Mapping[str, Any], location: str
+) -> bool:
     if not isinstance(value, bool):
         raise Misuse(f"{location}audit is {show(value)}; allowed: true, false")
-    for noun, setting in (("an initial design", initial), ("several evaluations under way", parallel)):
+    for noun, setting in (
+        ("an initial design", initial),
+        ("several evaluations under way", parallel),
+    ):
         if value and setting:
             raise Misuse(f"{location}audit is true, but no theorem is of {noun}; remove one")
     return value
@@ -264,14 +320,21 @@ def _parse_audit(value: Any, initial: Mapping[str, int], parallel: Mapping[str, 
 def _parse_timeout(value: Any, location: str) -> float | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if value is not None and not (is_number and 0 < value < float("inf")):
-        raise Misuse(f"{location}timeout is {show(value)}; allowed: a number of seconds per cell, above 0")
+        raise Misuse(
+            f"{location}timeout is {show(value)}; allowed: a number of seconds per cell, above 0"
+        )
     return value
 
 
-def _parse_names(content: Mapping[str, Any], name_location: str, about_location: str) -> tuple[str, str]:
+def _parse_names(
+    content: Mapping[str, Any], name_location: str, about_location: str
+) -> tuple[str, str]:
     name, about = content["suite"], content.get("about") or ""
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise Misuse(f"{name_location}suite is {show(name)}; allowed: a name of letters, digits, - _ . and spaces")
+        raise Misuse(
+            f"{name_location}suite is {show(name)}; allowed: a name of letters, digits, - _ . "
+            "and spaces"
+        )
     if not isinstance(about, str):
         raise Misuse(f"{about_location}about is {show(about)}; it must be text")
     return name, about

@@ -9,7 +9,9 @@ from functools import cached_property
 from typing import Any
 
 INITIAL = "initial design"
-"""Key of the suite's `initial` among an algorithm's values; the space keeps it apart from parameters."""
+"""Key of the suite's `initial` among an algorithm's values; the space keeps it apart from
+parameters.
+"""
 PARALLEL = "evaluations under way"
 """Key of the suite's `parallel`."""
 
@@ -21,14 +23,15 @@ class Variant:
     Attributes:
         name: registered name or import path.
         given: the parameters in the suite's entry; they name the variant.
-        values: the parameters that fix the result (see `params.identity`; paths replaced by content hashes); canonical.
+        values: the parameters that fix the result (see `params.identity`; paths replaced by content
+            hashes); canonical.
         label: its name for readers.
         settings: the parameters to build it with.
         note: a remark that readers of its numbers need; not part of its identity.
-        inputs: of a problem, [name, values or type] of what its actions are made of (see `Problem.describe_inputs`),
-            None if they have no names; not part of its identity.
-        objective: of a problem, [name, zero, unit] of what f is to its user (see `Problem.describe_objective`), None
-            where that is not known; not part of its identity.
+        inputs: of a problem, [name, values or type] of what its actions are made of (see
+            `Problem.describe_inputs`), None if they have no names; not part of its identity.
+        objective: of a problem, [name, zero, unit] of what f is to its user (see
+            `Problem.describe_objective`), None where that is not known; not part of its identity.
     """
 
     name: str
@@ -42,14 +45,18 @@ class Variant:
 
     @cached_property
     def title(self) -> str:
-        """The name with the entry's parameters, such as `ckb-rand[beta_scale=0.2]`; unique within a suite."""
+        """The name with the entry's parameters, such as `ckb-rand[beta_scale=0.2]`; unique within a
+        suite.
+        """
         if not self.given:
             return self.name
         return f"{self.name}[{','.join(f'{k}={short(v)}' for k, v in sorted(self.given.items()))}]"
 
     @property
     def brief(self) -> str:
-        """The shorter of title and label, for messages: titles may hold mappings, labels sentences."""
+        """The shorter of title and label, for messages: titles may hold mappings, labels
+        sentences.
+        """
         return min(self.title, self.label, key=len)
 
     @cached_property
@@ -65,19 +72,25 @@ class Variant:
 
 def canonical(value: Any) -> str:
     """Return JSON with sorted keys and no spaces: equal text for equal content."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+    )
 
 
 def flatten_values(values: Any, name: str = "") -> dict[str, Any]:
     """Return the values in nested mappings, by dotted names."""
     if not isinstance(values, dict) or not values:
         return {name: values}
-    inner = (flatten_values(value, f"{name}.{key}" if name else key) for key, value in values.items())
+    inner = (
+        flatten_values(value, f"{name}.{key}" if name else key) for key, value in values.items()
+    )
     return {key: value for part in inner for key, value in part.items()}
 
 
 def difference(variants: Sequence[Variant]) -> dict[str, list[Any]]:
-    """Return the parameters in which variants differ, with all values; of mappings only the differing entries."""
+    """Return the parameters in which variants differ, with all values; of mappings only the
+    differing entries.
+    """
     flattened = [flatten_values(variant.values) for variant in variants]
     names = dict.fromkeys(name for values in flattened for name in values if name)
     columns = {name: [values.get(name) for values in flattened] for name in names}

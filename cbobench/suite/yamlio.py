@@ -1,8 +1,8 @@
 """Safe YAML with line numbers.
 
-It extends PyYAML's safe loader: duplicate keys are refused, 1e-3 is a number, only true and false are booleans (so `no`
-and `on` stay words), and 10:30 is text. Mappings and lists remember the line of every entry. Limits keep reading fast
-and within memory, whoever wrote the file.
+It extends PyYAML's safe loader: duplicate keys are refused, 1e-3 is a number, only true and false
+are booleans (so `no` and `on` stay words), and 10:30 is text. Mappings and lists remember the line
+of every entry. Limits keep reading fast and within memory, whoever wrote the file.
 """
 
 from __future__ import annotations
@@ -35,13 +35,16 @@ def refuse_size(nodes: int, depth: int, location: str) -> None:
         raise Misuse(f"{location}nested more than {MAX_DEPTH} deep; a suite needs no more than 6")
     if nodes > MAX_NODES:
         raise Misuse(
-            f"{location}more than {MAX_NODES:,} keys and values (allowed; those behind an alias count each time); "
+            f"{location}more than {MAX_NODES:,} keys and values (allowed; those behind an alias "
+            "count each time); "
             "many seeds are {first: a, count: n}"
         )
 
 
 def texts(content: Any, key: str = "", line: int = 0) -> Iterator[tuple[str, str, int]]:
-    """Yield every text in mappings and lists with lines, keys included: (its name, the text, its line)."""
+    """Yield every text in mappings and lists with lines, keys included: (its name, the text, its
+    line).
+    """
     if isinstance(content, Mapping):
         for name, value in content.items():
             entry_line = content.lines.get(name, line) if hasattr(content, "lines") else line
@@ -64,7 +67,9 @@ def check_texts(content: Any, location: Any) -> None:
     for key, text, line in texts(content):
         longest = {"label": MAX_LABEL, "suite": MAX_NAME}.get(key, MAX_TEXT)
         if len(text) > longest:
-            raise Misuse(f"{location(line)}{show(key)} has {len(text):,} characters; allowed: {longest:,}")
+            raise Misuse(
+                f"{location(line)}{show(key)} has {len(text):,} characters; allowed: {longest:,}"
+            )
         name = key if key == "the key" or key.isidentifier() else show(key)
         refuse_strange(text, f"{location(line)}{name}", lines=key == SEVERAL_LINES)
 
@@ -82,7 +87,8 @@ def refuse_product(counts: Mapping[str, int], limit: int, noun: str, location: s
         # Python refuses to write a number of thousands of digits.
         size = f"{product:,}" if product < 10**15 else "over 10^15"
         raise Misuse(
-            f"{location}{' x '.join(factors[:MAX_FACTORS])}{ellipsis} = {size} {noun}; allowed: {limit:,}; "
+            f"{location}{' x '.join(factors[:MAX_FACTORS])}{ellipsis} = {size} {noun}; allowed: "
+            f"{limit:,}; "
             "cut it into several suites"
         )
 
@@ -118,7 +124,9 @@ class _Loader(yaml.SafeLoader):
 _TAG = "tag:yaml.org,2002:"
 _Loader.add_implicit_resolver(f"{_TAG}bool", re.compile(r"^(true|false)$"), list("tf"))
 _Loader.add_implicit_resolver(f"{_TAG}null", re.compile(r"^(null|~|)$"), ["n", "~", ""])
-_Loader.add_implicit_resolver(f"{_TAG}int", re.compile(r"^[-+]?(0|[1-9][0-9]*)$"), list("-+0123456789"))
+_Loader.add_implicit_resolver(
+    f"{_TAG}int", re.compile(r"^[-+]?(0|[1-9][0-9]*)$"), list("-+0123456789")
+)
 _Loader.add_implicit_resolver(
     f"{_TAG}float",
     re.compile(r"^[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?$"),
@@ -211,7 +219,9 @@ def copy_without_lines(value: Any) -> Any:
         result.lines, result.line = dict.fromkeys(value, 0), 0
         for key, item in value.items():
             if not isinstance(key, str):
-                raise Misuse(f"the suite: the key {show(key)} is no text; name it as in a suite file")
+                raise Misuse(
+                    f"the suite: the key {show(key)} is no text; name it as in a suite file"
+                )
             result[key] = copy_without_lines(item)
         return result
     if isinstance(value, (list, tuple)):
@@ -222,8 +232,11 @@ def copy_without_lines(value: Any) -> Any:
 
 
 SYNTAX = {
-    "mapping values": "no key may stand here: indent the line as its neighbours, or quote a text that holds ': '",
-    "expected <block end>": "the line is not indented as the entries before it, or one bracket too many is closed",
+    "mapping values": (
+        "no key may stand here: indent the line as its neighbours, or quote a text that holds ': '"
+    ),
+    "expected <block end>": "the line is not indented as the entries before it, or one bracket "
+    "too many is closed",
     "expected '<document start>'": "the line is not indented as the keys before it",
     "found character '\\t'": "indent with spaces, not with a tab",
     "could not find expected ':'": "a key needs ': ' after it",
@@ -236,10 +249,16 @@ SYNTAX = {
 def _explain_error(error: yaml.MarkedYAMLError) -> str:
     """Return place and cause: line and column of a syntax error, the line of another error."""
     problem = error.problem or ""
-    explanation = next((explanation for begin, explanation in SYNTAX.items() if problem.startswith(begin)), None)
-    found_late = problem.startswith(("could not find expected ':'", "expected ',' or", "found unexpected end"))
+    explanation = next(
+        (explanation for begin, explanation in SYNTAX.items() if problem.startswith(begin)), None
+    )
+    found_late = problem.startswith(
+        ("could not find expected ':'", "expected ',' or", "found unexpected end")
+    )
     mark = error.context_mark if found_late else error.problem_mark
-    place = "" if mark is None else f":{mark.line + 1}" + (f":{mark.column + 1}" if explanation else "")
+    place = (
+        "" if mark is None else f":{mark.line + 1}" + (f":{mark.column + 1}" if explanation else "")
+    )
     return f"{place}: not valid YAML: {explanation or problem}"
 
 
@@ -259,7 +278,8 @@ def read(path: Path) -> Located:
         loader = _Loader(text.decode())
         loader.name = str(path)
         node = loader.get_single_node()
-        # Measured before any object is made: a few aliases within aliases stand for billions of nodes.
+        # Measured before any object is made: a few aliases within aliases stand for billions of
+        # nodes.
         if node is not None:
             _measure(node, {})
         content = None if node is None else loader.construct_document(node)
@@ -268,11 +288,16 @@ def read(path: Path) -> Located:
     except OSError as error:
         raise Misuse(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise Misuse(f"{path} is not text in UTF-8: byte {error.start} is 0x{text[error.start]:02x}") from error
+        raise Misuse(
+            f"{path} is not text in UTF-8: byte {error.start} is 0x{text[error.start]:02x}"
+        ) from error
     except yaml.MarkedYAMLError as error:
         raise Misuse(f"{path}{_explain_error(error)}") from error
     except Exception as error:  # PyYAML passes on any error of its constructors
         raise Misuse(f"{path}: not valid YAML: {one_line(error)}") from error
     if not isinstance(content, Located):
-        raise Misuse(f"{path}: a suite is a mapping with the keys suite, horizon, seeds, problems, algorithms")
+        raise Misuse(
+            f"{path}: a suite is a mapping with the keys suite, horizon, seeds, problems, "
+            "algorithms"
+        )
     return content

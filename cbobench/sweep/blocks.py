@@ -1,7 +1,9 @@
-"""How a grid is cut into tasks: blocks of seeds, their order, how many fit into memory, and pieces by measured time.
+"""How a grid is cut into tasks: blocks of seeds, their order, how many fit into memory, and pieces
+by measured time.
 
-Blocks are cut at fixed seeds and ordered seed-first, so that a stopped sweep is balanced and a resumed one makes the
-same tasks again. The bits of a cell do not depend on its block, so that a task may be cut whenever it is handed out.
+Blocks are cut at fixed seeds and ordered seed-first, so that a stopped sweep is balanced and a
+resumed one makes the same tasks again. The bits of a cell do not depend on its block, so that a
+task may be cut whenever it is handed out.
 """
 
 from __future__ import annotations
@@ -39,29 +41,40 @@ from cbobench.suite.variants import INITIAL
 MAX_BLOCK = 100  # 10 % faster per seed-round than 50 on finite sets
 MAX_BLOCK_OF_BOXES = 50
 MIN_BLOCK = 10
-BLOCK_ROUNDS = 10_000  # seed-rounds of a block, which may have more than MAX_BLOCK seeds for them ...
+# seed-rounds of a block, which may have more than MAX_BLOCK seeds for them ...
+BLOCK_ROUNDS = 10_000
 MOST_SEEDS = 1000  # ... up to so many: beside tiny cells, what a task costs itself is much
-BLOCK_MEMORY = 2**29  # bytes that the posteriors of one block may hold, with half of what they share
+# bytes that the posteriors of one block may hold, with half of what they share
+BLOCK_MEMORY = 2**29
 CELL_MEMORY = 2**32  # and those of one cell
 
 TASK_SECONDS = 30.0  # of work per task: what a lost machine takes with it
 MIN_PIECE_SECONDS = 1.0  # of a piece at the end of a sweep
-PIECES_PER_WORKER = 2  # pieces per worker into which what is left would be cut, so that the last ones end together
-RETURN_AFTER = 300.0  # seconds that a task of unknown pace may take; a longer one is returned soon (see `Task`)
-# Seeds in lock step share what a round costs Python, whatever their number: on finite sets a round of 100 seeds takes
-# twice as long as one of a single seed. Pieces are no smaller than that they cost so many times as much CPU time.
-SHARED_ROUND = {True: 8e-5, False: 1.5e-3}  # seconds per round, measured on finite sets and on boxes
+# pieces per worker into which what is left would be cut, so that the last ones end together
+PIECES_PER_WORKER = 2
+# seconds that a task of unknown pace may take; a longer one is returned soon (see `Task`)
+RETURN_AFTER = 300.0
+# Seeds in lock step share what a round costs Python, whatever their number: on finite sets a round
+# of 100 seeds takes twice as long as one of a single seed. Pieces are no smaller than that they
+# cost so many times as
+# much CPU time.
+# seconds per round, measured on finite sets and on boxes
+SHARED_ROUND = {True: 8e-5, False: 1.5e-3}
 MAX_COST_RATIO = 1.25
 
 
 Measured = tuple[Pair, float, int]  # seconds that its cells took in all, and their seed-rounds
 
 
-def block_size(pairs: int, seeds: int, cpus: int, least: int = MIN_BLOCK, horizon: int = BLOCK_ROUNDS) -> int:
-    """Seeds per task: as many as 100 (they share Python's cost per call), fewer where workers would stand idle.
+def block_size(
+    pairs: int, seeds: int, cpus: int, least: int = MIN_BLOCK, horizon: int = BLOCK_ROUNDS
+) -> int:
+    """Seeds per task: as many as 100 (they share Python's cost per call), fewer where workers would
+    stand idle.
 
     Args:
-        least: seeds that are worth a task, although workers stand idle; 1 where rounds are slow by themselves.
+        least: seeds that are worth a task, although workers stand idle; 1 where rounds are slow by
+            themselves.
         horizon: T; if it is short, more seeds share a task.
     """
     even_share = math.ceil(pairs * seeds / max(1, cpus))
@@ -76,12 +89,16 @@ def memory_limit(suite: Suite, cpus: int | None) -> int:
         cpus: of this machine, None where a cluster plays.
 
     Raises:
-        Misuse: one cell alone would need more than `CELL_MEMORY`, or what is wanted more than this machine has.
+        Misuse: one cell alone would need more than `CELL_MEMORY`, or what is wanted more than this
+            machine has.
     """
     if cpus is not None:
         refuse_excess(suite.demands, cpus, machine_memory())
     horizon = suite.grid.horizon
-    fitting = [MOST_SEEDS if isinstance(p.actions, Finite) else MAX_BLOCK_OF_BOXES for p in suite.problems.values()]
+    fitting = [
+        MOST_SEEDS if isinstance(p.actions, Finite) else MAX_BLOCK_OF_BOXES
+        for p in suite.problems.values()
+    ]
     recorded = horizon if suite.keep is None else min(horizon, suite.keep)
     for pair in suite.grid.pairs:
         problem = suite.problems[pair.problem.title]
@@ -89,16 +106,22 @@ def memory_limit(suite: Suite, cpus: int | None) -> int:
         if needed > CELL_MEMORY:
             size = f"{needed / 1e9:.0f} GB per cell at T = {horizon:,}"
             if 16 * recorded > needed // 2:
-                raise Misuse(f"{pair.label} would need {size} to record all rounds; set record: {{rounds: 1000}}")
+                raise Misuse(
+                    f"{pair.label} would need {size} to record all rounds; set record: {{rounds: "
+                    "1000}"
+                )
             remedy = "fewer actions" if isinstance(problem.actions, Finite) else "set grid"
             raise Misuse(
-                f"{pair.label} would need {size}; allowed: {CELL_MEMORY / 1e9:.0f}; lower the horizon, or {remedy}"
+                f"{pair.label} would need {size}; allowed: {CELL_MEMORY / 1e9:.0f}; lower the "
+                f"horizon, or {remedy}"
             )
         shared = choice.shared_memory(problem.actions)
         total = needed + shared
         if cpus is not None and total > machine_memory():
             size = f"{total / 1e9:.1f} GB; this machine has {machine_memory() / 1e9:.1f}"
-            raise Misuse(f"{pair.label} would need {size}; lower the horizon, or play on a larger machine")
+            raise Misuse(
+                f"{pair.label} would need {size}; lower the horizon, or play on a larger machine"
+            )
         fitting.append(max(1, (BLOCK_MEMORY - min(shared, BLOCK_MEMORY // 2)) // max(1, needed)))
     return min(fitting)
 
@@ -118,8 +141,8 @@ def cells_to_play(
         replay: "failed" and "stale" cells are played again.
 
     Returns:
-        The cells by pair; (n,) how often those of each pair were played before, or None where nothing is published;
-        how many of the others are stale.
+        The cells by pair; (n,) how often those of each pair were played before, or None where
+        nothing is published; how many of the others are stale.
     """
     if not len(published):
         return list(grid.cells.by_pair), None, 0
@@ -128,8 +151,12 @@ def cells_to_play(
     for pair_cells in grid.cells.by_pair:
         rows = published.find(pair_cells.ids)
         is_published = rows != NO_POSITION
-        is_stale = is_published & published.has_origin(rows, partial(freshness.stale, pair_cells.pair))
-        is_replayed = (published.failed[rows] & ("failed" in replay)) | (is_stale & ("stale" in replay))
+        is_stale = is_published & published.has_origin(
+            rows, partial(freshness.stale, pair_cells.pair)
+        )
+        is_replayed = (published.failed[rows] & ("failed" in replay)) | (
+            is_stale & ("stale" in replay)
+        )
         is_waiting = ~is_published | is_replayed
         stale += int((is_stale & ~is_waiting).sum())
         by_pair.append(pair_cells.only(is_waiting))
@@ -149,7 +176,9 @@ def measure_cells(grid: Grid, published: PublishedCells) -> list[Measured]:
         rows = rows[rows != NO_POSITION]
         seconds = published.table["seconds"].take(pa.array(rows)).drop_null()
         if len(seconds):
-            result.append((pair_cells.pair, sum(seconds.to_pylist()), len(seconds) * pair_cells.horizon))
+            result.append(
+                (pair_cells.pair, sum(seconds.to_pylist()), len(seconds) * pair_cells.horizon)
+            )
     return result
 
 
@@ -171,14 +200,16 @@ class TaskRules:
 
 
 class Tasks(Sequence[Task]):
-    """Tasks that play some cells, each made when it is asked for: a million cells take the memory of their seeds.
+    """Tasks that play some cells, each made when it is asked for: a million cells take the memory
+    of their seeds.
 
     Args:
         by_pair: the cells to play, pair by pair.
         block: seeds per task.
         rules: of all tasks.
         attempts: (n,) how often each cell of a pair was played before; None: never.
-        together: cells per task, where pairs may play in one block (see `block_key`); at least those of a pair.
+        together: cells per task, where pairs may play in one block (see `block_key`); at least
+            those of a pair.
 
     Attributes:
         by_pair: the pairs with cells, each in the order of play.
@@ -200,7 +231,11 @@ class Tasks(Sequence[Task]):
         cuts: list[NDArray[np.int64]] = []
         groups: dict[Hashable, int] = {}
         listed = [pair_cells for pair_cells in by_pair if len(pair_cells)]
-        earlier_attempts = [None] * len(listed) if attempts is None else [counts for counts in attempts if len(counts)]
+        earlier_attempts = (
+            [None] * len(listed)
+            if attempts is None
+            else [counts for counts in attempts if len(counts)]
+        )
         for pair_cells, played in zip(listed, earlier_attempts, strict=True):
             block_numbers = np.asarray(pair_cells.seeds, dtype=np.int64) // block
             order = np.argsort(block_numbers, kind="stable")
@@ -209,11 +244,14 @@ class Tasks(Sequence[Task]):
             pair_index = np.full(len(first), len(self.by_pair))
             group = groups.setdefault(self._group_key(pair_cells), len(groups))
             groups_of_cuts = np.full_like(pair_index, group)
-            cuts.append(np.stack([block_numbers[order][first], groups_of_cuts, pair_index, first, ends]))
+            cuts.append(
+                np.stack([block_numbers[order][first], groups_of_cuts, pair_index, first, ends])
+            )
             self.by_pair.append(pair_cells.only(order))
             self.attempts.append(None if played is None else played[order])
         sorted_cuts = np.concatenate(cuts, axis=1) if cuts else np.empty((5, 0), dtype=np.int64)
-        # Blocks of seeds first, then groups, then pairs: a stopped sweep is balanced over the pairs.
+        # Blocks of seeds first, then groups, then pairs: a stopped sweep is balanced over the
+        # pairs.
         sorted_cuts = sorted_cuts[:, np.lexsort((sorted_cuts[2], sorted_cuts[1], sorted_cuts[0]))]
         self._cuts = sorted_cuts[2:]
         self._starts = self._first_cuts(sorted_cuts)
@@ -229,13 +267,18 @@ class Tasks(Sequence[Task]):
         pair = pair_cells.pair
         if self.together == 1 or self.rules.audit:
             return pair.title, pair_cells.horizon
-        return pair_cells.horizon, self.rules.demands.get(pair.algorithm.title, ONE), *block_key(pair)
+        return (
+            pair_cells.horizon,
+            self.rules.demands.get(pair.algorithm.title, ONE),
+            *block_key(pair),
+        )
 
     def _first_cuts(self, cuts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return where each task begins among the sorted cuts, and their number at the end."""
         sizes, starts, cells = cuts[4] - cuts[3], np.ones(cuts.shape[1] + 1, dtype=bool), 0
         starts[1:-1] = (np.diff(cuts[:2], axis=1) != 0).any(axis=0)
-        for i, size in enumerate(sizes) if self.together > 1 else ():  # of an array: a list of a million is large
+        # of an array: a list of a million is large
+        for i, size in enumerate(sizes) if self.together > 1 else ():
             starts[i] |= cells + size > self.together
             cells = size if starts[i] else cells + size
         return np.flatnonzero(starts)
@@ -259,9 +302,14 @@ class Tasks(Sequence[Task]):
         for pair_index, first, end in cuts.T.tolist():
             pair_cells, attempts = self.by_pair[pair_index], self.attempts[pair_index]
             cells += [pair_cells.cell(i) for i in range(first, end)]
-            attempt = attempt if attempts is None else max(attempt, 1 + int(attempts[first:end].max()))
+            attempt = (
+                attempt if attempts is None else max(attempt, 1 + int(attempts[first:end].max()))
+            )
         pair = pair_cells.pair
-        code_and_libraries = self.sources[pair.problem.name, pair.algorithm.name], libraries(pair.algorithm.name)
+        code_and_libraries = (
+            self.sources[pair.problem.name, pair.algorithm.name],
+            libraries(pair.algorithm.name),
+        )
         demand = self.rules.demands.get(pair.algorithm.title, ONE)
         keep, audit, timeout = self.rules.keep, self.rules.audit, self.rules.timeout
         return Task(tuple(cells), keep, *code_and_libraries, attempt, audit, timeout, demand=demand)
@@ -269,7 +317,10 @@ class Tasks(Sequence[Task]):
     def of_pairs(self) -> list[Task]:
         """The tasks with the first cells of every pair, each once."""
         _, first = np.unique(self._cuts[0], return_index=True)
-        return [self[i] for i in np.unique(np.searchsorted(self._starts, first, side="right") - 1).tolist()]
+        return [
+            self[i]
+            for i in np.unique(np.searchsorted(self._starts, first, side="right") - 1).tolist()
+        ]
 
     def without(self, published: PublishedCells) -> Tasks:
         """Those of the cells that are not published yet, at least not of this attempt."""
@@ -296,18 +347,24 @@ class Tasks(Sequence[Task]):
 
 
 def count_ahead(tasks: Tasks, problems: Mapping[str, Problem]) -> dict[str, SimulationTotals]:
-    """Return the simulations that cells will take, by the title of their simulator; `problems` are prepared."""
+    """Return the simulations that cells will take, by the title of their simulator; `problems` are
+    prepared.
+    """
     cells: dict[str, Counter[CellRounds]] = defaultdict(Counter)
     for pair_cells in tasks.by_pair:
         from_pilot = (pair_cells.pair.algorithm.values.get(INITIAL) or {}).get(PILOT, 0)
         rounds = CellRounds(pair_cells.horizon, tasks.rules.keep, from_pilot)
         cells[pair_cells.pair.problem.title][rounds] += len(pair_cells)
     simulators = {title: p for title in cells if isinstance(p := problems[title], Simulator)}
-    return {title: count_simulations(p, cells[title], p.pilot_facts.seconds) for title, p in simulators.items()}
+    return {
+        title: count_simulations(p, cells[title], p.pilot_facts.seconds)
+        for title, p in simulators.items()
+    }
 
 
 class Pace:
-    """Seconds per seed-round of pairs, or else of what shares the names of their problem and algorithm.
+    """Seconds per seed-round of pairs, or else of what shares the names of their problem and
+    algorithm.
 
     Args:
         problems: the suite's prepared problems, by title.
@@ -315,7 +372,9 @@ class Pace:
     """
 
     def __init__(self, problems: Mapping[str, Problem], measured: Iterable[Measured] = ()) -> None:
-        self.finite = {title: isinstance(problem.actions, Finite) for title, problem in problems.items()}
+        self.finite = {
+            title: isinstance(problem.actions, Finite) for title, problem in problems.items()
+        }
         self.sums: dict[tuple[str, ...], list[float]] = {}
         # Of a slow simulator little else counts: its tasks are cut before any of them has ended.
         self.simulated = {
@@ -325,7 +384,9 @@ class Pace:
         }
         for pair, seconds, rounds in measured:
             # What cells say is CPU time: to wait for a simulator is none.
-            self._add(pair, max(seconds, rounds * self.simulated.get(pair.problem.title, 0.0)), rounds)
+            self._add(
+                pair, max(seconds, rounds * self.simulated.get(pair.problem.title, 0.0)), rounds
+            )
 
     def learn(self, task: Task, seconds: float, rounds: int) -> None:
         """Seconds that some seed-rounds of a task have taken."""
@@ -333,9 +394,15 @@ class Pace:
         self._add(task.pair, max(0.0, seconds - shared), rounds)
 
     def expected(self, task: Task) -> float | None:
-        """Seconds that a task will take; None where nothing like it has ended, unless a simulator says."""
+        """Seconds that a task will take; None where nothing like it has ended, unless a simulator
+        says.
+        """
         per_round = self._seconds_per_round(task.pair)
-        return None if per_round is None else task.horizon * (self._shared_seconds(task) + per_round * len(task.cells))
+        return (
+            None
+            if per_round is None
+            else task.horizon * (self._shared_seconds(task) + per_round * len(task.cells))
+        )
 
     def total(self, tasks: Tasks) -> float | None:
         """Seconds of work that all tasks take; None where of any pair nothing is known."""
@@ -348,7 +415,8 @@ class Pace:
         return work
 
     def pieces(self, task: Task, slots: int, waiting: int) -> list[Task]:
-        """A task as it is to be played: whole, or in pieces of `TASK_SECONDS`, shorter ones when a sweep ends.
+        """A task as it is to be played: whole, or in pieces of `TASK_SECONDS`, shorter ones when a
+        sweep ends.
 
         Args:
             slots: how many tasks are played at a time.
@@ -362,19 +430,31 @@ class Pace:
         piece_seconds = TASK_SECONDS
         if slots > 1:
             left = max(1.0, waiting / task.rounds) * seconds  # as if all were like this one
-            piece_seconds = min(TASK_SECONDS, max(MIN_PIECE_SECONDS, left / (PIECES_PER_WORKER * slots)))
-        count = max(1, min(math.ceil(seconds / piece_seconds), int(cells / self._least(task)), cells))
+            piece_seconds = min(
+                TASK_SECONDS, max(MIN_PIECE_SECONDS, left / (PIECES_PER_WORKER * slots))
+            )
+        count = max(
+            1, min(math.ceil(seconds / piece_seconds), int(cells / self._least(task)), cells)
+        )
         ends = [cells * i // count for i in range(count + 1)]
-        # What the method itself takes beside a simulator is not known before something of it has ended.
+        # What the method itself takes beside a simulator is not known before something of it has
+        # ended.
         return_after = None if self._measured(task.pair) else RETURN_AFTER
-        return [replace(task, cells=task.cells[a:b], return_after=return_after) for a, b in pairwise(ends)]
+        return [
+            replace(task, cells=task.cells[a:b], return_after=return_after)
+            for a, b in pairwise(ends)
+        ]
 
     def _least(self, task: Task) -> float:
         """Cells of the smallest piece of a task that costs no more than `MAX_COST_RATIO` allows."""
-        # A round of k cells takes s + k p seconds, of which s is shared: s / k + p per cell. In pieces of k of n cells
-        # a cell may take r times as much: s / k + p <= r (s / n + p), so k >= s / (r s / n + (r - 1) p).
+        # A round of k cells takes s + k p seconds, of which s is shared: s / k + p per cell. In
+        # pieces of k of n cells
+        # a cell may take r times as much: s / k + p <= r (s / n + p), so k >= s / (r s / n + (r -
+        # 1) p).
         per_round, shared = self._seconds_per_round(task.pair) or 0.0, self._shared_seconds(task)
-        return shared / (MAX_COST_RATIO * shared / len(task.cells) + (MAX_COST_RATIO - 1) * per_round)
+        return shared / (
+            MAX_COST_RATIO * shared / len(task.cells) + (MAX_COST_RATIO - 1) * per_round
+        )
 
     def _add(self, pair: Pair, seconds: float, rounds: int) -> None:
         for key in _keys(pair):
@@ -385,10 +465,16 @@ class Pace:
     def _seconds_per_round(self, pair: Pair) -> float | None:
         """Seconds of a seed-round without what its block shares."""
         measured = self._measured(pair)
-        return self.simulated.get(pair.problem.title) if measured is None else measured[0] / measured[1]
+        return (
+            self.simulated.get(pair.problem.title)
+            if measured is None
+            else measured[0] / measured[1]
+        )
 
     def _measured(self, pair: Pair) -> list[float] | None:
-        """Seconds that seed-rounds like those of a pair have taken, and how many there were; None without any."""
+        """Seconds that seed-rounds like those of a pair have taken, and how many there were; None
+        without any.
+        """
         return next((self.sums[key] for key in _keys(pair) if key in self.sums), None)
 
     def _shared_seconds(self, task: Task) -> float:

@@ -1,8 +1,8 @@
 """Processes that this one starts and talks to through a socket, by a fork or as fresh interpreters.
 
-A child leads a session of its own, so that signals to its parent's process group do not reach it, and disregards those
-that do. It ends when its parent's end of the socket closes, however the parent ended. With it end the programs that
-the user's code has started there.
+A child leads a session of its own, so that signals to its parent's process group do not reach it,
+and disregards those that do. It ends when its parent's end of the socket closes, however the parent
+ended. With it end the programs that the user's code has started there.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Child:
     link: Any
 
     def end(self) -> int | None:
-        """Kill it, if it has not ended, and all that it has started; returns its exit code, or minus the number of the
-        signal that ended it.
+        """Kill it, if it has not ended, and all that it has started; returns its exit code, or
+        minus the number of the signal that ended it.
         """
         end_session(self.pid)
         self.link.close()
@@ -58,14 +58,18 @@ class Child:
         return None
 
     def has_ended(self) -> bool:
-        """Return whether the process has ended; its link may be open still, in a fork that it has made."""
+        """Return whether the process has ended; its link may be open still, in a fork that it has
+        made.
+        """
         try:
             return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         except ChildProcessError:  # a program of the user's may wait for all its children
             return True
 
     def is_stopped(self) -> bool:
-        """Return whether the process stands still, by SIGSTOP or in a debugger; False where /proc does not say."""
+        """Return whether the process stands still, by SIGSTOP or in a debugger; False where /proc
+        does not say.
+        """
         with suppress(OSError):
             return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] in "Tt"
         return False
@@ -110,7 +114,9 @@ _open_links: set[Any] = set()
 
 
 def _close_links() -> None:
-    """Close the copies that a fork has, the user's too: they would hide from either end that the other has ended."""
+    """Close the copies that a fork has, the user's too: they would hide from either end that the
+    other has ended.
+    """
     while _open_links:
         _open_links.pop().close()
 
@@ -122,7 +128,8 @@ def spawn(name: str, serve: Callable[[Any], None], fresh: bool = False) -> Child
     """Start a process that serves this one through a socket.
 
     Args:
-        name: of the function that serves in a fresh interpreter, as "module:function"; it gets the link.
+        name: of the function that serves in a fresh interpreter, as "module:function"; it gets the
+            link.
         serve: the one that serves in a fork.
         fresh: whether it must be a fresh interpreter.
     """
@@ -151,10 +158,12 @@ def _fork(theirs: Any, serve: Callable[[Any], None]) -> int:
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, OSError, ValueError):  # none, or closed
             stream.flush()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # none may unwind the driver's stack in the child
+    # none may unwind the driver's stack in the child
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 counts the threads of FORK_SAFE, too
+            # Python 3.12 counts the threads of FORK_SAFE, too
+            warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
         if pid == 0:
             try:
@@ -186,7 +195,9 @@ def begin(name: str, descriptor: int) -> None:
 
 
 def become_worker(link: Any) -> SimpleQueue[Any]:
-    """Disregard signals, discard output, and end with the driver; returns a queue of the driver's messages."""
+    """Disregard signals, discard output, and end with the driver; returns a queue of the driver's
+    messages.
+    """
     _open_links.add(link)
     disregard_signals()
     nowhere = os.open(os.devnull, os.O_WRONLY)

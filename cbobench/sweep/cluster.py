@@ -1,11 +1,14 @@
-"""The code and the folder that the nodes of a cluster play with: what is sent to them, and what is checked before.
+"""The code and the folder that the nodes of a cluster play with: what is sent to them, and what is
+checked before.
 
-`--ship` sends cbobench, and the user's modules that the cells depend on, as they are here. Of a package all files go
-but hidden ones and the folders that `LEFT_OUT` names, unless a cell's code is in them; of single modules those that the
-cells' code imports. What is installed from elsewhere (NumPy, say) does not go.
+`--ship` sends cbobench, and the user's modules that the cells depend on, as they are here. Of a
+package all files go but hidden ones and the folders that `LEFT_OUT` names, unless a cell's code is
+in them; of single modules those that the cells' code imports. What is installed from elsewhere
+(NumPy, say) does not go.
 
-Before anything is played every node must see the run folder as the driver does, and have the driver's code. A node that
-joins later is not asked; each worker looks again before its first task (`play.task.refuse_other_code`).
+Before anything is played every node must see the run folder as the driver does, and have the
+driver's code. A node that joins later is not asked; each worker looks again before its first task
+(`play.task.refuse_other_code`).
 """
 
 from __future__ import annotations
@@ -40,8 +43,10 @@ class Code:
     """What must play, on every machine.
 
     Attributes:
-        sources: hash of the code by the names of problem and algorithm (see `cbobench.results.source`).
-        files: what is sent, by where it belongs below a folder of modules; nothing where nothing is.
+        sources: hash of the code by the names of problem and algorithm (see
+            `cbobench.results.source`).
+        files: what is sent, by where it belongs below a folder of modules; nothing where nothing
+            is.
         folders: where modules of the user's lie that are not sent.
     """
 
@@ -80,11 +85,21 @@ def collect_code(sources: Mapping[tuple[str, str], str], ship: bool) -> Code:
         for name in (problem, algorithm):
             module = name.partition(":")[0]
             if ship and ":" in name and module not in needed:
-                raise Misuse(f"--ship cannot send {show(module)}: it is no file here; install it on every machine")
+                raise Misuse(
+                    f"--ship cannot send {show(module)}: it is no file here; install it on every "
+                    "machine"
+                )
     tops = sorted({PACKAGE, *(name.partition(".")[0] for name in needed)})
     if not ship:
-        places = [place for top in tops if top != PACKAGE for place in top_level(top)[1] or top_level(top)[:1]]
-        return Code(sources, folders=sorted({str(place.parent) for place in places if place is not None}))
+        places = [
+            place
+            for top in tops
+            if top != PACKAGE
+            for place in top_level(top)[1] or top_level(top)[:1]
+        ]
+        return Code(
+            sources, folders=sorted({str(place.parent) for place in places if place is not None})
+        )
     files: dict[str, Path] = {}
     for top in tops:
         files |= _files(top, set(needed.values()))
@@ -135,14 +150,18 @@ def check_nodes(ray: Any, folder: RunFolder, code: Code, watcher: Watcher) -> No
             answers[mark] = host, text
     if late:
         names = ", ".join(sorted({hosts[reference][1] for reference in late}))
-        watcher.note(f"no answer within {WAIT:.0f} s of {names}; what plays there is asked before it begins")
+        watcher.note(
+            f"no answer within {WAIT:.0f} s of {names}; what plays there is asked before it begins"
+        )
     for reference in late:
         ray.cancel(reference, force=True)
     refuse_wrong_nodes(folder, answers)
 
 
 def _ask_nodes(ray: Any, folder: RunFolder, code: Code) -> dict[Any, tuple[str, str]]:
-    """Ask every node that plays; the file that it is to write, and its name, by the reference of its answer."""
+    """Ask every node that plays; the file that it is to write, and its name, by the reference of
+    its answer.
+    """
     pairs = [(*names, source, libraries(names[1])) for names, source in code.sources.items()]
 
     # Within, so that it travels by value: a node may have no cbobench, or an older one.
@@ -161,8 +180,12 @@ def _ask_nodes(ray: Any, folder: RunFolder, code: Code) -> dict[Any, tuple[str, 
     hosts: dict[Any, tuple[str, str]] = {}
     for node in ray.nodes():
         if node["Alive"] and node["Resources"].get("CPU", 0) > 0:
-            strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-            remote = ray.remote(probe).options(num_cpus=0, max_retries=0, scheduling_strategy=strategy)
+            strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+                node["NodeID"], soft=False
+            )
+            remote = ray.remote(probe).options(
+                num_cpus=0, max_retries=0, scheduling_strategy=strategy
+            )
             mark = marker_of(node["NodeID"])
             reference = remote.remote(mark, folder.uri, folder.driver, pairs, code.folders)
             hosts[reference] = (mark, node["NodeManagerHostname"])
@@ -197,7 +220,8 @@ def check_here(folder: RunFolder, mark: str, pairs: Sequence[tuple[str, str, str
 
 
 def refuse_wrong_nodes(folder: RunFolder, answers: Mapping[str, tuple[str, str]]) -> None:
-    """Refuse a cluster of which a node is not as it must be; takes away what the nodes have written.
+    """Refuse a cluster of which a node is not as it must be; takes away what the nodes have
+    written.
 
     Args:
         answers: host name and what is wrong, by the file that a node was to write.
@@ -210,7 +234,10 @@ def refuse_wrong_nodes(folder: RunFolder, answers: Mapping[str, tuple[str, str]]
     for mark, (host, text) in answers.items():
         while not text and not folder.exists(_file(mark)):
             if time.monotonic() > deadline:
-                text = f"what it writes into {folder} is not seen here; give --out on a file system that all share"
+                text = (
+                    f"what it writes into {folder} is not seen here; give --out on a file system "
+                    "that all share"
+                )
             time.sleep(0.2)
         folder.remove(_file(mark))
         if text:
@@ -223,7 +250,9 @@ def refuse_wrong_nodes(folder: RunFolder, answers: Mapping[str, tuple[str, str]]
 
 
 def marker_of(node: str) -> str:
-    """The file that a node is to write: hidden from readers, and swept up if this process dies before it is."""
+    """The file that a node is to write: hidden from readers, and swept up if this process dies
+    before it is.
+    """
     return f".probe.{machine_id()}.{os.getpid()}.{int(node[:16], 16)}.tmp"
 
 

@@ -1,8 +1,10 @@
-"""Executors run tasks: in this process, or in worker processes of this machine (on Ray: `cbobench.sweep.ray_executor`).
+"""Executors run tasks: in this process, or in worker processes of this machine (on Ray:
+`cbobench.sweep.ray_executor`).
 
-A process that has no other threads forks its workers, which takes milliseconds; another one (a notebook's), or one that
-imported NumPy before the arithmetic was chosen, starts fresh interpreters (see `cbobench.sweep.children`). A worker in
-which cells leave programs, or other traces, is replaced.
+A process that has no other threads forks its workers, which takes milliseconds; another one (a
+notebook's), or one that imported NumPy before the arithmetic was chosen, starts fresh interpreters
+(see `cbobench.sweep.children`). A worker in which cells leave programs, or other traces, is
+replaced.
 """
 
 from __future__ import annotations
@@ -27,11 +29,19 @@ from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.surroundings import Surroundings
 from cbobench.sweep.blocks import machine_memory
-from cbobench.sweep.children import Child, become_worker, describe_end, end_worker, spawn, wait_for_children
+from cbobench.sweep.children import (
+    Child,
+    become_worker,
+    describe_end,
+    end_worker,
+    spawn,
+    wait_for_children,
+)
 from cbobench.sweep.messages import Answer, Play, Played, Progress, Ready, Refused, Report
 from cbobench.threads import has_lingering_threads
 
-FAILED_STARTS = 3  # workers in a row that end before they begin: none will; a single one may have been killed
+# workers in a row that end before they begin: none will; a single one may have been killed
+FAILED_STARTS = 3
 
 
 class ExecutorDied(CbobenchError):
@@ -44,8 +54,8 @@ class Executor(Protocol):
     Attributes:
         slots: how many tasks run at a time.
         pending: tasks that were submitted and not yet collected.
-        reports: the last one on each pending task that has begun, by name, about one a second; to be copied at once,
-            because other threads change it.
+        reports: the last one on each pending task that has begun, by name, about one a second; to
+            be copied at once, because other threads change it.
     """
 
     @property
@@ -67,7 +77,8 @@ class Executor(Protocol):
         """Tasks that have ended, waiting up to some seconds for one.
 
         Raises:
-            CbobenchError: a worker cannot start, or refuses its task. ExecutorDied: this executor has ended.
+            CbobenchError: a worker cannot start, or refuses its task. ExecutorDied: this executor
+                has ended.
         """
 
     def cancel(self, task: Task) -> None:
@@ -88,7 +99,9 @@ def usable_cpus() -> int:
 
 
 def pickle_problem(problem: Problem) -> bytes:
-    """A problem for another process; by Ray's pickler where Python's fails (functions within functions)."""
+    """A problem for another process; by Ray's pickler where Python's fails (functions within
+    functions).
+    """
     try:
         return pickle.dumps(problem)
     except Exception:
@@ -98,7 +111,9 @@ def pickle_problem(problem: Problem) -> bytes:
 
 
 def unpickle_problem(content: bytes) -> Problem:
-    """A problem of our own driver; what the import of its modules sets in this process is put back."""
+    """A problem of our own driver; what the import of its modules sets in this process is put
+    back.
+    """
     surroundings = Surroundings()
     try:
         problem: Problem = pickle.loads(content)  # noqa: S301 - from our own driver
@@ -129,7 +144,9 @@ class InlineExecutor:
     def collect(self, seconds: float) -> Iterator[tuple[Task, Answer]]:
         for task in self.pending:
             count = partial(self._count, task.name)
-            answer = play_task(self.problems[task.pair.problem.title], task, self.folder, count=count)
+            answer = play_task(
+                self.problems[task.pair.problem.title], task, self.folder, count=count
+            )
             refuse_replaced(task.pair.label)
             self.reports.clear()
             yield task, answer
@@ -160,9 +177,10 @@ class _Worker:
 class ProcessExecutor:
     """Runs tasks in worker processes of this machine, which begin at once.
 
-    No pool of a library replaces it. `pebble` 5.2 fails one task per crash and has time limits per task, but its
-    workers play on when the driver is killed (test_workers_end_with_a_driver_that_is_killed); forked, they are replaced
-    from a driver that then has three threads, and otherwise take longer than 0.3 s to start. In `loky` 3.7 a crash
+    No pool of a library replaces it. `pebble` 5.2 fails one task per crash and has time limits per
+    task, but its workers play on when the driver is killed
+    (test_workers_end_with_a_driver_that_is_killed); forked, they are replaced from a driver that
+    then has three threads, and otherwise take longer than 0.3 s to start. In `loky` 3.7 a crash
     fails every task in play (test_a_cell_that_crashes_its_worker_is_found_and_the_others_stand).
 
     Args:
@@ -172,11 +190,14 @@ class ProcessExecutor:
         cpus: CPUs that tasks may take together.
     """
 
-    def __init__(self, problems: Mapping[str, Problem], folder: RunFolder, slots: int, cpus: int) -> None:
+    def __init__(
+        self, problems: Mapping[str, Problem], folder: RunFolder, slots: int, cpus: int
+    ) -> None:
         self.problems, self.folder, self.slots, self.cpus = problems, folder, slots, cpus
         self.workers: list[_Worker] = []
         self.failed_starts = 0
-        import pandas as pandas  # Arrow does when it makes its first table: once here, not in every fork
+        # Arrow does when it makes its first table: once here, not in every fork
+        import pandas as pandas
 
         try:
             for _ in range(slots):
@@ -191,14 +212,19 @@ class ProcessExecutor:
 
     @property
     def reports(self) -> dict[str, Report]:
-        return {worker.task.name: worker.report for worker in [*self.workers] if worker.task is not None}
+        return {
+            worker.task.name: worker.report for worker in [*self.workers] if worker.task is not None
+        }
 
     def room(self) -> int:
         return self.slots - len(self.pending)
 
     def accepts(self, task: Task) -> bool:
         demands = [running.demand for running in self.pending]
-        cpus, memory = sum(demand.cpus for demand in demands), sum(demand.memory for demand in demands)
+        cpus, memory = (
+            sum(demand.cpus for demand in demands),
+            sum(demand.memory for demand in demands),
+        )
         return not demands or task.demand.fits(self.cpus - cpus, machine_memory() - memory)
 
     def submit(self, task: Task) -> None:
@@ -253,29 +279,35 @@ class ProcessExecutor:
         code = worker.child.end()
         self.failed_starts += not worker.ready
         if self.failed_starts == FAILED_STARTS:
-            raise CbobenchError("a worker process ended before it began; --cpus 0 plays in this process")
+            raise CbobenchError(
+                "a worker process ended before it began; --cpus 0 plays in this process"
+            )
         self._start()
         return code
 
     def _start(self) -> None:
         child = spawn(f"{__name__}:serve_tasks", partial(serve_tasks, problems=dict(self.problems)))
-        # A fork has the problems that this process holds. A fresh interpreter is sent each with the first task of it.
+        # A fork has the problems that this process holds. A fresh interpreter is sent each with the
+        # first task of it.
         self.workers.append(_Worker(child, {*self.problems} if child.process is None else set()))
 
 
 def serve_tasks(link: Any, problems: dict[str, Problem] | None = None) -> None:
     """Run the tasks that arrive until the driver goes.
 
-    While a task is played, its progress is sent each second. The thread that does has ended when the answer is sent.
+    While a task is played, its progress is sent each second. The thread that does has ended when
+    the answer is sent.
     """
     inbox = become_worker(link)
 
     def report(rounds: int, best: tuple[float, ...]) -> None:
-        if select.select([], [link], [], 0.0)[1]:  # else the driver is suspended, and the play must not wait for it
+        # else the driver is suspended, and the play must not wait for it
+        if select.select([], [link], [], 0.0)[1]:
             _send(link, Progress(rounds, best))
 
     with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000")  # where memory runs out, before its driver
+        # where memory runs out, before its driver
+        Path("/proc/self/oom_score_adj").write_text("1000")
     problems_by_title = {} if problems is None else problems
     _send(link, Ready())
     traces = Traces()
@@ -290,10 +322,14 @@ def serve_tasks(link: Any, problems: dict[str, Problem] | None = None) -> None:
         except CbobenchError as error:
             refusal = error
         except BaseException as error:
-            refusal = CbobenchError(f"task {task.name} could not be carried out: {describe_error(error)[0]}")
-        if not traces.holds(link.fileno()):  # a cell has closed it; what was opened since is not the driver's
+            refusal = CbobenchError(
+                f"task {task.name} could not be carried out: {describe_error(error)[0]}"
+            )
+        # a cell has closed it; what was opened since is not the driver's
+        if not traces.holds(link.fileno()):
             end_worker()
-        # Later cells of this worker must not meet what a task leaves running, or what cannot be restored after it.
+        # Later cells of this worker must not meet what a task leaves running, or what cannot be
+        # restored after it.
         is_worn_out = has_lingering_threads() or traces.any_left()
         _send(link, Refused(refusal) if refusal else Played(answer, is_worn_out))
 

@@ -20,7 +20,8 @@ REPEAT_SECONDS = 1.0  # a signal within these seconds counts as a repetition of 
 
 
 class Interruption:
-    """The handler of signals: they raise `Interrupted`; while a sweep closes down (`ignoring`) they do nothing.
+    """The handler of signals: they raise `Interrupted`; while a sweep closes down (`ignoring`) they
+    do nothing.
 
     Attributes:
         received_at: monotonic time of the last signal; None before the first.
@@ -32,7 +33,9 @@ class Interruption:
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         current_time = time.monotonic()
-        if not self.ignoring and (self.received_at is None or current_time - self.received_at > REPEAT_SECONDS):
+        if not self.ignoring and (
+            self.received_at is None or current_time - self.received_at > REPEAT_SECONDS
+        ):
             self.received_at = current_time
             raise Interrupted
 
@@ -68,7 +71,9 @@ def _release_signals() -> None:
 
 
 def _give_back_signals() -> None:
-    """Let the forks of the user's code end as everywhere else: a pool ends its workers by SIGTERM."""
+    """Let the forks of the user's code end as everywhere else: a pool ends its workers by
+    SIGTERM.
+    """
     for number, (handler, before) in _taken.items():
         if signal.getsignal(number) is handler and before is not None:
             signal.signal(number, before)
@@ -77,13 +82,16 @@ def _give_back_signals() -> None:
 
 
 # A fork forgets what its handler has been told before it begins, so until then a signal waits.
-os.register_at_fork(before=_hold_signals, after_in_parent=_release_signals, after_in_child=_give_back_signals)
+os.register_at_fork(
+    before=_hold_signals, after_in_parent=_release_signals, after_in_child=_give_back_signals
+)
 
 
 def disregard_signals() -> None:
     """Let the signals do nothing in this process: its parent gets them as well, and ends it.
 
-    They are not ignored, as programs that are started here would inherit that. Forks of the user's code begin with the
+    They are not ignored, as programs that are started here would inherit that. Forks of the user's
+    code begin with the
     defaults: a handler that the driver's program has set would keep a pool from ending its workers.
     """
     for number in SIGNALS:
@@ -95,7 +103,9 @@ def disregard_signals() -> None:
 
 
 def ignore() -> None:
-    """Ignore the signals in this process, which is about to end: handlers of Python's go before it does."""
+    """Ignore the signals in this process, which is about to end: handlers of Python's go before it
+    does.
+    """
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
@@ -106,14 +116,17 @@ def _do_nothing(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Handle signals within, and restore the handlers afterwards; does nothing outside the main thread."""
+    """Handle signals within, and restore the handlers afterwards; does nothing outside the main
+    thread.
+    """
     interruption = Interruption()
     before: dict[signal.Signals, Handler] = {}
     taken_before = dict(_taken)
     report = sys.unraisablehook
 
     def report_others(ignored: sys.UnraisableHookArgs) -> None:
-        # Python cannot raise in a finaliser or a weakref's callback; `check` raises as soon as it can.
+        # Python cannot raise in a finaliser or a weakref's callback; `check` raises as soon as it
+        # can.
         if not issubclass(ignored.exc_type, Interrupted):
             report(ignored)
 

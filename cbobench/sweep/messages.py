@@ -1,4 +1,6 @@
-"""What a driver and the processes that it starts say to each other: a class per message, by which it is known."""
+"""What a driver and the processes that it starts say to each other: a class per message, by which
+it is known.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ class NodeLost:
     """A task whose node was lost: no fault of its own.
 
     Attributes:
-        elsewhere: whether it may be another machine; a Ray on this one that loses its only node ends, and says so.
+        elsewhere: whether it may be another machine; a Ray on this one that loses its only node
+            ends, and says so.
     """
 
     elsewhere: bool = True
@@ -56,7 +59,9 @@ class Refused(NamedTuple):
 
 
 class Play(NamedTuple):
-    """A task to play, of the problem of that title, which comes pickled the first time (else None)."""
+    """A task to play, of the problem of that title, which comes pickled the first time (else
+    None).
+    """
 
     title: str
     problem: bytes | None
@@ -69,7 +74,9 @@ class Ready(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How many seed-rounds of its task a worker has played, and the best that each cell has seen."""
+    """How many seed-rounds of its task a worker has played, and the best that each cell has
+    seen.
+    """
 
     rounds: int
     best: tuple[float, ...]
@@ -149,7 +156,9 @@ class Ended(NamedTuple):
 
 
 class Simulate(NamedTuple):
-    """Simulations to run at points (k, d), one generator each, `step` at a time; each is sent as a result."""
+    """Simulations to run at points (k, d), one generator each, `step` at a time; each is sent as a
+    result.
+    """
 
     x: Array
     gens: Sequence[np.random.Generator]

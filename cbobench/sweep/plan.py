@@ -1,4 +1,6 @@
-"""What a call would play: the cells of its suite, without those that its run folder holds, cut into tasks."""
+"""What a call would play: the cells of its suite, without those that its run folder holds, cut into
+tasks.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ from cbobench.watcher import SILENT, Watcher
 from cbobench.words import count_noun
 
 CLUSTER_CPUS = 64  # a guess, as a cluster may grow: it only decides how finely a run is cut
-SLOW_SIMULATION = 0.1  # seconds of a simulation beside which what a round costs Python does not count
+# seconds of a simulation beside which what a round costs Python does not count
+SLOW_SIMULATION = 0.1
 
 
 @dataclass(frozen=True)
@@ -72,17 +75,22 @@ class Plan:
 
 
 def plan(call: Call, watcher: Watcher = SILENT, deadline: float = inf) -> Plan:
-    """Validate a suite and find what is still to be played. Writes nothing, but what a pilot has simulated that fails.
+    """Validate a suite and find what is still to be played. Writes nothing, but what a pilot has
+    simulated that fails.
 
     Args:
-        watcher: told what takes long, such as a simulator's pilot, and asked whether one of minutes is to go on.
-        deadline: of a dry run, by `monotonic`: pilots are cut short, and the watcher hears of each step instead.
+        watcher: told what takes long, such as a simulator's pilot, and asked whether one of minutes
+            is to go on.
+        deadline: of a dry run, by `monotonic`: pilots are cut short, and the watcher hears of each
+            step instead.
 
     Raises:
-        Misuse: a wrong suite, or a folder that holds something else. DamagedRun: a broken file in the folder.
+        Misuse: a wrong suite, or a folder that holds something else. DamagedRun: a broken file in
+            the folder.
         Declined: a pilot is not to go on.
     """
-    # What shows at once is refused before anything is prepared: the pilot of a simulator may take hours.
+    # What shows at once is refused before anything is prepared: the pilot of a simulator may take
+    # hours.
     text = read_suite(call)
     path = Path("runs") / text.name if call.out is None else call.out
     folder = open_run(path).refuse_bundle("give a folder for the run")
@@ -91,18 +99,25 @@ def plan(call: Call, watcher: Watcher = SILENT, deadline: float = inf) -> Plan:
     pool = None if call.plays_inline else ProcessPool(call.cpus or usable_cpus())
     suite = _prepare_suite(text, Site(watcher=watcher, pool=pool, deadline=deadline), simulations)
     grid = suite.grid
-    # Of three sizes only the block, in seeds, is for the life of a run: a resumed run makes the same tasks again. How
-    # many cells of several pairs share a task, and into which pieces one is cut while it waits, may differ by call.
+    # Of three sizes only the block, in seeds, is for the life of a run: a resumed run makes the
+    # same tasks again. How many cells of several pairs share a task, and into which pieces one is
+    # cut while it waits, may
+    # differ by call.
     workers = CLUSTER_CPUS if call.address is not None else call.cpus or usable_cpus()
     together = _choose_together(suite, call, workers)
-    record, record_notes = _record_call(call, suite, folder, call.block or min(together, len(grid.seeds)))
+    record, record_notes = _record_call(
+        call, suite, folder, call.block or min(together, len(grid.seeds))
+    )
     published = read_published(folder, [*COLUMNS, "seconds"])
     by_pair, attempts, stale = blocks.cells_to_play(grid, published, call.kinds_again)
     rules = blocks.TaskRules(record.keep, record.audit, suite.timeout, suite.demands)
     tasks = blocks.Tasks(by_pair, record.block, rules, attempts, together=call.block or together)
-    # Simulations that take long are counted ahead: who pays for them wants to know how many there will be.
+    # Simulations that take long are counted ahead: who pays for them wants to know how many there
+    # will be.
     totals = blocks.count_ahead(tasks, suite.problems).items()
-    slow = [(title, total) for title, total in totals if total.each and total.each >= SLOW_SIMULATION]
+    slow = [
+        (title, total) for title, total in totals if total.each and total.each >= SLOW_SIMULATION
+    ]
     notes = (
         *pending_notes({pair.algorithm.title: pair.algorithm for pair in grid.pairs}.values()),
         *record_notes,
@@ -140,7 +155,9 @@ def _prepare_suite(text: SuiteText, site: Site, simulations: SimulationStore) ->
 
 
 def _keep_simulations(simulations: SimulationStore) -> None:
-    """Keep what a pilot that did not come to its end has simulated, but for failures: its cause may be mended."""
+    """Keep what a pilot that did not come to its end has simulated, but for failures: its cause may
+    be mended.
+    """
     with suppress(CbobenchError):  # a folder that holds something else
         if simulations.waiting and not Manifest.exists(simulations.folder):
             refuse_foreign_folder(simulations.folder)
@@ -149,26 +166,41 @@ def _keep_simulations(simulations: SimulationStore) -> None:
 
 def _choose_together(suite: Suite, call: Call, workers: int) -> int:
     """How many cells share a task: as many as memory and the number of workers allow."""
-    limit = blocks.memory_limit(suite, None if call.address is not None else call.cpus or usable_cpus())
+    limit = blocks.memory_limit(
+        suite, None if call.address is not None else call.cpus or usable_cpus()
+    )
     simulators = [problem for problem in suite.problems.values() if isinstance(problem, Simulator)]
     is_slow = any(simulator.pilot_facts.seconds > SLOW_SIMULATION for simulator in simulators)
     least = 1 if is_slow else blocks.MIN_BLOCK
-    return min(blocks.block_size(1, len(suite.grid.cells), workers, least, suite.grid.horizon), limit)
+    return min(
+        blocks.block_size(1, len(suite.grid.cells), workers, least, suite.grid.horizon), limit
+    )
 
 
-def _record_call(call: Call, suite: Suite, folder: RunFolder, block: int) -> tuple[Manifest, list[str]]:
-    """Return what `run.json` will say with this call, and notes on it; `block` is that of a new run."""
+def _record_call(
+    call: Call, suite: Suite, folder: RunFolder, block: int
+) -> tuple[Manifest, list[str]]:
+    """Return what `run.json` will say with this call, and notes on it; `block` is that of a new
+    run.
+    """
     grid, begun = suite.grid, invocation(list(suite.grid.command))
     notes = []
     if Manifest.exists(folder):
         record = Manifest.read(folder).add_call(grid, suite, begun, str(folder))
     elif folder.names("cells"):
-        notes.append(f"{folder.path(FILE)} is missing: it is made again from what the published cells say")
+        notes.append(
+            f"{folder.path(FILE)} is missing: it is made again from what the published cells say"
+        )
         record = rebuild_manifest(folder).add_call(grid, suite, begun, str(folder))
     else:
         refuse_foreign_folder(folder)
-        record = Manifest(suite.name, suite.about, suite.keep, block, (grid,), (begun,), suite.audit)
+        record = Manifest(
+            suite.name, suite.about, suite.keep, block, (grid,), (begun,), suite.audit
+        )
     if call.block and call.block != record.block:
         seeds_per_task = count_noun(record.block, "seed")
-        notes.append(f"this run plays {seeds_per_task} per task, as it began; for another --block, give a new --out")
+        notes.append(
+            f"this run plays {seeds_per_task} per task, as it began; for another --block, give a "
+            "new --out"
+        )
     return record, notes

@@ -1,7 +1,9 @@
-"""Prepares problems in other processes while a sweep is planned: pilots of simulators on workers of this machine; all
-in a fresh interpreter, for a driver that imported NumPy before its arithmetic was chosen.
+"""Prepares problems in other processes while a sweep is planned: pilots of simulators on workers of
+this machine; all in a fresh interpreter, for a driver that imported NumPy before its arithmetic was
+chosen.
 
-What a problem prepares (features, instances, pilots) travels to the workers, which would play native numbers.
+What a problem prepares (features, instances, pilots) travels to the workers, which would play
+native numbers.
 """
 
 from __future__ import annotations
@@ -32,7 +34,14 @@ from cbobench.results.folder import RunFolder
 from cbobench.results.simulations import SimulationStore
 from cbobench.suite.prepare import prepare
 from cbobench.suite.text import read_suite
-from cbobench.sweep.children import Child, become_worker, can_fork, describe_end, spawn, wait_for_children
+from cbobench.sweep.children import (
+    Child,
+    become_worker,
+    can_fork,
+    describe_end,
+    spawn,
+    wait_for_children,
+)
 from cbobench.sweep.executors import pickle_problem, unpickle_problem
 from cbobench.sweep.messages import Prepare, Prepared, Refused, Simulate
 from cbobench.threads import single_thread
@@ -43,7 +52,8 @@ BATCH_SECONDS = 0.2  # that the simulations of a message take, of those that tak
 
 
 class ProcessPool:
-    """Runs simulations in worker processes, which last as long as a call of `run` (see `problems.pilot.Pool`).
+    """Runs simulations in worker processes, which last as long as a call of `run` (see
+    `problems.pilot.Pool`).
 
     Args:
         workers: how many, at least 1.
@@ -57,7 +67,11 @@ class ProcessPool:
         return can_fork() and is_as_requested()
 
     def run(
-        self, simulator: Simulator, x: Array, gens: Sequence[np.random.Generator], at_once: Callable[[], int]
+        self,
+        simulator: Simulator,
+        x: Array,
+        gens: Sequence[np.random.Generator],
+        at_once: Callable[[], int],
     ) -> Generator[tuple[int, SimulationResult] | None]:
         """Yield simulations as they come; one that ends its worker has failed."""
         crew = _Crew(simulator, x, gens)
@@ -65,7 +79,9 @@ class ProcessPool:
             while crew.waiting or crew.played:
                 while crew.waiting and len(crew.played) < min(self.workers, at_once()):
                     crew.hand_out(at_once())
-                ended = wait_for_children([child for child, _ in crew.played.values()], LOOK_SECONDS)
+                ended = wait_for_children(
+                    [child for child, _ in crew.played.values()], LOOK_SECONDS
+                )
                 if not ended:
                     yield None
                 crew.end_stopped()
@@ -114,7 +130,8 @@ class _Crew:
                 os.kill(child.pid, signal.SIGKILL)
 
     def take(self, child: Child) -> tuple[int, SimulationResult] | None:
-        """Return the number of a point and its simulation, from a worker that has sent one or has ended.
+        """Return the number of a point and its simulation, from a worker that has sent one or has
+        ended.
 
         None where it has ended with several that ran together: each is run by itself.
 
@@ -146,21 +163,26 @@ class _Crew:
         return number, answer
 
     def _count_next(self, workers: int) -> int:
-        """How many simulations a worker is given: more of those that take less than a message does."""
+        """How many simulations a worker is given: more of those that take less than a message
+        does.
+        """
         if self.step > 1 or not self.seconds:
             return self.step
         seconds_each = max(sum(self.seconds) / len(self.seconds), BATCH_SECONDS / len(self.x))
         return max(1, min(int(BATCH_SECONDS / seconds_each), -(-len(self.waiting) // workers)))
 
     def _start(self) -> Child:
-        child = spawn(f"{__name__}:serve_simulations", partial(serve_simulations, simulator=self.simulator))
+        child = spawn(
+            f"{__name__}:serve_simulations", partial(serve_simulations, simulator=self.simulator)
+        )
         if child.process is not None:  # a fork has the simulator
             child.link.send(pickle_problem(self.simulator))
         return child
 
 
 def serve_simulations(link: Any, simulator: Simulator | None = None) -> None:
-    """Run the simulations that arrive until the driver goes, so many at a time as it says; send each as it ends.
+    """Run the simulations that arrive until the driver goes, so many at a time as it says; send
+    each as it ends.
 
     Args:
         simulator: None: the first message holds it.
@@ -180,7 +202,8 @@ def serve_simulations(link: Any, simulator: Simulator | None = None) -> None:
                     single_thread(),
                     preserve_process(),
                 ):
-                    # A fork begins with the driver's numbers, and what draws from these would seem to draw none.
+                    # A fork begins with the driver's numbers, and what draws from these would seem
+                    # to draw none.
                     random.seed()
                     np.random.set_state(dict(np.random.MT19937().state))  # noqa: NPY002 - it must not be used
                     results = simulator.run_points(x[chunk], gens[chunk], not simulator.noisy)
@@ -207,7 +230,9 @@ def prepare_problems(call: Call, folder: RunFolder) -> dict[str, Problem]:
         child.link.send(Prepare(call, folder))
         answer = child.receive()
     except (EOFError, OSError) as error:
-        raise CbobenchError("the process that prepares the problems ended; import cbobench before NumPy") from error
+        raise CbobenchError(
+            "the process that prepares the problems ended; import cbobench before NumPy"
+        ) from error
     finally:
         child.end()
     if isinstance(answer, Refused):
@@ -225,6 +250,8 @@ def serve_problems(link: Any) -> None:
     except CbobenchError as error:
         answer = Refused(error)
     except BaseException as error:
-        answer = Refused(CbobenchError(f"the problems could not be prepared: {describe_error(error)[0]}"))
+        answer = Refused(
+            CbobenchError(f"the problems could not be prepared: {describe_error(error)[0]}")
+        )
     link.send(answer)
     os._exit(0)

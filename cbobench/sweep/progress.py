@@ -1,9 +1,10 @@
-"""The progress of a sweep in rounds, from receipts and from workers: a bar on a terminal, plain lines, heartbeats; and
+"""The progress of a sweep in rounds, from receipts and from workers: a bar on a terminal, plain
+lines, heartbeats; and
 its log, a line of JSON per event: `log/<start>-<host>-<process>.jsonl` in the run folder.
 
-`started` (or `resumed`), `played` (a task, and the seconds it took), `failed` (a cell), `note` (who plays, what is
-overdue or lost) and `ended`, each with `time` (UTC) and `seconds` since the start. For people and for programs;
-nothing here reads it, and a log that cannot be written stops no sweep.
+`started` (or `resumed`), `played` (a task, and the seconds it took), `failed` (a cell), `note` (who
+plays, what is overdue or lost) and `ended`, each with `time` (UTC) and `seconds` since the start.
+For people and for programs; nothing here reads it, and a log that cannot be written stops no sweep.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
     from cbobench.sweep.run import Outcome
 
 UNCERTAINTY = 1.3  # factor by which the time left may be wrong
-TRUSTED = 0.05  # share of the rounds from which on their speed alone counts: the first ones cost less, or wait longer
+# share of the rounds from which on their speed alone counts: the first ones cost less, or wait
+# longer
+TRUSTED = 0.05
 
 
 class RoundCounter:
@@ -46,14 +49,17 @@ class RoundCounter:
     Args:
         tasks: all that are to be played.
         executor: says how far the tasks are that are not over; None: nothing does.
-        expected: seconds on the clock that all of them take, by what is known before; None if that is nothing.
+        expected: seconds on the clock that all of them take, by what is known before; None if that
+            is nothing.
 
     Attributes:
         total, over: seed-rounds of all tasks, and of those that are over.
         cells: that are over.
     """
 
-    def __init__(self, tasks: Tasks, executor: Executor | None = None, expected: float | None = None) -> None:
+    def __init__(
+        self, tasks: Tasks, executor: Executor | None = None, expected: float | None = None
+    ) -> None:
         self.executor, self.expected = executor, expected
         self.total, self.played_before = tasks.rounds, _played_before(tasks)
         self.cells = self.over = 0
@@ -78,8 +84,8 @@ class RoundCounter:
     def seconds_left(self) -> tuple[float, float, float] | None:
         """Seconds left at the mean speed so far, with lower and upper bound.
 
-        Until a share of `TRUSTED` is played, the less of it counts what was expected, the more is played. Where nothing
-        was expected, None before the first rounds.
+        Until a share of `TRUSTED` is played, the less of it counts what was expected, the more is
+        played. Where nothing was expected, None before the first rounds.
         """
         rounds = self.rounds
         if self.expected is None and not rounds:
@@ -110,7 +116,9 @@ def _played_before(tasks: Tasks) -> SeedRanges:
     for pair_cells, before in zip(tasks.by_pair, tasks.attempts, strict=True):
         for attempts in () if before is None else np.unique(before[before > 0]).tolist():
             ranges = seed_ranges(np.asarray(pair_cells.seeds)[before == attempts].tolist())
-            pair_ranges = ranges_by_pair.setdefault(pair_id(pair_cells.pair, pair_cells.horizon), [])
+            pair_ranges = ranges_by_pair.setdefault(
+                pair_id(pair_cells.pair, pair_cells.horizon), []
+            )
             pair_ranges += [[*seed_range, attempts] for seed_range in ranges]
     return ranges_by_pair
 
@@ -132,10 +140,16 @@ class Terminal(Watcher):
             return
         self.has_begun = True
         new = self.plan.cells - self.plan.done
-        stale = f", {self.plan.stale} of them stale: play them again with --again stale" if self.plan.stale else ""
+        stale = (
+            f", {self.plan.stale} of them stale: play them again with --again stale"
+            if self.plan.stale
+            else ""
+        )
         suffix = f" ({self.plan.done} done before{stale})" if self.plan.done else ""
         tasks = count_noun(len(self.plan.tasks), "task")
-        print(f"{self.plan.suite.name}: {count_noun(new, 'cell')} in {tasks}{suffix}", file=sys.stderr)
+        print(
+            f"{self.plan.suite.name}: {count_noun(new, 'cell')} in {tasks}{suffix}", file=sys.stderr
+        )
 
     def note(self, text: str) -> None:
         """Print a note; before the first one, what there is to play."""
@@ -153,8 +167,17 @@ class Terminal(Watcher):
             from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
             from rich.progress import Progress as Bar
 
-            percent, left = TextColumn("{task.percentage:>3.0f} %"), TextColumn("left: {task.fields[left]}")
-            columns = TextColumn("{task.description}"), BarColumn(), percent, TimeElapsedColumn(), left
+            percent, left = (
+                TextColumn("{task.percentage:>3.0f} %"),
+                TextColumn("left: {task.fields[left]}"),
+            )
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                percent,
+                TimeElapsedColumn(),
+                left,
+            )
             show = self._show
 
             class Counting(Bar):
@@ -172,7 +195,9 @@ class Terminal(Watcher):
             total = self.failed.total
             description = f"playing ({total} failed)" if total else "playing"
             rounds, left = self.counter.rounds, self._describe_left()
-            self.bar.update(self.bar.task_ids[0], completed=rounds, description=description, left=left)
+            self.bar.update(
+                self.bar.task_ids[0], completed=rounds, description=description, left=left
+            )
 
     def _describe_left(self) -> str:
         left = None if self.counter is None else self.counter.seconds_left()
@@ -210,7 +235,8 @@ class Journal(Watcher):
     """Writes the log of one call.
 
     Args:
-        plan: what it plays. Nothing is written before something has happened: a call that is refused leaves no log.
+        plan: what it plays. Nothing is written before something has happened: a call that is
+            refused leaves no log.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -218,13 +244,25 @@ class Journal(Watcher):
         self.begun_at = self.uploaded = time.monotonic()
         self.lines: list[str] = []
         self.written = 0
-        self.name = f"log/{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{platform.node()}-{os.getpid()}.jsonl"
-        self._add("resumed" if plan.done else "started", cells=plan.cells, done=plan.done, tasks=len(plan.tasks))
+        self.name = (
+            f"log/{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{platform.node()}-{os.getpid()}.jsonl"
+        )
+        self._add(
+            "resumed" if plan.done else "started",
+            cells=plan.cells,
+            done=plan.done,
+            tasks=len(plan.tasks),
+        )
 
     def played(self, receipt: Receipt) -> None:
         """Write that a task was played, and which of its cells failed."""
         counts = {"ok": receipt.ok, "failed": receipt.failed, "rounds": receipt.rounds}
-        self._add("played", task=receipt.task, **counts, took=receipt.seconds and round(receipt.seconds, 3))
+        self._add(
+            "played",
+            task=receipt.task,
+            **counts,
+            took=receipt.seconds and round(receipt.seconds, 3),
+        )
         for error in receipt.errors:
             self._add("failed", cell=error)
         self._write()
@@ -246,7 +284,11 @@ class Journal(Watcher):
         if self.written + len(self.lines) >= LINES and event != "ended":
             return
         seconds = round(time.monotonic() - self.begun_at, 3)
-        content = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, "seconds": seconds}
+        content = {
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "event": event,
+            "seconds": seconds,
+        }
         self.lines.append(json.dumps(content | fields) + "\n")
 
     def _write(self, over: bool = False) -> None:

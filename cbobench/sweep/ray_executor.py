@@ -1,14 +1,16 @@
 """The executor on Ray: all CPUs of this machine, or a cluster with an address.
 
-Ray runs in a process of its own (`serve_ray`). It ends the program that joined it when its raylet dies, takes the
-program's signal handlers, and prints what it likes; there it has no terminal, no signal reaches it, and the driver
-(`RayExecutor`) sees a socket that closes.
+Ray runs in a process of its own (`serve_ray`). It ends the program that joined it when its raylet
+dies, takes the program's signal handlers, and prints what it likes; there it has no terminal, no
+signal reaches it, and the driver (`RayExecutor`) sees a socket that closes.
 
-A task passes through that process pickled, and what all tasks share is sent once. Nothing is polled: Ray's futures put
-themselves into the queue that the driver's messages come in, so that a process that waits costs no CPU time.
+A task passes through that process pickled, and what all tasks share is sent once. Nothing is
+polled: Ray's futures put themselves into the queue that the driver's messages come in, so that a
+process that waits costs no CPU time.
 
-The number of tasks in flight is bounded, and the driver holds receipts, never data. Ray's own retries are off, because
-a lost node and a crashed worker can only be told apart without them (the scheduler decides what follows).
+The number of tasks in flight is bounded, and the driver holds receipts, never data. Ray's own
+retries are off, because a lost node and a crashed worker can only be told apart without them (the
+scheduler decides what follows).
 """
 
 from __future__ import annotations
@@ -64,12 +66,14 @@ from cbobench.words import count_noun
 IN_FLIGHT = 256  # at least, on a cluster: Ray's autoscaler sees demand in tasks that wait
 IN_FLIGHT_PER_CPU = 2
 MAX_IN_FLIGHT = 10_000
-CHECK_SECONDS = 2.0  # seconds between two looks at how large a cluster is, and whether its head is alive
+# seconds between two looks at how large a cluster is, and whether its head is alive
+CHECK_SECONDS = 2.0
 SHUTDOWN_SECONDS = 20.0  # seconds in which Ray shuts down
 NODE_CHECK_SECONDS = 2.0  # between two calls of every node
 CONNECT_SECONDS = 5.0  # that a node has to answer; it is called twice
 PARALLEL_CALLS = 32
-BOARD, BOARD_SECONDS = b"cbobench", 1.0  # where rounds are written, and how long the head is waited for
+# where rounds are written, and how long the head is waited for
+BOARD, BOARD_SECONDS = b"cbobench", 1.0
 
 
 class RayExecutor:
@@ -139,7 +143,12 @@ class RayExecutor:
                 self._handle(message)
             elif (task := self.flight.pop(message.name, None)) is not None:
                 answer = message.answer
-                yield task, explain_crash(self.folder, task, answer.how) if isinstance(answer, Crashed) else answer
+                yield (
+                    task,
+                    explain_crash(self.folder, task, answer.how)
+                    if isinstance(answer, Crashed)
+                    else answer,
+                )
             seconds = 0.0
         if self.child.has_ended() and not self.child.link.poll():
             raise self._died()
@@ -196,7 +205,9 @@ def in_flight(slots: int, cpus: int | None, address: str | None) -> int:
 
 
 class Driver(Watcher):
-    """The driver as the process of Ray sees it, which has several threads that tell it something."""
+    """The driver as the process of Ray sees it, which has several threads that tell it
+    something.
+    """
 
     def __init__(self, link: Any) -> None:
         self.link, self.lock = link, threading.Lock()
@@ -210,7 +221,9 @@ class Driver(Watcher):
 
 
 def serve_ray(link: Any) -> None:
-    """The life of the process of Ray: pass on what the driver and Ray have for each other until one of them goes."""
+    """The life of the process of Ray: pass on what the driver and Ray have for each other until one
+    of them goes.
+    """
     inbox, driver = become_worker(link), Driver(link)
     join: Join = inbox.get()
     try:
@@ -223,7 +236,13 @@ def serve_ray(link: Any) -> None:
         driver.send(Slots(client.cpus()))
         nodes = None if join.address is None else NodeWatch(client.places(), driver)
     except BaseException as error:
-        driver.send(Refused(error if isinstance(error, CbobenchError) else CbobenchError(describe_error(error)[0])))
+        driver.send(
+            Refused(
+                error
+                if isinstance(error, CbobenchError)
+                else CbobenchError(describe_error(error)[0])
+            )
+        )
         os._exit(1)
     try:
         _pass_on(client, driver, inbox, nodes)
@@ -235,7 +254,9 @@ def serve_ray(link: Any) -> None:
         os._exit(0)
 
 
-def _pass_on(client: RayClient, driver: Driver, inbox: SimpleQueue[Any], nodes: NodeWatch | None) -> None:
+def _pass_on(
+    client: RayClient, driver: Driver, inbox: SimpleQueue[Any], nodes: NodeWatch | None
+) -> None:
     checked_at, cpus = time.monotonic(), client.cpus()
     while True:
         with suppress(Empty):
@@ -275,7 +296,12 @@ class RayClient:
     """
 
     def __init__(self, ray: Any, join: Join, inbox: SimpleQueue[Any]) -> None:
-        self.ray, self.folder, self.is_local, self.inbox = ray, join.folder, join.address is None, inbox
+        self.ray, self.folder, self.is_local, self.inbox = (
+            ray,
+            join.folder,
+            join.address is None,
+            inbox,
+        )
         self.flight: dict[Future[Any], str] = {}
         folder, place = join.folder, str(Path.cwd()) if self.is_local else None
         folders = () if join.code is None else join.code.folders
@@ -299,14 +325,20 @@ class RayClient:
 
     def places(self) -> set[tuple[str, int]]:
         """Host and port of every node that Ray counts as alive."""
-        return {(node["NodeManagerAddress"], node["NodeManagerPort"]) for node in self.ray.nodes() if node["Alive"]}
+        return {
+            (node["NodeManagerAddress"], node["NodeManagerPort"])
+            for node in self.ray.nodes()
+            if node["Alive"]
+        }
 
     def cpus(self) -> int:
         """CPUs that there are now, at least 1."""
         return max(1, int(self.ray.cluster_resources().get("CPU", 1)))
 
     def submit(self, name: str, problem: str, demand: Demand, task: Any) -> None:
-        """Begin a task of that name, which plays the problem of that title; it goes to the worker as it is given."""
+        """Begin a task of that name, which plays the problem of that title; it goes to the worker
+        as it is given.
+        """
         remote = self.remote if demand == ONE else self._remote_for(demand)
         future = remote.remote(self.problems[problem], task).future()
         self.flight[future] = name
@@ -316,18 +348,29 @@ class RayClient:
         """Runs tasks that need several CPUs, or much memory.
 
         Raises:
-            Misuse: no machine has so much, and none is to be started (a cluster of a head without CPUs starts some).
+            Misuse: no machine has so much, and none is to be started (a cluster of a head without
+                CPUs starts some).
         """
-        machines = [node["Resources"] for node in self.ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+        machines = [
+            node["Resources"]
+            for node in self.ray.nodes()
+            if node["Alive"] and node["Resources"].get("CPU")
+        ]
         sizes = [(resources["CPU"], resources.get("memory", inf)) for resources in machines]
         if not self.is_local and sizes and not any(demand.fits(*size) for size in sizes):
-            raise Misuse(f"a task wants {demand}; no machine of the cluster has so much: lower the suite's resources")
-        # Of this machine's memory Ray counts what is free as it starts; the plan has looked at all of it.
+            raise Misuse(
+                f"a task wants {demand}; no machine of the cluster has so much: lower the "
+                "suite's resources"
+            )
+        # Of this machine's memory Ray counts what is free as it starts; the plan has looked at all
+        # of it.
         memory = None if self.is_local else demand.memory or None
         return self.remote.options(max_retries=0, num_cpus=demand.cpus, memory=memory)
 
     def collect(self, future: Future[Any]) -> Ended:
-        """Return the name of a task that has ended, and its answer, or in words how it lost its worker."""
+        """Return the name of a task that has ended, and its answer, or in words how it lost its
+        worker.
+        """
         errors, name = self.ray.exceptions, self.flight.pop(future)
         try:
             return Ended(name, future.result())
@@ -352,18 +395,28 @@ class RayClient:
             self.ray.cancel(future.object_ref, force=True)  # type: ignore[attr-defined]
 
     def close(self) -> None:
-        """Leave Ray, which ends the workers of a driver that leaves; cancelling a task as it ends would abort us."""
+        """Leave Ray, which ends the workers of a driver that leaves; cancelling a task as it ends
+        would abort us.
+        """
         self.rounds.clear()
         self.ray.shutdown()
-        if self.is_local:  # Ray ends its workers, and not what they have started in sessions of their own
+        # Ray ends its workers, and not what they have started in sessions of their own
+        if self.is_local:
             end_programs()
         self.folder.remove_temporary([*self.flight.values()])
 
 
 def play_on_ray(
-    problem: bytes, task: bytes, folders: Collection[str], place: str | None, folder: RunFolder, rounds: RoundBoard
+    problem: bytes,
+    task: bytes,
+    folders: Collection[str],
+    place: str | None,
+    folder: RunFolder,
+    rounds: RoundBoard,
 ) -> Receipt | WorkerCrashed | ReturnedTask:
-    """Play a task on a worker of Ray. The problem comes pickled, because its class may lie in one of the folders."""
+    """Play a task on a worker of Ray. The problem comes pickled, because its class may lie in one
+    of the folders.
+    """
     close_sockets_in_forks()
     prepare_worker(folders, place)
     sent_task: Task = pickle.loads(task)  # noqa: S301 - from our own driver
@@ -377,7 +430,9 @@ def play_on_ray(
 
 
 class RoundBoard:
-    """How far tasks are, by name, in the store of Ray's head; what cannot be written or read is left out."""
+    """How far tasks are, by name, in the store of Ray's head; what cannot be written or read is
+    left out.
+    """
 
     def __init__(self) -> None:
         self.prefix = f"{os.urandom(8).hex()}/"
@@ -386,7 +441,9 @@ class RoundBoard:
         return f"{self.prefix}{name}".encode()
 
     def write(self, name: str, rounds: int, best: tuple[float, ...]) -> None:
-        """Say how far a task is: its seed-rounds, and the best that its cells have seen; and that it runs now."""
+        """Say how far a task is: its seed-rounds, and the best that its cells have seen; and that
+        it runs now.
+        """
         report = json.dumps([rounds, best, time.time_ns()]).encode()
         with suppress(Exception):
             _store().internal_kv_put(self._key(name), report, True, BOARD, timeout=BOARD_SECONDS)
@@ -404,7 +461,9 @@ class RoundBoard:
             reports = {}
             for key, text in values.items():
                 rounds, best, stamp = json.loads(text)
-                reports[key.decode().removeprefix(self.prefix)] = Report(int(rounds), tuple(best), int(stamp))
+                reports[key.decode().removeprefix(self.prefix)] = Report(
+                    int(rounds), tuple(best), int(stamp)
+                )
             return reports
         return {}
 
@@ -416,12 +475,13 @@ def _store() -> Any:
 
 
 class NodeWatch:
-    """Reports when nodes of a cluster fall silent, when Ray gives one of them up, and when all others answer again.
+    """Reports when nodes of a cluster fall silent, when Ray gives one of them up, and when all
+    others answer again.
 
     Ray itself waits long and says nothing.
 
-    It runs in a thread, because calls to Ray hang if the head cannot be reached. A node that never answered, such as
-    one behind a firewall, is not reported.
+    It runs in a thread, because calls to Ray hang if the head cannot be reached. A node that never
+    answered, such as one behind a firewall, is not reported.
 
     Args:
         places: host and port of the nodes; the caller keeps them current.
@@ -450,10 +510,15 @@ class NodeWatch:
         before, self.missed = self.missed, (self.answered & places) - reachable
         silent, lost = before & self.missed, self.silent - places
         if lost:
-            self.watcher.note(f"given up: {_describe(lost, len(places | lost))}; what played there is queued again")
+            self.watcher.note(
+                f"given up: {_describe(lost, len(places | lost))}; what played there is queued "
+                "again"
+            )
         reported = self.silent - lost
         if silent and not reported:
-            self.watcher.note(f"silent: {_describe(silent, len(places))}; what plays there is waited for")
+            self.watcher.note(
+                f"silent: {_describe(silent, len(places))}; what plays there is waited for"
+            )
         elif reported and not self.missed:
             self.watcher.note("no node is silent any more")
         self.silent = reported | silent if self.missed else set()

@@ -1,4 +1,6 @@
-"""Start Ray on this machine, or join a cluster: tokens, a private folder, and no module found where none should be."""
+"""Start Ray on this machine, or join a cluster: tokens, a private folder, and no module found where
+none should be.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,10 @@ from cbobench.threads import has_lingering_threads, pin_threads
 
 OBJECT_STORE = 256 * 2**20  # problems are small; results do not pass through it
 
-# Milliseconds for which the driver hands a worker one task after the other. Then it asks for a worker anew, which takes
-# some hundredths of a second, and other drivers have their turn. Ray's own 500 are less than most tasks take.
+# Milliseconds for which the driver hands a worker one task after the other. Then it asks for a
+# worker anew, which takes some hundredths of a second, and other drivers have their turn. Ray's own
+# 500 are less than most
+# tasks take.
 LEASE = 10_000
 CALLS = 2**30  # of a worker, at most: only one that is worn out reaches them
 
@@ -32,16 +36,20 @@ CALLS = 2**30  # of a worker, at most: only one that is worn out reaches them
 def import_ray(address: str | None) -> Any:
     """Import Ray; before it reads its settings, turn usage reports off and tokens on.
 
-    A local Ray gets a token of its own: no other user of this machine can send it work, and nothing is written to the
-    home folder. A cluster is joined with the token that is found here. Where this process has imported Ray before,
-    tokens stay as they were.
+    A local Ray gets a token of its own: no other user of this machine can send it work, and nothing
+    is written to the home folder. A cluster is joined with the token that is found here. Where this
+    process has imported Ray before, tokens stay as they were.
     """
     pin_threads()
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault("RAY_worker_lease_timeout_milliseconds", str(LEASE))
     # One notice per worker about a default that does not concern tasks on CPUs.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    if "ray" not in sys.modules and "RAY_AUTH_MODE" not in os.environ and (address is None or _has_token()):
+    if (
+        "ray" not in sys.modules
+        and "RAY_AUTH_MODE" not in os.environ
+        and (address is None or _has_token())
+    ):
         os.environ["RAY_AUTH_MODE"] = "token"
         if address is None:
             os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(16))
@@ -60,13 +68,16 @@ def _has_token() -> bool:
 
 
 def private_folder() -> Path:
-    """A folder that is for this user alone, and is removed once this process has ended, however it did.
+    """A folder that is for this user alone, and is removed once this process has ended, however it
+    did.
 
-    Ray's own are for everyone to write into. Unix sockets lie in it, whose paths have at most 107 bytes: Ray adds 68.
+    Ray's own are for everyone to write into. Unix sockets lie in it, whose paths have at most 107
+    bytes: Ray adds 68.
     """
     base = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
     folder = tempfile.mkdtemp(prefix="cbobench-", dir=base if len(base) <= 20 else "/tmp")
-    # Its standard input ends with this process; Ray's daemons then take a moment to end, and write meanwhile.
+    # Its standard input ends with this process; Ray's daemons then take a moment to end, and write
+    # meanwhile.
     remove = 'cat <&3; for i in $(seq 100); do rm -rf "$0"; sleep 0.1; [ -e "$0" ] || exit 0; done'
     end, _ = os.pipe()  # the other end is never closed
     # It is nobody's child: whoever ends all that this process has started leaves it.
@@ -100,14 +111,16 @@ def start_ray(cpus: int | None, address: str | None, code: Code | None = None) -
     ray, folder = import_ray(address), private_folder()
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address is None:
-        # Workers inherit it, and find what the driver finds: a user's module may lie beside the suite.
+        # Workers inherit it, and find what the driver finds: a user's module may lie beside the
+        # suite.
         os.environ["PYTHONPATH"] = os.pathsep.join(search_path())
         options |= {"address": "local", "num_cpus": cpus, "include_dashboard": False}
         options |= {"object_store_memory": OBJECT_STORE, "_temp_dir": str(folder / "ray")}
     else:
         options["address"] = address
     runtime: dict[str, Any] = {}
-    if code is not None and code.files:  # as modules, for a job of Ray's may have a working folder of its own
+    # as modules, for a job of Ray's may have a working folder of its own
+    if code is not None and code.files:
         runtime["py_modules"] = code.copy_to(folder / "modules")
     if address is not None:
         runtime["worker_process_setup_hook"] = _arithmetic_hook(os.environ.get(CHOICE))
@@ -122,12 +135,18 @@ def start_ray(cpus: int | None, address: str | None, code: Code | None = None) -
             ray.init(**options)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         location = address or "this machine"
-        if "Unauthenticated" in messages.read_text(errors="replace") or type(error).__name__ == "AuthenticationError":
+        if (
+            "Unauthenticated" in messages.read_text(errors="replace")
+            or type(error).__name__ == "AuthenticationError"
+        ):
             raise Misuse(
-                f"Ray at {location} asks for another token than this machine's; copy ~/.ray/auth_token from its head, "
+                f"Ray at {location} asks for another token than this machine's; copy "
+                "~/.ray/auth_token from its head, "
                 "or set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN to what they are there"
             ) from error
-        raise Misuse(f"cannot start on Ray at {location}: {first_line(error)}; is the cluster up?") from error
+        raise Misuse(
+            f"cannot start on Ray at {location}: {first_line(error)}; is the cluster up?"
+        ) from error
     return ray
 
 
@@ -147,8 +166,8 @@ def count_cluster_cpus(address: str) -> int:
 def _arithmetic_hook(choice: str | None) -> Callable[[], None]:
     """Return what a node's workers run first: Ray imports NumPy before they import cbobench.
 
-    Each node itself finds the variables that its CPU needs. It travels whole, as the node may have another cbobench,
-    or none, which is refused in one line later.
+    Each node itself finds the variables that its CPU needs. It travels whole, as the node may have
+    another cbobench, or none, which is refused in one line later.
     """
 
     def choose() -> None:
@@ -166,7 +185,8 @@ _as_begun: list[Traces] = []
 
 @contextmanager
 def retired_if_worn() -> Iterator[None]:
-    """Let Ray end this worker if the task in the block leaves anything that later ones must not meet.
+    """Let Ray end this worker if the task in the block leaves anything that later ones must not
+    meet.
 
     It ends once it has sent the answer, as if it had run all the tasks that it may.
     """
@@ -179,12 +199,15 @@ def retired_if_worn() -> Iterator[None]:
             from ray._private.worker import global_worker
 
             counts = global_worker.function_actor_manager._num_task_executions
-            counts.update(dict.fromkeys(counts, CALLS - 1))  # the present task is counted when it has ended
+            # the present task is counted when it has ended
+            counts.update(dict.fromkeys(counts, CALLS - 1))
 
 
 @contextmanager
 def _stderr_to(file: Path) -> Iterator[None]:
-    """Keep what Ray's libraries write to standard error: why a head refuses is said nowhere else."""
+    """Keep what Ray's libraries write to standard error: why a head refuses is said nowhere
+    else.
+    """
     before = os.dup(2)
     with file.open("wb") as to:
         os.dup2(to.fileno(), 2)
@@ -196,11 +219,15 @@ def _stderr_to(file: Path) -> Iterator[None]:
 
 
 def _refuse_dead_address(address: str) -> None:
-    """Refuse an address that nothing listens at: Ray would end this process after a minute of trying."""
+    """Refuse an address that nothing listens at: Ray would end this process after a minute of
+    trying.
+    """
     host, separator, port = address.removeprefix("ray://").rpartition(":")
     if not separator:
         return  # "auto" and "local" are Ray's own words
     try:
         socket.create_connection((host, int(port)), timeout=10).close()
     except (OSError, ValueError) as error:
-        raise Misuse(f"no Ray cluster answers at {address} ({error}); start one, or leave --address out") from error
+        raise Misuse(
+            f"no Ray cluster answers at {address} ({error}); start one, or leave --address out"
+        ) from error

@@ -29,14 +29,17 @@ from cbobench.sweep.scheduler import Scheduler
 from cbobench.watcher import SILENT, Watcher, Watchers
 from cbobench.words import count_noun
 
-# Tasks that worker processes run by default. On one machine they are never slower: Ray begins seconds later and takes
-# 20 ms of CPU time more per task (measured with 8 and with 264); for more tasks that is little beside what they take.
+# Tasks that worker processes run by default. On one machine they are never slower: Ray begins
+# seconds later and takes 20 ms of CPU time more per task (measured with 8 and with 264); for more
+# tasks that is little
+# beside what they take.
 SMALL = 64
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a sweep did; of its `tasks`, the `absent` ones said that they were done and are not in the folder.
+    """What a sweep did; of its `tasks`, the `absent` ones said that they were done and are not in
+    the folder.
 
     Where its budget was `spent`, cells are left to play. A notebook shows the run's comparison.
     """
@@ -95,7 +98,9 @@ class Ledger:
 
     @contextmanager
     def tell_at_end(self, watcher: Watcher, interrupted: Interruption) -> Iterator[None]:
-        """Tell the outcome once the block has ended or a signal has stopped it; an error passes through."""
+        """Tell the outcome once the block has ended or a signal has stopped it; an error passes
+        through.
+        """
         try:
             yield
         except KeyboardInterrupt:
@@ -108,10 +113,12 @@ class Ledger:
 def execute(plan: Plan, watcher: Watcher = SILENT) -> Outcome:
     """Play a plan, as its call says.
 
-    Ctrl-C, SIGTERM or SIGHUP stops it: what is published stays, and the same command resumes (`stopped` is then true).
+    Ctrl-C, SIGTERM or SIGHUP stops it: what is published stays, and the same command resumes
+    (`stopped` is then true).
 
     Raises:
-        CbobenchError: another call plays the cells, the folder cannot be written, or nothing can play.
+        CbobenchError: another call plays the cells, the folder cannot be written, or nothing can
+            play.
     """
     call, ledger = plan.call, Ledger(plan)
     watcher = Watchers((Journal(plan), watcher))
@@ -121,14 +128,16 @@ def execute(plan: Plan, watcher: Watcher = SILENT) -> Outcome:
         _write_record(plan, new_call_id())
         watcher.ended(ledger.outcome)
         return ledger.outcome
-    # What ends first stands last: the outcome is told, then the engine closes, then the cells are free for others.
+    # What ends first stands last: the outcome is told, then the engine closes, then the cells are
+    # free for others.
     with (
         interruptible() as interrupted,
         Lease(plan.folder, plan.tasks.cells, watcher) as lease,
         ExitStack() as engines,
         ledger.tell_at_end(watcher, interrupted),
     ):
-        # Only under the lease it is known what others have published, and what of theirs nobody will finish.
+        # Only under the lease it is known what others have published, and what of theirs nobody
+        # will finish.
         plan = _refresh_plan(plan, lease)
         # A thread renews the lease beside plays here; an engine that forks would copy its locks.
         if call.plays_inline:
@@ -142,7 +151,8 @@ def execute(plan: Plan, watcher: Watcher = SILENT) -> Outcome:
             watcher.began(scheduler.counter)
             lease.report_progress(scheduler.report)
             receipts = scheduler.play()
-        # After the engine has started: a call that cannot play leaves no record. Before the first cell, which is of it.
+        # After the engine has started: a call that cannot play leaves no record. Before the first
+        # cell, which is of it.
         _write_record(plan, lease.id)
         for receipt in receipts:
             ledger.add(receipt)
@@ -162,7 +172,9 @@ def execute(plan: Plan, watcher: Watcher = SILENT) -> Outcome:
 
 
 def _describe_before(plan: Plan) -> list[str]:
-    """Lines on the folder, on pairs that are not played, and on the arithmetic of this machine, if it plays."""
+    """Lines on the folder, on pairs that are not played, and on the arithmetic of this machine, if
+    it plays.
+    """
     call = plan.call
     is_fresh = not call.plays_inline and not is_as_requested()
     arithmetic = describe_arithmetic(fresh=is_fresh) if call.address is None else []
@@ -170,11 +182,14 @@ def _describe_before(plan: Plan) -> list[str]:
 
 
 def _refresh_plan(plan: Plan, lease: Lease) -> Plan:
-    """The plan for the leased folder, without the cells that another call has published since it was made."""
+    """The plan for the leased folder, without the cells that another call has published since it
+    was made.
+    """
     if removed := remove_leftovers(plan.folder, lease.id):
         lease.watcher.note(f"removed {removed} unfinished files of calls that were killed")
     tasks = plan.tasks
-    # The names of new files tell nothing of their cells: they may be of pieces, which have names of their own.
+    # The names of new files tell nothing of their cells: they may be of pieces, which have names of
+    # their own.
     if plan.folder.published_tasks() - plan.published_tasks:
         tasks = tasks.without(read_published(plan.folder))
     return replace(plan, folder=lease.folder, tasks=tasks)
@@ -186,7 +201,9 @@ def _write_record(plan: Plan, name: str) -> None:
     if Manifest.exists(plan.folder):
         current = Manifest.read(plan.folder)
         if len(current.invocations) >= len(record.invocations):
-            record = current.add_call(plan.suite.grid, plan.suite, record.invocations[-1], str(plan.folder))
+            record = current.add_call(
+                plan.suite.grid, plan.suite, record.invocations[-1], str(plan.folder)
+            )
     record.publish_call(plan.folder, name)
 
 
@@ -197,12 +214,15 @@ def ray_is_started() -> bool:
 
 
 def start_engine(plan: Plan, watcher: Watcher) -> Executor:
-    """Start what plays, as the call says; by default Ray, or worker processes if there are few tasks.
+    """Start what plays, as the call says; by default Ray, or worker processes if there are few
+    tasks.
 
-    A Ray that the program has started itself runs all tasks. Worker processes replace a Ray that does not start here.
+    A Ray that the program has started itself runs all tasks. Worker processes replace a Ray that
+    does not start here.
 
     Raises:
-        Misuse: an address although this program has started Ray. CbobenchError: what was asked for cannot be started.
+        Misuse: an address although this program has started Ray. CbobenchError: what was asked for
+            cannot be started.
     """
     call, problems = plan.call, plan.suite.problems
     if call.plays_inline:
@@ -214,11 +234,17 @@ def start_engine(plan: Plan, watcher: Watcher) -> Executor:
     is_started = ray_is_started()
     if is_started and call.address is not None:
         address_asked = show(call.address)
-        raise Misuse(f"this program has started Ray already; leave address {address_asked} out, or call ray.shutdown()")
-    # A Ray that nobody has asked for may fail to start: containers with little shared memory have none.
+        raise Misuse(
+            f"this program has started Ray already; leave address {address_asked} out, or call "
+            "ray.shutdown()"
+        )
+    # A Ray that nobody has asked for may fail to start: containers with little shared memory have
+    # none.
     is_asked = call.engine == "ray" or call.address is not None
     if is_asked or (call.engine is None and (is_started or len(plan.tasks) > SMALL)):
-        address = sys.modules["ray"].get_runtime_context().gcs_address if is_started else call.address
+        address = (
+            sys.modules["ray"].get_runtime_context().gcs_address if is_started else call.address
+        )
         code = None if address is None else collect_code(plan.tasks.sources, call.ship)
         limit = call.cpus if is_started or address is None else None
         try:
@@ -237,7 +263,9 @@ def start_engine(plan: Plan, watcher: Watcher) -> Executor:
 
 
 CHOICES: Callable[..., Call] = Call
-"""For type checkers, which know of no keywords that follow those of a class: any may be given to `run`."""
+"""For type checkers, which know of no keywords that follow those of a class: any may be given to
+`run`.
+"""
 
 
 @accept_fields(CHOICES, hidden=("command",))
@@ -250,10 +278,12 @@ def run(
     """`cbobench run` as a function: `plan`, then `execute`.
 
     Args: see `Call`.
-        on_receipt, on_note: called with each receipt, and with one line on who plays, or what is lost or overdue.
+        on_receipt, on_note: called with each receipt, and with one line on who plays, or what is
+        lost or overdue.
 
     Returns:
-        What was done. `cbobench.compare`, `summary`, `plot`, `load_cells` and `load_rounds` take it as the run.
+        What was done. `cbobench.compare`, `summary`, `plot`, `load_cells` and `load_rounds` take it
+        as the run.
 
     Raises:
         Misuse: a wrong suite, folder or option.

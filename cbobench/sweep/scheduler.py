@@ -1,9 +1,10 @@
-"""Hands the tasks of a sweep to an executor, and decides what follows where a task does not end well.
+"""Hands the tasks of a sweep to an executor, and decides what follows where a task does not end
+well.
 
-A task that loses its node is queued again. One that crashes its worker, runs out of memory or hangs is halved until the
-cell at fault is alone; that cell fails after three crashes, or two hangs. A task that nothing is heard of for long is
-looked up in the run folder, and queued again if other tasks of its pair took far less time. One whose worker does not
-even report that it runs hangs.
+A task that loses its node is queued again. One that crashes its worker, runs out of memory or hangs
+is halved until the cell at fault is alone; that cell fails after three crashes, or two hangs. A
+task that nothing is heard of for long is looked up in the run folder, and queued again if other
+tasks of its pair took far less time. One whose worker does not even report that it runs hangs.
 """
 
 from __future__ import annotations
@@ -41,12 +42,15 @@ CRASHES_OF_A_CELL = 3
 HANGS_OF_A_CELL = 2  # a process that was suspended may seem to hang, once
 LOST_NODES_PER_TASK = 20
 LOSS_NOTE_SECONDS = 10.0  # seconds between two notes on lost tasks: a machine loses many at once
-LONGEST_FIRST, LONGEST_FIRST_PER_SLOT = 64, 4  # waiting tasks of which the longest is handed out first
+# waiting tasks of which the longest is handed out first
+LONGEST_FIRST, LONGEST_FIRST_PER_SLOT = 64, 4
 WAIT = 2.0  # seconds to wait for a task
 
 SILENCE_SECONDS = 60.0  # seconds without any answer after which the run folder is looked at
-CHECK_SECONDS = 30.0  # and seconds between two looks; an answer that was published before the last one is lost
-OVERDUE_FACTOR = 20.0  # times the longest of its pair's tasks so far, after which a task is queued again ...
+# and seconds between two looks; an answer that was published before the last one is lost
+CHECK_SECONDS = 30.0
+# times the longest of its pair's tasks so far, after which a task is queued again ...
+OVERDUE_FACTOR = 20.0
 OVERDUE_SECONDS = 900.0  # ... but not before so many seconds
 SUSPENDED_SECONDS = 60.0  # seconds between two calls, after which this process itself was suspended
 NOTE_SECONDS = 600.0  # seconds without any answer that the user is told of, and then twice as many
@@ -65,7 +69,12 @@ class Scheduler:
     """
 
     def __init__(self, plan: Plan, executor: Executor, watcher: Watcher = SILENT) -> None:
-        self.folder, self.tasks, self.executor, self.watcher = plan.folder, plan.tasks, executor, watcher
+        self.folder, self.tasks, self.executor, self.watcher = (
+            plan.folder,
+            plan.tasks,
+            executor,
+            watcher,
+        )
         self.pace = Pace(plan.suite.problems, plan.measured)
         # A number is a task that is made when it is played.
         self.queue: deque[int | Task] = deque(range(len(plan.tasks)))
@@ -85,8 +94,8 @@ class Scheduler:
         """Receipts of all tasks, as they come. Closing the executor ends what is in play.
 
         Raises:
-            CbobenchError: a worker has other code, cannot write, or cannot start; too many nodes were lost; the
-                executor died before all was published.
+            CbobenchError: a worker has other code, cannot write, or cannot start; too many nodes
+                were lost; the executor died before all was published.
         """
         for receipt in self._play():
             self.counter.add(receipt)
@@ -156,14 +165,18 @@ class Scheduler:
         return counts_by_pair
 
     def best_seen(self) -> dict[str, list[float]]:
-        """Of cells that this call plays or has played, by a hash of pair and horizon, those that have seen a feasible
+        """Of cells that this call plays or has played, by a hash of pair and horizon, those that
+        have seen a feasible
         point: [count, mean, best] of the rewards (see `Play.best_seen`).
         """
         best_values = {key: [*values] for key, values in [*self.best_over.items()]}
         reports = dict(self.executor.reports)
         for task in [*self.executor.pending]:
             _add_best(best_values, task, reports.get(task.name, Report()).best)
-        return {key: [len(values), sum(values) / len(values), max(values)] for key, values in best_values.items()}
+        return {
+            key: [len(values), sum(values) / len(values), max(values)]
+            for key, values in best_values.items()
+        }
 
     def _submit(self) -> None:
         """Submit tasks while there is room."""
@@ -182,7 +195,9 @@ class Scheduler:
             tasks = [self._make_task(entry) for entry in self.queue]
             longest = max(range(len(tasks)), key=lambda i: self.pace.expected(tasks[i]) or inf)
             self.queue = deque([tasks.pop(longest), *tasks])
-        task, *later_pieces = self.pace.pieces(self._make_task(self.queue.popleft()), slots, self.rounds)
+        task, *later_pieces = self.pace.pieces(
+            self._make_task(self.queue.popleft()), slots, self.rounds
+        )
         self.queue.extendleft(reversed(later_pieces))
         return task
 
@@ -201,14 +216,16 @@ class Scheduler:
                 self._hear(task, answer)
                 yield answer
             case ReturnedTask():
-                # It is longer than a task of unknown pace may be. Now its pace is known, and it is cut before its play.
+                # It is longer than a task of unknown pace may be. Now its pace is known, and it is
+                # cut before its play.
                 self.pace.learn(task, answer.seconds, answer.rounds)
                 self._queue_again([task])
             case NodeLost():
                 self._count_loss(task, answer)
                 self._queue_again([task])
             case WorkerCrashed() if len(task.cells) > 1:
-                # One of its cells may be at fault. Half by half it is soon alone, and the others are played.
+                # One of its cells may be at fault. Half by half it is soon alone, and the others
+                # are played.
                 self._queue_again(task.halves())
             case WorkerCrashed():
                 yield from self._count_crash(task, answer)
@@ -226,20 +243,29 @@ class Scheduler:
             self.watcher.note(f"what cells print is shown only with --cpus 0; {began}")
 
     def _count_loss(self, task: Task, loss: NodeLost) -> None:
-        """Raise `CbobenchError` where ever more nodes are lost; note a loss, but not each of many at once."""
+        """Raise `CbobenchError` where ever more nodes are lost; note a loss, but not each of many
+        at once.
+        """
         self.losses_left -= 1
         if self.losses_left < 0:
-            raise CbobenchError("too many tasks lost their node; run again when the cluster is well")
+            raise CbobenchError(
+                "too many tasks lost their node; run again when the cluster is well"
+            )
         if loss.elsewhere and time.monotonic() - self.loss_noted_at >= LOSS_NOTE_SECONDS:
             self.loss_noted_at = time.monotonic()
-            self.watcher.note(f"a machine was lost that played {task.name}; its tasks are queued again")
+            self.watcher.note(
+                f"a machine was lost that played {task.name}; its tasks are queued again"
+            )
 
     def _count_crash(self, task: Task, crash: WorkerCrashed) -> Iterator[Receipt]:
-        """Queue the task of a single cell again, last; once it has crashed often enough, the cell has failed."""
+        """Queue the task of a single cell again, last; once it has crashed often enough, the cell
+        has failed.
+        """
         self.crashes[task.name] = self.crashes.get(task.name, 0) + 1
         if self.crashes[task.name] < (HANGS_OF_A_CELL if crash.hung else CRASHES_OF_A_CELL):
             self.rounds += task.rounds
-            self.queue.append(task)  # what killed it, a lack of memory, say, may have passed by then
+            # what killed it, a lack of memory, say, may have passed by then
+            self.queue.append(task)
         else:
             how = crash.how if crash.hung else f"the cell {crash.how} {CRASHES_OF_A_CELL} times"
             row = failed_row(task.cells[0], task, CellFailure(how), crash.trace)
@@ -254,9 +280,11 @@ def _add_best(best_values: dict[str, list[float]], task: Task, best: Iterable[fl
 
 
 class OverdueTasks:
-    """Finds tasks whose answer was lost although their results are published, and tasks that were lost themselves.
+    """Finds tasks whose answer was lost although their results are published, and tasks that were
+    lost themselves.
 
-    A worker ends hanging cells itself (`cbobench.play.watchdog`); this class covers the way from worker to driver.
+    A worker ends hanging cells itself (`cbobench.play.watchdog`); this class covers the way from
+    worker to driver.
 
     Args:
         folder: the run.
@@ -278,7 +306,9 @@ class OverdueTasks:
             self.longest[key] = max(self.longest.get(key, 0.0), answer.seconds)
 
     def look(self, pending: Collection[Task]) -> Iterator[tuple[Task, Receipt | None]]:
-        """Pending tasks to give up after long silence: with a receipt, or None to queue them again."""
+        """Pending tasks to give up after long silence: with a receipt, or None to queue them
+        again.
+        """
         current_time = time.monotonic()
         # This process itself was suspended. In that time it could hear of nobody.
         if current_time - self.called_at > SUSPENDED_SECONDS:
@@ -295,7 +325,8 @@ class OverdueTasks:
             published = set()
         overdue = []
         for task in list(pending):
-            # It was published before the last look already: its answer has had the time between two looks to come.
+            # It was published before the last look already: its answer has had the time between two
+            # looks to come.
             if task.name in published & self.published:
                 self.watcher.note(f"{task.name} is done, though its worker's answer was lost")
                 yield task, published_receipt(self.folder, task)
@@ -304,24 +335,33 @@ class OverdueTasks:
         self.published = published
         if overdue:
             self.watcher.note(
-                f"no answer for {minutes} from {list_names((task.name for task in overdue), 3)}; queued again"
+                f"no answer for {minutes} from {list_names((task.name for task in overdue), 3)}; "
+                "queued again"
             )
             yield from ((task, None) for task in overdue)
-            # The silence begins anew. Otherwise the next look would find what is queued now overdue as well.
+            # The silence begins anew. Otherwise the next look would find what is queued now overdue
+            # as well.
             self.answered_at = current_time
         elif current_time - self.answered_at >= self.note_after:
             self.note_after *= 2
-            self.watcher.note(f"no answer for {minutes}; in play: {list_names((task.name for task in pending), 3)}")
+            self.watcher.note(
+                f"no answer for {minutes}; in play: "
+                f"{list_names((task.name for task in pending), 3)}"
+            )
 
     def _is_overdue(self, task: Task, current_time: float) -> bool:
         """Whether the time since the last answer is far longer than the pair's tasks took."""
         longest = self.longest.get(_names(task))
-        return longest is not None and current_time - self.answered_at > max(OVERDUE_SECONDS, OVERDUE_FACTOR * longest)
+        return longest is not None and current_time - self.answered_at > max(
+            OVERDUE_SECONDS, OVERDUE_FACTOR * longest
+        )
 
 
 @dataclass
 class _Silence:
-    """Of a task in play: its worker's last report, and the seconds without another one, now and at most."""
+    """Of a task in play: its worker's last report, and the seconds without another one, now and at
+    most.
+    """
 
     stamp: int
     seconds: float = 0.0
@@ -329,10 +369,11 @@ class _Silence:
 
 
 class SilentTasks:
-    """Finds tasks whose worker says nothing any more: it was stopped, or what held it up would never have ended.
+    """Finds tasks whose worker says nothing any more: it was stopped, or what held it up would
+    never have ended.
 
-    A worker reports each second whatever its play does (`cbobench.play.watchdog.reporting`), and ends itself where a
-    play hangs.
+    A worker reports each second whatever its play does (`cbobench.play.watchdog.reporting`), and
+    ends itself where a play hangs.
     """
 
     def __init__(self) -> None:
@@ -356,7 +397,12 @@ class SilentTasks:
             allowed = allowed_silence(task.timeout, len(task.cells), task.horizon, silence.longest)
             if silence.seconds > allowed:
                 seconds = f"{silence.seconds:.0f} s"
-                yield task, WorkerCrashed(f"no word of its worker for {seconds}: stopped, or suspended?", hung=True)
+                yield (
+                    task,
+                    WorkerCrashed(
+                        f"no word of its worker for {seconds}: stopped, or suspended?", hung=True
+                    ),
+                )
             else:
                 self.silences[task.name] = silence
 

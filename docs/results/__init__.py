@@ -1,7 +1,9 @@
-"""Results that are published, what pages and pictures are made of, and the scripts that play and tabulate them.
+"""Results that are published, what pages and pictures are made of, and the scripts that play and
+tabulate them.
 
-Bundles of the comparison with the field (*.zip), what of them was played again (confirmed.json), the findings about the
-papers' claims, their figures' rows, and measurements of speed. `docs/website` makes the site's own pages.
+Bundles of the comparison with the field (*.zip), what of them was played again (confirmed.json),
+the findings about the papers' claims, their figures' rows, and measurements of speed.
+`docs/website` makes the site's own pages.
 """
 
 import cbobench as cbobench  # before NumPy, because it chooses the arithmetic

@@ -47,7 +47,9 @@ class Section:
 
     title: str
     words: str = ""
-    tables: tuple[tuple[str, str], ...] = (("simple_regret", "The best feasible point that was evaluated counts."),)
+    tables: tuple[tuple[str, str], ...] = (
+        ("simple_regret", "The best feasible point that was evaluated counts."),
+    )
     also: tuple[str, ...] = ()
 
 
@@ -96,7 +98,9 @@ GROUPS = {
 
 @dataclass
 class Method:
-    """A method's values of one quantity by problem and seed, the time of its rounds, its runs and its failed fits."""
+    """A method's values of one quantity by problem and seed, the time of its rounds, its runs and
+    its failed fits.
+    """
 
     values: dict[str, dict[int, float]] = field(default_factory=dict)
     milliseconds: list[float] = field(default_factory=list)
@@ -139,15 +143,21 @@ def read_methods(runs: Iterable[Run], metric: str) -> dict[str, Method]:
     return {name: method for name, method in methods.items() if method.runs}
 
 
-def medians_of(methods: Mapping[str, Method], problems: Sequence[str]) -> tuple[NDArray[Any], list[int]]:
-    """Medians (methods, problems) over the seeds that all methods have, and how many these are by problem."""
+def medians_of(
+    methods: Mapping[str, Method], problems: Sequence[str]
+) -> tuple[NDArray[Any], list[int]]:
+    """Medians (methods, problems) over the seeds that all methods have, and how many these are by
+    problem.
+    """
     medians, counts = np.full((len(methods), len(problems)), np.nan), []
     for j, problem in enumerate(problems):
         held = [set(method.values.get(problem, {})) for method in methods.values()]
         seeds = sorted(set.intersection(*held)) if held else []
         counts.append(len(seeds))
         for i, method in enumerate(methods.values()):
-            middle = np.median([method.values[problem][seed] for seed in seeds]) if seeds else np.nan
+            middle = (
+                np.median([method.values[problem][seed] for seed in seeds]) if seeds else np.nan
+            )
             medians[i, j] = restore_infinite(float(middle))
     return medians, counts
 
@@ -158,7 +168,9 @@ def show_median(value: float) -> str:
 
 
 def lowest_of(medians: NDArray[Any]) -> NDArray[Any]:
-    """The best median of each problem, of medians (methods, problems); ∞ where no method has one."""
+    """The best median of each problem, of medians (methods, problems); ∞ where no method has
+    one.
+    """
     return np.asarray(np.where(np.isnan(medians), np.inf, medians).min(axis=0))
 
 
@@ -183,16 +195,25 @@ def group_of(shard: str) -> str:
 
 
 def sum_up(methods: Mapping[str, Method], problems: Sequence[str]) -> str:
-    """A row per method over many problems: how much it reached of COCO's targets, and where it is the best."""
+    """A row per method over many problems: how much it reached of COCO's targets, and where it is
+    the best.
+    """
     medians, counts = medians_of(methods, problems)
     names, mean_ranks, lowest = list(methods), mean_ranks_of(medians), lowest_of(medians)
     lines = []
     for i in np.argsort(mean_ranks, kind="stable"):
-        values = np.array([value for seeds in methods[names[i]].values.values() for value in seeds.values()])
+        values = np.array(
+            [value for seeds in methods[names[i]].values.values() for value in seeds.values()]
+        )
         reached = (values[:, None] <= np.array(COCO_TARGETS)).mean()
         best = int((np.isfinite(medians[i]) & (medians[i] == lowest)).sum())
         never = 100 * (~is_reached(values)).mean()
-        shown = f"{mean_ranks[i]:.2f}", f"{100 * reached:.1f} %", f"{best}/{len(problems)}", f"{never:.1f} %"
+        shown = (
+            f"{mean_ranks[i]:.2f}",
+            f"{100 * reached:.1f} %",
+            f"{best}/{len(problems)}",
+            f"{never:.1f} %",
+        )
         lines.append((f"`{names[i]}`", *shown))
     few, most = format_number(COCO_TARGETS[-1]), format_number(COCO_TARGETS[0])
     about = f"{count_noun(len(problems), 'problem')}, {count_seeds(counts)} each. "
@@ -202,7 +223,9 @@ def sum_up(methods: Mapping[str, Method], problems: Sequence[str]) -> str:
 
 
 def count_wins(method: Method, reference: Method) -> str:
-    """In how many runs a method ends better than the reference, of those with the same problem and seed."""
+    """In how many runs a method ends better than the reference, of those with the same problem and
+    seed.
+    """
     pairs = [
         (value, reference.values[problem][seed])
         for problem, by_seed in method.values.items()
@@ -224,14 +247,17 @@ def table_of(methods: Mapping[str, Method], problems: Sequence[str]) -> str:
     columns = {"rank": [f"{mean_ranks[i]:.2f}" for i in order]}
     for problem, column, least in zip(problems, medians[order].T, lowest, strict=True):
         columns[problem] = [
-            f"**{show_median(median)}**" if median == least < np.inf else show_median(median) for median in column
+            f"**{show_median(median)}**" if median == least < np.inf else show_median(median)
+            for median in column
         ]
     if reference:
         wins = {name: count_wins(method, reference) for name, method in methods.items()}
         columns[f"beats {REFERENCE}"] = [wins[name] if name != REFERENCE else "–" for name in names]
     parts = [f"Medians over {count_seeds(counts)}:\n"]
     for heads in np.array_split(list(columns), math.ceil(len(columns) / MOST_COLUMNS)):
-        lines = [[f"`{name}`", *(columns[head][i] for head in heads)] for i, name in enumerate(names)]
+        lines = [
+            [f"`{name}`", *(columns[head][i] for head in heads)] for i, name in enumerate(names)
+        ]
         parts.append(tabulate(["method", *heads], lines, "l" + "r" * len(heads)) + "\n")
     return "\n".join(parts)
 
@@ -248,7 +274,9 @@ def group_section(name: str, bundles: Sequence[Path]) -> str:
     is_coco = name.startswith("coco")  # too many problems for columns, and for a list of defeats
     for metric, words in section.tables:
         methods = read_methods(runs, metric)
-        problems = list(dict.fromkeys(name for method in methods.values() for name in method.values))
+        problems = list(
+            dict.fromkeys(name for method in methods.values() for name in method.values)
+        )
         parts.append(wrap(f"{words} {describe_standing(methods, problems)}"))
         show = sum_up if is_coco else table_of
         parts += [show(table, problems) for table in split_tables(methods)]
@@ -270,7 +298,10 @@ def split_tables(methods: Mapping[str, Method]) -> list[dict[str, Method]]:
     if not by_seeds:
         return [own]
     ordered = sorted(by_seeds, key=lambda seeds: (-len(seeds), seeds))
-    return [{name: method.only(seeds) for name, method in own.items()} | by_seeds[seeds] for seeds in ordered]
+    return [
+        {name: method.only(seeds) for name, method in own.items()} | by_seeds[seeds]
+        for seeds in ordered
+    ]
 
 
 @dataclass(frozen=True)
@@ -292,7 +323,9 @@ class Defeat:
 
 
 def find_defeats(methods: Mapping[str, Method], problems: Sequence[str]) -> list[Defeat]:
-    """Where a rival has a strictly better median than all of ours, each over the seeds it shares."""
+    """Where a rival has a strictly better median than all of ours, each over the seeds it
+    shares.
+    """
     rivals = [name for name in methods if not is_ours(name) and name not in PLAIN]
     defeats = []
     for problem in problems:
@@ -303,7 +336,9 @@ def find_defeats(methods: Mapping[str, Method], problems: Sequence[str]) -> list
     return defeats
 
 
-def judge(methods: Mapping[str, Method], own: Sequence[str], rival: str, problem: str) -> Defeat | None:
+def judge(
+    methods: Mapping[str, Method], own: Sequence[str], rival: str, problem: str
+) -> Defeat | None:
     """A rival held against some of ours on a problem, over the seeds that it shares with them."""
     by_seed = {name: methods[name].values.get(problem, {}) for name in (*own, rival)}
     shared = set.intersection(*map(set, by_seed.values()))
@@ -323,7 +358,11 @@ def list_defeats(defeats: Sequence[Defeat]) -> str:
     lines = [
         (
             *(one.problem, f"`{one.rival}`", show_median(one.median)),
-            *(f"`{one.best}`", show_median(one.own_median), f"{one.wins} of {count_noun(one.seeds, 'seed')}"),
+            *(
+                f"`{one.best}`",
+                show_median(one.own_median),
+                f"{one.wins} of {count_noun(one.seeds, 'seed')}",
+            ),
         )
         for one in defeats
     ]
@@ -376,7 +415,10 @@ def describe_settings(runs: Sequence[Run]) -> str:
         listed = " or ".join(f"{scale:g}" for scale in scales)
         departures.append(f"every width β is multiplied by {listed} (`beta_scale`)")
     if any("sup" in (one.get("B"), one.get("G")) for one in settings.values()):
-        departures.append("B and G are the suprema of |f| and |g| over the box (`sup`), where theorems ask for norms")
+        departures.append(
+            "B and G are the suprema of |f| and |g| over the box (`sup`), where theorems ask for "
+            "norms"
+        )
     said = [f"Not by the letter of the papers: {'; '.join(departures)}."] if departures else []
     by_noise: dict[float, dict[str, None]] = {}
     for name, one in settings.items():
@@ -418,7 +460,9 @@ def played_by(about: Mapping[str, Any]) -> str:
 
 
 def confirmed_by(bundle: Path, confirmed: Mapping[str, Any]) -> str:
-    """The commit whose code played drawn cells of a bundle again, all to the same bits; a dash without one."""
+    """The commit whose code played drawn cells of a bundle again, all to the same bits; a dash
+    without one.
+    """
     said = confirmed.get(bundle.stem)
     if said is None or said["bundle"] != digest_of(bundle):
         return "–"
@@ -427,7 +471,17 @@ def confirmed_by(bundle: Path, confirmed: Mapping[str, Any]) -> str:
 
 def shards_section(bundles: Sequence[Path], shards: Mapping[str, Mapping[str, Any]]) -> str:
     """Which shards there are, of which suite, who played them, and what that cost."""
-    columns = ("shard", "suite", "cells", "failed", "played by", "confirmed by", "CPU", "CPU-hours", "kB")
+    columns = (
+        "shard",
+        "suite",
+        "cells",
+        "failed",
+        "played by",
+        "confirmed by",
+        "CPU",
+        "CPU-hours",
+        "kB",
+    )
     lines = []
     path = bundles[0].with_name(CONFIRMED) if bundles else Path(CONFIRMED)
     confirmed = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
@@ -449,8 +503,10 @@ def shards_section(bundles: Sequence[Path], shards: Mapping[str, Mapping[str, An
     names = ", ".join(f"`{name}`" for name in missing)
     said = "\n" + wrap(f"Not played yet: {names}.") if missing else ""
     note = wrap(
-        f"{changed} of {count_noun(len(bundles), 'shard')} were played *with changes*: in a work tree "
-        "that differed from its commit. How it differed is not recorded. What confirms a shard is the "
+        f"{changed} of {count_noun(len(bundles), 'shard')} were played *with changes*: in a work "
+        "tree "
+        "that differed from its commit. How it differed is not recorded. What confirms a shard "
+        "is the "
         "code of a commit as it is."
     )
     head = f"{note}\n" if changed else ""
@@ -461,9 +517,15 @@ def render_page(folder: Path, shards: Mapping[str, Mapping[str, Any]]) -> str:
     """The page, from the bundles of a folder in the order of the shards."""
     bundles = [folder / f"{name}.zip" for name in shards if (folder / f"{name}.zip").exists()]
     sections = [group_section(name, bundles_of(name, bundles)) for name in GROUPS]
-    return "\n".join([PROSE.read_text(encoding="utf-8"), *sections, shards_section(bundles, shards)])
+    return "\n".join(
+        [PROSE.read_text(encoding="utf-8"), *sections, shards_section(bundles, shards)]
+    )
 
 
 def bundles_of(name: str, bundles: Sequence[Path]) -> list[Path]:
     """The bundles that a group's tables show."""
-    return [bundle for bundle in bundles if group_of(bundle.stem) == name or bundle.stem in GROUPS[name].also]
+    return [
+        bundle
+        for bundle in bundles
+        if group_of(bundle.stem) == name or bundle.stem in GROUPS[name].also
+    ]

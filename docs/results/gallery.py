@@ -1,10 +1,11 @@
-"""The papers' figures as pictures: stored as the rows behind them, drawn again wherever a page shows them.
+"""The papers' figures as pictures: stored as the rows behind them, drawn again wherever a page
+shows them.
 
 python -m docs.results.gallery [--out RUNS]
 
-It takes the runs of `make paper-figures` as they are, and writes gallery.parquet (rows) and gallery.json (the panels,
-and their suites). Curves keep at most `POINTS` rounds. The site draws them with `draw`, and `pictures.py` draws those
-of docs/papers.md.
+It takes the runs of `make paper-figures` as they are, and writes gallery.parquet (rows) and
+gallery.json (the panels, and their suites). Curves keep at most `POINTS` rounds. The site draws
+them with `draw`, and `pictures.py` draws those of docs/papers.md.
 """
 
 from __future__ import annotations
@@ -73,7 +74,9 @@ def read_figures() -> tuple[PaperFigure, ...]:
     """The 21 figures, in the papers' order."""
     entries = yaml.safe_load(FIGURES.read_text(encoding="utf-8"))
     return tuple(
-        PaperFigure(**entry | {"claims": tuple((claim, problem) for claim, problem in entry["claims"])})
+        PaperFigure(
+            **entry | {"claims": tuple((claim, problem) for claim, problem in entry["claims"])}
+        )
         for entry in entries
     )
 
@@ -82,7 +85,11 @@ def find(run: Run, figure: PaperFigure) -> Figure:
     """The recipe's figure of that number, with the first variant of every method."""
     (_, module), *_ = find_recipes(figure.recipe)
     pattern = re.compile(rf"_fig{figure.number}(?![0-9a-z]){'.*h_B_2' if figure.label else ''}")
-    made = next(one for one in module.figures(run) if pattern.search(one.name) and "_variants" not in one.name)
+    made = next(
+        one
+        for one in module.figures(run)
+        if pattern.search(one.name) and "_variants" not in one.name
+    )
     names = run.record.variants("algorithms")
     panels: list[Any] = []
     for panel in made.panels:
@@ -99,7 +106,9 @@ def thin(frame: pd.DataFrame) -> pd.DataFrame:
         return frame
     kept = []
     for _, curve in frame.groupby("algorithm", sort=False):
-        where = np.unique(np.linspace(0, len(curve) - 1, min(POINTS, len(curve))).round().astype(int))
+        where = np.unique(
+            np.linspace(0, len(curve) - 1, min(POINTS, len(curve))).round().astype(int)
+        )
         kept.append(curve.iloc[where])
     return pd.concat(kept)
 
@@ -115,7 +124,12 @@ def collect(run: Run, figure: PaperFigure) -> tuple[dict[str, Any], pd.DataFrame
     rows = pd.concat(frames)
     shown = {*rows["algorithm"]}
     stored_looks = {title: asdict(look) for title, look in known.items() if title in shown}
-    return {"caption": made.caption, "columns": made.columns, "panels": panels, "looks": stored_looks}, rows
+    return {
+        "caption": made.caption,
+        "columns": made.columns,
+        "panels": panels,
+        "looks": stored_looks,
+    }, rows
 
 
 def collect_all(runs: Path) -> tuple[dict[str, Any], pd.DataFrame]:
@@ -149,7 +163,11 @@ def restore(
     known = {title: Look(**_with_tuples(look)) for title, look in about[key]["looks"].items()}
     frame = rows[rows["figure"] == key]
     parts = [frame[frame["panel"] == i] for i in range(len(panels))]
-    return panels, [p.drop(columns="f_star") if p["f_star"].isna().all() else p for p in parts], known
+    return (
+        panels,
+        [p.drop(columns="f_star") if p["f_star"].isna().all() else p for p in parts],
+        known,
+    )
 
 
 def draw(key: str, about: dict[str, Any], rows: pd.DataFrame) -> Any:
@@ -170,7 +188,9 @@ def stored() -> tuple[dict[str, Any], pd.DataFrame]:
 
 
 def origin() -> dict[str, Any]:
-    """Who played the stored figures: `make claims` takes them from the runs of reproduction.json."""
+    """Who played the stored figures: `make claims` takes them from the runs of
+    reproduction.json.
+    """
     return dict(json.loads(ORIGIN.read_text(encoding="utf-8")))
 
 
@@ -186,4 +206,7 @@ if __name__ == "__main__":
     about, rows = collect_all(options.out)
     ABOUT.write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     rows.to_parquet(ROWS, compression="zstd", index=False)
-    print(f"{len(about)} figures, {len(rows):,} rows, {(ROWS.stat().st_size + ABOUT.stat().st_size) / 1e6:.2f} MB")
+    print(
+        f"{len(about)} figures, {len(rows):,} rows, "
+        f"{(ROWS.stat().st_size + ABOUT.stat().st_size) / 1e6:.2f} MB"
+    )

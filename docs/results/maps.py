@@ -1,9 +1,11 @@
-"""Plays every suite of the map, tests the claims over their settings, and writes maps.json and docs/maps.md.
+"""Plays every suite of the map, tests the claims over their settings, and writes maps.json and
+docs/maps.md.
 
 python -m docs.results.maps [--out RUNS] [--data FOLDER] [--figures FOLDER] [--no-play] [--render]
 
-Runs are kept and resumed. `--no-play` takes them as they are; `--figures` draws every map, too; `--render` writes the
-page from the stored findings alone. The site draws the maps from these (`restore`).
+Runs are kept and resumed. `--no-play` takes them as they are; `--figures` draws every map, too;
+`--render` writes the page from the stored findings alone. The site draws the maps from these
+(`restore`).
 """
 
 from __future__ import annotations
@@ -19,7 +21,15 @@ from cbobench.papers.claims import Finding
 from cbobench.papers.evidence import Part
 from cbobench.report.load import Run
 from cbobench.words import count_noun
-from docs.results.paper_figures import Stored, describe_origin, findings, leave, page_options, warn_of_age, write_page
+from docs.results.paper_figures import (
+    Stored,
+    describe_origin,
+    findings,
+    leave,
+    page_options,
+    warn_of_age,
+    write_page,
+)
 
 HERE = Path(__file__).parent
 STORED, PAGE = HERE / "maps.json", HERE.parent / "maps.md"
@@ -31,7 +41,7 @@ most are swept one at a time beside the letter of the paper. [What of the papers
 what the verdicts mean. Per claim: how often it has which verdict, and the choice over whose values the share of parts
 that hold varies most. `cbobench claims RUN... --map FOLDER` draws the maps, with a cell per setting. No setting was
 chosen because it makes a claim hold.
-"""
+"""  # noqa: E501
 
 
 def suites() -> list[str]:
@@ -49,7 +59,9 @@ def measured(runs: Iterable[Path], figures: Path | None = None) -> Stored:
     read = [Run(folder) for folder in folders]
     return {
         **describe_origin(read),
-        "suites": {run.record.suite: round(float(run.cells["seconds"].sum()) / 60, 2) for run in read},
+        "suites": {
+            run.record.suite: round(float(run.cells["seconds"].sum()) / 60, 2) for run in read
+        },
         "maps": [_store_map(map) for map in maps_of(found)],
     }
 
@@ -84,9 +96,23 @@ def restore(stored: Stored) -> Iterator[Map]:
         found = []
         for setting in one["settings"]:
             n, expected, verdict = setting["n"], setting["expected"], setting["verdict"]
-            parts = tuple(Part("", "", "", verdict, 0.0, 0.0, 0.0, n, expected) for verdict in setting["parts"])
+            parts = tuple(
+                Part("", "", "", verdict, 0.0, 0.0, 0.0, n, expected)
+                for verdict in setting["parts"]
+            )
             claim, suites = claims[one["id"]], tuple(one["suites"])
-            found.append(Finding(claim, verdict, setting["where"], suites, (), parts, setting["axes"], one["common"]))
+            found.append(
+                Finding(
+                    claim,
+                    verdict,
+                    setting["where"],
+                    suites,
+                    (),
+                    parts,
+                    setting["axes"],
+                    one["common"],
+                )
+            )
         yield Map.of(found)
 
 
@@ -97,7 +123,9 @@ def page(stored: Stored) -> str:
         maps.setdefault(map.claim, []).append(map)
     played = f"Played by commit {stored['commit']}, {stored['date']}.\n"
     text = [part for part in (TITLE, warn_of_age(stored), INTRODUCTION, played) if part]
-    for id in sorted(maps, key=lambda id: ("ZSG".index(id[0]), int("".join(c for c in id if c.isdigit())), id)):
+    for id in sorted(
+        maps, key=lambda id: ("ZSG".index(id[0]), int("".join(c for c in id if c.isdigit())), id)
+    ):
         text.append(f"## {id}: {maps[id][0].findings[0].claim.statement}\n")
         text += [describe(map) for map in maps[id]]
         text.append("")
@@ -133,10 +161,14 @@ def describe(map: Map) -> str:
 
 
 if __name__ == "__main__":
-    parser = page_options("The papers' claims over the choices that the papers leave open.", "runs/maps")
+    parser = page_options(
+        "The papers' claims over the choices that the papers leave open.", "runs/maps"
+    )
     parser.add_argument("--figures", type=Path)
     options = parser.parse_args()
-    stored, missing = findings(options, suites(), STORED, lambda runs: measured(runs, options.figures))
+    stored, missing = findings(
+        options, suites(), STORED, lambda runs: measured(runs, options.figures)
+    )
     write_page(stored, STORED, page(stored), PAGE)
     print(PAGE)
     leave(missing)

@@ -1,4 +1,6 @@
-"""Markdown as pages have it: paragraphs, tables, and sections between `<!-- NAME -->` and `<!-- end -->`."""
+"""Markdown as pages have it: paragraphs, tables, and sections between `<!-- NAME -->` and `<!-- end
+-->`.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def tabulate(head: Sequence[str], rows: Iterable[Sequence[str]], align: str = ""
 
 
 def fill_sections(text: str, write: Callable[[str], str | None]) -> str:
-    """A page's text with its sections as they are written anew, by name; None leaves a section as it is."""
+    """A page's text with its sections as they are written anew, by name; None leaves a section as
+    it is.
+    """
 
     def replace(section: re.Match[str]) -> str:
         content = write(section[1])

@@ -2,8 +2,8 @@
 
 python -m docs.results.paper_figures [--seeds N] [--data FOLDER] [--out RUNS]
 
-Runs are kept and resumed: a second call plays only what is missing. A suite that cannot be played, for example because
-its recorded data are not there, is named at the end (exit code 1).
+Runs are kept and resumed: a second call plays only what is missing. A suite that cannot be played,
+for example because its recorded data are not there, is named at the end (exit code 1).
 """
 
 from __future__ import annotations
@@ -24,14 +24,17 @@ from cbobench.words import count_noun
 from docs.results.markdown import wrap
 
 NATIVE = "native"  # the arithmetic of a machine as it is
-CLAIMS_ONLY = ("_cost", "_slack", "_full_information", "_fixed_penalty")  # of what the papers say without a figure
+# of what the papers say without a figure
+CLAIMS_ONLY = ("_cost", "_slack", "_full_information", "_fixed_penalty")
 Stored = dict[str, Any]
 PAPERS = ("zhou_ji_2022", "shi_eryilmaz_2022", "guo_zhu_liu_2022")
 
 
 def suites() -> dict[str, str]:
     """The papers' suites, with their papers."""
-    return {name: paper for paper in PAPERS for name in resources.suites() if name.startswith(paper)}
+    return {
+        name: paper for paper in PAPERS for name in resources.suites() if name.startswith(paper)
+    }
 
 
 def play(suite: str, out: Path, **options: object) -> bool:
@@ -40,7 +43,12 @@ def play(suite: str, out: Path, **options: object) -> bool:
     Args:
         options: of `cbobench run`, such as seeds or data; None for none.
     """
-    words = [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
+    words = [
+        word
+        for name, value in options.items()
+        if value is not None
+        for word in (f"--{name}", str(value))
+    ]
     return main(["run", suite, "--out", str(out / suite), *words]) == 0
 
 
@@ -55,12 +63,21 @@ def page_options(about: str, out: str) -> argparse.ArgumentParser:
 
 
 def findings(
-    options: argparse.Namespace, names: Iterable[str], stored: Path, measured: Callable[[list[Path]], Stored]
+    options: argparse.Namespace,
+    names: Iterable[str],
+    stored: Path,
+    measured: Callable[[list[Path]], Stored],
 ) -> tuple[Stored, list[str]]:
-    """A page's findings, as they are stored or measured in runs; and the suites that could not be played."""
+    """A page's findings, as they are stored or measured in runs; and the suites that could not be
+    played.
+    """
     if options.render:
         return json.loads(stored.read_text(encoding="utf-8")), []
-    missing = [] if options.no_play else [name for name in names if not play(name, options.out, data=options.data)]
+    missing = (
+        []
+        if options.no_play
+        else [name for name in names if not play(name, options.out, data=options.data)]
+    )
     there = [options.out / name for name in names if (options.out / name / "run.json").is_file()]
     return measured(there), missing
 
@@ -90,7 +107,9 @@ def describe_origin(runs: Sequence[Run]) -> dict[str, Any]:
     return {
         "commit": ", ".join(dict.fromkeys(map(name_commit, calls))) or "unknown",
         "date": max(dates, default="unknown"),
-        "arithmetic": sorted({kind for run in runs for kind in run.cells["arithmetic"].fillna(NATIVE)}),
+        "arithmetic": sorted(
+            {kind for run in runs for kind in run.cells["arithmetic"].fillna(NATIVE)}
+        ),
         "cpus": sorted({kind for run in runs for kind in run.cells["cpu"].dropna()}),
         "sources": {pair: sorted(hashes) for pair, hashes in sorted(sources.items())},
     }
@@ -102,12 +121,16 @@ def is_outdated(stored: Mapping[str, Any]) -> bool:
     if not sources or stored.get("arithmetic") != [PORTABLE]:
         return True
     return not all(
-        is_same_code(source, source_hash(*pair.split("/"))) for pair, hashes in sources.items() for source in hashes
+        is_same_code(source, source_hash(*pair.split("/")))
+        for pair, hashes in sources.items()
+        for source in hashes
     )
 
 
 def warn_of_age(stored: Mapping[str, Any]) -> str:
-    """What a page says at its top while its plays are older than the code; empty if they are not."""
+    """What a page says at its top while its plays are older than the code; empty if they are
+    not.
+    """
     if not is_outdated(stored):
         return ""
     # Before its kind was stored there was no other arithmetic.
@@ -133,7 +156,11 @@ def leave(missing: list[str]) -> NoReturn:
 
 
 def paper_figures(
-    out: Path, seeds: int | None, data: Path | None, horizon: int | None = None, cpus: int | None = None
+    out: Path,
+    seeds: int | None,
+    data: Path | None,
+    horizon: int | None = None,
+    cpus: int | None = None,
 ) -> tuple[list[Path], list[str]]:
     """The figures drawn (PNG), and the suites that could not be played."""
     drawn, missing = [], []
@@ -157,5 +184,8 @@ if __name__ == "__main__":
     parser.add_argument("--data", type=Path)
     options = parser.parse_args()
     _, left_out = paper_figures(options.out, options.seeds, options.data)
-    print(f"{count_noun(len(list((options.out / 'figures').glob('*.png'))), 'figure')} in {options.out / 'figures'}")
+    print(
+        f"{count_noun(len(list((options.out / 'figures').glob('*.png'))), 'figure')} in "
+        f"{options.out / 'figures'}"
+    )
     leave(left_out)

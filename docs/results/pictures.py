@@ -1,15 +1,16 @@
-"""The pictures of README, docs/papers.md and docs/speed.md, drawn from what is stored in this folder.
+"""The pictures of README, docs/papers.md and docs/speed.md, drawn from what is stored in this
+folder.
 
 python -m docs.results.pictures           draws first.png, field.png, speed.png and papers/*.png in docs/_static
 python -m docs.results.pictures --field   draws field.png alone, from the bundles
 python -m docs.results.pictures --speed   draws speed.png alone, from curves.json
 python -m docs.results.pictures --play    plays README's suite, stores it as readme/first.zip, and draws
 
-README's picture shows simple regret of its own suite (readme/first.zip) beside regret and violation of a paper's
-figure, as best known; its caption says what the letter of the paper gives (`compare_by_letter`).
-docs/_static/papers/ has every figure of the papers, by the letter and as best known, on the same axes (from
-gallery.parquet).
-"""
+README's picture shows simple regret of its own suite (readme/first.zip) beside regret and violation
+of a paper's figure, as best known; its caption says what the letter of the paper gives
+(`compare_by_letter`). docs/_static/papers/ has every figure of the papers, by the letter and as
+best known, on the same axes (from gallery.parquet).
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -43,7 +44,10 @@ HERE = Path(__file__).parent
 DOCS = HERE.parent
 README, PAPERS, STATIC = DOCS.parent / "README.md", DOCS / "papers.md", DOCS / "_static"
 FIRST, BUNDLE, FOLDER = STATIC / "first.png", HERE / "readme" / "first.zip", STATIC / "papers"
-FIELD, FIELD_BUNDLES = STATIC / "field.png", [HERE / f"low-{part}.zip" for part in ("ours", "light")]
+FIELD, FIELD_BUNDLES = (
+    STATIC / "field.png",
+    [HERE / f"low-{part}.zip" for part in ("ours", "light")],
+)
 CURVES, SPEED = HERE / "curves.json", STATIC / "speed.png"
 # Panels of the picture of curves.json: what is varied, and for which number of inputs.
 FINITE_PANELS = (
@@ -64,7 +68,9 @@ STYLES = {  # of speed.png
 
 def read_suite() -> str:
     """README's suite."""
-    return re.findall(r"^```yaml\n(.*?)^```", README.read_text(encoding="utf-8"), flags=re.M | re.S)[0]
+    return re.findall(
+        r"^```yaml\n(.*?)^```", README.read_text(encoding="utf-8"), flags=re.M | re.S
+    )[0]
 
 
 def play() -> None:
@@ -85,13 +91,18 @@ def draw_first() -> Image:
         left, right = halves
         own = left.subplots()
         run = Run(BUNDLE)
-        run.__dict__["stale"] = frozenset()  # the picture is of what was played; a test plays it again
-        draw_into(run, [own], [Panel("simple_regret", "gramacy", None, statistic="median", log="y")])
+        # the picture is of what was played; a test plays it again
+        run.__dict__["stale"] = frozenset()
+        draw_into(
+            run, [own], [Panel("simple_regret", "gramacy", None, statistic="median", log="y")]
+        )
         own.set_title("(a) simple regret")
         left.suptitle("Suite first.yaml", fontsize="medium")
         own.set_ylabel("Distance to the optimum")
         pair = right.subplots(1, 2)
-        right.suptitle("Zhou & Ji (2022), settings that come nearest to the paper", fontsize="medium")
+        right.suptitle(
+            "Zhou & Ji (2022), settings that come nearest to the paper", fontsize="medium"
+        )
         titles = "(b) Figure 1b: regret", "(c) Figure 1c: violation"
         for key, axis, title in zip(PAPER, pair, titles, strict=True):
             (panel,), (frame,), known = gallery.restore(key, *gallery.stored())
@@ -102,16 +113,24 @@ def draw_first() -> Image:
             axis.set_ylabel("Sum over rounds, mean")
             set_ticks(axis, 2.0, size, panel.count_axes)
         for part, axes, columns in ((left, [own], 2), (right, pair, 3)):
-            entries = [entry for axis in axes for entry in zip(*axis.get_legend_handles_labels(), strict=True)]
+            entries = [
+                entry
+                for axis in axes
+                for entry in zip(*axis.get_legend_handles_labels(), strict=True)
+            ]
             lines = {label: line for line, label in entries}
-            part.legend(lines.values(), lines, loc="outside lower center", frameon=False, ncols=columns)
+            part.legend(
+                lines.values(), lines, loc="outside lower center", frameon=False, ncols=columns
+            )
         for axis in (own, *pair):
             axis.spines[["top", "right"]].set_visible(False)
     return image
 
 
 def compare_by_letter() -> float:
-    """How many times StageOpt's final mean regret CKB-UCB has in README's figure, by the letter of the paper."""
+    """How many times StageOpt's final mean regret CKB-UCB has in README's figure, by the letter of
+    the paper.
+    """
     _, rows = gallery.stored()
     curves = rows[rows["figure"] == PAPER[0].replace("_best", "_letter")]
     final = curves[curves["t"] == curves["t"].max()].set_index("label")["mean"]
@@ -119,7 +138,9 @@ def compare_by_letter() -> float:
 
 
 def draw_field() -> Image:
-    """COCO's data profile over the seven problems without noise of all methods that have ten seeds."""
+    """COCO's data profile over the seven problems without noise of all methods that have ten
+    seeds.
+    """
     size = replace(size_of("double", 1), dpi=200)
     with size.context():
         image = Image(size, 2.6)
@@ -128,13 +149,20 @@ def draw_field() -> Image:
         run.__dict__["stale"] = frozenset()  # docs/field.md says which code played and confirmed it
         draw_into(run, [axis], [Profile("data")])
         axis.set(
-            xlabel="Evaluations, of which the first 10 are the same for all", title="", xscale="linear", xlim=(8, 61)
+            xlabel="Evaluations, of which the first 10 are the same for all",
+            title="",
+            xscale="linear",
+            xlim=(8, 61),
         )
         axis.spines[["top", "right"]].set_visible(False)
         # A grey line is one of "3 others", which the first of them names.
         lines, labels = axis.get_legend_handles_labels()
-        last = next((i for i, label in enumerate(labels) if label.endswith("others")), len(labels) - 1)
-        image.legend(lines[: last + 1], labels[: last + 1], loc="outside right center", frameon=False)
+        last = next(
+            (i for i, label in enumerate(labels) if label.endswith("others")), len(labels) - 1
+        )
+        image.legend(
+            lines[: last + 1], labels[: last + 1], loc="outside right center", frameon=False
+        )
     return image
 
 
@@ -143,13 +171,26 @@ def draw_speed() -> Image:
     found = json.loads(CURVES.read_text(encoding="utf-8"))
     panels: list[tuple[str, str, list[float], dict[str, list[float]]]] = []
     for curve, inputs, label in FINITE_PANELS:
-        of_curve = [row for row in found["finite"] if (row["curve"], row["inputs"]) == (curve, inputs)]
-        lines = {"ckb-ucb": [row["us"] for row in of_curve], "bare NumPy": [row.get("bare") for row in of_curve]}
+        of_curve = [
+            row for row in found["finite"] if (row["curve"], row["inputs"]) == (curve, inputs)
+        ]
+        lines = {
+            "ckb-ucb": [row["us"] for row in of_curve],
+            "bare NumPy": [row.get("bare") for row in of_curve],
+        }
         panels.append(("µs per seed and round", label, [row[curve] for row in of_curve], lines))
-    for curve, column, label in (("inputs", "inputs", "Inputs d"), ("observations", "rounds", "Observations n")):
+    for curve, column, label in (
+        ("inputs", "inputs", "Inputs d"),
+        ("observations", "rounds", "Observations n"),
+    ):
         of_curve = [row for row in found["box"] if row["curve"] == curve]
         panels.append(
-            ("ms a round", label, [row[column] for row in of_curve], {"cei": [row["ms"] for row in of_curve]})
+            (
+                "ms a round",
+                label,
+                [row[column] for row in of_curve],
+                {"cei": [row["ms"] for row in of_curve]},
+            )
         )
     size = size_of("double", len(panels))
     with size.context():
@@ -161,8 +202,12 @@ def draw_speed() -> Image:
                 axis.loglog(x, y, label=name, **STYLES[name])
             axis.set_xlabel(label)
             axis.set_ylabel(unit)
-            axis.set_xticks(x, [f"{value:,}" if value < 1e4 else f"{value / 1e3:g}k" for value in x])
-            axis.set_ylim(min(map(min, measured.values())) / 2, 2 * max(map(max, measured.values())))
+            axis.set_xticks(
+                x, [f"{value:,}" if value < 1e4 else f"{value / 1e3:g}k" for value in x]
+            )
+            axis.set_ylim(
+                min(map(min, measured.values())) / 2, 2 * max(map(max, measured.values()))
+            )
             axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
             axis.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
             axis.minorticks_off()
@@ -170,21 +215,35 @@ def draw_speed() -> Image:
             axis.spines[["top", "right"]].set_visible(False)
         legend = axes[len(panels)]
         legend.axis("off")
-        entries = {label: line for axis in axes for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+        entries = {
+            label: line
+            for axis in axes
+            for line, label in zip(*axis.get_legend_handles_labels(), strict=True)
+        }
         legend.legend(entries.values(), entries, loc="center", frameon=False)
     return image
 
 
 def draw_pair(figure: gallery.PaperFigure, about: dict[str, Any], rows: pd.DataFrame) -> Image:
-    """A paper's figure by the letter, and beside it as best known; panels of one quantity have the same axes."""
+    """A paper's figure by the letter, and beside it as best known; panels of one quantity have the
+    same axes.
+    """
     panels: list[Any] = []
     frames: list[pd.DataFrame] = []
     looks: list[Any] = []
-    readings = [gallery.restore(f"{figure.key}_{reading}", about, rows) for reading in gallery.READINGS]
-    for (letter, letter_rows), (best, best_rows) in zip(*(zip(*one[:2], strict=True) for one in readings), strict=True):
+    readings = [
+        gallery.restore(f"{figure.key}_{reading}", about, rows) for reading in gallery.READINGS
+    ]
+    for (letter, letter_rows), (best, best_rows) in zip(
+        *(zip(*one[:2], strict=True) for one in readings), strict=True
+    ):
         both = letter, replace(best, problem=letter.problem)
         for words, panel in zip(gallery.READINGS.values(), both, strict=True):
-            panels.append(replace(panel, title=f"{panel.title}, {words}" if panel.title else words.capitalize()))
+            panels.append(
+                replace(
+                    panel, title=f"{panel.title}, {words}" if panel.title else words.capitalize()
+                )
+            )
         frames += [letter_rows, best_rows]
         looks += [one[2] for one in readings]
     size = replace(size_of("double", len(panels)), panel=1.6, tallest=20.0)
@@ -224,7 +283,9 @@ def save(image: Image, path: Path, dpi: int) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Draw all pictures."""
-    parser = argparse.ArgumentParser(description="Draw the pictures of README, docs/papers.md and docs/speed.md.")
+    parser = argparse.ArgumentParser(
+        description="Draw the pictures of README, docs/papers.md and docs/speed.md."
+    )
     parser.add_argument("--play", action="store_true")
     parser.add_argument("--speed", action="store_true")
     parser.add_argument("--field", action="store_true")

@@ -1,10 +1,12 @@
-"""Plays every suite of the papers, tests their claims, and writes reproduction.json and docs/reproduction.md.
+"""Plays every suite of the papers, tests their claims, and writes reproduction.json and
+docs/reproduction.md.
 
 python -m docs.results.reproduction [--out RUNS] [--data FOLDER] [--no-play] [--render]
 
-Runs are those of `make paper-figures`, kept and resumed. `--no-play` takes them as they are; `--render` writes the page
-from the stored findings and the prose of website/prose/reproduction.md. There `[[claim | problem | reading | part]]`
-stands for a part's value and `[[claim | problem | reading]]` for its verdict: the prose has no numbers of its own.
+Runs are those of `make paper-figures`, kept and resumed. `--no-play` takes them as they are;
+`--render` writes the page from the stored findings and the prose of website/prose/reproduction.md.
+There `[[claim | problem | reading | part]]` stands for a part's value and `[[claim | problem |
+reading]]` for its verdict: the prose has no numbers of its own.
 """
 
 from __future__ import annotations
@@ -35,8 +37,10 @@ HERE = Path(__file__).parent
 STORED, PAGE = HERE / "reproduction.json", HERE.parent / "reproduction.md"
 PROSE = HERE.parent / "website" / "prose" / "reproduction.md"
 DRAWS = 100  # simulated replications per finding
-LETTER, BEST = "letter", "best"  # readings: the paper's words as they stand, and the nearest that is known
-PAPERS = {"ZJ": "Zhou & Ji (2022)", "SE": "Shi & Eryilmaz (2022)", "GZL": "Guo, Zhu & Liu (2022)"}  # by the claims' ids
+# readings: the paper's words as they stand, and the nearest that is known
+LETTER, BEST = "letter", "best"
+# by the claims' ids
+PAPERS = {"ZJ": "Zhou & Ji (2022)", "SE": "Shi & Eryilmaz (2022)", "GZL": "Guo, Zhu & Liu (2022)"}
 Row = dict[str, Any]
 
 
@@ -51,7 +55,9 @@ def problem_of(row: Row) -> str:
 
 
 def primary(rows: Iterable[Row]) -> dict[tuple[str, str], dict[str, Row]]:
-    """By claim and problem, the finding of each reading: the first of its suite, as variants come after."""
+    """By claim and problem, the finding of each reading: the first of its suite, as variants come
+    after.
+    """
     found: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows:
         if row["parts"] and ("-slack" not in row["where"] or row["id"] == "ZJ8"):
@@ -84,27 +90,42 @@ def say_part(row: Row) -> str:
     part = min(row["parts"], key=lambda part: order.index(part["verdict"]))
     value = format_number(math.nan if part["value"] is None else float(part["value"]))
     needed = part["needed"]
-    more = f"; some {float(needed):,.0f} seeds would tell" if needed and math.isfinite(float(needed)) else ""
+    more = (
+        f"; some {float(needed):,.0f} seeds would tell"
+        if needed and math.isfinite(float(needed))
+        else ""
+    )
     return f"{part['what']}: {value} ({part['paper']}){more}"
 
 
 def say_rates(row: Row | None) -> str:
     """The self-replication rate."""
     return (
-        "–" if row is None or not row["rates"] else f"{row['rates']['holds']:.0%} / {row['rates']['contradicted']:.0%}"
+        "–"
+        if row is None or not row["rates"]
+        else f"{row['rates']['holds']:.0%} / {row['rates']['contradicted']:.0%}"
     )
 
 
 def claim_table(paper: str, rows: Sequence[Row]) -> str:
     """A row per claim and problem."""
     found = primary(rows)
-    head = ("claim", "problem", "letter", "best known", "the part that decides (paper)", "replicates itself / fails")
+    head = (
+        "claim",
+        "problem",
+        "letter",
+        "best known",
+        "the part that decides (paper)",
+        "replicates itself / fails",
+    )
     lines = []
     keys = [key for key in found if paper_of(key[0]) == paper]
     for id, problem in sorted(keys, key=lambda key: order_of(key[0])):
         letter, best = (found[id, problem].get(reading) for reading in (LETTER, BEST))
         last = best or found[id, problem][LETTER]
-        lines.append((id, problem, say_verdict(letter), say_verdict(best), say_part(last), say_rates(last)))
+        lines.append(
+            (id, problem, say_verdict(letter), say_verdict(best), say_part(last), say_rates(last))
+        )
     return tabulate(head, lines, "lllllr") + "\n"
 
 
@@ -140,7 +161,9 @@ def fill(text: str, rows: Sequence[Row]) -> str:
             return say_verdict(row)
         some = [one for one in row["parts"] if part[0] in one["what"]]
         if len(some) != 1:
-            raise KeyError(f"{match[0]}: {len(some)} parts of {[one['what'] for one in row['parts']]}")
+            raise KeyError(
+                f"{match[0]}: {len(some)} parts of {[one['what'] for one in row['parts']]}"
+            )
         return format_number(float(some[0]["value"]))
 
     return re.sub(r"\[\[(.*?)\]\]", value, text)
@@ -150,8 +173,13 @@ def tally(rows: Sequence[Row]) -> str:
     """How many claims have which verdict on how many problems, by the letter and as best known."""
     found = primary(rows)
     lines = []
-    for reading, words in ((LETTER, "By the letter"), (BEST, "As best known, the letter where no other is known")):
-        some = [one.get(reading) or one[LETTER if reading == BEST else BEST] for one in found.values()]
+    for reading, words in (
+        (LETTER, "By the letter"),
+        (BEST, "As best known, the letter where no other is known"),
+    ):
+        some = [
+            one.get(reading) or one[LETTER if reading == BEST else BEST] for one in found.values()
+        ]
         lines.append(f"{words}: {count_verdicts([row['verdict'] for row in some])}.")
     claims = len({id for id, _ in found})
     return f"{claims} claims, {len(found)} claims × problems. {' '.join(lines)}\n"
@@ -163,14 +191,22 @@ def page(stored: Stored) -> str:
     head, *parts = re.split(r"^<!-- (\w+) -->\n", PROSE.read_text(encoding="utf-8"), flags=re.M)
     prose = dict(zip(parts[::2], parts[1::2], strict=True))
     cpus = ", ".join(stored["cpus"])
-    source = f"{stored['date']}, commit {stored['commit']}, {cpus}, {stored['cpu_minutes']:.0f} CPU-minutes"
+    source = (
+        f"{stored['date']}, commit {stored['commit']}, {cpus}, {stored['cpu_minutes']:.0f} "
+        "CPU-minutes"
+    )
     title, about = fill(head, rows).split("\n", 1)
     said = title, warn_of_age(stored).rstrip(), about.strip(), tally(rows)
     text = ["\n\n".join(filter(None, said))]
     for paper, name in PAPERS.items():
         text += [f"## {name}\n", fill(prose[paper], rows).strip() + "\n", claim_table(paper, rows)]
     text += ["## Claims in the papers' words\n", *(statements(paper, rows) for paper in PAPERS)]
-    text += ["## Rules\n", fill(prose["rules"], rows).strip() + "\n", rule_table(), f"Measured {source}."]
+    text += [
+        "## Rules\n",
+        fill(prose["rules"], rows).strip() + "\n",
+        rule_table(),
+        f"Measured {source}.",
+    ]
     return "\n".join(text).rstrip() + "\n"
 
 

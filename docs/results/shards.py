@@ -1,10 +1,12 @@
-"""Plays the comparison with the field shard by shard, each kept as a bundle in docs/results and shown by docs/field.md.
+"""Plays the comparison with the field shard by shard, each kept as a bundle in docs/results and
+shown by docs/field.md.
 
 python -m docs.results.shards [--list | --render | --confirm K] [SHARD ...]
 
-Plays the first shard of docs/results/shards.yaml that is missing or not whole (or those that are named), exports it and
-stops. A play that was ended is resumed. `--render` writes the page from the bundles that are there. `--confirm` plays K
-drawn cells of every shard again with the code at hand; where all are equal to the last bit, the page says so.
+Plays the first shard of docs/results/shards.yaml that is missing or not whole (or those that are
+named), exports it and stops. A play that was ended is resumed. `--render` writes the page from the
+bundles that are there. `--confirm` plays K drawn cells of every shard again with the code at hand;
+where all are equal to the last bit, the page says so.
 """
 
 from __future__ import annotations
@@ -50,7 +52,10 @@ def read_about(name: str) -> dict[str, Any] | None:
 def is_whole(name: str) -> bool:
     """Whether a shard has all of its cells, failed ones included."""
     about = read_about(name)
-    return about is not None and about["cells"]["done"] + about["cells"]["failed"] >= about["cells"]["expected"]
+    return (
+        about is not None
+        and about["cells"]["done"] + about["cells"]["failed"] >= about["cells"]["expected"]
+    )
 
 
 def play_shard(name: str, shard: Mapping[str, Any]) -> None:
@@ -62,19 +67,25 @@ def play_shard(name: str, shard: Mapping[str, Any]) -> None:
         if main(["run", shard["suite"], *options]) != 0:
             leave([name])
     exported = export(run, bundle_of(name))
-    print(f"{exported.file}: {exported.done} of {count_noun(exported.expected, 'cell')}, {exported.size / 1e3:.0f} kB")
+    print(
+        f"{exported.file}: {exported.done} of {count_noun(exported.expected, 'cell')}, "
+        f"{exported.size / 1e3:.0f} kB"
+    )
 
 
 def confirm_shard(name: str, cells: int, call: Mapping[str, Any]) -> bool:
-    """Replay drawn cells of a shard; record for the page that the code of a call plays the same bits, if it does.
+    """Replay drawn cells of a shard; record for the page that the code of a call plays the same
+    bits, if it does.
 
     Returns:
-        Whether all that were drawn are equal. If one differs, or cannot be replayed bit by bit here, nothing is
-        recorded.
+        Whether all that were drawn are equal. If one differs, or cannot be replayed bit by bit
+        here, nothing is recorded.
     """
     replayed = replay([str(bundle_of(name))], cells)
     print(f"{name}: " + "\n  ".join(describe_replay(replayed)))
-    if replayed.differs or not all(o.state == "equal" and o.candidate.way == "bits" for o in replayed.outcomes):
+    if replayed.differs or not all(
+        o.state == "equal" and o.candidate.way == "bits" for o in replayed.outcomes
+    ):
         return False
     path = FOLDER / CONFIRMED
     confirmed = json.loads(path.read_text()) if path.exists() else {}
@@ -85,16 +96,21 @@ def confirm_shard(name: str, cells: int, call: Mapping[str, Any]) -> bool:
 
 
 def find_edits() -> str:
-    """Files with changes that no commit holds, but for results, which play nothing; empty if there are none."""
+    """Files with changes that no commit holds, but for results, which play nothing; empty if there
+    are none.
+    """
     words = ["git", "status", "--porcelain", "--", ":/", f":(exclude){FOLDER.name}"]
-    return subprocess.run(words, cwd=FOLDER.parent, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        words, cwd=FOLDER.parent, capture_output=True, text=True, check=True
+    ).stdout
 
 
 def confirm_shards(names: Sequence[str], cells: int) -> None:
     """Confirm shards, those that can be.
 
     Raises:
-        SystemExit: code that no commit holds plays, or some shards are not confirmed, which are named.
+        SystemExit: code that no commit holds plays, or some shards are not confirmed, which are
+            named.
     """
     call = invocation([])
     if call["dirty"] and find_edits():
@@ -111,7 +127,10 @@ def list_shards(shards: Mapping[str, Mapping[str, Any]]) -> None:
             print(f"{name}: not played")
             continue
         cells, hours = about["cells"], about["cost"]["cpu_hours"]
-        print(f"{name}: {cells['done']} of {cells['expected']} cells, by {played_by(about)}, {hours:.2f} CPU-hours")
+        print(
+            f"{name}: {cells['done']} of {cells['expected']} cells, by {played_by(about)}, "
+            f"{hours:.2f} CPU-hours"
+        )
 
 
 if __name__ == "__main__":
@@ -128,7 +147,10 @@ if __name__ == "__main__":
         if arguments.list:
             list_shards(shards)
         elif arguments.confirm is not None:
-            confirm_shards(arguments.shards or [name for name in shards if bundle_of(name).exists()], arguments.confirm)
+            confirm_shards(
+                arguments.shards or [name for name in shards if bundle_of(name).exists()],
+                arguments.confirm,
+            )
         elif arguments.render:
             PAGE.write_text(render_page(FOLDER, shards), encoding="utf-8")
         else:

@@ -25,7 +25,9 @@ def build(pages_in: Path, out: Path) -> int:
     """Runs Sphinx on assembled pages; its exit code."""
     from sphinx.cmd.build import main as sphinx
 
-    return sphinx(["-q", "-W", "--keep-going", "-n", "-b", "html", "-c", str(HERE), str(pages_in), str(out)])
+    return sphinx(
+        ["-q", "-W", "--keep-going", "-n", "-b", "html", "-c", str(HERE), str(pages_in), str(out)]
+    )
 
 
 def forget(pages_in: Path, out: Path) -> None:
@@ -39,13 +41,22 @@ def forget(pages_in: Path, out: Path) -> None:
 
 
 def main(given: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m docs.website", description="Build the documentation site.")
+    parser = argparse.ArgumentParser(
+        prog="python -m docs.website", description="Build the documentation site."
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "site")
-    parser.add_argument("--work", type=Path, default=ROOT / ".make" / "site", help="assembled pages, and pictures")
-    parser.add_argument("--pictures", nargs="*", metavar="NAME", help="only of these methods and problems")
+    parser.add_argument(
+        "--work", type=Path, default=ROOT / ".make" / "site", help="assembled pages, and pictures"
+    )
+    parser.add_argument(
+        "--pictures", nargs="*", metavar="NAME", help="only of these methods and problems"
+    )
     options = parser.parse_args(given)
     if missing := [name for name in ("sphinx", "myst_parser", "furo") if find_spec(name) is None]:
-        print(f"the site needs {', '.join(missing)}, not installed here; to install: pip install -e '.[docs]'")
+        print(
+            f"the site needs {', '.join(missing)}, not installed here; to install: pip install "
+            "-e '.[docs]'"
+        )
         return 2
     known = [*ALGORITHMS.names(), *PROBLEMS.names()]
     for name in options.pictures or ():
@@ -59,7 +70,11 @@ def main(given: list[str] | None = None) -> int:
     drawn = time.process_time()
     code = build(options.work / "pages", options.out)
     ended = time.process_time()
-    print(f"{written} pages; {drawn - began:.0f} s of CPU for them and {pictures.made} new pictures, ", end="")
+    print(
+        f"{written} pages; {drawn - began:.0f} s of CPU for them and {pictures.made} new "
+        "pictures, ",
+        end="",
+    )
     print(f"{ended - drawn:.0f} s for HTML")
     if code == 0:
         print(f"open {options.out / 'index.html'}")

@@ -1,4 +1,6 @@
-"""Sphinx settings. `pages.py` assembles the pages; their source is Markdown that a forge shows as well."""
+"""Sphinx settings. `pages.py` assembles the pages; their source is Markdown that a forge shows as
+well.
+"""
 
 from __future__ import annotations
 
@@ -31,4 +33,5 @@ html_theme_options = {
 pygments_style, pygments_dark_style = "friendly", "monokai"
 highlight_language = "text"
 html_search_language = "en"
-html_show_search_summary = False  # a page opened from a disk may not read the others, which summaries come from
+# a page opened from a disk may not read the others, which summaries come from
+html_show_search_summary = False

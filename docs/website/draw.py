@@ -22,7 +22,9 @@ MOST_SLICES, ACROSS = 8, 4
 HATCH, STAR, CURVE, OTHER = "//////", PALETTE["rust"], PALETTE["blue"], PALETTE["slate"]
 
 
-def page(panels: int, widths: Sequence[float] | None = None, height: float = 2.1) -> tuple[Any, list[Any]]:
+def page(
+    panels: int, widths: Sequence[float] | None = None, height: float = 2.1
+) -> tuple[Any, list[Any]]:
     """A figure of a double column's width and its axes, at most `ACROSS` in a row."""
     across = min(panels, ACROSS)
     rows = -(-panels // across)
@@ -43,7 +45,9 @@ def plain_axis(axis: Any, title: str, below: str = "", beside: str = "") -> None
 
 
 def values(drawn: Drawn, t: int, points: Actions) -> Array:
-    """Noise-free (f, g_1, ..., g_m) of round t at actions (k,) or (k, d), (k, 1 + m), f in the units reported."""
+    """Noise-free (f, g_1, ..., g_m) of round t at actions (k,) or (k, d), (k, 1 + m), f in the
+    units reported.
+    """
     moving = bool(drawn.changes())  # of these all replicates are the same
     found = drawn.values(t, points[None] if moving else points[:, None])
     found = np.array(found[0] if moving else found[:, 0])
@@ -56,11 +60,18 @@ def worst(problem: Problem, found: Array) -> Array:
     """max_j g_j, each in units of its largest absolute value, (k,): at most 0 where feasible."""
     g = problem.settle(found[:, 1:])
     size = np.abs(g).max(axis=0)
-    return np.asarray((g / np.where(size > 0, size, 1.0)).max(axis=1)) if g.shape[1] else np.full(len(g), -1.0)
+    return (
+        np.asarray((g / np.where(size > 0, size, 1.0)).max(axis=1))
+        if g.shape[1]
+        else np.full(len(g), -1.0)
+    )
 
 
-def field(axis: Any, problem: Problem, drawn: Drawn, t: int, title: str, numbers: bool = True) -> None:
-    """f over two dimensions as grey levels with contours, hatched where infeasible, a star at the optimum.
+def field(
+    axis: Any, problem: Problem, drawn: Drawn, t: int, title: str, numbers: bool = True
+) -> None:
+    """f over two dimensions as grey levels with contours, hatched where infeasible, a star at the
+    optimum.
 
     Args:
         numbers: whether contours have them.
@@ -80,7 +91,15 @@ def field(axis: Any, problem: Problem, drawn: Drawn, t: int, title: str, numbers
         hatched.set(edgecolor="0.55", linewidth=0.0)
         axis.contour(*edges, over, levels=[0], colors="black", linewidths=0.9)
     star = best(problem, drawn, t)
-    axis.plot(*star, marker="*", color=STAR, markersize=11, markerfacecolor="white", markeredgewidth=1.2, zorder=2.5)
+    axis.plot(
+        *star,
+        marker="*",
+        color=STAR,
+        markersize=11,
+        markerfacecolor="white",
+        markeredgewidth=1.2,
+        zorder=2.5,
+    )
     plain_axis(axis, title, "x₁", "x₂")
 
 
@@ -113,7 +132,10 @@ def problem(task: Problem, name: str, settings: dict[str, str]) -> tuple[Any, di
         else:
             image, text = scattered(task, drawn)
     if getattr(task, "scaled", False):
-        text += " f and every g_j are in the units played: f without its mean, each over its deviation in the box."
+        text += (
+            " f and every g_j are in the units played: f without its mean, each over its "
+            "deviation in the box."
+        )
     if settings:
         text += " The data are a look-alike, generated from published facts."
     elif drawn_anew(task):
@@ -131,8 +153,19 @@ def fields(task: Problem, drawn: Drawn) -> tuple[Any, str]:
     firsts = [1, *(t + 1 for t, _ in drawn.changes())]
     image, axes = page(len(firsts), height=2.3) if len(firsts) > 1 else single()
     for axis, t, letter in zip(axes, firsts, "abcdefgh", strict=False):
-        field(axis, task, drawn, t, f"({letter}) f from round {t} on" if len(firsts) > 1 else "f", len(firsts) == 1)
-    return image, "f in grey with contours, hatched where some constraint is violated, and the optimum as a star."
+        field(
+            axis,
+            task,
+            drawn,
+            t,
+            f"({letter}) f from round {t} on" if len(firsts) > 1 else "f",
+            len(firsts) == 1,
+        )
+    return (
+        image,
+        "f in grey with contours, hatched where some constraint is violated, and the optimum as "
+        "a star.",
+    )
 
 
 def single() -> tuple[Any, list[Any]]:
@@ -153,11 +186,14 @@ def slices(task: Problem, drawn: Drawn, box: Box) -> tuple[Any, str]:
         found = values(drawn, 1, points)
         axis.plot(line, found[:, 0], color=CURVE)
         hatch(axis, line, worst(task, found) > 0)
-        axis.plot(star[i], f_star, marker="*", color=STAR, markersize=8, markeredgecolor="white", zorder=5)
+        axis.plot(
+            star[i], f_star, marker="*", color=STAR, markersize=8, markeredgecolor="white", zorder=5
+        )
         plain_axis(axis, "", f"x{chr(0x2081 + i)}", "f" if i % ACROSS == 0 else "")
     more = f" (the first {shown} of {box.d} coordinates)" if shown < box.d else ""
     return image, (
-        f"f along each coordinate{more}, the others as in the optimum (star); hatched where a constraint is violated."
+        f"f along each coordinate{more}, the others as in the optimum (star); hatched where a "
+        "constraint is violated."
     )
 
 
@@ -176,12 +212,23 @@ def curves(task: Problem, drawn: Drawn) -> tuple[Any, str]:
     left.plot(line, found[:, 0], color=CURVE)
     hatch(left, line, worst(task, found) > 0)
     star = best(task, drawn, 1)
-    left.plot(star[0], np.interp(star[0], line, found[:, 0]), marker="*", color=STAR, markersize=9, zorder=5)
+    left.plot(
+        star[0],
+        np.interp(star[0], line, found[:, 0]),
+        marker="*",
+        color=STAR,
+        markersize=9,
+        zorder=5,
+    )
     right.plot(line, task.settle(found[:, 1:]), color=OTHER)
     right.axhline(0, color="0.6", linewidth=0.6)
     plain_axis(left, "(a) f", "x")
     plain_axis(right, "(b) g" if found.shape[1] == 2 else "(b) every g_j", "x")
-    return image, "(a) f, hatched where infeasible, the optimum as a star. (b) Every g: feasible where at most 0."
+    return (
+        image,
+        "(a) f, hatched where infeasible, the optimum as a star. (b) Every g: feasible where at "
+        "most 0.",
+    )
 
 
 def scattered(task: Problem, drawn: Drawn) -> tuple[Any, str]:
@@ -199,16 +246,30 @@ def scattered(task: Problem, drawn: Drawn) -> tuple[Any, str]:
         seen = axis.scatter(x[~bad], y[~bad], c=found[~bad, 0], marker="o", s=26, **shades)
         axis.scatter(x[bad], y[bad], c=found[bad, 0], marker="x", s=18, linewidths=1.1, **shades)
         image.colorbar(seen, ax=axis, label="f")
-        axis.plot(x[star], y[star], marker="o", fillstyle="none", color=STAR, markersize=11, markeredgewidth=1.6)
+        axis.plot(
+            x[star],
+            y[star],
+            marker="o",
+            fillstyle="none",
+            color=STAR,
+            markersize=11,
+            markeredgewidth=1.6,
+        )
         plain_axis(axis, "", "x₁", "x₂")
         return image, "Every action, coloured by f; crosses are infeasible, the optimum has a ring."
     over = task.settle(found[:, 1:]).max(axis=1)
     axis.scatter(over[~bad], found[~bad, 0], color=CURVE, marker="o", s=16)
     axis.scatter(over[bad], found[bad, 0], color=OTHER, marker="x", s=16, linewidths=1.0)
-    axis.plot(over[star], found[star, 0], marker="*", color=STAR, markersize=10, markeredgecolor="white")
+    axis.plot(
+        over[star], found[star, 0], marker="*", color=STAR, markersize=10, markeredgecolor="white"
+    )
     axis.axvline(0, color="0.6", linewidth=0.6)
     plain_axis(axis, "", "g" if found.shape[1] == 2 else "largest g_j", "f")
-    return image, "A point for every action: f against the constraint, feasible (dots) up to 0; the optimum as a star."
+    return (
+        image,
+        "A point for every action: f against the constraint, feasible (dots) up to 0; the "
+        "optimum as a star.",
+    )
 
 
 def hatch(axis: Any, line: Array, bad: NDArray[np.bool_]) -> None:

@@ -1,7 +1,8 @@
-"""Plays the example notebooks and stores what they show: python -m docs.website.examples (or: make notebooks).
+"""Plays the example notebooks and stores what they show: python -m docs.website.examples (or: make
+notebooks).
 
-They are played in an empty folder. Stored are tables and pictures: what Python prints of an object names places of the
-machine, and nobody sees it.
+They are played in an empty folder. Stored are tables and pictures: what Python prints of an object
+names places of the machine, and nobody sees it.
 """
 
 from __future__ import annotations
@@ -37,18 +38,24 @@ def play(path: Path, folder: Path) -> Any:
 
 
 def determined(html: str) -> list[list[str]]:
-    """The texts of a page's tables, row by row, and of what stands below them, without what was measured."""
+    """The texts of a page's tables, row by row, and of what stands below them, without what was
+    measured.
+    """
     rows, left_out = [], -1
     for row in re.findall(r"<(?:tr|caption|small)\b.*?</(?:tr|caption|small)>", html, re.S):
         cells = re.findall(r"<t[hd]\b[^>]*>(.*?)</t[hd]>", row, re.S) or [row]
         if "<th" in row and row.count("<th") == len(cells):
             left_out = cells.index(MEASURED) if MEASURED in cells else -1
-        rows.append([re.sub(r"<[^>]+>", "", cell).strip() for i, cell in enumerate(cells) if i != left_out])
+        rows.append(
+            [re.sub(r"<[^>]+>", "", cell).strip() for i, cell in enumerate(cells) if i != left_out]
+        )
     return rows
 
 
 def outputs(book: Any) -> list[list[Any]]:
-    """What the play of a notebook determines, cell by cell: the texts of its tables, and that there is a picture."""
+    """What the play of a notebook determines, cell by cell: the texts of its tables, and that there
+    is a picture.
+    """
     return [
         [
             determined("".join(output["data"].get("text/html", ""))) or [*output["data"]]

@@ -1,10 +1,12 @@
-"""The table of docs/papers.md that leads from a paper's figure to its suites, what they take, and its claims.
+"""The table of docs/papers.md that leads from a paper's figure to its suites, what they take, and
+its claims.
 
 python -m docs.website.figure_map             writes the table from prose/figures.yaml and results/figure_times.json
 python -m docs.website.figure_map --measure   asks --dry-run of every suite first, and stores what it says (minutes)
 
-Suites that need recorded data are asked with the data's look-alike, which has as many actions and takes as long.
-"""
+Suites that need recorded data are asked with the data's look-alike, which has as many actions and
+takes as long.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -47,16 +49,22 @@ def with_look_alikes(suite: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     for entry in suite["problems"]:
         name, settings = next(iter(entry.items())) if isinstance(entry, dict) else (entry, {})
         problems.append({name: settings | ({"data": "look-alike"} if name in RECORDED else {})})
-    return suite | {"problems": problems}, any(name in RECORDED for problem in problems for name in problem)
+    return suite | {"problems": problems}, any(
+        name in RECORDED for problem in problems for name in problem
+    )
 
 
 def measure(name: str, folder: Path) -> dict[str, Any]:
     """What --dry-run says of a suite."""
-    suite, recorded = with_look_alikes(yaml.safe_load(resources.suites()[name].read_text(encoding="utf-8")))
+    suite, recorded = with_look_alikes(
+        yaml.safe_load(resources.suites()[name].read_text(encoding="utf-8"))
+    )
     path = folder / f"{name}.yaml"
     path.write_text(yaml.safe_dump(suite, sort_keys=False, allow_unicode=True), encoding="utf-8")
     call = [sys.executable, "-m", "cbobench", "run", str(path), "--seeds", str(SEEDS), "--dry-run"]
-    done = subprocess.run(call, cwd=folder, env=environment(), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        call, cwd=folder, env=environment(), capture_output=True, text=True, check=True
+    )
     found = TIME.search(done.stdout)
     assert found, done.stdout
     return {"time": found[1], "recorded": recorded}
@@ -69,7 +77,12 @@ def measure_all() -> dict[str, Any]:
         for name in list_suites():
             suites[name] = measure(name, Path(place))
             print(f"{name}: {suites[name]['time']}", flush=True)
-    about = {"at": time.strftime("%Y-%m-%d"), "cpu": cpu_kind(), "cpus": os.cpu_count(), "seeds": SEEDS}
+    about = {
+        "at": time.strftime("%Y-%m-%d"),
+        "cpu": cpu_kind(),
+        "cpus": os.cpu_count(),
+        "seeds": SEEDS,
+    }
     return about | {"suites": suites}
 
 
@@ -88,8 +101,10 @@ def describe_map() -> str:
         cells.append(", ".join(dict.fromkeys(claim for claim, _ in figure.claims)))
         lines.append(cells)
     note = (
-        f"With `--seeds {found['seeds']}`, estimated by `--dry-run` on {found['at']}; {found['cpus']} CPUs, "
-        f"{found['cpu']}; right within a factor of about two. ᵈ: needs recorded data; estimated with its look-alike."
+        f"With `--seeds {found['seeds']}`, estimated by `--dry-run` on {found['at']}; "
+        f"{found['cpus']} CPUs, "
+        f"{found['cpu']}; right within a factor of about two. ᵈ: needs recorded data; estimated "
+        "with its look-alike."
     )
     return f"{tabulate(head, lines)}\n\n{note}"
 
@@ -101,10 +116,14 @@ def in_page(text: str) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the table."""
-    parser = argparse.ArgumentParser(description="Write the table of docs/papers.md from figures to suites.")
+    parser = argparse.ArgumentParser(
+        description="Write the table of docs/papers.md from figures to suites."
+    )
     parser.add_argument("--measure", action="store_true")
     if parser.parse_args(arguments).measure:
-        TIMES.write_text(json.dumps(measure_all(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        TIMES.write_text(
+            json.dumps(measure_all(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
     PAGE.write_text(in_page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 

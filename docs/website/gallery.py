@@ -1,4 +1,6 @@
-"""The papers' figures and the maps of their claims as pictures with words, drawn from what is stored."""
+"""The papers' figures and the maps of their claims as pictures with words, drawn from what is
+stored.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,13 @@ from docs.website.pictures import Pictures
 
 
 def papers(pictures: Pictures) -> str:
-    """A section per paper and figure: what the paper shows, both pictures, the verdicts, and what decides."""
+    """A section per paper and figure: what the paper shows, both pictures, the verdicts, and what
+    decides.
+    """
     about, rows = gallery.stored()
-    verdicts = reproduction.primary(json.loads(reproduction.STORED.read_text(encoding="utf-8"))["rows"])
+    verdicts = reproduction.primary(
+        json.loads(reproduction.STORED.read_text(encoding="utf-8"))["rows"]
+    )
     text = []
     for paper, figures in groupby(gallery.read_figures(), key=lambda figure: figure.paper):
         text.append(f"## {paper}\n")
@@ -25,9 +31,14 @@ def papers(pictures: Pictures) -> str:
     return "\n".join(text)
 
 
-def section(figure: gallery.PaperFigure, about: Any, rows: Any, verdicts: Any, pictures: Pictures) -> str:
+def section(
+    figure: gallery.PaperFigure, about: Any, rows: Any, verdicts: Any, pictures: Pictures
+) -> str:
     """One figure."""
-    lines = [f"### {figure.paper}, Figure {figure.number}\n", f"**The paper:** {escape_markdown(figure.says)}\n"]
+    lines = [
+        f"### {figure.paper}, Figure {figure.number}\n",
+        f"**The paper:** {escape_markdown(figure.says)}\n",
+    ]
     for reading, words in gallery.READINGS.items():
         key = f"{figure.key}_{reading}"
         text = f"{words.capitalize()}: {about[key]['caption']} ({about[key]['suite']})"
@@ -37,11 +48,19 @@ def section(figure: gallery.PaperFigure, about: Any, rows: Any, verdicts: Any, p
     claims = []
     for id, problem in figure.claims:
         found = verdicts.get((id, problem), {})
-        letter, best = (reproduction.say_verdict(found.get(reading)) for reading in gallery.READINGS)
+        letter, best = (
+            reproduction.say_verdict(found.get(reading)) for reading in gallery.READINGS
+        )
         claims.append((f"[{id}](reproduction.md)", letter, best))
     lines.append(tabulate(("claim", *gallery.READINGS.values()), claims))
-    command = f"cbobench run {figure.suite} && cbobench figures runs/{figure.suite.replace('_', '-')}"
-    lines += ["", f"**What decides:** {escape_markdown(figure.decides)}\n", f"```\n{command}\n```\n"]
+    command = (
+        f"cbobench run {figure.suite} && cbobench figures runs/{figure.suite.replace('_', '-')}"
+    )
+    lines += [
+        "",
+        f"**What decides:** {escape_markdown(figure.decides)}\n",
+        f"```\n{command}\n```\n",
+    ]
     return "\n".join(lines)
 
 
@@ -51,8 +70,13 @@ def with_maps(text: str, pictures: Pictures) -> str:
     drawn: dict[str, list[str]] = {}
     for map in maps.restore(stored):
         key = f"map-{map.claim}-{map.suite}"
-        picture = pictures.of_stored(key, [maps.STORED], partial(draw_map, map), f"{map.claim} in {map.suite}")
+        picture = pictures.of_stored(
+            key, [maps.STORED], partial(draw_map, map), f"{map.claim} in {map.suite}"
+        )
         drawn.setdefault(map.claim, []).append(picture.markdown())
     head, *sections = text.split("\n## ")
-    shown = [one.rstrip() + "\n\n" + "\n\n".join(drawn.get(one.partition(":")[0], [])) + "\n" for one in sections]
+    shown = [
+        one.rstrip() + "\n\n" + "\n\n".join(drawn.get(one.partition(":")[0], [])) + "\n"
+        for one in sections
+    ]
     return "\n## ".join([head, *shown])

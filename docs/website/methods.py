@@ -8,13 +8,27 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.problems import PROBLEMS
 from cbobench.report.formats import escape_markdown
 from docs.website.pictures import Drawing, Pictures
-from docs.website.words import can_play, cells, facts, file_of, joined, links, parameters, said, sentence, suites_of
+from docs.website.words import (
+    can_play,
+    cells,
+    facts,
+    file_of,
+    joined,
+    links,
+    parameters,
+    said,
+    sentence,
+    suites_of,
+)
 
 
 def table() -> str:
     """All methods, with what their pages do not need to be opened for."""
     classes = {name: ALGORITHMS.get(name) for name in ALGORITHMS.names()}
-    return cells(["name", "about", "source"], [[name, cls.about, cls.source] for name, cls in classes.items()])
+    return cells(
+        ["name", "about", "source"],
+        [[name, cls.about, cls.source] for name, cls in classes.items()],
+    )
 
 
 def page(name: str, pictures: Pictures) -> str:
@@ -47,7 +61,8 @@ def about(cls: type[Any], drawing: Drawing) -> str:
             "source": escape_markdown(cls.source),
             "must know": escape_markdown(", ".join(cls.knows)) or "nothing but the actions",
             "plays on": "finite sets" if finite else "finite sets, boxes",
-            "needs": escape_markdown(", ".join(sorted(cls.needs - {"a finite action set"}))) or "nothing else",
+            "needs": escape_markdown(", ".join(sorted(cls.needs - {"a finite action set"})))
+            or "nothing else",
             "cost per seed and round": escape_markdown(cls.cost) + measured,
             "code": file_of(cls),
         }
@@ -62,7 +77,9 @@ def playable(name: str) -> str:
     played = [suite for suite, (_, algorithms) in suites_of().items() if name in algorithms]
     return joined(
         [
-            f"With default parameters: {links('problems', able)}." if able else "No shipped problem as it comes.",
+            f"With default parameters: {links('problems', able)}."
+            if able
+            else "No shipped problem as it comes.",
             f"It depends on your files: {links('problems', depends)}." if depends else "",
             "More with other parameters, such as `grid: 20` on a box: [which method can play my "
             "problem](../which_method.md).",

@@ -1,4 +1,6 @@
-"""Writes docs/api.md from the docstrings of the public names: python -m docs.website.names (or: make pages)."""
+"""Writes docs/api.md from the docstrings of the public names: python -m docs.website.names (or:
+make pages).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ SELF = "itself"  # a name without members
 ROOMS: dict[str, tuple[str, dict[str, str]]] = {
     "Run and read": (
         "",
-        dict.fromkeys(("best", "compare", "export", "load_cells", "load_rounds", "plot", "run", "summary"), SELF)
+        dict.fromkeys(
+            ("best", "compare", "export", "load_cells", "load_rounds", "plot", "run", "summary"),
+            SELF,
+        )
         | {"Outcome": SELF, "Comparison": "render"},
     ),
     "A method with ask and tell": (
@@ -30,7 +35,8 @@ ROOMS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "A method that is a score": (
-        "Shapes: S replicates (seeds in lock step), m constraints, p = 1 + m functions, k candidates.",
+        "Shapes: S replicates (seeds in lock step), m constraints, p = 1 + m functions, k "
+        "candidates.",
         {
             "Optimistic": "strategies",
             "OptimisticReward": "strategies",
@@ -76,7 +82,9 @@ HEADS = ("Args", "Returns", "Raises", "Attributes", "Class attributes", "Example
 
 
 def prose(text: str) -> str:
-    """A docstring as Markdown: sections with bold heads, their entries as lists, examples as code."""
+    """A docstring as Markdown: sections with bold heads, their entries as lists, examples as
+    code.
+    """
     lines: list[str] = []
     head = ""
     for line in text.splitlines():
@@ -102,7 +110,9 @@ def _entry(head: str, line: str) -> Iterator[str]:
 
 
 def signature(thing: Any, name: str) -> str:
-    """A call's form, without quotes around annotations, and with `...` for a default that is a function."""
+    """A call's form, without quotes around annotations, and with `...` for a default that is a
+    function.
+    """
     plain = re.sub(r"""(: |-> )(['"])(.*?)\2""", r"\1\3", str(inspect.signature(thing)))
     plain = re.sub(r"<function .*? at 0x\w+>", "...", plain)
     return name + plain.replace("(self, ", "(").replace("(self)", "()").replace("(cls, ", "(")
@@ -112,9 +122,14 @@ def parameters(cls: type[Any]) -> str:
     """The parameters that a class adds, as a list."""
     if not (issubclass(cls, Algorithm | Problem) and is_dataclass(cls)):
         return ""
-    own = [f for f in fields(cls) if f.metadata.get("about") and f.name in inspect.get_annotations(cls)]
+    own = [
+        f for f in fields(cls) if f.metadata.get("about") and f.name in inspect.get_annotations(cls)
+    ]
     values = [f.default if f.default_factory is MISSING else f.default_factory() for f in own]
-    return "\n".join(f"- `{f.name}` ({value!r}): {f.metadata['about']}" for f, value in zip(own, values, strict=True))
+    return "\n".join(
+        f"- `{f.name}` ({value!r}): {f.metadata['about']}"
+        for f, value in zip(own, values, strict=True)
+    )
 
 
 def members(cls: type[Any], names: str) -> Iterator[str]:
@@ -139,15 +154,21 @@ def entry(name: str, names: str) -> str:
     bases = [b.__name__ for b in cls.__bases__ if b.__module__.startswith("cbobench")]
     derives = f" (derives `{bases[0]}`)" if bases else ""
     top = f"### {name}\n\n`from cbobench import {name}`{derives}"
-    return "\n\n".join(filter(None, [top, text, own and f"**Parameters**\n\n{own}", *members(cls, names)]))
+    return "\n\n".join(
+        filter(None, [top, text, own and f"**Parameters**\n\n{own}", *members(cls, names)])
+    )
 
 
 def page() -> str:
     """The whole page."""
     head = (
-        "# The Python names\n\nWritten by `make pages` from docstrings. What is not here may change without notice.\n"
+        "# The Python names\n\nWritten by `make pages` from docstrings. What is not here may "
+        "change without notice.\n"
     )
-    head += "Import these names from `cbobench` itself, because the modules in which they lie may be renamed."
+    head += (
+        "Import these names from `cbobench` itself, because the modules in which they lie may be "
+        "renamed."
+    )
     parts = [head]
     for title, (about, entries) in ROOMS.items():
         parts.append(f"## {title}" + (f"\n\n{about}" if about else ""))

@@ -1,4 +1,6 @@
-"""Puts the site together: hand-written pages with links as the site has them, and those made from classes."""
+"""Puts the site together: hand-written pages with links as the site has them, and those made from
+classes.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,16 @@ RUNS = ("reading", "report", "papers", "clusters", "runs", "bundles")
 ORDER = {
     "Start": ("tutorial",),
     "How to": (*YOURS, *RUNS),
-    "Reference": ("commands", "suites", "problems", "methods", "glossary", "guarantees", "api", "architecture"),
+    "Reference": (
+        "commands",
+        "suites",
+        "problems",
+        "methods",
+        "glossary",
+        "guarantees",
+        "api",
+        "architecture",
+    ),
     "Research": ("reproduction", "maps", "field", "speed"),
     "Project": ("CONTRIBUTING", "SECURITY", "CHANGELOG"),
 }
@@ -53,7 +64,8 @@ def title(page: Path) -> str:
 
 
 def linked(text: str, page: Path) -> str:
-    """A page's text with relative links as they lead on the site, those that say a file's name with the page's title.
+    """A page's text with relative links as they lead on the site, those that say a file's name with
+    the page's title.
 
     Args:
         page: where the text is from, which its links start from.
@@ -71,9 +83,13 @@ def linked(text: str, page: Path) -> str:
 
 
 def named(text: str) -> str:
-    """A page's text in which names of methods, problems and suites that begin a table's row lead to their pages."""
+    """A page's text in which names of methods, problems and suites that begin a table's row lead to
+    their pages.
+    """
     rooms = dict.fromkeys(resources.suites(), "suites")
-    rooms |= dict.fromkeys(PROBLEMS.names(), "problems") | dict.fromkeys(ALGORITHMS.names(), "methods")
+    rooms |= dict.fromkeys(PROBLEMS.names(), "problems") | dict.fromkeys(
+        ALGORITHMS.names(), "methods"
+    )
 
     def there(found: re.Match[str]) -> str:
         room = rooms.get(found[1])
@@ -83,11 +99,19 @@ def named(text: str) -> str:
 
 
 def wrapped(text: str) -> str:
-    """A page's text in which blocks of one long line, calls with all their arguments, are as wide as a page."""
+    """A page's text in which blocks of one long line, calls with all their arguments, are as wide
+    as a page.
+    """
 
     def narrow(found: re.Match[str]) -> str:
         return "\n".join(
-            wrap(found[1], WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+            wrap(
+                found[1],
+                WIDTH,
+                subsequent_indent="    ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
         )
 
     return re.sub(rf"(?<=^```\n)(.{{{WIDTH},}})(?=\n```$)", narrow, text, flags=re.M)
@@ -95,11 +119,22 @@ def wrapped(text: str) -> str:
 
 def menu(caption: str, names: list[str]) -> str:
     """A part of the menu at the side."""
-    return "\n".join(["```{toctree}", ":hidden:", *([f":caption: {caption}"] if caption else []), "", *names, "```"])
+    return "\n".join(
+        [
+            "```{toctree}",
+            ":hidden:",
+            *([f":caption: {caption}"] if caption else []),
+            "",
+            *names,
+            "```",
+        ]
+    )
 
 
 def short(text: str, tables: Mapping[str, str]) -> str:
-    """A page's text with the long tables of methods and problems in the form that has a page per row."""
+    """A page's text with the long tables of methods and problems in the form that has a page per
+    row.
+    """
     return fill_sections(text, tables.get)
 
 
@@ -107,7 +142,10 @@ def menus(names: list[str]) -> list[str]:
     """The whole menu, as the first page has it."""
     known = [name for part in ORDER.values() for name in part]
     more = {"More": tuple(name for name in names if name not in known and name != FIRST)}
-    parts = {caption: [name for name in part if name in names] for caption, part in (ORDER | more).items()}
+    parts = {
+        caption: [name for name in part if name in names]
+        for caption, part in (ORDER | more).items()
+    }
     return [menu(caption, part) for caption, part in parts.items() if part]
 
 
@@ -136,7 +174,9 @@ def texts(pictures: Pictures) -> dict[str, str]:
 
 
 def assemble(folder: Path, pictures: Pictures) -> int:
-    """Writes all pages and pictures into a folder, what has not changed is left alone; how many pages there are."""
+    """Writes all pages and pictures into a folder, what has not changed is left alone; how many
+    pages there are.
+    """
     found = texts(pictures)
     files = {place: text.encode() for place, text in found.items()}
     files |= {place: path.read_bytes() for place, path in files_beside().items()}

@@ -1,4 +1,6 @@
-"""The pictures, each drawn once: kept by a hash of the settings and of the code that plays and draws."""
+"""The pictures, each drawn once: kept by a hash of the settings and of the code that plays and
+draws.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ class Drawing:
     def markdown(self) -> str:
         """The picture with its caption."""
         image = (
-            f"![{escape_markdown(self.alt)}](../pictures/{self.file}){{width={self.width}px}}\n\n" if self.file else ""
+            f"![{escape_markdown(self.alt)}](../pictures/{self.file}){{width={self.width}px}}\n\n"
+            if self.file
+            else ""
         )
         return f"{image}*{signs(escape_markdown(self.text))}*"
 
@@ -71,7 +75,9 @@ class Pictures:
         if problem is None:
             return Drawing("", f"There is no picture: {why}.")
         code = source_hash(name, "random")
-        return self._kept(name, "problem", code, settings, lambda: draw.problem(problem, name, settings))
+        return self._kept(
+            name, "problem", code, settings, lambda: draw.problem(problem, name, settings)
+        )
 
     def of_method(self, name: str) -> Drawing:
         """A play."""
@@ -82,29 +88,51 @@ class Pictures:
         code = source_hash(plays.PROBLEM, name)
         return self._kept(name, "method", code, settings, lambda: plays.picture(name, settings))
 
-    def of_stored(self, name: str, stored: list[Path], drawn: Callable[[], Any], text: str) -> Drawing:
+    def of_stored(
+        self, name: str, stored: list[Path], drawn: Callable[[], Any], text: str
+    ) -> Drawing:
         """A picture of numbers that are in the repository."""
         contents = [hashlib.sha256(path.read_bytes()).hexdigest() for path in stored]
-        code = "".join(code_hash(Path(str(module.__file__))) for module in (canvas, curves, layout, planes, claim_maps))
-        return self._kept(name, "stored", code, {"contents": contents}, lambda: (drawn(), {"text": text, "alt": text}))
+        code = "".join(
+            code_hash(Path(str(module.__file__)))
+            for module in (canvas, curves, layout, planes, claim_maps)
+        )
+        return self._kept(
+            name,
+            "stored",
+            code,
+            {"contents": contents},
+            lambda: (drawn(), {"text": text, "alt": text}),
+        )
 
     def _kept(
-        self, name: str, kind: str, code: str, settings: dict[str, Any], drawn: Callable[[], tuple[Any, dict[str, str]]]
+        self,
+        name: str,
+        kind: str,
+        code: str,
+        settings: dict[str, Any],
+        drawn: Callable[[], tuple[Any, dict[str, str]]],
     ) -> Drawing:
         if self.only is not None and name not in self.only:
             return Drawing("", NOT_NOW)
         looks = [code_hash(Path(str(module.__file__))) for module in (draw, plays, style)]
-        key = hashlib.sha256(canonical([kind, name, code, settings, *looks]).encode()).hexdigest()[:12]
+        key = hashlib.sha256(canonical([kind, name, code, settings, *looks]).encode()).hexdigest()[
+            :12
+        ]
         file, about = f"{kind}-{name}-{key}.png", self.folder / f"{kind}-{name}-{key}.json"
         if not about.is_file():
             self.folder.mkdir(parents=True, exist_ok=True)
             for old in self.folder.glob(f"{kind}-{name}-{'?' * len(key)}.*"):
                 old.unlink()
             image, words = drawn()
-            image.savefig(self.folder / file, dpi=200, facecolor="white", metadata={"Software": None})
+            image.savefig(
+                self.folder / file, dpi=200, facecolor="white", metadata={"Software": None}
+            )
             width = round(PIXELS * float(image.get_size_inches()[0]))
             # Last: the picture is whole.
-            about.write_text(json.dumps(asdict(Drawing(file, **words, width=width))), encoding="utf-8")
+            about.write_text(
+                json.dumps(asdict(Drawing(file, **words, width=width))), encoding="utf-8"
+            )
             self.made += 1
         self.used[file] = self.folder / file
         return Drawing(**json.loads(about.read_text(encoding="utf-8")))

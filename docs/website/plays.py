@@ -1,4 +1,6 @@
-"""A short play of a method as a picture: where it plays in two dimensions, its regret and its violation."""
+"""A short play of a method as a picture: where it plays in two dimensions, its regret and its
+violation.
+"""
 
 from __future__ import annotations
 
@@ -79,12 +81,18 @@ def picture(name: str, settings: dict[str, Any]) -> tuple[Any, dict[str, str]]:
     given = "".join(f", {key}: {str(value).lower()}" for key, value in settings.items())
     over = f"medians of {seeds} seeds with quartiles" if seeds > 1 else "of that seed"
     text = (
-        f"{ROUNDS} rounds on {PROBLEM}{given}, all parameters at their defaults. (a) The actions of seed 0, from light "
-        "(first) to dark (last), crosses where a constraint is violated; f in grey, hatched where infeasible, and the "
-        f"optimum as a star. (b) Cumulative regret and (c) stronger violation, {over}. (A negative regret is earned by "
+        f"{ROUNDS} rounds on {PROBLEM}{given}, all parameters at their defaults. (a) The actions "
+        "of seed 0, from light "
+        "(first) to dark (last), crosses where a constraint is violated; f in grey, hatched "
+        "where infeasible, and the "
+        f"optimum as a star. (b) Cumulative regret and (c) stronger violation, {over}. (A "
+        "negative regret is earned by "
         "infeasible play.)"
     )
-    total = {metric: float(np.median(play.metrics.final[metric])) for metric in ("regret", "violation_hard")}
+    total = {
+        metric: float(np.median(play.metrics.final[metric]))
+        for metric in ("regret", "violation_hard")
+    }
     alt = (
         f"{name} on {PROBLEM}: after {ROUNDS} rounds the median regret is {total['regret']:.3g}, "
         f"the median violation {total['violation_hard']:.3g}"
@@ -98,4 +106,12 @@ def points_of(axis: Any, points: Array, violated: NDArray[np.bool_], colour: str
     colours = np.array([mix_colour(colour, share, 255.0) for share in shares])
     bad, good = points[violated], points[~violated]
     axis.scatter(*bad.T, c=colours[violated], marker="x", s=14, linewidths=1.0, zorder=3)
-    axis.scatter(*good.T, c=colours[~violated], marker="o", s=14, edgecolors="white", linewidths=0.4, zorder=4)
+    axis.scatter(
+        *good.T,
+        c=colours[~violated],
+        marker="o",
+        s=14,
+        edgecolors="white",
+        linewidths=0.4,
+        zorder=4,
+    )

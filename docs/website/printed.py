@@ -1,15 +1,16 @@
-"""What the pages say is printed: plays the code of pages, and holds their printed blocks against what comes out.
+"""What the pages say is printed: plays the code of pages, and holds their printed blocks against
+what comes out.
 
 python -m docs.website.printed [PAGE ...]    writes what is printed today into the pages (by default all with code)
 
-A page's blocks are played in order, in one fresh folder. A `bash` block runs; a `python` or `yaml` block whose first
-line is `# NAME` is saved under that name, any other `python` block runs; a `text` block is what the block before it
-printed. A line without words (`…`) stands for any lines; a line may show the beginning of what was printed. Every
-number and every mark (*, †) counts but times, sizes, dates and counts of tasks and workers, which differ from call to
-call or from machine to machine; a line without digits shows words alone. A section that installs an extra is left out
-where that is missing.
-A line that is like nothing printed is named, and edited by hand (exit code 1).
-"""
+A page's blocks are played in order, in one fresh folder. A `bash` block runs; a `python` or `yaml`
+block whose first line is `# NAME` is saved under that name, any other `python` block runs; a `text`
+block is what the block before it printed. A line without words (`…`) stands for any lines; a line
+may show the beginning of what was printed. Every number and every mark (*, †) counts but times,
+sizes, dates and counts of tasks and workers, which differ from call to call or from machine to
+machine; a line without digits shows words alone. A section that installs an extra is left out where
+that is missing. A line that is like nothing printed is named, and edited by hand (exit code 1).
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -34,12 +35,17 @@ NOT_PLAYED = re.compile(r"^(pip install|python3? -m venv|\. \S+/activate|cd |mak
 SECONDS = 300
 WORD = re.compile(r"[^\W\d_]{2,}")
 MARKS = "*†"
-"""Of results: a star or a dagger more or less is another statement; so is a star before a number, of the best."""
+"""Of results: a star or a dagger more or less is another statement; so is a star before a number,
+of the best.
+"""
 TOKEN = re.compile(rf"[^\W\d_]+|\*?[-+]?\d(?:[\d.,]*\d)?|\*?∞|[{MARKS}]")
 VARYING = re.compile(
-    r"\d[\d.,]* ?(?=(?:µs|ms|s|min|h|kB|MB|GB|CPU|tasks?|worker)\b)|\d{4}-\d\d-\d\d(?: \d\d:\d\d(?::\d\d)?)?"
+    r"\d[\d.,]* ?(?=(?:µs|ms|s|min|h|kB|MB|GB|CPU|tasks?|worker)\b)|\d{4}-\d\d-\d\d(?: "
+    r"\d\d:\d\d(?::\d\d)?)?"
 )
-"""Numbers that differ from call to call or from machine to machine: times, sizes, dates, tasks, workers."""
+"""Numbers that differ from call to call or from machine to machine: times, sizes, dates, tasks,
+workers.
+"""
 
 
 class Mismatch(NamedTuple):
@@ -56,7 +62,9 @@ def split_sections(text: str) -> list[str]:
 def missing_extra(section: str) -> str:
     """The extra that a section installs and that is missing here; empty if there is none."""
     extra = EXTRA.search(section)
-    missing = extra and importlib.util.find_spec(MODULES.get(extra.group(1), extra.group(1))) is None
+    missing = (
+        extra and importlib.util.find_spec(MODULES.get(extra.group(1), extra.group(1))) is None
+    )
     return extra.group(1) if extra and missing else ""
 
 
@@ -70,7 +78,9 @@ def tokens(line: str) -> list[str]:
 
 
 def match_lines(page: str, printed: str) -> Iterator[tuple[str, str | None]]:
-    """Each line of a block with the line that was printed for it: the next one that begins with its words, or None."""
+    """Each line of a block with the line that was printed for it: the next one that begins with its
+    words, or None.
+    """
     lines = [(words(line), line) for line in printed.splitlines()]
     for line in page.splitlines():
         if not (asked := words(line)):
@@ -83,7 +93,9 @@ def match_lines(page: str, printed: str) -> Iterator[tuple[str, str | None]]:
 
 
 def same(line: str, printed: str) -> bool:
-    """Whether a line of a page shows what was printed: the line or its beginning; without digits, its words alone."""
+    """Whether a line of a page shows what was printed: the line or its beginning; without digits,
+    its words alone.
+    """
     shown = tokens(line)
     return not any(map(str.isdigit, line)) or tokens(printed)[: len(shown)] == shown
 
@@ -104,7 +116,13 @@ def refresh(page: str, printed: str) -> str:
 def environment() -> dict[str, str]:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     home = str(Path(cbobench.__file__).parents[1])
-    own = {"PATH": path, "PYTHONPATH": home, "CLONE": str(ROOT), "COLUMNS": "100", "OMP_NUM_THREADS": "1"}
+    own = {
+        "PATH": path,
+        "PYTHONPATH": home,
+        "CLONE": str(ROOT),
+        "COLUMNS": "100",
+        "OMP_NUM_THREADS": "1",
+    }
     return {**os.environ, **own}
 
 
@@ -115,7 +133,9 @@ def run_block(language: str, code: str, folder: Path) -> str:
         call = ["bash", "-euo", "pipefail", "-c", played]
     else:
         call = [sys.executable, "-c", code]
-    done = subprocess.run(call, cwd=folder, env=environment(), capture_output=True, text=True, timeout=SECONDS)
+    done = subprocess.run(
+        call, cwd=folder, env=environment(), capture_output=True, text=True, timeout=SECONDS
+    )
     assert done.returncode == 0, f"{code}\n{done.stdout}\n{done.stderr}"
     return done.stdout + done.stderr
 
@@ -132,7 +152,9 @@ def play(text: str, folder: Path) -> list[tuple[str, str]]:
         elif language == "text":
             pairs.append((code, output))
         else:
-            assert not language, f"a block in {language or 'no language'} without a file name is not run:\n{code}"
+            assert not language, (
+                f"a block in {language or 'no language'} without a file name is not run:\n{code}"
+            )
     return pairs
 
 
@@ -143,7 +165,11 @@ def playable(text: str) -> str:
 
 def pages_with_code() -> list[Path]:
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
-    return sorted(p for p in pages if any(language for language, _ in BLOCK.findall(p.read_text(encoding="utf-8"))))
+    return sorted(
+        p
+        for p in pages
+        if any(language for language, _ in BLOCK.findall(p.read_text(encoding="utf-8")))
+    )
 
 
 if __name__ == "__main__":
@@ -154,7 +180,8 @@ if __name__ == "__main__":
             for block, output in play(playable(text), Path(place)):
                 text = text.replace(block, refreshed := refresh(block, output), 1)
                 left += [
-                    f"{page}: nothing printed is like this line: {line}" for line, _ in mismatches(refreshed, output)
+                    f"{page}: nothing printed is like this line: {line}"
+                    for line, _ in mismatches(refreshed, output)
                 ]
         page.write_text(text, encoding="utf-8")
         print(page)

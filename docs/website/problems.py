@@ -1,4 +1,6 @@
-"""A page per problem: its formula, a picture of f and the feasible set, the optimum, and who can play it."""
+"""A page per problem: its formula, a picture of f and the feasible set, the optimum, and who can
+play it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,18 @@ from cbobench.problems.box import BoxProblem
 from cbobench.report.formats import escape_markdown
 from docs.website import words
 from docs.website.pictures import Pictures
-from docs.website.words import can_play, cells, facts, file_of, joined, links, prepared, said, sentence, suites_of
+from docs.website.words import (
+    can_play,
+    cells,
+    facts,
+    file_of,
+    joined,
+    links,
+    prepared,
+    said,
+    sentence,
+    suites_of,
+)
 
 
 def table() -> str:
@@ -62,14 +75,21 @@ def optimum(name: str) -> str:
         return f"It depends on your files ({escape_markdown(why)})."
     if not isinstance(problem, BoxProblem):
         if problem.facts()["best"] == "varies":
-            return "Another one for every seed, found when the seed's functions are drawn, by looking at them alone."
+            return (
+                "Another one for every seed, found when the seed's functions are drawn, by "
+                "looking at them alone."
+            )
         return "Found by looking at every action."
     return "\n\n".join(_stated(found) for _, found in problem.stated())
 
 
 def _stated(found: Any) -> str:
     x = ", ".join(f"{value:.8g}" for value in found.x)
-    binds = {True: "yes", False: "no, the best point of the whole box is feasible", None: "not known"}[found.binds]
+    binds = {
+        True: "yes",
+        False: "no, the best point of the whole box is feasible",
+        None: "not known",
+    }[found.binds]
     return facts(
         {
             "x*": f"({x})",
@@ -92,7 +112,9 @@ def players(name: str) -> str:
         [
             f"With default parameters: {links('methods', able)}."
             if able
-            else "It depends on your files: [which method can play my problem](../which_method.md).",
+            else (
+                "It depends on your files: [which method can play my problem](../which_method.md)."
+            ),
             f"Suites that name it: {links('suites', played)}." if played else "",
         ]
     ).rstrip()

@@ -1,10 +1,12 @@
-"""Writes what pages say of methods, problems and suites: python -m docs.website.tables (or: make pages).
+"""Writes what pages say of methods, problems and suites: python -m docs.website.tables (or: make
+pages).
 
-Tables stand between `<!-- NAME -->` and `<!-- end -->`: those of `cbobench list`, what the command line can do, and in
-which_method.md what methods need, know and can play, taken from their classes. Those of clusters.md are computed from
-cluster.json and speed.json of docs/results, which `make cluster-bench ARGS="--out docs/results/cluster.json"` and
-`make speed ARGS="--only dispatch boxes --out docs/results/speed.json"` write; those of speed.md from rounds.json there,
-by `python -m benchmarks.speed.rounds --out docs/results/rounds.json`, and from curves.json, by `make curves`.
+Tables stand between `<!-- NAME -->` and `<!-- end -->`: those of `cbobench list`, what the command
+line can do, and in which_method.md what methods need, know and can play, taken from their classes.
+Those of clusters.md are computed from cluster.json and speed.json of docs/results, which `make
+cluster-bench ARGS="--out docs/results/cluster.json"` and `make speed ARGS="--only dispatch boxes
+--out docs/results/speed.json"` write; those of speed.md from rounds.json there, by `python -m
+benchmarks.speed.rounds --out docs/results/rounds.json`, and from curves.json, by `make curves`.
 """
 
 from __future__ import annotations
@@ -35,7 +37,15 @@ from docs.results.markdown import fill_sections, tabulate
 
 DOCS = Path(__file__).parents[1]
 MEASURED = DOCS / "results"
-PAGES = ("methods.md", "problems.md", "suites.md", "which_method.md", "commands.md", "clusters.md", "speed.md")
+PAGES = (
+    "methods.md",
+    "problems.md",
+    "suites.md",
+    "which_method.md",
+    "commands.md",
+    "clusters.md",
+    "speed.md",
+)
 CONFIGURATIONS = {
     "layout": "configurations",
     "rows": "c.csv",
@@ -54,15 +64,26 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "simulator with `best_known`": ("simulator", {"best_known": (0.5,)}),
 }
 MOST = 6  # methods in a cell
-# Sweeps of the page on clusters: words, case and figure of benchmarks/speed/cases.py, its µs, cells, rounds.
+# Sweeps of the page on clusters: words, case and figure of benchmarks/speed/cases.py, its µs,
+# cells, rounds.
 SWEEPS = (
     ("`ckb-ucb`, 100 actions", "dispatch", "S = 50, µs per seed-round", 1.0, 1_000_000, 10_000),
-    ("`cei` on `speed-reducer`, seed by seed", "boxes", "cei on speed-reducer, ms per round", 1e3, 100_000, 200),
+    (
+        "`cei` on `speed-reducer`, seed by seed",
+        "boxes",
+        "cei on speed-reducer, ms per round",
+        1e3,
+        100_000,
+        200,
+    ),
 )
 OPPONENTS = {"cei": "botorch-cei", "scbo": "botorch-scbo"}  # of the page on speed
 CPUS, MACHINES = 16, (1, 4, 16)  # of a machine; machines
 WHERE = {
-    "kernel": "with the problem: a table's covariance, or `kernel` and `lengthscale`; or fitted (`kernel: fit`)",
+    "kernel": (
+        "with the problem: a table's covariance, or `kernel` and `lengthscale`; or fitted "
+        "(`kernel: fit`)"
+    ),
     "λ": "`lam` of the method",
     "B": "a bound of f: its norm or supremum with the problem, or `B` of the method",
     "G": "the same of every g_j, `G` of the method",
@@ -119,7 +140,10 @@ def suites() -> str:
     """The suites, those that sweep what papers leave open in one row."""
     lines = listed("suites").splitlines()
     maps = [line for line in lines if line.startswith("| `map_")]
-    words = f"| `map_…` | | | {len(maps)} suites: what the papers leave open, swept for [what decides](maps.md) |"
+    words = (
+        f"| `map_…` | | | {len(maps)} suites: what the papers leave open, swept for [what "
+        "decides](maps.md) |"
+    )
     return "\n".join([*(line for line in lines if line not in maps), words])
 
 
@@ -127,7 +151,9 @@ def commands() -> str:
     """What the command line can do."""
     every: Any = next(action for action in make_parser()._actions if action.dest == "command")
     about = {one.dest: (one.help or "").replace("%%", "%") for one in every._choices_actions}
-    return tabulate(["command", "about"], [[f"`cbobench {name}`", what] for name, what in about.items()])
+    return tabulate(
+        ["command", "about"], [[f"`cbobench {name}`", what] for name, what in about.items()]
+    )
 
 
 def offered() -> str:
@@ -145,7 +171,11 @@ def playable() -> str:
     for name in ALGORITHMS.names():
         needs = ALGORITHMS.get(name).needs
         body.append(
-            [f"`{name}`", *("yes" if needs <= has else "" for has in offers().values()), ", ".join(sorted(needs))]
+            [
+                f"`{name}`",
+                *("yes" if needs <= has else "" for has in offers().values()),
+                ", ".join(sorted(needs)),
+            ]
         )
     return tabulate(["method", *offers(), "needs"], body)
 
@@ -154,7 +184,11 @@ def told() -> str:
     """What methods must be told, and by whom it is said."""
     body = []
     for fact, where in WHERE.items():
-        users = [name for name in ALGORITHMS.names() if fact in {k.split(" (")[0] for k in ALGORITHMS.get(name).knows}]
+        users = [
+            name
+            for name in ALGORITHMS.names()
+            if fact in {k.split(" (")[0] for k in ALGORITHMS.get(name).knows}
+        ]
         listed = ", ".join(f"`{name}`" for name in users)
         many = f"{len(users)} of {len(ALGORITHMS.names())}: see [methods](methods.md)"
         body.append([fact, where, listed if len(users) <= MOST else many])
@@ -169,7 +203,16 @@ def driver(row: dict[str, float]) -> float:
 def efficiency() -> str:
     """Measured: how busy nodes are kept, what a task loses, and what the driver takes."""
     found = json.loads((MEASURED / "cluster.json").read_text(encoding="utf-8"))
-    head = ["nodes", "task", "tasks", "start", "efficiency", "lost per task", "driver", "its memory"]
+    head = [
+        "nodes",
+        "task",
+        "tasks",
+        "start",
+        "efficiency",
+        "lost per task",
+        "driver",
+        "its memory",
+    ]
     columns: list[Callable[[dict[str, float]], str]] = [
         lambda row: str(row["cpus"]),
         lambda row: f"{row['sleep']:g} s",
@@ -181,7 +224,9 @@ def efficiency() -> str:
         lambda row: f"{row['memory']:.0f} MB",
     ]
     body = [[column(row) for column in columns] for row in found["rows"]]
-    return f"{tabulate(head, body)}\n\nMeasured {origin(found)}; {found['cpus']} CPUs, {found['cpu']}."
+    return (
+        f"{tabulate(head, body)}\n\nMeasured {origin(found)}; {found['cpus']} CPUs, {found['cpu']}."
+    )
 
 
 def origin(found: dict[str, Any]) -> str:
@@ -196,18 +241,29 @@ def beside() -> str:
     counts = sorted({row["n"] for row in found["rows"]})
     body = []
     for ours, theirs in OPPONENTS.items():
-        for m, d in sorted({(row["m"], row["d"]) for row in found["rows"] if row["method"] == ours}):
+        for m, d in sorted(
+            {(row["m"], row["d"]) for row in found["rows"] if row["method"] == ours}
+        ):
             pairs = [(ms.get((ours, m, d, n)), ms.get((theirs, m, d, n))) for n in counts]
-            cells = ["–" if a is None else f"{a:,.0f}" + (f" ({b / a:,.0f} ×)" if b else "") for a, b in pairs]
+            cells = [
+                "–" if a is None else f"{a:,.0f}" + (f" ({b / a:,.0f} ×)" if b else "")
+                for a, b in pairs
+            ]
             body.append([f"`{ours}`", str(m), str(d), *cells])
     head = ["method", "constraints", "inputs", *(f"n = {n}" for n in counts)]
     ratios = {
-        ours: [ms[key] / ms[(ours, *key[1:])] for key in ms if key[0] == theirs and (ours, *key[1:]) in ms]
+        ours: [
+            ms[key] / ms[(ours, *key[1:])]
+            for key in ms
+            if key[0] == theirs and (ours, *key[1:]) in ms
+        ]
         for ours, theirs in OPPONENTS.items()
     }
     said = "; ".join(
-        f"`{ours}` against `{OPPONENTS[ours]}`: {statistics.median(each):.0f} times faster in the median, "
-        f"at least {min(each):.0f}, 20 or more in {sum(ratio >= 20 for ratio in each)} of {len(each)}"
+        f"`{ours}` against `{OPPONENTS[ours]}`: {statistics.median(each):.0f} times faster in "
+        "the median, "
+        f"at least {min(each):.0f}, 20 or more in {sum(ratio >= 20 for ratio in each)} of "
+        f"{len(each)}"
         for ours, each in ratios.items()
     )
     machine = f"{found['cpus']} CPUs, {found['cpu']}, NumPy {found['numpy']}"
@@ -229,9 +285,17 @@ def finite_curves() -> str:
     found = json.loads((MEASURED / "curves.json").read_text(encoding="utf-8"))
     body = []
     for row in found["finite"]:
-        bare = [f"{row['bare']:,.1f}", f"{row['us'] / row['bare']:.2f}"] if "bare" in row else ["–", "–"]
-        value = f"{row[row['curve']]:,}" + (f", d = {row['inputs']}" if row["curve"] == "actions" else "")
-        body.append([VARIED[row["curve"]], value, f"{row['features']:,}", f"{row['us']:,.1f}", *bare])
+        bare = (
+            [f"{row['bare']:,.1f}", f"{row['us'] / row['bare']:.2f}"]
+            if "bare" in row
+            else ["–", "–"]
+        )
+        value = f"{row[row['curve']]:,}" + (
+            f", d = {row['inputs']}" if row["curve"] == "actions" else ""
+        )
+        body.append(
+            [VARIED[row["curve"]], value, f"{row['features']:,}", f"{row['us']:,.1f}", *bare]
+        )
     head = ["varied", "value", "features r", "µs per seed and round", "bare NumPy", "ratio"]
     return f"{tabulate(head, body)}\n\n{measured(found)}"
 
@@ -252,7 +316,9 @@ def box_curves() -> str:
 
 def measured(found: dict[str, Any]) -> str:
     """How the numbers of curves.json were measured."""
-    machine = f"{found['cpus']} CPUs, {found['cpu']}, NumPy {found['numpy']}, SciPy {found['scipy']}"
+    machine = (
+        f"{found['cpus']} CPUs, {found['cpu']}, NumPy {found['numpy']}, SciPy {found['scipy']}"
+    )
     return f"The least of {found['repeats']} turns, measured {origin(found)}; {machine}."
 
 
@@ -273,11 +339,22 @@ def sweeps() -> str:
         each = micro * statistics.median(found["cases"][case]["figures"]["here"][figure])
         hours = cells * horizon * each / 3.6e9
         times = [hours / (machines * CPUS * share) for machines in MACHINES]
-        body.append([words, f"{cells:,}", f"{horizon:,}", *map(duration, (each / 3.6e9, hours, *times))])
-    head = ["sweep", "cells", "rounds", "seed-round", "one CPU", *(count_noun(n, "machine") for n in MACHINES)]
+        body.append(
+            [words, f"{cells:,}", f"{horizon:,}", *map(duration, (each / 3.6e9, hours, *times))]
+        )
+    head = [
+        "sweep",
+        "cells",
+        "rounds",
+        "seed-round",
+        "one CPU",
+        *(count_noun(n, "machine") for n in MACHINES),
+    ]
     return (
-        f"{tabulate(head, body)}\n\nMachines of {CPUS} CPUs; efficiency {share:.3f} (tasks of {TASK_SECONDS:.0f} s "
-        f"lose {1e3 * lost:.0f} ms, the most above).\nSeed-rounds measured {origin(found)}; {found['cpu']}."
+        f"{tabulate(head, body)}\n\nMachines of {CPUS} CPUs; efficiency {share:.3f} (tasks of "
+        f"{TASK_SECONDS:.0f} s "
+        f"lose {1e3 * lost:.0f} ms, the most above).\nSeed-rounds measured {origin(found)}; "
+        f"{found['cpu']}."
     )
 
 
@@ -291,7 +368,9 @@ def duration(hours: float) -> str:
 
 def unexplained() -> set[str]:
     """Facts that a method must be told and of which the page says nothing, or the reverse."""
-    return {k.split(" (")[0] for name in ALGORITHMS.names() for k in ALGORITHMS.get(name).knows} ^ set(WHERE)
+    return {
+        k.split(" (")[0] for name in ALGORITHMS.names() for k in ALGORITHMS.get(name).knows
+    } ^ set(WHERE)
 
 
 TABLES: dict[str, Callable[[], str]] = {

@@ -1,4 +1,6 @@
-"""What pages of methods, problems and suites share: tables, lists of links, docstrings, and who can play whom."""
+"""What pages of methods, problems and suites share: tables, lists of links, docstrings, and who can
+play whom.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ from cbobench.suite import yamlio
 from docs.website import names
 
 SUBSCRIPT = re.compile(
-    r"((?<![^\W_])(?:sum|[^\W\d_][\u0300-\u036f]?)|[|\])]|Proj)"  # of what: a letter, a sum, what is in brackets
+    # of what: a letter, a sum, what is in brackets
+    r"((?<![^\W_])(?:sum|[^\W\d_][\u0300-\u036f]?)|[|\])]|Proj)"
     r"_([A-Za-zͰ-Ͽ\d]+(?![A-Za-z0-9_])|\{[^{}]*\}|\[[^\[\]]*\])"
 )
 GIVEN_BY_ALL = {n for _, rooms in names.ROOMS.values() for some in rooms.values() for n in some}
@@ -31,19 +34,29 @@ GIVEN_BY_ALL = {n for _, rooms in names.ROOMS.values() for some in rooms.values(
 
 def cells(columns: list[str], rows: list[list[str]]) -> str:
     """A Markdown table of plain texts, the first column's as code."""
-    return render(TextTable(columns, [[Code(row[0]), *row[1:]] for row in rows], left=len(columns)), "markdown")
+    return render(
+        TextTable(columns, [[Code(row[0]), *row[1:]] for row in rows], left=len(columns)),
+        "markdown",
+    )
 
 
 def facts(pairs: dict[str, str]) -> str:
     """A Markdown table of two columns of Markdown; what is empty is left out."""
     return "\n".join(
-        ["| | |", "| :-- | :-- |", *(f"| {key} | {signs(value)} |" for key, value in pairs.items() if value)]
+        [
+            "| | |",
+            "| :-- | :-- |",
+            *(f"| {key} | {signs(value)} |" for key, value in pairs.items() if value),
+        ]
     )
 
 
 def parameters(cls: type[Any]) -> str:
     """All parameters of a class as a table."""
-    rows = [[p.name, json.dumps(p.default, ensure_ascii=False), p.type, p.about] for p in params.params_of(cls)]
+    rows = [
+        [p.name, json.dumps(p.default, ensure_ascii=False), p.type, p.about]
+        for p in params.params_of(cls)
+    ]
     return signs(cells(["parameter", "default", "allowed", "meaning"], rows)) if rows else "None."
 
 
@@ -59,9 +72,11 @@ def file_of(cls: type[Any]) -> str:
 
 
 def signs(text: str) -> str:
-    """A docstring's symbols as print has them: g_j and T^(2/3) with lowered and raised parts, <= as ≤.
+    """A docstring's symbols as print has them: g_j and T^(2/3) with lowered and raised parts, <= as
+    ≤.
 
-    What is code stays as it is: in backticks, or indented as a block (where only the comparisons are set).
+    What is code stays as it is: in backticks, or indented as a block (where only the comparisons
+    are set).
     """
     done = []
     for line in text.splitlines():
@@ -72,7 +87,11 @@ def signs(text: str) -> str:
 
 
 def _set(text: str, block: bool) -> str:
-    text = re.sub(r"(?<=\s)\\?(<=|>=|<-)(?=\s|$)", lambda found: {"<=": "≤", ">=": "≥", "<-": "←"}[found[1]], text)
+    text = re.sub(
+        r"(?<=\s)\\?(<=|>=|<-)(?=\s|$)",
+        lambda found: {"<=": "≤", ">=": "≥", "<-": "←"}[found[1]],
+        text,
+    )
     if block:
         return text
     text = SUBSCRIPT.sub(lambda match: f"{match[1]}<sub>{match[2].strip('{}')}</sub>", text)
@@ -80,21 +99,31 @@ def _set(text: str, block: bool) -> str:
 
 
 def said(cls: type[Any]) -> str:
-    """The docstring of a class, then what it derives: those of its bases that are no part of the public ones."""
+    """The docstring of a class, then what it derives: those of its bases that are no part of the
+    public ones.
+    """
     parts = [signs(names.prose(inspect.getdoc(cls) or ""))]
     for base in cls.__mro__[1:]:
         text = (base.__doc__ or "").strip()
-        if not base.__module__.startswith("cbobench.") or base.__name__ in GIVEN_BY_ALL or base.__name__ == "object":
+        if (
+            not base.__module__.startswith("cbobench.")
+            or base.__name__ in GIVEN_BY_ALL
+            or base.__name__ == "object"
+        ):
             continue
         if "Class attributes:" in text or (text.startswith("Base of") and "\n" not in text):
             continue
-        parts.append(f"*{base.__name__}*, which it derives: {signs(names.prose(inspect.getdoc(base) or ''))}")
+        parts.append(
+            f"*{base.__name__}*, which it derives: {signs(names.prose(inspect.getdoc(base) or ''))}"
+        )
     return "\n\n".join(parts)
 
 
 @cache
 def prepared(name: str) -> tuple[Problem | None, dict[str, str], str]:
-    """A problem with default parameters (look-alikes of recorded data), those that differ, or why there is none."""
+    """A problem with default parameters (look-alikes of recorded data), those that differ, or why
+    there is none.
+    """
     cls = PROBLEMS.get(name)
     look_alike = {"data": "look-alike"} if "data" in {p.name for p in params.params_of(cls)} else {}
     try:
@@ -106,7 +135,9 @@ def prepared(name: str) -> tuple[Problem | None, dict[str, str], str]:
 
 
 def can_play(algorithm: str, problem: str) -> bool | None:
-    """Whether a method can play a problem with default parameters; None where that depends on the reader's files."""
+    """Whether a method can play a problem with default parameters; None where that depends on the
+    reader's files.
+    """
     made = prepared(problem)[0]
     return None if made is None else ALGORITHMS.get(algorithm).needs <= made.offers()
 
@@ -119,7 +150,10 @@ def suites_of() -> dict[str, tuple[set[str], set[str]]]:
         return {entry if isinstance(entry, str) else next(iter(entry)) for entry in entries}
 
     found = {name: yamlio.read(path) for name, path in resources.suites().items()}
-    return {name: (those(content["problems"]), those(content["algorithms"])) for name, content in found.items()}
+    return {
+        name: (those(content["problems"]), those(content["algorithms"]))
+        for name, content in found.items()
+    }
 
 
 def sentence(text: str) -> str:

@@ -19,12 +19,15 @@ from tests.helpers import make, setting
 class Bowl(BoxProblem):
     """f = -|x - (0.2, 1.2)|² and g = x_1 + x_2 - 1 on [-1, 1] x [0, 2].
 
-    The bowl's bottom violates g by 0.4; the best feasible point is 0.2 lower on each axis, f* = -0.08.
+    The bowl's bottom violates g by 0.4; the best feasible point is 0.2 lower on each axis, f* =
+    -0.08.
     """
 
     low = (-1.0, 0.0)
     high = (1.0, 2.0)
-    reference = Reference((0.0, 1.0), -0.08, 2.0, 0.5, 1e-9, "closed form: projection onto the line")
+    reference = Reference(
+        (0.0, 1.0), -0.08, 2.0, 0.5, 1e-9, "closed form: projection onto the line"
+    )
 
     noise_f: float = param(0.02, "standard deviation of the noise on f", at_least=0.0)
     noise_g: float = param(0.02, "standard deviation of the noise on g", at_least=0.0)
@@ -43,7 +46,9 @@ def bowl(**settings):
 def on_box(d: int = 2, *, constraints: int = 1, horizon: int = 100) -> Setting:
     """The setting of one run on [0, 1]^d."""
     box = Box(np.zeros(d), np.ones(d), size=64)
-    return replace(setting(np.eye(2), constraints=constraints, horizon=horizon), actions=box, seed_set=None)
+    return replace(
+        setting(np.eye(2), constraints=constraints, horizon=horizon), actions=box, seed_set=None
+    )
 
 
 def started(name: str, setting: Setting, **settings):

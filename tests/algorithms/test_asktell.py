@@ -1,4 +1,6 @@
-"""Optimisers with ask and tell: what they are given and told, what is refused, and that runs share nothing."""
+"""Optimisers with ask and tell: what they are given and told, what is refused, and that runs share
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ SENSORS = partial(problem, "stocks", data="look-alike")  # without coordinates
 
 
 def asking(*answers, recommended=()):
-    """An algorithm whose optimiser gives these answers, the last one for ever, and keeps what it is told."""
+    """An algorithm whose optimiser gives these answers, the last one for ever, and keeps what it is
+    told.
+    """
     observations = []
 
     class Scripted:

@@ -26,9 +26,14 @@ def belief(f, f_deviation, g, g_deviation):
 
 @pytest.mark.parametrize("best", [0.4, -np.inf])
 def test_score_is_the_logarithm_of_an_expectation(best):
-    """E[(f - best)⁺ 1{g <= 0}], and P(g <= 0) without an incumbent, by sampling independent f, g_1, g_2."""
+    """E[(f - best)⁺ 1{g <= 0}], and P(g <= 0) without an incumbent, by sampling independent f, g_1,
+    g_2.
+    """
     f, s = np.array([0.5, 0.0, 1.0]), np.array([0.3, 0.6, 0.1])
-    g, r = np.array([[-0.2, 0.3, 0.1], [0.1, -1.0, -0.05]]), np.array([[0.4, 0.3, 0.2], [0.5, 0.5, 0.1]])
+    g, r = (
+        np.array([[-0.2, 0.3, 0.1], [0.1, -1.0, -0.05]]),
+        np.array([[0.4, 0.3, 0.2], [0.5, 0.5, 0.1]]),
+    )
     algorithm = make("cei")
     algorithm.incumbent, algorithm.exhausted = np.array([best]), None
     z = np.random.default_rng(0).standard_normal((200_000, 3, 3))
@@ -40,23 +45,38 @@ def test_score_is_the_logarithm_of_an_expectation(best):
 
 
 def test_log_improvement_where_the_expectation_underflows():
-    """φ(z) + zΦ(z) = φ(z)/z² (1 - 3/z² + 15/z⁴ - ...) far out; no step where the three formulas meet."""
+    """φ(z) + zΦ(z) = φ(z)/z² (1 - 3/z² + 15/z⁴ - ...) far out; no step where the three formulas
+    meet.
+    """
     for z in (-30.0, -300.0, -5000.0):
-        series = -0.5 * z**2 - 0.5 * np.log(2 * np.pi) - 2 * np.log(-z) + np.log1p(-3 / z**2 + 15 / z**4 - 105 / z**6)
-        np.testing.assert_allclose(log_expected_improvement(np.array([z]), np.array([1.0]), 0.0), series, rtol=1e-9)
+        series = (
+            -0.5 * z**2
+            - 0.5 * np.log(2 * np.pi)
+            - 2 * np.log(-z)
+            + np.log1p(-3 / z**2 + 15 / z**4 - 105 / z**6)
+        )
+        np.testing.assert_allclose(
+            log_expected_improvement(np.array([z]), np.array([1.0]), 0.0), series, rtol=1e-9
+        )
     for seam in (-1.0, FAR):
         at_seam = log_expected_improvement(seam * np.array([1 - 1e-9, 1 + 1e-9]), np.ones(2), 0.0)
         np.testing.assert_allclose(at_seam[0], at_seam[1], rtol=1e-8)
     z = np.linspace(-4, 4, 9)
-    sampled = np.maximum(z[:, None] + np.random.default_rng(0).standard_normal(200_000), 0.0).mean(axis=1)
-    np.testing.assert_allclose(np.exp(log_expected_improvement(2 * z, np.full(9, 2.0), 0.0)) / 2, sampled, rtol=0.15)
+    sampled = np.maximum(z[:, None] + np.random.default_rng(0).standard_normal(200_000), 0.0).mean(
+        axis=1
+    )
+    np.testing.assert_allclose(
+        np.exp(log_expected_improvement(2 * z, np.full(9, 2.0), 0.0)) / 2, sampled, rtol=0.15
+    )
     assert np.isfinite(log_expected_improvement(np.array([-1e9]), np.array([1e-7]), 0.0)).all()
 
 
 def test_incumbent_by_hand():
-    """Independent arms, λ = 0.01: arm 0 told f = 1, g = -1 and arm 1 told f = 2, g = 1; arm 2 untouched.
+    """Independent arms, λ = 0.01: arm 0 told f = 1, g = -1 and arm 1 told f = 2, g = 1; arm 2
+    untouched.
 
-    Means are y/1.01, deviations √(0.01/1.01): arm 0 is feasible by ten deviations, arm 1 is not, arm 2 is not played.
+    Means are y/1.01, deviations √(0.01/1.01): arm 0 is feasible by ten deviations, arm 1 is not,
+    arm 2 is not played.
     """
     algorithm = make("cei", scaled=False, lam="scaled")
     algorithm.start(setting(np.eye(3)))
@@ -72,7 +92,9 @@ def test_incumbent_by_hand():
 
 @pytest.mark.parametrize(("grid", "kernel"), [(15, "given"), (None, "fit")])
 def test_incumbent_is_read_at_the_played_points(grid, kernel):
-    """On a box from the observations' own weights, on a grid from all means: both as the posterior says there."""
+    """On a box from the observations' own weights, on a grid from all means: both as the posterior
+    says there.
+    """
     from scipy.special import ndtr
 
     algorithm = make("cei", kernel=kernel, lam="scaled")
@@ -84,7 +106,10 @@ def test_incumbent_is_read_at_the_played_points(grid, kernel):
             units = algorithm.box.unit(played[:, s])
             mean, variance = algorithm.posterior.at(np.stack([units] * 3))
         else:
-            mean, variance = algorithm.posterior.mean[:, :, played[:, s]], algorithm.posterior.variance[:, played[:, s]]
+            mean, variance = (
+                algorithm.posterior.mean[:, :, played[:, s]],
+                algorithm.posterior.variance[:, played[:, s]],
+            )
         if kernel == "fit":
             means, deviations = mean, np.sqrt(variance)
         else:
@@ -97,13 +122,17 @@ def test_incumbent_is_read_at_the_played_points(grid, kernel):
 @pytest.mark.long  # test_easy_box has a cheaper problem
 @pytest.mark.parametrize(("name", "rounds"), [("cei", 30), ("scbo", 60)])
 def test_with_fitted_models_it_finds_the_optimum_of_a_box(name, rounds):
-    play_, _ = play(problem("gramacy", noise_f=0.0, noise_g=0.0), make(name), seeds=3, horizon=rounds)
+    play_, _ = play(
+        problem("gramacy", noise_f=0.0, noise_g=0.0), make(name), seeds=3, horizon=rounds
+    )
     assert np.median(play_.metrics.final["simple_regret"]) < 0.003
 
 
 @pytest.mark.long  # 20 CPU-seconds; tests/gp holds the maximiser itself against a dense search
 def test_it_plays_the_maximum_of_its_score(monkeypatch):
-    """Against a search that shares nothing with the maximiser, which misses more with long steps and fewer starts."""
+    """Against a search that shares nothing with the maximiser, which misses more with long steps
+    and fewer starts.
+    """
     setting = maximiser.SETTINGS["pressure-vessel, cei"]
 
     def missed():

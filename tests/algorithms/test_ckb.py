@@ -11,12 +11,13 @@ from tests.helpers import make, play, problem, setting, watch_asks
 
 
 def test_three_rounds_by_hand():
-    """Independent arms with prior deviations 1, 0.9, 0.8; lambda = 1, beta = 1, B = 1.5, G = 0.5, rho = 2, V = 0.5.
+    """Independent arms with prior deviations 1, 0.9, 0.8; lambda = 1, beta = 1, B = 1.5, G = 0.5,
+    rho = 2, V = 0.5.
 
-    Round 1, phi = 0: f = (1, 0.9, 0.8), so arm 0. g(arm 0) = -1, truncated to -0.5: phi = [0 - 1]^+ = 0.
-      Observed f = 2, g = 3: arm 0 has means 2/2 = 1 and 3/2, variance 1/2.
-    Round 2, phi = 0: f = (1.707 -> 1.5, 0.9, 0.8), so arm 0. g = 1.5 - 0.707 = 0.793 -> 0.5: phi = 0 + 0.5/0.5 = 1.
-      Observed the same: means 4/3 and 2, variance 1/3.
+    Round 1, phi = 0: f = (1, 0.9, 0.8), so arm 0. g(arm 0) = -1, truncated to -0.5: phi = [0 - 1]^+
+      = 0. Observed f = 2, g = 3: arm 0 has means 2/2 = 1 and 3/2, variance 1/2.
+    Round 2, phi = 0: f = (1.707 -> 1.5, 0.9, 0.8), so arm 0. g = 1.5 - 0.707 = 0.793 -> 0.5: phi =
+      0 + 0.5/0.5 = 1. Observed the same: means 4/3 and 2, variance 1/3.
     Round 3, phi = 1: f = (1.911 -> 1.5, 0.9, 0.8), g = (1.423 -> 0.5, -0.9 -> -0.5, -0.8 -> -0.5),
       score = (1, 1.4, 1.3), so arm 1. phi = 1 - 0.5/0.5 = 0.
     """
@@ -36,8 +37,14 @@ def test_three_rounds_by_hand():
 
 
 def test_theory_parameters():
-    """rho = 4B/delta, V = G sqrt(T)/rho, lambda = 1 + 2/T, phi_1 = 0, and B may be the sup norm or a number."""
-    facts = {"norm": np.array([[2.0, 3.0]]), "sup": np.array([[1.0, 0.5]]), "slater": np.array([0.25])}
+    """rho = 4B/delta, V = G sqrt(T)/rho, lambda = 1 + 2/T, phi_1 = 0, and B may be the sup norm or
+    a number.
+    """
+    facts = {
+        "norm": np.array([[2.0, 3.0]]),
+        "sup": np.array([[1.0, 0.5]]),
+        "slater": np.array([0.25]),
+    }
     ckb = make("ckb-ucb")
     ckb.start(setting(np.eye(3), horizon=400, **facts))
     np.testing.assert_allclose(ckb.cap, 4 * 2 / 0.25)
@@ -51,7 +58,9 @@ def test_theory_parameters():
 
 
 def test_a_function_outside_the_space_has_no_norm_to_use():
-    """A constant under a linear kernel: B or G by norm is refused, and only for the functions that are modelled."""
+    """A constant under a linear kernel: B or G by norm is refused, and only for the functions that
+    are modelled.
+    """
     points = np.linspace(0.1, 1, 8)[:, None]
     actions_set = setting(points @ points.T).actions
     norms = actions_set.norm(np.stack([points[:, 0], np.ones(8)]))
@@ -59,7 +68,9 @@ def test_a_function_outside_the_space_has_no_norm_to_use():
     facts = {"norm": norms[None]}
     make("igp-ucb").start(setting(points @ points.T, **facts))
     make("ckb-ucb", G="sup").start(setting(points @ points.T, **facts))
-    with pytest.raises(CellFailure, match="G reads a norm, but a function is not in the kernel's space"):
+    with pytest.raises(
+        CellFailure, match="G reads a norm, but a function is not in the kernel's space"
+    ):
         make("ckb-ucb").start(setting(points @ points.T, **facts))
     with pytest.raises(CellFailure, match="δ is 0"):
         make("ckb-ucb").start(setting(np.eye(3), slater=np.zeros(1)))

@@ -1,4 +1,6 @@
-"""Laws that every registered algorithm obeys on every registered problem; a new one is entered by being registered."""
+"""Laws that every registered algorithm obeys on every registered problem; a new one is entered by
+being registered.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,11 @@ EXAMPLES = {
     "rkhs-box": [{"candidates": 64, "m": 2, "full_information": True}],
     "light-sensors": [{"data": "look-alike"}],
     "stocks": [{"data": "look-alike"}],
-    "feasible-pocket": [{"candidates": 64}, {"grid": 25}, {"full_information": True, "candidates": 64}],
+    "feasible-pocket": [
+        {"candidates": 64},
+        {"grid": 25},
+        {"full_information": True, "candidates": 64},
+    ],
     "feasible-pocket-delayed": [{"candidates": 64, "delay": 3.0}, {"grid": 25, "delay": 3.0}],
     "feasible-pocket-drift": [{"candidates": 64, "first_change": 10, "second_change": 20}],
     "cloud-latency": [{"days": 8}],
@@ -47,18 +53,32 @@ EXAMPLES = {
 
 ALL = {"name": "rkhs-1d", "full_information": True}  # offers whatever an algorithm may need
 TASKS = [(p, s) for p in PROBLEMS.names() for s in EXAMPLES.get(p, [])]
-DEAR = {"rkhs-box", "pressure-vessel", "robust-speed-reducer", "speed-reducer", "tension-spring", "welded-beam"}
-"""Problems like another one that take long to prepare; the nightly test of every pair has them, too."""
+DEAR = {
+    "rkhs-box",
+    "pressure-vessel",
+    "robust-speed-reducer",
+    "speed-reducer",
+    "tension-spring",
+    "welded-beam",
+}
+"""Problems like another one that take long to prepare; the nightly test of every pair has them,
+too.
+"""
 
 
 def test_every_problem_has_an_example():
-    missing = {"table", "coco"}  # which need a file and a package, see test_data.py and test_coco.py in tests/problems/
-    larger = {name for name in PROBLEMS.names() if issubclass(PROBLEMS.get(name), HighDimensional)} - {"ackley-10"}
+    # which need a file and a package, see test_data.py and test_coco.py in tests/problems/
+    missing = {"table", "coco"}
+    larger = {
+        name for name in PROBLEMS.names() if issubclass(PROBLEMS.get(name), HighDimensional)
+    } - {"ackley-10"}
     assert set(PROBLEMS.names()) - set(EXAMPLES) == missing | larger
 
 
 def check_alone_as_in_a_block(task, name, horizon=10):
-    """The same bits alone and among four seeds; finite metrics but for those that may be unknown. The whole play."""
+    """The same bits alone and among four seeds; finite metrics but for those that may be unknown.
+    The whole play.
+    """
     if task.constraints > 2:
         horizon = 6  # rounds of many are long
     if "torch" in ALGORITHMS.get(name).libraries:
@@ -92,11 +112,15 @@ def test_every_pair_plays_the_same_alone_as_in_a_block(name, task, settings):
     check_alone_as_in_a_block(prepared, name, 20)
 
 
-@pytest.mark.parametrize("name", [*map(entry, sorted(set(ALGORITHMS.names()) - {"oracle", "sgp-ucb", "stageopt"}))])
+@pytest.mark.parametrize(
+    "name", [*map(entry, sorted(set(ALGORITHMS.names()) - {"oracle", "sgp-ucb", "stageopt"}))]
+)
 def test_the_first_play_is_no_free_ride(name):
-    """Under a stationary prior round 1 is a tie of all actions, and must not go to the lowest index each time.
+    """Under a stationary prior round 1 is a tie of all actions, and must not go to the lowest index
+    each time.
 
-    Thompson samples often have their maximum at an end of the interval, so the bound for one action is generous.
+    Thompson samples often have their maximum at an end of the interval, so the bound for one action
+    is generous.
     """
     first = actions(play(problem(**ALL), make(name), seeds=60, horizon=1)[1])[0]
     assert np.bincount(first).max() <= (5 if "ts" not in name else 30)
@@ -109,7 +133,9 @@ def test_a_problem_is_documented(name):
 
 
 def test_algorithms_meet_the_same_instance_and_noise():
-    """Through what was recorded: the noise-free optimum agrees, and so does the noise at every round."""
+    """Through what was recorded: the noise-free optimum agrees, and so does the noise at every
+    round.
+    """
     task = problem("rkhs-1d", noise=0.5)
     played = {}
     for name in ("ckb-ucb", "random", "sgp-ucb"):
@@ -123,7 +149,9 @@ def test_algorithms_meet_the_same_instance_and_noise():
         for ckb_values, theirs in zip(played["ckb-ucb"], played[other_name], strict=True):
             np.testing.assert_allclose(ckb_values, theirs, atol=1e-12)
     noise = played["random"][1]
-    assert not np.allclose(noise[:, 0], noise[:, 1]), "negative control: other seeds have other noise"
+    assert not np.allclose(noise[:, 0], noise[:, 1]), (
+        "negative control: other seeds have other noise"
+    )
     assert not np.allclose(noise[0], noise[1])
 
 
@@ -160,5 +188,7 @@ def test_a_fractional_action_is_no_action():
         def ask_one(self, t):
             return 1.7
 
-    with pytest.raises(CellFailure, match=r"round 1: ask_one gave 1.7; it must give an index, 0 to 99"):
+    with pytest.raises(
+        CellFailure, match=r"round 1: ask_one gave 1.7; it must give an index, 0 to 99"
+    ):
         play(problem("rkhs-1d"), build(Half, {}), seeds=1, horizon=2)

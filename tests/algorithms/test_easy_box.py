@@ -1,4 +1,6 @@
-"""Every method of the file beside it finds a good feasible point where that is easy, on a box and on a grid."""
+"""Every method of the file beside it finds a good feasible point where that is easy, on a box and
+on a grid.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,17 @@ from tests.helpers import make, play
 LATE = 25  # rounds at the end
 METHODS = [
     ("bandit-oco", {}, 400, 21),
-    pytest.param("bandit-oco", {"points": 1, "c": 3.0, "delta_scale": 0.5}, 2000, None, marks=pytest.mark.long),
+    pytest.param(
+        "bandit-oco",
+        {"points": 1, "c": 3.0, "delta_scale": 0.5},
+        2000,
+        None,
+        marks=pytest.mark.long,
+    ),
     ("admmbo", {"first_g": 20}, 120, None),
     ("cei", {}, 60, 21),
-    pytest.param("scbo", {"shortest": 1e-6}, 50, None, marks=pytest.mark.long),  # no restart within the horizon
+    # no restart within the horizon
+    pytest.param("scbo", {"shortest": 1e-6}, 50, None, marks=pytest.mark.long),
 ]
 
 

@@ -21,11 +21,17 @@ def learn_grid(**settings):
 
 
 def test_the_order_of_inspectors_by_hand():
-    """The constraints' scales are 2 and 100, so that their largest shares are -0.1, 0.5, -0.5, 0.4, 1 and 0."""
+    """The constraints' scales are 2 and 100, so that their largest shares are -0.1, 0.5, -0.5, 0.4,
+    1 and 0.
+    """
     f = [1.0, 9.0, 3.0, 9.0, 9.0, 2.0]
     g = [[-0.2, 1.0, -2.0, 0.2, 2.0, -1.0], [-20.0, -100.0, -50.0, 40.0, -1.0, 0.0]]
-    assert rank(np.array([f, *g])).tolist() == [2, 5, 0, 3, 1, 4], "feasible by f; then 0.4, 0.5 and 1"
-    assert rank(np.array([f, [0.3, 0.2, 0.5, 0.4, 0.1, 0.6]])).tolist() == [4, 1, 0, 3, 2, 5], "f does not count"
+    assert rank(np.array([f, *g])).tolist() == [2, 5, 0, 3, 1, 4], (
+        "feasible by f; then 0.4, 0.5 and 1"
+    )
+    assert rank(np.array([f, [0.3, 0.2, 0.5, 0.4, 0.1, 0.6]])).tolist() == [4, 1, 0, 3, 2, 5], (
+        "f does not count"
+    )
     assert rank(np.zeros((2, 3))).tolist() == [0, 1, 2], "equal ones stay in order"
 
 
@@ -39,8 +45,12 @@ def test_the_region_is_the_box_around_the_best_tenth():
     assert drawn == 2000
     f, *g = run.model.at(points)[0]
     shares = np.max([constraint / np.abs(constraint).max() for constraint in g], axis=0)
-    order = sorted(range(len(points)), key=lambda i: (shares[i] > 0, shares[i] if shares[i] > 0 else -f[i]))
-    np.testing.assert_array_equal((low, high), (points[order[:200]].min(axis=0), points[order[:200]].max(axis=0)))
+    order = sorted(
+        range(len(points)), key=lambda i: (shares[i] > 0, shares[i] if shares[i] > 0 else -f[i])
+    )
+    np.testing.assert_array_equal(
+        (low, high), (points[order[:200]].min(axis=0), points[order[:200]].max(axis=0))
+    )
     assert low[0] > 0.5, "where f is large"
     assert high[1] < 0.65, "and g is not positive"
 
@@ -64,8 +74,12 @@ def test_inspectors_are_uniform_in_distance_and_direction():
     _, points = run._inspect(np.array([0.5, 0.5]))
     away = points - 0.5
     distance, angle = np.linalg.norm(away, axis=1), np.arctan2(away[:, 1], away[:, 0])
-    np.testing.assert_allclose(np.quantile(distance, [0.25, 0.5, 0.75]), [0.125, 0.25, 0.375], atol=0.01)
-    np.testing.assert_allclose(np.quantile(angle, [0.25, 0.5, 0.75]), np.pi * np.array([-0.5, 0, 0.5]), atol=0.05)
+    np.testing.assert_allclose(
+        np.quantile(distance, [0.25, 0.5, 0.75]), [0.125, 0.25, 0.375], atol=0.01
+    )
+    np.testing.assert_allclose(
+        np.quantile(angle, [0.25, 0.5, 0.75]), np.pi * np.array([-0.5, 0, 0.5]), atol=0.05
+    )
 
 
 def test_candidates_lie_in_the_region():
@@ -80,7 +94,9 @@ def test_candidates_lie_in_the_region():
 
 
 def test_inspectors_of_a_finite_set_are_the_actions_in_the_ball():
-    points = np.stack(np.meshgrid(np.linspace(0, 4, 9), np.linspace(0, 4, 9)), axis=-1).reshape(-1, 2)
+    points = np.stack(np.meshgrid(np.linspace(0, 4, 9), np.linspace(0, 4, 9)), axis=-1).reshape(
+        -1, 2
+    )
     run = started("furbo", setting(np.eye(81), points=points), length=0.126)
     assert run._inspect(np.array([0.5, 0.5]))[1].tolist() == [31, 39, 40, 41, 49]
     run_of_four = started("furbo", setting(np.eye(81), points=points), inspectors=4)

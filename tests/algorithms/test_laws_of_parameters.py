@@ -1,8 +1,8 @@
 """Every parameter of every algorithm changes some result, on one of a few small problems.
 
-Alternatives come from a parameter's type. Where a parameter acts only beside another one's value (N, points of a
-discrete law), that value is found by trying, soonest where `HINTS` names it. A new algorithm is entered by being
-registered; one with a parameter that nothing depends on fails.
+Alternatives come from a parameter's type. Where a parameter acts only beside another one's value
+(N, points of a discrete law), that value is found by trying, soonest where `HINTS` names it. A new
+algorithm is entered by being registered; one with a parameter that nothing depends on fails.
 """
 
 from __future__ import annotations
@@ -26,16 +26,23 @@ from tests.helpers import actions, entry, play, problem
 
 PROBLEMS = {
     "grid": {"name": "rkhs", "d": 2, "n": 36, "full_information": True},
-    "drift": {"name": "feasible-pocket-drift", "candidates": 16, "first_change": 8, "second_change": 16},
+    "drift": {
+        "name": "feasible-pocket-drift",
+        "candidates": 16,
+        "first_change": 8,
+        "second_change": 16,
+    },
     "delay": {"name": "feasible-pocket-delayed", "grid": 9, "delay": 3.0},
     "box": {"name": "feasible-pocket", "candidates": 16},
 }
 UNDER_WAY = "three evaluations under way"
-PLACES = {"pending": ("delay", UNDER_WAY), "copula": ("box",)}  # where a parameter may act, if not everywhere
+# where a parameter may act, if not everywhere
+PLACES = {"pending": ("delay", UNDER_WAY), "copula": ("box",)}
 SHORT, LONG = 30, 90
 ACTIVE = {"beta_scale": 0.05, "B": "sup"}  # so that constraints bind within few rounds
 BRIEF = {"first_f": 1, "first_g": 1, "later_f": 1, "later_g": 1}  # ADMM iterations of two rounds
-HINTS: dict[str, list[dict[str, Any]]] = {  # by a parameter's name: beside which other values it acts
+# by a parameter's name: beside which other values it acts
+HINTS: dict[str, list[dict[str, Any]]] = {
     **{name: [ACTIVE, BRIEF | {"iterations": 1}] for name in ("delta", "rho", "V", "slack")},
     **{name: [BRIEF] for name in ("later_f", "later_g", "tolerance", "iterations")},
     **{name: [{"law": "discrete-gaussian"}] for name in ("points", "low", "high")},
@@ -54,13 +61,18 @@ EVERY = [(name, p.name) for name in ALGORITHMS.names() for p in params_of(ALGORI
 
 def declared_in(name: str, parameter: str) -> type:
     """The class that declares a method's parameter."""
-    return next(base for base in ALGORITHMS.get(name).__mro__ if parameter in vars(base).get("__annotations__", ()))
+    return next(
+        base
+        for base in ALGORITHMS.get(name).__mro__
+        if parameter in vars(base).get("__annotations__", ())
+    )
 
 
 # Of methods that share a parameter the last one.
 ONCE = [*{(declared_in(*pair), pair[1]): pair for pair in EVERY}.values()]
 
-DEAR = {"admmbo", "cobyla", "furbo", "scbo", "slsqp", "vq-ucb"}  # whose plays take a second, so by night
+# whose plays take a second, so by night
+DEAR = {"admmbo", "cobyla", "furbo", "scbo", "slsqp", "vq-ucb"}
 
 
 @functools.cache
@@ -69,7 +81,9 @@ def task(place: str) -> Any:
 
 
 @functools.cache
-def result(cls: type, settings: tuple[tuple[str, Any], ...], place: str, horizon: int) -> tuple[np.ndarray, ...] | None:
+def result(
+    cls: type, settings: tuple[tuple[str, Any], ...], place: str, horizon: int
+) -> tuple[np.ndarray, ...] | None:
     """Actions and duals of two seeds; None where the settings are refused."""
     try:
         algorithm = build(cls, dict(settings))
@@ -88,7 +102,11 @@ def options(annotation: Any) -> list[Any]:
     """The types that a parameter may have, and the words and numbers that it may be."""
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         return [choice for option in typing.get_args(annotation) for choice in options(option)]
-    return list(typing.get_args(annotation)) if typing.get_origin(annotation) is Literal else [annotation]
+    return (
+        list(typing.get_args(annotation))
+        if typing.get_origin(annotation) is Literal
+        else [annotation]
+    )
 
 
 def list_other_values(cls: type, name: str) -> tuple[list[Any], list[Any]]:
@@ -96,7 +114,9 @@ def list_other_values(cls: type, name: str) -> tuple[list[Any], list[Any]]:
     default = next(p.default for p in params_of(cls) if p.name == name)
     allowed = options(typing.get_type_hints(cls)[name])
     named = [
-        v for v in [*allowed, *([True, False] if bool in allowed else [])] if not isinstance(v, type) and v != default
+        v
+        for v in [*allowed, *([True, False] if bool in allowed else [])]
+        if not isinstance(v, type) and v != default
     ]
     numbers: list[Any] = []
     plain = isinstance(default, (int, float)) and not isinstance(default, bool)
@@ -113,11 +133,15 @@ def contexts(cls: type, name: str) -> Iterator[tuple[dict[str, Any], int]]:
     yield from ((hint, horizon) for hint in HINTS.get(name, []) for horizon in (SHORT, LONG))
     yield {}, SHORT
     yield from (
-        ({parameter: value}, SHORT) for parameter in other_parameters for value in list_other_values(cls, parameter)[0]
+        ({parameter: value}, SHORT)
+        for parameter in other_parameters
+        for value in list_other_values(cls, parameter)[0]
     )
     yield {}, LONG
     yield from (
-        ({parameter: value}, LONG) for parameter in other_parameters for value in list_other_values(cls, parameter)[1]
+        ({parameter: value}, LONG)
+        for parameter in other_parameters
+        for value in list_other_values(cls, parameter)[1]
     )
 
 
@@ -136,16 +160,22 @@ def what_shows(cls: type, name: str, places: Sequence[str] = tuple(PROBLEMS)) ->
 
 def check_parameter(name: str, parameter: str) -> None:
     places = PLACES.get(parameter, tuple(PROBLEMS))
-    assert what_shows(ALGORITHMS.get(name), parameter, places), f"nothing depends on {name}.{parameter}"
+    assert what_shows(ALGORITHMS.get(name), parameter, places), (
+        f"nothing depends on {name}.{parameter}"
+    )
 
 
-@pytest.mark.parametrize(("name", "parameter"), [entry(*pair, long=pair[0] in DEAR) for pair in ONCE])
+@pytest.mark.parametrize(
+    ("name", "parameter"), [entry(*pair, long=pair[0] in DEAR) for pair in ONCE]
+)
 def test_every_parameter_changes_some_result_of_a_method(name, parameter):
     check_parameter(name, parameter)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "parameter"), [entry(*pair) for pair in EVERY if pair not in ONCE])
+@pytest.mark.parametrize(
+    ("name", "parameter"), [entry(*pair) for pair in EVERY if pair not in ONCE]
+)
 def test_every_parameter_changes_some_result_of_every_method(name, parameter):
     check_parameter(name, parameter)
 

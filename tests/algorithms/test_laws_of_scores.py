@@ -1,4 +1,6 @@
-"""Scores: what their laws in `cbobench.check.methods` catch, truncation by the plain rule, the example of the guide."""
+"""Scores: what their laws in `cbobench.check.methods` catch, truncation by the plain rule, the
+example of the guide.
+"""
 
 from __future__ import annotations
 
@@ -43,14 +45,17 @@ def test_two_formulas_are_caught():
 def test_the_example_of_the_guide_is_epbo():
     """What CONTRIBUTING teaches is a kinked score: on a box too it plays what EPBO plays."""
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    code = textwrap.dedent(text[text.index("   ```python") : text.index("   ```\n")].split("\n", 1)[1])
+    code = textwrap.dedent(
+        text[text.index("   ```python") : text.index("   ```\n")].split("\n", 1)[1]
+    )
     names = vars(cbobench.algorithms.optimistic) | {"Array": np.ndarray}
     exec(code.replace('@ALGORITHMS.register("my-method")\n', ""), names)
     example, epbo = build(names["MyMethod"], {}), make("epbo")
     example.name = epbo.name
     for task in TASKS.values():
         example_plays, theirs = (
-            actions(play(problem(**task), algorithm, horizon=15)[1]) for algorithm in (example, epbo)
+            actions(play(problem(**task), algorithm, horizon=15)[1])
+            for algorithm in (example, epbo)
         )
         np.testing.assert_array_equal(example_plays, theirs)
 
@@ -62,7 +67,9 @@ def random_terms(seed=0):
 
 
 def test_truncation_keeps_exact_ties():
-    """All actions above B, and all below -B, tie to the last bit; smooth parts minus a kink do not."""
+    """All actions above B, and all below -B, tie to the last bit; smooth parts minus a kink do
+    not.
+    """
     f, bound, _, _, _ = random_terms()
     z = Truncated(f, bound)
     assert set(z.total()[f > bound]) == {1.7}
@@ -74,7 +81,9 @@ def test_truncation_keeps_exact_ties():
 def test_truncated_terms_by_the_plain_rule():
     f, bound, price, g, limit = random_terms()
     z = Truncated(f, bound).minus(price, g, limit)
-    expected = np.clip(f, -1.7, 1.7) - sum(price[:, [j]] * np.clip(g[:, j], -0.9, 0.9) for j in range(2))
+    expected = np.clip(f, -1.7, 1.7) - sum(
+        price[:, [j]] * np.clip(g[:, j], -0.9, 0.9) for j in range(2)
+    )
     np.testing.assert_allclose(z.total(), expected, rtol=1e-13)
     np.testing.assert_allclose(z.kinks().total(), expected, atol=1e-12)
     kinks = z.kinks()

@@ -19,7 +19,8 @@ TASKS = {
     "finite": {"name": "rkhs", "d": 2, "n": 60},  # no symmetric points: rounding breaks no ties
     "box": {"name": "feasible-pocket", "candidates": 64},
 }
-FINITE_AND_BOX = ["finite", pytest.param("box", marks=pytest.mark.long)]  # every day one limit on a box
+# every day one limit on a box
+FINITE_AND_BOX = ["finite", pytest.param("box", marks=pytest.mark.long)]
 
 
 def played(task, algorithm, horizon=T, seeds=2):
@@ -33,12 +34,15 @@ def same_streams(algorithm, name):
 
 
 def agree(varied, plain, task):
-    """Two algorithms with the same streams make the same plays; on a box, up to rounding in the maximiser."""
+    """Two algorithms with the same streams make the same plays; on a box, up to rounding in the
+    maximiser.
+    """
     plays, theirs = (played(TASKS[task], same_streams(a, "twin")) for a in (varied, plain))
     if task == "finite":
         np.testing.assert_array_equal(plays, theirs)
     else:
-        np.testing.assert_allclose(plays, theirs, atol=1e-5)  # the root of how far rounding moves a maximum
+        # the root of how far rounding moves a maximum
+        np.testing.assert_allclose(plays, theirs, atol=1e-5)
     return plays
 
 
@@ -50,14 +54,22 @@ def test_restart_after_the_horizon_is_ckb(task):
 
 
 def test_a_window_of_the_whole_horizon_is_rpol():
-    plays = agree(make("rpol-sw", window=T, variation="none", **SAME), make("rpol-ucb", **SAME), "finite")
-    windowed = played(TASKS["finite"], same_streams(make("rpol-sw", window=10, variation="none", **SAME), "twin"))
+    plays = agree(
+        make("rpol-sw", window=T, variation="none", **SAME), make("rpol-ucb", **SAME), "finite"
+    )
+    windowed = played(
+        TASKS["finite"], same_streams(make("rpol-sw", window=10, variation="none", **SAME), "twin")
+    )
     assert not np.allclose(windowed, plays)
 
 
-@pytest.mark.parametrize(("task", "delay"), [("finite", 1e-12), pytest.param("box", None, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("task", "delay"), [("finite", 1e-12), pytest.param("box", None, marks=pytest.mark.long)]
+)
 def test_no_delay_is_rpol(task, delay):
-    """Without delays, and with delays that are always 0 but go the whole way of delayed feedback."""
+    """Without delays, and with delays that are always 0 but go the whole way of delayed
+    feedback.
+    """
     prompt, late = TASKS[task], TASKS[task] | {"delay": delay}
     censored = played(late, same_streams(make("rpol-censored", lag=0.0, **SAME), "twin"))
     plain = played(prompt, same_streams(make("rpol-ucb", **SAME), "twin"))
@@ -90,7 +102,9 @@ def constant_cost(level):
 def test_without_an_active_constraint_the_dual_rests_and_the_method_is_igp(name, bounds):
     """A constant, very negative g keeps Q and φ at 0."""
     wide = {"beta": 1.5, "B": 1e6}
-    _, dual_play = play(constant_cost(-5.0), same_streams(make(name, **wide, **bounds), "twin"), horizon=T)
+    _, dual_play = play(
+        constant_cost(-5.0), same_streams(make(name, **wide, **bounds), "twin"), horizon=T
+    )
     _, igp = play(constant_cost(-5.0), same_streams(make("igp-ucb", **wide), "twin"), horizon=T)
     np.testing.assert_array_equal(actions(dual_play), actions(igp))
     assert not dual_play[0].duals.any()

@@ -1,4 +1,6 @@
-"""λ as a number is the noise variance in the problem's units; `lam: true` is each function's own."""
+"""λ as a number is the noise variance in the problem's units; `lam: true` is each function's
+own.
+"""
 
 from __future__ import annotations
 
@@ -42,13 +44,19 @@ def test_every_function_has_its_own():
     task = problem("gramacy", grid=8, noise_f=0.3, noise_g=0.02)
     cells, chunks = play(task, make("ckb-ucb", lam="true", B="sup", G="sup"), seeds=2, horizon=12)
     assert cells.algorithm.posterior.noise_variance(1, 2) == pytest.approx(0.02**2)
-    observed = np.stack([chunks[0].observed_f, chunks[0].observed_g[..., 0], chunks[0].observed_g[..., 1]], axis=2)
+    observed = np.stack(
+        [chunks[0].observed_f, chunks[0].observed_g[..., 0], chunks[0].observed_g[..., 1]], axis=2
+    )
     for j, noise in enumerate((0.3, 0.02, 0.02)):
         expected = ObservationPosterior(task.actions, noise**2, 2, 1, 12)
         for t in range(12):
             expected.update(chunks[0].actions[t], observed[t][:, [j]])
-        np.testing.assert_allclose(cells.algorithm.posterior.mean[:, j], expected.mean[:, 0], atol=1e-8)
-        np.testing.assert_allclose(cells.algorithm.posterior.variance[:, j], expected.variance, atol=1e-8)
+        np.testing.assert_allclose(
+            cells.algorithm.posterior.mean[:, j], expected.mean[:, 0], atol=1e-8
+        )
+        np.testing.assert_allclose(
+            cells.algorithm.posterior.variance[:, j], expected.variance, atol=1e-8
+        )
 
 
 def test_yaml_says_true_for_the_word():
@@ -83,7 +91,9 @@ FEW = {
 
 
 def believed(algorithm, s, played):
-    """What a method believes of (f, g) at the actions it played: means and deviations (2, T), and amplitudes (2,)."""
+    """What a method believes of (f, g) at the actions it played: means and deviations (2, T), and
+    amplitudes (2,).
+    """
     if hasattr(algorithm, "runs"):
         model = algorithm.runs[s].model
         amplitude = model.scale.amplitude[0]
@@ -96,12 +106,16 @@ def believed(algorithm, s, played):
     else:
         mean, variance = algorithm.posterior.at(played.T)
     belief = algorithm.view(mean, variance, None)
-    means, deviations = ([getattr(part, name)[s] for part in (belief.f, belief.g)] for name in ("mean", "deviation"))
+    means, deviations = (
+        [getattr(part, name)[s] for part in (belief.f, belief.g)] for name in ("mean", "deviation")
+    )
     return np.vstack(means), np.vstack(deviations), algorithm.running.amplitude[s]
 
 
 def truth(kernel, values, amplitude, centre, lam):
-    """A GP of amplitude s and noise variance λ, at the actions it was told of: means and deviations."""
+    """A GP of amplitude s and noise variance λ, at the actions it was told of: means and
+    deviations.
+    """
     gram = amplitude**2 * kernel
     gain = np.linalg.solve(gram + lam * np.eye(len(gram)), gram).T
     return centre + gain @ (values - centre), np.sqrt(np.maximum(np.diag(gram - gain @ gram), 0))
@@ -110,7 +124,9 @@ def truth(kernel, values, amplitude, centre, lam):
 @pytest.mark.parametrize(("grid", "lam"), [(None, 0.04), (9, 1.0)])
 @pytest.mark.parametrize("name", SCALED)
 def test_a_number_is_the_noise_variance(name, grid, lam):
-    """Against a plain solve with the kernel's own gram matrix, s² K + λ I, for f and g of different amplitudes."""
+    """Against a plain solve with the kernel's own gram matrix, s² K + λ I, for f and g of different
+    amplitudes.
+    """
     task = bowl(grid=grid, candidates=32)
     algorithm = make(name, lam=lam, **FEW.get(name, {}))
     _, chunks = play(task, algorithm, seeds=2, horizon=25)

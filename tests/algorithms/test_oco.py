@@ -25,9 +25,11 @@ def by_hand(**settings):
 
 
 def test_a_two_point_step_by_hand():
-    """f = 1 and 0.6, g = 0.5 and 0.3 at x ± 0.1 e_1: slopes of -f and g along u are -2 and 1, times d = 2: -4 and 2.
+    """f = 1 and 0.6, g = 0.5 and 0.3 at x ± 0.1 e_1: slopes of -f and g along u are -2 and 1, times
+    d = 2: -4 and 2.
 
-    With λ = 1 the gradient is -2 e_1, so x moves by 0.1 * 2; λ <- (1 - 0.5 * 0.2) 1 + 0.5 * 0.4 = 1.1.
+    With λ = 1 the gradient is -2 e_1, so x moves by 0.1 * 2; λ <- (1 - 0.5 * 0.2) 1 + 0.5 * 0.4 =
+    1.1.
     """
     run = by_hand()
     first = run.ask_one(1)
@@ -44,7 +46,9 @@ def test_a_two_point_step_by_hand():
 
 @pytest.mark.parametrize(("settings", "x"), [({"clip": 1.0}, 0.6), ({"alpha": 10.0}, 0.9)])
 def test_clipping_and_projection(settings, x):
-    """The same step with the gradient scaled down to norm 1; and one that ends at the wall of the shrunken cube."""
+    """The same step with the gradient scaled down to norm 1; and one that ends at the wall of the
+    shrunken cube.
+    """
     run = by_hand(**settings)
     for f, g in ((1.0, 0.5), (0.6, 0.3)):
         run.tell_one(0, run.ask_one(0), f, np.array([g]))
@@ -52,9 +56,11 @@ def test_clipping_and_projection(settings, x):
 
 
 def test_one_point_steps_by_hand():
-    """Round 1: f = 0.1, g = -0.2: slopes -0.1/0.1 and -0.2/0.1, times 2: gradient (-2 - 4) e_1, x moves by 0.6 -> 0.9.
+    """Round 1: f = 0.1, g = -0.2: slopes -0.1/0.1 and -0.2/0.1, times 2: gradient (-2 - 4) e_1, x
+    moves by 0.6 -> 0.9.
 
-    λ <- 0.9 - 0.1 = 0.8. Round 2, f = 0.1, g = -0.2 again: equal to the mean of earlier rounds, so x stays.
+    λ <- 0.9 - 0.1 = 0.8. Round 2, f = 0.1, g = -0.2 again: equal to the mean of earlier rounds, so
+    x stays.
     """
     run = by_hand(points=1)
     assert run.ask_one(1)[0] == pytest.approx(0.6)
@@ -86,7 +92,9 @@ def test_estimates_average_to_the_gradient(points, d):
 
 
 def test_values_are_divided_by_what_was_seen():
-    """f from -1 to 3 and g from -2 to 0.5 seen: divisors 4 and 2; the recorded dual is in units of f per unit of g."""
+    """f from -1 to 3 and g from -2 to 0.5 seen: divisors 4 and 2; the recorded dual is in units of
+    f per unit of g.
+    """
     run = started("bandit-oco", on_box(), alpha=1e-9)
     for f, g in ((-1.0, 0.5), (3.0, -2.0)):
         run.tell_one(0, run.ask_one(0), f, np.array([g]))
@@ -96,7 +104,9 @@ def test_values_are_divided_by_what_was_seen():
 
 
 def test_theory_steps():
-    two, one_point = (started("bandit-oco", on_box(horizon=10_000), points=p, c=2.0) for p in (2, 1))
+    two, one_point = (
+        started("bandit-oco", on_box(horizon=10_000), points=p, c=2.0) for p in (2, 1)
+    )
     np.testing.assert_allclose([two.primal_step, two.dual_step, two.shrink], 2e-2)
     np.testing.assert_allclose([one_point.primal_step, one_point.dual_step], 2e-3)
     np.testing.assert_allclose([two.radius, one_point.radius], 0.2 / 10)

@@ -1,4 +1,5 @@
-"""Opponents from other libraries: what is said where one is missing, and that what is played is the library's doing.
+"""Opponents from other libraries: what is said where one is missing, and that what is played is the
+library's doing.
 
 PyTorch is too large for CI: tests of methods that need it are skipped where it is not installed.
 """
@@ -26,7 +27,8 @@ OPPONENTS = [n for n in ALGORITHMS.names() if issubclass(ALGORITHMS.get(n), Libr
 LIGHT = ["optuna-tpe", "pymoo-ga", "pymoo-de", "cma-es"]
 BOTORCH = ["botorch-cei", "botorch-nei", "botorch-scbo", "botorch-ucb-penalty"]
 TORCH = [*BOTORCH, "optuna-gp"]
-DESIGN = np.array([[0.7, 0.2], [0.45, 0.5], [0.2, 0.9]])  # the second is the best: the first violates g
+# the second is the best: the first violates g
+DESIGN = np.array([[0.7, 0.2], [0.45, 0.5], [0.2, 0.9]])
 
 
 def observed(x):
@@ -46,7 +48,9 @@ def steps(run, rounds):
 def test_they_are_found_and_each_names_an_extra_of_the_project():
     import tomllib
 
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
     assert set(OPPONENTS) == {*LIGHT, *TORCH}
     for name in OPPONENTS:
         cls = ALGORITHMS.get(name)
@@ -55,15 +59,22 @@ def test_they_are_found_and_each_names_an_extra_of_the_project():
 
 
 @pytest.mark.parametrize("name", ["optuna-tpe", "botorch-scbo"])
-def test_a_missing_library_is_named_with_its_extra_before_anything_is_written(name, monkeypatch, tmp_path, clean_tree):
+def test_a_missing_library_is_named_with_its_extra_before_anything_is_written(
+    name, monkeypatch, tmp_path, clean_tree
+):
     monkeypatch.setattr("cbobench.opponents.library.find_spec", lambda library: None)
     suite = tmp_path / "suite.yaml"
-    suite.write_text(f"suite: s\nhorizon: 5\nseeds: 1\nproblems: [gramacy]\nalgorithms: [sobol, {name}]\n")
+    suite.write_text(
+        f"suite: s\nhorizon: 5\nseeds: 1\nproblems: [gramacy]\nalgorithms: [sobol, {name}]\n"
+    )
     before = clean_tree()
     with pytest.raises(Misuse) as raised:
         load(suite)
     extra, refusal = ALGORITHMS.get(name).extra, str(raised.value)
-    assert f"{name} cannot play gramacy: it needs {' and '.join(ALGORITHMS.get(name).libraries)}" in refusal
+    assert (
+        f"{name} cannot play gramacy: it needs {' and '.join(ALGORITHMS.get(name).libraries)}"
+        in refusal
+    )
     assert f"; to install: pip install 'cbobench[{extra}]'" in refusal
     assert "\n" not in refusal
     assert clean_tree() == before
@@ -82,7 +93,9 @@ def test_sobol_is_spread_evenly_and_another_scrambling_for_each_seed():
     assert not np.array_equal(points[:, 0], points[:, 1])
 
 
-@pytest.mark.parametrize(("name", "sampler"), [entry("optuna-tpe", "TPESampler"), entry("optuna-gp", "GPSampler")])
+@pytest.mark.parametrize(
+    ("name", "sampler"), [entry("optuna-tpe", "TPESampler"), entry("optuna-gp", "GPSampler")]
+)
 def test_optuna_plays_what_it_plays_alone(name, sampler):
     import optuna
 
@@ -135,9 +148,16 @@ def test_pycma_plays_what_it_plays_alone():
     run = started("cma-es", on_box(2))
     plays = steps(run, 30)
     generator = run.given.setting.streams.role("ask and tell")[0]
-    options = {"bounds": [0, 1], "randn": lambda *n: generator.standard_normal(n), "seed": np.nan, "verbose": -9}
+    options = {
+        "bounds": [0, 1],
+        "randn": lambda *n: generator.standard_normal(n),
+        "seed": np.nan,
+        "verbose": -9,
+    }
     strategy = cma.CMAEvolutionStrategy(generator.random(2), 0.3, options)
-    fitness = cma.ConstrainedFitnessAL(lambda x: -observed(x)[0], lambda x: observed(x)[1], archives=False)
+    fitness = cma.ConstrainedFitnessAL(
+        lambda x: -observed(x)[0], lambda x: observed(x)[1], archives=False
+    )
     asked_points = []
     while len(asked_points) < 30:
         generation = strategy.ask()
@@ -147,7 +167,9 @@ def test_pycma_plays_what_it_plays_alone():
     np.testing.assert_array_equal(plays, asked_points[:30])
 
 
-@pytest.mark.parametrize(("name", "solver", "options"), [("cobyla", "COBYLA", {"rhobeg": 0.2}), ("slsqp", "SLSQP", {})])
+@pytest.mark.parametrize(
+    ("name", "solver", "options"), [("cobyla", "COBYLA", {"rhobeg": 0.2}), ("slsqp", "SLSQP", {})]
+)
 def test_scipy_plays_what_it_plays_alone(name, solver, options):
     """From the best point of the design, whose value is known, then from Sobol points."""
     from scipy.optimize import minimize
@@ -156,7 +178,10 @@ def test_scipy_plays_what_it_plays_alone(name, solver, options):
     for t, x in enumerate(DESIGN, start=1):
         run.observe_one(t, x, *observed(x))
     plays = steps(run, 48)
-    starts = [DESIGN[1], *scrambled_sobol(2, run.given.setting.streams.role("ask and tell")[0]).random(8)]
+    starts = [
+        DESIGN[1],
+        *scrambled_sobol(2, run.given.setting.streams.role("ask and tell")[0]).random(8),
+    ]
     evaluated, runs = [], 0
     while len(evaluated) < 48:
         points = [starts[0]] if runs == 0 else []
@@ -168,9 +193,13 @@ def test_scipy_plays_what_it_plays_alone(name, solver, options):
 
         feasible = {"type": "ineq", "fun": lambda x: -look(x)[1]}
         minimize(
-            lambda x: -look(x)[0], starts[runs], method=solver, bounds=[(0, 1)] * 2, constraints=feasible,
+            lambda x: -look(x)[0],
+            starts[runs],
+            method=solver,
+            bounds=[(0, 1)] * 2,
+            constraints=feasible,
             options=options,
-        )  # fmt: skip
+        )
         evaluated += points[1:] if runs == 0 else points
         runs += 1
     assert runs >= 2
@@ -192,7 +221,9 @@ def test_what_was_observed_before_is_used():
     assert [trial.constraints["g1"] <= 0 for trial in trials] == [False, True, True]
     for name in ("pymoo-ga", "pymoo-de"):
         population = runs[name].run_optimiser
-        np.testing.assert_array_equal([individual.X for individual in population.population[:3]], DESIGN)
+        np.testing.assert_array_equal(
+            [individual.X for individual in population.population[:3]], DESIGN
+        )
         assert population.evaluated == 3
     np.testing.assert_allclose(runs["cma-es"].run_optimiser.strategy.mean, DESIGN[1], atol=1e-12)
 
@@ -203,7 +234,11 @@ def test_botorch_solves_an_easy_problem_and_leaves_pytorch_as_it_was(name):
     import torch
 
     torch.manual_seed(3)
-    before = torch.get_rng_state().clone(), torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    before = (
+        torch.get_rng_state().clone(),
+        torch.get_num_threads(),
+        torch.are_deterministic_algorithms_enabled(),
+    )
     cells, _ = play(bowl(noise_f=0.0, noise_g=0.0), make(name, initial=5), seeds=1, horizon=20)
     assert cells.metrics.final["simple_regret"][0] < 0.01
     assert torch.equal(torch.get_rng_state(), before[0])
@@ -211,7 +246,9 @@ def test_botorch_solves_an_easy_problem_and_leaves_pytorch_as_it_was(name):
 
 
 def plain_loop(name, seeds, x, f, g):
-    """The point after the data x (n, 2), f (n,), g (n, 1), from BoTorch's documentation and tutorials alone."""
+    """The point after the data x (n, 2), f (n,), g (n, 1), from BoTorch's documentation and
+    tutorials alone.
+    """
     import torch
     from botorch.acquisition.analytic import LogConstrainedExpectedImprovement
     from botorch.acquisition.logei import qLogNoisyExpectedImprovement
@@ -231,12 +268,17 @@ def plain_loop(name, seeds, x, f, g):
     fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
     if name == "botorch-cei":
         best = train_f[train_g <= 0].max()
-        acquisition = LogConstrainedExpectedImprovement(model, best, objective_index=0, constraints={1: [None, 0.0]})
+        acquisition = LogConstrainedExpectedImprovement(
+            model, best, objective_index=0, constraints={1: [None, 0.0]}
+        )
     else:
         acquisition = qLogNoisyExpectedImprovement(
-            model=model, X_baseline=train_x, sampler=SobolQMCNormalSampler(torch.Size([128]), seed=0),
-            objective=GenericMCObjective(lambda Z, X=None: Z[..., 0]), constraints=[lambda Z: Z[..., 1]],
-        )  # fmt: skip
+            model=model,
+            X_baseline=train_x,
+            sampler=SobolQMCNormalSampler(torch.Size([128]), seed=0),
+            objective=GenericMCObjective(lambda Z, X=None: Z[..., 0]),
+            constraints=[lambda Z: Z[..., 1]],
+        )
     cube = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
     point, _ = optimize_acqf(
         acquisition, bounds=cube, q=1, num_restarts=10, raw_samples=512, options={"maxiter": 200}
@@ -259,9 +301,13 @@ def test_botorch_plays_what_it_plays_alone(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [entry("botorch-cei"), entry("botorch-nei"), entry("botorch-ucb-penalty")])
+@pytest.mark.parametrize(
+    "name", [entry("botorch-cei"), entry("botorch-nei"), entry("botorch-ucb-penalty")]
+)
 def test_a_batch_of_botorch_counts_the_points_under_way(name):
-    """The second point of a batch is far from the first, which it would be next to without feedback."""
+    """The second point of a batch is far from the first, which it would be next to without
+    feedback.
+    """
     run = started(name, on_box(2), initial=6)
     steps(run, 8)
     batch = np.array([run.ask_one(t) for t in range(9, 12)])
@@ -292,7 +338,9 @@ def test_fits_that_fail_are_counted(name, monkeypatch):
 
 @pytest.mark.parametrize("name", [entry("botorch-scbo")])
 def test_the_trust_region_follows_the_tutorial(name):
-    """By hand: the initial points do not count, ten successes double the side, max(4, d) failures halve it."""
+    """By hand: the initial points do not count, ten successes double the side, max(4, d) failures
+    halve it.
+    """
     run = started(name, on_box(2), initial=2)
     region = run.run_optimiser
 
@@ -313,7 +361,7 @@ def test_the_trust_region_follows_the_tutorial(name):
     assert region.x == []
 
 
-# Small spaces ---------------------------------------------------------------------------------------------------------
+# Small spaces -------------------------------------------------------------------------------------
 
 
 @dataclass(kw_only=True)
@@ -336,7 +384,10 @@ class TwoNumbers(Tiny):
 def make_small_task(kind, folder):
     """A problem of which a run plays more rounds than it has configurations."""
     if kind in ("simulator", "four"):
-        task, base = build({"simulator": Tiny, "four": TwoNumbers}[kind], {"pilot": 8}), DataFolder()
+        task, base = (
+            build({"simulator": Tiny, "four": TwoNumbers}[kind], {"pilot": 8}),
+            DataFolder(),
+        )
     else:
         rows = [f"{w},{k},{w + (k == 'a')},{w - 6}" for w in range(1, 9) for k in "ab"]
         (folder / "c.csv").write_text("\n".join(["width,kind,f,g", *rows]))

@@ -36,9 +36,13 @@ def test_it_keeps_its_last_action_from_the_declaration_on():
     assert np.array(declared[True])[first:, 0].all()
 
 
-@pytest.mark.parametrize(("form", "duals"), [("lcb", [0.0, 0.5 * (1.75 - 0.5**0.5)]), ("observed", [1.625, 3.25])])
+@pytest.mark.parametrize(
+    ("form", "duals"), [("lcb", [0.0, 0.5 * (1.75 - 0.5**0.5)]), ("observed", [1.625, 3.25])]
+)
 def test_the_dual_of_pdbo_by_hand(form, duals):
-    """η = 1/2, ε = 1/4, λ = β = 1; at arm 0 g has the means 0 and 3/2, the deviations 1 and √½, and 3 is observed."""
+    """η = 1/2, ε = 1/4, λ = β = 1; at arm 0 g has the means 0 and 3/2, the deviations 1 and √½, and
+    3 is observed.
+    """
     algorithm = make("primal-dual-bo", form=form, lam=1.0, beta=1.0, eta=0.5, eps=0.25)
     algorithm.start(setting(np.diag([1.0, 0.04])))
     for t, dual in enumerate(duals, 1):
@@ -67,9 +71,12 @@ def test_a_window_keeps_w_plus_one_rounds_or_w(inclusive, kept_rounds):
 
 
 @pytest.mark.parametrize(
-    "task", [{"name": "feasible-pocket-delayed", "candidates": 64}, {"name": "rkhs-1d", "delay": 3.0}]
+    "task",
+    [{"name": "feasible-pocket-delayed", "candidates": 64}, {"name": "rkhs-1d", "delay": 3.0}],
 )
-@pytest.mark.parametrize(("name", "settings"), [("ckb-restart", {"restart": 5}), ("ckb-ucb", {"anytime": True})])
+@pytest.mark.parametrize(
+    ("name", "settings"), [("ckb-restart", {"restart": 5}), ("ckb-ucb", {"anytime": True})]
+)
 def test_restarts_forget_what_is_under_way(task, name, settings):
     algorithm = make(name, B="sup", G="sup", **settings)
     updates = []
@@ -90,7 +97,9 @@ def test_restarts_forget_what_is_under_way(task, name, settings):
 
 
 def test_config_maximises_f_where_only_a_polished_point_is_allowed():
-    """With few candidates and thin widths the allowed set lies between them; its best point is played."""
+    """With few candidates and thin widths the allowed set lies between them; its best point is
+    played.
+    """
     algorithm = make("config", lam=0.05, beta=0.3, B="sup", G="sup")
     achieved = []
 
@@ -101,5 +110,10 @@ def test_config_maximises_f_where_only_a_polished_point_is_allowed():
             achieved.append(algorithm.achieved[0])
             assert achieved[-1] == pytest.approx(algorithm.explore_f(belief.f)[0, 0], abs=1e-3)
 
-    play(problem("feasible-pocket", kernel="matern52", candidates=16), watch_asks(algorithm, look), seeds=1, horizon=40)
+    play(
+        problem("feasible-pocket", kernel="matern52", candidates=16),
+        watch_asks(algorithm, look),
+        seeds=1,
+        horizon=40,
+    )
     assert achieved

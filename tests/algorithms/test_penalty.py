@@ -1,4 +1,6 @@
-"""The penalty methods' bound on their inner target, which grows with κ, and the cap on κ, which is counted."""
+"""The penalty methods' bound on their inner target, which grows with κ, and the cap on κ, which is
+counted.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,13 @@ from cbobench.errors import Misuse
 from tests.helpers import actions, make, play, problem, setting, watch_asks
 
 
-@pytest.mark.parametrize(("name", "settings"), [("penalty-noisy", {"mu": 3.0, "S": 5}), ("fixed-penalty", {})])
+@pytest.mark.parametrize(
+    ("name", "settings"), [("penalty-noisy", {"mu": 3.0, "S": 5}), ("fixed-penalty", {})]
+)
 def test_the_bound_holds_whatever_kappa_is(name, settings):
-    """Assumption 5, |f - Σ κ_j g_j|_k < B, with the norms of the drawn functions; f's own norm does not do."""
+    """Assumption 5, |f - Σ κ_j g_j|_k < B, with the norms of the drawn functions; f's own norm does
+    not do.
+    """
     task = problem("rkhs", n=40, m=2)
     algorithm = make(name, **settings)
     cells, _ = play(task, algorithm, seeds=6, horizon=40)
@@ -20,11 +26,15 @@ def test_the_bound_holds_whatever_kappa_is(name, settings):
     norms = task.actions.norm(target)
     assert algorithm.price.max() > 0.5
     assert (norms < algorithm.bounds[:, 0]).all()
-    assert (norms > algorithm.bound_f[:, 0]).any(), "negative control: the bound of f alone does not hold"
+    assert (norms > algorithm.bound_f[:, 0]).any(), (
+        "negative control: the bound of f alone does not hold"
+    )
 
 
 def test_the_width_follows_the_bound():
-    """B + κ G at κ = 0 and 3, by hand: β = B + R √(2(γ + 1 + ln(2L/α))) of noise √(1 + 4κ²), as R is 1 and 2."""
+    """B + κ G at κ = 0 and 3, by hand: β = B + R √(2(γ + 1 + ln(2L/α))) of noise √(1 + 4κ²), as R
+    is 1 and 2.
+    """
     algorithm = make("penalty-noisy", S=50)
     algorithm.start(setting(np.eye(3), norm=np.array([[2.0, 5.0]]), noise=np.array([[1.0, 2.0]])))
     constant = np.sqrt(2 * (1 + np.log(2 * 2 / 0.1)))  # L = 2 epochs
@@ -61,7 +71,9 @@ def test_cap_hits_by_hand():
 @pytest.mark.parametrize("task", [("rkhs-1d", {}), ("feasible-pocket", {"noise_g": 0.0})])
 @pytest.mark.parametrize("first", ["last", "best"])
 def test_an_epoch_starts_where_it_is_told_to(task, first):
-    """The data are forgotten all the same; the best action is that of the inner target under the new κ, by hand."""
+    """The data are forgotten all the same; the best action is that of the inner target under the
+    new κ, by hand.
+    """
     name, settings = task
     T, S = 24, 8
     algorithm = make("penalty-noiseless", keep=False, first=first, S=S)
@@ -70,14 +82,19 @@ def test_an_epoch_starts_where_it_is_told_to(task, first):
     _, chunks = play(problem(name, **settings), algorithm, 3, T)
     _, tied = play(problem(name, **settings), make("penalty-noiseless", keep=False, S=S), 3, T)
     played = actions(chunks)
-    f, g = (np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in ("observed_f", "observed_g"))
+    f, g = (
+        np.concatenate([getattr(chunk, name) for chunk in chunks])
+        for name in ("observed_f", "observed_g")
+    )
     np.testing.assert_array_equal(played[:S], actions(tied)[:S])
     assert (played[S] != actions(tied)[S]).any(), "negative control"
     for start in (S, 2 * S):
         epoch = slice(start - S, start)
         value = f[epoch] - (prices[start + 1] * (np.exp(np.maximum(g[epoch], 0)) - 1)).sum(axis=2)
         chosen = value.argmax(axis=0) if first == "best" else np.full(3, S - 1)
-        np.testing.assert_allclose(played[start], played[epoch][chosen, np.arange(3)], rtol=0, atol=1e-15)
+        np.testing.assert_allclose(
+            played[start], played[epoch][chosen, np.arange(3)], rtol=0, atol=1e-15
+        )
 
 
 def test_where_an_epoch_starts_needs_a_forgotten_one():
@@ -89,5 +106,7 @@ def test_where_an_epoch_starts_needs_a_forgotten_one():
 def test_an_epoch_on_a_box_may_begin_with_the_last_action(inner):
     """Also where paths are sampled over candidates, whose actions are indices to the method."""
     algorithm = make("penalty-noisy", inner=inner, keep=False, S=4, first="last")
-    chosen = actions(play(problem("feasible-pocket", candidates=64), algorithm, seeds=2, horizon=9)[1])
+    chosen = actions(
+        play(problem("feasible-pocket", candidates=64), algorithm, seeds=2, horizon=9)[1]
+    )
     np.testing.assert_allclose(chosen[[4, 8]], chosen[[3, 7]], rtol=1e-12)

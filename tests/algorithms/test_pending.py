@@ -1,4 +1,6 @@
-"""What `pending` does with plays under way: the model against a direct solve, and which actions block repeats."""
+"""What `pending` does with plays under way: the model against a direct solve, and which actions
+block repeats.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def read_moments(algorithm, function):
     """The model's mean, variance and gain of a function."""
     p = algorithm.posterior
     separate = p.variance.ndim == 3
-    variance, gain = (p.variance[0, function], p.gain[0, function]) if separate else (p.variance[0], p.gain[0])
+    variance, gain = (
+        (p.variance[0, function], p.gain[0, function]) if separate else (p.variance[0], p.gain[0])
+    )
     return p.mean[0, function], variance, gain
 
 
@@ -61,10 +65,15 @@ def agree(moments, direct):
 
 def two_rounds_late(rounds, f, g):
     """Every value arrives two rounds after it is caused."""
-    return [[(t - 2, 0, f[t - 2]), (t - 2, 1, g[t - 2])] if t > 2 else [] for t in range(1, rounds + 1)]
+    return [
+        [(t - 2, 0, f[t - 2]), (t - 2, 1, g[t - 2])] if t > 2 else [] for t in range(1, rounds + 1)
+    ]
 
 
-F, G = ({t: float(v) for t, v in enumerate(np.random.default_rng(seed).normal(size=40))} for seed in (0, 1))
+F, G = (
+    {t: float(v) for t, v in enumerate(np.random.default_rng(seed).normal(size=40))}
+    for seed in (0, 1)
+)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -104,7 +113,9 @@ def test_costs_that_arrive_enter_the_penalty_in_every_mode():
 def test_block_waits_for_all_that_is_modelled_and_learns_the_repeats():
     algorithm = started("block")
     played = drive(algorithm, [[], [(1, 0, 1.0), (2, 1, 0.5)], [(2, 0, 2.0)], [(1, 1, 0.2)], []])
-    assert played[:4] == played[:1] * 4, "f of round 1 is there, and g of the repeat, but not g of round 1"
+    assert played[:4] == played[:1] * 4, (
+        "f of round 1 is there, and g of the repeat, but not g of round 1"
+    )
     assert played[4] != played[0]
     agree(read_moments(algorithm, 0), dense([(played[0], 1.0), (played[0], 2.0)]))
     alone = started("block", "igp-ucb")
@@ -136,7 +147,11 @@ def test_without_a_delay_all_modes_are_one(name):
             values = np.concatenate([feedback.f[:, None], feedback.g], axis=1)
             s, j = np.indices(values.shape)
             arrivals = Arrivals(s.ravel(), np.full(s.size, t), j.ravel(), values.ravel())
-            inner(t, acted, replace(feedback, f=np.nan * feedback.f, g=np.nan * feedback.g, arrivals=arrivals))
+            inner(
+                t,
+                acted,
+                replace(feedback, f=np.nan * feedback.f, g=np.nan * feedback.g, arrivals=arrivals),
+            )
 
         algorithm.start, algorithm.tell = late, tell
         chosen[mode] = actions(play(task, algorithm, seeds=3, horizon=40)[1])
@@ -151,14 +166,27 @@ def test_without_a_delay_all_modes_are_one(name):
     ("mode", "task"),
     [
         ("variance", {"name": "feasible-pocket-delayed", "candidates": 64, "delay": 3.0}),
-        ("credit-now", {"name": "feasible-pocket-delayed", "kernel": "matern52", "candidates": 64, "delay": 3.0}),
+        (
+            "credit-now",
+            {
+                "name": "feasible-pocket-delayed",
+                "kernel": "matern52",
+                "candidates": 64,
+                "delay": 3.0,
+            },
+        ),
         ("block", {"name": "rkhs-1d", "delay": 3.0}),
     ],
 )
 def test_a_mode_does_not_depend_on_the_block_and_matters(mode, task):
     ready = problem(**task)
     played_actions = [
-        play(ready, make("config", pending=pending, beta=1.0, B="sup", G="sup"), seeds=seeds, horizon=15)[1][0].actions
+        play(
+            ready,
+            make("config", pending=pending, beta=1.0, B="sup", G="sup"),
+            seeds=seeds,
+            horizon=15,
+        )[1][0].actions
         for pending, seeds in ((mode, 3), (mode, [2]), ("ignore", 3))
     ]
     np.testing.assert_array_equal(played_actions[0][:, 2:], played_actions[1])

@@ -1,4 +1,6 @@
-"""Trust regions in ten dimensions beside what the authors of FuRBO published (Ascia et al. 2025), COCO's f5."""
+"""Trust regions in ten dimensions beside what the authors of FuRBO published (Ascia et al. 2025),
+COCO's f5.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ algorithms:
 
 
 def gap(folder, method: str) -> float:
-    """The median simple regret after 150 evaluations of three seeds, infinite where none was feasible."""
+    """The median simple regret after 150 evaluations of three seeds, infinite where none was
+    feasible.
+    """
     run = swept(folder, SUITE.format(method=method))
     rounds = cbobench.load_rounds(run, columns=["simple_regret"])
     last = rounds[rounds["t"] == 150]["simple_regret"]
@@ -43,4 +47,6 @@ def test_the_level_of_the_published_curves_is_reached(method, tmp_path):
 def test_with_the_papers_transform_and_counters_it_is_not(tmp_path):
     """Negative control: what kept `scbo` a decade behind."""
     pytest.importorskip("cocoex")
-    assert gap(tmp_path, "scbo: {bilog: true, successes: 3, failures: theory}") > 3 * PUBLISHED["scbo"]
+    assert (
+        gap(tmp_path, "scbo: {bilog: true, successes: 3, failures: theory}") > 3 * PUBLISHED["scbo"]
+    )

@@ -1,4 +1,6 @@
-"""Safe methods: no unsafe play, safe sets and choices against the plain rules, and look-aheads against a refit."""
+"""Safe methods: no unsafe play, safe sets and choices against the plain rules, and look-aheads
+against a refit.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,17 @@ from cbobench.problems.base import Feedback
 from tests.helpers import make, play, problem, setting, watch_asks
 
 METRICS = ["none", "input", "kernel"]
-SAFE = [("sgp-ucb", {}), *((name, {"metric": metric}) for name in ("stageopt", "safeopt") for metric in METRICS)]
+SAFE = [
+    ("sgp-ucb", {}),
+    *((name, {"metric": metric}) for name in ("stageopt", "safeopt") for metric in METRICS),
+]
 
 
 @pytest.mark.parametrize(("name", "settings"), SAFE)
 def test_no_violation_when_the_width_is_honest(name, settings):
-    """beta from the theory, with the true norm and noise: N = 0 on 20 instances (the theory allows one in ten)."""
+    """beta from the theory, with the true norm and noise: N = 0 on 20 instances (the theory allows
+    one in ten).
+    """
     cells, _ = play(problem("rkhs-1d", h=0.25), make(name, **settings), seeds=20, horizon=200)
     assert cells.metrics.final["violations"].tolist() == [0.0] * 20
 
@@ -59,12 +66,16 @@ def test_every_play_has_a_safety_bound_or_is_in_the_seed_set(name):
 
 @pytest.mark.parametrize("metric", ["input", "kernel"])
 def test_fast_safe_set_equals_the_rule_over_all_pairs(metric):
-    """S_t = points x' with u(x) + L d(x, x') <= 0 for some x in S_{t-1}, for each constraint; and the expanders."""
+    """S_t = points x' with u(x) + L d(x, x') <= 0 for some x in S_{t-1}, for each constraint; and
+    the expanders.
+    """
     rng = np.random.default_rng(0)
     replicates, m, n = 4, 2, 25
     points = np.sort(rng.random((n, 1)), axis=0)
     base = (
-        np.abs(points - points.T) if metric == "input" else np.sqrt(2 - 2 * np.exp(-((points - points.T) ** 2) / 0.02))
+        np.abs(points - points.T)
+        if metric == "input"
+        else np.sqrt(2 - 2 * np.exp(-((points - points.T) ** 2) / 0.02))
     )
     distances = np.array([2.0, 3.0])[None, :, None, None] * base
     distances = np.repeat(distances, replicates, axis=0)
@@ -87,7 +98,10 @@ def test_fast_safe_set_equals_the_rule_over_all_pairs(metric):
         np.testing.assert_array_equal(safe, slow)
         for s in range(replicates):
             reach = [
-                any((lower[s, j, x] + distances[s, j, x][~certified[s, j]] <= 0).any() for j in range(m))
+                any(
+                    (lower[s, j, x] + distances[s, j, x][~certified[s, j]] <= 0).any()
+                    for j in range(m)
+                )
                 for x in range(n)
             ]
             np.testing.assert_array_equal(fast.may_reach(lower)[s], reach)
@@ -103,7 +117,9 @@ def test_an_input_metric_needs_coordinates():
 
 
 def small(posterior, seed, m=2, rounds=4):
-    """A SafeOpt on 12 points with m constraints that was told a few values, asked for its next play."""
+    """A SafeOpt on 12 points with m constraints that was told a few values, asked for its next
+    play.
+    """
     x = np.linspace(0, 1, 12)[:, None]
     covariance = kernel("matern32", 0.3)(x, x)
     safe = np.eye(12, dtype=bool)[:1] | np.eye(12, dtype=bool)[5:6]
@@ -122,7 +138,9 @@ def small(posterior, seed, m=2, rounds=4):
 
 @pytest.mark.parametrize("posterior", [FeaturePosterior, ObservationPosterior])
 def test_the_choice_equals_the_plain_rule(posterior):
-    """Maximisers, expanders one by one from the widest, then the widest of all, with refits instead of look-aheads."""
+    """Maximisers, expanders one by one from the widest, then the widest of all, with refits instead
+    of look-aheads.
+    """
     expanded = 0
     for seed in range(30):
         algorithm = small(posterior, seed, rounds=1 + seed % 6)
@@ -149,7 +167,9 @@ def test_the_choice_equals_the_plain_rule(posterior):
 
 
 def test_without_constraints_everything_is_safe():
-    """m = 0: the widest of the possible maximisers, by hand: arm 0 told -2 is no maximiser, arm 2 is the wider one."""
+    """m = 0: the widest of the possible maximisers, by hand: arm 0 told -2 is no maximiser, arm 2
+    is the wider one.
+    """
     algorithm = make("safeopt", beta=1.0, lam=1.0)
     facts = {"norm": np.ones((1, 1)), "sup": np.ones((1, 1)), "noise": np.ones((1, 1))}
     algorithm.start(setting(np.diag([1.0, 0.25, 0.81]), constraints=0, **facts))

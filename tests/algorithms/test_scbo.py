@@ -1,4 +1,6 @@
-"""SCBO: the counters of its trust region by hand, what counts as success, and where its candidates lie."""
+"""SCBO: the counters of its trust region by hand, what counts as success, and where its candidates
+lie.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ def test_counters_by_hand():
     run = started("scbo", on_box(6), length=0.4, longest=1.0, successes=3, failures="theory")
     assert (run.patience, run.successes) == (6, 3)
     sides = []
-    for success in [True, True, False, True, True, True, True, True, True] + [False] * 6 + [False] * 5 + [True]:
+    for success in (
+        [True, True, False, True, True, True, True, True, True] + [False] * 6 + [False] * 5 + [True]
+    ):
         run._adapt(success)
         sides.append(run.side)
     assert sides[:5] == [0.4] * 5, "a failure in between starts the count again"
@@ -28,8 +32,17 @@ def test_counters_by_hand():
 
 
 def test_restart_under_the_shortest_side():
-    settings = {"lam": 1e-4, "successes": 3, "failures": 4}  # with fitted noise all of it might be taken for noise
-    run = started("scbo", on_box(2, horizon=200), length=0.5, shortest=0.2, initial=3, candidates=16, **settings)
+    # with fitted noise all of it might be taken for noise
+    settings = {"lam": 1e-4, "successes": 3, "failures": 4}
+    run = started(
+        "scbo",
+        on_box(2, horizon=200),
+        length=0.5,
+        shortest=0.2,
+        initial=3,
+        candidates=16,
+        **settings,
+    )
     rng = np.random.default_rng(0)
     counts, sides = [], []
     for t in range(30):
@@ -70,19 +83,26 @@ def test_candidates_lie_in_the_region(d):
 @pytest.mark.parametrize("name", ["scbo", "furbo"])
 @pytest.mark.parametrize(("d", "share"), [(60, 20), (12, 2)])
 def test_as_many_coordinates_leave_the_centre_as_in_the_paper(name, d, share, monkeypatch):
-    """Binomial, and 1 in place of 0: a coordinate is added only where none was drawn, as the authors and BoTorch do."""
+    """Binomial, and 1 in place of 0: a coordinate is added only where none was drawn, as the
+    authors and BoTorch do.
+    """
     monkeypatch.setattr(scbo, "PERTURBED", share)
-    run = started(name, on_box(d), candidates=4096, **({"inspectors": 8} if name == "furbo" else {}))
+    run = started(
+        name, on_box(d), candidates=4096, **({"inspectors": 8} if name == "furbo" else {})
+    )
     moved = run._region(np.full((1, d), 0.5)) != 0.5
     counts = moved.sum(axis=1)
     drawn, n = binom(d, share / d).pmf(np.arange(d + 1)), np.arange(d + 1)
     law = np.array([0.0, drawn[0] + drawn[1], *drawn[2:]])
-    always = drawn * n / d + np.append(0.0, (drawn * (1 - n / d))[:-1])  # the added one was drawn anyway, or was not
+    # the added one was drawn anyway, or was not
+    always = drawn * n / d + np.append(0.0, (drawn * (1 - n / d))[:-1])
 
     def p(expected):
         middle = np.flatnonzero(expected * len(counts) > 8)
         observed = np.bincount(np.clip(counts, middle[0], middle[-1]), minlength=d + 1)[middle]
-        cells = np.array([expected[: middle[0] + 1].sum(), *expected[middle[1:-1]], expected[middle[-1] :].sum()])
+        cells = np.array(
+            [expected[: middle[0] + 1].sum(), *expected[middle[1:-1]], expected[middle[-1] :].sum()]
+        )
         return chisquare(observed, cells * len(counts)).pvalue
 
     assert p(law) > 0.001
@@ -103,8 +123,12 @@ def test_the_centre_is_judged_by_posterior_means():
 
 
 def test_a_small_region_of_a_finite_set_holds_the_nearest_actions():
-    """At its shortest the region holds one action; its neighbours on the grid are candidates all the same."""
-    points = np.stack(np.meshgrid(np.linspace(0, 4, 9), np.linspace(0, 4, 9)), axis=-1).reshape(-1, 2)
+    """At its shortest the region holds one action; its neighbours on the grid are candidates all
+    the same.
+    """
+    points = np.stack(np.meshgrid(np.linspace(0, 4, 9), np.linspace(0, 4, 9)), axis=-1).reshape(
+        -1, 2
+    )
     run = started("scbo", setting(np.eye(81), points=points), length=0.5**7)
     assert sorted(run._region(np.array([40]))) == [31, 39, 40, 41, 49]
     assert len(set(run._region(np.array([0])))) == 5
@@ -128,7 +152,9 @@ def test_the_same_play_alone_and_in_a_block_whoever_starts_anew(name, values):
     np.testing.assert_array_equal(block[:, last:], alone)
     starts = [run.restarts for run in algorithm.runs]
     assert max(starts) >= 1
-    assert len({run.model.count for run in algorithm.runs}) > 1, "they start anew in different rounds"
+    assert len({run.model.count for run in algorithm.runs}) > 1, (
+        "they start anew in different rounds"
+    )
 
 
 def test_the_copula_sees_ranks_alone():

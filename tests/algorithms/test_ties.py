@@ -1,4 +1,6 @@
-"""While nothing is known, every point of a box is as good as any other: seeds play different ones, all over it."""
+"""While nothing is known, every point of a box is as good as any other: seeds play different ones,
+all over it.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,13 @@ BOXES = [{}, {"kernel": "matern52"}, {"lengthscale": 0.05}]  # with a mesh; with
 
 
 def first_plays(name, rounds, **settings):
-    """Plays (T, S, d) in the unit cube while no observation has arrived, and the candidates (M, d)."""
+    """Plays (T, S, d) in the unit cube while no observation has arrived, and the candidates (M,
+    d).
+    """
     task = problem("feasible-pocket-delayed", delay=1e6, **settings)
-    return task.box.unit(actions(play(task, make(name), seeds=SEEDS, horizon=rounds)[1])), task.box.scattered
+    return task.box.unit(
+        actions(play(task, make(name), seeds=SEEDS, horizon=rounds)[1])
+    ), task.box.scattered
 
 
 def check(plays, candidates):
@@ -50,6 +56,8 @@ def test_the_first_round_is_such_a_tie_for_all(name):
 def test_what_arrived_ends_the_tie():
     """The check can fail: seeds that know something agree more."""
     task = problem("gramacy", noise_f=0.0, noise_g=0.0)
-    plays = task.box.unit(actions(play(task, make("igp-ucb", beta=0.1, lam=0.01), seeds=SEEDS, horizon=15)[1]))
+    plays = task.box.unit(
+        actions(play(task, make("igp-ucb", beta=0.1, lam=0.01), seeds=SEEDS, horizon=15)[1])
+    )
     with pytest.raises(AssertionError):
         check(plays[-1:], task.box.scattered)

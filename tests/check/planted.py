@@ -27,7 +27,11 @@ class Line:
         self.given, self.best, self.f = facts, (facts.low + facts.high) / 2, -np.inf
 
     def ask(self):
-        step = 0.2 * (self.given.high - self.given.low) * self.given.generator.standard_normal(self.given.d)
+        step = (
+            0.2
+            * (self.given.high - self.given.low)
+            * self.given.generator.standard_normal(self.given.d)
+        )
         return np.clip(self.best + step, self.given.low, self.given.high)
 
     def tell(self, x, f, g):
@@ -79,7 +83,9 @@ class HashLine(Line):
 
     def ask(self):
         self.rounds += 1
-        return self.given.low + hash(f"round {self.rounds}") % 1000 / 1000 * (self.given.high - self.given.low)
+        return self.given.low + hash(f"round {self.rounds}") % 1000 / 1000 * (
+            self.given.high - self.given.low
+        )
 
 
 class CachedHashLine(HashLine):
@@ -150,7 +156,12 @@ class Beside(Random):
     """Draws from the stream of the block's first replicate for all."""
 
     def start(self, setting):
-        super().start(replace(setting, streams=type(setting.streams)([setting.streams.scopes[0]] * setting.replicates)))
+        super().start(
+            replace(
+                setting,
+                streams=type(setting.streams)([setting.streams.scopes[0]] * setting.replicates),
+            )
+        )
         self.setting = setting
 
 
@@ -197,11 +208,18 @@ class Formula(Random):
 
     def ask(self, t):
         x, actions = super().ask(t), self.setting.actions
-        better = x if hasattr(actions, "n") else actions.scale(np.random.default_rng(t).random((32, *x.shape)))
+        better = (
+            x
+            if hasattr(actions, "n")
+            else actions.scale(np.random.default_rng(t).random((32, *x.shape)))
+        )
         if hasattr(actions, "n") or list(actions.high) != list(Gramacy.high):
             return x
         values = Gramacy().formula(better)
-        return better[np.where(values[..., 1:].max(axis=-1) <= 0, values[..., 0], -9.0).argmax(axis=0), range(len(x))]
+        return better[
+            np.where(values[..., 1:].max(axis=-1) <= 0, values[..., 0], -9.0).argmax(axis=0),
+            range(len(x)),
+        ]
 
 
 class Looking(Random):
@@ -226,7 +244,9 @@ class Kinked(Optimistic):
     price: float = param(1.0, "penalty on the violation", at_least=0.0)
 
     def score(self, belief):
-        return self.explore_f(belief.f) - self.price * np.maximum(self.explore_g(belief.constraint), 0).sum(axis=1)
+        return self.explore_f(belief.f) - self.price * np.maximum(
+            self.explore_g(belief.constraint), 0
+        ).sum(axis=1)
 
 
 @dataclass(kw_only=True)

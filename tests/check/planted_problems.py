@@ -102,6 +102,9 @@ class Noisy:
     def at(self, t, actions):
         feedback = self.inner.at(t, actions)
         if isinstance(self.generator, list):
-            draws = [g.normal(size=1 + int(x[0] > 0)).sum() for g, x in zip(self.generator, actions, strict=True)]
+            draws = [
+                g.normal(size=1 + int(x[0] > 0)).sum()
+                for g, x in zip(self.generator, actions, strict=True)
+            ]
             return Feedback(feedback.f + np.array(draws), feedback.g)
         return Feedback(feedback.f + self.generator.normal(size=feedback.f.shape), feedback.g)

@@ -1,4 +1,6 @@
-"""The command, and what is shipped: every registered method obeys the laws that a user's must, with no list to edit."""
+"""The command, and what is shipped: every registered method obeys the laws that a user's must, with
+no list to edit.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,26 @@ from cbobench.cli import main
 from tests.helpers import entry
 
 SIBLINGS = {  # whose code beside a score of their own is that of another method
-    "ckb-rand", "cobyla", "config", "fixed-penalty", "furbo", "gp-ts", "igp-ucb", "penalty-noiseless", "penalty-noisy",
-    "pymoo-de", "rpol-ucb", "scgp-ucb", "sgp-ucb", "vq-ucb",
-}  # fmt: skip
+    "ckb-rand",
+    "cobyla",
+    "config",
+    "fixed-penalty",
+    "furbo",
+    "gp-ts",
+    "igp-ucb",
+    "penalty-noiseless",
+    "penalty-noisy",
+    "pymoo-de",
+    "rpol-ucb",
+    "scgp-ucb",
+    "sgp-ucb",
+    "vq-ucb",
+}
 
 
-@pytest.mark.parametrize("name", [entry(name, long=name in SIBLINGS) for name in ALGORITHMS.names()])
+@pytest.mark.parametrize(
+    "name", [entry(name, long=name in SIBLINGS) for name in ALGORITHMS.names()]
+)
 def test_every_method_obeys_the_laws(name):
     verdicts = [*check(name, short=True)]
     assert [str(v.finding) for v in verdicts if v.finding is not None] == []
@@ -30,7 +46,9 @@ def test_every_method_obeys_the_laws_in_their_long_form(name):
     assert [str(v.finding) for v in check(name) if v.finding is not None] == []
 
 
-@pytest.mark.parametrize("name", ["gramacy", pytest.param("feasible-pocket-drift", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "name", ["gramacy", pytest.param("feasible-pocket-drift", marks=pytest.mark.long)]
+)
 def test_a_problem_obeys_the_laws(name):
     verdicts = [*check(name)]
     assert [str(v.finding) for v in verdicts if v.finding is not None] == []
@@ -76,8 +94,14 @@ def test_a_broken_law_is_exit_code_1_and_a_sentence_with_the_fix(checked_module,
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "mine_checked:Half (algorithm)"
     assert lines[1].split()[:4] == ["FAIL", "can", "be", "made"]
-    assert "  Half does not define ask_one(self, t); write it: Return the action of round t: an index of a" in lines[1]
-    assert "not looked at before that is mended: documented; shown no f and g; one score; plays;" in lines[-2]
+    assert (
+        "  Half does not define ask_one(self, t); write it: Return the action of round t: an "
+        "index of a" in lines[1]
+    )
+    assert (
+        "not looked at before that is mended: documented; shown no f and g; one score; plays;"
+        in lines[-2]
+    )
     assert lines[-1] == "1 law of 15 broken"
 
 
@@ -85,25 +109,42 @@ def test_what_is_raised_is_said_with_its_line(checked_module, capsys):
     assert main(["check", f"{checked_module}:Torn", "--format", "json"]) == 1
     laws = {law["law"]: law for law in json.loads(capsys.readouterr().out)["laws"]}
     assert "on a finite set, round 1: ZeroDivisionError" in laws["plays"]["what"]
-    assert f"(mine_checked.py:{1 + MINE.splitlines().index('        return 1 // self.zero')})" in laws["plays"]["what"]
+    assert (
+        f"(mine_checked.py:{1 + MINE.splitlines().index('        return 1 // self.zero')})"
+        in laws["plays"]["what"]
+    )
     assert laws["can be made"]["ok"]
-    assert laws["no peeking at f and g"] == {"law": "no peeking at f and g", "ok": False, "skipped": True}
+    assert laws["no peeking at f and g"] == {
+        "law": "no peeking at f and g",
+        "ok": False,
+        "skipped": True,
+    }
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["mine_checked:Thing"], "'mine_checked:Thing' is neither an algorithm nor a problem; derive AskTell, OneRun"),
+        (
+            ["mine_checked:Thing"],
+            "'mine_checked:Thing' is neither an algorithm nor a problem; derive AskTell, OneRun",
+        ),
         (
             ["mine_checked"],
-            "'mine_checked' is a module; name the class in it: mine_checked:Half or mine_checked:Torn\n",
+            "'mine_checked' is a module; name the class in it: mine_checked:Half or "
+            "mine_checked:Torn\n",
         ),
         (["mine_checked:Haf"], "did you mean 'Half'?"),
         (["mine_chequed:Half"], "did you mean 'mine_checked'?"),
         (["gramcy"], "did you mean 'gramacy'?"),
-        (["gramacy", "--set", "noise_f"], "--set 'noise_f' is no parameter; write --set NAME=VALUE"),
+        (
+            ["gramacy", "--set", "noise_f"],
+            "--set 'noise_f' is no parameter; write --set NAME=VALUE",
+        ),
         (["gramacy", "--set", "noise_f=lots"], "noise_f is 'lots'; allowed: number"),
-        (["cei", "--set", "kernel=fti"], "kernel is 'fti'; did you mean 'fit'?; allowed: 'given' | 'fit'"),
+        (
+            ["cei", "--set", "kernel=fti"],
+            "kernel is 'fti'; did you mean 'fit'?; allowed: 'given' | 'fit'",
+        ),
         (["gramacy", "--set", "nose=1"], "unknown parameter 'nose'"),
     ],
 )
@@ -148,10 +189,14 @@ class Exact(Counted):
 @pytest.mark.parametrize(
     ("arguments", "calls", "estimate"),
     [
-        (["Counted", "--set", "repeats=1"], 913, "about 910 simulations; fewer with --set repeats=0 --set pilot=8"),
+        (
+            ["Counted", "--set", "repeats=1"],
+            913,
+            "about 910 simulations; fewer with --set repeats=0 --set pilot=8",
+        ),
         (["Exact", "--set", "pilot=8"], 404, "about 400 simulations\n"),
     ],
-)  # fmt: skip
+)
 def test_a_check_of_a_simulator_says_first_how_much_it_simulates(
     tmp_path, monkeypatch, capsys, arguments, calls, estimate
 ):

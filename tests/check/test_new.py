@@ -53,7 +53,10 @@ def test_the_command_says_what_to_do_next(tmp_path, capsys):
     assert main(["new", "algorithm", "mine"]) == 0
     out, err = capsys.readouterr()
     assert out == "mine.py\nmine.yaml\n"
-    assert err == "to look for mistakes: cbobench check mine:Mine; to play it: cbobench run mine.yaml\n"
+    assert (
+        err
+        == "to look for mistakes: cbobench check mine:Mine; to play it: cbobench run mine.yaml\n"
+    )
 
 
 def test_a_simulator_is_a_kind_of_problem(tmp_path, capsys):

@@ -1,4 +1,6 @@
-"""Which constraints are modelled by their bilog: those whose density under that model is the higher one."""
+"""Which constraints are modelled by their bilog: those whose density under that model is the higher
+one.
+"""
 
 from __future__ import annotations
 
@@ -42,10 +44,14 @@ def test_heavy_tails_are_pulled_in_and_a_slope_is_left_as_it_is(function, by_bil
 
 
 def test_densities_are_compared_in_the_units_of_the_observations():
-    """Beside SciPy's density of the bilog: where it is modelled, values' densities are those times the slopes."""
+    """Beside SciPy's density of the bilog: where it is modelled, values' densities are those times
+    the slopes.
+    """
     x, y = points(12), heavy(points(12))
     fitted = fit(x, bilog(y), None)
-    covariance = fitted.amplitude**2 * Matern(2.5, 1.0)(x / fitted.lengthscales, x / fitted.lengthscales)
+    covariance = fitted.amplitude**2 * Matern(2.5, 1.0)(
+        x / fitted.lengthscales, x / fitted.lengthscales
+    )
     covariance += fitted.ratio * fitted.amplitude**2 * np.eye(12)
     law = multivariate_normal(np.full(12, fitted.centre), covariance)
     standardised = Objective(x, ((bilog(y) - bilog(y).mean()) / bilog(y).std())[None], None)
@@ -59,8 +65,11 @@ def test_densities_are_compared_in_the_units_of_the_observations():
     for gap in (-0.1, 0.1):
         shifted = replace(plain, evidence=fitted.evidence + slopes + gap)
         assert is_bilog_likelier(y, shifted, fitted) == (gap < 0)
-    # In other units of y only a constant is added, so that no choice between other models depends on them.
-    assert fit(x, 1e3 * bilog(y), None).evidence == pytest.approx(fitted.evidence - 12 * np.log(1e3), abs=1e-3)
+    # In other units of y only a constant is added, so that no choice between other models depends
+    # on them.
+    assert fit(x, 1e3 * bilog(y), None).evidence == pytest.approx(
+        fitted.evidence - 12 * np.log(1e3), abs=1e-3
+    )
 
 
 def evaluate_functions(x: np.ndarray) -> np.ndarray:
@@ -94,7 +103,9 @@ def test_violations_are_added_in_one_unit_whatever_is_modelled():
     expected = np.stack([values[0], bilog(values[1]), values[2]])
     np.testing.assert_array_equal(model.judged(values), expected)
     model.fitted.pulled[:] = False
-    assert model.judged(values) is values, "where none is modelled by its bilog, violations are as they are"
+    assert model.judged(values) is values, (
+        "where none is modelled by its bilog, violations are as they are"
+    )
     model.fitted.pulled[0, 2] = True
     # No value of a model at a violation V is above V in the units in which it is added up.
     np.testing.assert_allclose(bilog(model.limits(1.5)[:1]), 1.5)

@@ -57,7 +57,13 @@ def test_width_is_the_formula_of_the_paper():
     bound, noise, gain = np.array([[2.0, 3.0]]), np.array([[0.5, 0.5]]), np.array([1.7])
     theory = Width(bound, noise, alpha=0.1).at(gain)
     np.testing.assert_allclose(
-        theory, [[2 + 0.5 * np.sqrt(2 * (1.7 + 1 + np.log(20))), 3 + 0.5 * np.sqrt(2 * (2.7 + np.log(20)))]]
+        theory,
+        [
+            [
+                2 + 0.5 * np.sqrt(2 * (1.7 + 1 + np.log(20))),
+                3 + 0.5 * np.sqrt(2 * (2.7 + np.log(20))),
+            ]
+        ],
     )
     scaled = Width(bound, noise, alpha=0.1, scale=0.2).at(gain)
     np.testing.assert_allclose(scaled, 0.2 * theory)
@@ -150,7 +156,9 @@ def test_streams_are_named():
     number = first.random()
     assert number == repeated.random() == generator("a", 1, "x").random()
     other_streams = [Streams([("a", 2)]), Streams([("b", 1)])]
-    values = {s.role("x")[0].random() for s in other_streams} | {Streams([("a", 1)]).role("y")[0].random()}
+    values = {s.role("x")[0].random() for s in other_streams} | {
+        Streams([("a", 1)]).role("y")[0].random()
+    }
     assert len(values | {number}) == 4
 
 

@@ -1,4 +1,6 @@
-"""What climbs on a box are made of: Taylor models, the quadratic subproblem, where they start; and their bits."""
+"""What climbs on a box are made of: Taylor models, the quadratic subproblem, where they start; and
+their bits.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from tests.gp.test_maximise import flat
 RANDOM = np.random.default_rng
 
 
-# Taylor models ------------------------------------------------------------------------------------------------------
+# Taylor models ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
@@ -30,10 +32,15 @@ def test_a_quadratic_is_reproduced(d):
     assert len(model) == len(layout.steps) == 1 + d + d * (d + 1) // 2
     np.testing.assert_array_equal(layout.slopes(model), slope)
     np.testing.assert_array_equal(layout.bends(model), bend)
-    around = value + layout.steps @ slope + 0.5 * np.einsum("ni,ij,nj->n", layout.steps, bend, layout.steps)
+    around = (
+        value
+        + layout.steps @ slope
+        + 0.5 * np.einsum("ni,ij,nj->n", layout.steps, bend, layout.steps)
+    )
     np.testing.assert_allclose(model @ layout.values, around, rtol=0, atol=1e-15 * 8)
     np.testing.assert_allclose(layout.values @ layout.models, np.eye(len(model)), atol=1e-9)
-    np.testing.assert_allclose(around @ layout.models, model, rtol=0, atol=1e-6)  # rounding over the squared step
+    # rounding over the squared step
+    np.testing.assert_allclose(around @ layout.models, model, rtol=0, atol=1e-6)
 
 
 def test_differences_follow_a_score_that_changes_within_a_millionth_of_a_side():
@@ -50,15 +57,18 @@ def test_differences_follow_a_score_that_changes_within_a_millionth_of_a_side():
 
     rate = norm.pdf(z) / norm.sf(z)
     bend = -(rate**2 - z * rate) * np.outer(slope, slope) / deviation**2
-    expected = np.concatenate([[norm.logsf(z)], -rate * slope / deviation, bend[layout.rows, layout.columns]])
+    expected = np.concatenate(
+        [[norm.logsf(z)], -rate * slope / deviation, bend[layout.rows, layout.columns]]
+    )
     by_fineness = {
-        fine: maximise._model(score, jet, np.full((1, 1, 2), 0.5), layout, fine)[1][0, 0, 0] for fine in (True, False)
+        fine: maximise._model(score, jet, np.full((1, 1, 2), 0.5), layout, fine)[1][0, 0, 0]
+        for fine in (True, False)
     }
     np.testing.assert_allclose(by_fineness[True], expected, rtol=2e-3)
     assert (np.abs(by_fineness[False] / expected - 1)[1:3] > 0.5).all()
 
 
-# The subproblem -----------------------------------------------------------------------------------------------------
+# The subproblem -----------------------------------------------------------------------------------
 
 
 def climbs_at(points, models, multipliers, reach):
@@ -66,14 +76,25 @@ def climbs_at(points, models, multipliers, reach):
     unit = np.ones((1, 1))
     points, models = np.array(points)[None, None], np.array(models)[None, None]
     return Climbs(
-        points=points, best=points, value=0 * unit, earlier=unit[..., None], models=models, at_best=models,
-        multipliers=np.array(multipliers, dtype=float)[None, None], reach=reach * unit, length=unit,
-        patience=np.zeros((1, 1), dtype=int), done=np.zeros((1, 1), dtype=bool), least=0 * unit,
-    )  # fmt: skip
+        points=points,
+        best=points,
+        value=0 * unit,
+        earlier=unit[..., None],
+        models=models,
+        at_best=models,
+        multipliers=np.array(multipliers, dtype=float)[None, None],
+        reach=reach * unit,
+        length=unit,
+        patience=np.zeros((1, 1), dtype=int),
+        done=np.zeros((1, 1), dtype=bool),
+        least=0 * unit,
+    )
 
 
 def brute_force(slope, bend, kinked, a, price, low, high):
-    """The maximum of slope.p + p.B.p / 2 - Σ price [kinked + a.p]⁺ over low <= p <= high, by SLSQP with slacks."""
+    """The maximum of slope.p + p.B.p / 2 - Σ price [kinked + a.p]⁺ over low <= p <= high, by SLSQP
+    with slacks.
+    """
     from scipy.optimize import minimize
 
     d, m = len(slope), len(kinked)
@@ -84,7 +105,9 @@ def brute_force(slope, bend, kinked, a, price, low, high):
     rules = [{"type": "ineq", "fun": lambda z: z[d:] - kinked - a @ z[:d]}] if m else []
     bounds = [*zip(low, high, strict=True), *[(0, None)] * m]
     start = np.concatenate([np.zeros(d), np.maximum(kinked, 0)])
-    optimum = minimize(loss, start, bounds=bounds, constraints=rules, method="SLSQP", options={"ftol": 1e-15})
+    optimum = minimize(
+        loss, start, bounds=bounds, constraints=rules, method="SLSQP", options={"ftol": 1e-15}
+    )
     return optimum.x[:d]
 
 
@@ -92,7 +115,9 @@ def brute_force(slope, bend, kinked, a, price, low, high):
 @pytest.mark.parametrize("side", [False, True])
 @pytest.mark.parametrize("seed", range(2))
 def test_the_step_solves_the_quadratic_programme(m, side, seed):
-    """Of kinks that are straight, from points inside and on a side of the box, with room for the step."""
+    """Of kinks that are straight, from points inside and on a side of the box, with room for the
+    step.
+    """
     rng, d, layout = RANDOM(seed), 3, taylor(3)
     root = rng.normal(size=(d, d))
     bend = -root @ root.T - np.eye(d)
@@ -108,7 +133,9 @@ def test_the_step_solves_the_quadratic_programme(m, side, seed):
     low, high = np.where(point <= 0, 0.0, -50.0), np.full(d, 50.0)
     truth = brute_force(slope, bend, kinked, a, price, low, high)
     for _ in range(40):  # the sweeps go on from the last multipliers, as they do in a climb
-        step, climbs.multipliers = best_step(climbs, price[None], layout, np.zeros((1, 1), dtype=bool))
+        step, climbs.multipliers = best_step(
+            climbs, price[None], layout, np.zeros((1, 1), dtype=bool)
+        )
     np.testing.assert_allclose(step[0, 0], truth, atol=1e-5)
     assert not side or step[0, 0, 0] == 0.0
     multipliers = climbs.multipliers[0, 0]
@@ -130,7 +157,7 @@ def test_a_step_is_no_longer_than_it_may_be():
     np.testing.assert_allclose(step[0, 0], [0.1, 0.0], atol=1e-12)
 
 
-# Scores over posteriors ---------------------------------------------------------------------------------------------
+# Scores over posteriors ---------------------------------------------------------------------------
 
 S = 3
 
@@ -187,10 +214,14 @@ def test_climbs_end_no_lower_than_the_best_start_inside_and_the_same_in_any_bloc
     assert ((points >= 0) & (points <= 1)).all()
     best = values.max(axis=1)
     assert (best >= at(block).total().max(axis=1) - 1e-9).all()
-    np.testing.assert_allclose(at(points).total()[values > -1e200], values[values > -1e200], atol=1e-6)
+    np.testing.assert_allclose(
+        at(points).total()[values > -1e200], values[values > -1e200], atol=1e-6
+    )
     dense = RANDOM(0).random((S, 10_000, d))
     dense[:, :4000] = np.clip(1.2 * dense[:, :4000] - 0.1, 0, 1)
-    dense_best = np.concatenate([at(part).total() for part in np.split(dense, 10, axis=1)], axis=1).max(axis=1)
+    dense_best = np.concatenate(
+        [at(part).total() for part in np.split(dense, 10, axis=1)], axis=1
+    ).max(axis=1)
     assert (best >= dense_best - 1e-6).all()
     for s in range(S):
         _, single = learned(kind, d, 1 + m, which=slice(s, s + 1))

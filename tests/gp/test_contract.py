@@ -1,4 +1,6 @@
-"""Every posterior keeps the contract: the same questions, the same answers, and refusals where it cannot answer."""
+"""Every posterior keeps the contract: the same questions, the same answers, and refusals where it
+cannot answer.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ BOX = Box(np.zeros(2), np.ones(2), "se", 0.3, 16)
 
 
 def make_posteriors(functions=2):
-    """The representations of p functions on the grid, told of the same values: features, observations, separate."""
+    """The representations of p functions on the grid, told of the same values: features,
+    observations, separate.
+    """
     posteriors = [
         FeaturePosterior(GRID.features, LAM, S, functions, GRID.covariance.diagonal()),
         ObservationPosterior(GRID, LAM, S, functions, 2 * T),
@@ -44,15 +48,21 @@ def test_representations_agree():
         shared = posterior is observations
         for shared_moment, theirs in zip(features.at(places), posterior.at(places), strict=True):
             np.testing.assert_allclose(
-                shared_moment if shared_moment.ndim == theirs.ndim else shared_moment[:, None].repeat(2, 1),
+                shared_moment
+                if shared_moment.ndim == theirs.ndim
+                else shared_moment[:, None].repeat(2, 1),
                 theirs,
                 atol=1e-8,
             )
         for s, j in ((0, 0), (2, 1)):
             columns = features.covariances(s, j, np.array([2, 9]))
-            np.testing.assert_allclose(columns, posterior.covariances(s, j, np.array([2, 9])), atol=1e-8)
+            np.testing.assert_allclose(
+                columns, posterior.covariances(s, j, np.array([2, 9])), atol=1e-8
+            )
         np.testing.assert_allclose(
-            features.gain if shared else features.gain[:, None].repeat(2, 1), posterior.gain, atol=1e-8
+            features.gain if shared else features.gain[:, None].repeat(2, 1),
+            posterior.gain,
+            atol=1e-8,
         )
 
 
@@ -69,7 +79,9 @@ def test_what_a_representation_cannot_do_is_refused():
 
 @pytest.mark.parametrize("make", [0, 1])
 def test_some_replicates_only(make):
-    """Conditioning a mask leaves the others as they were, to the bit, and does for the rest what an update does."""
+    """Conditioning a mask leaves the others as they were, to the bit, and does for the rest what an
+    update does.
+    """
     masked, unmasked = make_posteriors()[make], make_posteriors()[make]
     before = {name: getattr(masked, name).copy() for name in ("mean", "variance", "gain")}
     played, values, mask = np.array([1, 5, 9]), np.ones((S, 2)), np.array([True, False, True])
@@ -83,7 +95,9 @@ def test_some_replicates_only(make):
 
 @pytest.mark.parametrize("actions", [GRID, BOX], ids=["grid", "box"])
 def test_noise_that_moves(actions):
-    """After λ moved, per function and replicate, all is as if it had been so from the start; others keep their bits."""
+    """After λ moved, per function and replicate, all is as if it had been so from the start; others
+    keep their bits.
+    """
 
     def make_posterior(lam, s=S):
         return OwnNoise([ObservationPosterior(actions, noise, s, 2, T) for noise in lam])
@@ -104,9 +118,12 @@ def test_noise_that_moves(actions):
     played = rng.random((S, 2)) if actions is BOX else rng.integers(GRID.n, size=S)
     for posterior in (moving, fresh):
         posterior.update(played, np.ones((S, 3)))
-    np.testing.assert_allclose(moving.at_observations()[0][0], fresh.at_observations()[0][0], atol=1e-9)
+    np.testing.assert_allclose(
+        moving.at_observations()[0][0], fresh.at_observations()[0][0], atol=1e-9
+    )
     assert moving.mean.shape[1] == moving.functions == 4
-    np.testing.assert_allclose(moving.mean[:, 2:].max(), 1.0, atol=0.2)  # the constant 1 beside every function
+    # the constant 1 beside every function
+    np.testing.assert_allclose(moving.mean[:, 2:].max(), 1.0, atol=0.2)
 
 
 def test_slots_that_hold_one_action_are_known():
@@ -120,8 +137,14 @@ def test_slots_that_hold_one_action_are_known():
             in_slots = window.points[0, : window.used, 0]
             assert held.all()
             for arm in set(in_slots):
-                assert len(set(mean[0, 0, in_slots == arm])) == len(set(variance[0, in_slots == arm])) == 1
-            np.testing.assert_allclose(mean[0, 0], window.mean[0, 0, in_slots.astype(int)], atol=1e-9)
+                assert (
+                    len(set(mean[0, 0, in_slots == arm]))
+                    == len(set(variance[0, in_slots == arm]))
+                    == 1
+                )
+            np.testing.assert_allclose(
+                mean[0, 0], window.mean[0, 0, in_slots.astype(int)], atol=1e-9
+            )
 
 
 def test_no_code_asks_which_posterior_it_has():
@@ -129,7 +152,9 @@ def test_no_code_asks_which_posterior_it_has():
     for path in package.rglob("*.py"):
         text = path.read_text()
         assert not re.search(r"isinstance\([^)]*Posterior", text), path
-        assert not re.search(r"posterior\w*\s*(?::|=.*->)\s*Any|def \w*posterior\w*\([^)]*\) -> Any", text), path
+        assert not re.search(
+            r"posterior\w*\s*(?::|=.*->)\s*Any|def \w*posterior\w*\([^)]*\) -> Any", text
+        ), path
 
 
 MESH = Box(np.zeros(2), np.full(2, 6.0), "se", 0.3, 64)
@@ -139,14 +164,18 @@ MESH = Box(np.zeros(2), np.full(2, 6.0), "se", 0.3, 64)
     "build",
     [
         lambda s: InterpolatedPosterior(MESH, LAM, s, 2),
-        lambda s: ObservationPosterior(Box(np.zeros(2), np.ones(2), "matern52", 0.2, 32), LAM, s, 2, 60),
+        lambda s: ObservationPosterior(
+            Box(np.zeros(2), np.ones(2), "matern52", 0.2, 32), LAM, s, 2, 60
+        ),
         lambda s: ObservationPosterior(MESH, 1e-6, s, 2, 60),
         lambda s: ObservationPosterior(MESH, 1e-6, s, 2, 16),
     ],
     ids=["mesh", "observations", "factor", "window"],
 )
 def test_a_block_changes_no_bit(build):
-    """Of means, variances, gains and jets, also where a value is told late. On a finite set: test_posterior.py."""
+    """Of means, variances, gains and jets, also where a value is told late. On a finite set:
+    test_posterior.py.
+    """
     many, single = build(S), build(1)
     rng = np.random.default_rng(2)
     for t in range(1, 61):
@@ -161,6 +190,9 @@ def test_a_block_changes_no_bit(build):
         *((getattr(many, name), getattr(single, name)) for name in ("mean", "variance", "gain")),
         *zip(many.at(places), single.at(places[1:2]), strict=True),
         *zip(many.at_observations(), single.at_observations(), strict=True),
-        *((getattr(many.jet(places), name), getattr(single.jet(places[1:2]), name)) for name in ("mean", "variance")),
+        *(
+            (getattr(many.jet(places), name), getattr(single.jet(places[1:2]), name))
+            for name in ("mean", "variance")
+        ),
     ]:
         np.testing.assert_array_equal(ours[1:2], theirs)

@@ -16,7 +16,14 @@ from tests.helpers import make_arrivals
 
 LONG = np.longdouble
 LAG, WINDOW = 5, 20
-KERNELS = [("se", 0.01), ("se", 0.2), ("se", 10.0), ("matern12", 1.0), ("matern32", 10.0), ("matern52", 0.2)]
+KERNELS = [
+    ("se", 0.01),
+    ("se", 0.2),
+    ("se", 10.0),
+    ("matern12", 1.0),
+    ("matern32", 10.0),
+    ("matern52", 0.2),
+]
 
 
 def a_box(name="se", lengthscale=0.2, size=32):
@@ -24,7 +31,9 @@ def a_box(name="se", lengthscale=0.2, size=32):
 
 
 def plays(box, rounds, replicates=1, seed=0):
-    """Points (T, S, 2), every other one near a favourite, and a function of the space there, (T, S, 1)."""
+    """Points (T, S, 2), every other one near a favourite, and a function of the space there, (T, S,
+    1).
+    """
     rng = np.random.default_rng(seed)
     points = rng.random((rounds, replicates, 2))
     points[::2] = np.clip(0.4 + 1e-3 * rng.normal(size=points[::2].shape), 0, 1)
@@ -37,7 +46,9 @@ def plays(box, rounds, replicates=1, seed=0):
 def exact(kernel, points, values, lam, at):
     """Means and variances at points, in long double."""
     points, at, left = points.astype(LONG), at.astype(LONG), values.astype(LONG).copy()
-    schur = kernel.profile(squared_lengths(points[:, None] - points)) + LONG(lam) * np.eye(len(points), dtype=LONG)
+    schur = kernel.profile(squared_lengths(points[:, None] - points)) + LONG(lam) * np.eye(
+        len(points), dtype=LONG
+    )
     cross = kernel.profile(squared_lengths(points[:, None] - at))
     mean, variance = np.zeros(len(at), LONG), np.ones(len(at), LONG)
     for i in range(len(points)):
@@ -74,7 +85,9 @@ def check_box(posterior, box, points, values, lam, s=0, function=0, tolerance=1e
 
 
 def some_rounds(box, lam, T, slots):
-    """Every ninth round t and the last one: the posterior, and what it holds, points (c, d) and values (c,)."""
+    """Every ninth round t and the last one: the posterior, and what it holds, points (c, d) and
+    values (c,).
+    """
     posterior = ObservationPosterior(box, lam, 1, 1, slots)
     points, values = plays(box, T)
     for t in range(1, T + 1):
@@ -111,7 +124,15 @@ def test_delays_are_exact(name, lengthscale):
         posterior.receive(t, list(points[:t]), make_arrivals(arrived))
         if t % 20 == 0:
             has_arrived = due[:, 1, 1] <= t
-            check_box(posterior, box, points[has_arrived, 1], values[has_arrived, 1, 0], lam, s=1, function=1)
+            check_box(
+                posterior,
+                box,
+                points[has_arrived, 1],
+                values[has_arrived, 1, 0],
+                lam,
+                s=1,
+                function=1,
+            )
 
 
 @pytest.mark.parametrize(("name", "lengthscale"), KERNELS)
@@ -144,12 +165,16 @@ def test_finite_sets_and_what_is_asked_of_them():
     mean, variance, _ = posterior.at_observations()
     check((mean[0, 0], variance[0]), (truth[0][played], truth[1][played]))
     columns = posterior.covariances(0, 0, np.array([3, 50]))
-    np.testing.assert_allclose(columns[[0, 1], [3, 50]], truth[1][[3, 50]].astype(float), atol=1e-12)
+    np.testing.assert_allclose(
+        columns[[0, 1], [3, 50]], truth[1][[3, 50]].astype(float), atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("window", [16, 60])
 def test_noise_may_cross_the_line_for_one_replicate_and_back(window):
-    """A factor for some replicates changes no bit of the others, and all are right after every change."""
+    """A factor for some replicates changes no bit of the others, and all are right after every
+    change.
+    """
     box, lam = a_box("matern52"), 0.1
     points, values = plays(box, 60, replicates=3)
     with_constant = np.concatenate([values, np.ones_like(values)], axis=2)
@@ -180,7 +205,9 @@ def test_what_double_precision_cannot_hold_ends_the_cell_in_one_line(lam, noise)
             observed = posterior.values[0, 0, : t + 1]
             check_box(posterior, box, points[: t + 1, 0], observed, lam, tolerance=1e-5)
 
-    with pytest.raises(CellFailure, match=r"^λ = 1e-1\d is lost in double precision.*give a larger lam.*$"):
+    with pytest.raises(
+        CellFailure, match=r"^λ = 1e-1\d is lost in double precision.*give a larger lam.*$"
+    ):
         play()
     assert posterior.updates > 3
 

@@ -1,4 +1,6 @@
-"""Fitted models: likelihood, slopes and posteriors against scikit-learn's, and the same bits in any block."""
+"""Fitted models: likelihood, slopes and posteriors against scikit-learn's, and the same bits in any
+block.
+"""
 
 from __future__ import annotations
 
@@ -59,13 +61,25 @@ def test_the_objective_is_scikit_learns_marginal_likelihood_and_the_priors(known
     logs = np.array([-0.5, 0.3, 1.0, 0.4, -5.0])[: 4 if known_noise else 5]
     lengthscales, scale, noise = objective.read(logs)
     model = regressor(lengthscales, scale, noise).fit(x, y - objective.centre(logs))
-    prior = stats.lognorm(math.sqrt(3), scale=math.exp(math.sqrt(2)) * math.sqrt(3)).logpdf(lengthscales).sum()
-    prior += stats.norm().logpdf(logs[3]) + (0.0 if known_noise else stats.lognorm(3, scale=math.exp(-9)).logpdf(noise))
+    prior = (
+        stats.lognorm(math.sqrt(3), scale=math.exp(math.sqrt(2)) * math.sqrt(3))
+        .logpdf(lengthscales)
+        .sum()
+    )
+    prior += stats.norm().logpdf(logs[3]) + (
+        0.0 if known_noise else stats.lognorm(3, scale=math.exp(-9)).logpdf(noise)
+    )
     expected = model.log_marginal_likelihood() + prior
     away = np.array([0.1, -0.4, 0.2, -0.3, 0.5])[: len(logs)]
     moved = objective.read(logs + away)
-    moved_density = regressor(*moved).fit(x, y - objective.centre(logs + away)).log_marginal_likelihood()
-    moved_density += stats.lognorm(math.sqrt(3), scale=math.exp(math.sqrt(2)) * math.sqrt(3)).logpdf(moved[0]).sum()
+    moved_density = (
+        regressor(*moved).fit(x, y - objective.centre(logs + away)).log_marginal_likelihood()
+    )
+    moved_density += (
+        stats.lognorm(math.sqrt(3), scale=math.exp(math.sqrt(2)) * math.sqrt(3))
+        .logpdf(moved[0])
+        .sum()
+    )
     moved_density += stats.norm().logpdf(logs[3] + away[3])
     moved_density += 0.0 if known_noise else stats.lognorm(3, scale=math.exp(-9)).logpdf(moved[2])
     value, slope = objective(logs)
@@ -86,12 +100,15 @@ def test_a_fit_ends_where_no_slope_is_left_and_no_other_start_is_better():
     assert np.abs(slope[free]).max() < 0.2
     rng = np.random.default_rng(1)
     assert all(objective(rng.uniform(low / 2, high / 2))[0] > value - 1e-3 for _ in range(200))
-    assert fitted.lengthscales[0] < fitted.lengthscales[1] < fitted.lengthscales[2]  # the third one does nothing
+    # the third one does nothing
+    assert fitted.lengthscales[0] < fitted.lengthscales[1] < fitted.lengthscales[2]
     assert fitted.ratio * fitted.amplitude**2 == pytest.approx(0.05**2, rel=0.5)
 
 
 def test_descents_end_as_low_as_scipys_and_alone_as_side_by_side():
-    """48 descents beside L-BFGS-B with its own line search; each may end in another local optimum now and then."""
+    """48 descents beside L-BFGS-B with its own line search; each may end in another local optimum
+    now and then.
+    """
     behind = []
     for trial in range(12):
         x, first = data(20 + trial, seed=trial)
@@ -112,7 +129,12 @@ def test_descents_end_as_low_as_scipys_and_alone_as_side_by_side():
         for row, cost in enumerate(costs):
             density = Density(x, y[row])
             options = {"maxiter": 50, "ftol": 1e-5, "gtol": 1e-2}
-            behind.append(cost - minimize(density, starts[row], jac=True, bounds=density.bounds, options=options).fun)
+            behind.append(
+                cost
+                - minimize(
+                    density, starts[row], jac=True, bounds=density.bounds, options=options
+                ).fun
+            )
     assert np.median(np.abs(behind)) < 1e-3
     assert (np.array(behind) > 0.01).sum() <= 3
     assert np.sum(behind) < 1.0
@@ -122,25 +144,41 @@ def test_a_fit_that_follows_starts_from_the_last_one_alone():
     x, y = data(15)
     far = Fitted(np.array([0.05, 50.0, 50.0]), 1.0, 1e-6, 0.0)
     followed, last_or_fresh, fresh = (
-        fit_all(x, y[None], [last], None, renewed)[0] for last, renewed in ((far, False), (far, True), (None, False))
+        fit_all(x, y[None], [last], None, renewed)[0]
+        for last, renewed in ((far, False), (far, True), (None, False))
     )
     assert last_or_fresh.evidence == max(followed.evidence, fresh.evidence)
 
 
 def test_a_fit_leaves_a_poor_local_optimum_that_the_last_one_ended_in():
-    """A constraint of tension-spring by `cei`; from where the last fit was, L-BFGS ends 3.7 nats below."""
+    """A constraint of tension-spring by `cei`; from where the last fit was, L-BFGS ends 3.7 nats
+    below.
+    """
     x = [
-        [0.74, 0.17, 0.96], [0.38, 0.62, 0.4], [0.07, 0.31, 0.63], [0.93, 0.86, 0.23], [0.81, 0.44, 0.3],
-        [0.22, 0.79, 0.9], [0.0, 1.0, 0.0], [0.27, 0.49, 0.27], [0.24, 0.62, 0.15], [0.13, 0.86, 0.03],
-        [0.12, 0.9, 0.0], [0.11, 0.94, 0.0], [0.08, 0.96, 0.0],
-    ]  # fmt: skip
+        [0.74, 0.17, 0.96],
+        [0.38, 0.62, 0.4],
+        [0.07, 0.31, 0.63],
+        [0.93, 0.86, 0.23],
+        [0.81, 0.44, 0.3],
+        [0.22, 0.79, 0.9],
+        [0.0, 1.0, 0.0],
+        [0.27, 0.49, 0.27],
+        [0.24, 0.62, 0.15],
+        [0.13, 0.86, 0.03],
+        [0.12, 0.9, 0.0],
+        [0.11, 0.94, 0.0],
+        [0.08, 0.96, 0.0],
+    ]
     y = np.array([0.29, 0.29, 0.28, 0.29, 0.29, 0.29, -3.46, 0.29, 0.29, 0.29, 0.29, 0.29, 0.27])
     before = Fitted(np.array([3.8, 0.025, 2.0]), 1.1, 1e-8, 0.0)
     objective = Density(np.array(x), (y - y.mean()) / y.std())
     reached = objective(objective.batch.of(fit(np.array(x), y, before), y.std()))[0]
     low, high = np.log([[0.05] * 3 + [0.1, 1e-8], [10.0] * 3 + [10.0, 0.5]])
     starts = np.random.default_rng(0).uniform(low, high, (50, 5))
-    dense = [minimize(objective, z, jac=True, method="L-BFGS-B", bounds=objective.bounds).fun for z in starts]
+    dense = [
+        minimize(objective, z, jac=True, method="L-BFGS-B", bounds=objective.bounds).fun
+        for z in starts
+    ]
     assert reached < min(dense) + 0.01
 
 
@@ -156,20 +194,29 @@ def test_posteriors_are_scikit_learns_whatever_came_by_a_row_and_what_from_scrat
     at_seen = posterior.at(x[None])
     for j, fitted in enumerate(posterior.fits[0]):
         scale = fitted.amplitude**2
-        model = regressor(fitted.lengthscales, scale, fitted.ratio * scale).fit(x, targets[:, j] - fitted.centre)
+        model = regressor(fitted.lengthscales, scale, fitted.ratio * scale).fit(
+            x, targets[:, j] - fitted.centre
+        )
         expected, deviation = model.predict(points, return_std=True)
         np.testing.assert_allclose(mean[0, j], expected + fitted.centre, rtol=1e-6, atol=1e-7)
         latent = deviation**2 - fitted.ratio * scale  # scikit-learn's includes the noise
         np.testing.assert_allclose(variance[0, j], latent, rtol=1e-4, atol=1e-7 * scale)
-        joint = model.kernel_.k1(BOX.candidates) - model.kernel_.k1(BOX.candidates, x) @ np.linalg.solve(
-            model.kernel_(x), model.kernel_.k1(x, BOX.candidates)
+        joint = model.kernel_.k1(BOX.candidates) - model.kernel_.k1(
+            BOX.candidates, x
+        ) @ np.linalg.solve(model.kernel_(x), model.kernel_.k1(x, BOX.candidates))
+        np.testing.assert_allclose(
+            posterior.covariances(0, j, np.arange(64)), joint, atol=1e-6 * scale
         )
-        np.testing.assert_allclose(posterior.covariances(0, j, np.arange(64)), joint, atol=1e-6 * scale)
         roots = np.stack([posterior.paths(np.tile(z, (1, 2, 1)))[0, j] for z in np.eye(64)])
         np.testing.assert_allclose(roots.T @ roots, joint, atol=1e-5 * scale)
-        gain = 0.5 * np.linalg.slogdet(np.eye(len(x)) + model.kernel_.k1(x) / (fitted.ratio * scale))[1]
+        gain = (
+            0.5
+            * np.linalg.slogdet(np.eye(len(x)) + model.kernel_.k1(x) / (fitted.ratio * scale))[1]
+        )
         assert posterior.gain[0, j] == pytest.approx(gain, rel=1e-6)
-        np.testing.assert_allclose(posterior.mean[0, j], posterior.at(BOX.candidates[None])[0][0, j], atol=1e-8)
+        np.testing.assert_allclose(
+            posterior.mean[0, j], posterior.at(BOX.candidates[None])[0][0, j], atol=1e-8
+        )
     for moment, expected in zip(posterior.at_observations(), at_seen, strict=False):
         np.testing.assert_allclose(moment, expected, rtol=1e-5, atol=1e-8)
 
@@ -187,9 +234,13 @@ def test_jets_are_the_posteriors_derivatives():
         step = h * np.eye(3)[i]
         up, down = posterior.at(points + step), posterior.at(points - step)
         for which, expansion in enumerate((jet.mean, jet.variance)):
-            np.testing.assert_allclose(expansion[..., 1 + i], (up[which] - down[which]) / (2 * h), rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(
+                expansion[..., 1 + i], (up[which] - down[which]) / (2 * h), rtol=1e-4, atol=1e-5
+            )
             bend = (up[which] - 2 * expansion[..., 0] + down[which]) / h**2
-            np.testing.assert_allclose(layout.bends(expansion)[..., i, i], bend, rtol=1e-2, atol=1e-3)
+            np.testing.assert_allclose(
+                layout.bends(expansion)[..., i, i], bend, rtol=1e-2, atol=1e-3
+            )
 
 
 def test_known_noise_is_taken_as_it_is():
@@ -210,7 +261,9 @@ def test_the_floor_of_the_noise_is_in_standardised_units():
             noise = fitted.ratio * fitted.amplitude**2
             assert noise >= LEAST_NOISE * values.var() * (1 - 1e-9)
             assert fitted.ratio < LEAST_NOISE
-        assert noise == pytest.approx(LEAST_NOISE * values.var()), "a known variance of 0 is the floor"
+        assert noise == pytest.approx(LEAST_NOISE * values.var()), (
+            "a known variance of 0 is the floor"
+        )
 
 
 def test_values_that_are_all_the_same_or_of_any_size_are_fitted():
@@ -239,25 +292,40 @@ def test_fits_are_bounded_in_number_and_data():
     [("ckb-ucb", "box"), ("ckb-ts", "grid"), ("safeopt", "grid")]
     + [
         pytest.param(name, place, marks=pytest.mark.long)
-        for name, place in (("ckb-ucb", "grid"), ("rpol-ucb", "box"), ("penalty-noisy", "grid"), ("config", "box"))
+        for name, place in (
+            ("ckb-ucb", "grid"),
+            ("rpol-ucb", "box"),
+            ("penalty-noisy", "grid"),
+            ("config", "box"),
+        )
     ],
 )
 def test_a_replicate_plays_the_same_alone_and_in_a_block(name, place):
     task = problem("gardner-1") if place == "box" else problem("rkhs", d=2, n=36)
-    settings = {"kernel": "fit", "B": "sup", "beta": 2.0} | ({} if name == "penalty-noisy" else {"G": "sup"})
+    settings = {"kernel": "fit", "B": "sup", "beta": 2.0} | (
+        {} if name == "penalty-noisy" else {"G": "sup"}
+    )
     horizon = EVERY + 4 if name == "ckb-ucb" and place == "grid" else 8
     _, block = play(task, make(name, **settings), seeds=2, horizon=horizon)
     _, alone = play(task, make(name, **settings), seeds=[1], horizon=horizon)
     assert np.array_equal(actions(block)[:, 1:], actions(alone))
-    _, given_kernel = play(task, make(name, **(settings | {"kernel": "given"})), seeds=2, horizon=horizon)
+    _, given_kernel = play(
+        task, make(name, **(settings | {"kernel": "given"})), seeds=2, horizon=horizon
+    )
     assert not np.array_equal(actions(block), actions(given_kernel))
 
 
 @pytest.mark.parametrize(
     ("task", "wrong"),
     [
-        ({"name": "stocks", "data": "look-alike"}, "kernel is fit, but the actions have no coordinates"),
-        ({"name": "feasible-pocket-delayed", "grid": 9, "delay": 3.0}, "kernel is fit, but feedback is delayed"),
+        (
+            {"name": "stocks", "data": "look-alike"},
+            "kernel is fit, but the actions have no coordinates",
+        ),
+        (
+            {"name": "feasible-pocket-delayed", "grid": 9, "delay": 3.0},
+            "kernel is fit, but feedback is delayed",
+        ),
         ({"name": "rkhs", "d": 2, "n": 2304}, "sample paths of 2,304 actions"),
     ],
 )

@@ -28,8 +28,12 @@ def dense(box, points, values, lam, at):
 def check(posterior, s, box, points, values, lam, functions=slice(None)):
     """At the mesh, and between its points by `at` and by jets."""
     rng = np.random.default_rng(9)
-    between = np.concatenate([rng.random((5, box.d)), np.round(rng.random((2, box.d))), points[-2:]])
-    mean, variance, gain = dense(box, points, values, lam, np.concatenate([box.candidates, between]))
+    between = np.concatenate(
+        [rng.random((5, box.d)), np.round(rng.random((2, box.d))), points[-2:]]
+    )
+    mean, variance, gain = dense(
+        box, points, values, lam, np.concatenate([box.candidates, between])
+    )
     places = np.tile(between, (len(posterior.gain), 1, 1))
     means, variances = posterior.at(places)
     jet, scale, size = posterior.jet(places), max(1.0, np.abs(values).max()), len(box.candidates)
@@ -59,7 +63,13 @@ def plays(d, rounds, seed=0, size=1.0):
 
 @pytest.mark.parametrize(
     ("d", "lengthscale", "lam", "size"),
-    [(1, 0.2, 0.05, 1.0), (1, 0.03, 1e-3, 1e4), (2, 0.2, 0.05, 1.0), (2, 0.3, 1e-3, 1e4), (2, 1.0, 1.0, 1.0)],
+    [
+        (1, 0.2, 0.05, 1.0),
+        (1, 0.03, 1e-3, 1e4),
+        (2, 0.2, 0.05, 1.0),
+        (2, 0.3, 1e-3, 1e4),
+        (2, 1.0, 1.0, 1.0),
+    ],
 )
 def test_many_rounds_agree_with_a_dense_solve_and_with_observation_space(d, lengthscale, lam, size):
     box, T = a_box(d, lengthscale), 120
@@ -94,7 +104,9 @@ def test_the_choice_in_words_and_what_it_needs():
     assert choice.representation(a_box(), 100) == (
         "features (rank 156, on a mesh of 28^2 points); where λ < 0.001, observations"
     )
-    assert choice.representation(a_box(1), 100).startswith("features (rank 14, on a mesh of 28 points)")
+    assert choice.representation(a_box(1), 100).startswith(
+        "features (rank 14, on a mesh of 28 points)"
+    )
     assert choice.representation(a_box(3), 100) == "observations (box with 64 candidates)"
     short, long = (choice.replicate_memory(a_box(), horizon, 1, P) for horizon in (100, 100_000))
     assert short == long, "in feature space nothing grows with t"
@@ -104,16 +116,21 @@ def test_the_choice_in_words_and_what_it_needs():
 
 
 def layouts(jet, d):
-    """Slopes and bends of means and variances together, (S, p + 1, q, d) and (S, p + 1, q, d, d)."""
+    """Slopes and bends of means and variances together, (S, p + 1, q, d) and (S, p + 1, q, d,
+    d).
+    """
     moments = np.concatenate([jet.mean, jet.variance[:, None]], axis=1)
     return moments[..., 0], taylor(d).slopes(moments), taylor(d).bends(moments)
 
 
 @pytest.mark.parametrize(
-    ("name", "lam", "window"), [("se", 1e-6, 12), ("se", 0.05, 12), ("se", 1e-6, 60), ("matern52", 0.05, 60)]
+    ("name", "lam", "window"),
+    [("se", 1e-6, 12), ("se", 0.05, 12), ("se", 1e-6, 60), ("matern52", 0.05, 60)],
 )
 def test_a_window_has_the_jets_of_what_it_remembers(name, lam, window):
-    """From fields on the mesh, from the factor that a replicate has where λ is small, and without a mesh."""
+    """From fields on the mesh, from the factor that a replicate has where λ is small, and without a
+    mesh.
+    """
     box, T, h = a_box(2, 0.4, name), 40, 1e-4
     posterior = ObservationPosterior(box, lam, S, P, window)
     points, values = plays(2, T)
@@ -127,7 +144,8 @@ def test_a_window_has_the_jets_of_what_it_remembers(name, lam, window):
 
     def truth(at):
         mean, variance = zip(
-            *(dense(box, points[held, s], values[held, s], lam, at[s])[:2] for s in range(S)), strict=True
+            *(dense(box, points[held, s], values[held, s], lam, at[s])[:2] for s in range(S)),
+            strict=True,
         )
         return np.concatenate([np.stack(mean), np.stack(variance)[:, None]], axis=1)
 
@@ -135,14 +153,17 @@ def test_a_window_has_the_jets_of_what_it_remembers(name, lam, window):
     np.testing.assert_allclose(value, truth(at), atol=1e-8 * loose)
     for i, step in enumerate(h * np.eye(2)):
         up, down = posterior.jet(at + step), posterior.jet(at - step)
-        np.testing.assert_allclose(slope[..., i], (truth(at + step) - truth(at - step)) / (2 * h), atol=1e-4 * loose)
+        np.testing.assert_allclose(
+            slope[..., i], (truth(at + step) - truth(at - step)) / (2 * h), atol=1e-4 * loose
+        )
         difference = (layouts(up, 2)[1] - layouts(down, 2)[1]) / (2 * h)
         np.testing.assert_allclose(bend[..., i], difference, atol=1e-3 * loose)
 
 
 @pytest.mark.parametrize(
     ("name", "d", "lam"),
-    [("matern52", d, 0.05) for d in (1, 2, 3, 4)] + [("se", 3, 0.05), ("se", 2, 1e-6), ("se", 2, 0.05)],
+    [("matern52", d, 0.05) for d in (1, 2, 3, 4)]
+    + [("se", 3, 0.05), ("se", 2, 1e-6), ("se", 2, 0.05)],
 )
 def test_jets_that_are_asked_for_are_what_they_are_among_all(name, d, lam):
     box, T = a_box(d, 0.3, name), 30
@@ -157,7 +178,9 @@ def test_jets_that_are_asked_for_are_what_they_are_among_all(name, d, lam):
     other_mask[0] = ~mask[0]
     same = posterior.jet(at, other_mask)
     for moment in ("mean", "variance"):
-        selected, all_, reselected = (np.moveaxis(getattr(jet, moment), -2, 1) for jet in (masked, every, same))
+        selected, all_, reselected = (
+            np.moveaxis(getattr(jet, moment), -2, 1) for jet in (masked, every, same)
+        )
         np.testing.assert_allclose(selected[mask], all_[mask], rtol=1e-9, atol=1e-11)
         np.testing.assert_array_equal(
             selected[1], reselected[1], err_msg="what another replicate asks for changes no bit"

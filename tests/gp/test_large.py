@@ -36,12 +36,17 @@ def test_the_prior_is_the_diagonal_to_the_last_bit(name):
 def test_a_set_without_a_matrix_is_the_set_with_one(name):
     with_matrix, without = make_both_sets(name)
     indices = np.array([7, 299, 0])
-    if name == "se":  # the same pivots and rows; a product of matrices has other last digits, row by row
+    # the same pivots and rows; a product of matrices has other last digits, row by row
+    if name == "se":
         np.testing.assert_array_equal(without.features, with_matrix.features)
-    np.testing.assert_allclose(without.features @ without.features.T, with_matrix.covariance, atol=1e-10)
+    np.testing.assert_allclose(
+        without.features @ without.features.T, with_matrix.covariance, atol=1e-10
+    )
     np.testing.assert_allclose(without.prior, with_matrix.prior, rtol=1e-15)
     np.testing.assert_allclose(without.rows(indices), with_matrix.rows(indices), rtol=1e-15)
-    np.testing.assert_allclose(without.between(indices, indices), with_matrix.between(indices, indices), rtol=1e-15)
+    np.testing.assert_allclose(
+        without.between(indices, indices), with_matrix.between(indices, indices), rtol=1e-15
+    )
     weights = np.random.default_rng(0).uniform(-1, 1, (2, 300))
     np.testing.assert_allclose(without.combine(weights), with_matrix.combine(weights), atol=1e-10)
     rank = with_matrix.features.shape[1]
@@ -50,18 +55,26 @@ def test_a_set_without_a_matrix_is_the_set_with_one(name):
 
 
 @pytest.mark.parametrize(("name", "lengthscale"), [("se", 0.3), ("se", 0.1), ("matern52", 0.3)])
-def test_norms_of_a_large_set_are_those_of_a_factorisation_each_and_take_one(monkeypatch, name, lengthscale):
+def test_norms_of_a_large_set_are_those_of_a_factorisation_each_and_take_one(
+    monkeypatch, name, lengthscale
+):
     with_matrix, without = make_both_sets(name, lengthscale)
     rng = np.random.default_rng(1)
-    values = np.stack([with_matrix.combine(rng.uniform(-1, 1, (3, 300))) * scale for scale in (1e-3, 1, 1e6)])
+    values = np.stack(
+        [with_matrix.combine(rng.uniform(-1, 1, (3, 300))) * scale for scale in (1e-3, 1, 1e6)]
+    )
     expected = with_matrix.norm(values)
     factorised, factorise = [], np.linalg.qr
     monkeypatch.setattr(
-        np.linalg, "qr", lambda *arrays, **options: factorised.append(1) or factorise(*arrays, **options)
+        np.linalg,
+        "qr",
+        lambda *arrays, **options: factorised.append(1) or factorise(*arrays, **options),
     )
     monkeypatch.setattr(np.linalg, "lstsq", None)
     np.testing.assert_allclose(without.norm(values), expected, rtol=1e-12)
-    np.testing.assert_array_equal([[without.norm(row) for row in rows] for rows in values], without.norm(values))
+    np.testing.assert_array_equal(
+        [[without.norm(row) for row in rows] for rows in values], without.norm(values)
+    )
     assert factorised == [1]
     outside = rng.standard_normal(300)
     assert np.isinf(without.norm(outside)) == (name == "se"), "a rough kernel has features for all"
@@ -76,7 +89,9 @@ def test_methods_play_the_same_without_the_matrix(monkeypatch, method):
     task = prepare("rkhs", **settings)
     assert isinstance(task.actions, Large)
     without, _ = play(task, make(method), seeds=2, horizon=30)
-    np.testing.assert_allclose(without.metrics.final["regret"], with_matrix.metrics.final["regret"], rtol=1e-6)
+    np.testing.assert_allclose(
+        without.metrics.final["regret"], with_matrix.metrics.final["regret"], rtol=1e-6
+    )
 
 
 def test_no_matrix_of_all_pairs_is_formed():
@@ -87,7 +102,9 @@ def test_no_matrix_of_all_pairs_is_formed():
     tracemalloc.stop()
     assert played.problem.actions.n == n
     assert np.isfinite(played.metrics.final["regret"]).all()
-    assert peak < 8 * n**2 / 5, "Phi alone is n x 1024 numbers at most, of which 20 columns are touched"
+    assert peak < 8 * n**2 / 5, (
+        "Phi alone is n x 1024 numbers at most, of which 20 columns are touched"
+    )
     with pytest.raises(CellFailure, match="all pairs of actions"):
         _ = played.problem.actions.covariance
 
@@ -99,7 +116,9 @@ def test_products_with_a_matrix_that_is_not_formed_have_its_bits(n):
     assert isinstance(scattered, Scattered)
     matrix, weights = k(points, points), np.random.default_rng(0).uniform(-1, 1, (3, n))
     with single_thread():  # as in a sweep
-        np.testing.assert_array_equal(scattered.combine(weights), np.matmul(weights[:, None], matrix)[:, 0])
+        np.testing.assert_array_equal(
+            scattered.combine(weights), np.matmul(weights[:, None], matrix)[:, 0]
+        )
     np.testing.assert_array_equal(scattered.rows(np.array([5, n - 1])), matrix[[5, n - 1]])
     assert "covariance" not in vars(scattered)
     np.testing.assert_array_equal(scattered.covariance, matrix)
@@ -139,7 +158,12 @@ def suite(tmp_path, problem, algorithm, horizon="5"):
 @pytest.mark.parametrize(
     ("task", "method", "message", "horizon"),
     [
-        ("rkhs: {n: 100000}", "scbo", r"scbo would need \d+ GB per cell at T = 10,000; .*fewer actions", "10000"),
+        (
+            "rkhs: {n: 100000}",
+            "scbo",
+            r"scbo would need \d+ GB per cell at T = 10,000; .*fewer actions",
+            "10000",
+        ),
         (
             "rkhs-1d",
             "random",
@@ -152,7 +176,12 @@ def suite(tmp_path, problem, algorithm, horizon="5"):
             r"metric: kernel .* 1 GB .* allowed: 10,000 .* metric: none",
             "5",
         ),
-        ("rkhs: {n: 20000}", "safeopt: {metric: input}", r"metric: input .* 3 GB .* allowed: 10,000", "5"),
+        (
+            "rkhs: {n: 20000}",
+            "safeopt: {metric: input}",
+            r"metric: input .* 3 GB .* allowed: 10,000",
+            "5",
+        ),
         (
             "rkhs: {n: 11000, d: 2, kernel: matern12}",
             "ckb-ucb",
@@ -164,7 +193,9 @@ def suite(tmp_path, problem, algorithm, horizon="5"):
     ],
 )
 @pytest.mark.slow
-def test_what_would_not_fit_is_refused_before_the_sweep(tmp_path, monkeypatch, task, method, message, horizon):
+def test_what_would_not_fit_is_refused_before_the_sweep(
+    tmp_path, monkeypatch, task, method, message, horizon
+):
     from cbobench.sweep.plan import plan
 
     monkeypatch.setattr(actions, "LARGEST_RANK", 100)
@@ -208,7 +239,9 @@ def test_a_few_actions_at_a_time_have_the_bits_of_all_at_once(monkeypatch, n):
     with single_thread():
         combined = kernels.combine_features(weights, rows)
         np.testing.assert_array_equal(combined, np.matmul(weights[:, :, None], rows)[:, :, 0])
-        np.testing.assert_array_equal(kernels.combine_features(weights[1:2, 0], rows), combined[1:2, 0])
+        np.testing.assert_array_equal(
+            kernels.combine_features(weights[1:2, 0], rows), combined[1:2, 0]
+        )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -228,11 +261,15 @@ def test_the_hull_of_a_large_set_is_that_of_few_of_its_actions(kind):
     gen = np.random.default_rng(5)
     f, g = gen.standard_normal((2, 20_000))
     if kind == "smooth":
-        f, g = (np.cos(gen.random((20_000, 2)) @ [[3, 5, 8], [7, 4, 1]]) @ gen.standard_normal((3, 2))).T
+        f, g = (
+            np.cos(gen.random((20_000, 2)) @ [[3, 5, 8], [7, 4, 1]]) @ gen.standard_normal((3, 2))
+        ).T
     elif kind == "ties":
         f, g = f.round(1), g.round(1)
     elif kind == "line":  # a threshold on f, where rounding decides what is above
         g = 0.5 - f
     near = instances._near_hull(f, g)
-    assert near[instances._hull(f[near], g[near])].tolist() == instances._hull(f, g), "to the last action, in order"
+    assert near[instances._hull(f[near], g[near])].tolist() == instances._hull(f, g), (
+        "to the last action, in order"
+    )
     assert kind == "line" or len(near) < 2_000, "and the others need not be sorted"

@@ -13,7 +13,9 @@ from tests.helpers import make, play, problem
 
 
 def dense_best(algorithm, replicate):
-    """The best score of the round over a fine grid, polished by shrinking random search from its best points."""
+    """The best score of the round over a fine grid, polished by shrinking random search from its
+    best points.
+    """
     rng = np.random.default_rng(0)
 
     def total(points):

@@ -1,4 +1,6 @@
-"""Chebyshev meshes: the kernel, and functions of its space with two derivatives, against formulas."""
+"""Chebyshev meshes: the kernel, and functions of its space with two derivatives, against
+formulas.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +14,31 @@ from cbobench.gp.kernels import SquaredExponential
 from cbobench.gp.mesh import LARGEST, Mesh, resolving
 from cbobench.gp.taylor import taylor
 
-MESHES = [(1, 0.03), (1, 0.05), (1, 0.2), (1, 1.0), (1, 10.0), (2, 0.14), (2, 0.2), (2, 0.5), (2, 3.0)]
+MESHES = [
+    (1, 0.03),
+    (1, 0.05),
+    (1, 0.2),
+    (1, 1.0),
+    (1, 10.0),
+    (2, 0.14),
+    (2, 0.2),
+    (2, 0.5),
+    (2, 3.0),
+]
 
 
 def places(d, seed=0):
     """Random points, and on every side and in every corner, (q, d)."""
     rng = np.random.default_rng(seed)
     inside = rng.random((30, d))
-    sides = [np.where(np.arange(d) == axis, end, rng.random(d)) for axis in range(d) for end in (0.0, 1.0)]
-    return np.concatenate([inside, sides, list(itertools.product((0.0, 1.0), repeat=d)), np.full((1, d), 0.5)])
+    sides = [
+        np.where(np.arange(d) == axis, end, rng.random(d))
+        for axis in range(d)
+        for end in (0.0, 1.0)
+    ]
+    return np.concatenate(
+        [inside, sides, list(itertools.product((0.0, 1.0), repeat=d)), np.full((1, d), 0.5)]
+    )
 
 
 def resolve_mesh(d, lengthscale):
@@ -49,7 +67,9 @@ def test_a_field_of_features_is_their_sum(d, lengthscale):
 
 
 def a_function(d, lengthscale, at, squared):
-    """A sum of kernel functions, and of products of two (as in a variance): values, slopes and bends at (q, d)."""
+    """A sum of kernel functions, and of products of two (as in a variance): values, slopes and
+    bends at (q, d).
+    """
     rng = np.random.default_rng(1)
     centres, second_centres, weights = rng.random((12, d)), rng.random((12, d)), rng.normal(size=12)
     apart = at[:, None] - centres
@@ -71,7 +91,9 @@ def test_values_slopes_and_bends_are_those_of_the_function(d, lengthscale, squar
     fields = np.stack([np.stack([field, 3 * field])] * 2)  # two replicates, two functions
     models = mesh.models(fields, np.stack([at, at[::-1]]))
     assert models.shape == (2, 2, len(at), 1 + d + d * (d + 1) // 2)
-    np.testing.assert_allclose(models[1, 1, ::-1], 3 * models[0, 0], rtol=1e-9, atol=1e-6 / lengthscale**2)
+    np.testing.assert_allclose(
+        models[1, 1, ::-1], 3 * models[0, 0], rtol=1e-9, atol=1e-6 / lengthscale**2
+    )
     value, slope, bend = a_function(d, lengthscale, at, squared)
     model = models[0, 0]
     np.testing.assert_allclose(model[:, 0], value, atol=1e-11)
@@ -87,7 +109,9 @@ def test_a_coarser_mesh_would_not_do(d, lengthscale):
 
     def wrong(mesh):
         field = a_function(d, lengthscale, mesh.points, squared=True)[0]
-        return np.abs(mesh.values(field[None, None], at[None])[0, 0] - a_function(d, lengthscale, at, True)[0]).max()
+        return np.abs(
+            mesh.values(field[None, None], at[None])[0, 0] - a_function(d, lengthscale, at, True)[0]
+        ).max()
 
     assert wrong(mesh) < 1e-11 < 1e-10 < wrong(coarse)
 
@@ -108,7 +132,9 @@ def test_where_no_mesh_resolves_there_is_none():
 
 
 def test_a_box_with_a_mesh_has_its_points_as_candidates():
-    asked_for_few, asked_for_many = (Box(np.zeros(2), np.full(2, 6.0), "se", 0.2, size) for size in (50, 5000))
+    asked_for_few, asked_for_many = (
+        Box(np.zeros(2), np.full(2, 6.0), "se", 0.2, size) for size in (50, 5000)
+    )
     np.testing.assert_array_equal(asked_for_few.candidates, asked_for_many.candidates)
     np.testing.assert_array_equal(asked_for_few.candidates, resolve_mesh(2, 0.2).points)
     assert asked_for_few.spacing == asked_for_many.spacing == resolve_mesh(2, 0.2).spacing

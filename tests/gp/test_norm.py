@@ -23,10 +23,14 @@ def a_box(lengthscale=0.2, size=1024, name="se", d=2):
 def member(box, weights):
     """A function of the space, and its norm."""
     gram = box.kernel(CENTRES, CENTRES)
-    return (lambda x: (box.kernel(x, CENTRES) @ weights)[:, None]), float(np.sqrt(weights @ gram @ weights))
+    return (lambda x: (box.kernel(x, CENTRES) @ weights)[:, None]), float(
+        np.sqrt(weights @ gram @ weights)
+    )
 
 
-@pytest.mark.parametrize(("name", "lengthscale"), [("se", 0.1), ("se", 0.2), ("matern52", 0.2), ("matern32", 0.5)])
+@pytest.mark.parametrize(
+    ("name", "lengthscale"), [("se", 0.1), ("se", 0.2), ("matern52", 0.2), ("matern32", 0.5)]
+)
 def test_a_function_of_the_space_has_its_norm(name, lengthscale):
     box = a_box(lengthscale, name=name)
     formula, norm = member(box, np.array([1.0, -2.0, 0.5, 1.5, -1.0, 2.0]))

@@ -1,4 +1,6 @@
-"""Posteriors in observation space against a dense solve, against feature space, and against themselves."""
+"""Posteriors in observation space against a dense solve, against feature space, and against
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,13 @@ def a_grid(name="matern52", n=40):
 
 
 def make_posterior(kind, replicates, functions):
-    """A posterior in feature space or of observations, each on a grid and on a box, where the first has a mesh."""
+    """A posterior in feature space or of observations, each on a grid and on a box, where the first
+    has a mesh.
+    """
     return {
-        "features": lambda: FeaturePosterior(a_grid().features, LAM, replicates, functions, a_grid().prior),
+        "features": lambda: FeaturePosterior(
+            a_grid().features, LAM, replicates, functions, a_grid().prior
+        ),
         "observations": lambda: ObservationPosterior(a_grid(), LAM, replicates, functions, 60),
         "mesh": lambda: InterpolatedPosterior(a_box(), LAM, replicates, functions),
         "box": lambda: ObservationPosterior(a_box(), LAM, replicates, functions, 60),
@@ -113,7 +119,11 @@ def test_censored_values_enter_means_when_they_arrive_and_variances_when_played(
         if kind == "mesh":
             check(posterior, s, box_truth(box, index, arrived_values[:, s], box.candidates))
         else:
-            check(posterior, s, dense(K[np.ix_(index, index)], K[index], K.diagonal(), arrived_values[:, s]))
+            check(
+                posterior,
+                s,
+                dense(K[np.ix_(index, index)], K[index], K.diagonal(), arrived_values[:, s]),
+            )
 
 
 @pytest.mark.parametrize("kind", ["box", "mesh", "features", "observations"])
@@ -122,7 +132,10 @@ def test_delayed_functions_know_what_has_arrived(kind):
     box, grid = a_box(), a_grid()
     posterior = SeparatePosterior([make_posterior(kind, S, 1) for _ in range(2)])
     played = rng.random((T, S, 2)) if kind in ("box", "mesh") else rng.integers(grid.n, size=(T, S))
-    values, due = rng.normal(size=(T, S, 2)), np.arange(1, T + 1)[:, None, None] + rng.poisson(4, (T, S, 2))
+    values, due = (
+        rng.normal(size=(T, S, 2)),
+        np.arange(1, T + 1)[:, None, None] + rng.poisson(4, (T, S, 2)),
+    )
     for t in range(1, T + 1):
         arrived = [(s, r + 1, j, values[r, s, j]) for r, s, j in np.argwhere(due == t).tolist()]
         posterior.receive(t, played[:t], make_arrivals(arrived))
@@ -134,7 +147,12 @@ def test_delayed_functions_know_what_has_arrived(kind):
                 truth = box_truth(box, played_points, observed, box.candidates)
             else:
                 K = grid.covariance
-                truth = dense(K[np.ix_(played_points, played_points)], K[played_points], K.diagonal(), observed)
+                truth = dense(
+                    K[np.ix_(played_points, played_points)],
+                    K[played_points],
+                    K.diagonal(),
+                    observed,
+                )
             np.testing.assert_allclose(posterior.mean[s, j], truth[0][:, 0], atol=1e-8)
             np.testing.assert_allclose(posterior.variance[s, j], truth[1], atol=1e-8)
             np.testing.assert_allclose(posterior.gain[s, j], truth[2], atol=1e-8)
@@ -145,7 +163,10 @@ def test_the_cheaper_representation_is_chosen():
     assert choice.in_features(smooth, 10_000)
     assert not choice.in_features(rough, 100)
     assert choice.in_features(rough, 100_000), "observations would not fit into memory"
-    assert choice.representation(rough, 100) == "observations (rank above 49 of 1,000 actions, T = 100)"
+    assert (
+        choice.representation(rough, 100)
+        == "observations (rank above 49 of 1,000 actions, T = 100)"
+    )
     assert "rank 19 of 100" in choice.representation(smooth, 10_000)
 
 

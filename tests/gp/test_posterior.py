@@ -14,7 +14,9 @@ GRID = np.linspace(0, 1, 100)[:, None]
 
 
 def dense(covariance, lam, actions, values):
-    """Posterior mean, covariance and information gain by one direct solve over the distinct actions played."""
+    """Posterior mean, covariance and information gain by one direct solve over the distinct actions
+    played.
+    """
     played, index, count = np.unique(actions, return_inverse=True, return_counts=True)
     averages = np.stack([np.bincount(index, v) / count for v in values.T], axis=1)
     gram = covariance[np.ix_(played, played)]
@@ -29,7 +31,9 @@ def dense(covariance, lam, actions, values):
 
 
 def after(covariance, rounds, values, actions, lam):
-    posterior = FeaturePosterior(Finite(covariance).features, lam, replicates=1, functions=values.shape[1])
+    posterior = FeaturePosterior(
+        Finite(covariance).features, lam, replicates=1, functions=values.shape[1]
+    )
     for t in range(rounds):
         posterior.update(actions[t : t + 1], values[t : t + 1])
     return posterior
@@ -39,7 +43,9 @@ def check(posterior, covariance, lam, actions, values, scale):
     mean, cov, gain = dense(covariance, lam, actions, values)
     np.testing.assert_allclose(posterior.mean[0] / scale, mean / scale, atol=1e-8)
     np.testing.assert_allclose(posterior.variance[0], cov.diagonal(), atol=1e-8)
-    np.testing.assert_allclose(posterior.covariances(0, 0, np.arange(len(posterior.prior))), cov, atol=1e-8)
+    np.testing.assert_allclose(
+        posterior.covariances(0, 0, np.arange(len(posterior.prior))), cov, atol=1e-8
+    )
     np.testing.assert_allclose(posterior.gain[0], gain, rtol=1e-8)
 
 
@@ -54,7 +60,9 @@ def long_history(covariance, scale, rounds=100_000):
     rng = np.random.default_rng(5)
     n = len(covariance)
     favourite = rng.integers(0, n, 3)
-    actions = np.where(rng.random(rounds) < 0.9, favourite[rng.integers(0, 3, rounds)], rng.integers(0, n, rounds))
+    actions = np.where(
+        rng.random(rounds) < 0.9, favourite[rng.integers(0, 3, rounds)], rng.integers(0, n, rounds)
+    )
     truth = scale * rng.standard_normal((n, 2))
     return actions, truth[actions] + scale * rng.standard_normal((rounds, 2))
 
@@ -73,7 +81,9 @@ def test_equals_a_dense_solve_after_many_rounds(name, scale, lam, rounds):
 
 @pytest.mark.parametrize("size", [1, 7, 64])
 def test_a_replicate_does_not_depend_on_its_block(size):
-    """The same bits whatever runs beside it; the last replicate of a block sits at another place in every stack."""
+    """The same bits whatever runs beside it; the last replicate of a block sits at another place in
+    every stack.
+    """
     phi = Finite(covariances("se")).features
     rng = np.random.default_rng(3)
     actions, values = rng.integers(0, 100, (200, 64)), rng.standard_normal((200, 64, 2))
@@ -88,7 +98,9 @@ def test_a_replicate_does_not_depend_on_its_block(size):
 
 
 def worst_z(samples, cov):
-    """Largest standardised deviation of the sample moments (N, n) from mean 0 and covariance `cov`."""
+    """Largest standardised deviation of the sample moments (N, n) from mean 0 and covariance
+    `cov`.
+    """
     count = len(samples)
     spread = cov.diagonal()
     mean_z = samples.mean(axis=0) / np.sqrt(spread / count)
@@ -109,4 +121,6 @@ def test_joint_samples_have_the_posterior_moments():
     limit = 6.0  # about 10,000 statistics: the largest is near 4 when all is well
     assert worst_z(samples, cov) < limit
     independent = rng.standard_normal(samples.shape) * np.sqrt(cov.diagonal())
-    assert worst_z(independent, cov) > 10 * limit, "negative control: samples that are independent per arm must fail"
+    assert worst_z(independent, cov) > 10 * limit, (
+        "negative control: samples that are independent per arm must fail"
+    )

@@ -19,7 +19,11 @@ LAM = 0.05
 def model(kind: str, scaled: bool = True, count: int = 9, lam=LAM):
     """A model told of `count` points, the points, the values (2, count), and where to ask."""
     points = RNG.random((40, 2))
-    actions = Box(np.zeros(2), np.ones(2), "matern52", 0.3) if kind == "box" else Finite(KERNEL(points, points), points)
+    actions = (
+        Box(np.zeros(2), np.ones(2), "matern52", 0.3)
+        if kind == "box"
+        else Finite(KERNEL(points, points), points)
+    )
     learned = RunModel(actions, 2, lam, 50, scaled)
     values = np.stack([5 + 3 * np.sin(4 * points[:count, 0]), points[:count, 1] - 0.7])
     for i in range(count):
@@ -29,9 +33,12 @@ def model(kind: str, scaled: bool = True, count: int = 9, lam=LAM):
 
 
 @pytest.mark.parametrize("kind", ["box", "finite"])
-@pytest.mark.parametrize(("scaled", "lam"), [(True, LAM), (True, "theory"), (True, "scaled"), (False, LAM)])
+@pytest.mark.parametrize(
+    ("scaled", "lam"), [(True, LAM), (True, "theory"), (True, "scaled"), (False, LAM)]
+)
 def test_moments_are_those_of_a_gp_with_that_centre_and_amplitude(kind, scaled, lam):
-    """Kernel s² k, noise λ, prior mean c: c + s² k_x (s² K + λ)^-1 (y - c) and s² - s² k_x (s² K + λ)^-1 s² k_x.
+    """Kernel s² k, noise λ, prior mean c: c + s² k_x (s² K + λ)^-1 (y - c) and s² - s² k_x (s² K +
+    λ)^-1 s² k_x.
 
     A number is λ for every function, whatever its amplitude s; `scaled` is 0.01 s².
     """
@@ -39,13 +46,18 @@ def test_moments_are_those_of_a_gp_with_that_centre_and_amplitude(kind, scaled, 
     f, g = values
     centre = np.array([(f.min() + f.max()) / 2, 0.0]) if scaled else np.zeros(2)
     amplitude = np.array([np.ptp(f) / 4, np.abs(g).max() / 2]) if scaled else np.ones(2)
-    for places, (mean, deviation) in ((points[20:], learned.at(queries)), (points[:9], learned.at_played())):
+    for places, (mean, deviation) in (
+        (points[20:], learned.at(queries)),
+        (points[:9], learned.at_played()),
+    ):
         for j, (c, s) in enumerate(zip(centre, amplitude, strict=True)):
             noise = {"scaled": 0.01 * s**2, "theory": 1 + 2 / 50}.get(lam, lam)
             k = s**2 * KERNEL(places, points[:9])
             gain = k @ np.linalg.inv(s**2 * KERNEL(points[:9], points[:9]) + noise * np.eye(9))
             np.testing.assert_allclose(mean[j], c + gain @ (values[j] - c), atol=1e-8)
-            np.testing.assert_allclose(deviation[j], np.sqrt(s**2 - (gain * k).sum(axis=1)), atol=1e-8)
+            np.testing.assert_allclose(
+                deviation[j], np.sqrt(s**2 - (gain * k).sum(axis=1)), atol=1e-8
+            )
     np.testing.assert_allclose(learned.observed, values)
     np.testing.assert_array_equal(
         learned.units(learned.played), points[:9] if kind == "box" else learned.cube.units[:9]
@@ -65,7 +77,9 @@ def test_forgetting():
 @pytest.mark.parametrize("kind", ["box", "finite"])
 @pytest.mark.parametrize("lam", [LAM, "scaled"])
 def test_an_action_that_was_played_twice_is_one_action(kind, lam):
-    """Its mean and deviation are the same number, to the bit, whichever observation they are read at."""
+    """Its mean and deviation are the same number, to the bit, whichever observation they are read
+    at.
+    """
     learned, points, _, _ = model(kind, lam=lam, count=3)
     for i in (1, 0, 1, 2, 1, 0):
         learned.tell(points[[i]] if kind == "box" else np.array([i]), RNG.normal(size=2))

@@ -1,4 +1,6 @@
-"""Where climbs on a box start: maxima on sides, in corners, on kinks and in small sets are found from there."""
+"""Where climbs on a box start: maxima on sides, in corners, on kinks and in small sets are found
+from there.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def test_maxima_on_sides_and_in_corners_are_found(name, d):
 
 @pytest.mark.parametrize(("name", "d"), BOXES)
 def test_a_maximum_on_a_kink_between_candidates_is_found(name, d):
-    """Where candidates on both sides of it pay for it: on x_1 = 0.4321 f is highest, off it the price is dear."""
+    """Where candidates on both sides of it pay for it: on x_1 = 0.4321 f is highest, off it the
+    price is dear.
+    """
     goal = np.full(d, 0.567)
     goal[0] = 0.4321
 
@@ -64,9 +68,13 @@ def test_a_maximum_on_a_kink_between_candidates_is_found(name, d):
     np.testing.assert_allclose(value, 1.4321, rtol=1e-8)
 
 
-@pytest.mark.parametrize(("name", "d"), [("matern52", 1), ("matern52", 2), ("matern52", 3), ("matern12", 4)])
+@pytest.mark.parametrize(
+    ("name", "d"), [("matern52", 1), ("matern52", 2), ("matern52", 3), ("matern12", 4)]
+)
 def test_candidates_near_a_corner_stand_for_it(name, d):
-    """They end short of it; so what is best in the corner alone is started from there, where there are kinks."""
+    """They end short of it; so what is best in the corner alone is started from there, where there
+    are kinks.
+    """
 
     def score(points):
         return Parts(-((points - 1.0) ** 2).sum(axis=2), points[:, None, :, 0] - 2, np.ones((1, 1)))
@@ -79,12 +87,16 @@ def test_candidates_near_a_corner_stand_for_it(name, d):
 
 @pytest.mark.parametrize(("name", "d"), BOXES)
 def test_extremes_are_those_among_the_nearest(name, d):
-    """On a mesh those of the cell around, elsewhere those of the nearest candidates; ends have no neighbours beyond."""
+    """On a mesh those of the cell around, elsewhere those of the nearest candidates; ends have no
+    neighbours beyond.
+    """
     box = box_of(name, d)
     values = RANDOM(3).normal(size=(2, len(box.candidates)))
     extremes = Starts(box)._around(values, np.maximum)
     if box.mesh is not None:
-        index = np.stack(np.unravel_index(np.arange(len(box.candidates)), [box.mesh.size] * d), axis=1)
+        index = np.stack(
+            np.unravel_index(np.arange(len(box.candidates)), [box.mesh.size] * d), axis=1
+        )
         near = np.abs(index[:, None] - index).max(axis=2) <= 1
     else:
         apart = ((box.candidates[:, None] - box.candidates) ** 2).sum(axis=2)
@@ -103,13 +115,21 @@ def test_a_maximum_on_a_thin_set_is_found_beside_many_that_cost_nothing(name):
 
     def score(points):
         x, y = points[..., 0], points[..., 1]
-        smooth = np.exp(-((y - 0.75) ** 2)) + 0.3 * np.sin(45 * x) * np.sin(45 * y) * np.clip(0.4 - y, 0, None)
+        smooth = np.exp(-((y - 0.75) ** 2)) + 0.3 * np.sin(45 * x) * np.sin(45 * y) * np.clip(
+            0.4 - y, 0, None
+        )
         gate = np.clip((y - 0.4) / 0.1, 0, 1) ** 2
-        return Parts(smooth, np.stack([gate * (x - 0.4321), gate * (0.4321 - x)], axis=1), np.full((1, 2), 500.0))
+        return Parts(
+            smooth,
+            np.stack([gate * (x - 0.4321), gate * (0.4321 - x)], axis=1),
+            np.full((1, 2), 500.0),
+        )
 
     box = box_of(name, 2)
     total = score(box.candidates[None]).total()[0]
-    assert box.candidates[total.argmax(), 1] < 0.5, "negative control: the best candidates are elsewhere"
+    assert box.candidates[total.argmax(), 1] < 0.5, (
+        "negative control: the best candidates are elsewhere"
+    )
     point, value = reached(box, score)
     np.testing.assert_allclose(point, [0.4321, 0.75], atol=1e-5)
     np.testing.assert_allclose(value, 1.0, atol=1e-8)
@@ -153,14 +173,21 @@ def flat(m, price=1.0):
 
     def score(points):
         replicates, k = points.shape[:2]
-        return Parts(np.zeros((replicates, k)), np.ones((replicates, m, k)), np.full((replicates, m), price))
+        return Parts(
+            np.zeros((replicates, k)), np.ones((replicates, m, k)), np.full((replicates, m), price)
+        )
 
     return score
 
 
 @pytest.mark.parametrize(
     ("name", "d", "m", "is_kept"),
-    [("matern12", 2, 1, True), ("matern52", 3, 3, True), ("matern52", 3, 2, False), ("se", 2, 3, False)],
+    [
+        ("matern12", 2, 1, True),
+        ("matern52", 3, 3, True),
+        ("matern52", 3, 2, False),
+        ("se", 2, 3, False),
+    ],
 )
 def test_a_basin_once_found_is_not_lost_where_basins_are_narrow(name, d, m, is_kept):
     box, score = box_of(name, d), flat(m)

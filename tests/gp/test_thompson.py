@@ -21,7 +21,9 @@ COUNT = 30
 class Told:
     """A model told of 30 points, and the same posterior by dense algebra."""
 
-    def __init__(self, kind, name="se", lam="scaled", *, q=150, scaled=True, lengthscale=0.3, infeasible=0.0):
+    def __init__(
+        self, kind, name="se", lam="scaled", *, q=150, scaled=True, lengthscale=0.3, infeasible=0.0
+    ):
         rng = np.random.default_rng(3)
         self.kernel = kernel(name, lengthscale)
         points = rng.random((COUNT + q, 3))
@@ -32,15 +34,21 @@ class Told:
         self.model = ThompsonModel(actions, 3, lam, 50, scaled)
         self.x, self.asked = points[:COUNT], points[COUNT:]
         x, y, z = self.x.T
-        self.values = np.stack([5 + 3 * np.sin(4 * x) - y, y - 0.7 + infeasible, np.cos(9 * z) * x - 0.1 + infeasible])
+        self.values = np.stack(
+            [5 + 3 * np.sin(4 * x) - y, y - 0.7 + infeasible, np.cos(9 * z) * x - 0.1 + infeasible]
+        )
         for i in range(COUNT):
             self.model.tell(self.x[[i]] if kind == "box" else np.array([i]), self.values[:, i])
         self.where = self.asked if kind == "box" else np.arange(COUNT, COUNT + q)
         f, *g = self.values
         self.centre = np.array([(f.min() + f.max()) / 2, 0.0, 0.0]) if scaled else np.zeros(3)
-        self.amplitude = np.array([np.ptp(f) / 4, *np.abs(g).max(axis=1) / 2]) if scaled else np.ones(3)
+        self.amplitude = (
+            np.array([np.ptp(f) / 4, *np.abs(g).max(axis=1) / 2]) if scaled else np.ones(3)
+        )
         number = {"scaled": 0.01, "theory": 1 + 2 / 50}.get(lam, lam)
-        self.noise = [number * (s**2 if lam == "scaled" and scaled else 1.0) for s in self.amplitude]
+        self.noise = [
+            number * (s**2 if lam == "scaled" and scaled else 1.0) for s in self.amplitude
+        ]
 
     def dense(self, places, function):
         """Mean and covariance by the formula with kernel s² k, noise λ and prior mean c."""
@@ -48,7 +56,9 @@ class Told:
         k = s**2 * self.kernel(places, self.x)
         gram = s**2 * self.kernel(self.x, self.x) + self.noise[function] * np.eye(COUNT)
         gain = np.linalg.solve(gram, k.T).T
-        return c + gain @ (self.values[function] - c), s**2 * self.kernel(places, places) - gain @ k.T
+        return c + gain @ (self.values[function] - c), s**2 * self.kernel(
+            places, places
+        ) - gain @ k.T
 
 
 class Unit:
@@ -68,22 +78,30 @@ class Unit:
 @pytest.mark.parametrize("scaled", [True, False])
 @pytest.mark.parametrize("lam", LAMS)
 @pytest.mark.parametrize(("kind", "name"), KINDS)
-def test_means_and_variances_are_those_of_a_gp_with_that_centre_and_amplitude(kind, name, lam, scaled):
+def test_means_and_variances_are_those_of_a_gp_with_that_centre_and_amplitude(
+    kind, name, lam, scaled
+):
     learned = Told(kind, name, lam, scaled=scaled)
     mean, variance, _ = learned.model.at(learned.where)
     for j in range(3):
         expected, covariance = learned.dense(learned.asked, j)
         square = learned.amplitude[j] ** 2
         np.testing.assert_allclose(mean[j], expected, atol=1e-6)
-        np.testing.assert_allclose(variance[j % len(variance)] * square, covariance.diagonal(), atol=1e-7 * square)
-        np.testing.assert_allclose(learned.model.played_means[j], learned.dense(learned.x, j)[0], atol=1e-6)
+        np.testing.assert_allclose(
+            variance[j % len(variance)] * square, covariance.diagonal(), atol=1e-7 * square
+        )
+        np.testing.assert_allclose(
+            learned.model.played_means[j], learned.dense(learned.x, j)[0], atol=1e-6
+        )
 
 
 @pytest.mark.parametrize("lam", LAMS)
 @pytest.mark.parametrize(("kind", "name"), KINDS)
 @pytest.mark.slow
 def test_the_root_of_a_sample_is_that_of_the_dense_covariance(kind, name, lam, monkeypatch):
-    """With all actions drawn, in a fixed order, a sample is m + R z; unit vectors z show R, four blocks of columns."""
+    """With all actions drawn, in a fixed order, a sample is m + R z; unit vectors z show R, four
+    blocks of columns.
+    """
     monkeypatch.setattr(thompson, "BLOCK", 10)
     monkeypatch.setattr(thompson, "REACH", np.inf)
     monkeypatch.setattr(thompson, "shortfall", lambda mean, *_: np.arange(mean.shape[1]) % 7.0)
@@ -91,8 +109,12 @@ def test_the_root_of_a_sample_is_that_of_the_dense_covariance(kind, name, lam, m
     order, centre = learned.model.sample(learned.where, Unit())
     assert sorted(order) == list(range(len(learned.asked)))
     for j in range(3):
-        paths = np.stack([learned.model.sample(learned.where, Unit(j, i))[1] for i in range(len(order))])
-        np.testing.assert_array_equal(np.delete(paths, j, axis=1), np.delete(paths * 0 + centre, j, axis=1))
+        paths = np.stack(
+            [learned.model.sample(learned.where, Unit(j, i))[1] for i in range(len(order))]
+        )
+        np.testing.assert_array_equal(
+            np.delete(paths, j, axis=1), np.delete(paths * 0 + centre, j, axis=1)
+        )
         root = (paths[:, j] - centre[j]).T
         expected, covariance = learned.dense(learned.asked[order], j)
         np.testing.assert_allclose(centre[j], expected, atol=1e-6)
@@ -101,10 +123,13 @@ def test_the_root_of_a_sample_is_that_of_the_dense_covariance(kind, name, lam, m
 
 @pytest.mark.parametrize("infeasible", [0.0, 0.5, 3.0])
 @pytest.mark.parametrize(
-    ("kind", "name", "lam"), [("box", "se", "scaled"), ("box", "se", 0.05), ("finite", "matern52", 0.05)]
+    ("kind", "name", "lam"),
+    [("box", "se", "scaled"), ("box", "se", 0.05), ("finite", "matern52", 0.05)],
 )
 def test_who_is_not_drawn_does_not_win(kind, name, lam, infeasible):
-    """By the law of the others given what was drawn, dense: the chance that any of them wins is under 4e-8."""
+    """By the law of the others given what was drawn, dense: the chance that any of them wins is
+    under 4e-8.
+    """
     learned = Told(kind, name, lam, q=400, infeasible=infeasible)
     drawn_counts = []
     for seed in range(3):
@@ -117,10 +142,14 @@ def test_who_is_not_drawn_does_not_win(kind, name, lam, infeasible):
         chance = np.ones(len(undrawn))
         for j in range(3):
             mean, covariance = learned.dense(learned.asked, j)
-            among = covariance[np.ix_(drawn, drawn)] + thompson.JITTER * learned.amplitude[j] ** 2 * np.eye(len(drawn))
+            among = covariance[np.ix_(drawn, drawn)] + thompson.JITTER * learned.amplitude[
+                j
+            ] ** 2 * np.eye(len(drawn))
             gain = np.linalg.solve(among, covariance[np.ix_(drawn, undrawn)]).T
             conditional_means = mean[undrawn] + gain @ (values[j] - mean[drawn])
-            left = covariance.diagonal()[undrawn] - (gain * covariance[np.ix_(undrawn, drawn)]).sum(axis=1)
+            left = covariance.diagonal()[undrawn] - (gain * covariance[np.ix_(undrawn, drawn)]).sum(
+                axis=1
+            )
             deviation = np.sqrt(np.maximum(left, 0.0) + thompson.JITTER * learned.amplitude[j] ** 2)
             if j:
                 chance *= norm.cdf((violation - conditional_means) / deviation)
@@ -134,7 +163,9 @@ def test_who_is_not_drawn_does_not_win(kind, name, lam, infeasible):
 @pytest.mark.parametrize("infeasible", [0.0, 0.4])
 @pytest.mark.long
 def test_winners_have_the_law_of_dense_winners(infeasible, monkeypatch):
-    """How often each of twelve groups of actions wins, in 700 samples each way; left out too early, it shows."""
+    """How often each of twelve groups of actions wins, in 700 samples each way; left out too early,
+    it shows.
+    """
     monkeypatch.setattr(thompson, "BLOCK", 4)
     learned = Told("box", "matern52", 0.3, q=60, infeasible=infeasible)
     rng = np.random.default_rng(0)
@@ -142,7 +173,11 @@ def test_winners_have_the_law_of_dense_winners(infeasible, monkeypatch):
     roots = [np.linalg.cholesky(covariance + 1e-8 * np.eye(60)) for _, covariance in moments]
 
     def dense():
-        return best_of(np.stack([m + r @ rng.standard_normal(60) for (m, _), r in zip(moments, roots, strict=True)]))
+        return best_of(
+            np.stack(
+                [m + r @ rng.standard_normal(60) for (m, _), r in zip(moments, roots, strict=True)]
+            )
+        )
 
     def lazy():
         drawn, values = learned.model.sample(learned.where, rng)
@@ -153,7 +188,9 @@ def test_winners_have_the_law_of_dense_winners(infeasible, monkeypatch):
         return np.bincount([draw() % 12 for _ in range(700)], minlength=12)
 
     def distance(first, second):
-        """Chi-squared of two samples, eleven degrees of freedom: 31.3 is exceeded once in a thousand."""
+        """Chi-squared of two samples, eleven degrees of freedom: 31.3 is exceeded once in a
+        thousand.
+        """
         return ((first - second) ** 2 / np.maximum(first + second, 1)).sum()
 
     sizes = []
@@ -166,20 +203,26 @@ def test_winners_have_the_law_of_dense_winners(infeasible, monkeypatch):
 
 def test_shortfall_by_hand():
     mean, deviation = np.array([[1.0, 4.0], [2.0, -1.0]]), np.array([[1.0, 2.0], [0.5, 1.0]])
-    np.testing.assert_allclose(shortfall(mean, deviation, 3.0, np.zeros((1, 1))), [2.0**2 + 4.0**2, 0.0])
+    np.testing.assert_allclose(
+        shortfall(mean, deviation, 3.0, np.zeros((1, 1))), [2.0**2 + 4.0**2, 0.0]
+    )
     np.testing.assert_allclose(shortfall(mean, deviation, None, np.array([[1.5]])), [1.0, 0.0])
     limits = np.array([[1.0]])  # of each constraint its own
     np.testing.assert_allclose(shortfall(mean, deviation, None, limits), [2.0**2, 0.0])
     rng = np.random.default_rng(0)
     mean, deviation = rng.normal(size=(3, 500)), rng.random((3, 500)) + 0.1
-    chance = norm.sf((0.5 - mean[0]) / deviation[0]) * norm.cdf(-mean[1:] / deviation[1:]).prod(axis=0)
+    chance = norm.sf((0.5 - mean[0]) / deviation[0]) * norm.cdf(-mean[1:] / deviation[1:]).prod(
+        axis=0
+    )
     assert (chance <= np.exp(-shortfall(mean, deviation, 0.5, np.zeros((2, 1))) / 2)).all(), (
         "a bound on the probability to win"
     )
 
 
 def test_violations_that_add_up_to_more_than_the_goals_cannot_win():
-    """Twenty constraints of which none alone is above the goal's violation: counted in a million draws."""
+    """Twenty constraints of which none alone is above the goal's violation: counted in a million
+    draws.
+    """
     rng = np.random.default_rng(0)
     mean, deviation = np.full((21, 3), 0.3), np.full((21, 3), 0.4)
     mean[:, 1], mean[:, 2] = 0.05, -1.0
@@ -196,7 +239,9 @@ def test_violations_that_add_up_to_more_than_the_goals_cannot_win():
 def test_the_best_point():
     values = np.array([[1.0, 3.0, 2.0], [-1.0, 0.1, 0.0]])
     assert best_of(values) == 2
-    assert best_of(np.array([[1.0, 3.0], [0.2, 0.3], [0.2, 0.0]])) == 1, "none feasible: least total violation"
+    assert best_of(np.array([[1.0, 3.0], [0.2, 0.3], [0.2, 0.0]])) == 1, (
+        "none feasible: least total violation"
+    )
     assert best_of(np.array([[1.0, 3.0]])) == 1, "no constraints"
 
 
@@ -205,7 +250,10 @@ def test_the_best_point():
 def test_an_action_that_was_played_twice_has_one_mean(kind, lam):
     learned = Told(kind, lam=lam)
     for i in (7, 2, 7):
-        learned.model.tell(learned.x[[i]] if kind == "box" else np.array([i]), np.random.default_rng(i).normal(size=3))
+        learned.model.tell(
+            learned.x[[i]] if kind == "box" else np.array([i]),
+            np.random.default_rng(i).normal(size=3),
+        )
     means = learned.model.played_means
     assert (means[:, 30] == means[:, 7]).all()
     assert (means[:, 32] == means[:, 7]).all()

@@ -11,16 +11,27 @@ from pathlib import Path
 import pytest
 
 LACKS = [name for name in ("playwright", "plotly") if find_spec(name) is None]
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+CHROMIUM = (
+    os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+)
 BROWSER = [
     pytest.mark.slow,
-    pytest.mark.skipif(bool(LACKS), reason=f"needs {' and '.join(LACKS)}: pip install 'cbobench[browsertest]'"),
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium on the path, or CHROMIUM with its place"),
+    pytest.mark.skipif(
+        bool(LACKS), reason=f"needs {' and '.join(LACKS)}: pip install 'cbobench[browsertest]'"
+    ),
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="needs Chromium on the path, or CHROMIUM with its place"
+    ),
 ]
 FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 RESULTS = "#tables figure.table >> nth=0"
 
 
@@ -43,7 +54,11 @@ def opened(browser, address, width=1300):
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on(
         "request",
-        lambda r: None if r.url.startswith((address.split("#")[0], "data:", "blob:")) else wrong.append(r.url),
+        lambda r: (
+            None
+            if r.url.startswith((address.split("#")[0], "data:", "blob:"))
+            else wrong.append(r.url)
+        ),
     )
     page.wrong = wrong
     page.goto(address)

@@ -19,7 +19,9 @@ SEEDS, ROUNDS = 6, 120
 
 
 def make_page_run(folder: Path, scale: float = 1.0, seed: int = 0, failed: int = 1) -> Path:
-    """A run of two problems and three algorithms, which get better in their order; some cells failed."""
+    """A run of two problems and three algorithms, which get better in their order; some cells
+    failed.
+    """
     rng = np.random.default_rng(seed)
     t = np.arange(1, ROUNDS + 1)
     cells, rounds = {}, {}
@@ -28,7 +30,12 @@ def make_page_run(folder: Path, scale: float = 1.0, seed: int = 0, failed: int =
             steps = scale * rng.random((SEEDS, ROUNDS)) * (3 - position)
             regret, simple = steps.cumsum(axis=1), np.minimum.accumulate(steps, axis=1)
             hard = (rng.random((SEEDS, ROUNDS)) < 0.2 * position).cumsum(axis=1).astype(float)
-            names = {"regret": regret, "simple_regret": simple, "violation_hard": hard, "violations": hard}
+            names = {
+                "regret": regret,
+                "simple_regret": simple,
+                "violation_hard": hard,
+                "violations": hard,
+            }
             rounds[problem, algorithm] = {"t": t, **names}
             cells[problem, algorithm] = {name: values[:, -1] for name, values in names.items()}
     broken = {(SCRIPT, PLAIN): range(failed)}
@@ -40,7 +47,9 @@ MANY = ("good", "lost", *FEASIBLE, "0.5", "0.05", "0.25", "huge", *(f"other {i}"
 
 
 def odd(folder: Path) -> Path:
-    """A run with whatever a figure may lack, of which T = 240 was asked later and nothing is played."""
+    """A run with whatever a figure may lack, of which T = 240 was asked later and nothing is
+    played.
+    """
     rng = np.random.default_rng(5)
     t = np.arange(1, ROUNDS + 1)
     cells, rounds = {}, {}
@@ -51,7 +60,11 @@ def odd(folder: Path) -> Path:
         simple[:, : 10 * (algorithm in FEASIBLE)] = np.nan
         hard = (rng.random((SEEDS, ROUNDS)) < 0.3).cumsum(axis=1).astype(float)
         size = 1e40 if algorithm == "huge" else 1.0
-        names = {"regret": size * steps.cumsum(axis=1), "simple_regret": simple, "violation_hard": hard}
+        names = {
+            "regret": size * steps.cumsum(axis=1),
+            "simple_regret": simple,
+            "violation_hard": hard,
+        }
         rounds["P", algorithm] = {"t": t, **names}
         cells["P", algorithm] = {name: values[:, -1] for name, values in names.items()}
     lost = {("P", "lost"): range(SEEDS)}
@@ -69,7 +82,11 @@ def crowd(folder: Path, count: int = 60) -> Path:
     steps = {("P", f"method-{i:02}"): rng.random((2, ROUNDS)).cumsum(axis=1) for i in range(count)}
     cells = {key: {"regret": values[:, -1]} for key, values in steps.items()}
     return make(
-        folder, cells, seeds=range(2), horizon=ROUNDS, rounds={k: {"t": t, "regret": v} for k, v in steps.items()}
+        folder,
+        cells,
+        seeds=range(2),
+        horizon=ROUNDS,
+        rounds={k: {"t": t, "regret": v} for k, v in steps.items()},
     )
 
 

@@ -1,4 +1,6 @@
-"""The page in a browser: what a reader does with mouse and keyboard works, without an error and without a request."""
+"""The page in a browser: what a reader does with mouse and keyboard works, without an error and
+without a request.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def test_a_heading_sorts_upwards_downwards_and_back(page):
         columns.append(column(page, at))
     values = [float(text.split(" [")[0].replace(",", "")) for text in columns[0]]
     assert values == sorted(values)
-    assert [text.split(" [")[0] for text in columns[1]] == [text.split(" [")[0] for text in columns[0]][::-1]
+    assert [text.split(" [")[0] for text in columns[1]] == [
+        text.split(" [")[0] for text in columns[0]
+    ][::-1]
     assert columns[2] == before
 
 
@@ -84,7 +88,9 @@ def test_zoom_with_mouse_and_keyboard(page):
     page.mouse.down()
     page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 0.7 * box["height"], steps=4)
     page.mouse.up()
-    page.wait_for_function("document.querySelector('#curves .plot')._fullLayout.xaxis.autorange === false")
+    page.wait_for_function(
+        "document.querySelector('#curves .plot')._fullLayout.xaxis.autorange === false"
+    )
     zoomed = span(page)
     assert zoomed < 0.5 * full_span
     page.locator(f"{CURVE} >> .plot").focus()
@@ -139,7 +145,9 @@ def test_figures_and_tables_can_be_had(page):
     name, text = downloaded(page, button("download the numbers"))
     rows = list(csv.DictReader(io.StringIO(text.decode())))
     assert {row["algorithm"] for row in rows} == {IMAGE, PLAIN, "third"}
-    assert {(row["n"], row["expected"]) for row in rows if row["algorithm"] == PLAIN} == {("5", "6")}
+    assert {(row["n"], row["expected"]) for row in rows if row["algorithm"] == PLAIN} == {
+        ("5", "6")
+    }
     name, text = downloaded(page, page.locator(RESULTS).get_by_role("button", name="CSV").click)
     assert text.decode().startswith("problem,algorithm,")
 
@@ -147,9 +155,15 @@ def test_figures_and_tables_can_be_had(page):
 def test_a_table_hands_out_the_rows_that_are_shown(page):
     page.locator(f"{RESULTS} >> input").fill("plain")
     page.locator(f"{RESULTS} >> thead th >> nth=0").get_by_role("button").click()
-    text = downloaded(page, page.locator(RESULTS).get_by_role("button", name="CSV").click)[1].decode()
+    text = downloaded(page, page.locator(RESULTS).get_by_role("button", name="CSV").click)[
+        1
+    ].decode()
     rows = list(csv.DictReader(io.StringIO(text)))
-    assert [row["problem_label"] for row in rows] == column(page, 1) == sorted([SCRIPT, "easy {{title}}"])
+    assert (
+        [row["problem_label"] for row in rows]
+        == column(page, 1)
+        == sorted([SCRIPT, "easy {{title}}"])
+    )
     assert {row["algorithm_label"] for row in rows} == {PLAIN}
     assert len(rows[0]["regret_median"]) > 10, "all digits"
 
@@ -161,7 +175,9 @@ def test_a_choice_is_in_the_address(browser, page):
     page.locator("#curves .chip", has_text=IMAGE).locator("input").uncheck()
     page.get_by_role("link", name="Curves").click()
     settle(page)
-    assert page.url.endswith("#curves&metric=simple_regret&ylog=true&algorithms=plain%20%26%20simple,third")
+    assert page.url.endswith(
+        "#curves&metric=simple_regret&ylog=true&algorithms=plain%20%26%20simple,third"
+    )
     page.reload()
     settle(page)
     for tab in (page, page.context.new_page()):
@@ -169,7 +185,10 @@ def test_a_choice_is_in_the_address(browser, page):
         settle(tab)
         assert tab.get_by_label("Metric").input_value() == "simple_regret"
         assert tab.get_by_label("log values").is_checked()
-        names = "document.querySelector('#curves .plot').data.filter((trace) => !trace.band).map((trace) => trace.meta)"
+        names = (
+            "document.querySelector('#curves .plot').data.filter((trace) => "
+            "!trace.band).map((trace) => trace.meta)"
+        )
         assert tab.evaluate(names) == [PLAIN, "third"]
         assert abs(tab.locator("#curves").bounding_box()["y"]) < 200, "the section is shown"
 
@@ -217,7 +236,7 @@ def test_it_fits_a_phone(browser, address):
 
 SMALL = """() => [...document.querySelectorAll('button, select, input, summary, nav a')].filter((one) => {
     const {width, height} = one.getBoundingClientRect(); return width && (width < 24 || height < 24);
-}).map((one) => one.outerHTML)"""
+}).map((one) => one.outerHTML)"""  # noqa: E501
 
 
 def test_paper_has_all_that_is_closed_and_what_fits(page):
@@ -231,7 +250,9 @@ def test_paper_has_all_that_is_closed_and_what_fits(page):
     width = page.evaluate("document.getElementById('main').clientWidth")
     for place in page.locator("figure.table .scroll").all():
         assert place.evaluate("(box) => box.scrollWidth") <= width
-    assert page.evaluate("getComputedStyle(document.querySelector('td')).fontSize") == "10.6667px", "8 pt"
+    assert (
+        page.evaluate("getComputedStyle(document.querySelector('td')).fontSize") == "10.6667px"
+    ), "8 pt"
     assert page.locator("#curves .main-svg").count() >= 2, "drawn, though nobody has looked there"
     left_out = page.locator(f"{RESULTS} >> .left-out").inner_text()
     assert left_out.startswith("not on paper: ")
@@ -255,13 +276,17 @@ def test_a_page_of_a_run_that_is_played_loads_itself_again(browser, run, tmp_pat
     monkeypatch.setattr(command, "LIVE_FACTOR", 0.0)
     out, part = tmp_path / "page.html", Run(run)
     lease = Lease(part.folder, Cells(part.record.cells.by_pair))
-    drawing = threading.Thread(target=cli.main, args=(["report", str(run), "--out", str(out), "--live"],), daemon=True)
+    drawing = threading.Thread(
+        target=cli.main, args=(["report", str(run), "--out", str(out), "--live"],), daemon=True
+    )
     with lease:
         drawing.start()
         while not out.exists():
             drawing.join(0.05)
         with opened(browser, out.as_uri() + "#curves&metric=simple_regret") as page:
-            assert page.locator("#live").inner_text().startswith(part.record.suite or str(part.folder))
+            assert (
+                page.locator("#live").inner_text().startswith(part.record.suite or str(part.folder))
+            )
             page.wait_for_event("load", timeout=60_000)
             page.wait_for_selector("html[data-ready]", timeout=60_000)
             assert page.url.endswith("#curves&metric=simple_regret")

@@ -1,4 +1,6 @@
-"""The page in a browser draws and hands out the numbers of `curves` and planes, and says what a figure lacks."""
+"""The page in a browser draws and hands out the numbers of `curves` and planes, and says what a
+figure lacks.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ def lacks(browser, address):
 
 
 TRACES = """section => document.querySelector(`${section} .plot`).data.filter((trace) => !trace.band).map(
-    ({name, x, y, error_x, error_y}) => ({name, x, y, error_x, error_y}))"""
+    ({name, x, y, error_x, error_y}) => ({name, x, y, error_x, error_y}))"""  # noqa: E501
 
 
 def panel(page, section):
@@ -47,7 +49,9 @@ def panel(page, section):
     page.locator(f"{section} .panel >> nth=0").scroll_into_view_if_needed()
     settle(page)
     traces = {trace["name"]: trace for trace in page.evaluate(TRACES, section)}
-    button = page.locator(f"{section} .panel >> nth=0").get_by_role("button", name="download the numbers")
+    button = page.locator(f"{section} .panel >> nth=0").get_by_role(
+        "button", name="download the numbers"
+    )
     rows = pd.read_csv(io.BytesIO(downloaded(page, button.click)[1]), dtype={"algorithm": str})
     return traces, page.locator(f"{section} .panel >> nth=0 >> .note").inner_text(), rows
 
@@ -64,9 +68,13 @@ def test_curves_are_drawn_as_figures_have_them(lacks, lacking):
         for statistic in ("median", "mean"):
             lacks.get_by_label("Statistic").first.select_option(statistic)
             traces, note, rows = panel(lacks, "#curves")
-            expected = curves(lacking, metric, problem, statistic=statistic).set_index(["label", "t"])
+            expected = curves(lacking, metric, problem, statistic=statistic).set_index(
+                ["label", "t"]
+            )
             noted_labels = (
-                {"late": "late (r in 1 of 6)", "half": "half (r in 4 of 6)"} if metric == "simple_regret" else {}
+                {"late": "late (r in 1 of 6)", "half": "half (r in 4 of 6)"}
+                if metric == "simple_regret"
+                else {}
             )
             names = {label: noted_labels.get(label, label) for label in MANY if label != "lost"}
             assert {*traces} == {*names.values(), "lost (0 of 6)"}
@@ -79,23 +87,35 @@ def test_curves_are_drawn_as_figures_have_them(lacks, lacking):
                     own_rows[[statistic, "low", "high"]], of[[statistic, "low", "high"]], rtol=2e-6
                 )
                 assert (own_rows[["n", "expected"]] == 6).all().all()
-            assert "T = 120 (no cell of T = 240 is good), n = 6 of 6, 0 of 6; no good cell: lost" in note
+            assert (
+                "T = 120 (no cell of T = 240 is good), n = 6 of 6, 0 of 6; no good cell: lost"
+                in note
+            )
             gone = f"{statistic} undefined in the end: late (no value in 5 of 6 seeds)"
             assert (gone in note) == (metric == "simple_regret")
             assert ("half (no value in 2 of 6 seeds)" in note) == (metric == "simple_regret")
     assert "chosen" not in note
     lacks.get_by_label("Metric").select_option("regret")
     lacks.get_by_label("log values").check()
-    assert panel(lacks, "#curves")[1].endswith("1 curve with values ≤ 0, which are not on this scale: good")
+    assert panel(lacks, "#curves")[1].endswith(
+        "1 curve with values ≤ 0, which are not on this scale: good"
+    )
     image = lacks.locator("#curves .panel >> nth=0").get_by_role("button", name="download as SVG")
-    assert b"not on this scale: good" in downloaded(lacks, image.click)[1].replace(b"\xc2\xa0", b" ")
+    assert b"not on this scale: good" in downloaded(lacks, image.click)[1].replace(
+        b"\xc2\xa0", b" "
+    )
 
 
 def test_planes_are_drawn_as_figures_have_them(lacks, lacking):
     problem = next(iter(lacking.record.labels("problems")))
     lacks.locator(f"{RESULTS} >> thead th >> nth=1").get_by_role("button").click()
-    assert column(lacks, 2)[:4] == ["0.05", "0.25", "0.5", "good"], "words that are numbers, by value"
-    assert lacks.locator("#curves summary").all_inner_texts() == ["Algorithms (10 of 12 drawn)", "Problems"]
+    assert column(lacks, 2)[:4] == ["0.05", "0.25", "0.5", "good"], (
+        "words that are numbers, by value"
+    )
+    assert lacks.locator("#curves summary").all_inner_texts() == [
+        "Algorithms (10 of 12 drawn)",
+        "Problems",
+    ]
     assert "10 of 12 algorithms are chosen" in panel(lacks, "#plane")[1]
     lacks.locator("#curves").get_by_role("button", name="all").first.click()
     assert lacks.locator("#curves summary").first.inner_text() == "Algorithms"
@@ -107,9 +127,15 @@ def test_planes_are_drawn_as_figures_have_them(lacks, lacking):
         expected = Plane("simple_regret", "regret", problem, statistic=statistic).data(lacking)
         columns = [f"{axis}{end}" for axis in "xy" for end in ("", "_low", "_high", "_defined")]
         columns += ["n", "expected", "stale"]
-        np.testing.assert_array_equal(rows[columns].to_numpy(float), expected[columns].to_numpy(float))
+        np.testing.assert_array_equal(
+            rows[columns].to_numpy(float), expected[columns].to_numpy(float)
+        )
         assert [*rows["algorithm"]] == [*expected["label"]] == [*MANY]
-        names = {"lost": "lost (0 of 6)", "late": "late (r in 1 of 6)", "half": "half (r in 4 of 6)"}
+        names = {
+            "lost": "lost (0 of 6)",
+            "late": "late (r in 1 of 6)",
+            "half": "half (r in 4 of 6)",
+        }
         for row in expected.to_dict("records"):
             trace = traces[names.get(row["label"], row["label"])]
             if not np.isfinite([row["x"], row["y"]]).all():
@@ -121,22 +147,41 @@ def test_planes_are_drawn_as_figures_have_them(lacks, lacking):
                 bar = [trace[f"error_{axis}"][word][0] for word in ("array", "arrayminus")]
                 assert bar == [end if np.isfinite(end) else 0 for end in ends]
         phrases = {
-            "median": ["beyond any value: late", "no upper end: half (r)", "worse than any: late (r in 1 of 6), half"],
+            "median": [
+                "beyond any value: late",
+                "no upper end: half (r)",
+                "worse than any: late (r in 1 of 6), half",
+            ],
             "mean": ["seeds without a value are left out: late (r in 1 of 6), half (r in 4 of 6)"],
         }
-        assert all(phrase in note for phrase in [*phrases[statistic], "no good cell: lost", "n = 6 of 6, 0 of 6"]), note
+        assert all(
+            phrase in note
+            for phrase in [*phrases[statistic], "no good cell: lost", "n = 6 of 6, 0 of 6"]
+        ), note
     lacks.get_by_label("log axes").check()
-    assert panel(lacks, "#plane")[1].endswith("1 point with values ≤ 0, which are not on this scale: good")
+    assert panel(lacks, "#plane")[1].endswith(
+        "1 point with values ≤ 0, which are not on this scale: good"
+    )
 
 
 def test_without_an_optimum_the_best_value_is_shown_first(browser, tmp_path):
-    values = {name: np.ones((2, 5)) for name in ("recommended_violation", "simple_value", "violation_hard")}
-    cells = {("P", "A"): {"regret": [np.nan] * 2} | {name: steps[:, -1] for name, steps in values.items()}}
+    values = {
+        name: np.ones((2, 5))
+        for name in ("recommended_violation", "simple_value", "violation_hard")
+    }
+    cells = {
+        ("P", "A"): {"regret": [np.nan] * 2}
+        | {name: steps[:, -1] for name, steps in values.items()}
+    }
     rounds = {("P", "A"): {"t": np.arange(1, 6), **values}}
     run = make(tmp_path / "run", cells, seeds=range(2), horizon=5, rounds=rounds)
     assert cli.main(["report", str(run), "--out", str(tmp_path / "page.html")]) == 0
     with opened(browser, (tmp_path / "page.html").as_uri()) as page:
-        assert page.get_by_label("Metric").input_value() == page.get_by_label("Across").input_value() == "simple_value"
+        assert (
+            page.get_by_label("Metric").input_value()
+            == page.get_by_label("Across").input_value()
+            == "simple_value"
+        )
 
 
 COUNT = """() => { const react = Plotly.react; window.draws = 0;

@@ -12,7 +12,9 @@ from tests.report.test_style import SIGHT, distance, lab
 
 
 def test_colours_on_black_are_told_apart():
-    for sight, (first, second) in itertools.product(SIGHT, itertools.combinations(ON_BLACK.values(), 2)):
+    for sight, (first, second) in itertools.product(
+        SIGHT, itertools.combinations(ON_BLACK.values(), 2)
+    ):
         assert distance(first, second, sight) > 20
     lightness = sorted(lab(colour)[0] for colour in ON_BLACK.values())
     assert np.diff(lightness).min() > 4.5
@@ -25,7 +27,11 @@ def hue(colour):
     coded = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
     linear = np.where(coded <= 0.04045, coded / 12.92, ((coded + 0.055) / 1.055) ** 2.4)
     cones = np.cbrt(
-        [[0.4122215, 0.5363325, 0.0514460], [0.2119035, 0.6806995, 0.1073970], [0.0883025, 0.2817188, 0.6299787]]
+        [
+            [0.4122215, 0.5363325, 0.0514460],
+            [0.2119035, 0.6806995, 0.1073970],
+            [0.0883025, 0.2817188, 0.6299787],
+        ]
         @ linear
     )
     _, a, b = [

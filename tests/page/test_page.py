@@ -1,4 +1,6 @@
-"""A page holds the numbers of `compare` and of the curves, obeys no label, loads nothing, and is there whole or not."""
+"""A page holds the numbers of `compare` and of the curves, obeys no label, loads nothing, and is
+there whole or not.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +105,11 @@ def test_tables_are_those_of_compare(opened, data):
     for table, options in zip(tables, options_by_kind.values(), strict=True):
         comparison = compare(opened, **options)
         assert table["rows"] == [[*row] for row in comparison.table.rows]
-        heading = (comparison.table.title, explain_bold(comparison.table.note), [*comparison.table.columns])
+        heading = (
+            comparison.table.title,
+            explain_bold(comparison.table.note),
+            [*comparison.table.columns],
+        )
         assert (table["title"], table["note"], table["columns"]) == heading
         for name, kind in (("marked", Marked), ("best", Best)):
             assert table[name] == [
@@ -113,13 +119,19 @@ def test_tables_are_those_of_compare(opened, data):
                 if isinstance(cell, kind)
             ]
         lines = list(csv.reader(io.StringIO(comparison.render("csv"))))
-        assert sorted(line for digit_lines in table["digits"] for line in digit_lines) == sorted(lines)
+        assert sorted(line for digit_lines in table["digits"] for line in digit_lines) == sorted(
+            lines
+        )
         for row, digit_lines in zip(table["rows"], table["digits"][1:], strict=True):
             assert digit_lines
-            assert all(row[table["columns"].index("algorithm")] in line for line in digit_lines), "of this row"
+            assert all(row[table["columns"].index("algorithm")] in line for line in digit_lines), (
+                "of this row"
+            )
     frame = compare(opened).frame
     [head], *rows = tables[0]["digits"]
-    assert [float(row[0][head.index("regret_median")]) for row in rows] == frame["regret_median"].tolist(), "all digits"
+    assert [float(row[0][head.index("regret_median")]) for row in rows] == frame[
+        "regret_median"
+    ].tolist(), "all digits"
     assert any(table["marked"] for table in tables)
 
 
@@ -132,9 +144,13 @@ def test_curves_are_those_of_figures(opened, data, statistic, first):
         assert len(t) <= CURVE_ROUNDS
         assert (t[0], t[-1]) == (1, 120)
         for metric, text in pair["curves"].items():
-            frame = curves(opened, metric, pair["problem"], statistic=statistic, algorithms=[pair["algorithm"]])
+            frame = curves(
+                opened, metric, pair["problem"], statistic=statistic, algorithms=[pair["algorithm"]]
+            )
             expected = frame.set_index("t").loc[t, [statistic, "low", "high"]].to_numpy().T
-            np.testing.assert_allclose(numbers(text, len(t))[first : first + 3], expected, rtol=1e-6)
+            np.testing.assert_allclose(
+                numbers(text, len(t))[first : first + 3], expected, rtol=1e-6
+            )
             assert set(frame["n"]) == {pair["n"]}
             compared += 1
     assert compared >= 6 * 4
@@ -150,7 +166,9 @@ def test_curves_of_single_seeds_are_what_was_recorded(opened, data, monkeypatch)
     assert sorted(pair["seeds"]) == [*range(1, SEEDS)], "all seeds that are good"
     monkeypatch.setattr("cbobench.page.content.VALUES", 2 * 6 * len(run["metrics"]) * SEED_ROUNDS)
     fewer_pairs = collect_curves(opened)["pairs"]
-    assert {(len(pair["seeds"]), pair["expected"]) for pair in fewer_pairs} == {(2, SEEDS)}, "fewer, and of how many"
+    assert {(len(pair["seeds"]), pair["expected"]) for pair in fewer_pairs} == {(2, SEEDS)}, (
+        "fewer, and of how many"
+    )
 
 
 def test_pairs_without_a_cell_are_there_and_T_is_said(tmp_path):
@@ -159,8 +177,16 @@ def test_pairs_without_a_cell_are_there_and_T_is_said(tmp_path):
     labels = odd_run.record.labels("algorithms")
     pairs = {labels[pair["algorithm"]]: pair for pair in page_run["pairs"]}
     assert [*pairs] == [*MANY]
-    assert (pairs["lost"]["n"], pairs["lost"]["expected"], pairs["lost"]["curves"]) == (0, SEEDS, {})
-    assert [pairs[label]["lacking"]["simple_regret"] for label in ("good", "half", "late")] == [0, 2, 5]
+    assert (pairs["lost"]["n"], pairs["lost"]["expected"], pairs["lost"]["curves"]) == (
+        0,
+        SEEDS,
+        {},
+    )
+    assert [pairs[label]["lacking"]["simple_regret"] for label in ("good", "half", "late")] == [
+        0,
+        2,
+        5,
+    ]
     assert {*page_run["ends"].values(), page_run["end"]} == {"T = 120 (no cell of T = 240 is good)"}
     ends = {
         (profile["problem"], profile["at"][-1], profile["shares"])
@@ -175,7 +201,9 @@ def test_numbers_beyond_float32_are_no_gaps():
     values = np.array([[1e39, np.nan], [-2.0, 1e-3]])
     text = pack_numbers(values)
     assert text.startswith(":")
-    np.testing.assert_array_equal(np.frombuffer(base64.b64decode(text[1:]), "<f8").reshape(2, 2), values)
+    np.testing.assert_array_equal(
+        np.frombuffer(base64.b64decode(text[1:]), "<f8").reshape(2, 2), values
+    )
     assert not pack_numbers(values[1:]).startswith(":")
 
 
@@ -185,7 +213,11 @@ def test_planes_and_profiles_are_those_of_figures(opened, data):
         for place, statistic in ((1, "median"), (0, "mean")):
             frame = Plane("regret", "violation_hard", problem, statistic=statistic).data(opened)
             for row in frame.to_dict("records"):
-                final = next(f for f in run["finals"] if (f["problem"], f["algorithm"]) == (problem, row["algorithm"]))
+                final = next(
+                    f
+                    for f in run["finals"]
+                    if (f["problem"], f["algorithm"]) == (problem, row["algorithm"])
+                )
                 values = final["values"]["regret"]
                 ends = values[1:4] if place else [values[0], *values[4:6]]
                 assert ends == [row["x"], row["x_low"], row["x_high"]]
@@ -197,17 +229,25 @@ def test_planes_and_profiles_are_those_of_figures(opened, data):
         *alone,
     ]
     for profile in run["profiles"]:
-        frame = Profile(profile["kind"], [profile["problem"]] if profile["problem"] else None).data(opened)
-        shares = [np.frombuffer(base64.b64decode(curve["share"]), "<f4") for curve in profile["curves"]]
+        frame = Profile(profile["kind"], [profile["problem"]] if profile["problem"] else None).data(
+            opened
+        )
+        shares = [
+            np.frombuffer(base64.b64decode(curve["share"]), "<f4") for curve in profile["curves"]
+        ]
         np.testing.assert_allclose(np.concatenate(shares), frame["share"], rtol=1e-6)
 
 
 def test_no_label_leaves_its_place(page, data):
     elements = Elements(page)
     assert [tag for tag, _ in elements.found].count("script") == 1 + 1 + len(command.SCRIPTS)
-    assert not [tag for tag, _ in elements.found if tag in ("img", "iframe", "object", "embed", "base")]
+    assert not [
+        tag for tag, _ in elements.found if tag in ("img", "iframe", "object", "embed", "base")
+    ]
     assert not [a for _, attributes in elements.found for a in attributes if a.startswith("on")]
-    assert SCRIPT in data["runs"][0]["problems"].values(), "negative control: the label is there, as data"
+    assert SCRIPT in data["runs"][0]["problems"].values(), (
+        "negative control: the label is there, as data"
+    )
     assert IMAGE not in page
     assert SCRIPT not in page
     assert "easy {{title}}" in page, "no label is taken for a place of the template"
@@ -215,15 +255,26 @@ def test_no_label_leaves_its_place(page, data):
 
 def test_nothing_is_loaded(page):
     elements = Elements(page)
-    places = [v for _, a in elements.found for k, v in a.items() if k in ("src", "href", "srcset", "action", "data")]
+    places = [
+        v
+        for _, a in elements.found
+        for k, v in a.items()
+        if k in ("src", "href", "srcset", "action", "data")
+    ]
     assert all(place.startswith("#") for place in places), places
-    policy = next(a["content"] for _, a in elements.found if a.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        a["content"] for _, a in elements.found if a.get("http-equiv") == "Content-Security-Policy"
+    )
     assert policy.startswith("default-src 'none'")
     assert "http" not in policy
     assert "unsafe" not in policy.split("script-src")[1]
-    sources = [(command.HERE / name).read_text() for name in (*command.SCRIPTS, "page.css", "template.html")]
+    sources = [
+        (command.HERE / name).read_text()
+        for name in (*command.SCRIPTS, "page.css", "template.html")
+    ]
     assert not re.search(
-        r"https?:|@import|url\(|\bfetch\(|XMLHttpRequest|innerHTML|outerHTML|insertAdjacent", "".join(sources)
+        r"https?:|@import|url\(|\bfetch\(|XMLHttpRequest|innerHTML|outerHTML|insertAdjacent",
+        "".join(sources),
     )
 
 
@@ -259,15 +310,18 @@ def test_what_is_wrong_is_one_line_and_leaves_nothing(run, tmp_path, capsys):
     os.mkfifo(tmp_path / "pipe.html")
     before, record_bytes = set(tmp_path.rglob("*")), record.read_bytes()
     for arguments, reason in (
-        ([str(empty)], "has no cell yet"), ([str(odd)], "schema version 3"), ([str(damaged)], rounds.name),
-        ([str(tmp_path / "none")], "none"), ([str(run), str(run)], "given twice"),
+        ([str(empty)], "has no cell yet"),
+        ([str(odd)], "schema version 3"),
+        ([str(damaged)], rounds.name),
+        ([str(tmp_path / "none")], "none"),
+        ([str(run), str(run)], "given twice"),
         ([str(run), "--out", str(tmp_path)], "is a folder"),
         ([str(run), "--out", str(tmp_path / "measured.csv")], "ends with .html"),
         ([str(run), "--out", str(record)], "a file that ends with .html"),
         ([str(run), "--out", str(tmp_path / "pipe.html")], "a file that ends with .html"),
         ([str(run), "--out", str(tmp_path / "no" / "page.html")], "is no folder"),
         ([str(run), str(run), "--live"], "--live follows one run, 2 are given"),
-    ):  # fmt: skip
+    ):
         assert cli.main(["report", *arguments]) in (1, 2), arguments
         message = capsys.readouterr().err
         assert message.count("\n") == 1, message
@@ -279,7 +333,9 @@ def test_what_is_wrong_is_one_line_and_leaves_nothing(run, tmp_path, capsys):
 def test_a_page_that_cannot_be_finished_leaves_the_old_one(run, tmp_path, monkeypatch):
     out = tmp_path / "page.html"
     out.write_text("old")
-    monkeypatch.setattr(command.Path, "replace", lambda *_: (_ for _ in ()).throw(OSError("no space left")))
+    monkeypatch.setattr(
+        command.Path, "replace", lambda *_: (_ for _ in ()).throw(OSError("no space left"))
+    )
     assert cli.main(["report", str(run), "--out", str(out)]) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
     assert out.read_text() == "old"
@@ -291,7 +347,10 @@ def test_the_command_says_where_the_page_is_and_that_a_run_is_not_over(tmp_path,
     sorted(part.glob("cells/*"))[0].unlink()
     out = tmp_path / "page.html"
     assert cli.main(["report", str(part), "--out", str(out)]) == 0
-    output, note = capsys.readouterr(), f"incomplete: {SEEDS} of {6 * SEEDS} cells are not played yet"
+    output, note = (
+        capsys.readouterr(),
+        f"incomplete: {SEEDS} of {6 * SEEDS} cells are not played yet",
+    )
     assert output.out.startswith(f"{out} (")
     assert note in output.err
     assert {path.name for path in tmp_path.iterdir()} == {"page.html", "part"}
@@ -322,7 +381,9 @@ def test_a_page_of_a_run_that_is_played_is_drawn_again_until_its_end(tmp_path, c
     ]  # fmt: skip
     assert len(pages) == 2
     for pause, page in pages:
-        (interval,) = (a["content"] for _, a in Elements(page).found if a.get("name") == "load-again")
+        (interval,) = (
+            a["content"] for _, a in Elements(page).found if a.get("name") == "load-again"
+        )
         assert command.LIVE_SECONDS <= int(interval) <= pause + 1
         assert ("pre", {"id": "live"}) in Elements(page).found
         assert "&lt;/script&gt;" in page, "labels are escaped"
@@ -348,14 +409,21 @@ def test_it_says_what_each_method_is_told(data):
     settings = data["runs"][0]["settings"][0]
     assert settings["title"] == "What each method is told"
     assert [row[1:] for row in settings["rows"]] == [["nothing", "–"]] * 3
-    values = {"cei": {"lam": "scaled", "delta": 0.05, "keep": None}, "mine:Own": {"lam": 0.1, "keep": False}}
+    values = {
+        "cei": {"lam": "scaled", "delta": 0.05, "keep": None},
+        "mine:Own": {"lam": 0.1, "keep": False},
+    }
     variants = {name: SimpleNamespace(name=name, values=chosen) for name, chosen in values.items()}
-    record = SimpleNamespace(labels=lambda kind: {name: name for name in variants}, variants=lambda kind: variants)
+    record = SimpleNamespace(
+        labels=lambda kind: {name: name for name in variants}, variants=lambda kind: variants
+    )
     rows = tabulate_knowledge(SimpleNamespace(record=record), ("lam", "keep")).rows
     assert rows[0][0] == "cei"
     assert rows[0][1][:9] == "kernel, λ"
     assert rows[0][2] == "lam scaled"
-    assert rows[1] == ["mine:Own", "not known here", "lam 0.1, keep false"], "forgotten data are a choice"
+    assert rows[1] == ["mine:Own", "not known here", "lam 0.1, keep false"], (
+        "forgotten data are a choice"
+    )
 
 
 @pytest.mark.usefixtures("shipped")
@@ -369,7 +437,9 @@ def test_a_bundle_has_a_page_beside_it_without_what_it_does_not_hold(run, data, 
     assert "Machines" not in dict(theirs["facts"])
     assert theirs["failures"]["rows"][0][4] == "broken"
     assert theirs["failures"]["traces"] == [""]
-    assert "rounds that no bundle holds" in bundle_data["unclaimed"], "not tested with what is left of the rounds"
+    assert "rounds that no bundle holds" in bundle_data["unclaimed"], (
+        "not tested with what is left of the rounds"
+    )
 
 
 FAILING = """
@@ -396,13 +466,16 @@ class Failing(OneRun):
 
 
 def test_a_page_tells_no_places_of_a_machine(tmp_path, monkeypatch):
-    """Of a run whose folders, files and commands name a person, of a machine that is not this one any more."""
+    """Of a run whose folders, files and commands name a person, of a machine that is not this one
+    any more.
+    """
     project = tmp_path / "Ann Smith" / "secret project"
     project.mkdir(parents=True)
     (project / "failing_of_page.py").write_text(FAILING)
     suite = project / "mine.yaml"
     suite.write_text(
-        "suite: mine\nhorizon: 3\nseeds: 2\nproblems: [gramacy]\nalgorithms: ['failing_of_page:Failing']\n"
+        "suite: mine\nhorizon: 3\nseeds: 2\nproblems: [gramacy]\nalgorithms: "
+        "['failing_of_page:Failing']\n"
     )
     with monkeypatch.context() as patch:
         patch.chdir(project)
@@ -411,12 +484,21 @@ def test_a_page_tells_no_places_of_a_machine(tmp_path, monkeypatch):
         assert cli.main([*arguments, "--horizon", "2"]) == cli.main(arguments) == 1
     page_data = content([Run(project / "runs" / "one")])
     text = json.dumps(page_data, ensure_ascii=False)
-    for place in ("Ann", "Smith", "secret", str(Path.home()), str(Path(np.__file__).parents[1]), platform.node()):
+    for place in (
+        "Ann",
+        "Smith",
+        "secret",
+        str(Path.home()),
+        str(Path(np.__file__).parents[1]),
+        platform.node(),
+    ):
         assert place not in text, place
     (run,) = page_data["runs"]
     traces = "".join(run["failures"]["traces"])
     frames = [line.strip() for line in traces.splitlines() if line.startswith("  File ")]
-    assert all(re.fullmatch(r'File "(…/)?[\w./-]+\.py[xi]?", line \d+, in \S+', frame) for frame in frames), frames
+    assert all(
+        re.fullmatch(r'File "(…/)?[\w./-]+\.py[xi]?", line \d+, in \S+', frame) for frame in frames
+    ), frames
     assert 'File "…/failing_of_page.py", line 16, in ask_one' in frames
     assert any(frame.startswith('File "cbobench/play/play.py"') for frame in frames)
     assert any(frame.startswith('File "numpy/linalg/') for frame in frames)
@@ -441,7 +523,10 @@ def test_a_page_tells_no_places_of_a_machine(tmp_path, monkeypatch):
         ("PATH=/home/ann/bin:/opt/tools/bin", "PATH=…/bin:…/bin (2)"),
         ("table[rows=/home/ann/x.csv]/cei", "table[rows=…/x.csv]/cei"),
         ("s3://bucket/ann/run?region=eu", "s3://bucket/ann/run?region=eu"),
-        ("req/s, 3/4, and/or, 1 / 2, </script>, /data", "req/s, 3/4, and/or, 1 / 2, </script>, /data"),
+        (
+            "req/s, 3/4, and/or, 1 / 2, </script>, /data",
+            "req/s, 3/4, and/or, 1 / 2, </script>, /data",
+        ),
     ],
 )
 def test_how_a_path_is_shortened(text, shortened):
@@ -450,7 +535,11 @@ def test_how_a_path_is_shortened(text, shortened):
 
 
 def test_paths_that_end_alike_stay_apart_and_numbers_stay():
-    packed = {"curves": {"r": "/abc/def/AAA="}, "by_seed": {"r": "/abc/def/AAA="}, "share": "/abc/def/AAA="}
+    packed = {
+        "curves": {"r": "/abc/def/AAA="},
+        "by_seed": {"r": "/abc/def/AAA="},
+        "share": "/abc/def/AAA=",
+    }
     page = {
         "/home/ann/a/x.csv": "/home/ann/b/x.csv",
         "pairs": [packed],

@@ -1,4 +1,6 @@
-"""The theory audit: events beside a dense recomputation from what was played, constants by hand; it changes nothing."""
+"""The theory audit: events beside a dense recomputation from what was played, constants by hand; it
+changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -32,15 +34,23 @@ def audited(task, name, seeds=S, horizon=T, key="test", **settings):
 
 
 class Dense:
-    """Beliefs of replicate s before each round, from Gaussian process regression with all matrices written out."""
+    """Beliefs of replicate s before each round, from Gaussian process regression with all matrices
+    written out.
+    """
 
     def __init__(self, task, cells, chunks, s):
         K, lam = task.actions.covariance, 1 + 2 / T
         self.x = actions(chunks)[:, s]
-        y = np.concatenate([np.concatenate([c.observed_f[:, s, None], c.observed_g[:, s]], axis=1) for c in chunks])
+        y = np.concatenate(
+            [np.concatenate([c.observed_f[:, s, None], c.observed_g[:, s]], axis=1) for c in chunks]
+        )
         p = y.shape[1]
         instances = cells.instances
-        self.mean, self.deviation, self.beta = np.empty((T, p, len(K))), np.empty((T, len(K))), np.empty((T, p))
+        self.mean, self.deviation, self.beta = (
+            np.empty((T, p, len(K))),
+            np.empty((T, len(K))),
+            np.empty((T, p)),
+        )
         for t in range(T):
             x = self.x[:t]
             A = K[np.ix_(x, x)] + lam * np.eye(t)
@@ -51,7 +61,9 @@ class Dense:
             root = np.sqrt(2 * (gain + 1 + np.log(p / 0.1)))
             self.beta[t] = instances.norm[s] + instances.noise[s] * root
         self.truth = np.concatenate([instances.f[s][None], instances.g[s]])
-        self.needed = (np.abs(self.truth - self.mean) / (self.beta[:, :, None] * self.deviation[:, None])).max(axis=2)
+        self.needed = (
+            np.abs(self.truth - self.mean) / (self.beta[:, :, None] * self.deviation[:, None])
+        ).max(axis=2)
 
 
 def policy(f, g):
@@ -80,7 +92,9 @@ def test_events_are_those_of_a_dense_recomputation(task, name):
 
 @pytest.mark.parametrize("name", ["ckb-ucb", "ckb-ts", "ckb-rand"])
 def test_estimates_are_those_of_a_dense_recomputation(task, name):
-    """E^conc, E^anti and optimism at x*, with the draws of every round taken from the algorithm as it goes."""
+    """E^conc, E^anti and optimism at x*, with the draws of every round taken from the algorithm as
+    it goes.
+    """
     algorithm, draws = make(name), []
 
     def look(t):
@@ -88,7 +102,11 @@ def test_estimates_are_those_of_a_dense_recomputation(task, name):
         if name == "ckb-ts":
             draws.append(np.concatenate([b.f.path[:, None], b.constraint.path], axis=1).copy())
         elif name == "ckb-rand":
-            draws.append(np.concatenate([algorithm.explore_f.z[:, None], algorithm.explore_g.z], axis=1).copy())
+            draws.append(
+                np.concatenate(
+                    [algorithm.explore_f.z[:, None], algorithm.explore_g.z], axis=1
+                ).copy()
+            )
         else:
             draws.append(np.broadcast_to(np.array([1.0, -1.0, -1.0])[:, None], (S, 3, 1)))
 
@@ -126,7 +144,9 @@ def test_bounds_of_the_theorem_are_the_inequalities_of_its_proof(task):
         rho = 4 * B / delta
         V = G * np.sqrt(T) / rho
         played = dense.truth[:, dense.x]
-        for t, regret, violation in zip(marks, row["curve_regret"], row["curve_violation"], strict=True):
+        for t, regret, violation in zip(
+            marks, row["curve_regret"], row["curve_violation"], strict=True
+        ):
             steps = (t * (G + 0.01) ** 2 / (2 * V)).sum()
             chi = spread[t - 1]
             assert regret == pytest.approx(chi[0] + steps + 2 * B * t * 0.01 / delta, rel=1e-9)
@@ -192,11 +212,17 @@ def test_a_cell_is_audited_alone_as_in_a_block(task, name):
 @pytest.mark.parametrize(
     ("settings", "note"),
     [
-        ({"slack": 0.6}, "CKB: slack > δ/2"), ({"rho": 0.5}, "CKB: ρ < 4B/δ"), ({"beta": 2.0}, "β is a constant"),
-        ({"beta_scale": 0.5}, "β is scaled"), ({"lam": 0.1}, "λ is not 1 + 2/T"), ({"V": 3.0}, "CKB: V is not G√T/ρ"),
-        ({"G": 0.01}, "G < |g|"), ({"gain": "rate"}, "γ is a rate"), ({"delta": 5.0}, "CKB: δ exceeds the true one"),
+        ({"slack": 0.6}, "CKB: slack > δ/2"),
+        ({"rho": 0.5}, "CKB: ρ < 4B/δ"),
+        ({"beta": 2.0}, "β is a constant"),
+        ({"beta_scale": 0.5}, "β is scaled"),
+        ({"lam": 0.1}, "λ is not 1 + 2/T"),
+        ({"V": 3.0}, "CKB: V is not G√T/ρ"),
+        ({"G": 0.01}, "G < |g|"),
+        ({"gain": "rate"}, "γ is a rate"),
+        ({"delta": 5.0}, "CKB: δ exceeds the true one"),
     ],
-)  # fmt: skip
+)
 def test_what_is_outside_the_theorem_is_noted(settings, note):
     task = problem("rkhs-1d", constraint="independent")
     _, _, good = audited(task, "ckb-ucb", seeds=2, horizon=10)
@@ -206,11 +232,15 @@ def test_what_is_outside_the_theorem_is_noted(settings, note):
 
 
 def test_wrong_claims_of_safety_are_counted():
-    """With widths of 0 a safe method calls safe what is not; the count is that of its safe sets, recomputed."""
+    """With widths of 0 a safe method calls safe what is not; the count is that of its safe sets,
+    recomputed.
+    """
     task = problem("rkhs-1d", constraint="independent")
     for name in ("stageopt", "sgp-ucb", "safeopt"):
         algorithm, safe = make(name, beta=0.05), []
-        cells, _, audit = watched(task, algorithm, 6, 60, look=lambda t, a=algorithm, s=safe: s.append(a.safe.copy()))
+        cells, _, audit = watched(
+            task, algorithm, 6, 60, look=lambda t, a=algorithm, s=safe: s.append(a.safe.copy())
+        )
         ever = np.any(safe, axis=0)
         instances = cells.instances
         beyond = ever & ~instances.seed_set
@@ -223,27 +253,42 @@ def test_wrong_claims_of_safety_are_counted():
 
 @pytest.mark.parametrize(
     ("place", "name"),
-    [("feasible-pocket", "ckb-ucb"), ("feasible-pocket", "ckb-ts"), ("feasible-pocket-delayed", "ckb-ucb")],
+    [
+        ("feasible-pocket", "ckb-ucb"),
+        ("feasible-pocket", "ckb-ts"),
+        ("feasible-pocket-delayed", "ckb-ucb"),
+    ],
 )
 def test_a_box_is_looked_at_in_its_candidates(place, name):
-    """Needed widths and deviations of what is played, from the beliefs of every round and the problem's formula."""
+    """Needed widths and deviations of what is played, from the beliefs of every round and the
+    problem's formula.
+    """
     task, algorithm = problem(place, candidates=128), make(name)
     needed, spread = np.zeros((2, 2)), np.zeros((2, 2))
 
     def points(task):
-        return task.actions.scale(task.actions.candidates) if name == "ckb-ucb" else task.actions.grid.points
+        return (
+            task.actions.scale(task.actions.candidates)
+            if name == "ckb-ucb"
+            else task.actions.grid.points
+        )
 
     def look(t):
         nonlocal spread, needed
         b = algorithm.belief
         values = task.formula(points(task))
         f = np.abs(values[:, 0] - b.f.mean) / (b.f.width * b.f.deviation)
-        g = np.abs(values[:, 1] - b.constraint.mean[:, 0]) / (b.constraint.width[..., 0] * b.constraint.deviation[:, 0])
+        g = np.abs(values[:, 1] - b.constraint.mean[:, 0]) / (
+            b.constraint.width[..., 0] * b.constraint.deviation[:, 0]
+        )
         needed = np.maximum(needed, np.stack([f.max(axis=1), g.max(axis=1)], axis=1))
         if name == "ckb-ucb":
             mean, variance = algorithm.posterior.at(algorithm.chosen[:, None])
             at = algorithm.view(mean, variance, algorithm.chosen[:, None])
-            radii = at.f.width * at.f.deviation, at.constraint.width[:, 0] * at.constraint.deviation[:, 0]
+            radii = (
+                at.f.width * at.f.deviation,
+                at.constraint.width[:, 0] * at.constraint.deviation[:, 0],
+            )
             spread = spread + np.concatenate(radii, axis=1)
 
     _, _, audit = watched(task, algorithm, 2, 25, look=look)
@@ -273,7 +318,9 @@ def gain_of(pair, x):
 
 @pytest.mark.parametrize("name", ["ckb-ucb", "ckb-ts", "ckb-rand"])
 def test_bounds_at_the_horizon_are_those_of_the_papers(pair, name):
-    """Theorem 1 by (13), (15) and Lemma 2; Theorem 2 by (22): typed in again from the appendix, for each seed alone."""
+    """Theorem 1 by (13), (15) and Lemma 2; Theorem 2 by (22): typed in again from the appendix, for
+    each seed alone.
+    """
     cells, chunks, rows = audited(pair, name, horizon=ROUNDS)
     i, n, alpha, m = cells.instances, 40, 0.1, 2
     for s, row in enumerate(rows):
@@ -286,7 +333,10 @@ def test_bounds_at_the_horizon_are_those_of_the_papers(pair, name):
         sigmas = np.sqrt(4 * (ROUNDS + 2) * gain_of(pair, x))
         assert row["gain"] == row["gain_used"] == pytest.approx(gain_of(pair, x), rel=1e-9)
         if name == "ckb-ucb":
-            regret, penalised_regret = 2 * beta[0] * sigmas, 2 * (beta[0] + rho * beta[1:].sum()) * sigmas
+            regret, penalised_regret = (
+                2 * beta[0] * sigmas,
+                2 * (beta[0] + rho * beta[1:].sum()) * sigmas,
+            )
         else:
             factor = 2 * np.sqrt(np.log(n * ROUNDS if name == "ckb-ts" else ROUNDS))
             c = (1 + factor) * beta
@@ -312,7 +362,9 @@ def test_norms_noise_and_margins_are_those_of_the_draw(pair):
     cells, _, rows = audited(pair, "ckb-ucb", horizon=ROUNDS, B=3.0, G="sup", R=0.2, delta=0.25)
     i = cells.instances
     np.testing.assert_allclose([row["norm"] for row in rows], i.norm, rtol=1e-6)
-    np.testing.assert_allclose([row["bound"] for row in rows], np.stack([[3.0, *sup[1:]] for sup in i.sup]))
+    np.testing.assert_allclose(
+        [row["bound"] for row in rows], np.stack([[3.0, *sup[1:]] for sup in i.sup])
+    )
     np.testing.assert_array_equal([row["noise"] for row in rows], i.noise)
     assert [row["noise_used"] for row in rows] == [[0.2] * 3] * 3
     assert [row["margin_single"] for row in rows] == i.slater.tolist()
@@ -331,13 +383,17 @@ def test_norms_noise_and_margins_are_those_of_the_draw(pair):
     ],
 )
 def test_explorations_keep_what_they_promise(explore):
-    """Of 4,000 draws, at least as many are optimistic by one width, and within c^(2), as theory says."""
+    """Of 4,000 draws, at least as many are optimistic by one width, and within c^(2), as theory
+    says.
+    """
     explore.start(Streams([("test", s) for s in range(4000)]), "explore f", (), 1)
     belief = FunctionBelief(np.zeros((4000, 3)), np.ones((4000, 3)), np.full((4000, 1), 2.0))
     for t in (1, 2, 5, 20):
         explore.begin(t)
         away = explore(belief) / 2.0
-        np.testing.assert_allclose(away, np.broadcast_to(np.reshape(explore.multiple, (-1, 1)), away.shape))
+        np.testing.assert_allclose(
+            away, np.broadcast_to(np.reshape(explore.multiple, (-1, 1)), away.shape)
+        )
         optimistic = (getattr(explore, "sign", 1) * away >= 1).all(axis=1).mean()
         near = (np.abs(away) <= explore.concentration(t, 3)).all(axis=1)
         assert optimistic >= explore.optimism() - 0.03
@@ -347,9 +403,14 @@ def test_explorations_keep_what_they_promise(explore):
 
 
 def test_the_margin_of_a_box_is_not_that_of_its_candidates():
-    """A program on candidates finds less slack than a box has: δ in use, the true one, is not called too large."""
+    """A program on candidates finds less slack than a box has: δ in use, the true one, is not
+    called too large.
+    """
     pocket = problem("feasible-pocket")
     _, _, rows = audited(pocket, "ckb-ucb", horizon=ROUNDS)
     assert rows[0]["margin"] < rows[0]["margin_used"]
     assert not any("δ exceeds" in note for note in rows[0]["notes"])
-    assert any("δ exceeds" in note for note in audited(pocket, "ckb-ucb", horizon=ROUNDS, delta=0.9)[2][0]["notes"])
+    assert any(
+        "δ exceeds" in note
+        for note in audited(pocket, "ckb-ucb", horizon=ROUNDS, delta=0.9)[2][0]["notes"]
+    )

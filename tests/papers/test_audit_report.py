@@ -1,4 +1,6 @@
-"""An audited run from suite to table: same cells, same rounds, a file of its own kind, and what is refused."""
+"""An audited run from suite to table: same cells, same rounds, a file of its own kind, and what is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -65,14 +67,20 @@ def test_every_cell_is_audited(runs):
 
 
 def lines(run, algorithm, problem="rkhs-1d[constraint=independent]"):
-    return {r["check"]: r for r in findings(run) if (r["algorithm"], r["problem"]) == (algorithm, problem)}
+    return {
+        r["check"]: r
+        for r in findings(run)
+        if (r["algorithm"], r["problem"]) == (algorithm, problem)
+    }
 
 
 def test_shares_and_medians_are_those_of_the_cells(runs):
     run = Run(runs / "audited")
     small = next(t for t in run.record.variants("algorithms") if "B=0.3" in t)
     for algorithm in ("ckb-ucb", small):
-        cells = run.audit[(run.audit["algorithm"] == algorithm) & (run.audit["problem"].str.startswith("rkhs"))]
+        cells = run.audit[
+            (run.audit["algorithm"] == algorithm) & (run.audit["problem"].str.startswith("rkhs"))
+        ]
         checks = lines(run, algorithm)
         held = checks["bounds hold in all rounds (E^est)"]
         assert held["count"] == cells["est_always"].sum()
@@ -97,15 +105,22 @@ def test_the_command_prints_every_format(runs, capsys):
 
 
 def test_figures_hold_the_mean_bound_of_the_recorded_rounds(runs, tmp_path, capsys):
-    assert main(["audit", str(runs / "audited"), "--format", "csv", "--figures", str(tmp_path / "f")]) == 0
+    assert (
+        main(["audit", str(runs / "audited"), "--format", "csv", "--figures", str(tmp_path / "f")])
+        == 0
+    )
     assert "bounds_rkhs_1d_constraint_independent_ckb_ucb.pdf" in capsys.readouterr().err
     drawn = pd.read_csv(tmp_path / "f" / "bounds_rkhs_1d_constraint_independent_ckb_ucb.csv")
     run = Run(runs / "audited")
-    cells = run.audit[(run.audit["algorithm"] == "ckb-ucb") & run.audit["problem"].str.startswith("rkhs")]
+    cells = run.audit[
+        (run.audit["algorithm"] == "ckb-ucb") & run.audit["problem"].str.startswith("rkhs")
+    ]
     for metric, column in (("regret_plus", "curve_regret"), ("violation", "curve_violation")):
         rows = drawn[(drawn["metric"] == metric) & drawn["bound"].notna()]
         assert rows["t"].tolist() == cells["curve_t"].iloc[0].tolist()
-        np.testing.assert_allclose(rows["bound"], np.mean(cells[column].to_list(), axis=0), rtol=1e-12)
+        np.testing.assert_allclose(
+            rows["bound"], np.mean(cells[column].to_list(), axis=0), rtol=1e-12
+        )
     assert not list((tmp_path / "f").glob("*random*"))
 
 
@@ -129,7 +144,9 @@ def test_runs_without_an_audit_are_refused(runs, write_suite, capsys):
     with pytest.raises(Misuse, match="audit is 'yes please'; allowed: true, false"):
         cbobench.run(path, cpus=0)
     for name, other_folder in (("plain", "audited"), ("audited", "plain")):
-        with pytest.raises(Misuse, match="the suite now asks otherwise; restore `audit:` or give another --out"):
+        with pytest.raises(
+            Misuse, match="the suite now asks otherwise; restore `audit:` or give another --out"
+        ):
             cbobench.run(runs / f"{name}.yaml", out=runs / other_folder, cpus=0)
 
 
@@ -146,7 +163,9 @@ def test_one_bad_cell_leaves_the_others_audited(write_suite, tmp_path, monkeypat
         learn(self, t, chosen, feedback)
 
     monkeypatch.setattr(CKB, "learn", fail)
-    path = write_suite("suite: x\nhorizon: 10\nseeds: 6\naudit: true\nproblems: [rkhs-1d]\nalgorithms: [ckb-ucb]\n")
+    path = write_suite(
+        "suite: x\nhorizon: 10\nseeds: 6\naudit: true\nproblems: [rkhs-1d]\nalgorithms: [ckb-ucb]\n"
+    )
     outcome = cbobench.run(path, out=tmp_path / "x", cpus=0)
     run = Run(tmp_path / "x")
     assert 0 < outcome.failed < 6
@@ -157,7 +176,9 @@ def test_one_bad_cell_leaves_the_others_audited(write_suite, tmp_path, monkeypat
 def test_the_optimistic_estimate_is_named(tmp_path):
     """Of CKB the Lagrangian: with φ = 0 it says nothing of g. Of CONFIG f and every g."""
     suite = {"suite": "two", "horizon": 10, "seeds": 2, "audit": True, "problems": ["rkhs-1d"]}
-    outcome = cbobench.run(suite | {"algorithms": ["ckb-ucb", "config"]}, out=tmp_path / "run", cpus=0)
+    outcome = cbobench.run(
+        suite | {"algorithms": ["ckb-ucb", "config"]}, out=tmp_path / "run", cpus=0
+    )
     checks = {}
     for row in findings(Run(outcome.folder.uri)):
         if "optimistic" in row["check"]:

@@ -1,4 +1,6 @@
-"""Claims: verdicts on hand-made runs with known answers, several settings, what a run lacks, the command."""
+"""Claims: verdicts on hand-made runs with known answers, several settings, what a run lacks, the
+command.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,16 @@ from cbobench.errors import CbobenchError, Misuse
 from cbobench.papers import evidence
 from cbobench.papers.claim_tables import claims_of, evaluate, render_findings, tabulate_findings
 from cbobench.papers.claims import Claim, choices, findings
-from cbobench.papers.rules import any_of, at_most, below, never, not_worse, number, similar, vanishes
+from cbobench.papers.rules import (
+    any_of,
+    at_most,
+    below,
+    never,
+    not_worse,
+    number,
+    similar,
+    vanishes,
+)
 from cbobench.report.load import Run
 from cbobench.suite.variants import Variant
 from tests.helpers import swept
@@ -43,7 +54,9 @@ NOISE = RNG.standard_normal(SEEDS)
 
 
 def rewrite(run, algorithm, values, status="ok"):
-    """Give the cells of an algorithm known metrics: {name: f(seed, t)}, the last of which is the cell's."""
+    """Give the cells of an algorithm known metrics: {name: f(seed, t)}, the last of which is the
+    cell's.
+    """
     folder = Run(run).folder
     for kind in ("cells", "rounds"):
         for path in (run / kind).glob(f"rkhs-1d.{algorithm}.*"):
@@ -52,7 +65,8 @@ def rewrite(run, algorithm, values, status="ok"):
             rounds = table["t"].to_numpy() if kind == "rounds" else np.full(len(seeds), T[-1])
             for name, f in values.items():
                 metric_values = np.array(
-                    [f(int(s), int(t)) for s, t in zip(seeds, rounds, strict=True)], dtype=np.float64
+                    [f(int(s), int(t)) for s, t in zip(seeds, rounds, strict=True)],
+                    dtype=np.float64,
                 )
                 held = [name] if name in table.column_names else []  # else readers would compute it
                 table = table.drop_columns(held).append_column(name, [metric_values])
@@ -74,10 +88,15 @@ def planted_run(played, tmp_path):
     """A: R = 10 + seed + e, N = 3 in the mean, V⁺ like √t; B: R = 12 + seed, N = 0, V⁺ like t."""
     shutil.copytree(played, tmp_path / "run")
     rewrite(
-        tmp_path / "run", "random",
-        {"regret": lambda s, t: (10 + s) * t / 64 + 0.1 * NOISE[s], "violations": lambda s, t: float(2 + s % 3),
-         "violation_hard": lambda s, t: (1 + s) * np.sqrt(t), "violation": lambda s, t: (1 + s) * np.sqrt(t)},
-    )  # fmt: skip
+        tmp_path / "run",
+        "random",
+        {
+            "regret": lambda s, t: (10 + s) * t / 64 + 0.1 * NOISE[s],
+            "violations": lambda s, t: float(2 + s % 3),
+            "violation_hard": lambda s, t: (1 + s) * np.sqrt(t),
+            "violation": lambda s, t: (1 + s) * np.sqrt(t),
+        },
+    )
     rewrite(
         tmp_path / "run", "oracle",
         {"regret": lambda s, t: (12 + s) * t / 64, "violations": lambda s, t: 0.0,
@@ -108,7 +127,9 @@ def test_an_order_is_reproduced_contradicted_or_cannot_be_told(planted_run):
     assert finding.verdict == "reproduced"
     assert (finding.n, finding.expected) == (SEEDS, SEEDS)
     np.testing.assert_allclose(finding.parts[0].value, -2 + 0.1 * NOISE.mean(), rtol=1e-12)
-    assert finding.parts[0].p == pytest.approx(2.0 ** (1 - SEEDS), rel=1e-9), "every pair has the same sign"
+    assert finding.parts[0].p == pytest.approx(2.0 ** (1 - SEEDS), rel=1e-9), (
+        "every pair has the same sign"
+    )
     check_verdicts(
         planted_run,
         (lambda a, b: [below("regret", b, a)], "contradicted"),
@@ -129,7 +150,9 @@ def test_an_order_that_few_seeds_carry_is_not_contradicted(planted_run):
 
 def test_how_many_seeds_would_tell():
     needed = evidence.count_seeds_needed(50, 1.0, -1.0, 3.0, 0.0)
-    assert needed == math.ceil(50 * (2 * 2.8 / 1.96) ** 2), "half-width 2, distance 1, 2.8 standard errors"
+    assert needed == math.ceil(50 * (2 * 2.8 / 1.96) ** 2), (
+        "half-width 2, distance 1, 2.8 standard errors"
+    )
     assert evidence.count_seeds_needed(50, 0.0, -1.0, 1.0, 0.0) == math.inf
     assert evidence.count_seeds_needed(1, 1.0, 0.0, 2.0, 0.0) == math.inf
 
@@ -137,13 +160,19 @@ def test_how_many_seeds_would_tell():
 def test_shuffled_pairs_cannot_be_told(planted_run):
     """Pairing by seed makes the verdict: the spread between seeds is larger than the difference."""
     labels = np.random.default_rng(1).integers(0, 2, SEEDS).astype(bool)
-    rewrite(planted_run, "random", {"regret": lambda s, t: (10 + s if labels[s] else 12 + s) + 0.1 * NOISE[s]})
+    rewrite(
+        planted_run,
+        "random",
+        {"regret": lambda s, t: (10 + s if labels[s] else 12 + s) + 0.1 * NOISE[s]},
+    )
     rewrite(planted_run, "oracle", {"regret": lambda s, t: 12.0 + s if labels[s] else 10.0 + s})
     assert verdict(planted_run, lambda a, b: [below("regret", a, b)]).verdict == "cannot tell"
 
 
 def test_many_parts_need_more_to_be_contradicted(planted_run):
-    """Holm: a contradiction that is significant alone is not among enough others; what holds needs no adjustment."""
+    """Holm: a contradiction that is significant alone is not among enough others; what holds needs
+    no adjustment.
+    """
     differences = {s: -0.5 if s < 4 else 1.0 for s in range(SEEDS)}
     rewrite(planted_run, "random", {"regret": lambda s, t: differences[s] + 0.001 * s})
     rewrite(planted_run, "oracle", {"regret": lambda s, t: 0.0})
@@ -154,7 +183,9 @@ def test_many_parts_need_more_to_be_contradicted(planted_run):
         part = below("regret", a, b)
         return [part, *[dataclasses.replace(part, p=p, verdict="cannot tell") for p in p_values]]
 
-    assert verdict(planted_run, many).parts[0].verdict == ("contradicted" if 21 * 2 * 0.0009 < 0.05 else "cannot tell")
+    assert verdict(planted_run, many).parts[0].verdict == (
+        "contradicted" if 21 * 2 * 0.0009 < 0.05 else "cannot tell"
+    )
     assert verdict(planted_run, lambda a, b: [below("regret", b, a)] * 21).verdict == "reproduced"
 
 
@@ -176,9 +207,9 @@ def test_numbers_of_the_paper(planted_run):
         (lambda a, b: [at_most("violations", a, 0.1)], "contradicted"),
     )
     rewrite(planted_run, "random", {"violations": lambda s, t: 100.0 * (s == 0)})
-    assert verdict(planted_run, lambda a, b: [number("violations", a, 0.5)]).verdict == "cannot tell", (
-        "one seed carries it"
-    )
+    assert (
+        verdict(planted_run, lambda a, b: [number("violations", a, 0.5)]).verdict == "cannot tell"
+    ), "one seed carries it"
 
 
 def test_zero_similar_and_growth(planted_run):
@@ -186,7 +217,9 @@ def test_zero_similar_and_growth(planted_run):
     assert verdict(planted_run, lambda a, b: [never("violation", a)]).verdict == "contradicted"
     rewrite(planted_run, "random", {"violation": lambda s, t: 20.0 * (s == 3)})
     (share,) = verdict(planted_run, lambda a, b: [never("violation", a)]).parts
-    assert (share.value, share.verdict) == (0.95, "reproduced"), "1 of 20 is what 0 of 50 may become"
+    assert (share.value, share.verdict) == (0.95, "reproduced"), (
+        "1 of 20 is what 0 of 50 may become"
+    )
     rewrite(planted_run, "random", {"violation": lambda s, t: 20.0 * (s % 4 == 3)})
     check_verdicts(
         planted_run,
@@ -211,9 +244,9 @@ def test_zero_similar_and_growth(planted_run):
         (lambda a, b: [vanishes("violation_hard", b)], "contradicted"),
         (lambda a, b: [vanishes("violation_hard", b, stays=True)], "reproduced"),
     )
-    assert verdict(planted_run, lambda a, b: [vanishes("violation", b)]).parts[0].value == -math.inf, (
-        "nothing in the end"
-    )
+    assert (
+        verdict(planted_run, lambda a, b: [vanishes("violation", b)]).parts[0].value == -math.inf
+    ), "nothing in the end"
 
 
 @pytest.mark.parametrize(
@@ -227,7 +260,8 @@ def test_zero_similar_and_growth(planted_run):
 )
 def test_one_of_several_groups(groups, expected):
     built_groups = [
-        [evidence.Part("order", "", "", part, 0.0, 0.0, 0.0, 9, 9, p=1e-9) for part in group] for group in groups
+        [evidence.Part("order", "", "", part, 0.0, 0.0, 0.0, 9, 9, p=1e-9) for part in group]
+        for group in groups
     ]
     assert any_of("some", built_groups).verdict == expected
 
@@ -252,10 +286,16 @@ RARE = {s: 4.0 if s in (3, 11, 17) else float(s % 3) for s in range(SEEDS)}
 
 
 def test_a_rule_accepts_a_replication_of_itself(planted_run):
-    """The paper's trials and ours are drawn from the same cells: a number holds in most draws, and fails in few."""
+    """The paper's trials and ours are drawn from the same cells: a number holds in most draws, and
+    fails in few.
+    """
     rewrite(planted_run, "random", {"violations": lambda s, t: RARE[s]})
     tested_claim = claim(
-        lambda a, b: [number("violations", a, 99.0), below("regret", a, b), vanishes("violation_hard", a)]
+        lambda a, b: [
+            number("violations", a, 99.0),
+            below("regret", a, b),
+            vanishes("violation_hard", a),
+        ]
     )
     (finding,) = findings([Run(planted_run)], [tested_claim], draws=30)
     assert finding.verdict != "reproduced", "the number itself is wrong"
@@ -266,11 +306,15 @@ def test_a_rule_accepts_a_replication_of_itself(planted_run):
 
 
 def test_a_bad_rule_is_known_by_its_rate(planted_run):
-    """Negative control: equality of two samples' means accepts a replication in few draws, so it refutes nothing."""
+    """Negative control: equality of two samples' means accepts a replication in few draws, so it
+    refutes nothing.
+    """
 
     def equal(a, b, stated=None):
         ours = a.final("violations").mean()
-        paper = a.paper.final("violations").mean() if a.paper else ours if stated is None else stated
+        paper = (
+            a.paper.final("violations").mean() if a.paper else ours if stated is None else stated
+        )
         outcome = "reproduced" if abs(paper - ours) < 0.01 else "contradicted"
         return [evidence.Part("equal", "", "", outcome, ours, 0.0, 0.0, SEEDS, SEEDS)]
 
@@ -325,7 +369,9 @@ def test_a_problem_of_another_kind_is_named_with_what_it_lacks(planted_run):
 
 
 def test_what_the_runs_can_tell_comes_first_and_the_rest_is_a_line(planted_run):
-    other_claims = [Claim(f"X{i}", "", "", "", ("stocks",), ("random",), lambda case: []) for i in range(2, 12)]
+    other_claims = [
+        Claim(f"X{i}", "", "", "", ("stocks",), ("random",), lambda case: []) for i in range(2, 12)
+    ]
     lacking = Claim("Y1", "", "", "", ("rkhs-1d",), ("ckb-ucb",), lambda case: [])
     tested = claim(lambda a, b: [below("regret", b, a)])
     sorted_findings = [*findings([Run(planted_run)], [*other_claims, lacking, tested])]
@@ -334,8 +380,9 @@ def test_what_the_runs_can_tell_comes_first_and_the_rest_is_a_line(planted_run):
     *_, settings, untested_line = table.note.splitlines()
     assert settings.startswith("setting: made (made): T 64")
     names = ", ".join(other_claim.id for other_claim in other_claims)
-    assert (
-        untested_line == f"not in these runs: Y1 needs ckb-ucb; {names} need other problems (--format json says which)"
+    assert untested_line == (
+        f"not in these runs: Y1 needs ckb-ucb; {names} need other problems (--format json "
+        "says which)"
     )
     assert len(render_findings(sorted_findings, width=100).splitlines()) < 25
 
@@ -346,18 +393,26 @@ def test_p_is_shown_and_explained_where_it_decided(planted_run):
         (lambda a, b: [below("regret", a, b)], False),
     ):
         text = render_findings([verdict(planted_run, test)], width=200)
-        assert (", p 1.9e-06" in text) == ("p: that a claim that is true looks so wrong" in text) == is_p_shown
+        assert (
+            (", p 1.9e-06" in text)
+            == ("p: that a claim that is true looks so wrong" in text)
+            == is_p_shown
+        )
 
 
 def test_rows_that_differ_in_settings_alone_are_one(planted_run):
     (finding,) = findings([Run(planted_run)], [claim(lambda a, b: [below("regret", a, b)])])
     setting_texts = [f"T 64, kernel se, S {s}" for s in (1, 2)]
-    table = tabulate_findings([dataclasses.replace(finding, settings=text) for text in setting_texts])
+    table = tabulate_findings(
+        [dataclasses.replace(finding, settings=text) for text in setting_texts]
+    )
     (row,) = table.rows
     assert row[table.columns.index("setting")] == "1, 2"
     assert table.note.splitlines()[1:] == [
-        "all settings: T 64, kernel se", "setting 1: made (made): S 1", "setting 2: made (made): S 2",
-    ]  # fmt: skip
+        "all settings: T 64, kernel se",
+        "setting 1: made (made): S 1",
+        "setting 2: made (made): S 2",
+    ]
 
 
 def test_the_claims_are_there():
@@ -394,11 +449,18 @@ def test_the_command(planted_run, tmp_path, capsys):
     assert "R of A below B's: -2.0" in out
     assert main([*arguments, "--format", "json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
-    assert (row["id"], row["verdict"], row["n"], row["where"]) == ("mine", "reproduced", SEEDS, "made (made)")
+    assert (row["id"], row["verdict"], row["n"], row["where"]) == (
+        "mine",
+        "reproduced",
+        SEEDS,
+        "made (made)",
+    )
     assert row["parts"][0]["high"] < 0
     assert main([*arguments, "--format", "markdown", "--parts"]) == 0
     assert "| mine | A is below B | reproduced |" in capsys.readouterr().out
-    (tmp_path / "mine.py").write_text(MINE.replace("plays[0], case.plays[1]", "plays[1], case.plays[0]"))
+    (tmp_path / "mine.py").write_text(
+        MINE.replace("plays[0], case.plays[1]", "plays[1], case.plays[0]")
+    )
     assert main([*arguments, "--strict"]) == 1
     assert main(arguments) == 0
     assert main([*arguments, "--strict", "--only", "mine"]) == 1
@@ -407,7 +469,9 @@ def test_the_command(planted_run, tmp_path, capsys):
 def test_strict_does_not_pass_what_was_not_tested(planted_run, tmp_path, capsys):
     """A gate that tests nothing must not pass."""
     other_claim = (
-        MINE.replace('"mine"', '"other"').replace('"rkhs-1d",)', '"stocks",)').replace("claims = ", "claims += ")
+        MINE.replace('"mine"', '"other"')
+        .replace('"rkhs-1d",)', '"stocks",)')
+        .replace("claims = ", "claims += ")
     )
     (tmp_path / "mine.py").write_text(MINE.replace('"random"', '"ckb-ts"'))
     arguments = ["claims", str(planted_run), "--recipe", str(tmp_path / "mine.py")]
@@ -416,10 +480,15 @@ def test_strict_does_not_pass_what_was_not_tested(planted_run, tmp_path, capsys)
     assert main([*arguments, "--strict"]) == 1
     assert capsys.readouterr().err == "not tested, as these runs hold nothing of it: 1 claim\n"
     assert main([*arguments, "--strict", "--only", "mine"]) == 1
-    assert capsys.readouterr().err == "not tested, as these runs hold nothing of it: mine needs ckb-ts\n"
+    assert (
+        capsys.readouterr().err
+        == "not tested, as these runs hold nothing of it: mine needs ckb-ts\n"
+    )
     (tmp_path / "mine.py").write_text(MINE + other_claim)
     assert main([*arguments, "--strict"]) == 0, "one was tested, and is reproduced"
-    assert main([*arguments, "--strict", "--only", "mine", "--only", "other"]) == 1, "asked for by name"
+    assert main([*arguments, "--strict", "--only", "mine", "--only", "other"]) == 1, (
+        "asked for by name"
+    )
     assert "other needs stocks" in capsys.readouterr().err
 
 
@@ -456,14 +525,17 @@ from cbobench.papers.rules import below
 
 claims = [Claim("mine", "UCB is below TS", "me", "", ("rkhs-1d",), ("ckb-ucb", "ckb-ts", "stageopt"),
                 lambda case: [below("regret", case.of("ckb-ucb")[0], case.of("ckb-ts")[0])])]
-"""
+"""  # noqa: E501
 
 
 def test_each_setting_is_a_finding(tmp_path):
-    """Variants that share a swept parameter go together; a reading of one method is combined with the others."""
+    """Variants that share a swept parameter go together; a reading of one method is combined with
+    the others.
+    """
     (tmp_path / "s.yaml").write_text(
         "suite: s\nhorizon: 5\nseeds: 2\nproblems:\n  - rkhs-1d\nalgorithms:\n"
-        "  - ckb-ucb: {beta_scale: {sweep: [0.1, 1.0]}}\n  - ckb-ts: {beta_scale: {sweep: [0.1, 1.0]}}\n"
+        "  - ckb-ucb: {beta_scale: {sweep: [0.1, 1.0]}}\n  - ckb-ts: {beta_scale: {sweep: [0.1, "
+        "1.0]}}\n"
         "  - stageopt: {expand_rounds: {sweep: [1, 2, 3]}}\n"
     )
     cbobench.run(tmp_path / "s.yaml", out=tmp_path / "run", cpus=0)
@@ -472,11 +544,28 @@ def test_each_setting_is_a_finding(tmp_path):
     assert len(list(choices(variants, within=("expand_rounds",)))) == 2
     for choice in choices(variants):
         assert choice["ckb-ucb"][0].values["beta_scale"] == choice["ckb-ts"][0].values["beta_scale"]
-    every = {variant.title for choice in choices(variants) for group in choice.values() for variant in group}
+    every = {
+        variant.title
+        for choice in choices(variants)
+        for group in choice.values()
+        for variant in group
+    }
     assert every == {variant.title for variant in variants}
-    claim = Claim("X", "", "", "", ("rkhs-1d",), ("ckb-ucb", "ckb-ts"), lambda case: [
-        below("regret", case.play_of("ckb-ucb", case.problems[0]), case.play_of("ckb-ts", case.problems[0]))
-    ])  # fmt: skip
+    claim = Claim(
+        "X",
+        "",
+        "",
+        "",
+        ("rkhs-1d",),
+        ("ckb-ucb", "ckb-ts"),
+        lambda case: [
+            below(
+                "regret",
+                case.play_of("ckb-ucb", case.problems[0]),
+                case.play_of("ckb-ts", case.problems[0]),
+            )
+        ],
+    )
     setting_findings = list(findings([Run(tmp_path / "run")], [claim]))
     assert [f.axes["ckb-ucb.beta_scale"] for f in setting_findings] == [0.1, 1.0]
     assert all(f.seconds > 0 for f in setting_findings)
@@ -488,29 +577,43 @@ def made_up(name, **values):
 
 
 def test_readings_of_one_method_are_not_multiplied():
-    """One first choice, one more per reading, and the nearest partners for a value that one method alone has."""
+    """One first choice, one more per reading, and the nearest partners for a value that one method
+    alone has.
+    """
     variants = [
-        made_up("a", beta=1, w=5), made_up("a", beta=1, w=6), made_up("a", beta=3, w=5),
-        made_up("b", beta=1, pending="no"), made_up("b", beta=3, pending="no"), made_up("b", beta=1, pending="var"),
-        made_up("c", beta=1, pending="no"), made_up("c", beta=3, pending="no"),
-    ]  # fmt: skip
-    combinations = [tuple(tuple(v.values.values()) for (v,) in choice.values()) for choice in choices(variants)]
+        made_up("a", beta=1, w=5),
+        made_up("a", beta=1, w=6),
+        made_up("a", beta=3, w=5),
+        made_up("b", beta=1, pending="no"),
+        made_up("b", beta=3, pending="no"),
+        made_up("b", beta=1, pending="var"),
+        made_up("c", beta=1, pending="no"),
+        made_up("c", beta=3, pending="no"),
+    ]
+    combinations = [
+        tuple(tuple(v.values.values()) for (v,) in choice.values()) for choice in choices(variants)
+    ]
     assert sorted(map(str, combinations)) == sorted(
         map(
             str,
             [
-                ((1, 5), (1, "no"), (1, "no")), ((1, 6), (1, "no"), (1, "no")), ((3, 5), (3, "no"), (3, "no")),
+                ((1, 5), (1, "no"), (1, "no")),
+                ((1, 6), (1, "no"), (1, "no")),
+                ((3, 5), (3, "no"), (3, "no")),
                 ((1, 5), (1, "var"), (1, "no")),
             ],
         )
-    )  # fmt: skip
+    )
 
 
 def test_claims_across_runs_know_their_axes_and_whose_a_setting_is(tmp_path):
-    """Methods from two runs go together where they agree; a name that a problem has, too, is said with its owner."""
+    """Methods from two runs go together where they agree; a name that a problem has, too, is said
+    with its owner.
+    """
     for name, algorithm in (("one", "rpol-ucb"), ("two", "admmbo")):
         (tmp_path / f"{name}.yaml").write_text(
-            f"suite: {name}\nhorizon: 5\nseeds: 2\nproblems:\n  - feasible-pocket: {{scaled: true}}\n"
+            f"suite: {name}\nhorizon: 5\nseeds: 2\nproblems:\n  - feasible-pocket: {{scaled: "
+            "true}\n"
             f"algorithms:\n  - {algorithm}: {{lam: {{sweep: [0.1, 1.0]}}}}\n"
         )
         cbobench.run(tmp_path / f"{name}.yaml", out=tmp_path / name, cpus=0)
@@ -518,7 +621,9 @@ def test_claims_across_runs_know_their_axes_and_whose_a_setting_is(tmp_path):
         below("regret", case.of("rpol-ucb")[0], case.of("admmbo")[0])
     ], across=True)  # fmt: skip
     setting_findings = list(findings([Run(tmp_path / "one"), Run(tmp_path / "two")], [claim]))
-    assert [dict(f.axes) for f in setting_findings] == [{"rpol-ucb.lam": lam, "admmbo.lam": lam} for lam in (0.1, 1.0)]
+    assert [dict(f.axes) for f in setting_findings] == [
+        {"rpol-ucb.lam": lam, "admmbo.lam": lam} for lam in (0.1, 1.0)
+    ]
     assert [f.suites for f in setting_findings] == [("one", "two")] * 2
     settings = setting_findings[0].settings.split(", ")
     assert settings.count("scaled true") == settings.count("admmbo: scaled true") == 1
@@ -534,15 +639,28 @@ def test_many_readings_are_not_multiplied():
 def test_the_map_of_what_was_swept(tmp_path, capsys):
     (tmp_path / "s.yaml").write_text(
         "suite: s\nhorizon: 5\nseeds: 2\nproblems:\n  - rkhs-1d: {label: p}\nalgorithms:\n"
-        "  - ckb-ucb: {beta_scale: {sweep: [0.1, 0.5, 1.0]}}\n  - ckb-ts: {beta_scale: {sweep: [0.1, 0.5, 1.0]}}\n"
+        "  - ckb-ucb: {beta_scale: {sweep: [0.1, 0.5, 1.0]}}\n  - ckb-ts: {beta_scale: {sweep: "
+        "[0.1, 0.5, 1.0]}}\n"
         "  - stageopt: {expand_rounds: {sweep: [1, 2]}}\n"
     )
     cbobench.run(tmp_path / "s.yaml", out=tmp_path / "run", cpus=0)
     (tmp_path / "mine.py").write_text(SWEPT)
-    arguments = ["claims", str(tmp_path / "run"), "--recipe", str(tmp_path / "mine.py"), "--map", str(tmp_path / "map")]
+    arguments = [
+        "claims",
+        str(tmp_path / "run"),
+        "--recipe",
+        str(tmp_path / "mine.py"),
+        "--map",
+        str(tmp_path / "map"),
+    ]
     assert main(arguments) == 0
     assert "map_mine" in capsys.readouterr().err
-    assert {path.suffix for path in (tmp_path / "map").iterdir()} == {".pdf", ".png", ".csv", ".txt"}
+    assert {path.suffix for path in (tmp_path / "map").iterdir()} == {
+        ".pdf",
+        ".png",
+        ".csv",
+        ".txt",
+    }
     rows = list(csv.DictReader((tmp_path / "map" / "map_mine_s.csv").read_text().splitlines()))
     assert {(row["beta_scale"], row["expand_rounds"]) for row in rows} == set(
         itertools.product(["0.1", "0.5", "1.0"], "12")

@@ -1,4 +1,6 @@
-"""The best policy, its dual variables and the margin of a policy, beside brute force and another solver."""
+"""The best policy, its dual variables and the margin of a policy, beside brute force and another
+solver.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,10 @@ from tests.helpers import problem
 def drawn(m, n=7, many=12):
     """Tiny programs, some of them with a feasible action only just: f (S, n), g (S, m, n)."""
     rng = np.random.default_rng(m)
-    f, g = rng.normal(size=(many, n)), rng.normal(size=(many, m, n)) + rng.choice([0.0, 0.7], size=(many, 1, 1))
+    f, g = (
+        rng.normal(size=(many, n)),
+        rng.normal(size=(many, m, n)) + rng.choice([0.0, 0.7], size=(many, 1, 1)),
+    )
     g[:, :, 0] = -np.abs(g[:, :, 0])
     return f, g
 
@@ -25,7 +30,9 @@ def test_policy_and_dual_are_those_of_an_interior_point_solver(m):
     f, g = drawn(m)
     solution = solve(f, g)
     for s in range(len(f)):
-        interior = linprog(-f[s], g[s], np.zeros(m), np.ones((1, f.shape[1])), [1.0], method="highs-ipm")
+        interior = linprog(
+            -f[s], g[s], np.zeros(m), np.ones((1, f.shape[1])), [1.0], method="highs-ipm"
+        )
         np.testing.assert_allclose(solution.dual[s], -interior.ineqlin.marginals, atol=1e-9)
         mixed, weights = solution.actions[s], solution.weights[s]
         assert weights.min() >= 0
@@ -48,7 +55,9 @@ def test_no_other_price_gives_a_lower_dual_function(m):
 
 
 def best_pair(g):
-    """The largest margin of a mixture of two actions under two constraints: its ends, or where both are equal."""
+    """The largest margin of a mixture of two actions under two constraints: its ends, or where both
+    are equal.
+    """
     best = -np.inf
     for a, b in itertools.product(range(g.shape[1]), repeat=2):
         gap_a, gap_b = g[0, a] - g[1, a], g[0, b] - g[1, b]

@@ -1,4 +1,6 @@
-"""What docs/results stores: pages are current, findings are of claims and suites as they are, figures can be drawn."""
+"""What docs/results stores: pages are current, findings are of claims and suites as they are,
+figures can be drawn.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,18 @@ from docs.results.paper_figures import is_outdated, play
 
 mpl.use("Agg")
 OWN_NUMBERS = (  # names and the papers' own words, which are no measurements of ours
-    r"\[\[.*?\]\]", r"“[^”]*”", r"`[^`]*`", r"\b(ZJ|SE|GZL)\d+[NB]?", r"(Theorem|Algorithm|Figure|Proposition) \d",
-    r"h = B/[24]", r"1 \+ 2/T", r"W = 100", r"95 %", r"26 % of the box", r"(=|>|to) 0\b",
-)  # fmt: skip
+    r"\[\[.*?\]\]",
+    r"“[^”]*”",
+    r"`[^`]*`",
+    r"\b(ZJ|SE|GZL)\d+[NB]?",
+    r"(Theorem|Algorithm|Figure|Proposition) \d",
+    r"h = B/[24]",
+    r"1 \+ 2/T",
+    r"W = 100",
+    r"95 %",
+    r"26 % of the box",
+    r"(=|>|to) 0\b",
+)
 
 
 @pytest.fixture(scope="module")
@@ -40,12 +51,16 @@ def test_the_pages_are_current(stored, stored_maps):
         (maps, stored_maps, {"maps": stored_maps["maps"][1:]}),
     ):
         text = script.PAGE.read_text()
-        assert script.page(results) == text, f"{script.PAGE} is stale: python -m {script.__name__} --render"
+        assert script.page(results) == text, (
+            f"{script.PAGE} is stale: python -m {script.__name__} --render"
+        )
         assert script.page(results | changed) != text, "negative control"
 
 
 def test_a_page_says_at_its_top_that_its_plays_are_older_than_the_code(stored, stored_maps):
-    """While code or arithmetic are others than today's, and no longer; by what is stored, not by a date."""
+    """While code or arithmetic are others than today's, and no longer; by what is stored, not by a
+    date.
+    """
     pair = "feasible-pocket/ckb-ucb"
     todays = {"arithmetic": [PORTABLE], "sources": {pair: [source_hash(*pair.split("/"))]}}
     for page, stored_results in ((reproduction.page, stored), (maps.page, stored_maps)):
@@ -69,11 +84,15 @@ def test_a_page_says_at_its_top_that_its_plays_are_older_than_the_code(stored, s
 
 def test_the_findings_are_of_these_claims_and_suites(stored):
     claims = {claim.id: claim for claim in claims_of()}
-    assert {row["id"] for row in stored["rows"] if row["parts"]} == set(claims), "stale: make claims"
+    assert {row["id"] for row in stored["rows"] if row["parts"]} == set(claims), (
+        "stale: make claims"
+    )
     for row in stored["rows"]:
         claim = claims[row["id"]]
         statement = (claim.statement, claim.source, claim.figure, claim.quote)
-        assert (row["statement"], row["source"], row["figure"], row["quote"]) == statement, "stale: make claims"
+        assert (row["statement"], row["source"], row["figure"], row["quote"]) == statement, (
+            "stale: make claims"
+        )
         assert all(part["rule"] in RULES for part in row["parts"])
         assert not row["parts"] or row["rates"]["draws"] == reproduction.DRAWS
     assert {reproduction.paper_of(id) for id in claims} == set(reproduction.PAPERS)
@@ -91,7 +110,11 @@ def test_prose_has_no_numbers_of_its_own():
 
 def test_an_unknown_value_is_refused(stored):
     assert reproduction.fill("[[ZJ3 | h = B/2 | best]]", stored["rows"]).startswith("reproduced")
-    for wrong in ("[[ZJ3 | h = B/9 | best]]", "[[ZJ3N | h = B/2 | best | CKB]]", "[[ZJ33 | h = B/2 | best]]"):
+    for wrong in (
+        "[[ZJ3 | h = B/9 | best]]",
+        "[[ZJ3N | h = B/2 | best | CKB]]",
+        "[[ZJ33 | h = B/2 | best]]",
+    ):
         with pytest.raises(KeyError):
             reproduction.fill(wrong, stored["rows"])
 
@@ -121,23 +144,36 @@ def test_a_short_run_of_it(tmp_path, monkeypatch):
     assert [id for id, _ in reproduction.primary(rows)] == ["ZJ8"]
 
 
-WANTED = {"ZJ1", "ZJ2", "ZJ3", "ZJ4", "ZJ5", "SE1", "SE3", "SE4", "GZL1", "GZL2", "GZL3"}  # those with a map
+# those with a map
+WANTED = {"ZJ1", "ZJ2", "ZJ3", "ZJ4", "ZJ5", "SE1", "SE3", "SE4", "GZL1", "GZL2", "GZL3"}
 
 
 def test_the_map_is_of_these_claims_and_suites(stored_maps):
     claims = {claim.id: claim.statement for claim in claims_of()}
-    assert {map["id"]: map["statement"] for map in stored_maps["maps"]}.items() <= claims.items(), "stale: make maps"
+    assert {map["id"]: map["statement"] for map in stored_maps["maps"]}.items() <= claims.items(), (
+        "stale: make maps"
+    )
     assert {map["id"] for map in stored_maps["maps"]} >= WANTED
-    assert {name.replace("-", "_") for name in stored_maps["suites"]} <= set(maps.suites()) <= set(resources.suites())
+    assert (
+        {name.replace("-", "_") for name in stored_maps["suites"]}
+        <= set(maps.suites())
+        <= set(resources.suites())
+    )
     assert all(map["cpu_minutes"] > 0 for map in stored_maps["maps"])
-    assert all(setting["n"] == setting["expected"] for map in stored_maps["maps"] for setting in map["settings"])
+    assert all(
+        setting["n"] == setting["expected"]
+        for map in stored_maps["maps"]
+        for setting in map["settings"]
+    )
 
 
 def test_maps_are_restored_from_what_is_stored(stored_maps):
     restored_maps = list(maps.restore(stored_maps))
     assert len(restored_maps) == len(stored_maps["maps"])
     for map, stored_map in zip(restored_maps, stored_maps["maps"], strict=True):
-        assert [f.verdict for f in map.findings] == [setting["verdict"] for setting in stored_map["settings"]]
+        assert [f.verdict for f in map.findings] == [
+            setting["verdict"] for setting in stored_map["settings"]
+        ]
         assert len(map.cells) == len(stored_map["settings"]), "no two settings share a cell"
 
 
@@ -150,7 +186,11 @@ def test_all_figures_are_stored_twice(stored_rows):
     about, rows = stored_rows
     figures = gallery.read_figures()
     assert len(figures) == 21
-    assert {*about} == {f"{figure.key}_{reading}" for figure, reading in gallery.entries()} == {*rows["figure"]}
+    assert (
+        {*about}
+        == {f"{figure.key}_{reading}" for figure, reading in gallery.entries()}
+        == {*rows["figure"]}
+    )
     assert gallery.ROWS.stat().st_size + gallery.ABOUT.stat().st_size < 3_000_000
 
 
@@ -183,4 +223,6 @@ def test_a_figure_is_drawn_from_its_rows(stored_rows, key, panels):
 
 def test_rows_are_those_of_cells_that_are_not_stale(stored_rows):
     _, rows = stored_rows
-    assert rows["stale"].fillna(0).max() == 0, "stored from cells of code that has changed: make claims"
+    assert rows["stale"].fillna(0).max() == 0, (
+        "stored from cells of code that has changed: make claims"
+    )

@@ -1,4 +1,6 @@
-"""A round on a finite set is a short list of array calls: how many Python calls it makes is counted, and held."""
+"""A round on a finite set is a short list of array calls: how many Python calls it makes is
+counted, and held.
+"""
 
 from __future__ import annotations
 

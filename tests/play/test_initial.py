@@ -1,4 +1,6 @@
-"""The initial design of a suite: every method plays it, learns from it, and is another cell for it."""
+"""The initial design of a suite: every method plays it, learns from it, and is another cell for
+it.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def test_every_method_plays_the_design_and_then_goes_on_alike_in_any_block(name)
     for task in (BOX(), GRID()):
         if not ALGORITHMS.get(name).needs <= task.offers():
             continue
-        expected = design(task.actions, "sobol", 5, [generator("initial design", "test", s) for s in range(2)])
+        expected = design(
+            task.actions, "sobol", 5, [generator("initial design", "test", s) for s in range(2)]
+        )
         _, together = played(task, name, rounds=7, seeds=(0, 1))
         assert np.array_equal(together[:5], expected)
         _, alone = played(task, name, rounds=7, seeds=[1])
@@ -42,14 +46,18 @@ def test_every_method_plays_the_design_and_then_goes_on_alike_in_any_block(name)
 
 
 def test_dual_variables_rest_while_the_design_is_played():
-    play = Play(GRID(), "test", make("ckb-ucb"), "ckb-ucb", [0, 1], 6, PlayOptions(initial={"sobol": 5}))
+    play = Play(
+        GRID(), "test", make("ckb-ucb"), "ckb-ucb", [0, 1], 6, PlayOptions(initial={"sobol": 5})
+    )
     duals = np.concatenate([chunk.duals for chunk in play])
     assert not duals[:5].any()
 
 
 @pytest.mark.parametrize("task", [BOX, GRID])
 def test_only_simulators_have_a_pilot_to_begin_with(task):
-    with pytest.raises(Misuse, match=r"has no pilot, as it is no simulator; give initial: \{sobol: 5\}, say$"):
+    with pytest.raises(
+        Misuse, match=r"has no pilot, as it is no simulator; give initial: \{sobol: 5\}, say$"
+    ):
         Play(task(), "test", make("random"), "random", [0], 6, PlayOptions(initial={"pilot": 5}))
 
 
@@ -63,8 +71,12 @@ def test_only_simulators_have_a_pilot_to_begin_with(task):
     ],
 )
 def test_epochs_and_restarts_are_counted_from_round_one(name, settings, begun):
-    """Also those in the design, from which models learn: what is known in the end is of the rounds since then."""
-    play = Play(GRID(), "test", make(name, **settings), name, [0, 1], 11, PlayOptions(initial={"sobol": 10}))
+    """Also those in the design, from which models learn: what is known in the end is of the rounds
+    since then.
+    """
+    play = Play(
+        GRID(), "test", make(name, **settings), name, [0, 1], 11, PlayOptions(initial={"sobol": 10})
+    )
     chosen = actions(list(play))
     algorithm = play.algorithm
     expected = algorithm.cheapest(2)
@@ -84,13 +96,21 @@ def test_epochs_and_restarts_are_counted_from_round_one(name, settings, begun):
     ("initial", "points", "told_rounds"),
     [(5, 1, range(6, 9)), (0, 3, range(1, 7)), (5, 3, [6])],
 )
-def test_a_price_moves_by_the_mean_of_the_costs_that_were_told_of_rounds_of_its_own(initial, points, told_rounds):
-    design_of, under_way = ({"sobol": initial} if initial else None), {"points": points, "as": "asynchronous"}
+def test_a_price_moves_by_the_mean_of_the_costs_that_were_told_of_rounds_of_its_own(
+    initial, points, told_rounds
+):
+    design_of, under_way = (
+        ({"sobol": initial} if initial else None),
+        {"points": points, "as": "asynchronous"},
+    )
     algorithm = make("penalty-noisy", S=8, mu=0.5)
     options = PlayOptions(initial=design_of, parallel=under_way if points > 1 else None)
     play = Play(GRID(), "test", algorithm, "penalty-noisy", [0, 1], 9, options)
     chunks = list(play)
-    g, duals = (np.concatenate([getattr(chunk, column) for chunk in chunks]) for column in ("observed_g", "duals"))
+    g, duals = (
+        np.concatenate([getattr(chunk, column) for chunk in chunks])
+        for column in ("observed_g", "duals")
+    )
     assert not duals[:8].any()
     costs = g[[t - 1 for t in told_rounds]]
     expected = 0.5 * np.maximum(costs.mean(axis=0), 0) if len(costs) else np.zeros_like(g[0])
@@ -102,7 +122,9 @@ def test_a_dual_of_observed_costs_hears_nothing_of_a_design_that_is_told_late():
     parallel = {"points": 4, "as": "asynchronous"}
     options = PlayOptions(initial={"sobol": 5}, parallel=parallel)
     chunks = list(Play(GRID(), "test", algorithm, "primal-dual-bo", [0, 1, 2], 8, options))
-    assert not chunks[0].duals.any(), "rounds up to 5 are told after round 8, and all are the design's"
+    assert not chunks[0].duals.any(), (
+        "rounds up to 5 are told after round 8, and all are the design's"
+    )
 
 
 ASYNCHRONOUS = {"points": 3, "as": "asynchronous"}
@@ -119,10 +141,22 @@ ROUGH = partial(problem, "hartmann-4", candidates=64)
     ],
     ids=["smooth", "rough", "pending", "delayed"],
 )
-def test_a_method_that_samples_paths_learns_at_the_very_points_of_the_design(task, settings, parallel):
-    """Its model, of candidates and the design, is a direct solve; the design's points may be played again."""
+def test_a_method_that_samples_paths_learns_at_the_very_points_of_the_design(
+    task, settings, parallel
+):
+    """Its model, of candidates and the design, is a direct solve; the design's points may be played
+    again.
+    """
     task, algorithm = task(), make("ckb-ts", **settings)
-    play = Play(task, "test", algorithm, "ckb-ts", [0, 1, 2], 9, PlayOptions(initial={"sobol": 5}, parallel=parallel))
+    play = Play(
+        task,
+        "test",
+        algorithm,
+        "ckb-ts",
+        [0, 1, 2],
+        9,
+        PlayOptions(initial={"sobol": 5}, parallel=parallel),
+    )
     (chunk,) = list(play)
     assert np.array_equal(chunk.actions[:5], design(task.actions, "sobol", 5, streams(3)))
     model, box, kernel = algorithm.posterior, task.box, task.box.kernel
@@ -132,13 +166,17 @@ def test_a_method_that_samples_paths_learns_at_the_very_points_of_the_design(tas
         at, x = box.unit(points), box.unit(chunk.actions[:, s])
         every, first = kernel(x, x) + model.lam * np.eye(9), slice(0, told_count)
         if task.delay is None:
-            mean = kernel(at, x[first]) @ np.linalg.solve(every[first, first], chunk.observed_f[first, s])
+            mean = kernel(at, x[first]) @ np.linalg.solve(
+                every[first, first], chunk.observed_f[first, s]
+            )
             np.testing.assert_allclose(model.mean[s, 0], mean, atol=1e-6)
             variance = 1 - (kernel(at, x) * np.linalg.solve(every, kernel(x, at)).T).sum(axis=1)
             np.testing.assert_allclose(model.variance[s], variance, atol=1e-6)
         for point in chunk.actions[5:, s]:
             assert (points == point).all(axis=1).any()
-    assert not (algorithm.grid_points[:, None] == chunk.actions[:5, 0]).all(axis=2).any(), "negative control"
+    assert not (algorithm.grid_points[:, None] == chunk.actions[:5, 0]).all(axis=2).any(), (
+        "negative control"
+    )
 
 
 def test_a_sampled_path_has_the_covariance_of_the_model_at_the_design_too():
@@ -154,7 +192,9 @@ def test_values_that_arrive_late_enter_at_the_points_of_the_design():
     """`reveal` after plays with zeros for values is `update` with the values."""
     algorithms = [make("ckb-ts", lam=0.1) for _ in range(2)]
     for algorithm in algorithms:
-        list(Play(ROUGH(), "test", algorithm, "ckb-ts", [0, 1], 6, PlayOptions(initial={"sobol": 5})))
+        list(
+            Play(ROUGH(), "test", algorithm, "ckb-ts", [0, 1], 6, PlayOptions(initial={"sobol": 5}))
+        )
     prompt, later = (algorithm.posterior for algorithm in algorithms)
     values = np.array([[1.0, -2.0], [3.0, 0.5]])
     for action in (3, 64 + 2):
@@ -173,18 +213,26 @@ def test_fitted_models_that_sample_paths_know_the_design(seeds):
     """Those of `ckb-ts` believe at the design's actions what they do at what was observed there."""
     algorithm = make("ckb-ts", kernel="fit")
     task = problem("feasible-pocket", candidates=32)
-    (chunk,) = list(Play(task, "test", algorithm, "ckb-ts", seeds, 7, PlayOptions(initial={"sobol": 5})))
+    (chunk,) = list(
+        Play(task, "test", algorithm, "ckb-ts", seeds, 7, PlayOptions(initial={"sobol": 5}))
+    )
     low, high = algorithm.grid_points.min(axis=0), algorithm.grid_points.max(axis=0)
-    np.testing.assert_allclose(algorithm.posterior.points.swapaxes(0, 1), (chunk.actions - low) / (high - low))
+    np.testing.assert_allclose(
+        algorithm.posterior.points.swapaxes(0, 1), (chunk.actions - low) / (high - low)
+    )
     mean, variance, _ = algorithm.posterior.at_observations()
     np.testing.assert_allclose(algorithm.posterior.mean[..., 32:], mean[..., :5], atol=1e-6)
     np.testing.assert_allclose(algorithm.posterior.variance[..., 32:], variance[..., :5], atol=1e-6)
 
 
 def test_a_design_that_the_setting_does_not_name_is_refused():
-    play = Play(BOX(), "test", make("ckb-ts"), "ckb-ts", [0, 1], 7, PlayOptions(initial={"sobol": 5}))
+    play = Play(
+        BOX(), "test", make("ckb-ts"), "ckb-ts", [0, 1], 7, PlayOptions(initial={"sobol": 5})
+    )
     play.setting = replace(play.setting, design=None)
-    with pytest.raises(CellFailure, match="the points of round 1 are not those of the setting's design"):
+    with pytest.raises(
+        CellFailure, match="the points of round 1 are not those of the setting's design"
+    ):
         list(play)
 
 
@@ -201,10 +249,16 @@ def test_a_design_on_a_box_is_scipys_sobol_sequence(name, count):
     points = design(task.actions, "sobol", count, streams(3))
     low, high = np.array(task.low), np.array(task.high)
     for s, stream in enumerate(streams(3)):
-        sequence = qmc.Sobol(task.box.d, scramble=True, **{"rng" if newer else "seed": stream}).random_base2(7)
-        np.testing.assert_allclose(points[:, s], low + (high - low) * sequence[:count], rtol=0, atol=1e-12)
+        sequence = qmc.Sobol(
+            task.box.d, scramble=True, **{"rng" if newer else "seed": stream}
+        ).random_base2(7)
+        np.testing.assert_allclose(
+            points[:, s], low + (high - low) * sequence[:count], rtol=0, atol=1e-12
+        )
     scattered = task.box.scale(task.box.scattered)
-    assert not any((scattered == x).all(axis=1).any() for x in points.reshape(-1, task.box.d)), "no shared candidate"
+    assert not any((scattered == x).all(axis=1).any() for x in points.reshape(-1, task.box.d)), (
+        "no shared candidate"
+    )
 
 
 def test_a_random_design_on_a_box_is_uniform_on_it():
@@ -229,15 +283,29 @@ def test_designs_spread_over_the_box_and_hold_no_action_twice():
     for name in ("sobol", "random"):
         index = design(GRID().actions, name, 36, [generator("a", 1)])
         assert sorted(index[:, 0]) == list(range(36))
-        with pytest.raises(Misuse, match="an initial design of 37 rounds, but there are 36 actions; give fewer rounds"):
+        with pytest.raises(
+            Misuse,
+            match="an initial design of 37 rounds, but there are 36 actions; give fewer rounds",
+        ):
             design(GRID().actions, name, 37, [generator("a", 1)])
-    assert len(design(replace(BOX().actions, size=16), "sobol", 40, [generator("a", 1)])) == 40, "more than candidates"
+    assert len(design(replace(BOX().actions, size=16), "sobol", 40, [generator("a", 1)])) == 40, (
+        "more than candidates"
+    )
 
 
-@pytest.mark.parametrize(("task", "count", "seeds"), [(BOX, 5, 200), (GRID, 5, 500)], ids=["box", "finite"])
+@pytest.mark.parametrize(
+    ("task", "count", "seeds"), [(BOX, 5, 200), (GRID, 5, 500)], ids=["box", "finite"]
+)
 def test_designs_of_different_seeds_are_independent(task, count, seeds):
-    """All are different (few actions: nearly all), and two share a point as random ones do: on a box never."""
-    points = design(task().actions, "sobol", count, [generator("initial design", "test", s) for s in range(seeds)])
+    """All are different (few actions: nearly all), and two share a point as random ones do: on a
+    box never.
+    """
+    points = design(
+        task().actions,
+        "sobol",
+        count,
+        [generator("initial design", "test", s) for s in range(seeds)],
+    )
     if task is BOX:
         points = (points * np.array([1.0, np.pi])).sum(axis=2)  # a number per point
     sorted_points = np.sort(points, axis=0)
@@ -246,7 +314,12 @@ def test_designs_of_different_seeds_are_independent(task, count, seeds):
         assert len(np.unique(sorted_points)) == sorted_points.size
         return
     n = task().actions.n
-    shared = np.mean([len(np.intersect1d(sorted_points[:, s], sorted_points[:, s + 1])) for s in range(0, 500, 2)])
+    shared = np.mean(
+        [
+            len(np.intersect1d(sorted_points[:, s], sorted_points[:, s + 1]))
+            for s in range(0, 500, 2)
+        ]
+    )
     assert shared == pytest.approx(count * count / n, abs=5 * count / np.sqrt(n * 250))
 
 
@@ -272,7 +345,9 @@ def test_it_is_part_of_a_cell_and_recorded(tmp_path):
     same = [a.id == b.id for a, b in zip(suite.grid.cells, without.grid.cells, strict=True)]
     assert same == [False] * 4 + [True] * 2  # a yardstick plays no design
     rounds = cbobench.load_rounds(swept(tmp_path, SUITE))
-    first = rounds[rounds["t"] <= 4].pivot_table(index=["seed", "t"], columns="algorithm", values="regret")
+    first = rounds[rounds["t"] <= 4].pivot_table(
+        index=["seed", "t"], columns="algorithm", values="regret"
+    )
     np.testing.assert_array_equal(first["ckb-ucb"], first["random"])
     values = Run(tmp_path / "run").record.variants("algorithms")["ckb-ucb"].values
     assert values["initial design"] == {"sobol": 4}

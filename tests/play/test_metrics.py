@@ -43,14 +43,23 @@ def test_metrics_are_their_definitions(instances, cut):
             longest = max(longest, streak)
             if first is None and not violated:
                 first = t
-            got = {name: np.concatenate([c.values[name] for c in chunks])[t - 1, s] for name in chunks[0].values}
+            got = {
+                name: np.concatenate([c.values[name] for c in chunks])[t - 1, s]
+                for name in chunks[0].values
+            }
             expected = {
-                "regret": regret, "regret_plus": plus, "violation_hard": hard, "violations": count, "reward": reward,
-                "violation": np.sqrt((np.maximum(total, 0) ** 2).sum()), "regret_positive": positive,
+                "regret": regret,
+                "regret_plus": plus,
+                "violation_hard": hard,
+                "violations": count,
+                "reward": reward,
+                "violation": np.sqrt((np.maximum(total, 0) ** 2).sum()),
+                "regret_positive": positive,
                 "simple_regret": best - achieved if achieved > -np.inf else np.nan,
-                "simple_value": achieved if achieved > -np.inf else np.nan, "recommended_regret": np.nan,
+                "simple_value": achieved if achieved > -np.inf else np.nan,
+                "recommended_regret": np.nan,
                 "recommended_violation": np.nan,
-            }  # fmt: skip
+            }
             assert got == pytest.approx(expected, rel=1e-12, abs=1e-12, nan_ok=True)
         assert metrics.longest_streak[s] == longest
         assert metrics.first_feasible[s] == (first or 0)

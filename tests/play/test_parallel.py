@@ -1,4 +1,6 @@
-"""`parallel` of a suite: what is known in which round, what models make of it, and which methods play on."""
+"""`parallel` of a suite: what is known in which round, what models make of it, and which methods
+play on.
+"""
 
 from __future__ import annotations
 
@@ -59,11 +61,24 @@ class Diary(OneRun):
 
 def test_a_run_of_its_own_is_told_of_earlier_rounds_in_order_with_their_actions():
     expected = ["ask 1", "ask 2", "ask 3", "tell 1: 0", "ask 4", "tell 2: 1", "ask 5", "tell 3: 2"]
-    assert played(GRID(), Diary(), ASYNCHRONOUS, 5)[0].algorithm.runs[2].lines == ["3 under way", *expected]
+    assert played(GRID(), Diary(), ASYNCHRONOUS, 5)[0].algorithm.runs[2].lines == [
+        "3 under way",
+        *expected,
+    ]
     lines = played(GRID(), Diary(), BATCH, 5, initial={"sobol": 2})[0].algorithm.runs[0].lines
-    assert lines == ["3 under way", "ask 3", "observe 1", "observe 2", "tell 3: 2", "ask 4", "ask 5"]
+    assert lines == [
+        "3 under way",
+        "ask 3",
+        "observe 1",
+        "observe 2",
+        "tell 3: 2",
+        "ask 4",
+        "ask 5",
+    ]
     alone = played(GRID(), Diary(), None, 2)[0].algorithm.runs[0].lines
-    assert alone == ["1 under way", "ask 1", "tell 1: 0", "ask 2", "tell 2: 1"], "negative control: at once"
+    assert alone == ["1 under way", "ask 1", "tell 1: 0", "ask 2", "tell 2: 1"], (
+        "negative control: at once"
+    )
 
 
 def dense(points, values, at, kernel, lam):
@@ -85,7 +100,9 @@ def test_a_model_of_observations_chooses_before_the_first_is_told(name, noise):
 
 def observe_play(task, algorithm, parallel, rounds=8):
     """A play, and of replicate 1 the points of the cube that it played and f as observed there."""
-    play = Play(task, "test", algorithm, algorithm.name, [0, 1, 2], rounds, PlayOptions(parallel=parallel))
+    play = Play(
+        task, "test", algorithm, algorithm.name, [0, 1, 2], rounds, PlayOptions(parallel=parallel)
+    )
     chunks = list(play)
     points = task.box.unit(actions(chunks)[:, 1])
     return play, points, np.concatenate([chunk.observed_f for chunk in chunks])[:, 1]
@@ -106,7 +123,9 @@ def test_means_know_what_was_told_and_variances_what_pending_says(pending, paral
 
 @pytest.mark.parametrize("name", ["cei", pytest.param("ckb-ucb", marks=pytest.mark.long)])
 def test_fitted_models_know_pending_points_under_the_hyperparameters_of_what_was_told(name):
-    play, points, values = observe_play(BOX(), make(name, kernel="fit", pending="variance"), ASYNCHRONOUS)
+    play, points, values = observe_play(
+        BOX(), make(name, kernel="fit", pending="variance"), ASYNCHRONOUS
+    )
     posterior, plain = (
         play.algorithm.posterior,
         observe_play(BOX(), make(name, kernel="fit"), ASYNCHRONOUS)[0].algorithm.posterior,
@@ -119,10 +138,14 @@ def test_fitted_models_know_pending_points_under_the_hyperparameters_of_what_was
             return Matern(2.5, 1.0)(a / fits.lengthscales, b / fits.lengthscales)
 
         if which is posterior:
-            mean = fits.centre + dense(points[:6], values[:6] - fits.centre, at, kernel, fits.ratio)[0]
+            mean = (
+                fits.centre + dense(points[:6], values[:6] - fits.centre, at, kernel, fits.ratio)[0]
+            )
             unit = dense(points, np.zeros(8), at, kernel, fits.ratio)[1]
             np.testing.assert_allclose(posterior.mean[1, 0], mean, atol=1e-6)
-            np.testing.assert_allclose(posterior.variance[1, 0], fits.amplitude**2 * unit, atol=1e-6)
+            np.testing.assert_allclose(
+                posterior.variance[1, 0], fits.amplitude**2 * unit, atol=1e-6
+            )
             assert posterior.arrived.count == 6
             assert posterior.played.count == 8
     far = posterior.arrived.variance[1, 0].mean()
@@ -148,8 +171,14 @@ def test_every_method_plays_on_or_says_why_not():
             continue
         if "feedback at once" in ALGORITHMS.get(name).needs and not ALGORITHMS.get(name).late:
             refused.add(name)
-            why = ": its class does not say `late = True`" if issubclass(ALGORITHMS.get(name), AskTell) else ""
-            with pytest.raises(Misuse, match=f"it needs feedback at once, before the next round is chosen{why}; "):
+            why = (
+                ": its class does not say `late = True`"
+                if issubclass(ALGORITHMS.get(name), AskTell)
+                else ""
+            )
+            with pytest.raises(
+                Misuse, match=f"it needs feedback at once, before the next round is chosen{why}; "
+            ):
                 make(name).check_late(BOX())
         else:
             make(name).check_late(BOX())
@@ -177,7 +206,9 @@ def test_optuna_is_asked_before_it_is_told_and_told_of_the_right_trials():
     states = [trial.state.name for trial in study.trials]
     assert states == ["COMPLETE"] * 7 + ["RUNNING"] * 2
     options = PlayOptions(parallel=ASYNCHRONOUS)
-    second_play = list(Play(BOX(), "test", make("optuna-tpe", startup=2), "optuna-tpe", [0, 1, 2], 9, options))
+    second_play = list(
+        Play(BOX(), "test", make("optuna-tpe", startup=2), "optuna-tpe", [0, 1, 2], 9, options)
+    )
     observed = np.concatenate([chunk.observed_f for chunk in second_play])
     assert [trial.value for trial in study.trials[:7]] == observed[:7, 1].tolist()
 
@@ -203,16 +234,24 @@ def suite(write_suite):
 
 
 def test_it_is_part_of_a_cell_and_one_is_none(suite):
-    ids = {str(q): [cell.id for cell in load(suite(q)).grid.cells] for q in (1, 2, "{points: 2, as: batch}")}
+    ids = {
+        str(q): [cell.id for cell in load(suite(q)).grid.cells]
+        for q in (1, 2, "{points: 2, as: batch}")
+    }
     path = suite()
     path.write_text(path.read_text().replace("parallel: 3\n", ""))
     assert ids["1"] == [cell.id for cell in load(path).grid.cells]
-    learners, yardstick = {tuple(cells[:6]) for cells in ids.values()}, {tuple(cells[6:]) for cells in ids.values()}
+    learners, yardstick = (
+        {tuple(cells[:6]) for cells in ids.values()},
+        {tuple(cells[6:]) for cells in ids.values()},
+    )
     assert (len(learners), len(yardstick)) == (3, 1)
     path.write_text(path.read_text().replace("{pending: variance}", "{pending: ignore}"))
     explicit_id = load(path).grid.cells[0].id
     path.write_text(path.read_text().replace("cei: {pending: ignore}", "cei"))
-    assert explicit_id == load(path).grid.cells[0].id, "a default of which a cell's id does not tell"
+    assert explicit_id == load(path).grid.cells[0].id, (
+        "a default of which a cell's id does not tell"
+    )
 
 
 def test_pending_points_count_unless_a_suite_says_otherwise(suite):
@@ -220,20 +259,36 @@ def test_pending_points_count_unless_a_suite_says_otherwise(suite):
     text = path.read_text().replace("cei: {pending: variance}", "cei")
     for shared in ("", "shared: {pending: ignore}\n"):
         path.write_text(text + shared)
-        pendings[shared] = [pair.algorithm.settings.get("pending") for pair in load(path).grid.pairs]
+        pendings[shared] = [
+            pair.algorithm.settings.get("pending") for pair in load(path).grid.pairs
+        ]
     assert list(pendings.values()) == [["variance", "variance", None], ["ignore", "ignore", None]]
     path.write_text(text.replace("cei", "cei: {pending: ignore}").replace("parallel: 3\n", ""))
-    assert [pair.algorithm.settings.get("pending") for pair in load(path).grid.pairs] == ["ignore", "ignore", None]
+    assert [pair.algorithm.settings.get("pending") for pair in load(path).grid.pairs] == [
+        "ignore",
+        "ignore",
+        None,
+    ]
 
 
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("0", "parallel is 0; allowed: a whole number of evaluations under way, from 1 to 8, as the horizon is 9"),
+        (
+            "0",
+            "parallel is 0; allowed: a whole number of evaluations under way, from 1 to 8, as "
+            "the horizon is 9",
+        ),
         ("many", "parallel is 'many'; allowed: a whole number"),
-        ("{as: batch}", "parallel is {'as': 'batch'}; allowed: a number, or {points: number, as: batch}"),
+        (
+            "{as: batch}",
+            "parallel is {'as': 'batch'}; allowed: a number, or {points: number, as: batch}",
+        ),
         ("{points: 3, as: bulk}", "parallel: as is 'bulk'; allowed: asynchronous, batch"),
-        ("3\naudit: true", "audit is true, but no theorem is of several evaluations under way; remove one"),
+        (
+            "3\naudit: true",
+            "audit is true, but no theorem is of several evaluations under way; remove one",
+        ),
     ],
 )
 def test_wrong_input_is_a_line(suite, value, message, tmp_path, capsys):
@@ -246,15 +301,21 @@ def test_wrong_input_is_a_line(suite, value, message, tmp_path, capsys):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_problem_with_delays_and_a_method_that_must_be_told_are_refused_or_skipped(suite, tmp_path, capsys):
+def test_a_problem_with_delays_and_a_method_that_must_be_told_are_refused_or_skipped(
+    suite, tmp_path, capsys
+):
     path = suite()
     path.write_text(
-        path.read_text().replace("feasible-pocket", "feasible-pocket-delayed").replace("initial: {sobol: 3}\n", "")
+        path.read_text()
+        .replace("feasible-pocket", "feasible-pocket-delayed")
+        .replace("initial: {sobol: 3}\n", "")
     )
     with pytest.raises(Misuse, match="it needs feedback at once"):
         load(path)
     path.write_text(path.read_text().replace("cei: {pending: variance}", "ckb-ts"))
-    with pytest.raises(Misuse, match="the problem has delays of its own; remove `parallel`, or the delays"):
+    with pytest.raises(
+        Misuse, match="the problem has delays of its own; remove `parallel`, or the delays"
+    ):
         load(path)
     path = suite()
     path.write_text(path.read_text().replace("oracle", "admmbo") + "skip: unplayable\n")
@@ -262,7 +323,9 @@ def test_a_problem_with_delays_and_a_method_that_must_be_told_are_refused_or_ski
     assert main(["compare", str(tmp_path / "run")]) == 0
     table = capsys.readouterr().out
     assert "3 evaluations under way at once (a new one begins when the oldest ends)" in table
-    left_out = "admmbo on feasible-pocket[candidates=64]: it needs feedback at once, before the next round"
+    left_out = (
+        "admmbo on feasible-pocket[candidates=64]: it needs feedback at once, before the next round"
+    )
     assert left_out in " ".join(table.split())
 
 
@@ -276,6 +339,9 @@ def test_same_bits_for_blocks_workers_and_a_restart_with_fitted_models(suite, tm
     assert_same_rows(tmp_path / "whole", tmp_path / "parts")
     cbobench.run(suite(4), out=tmp_path / "other", cpus=0, seeds=1)
     of_three, of_four = (
-        cbobench.load_rounds(tmp_path / run).query("seed == 0")["regret"] for run in ("whole", "other")
+        cbobench.load_rounds(tmp_path / run).query("seed == 0")["regret"]
+        for run in ("whole", "other")
     )
-    assert of_three.tolist() != of_four.tolist(), "negative control: they depend on how many are under way"
+    assert of_three.tolist() != of_four.tolist(), (
+        "negative control: they depend on how many are under way"
+    )

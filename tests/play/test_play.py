@@ -24,10 +24,18 @@ from tests.helpers import problem
 @pytest.mark.parametrize(
     ("name", "chosen", "says"),
     [
-        ("rkhs", [0, -1], "round 3: action -1 of replicate 1 is no index of the set; it must give 0 to 11"),
+        (
+            "rkhs",
+            [0, -1],
+            "round 3: action -1 of replicate 1 is no index of the set; it must give 0 to 11",
+        ),
         ("rkhs", [12, 0], "round 3: action 12 of replicate 0 is no index"),
         ("rkhs", [0.0, 1.0], "round 3: ask gave float64 of shape"),
-        ("gramacy", [[0.5, 0.5], [0.5, np.nan]], "round 3: action .* of replicate 1 is not in the box"),
+        (
+            "gramacy",
+            [[0.5, 0.5], [0.5, np.nan]],
+            "round 3: action .* of replicate 1 is not in the box",
+        ),
     ],
 )
 def test_an_action_outside_the_set_is_refused_before_anybody_uses_it(name, chosen, says):
@@ -51,17 +59,23 @@ def test_an_action_outside_the_set_is_refused_before_anybody_uses_it(name, chose
 
 BURNT = 0.05  # CPU seconds of a round
 BURN = f"import time\nend = time.thread_time() + {BURNT}\nwhile time.thread_time() < end: pass\n"
-ANSWER = f"import sys\nfor line in sys.stdin:\n  exec({BURN!r})\n  print(line, end='', flush=True)\n"
+ANSWER = (
+    f"import sys\nfor line in sys.stdin:\n  exec({BURN!r})\n  print(line, end='', flush=True)\n"
+)
 
 
 class Thinking(Random):
-    """Chooses at random, after a thread or a program of its own has computed for a stated CPU time."""
+    """Chooses at random, after a thread or a program of its own has computed for a stated CPU
+    time.
+    """
 
     def start(self, setting):
         super().start(setting)
         self.lasting = None
         if self.place in ("a program that lasts", "a program of a program"):
-            self.lasting = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            self.lasting = subprocess.Popen(
+                self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
 
     @property
     def command(self):
@@ -84,14 +98,18 @@ class Thinking(Random):
 
 
 LASTING = [
-    pytest.param(place, marks=pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc"))
+    pytest.param(
+        place, marks=pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc")
+    )
     for place in ("a program that lasts", "a program of a program")
 ]
 
 
 @pytest.mark.parametrize("place", ["a thread", "a program", *LASTING])
 def test_what_a_method_computes_elsewhere_is_not_free(place):
-    """Counted are all threads and programs of a method; the shares of a block's seeds add up to it."""
+    """Counted are all threads and programs of a method; the shares of a block's seeds add up to
+    it.
+    """
     (algorithm := Thinking()).place = place
     play = Play(problem("rkhs", n=12), "p", algorithm, "a", [0, 1], 4)
     try:
@@ -121,7 +139,9 @@ def test_a_dual_variable_that_is_not_finite_ends_the_cell():
         def duals(self):
             return np.array([[1.0], [np.inf if self.heard == 3 else 1.0]])
 
-    with pytest.raises(CellFailure, match=r"^round 3: the dual variable of replicate 1 is not finite$"):
+    with pytest.raises(
+        CellFailure, match=r"^round 3: the dual variable of replicate 1 is not finite$"
+    ):
         list(Play(problem("rkhs", n=12), "p", Diverging(), "a", [0, 1], 5))
 
 
@@ -146,4 +166,8 @@ def test_a_play_puts_back_what_belongs_to_the_process(monkeypatch, tmp_path):
         os.chdir(tmp_path)
         os.environ.pop("KEPT")
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-    assert (Path.cwd(), os.environ["KEPT"], signal.getsignal(signal.SIGUSR1)) == (folder, "yes", handler)
+    assert (Path.cwd(), os.environ["KEPT"], signal.getsignal(signal.SIGUSR1)) == (
+        folder,
+        "yes",
+        handler,
+    )

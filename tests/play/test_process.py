@@ -1,4 +1,6 @@
-"""What user code changes of its process: no other cell meets it, and a worker that cannot be restored plays no more."""
+"""What user code changes of its process: no other cell meets it, and a worker that cannot be
+restored plays no more.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +122,10 @@ def test_how_one_cell_rounds_changes_no_other(harmful, suite, innocent):
     assert float_controls() == before
     unharmed, run = (cbobench.load_rounds(name) for name in ("whole", "run"))
     owners = list(zip(run["algorithm"], run["seed"], strict=True))
-    unharmed, run = ([[v.tolist() for v in frame[name]] for name in NUMBERS[innocent]] for frame in (unharmed, run))
+    unharmed, run = (
+        [[v.tolist() for v in frame[name]] for name in NUMBERS[innocent]]
+        for frame in (unharmed, run)
+    )
     is_innocent = np.ones(len(owners), dtype=bool)
     if suite is METHOD:  # the cell at fault has other values, and nobody else
         is_innocent = [owner != ("harmful:Method", 1) for owner in owners]
@@ -131,8 +136,12 @@ def test_how_one_cell_rounds_changes_no_other(harmful, suite, innocent):
 
 
 def test_a_module_that_changes_how_the_processor_rounds(harmful, tmp_path):
-    """As one does that was compiled for speed: all that is played after its import would have other bits."""
-    (tmp_path / "fast_math.py").write_text(f"import ctypes\nctypes.CDLL(None).fesetround({UPWARD})\nMethod = int\n")
+    """As one does that was compiled for speed: all that is played after its import would have other
+    bits.
+    """
+    (tmp_path / "fast_math.py").write_text(
+        f"import ctypes\nctypes.CDLL(None).fesetround({UPWARD})\nMethod = int\n"
+    )
     before = float_controls()
     import_object("fast_math:Method", beside=[tmp_path])
     assert float_controls() == before
@@ -173,8 +182,15 @@ def test_a_worker_that_cannot_be_restored_plays_no_more(harmful, tmp_path):
 @pytest.mark.parametrize("engine", ["processes", pytest.param("ray", marks=pytest.mark.long)])
 def test_a_function_of_numpy_that_one_cell_replaces_changes_no_other(harmful, suite, engine):
     """Methods of the same cell, and of those that the worker plays next, which is replaced."""
-    with_kernels = {"problems": [*suite["problems"], {"rkhs-1d": {"h": 0.25, "label": "beside"}}], "seeds": 2}
-    suite = suite | with_kernels | {"algorithms": list(dict.fromkeys([*suite["algorithms"], "ckb-ucb"]))}
+    with_kernels = {
+        "problems": [*suite["problems"], {"rkhs-1d": {"h": 0.25, "label": "beside"}}],
+        "seeds": 2,
+    }
+    suite = (
+        suite
+        | with_kernels
+        | {"algorithms": list(dict.fromkeys([*suite["algorithms"], "ckb-ucb"]))}
+    )
     cbobench.run(suite, out="whole", cpus=0)
     harmful.HARM += ["exp", "pid"]
     Path("harm").write_text("exp pid")
@@ -184,7 +200,9 @@ def test_a_function_of_numpy_that_one_cell_replaces_changes_no_other(harmful, su
     innocent = unharmed["algorithm"] != "harmful:Method"
     assert innocent.sum() > 8
     for name in ("g", "observed_g", "dual", "observed_f"):
-        expected, harmed = ([np.asarray(v).tolist() for v in frame.loc[innocent, name]] for frame in (unharmed, run))
+        expected, harmed = (
+            [np.asarray(v).tolist() for v in frame.loc[innocent, name]] for frame in (unharmed, run)
+        )
         assert repr(expected) == repr(harmed), name
     pids = Path("pids").read_text().split()
     assert len({*pids}) > 1
@@ -206,7 +224,9 @@ def test_where_no_worker_can_be_replaced_the_run_ends(harmful, suite, who):
 
 
 def test_a_module_that_replaces_a_function_says_so(tmp_path):
-    (tmp_path / "patching.py").write_text("import numpy\nnumpy.exp = numpy.log\nnumpy.mine = 1\nMethod = int\n")
+    (tmp_path / "patching.py").write_text(
+        "import numpy\nnumpy.exp = numpy.log\nnumpy.mine = 1\nMethod = int\n"
+    )
     before = np.exp
     with pytest.warns(Advice, match=r"^patching replaces numpy\.exp for all code; it is put back$"):
         import_object("patching:Method", beside=[tmp_path])
@@ -224,25 +244,45 @@ def block(number):
 
 
 CHANGES = {
-    "umask": (lambda: os.umask(os.umask(0)) and os.umask(0o137), lambda: (mask := os.umask(0), os.umask(mask))[0]),
-    "thread hook": (lambda: setattr(threading, "excepthook", do_nothing), lambda: threading.excepthook),
+    "umask": (
+        lambda: os.umask(os.umask(0)) and os.umask(0o137),
+        lambda: (mask := os.umask(0), os.umask(mask))[0],
+    ),
+    "thread hook": (
+        lambda: setattr(threading, "excepthook", do_nothing),
+        lambda: threading.excepthook,
+    ),
     "hook": (lambda: setattr(sys, "excepthook", do_nothing), lambda: sys.excepthook),
     "profile": (lambda: sys.setprofile(do_nothing), sys.getprofile),
     "recursion": (lambda: sys.setrecursionlimit(3000), sys.getrecursionlimit),
     "collection": (gc.disable, gc.isenabled),
-    "locale": (lambda: locale.setlocale(locale.LC_ALL, "C.UTF-8"), lambda: locale.setlocale(locale.LC_ALL)),
+    "locale": (
+        lambda: locale.setlocale(locale.LC_ALL, "C.UTF-8"),
+        lambda: locale.setlocale(locale.LC_ALL),
+    ),
     "limit": (
-        lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1])),
+        lambda: resource.setrlimit(
+            resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1])
+        ),
         lambda: resource.getrlimit(resource.RLIMIT_CORE),
     ),
     "mask": (lambda: block(signal.SIGUSR1), lambda: signal.pthread_sigmask(signal.SIG_BLOCK, ())),
-    "timer": (lambda: signal.setitimer(signal.ITIMER_REAL, 1000), lambda: signal.getitimer(signal.ITIMER_REAL)),
+    "timer": (
+        lambda: signal.setitimer(signal.ITIMER_REAL, 1000),
+        lambda: signal.getitimer(signal.ITIMER_REAL),
+    ),
     "timeout": (lambda: socket.setdefaulttimeout(7), socket.getdefaulttimeout),
-    "cpus": (lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}), lambda: os.sched_getaffinity(0)),
+    "cpus": (
+        lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}),
+        lambda: os.sched_getaffinity(0),
+    ),
     "folder": (lambda: os.chdir("/"), os.getcwd),
     "streams": (lambda: setattr(sys, "stdout", None), lambda: sys.stdout),
     "rules for warnings": (lambda: warnings.simplefilter("error"), lambda: [*warnings.filters]),
-    "handler": (lambda: signal.signal(signal.SIGUSR1, do_nothing), lambda: signal.getsignal(signal.SIGUSR1)),
+    "handler": (
+        lambda: signal.signal(signal.SIGUSR1, do_nothing),
+        lambda: signal.getsignal(signal.SIGUSR1),
+    ),
     "numbers": (lambda: random.seed(1), random.getstate),
     "numbers of NumPy": (lambda: np.random.seed(1), lambda: repr(np.random.get_state())),  # noqa: NPY002
     "function": (lambda: setattr(np.linalg, "norm", do_nothing), lambda: np.linalg.norm),

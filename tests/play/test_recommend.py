@@ -1,4 +1,6 @@
-"""What is recommended after a round: incumbents by what was observed, models against brute force and dense search."""
+"""What is recommended after a round: incumbents by what was observed, models against brute force
+and dense search.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def test_the_quantile():
 
 
 def incumbent_by_hand(actions, f, g):
-    """Of one replicate after every round: the first best observed one that was seen feasible, else the least wrong."""
+    """Of one replicate after every round: the first best observed one that was seen feasible, else
+    the least wrong.
+    """
     incumbents = []
     for t in range(len(f)):
         feasible = [i for i in range(t + 1) if (g[i] <= 0).all()]
@@ -50,13 +54,17 @@ def test_incumbents_are_their_definition(points, cut):
     parts = [slice(i, i + cut) for i in range(0, T, cut)]
     got = [incumbents.after(actions[p], f[p], g[p], [None] * cut) for p in parts]
     for s in range(S):
-        np.testing.assert_array_equal(np.concatenate(got)[:, s], incumbent_by_hand(actions[:, s], f[:, s], g[:, s]))
+        np.testing.assert_array_equal(
+            np.concatenate(got)[:, s], incumbent_by_hand(actions[:, s], f[:, s], g[:, s])
+        )
 
 
 def test_with_delays_an_action_counts_once_all_of_it_is_told():
     def arrive(*entries):
         columns = list(zip(*entries, strict=True)) or [()] * 4
-        return Arrivals(*(np.array(c, dtype=np.intp) for c in columns[:3]), np.array(columns[3], dtype=float))
+        return Arrivals(
+            *(np.array(c, dtype=np.intp) for c in columns[:3]), np.array(columns[3], dtype=float)
+        )
 
     arrivals = [
         arrive(),
@@ -71,7 +79,10 @@ def test_with_delays_an_action_counts_once_all_of_it_is_told():
     for cut in (6, 2, 1):
         incumbents = Incumbents(1, 2, np.array(-1))
         parts = [slice(i, i + cut) for i in range(0, 6, cut)]
-        got = [incumbents.after(actions[p], unknown[p], unknown[p][..., None], arrivals[p]) for p in parts]
+        got = [
+            incumbents.after(actions[p], unknown[p], unknown[p][..., None], arrivals[p])
+            for p in parts
+        ]
         assert np.concatenate(got)[:, 0].tolist() == [-1, -1, 20, 20, 30, 30]
 
 
@@ -85,7 +96,9 @@ def test_the_rule_by_brute_force():
             got = likely_best((f, mean, deviation**2), surely_feasible)
             for s in range(50):
                 probability = norm.cdf(-mean[s] / deviation[s])  # of every constraint
-                allowed = (probability >= 0.95).all(axis=0) | (False if surely_feasible is None else sure[s])
+                allowed = (probability >= 0.95).all(axis=0) | (
+                    False if surely_feasible is None else sure[s]
+                )
                 if allowed.any():
                     expected = max(np.flatnonzero(allowed), key=lambda i: f[s, i])
                 else:
@@ -99,16 +112,31 @@ def ask(task, algorithm, seeds, horizon):
     return cells, algorithm.recommend(horizon)
 
 
-# Methods without a model of f and every g_j over all actions: a trust region's begins anew with the next one.
-BY_INCUMBENT = {"igp-ucb", "gp-ts", "scgp-ucb", "penalty-noiseless", "scbo", "furbo", "bandit-oco", "random"}
+# Methods without a model of f and every g_j over all actions: a trust region's begins anew with the
+# next one.
+BY_INCUMBENT = {
+    "igp-ucb",
+    "gp-ts",
+    "scgp-ucb",
+    "penalty-noiseless",
+    "scbo",
+    "furbo",
+    "bandit-oco",
+    "random",
+}
 
 
 @pytest.mark.parametrize(
     ("name", "settings"),
-    [*(entry(name, {}, long=name == "cobyla") for name in LEARNERS), ("fixed-penalty", {"form": "exponential"})],
+    [
+        *(entry(name, {}, long=name == "cobyla") for name in LEARNERS),
+        ("fixed-penalty", {"form": "exponential"}),
+    ],
 )
 def test_every_method_recommends_by_the_one_rule(name, settings):
-    """A model of f and g, here one fitted afresh to what was observed, by the 0.95 rule; all others their incumbent."""
+    """A model of f and g, here one fitted afresh to what was observed, by the 0.95 rule; all others
+    their incumbent.
+    """
     is_shown = "full information of the constraints" in ALGORITHMS.get(name).needs
     task = problem("rkhs", n=30, m=2, noise=0.05, full_information=is_shown)
     model_settings = {
@@ -160,27 +188,36 @@ def test_every_method_recommends_by_the_one_rule(name, settings):
 @pytest.mark.parametrize(
     ("name", "task", "settings"),
     [
-        ("ckb-ucb", "feasible-pocket", {}), pytest.param("cei", "gardner-1", {}, marks=pytest.mark.long),
+        ("ckb-ucb", "feasible-pocket", {}),
+        pytest.param("cei", "gardner-1", {}, marks=pytest.mark.long),
         pytest.param("config", "gramacy", {}, marks=pytest.mark.long),
-        pytest.param("rpol-ucb", "gramacy", {"kernel": "matern52", "candidates": 256}, marks=pytest.mark.long),
+        pytest.param(
+            "rpol-ucb", "gramacy", {"kernel": "matern52", "candidates": 256}, marks=pytest.mark.long
+        ),
         pytest.param("ckb-ucb", "feasible-pocket-delayed", {"delay": 3.0}, marks=pytest.mark.long),
     ],
-)  # fmt: skip
+)
 @pytest.mark.slow
 def test_a_model_on_a_box_against_a_dense_search(name, task, settings):
-    """No point of a fine grid with the stated probability has a posterior mean that is better by much."""
+    """No point of a fine grid with the stated probability has a posterior mean that is better by
+    much.
+    """
     prepared, algorithm = problem(task, **settings), make(name)
     cells, _ = play(prepared, algorithm, seeds=3, horizon=30)
     box = prepared.box
     axis = np.linspace(0, 1, 161)
     dense = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
-    units = np.concatenate([box.unit(algorithm.recommend(30))[:, None], dense[None].repeat(3, axis=0)], axis=1)
+    units = np.concatenate(
+        [box.unit(algorithm.recommend(30))[:, None], dense[None].repeat(3, axis=0)], axis=1
+    )
     value, mean, variance = algorithm.goal(*algorithm.posterior.at(units))
     upper = (mean + LIKELY * np.sqrt(variance)).max(axis=1, initial=-np.inf)
     judged = 0
     for s in range(3):
         allowed = upper[s] <= 0
-        assert allowed[0] == allowed.any(), "it finds a point with the stated probability where there is one"
+        assert allowed[0] == allowed.any(), (
+            "it finds a point with the stated probability where there is one"
+        )
         if allowed[0]:
             judged += 1
             spread = np.ptp(value[s])
@@ -240,7 +277,9 @@ def test_the_border_of_a_chunk_changes_nothing(monkeypatch):
         parts = play(task, make(name), seeds=2, horizon=40, asked=range(1, 40))[1]
         monkeypatch.undo()
         for metric, values in one_chunk[0].metrics.values.items():
-            np.testing.assert_array_equal(values, np.concatenate([p.metrics.values[metric] for p in parts]), metric)
+            np.testing.assert_array_equal(
+                values, np.concatenate([p.metrics.values[metric] for p in parts]), metric
+            )
 
 
 def test_before_anything_is_told_nothing_is_recommended():
@@ -252,7 +291,9 @@ def test_before_anything_is_told_nothing_is_recommended():
         ("rpol-censored", {}),
         ("ckb-ucb", {"pending": "variance"}),
     ):
-        values = play(task, make(name, **settings), seeds=2, horizon=3, asked=[1, 2])[1][0].metrics.values
+        values = play(task, make(name, **settings), seeds=2, horizon=3, asked=[1, 2])[1][
+            0
+        ].metrics.values
         assert np.isnan(values["recommended_violation"]).all()
     oracle = play(task, make("oracle"), seeds=2, horizon=5, asked=range(1, 5))[1][0].metrics.values
     assert not oracle["recommended_violation"].any()
@@ -282,8 +323,12 @@ BOX = {"name": "feasible-pocket", "candidates": 64}
 )
 @pytest.mark.parametrize("parallel", [ASYNCHRONOUS, pytest.param(BATCH, marks=pytest.mark.long)])
 def test_pending_points_are_no_data(task, name, settings, none, parallel):
-    """Nothing is recommended before the first feedback, nor right after data that are stale were thrown away."""
-    (chunk,) = play(problem(**task), make(name, **settings), 2, 8, asked=range(1, 8), parallel=parallel)[1]
+    """Nothing is recommended before the first feedback, nor right after data that are stale were
+    thrown away.
+    """
+    (chunk,) = play(
+        problem(**task), make(name, **settings), 2, 8, asked=range(1, 8), parallel=parallel
+    )[1]
     unknown = np.isnan(chunk.metrics.values["recommended_violation"])
     if parallel is BATCH and 5 in none:
         none = {1, 2, 5}  # the batch of rounds 4 to 6 is told after round 6
@@ -304,8 +349,12 @@ def test_pending_points_are_no_data(task, name, settings, none, parallel):
     [({}, None, 16), ({}, ASYNCHRONOUS, 14), ({}, BATCH, 15), ({"delay": 2.0}, None, None)],
     ids=["at once", "asynchronous", "batch", "delayed"],
 )
-def test_who_begins_anew_recommends_by_all_data(name, settings, lam, problem_settings, parallel, told_count):
-    """Round 16 is the first of an epoch, of which a model knows one observation or none; the functions are the same."""
+def test_who_begins_anew_recommends_by_all_data(
+    name, settings, lam, problem_settings, parallel, told_count
+):
+    """Round 16 is the first of an epoch, of which a model knows one observation or none; the
+    functions are the same.
+    """
     task = problem(**GRID, **problem_settings)
     algorithm = make(name, **settings)
     if not algorithm.needs <= task.offers():
@@ -314,7 +363,9 @@ def test_who_begins_anew_recommends_by_all_data(name, settings, lam, problem_set
     K, answer = task.actions.covariance, algorithm.recommend(16)
     mean = algorithm.evidence.mean
     if told_count is not None:
-        observed = np.concatenate([chunk.observed_f[..., None], chunk.observed_g], axis=2)[:told_count]
+        observed = np.concatenate([chunk.observed_f[..., None], chunk.observed_g], axis=2)[
+            :told_count
+        ]
         for s in range(3):
             chosen = chunk.actions[:told_count, s]
             expected = K[:, chosen] @ np.linalg.solve(
@@ -324,7 +375,9 @@ def test_who_begins_anew_recommends_by_all_data(name, settings, lam, problem_set
     variance = algorithm.evidence.variance
     of_g = variance[:, 1:] if variance.ndim == 3 else variance[:, None]
     assert answer.tolist() == likely_best((mean[:, 0], mean[:, 1:], of_g)).tolist()
-    assert (algorithm.evidence.gain > algorithm.posterior.gain).all(), "the play's model begins anew"
+    assert (algorithm.evidence.gain > algorithm.posterior.gain).all(), (
+        "the play's model begins anew"
+    )
 
 
 @pytest.mark.slow
@@ -356,10 +409,16 @@ class Bad(Algorithm):
 @pytest.mark.parametrize(
     ("answers", "says"),
     [
-        ([np.array([0, 3]), np.array([0, 30])], "round 2: 30, recommended for replicate 1, is no action"),
+        (
+            [np.array([0, 3]), np.array([0, 30])],
+            "round 2: 30, recommended for replicate 1, is no action",
+        ),
         ([np.array([0, -2]), np.array([0, 0])], "round 1: -2, recommended for replicate 1"),
         ([None, np.array([0, 0])], "recommend gave None in some rounds and actions in others"),
-        ([np.array([0, 1, 2]), np.array([0, 1, 2])], r"recommended have shape \(3,\); it must be \(2,\)"),
+        (
+            [np.array([0, 1, 2]), np.array([0, 1, 2])],
+            r"recommended have shape \(3,\); it must be \(2,\)",
+        ),
     ],
 )
 def test_a_wrong_answer_fails_the_cell(answers, says):

@@ -1,4 +1,6 @@
-"""Where feedback is exact, every method recommends the best feasible action that it has measured."""
+"""Where feedback is exact, every method recommends the best feasible action that it has
+measured.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class Corner:
         self.given = facts
 
     def ask(self):
-        return self.given.low + self.given.generator.random(self.given.d) * (self.given.high - self.given.low)
+        return self.given.low + self.given.generator.random(self.given.d) * (
+            self.given.high - self.given.low
+        )
 
     def tell(self, x, f, g):
         pass
@@ -79,25 +83,33 @@ class Last(Algorithm):
 
 
 def measured_best(chunk, settle=np.asarray):
-    """Best f of the feasible actions observed up to each round, (T, S); -inf before there is one."""
+    """Best f of the feasible actions observed up to each round, (T, S); -inf before there is
+    one.
+    """
     feasible = (settle(chunk.observed_g) <= 0).all(axis=2)
     return np.maximum.accumulate(np.where(feasible, chunk.observed_f, -np.inf), axis=0)
 
 
 def recommendations(task, algorithm, horizon=HORIZON, **options):
-    """The play of an algorithm that is asked after every round, its chunk, and values (T, S, 1 + m) recommended."""
+    """The play of an algorithm that is asked after every round, its chunk, and values (T, S, 1 + m)
+    recommended.
+    """
     recommended = []
     with pytest.MonkeyPatch.context() as patch:
         add = Recorder.add
         patch.setattr(
-            Recorder, "add", lambda self, actions, values: recommended.append(values) or add(self, actions, values)
+            Recorder,
+            "add",
+            lambda self, actions, values: recommended.append(values) or add(self, actions, values),
         )
         cells, (chunk,) = play(task, algorithm, 3, horizon, asked=range(1, horizon), **options)
     return cells, chunk, np.concatenate(recommended)
 
 
 def assert_best_measured(chunk, recommended, settle=np.asarray):
-    """No recommendation is worse than what was measured, and none infeasible once something feasible was."""
+    """No recommendation is worse than what was measured, and none infeasible once something
+    feasible was.
+    """
     best = measured_best(chunk, settle)
     is_measured = best > -np.inf
     assert is_measured.any()
@@ -110,7 +122,12 @@ def task_for(name):
     needs = ALGORITHMS.get(name).needs
     is_shown = "full information of the constraints" in needs
     box = not needs & {"a finite action set", "a safe seed set"}
-    return problem("gardner-1", **EXACT, full_information=is_shown, **({"candidates": 64} if box else {"grid": 9}))
+    return problem(
+        "gardner-1",
+        **EXACT,
+        full_information=is_shown,
+        **({"candidates": 64} if box else {"grid": 9}),
+    )
 
 
 @pytest.mark.parametrize("name", [entry(name) for name in ALGORITHMS.names()])
@@ -131,17 +148,23 @@ def test_so_of_methods_of_users(cls):
 def test_the_rule_changes_no_action_and_no_observation(name, grid, monkeypatch):
     task = problem("gardner-1", **EXACT, grid=grid, candidates=64)
     _, chunk, _ = recommendations(task, make(name))
-    monkeypatch.setattr(Drawn, "noiseless", property(lambda self: np.zeros(len(self.noise), dtype=bool)))
+    monkeypatch.setattr(
+        Drawn, "noiseless", property(lambda self: np.zeros(len(self.noise), dtype=bool))
+    )
     _, before, recommended = recommendations(task, make(name))
     for column in ("actions", "observed_f", "observed_g", "duals"):
         values, values_before = getattr(chunk, column), getattr(before, column)
         assert (values is None) == (values_before is None)
         assert values is None or values.tobytes() == values_before.tobytes()
     for metric in set(chunk.metrics.values) - {"recommended_regret", "recommended_violation"}:
-        assert chunk.metrics.values[metric].tobytes() == before.metrics.values[metric].tobytes(), metric
+        assert chunk.metrics.values[metric].tobytes() == before.metrics.values[metric].tobytes(), (
+            metric
+        )
     if name == "cei":
         best = measured_best(before)
-        assert (recommended[..., 0][best > -np.inf] != best[best > -np.inf]).any(), "a model recommends otherwise"
+        assert (recommended[..., 0][best > -np.inf] != best[best > -np.inf]).any(), (
+            "a model recommends otherwise"
+        )
 
 
 def test_before_anything_feasible_is_measured_the_model_decides(monkeypatch):
@@ -149,34 +172,53 @@ def test_before_anything_feasible_is_measured_the_model_decides(monkeypatch):
     _, chunk, recommended = recommendations(task, make("cei"))
     none = measured_best(chunk) == -np.inf
     assert none.any()
-    monkeypatch.setattr(Drawn, "noiseless", property(lambda self: np.zeros(len(self.noise), dtype=bool)))
+    monkeypatch.setattr(
+        Drawn, "noiseless", property(lambda self: np.zeros(len(self.noise), dtype=bool))
+    )
     np.testing.assert_array_equal(recommended[none], recommendations(task, make("cei"))[2][none])
 
 
-@pytest.mark.parametrize("noise", [{"noise_f": 0.0, "noise_g": 0.05}, {"noise_f": 0.05, "noise_g": 0.0}])
+@pytest.mark.parametrize(
+    "noise", [{"noise_f": 0.0, "noise_g": 0.05}, {"noise_f": 0.05, "noise_g": 0.0}]
+)
 def test_noise_on_one_function_leaves_it_to_the_model(noise):
     task = problem("gardner-1", **noise, grid=9)
     _, _, recommended = recommendations(task, Last())
-    np.testing.assert_array_equal(recommended, np.broadcast_to(recommended[0, 0], recommended.shape))
+    np.testing.assert_array_equal(
+        recommended, np.broadcast_to(recommended[0, 0], recommended.shape)
+    )
 
 
 def test_where_functions_move_what_was_measured_before_does_not_count():
-    moving = prepare("feasible-pocket-drift", **EXACT, grid=9, first_change=5, second_change=HORIZON)
+    moving = prepare(
+        "feasible-pocket-drift", **EXACT, grid=9, first_change=5, second_change=HORIZON
+    )
     _, _, recommended = recommendations(moving, Last())
     assert len(np.unique(recommended[:, 0], axis=0)) == 2, "one action, of two functions"
-    still = prepare("feasible-pocket-drift", **EXACT, grid=9, first_change=HORIZON, second_change=2 * HORIZON)
+    still = prepare(
+        "feasible-pocket-drift", **EXACT, grid=9, first_change=HORIZON, second_change=2 * HORIZON
+    )
     _, chunk, recommended = recommendations(still, Last())
     assert_best_measured(chunk, recommended)
 
 
-@pytest.mark.parametrize("parallel", [{"points": 4, "as": "asynchronous"}, {"points": 4, "as": "batch"}])
+@pytest.mark.parametrize(
+    "parallel", [{"points": 4, "as": "asynchronous"}, {"points": 4, "as": "batch"}]
+)
 def test_an_action_counts_once_it_is_told(parallel):
     task = problem("gardner-1", **EXACT, grid=9)
     _, chunk, recommended = recommendations(task, Last(), parallel=parallel)
-    best, corner_values = measured_best(chunk), task.draw([np.random.default_rng(0)]).functions[0, :, -1]
+    best, corner_values = (
+        measured_best(chunk),
+        task.draw([np.random.default_rng(0)]).functions[0, :, -1],
+    )
     for t in range(1, HORIZON + 1):
         told_count = t - 3 if parallel["as"] == "asynchronous" else t - t % 4
-        expected = best[told_count - 1, 0] if told_count > 0 and best[told_count - 1, 0] > -np.inf else corner_values[0]
+        expected = (
+            best[told_count - 1, 0]
+            if told_count > 0 and best[told_count - 1, 0] > -np.inf
+            else corner_values[0]
+        )
         assert recommended[t - 1, 0, 0] == expected, t
 
 
@@ -197,7 +239,9 @@ def test_delayed_observations_count_once_f_and_every_g_are_told():
     corner_values = cells.instances.values(1, np.full((1, 3), task.actions.n - 1))[0]
     for t, s in np.ndindex(HORIZON, 3):
         feasible = arrived[t, :, s] & (values[:, s, 1] <= 0)
-        assert recommended[t, s, 0] == (values[feasible, s, 0].max() if feasible.any() else corner_values[s, 0])
+        assert recommended[t, s, 0] == (
+            values[feasible, s, 0].max() if feasible.any() else corner_values[s, 0]
+        )
 
 
 @dataclass(kw_only=True)
@@ -257,8 +301,12 @@ def test_a_failed_simulation_is_nothing_measured(rule):
     x, values = cells.recommendations.last
     truth = np.array([[task.simulate(point, None) for point in points] for points in x[None]])[0]
     np.testing.assert_array_equal(values, truth)
-    played = [[task.simulate(p, None) for p in chunk.actions[:, s] if p[0] >= 0.15] for s in range(3)]
-    np.testing.assert_array_equal(values[:, 0], [max(f for f, g in of_seed if g <= 0) for of_seed in played])
+    played = [
+        [task.simulate(p, None) for p in chunk.actions[:, s] if p[0] >= 0.15] for s in range(3)
+    ]
+    np.testing.assert_array_equal(
+        values[:, 0], [max(f for f, g in of_seed if g <= 0) for of_seed in played]
+    )
 
 
 def test_what_a_pilot_saw_without_noise_may_have_noise():
@@ -294,7 +342,8 @@ COLUMNS = {
         ("0,0,-2,-4\n", {"noise": 0.0}, True),
         ("5,5,,3\n", {"on_failure": "infeasible"}, True),
         ("5,5,,3\n5,5,,3\n", {"on_failure": "infeasible"}, True),
-        ("0,0,,\n", {"on_failure": "infeasible"}, False),  # it fails every other time, and does not scatter else
+        # it fails every other time, and does not scatter else
+        ("0,0,,\n", {"on_failure": "infeasible"}, False),
         ("0,0,,\n", {"on_failure": "infeasible", "noise": 0.0}, True),
     ],
 )
@@ -306,7 +355,9 @@ def test_a_table(tmp_path, extra_rows, settings, exact):
     if exact:
         assert_best_measured(chunk, recommended)
     else:
-        np.testing.assert_array_equal(recommended, np.broadcast_to(recommended[0, 0], recommended.shape))
+        np.testing.assert_array_equal(
+            recommended, np.broadcast_to(recommended[0, 0], recommended.shape)
+        )
 
 
 def test_a_wrong_answer_is_refused_all_the_same():

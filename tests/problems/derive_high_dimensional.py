@@ -1,8 +1,10 @@
-"""Derives the best known points of the problems in many dimensions: CMA-ES with a penalty, then multistart SLSQP.
+"""Derives the best known points of the problems in many dimensions: CMA-ES with a penalty, then
+multistart SLSQP.
 
 Takes minutes to an hour for each problem, so pytest runs it with a small budget only:
 
-    OMP_NUM_THREADS=1 python -m tests.problems.derive_high_dimensional keane-30 --evaluations 300000 --starts 200
+    OMP_NUM_THREADS=1 python -m tests.problems.derive_high_dimensional keane-30 --evaluations 300000
+    --starts 200
 
 Prints f and the point, rounded to ten digits and feasible to the last bit.
 """
@@ -34,15 +36,21 @@ def evaluate(task: BoxProblem, u: Array) -> Array:
 
 
 def slopes(task: BoxProblem, u: Array) -> Array:
-    """Derivatives (1 + m, d) at a point of the unit cube: differences of fourth order, moved inside near a side."""
+    """Derivatives (1 + m, d) at a point of the unit cube: differences of fourth order, moved inside
+    near a side.
+    """
     centre = np.clip(u, 2 * STEP, 1 - 2 * STEP)
     steps = STEP * np.eye(len(u))
     values = evaluate(task, np.stack([centre + k * steps for k in (-2, -1, 1, 2)]))
-    return (np.array([1.0, -8.0, 8.0, -1.0]) @ values.reshape(4, -1)).reshape(len(u), -1).T / (12 * STEP)
+    return (np.array([1.0, -8.0, 8.0, -1.0]) @ values.reshape(4, -1)).reshape(len(u), -1).T / (
+        12 * STEP
+    )
 
 
 def mend(task: BoxProblem, u: Array, margin: float = 0.0) -> Array:
-    """A point near u where every g_j is at most -margin, in units of its slope, if Newton steps find one."""
+    """A point near u where every g_j is at most -margin, in units of its slope, if Newton steps
+    find one.
+    """
     steep = np.linalg.norm(slopes(task, u), axis=1)[1:]
     for _ in range(5):
         over = evaluate(task, u)[1:] + margin * steep
@@ -83,24 +91,38 @@ def local(task: BoxProblem, u: Array, rounds: int = 2, iterations: int = 400) ->
 
 
 def evolve(task: BoxProblem, start: Array, evaluations: int, seed: int) -> Array:
-    """The point of the unit cube that CMA-ES ends at, with the sum of relative violations as penalty."""
+    """The point of the unit cube that CMA-ES ends at, with the sum of relative violations as
+    penalty.
+    """
     import cma
 
     values = evaluate(task, np.random.default_rng(seed).random((4096, len(start))))
     spread = values.std(axis=0) + 1e-12
-    options = {"bounds": [0, 1], "maxfevals": evaluations, "seed": seed, "verbose": -9, "CMA_diagonal": 0}
+    options = {
+        "bounds": [0, 1],
+        "maxfevals": evaluations,
+        "seed": seed,
+        "verbose": -9,
+        "CMA_diagonal": 0,
+    }
     search = cma.CMAEvolutionStrategy(start, 0.2, options)
     while not search.stop():
         points = search.ask()
         evaluated = evaluate(task, np.array(points))
         search.tell(
-            points, list(100 * np.maximum(evaluated[:, 1:] / spread[1:], 0).sum(axis=1) - evaluated[:, 0] / spread[0])
+            points,
+            list(
+                100 * np.maximum(evaluated[:, 1:] / spread[1:], 0).sum(axis=1)
+                - evaluated[:, 0] / spread[0]
+            ),
         )
     return np.asarray(search.result.xbest)
 
 
 def bumps(d: int) -> list[Array]:
-    """Points of the unit cube near multiples of π in [0, 10], falling from 2π over π to 0: where Keane's cos⁴ is 1."""
+    """Points of the unit cube near multiples of π in [0, 10], falling from 2π over π to 0: where
+    Keane's cos⁴ is 1.
+    """
     levels = (np.linspace(0.63, 0.62, d), np.linspace(0.318, 0.29, d), np.linspace(0.05, 0.044, d))
     return [
         np.concatenate([levels[0][:first], levels[1][first:second], levels[2][second:]])
@@ -110,15 +132,21 @@ def bumps(d: int) -> list[Array]:
 
 
 def shortest_route(radius: float, gen: np.random.Generator | None = None) -> tuple[float, Array]:
-    """Length and corners (k, 2) of the rover's shortest way round discs of some radius, in a visibility graph.
+    """Length and corners (k, 2) of the rover's shortest way round discs of some radius, in a
+    visibility graph.
 
-    Nodes are start, goal, and the corners of polygons with 40 sides that contain the discs; edges meet no disc. With a
-    generator, edges are made longer at random, which gives other routes.
+    Nodes are start, goal, and the corners of polygons with 40 sides that contain the discs; edges
+    meet no disc. With a generator, edges are made longer at random, which gives other routes.
     """
     from scipy.sparse.csgraph import dijkstra
 
     angles = 2 * np.pi * np.arange(40) / 40
-    rim = radius / np.cos(np.pi / 40) * (1 + 1e-9) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    rim = (
+        radius
+        / np.cos(np.pi / 40)
+        * (1 + 1e-9)
+        * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    )
     nodes = np.concatenate([[START, GOAL], (OBSTACLES[:, None] + rim).reshape(-1, 2)])
     nodes = nodes[((nodes >= 0) & (nodes <= 1)).all(axis=1)]
     along = nodes[None] - nodes[:, None]
@@ -161,9 +189,15 @@ def perturb(u: Array, gen: np.random.Generator) -> Array:
 
 
 def derive(
-    task: BoxProblem, begun: Iterable[Array], hops: int, seed: int, says: Callable[[str], None] = lambda line: None
+    task: BoxProblem,
+    begun: Iterable[Array],
+    hops: int,
+    seed: int,
+    says: Callable[[str], None] = lambda line: None,
 ) -> Array | None:
-    """The best end of local searches from some points of the unit cube, and from perturbations of the best one."""
+    """The best end of local searches from some points of the unit cube, and from perturbations of
+    the best one.
+    """
     gen, best, f = np.random.default_rng(seed), None, -np.inf
     for number, start in enumerate(begun):
         end = local(task, start)
@@ -182,7 +216,9 @@ def margin(task: BoxProblem, begun: Iterable[Array]) -> float:
     """The largest -max_j g_j that local searches from some points find, in units of the formula."""
 
     def formula(x: Array) -> Array:  # the level that all g_j keep to is one coordinate more
-        return np.concatenate([-x[..., -1:], task.formula(x[..., :-1])[..., 1:] - x[..., -1:]], axis=-1)
+        return np.concatenate(
+            [-x[..., -1:], task.formula(x[..., :-1])[..., 1:] - x[..., -1:]], axis=-1
+        )
 
     margins = []
     for u in begun:
@@ -223,7 +259,11 @@ def main() -> None:
     begun += list(gen.random((arguments.starts, task.box.d)))
     begun += bumps(task.box.d) if arguments.name.startswith("keane") else []
     if arguments.name == "rover-60":
-        routes = [shortest_route(r, None if k == 0 else gen) for r in (0.08, 0.085) for k in range(arguments.starts)]
+        routes = [
+            shortest_route(r, None if k == 0 else gen)
+            for r in (0.08, 0.085)
+            for k in range(arguments.starts)
+        ]
         begun += [on_route(corners) for _, corners in routes]
     if hasattr(task, "reference"):
         begun.append(task.box.unit(np.array(task.reference.x)))

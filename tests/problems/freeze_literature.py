@@ -1,4 +1,5 @@
-"""Freezes values of the published problems as other people's packages compute them (`literature_values.npz`).
+"""Freezes values of the published problems as other people's packages compute them
+(`literature_values.npz`).
 
 Run in an environment of its own, never by pytest; nothing of cbobench is imported:
 
@@ -6,9 +7,10 @@ Run in an environment of its own, never by pytest; nothing of cbobench is import
     pip install --no-deps "botorch==0.18.1"
     python tests/problems/freeze_literature.py
 
-BoTorch's formulas are run on NumPy in place of torch: they are read from its source, and a small array class has the
-few methods that they call. The packages differ from the publications here and there (see `SKIPPED`), so each function
-is taken from a package that has it right. No package on PyPI has `gardner-1`.
+BoTorch's formulas are run on NumPy in place of torch: they are read from its source, and a small
+array class has the few methods that they call. The packages differ from the publications here and
+there (see `SKIPPED`), so each function is taken from a package that has it right. No package on
+PyPI has `gardner-1`.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ enoppy 0.1.1 pdo_2022: polar moment of the welded beam; pressure vessel (g_2, g_
     g_5)
 enoppy 0.1.1 ihaoavoa_2022: welded beam; speed reducer's weight (0.7584 for 0.7854) and g_6 (sign); spring's g_2 (no -1)
 enoppy 0.1.1 rwco_2020: other versions of the welded beam and the speed reducer
-"""
+"""  # noqa: E501
 
 
 class Tensor(np.ndarray):
@@ -84,8 +86,12 @@ def botorch(cls: str, method: str, x: np.ndarray, **attributes: Any) -> np.ndarr
     root = importlib.util.find_spec("botorch")
     assert root is not None
     assert root.submodule_search_locations
-    text = (Path(root.submodule_search_locations[0]) / "test_functions" / "synthetic.py").read_text()
-    body = next(n for n in ast.parse(text).body if isinstance(n, ast.ClassDef) and n.name == cls).body
+    text = (
+        Path(root.submodule_search_locations[0]) / "test_functions" / "synthetic.py"
+    ).read_text()
+    body = next(
+        n for n in ast.parse(text).body if isinstance(n, ast.ClassDef) and n.name == cls
+    ).body
     function = next(n for n in body if isinstance(n, ast.FunctionDef) and n.name == method)
     names = {"torch": TORCH, "math": math, "Tensor": Tensor}
     exec(compile(ast.Module([function], []), cls, "exec"), names)
@@ -107,7 +113,13 @@ def hartmann(x: np.ndarray) -> np.ndarray:
     from opfunu.name_based.h_func import Hartmann6
 
     of = Hartmann6()
-    tables = {"A": of.a[:, :4], "P": 1e4 * of.p[:, :4], "ALPHA": of.c, "dim": 4, "to": lambda **_: None}
+    tables = {
+        "A": of.a[:, :4],
+        "P": 1e4 * of.p[:, :4],
+        "ALPHA": of.c,
+        "dim": 4,
+        "to": lambda **_: None,
+    }
     cost = botorch("Hartmann", "_evaluate_true", x, **tables)
     return np.column_stack([-cost, -botorch("ConstrainedHartmann", "_evaluate_slack_true", x)])
 
@@ -126,9 +138,13 @@ def welded_beam(x: np.ndarray) -> np.ndarray:
     from enoppy.paper_based.pdo_2022 import WeldedBeamProblem
 
     cost = botorch("WeldedBeamSO", "_evaluate_true", x)
-    shear, bending, weld, price, deflection, _ = -botorch("WeldedBeamSO", "_evaluate_slack_true", x).T
+    shear, bending, weld, price, deflection, _ = -botorch(
+        "WeldedBeamSO", "_evaluate_slack_true", x
+    ).T
     constraints = np.array([WeldedBeamProblem().get_cons(row) for row in x])
-    return np.column_stack([-cost, shear, bending, weld, price, constraints[:, 4], deflection, constraints[:, 6]])
+    return np.column_stack(
+        [-cost, shear, bending, weld, price, constraints[:, 4], deflection, constraints[:, 6]]
+    )
 
 
 def tension_spring(x: np.ndarray) -> np.ndarray:
@@ -159,7 +175,9 @@ def main() -> None:
         values[name] = np.array([[float(f"{v:.12g}") for v in row] for row in exact])
     path = HERE / "literature_values.npz"
     np.savez_compressed(path, seed=SEED, **values)
-    versions = {p: importlib.metadata.version(p) for p in ("botorch", "enoppy", "opfunu", "pymoo", "numpy")}
+    versions = {
+        p: importlib.metadata.version(p) for p in ("botorch", "enoppy", "opfunu", "pymoo", "numpy")
+    }
     print(path.name, f"{path.stat().st_size:,} bytes, {POINTS} points, seed {SEED}", versions)
     print("not taken over:", SKIPPED)
 

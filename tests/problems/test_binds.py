@@ -1,6 +1,8 @@
-"""Whether constraints bind: the best f of all is better than the best feasible one, in every instance that is drawn.
+"""Whether constraints bind: the best f of all is better than the best feasible one, in every
+instance that is drawn.
 
-Of boxes: test_shares.py, test_high_dimensional.py, test_coco.py, test_queue.py and test_counterexample.py.
+Of boxes: test_shares.py, test_high_dimensional.py, test_coco.py, test_queue.py and
+test_counterexample.py.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ def test_on_finite_sets_it_is_seen_from_all_actions():
         feasible = (drawn.g[s] <= 0).all(axis=0)
         assert drawn.binds[s] == (drawn.f[s].max() > drawn.f[s][feasible].max())
     assert 0 < drawn.binds.sum() < 40
-    assert not problem("rkhs", n=40, constraint="threshold").draw(GENERATORS).binds.any(), "g = h - f never binds"
+    assert not problem("rkhs", n=40, constraint="threshold").draw(GENERATORS).binds.any(), (
+        "g = h - f never binds"
+    )
     assert problem("feasible-pocket", grid=20).draw(GENERATORS).binds.all()
     assert not problem("gardner-1", grid=20).draw(GENERATORS).binds.any()

@@ -1,4 +1,6 @@
-"""Categories of tables: text stands for itself, whatever pandas reads as missing; what is no category is one line."""
+"""Categories of tables: text stands for itself, whatever pandas reads as missing; what is no
+category is one line.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ problems:
   - table: {layout: configurations, rows: c.csv, inputs: [features, rate], one_hot: [features], ignore: [width],
             objective: accuracy, constraints: {latency_ms: {at_most: 40}, spare_mb: {at_least: 100}}}
 algorithms: [random]
-"""
+"""  # noqa: E501
 
 
 def chosen(categories):
@@ -51,14 +53,18 @@ def test_missing_numbers_stay_missing_beside_categories(tmp_path):
     frame = chosen(WORDS).assign(accuracy=["NA", *grid(1)["accuracy"][1:]])
     with pytest.raises(Misuse, match=r"1 missing or infinite entries .* column 'accuracy', line 2"):
         table(tmp_path, frame, **CHOICE)
-    assert table(tmp_path, frame, **CHOICE, on_failure="infeasible").played.measured.failed.sum() == 1
+    assert (
+        table(tmp_path, frame, **CHOICE, on_failure="infeasible").played.measured.failed.sum() == 1
+    )
 
 
 def test_codes_dates_and_infinities_are_categories(tmp_path):
     assert table(tmp_path, chosen([7, 2]), **CHOICE).describe_inputs()["features"] == ["7", "2"] * 3
     endless = table(tmp_path, chosen([1, np.inf]), **CHOICE).describe_inputs()["features"]
     assert endless == ["1.0", "inf"] * 3
-    chosen([datetime.date(2024, 1, 2), datetime.date(2024, 1, 3)]).to_parquet(tmp_path / "c.parquet")
+    chosen([datetime.date(2024, 1, 2), datetime.date(2024, 1, 3)]).to_parquet(
+        tmp_path / "c.parquet"
+    )
     task = table(tmp_path, **CHOICE, rows="c.parquet")
     assert task.describe_inputs()["features"][:2] == ["2024-01-02", "2024-01-03"]
 
@@ -74,25 +80,47 @@ def test_texts_that_are_equal_numbers_or_truths_are_categories_of_their_own(tmp_
     assert task.describe_inputs()["features"] == ALIKE
     assert (task.actions.n, task.actions.d) == (9, 10)
     assert task.actions.names[1] == "rate = 0.01, features = 1.10"
-    typed = {"inputs": {"features": {"choice": ALIKE}, "rate": {"float": [0.001, 0.1]}}, "ignore": ["width"]}
+    typed = {
+        "inputs": {"features": {"choice": ALIKE}, "rate": {"float": [0.001, 0.1]}},
+        "ignore": ["width"],
+    }
     same = table(tmp_path, frame, **typed, rows=f"c.{suffix}")
-    assert [c["features"] for c in same.actions.space.configurations] == same.describe_inputs()["features"] == ALIKE
+    assert (
+        [c["features"] for c in same.actions.space.configurations]
+        == same.describe_inputs()["features"]
+        == ALIKE
+    )
     np.testing.assert_array_equal(same.actions.points, task.actions.points)
 
 
 def test_choices_without_quotes_find_their_rows_or_say_that_quotes_are_missing(tmp_path):
     def choose(categories, choices):
         inputs = {"features": {"choice": choices}, "rate": {"float": [0.001, 0.1]}}
-        return table(tmp_path, chosen(categories), inputs=inputs, ignore=["width"]).describe_inputs()["features"][:3]
+        return table(
+            tmp_path, chosen(categories), inputs=inputs, ignore=["width"]
+        ).describe_inputs()["features"][:3]
 
-    assert choose(["1.10", "1.2", "on"], [1.10, 1.2, "on"]) == [1.1, 1.2, "on"], "one text that may be it"
-    assert choose(["1.10", "1.1", "on"], ["1.10", 1.1, "on"]) == ["1.10", 1.1, "on"], "the other has its quotes"
+    assert choose(["1.10", "1.2", "on"], [1.10, 1.2, "on"]) == [1.1, 1.2, "on"], (
+        "one text that may be it"
+    )
+    assert choose(["1.10", "1.1", "on"], ["1.10", 1.1, "on"]) == ["1.10", 1.1, "on"], (
+        "the other has its quotes"
+    )
     assert choose(["007", "true", "null"], [7, True, None]) == [7, True, None]
-    for categories, choice in ((["1.10", "1.1", "x"], 1.1), (["7", "007", "x"], 7), (["True", "true", "x"], True)):
+    for categories, choice in (
+        (["1.10", "1.1", "x"], 1.1),
+        (["7", "007", "x"], 7),
+        (["True", "true", "x"], True),
+    ):
         texts = f"'{categories[0]}' or '{categories[1]}'"
-        with pytest.raises(Misuse, match=f"choice holds {choice}, which may be {texts} of the rows; quote the texts"):
+        with pytest.raises(
+            Misuse,
+            match=f"choice holds {choice}, which may be {texts} of the rows; quote the texts",
+        ):
             choose(categories, [choice, "x"])
-    with pytest.raises(Misuse, match=r"holds 1.1 and 1.1, which are equal; .*or quote what is text, such as '1.10'"):
+    with pytest.raises(
+        Misuse, match=r"holds 1.1 and 1.1, which are equal; .*or quote what is text, such as '1.10'"
+    ):
         choose(["1.1", "1.10", "x"], [1.1, 1.10, "x"])
 
 
@@ -106,14 +134,18 @@ def test_categories_that_differ_in_case_or_spaces_are_named_in_a_line(tmp_path):
 
     (line,) = describe_choices(["lu", "LU", " lu"])[1]
     assert line == (
-        "rows 'c.csv': 'lu', 'LU' and ' lu' of input 'features' differ in case or spaces only: they are played as "
+        "rows 'c.csv': 'lu', 'LU' and ' lu' of input 'features' differ in case or spaces only: "
+        "they are played as "
         "different categories; if they are one, write them alike"
     )
     assert describe_choices(["lu", "LU", " lu"])[0] == ["lu", "LU", " lu"]
     assert describe_choices(["lu", "qr", "1.1"])[1] == []
     # One letter, and a letter with an accent after it, look the same.
     (composed,) = describe_choices(["caf\u00e9", "cafe\u0301"])[1]
-    assert "of input 'features' differ in case, spaces or Unicode form only: they are played" in composed
+    assert (
+        "of input 'features' differ in case, spaces or Unicode form only: they are played"
+        in composed
+    )
     typed = {"features": {"choice": ["lu", "LU", " lu"]}, "rate": {"float": [0.001, 0.1]}}
     assert describe_choices(["lu", "LU", " lu"], inputs=typed, one_hot=[])[1] == [line]
 
@@ -139,7 +171,9 @@ def test_whole_numbers_that_are_one_float_are_choices_apart(tmp_path):
 
 def test_a_category_may_have_a_bound(tmp_path):
     bound = {"constraints": {"features": {"at_most": 8}}, "ignore": "rest"}
-    assert table(tmp_path, chosen(["007", "9"]), **CHOICE | bound).describe_inputs()["features"][:2] == ["007", "9"]
+    assert table(tmp_path, chosen(["007", "9"]), **CHOICE | bound).describe_inputs()["features"][
+        :2
+    ] == ["007", "9"]
 
 
 NO_CATEGORY = {
@@ -148,9 +182,15 @@ NO_CATEGORY = {
     "spaces": (["sqrt", "log2", "  "], "input 'features', row 3 is blank"),
     "empty": (["", "log2"], "input 'features', row 1 is blank"),
     "truth": ([True, None], "input 'features', row 2 is blank"),
-    "list": ([[1, 2], [3]], r"input 'features', row 1 is .*ndarray.*, which is no category; write text or numbers"),
+    "list": (
+        [[1, 2], [3]],
+        r"input 'features', row 1 is .*ndarray.*, which is no category; write text or numbers",
+    ),
     "bytes": ([b"a", b"b"], r"input 'features', row 1 is b'a' \(bytes\), which is no category"),
-    "control": (["a", "\x1b[2J"], r"input 'features', row 2, '\\x1b\[2J' holds U\+001B \(control character\)"),
+    "control": (
+        ["a", "\x1b[2J"],
+        r"input 'features', row 2, '\\x1b\[2J' holds U\+001B \(control character\)",
+    ),
     "mapping": ([{"a": 1}, {"a": 2}], r"input 'features', row 1 is .*dict"),
 }
 
@@ -164,7 +204,9 @@ def test_what_is_no_category_is_one_line_with_file_column_and_row(tmp_path, cate
 
 def test_none_is_played_recorded_and_shown(write_suite, tmp_path, capsys):
     chosen(["None", "NA", "sqrt"]).to_csv(tmp_path / "c.csv", index=False)
-    assert main(["run", str(write_suite(SUITE)), "--out", str(tmp_path / "out"), "--cpus", "0"]) == 0
+    assert (
+        main(["run", str(write_suite(SUITE)), "--out", str(tmp_path / "out"), "--cpus", "0"]) == 0
+    )
     assert set(cbobench.load_rounds(tmp_path / "out")["features"]) == {"None", "NA", "sqrt"}
     capsys.readouterr()
     assert main(["best", str(tmp_path / "out"), "--top", "9"]) == 0
@@ -172,7 +214,10 @@ def test_none_is_played_recorded_and_shown(write_suite, tmp_path, capsys):
 
 
 def test_a_gap_in_an_amount_names_the_way_to_a_category(tmp_path):
-    with pytest.raises(Misuse, match=r"column 'features', line 2; .* say one_hot: \[features\] if a word such as None"):
+    with pytest.raises(
+        Misuse,
+        match=r"column 'features', line 2; .* say one_hot: \[features\] if a word such as None",
+    ):
         table(tmp_path, chosen(["None", 3, 5]), **CHOICE | {"one_hot": []})
 
 
@@ -194,15 +239,39 @@ class Unwritable(Simulator):
 SAYS = {8: {"width": [float("nan")] * 9}, 9: {"wi\0th": [0] * 9}}
 REFUSED = {
     8: "describe_inputs() gives what a run cannot store (ValueError: Out of range float",
-    9: r"describe_inputs(): the key 'wi\x00th' holds U+0000 (control character); allowed: printable text",
+    9: (
+        r"describe_inputs(): the key 'wi\x00th' holds U+0000 (control character); allowed: "
+        r"printable text"
+    ),
 }
 
 
 @pytest.mark.parametrize("says", SAYS)
 @pytest.mark.parametrize("dry", [[], ["--dry-run"]])
-def test_what_a_run_cannot_store_is_refused_before_anything_is_written(write_suite, tmp_path, capsys, dry, says):
+def test_what_a_run_cannot_store_is_refused_before_anything_is_written(
+    write_suite, tmp_path, capsys, dry, says
+):
     problem = {f"{__name__}:Unwritable": {"pilot": says}}
-    suite = {"suite": "s", "horizon": 3, "seeds": 1, "problems": [problem], "algorithms": ["random"]}
-    assert main(["run", str(write_suite(json.dumps(suite))), "--out", str(tmp_path / "out"), "--cpus", "0", *dry]) == 2
+    suite = {
+        "suite": "s",
+        "horizon": 3,
+        "seeds": 1,
+        "problems": [problem],
+        "algorithms": ["random"],
+    }
+    assert (
+        main(
+            [
+                "run",
+                str(write_suite(json.dumps(suite))),
+                "--out",
+                str(tmp_path / "out"),
+                "--cpus",
+                "0",
+                *dry,
+            ]
+        )
+        == 2
+    )
     assert REFUSED[says] in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

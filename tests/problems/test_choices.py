@@ -1,4 +1,6 @@
-"""Choices of typed inputs: what may be one, and that every opponent plays all kinds of them as they are."""
+"""Choices of typed inputs: what may be one, and that every opponent plays all kinds of them as they
+are.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,11 @@ CHOICES = {
     "layers": [(50,), (100, 50), ("relu", None)],
     "limit": [1.5, float("inf")],
 }
-SMALL = {"pymoo-ga": {"population": 6, "offspring": 4}, "pymoo-de": {"population": 6}, "optuna-tpe": {"startup": 6}}
+SMALL = {
+    "pymoo-ga": {"population": 6, "offspring": 4},
+    "pymoo-de": {"population": 6},
+    "optuna-tpe": {"startup": 6},
+}
 LOCAL = [name for name in ALGORITHMS.names() if issubclass(ALGORITHMS.get(name), LocalMethod)]
 SEEN = []
 
@@ -32,7 +38,9 @@ class Choosy(Simulator):
 
     source = "a test"
     about = "choices of all kinds"
-    inputs = {name: {"choice": values} for name, values in CHOICES.items()} | {"rate": {"float": [0.1, 1.0]}}
+    inputs = {name: {"choice": values} for name, values in CHOICES.items()} | {
+        "rate": {"float": [0.1, 1.0]}
+    }
     noisy = False
 
     def simulate(self, x, gen):
@@ -50,7 +58,9 @@ def test_every_opponent_plays_choices_of_all_kinds(name):
     task = prepared()
     SEEN.clear()
     _, chunks = play(task, make(name, **SMALL.get(name, {})), seeds=2, horizon=24)
-    assert len({*actions(chunks).ravel().tolist()}) > (1 if name in LOCAL else 8), "several are played"
+    assert len({*actions(chunks).ravel().tolist()}) > (1 if name in LOCAL else 8), (
+        "several are played"
+    )
     for x in SEEN:
         for kind, values in CHOICES.items():
             assert any(x[kind] == value and type(x[kind]) is type(value) for value in values)
@@ -93,16 +103,28 @@ def test_numbers_of_numpy_are_numbers():
 
 
 WRONG = {
-    "one value": (["sqrt"], r"choice is \['sqrt'\]; give two or more different values, or leave the input out"),
+    "one value": (
+        ["sqrt"],
+        r"choice is \['sqrt'\]; give two or more different values, or leave the input out",
+    ),
     "no value": ([], r"choice is \[\]; give two or more different values"),
-    "nan": ([0.5, float("nan")], r"choice holds nan \(float\); allowed: text, numbers, True, False, None and tuples"),
+    "nan": (
+        [0.5, float("nan")],
+        r"choice holds nan \(float\); allowed: text, numbers, True, False, None and tuples",
+    ),
     "nan in a tuple": ([(1.0, float("nan")), (1.0,)], r"choice holds \(1.0, nan\) \(tuple\)"),
-    "list": ([[50], [100, 50]], r"choice holds \[50\] \(list\); .*; name it by a text, and look that up in simulate"),
+    "list": (
+        [[50], [100, 50]],
+        r"choice holds \[50\] \(list\); .*; name it by a text, and look that up in simulate",
+    ),
     "array": ([np.zeros(2), "a"], r"choice holds array\(\[0., 0.\]\) \(ndarray\)"),
     "function": ([np.sin, np.cos], r"choice holds <ufunc 'sin'> \(ufunc\)"),
     "equal": ([1, "a", 1.0], "choice holds 1 and 1.0, which are equal; give different values"),
     "equal truth": ([True, 1], "choice holds True and 1, which are equal"),
-    "control": (["a", "a\0"], r"choice 'a\\x00' holds U\+0000 \(control character\); allowed: printable text"),
+    "control": (
+        ["a", "a\0"],
+        r"choice 'a\\x00' holds U\+0000 \(control character\); allowed: printable text",
+    ),
     "look alike": ([None, "None"], "choice holds None and 'None', which look alike in tables"),
 }
 

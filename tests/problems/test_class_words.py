@@ -1,4 +1,6 @@
-"""A word in a class that nothing reads is refused, with the one that is meant; constants of one's own pass."""
+"""A word in a class that nothing reads is refused, with the one that is meant; constants of one's
+own pass.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,11 @@ def make_class(base, **attributes):
 @pytest.mark.parametrize(
     ("attributes", "message"),
     [
-        ({"noise": False}, "Mine: noise = False is read by nothing; did you mean 'noisy'? (a constant of your own: ca"),
+        (
+            {"noise": False},
+            "Mine: noise = False is read by nothing; did you mean 'noisy'? (a constant of your "
+            "own: ca",
+        ),
         ({"objective": {"minimise": "cost"}}, "to minimise a cost, return -cost"),
         ({"minimise": "cost"}, "f is maximised as it is returned"),
         ({"constraints": {"late": {"at_most": 0.1}}}, "the class says how many: m = 2"),
@@ -42,9 +48,13 @@ def make_class(base, **attributes):
         ({"best_know": (1.0,)}, "did you mean 'best_known'?"),
         ({"bounds": [(0, 1)]}, "the corners of the box are low and high"),
         ({"one_hot": ["gas"]}, "inputs = {"),
-        ({"pilot": 8}, "Mine: pilot = 8 leaves the parameter's default at 64; set pilot in the suite, or write pilot"),
+        (
+            {"pilot": 8},
+            "Mine: pilot = 8 leaves the parameter's default at 64; set pilot in the suite, or "
+            "write pilot",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_word_is_refused_with_the_right_one(attributes, message):
     with pytest.raises(Misuse) as refused:
         params.build(make_class(Kiln, **attributes), {}, location="mine.yaml, line 5: ")
@@ -68,18 +78,26 @@ def test_a_formula_and_a_method_are_held_to_their_words_too():
             return None
 
     base = dataclass(kw_only=True)(Stepping)
-    with pytest.raises(Misuse, match="step = 0.1 leaves the parameter's default at 0.5; set step in the suite"):
+    with pytest.raises(
+        Misuse, match="step = 0.1 leaves the parameter's default at 0.5; set step in the suite"
+    ):
         params.build(make_class(base, step=0.1), {})
 
 
 @pytest.mark.parametrize(
     ("method", "message"),
     [
-        (lambda self, x: [0, 0], "Mine: def simulate(self, x) cannot be called with x and gen; write def sim"),
-        (lambda x, gen: [0, 0], "write def simulate(self, x, gen); draw all randomness from gen, or leave it unused"),
+        (
+            lambda self, x: [0, 0],
+            "Mine: def simulate(self, x) cannot be called with x and gen; write def sim",
+        ),
+        (
+            lambda x, gen: [0, 0],
+            "write def simulate(self, x, gen); draw all randomness from gen, or leave it unused",
+        ),
         (lambda self, x, gen, extra: [0, 0], "def simulate(self, x, gen, extra) cannot be called"),
     ],
-)  # fmt: skip
+)
 def test_a_simulate_without_gen_is_refused_before_a_pilot(method, message):
     with pytest.raises(Misuse) as refused:
         params.build(make_class(Kiln, simulate=method), {})
@@ -100,7 +118,9 @@ def test_parameters_of_an_init_of_ones_own_are_refused_because_no_run_would_reco
         def optimiser(self, facts):
             return None
 
-    with pytest.raises(Misuse, match="Own: no suite can set 'step' of __init__, and no run records it; leave __"):
+    with pytest.raises(
+        Misuse, match="Own: no suite can set 'step' of __init__, and no run records it; leave __"
+    ):
         params.build(Own, {})
 
     @dataclass(kw_only=True)

@@ -49,7 +49,9 @@ def erlang_c(load, servers):
 
 @pytest.mark.parametrize("servers", [2, 5])
 def test_several_servers_are_m_m_c(servers):
-    """Mean sojourn time of M/M/c: C(c, λ/μ) / (c μ - λ) + 1/μ (Erlang C), beside a larger queue in the same call."""
+    """Mean sojourn time of M/M/c: C(c, λ/μ) / (c μ - λ) + 1/μ (Erlang C), beside a larger queue in
+    the same call.
+    """
     load, speed = 0.8 * servers, 1.0
     times, _ = long_run(load, [servers, servers + 3], [speed, speed])
     truth = erlang_c(load, servers) / (servers * speed - load) + 1 / speed
@@ -101,5 +103,7 @@ def test_instances_and_rows():
 
 
 def test_an_impossible_limit():
-    with pytest.raises(Misuse, match=r"limit is 0.3 s, but no action keeps it; the best needs 0.6\d* s"):
+    with pytest.raises(
+        Misuse, match=r"limit is 0.3 s, but no action keeps it; the best needs 0.6\d* s"
+    ):
         problem("cloud-latency", limit=0.3, days=8)

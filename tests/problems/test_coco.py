@@ -20,15 +20,19 @@ from tests.helpers import prepare, problem
 
 REASON = "pip install 'cbobench[coco]'"
 ROOT = Path(__file__).parents[2]
-SOME = [(1, 2, 1), (9, 5, 2), (21, 3, 4), (30, 10, 15), (54, 20, 3)]  # function, dimension, instance
-RECORDED = {  # of version 2.8.2 at the points from (-4, ..., -4) to (4, ..., 4): f, least and largest g; and f*, m
+# function, dimension, instance
+SOME = [(1, 2, 1), (9, 5, 2), (21, 3, 4), (30, 10, 15), (54, 20, 3)]
+# of version 2.8.2 at the points from (-4, ..., -4) to (4, ..., 4): f, least and largest g; and f*,
+# m
+RECORDED = {
     SOME[0]: (-1443.630272, 4465.040510354505, 4465.040510354505, -1030.3193472, 1),
     SOME[1]: (-3321.6859106211136, -3763.724338945636, 58574.807196775924, -500.49182671605405, 9),
     SOME[2]: (-160.6531895245702, -304872.88581671636, 150382.52065940306, -9.37729071173956, 9),
     SOME[3]: (-6052.770259876315, -380000.03358641133, 87404.79961085574, -2180.955903147542, 54),
     SOME[4]: (-7423.865323913853, -503801.40412588115, 408603.96948406566, 2249.1000000000004, 99),
 }
-EACH = {1 + 6 * k + k % 6 for k in range(9)}  # functions with every objective, and with every number of constraints
+# functions with every objective, and with every number of constraints
+EACH = {1 + 6 * k + k % 6 for k in range(9)}
 each_triple = pytest.mark.parametrize("triple", SOME)
 
 
@@ -52,7 +56,9 @@ def points(d, count=50):
 
 def fresh(cocoex, triple):
     """The function from a suite, which nobody has evaluated."""
-    suite = cocoex.Suite("bbob-constrained", "", f"dimensions: {triple[1]} function_indices: {triple[0]}")
+    suite = cocoex.Suite(
+        "bbob-constrained", "", f"dimensions: {triple[1]} function_indices: {triple[0]}"
+    )
     return suite.get_problem_by_function_dimension_instance(*triple)
 
 
@@ -61,7 +67,9 @@ def test_values_are_those_of_coco(cocoex, triple):
     task, direct = opened(triple), fresh(cocoex, triple)
     x = points(triple[1])
     values = task.formula(x)
-    np.testing.assert_array_equal(values, [[-direct(point), *direct.constraint(point)] for point in x])
+    np.testing.assert_array_equal(
+        values, [[-direct(point), *direct.constraint(point)] for point in x]
+    )
     np.testing.assert_array_equal(task.formula(x.reshape(5, 10, -1)), values.reshape(5, 10, -1))
     np.testing.assert_array_equal([task.low, task.high], [direct.lower_bounds, direct.upper_bounds])
     assert task.constraints == direct.number_of_constraints == values.shape[1] - 1
@@ -71,7 +79,9 @@ def test_values_are_those_of_coco(cocoex, triple):
 def test_values_are_those_of_the_version_that_was_recorded(cocoex, triple):
     task = opened(triple)
     f, *g = task.formula(np.linspace(-4, 4, triple[1])).tolist()
-    np.testing.assert_allclose((f, min(g), max(g), task.reference.f, len(g)), RECORDED[triple], rtol=1e-12)
+    np.testing.assert_allclose(
+        (f, min(g), max(g), task.reference.f, len(g)), RECORDED[triple], rtol=1e-12
+    )
 
 
 @each_triple
@@ -92,18 +102,26 @@ def test_another_process_gives_the_same_bits_and_no_file_is_written(cocoex, tmp_
     task = problem("coco", function=54, dimension=10)
     values = task.formula(points(10))
     (tmp_path / "in").write_bytes(pickle.dumps((task, points(10))))
-    code = "import pickle; task, x = pickle.load(open('in', 'rb')); print(task.formula(x).tobytes().hex())"
+    code = (
+        "import pickle; task, x = pickle.load(open('in', 'rb')); "
+        "print(task.formula(x).tobytes().hex())"
+    )
     command, path = [sys.executable, "-c", code], {"PYTHONPATH": str(ROOT)}
-    finished = subprocess.run(command, check=True, cwd=tmp_path, env=path, capture_output=True, text=True, timeout=120)
+    finished = subprocess.run(
+        command, check=True, cwd=tmp_path, env=path, capture_output=True, text=True, timeout=120
+    )
     assert finished.stdout.strip() == values.tobytes().hex()
     assert [file.name for file in tmp_path.iterdir()] == ["in"]
 
 
 @pytest.mark.parametrize(
-    ("function", "d", "instance"), [*(in_short(k, d, 1) for k in range(1, 55) for d in (2, 10)), *SOME]
+    ("function", "d", "instance"),
+    [*(in_short(k, d, 1) for k in range(1, 55) for d in (2, 10)), *SOME],
 )
 def test_the_optimum_is_that_of_coco(cocoex, function, d, instance, tmp_path, monkeypatch):
-    """COCO says that the final target, within 1e-8 of its best value, is hit there, and not beside it."""
+    """COCO says that the final target, within 1e-8 of its best value, is hit there, and not beside
+    it.
+    """
     monkeypatch.chdir(tmp_path)
     triple = function, d, instance
     task, direct, unused = opened(triple), open_function(*triple), fresh(cocoex, triple)
@@ -172,23 +190,37 @@ def test_what_coco_does_not_have_is_refused(settings, message):
 def test_without_coco_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     with pytest.raises(
-        Misuse, match=r"the package coco-experiment is not installed here; pip install 'cbobench\[coco\]'"
+        Misuse,
+        match=r"the package coco-experiment is not installed here; pip install 'cbobench\[coco\]'",
     ):
         prepare("coco")
 
 
 def test_to_list_problems_needs_no_coco():
     code = (
-        "import sys; sys.modules['cocoex'] = None; from cbobench.cli import main; sys.exit(main(['list', 'problems']))"
+        "import sys; sys.modules['cocoex'] = None; from cbobench.cli import main; "
+        "sys.exit(main(['list', 'problems']))"
     )
     finished = subprocess.run(
-        [sys.executable, "-c", code], check=True, cwd=ROOT, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", code],
+        check=True,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert "coco" in finished.stdout
 
 
 def test_suites_sweep_it(cocoex, tmp_path, capsys):
     entry = "coco: {function: 7, dimension: 3, instance: {sweep: 2-3}}"
-    (tmp_path / "s.yaml").write_text(f"suite: s\nhorizon: 5\nseeds: 1\nproblems: [{entry}]\nalgorithms: [random]\n")
-    assert main(["run", str(tmp_path / "s.yaml"), "--out", str(tmp_path / "run"), "--engine", "inline"]) == 0
+    (tmp_path / "s.yaml").write_text(
+        f"suite: s\nhorizon: 5\nseeds: 1\nproblems: [{entry}]\nalgorithms: [random]\n"
+    )
+    assert (
+        main(
+            ["run", str(tmp_path / "s.yaml"), "--out", str(tmp_path / "run"), "--engine", "inline"]
+        )
+        == 0
+    )
     assert "coco[dimension=3,function=7,instance=3]" in capsys.readouterr().out

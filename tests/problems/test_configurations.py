@@ -1,4 +1,6 @@
-"""Tables of configurations: roles, units, noise from repetitions, and files that could be either of two layouts."""
+"""Tables of configurations: roles, units, noise from repetitions, and files that could be either of
+two layouts.
+"""
 
 from __future__ import annotations
 
@@ -43,13 +45,23 @@ def grid(repeats=2):
 
 def table(base, frame=None, **settings):
     (grid() if frame is None else frame).to_csv(base / "c.csv", index=False)
-    return prepare_class(UserTable, base, **{k: v for k, v in (ROLES | settings).items() if v is not ...})
+    return prepare_class(
+        UserTable, base, **{k: v for k, v in (ROLES | settings).items() if v is not ...}
+    )
 
 
 def by_hand(frame):
-    """(f, g_1, g_2) of every configuration in the file's units, in the order in which they first appear."""
-    means = frame.groupby(["width", "rate"], sort=False)[["accuracy", "latency_ms", "spare_mb"]].mean()
-    return means["accuracy"].to_numpy(), means["latency_ms"].to_numpy() - 40, 100 - means["spare_mb"].to_numpy()
+    """(f, g_1, g_2) of every configuration in the file's units, in the order in which they first
+    appear.
+    """
+    means = frame.groupby(["width", "rate"], sort=False)[
+        ["accuracy", "latency_ms", "spare_mb"]
+    ].mean()
+    return (
+        means["accuracy"].to_numpy(),
+        means["latency_ms"].to_numpy() - 40,
+        100 - means["spare_mb"].to_numpy(),
+    )
 
 
 def test_roles_become_f_and_g(tmp_path):
@@ -76,7 +88,10 @@ def test_minimise_is_a_sign_and_nothing_else(tmp_path):
 
 def test_one_column_may_be_bounded_on_both_sides(tmp_path):
     task = table(
-        tmp_path, constraints={"latency_ms": {"at_most": 40, "at_least": 20}}, ignore=["spare_mb"], scaled=False
+        tmp_path,
+        constraints={"latency_ms": {"at_most": 40, "at_least": 20}},
+        ignore=["spare_mb"],
+        scaled=False,
     )
     drawn = task.draw([np.random.default_rng(0)])
     np.testing.assert_allclose(drawn.g[0, 0] + drawn.g[0, 1], -20.0)
@@ -86,7 +101,9 @@ def test_one_column_may_be_bounded_on_both_sides(tmp_path):
 @pytest.mark.parametrize("axis", [{"log": ["width"]}, {"one_hot": ["width"]}, {"scaled": True}])
 def test_an_input_may_be_bounded(tmp_path, repeats, axis):
     bounds = {"width": {"at_most": 64}, "latency_ms": {"at_most": 40}}
-    task = table(tmp_path, grid(repeats), constraints=bounds, ignore=["spare_mb"], **{"scaled": False} | axis)
+    task = table(
+        tmp_path, grid(repeats), constraints=bounds, ignore=["spare_mb"], **{"scaled": False} | axis
+    )
     drawn, unit = task.known_instance(), task.played.divisor[1]
     np.testing.assert_allclose(drawn.g[0, 0] * unit, np.repeat(WIDTHS, 3) - 64.0)
     assert drawn.noise[0, 1] == 0, "an input is as it was set"
@@ -97,8 +114,12 @@ def test_an_input_may_be_bounded(tmp_path, repeats, axis):
 
 def test_a_constraint_on_a_category_of_text_is_refused(tmp_path):
     frame = grid().assign(width=["small", "mid", "large"] * 6)
-    with pytest.raises(Misuse, match="column 'width' holds text, such as 'small'; make numbers of it"):
-        table(tmp_path, frame, one_hot=["width"], constraints={"width": {"at_most": 3}}, ignore="rest")
+    with pytest.raises(
+        Misuse, match="column 'width' holds text, such as 'small'; make numbers of it"
+    ):
+        table(
+            tmp_path, frame, one_hot=["width"], constraints={"width": {"at_most": 3}}, ignore="rest"
+        )
 
 
 def test_a_logarithmic_axis_is_even_in_powers(tmp_path):
@@ -109,7 +130,9 @@ def test_a_logarithmic_axis_is_even_in_powers(tmp_path):
 
 def test_categories_are_equally_far_apart(tmp_path):
     frame = grid().assign(optimizer=["adam", "sgd", "lion"] * 6)
-    task = table(tmp_path, frame, inputs=["width", "optimizer"], one_hot=["optimizer"], ignore=["rate"])
+    task = table(
+        tmp_path, frame, inputs=["width", "optimizer"], one_hot=["optimizer"], ignore=["rate"]
+    )
     points = task.actions.points
     assert points.shape == (9, 4)
     apart = np.linalg.norm(points[:, None, 1:] - points[None, :, 1:], axis=2)
@@ -117,7 +140,7 @@ def test_categories_are_equally_far_apart(tmp_path):
     assert task.actions.names[1] == "width = 16, optimizer = sgd"
 
 
-# Noise ----------------------------------------------------------------------------------------------------------------
+# Noise --------------------------------------------------------------------------------------------
 
 
 def observed(task, **options):
@@ -126,10 +149,17 @@ def observed(task, **options):
 
 
 def test_repetitions_are_drawn_whole(tmp_path):
-    """What is told is one of a configuration's rows, f and g of the same one, each about half of the time."""
+    """What is told is one of a configuration's rows, f and g of the same one, each about half of
+    the time.
+    """
     task = table(tmp_path, scaled=False)
     played, f, g = observed(task)
-    mean = grid().groupby(["width", "rate"], sort=False)[["accuracy", "latency_ms", "spare_mb"]].mean().to_numpy()
+    mean = (
+        grid()
+        .groupby(["width", "rate"], sort=False)[["accuracy", "latency_ms", "spare_mb"]]
+        .mean()
+        .to_numpy()
+    )
     later = (f - mean[played, 0]) / 0.005
     np.testing.assert_allclose(np.abs(later), 1.0)
     np.testing.assert_allclose(g[..., 0], mean[played, 1] - 40 + 2 * later)
@@ -139,7 +169,8 @@ def test_repetitions_are_drawn_whole(tmp_path):
 
 
 def test_unequal_repetitions_are_drawn_evenly(tmp_path):
-    frame = pd.concat([grid(1), grid(4)[27:28]] * 1)  # the first configuration has its k = 0 and k = 3 rows
+    # the first configuration has its k = 0 and k = 3 rows
+    frame = pd.concat([grid(1), grid(4)[27:28]] * 1)
     frame = pd.concat([frame, grid(3)[18:19]])  # and k = 2
     task = table(tmp_path, frame, scaled=False)
     values = task.played.values[:3, 0]
@@ -169,7 +200,10 @@ def test_stated_and_pooled_noise(tmp_path, noise, expected):
 
 
 def test_every_constraint_may_state_its_own_noise(tmp_path):
-    constraints = {"latency_ms": {"at_most": 40, "noise": 2}, "spare_mb": {"at_least": 100, "noise": 7}}
+    constraints = {
+        "latency_ms": {"at_most": 40, "noise": 2},
+        "spare_mb": {"at_least": 100, "noise": 7},
+    }
     task = table(tmp_path, grid(1), constraints=constraints, scaled=False)
     np.testing.assert_allclose(task.known_instance().noise[0], [0, 2, 7])
     scaled = table(tmp_path, grid(1), constraints=constraints)
@@ -179,8 +213,12 @@ def test_every_constraint_may_state_its_own_noise(tmp_path):
 def test_without_repetitions_there_is_no_noise(tmp_path):
     task = table(tmp_path, grid(1))
     played, f, _ = observed(task)
-    np.testing.assert_allclose(f, by_hand(grid(1))[0][played], atol=1e-12, err_msg="in the file's units")
-    assert np.abs(f - task.known_instance().f[0][played]).max() > 0.1, "negative control: learners see other units"
+    np.testing.assert_allclose(
+        f, by_hand(grid(1))[0][played], atol=1e-12, err_msg="in the file's units"
+    )
+    assert np.abs(f - task.known_instance().f[0][played]).max() > 0.1, (
+        "negative control: learners see other units"
+    )
 
 
 def test_a_kernel_matrix_of_ones_own(tmp_path):
@@ -199,19 +237,37 @@ def test_blocks_change_no_bit_and_coordinates_are_there(tmp_path, name):
     check_alone_as_in_a_block(table(tmp_path), name, 15)
 
 
-# Wrong input ----------------------------------------------------------------------------------------------------------
+# Wrong input --------------------------------------------------------------------------------------
 
 WRONG = {
-    "unknown input": ({"inputs": ["width", "rte"]}, "inputs: unknown column 'rte'; did you mean 'rate'"),
-    "no role": ({"constraints": {"latency_ms": {"at_most": 40}}}, "no role for column 'spare_mb'; name it in inputs"),
+    "unknown input": (
+        {"inputs": ["width", "rte"]},
+        "inputs: unknown column 'rte'; did you mean 'rate'",
+    ),
+    "no role": (
+        {"constraints": {"latency_ms": {"at_most": 40}}},
+        "no role for column 'spare_mb'; name it in inputs",
+    ),
     "two roles": ({"inputs": ["width", "rate", "accuracy"]}, "'accuracy' has two roles"),
     "an input twice": ({"inputs": ["width", "rate", "width"]}, "'width' has two roles"),
     "a constraint that is ignored": ({"ignore": ["spare_mb"]}, "'spare_mb' has two roles"),
     "no input": ({"inputs": ...}, "needs inputs; write rows: FILE, inputs:"),
-    "no bound": ({"constraints": {"latency_ms": 40}}, r"'latency_ms' is 40; allowed: \{at_most: NUMBER\}"),
-    "word as bound": ({"constraints": {"latency_ms": {"at_most": "x"}}}, "at_most is 'x'; it must be a finite number"),
-    "unknown bound": ({"constraints": {"latency_ms": {"at_most": 4, "atleast": 1}}}, "unknown key 'atleast'; did you"),
-    "two aims": ({"objective": {"minimise": "a", "maximise": "b"}}, "objective is .*; allowed: a column's name"),
+    "no bound": (
+        {"constraints": {"latency_ms": 40}},
+        r"'latency_ms' is 40; allowed: \{at_most: NUMBER\}",
+    ),
+    "word as bound": (
+        {"constraints": {"latency_ms": {"at_most": "x"}}},
+        "at_most is 'x'; it must be a finite number",
+    ),
+    "unknown bound": (
+        {"constraints": {"latency_ms": {"at_most": 4, "atleast": 1}}},
+        "unknown key 'atleast'; did you",
+    ),
+    "two aims": (
+        {"objective": {"minimise": "a", "maximise": "b"}},
+        "objective is .*; allowed: a column's name",
+    ),
     "infeasible": (
         {"constraints": {"latency_ms": {"at_most": 5}}, "ignore": "rest"},
         r"no feasible configuration: .*latency_ms at most 5: 0 of 9, best 15\.2",
@@ -220,7 +276,10 @@ WRONG = {
         {"constraints": {"latency_ms": {"at_most": 16}, "spare_mb": {"at_most": 300}}},
         r"none keeps all constraints .*at most 16: 3 of 9.*at most 300: 3 of 9",
     ),
-    "negative noise": ({"noise": {"accuracy": -1}}, "noise: accuracy is -1; it must be a finite number of at least 0"),
+    "negative noise": (
+        {"noise": {"accuracy": -1}},
+        "noise: accuracy is -1; it must be a finite number of at least 0",
+    ),
     "alien": ({"threshold": 3.0}, "threshold is no parameter of layout: configurations"),
     "ignored stranger": ({"ignore": ["days"]}, "ignore: unknown column 'days'"),
 }
@@ -233,7 +292,10 @@ def test_wrong_roles_are_one_line(tmp_path, settings, message):
 
 
 FILES = {
-    "text in an input": ({"rate": ["low", "mid", "high"] * 6}, "input 'rate' holds text, such as 'low', which has no"),
+    "text in an input": (
+        {"rate": ["low", "mid", "high"] * 6},
+        "input 'rate' holds text, such as 'low', which has no",
+    ),
     "codes": (
         {"rate": [0, 1, 2] * 6},
         r"'rate' is 0, 1, ..., 2, numbers or codes of categories; say amounts: \[rate\]",
@@ -241,15 +303,23 @@ FILES = {
     "constant": ({"rate": 1.0}, "input 'rate' is 1 in every row"),
     "text in the objective": (
         {"accuracy": [np.nan, *grid()["accuracy"][1:-1], "PENDING"]},
-        r"column 'accuracy' holds text, such as 'PENDING'; make numbers of it, or take out the rows that hold text "
-        r"\(the first: line 19\); if these measurements failed, leave their values blank and say on_failure: inf",
+        r"column 'accuracy' holds text, such as 'PENDING'; make numbers of it, or take out the "
+        r"rows that hold text "
+        r"\(the first: line 19\); if these measurements failed, leave their values blank and say "
+        r"on_failure: inf",
     ),
     "text in a constraint": (
         {"latency_ms": ["n/a!", *range(17)]},
         r"'latency_ms' holds text, .*take out the rows .*\(the first: line 2\)",
     ),
-    "a hole": ({"latency_ms": [np.nan, *range(17)]}, "1 missing or infinite entries .* column 'latency_ms', line 2"),
-    "flat objective": ({"accuracy": 1.0}, "objective 'accuracy' is the same in all 9 configurations"),
+    "a hole": (
+        {"latency_ms": [np.nan, *range(17)]},
+        "1 missing or infinite entries .* column 'latency_ms', line 2",
+    ),
+    "flat objective": (
+        {"accuracy": 1.0},
+        "objective 'accuracy' is the same in all 9 configurations",
+    ),
     "a text nobody named": ({"note": "x"}, "no role for column 'note'"),
 }
 
@@ -262,12 +332,17 @@ def test_wrong_files_are_one_line(tmp_path, columns, message):
 
 def test_text_beside_failed_measurements_is_one_line(tmp_path):
     frame = grid().assign(accuracy=["", *grid()["accuracy"][1:-1], "PENDING"])
-    with pytest.raises(Misuse, match=r"such as 'PENDING'; make numbers of it, or leave blank what failed .*line 19\)"):
+    with pytest.raises(
+        Misuse,
+        match=r"such as 'PENDING'; make numbers of it, or leave blank what failed .*line 19\)",
+    ):
         table(tmp_path, frame, on_failure="infeasible")
 
 
 def test_rows_that_differ_late_have_different_names(tmp_path):
-    frame = grid().assign(rate=[2440000000 + i for i in range(3)] * 6, width=[0.1, 0.10000001, 0.10000002] * 6)
+    frame = grid().assign(
+        rate=[2440000000 + i for i in range(3)] * 6, width=[0.1, 0.10000001, 0.10000002] * 6
+    )
     names = table(tmp_path, frame).actions.names
     assert len({*names}) == len(names) == 3
     assert names[:2] == ("width = 0.1, rate = 2.44e+09", "width = 0.10000001, rate = 2440000001")
@@ -275,7 +350,10 @@ def test_rows_that_differ_late_have_different_names(tmp_path):
 
 def test_many_constraints_are_named_in_part(tmp_path):
     names = [f"g{i}" for i in range(200)]
-    frame = pd.DataFrame({"x": np.arange(9.0) ** 2, "f": np.arange(9.0)} | {name: np.arange(9.0) - 4 for name in names})
+    frame = pd.DataFrame(
+        {"x": np.arange(9.0) ** 2, "f": np.arange(9.0)}
+        | {name: np.arange(9.0) - 4 for name in names}
+    )
     frame.to_csv(tmp_path / "c.csv", index=False)
     roles = {"layout": "configurations", "rows": "c.csv", "inputs": ["x"], "objective": "f"}
 
@@ -304,7 +382,8 @@ def test_what_was_refused_may_be_said(tmp_path):
 def test_row_numbers_are_not_played(tmp_path):
     grid().to_csv(tmp_path / "i.csv")
     with pytest.raises(
-        Misuse, match=r"a column has no name .read as 'Unnamed: 0'.*index=False.*ignore: \['Unnamed: 0'\]"
+        Misuse,
+        match=r"a column has no name .read as 'Unnamed: 0'.*index=False.*ignore: \['Unnamed: 0'\]",
     ):
         table(tmp_path, rows="i.csv")
     assert table(tmp_path, rows="i.csv", ignore=["Unnamed: 0"]).actions.n == 9
@@ -317,17 +396,31 @@ def test_a_table_without_repetitions_says_once_that_it_is_played_without_noise(t
     def take_notes(frame, **settings):
         frame.to_csv(tmp_path / "c.csv", index=False)
         listener = Listener()
-        params.build(UserTable, ROLES | settings).prepare(DataFolder(base=tmp_path, watcher=listener))
+        params.build(UserTable, ROLES | settings).prepare(
+            DataFolder(base=tmp_path, watcher=listener)
+        )
         return listener.notes
 
     (line,) = take_notes(grid(1))
-    assert line.startswith("rows 'c.csv': no configuration repeats, so it is played without noise; if measurements sc")
-    assert take_notes(grid(2)) == take_notes(grid(1), noise=0.0) == take_notes(grid(1), noise={"accuracy": 0.1}) == []
+    assert line.startswith(
+        "rows 'c.csv': no configuration repeats, so it is played without noise; if measurements sc"
+    )
+    assert (
+        take_notes(grid(2))
+        == take_notes(grid(1), noise=0.0)
+        == take_notes(grid(1), noise={"accuracy": 0.1})
+        == []
+    )
 
 
 def test_a_row_is_named_by_its_line_in_the_file(tmp_path):
     file = tmp_path / "c.csv"
     file.write_text('a,b\n\n1,"x\ny"\n2,z\n\n3,w\n')
-    assert [describe_row(Source.of("rows", file), row) for row in range(4)] == ["line 3", "line 5", "line 7", "row 4"]
+    assert [describe_row(Source.of("rows", file), row) for row in range(4)] == [
+        "line 3",
+        "line 5",
+        "line 7",
+        "row 4",
+    ]
     assert describe_row("a text", 4) == "row 5"
     assert Source.of("rows", file) == "rows 'c.csv'"

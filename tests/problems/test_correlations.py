@@ -1,4 +1,6 @@
-"""Correlations of the look-alikes against SciPy's, whose bits they have and whose import they save."""
+"""Correlations of the look-alikes against SciPy's, whose bits they have and whose import they
+save.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from cbobench.problems.recorded import random_correlation
 from cbobench.rng import generator
 
 
-@pytest.mark.parametrize("eigenvalues", [(0.5, 1.5), (0.5, 0.8, 1.2, 1.5), (0.0, 0.1, 2.9), (1.0, 1.0, 1.0), range(9)])
+@pytest.mark.parametrize(
+    "eigenvalues", [(0.5, 1.5), (0.5, 0.8, 1.2, 1.5), (0.0, 0.1, 2.9), (1.0, 1.0, 1.0), range(9)]
+)
 def test_a_random_correlation_has_the_bits_of_scipys(eigenvalues):
     eigenvalues = np.asarray(eigenvalues, dtype=float)
     eigenvalues *= len(eigenvalues) / eigenvalues.sum()
@@ -25,20 +29,29 @@ def test_a_random_correlation_has_the_bits_of_scipys(eigenvalues):
         assert ours.tobytes() == theirs.tobytes()
 
 
-@pytest.mark.parametrize(("make", "n"), [(recorded.light_look_alike, 41), (recorded.stocks_look_alike, 29)])
+@pytest.mark.parametrize(
+    ("make", "n"), [(recorded.light_look_alike, 41), (recorded.stocks_look_alike, 29)]
+)
 def test_the_bend_of_a_spectrum_is_the_root_that_makes_the_trace_n(make, n, monkeypatch):
     stated, spectrum = [], recorded.spectrum
     monkeypatch.setattr(
-        recorded, "spectrum", lambda *sizes, bend: stated.append((sizes, bend)) or spectrum(*sizes, bend)
+        recorded,
+        "spectrum",
+        lambda *sizes, bend: stated.append((sizes, bend)) or spectrum(*sizes, bend),
     )
     make()
     ((sizes, bend),) = stated
     assert sizes[0] == n
-    assert brentq(lambda bend: spectrum(*sizes, bend).sum() - n, 1e-3, 1e3) == pytest.approx(bend, rel=1e-12)
+    assert brentq(lambda bend: spectrum(*sizes, bend).sum() - n, 1e-3, 1e3) == pytest.approx(
+        bend, rel=1e-12
+    )
 
 
 def test_a_look_alike_loads_neither_statistics_nor_solvers():
-    code = "import sys; from cbobench.problems.recorded import stocks_look_alike as alike; alike(); print(*sys.modules)"
+    code = (
+        "import sys; from cbobench.problems.recorded import stocks_look_alike as alike; alike(); "
+        "print(*sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     loaded = {*done.stdout.split()}
     assert "scipy.linalg" in loaded

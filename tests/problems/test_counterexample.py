@@ -1,4 +1,6 @@
-"""The counterexample of Proposition 1: what a fixed penalty maximises, and what should be maximised."""
+"""The counterexample of Proposition 1: what a fixed penalty maximises, and what should be
+maximised.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,12 @@ import pytest
 from cbobench.problems.shi_eryilmaz import penalty_of
 from tests.helpers import problem
 
-CASES = [(0.0, "linear", 0.5), (1.0, "exponential", 0.1), (7.0, "linear", 0.2), (50.0, "exponential", 0.5)]
+CASES = [
+    (0.0, "linear", 0.5),
+    (1.0, "exponential", 0.1),
+    (7.0, "linear", 0.2),
+    (50.0, "exponential", 0.5),
+]
 
 
 @pytest.mark.parametrize(("kappa", "kind", "c"), CASES)
@@ -26,7 +33,9 @@ def test_the_penalised_maximum_is_infeasible_and_the_optimum_is_at_the_boundary(
 
 
 def test_exponential_penalty_by_hand():
-    np.testing.assert_allclose(penalty_of("exponential", np.array([-1.0, 0.0, np.log(3)])), [0, 0, 2])
+    np.testing.assert_allclose(
+        penalty_of("exponential", np.array([-1.0, 0.0, np.log(3)])), [0, 0, 2]
+    )
     np.testing.assert_allclose(penalty_of("linear", np.array([-1.0, 2.0])), [-1, 2])
 
 
@@ -35,4 +44,5 @@ def test_a_finite_grid_has_the_same_story():
     drawn = task.draw([np.random.default_rng(0)])
     assert task.optimum == task.reference, "the reference is that of the default parameters"
     assert abs(task.actions.points[drawn.optimum[0], 0]) < 1e-12
-    np.testing.assert_allclose(drawn.f_plus, drawn.f_star, atol=1e-12)  # f is concave: mixing does not pay
+    # f is concave: mixing does not pay
+    np.testing.assert_allclose(drawn.f_plus, drawn.f_star, atol=1e-12)

@@ -1,4 +1,6 @@
-"""User tables, and original data: wrong files, wrong hashes, and fetching from a loopback server."""
+"""User tables, and original data: wrong files, wrong hashes, and fetching from a loopback
+server.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from cbobench.problems.data import DataFolder, DataSet, fetch
 from cbobench.problems.table import UserTable
 from tests.helpers import prepare_class
 
-ROWS = pd.DataFrame(np.random.default_rng(0).normal([1, 2, 3], 0.5, (40, 3)), columns=["a", "b", "c"])
+ROWS = pd.DataFrame(
+    np.random.default_rng(0).normal([1, 2, 3], 0.5, (40, 3)), columns=["a", "b", "c"]
+)
 
 
 def table(base, **settings):
@@ -35,7 +39,9 @@ def test_rows_as_csv_or_parquet(tmp_path, kind):
     assert task.actions.names == ("a", "b", "c")
     drawn = task.draw([np.random.default_rng(0)])
     assert (drawn.g <= 0)[0, 0].tolist() == [False, True, True]
-    np.testing.assert_allclose(drawn.noise[0, 0], np.abs(ROWS.to_numpy() - ROWS.to_numpy().mean(axis=0)).max())
+    np.testing.assert_allclose(
+        drawn.noise[0, 0], np.abs(ROWS.to_numpy() - ROWS.to_numpy().mean(axis=0)).max()
+    )
     assert task.identity() == {"rows": hashlib.sha256(path.read_bytes()).hexdigest()}
 
 
@@ -45,7 +51,9 @@ def test_mean_and_covariance(tmp_path):
     task = table(tmp_path, mean="mean.csv", covariance="cov.csv", R=0.1, threshold=1.5)
     assert task.actions.covariance[0, 1] == 0.3
     drawn = task.draw([np.random.default_rng(0)])
-    np.testing.assert_allclose(drawn.norm[0, 0] ** 2, np.array([1, 2]) @ np.linalg.solve([[1, 0.3], [0.3, 1]], [1, 2]))
+    np.testing.assert_allclose(
+        drawn.norm[0, 0] ** 2, np.array([1, 2]) @ np.linalg.solve([[1, 0.3], [0.3, 1]], [1, 2])
+    )
 
 
 WRONG = {
@@ -60,7 +68,10 @@ WRONG = {
     "huge": (lambda p: (ROWS * 1e200).to_csv(p, index=False), "beyond 1e100"),
     "one row": (lambda p: ROWS[:1].to_csv(p, index=False), "at least 2"),
     "constant": (lambda p: ROWS.assign(a=1.0).to_csv(p, index=False), "column 0 never changes"),
-    "infeasible": (lambda p: (ROWS - 10).to_csv(p, index=False), "no feasible action: the best mean is -"),
+    "infeasible": (
+        lambda p: (ROWS - 10).to_csv(p, index=False),
+        "no feasible action: the best mean is -",
+    ),
 }
 
 
@@ -89,7 +100,9 @@ def test_other_wrong_tables(tmp_path):
 
 def test_original_data_missing_or_not_original(tmp_path, monkeypatch):
     monkeypatch.setenv("CBOBENCH_DATA", str(tmp_path))
-    with pytest.raises(Misuse, match="fin.csv .* is not in .*; pass --data FOLDER, set CBOBENCH_DATA"):
+    with pytest.raises(
+        Misuse, match="fin.csv .* is not in .*; pass --data FOLDER, set CBOBENCH_DATA"
+    ):
         DataFolder().find("stocks")
     (tmp_path / "fin.csv").write_text("no prices")
     with pytest.raises(Misuse, match="is not the original fin.csv"):

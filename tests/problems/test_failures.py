@@ -25,7 +25,9 @@ from tests.problems.test_simulator import Noisy, truth
 
 @dataclass(kw_only=True)
 class Flaky(Noisy):
-    """f = 10 - |x - (1, 2)|², g = x_1 + x_2 - 2.5; a tenth of the runs fails, half of them by raising."""
+    """f = 10 - |x - (1, 2)|², g = x_1 + x_2 - 2.5; a tenth of the runs fails, half of them by
+    raising.
+    """
 
     about = "a bowl that fails"
     share = 0.1
@@ -42,7 +44,9 @@ class Batch(Flaky):
     """The same, many runs at once: a batch that raises is tried run by run."""
 
     def simulate_many(self, x, gens):
-        return np.array([super(Batch, self).simulate(point, gen) for point, gen in zip(x, gens, strict=True)])
+        return np.array(
+            [super(Batch, self).simulate(point, gen) for point, gen in zip(x, gens, strict=True)]
+        )
 
 
 def prepared(cls=Flaky, share=0.1, **settings):
@@ -52,7 +56,8 @@ def prepared(cls=Flaky, share=0.1, **settings):
 def find_failed(task, chunk):
     """Which observations are those of failed runs, (rounds, S)."""
     return np.isclose(
-        chunk.observed_f, task.pilot_facts.shift[0] + task.pilot_facts.divisor[0] * task.pilot_facts.failed[0]
+        chunk.observed_f,
+        task.pilot_facts.shift[0] + task.pilot_facts.divisor[0] * task.pilot_facts.failed[0],
     )
 
 
@@ -77,7 +82,9 @@ def test_metrics_are_means_of_the_runs_that_succeed():
     _, chunks = play(task, make("random"), seeds=2, horizon=15)
     f, g = truth(actions(chunks))
     np.testing.assert_allclose(chunks[0].metrics.f, f, atol=0.1)
-    np.testing.assert_allclose(chunks[0].metrics.g[..., 0] * task.pilot_facts.divisor[1], g, atol=1e-9)
+    np.testing.assert_allclose(
+        chunks[0].metrics.g[..., 0] * task.pilot_facts.divisor[1], g, atol=1e-9
+    )
 
 
 def test_a_point_at_which_most_runs_fail_is_infeasible():
@@ -108,8 +115,12 @@ def test_retries_draw_other_numbers_and_leave_the_rest_as_it_is():
     two, retried_chunks = play(thrice, make("random"), seeds=3, horizon=80)
     assert untried.channel.failed.sum() > 10 > two.channel.failed.sum()
     good = ~find_failed(never, chunks[0])
-    np.testing.assert_allclose(chunks[0].observed_f[good], retried_chunks[0].observed_f[good], atol=1e-9)
-    assert (np.abs(retried_chunks[0].observed_f - truth(actions(retried_chunks))[0]) < 1).mean() > 0.99
+    np.testing.assert_allclose(
+        chunks[0].observed_f[good], retried_chunks[0].observed_f[good], atol=1e-9
+    )
+    assert (
+        np.abs(retried_chunks[0].observed_f - truth(actions(retried_chunks))[0]) < 1
+    ).mean() > 0.99
 
 
 @pytest.mark.parametrize(("cls", "rule"), [(Flaky, "infeasible"), (Batch, {"retry": 1})])
@@ -118,7 +129,9 @@ def test_blocks_change_no_bit(cls, rule):
 
 
 def test_batches_are_what_single_runs_are():
-    by_class = [play(prepared(cls), make("random"), seeds=2, horizon=40)[1][0] for cls in (Flaky, Batch)]
+    by_class = [
+        play(prepared(cls), make("random"), seeds=2, horizon=40)[1][0] for cls in (Flaky, Batch)
+    ]
     np.testing.assert_array_equal(by_class[0].observed_f, by_class[1].observed_f)
     np.testing.assert_array_equal(by_class[0].metrics.f, by_class[1].metrics.f)
 
@@ -141,7 +154,9 @@ def test_of_a_skipped_run_nothing_is_told():
 def test_fail_ends_the_cell_and_names_the_way_on():
     task = prepared(share=0.0, on_failure="fail")
     type(task).share = 0.5
-    with pytest.raises(CellFailure, match=r"round \d+: Flaky: simulate .*; on_failure: infeasible goes on"):
+    with pytest.raises(
+        CellFailure, match=r"round \d+: Flaky: simulate .*; on_failure: infeasible goes on"
+    ):
         play(task, make("random"), seeds=1, horizon=40)
 
 
@@ -151,8 +166,14 @@ WRONG = {
     "retry": ({"retry": 0}, "on_failure: retry is 0; it must be a whole number from 1 to 100"),
     "then": ({"then": "stop"}, "on_failure: then: unknown outcome 'stop'"),
     "both": ({"then": "skip", "f": 1}, "on_failure: f is stated, but then is skip"),
-    "length": ({"g": [1, 2]}, r"on_failure: g is \[1, 2\]; it must be a finite number, or a list of 1"),
-    "feasible": ({"g": -1}, "on_failure: g is -1; a failed evaluation is infeasible only if some g_j is above 0"),
+    "length": (
+        {"g": [1, 2]},
+        r"on_failure: g is \[1, 2\]; it must be a finite number, or a list of 1",
+    ),
+    "feasible": (
+        {"g": -1},
+        "on_failure: g is -1; a failed evaluation is infeasible only if some g_j is above 0",
+    ),
     "number": ({"f": "low"}, "on_failure: f is 'low'; it must be a finite number"),
 }
 
@@ -164,14 +185,20 @@ def test_wrong_rules_are_one_line(rule, message):
 
 
 def test_skip_and_delays_exclude_each_other():
-    with pytest.raises(Misuse, match="on_failure is skip, and feedback has a delay; leave one of them out"):
+    with pytest.raises(
+        Misuse, match="on_failure is skip, and feedback has a delay; leave one of them out"
+    ):
         prepared(on_failure="skip", delay=3.0)
 
 
 def test_a_pilot_that_fails_says_how_often_and_why():
-    with pytest.raises(Misuse, match=r"\d+ of 64 pilot simulations fail; the first: Flaky: simulate (fails|gives)"):
+    with pytest.raises(
+        Misuse, match=r"\d+ of 64 pilot simulations fail; the first: Flaky: simulate (fails|gives)"
+    ):
         prepared(share=0.9)
-    with pytest.raises(Misuse, match=r"\d of 64 pilot simulations fail; .*; on_failure: infeasible goes on"):
+    with pytest.raises(
+        Misuse, match=r"\d of 64 pilot simulations fail; .*; on_failure: infeasible goes on"
+    ):
         prepared(on_failure="fail")
     assert "pilot simulations failed" in prepared().note()
 
@@ -180,7 +207,13 @@ class Base(BaseException):
     """Of no Exception."""
 
 
-ENDS = [SystemExit(0), SystemExit("solver diverged"), GeneratorExit(), CancelledError(), Base("own")]
+ENDS = [
+    SystemExit(0),
+    SystemExit("solver diverged"),
+    GeneratorExit(),
+    CancelledError(),
+    Base("own"),
+]
 
 
 @pytest.mark.parametrize("error", ENDS, ids=repr)
@@ -200,7 +233,9 @@ def test_a_run_that_ends_by_any_other_error_has_failed_too(error):
     np.testing.assert_array_equal(cells.channel.failed, (actions(chunks)[..., 0] > 1.9).sum(axis=0))
     assert cells.channel.failed.sum() > 0
     Ending.edge = -1.0
-    with pytest.raises(Misuse, match="64 of 64 pilot simulations fail; the first: Flaky: simulate fails at") as caught:
+    with pytest.raises(
+        Misuse, match="64 of 64 pilot simulations fail; the first: Flaky: simulate fails at"
+    ) as caught:
         prepared(Ending, pilot=64)
     assert f"]: {one_line(error)}; allowed" in str(caught.value)
 
@@ -224,11 +259,16 @@ def test_what_stops_a_run_from_outside_is_no_failure_of_its_own(stop, how):
 
 
 def test_cells_that_fail_beside_others_are_no_context_of_theirs(tmp_path):
-    """A user's KeyboardInterrupt fails its own cell, not a simulation that fails in another one of the block."""
+    """A user's KeyboardInterrupt fails its own cell, not a simulation that fails in another one of
+    the block.
+    """
     suite = {
-        "suite": "s", "horizon": 30, "seeds": 2, "problems": [{f"{__name__}:Exiting": {"pilot": 8, "repeats": 0}}],
+        "suite": "s",
+        "horizon": 30,
+        "seeds": 2,
+        "problems": [{f"{__name__}:Exiting": {"pilot": 8, "repeats": 0}}],
         "algorithms": [f"{__name__}:Interrupting"],
-    }  # fmt: skip
+    }
     done = cbobench.run(suite, out=tmp_path / "run", cpus=0)
     cells = cbobench.load_cells(done).set_index("seed")
     assert cells["status"].to_dict() == {0: "ok", 1: "failed"}
@@ -251,7 +291,9 @@ class Interrupting(Random):
 def test_the_worst_seen_is_infeasible_even_if_all_was_feasible():
     pilot_values = np.array([[1.0, -3.0, 0.0], [2.0, -1.0, 0.0]])
     np.testing.assert_array_equal(FailureRule().values_of(pilot_values), [1.0, 1.0, 1.0])
-    np.testing.assert_array_equal(FailureRule(f=0.0, g=(5.0, 0.0)).values_of(pilot_values), [0.0, 5.0, 0.0])
+    np.testing.assert_array_equal(
+        FailureRule(f=0.0, g=(5.0, 0.0)).values_of(pilot_values), [0.0, 5.0, 0.0]
+    )
 
 
 ROLES = {
@@ -265,13 +307,22 @@ def table(folder, rows, **settings):
     return prepare_class(UserTable, folder, **(ROLES | settings))
 
 
-ROWS = [(0.0, 1.0, 1.0), (0.0, 3.0, 1.0), (0.5, 5.0, None), (0.5, 9.0, 3.0), (0.5, None, None), (1.5, 4.0, 0.0)]
+ROWS = [
+    (0.0, 1.0, 1.0),
+    (0.0, 3.0, 1.0),
+    (0.5, 5.0, None),
+    (0.5, 9.0, 3.0),
+    (0.5, None, None),
+    (1.5, 4.0, 0.0),
+]
 
 
 def test_rows_without_a_value_are_failed_measurements(tmp_path):
     task = table(tmp_path, ROWS, on_failure="infeasible")
     drawn = task.draw([np.random.default_rng(0)])
-    np.testing.assert_allclose(drawn.f[0], [2, 1, 4], err_msg="0.5 has a value in one row of three: the worst")
+    np.testing.assert_allclose(
+        drawn.f[0], [2, 1, 4], err_msg="0.5 has a value in one row of three: the worst"
+    )
     np.testing.assert_allclose(drawn.g[0, 0], [-1, 1, -2])
     cells, chunks = play(task, make("random"), seeds=4, horizon=60)
     chosen, observed = actions(chunks), chunks[0].observed_g[..., 0]
@@ -285,7 +336,9 @@ def test_rows_without_a_value_are_failed_measurements(tmp_path):
 def test_an_infinite_value_is_a_failed_measurement_as_a_missing_one(tmp_path, rule, endless):
     rows = [tuple(endless if value is None else value for value in row) for row in ROWS]
     task, missing = (table(tmp_path, table_rows, on_failure=rule) for table_rows in (rows, ROWS))
-    with_infinite, with_missing = (table_task.draw([np.random.default_rng(0)]) for table_task in (task, missing))
+    with_infinite, with_missing = (
+        table_task.draw([np.random.default_rng(0)]) for table_task in (task, missing)
+    )
     np.testing.assert_array_equal(with_infinite.functions, with_missing.functions)
     np.testing.assert_array_equal(task.played.measured.failed, missing.played.measured.failed)
     assert task.note() == missing.note()
@@ -294,16 +347,23 @@ def test_an_infinite_value_is_a_failed_measurement_as_a_missing_one(tmp_path, ru
 def test_whole_numbers_with_nulls_in_parquet_are_failed_measurements(tmp_path):
     frame = pd.DataFrame(ROWS, columns=["a", "f", "g"]).astype({"f": "Int64", "g": "Int64"})
     frame.to_parquet(tmp_path / "c.parquet")
-    task = prepare_class(UserTable, tmp_path, **(ROLES | {"rows": "c.parquet", "on_failure": "infeasible"}))
+    task = prepare_class(
+        UserTable, tmp_path, **(ROLES | {"rows": "c.parquet", "on_failure": "infeasible"})
+    )
     assert task.played.measured.failed.sum() == 2
 
 
 def test_of_a_table_with_failures_no_way_is_named_that_was_taken(tmp_path):
-    with pytest.raises(Misuse, match=r"1 entries beyond 1e100, the first in column 'g', line 2; fill or drop them$"):
+    with pytest.raises(
+        Misuse, match=r"1 entries beyond 1e100, the first in column 'g', line 2; fill or drop them$"
+    ):
         table(tmp_path, [(0.0, 1.0, 1e200), *ROWS[1:]], on_failure="infeasible")
     with pytest.raises(
         Misuse,
-        match=r"'g' holds text, such as 'late'; make numbers of it, or leave blank what failed \(the first: line 2\)$",
+        match=(
+            r"'g' holds text, such as 'late'; make numbers of it, or leave blank what failed "
+            r"\(the first: line 2\)$"
+        ),
     ):
         table(tmp_path, [(0.0, 1.0, "late"), *ROWS[1:]], on_failure="infeasible")
 
@@ -316,7 +376,11 @@ def test_half_of_the_rows_is_enough(tmp_path):
 
 
 def test_without_repetitions_a_failed_row_is_counted_too(tmp_path):
-    task = table(tmp_path, [(0.0, 1.0, 1.0), (0.5, None, None), (1.5, 4.0, 0.0)], on_failure={"f": -1, "g": 7})
+    task = table(
+        tmp_path,
+        [(0.0, 1.0, 1.0), (0.5, None, None), (1.5, 4.0, 0.0)],
+        on_failure={"f": -1, "g": 7},
+    )
     cells, chunks = play(task, make("random"), seeds=2, horizon=30)
     failed = actions(chunks) == 1
     np.testing.assert_array_equal(cells.channel.failed, failed.sum(axis=0))
@@ -325,7 +389,10 @@ def test_without_repetitions_a_failed_row_is_counted_too(tmp_path):
 
 
 def test_what_tables_refuse(tmp_path):
-    with pytest.raises(Misuse, match=r"3 missing or infinite .* or say on_failure: infeasible if these measurements"):
+    with pytest.raises(
+        Misuse,
+        match=r"3 missing or infinite .* or say on_failure: infeasible if these measurements",
+    ):
         table(tmp_path, ROWS)
     with pytest.raises(Misuse, match=r"on_failure is \{'retry': 2\}; of a table: fail, infeasible"):
         table(tmp_path, ROWS, on_failure={"retry": 2})
@@ -336,11 +403,21 @@ def test_what_tables_refuse(tmp_path):
 def test_failed_fits_are_said_with_their_rounds():
     def group(problem, name, **columns):
         good = pd.DataFrame(columns)
-        return SimpleNamespace(problem=problem, problem_label=problem, algorithm_label=name, horizon=20, good=good)
+        return SimpleNamespace(
+            problem=problem, problem_label=problem, algorithm_label=name, horizon=20, good=good
+        )
 
-    of_a, of_b = group("p", "a", failed_fits=[2, 0, None]), group("p", "b", failed_fits=[0], failed_evaluations=[3])
-    assert describe_failures([of_a, of_b]) == ["failed evaluations: b 3 of 20", "failed fits: a 2 in 60 rounds"]
-    assert describe_failures([of_a, group("q", "a", cpu=["x"])]) == ["failed fits: a on p 2 in 60 rounds"]
+    of_a, of_b = (
+        group("p", "a", failed_fits=[2, 0, None]),
+        group("p", "b", failed_fits=[0], failed_evaluations=[3]),
+    )
+    assert describe_failures([of_a, of_b]) == [
+        "failed evaluations: b 3 of 20",
+        "failed fits: a 2 in 60 rounds",
+    ]
+    assert describe_failures([of_a, group("q", "a", cpu=["x"])]) == [
+        "failed fits: a on p 2 in 60 rounds"
+    ]
     assert describe_failures([group("p", "c", failed_fits=[None])]) == []
 
 

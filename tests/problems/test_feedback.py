@@ -30,7 +30,9 @@ def test_noise_laws_are_standardised(law, tail, twin):
     assert twin.mean() == pytest.approx(0, abs=1e-9)
     assert twin.var() == pytest.approx(1)
     assert stats.kstest(drawn, twin.cdf).pvalue > 0.01
-    other_law = noise_law("uniform" if law != "uniform" else "gaussian", tail)(np.random.default_rng(0), (20_000,))
+    other_law = noise_law("uniform" if law != "uniform" else "gaussian", tail)(
+        np.random.default_rng(0), (20_000,)
+    )
     assert stats.kstest(other_law, twin.cdf).pvalue < 1e-6
 
 
@@ -124,7 +126,11 @@ def test_a_stored_optimum_that_is_beaten_is_an_error():
 
 
 REFUSED = [
-    ("sgp-ucb", "feasible-pocket", "needs a finite action set and a safe seed set.*can play it: admmbo"),
+    (
+        "sgp-ucb",
+        "feasible-pocket",
+        "needs a finite action set and a safe seed set.*can play it: admmbo",
+    ),
     ("scgp-ucb", "rkhs-1d", "needs full information of the constraints"),
     ("scbo", {"stocks": {"data": "look-alike"}}, "needs coordinates"),
     ("penalty-noisy", "feasible-pocket-delayed", "needs feedback at once.*rpol-censored"),
@@ -133,7 +139,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "task", "message"), REFUSED)
-def test_pairs_that_cannot_be_played_are_refused_before_anything_runs(tmp_path, name, task, message):
+def test_pairs_that_cannot_be_played_are_refused_before_anything_runs(
+    tmp_path, name, task, message
+):
     suite = {"suite": "s", "horizon": 30, "seeds": 2, "problems": [task], "algorithms": [name]}
     with pytest.raises(Misuse, match=message):
         cbobench.run(suite, out=tmp_path / "run", cpus=0)
@@ -142,8 +150,12 @@ def test_pairs_that_cannot_be_played_are_refused_before_anything_runs(tmp_path, 
 
 @pytest.mark.parametrize("horizon", [400, pytest.param(3000, marks=pytest.mark.long)])
 def test_no_constant_penalty_works(horizon):
-    """Proposition 1: the violation of a constant multiplier grows linearly; that of methods which adapt it does not."""
-    task = problem("no-fixed-penalty", grid=81, noise_f=0.05, noise_g=0.0, penalty="exponential", kappa=1.0)
+    """Proposition 1: the violation of a constant multiplier grows linearly; that of methods which
+    adapt it does not.
+    """
+    task = problem(
+        "no-fixed-penalty", grid=81, noise_f=0.05, noise_g=0.0, penalty="exponential", kappa=1.0
+    )
     same = {"beta": 1.0, "B": "sup", "G": "sup", "lam": 0.05}
 
     def exponent(algorithm):

@@ -1,4 +1,6 @@
-"""Files that are almost a CSV: one line says what they look like and the step that helps, and the step does help."""
+"""Files that are almost a CSV: one line says what they look like and the step that helps, and the
+step does help.
+"""
 
 from __future__ import annotations
 
@@ -31,52 +33,111 @@ def ended(text, separator=","):
 
 TAB = "\t"
 ALMOST = {
-    "semicolons": (commas(";"), r"is separated by ';' and not by commas, as its first line is 'width;ra.*sep=';'\)"),
-    "decimal commas": (commas(";", ","), r"is separated by ';' .*pandas.read_csv\('c.csv', sep=';', decimal=','\)"),
+    "semicolons": (
+        commas(";"),
+        r"is separated by ';' and not by commas, as its first line is 'width;ra.*sep=';'\)",
+    ),
+    "decimal commas": (
+        commas(";", ","),
+        r"is separated by ';' .*pandas.read_csv\('c.csv', sep=';', decimal=','\)",
+    ),
     "tabs": (commas("\t"), r"is separated by '\\t' and not by commas.*sep='\\t'\)"),
     "bars": (commas("|"), r"is separated by '\|' and not by commas"),
     "spaces": (commas(" "), r"is separated by '\\s\+' and not by commas.*sep=r'\\s\+'\)"),
-    "a comment": (f"# measured in May\n{TEXT}", "line 1 is a comment, '# measured in May'.*leave out lines that begin"),
-    "comments": (f"# a,b,c,d,e\n# of May\n{TEXT}", "line 1 is a comment, '# a,b,c,d,e', which a CSV does not have"),
+    "a comment": (
+        f"# measured in May\n{TEXT}",
+        "line 1 is a comment, '# measured in May'.*leave out lines that begin",
+    ),
+    "comments": (
+        f"# a,b,c,d,e\n# of May\n{TEXT}",
+        "line 1 is a comment, '# a,b,c,d,e', which a CSV does not have",
+    ),
     "a comment with commas": (f"# by A, B\n{TEXT}", "line 1 is a comment, '# by A, B'"),
-    "a comment among rows": ("\n".join([*LINES[:4], "# second day", *LINES[4:]]), "line 5 is a comment, '# second"),
-    "commas in it": ("\n".join([*LINES, "# a, b, c, d, e, f"]), "line 20 is a comment, '# a, b, c, d, e, f'"),
+    "a comment among rows": (
+        "\n".join([*LINES[:4], "# second day", *LINES[4:]]),
+        "line 5 is a comment, '# second",
+    ),
+    "commas in it": (
+        "\n".join([*LINES, "# a, b, c, d, e, f"]),
+        "line 20 is a comment, '# a, b, c, d, e, f'",
+    ),
     "comments only": ("# nothing yet\n", "line 1 is a comment"),
-    "numbers first": ("\n".join(LINES[1:]), "has no header: its first line is numbers, '16,0.001,.*name the columns"),
-    "equal numbers first": ("0.5,0.5\n0.5,0.7\n", "has no header: its first line is numbers, '0.5,0.5'"),
+    "numbers first": (
+        "\n".join(LINES[1:]),
+        "has no header: its first line is numbers, '16,0.001,.*name the columns",
+    ),
+    "equal numbers first": (
+        "0.5,0.5\n0.5,0.7\n",
+        "has no header: its first line is numbers, '0.5,0.5'",
+    ),
     "numbers and words": (
         "adam,0.1,0.9\nsgd,0.1,0.8\n",
-        "inputs: unknown column 'width'.*first line holds the number 0.1: if that is no header, write the names",
+        "inputs: unknown column 'width'.*first line holds the number 0.1: if that is no header, "
+        "write the names",
     ),
-    "a word to Excel": (f"sep=,\n{TEXT}", "line 1 is 'sep=,', .*; leave out such lines: sed '1d' c.csv"),
-    "in quotes": (f'\ufeff"sep=,"\n{TEXT}', "line 1 is '\"sep=,\"', which a CSV does not have; leave out"),
+    "a word to Excel": (
+        f"sep=,\n{TEXT}",
+        "line 1 is 'sep=,', .*; leave out such lines: sed '1d' c.csv",
+    ),
+    "in quotes": (
+        f'\ufeff"sep=,"\n{TEXT}',
+        "line 1 is '\"sep=,\"', which a CSV does not have; leave out",
+    ),
     "and comments": (f"sep=,\n# of May\n{TEXT}", "line 1 is 'sep=,', .*: sed '1d;/\\^#/d' c.csv"),
     "a mark and comments": (f"\ufeff# a\n# b\n{TEXT}", "line 1 is a comment, '# a', .* sed '1d;/"),
-    "Excel's semicolons": (f"sep=;\n{commas(';', ',')}", r"line 1 is 'sep=;', .*decimal=',', skiprows=1\)"),
+    "Excel's semicolons": (
+        f"sep=;\n{commas(';', ',')}",
+        r"line 1 is 'sep=;', .*decimal=',', skiprows=1\)",
+    ),
     "Excel's tabs": (f"SEP=\t\n{commas(TAB)}", r"line 1 is 'SEP=\\t', .*sep='\\t', skiprows=1\)"),
     "a comment and semicolons": (
         f"# of May\n{commas(';')}",
-        r"line 1 is a comment, '# of May', which a CSV does not have, and the others are separated by ';' and not by "
+        r"line 1 is a comment, '# of May', which a CSV does not have, and the others are "
+        r"separated by ';' and not by "
         r"commas; write it anew in Python: pandas.read_csv\('c.csv', sep=';', skiprows=1\).to_csv",
     ),
     "comments and tabs": (f"# a\n\n# b\n{commas(TAB)}", "line 1 is a comment, '# a', .*skiprows=3"),
-    "a comment and spaces": (f"# of May and June\n{commas(' ')}", "line 1 is a comment, .*skiprows=1"),
+    "a comment and spaces": (
+        f"# of May and June\n{commas(' ')}",
+        "line 1 is a comment, .*skiprows=1",
+    ),
     "comments and bars": (
         "\n".join(["# a", *commas("|").splitlines()[:3], "# b", *commas("|").splitlines()[3:]]),
         r"line 1 is a comment, '# a', .*skiprows=\[0, 4\]",
     ),
-    "all of them": (f"sep=;\n# of May\n{commas(';')}# end\n", r"line 1 is 'sep=;', .*skiprows=\[0, 1, 21\]"),
-    "a comment below semicolons": (f"{commas(';')}# end\n", r"line 20 is a comment, '# end', .*skiprows=\[19\]"),
-    "a late decimal comma": (f"{commas(';')}64;0,01;1;2;3\n", r"is separated by ';' .*decimal=','\)"),
+    "all of them": (
+        f"sep=;\n# of May\n{commas(';')}# end\n",
+        r"line 1 is 'sep=;', .*skiprows=\[0, 1, 21\]",
+    ),
+    "a comment below semicolons": (
+        f"{commas(';')}# end\n",
+        r"line 20 is a comment, '# end', .*skiprows=\[19\]",
+    ),
+    "a late decimal comma": (
+        f"{commas(';')}64;0,01;1;2;3\n",
+        r"is separated by ';' .*decimal=','\)",
+    ),
     "semicolons at the ends": (commas(";").replace("\n", ";\n"), "is separated by ';'"),
-    "semicolons at the ends of rows": (ended(commas(";"), ";"), r"is separated by ';' .*sep=';', index_col=False\)"),
+    "semicolons at the ends of rows": (
+        ended(commas(";"), ";"),
+        r"is separated by ';' .*sep=';', index_col=False\)",
+    ),
     "thousands": ("a\tb\n1,250\t0.5\n", r"is separated by '\\t' .*sep='\\t'\).to_csv"),
-    "decimal commas of thousandths": ("a;b\n1,250;0,125\n", r"is separated by ';' .*sep=';', decimal=','\).to_csv"),
+    "decimal commas of thousandths": (
+        "a;b\n1,250;0,125\n",
+        r"is separated by ';' .*sep=';', decimal=','\).to_csv",
+    ),
     "nothing": ("", "is empty; write a header with the names of its columns"),
     "blank lines alone": ("\ufeff\n \n\n", "is empty; write a header"),
-    "a title": (f"Measured in May\n{TEXT}", "line 2 has 5 values, .* have 1; .*leave line 1 out, if it is a title"),
-    "a commented header": (f"# {TEXT}", "inputs: unknown column 'width'; did.* if it is the header, take the # away"),
-}  # fmt: skip
+    "a title": (
+        f"Measured in May\n{TEXT}",
+        "line 2 has 5 values, .* have 1; .*leave line 1 out, if it is a title",
+    ),
+    "a commented header": (
+        f"# {TEXT}",
+        "inputs: unknown column 'width'; did.* if it is the header, take the # away",
+    ),
+}
 
 
 @pytest.mark.parametrize(("text", "message"), ALMOST.values(), ids=ALMOST)
@@ -89,7 +150,15 @@ def test_what_is_almost_a_csv_is_one_line_with_a_step(tmp_path, text, message):
 @pytest.mark.parametrize(
     "case",
     [
-        *("semicolons", "decimal commas", "tabs", "spaces", "a comment", "a comment among rows", "a word to Excel"),
+        *(
+            "semicolons",
+            "decimal commas",
+            "tabs",
+            "spaces",
+            "a comment",
+            "a comment among rows",
+            "a word to Excel",
+        ),
         *(
             "in quotes",
             "a mark and comments",
@@ -111,7 +180,10 @@ def test_the_named_step_helps(tmp_path, monkeypatch, case):
     refusal = str(caught.value)
     if "pandas." not in refusal:
         subprocess.run(
-            refusal[max(refusal.find(": grep"), refusal.find(": sed")) + 2 :], shell=True, check=True, cwd=tmp_path
+            refusal[max(refusal.find(": grep"), refusal.find(": sed")) + 2 :],
+            shell=True,
+            check=True,
+            cwd=tmp_path,
         )
     else:
         exec(f"import pandas; {refusal[refusal.index('pandas.') :]}")
@@ -144,14 +216,30 @@ UNEVEN = {
         "\n".join([LINES[0], *(f"{line},1" for line in LINES[1:])]),
         "2 has 6 values, .* have 5",
     ),
-    "names of rows": ("\n".join([LINES[0], *(f"r,{line}" for line in LINES[1:])]), "line 2 has 6 values"),
-    "one too many": (TEXT + LINES[1] + ",7\n", "line 20 has 6 values, where the lines above it have 5; write as many"),
-    "one too few": ("\n".join([*LINES, "16,0.1,0.8,13"]), "line 20 has 4 values, where the lines above it have 5"),
-    "one comma more": (TEXT + LINES[1] + ",\n", "line 20 has 6 values, where the lines above it have 5"),
-    "one comma less": (ended(TEXT) + "\n" + LINES[1], "line 20 has 5 values, where the lines above it have 6"),
+    "names of rows": (
+        "\n".join([LINES[0], *(f"r,{line}" for line in LINES[1:])]),
+        "line 2 has 6 values",
+    ),
+    "one too many": (
+        TEXT + LINES[1] + ",7\n",
+        "line 20 has 6 values, where the lines above it have 5; write as many",
+    ),
+    "one too few": (
+        "\n".join([*LINES, "16,0.1,0.8,13"]),
+        "line 20 has 4 values, where the lines above it have 5",
+    ),
+    "one comma more": (
+        TEXT + LINES[1] + ",\n",
+        "line 20 has 6 values, where the lines above it have 5",
+    ),
+    "one comma less": (
+        ended(TEXT) + "\n" + LINES[1],
+        "line 20 has 5 values, where the lines above it have 6",
+    ),
     "after a text of two lines": (
         "a,b\n" + '"x\ny",1\n' * 2 + "z\n",
-        "line 6 has 1 value, where the lines above it have 2; write as many .* in quotes if they hold a comma",
+        "line 6 has 1 value, where the lines above it have 2; write as many .* in quotes if they "
+        "hold a comma",
     ),
     "semicolons": (f"{commas(';')}1;2\n", "line 20 has 2 values, .*in quotes if they hold ';'"),
     "spaces": (f"{commas(' ')}1 2\n", "line 20 has 2 values"),
@@ -179,13 +267,17 @@ def test_a_column_without_a_name_that_holds_values_may_be_ignored(tmp_path):
 def test_matrices_and_means_may_end_with_commas(tmp_path):
     (tmp_path / "k.csv").write_text(ended("a,b\n1,0.5\n0.5,1"))
     (tmp_path / "m.csv").write_text(ended("a,b\n3,4"))
-    task = prepare_class(UserTable, tmp_path, mean="m.csv", covariance="k.csv", R=1.0, threshold=3.5)
+    task = prepare_class(
+        UserTable, tmp_path, mean="m.csv", covariance="k.csv", R=1.0, threshold=3.5
+    )
     assert task.known_instance().f[0].tolist() == [3.0, 4.0]
     assert task.actions.covariance.tolist() == [[1.0, 0.5], [0.5, 1.0]]
 
 
 def test_names_and_categories_may_begin_with_a_number_sign(tmp_path):
-    frame = grid().assign(colour=["#ff0000", "#00ff00", "#0000ff"] * 6).rename(columns={"width": "#"})
+    frame = (
+        grid().assign(colour=["#ff0000", "#00ff00", "#0000ff"] * 6).rename(columns={"width": "#"})
+    )
     inputs = {"inputs": ["colour", "#", "rate"], "one_hot": ["colour"]}
     assert table(tmp_path, frame[["#", "colour", *frame.columns[1:-1]]], **inputs).actions.n == 9
     assert table(tmp_path, frame[["colour", *frame.columns[:-1]]], **inputs).actions.n == 9
@@ -211,21 +303,30 @@ def test_decimals_of_parquet_are_numbers(tmp_path):
     frame.to_parquet(tmp_path / "c.parquet")
     from_decimals, from_floats = table(tmp_path, rows="c.parquet"), table(tmp_path)
     np.testing.assert_array_equal(from_decimals.actions.points, from_floats.actions.points)
-    np.testing.assert_allclose(from_decimals.known_instance().f, from_floats.known_instance().f, atol=1e-5)
+    np.testing.assert_allclose(
+        from_decimals.known_instance().f, from_floats.known_instance().f, atol=1e-5
+    )
     frame.loc[0, "accuracy"] = None
     frame.to_parquet(tmp_path / "c.parquet")
-    assert table(tmp_path, rows="c.parquet", on_failure="infeasible").played.measured.failed.sum() == 1
+    assert (
+        table(tmp_path, rows="c.parquet", on_failure="infeasible").played.measured.failed.sum() == 1
+    )
 
 
 def test_nulls_alone_in_parquet_are_gaps(tmp_path):
     grid().assign(accuracy=None).to_parquet(tmp_path / "c.parquet")
-    with pytest.raises(Misuse, match="holds 18 missing or infinite entries .* column 'accuracy', row 1; fill or drop"):
+    with pytest.raises(
+        Misuse,
+        match="holds 18 missing or infinite entries .* column 'accuracy', row 1; fill or drop",
+    ):
         table(tmp_path, rows="c.parquet")
 
 
 def test_an_index_called_like_a_column_is_one_line(tmp_path):
     grid().set_index("width", drop=False).to_parquet(tmp_path / "c.parquet")
-    with pytest.raises(Misuse, match="^rows 'c.parquet': its index and a column are both called 'width'; write the"):
+    with pytest.raises(
+        Misuse, match="^rows 'c.parquet': its index and a column are both called 'width'; write the"
+    ):
         table(tmp_path, rows="c.parquet")
 
 
@@ -234,13 +335,17 @@ def test_an_index_called_like_a_column_is_one_line(tmp_path):
 def test_a_role_of_two_columns_is_refused(tmp_path, name, ignore):
     header, *rows = LINES
     (tmp_path / "c.csv").write_text("\n".join([f"{header},{name}", *(f"{row},9" for row in rows)]))
-    with pytest.raises(Misuse, match=f"^rows 'c.csv': 2 columns are called '{name}'; give them different names"):
+    with pytest.raises(
+        Misuse, match=f"^rows 'c.csv': 2 columns are called '{name}'; give them different names"
+    ):
         prepare_class(UserTable, tmp_path, **(ROLES | {"ignore": ignore}))
 
 
 def test_two_columns_without_a_role_may_have_one_name(tmp_path):
     header, *rows = LINES
-    (tmp_path / "c.csv").write_text("\n".join([f"{header},note,note", *(f"{row},a,b" for row in rows)]))
+    (tmp_path / "c.csv").write_text(
+        "\n".join([f"{header},note,note", *(f"{row},a,b" for row in rows)])
+    )
     made = prepare_class(UserTable, tmp_path, **(ROLES | {"ignore": ["note", "note.1"]}))
     assert made.actions.n == 9
 
@@ -253,7 +358,10 @@ def test_a_column_of_long_texts_may_be_ignored(tmp_path):
 @pytest.mark.parametrize("texts", [["mm", "1", "2"], ["0,1", "0,2", "0,3"]])
 def test_text_in_an_amount_names_its_line_and_the_step(tmp_path, texts):
     frame = grid(1).assign(width=[texts[i % 3] for i in range(9)])
-    message = f"input 'width' holds text, such as '{texts[0]}', .*; make numbers of it .the first text: line 2.; or if"
+    message = (
+        f"input 'width' holds text, such as '{texts[0]}', .*; make numbers of it .the first "
+        "text: line 2.; or if"
+    )
     with pytest.raises(Misuse, match=message):
         table(tmp_path, frame)
 
@@ -261,10 +369,17 @@ def test_text_in_an_amount_names_its_line_and_the_step(tmp_path, texts):
 @pytest.mark.parametrize("ignore", [[], "rest"])
 def test_a_constant_input_names_the_step_that_helps(tmp_path, ignore):
     with pytest.raises(
-        Misuse, match=r"input 'rate' is 1 in every row, .*; take it out of inputs .it then stands in ignore, unless"
+        Misuse,
+        match=(
+            r"input 'rate' is 1 in every row, .*; take it out of inputs .it then stands in "
+            r"ignore, unless"
+        ),
     ):
         table(tmp_path, grid().assign(rate=1.0), ignore=ignore)
-    message = r"inputs 'width' is 16, 'rate' is 1 in every row, which tells nothing; take them out of inputs"
+    message = (
+        r"inputs 'width' is 16, 'rate' is 1 in every row, which tells nothing; take them out of "
+        r"inputs"
+    )
     with pytest.raises(Misuse, match=message):
         table(tmp_path, grid().assign(width=16, rate=1.0), ignore=ignore)
     left = "rest" if ignore == "rest" else ["rate"]

@@ -1,4 +1,6 @@
-"""A formula that breaks its contract is refused in one sentence that says what to do, and so is an optimum."""
+"""A formula that breaks its contract is refused in one sentence that says what to do, and so is an
+optimum.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,10 @@ def bowl(x):
 
 
 WRONG = {
-    "stacked first": (lambda s, x: np.stack(Bowl.formula(s, x).T), r"gives shape \(2, 6\); it must be \(6, 2\)"),
+    "stacked first": (
+        lambda s, x: np.stack(Bowl.formula(s, x).T),
+        r"gives shape \(2, 6\); it must be \(6, 2\)",
+    ),
     "f alone": (
         lambda s, x: x[..., 0],
         r"points of shape \(2,\) gives shape \(\); it must be \(2,\).*m = 1 constraints",
@@ -43,14 +48,18 @@ WRONG = {
     ),
     "math": (
         lambda s, x: np.stack([np.array(math.sin(x[..., 0])), x[..., 1]], axis=-1),
-        r"formula at points of shape \(6, 2\) fails: TypeError: .*; use x\[\.\.\., 0\].* or put @cbobench.pointwise",
+        r"formula at points of shape \(6, 2\) fails: TypeError: .*; use x\[\.\.\., 0\].* or put "
+        r"@cbobench.pointwise",
     ),
     "broadcast": (
         lambda s, x: np.stack([x @ np.ones((3, 1)), x[..., 0]]),
         r"shape \(2,\) fails: ValueError: .*; return",
     ),
     "nothing": (lambda s, x: None, r"gives shape \(\); it must be"),
-    "nan": (values(lambda x: x[..., 0] * np.nan, lambda x: x[..., 1]), r"formula gives f = nan at x = \[.*8192 points"),
+    "nan": (
+        values(lambda x: x[..., 0] * np.nan, lambda x: x[..., 1]),
+        r"formula gives f = nan at x = \[.*8192 points",
+    ),
     "pole": (
         values(lambda x: x[..., 0], lambda x: np.where(x[..., 1] < 1e-3, np.inf, 1.0)),
         r"g_1 = inf at x = .*; it must be finite in the whole box: clip it, or move a side",
@@ -82,7 +91,9 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("case", "settings"), [*((case, {}) for case in WRONG), ("nan", {"grid": 5})])
+@pytest.mark.parametrize(
+    ("case", "settings"), [*((case, {}) for case in WRONG), ("nan", {"grid": 5})]
+)
 @pytest.mark.filterwarnings("error")
 def test_a_wrong_formula_is_one_sentence(case, settings):
     formula, message = WRONG[case]
@@ -119,23 +130,33 @@ def test_what_is_missing_is_named():
             ask()
 
 
-# Optima that are feasible, and not the best ---------------------------------------------------------------------------
+# Optima that are feasible, and not the best -------------------------------------------------------
 
 BETTER = {
-    "a worse feasible point": (Bowl, {"x": (-0.5, 1.0), "f": -0.53}, r"f = -0\.08 at x = \(.*\), .*better by 0\.45"),
+    "a worse feasible point": (
+        Bowl,
+        {"x": (-0.5, 1.0), "f": -0.53},
+        r"f = -0\.08 at x = \(.*\), .*better by 0\.45",
+    ),
     "a point that is nearly it": (
         Bowl,
         {"x": (-0.001, 1.0), "f": -0.080401},
         r"f = -0\.08 at x = .*better by 0\.000401",
     ),
-    "a local optimum": (Gramacy, {"x": (0.0, 0.75), "f": -0.75}, r"f = -0\.599788.* at x = \(0\.195.*better by 0\.15"),
+    "a local optimum": (
+        Gramacy,
+        {"x": (0.0, 0.75), "f": -0.75},
+        r"f = -0\.599788.* at x = \(0\.195.*better by 0\.15",
+    ),
 }
 
 
 @pytest.mark.parametrize(("cls", "change", "message"), BETTER.values(), ids=BETTER)
 def test_an_optimum_that_a_search_beats_is_refused(cls, change, message):
     with pytest.raises(
-        Misuse, match=rf"^the stated optimum is f = .*, but {message}; to find it: cbobench reference mine:"
+        Misuse,
+        match=rf"^the stated optimum is f = .*, but {message}; to find it: cbobench reference "
+        rf"mine:",
     ):
         prepared(cls, reference=replace(cls.reference, **change))
 
@@ -146,7 +167,11 @@ def test_other_parameters_are_looked_at_again():
 
         @property
         def optimum(self):
-            return self.reference if self.noise_f < 1 else replace(self.reference, x=(-0.5, 1.0), f=-0.53)
+            return (
+                self.reference
+                if self.noise_f < 1
+                else replace(self.reference, x=(-0.5, 1.0), f=-0.53)
+            )
 
     prepared(Moved)
     with pytest.raises(Misuse, match="better by 0.45"):

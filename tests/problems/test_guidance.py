@@ -1,4 +1,6 @@
-"""Expert guidance: the closed form of MMD², its unbiased estimate, and what is shown before acting."""
+"""Expert guidance: the closed form of MMD², its unbiased estimate, and what is shown before
+acting.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,17 @@ def test_closed_form(bandwidth):
     mean, spread = np.array([0.4, -2.0, 1.5]), np.array([0.7, 0.3, 1.5])
     distances = Policies(mean, spread, bandwidth).distance()
     np.testing.assert_allclose(
-        distances, [by_quadrature(m, s, bandwidth) for m, s in zip(mean, spread, strict=True)], atol=1e-9
+        distances,
+        [by_quadrature(m, s, bandwidth) for m, s in zip(mean, spread, strict=True)],
+        atol=1e-9,
     )
     assert abs(distances[0]) < 1e-12, "the expert itself"
 
 
 def test_the_estimate_is_the_sum_over_pairs():
-    """Of a sample not with itself, which would be biased: the unbiased estimate of the closed form."""
+    """Of a sample not with itself, which would be biased: the unbiased estimate of the closed
+    form.
+    """
     policies = Policies(np.array([0.3, -1.0]), np.array([0.5, 0.9]), 0.8)
     scenarios = generator("test", "one").standard_normal((2, 4))
     expert = EXPERT[0] + EXPERT[1] * scenarios[1]
@@ -43,10 +49,19 @@ def test_the_estimate_is_the_sum_over_pairs():
         sample = policies.mean[i] + policies.spread[i] * scenarios[0]
 
         def mean(left, right, apart):
-            pairs = [(a, b) for j, a in enumerate(left) for k, b in enumerate(right) if not apart or j != k]
+            pairs = [
+                (a, b)
+                for j, a in enumerate(left)
+                for k, b in enumerate(right)
+                if not apart or j != k
+            ]
             return np.mean([np.exp(-((a - b) ** 2) / (2 * 0.8**2)) for a, b in pairs])
 
-        by_hand = mean(sample, sample, True) + mean(expert, expert, True) - 2 * mean(sample, expert, False)
+        by_hand = (
+            mean(sample, sample, True)
+            + mean(expert, expert, True)
+            - 2 * mean(sample, expert, False)
+        )
         np.testing.assert_allclose(policies.estimate(scenarios)[i], by_hand)
 
 
@@ -55,7 +70,10 @@ def test_what_is_shown_is_what_is_told_and_does_not_depend_on_the_block():
     streams = [("test", s) for s in range(3)]
     drawn = task.draw([np.random.default_rng(s) for s in range(3)])
     single_draw = task.draw([np.random.default_rng(1)])
-    channel, alone = task.feedback(drawn, Streams(streams)), task.feedback(single_draw, Streams(streams[1:2]))
+    channel, alone = (
+        task.feedback(drawn, Streams(streams)),
+        task.feedback(single_draw, Streams(streams[1:2])),
+    )
     previews = []
     for t in range(1, 6):
         preview, played = channel.before(t)(None), np.array([0, 7 * t, 80])
@@ -85,5 +103,7 @@ def test_instances():
     binding = drawn.f.max(axis=1) > drawn.f_star
     assert binding.mean() > 0.5, "guidance costs reward in most draws"
     assert not np.array_equal(drawn.f[0], drawn.f[1])
-    with pytest.raises(Misuse, match=r"tolerance is 0.0001; the nearest policy has an MMD² of 0.00"):
+    with pytest.raises(
+        Misuse, match=r"tolerance is 0.0001; the nearest policy has an MMD² of 0.00"
+    ):
         problem("expert-guidance", tolerance=1e-4)

@@ -1,4 +1,6 @@
-"""Problems in many dimensions: formulas against scalar loops and other methods, stored points, their derivation."""
+"""Problems in many dimensions: formulas against scalar loops and other methods, stored points,
+their derivation.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ from tests.problems import derive_high_dimensional as derivation
 NAMES = [n for n in PROBLEMS.names() if issubclass(PROBLEMS.get(n), HighDimensional)]
 ACKLEY = [n for n in NAMES if n.startswith("ackley")]
 KEANE = [n for n in NAMES if n.startswith("keane")]
-PUBLISHED = {"keane-10": 0.747310, "keane-30": 0.82188, "keane-50": 0.83526}  # by many authors, rounded down
+# by many authors, rounded down
+PUBLISHED = {"keane-10": 0.747310, "keane-30": 0.82188, "keane-50": 0.83526}
 
 
 def build_task(name):
@@ -44,28 +47,53 @@ def test_the_stored_point_is_feasible_and_has_the_stored_value(name):
     assert values.shape == (1 + task.m,)
     assert values[1:].max() <= 0, "to the last bit"
     assert values[0] == pytest.approx(task.reference.f, rel=1e-12, abs=1e-15)
-    assert (values[1:] > -1e-6 * (1 + np.abs(task.formula(draw_points(task))[:, 1:]).max(axis=0))).any(), (
-        "one is active"
-    )
-    assert np.isfinite(task.formula(np.stack([task.box.low, task.box.high, (task.box.low + task.box.high) / 2]))).all()
+    assert (
+        values[1:] > -1e-6 * (1 + np.abs(task.formula(draw_points(task))[:, 1:]).max(axis=0))
+    ).any(), "one is active"
+    assert np.isfinite(
+        task.formula(np.stack([task.box.low, task.box.high, (task.box.low + task.box.high) / 2]))
+    ).all()
 
 
 def test_a_wrong_reference_is_refused():
     task = build_task("keane-10")
-    wrong = type("Wrong", (type(task),), {"reference": type(task.reference)((0.0,) * 10, 0.0, 1.0, 0.5, 1.0, "")})
+    wrong = type(
+        "Wrong",
+        (type(task),),
+        {"reference": type(task.reference)((0.0,) * 10, 0.0, 1.0, 0.5, 1.0, "")},
+    )
     with pytest.raises(Misuse, match="the stated reference of Wrong is .*not feasible"):
         wrong().prepare(DataFolder())
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_whether_constraints_bind(name):
-    """Some infeasible point is better than the reference where it says so; where it denies it, f has a proven bound."""
+    """Some infeasible point is better than the reference where it says so; where it denies it, f
+    has a proven bound.
+    """
     task = build_task(name)
     if task.reference.binds:
-        straight = np.repeat(np.linspace(0.05, 0.95, 30), 2)  # the rover's way through its obstacles
+        # the rover's way through its obstacles
+        straight = np.repeat(np.linspace(0.05, 0.95, 30), 2)
         small = task.box.low + 0.01 * (task.box.high - task.box.low)
-        spender = {1: -0.4, 2: -0.6, 3: -0.7, 4: 0, 5: 0, 8: -0.4, 9: -1.3, 10: 0, 11: -1, 12: -0.4, 13: -0.7, 16: -1.3}
-        infeasible_points = {"rover-60": straight, "ridge-20": np.array([spender.get(i, -2.5) for i in range(20)])}
+        spender = {
+            1: -0.4,
+            2: -0.6,
+            3: -0.7,
+            4: 0,
+            5: 0,
+            8: -0.4,
+            9: -1.3,
+            10: 0,
+            11: -1,
+            12: -0.4,
+            13: -0.7,
+            16: -1.3,
+        }
+        infeasible_points = {
+            "rover-60": straight,
+            "ridge-20": np.array([spender.get(i, -2.5) for i in range(20)]),
+        }
         values = task.formula(np.stack([*draw_points(task), infeasible_points.get(name, small)]))
         better = values[:, 0] > task.reference.f
         assert better.any()
@@ -83,7 +111,9 @@ def ackley(x):
 
 
 def keane(x):
-    """As published but for the form of the first constraint, whose sign is that of the published one."""
+    """As published but for the form of the first constraint, whose sign is that of the published
+    one.
+    """
     top = abs(sum(math.cos(v) ** 4 for v in x) - 2 * math.prod(math.cos(v) ** 2 for v in x))
     f = top / math.sqrt(sum(i * v * v for i, v in enumerate(x, 1)))
     return [f, 0.75 ** (1 / len(x)) - math.prod(x) ** (1 / len(x)), sum(x) - 7.5 * len(x)]
@@ -94,12 +124,16 @@ def test_formulas_by_scalar_loops(name):
     task, by_hand = build_task(name), ackley if name in ACKLEY else keane
     points = draw_points(task)
     values = task.formula(points)
-    np.testing.assert_allclose(values, [by_hand(x.tolist()) for x in points], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        values, [by_hand(x.tolist()) for x in points], rtol=1e-12, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("name", ACKLEY)
 def test_ackley_in_closed_form(name):
-    """No point is better than the origin, half a ball is feasible, and the diagonal has the largest margin."""
+    """No point is better than the origin, half a ball is feasible, and the diagonal has the largest
+    margin.
+    """
     task = build_task(name)
     d, reference = task.box.d, task.reference
     gen = np.random.default_rng(0)
@@ -141,7 +175,9 @@ def test_the_rovers_path_by_scipys_splines():
         controls = np.concatenate([[START], x.reshape(30, 2), [GOAL]])
         path = [BSpline(knots, controls, 3)(k / 199) for k in range(200)]
         f, *g = task.formula(x)
-        assert -f == pytest.approx(sum(math.dist(p, q) for p, q in itertools.pairwise(path)), rel=1e-12)
+        assert -f == pytest.approx(
+            sum(math.dist(p, q) for p, q in itertools.pairwise(path)), rel=1e-12
+        )
         for value, centre in zip(g, OBSTACLES, strict=True):
             far = [math.dist(p, centre) for p in path]
             soft = sum(math.exp((min(far) - r) / 0.003) for r in far)
@@ -150,7 +186,9 @@ def test_the_rovers_path_by_scipys_splines():
 
 
 def test_the_rovers_best_known_path_is_as_long_as_the_shortest_way_round_the_discs():
-    """A visibility graph knows all ways. Chords may cut 1e-4 into a disc, and soft distances add up to 0.016."""
+    """A visibility graph knows all ways. Chords may cut 1e-4 into a disc, and soft distances add up
+    to 0.016.
+    """
     shortest, _ = derivation.shortest_route(0.069)
     longest, _ = derivation.shortest_route(0.086)
     assert shortest == pytest.approx(1.294, abs=1e-3)
@@ -160,7 +198,9 @@ def test_the_rovers_best_known_path_is_as_long_as_the_shortest_way_round_the_dis
 
 
 def stiffness(width, height):
-    """Deflections (3, 62) and moments (3, 62) at the left ends of segments by 63 nodes with two degrees of freedom."""
+    """Deflections (3, 62) and moments (3, 62) at the left ends of segments by 63 nodes with two
+    degrees of freedom.
+    """
     side, matrix = high_dimensional.LENGTH, np.zeros((126, 126))
     bending = high_dimensional.YOUNG * width * height**3 / 12
     element = np.array([[12, 6, -12, 6], [6, 4, -6, 2], [-12, -6, 12, -6], [6, 2, -6, 4]])
@@ -194,16 +234,23 @@ def test_the_structure_by_a_stiffness_method():
                 for e in (0, 1)
             ]
             g.append(np.linalg.norm(ratios, 16) - 1)
-        g += [np.linalg.norm([height[k] / (8 * width[k]) for k in (i, i + 1)], 16) - 1 for i in range(0, 62, 2)]
+        g += [
+            np.linalg.norm([height[k] / (8 * width[k]) for k in (i, i + 1)], 16) - 1
+            for i in range(0, 62, 2)
+        ]
         for first, last, span in ((1, 22, 11.0), (23, 42, 10.0), (43, 62, 10.0)):
             g.append(np.linalg.norm(sags[:, first - 1 : last - 1].ravel() / (span / 300), 16) - 1)
         np.testing.assert_allclose(task.formula(x)[1:], g, rtol=1e-8, atol=1e-8)
-        assert task.formula(x)[0] == pytest.approx(-sum(0.5 * b * h for b, h in zip(width, height, strict=True)))
+        assert task.formula(x)[0] == pytest.approx(
+            -sum(0.5 * b * h for b, h in zip(width, height, strict=True))
+        )
 
 
 @pytest.mark.long
 def test_the_structures_reference_is_derived_again():
-    """From a beam of equal segments; what is active is no corner: some stresses, all slendernesses, two deflections."""
+    """From a beam of equal segments; what is active is no corner: some stresses, all slendernesses,
+    two deflections.
+    """
     task = build_task("structure-124")
     end = derivation.local(task, task.box.unit(np.array([0.08] * 62 + [0.6] * 62)), rounds=1)
     values = derivation.evaluate(task, end)
@@ -214,12 +261,19 @@ def test_the_structures_reference_is_derived_again():
 
 
 def test_the_ridge_by_scikit_learn():
-    """Leaves out each patient in turn; the trace of its matrix of predictions; what it leaves of a feature alone."""
+    """Leaves out each patient in turn; the trace of its matrix of predictions; what it leaves of a
+    feature alone.
+    """
     task = build_task("ridge-20")
     raw, target = load_diabetes(return_X_y=True, scaled=False)
     single = StandardScaler().fit_transform(raw)
-    products = PolynomialFeatures(2, interaction_only=True, include_bias=False).fit_transform(single)
-    features, target = StandardScaler().fit_transform(products), (target - target.mean()) / target.std()
+    products = PolynomialFeatures(2, interaction_only=True, include_bias=False).fit_transform(
+        single
+    )
+    features, target = (
+        StandardScaler().fit_transform(products),
+        (target - target.mean()) / target.std(),
+    )
     for x in draw_points(task, 1):
         w, v = 10 ** x[:10], 10 ** x[10:]
         design = features * [*w, *(a * b for a, b in itertools.combinations(v, 2))]
@@ -236,12 +290,20 @@ def test_the_ridge_by_scikit_learn():
 def test_the_ridge_says_what_to_install(monkeypatch):
     assert set(build_task("ridge-20").identity()) == {"diabetes"}
     monkeypatch.setattr(high_dimensional, "find_spec", lambda name: None)
-    with pytest.raises(Misuse, match=r"ridge-20 needs the data of scikit-learn, .*; pip install 'cbobench\[sklearn\]'"):
+    with pytest.raises(
+        Misuse,
+        match=r"ridge-20 needs the data of scikit-learn, .*; pip install 'cbobench\[sklearn\]'",
+    ):
         high_dimensional.diabetes.__wrapped__()
 
 
 @pytest.mark.parametrize(  # not for ACKLEY, whose optimum is proven, at a kink
-    "name", [*KEANE, "structure-124", *(pytest.param(n, marks=pytest.mark.long) for n in ("ridge-20", "rover-60"))]
+    "name",
+    [
+        *KEANE,
+        "structure-124",
+        *(pytest.param(n, marks=pytest.mark.long) for n in ("ridge-20", "rover-60")),
+    ],
 )
 def test_no_local_search_from_the_stored_point_is_better(name):
     task = build_task(name)
@@ -250,12 +312,15 @@ def test_no_local_search_from_the_stored_point_is_better(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "near", "hops"), [("keane-10", 2, 0), *(pytest.param(n, 6, 20, marks=pytest.mark.long) for n in KEANE[1:])]
+    ("name", "near", "hops"),
+    [("keane-10", 2, 0), *(pytest.param(n, 6, 20, marks=pytest.mark.long) for n in KEANE[1:])],
 )
 def test_references_are_derived_again(name, near, hops):
     task = build_task(name)
     stated_point = task.box.unit(np.array(task.reference.x))
-    starts = sorted(derivation.bumps(task.box.d), key=lambda u: float(np.abs(u - stated_point).sum()))
+    starts = sorted(
+        derivation.bumps(task.box.d), key=lambda u: float(np.abs(u - stated_point).sum())
+    )
     best = derivation.derive(task, starts[:near], hops=hops, seed=0)
     assert derivation.evaluate(task, best)[0] == pytest.approx(task.reference.f, rel=1e-7)
 

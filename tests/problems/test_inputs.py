@@ -1,4 +1,6 @@
-"""Typed inputs: whole numbers, floats and categories become configurations that every method for finite sets plays."""
+"""Typed inputs: whole numbers, floats and categories become configurations that every method for
+finite sets plays.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,11 @@ class Net(Simulator):
 
     source = "a test"
     about = "typed inputs"
-    inputs = {"width": {"int": [1, 9]}, "depth": {"int": [2, 6]}, "act": {"choice": ["relu", "tanh"]}}  # noqa: RUF012
+    inputs = {  # noqa: RUF012
+        "width": {"int": [1, 9]},
+        "depth": {"int": [2, 6]},
+        "act": {"choice": ["relu", "tanh"]},
+    }
     noisy = False
 
     def simulate(self, x, gen):
@@ -53,7 +59,7 @@ def prepared(cls=Net, **settings):
     return prepare_class(cls, **settings)
 
 
-# Types ----------------------------------------------------------------------------------------------------------------
+# Types --------------------------------------------------------------------------------------------
 
 
 def test_whole_numbers_and_choices_come_equally_often():
@@ -66,7 +72,9 @@ def test_whole_numbers_and_choices_come_equally_often():
     wide = InputType.of("width", TYPES["width"]).at(unit)
     assert {type(value) for value in wide} == {int}
     assert (min(wide), max(wide)) == (32, 512)
-    assert np.mean(np.array(wide) < 128) == pytest.approx(0.5, abs=0.01), "as many below the geometric mean"
+    assert np.mean(np.array(wide) < 128) == pytest.approx(0.5, abs=0.01), (
+        "as many below the geometric mean"
+    )
 
 
 @pytest.mark.parametrize("low", [2.44e9, -2.44e9, 7.0, 0.123456123])
@@ -97,7 +105,11 @@ def test_all_configurations_are_played_where_they_are_few():
     assert len(space.configurations) == 15
     incomplete = InputSpace.of(two_types, 14)
     assert not incomplete.complete
-    assert len({tuple(c.values()) for c in incomplete.configurations}) == len(incomplete.configurations) <= 14
+    assert (
+        len({tuple(c.values()) for c in incomplete.configurations})
+        == len(incomplete.configurations)
+        <= 14
+    )
     assert not InputSpace.of(TYPES, 64).complete
 
 
@@ -111,7 +123,10 @@ def test_a_configuration_is_found_and_the_nearest_is_named():
             {"width": 100, "depth": 3, "act": "relu", "rate": 0.01},
             r"none of the 200 configurations played; the nearest is \{'width'",
         ),
-        ({"width": 100, "depth": 3, "act": "gelu", "rate": 0.01}, "act is 'gelu'; allowed: relu, tanh, None"),
+        (
+            {"width": 100, "depth": 3, "act": "gelu", "rate": 0.01},
+            "act is 'gelu'; allowed: relu, tanh, None",
+        ),
         ({"width": 100}, "must give width, depth, act, rate"),
     ):
         with pytest.raises(Misuse, match=f"^best_known.* {message}"):
@@ -120,17 +135,35 @@ def test_a_configuration_is_found_and_the_nearest_is_named():
 
 WRONG = {
     "nothing": ({}, r"inputs is \{\}; give a mapping of names to types"),
-    "no kind": ({"a": {"integer": [1, 2]}}, r"inputs: 'a' is .*; allowed: \{float: \[low, high\]\}"),
+    "no kind": (
+        {"a": {"integer": [1, 2]}},
+        r"inputs: 'a' is .*; allowed: \{float: \[low, high\]\}",
+    ),
     "key": ({"a": {"int": [1, 2], "logs": True}}, "unknown key 'logs'.*did you mean 'log'"),
-    "log from 0": ({"a": {"int": [0, 9], "log": True}}, "inputs: 'a': log of 0 does not exist; begin above 0"),
-    "ends": ({"a": {"float": [2, 1]}}, r"float is \[2, 1\]; give two numbers, \[low, high\], low below high"),
+    "log from 0": (
+        {"a": {"int": [0, 9], "log": True}},
+        "inputs: 'a': log of 0 does not exist; begin above 0",
+    ),
+    "ends": (
+        {"a": {"float": [2, 1]}},
+        r"float is \[2, 1\]; give two numbers, \[low, high\], low below high",
+    ),
     "halves": ({"a": {"int": [1.5, 4]}}, "the ends must be whole numbers"),
     "one choice": ({"a": {"choice": ["x"]}}, "give two or more different values"),
-    "twice": ({"a": {"choice": ["x", "x"]}}, "choice holds 'x' and 'x', which are equal; give different values"),
-    "infinite": ({"a": {"float": [0.0, float("inf")]}}, r"float is \[0.0, inf\]; give two numbers, \[low, high\]"),
+    "twice": (
+        {"a": {"choice": ["x", "x"]}},
+        "choice holds 'x' and 'x', which are equal; give different values",
+    ),
+    "infinite": (
+        {"a": {"float": [0.0, float("inf")]}},
+        r"float is \[0.0, inf\]; give two numbers, \[low, high\]",
+    ),
     "no number": ({"a": {"float": [float("nan"), 1.0]}}, "give two numbers"),
     "too large": ({"a": {"int": [0, 10**400]}}, "give two numbers"),
-    "beyond a float": ({"a": {"int": [0, 2**60]}}, "the ends must be whole numbers of at most 9,007,199,254,740,992"),
+    "beyond a float": (
+        {"a": {"int": [0, 2**60]}},
+        "the ends must be whole numbers of at most 9,007,199,254,740,992",
+    ),
     "no list": ({"a": {"int": 3}}, "int is 3; it must be a list"),
 }
 
@@ -146,7 +179,7 @@ def test_inputs_and_corners_exclude_each_other():
         build(type("Net", (Net,), {"low": (0.0,), "high": (1.0,), "__module__": "mine"}), {})
 
 
-# Plays ----------------------------------------------------------------------------------------------------------------
+# Plays --------------------------------------------------------------------------------------------
 
 
 def test_simulators_get_names_and_values():
@@ -176,7 +209,9 @@ def test_cei_finds_the_best_of_all_soon_after_a_design():
 def test_regret_against_a_configuration():
     _, configuration = brute_force()
     class_with_best = type(
-        "Net", (Net,), {"best_known": dict(zip(Net.inputs, configuration, strict=True)), "__module__": "mine"}
+        "Net",
+        (Net,),
+        {"best_known": dict(zip(Net.inputs, configuration, strict=True)), "__module__": "mine"},
     )
     task = prepared(class_with_best)
     cells, _ = play(task, make("oracle"), seeds=2, horizon=3)
@@ -195,7 +230,9 @@ def test_pymoo_gets_the_types():
     class Own(ElementwiseProblem):
         def __init__(self):
             kinds = {"width": Integer(bounds=(1, 9)), "depth": Integer(bounds=(2, 6))}
-            super().__init__(vars=kinds | {"act": Choice(options=["relu", "tanh"])}, n_obj=1, n_ieq_constr=1)
+            super().__init__(
+                vars=kinds | {"act": Choice(options=["relu", "tanh"])}, n_obj=1, n_ieq_constr=1
+            )
 
         def _evaluate(self, x, out, *args, **kwargs):
             f, g = Net.simulate(None, x, None)
@@ -261,12 +298,17 @@ def test_optuna_gets_the_types():
 def test_the_winner_is_told_with_its_types(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     suite = {
-        "suite": "nets", "horizon": 45, "seeds": 2, "problems": [{"tests.problems.test_inputs:Net": {"label": "net"}}],
+        "suite": "nets",
+        "horizon": 45,
+        "seeds": 2,
+        "problems": [{"tests.problems.test_inputs:Net": {"label": "net"}}],
         "algorithms": ["cei", "random"],
-    }  # fmt: skip
+    }
     done = cbobench.run(suite, out=tmp_path / "run", cpus=0)
     best, (width, depth, act) = brute_force()
-    assert f"best: width {width}, depth {depth}, act {act}: f = {best:.3f}" in str(cbobench.best(done))
+    assert f"best: width {width}, depth {depth}, act {act}: f = {best:.3f}" in str(
+        cbobench.best(done)
+    )
     frame = cbobench.load_rounds(done)
     assert set(frame["act"]) == {"relu", "tanh"}
     assert frame["width"].between(1, 9).all()
@@ -290,7 +332,10 @@ def test_a_forest_of_scikit_learn_is_counted_as_it_is():
         ).fit(images[fold != k], digits[fold != k])
         right.append(classifier.score(images[fold == k], digits[fold == k]) * (fold == k).sum())
         nodes.append(sum(tree.tree_.node_count for tree in classifier.estimators_))
-        at = [tree.decision_path(images[fold == k]).sum(axis=1).mean() for tree in classifier.estimators_]
+        at = [
+            tree.decision_path(images[fold == k]).sum(axis=1).mean()
+            for tree in classifier.estimators_
+        ]
         depth.append(sum(at))
     assert f == pytest.approx(sum(right) / len(images))
     assert (size + 1) * 2.0 == pytest.approx(np.mean(nodes) * 144 / 1e6)
@@ -309,6 +354,10 @@ class Strict(Simulator):
 
 
 def test_units_of_many_constraints_are_named_in_part():
-    (units,) = (part for part in prepare_class(Strict, pilot=8).note().split("; ") if part.startswith("g in units of"))
+    (units,) = (
+        part
+        for part in prepare_class(Strict, pilot=8).note().split("; ")
+        if part.startswith("g in units of")
+    )
     assert units.count(", ") == 5
     assert units.endswith(" and 194 more")

@@ -1,4 +1,6 @@
-"""Formulas on a box: their optima are derived again, sampled for something better, and compared with other packages."""
+"""Formulas on a box: their optima are derived again, sampled for something better, and compared
+with other packages.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,18 @@ from tests.problems.derive_high_dimensional import evaluate, local
 from tests.problems.freeze_literature import points
 
 FROZEN = Path(__file__).parent / "literature_values.npz"
-FREEZE = "run: python tests/problems/freeze_literature.py, in the environment that its first lines name"
+FREEZE = (
+    "run: python tests/problems/freeze_literature.py, in the environment that its first lines name"
+)
 
 
 # Those in many dimensions: test_high_dimensional.py. COCO's: test_coco.py.
 ELSEWHERE = (HighDimensional, Coco)
-BOXES = [n for n in PROBLEMS.names() if issubclass(c := PROBLEMS.get(n), BoxProblem) and not issubclass(c, ELSEWHERE)]
+BOXES = [
+    n
+    for n in PROBLEMS.names()
+    if issubclass(c := PROBLEMS.get(n), BoxProblem) and not issubclass(c, ELSEWHERE)
+]
 CASES = {  # formula, box and what is claimed, of every phase
     name + (f", phase {k}" if name == "feasible-pocket-drift" else ""): SimpleNamespace(
         formula=formula, box=task.box, reference=reference
@@ -39,7 +47,8 @@ CASES = {  # formula, box and what is claimed, of every phase
     for k, (formula, reference) in enumerate(task.stated(), 1)
 }
 LITERATURE = [n for n in BOXES if issubclass(PROBLEMS.get(n), PublishedProblem)]
-QUICK = {"gardner-1", "gramacy", "hartmann-4", "pressure-vessel", "ackley-10", "keane-10"}  # to prepare
+# to prepare
+QUICK = {"gardner-1", "gramacy", "hartmann-4", "pressure-vessel", "ackley-10", "keane-10"}
 DEAR = {"robust-speed-reducer"}  # of eleven constraints, whose plain form is always tested
 every_case = pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.long) if name in DEAR else name for name in CASES]
@@ -48,7 +57,9 @@ every_case = pytest.mark.parametrize(
 
 @cache
 def derived(name: str) -> float:
-    """The best f that a multistart finds: from the best points of a sample, near the reference, and at random."""
+    """The best f that a multistart finds: from the best points of a sample, near the reference, and
+    at random.
+    """
     case = CASES[name]
     d = case.box.d
     gen = np.random.default_rng(7)
@@ -57,7 +68,10 @@ def derived(name: str) -> float:
     feasible = (values[:, 1:] <= 0).all(axis=1)
     best = sample[feasible][np.argsort(-values[feasible, 0])[:3]]
     near = case.box.unit(np.array(case.reference.x)) + gen.normal(0, 0.02, (2, d))
-    ends = [local(case, u, rounds=3) for u in np.clip([*best, *near, *gen.random((3, d))], 1e-6, 1 - 1e-6)]
+    ends = [
+        local(case, u, rounds=3)
+        for u in np.clip([*best, *near, *gen.random((3, d))], 1e-6, 1 - 1e-6)
+    ]
     return max(float(evaluate(case, end)[0]) for end in ends if end is not None)
 
 
@@ -71,7 +85,9 @@ def test_the_optimum_is_derived_again(name):
     x = np.array(case.reference.x)
     values = case.formula(x)
     assert values[0] == pytest.approx(case.reference.f, abs=1e-14, rel=1e-15)
-    assert values[1:].max() <= (0.0 if name in LITERATURE else 1e-15), "feasible; the pocket's closed form may round"
+    assert values[1:].max() <= (0.0 if name in LITERATURE else 1e-15), (
+        "feasible; the pocket's closed form may round"
+    )
     assert is_derived(name, case.reference)
     for sign in (-1, 1):  # negative control
         wrong = case.reference.f + sign * 10 * case.reference.accuracy * (1 + abs(case.reference.f))
@@ -124,7 +140,8 @@ def test_values_are_those_of_other_packages(name):
     size = np.abs(expected).max(axis=0) * 1e-13  # differences of large numbers cancel
     agrees = np.abs(ours - expected) <= 1e-11 * np.abs(expected) + size
     assert agrees.all(), f"the formula of {name} is wrong, or {FROZEN.name} is old; {FREEZE}"
-    assert (np.abs(1.0001 * ours - expected) > 1e-11 * np.abs(expected) + size).any(axis=0).all()  # negative control
+    # negative control
+    assert (np.abs(1.0001 * ours - expected) > 1e-11 * np.abs(expected) + size).any(axis=0).all()
 
 
 def test_the_springs_pole_is_clipped():
@@ -135,18 +152,25 @@ def test_the_springs_pole_is_clipped():
 
 
 def test_the_robust_speed_reducer_by_all_deviations():
-    """Its constraints are the largest of the speed reducer's at all corners of the tolerances, and inside no larger."""
+    """Its constraints are the largest of the speed reducer's at all corners of the tolerances, and
+    inside no larger.
+    """
     nominal, robust = CASES["speed-reducer"], CASES["robust-speed-reducer"]
     deviation = np.array([1, 0, 0, 1, 1, 1, 1]) * 0.015
     corners = deviation * np.array(list(product((-1, 1), repeat=7)))
     gen = np.random.default_rng(5)
-    for x in [*gen.uniform(nominal.box.low, nominal.box.high, (50, 7)), np.array(robust.reference.x)]:
+    for x in [
+        *gen.uniform(nominal.box.low, nominal.box.high, (50, 7)),
+        np.array(robust.reference.x),
+    ]:
         f, *g = robust.formula(x)
         assert f == nominal.formula(x)[0]
         np.testing.assert_array_equal(g, nominal.formula(x + corners)[:, 1:].max(axis=0))
         inside = nominal.formula(x + deviation * gen.uniform(-1, 1, (1000, 7)))[:, 1:].max(axis=0)
         assert (inside <= g).all()
-        assert (nominal.formula(x)[1:] < g)[np.arange(11) != 6].all(), "all but one depend on a tolerance"
+        assert (nominal.formula(x)[1:] < g)[np.arange(11) != 6].all(), (
+            "all but one depend on a tolerance"
+        )
 
 
 @pytest.mark.parametrize(
@@ -158,7 +182,9 @@ def test_the_robust_speed_reducer_by_all_deviations():
     ],
 )
 def test_what_is_played_is_in_units_of_the_spread(name):
-    """Scaled: mean 0 and deviation 1 over the box, the same feasible set, and a margin that some point has."""
+    """Scaled: mean 0 and deviation 1 over the box, the same feasible set, and a margin that some
+    point has.
+    """
     task, plain = problem(name, candidates=64), build(PROBLEMS.get(name), {})
     drawn = task.known_instance()
     u = np.minimum(qmc.Sobol(task.box.d, scramble=False).random_base2(13) + 0.5 / 2**13, 1)
@@ -166,7 +192,9 @@ def test_what_is_played_is_in_units_of_the_spread(name):
     assert values[:, 0].mean() == pytest.approx(0, abs=1e-6)
     np.testing.assert_allclose(values.std(axis=0), 1, rtol=1e-6)
     np.testing.assert_array_equal(values[:, 1:] <= 0, unscaled[:, 1:] <= 0)
-    assert drawn.values(1, drawn.best(1)[None])[0, 0, 0] == pytest.approx(drawn.stars(1, 1)[0][0, 0], abs=1e-12)
+    assert drawn.values(1, drawn.best(1)[None])[0, 0, 0] == pytest.approx(
+        drawn.stars(1, 1)[0][0, 0], abs=1e-12
+    )
     assert 0 < drawn.slater[0] <= 1
     assert np.isfinite(drawn.norm).all()
     cells, _ = play(task, make("oracle"), seeds=2, horizon=5)

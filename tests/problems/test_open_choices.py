@@ -12,7 +12,8 @@ from cbobench.problems.recorded import LightSensors, Stocks
 from cbobench.rng import generator
 from tests.helpers import make, play, problem
 
-ROWS = np.array([[1.0, 10.0], [3.0, 40.0], [5.0, 10.0]])  # means 3 and 20, deviations 2 and sqrt(300), covariance 0
+# means 3 and 20, deviations 2 and sqrt(300), covariance 0
+ROWS = np.array([[1.0, 10.0], [3.0, 40.0], [5.0, 10.0]])
 
 
 def draw(task, seeds=range(4)):
@@ -43,16 +44,25 @@ def test_readings_that_cannot_be_normalised_are_refused():
 @pytest.mark.parametrize("name", ["light-sensors", "stocks"])
 @pytest.mark.parametrize("how", ["min-max", "common"])
 def test_kernels_of_the_look_alikes(name, how):
-    plain, normalised = problem(name, data="look-alike"), problem(name, data="look-alike", normalise=how)
+    plain, normalised = (
+        problem(name, data="look-alike"),
+        problem(name, data="look-alike", normalise=how),
+    )
     rows = plain.table.rows
-    np.testing.assert_array_equal(normalised.actions.covariance, normalised_covariance(rows, how, "rows"))
+    np.testing.assert_array_equal(
+        normalised.actions.covariance, normalised_covariance(rows, how, "rows")
+    )
     np.testing.assert_array_equal(normalised.table.mean, plain.table.mean)
     assert 0 < normalised.actions.prior.max() < 1
-    assert problem(name, data="look-alike", normalise=how, unit_variance=True).actions.prior.max() == 1
+    assert (
+        problem(name, data="look-alike", normalise=how, unit_variance=True).actions.prior.max() == 1
+    )
 
 
 def test_recorded_readings(original_data):
-    """Under `max` and `common` the sensor that varies most is a feasible one, so that round 1 violates in no trial."""
+    """Under `max` and `common` the sensor that varies most is a feasible one, so that round 1
+    violates in no trial.
+    """
     for how in ("max", "common"):
         light = LightSensors(normalise=how)
         light.prepare(DataFolder(original_data))
@@ -66,13 +76,21 @@ def test_recorded_readings(original_data):
 @pytest.mark.parametrize("h_of", ["norm", "sup", "max"])
 def test_which_b_the_threshold_is_half_of(h_of):
     drawn = draw(problem("rkhs-1d", h=0.5, h_of=h_of))
-    bound = {"norm": drawn.norm[:, 0], "sup": np.abs(drawn.f).max(axis=1), "max": drawn.f.max(axis=1)}[h_of]
+    bound = {
+        "norm": drawn.norm[:, 0],
+        "sup": np.abs(drawn.f).max(axis=1),
+        "max": drawn.f.max(axis=1),
+    }[h_of]
     np.testing.assert_allclose(drawn.g[:, 0], 0.5 * bound[:, None] - drawn.f, rtol=0, atol=1e-15)
 
 
 def test_one_function_for_all_trials():
     task = problem("rkhs-1d", instance="fixed")
-    drawn, alone, numbered = draw(task, range(5)), draw(task, [77]), draw(problem("rkhs-1d", instance=0), [3])
+    drawn, alone, numbered = (
+        draw(task, range(5)),
+        draw(task, [77]),
+        draw(problem("rkhs-1d", instance=0), [3]),
+    )
     for s in range(5):
         for name in ("f", "g", "norm", "noise", "seed_set"):
             np.testing.assert_array_equal(getattr(drawn, name)[s], getattr(alone, name)[0])
@@ -100,7 +118,9 @@ def test_supports_drawn_from_the_grid():
 
 
 def test_functions_in_units_of_their_largest_value():
-    plain, scaled = (draw(problem("rkhs-1d", constraint="independent", scaled=on)) for on in (False, True))
+    plain, scaled = (
+        draw(problem("rkhs-1d", constraint="independent", scaled=on)) for on in (False, True)
+    )
     np.testing.assert_allclose(scaled.sup, 1.0, rtol=1e-15)
     np.testing.assert_allclose(scaled.f, plain.f / plain.sup[:, :1], rtol=1e-14)
     np.testing.assert_allclose(scaled.g, plain.g / plain.sup[:, 1:, None], rtol=1e-14)
@@ -114,8 +134,11 @@ def test_functions_from_zero_to_one():
     scaled = draw(task)
     assert (scaled.f.min(axis=1), scaled.f.max(axis=1)) == (pytest.approx(0.0), pytest.approx(1.0))
     np.testing.assert_allclose(scaled.g[:, 0], 0.5 - scaled.f, atol=1e-14)
-    np.testing.assert_allclose(scaled.norm[:, 0], [task.actions.norm(function) for function in scaled.f], rtol=1e-12)
-    plain = draw(problem("rkhs-1d", h=0.01, h_of="sup"))  # seeds that are feasible both ways have one shape
+    np.testing.assert_allclose(
+        scaled.norm[:, 0], [task.actions.norm(function) for function in scaled.f], rtol=1e-12
+    )
+    # seeds that are feasible both ways have one shape
+    plain = draw(problem("rkhs-1d", h=0.01, h_of="sup"))
     same = [s for s in range(len(plain.f)) if scaled.redraws[s] == plain.redraws[s] == 0]
     low, high = plain.f.min(axis=1, keepdims=True), plain.f.max(axis=1, keepdims=True)
     assert same

@@ -18,16 +18,23 @@ def draw(task, count=8):
     return task.draw([generator("instance", "p", s) for s in range(count)])
 
 
-@pytest.mark.parametrize(("form", "h"), [("threshold", 0.25), ("threshold", 0.5), ("independent", 0.5)])
+@pytest.mark.parametrize(
+    ("form", "h"), [("threshold", 0.25), ("threshold", 0.5), ("independent", 0.5)]
+)
 def test_synthetic_functions_and_norms(form, h):
     task = problem("rkhs-1d", constraint=form, h=h)
     drawn = draw(task)
     covariance = task.actions.covariance
-    weights = np.linalg.lstsq(covariance, drawn.f.T, rcond=1e-12)[0]  # any weights with K a = f have the same norm
-    np.testing.assert_allclose(drawn.norm[:, 0], np.sqrt((drawn.f * weights.T).sum(axis=1)), rtol=1e-6)
+    # any weights with K a = f have the same norm
+    weights = np.linalg.lstsq(covariance, drawn.f.T, rcond=1e-12)[0]
+    np.testing.assert_allclose(
+        drawn.norm[:, 0], np.sqrt((drawn.f * weights.T).sum(axis=1)), rtol=1e-6
+    )
     if form == "threshold":
         np.testing.assert_allclose(drawn.g[:, 0], h * drawn.norm[:, :1] - drawn.f)
-    assert (np.abs(drawn.functions).max(axis=2) <= drawn.norm + 1e-12).all(), "sup norm <= RKHS norm as k(x,x) = 1"
+    assert (np.abs(drawn.functions).max(axis=2) <= drawn.norm + 1e-12).all(), (
+        "sup norm <= RKHS norm as k(x,x) = 1"
+    )
     assert (drawn.g <= 0).all(axis=1).any(axis=1).all()
     assert (drawn.seed_set <= (drawn.g <= 0).all(axis=1)).all()
     spread = drawn.f.max(axis=1) - drawn.f.min(axis=1)
@@ -51,7 +58,9 @@ def test_reference_optimum_by_exhaustion():
         feasible = [i for i in range(30) if (drawn.g[s, :, i] <= 0).all()]
         assert drawn.f_star[s] == max(drawn.f[s, i] for i in feasible)
         assert drawn.optimum[s] in feasible
-        assert set(np.flatnonzero(drawn.seed_set[s])) <= set(feasible), "safe starts keep all constraints"
+        assert set(np.flatnonzero(drawn.seed_set[s])) <= set(feasible), (
+            "safe starts keep all constraints"
+        )
 
 
 @pytest.mark.parametrize("m", [1, 2])
@@ -61,7 +70,9 @@ def test_best_policy_value_is_the_linear_program(m):
         lp = linprog(-drawn.f[s], drawn.g[s], np.zeros(m), np.ones((1, 30)), [1.0])
         np.testing.assert_allclose(drawn.f_plus[s], -lp.fun, rtol=1e-9)
     assert (drawn.f_plus >= drawn.f_star - 1e-12).all()
-    assert (drawn.f_plus > drawn.f_star + 1e-6).any(), "mixing must pay somewhere, or the test shows nothing"
+    assert (drawn.f_plus > drawn.f_star + 1e-6).any(), (
+        "mixing must pay somewhere, or the test shows nothing"
+    )
 
 
 def test_best_policy_by_hand():
@@ -81,7 +92,9 @@ def test_slater_margin_by_hand():
 
 
 def drawn_with_facts(task):
-    """The one instance, which has the published facts of its data set, to the digits that are published."""
+    """The one instance, which has the published facts of its data set, to the digits that are
+    published.
+    """
     rows, top, feasible, best, largest = {
         "stocks": ((823, 29), [21.38, 2.79, 1.57], 15, 237.33, 203.29),
         "light-sensors": ((192, 41), [26.91, 9.94, 1.03], 19, 945.54, 835.28),
@@ -103,7 +116,9 @@ def test_look_alikes_have_the_published_facts(name, condition):
     np.testing.assert_allclose(np.linalg.cond(task.actions.covariance), condition, rtol=1e-2)
 
 
-@pytest.mark.parametrize(("cls", "best", "norm"), [(Stocks, "BA", 2065), (LightSensors, None, 12_809)])
+@pytest.mark.parametrize(
+    ("cls", "best", "norm"), [(Stocks, "BA", 2065), (LightSensors, None, 12_809)]
+)
 def test_recorded_data_have_the_published_facts(original_data, cls, best, norm):
     task = cls()
     task.prepare(DataFolder(original_data))
@@ -112,7 +127,9 @@ def test_recorded_data_have_the_published_facts(original_data, cls, best, norm):
     means = dict(zip(task.table.names, drawn.f[0], strict=True))
     if cls is Stocks:
         assert task.table.names[drawn.optimum[0]] == best
-        np.testing.assert_allclose([means[name] for name in STOCK_MEANS], [*STOCK_MEANS.values()], atol=6e-3)
+        np.testing.assert_allclose(
+            [means[name] for name in STOCK_MEANS], [*STOCK_MEANS.values()], atol=6e-3
+        )
     else:
         assert (task.table.points.shape, drawn.optimum[0]) == ((41, 2), 3)
 

@@ -1,4 +1,6 @@
-"""Queue stability: the derived optimum, arrivals that are Poisson, and what is shown before acting."""
+"""Queue stability: the derived optimum, arrivals that are Poisson, and what is shown before
+acting.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ from tests.helpers import problem
 def best_of_multistart(task):
     rule = {"type": "ineq", "fun": lambda x: -task.formula(x)[1]}
     ends = [
-        minimize(lambda x: -task.formula(x)[0], s, bounds=[(0, 8)] * 2, constraints=[rule], options={"ftol": 1e-14})
+        minimize(
+            lambda x: -task.formula(x)[0],
+            s,
+            bounds=[(0, 8)] * 2,
+            constraints=[rule],
+            options={"ftol": 1e-14},
+        )
         for s in 8 * sobol(2, 8)
     ]
     return sorted(-end.fun for end in ends if end.success and task.formula(end.x)[1] < 1e-10)
@@ -43,7 +51,9 @@ def test_reference_optimum_is_derived_again(arrivals):
 
 
 def test_few_and_many_arrivals():
-    with pytest.raises(Misuse, match=r"arrivals is 37; all 16 GPUs serve 36.92 jobs: stay below that"):
+    with pytest.raises(
+        Misuse, match=r"arrivals is 37; all 16 GPUs serve 36.92 jobs: stay below that"
+    ):
         problem("queue-stability", arrivals=37.0)
     task = problem("queue-stability", arrivals=36.91)  # node 2 has all its GPUs
     assert task.formula(np.array(task.optimum.x))[1] <= 0
@@ -54,7 +64,10 @@ def test_arrivals_are_poisson_common_to_all_allocations_and_shown_before(setting
     task = problem("queue-stability", candidates=32, **settings)
     streams = [("test", s) for s in range(3)]
     drawn = task.draw([np.random.default_rng(s) for s in range(3)])
-    channel, alone = task.feedback(drawn, Streams(streams)), task.feedback(drawn, Streams(streams[1:2]))
+    channel, alone = (
+        task.feedback(drawn, Streams(streams)),
+        task.feedback(drawn, Streams(streams[1:2])),
+    )
     points = task.box.scale(task.box.candidates) if not settings else task.actions.points
     clean = task.formula(points)[:, 1]
     arrived = []

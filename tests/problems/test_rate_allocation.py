@@ -1,4 +1,6 @@
-"""Rate allocation: utilities, the optimum (derived in test_literature.py), and noise of two laws."""
+"""Rate allocation: utilities, the optimum (derived in test_literature.py), and noise of two
+laws.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ def test_utilities_are_normalised_and_rise(i):
     np.testing.assert_allclose(values[[0, -1]], [0, 1], atol=1e-12)
     assert (np.diff(values) > 0).all()
     bends = np.diff(values, 2)
-    assert (bends < 0).all() if i % 2 else (bends[:50] > 0).all() and (bends[-50:] < 0).all(), "sigmoids: not concave"
+    assert (bends < 0).all() if i % 2 else (bends[:50] > 0).all() and (bends[-50:] < 0).all(), (
+        "sigmoids: not concave"
+    )
 
 
 def noise(task, rounds=1500):
@@ -26,7 +30,9 @@ def noise(task, rounds=1500):
     x = np.ones((2, 4))
     clean = drawn.values(1, x[None])[0]
     feedbacks = [channel.at(t, x) for t in range(1, rounds + 1)]
-    return np.stack([a.f for a in feedbacks]) - clean[:, 0], np.stack([a.g[:, 0] for a in feedbacks]) - clean[:, 1]
+    return np.stack([a.f for a in feedbacks]) - clean[:, 0], np.stack(
+        [a.g[:, 0] for a in feedbacks]
+    ) - clean[:, 1]
 
 
 def test_the_noise_of_g_has_a_law_of_its_own():
@@ -50,5 +56,7 @@ def test_delays_and_full_information_go_with_two_laws():
     channel, x = task.feedback(drawn, Streams([("test", s) for s in range(2)])), np.ones((2, 4))
     preview = channel.before(1)(task.box.unit(x)[:, None])
     np.testing.assert_allclose(preview[:, :, 0], channel.at(1, x).g, atol=1e-12)
-    delayed = problem("rate-allocation", delay=3.0, **settings).feedback(drawn, Streams([("test", s) for s in (0, 1)]))
+    delayed = problem("rate-allocation", delay=3.0, **settings).feedback(
+        drawn, Streams([("test", s) for s in (0, 1)])
+    )
     assert np.isnan(delayed.at(1, x).f).all()

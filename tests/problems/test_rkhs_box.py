@@ -28,7 +28,9 @@ def test_values_are_sums_of_kernel_sections(drawn):
         for i in range(5):
             k = np.exp(-0.5 * ((x[i, s] - sections.supports) ** 2).sum(axis=1) / 0.2**2)
             np.testing.assert_allclose(values[i, s], k @ sections.weights, atol=1e-12)
-            np.testing.assert_array_equal(values[i, s], sections(x[i, s]), err_msg="a point counts alone")
+            np.testing.assert_array_equal(
+                values[i, s], sections(x[i, s]), err_msg="a point counts alone"
+            )
 
 
 def test_norms_are_exact_and_bound_every_interpolant(drawn):
@@ -45,7 +47,9 @@ def test_norms_are_exact_and_bound_every_interpolant(drawn):
 
 def test_the_optimum_is_feasible_and_no_dense_sample_is_better(drawn):
     _, instances = drawn
-    np.testing.assert_allclose(instances.values(1, instances.points[None])[0, :, 0], instances.f_star, atol=1e-12)
+    np.testing.assert_allclose(
+        instances.values(1, instances.points[None])[0, :, 0], instances.f_star, atol=1e-12
+    )
     assert (instances.values(1, instances.points[None])[0, :, 1:] <= 0).all()
     for s, sections in enumerate(instances.functions):
         values = sections(np.random.default_rng(s).random((8_000, 2)))
@@ -66,7 +70,9 @@ def test_a_seed_is_a_function_and_fixed_is_one_for_all(drawn):
     assert fixed.f_star[0] == fixed.f_star[1]
 
 
-@pytest.mark.parametrize("settings", [{"kernel": "matern12"}, {"d": 7}, {"lengthscale": 0.01}, {"supports": 0}])
+@pytest.mark.parametrize(
+    "settings", [{"kernel": "matern12"}, {"d": 7}, {"lengthscale": 0.01}, {"supports": 0}]
+)
 def test_what_no_search_is_sure_of_is_refused(settings):
     with pytest.raises(Misuse, match=f"{next(iter(settings))} is "):
         build(PROBLEMS.get("rkhs-box"), settings)

@@ -1,4 +1,6 @@
-"""The search behind `cbobench reference`, against references that were found another way, and on a user's problem."""
+"""The search behind `cbobench reference`, against references that were found another way, and on a
+user's problem.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,8 @@ def printed(out, label):
 
 
 @pytest.mark.parametrize(
-    ("name", "active"), [("gramacy", "g_1"), pytest.param("welded-beam", "g_1, g_2, g_3, g_7", marks=pytest.mark.long)]
+    ("name", "active"),
+    [("gramacy", "g_1"), pytest.param("welded-beam", "g_1, g_2, g_3, g_7", marks=pytest.mark.long)],
 )
 def test_published_references_are_found_again(name, active, capsys):
     assert main(["reference", name]) == 0
@@ -49,7 +52,10 @@ def test_published_references_are_found_again(name, active, capsys):
     assert f == pytest.approx(reference.f, rel=1e-9)
     assert f == task.formula(x)[0]
     assert task.formula(x)[1:].max() <= 0, "feasible to the last bit"
-    share, margin = (float(re.search(rf"^{word} +(\S+)", out, flags=re.M).group(1)) for word in ("feasible", "margin"))
+    share, margin = (
+        float(re.search(rf"^{word} +(\S+)", out, flags=re.M).group(1))
+        for word in ("feasible", "margin")
+    )
     assert share / 100 == pytest.approx(reference.share, rel=0.02)
     assert margin == pytest.approx(reference.slater, rel=1e-5)
     assert re.search(r"^active +(.*)$", out, flags=re.M).group(1) == active
@@ -57,11 +63,15 @@ def test_published_references_are_found_again(name, active, capsys):
 
 
 @pytest.mark.parametrize(
-    ("after", "says"), [(0, "formula at points of shape (2,) fails"), (40_000, "the formula of ending:Mine fails")]
+    ("after", "says"),
+    [(0, "formula at points of shape (2,) fails"), (40_000, "the formula of ending:Mine fails")],
 )
 def test_a_formula_that_ends_python_is_one_line(tmp_path, capsys, monkeypatch, after, says):
     """At once, or in the search."""
-    ending = f"        POINTS.append(x.size)\n        if sum(POINTS) > {after}:\n            exit(0)\n        a, b ="
+    ending = (
+        f"        POINTS.append(x.size)\n        if sum(POINTS) > {after}:\n            "
+        "exit(0)\n        a, b ="
+    )
     text = HEAD.replace("@dataclass", "POINTS = []\n\n@dataclass").replace("        a, b =", ending)
     (tmp_path / "ending.py").write_text(text)
     monkeypatch.delitem(sys.modules, "ending", raising=False)
@@ -75,7 +85,8 @@ def test_a_formula_that_ends_python_is_one_line(tmp_path, capsys, monkeypatch, a
 def test_a_users_problem_and_what_it_states(tmp_path, command, capsys, monkeypatch):
     """On a + b <= 2, a <= b the sum of roots is largest at (1, 1); the margin is 1, at (0, 1).
 
-    Three searches, of which the first is in a process of its own: the folder where it starts holds the user's module.
+    Three searches, of which the first is in a process of its own: the folder where it starts holds
+    the user's module.
     """
     module = tmp_path / "mine.py"
     module.write_text(HEAD)
@@ -84,15 +95,28 @@ def test_a_users_problem_and_what_it_states(tmp_path, command, capsys, monkeypat
     np.testing.assert_allclose(printed(done.stdout, "x"), 1.0, atol=1e-6)
     assert float(printed(done.stdout, "f")) == pytest.approx(2.0, abs=1e-12)
     assert float(printed(done.stdout, "margin")) == pytest.approx(1.0)
-    code = re.search(r"^    reference = Reference\(.*?^    \)$", done.stdout, flags=re.M | re.S).group(0)
+    code = re.search(
+        r"^    reference = Reference\(.*?^    \)$", done.stdout, flags=re.M | re.S
+    ).group(0)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "pasted.py").write_text(HEAD + "\n" + code + "\n")  # what is printed can be pasted
     assert main(["reference", "pasted:Mine", "--starts", "4"]) == 0
     assert "the stated reference agrees" in capsys.readouterr().out
-    module.write_text(HEAD + '\n    reference = Reference((0.9, 0.9), 1.9, 0.5, 0.2, 1e-9, "guess")\n')
+    module.write_text(
+        HEAD + '\n    reference = Reference((0.9, 0.9), 1.9, 0.5, 0.2, 1e-9, "guess")\n'
+    )
     assert main(["reference", "mine:Mine", "--starts", "4"]) == 1
-    says = [line for line in capsys.readouterr().out.splitlines() if line.startswith("stated otherwise: ")]
-    assert [re.split(r" is | are ", line)[0].split()[-1] for line in says] == ["optimum", "f", "slater", "share"]
+    says = [
+        line
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith("stated otherwise: ")
+    ]
+    assert [re.split(r" is | are ", line)[0].split()[-1] for line in says] == [
+        "optimum",
+        "f",
+        "slater",
+        "share",
+    ]
     assert "better by 0.1" in says[1]
 
 
@@ -104,12 +128,17 @@ def test_a_users_problem_and_what_it_states(tmp_path, command, capsys, monkeypat
         (["mine:Yours"], "unknown problem in mine 'Yours'"),
         (["rkhs-1d"], "finite action set"),
         (["rkhs-box"], "rkhs-box draws a function per seed"),
-        (["mine:Broken"], "mine:Broken: formula at points of shape (2,) fails: ValueError: not yet"),
+        (
+            ["mine:Broken"],
+            "mine:Broken: formula at points of shape (2,) fails: ValueError: not yet",
+        ),
         (["gramacy", "--starts", "1"], "--starts is '1'; it must be a whole number from 2 to 4096"),
     ],
 )
 def test_what_cannot_be_derived_is_one_line(names, says, tmp_path, monkeypatch, capsys):
-    broken = "\nclass Broken(Mine):\n    def formula(self, x):\n        raise ValueError('not yet')\n"
+    broken = (
+        "\nclass Broken(Mine):\n    def formula(self, x):\n        raise ValueError('not yet')\n"
+    )
     (tmp_path / "mine.py").write_text(HEAD + broken)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "mine", raising=False)
@@ -127,7 +156,9 @@ def test_the_search_in_closed_form_and_where_nothing_is_feasible():
     assert optimum.values[1] <= 0
     assert (optimum.slater, optimum.active) == (pytest.approx(2.0), ("g_1",))
     assert optimum.share == pytest.approx(0.5, abs=0.01)
-    with pytest.raises(Misuse, match=r"no feasible point among 4,096 samples and 4 local searches; .*; loosen"):
+    with pytest.raises(
+        Misuse, match=r"no feasible point among 4,096 samples and 4 local searches; .*; loosen"
+    ):
         search(lambda x: task.formula(x) + np.array([0.0, 2.5]), task.box, starts=2, power=12)
 
 

@@ -1,4 +1,6 @@
-"""What is stated of boxes against seeded samples: shares of feasible points, optima, margins, and what binds."""
+"""What is stated of boxes against seeded samples: shares of feasible points, optima, margins, and
+what binds.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,14 @@ from cbobench.problems.box import BoxProblem
 from cbobench.problems.high_dimensional import HighDimensional
 
 SCRAMBLINGS = 8
-FEWER = {"robust-speed-reducer": 11, "rover-60": 5, "structure-124": 5}  # log2 of the points of a scrambling
+# log2 of the points of a scrambling
+FEWER = {"robust-speed-reducer": 11, "rover-60": 5, "structure-124": 5}
 BY_PARTS = {"ridge-20"}  # takes milliseconds per point
 NAMES = [
     name
     for name in PROBLEMS.names()
-    if issubclass(PROBLEMS.get(name), BoxProblem) and name not in {"coco", "feasible-pocket-delayed", *BY_PARTS}
+    if issubclass(PROBLEMS.get(name), BoxProblem)
+    and name not in {"coco", "feasible-pocket-delayed", *BY_PARTS}
 ]
 
 
@@ -36,16 +40,27 @@ def last_digit(share: float) -> float:
 
 
 def sampled(formula, box, power):
-    """Of independent scramblings of 2^power points, each: feasible share, best feasible f, highest f, and margin."""
+    """Of independent scramblings of 2^power points, each: feasible share, best feasible f, highest
+    f, and margin.
+    """
     for k in range(SCRAMBLINGS):
-        values = formula(box.scale(scrambled_sobol(box.d, np.random.default_rng(k)).random_base2(power)))
+        values = formula(
+            box.scale(scrambled_sobol(box.d, np.random.default_rng(k)).random_base2(power))
+        )
         worst = values[:, 1:].max(axis=1)
-        yield (worst <= 0).mean(), values[worst <= 0, 0].max(initial=-np.inf), values[:, 0].max(), -worst.min()
+        yield (
+            (worst <= 0).mean(),
+            values[worst <= 0, 0].max(initial=-np.inf),
+            values[:, 0].max(),
+            -worst.min(),
+        )
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_stated_of_a_box_is_seen_in_a_sample(name):
-    """Shares, within their error; no feasible point and no margin is better; infeasible points are where they bind."""
+    """Shares, within their error; no feasible point and no margin is better; infeasible points are
+    where they bind.
+    """
     task = build_task(name)
     power = FEWER.get(name, 10 if task.box.d > 10 else 13 if task.box.d > 2 else 16)
     for formula, reference in task.stated():
@@ -57,12 +72,17 @@ def test_what_is_stated_of_a_box_is_seen_in_a_sample(name):
         allowed = reference.accuracy * (1 + abs(reference.f))
         assert f.max() <= reference.f + allowed
         assert margin.max() <= reference.slater * (1 + 1e-9)
-        if not isinstance(task, HighDimensional):  # of which a sample sees little: test_high_dimensional.py
+        # of which a sample sees little: test_high_dimensional.py
+        if not isinstance(task, HighDimensional):
             assert (highest.max() > reference.f + allowed) == reference.binds
-            assert f.max() > reference.f - 0.6 * (1 + abs(reference.f)), "the sample sees the optimum"
+            assert f.max() > reference.f - 0.6 * (1 + abs(reference.f)), (
+                "the sample sees the optimum"
+            )
             assert margin.max() > 0.5 * reference.slater
     drawn = task.draw([np.random.default_rng(s) for s in range(3)])
-    np.testing.assert_array_equal(drawn.binds, [any(reference.binds for _, reference in task.stated())] * 3)
+    np.testing.assert_array_equal(
+        drawn.binds, [any(reference.binds for _, reference in task.stated())] * 3
+    )
 
 
 def test_the_ridges_share_by_parts():
@@ -84,15 +104,20 @@ def test_the_ridges_share_by_parts():
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("keane")])
 def test_keanes_share_in_closed_form(name):
-    """-ln of a uniform variable is exponential, so their sum is gamma; the sum of uniform variables is Irwin-Hall."""
+    """-ln of a uniform variable is exponential, so their sum is gamma; the sum of uniform variables
+    is Irwin-Hall.
+    """
     task = build_task(name)
     d, quarter = task.box.d, Fraction(task.box.d, 4)
     product = gammaincc(d, d * math.log(10) - math.log(0.75))
     terms = ((-1) ** k * math.comb(d, k) * (quarter - k) ** d for k in range(int(quarter) + 1))
     total = float(sum(terms) / math.factorial(d))
     stated = task.reference.share
-    overlap = product * total  # less than if they were independent: a large sum makes a small product rare
-    assert 0 <= stated - (1 - product - total) + last_digit(stated) <= overlap + 2 * last_digit(stated)
+    # less than if they were independent: a large sum makes a small product rare
+    overlap = product * total
+    assert (
+        0 <= stated - (1 - product - total) + last_digit(stated) <= overlap + 2 * last_digit(stated)
+    )
 
 
 @pytest.mark.parametrize("arrivals", [4.0, 8.0, 20.0, 35.0])

@@ -1,4 +1,6 @@
-"""What a run of a simulator may return: every form that is clear, and which of them are a failed run or a fault."""
+"""What a run of a simulator may return: every form that is clear, and which of them are a failed
+run or a fault.
+"""
 
 from __future__ import annotations
 
@@ -129,7 +131,10 @@ def test_a_run_without_a_value_has_failed(form, many):
         warnings.simplefilter("always")
         task = prepared(Exact, attributes)
         cells, chunks = play(task, make("random"), seeds=2, horizon=30)
-        with pytest.raises(Misuse, match=r"64 of 64 pilot simulations fail; the first: Exact: simulate (gives|fails)"):
+        with pytest.raises(
+            Misuse,
+            match=r"64 of 64 pilot simulations fail; the first: Exact: simulate (gives|fails)",
+        ):
             prepared(Exact, {"simulate": lambda s, x, gen: NO_VALUE[form]})
     assert warned == []
     np.testing.assert_array_equal(cells.channel.failed, (actions(chunks)[..., 0] > 1.8).sum(axis=0))
@@ -150,13 +155,31 @@ UNCLEAR = {
     "f in text": (["1.5", 2.0], "gives the text '1.5' for f; it must be a number"),
     "text of NumPy": (np.array(["1.5", "2"]), f"gives an array of type <U3; .*{FORMS}"),
     "time": ([np.timedelta64(3, "s"), 2.0], "gives .* for f; it must be a number"),
-    "function": ([len, 2.0], "gives an object of type builtin_function_or_method for f; it must be a number"),
+    "function": (
+        [len, 2.0],
+        "gives an object of type builtin_function_or_method for f; it must be a number",
+    ),
     "Boolean": ([1.0, True], "gives True for g_1; .*give -1 where it holds, 1 where not"),
-    "Boolean of NumPy": ([1.0, np.float64(2.0) <= 0], "gives False for g_1; .*give -1 where it holds, 1 where not"),
-    "Boolean array": ((1.0, np.array([False])), "gives False for g_1; .*give -1 where it holds, 1 where not"),
-    "Boolean without axes": ((1.0, np.array(True)), "gives True for g_1; .*give -1 where it holds, 1 where not"),
-    "only Booleans": (np.array([True, False]), "gives False for g_1; .*give -1 where it holds, 1 where not"),
-    "Boolean by name": ({"f": 1.0, "g_1": False}, "gives False for g_1; .*give -1 where it holds, 1 where not"),
+    "Boolean of NumPy": (
+        [1.0, np.float64(2.0) <= 0],
+        "gives False for g_1; .*give -1 where it holds, 1 where not",
+    ),
+    "Boolean array": (
+        (1.0, np.array([False])),
+        "gives False for g_1; .*give -1 where it holds, 1 where not",
+    ),
+    "Boolean without axes": (
+        (1.0, np.array(True)),
+        "gives True for g_1; .*give -1 where it holds, 1 where not",
+    ),
+    "only Booleans": (
+        np.array([True, False]),
+        "gives False for g_1; .*give -1 where it holds, 1 where not",
+    ),
+    "Boolean by name": (
+        {"f": 1.0, "g_1": False},
+        "gives False for g_1; .*give -1 where it holds, 1 where not",
+    ),
 }
 
 
@@ -172,5 +195,7 @@ def test_any_other_form_is_a_line_that_shows_one(form, many):
 
 
 def test_what_one_run_returns_is_not_what_many_do():
-    with pytest.raises(Misuse, match=r"gives shape \(2,\) for 1 point; it must give an array \(1, 2\)"):
+    with pytest.raises(
+        Misuse, match=r"gives shape \(2,\) for 1 point; it must give an array \(1, 2\)"
+    ):
         prepared(Exact, {"simulate_many": lambda s, x, gens: np.array([1.0, 2.0])})

@@ -64,10 +64,12 @@ def truth(x):
 
 
 def prepared(cls, attributes=None, **settings):
-    return prepare_class(type(cls.__name__, (cls,), (attributes or {}) | {"__module__": "mine"}), **settings)
+    return prepare_class(
+        type(cls.__name__, (cls,), (attributes or {}) | {"__module__": "mine"}), **settings
+    )
 
 
-# What metrics are of --------------------------------------------------------------------------------------------------
+# What metrics are of ------------------------------------------------------------------------------
 
 
 def test_without_noise_metrics_are_the_simulators_own_values():
@@ -78,7 +80,9 @@ def test_without_noise_metrics_are_the_simulators_own_values():
     x, (f, g) = actions(chunks), truth(actions(chunks))
     np.testing.assert_allclose(chunks[0].metrics.f, f, atol=1e-9)
     np.testing.assert_allclose(chunks[0].observed_f, f, atol=1e-9)
-    np.testing.assert_allclose(chunks[0].metrics.g[..., 0] * task.pilot_facts.divisor[1], g, atol=1e-9)
+    np.testing.assert_allclose(
+        chunks[0].metrics.g[..., 0] * task.pilot_facts.divisor[1], g, atol=1e-9
+    )
     best = np.where(g <= 0, f, -np.inf).max(axis=0)
     np.testing.assert_allclose(cells.metrics.final["simple_value"], best, atol=1e-9)
     assert x.shape == (25, 3, 2)
@@ -89,10 +93,16 @@ def test_of_a_noisy_one_they_are_means_with_streams_of_their_own():
     _, chunks = play(task, make("random"), seeds=2, horizon=12)
     f, g = truth(actions(chunks))
     np.testing.assert_allclose(chunks[0].metrics.f, f, atol=5 * SD / 20)
-    np.testing.assert_allclose(chunks[0].metrics.g[..., 0] * task.pilot_facts.divisor[1], g, atol=5 * 0.1 / 20)
-    assert np.abs(chunks[0].observed_f - f).max() > 5 * SD / 20, "negative control: what is told is noisier"
+    np.testing.assert_allclose(
+        chunks[0].metrics.g[..., 0] * task.pilot_facts.divisor[1], g, atol=5 * 0.1 / 20
+    )
+    assert np.abs(chunks[0].observed_f - f).max() > 5 * SD / 20, (
+        "negative control: what is told is noisier"
+    )
     error = chunks[0].metrics.f - f
-    np.testing.assert_allclose(error, np.tile(error[0], (12, 1)), atol=1e-9, err_msg="equal luck at every point")
+    np.testing.assert_allclose(
+        error, np.tile(error[0], (12, 1)), atol=1e-9, err_msg="equal luck at every point"
+    )
     assert error[0, 0] != error[0, 1]
 
 
@@ -113,9 +123,13 @@ def test_only_what_is_recommended_in_the_end_may_be_measured():
     np.testing.assert_allclose(chunks[0].metrics.f, chunks[0].observed_f, atol=1e-12)
     x, values = cells.recommendations.last
     shift, divisor = end.pilot_facts.shift, end.pilot_facts.divisor
-    np.testing.assert_allclose(values * divisor + shift, np.stack(truth(x), axis=1), atol=5 * SD / 20)
+    np.testing.assert_allclose(
+        values * divisor + shift, np.stack(truth(x), axis=1), atol=5 * SD / 20
+    )
     _, same = play(every, make("random"), seeds=2, horizon=12, asked=[6])
-    np.testing.assert_array_equal(same[0].observed_f, chunks[0].observed_f, err_msg="methods are told the same")
+    np.testing.assert_array_equal(
+        same[0].observed_f, chunks[0].observed_f, err_msg="methods are told the same"
+    )
     assert every.simulations == SimulationCounts(65, 401, 0, 400), "where there is no regret"
     assert prepared(Noisy, {"target": 9.0}, repeats=400).simulations.recommended == 400
     assert end.simulations == SimulationCounts(65, 1, 0, 400)
@@ -139,10 +153,12 @@ def test_blocks_change_no_bit(name, repeats):
     unknown = {metric for metric, values in block.metrics.final.items() if np.isnan(values).all()}
     relative = {"regret", "regret_plus", "regret_positive", "simple_regret", "recommended_regret"}
     assert unknown - {"recommended_violation"} == relative
-    assert repeats == 0 or "recommended_violation" not in unknown, "only where nothing was observed there"
+    assert repeats == 0 or "recommended_violation" not in unknown, (
+        "only where nothing was observed there"
+    )
 
 
-# What regret is against -----------------------------------------------------------------------------------------------
+# What regret is against ---------------------------------------------------------------------------
 
 
 def test_a_target_may_be_reached_and_beaten():
@@ -150,7 +166,9 @@ def test_a_target_may_be_reached_and_beaten():
     cells, chunks = play(task, make("random"), seeds=2, horizon=40)
     f, g = truth(actions(chunks))
     best = np.maximum.accumulate(np.where(g <= 0, f, -np.inf))
-    np.testing.assert_allclose(chunks[0].metrics.values["regret"], (9 - f).cumsum(axis=0), atol=1e-9)
+    np.testing.assert_allclose(
+        chunks[0].metrics.values["regret"], (9 - f).cumsum(axis=0), atol=1e-9
+    )
     expected = np.where(np.isfinite(best), np.maximum(9 - best, 0), np.nan)
     np.testing.assert_allclose(chunks[0].metrics.values["simple_regret"], expected, atol=1e-9)
     assert cells.metrics.stars[0].tolist() == [9.0, 9.0]
@@ -162,14 +180,20 @@ def test_the_best_known_point_is_simulated_like_any_other():
     cells, _ = play(task, make("oracle"), seeds=2, horizon=5)
     np.testing.assert_allclose(cells.metrics.stars[0], 10 - 2 / 16, atol=1e-9)
     assert not np.abs(cells.metrics.final["regret"]).any()
-    noisy = play(prepared(Noisy, {"best_known": (0.7, 1.7)}, repeats=5), make("oracle"), seeds=2, horizon=3)[0]
-    assert np.abs(noisy.metrics.final["regret"]).max() < 1e-9, "under the scenarios of its own replicate"
+    noisy = play(
+        prepared(Noisy, {"best_known": (0.7, 1.7)}, repeats=5), make("oracle"), seeds=2, horizon=3
+    )[0]
+    assert np.abs(noisy.metrics.final["regret"]).max() < 1e-9, (
+        "under the scenarios of its own replicate"
+    )
     assert noisy.metrics.stars[0, 0] != noisy.metrics.stars[0, 1]
 
 
 def test_no_oracle_without_a_known_optimum():
     for attributes in ({}, {"target": 9.0}):
-        with pytest.raises(Misuse, match="it needs a known optimum, which the problem lacks; can play it: .*random"):
+        with pytest.raises(
+            Misuse, match="it needs a known optimum, which the problem lacks; can play it: .*random"
+        ):
             check_needs(ALGORITHMS.get("oracle"), prepared(Exact, attributes))
     check_needs(ALGORITHMS.get("oracle"), prepared(Exact, {"best_known": (0.5, 1.0)}))
 
@@ -179,7 +203,9 @@ def test_learners_are_told_the_pilot_alone():
     np.testing.assert_allclose(task.pilot_facts.noise, [SD, 0.1], rtol=0.1)
     assert task.pilot_facts.slater == 1.0
     scaled = prepared(Noisy, pilot=2048)
-    np.testing.assert_allclose(scaled.pilot_facts.noise * scaled.pilot_facts.divisor, [SD, 0.1], rtol=0.1)
+    np.testing.assert_allclose(
+        scaled.pilot_facts.noise * scaled.pilot_facts.divisor, [SD, 0.1], rtol=0.1
+    )
     assert scaled.pilot_facts.share == pytest.approx(0.34, abs=0.05)
 
 
@@ -194,7 +220,7 @@ def test_a_margin_that_is_not_known_is_not_made_up():
     assert np.isnan(cells.metrics.final["simple_value"][0])
 
 
-# Constraints ----------------------------------------------------------------------------------------------------------
+# Constraints --------------------------------------------------------------------------------------
 
 NO_CONSTRAINT = """
 from dataclasses import dataclass
@@ -228,7 +254,9 @@ class One(Run):
 
 
 @pytest.mark.parametrize("many", ["0", "-1", "1.0", "True", "None"])
-def test_a_class_without_constraints_is_refused_before_anything_is_simulated(tmp_path, monkeypatch, capsys, many):
+def test_a_class_without_constraints_is_refused_before_anything_is_simulated(
+    tmp_path, monkeypatch, capsys, many
+):
     """Also by commands that read no suite; in a suite, before the pilots of those above it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -236,9 +264,19 @@ def test_a_class_without_constraints_is_refused_before_anything_is_simulated(tmp
     (tmp_path / "unbound.py").write_text(NO_CONSTRAINT.replace("MANY", many))
     for cls in ("Box", "Run"):
         says = f"{cls}: m is {many}; it must be a whole number of at least 1: give a constraint g_1"
-        suite = {"suite": "s", "horizon": 5, "seeds": 2, "algorithms": ["random"], "problems": [f"unbound:{cls}"]}
+        suite = {
+            "suite": "s",
+            "horizon": 5,
+            "seeds": 2,
+            "algorithms": ["random"],
+            "problems": [f"unbound:{cls}"],
+        }
         with pytest.raises(Misuse, match=says):
-            cbobench.run(suite | {"problems": ["unbound:One", f"unbound:{cls}"]}, out=tmp_path / "run", cpus=0)
+            cbobench.run(
+                suite | {"problems": ["unbound:One", f"unbound:{cls}"]},
+                out=tmp_path / "run",
+                cpus=0,
+            )
         assert main(["reference", f"unbound:{cls}"]) == 2
         assert main(["check", f"unbound:{cls}"]) == 1
         out, err = capsys.readouterr()
@@ -248,7 +286,7 @@ def test_a_class_without_constraints_is_refused_before_anything_is_simulated(tmp
     assert not (tmp_path / "run").exists()
 
 
-# What a run leaves ----------------------------------------------------------------------------------------------------
+# What a run leaves --------------------------------------------------------------------------------
 
 LEAVES = {
     "errors": (lambda: np.seterr(all="raise"), np.geterr),
@@ -257,11 +295,26 @@ LEAVES = {
     "output": (lambda: setattr(sys, "stdout", StringIO()), lambda: sys.stdout),
     "warnings": (lambda: warnings.simplefilter("error"), lambda: [*warnings.filters]),
     "function": (lambda: setattr(np, "exp", abs), lambda: np.exp),
-    "function of linear algebra": (lambda: setattr(np.linalg, "cholesky", abs), lambda: np.linalg.cholesky),
-    "function of SciPy": (lambda: setattr(scipy.linalg, "cho_solve", abs), lambda: scipy.linalg.cho_solve),
-    "function of its distributions": (lambda: setattr(scipy.special, "ndtr", abs), lambda: scipy.special.ndtr),
-    "function of its optimisers": (lambda: setattr(scipy.optimize, "minimize", abs), lambda: scipy.optimize.minimize),
-    "function of its statistics": (lambda: setattr(scipy.stats, "rankdata", abs), lambda: scipy.stats.rankdata),
+    "function of linear algebra": (
+        lambda: setattr(np.linalg, "cholesky", abs),
+        lambda: np.linalg.cholesky,
+    ),
+    "function of SciPy": (
+        lambda: setattr(scipy.linalg, "cho_solve", abs),
+        lambda: scipy.linalg.cho_solve,
+    ),
+    "function of its distributions": (
+        lambda: setattr(scipy.special, "ndtr", abs),
+        lambda: scipy.special.ndtr,
+    ),
+    "function of its optimisers": (
+        lambda: setattr(scipy.optimize, "minimize", abs),
+        lambda: scipy.optimize.minimize,
+    ),
+    "function of its statistics": (
+        lambda: setattr(scipy.stats, "rankdata", abs),
+        lambda: scipy.stats.rankdata,
+    ),
     "function of Python": (lambda: setattr(builtins, "divmod", abs), lambda: divmod),
     "clock": (lambda: setattr(time, "thread_time", abs), lambda: time.thread_time),
     "draw": (lambda: setattr(random, "gauss", abs), lambda: random.gauss),
@@ -288,7 +341,11 @@ def test_what_a_run_sets_reaches_no_other_and_no_method(trace, fails, many):
         def tell(self, t, chosen, feedback):
             met.append(look() == before)
 
-    together = {"simulate_many": lambda s, x, gens: [s.simulate(point, None) for point in x]} if many else {}
+    together = (
+        {"simulate_many": lambda s, x, gens: [s.simulate(point, None) for point in x]}
+        if many
+        else {}
+    )
     task = prepared(Exact, {"simulate": simulate} | together)
     assert look() == before
     play(task, build(Looking, {}), seeds=2, horizon=5)
@@ -298,25 +355,46 @@ def test_what_a_run_sets_reaches_no_other_and_no_method(trace, fails, many):
     assert all(met)
 
 
-# Refusals -------------------------------------------------------------------------------------------------------------
+# Refusals -----------------------------------------------------------------------------------------
 
 RNG = np.random.default_rng(0)
 WRONG = {
-    "no simulate": (Simulator, {"low": (0.0,), "high": (1.0,)}, r"Simulator does not define simulate\(self, x, gen\)"),
+    "no simulate": (
+        Simulator,
+        {"low": (0.0,), "high": (1.0,)},
+        r"Simulator does not define simulate\(self, x, gen\)",
+    ),
     "no box": (Simulator, {"high": (1.0,)}, "does not define low; write low = "),
     "corners": (Exact, {"low": (3.0, 0.0)}, "give as many of each, and each low below its high"),
     "both": (Exact, {"target": 1.0, "best_known": (1.0, 1.0)}, "regret is against one of them"),
     "outside": (Exact, {"best_known": (5.0, 1.0)}, "no point of the box"),
-    "infeasible": (Exact, {"best_known": (1.5, 1.5)}, r"best_known is not feasible: .* g_1 = 0\.5; give a point"),
-    "endless target": (Exact, {"target": float("nan")}, "target is nan; it must be a finite number"),
+    "infeasible": (
+        Exact,
+        {"best_known": (1.5, 1.5)},
+        r"best_known is not feasible: .* g_1 = 0\.5; give a point",
+    ),
+    "endless target": (
+        Exact,
+        {"target": float("nan")},
+        "target is nan; it must be a finite number",
+    ),
     "target in words": (Exact, {"target": "low"}, "target is 'low'; it must be a finite number"),
-    "raises": (Exact, {"simulate": lambda s, x, gen: 1 / 0}, r"simulate fails at x = \[.*ZeroDivisionError"),
+    "raises": (
+        Exact,
+        {"simulate": lambda s, x, gen: 1 / 0},
+        r"simulate fails at x = \[.*ZeroDivisionError",
+    ),
     "shape": (
         Exact,
         {"simulate": lambda s, x, gen: [1.0]},
-        r"simulate gives a list of 1; it must be \(2,\), f and m = 1 constraints: return \[f, g_1\]",
+        r"simulate gives a list of 1; it must be \(2,\), f and m = 1 constraints: return \[f, "
+        r"g_1\]",
     ),
-    "scalar": (Exact, {"simulate": lambda s, x, gen: 1.0}, r"simulate gives shape \(\); it must be \(2,\)"),
+    "scalar": (
+        Exact,
+        {"simulate": lambda s, x, gen: 1.0},
+        r"simulate gives shape \(\); it must be \(2,\)",
+    ),
     "nan": (
         Exact,
         {"simulate": lambda s, x, gen: [np.nan, 0.0]},
@@ -327,7 +405,11 @@ WRONG = {
         {"simulate": lambda s, x, gen: [RNG.normal(), 0.0]},
         "other values for an equal generator; draw from the generator it is given",
     ),
-    "secretly noisy": (Exact, {"simulate": Noisy.simulate}, "noisy is False, but simulate depends on its generator"),
+    "secretly noisy": (
+        Exact,
+        {"simulate": Noisy.simulate},
+        "noisy is False, but simulate depends on its generator",
+    ),
 }
 
 
@@ -352,7 +434,12 @@ def test_what_is_observed_may_arrive_late_and_metrics_do_not_wait():
     assert np.isnan(chunks[0].observed_f).all()
     np.testing.assert_array_equal(chunks[0].metrics.f, same[0].metrics.f)
     g = same[0].observed_g[..., 0]
-    on_the_way = {(t, s): value for pending in cells.channel.waiting.values() for s, t, j, value in pending if j == 1}
+    on_the_way = {
+        (t, s): value
+        for pending in cells.channel.waiting.values()
+        for s, t, j, value in pending
+        if j == 1
+    }
     assert 0 < len(on_the_way) < g.size / 2
     assert all(g[t - 1, s] == value for (t, s), value in on_the_way.items())
     model, _ = play(late, make("ckb-ucb", B="sup", G="sup"), seeds=2, horizon=25)

@@ -1,4 +1,6 @@
-"""A stated optimum that contradicts its formula is refused when the problem is prepared, before anything is played."""
+"""A stated optimum that contradicts its formula is refused when the problem is prepared, before
+anything is played.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,19 @@ GRAMACY, BOWL = Gramacy.reference, Bowl.reference
 
 def prepared(cls, reference=None, **settings):
     attributes = {} if reference is None else {"reference": reference}
-    return prepare_class(type(cls.__name__, (cls,), attributes | {"__module__": "mine"}), **settings)
+    return prepare_class(
+        type(cls.__name__, (cls,), attributes | {"__module__": "mine"}), **settings
+    )
 
 
 @pytest.mark.parametrize(
     ("cls", "change", "says"),
     [
-        (Bowl, {"x": (0.2, 1.2), "f": 0.0}, r"x = \(0.2, 1.2\), which is not feasible: g_1 = 0.4 there"),
+        (
+            Bowl,
+            {"x": (0.2, 1.2), "f": 0.0},
+            r"x = \(0.2, 1.2\), which is not feasible: g_1 = 0.4 there",
+        ),
         (Bowl, {"f": -0.07}, r"f = -0.07 at x = \(0, 1\), where the formula gives f = -0.08"),
         (Bowl, {"f": -0.08 + 3e-9}, "f = -0.079999997 at"),
         (Bowl, {"f": float("nan")}, "f = nan at"),
@@ -37,7 +45,10 @@ def prepared(cls, reference=None, **settings):
     ],
 )
 def test_a_contradiction_is_one_line_that_says_what_to_do(cls, change, says):
-    with pytest.raises(Misuse, match=f"^the stated optimum is .*{says}.*; .*cbobench reference mine:{cls.__name__}$"):
+    with pytest.raises(
+        Misuse,
+        match=f"^the stated optimum is .*{says}.*; .*cbobench reference mine:{cls.__name__}$",
+    ):
         prepared(cls, replace(cls.reference, **change))
 
 
@@ -57,8 +68,16 @@ def test_a_tolerance_allows_for_rounded_coordinates():
 
 @pytest.mark.parametrize("name", on_boxes(HighDimensional))
 def test_ours_are_consistent_whatever_the_parameters(name):
-    for settings in ({}, {"scaled": True}, {"scaled": False}, {"kappa": 1e6, "c": 0.9}, {"arrivals": 3.0}):
-        allowed = {p: v for p, v in settings.items() if p in PROBLEMS.get(name).__dataclass_fields__}
+    for settings in (
+        {},
+        {"scaled": True},
+        {"scaled": False},
+        {"kappa": 1e6, "c": 0.9},
+        {"arrivals": 3.0},
+    ):
+        allowed = {
+            p: v for p, v in settings.items() if p in PROBLEMS.get(name).__dataclass_fields__
+        }
         if "scaled" in allowed and name in ("feasible-pocket-drift", "queue-stability"):
             continue
         build(PROBLEMS.get(name), allowed).prepare(DataFolder())

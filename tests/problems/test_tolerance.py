@@ -1,4 +1,6 @@
-"""The feasibility tolerance: one rule at one door, so that values, optima, seed sets, metrics and checks agree."""
+"""The feasibility tolerance: one rule at one door, so that values, optima, seed sets, metrics and
+checks agree.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,13 @@ def test_rounding_makes_no_point_of_the_budget_line_infeasible():
     """Which points keep the budget is decided in whole tenths: 2 a + 4 b + 8 c + 12 d <= 20."""
     settings = {"grid": 9, "seed_size": 10_000}
     task = problem("rate-allocation", **settings)
-    rates = [[Fraction(x).limit_denominator(100) for x in point] for point in task.actions.points.tolist()]
-    tenths = np.array([sum(w * x for w, x in zip((2, 4, 8, 12), point, strict=True)) for point in rates])
+    rates = [
+        [Fraction(x).limit_denominator(100) for x in point]
+        for point in task.actions.points.tolist()
+    ]
+    tenths = np.array(
+        [sum(w * x for w, x in zip((2, 4, 8, 12), point, strict=True)) for point in rates]
+    )
     within_budget, line = tenths <= 20, tenths == 20
     strict = build(Exact, settings)
     strict.actions = task.actions  # a large covariance, made once
@@ -46,15 +53,22 @@ def test_rounding_makes_no_point_of_the_budget_line_infeasible():
     np.testing.assert_array_equal((tolerant.g[0, 0] <= 0), within_budget)
     assert line.sum() == 120
     assert (exact.g[0, 0, line] > 0).sum() == 51, "negative control"
-    assert tolerant.f_star[0] == tolerant.f[0][within_budget].max() == pytest.approx(2.9130, abs=5e-5)
+    assert (
+        tolerant.f_star[0] == tolerant.f[0][within_budget].max() == pytest.approx(2.9130, abs=5e-5)
+    )
     assert exact.f_star[0] == pytest.approx(2.8644, abs=5e-5)
     assert tolerant.f_plus[0] >= tolerant.f_star[0]
     np.testing.assert_array_equal(tolerant.seed_set[0], within_budget)
-    assert (tolerant.seed_set[0] & ~exact.seed_set[0]).sum() == 51, "safe methods may start wherever it is feasible"
+    assert (tolerant.seed_set[0] & ~exact.seed_set[0]).sum() == 51, (
+        "safe methods may start wherever it is feasible"
+    )
     assert line[tolerant.best(1)].all()
     metrics = Recorder(tolerant)
     metrics.add(np.tile(tolerant.best(1), (3, 1)))
-    assert not any(metrics.final[name].any() for name in ("regret", "violations", "violation", "violation_hard"))
+    assert not any(
+        metrics.final[name].any()
+        for name in ("regret", "violations", "violation", "violation_hard")
+    )
     metrics = Recorder(exact)
     metrics.add(np.tile(tolerant.best(1), (3, 1)))
     assert metrics.final["violations"] == 3, "negative control"
@@ -99,10 +113,19 @@ class Own(Problem):
         f = np.tile([0.0, 2.0, 3.0], (len(generators), 1))
         g = np.tile([-1.0, 1e-7, 0.5], (len(generators), 1, 1))
         ones = np.ones((len(generators), 2))
-        return Instances(f, g, ones, ones, choose_seed_set(g, 2, generators), np.zeros(len(generators), dtype=int))
+        return Instances(
+            f,
+            g,
+            ones,
+            ones,
+            choose_seed_set(g, 2, generators),
+            np.zeros(len(generators), dtype=int),
+        )
 
     def feedback(self, instances, streams):
-        return AdditiveNoise(instances, instances.noise, Draws(streams.role("noise"), standard_normal, (2,)))
+        return AdditiveNoise(
+            instances, instances.noise, Draws(streams.role("noise"), standard_normal, (2,))
+        )
 
 
 def test_a_problem_of_ones_own_only_declares_it():
@@ -115,7 +138,8 @@ def test_a_problem_of_ones_own_only_declares_it():
 
 
 @pytest.mark.parametrize(
-    ("cls", "settings"), [(Pocket, {}), (Pocket, {"grid": 40}), (Drifting, {}), (Drifting, {"grid": 40}), (Random, {})]
+    ("cls", "settings"),
+    [(Pocket, {}), (Pocket, {"grid": 40}), (Drifting, {}), (Drifting, {"grid": 40}), (Random, {})],
 )
 def test_every_family_obeys(cls, settings):
     task = prepare_class(cls, **settings)
@@ -134,7 +158,9 @@ def test_every_family_obeys(cls, settings):
 
 
 def test_all_others_have_none_and_their_draws_are_untouched():
-    assert {n for n in PROBLEMS.names() if PROBLEMS.get(n).feasibility_tolerance} == {"rate-allocation"}
+    assert {n for n in PROBLEMS.names() if PROBLEMS.get(n).feasibility_tolerance} == {
+        "rate-allocation"
+    }
     g = np.array([1e-300, -1.0])
     assert build(RKHS1D, {}).settle(g) is g
 
@@ -143,5 +169,7 @@ def test_all_others_have_none_and_their_draws_are_untouched():
 def test_a_tolerance_is_finite_and_not_negative(wrong):
     task = problem("rkhs-1d")
     task.feasibility_tolerance = wrong
-    with pytest.raises(Misuse, match="feasibility_tolerance is .*; it must be at least 0 and finite"):
+    with pytest.raises(
+        Misuse, match="feasibility_tolerance is .*; it must be at least 0 and finite"
+    ):
         drawn(task)

@@ -33,7 +33,11 @@ def test_readings_are_those_of_the_table():
         name = task.actions.names[a]
         hidden, passes = int(name.split()[0]), int(name.split()[-2])
         rate = float(name.split("rate ")[1].split(",")[0])
-        part = frame[(frame.hidden == hidden) & (frame.passes == passes) & np.isclose(frame.rate, rate, rtol=0.01)]
+        part = frame[
+            (frame.hidden == hidden)
+            & (frame.passes == passes)
+            & np.isclose(frame.rate, rate, rtol=0.01)
+        ]
         assert len(part) == 12
         np.testing.assert_allclose(drawn.f[0, a], -part.error.mean())
         np.testing.assert_allclose(drawn.g[0, 0, a], part.wall_ms.mean() - 50)
@@ -59,19 +63,27 @@ def test_instances():
 def test_damaged_tables_are_refused(tmp_path):
     frame, file = pd.read_csv(MEASURED), tmp_path / "trainings.csv"
     frame.drop(index=5).to_csv(file, index=False)
-    with pytest.raises(Misuse, match=r"has 1199 rows, not one per configuration and repetition \(1200\)"):
+    with pytest.raises(
+        Misuse, match=r"has 1199 rows, not one per configuration and repetition \(1200\)"
+    ):
         read_trainings(file, "wall", 50.0)
     frame.drop(columns="wall_ms").to_csv(file, index=False)
     with pytest.raises(Misuse, match="lacks the column 'wall_ms'"):
         read_trainings(file, "wall", 50.0)
     frame.sample(frac=1, random_state=0).to_csv(file, index=False)  # order is no matter
-    np.testing.assert_array_equal(read_trainings(file, "wall", 50.0).rows, read_trainings(MEASURED, "wall", 50.0).rows)
-    with pytest.raises(Misuse, match="limit is 5 ms, but no action keeps it; the best needs 15.03 ms"):
+    np.testing.assert_array_equal(
+        read_trainings(file, "wall", 50.0).rows, read_trainings(MEASURED, "wall", 50.0).rows
+    )
+    with pytest.raises(
+        Misuse, match="limit is 5 ms, but no action keeps it; the best needs 15.03 ms"
+    ):
         problem("tuning-under-deadline", limit=5.0)
 
 
 def test_the_script_measures_what_the_table_holds():
-    """One cheap training again: the same error where the versions are the same, and a time above 0."""
+    """One cheap training again: the same error where the versions are the same, and a time above
+    0.
+    """
     sklearn = pytest.importorskip("sklearn")
     from benchmarks.quality import measure_tuning as script
 
@@ -83,12 +95,20 @@ def test_the_script_measures_what_the_table_holds():
         error, wall, cpu = script.train(images / 16, digits, 8, 1e-2, 3, 0)
     assert min(wall, cpu) > 0
     about = json.loads(MEASURED.with_suffix(".json").read_text())["versions"]
-    row = frame[(frame.hidden == 8) & np.isclose(frame.rate, 0.01) & (frame.passes == 3) & (frame.repetition == 0)]
+    row = frame[
+        (frame.hidden == 8)
+        & np.isclose(frame.rate, 0.01)
+        & (frame.passes == 3)
+        & (frame.repetition == 0)
+    ]
     if about["scikit-learn"] == sklearn.__version__ and about["numpy"] == np.__version__:
         assert error == pytest.approx(float(row.error.iloc[0]), abs=0.02)
 
 
 def test_playing_needs_no_scikit_learn():
-    code = "import sys; sys.modules['sklearn'] = None; from tests.helpers import problem; problem(sys.argv[1])"
+    code = (
+        "import sys; sys.modules['sklearn'] = None; from tests.helpers import problem; "
+        "problem(sys.argv[1])"
+    )
     command = [sys.executable, "-c", code, "tuning-under-deadline"]
     subprocess.run(command, check=True, cwd=ROOT, timeout=120)

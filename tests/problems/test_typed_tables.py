@@ -1,4 +1,6 @@
-"""Tables with types: the same problem as with lists of names, and libraries that know types are told them."""
+"""Tables with types: the same problem as with lists of names, and libraries that know types are
+told them.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +34,19 @@ def grid():
     codes = [frame[name].map(values.index).to_numpy() for name, values in levels.items()]
     effects = sum(rng.normal(size=code.max() + 1)[code] for code in codes)
     return frame.assign(
-        y=effects + 0.5 * rng.normal(size=(6, 4))[codes[0], codes[1]], cost=rng.uniform(size=len(frame))
+        y=effects + 0.5 * rng.normal(size=(6, 4))[codes[0], codes[1]],
+        cost=rng.uniform(size=len(frame)),
     )
 
 
 def table(base, frame=None, **settings):
     (grid() if frame is None else frame).to_csv(base / "c.csv", index=False)
-    roles = {"layout": "configurations", "rows": "c.csv", "objective": "y", "constraints": {"cost": {"at_most": 0.8}}}
+    roles = {
+        "layout": "configurations",
+        "rows": "c.csv",
+        "objective": "y",
+        "constraints": {"cost": {"at_most": 0.8}},
+    }
     return prepare_class(UserTable, base, **(roles | {"inputs": TYPES, "scaled": False} | settings))
 
 
@@ -65,7 +73,8 @@ def test_the_order_of_a_mapping_changes_nothing(tmp_path):
 
 
 def test_every_row_is_its_own_nearest_configuration(tmp_path):
-    codes = {"base": {"choice": [3, True, None, "x", 0.5, "b5"]}}  # not in the order of the coordinates
+    # not in the order of the coordinates
+    codes = {"base": {"choice": [3, True, None, "x", 0.5, "b5"]}}
     new_names = dict(zip(BASES["base"], [3, True, None, "x", 0.5, "b5"], strict=True))
     frame = grid().assign(base=[str(new_names[name]) for name in grid()["base"]])
     space = table(tmp_path, frame, inputs=TYPES | codes).actions.space
@@ -86,24 +95,52 @@ def test_repeated_rows_are_one_configuration(tmp_path):
 def test_a_suggestion_beside_the_rows_is_moved_to_the_nearest(tmp_path):
     task = table(tmp_path, inputs=TYPES | {"heat": {"int": [0, 200]}})
     space = task.actions.space
-    moved = space.configurations[space.nearest({"base": "b2", "solvent": "s1", "heat": 180, "time": 25.0})]
+    moved = space.configurations[
+        space.nearest({"base": "b2", "solvent": "s1", "heat": 180, "time": 25.0})
+    ]
     assert moved == {"base": "b2", "solvent": "s1", "heat": 90, "time": 10.0}
 
 
 WRONG = {
     "no type": ({"inputs": TYPES | {"heat": None}}, "inputs: 'heat' is None; allowed: {float: "),
-    "log of a choice": ({"log": ["base"]}, "log names 'base', but inputs says choice; take it out of log"),
-    "log": ({"log": ["heat"]}, "log names 'heat', but inputs says int without log; .*, or write log: true in inputs"),
-    "one_hot": ({"one_hot": ["heat"]}, "one_hot names 'heat', but inputs says int; take it out of one_hot, or write"),
-    "amounts": ({"amounts": ["base"]}, r"amounts names 'base', but inputs says choice; .* write int: \[low, high\]"),
-    "text": ({"inputs": TYPES | {"base": {"int": [0, 5]}}}, r"input 'base' holds text, such as 'b0', .* {choice: \["),
-    "range": ({"inputs": TYPES | {"heat": {"int": [30, 60]}}}, "'heat', line 8 is 90, but inputs allows 30 to 60"),
+    "log of a choice": (
+        {"log": ["base"]},
+        "log names 'base', but inputs says choice; take it out of log",
+    ),
+    "log": (
+        {"log": ["heat"]},
+        "log names 'heat', but inputs says int without log; .*, or write log: true in inputs",
+    ),
+    "one_hot": (
+        {"one_hot": ["heat"]},
+        "one_hot names 'heat', but inputs says int; take it out of one_hot, or write",
+    ),
+    "amounts": (
+        {"amounts": ["base"]},
+        r"amounts names 'base', but inputs says choice; .* write int: \[low, high\]",
+    ),
+    "text": (
+        {"inputs": TYPES | {"base": {"int": [0, 5]}}},
+        r"input 'base' holds text, such as 'b0', .* {choice: \[",
+    ),
+    "range": (
+        {"inputs": TYPES | {"heat": {"int": [30, 60]}}},
+        "'heat', line 8 is 90, but inputs allows 30 to 60",
+    ),
     "two roles": ({"objective": "heat", "ignore": "rest"}, "column 'heat' has two roles"),
-    "unknown": ({"inputs": TYPES | {"solvent": {"choice": ["s0", "s1", "s2", "z"]}}},
-                "'solvent', line 29 is 's3', but inputs allows s0, s1, s2, z; .*or leave the row out"),
-    "absent": ({"inputs": TYPES | {"solvent": {"choice": [*BASES["solvent"], "s9"]}}}, "'s9', which no row has"),
-    "column": ({"inputs": TYPES | {"heet": {"int": [0, 1]}}}, "unknown column 'heet'; did you mean 'heat'"),
-}  # fmt: skip
+    "unknown": (
+        {"inputs": TYPES | {"solvent": {"choice": ["s0", "s1", "s2", "z"]}}},
+        "'solvent', line 29 is 's3', but inputs allows s0, s1, s2, z; .*or leave the row out",
+    ),
+    "absent": (
+        {"inputs": TYPES | {"solvent": {"choice": [*BASES["solvent"], "s9"]}}},
+        "'s9', which no row has",
+    ),
+    "column": (
+        {"inputs": TYPES | {"heet": {"int": [0, 1]}}},
+        "unknown column 'heet'; did you mean 'heat'",
+    ),
+}
 
 
 @pytest.mark.parametrize(("settings", "message"), WRONG.values(), ids=WRONG)
@@ -113,8 +150,14 @@ def test_contradictions_are_one_line(tmp_path, settings, message):
 
 
 def test_a_broken_number_is_no_whole_one(tmp_path):
-    with pytest.raises(Misuse, match=r"input 'heat', line 2 is 30.5, but inputs says int; write float there"):
-        table(tmp_path, grid().assign(heat=grid()["heat"] + 0.5), inputs=TYPES | {"heat": {"int": [0, 100]}})
+    with pytest.raises(
+        Misuse, match=r"input 'heat', line 2 is 30.5, but inputs says int; write float there"
+    ):
+        table(
+            tmp_path,
+            grid().assign(heat=grid()["heat"] + 0.5),
+            inputs=TYPES | {"heat": {"int": [0, 100]}},
+        )
 
 
 def test_options_that_say_the_same_are_allowed(tmp_path):
@@ -122,7 +165,7 @@ def test_options_that_say_the_same_are_allowed(tmp_path):
     np.testing.assert_array_equal(task.actions.points, table(tmp_path).actions.points)
 
 
-# Libraries ------------------------------------------------------------------------------------------------------------
+# Libraries ----------------------------------------------------------------------------------------
 
 GAPLESS = {"heat": [1, 2, 3], "time": [0.5, 1.0, 2.0]}
 
@@ -131,7 +174,10 @@ GAPLESS = {"heat": [1, 2, 3], "time": [0.5, 1.0, 2.0]}
 def test_on_a_full_grid_optuna_plays_as_in_its_own_loop(tmp_path, kind):
     optuna = pytest.importorskip("optuna", reason="pip install 'cbobench[optuna]'")
     levels, frame, played = BASES | GAPLESS, grid(), []
-    frame["heat"], frame["time"] = frame["heat"] // 30, [GAPLESS["time"][int(np.log10(x))] for x in frame["time"]]
+    frame["heat"], frame["time"] = (
+        frame["heat"] // 30,
+        [GAPLESS["time"][int(np.log10(x))] for x in frame["time"]],
+    )
     types = {name: {"choice": values} for name, values in levels.items()}
     types["heat"] = {"int": [1, 3]} if kind == "int" else types["heat"]
     single_run, seed = started(table(tmp_path, frame, inputs=types), "optuna-tpe")
@@ -141,7 +187,11 @@ def test_on_a_full_grid_optuna_plays_as_in_its_own_loop(tmp_path, kind):
 
     def suggest(trial, name):
         is_whole = kind == "int" and name == "heat"
-        return trial.suggest_int(name, 1, 3) if is_whole else trial.suggest_categorical(name, levels[name])
+        return (
+            trial.suggest_int(name, 1, 3)
+            if is_whole
+            else trial.suggest_categorical(name, levels[name])
+        )
 
     def objective(trial):
         played.append(rows[tuple(suggest(trial, name) for name in levels)])
@@ -151,7 +201,9 @@ def test_on_a_full_grid_optuna_plays_as_in_its_own_loop(tmp_path, kind):
     study.optimize(objective, n_trials=40)
     for t, index in enumerate(played, 1):
         assert single_run.ask_one(t) == index
-        single_run.tell_one(t, index, float(frame["y"][index]), np.array([frame["cost"][index] - 0.8]))
+        single_run.tell_one(
+            t, index, float(frame["y"][index]), np.array([frame["cost"][index] - 0.8])
+        )
     assert len({*played}) < 40, "it plays some configurations again, here as there"
 
 
@@ -179,8 +231,12 @@ def test_evaluations_under_way_are_told_in_their_order(tmp_path):
     for t, index in enumerate(indices, 1):
         single_run.tell_one(t, index, float(t), np.array([-1.0]))
     space = task.actions.space
-    complete = [trial for trial in single_run.run_optimiser.study.trials if trial.state.name == "COMPLETE"]
-    assert [trial.params for trial in complete] == [space.code(space.configurations[index]) for index in indices]
+    complete = [
+        trial for trial in single_run.run_optimiser.study.trials if trial.state.name == "COMPLETE"
+    ]
+    assert [trial.params for trial in complete] == [
+        space.code(space.configurations[index]) for index in indices
+    ]
 
 
 def test_pymoo_is_given_the_types_and_told_the_configuration(tmp_path):
@@ -205,7 +261,13 @@ def test_a_suite_with_types_is_played(tmp_path, monkeypatch, name):
     pytest.importorskip(name.partition("-")[0], reason="pip install 'cbobench[optuna,pymoo]'")
     monkeypatch.chdir(tmp_path)
     grid().to_csv("c.csv", index=False)
-    problem = {"label": "t", "layout": "configurations", "rows": "c.csv", "inputs": TYPES, "objective": "y"}
+    problem = {
+        "label": "t",
+        "layout": "configurations",
+        "rows": "c.csv",
+        "inputs": TYPES,
+        "objective": "y",
+    }
     suite = {
         "suite": "s", "horizon": 15, "seeds": 2, "initial": {"sobol": 4}, "algorithms": [name],
         "problems": [{"table": problem | {"constraints": {"cost": {"at_most": 0.8}}}}],

@@ -1,4 +1,6 @@
-"""Forged bundles: of every column and every field docs/bundles.md says whether a replay finds it; it keeps its word."""
+"""Forged bundles: of every column and every field docs/bundles.md says whether a replay finds it;
+it keeps its word.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +95,9 @@ def read_promises():
         for name in re.findall(r"`(\w+)`", names):
             key = (file, name)
             assert key not in promises or file == "run.json", f"{key} is listed twice"
-            promises.setdefault(key, {"anew": is_found_anew == "yes", "by round": by_round == "yes"})
+            promises.setdefault(
+                key, {"anew": is_found_anew == "yes", "by round": by_round == "yes"}
+            )
     return promises
 
 
@@ -110,7 +114,11 @@ def is_found(bundle, by_round, cells=999):
 
 def test_the_page_lists_every_column_and_field(bundle):
     with zipfile.ZipFile(bundle) as archive:
-        fields = [(name, field) for name in ("bundle.json", "run.json") for field in json.loads(archive.read(name))]
+        fields = [
+            (name, field)
+            for name in ("bundle.json", "run.json")
+            for field in json.loads(archive.read(name))
+        ]
     listed = {(FILES[kind], name) for kind, name in COLUMNS} | {*fields, ("run.json", "audit")}
     grids = {"given", "inputs", "objective", "label", "note", "command", "unplayable"}
     assert {key for key in PROMISES if key[0] != "run.json" or key[1] not in grids} == listed
@@ -123,7 +131,9 @@ def test_nothing_is_found_in_what_was_exported(bundle):
 
 @pytest.mark.parametrize(("kind", "name"), COLUMNS)
 def test_a_forged_column_is_found_or_the_page_says_so(bundle, with_history, tmp_path, kind, name):
-    """In every way in which the page says that it is; forged by round are the cells that carry a history."""
+    """In every way in which the page says that it is; forged by round are the cells that carry a
+    history.
+    """
     promise = PROMISES[FILES[kind], name]
     for way, is_promised in promise.items():
 
@@ -135,19 +145,42 @@ def test_a_forged_column_is_found_or_the_page_says_so(bundle, with_history, tmp_
         assert not is_promised or is_found(forged, way == "by round", cells), way
 
 
-FIELDS = ("bundle", "suite", "about", "cells", "rounds", "calls", "cpus", "arithmetic", "libraries", "sources", "cost")
+FIELDS = (
+    "bundle",
+    "suite",
+    "about",
+    "cells",
+    "rounds",
+    "calls",
+    "cpus",
+    "arithmetic",
+    "libraries",
+    "sources",
+    "cost",
+)
 FIELDS += ("files",)
 
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_a_forged_field_of_bundle_json_is_found(bundle, tmp_path, name):
-    values = {"bundle": 2, "suite": "other", "about": "other", "calls": [], "cpus": ["other"], "files": {}}
+    values = {
+        "bundle": 2,
+        "suite": "other",
+        "about": "other",
+        "calls": [],
+        "cpus": ["other"],
+        "files": {},
+    }
 
     def change(about):
         about[name] = values.get(name, {} if isinstance(about[name], dict) else ["other"])
 
     assert PROMISES["bundle.json", name] == {"anew": True, "by round": True}
-    assert is_found(rewrite_bundle(bundle, tmp_path / "f.zip", {}, {"bundle.json": change}), by_round=False, cells=2)
+    assert is_found(
+        rewrite_bundle(bundle, tmp_path / "f.zip", {}, {"bundle.json": change}),
+        by_round=False,
+        cells=2,
+    )
 
 
 def set_value(*path, value):
@@ -192,7 +225,9 @@ def test_a_forged_field_of_run_json_is_found_or_the_page_says_so(bundle, tmp_pat
         forged = rewrite_bundle(bundle, tmp_path / "f.zip", {}, {"run.json": change})
         is_unplayable = False
         if not (is_detected := is_found(forged, by_round=False, cells=9)):
-            is_unplayable = any(outcome.state == "unplayable" for outcome in replay([str(forged)], 9).outcomes)
+            is_unplayable = any(
+                outcome.state == "unplayable" for outcome in replay([str(forged)], 9).outcomes
+            )
         assert is_detected or is_unplayable or not PROMISES["run.json", name]["anew"]
 
 
@@ -209,52 +244,90 @@ def claim_native(bundle, out, changes):
     """What a stranger may say of the cells, so that they are asked by round."""
     native = all_are("arithmetic", OTHER_ARITHMETIC)
     tables = changes | {"cells": together(native, changes.get("cells", lambda table: table))}
-    return rewrite_bundle(bundle, out, tables, {"bundle.json": set_value("arithmetic", value=[OTHER_ARITHMETIC])})
+    return rewrite_bundle(
+        bundle, out, tables, {"bundle.json": set_value("arithmetic", value=[OTHER_ARITHMETIC])}
+    )
 
 
-def test_what_is_only_said_to_be_of_another_arithmetic_is_computed_again(bundle, with_history, tmp_path, capsys):
+def test_what_is_only_said_to_be_of_another_arithmetic_is_computed_again(
+    bundle, with_history, tmp_path, capsys
+):
     out = tmp_path / "f.zip"
     cells = len(read_table(bundle, "cells"))
-    assert main(["verify", str(claim_native(bundle, out, {})), "--replay", "99", "--seed", "0"]) == 0
+    assert (
+        main(["verify", str(claim_native(bundle, out, {})), "--replay", "99", "--seed", "0"]) == 0
+    )
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("round by round on the published history, as libraries or arithmetic are others: ")
+    assert lines[0].startswith(
+        "round by round on the published history, as libraries or arithmetic are others: "
+    )
     k = len(with_history)
-    assert lines[-1] == f"checked: {k} of {cells} drawn cells; not checked for lack of a history: {cells - k}"
-    better = {"regret": lambda r: r["regret"] - 1e-6, "simple_regret": lambda r: r["simple_regret"] and 0.0}
+    assert (
+        lines[-1]
+        == f"checked: {k} of {cells} drawn cells; not checked for lack of a history: {cells - k}"
+    )
+    better = {
+        "regret": lambda r: r["regret"] - 1e-6,
+        "simple_regret": lambda r: r["simple_regret"] and 0.0,
+    }
     forged = [
         {"cells": change_column("regret", better["regret"])},
         {"cells": change_column("violations", lambda row: row["violations"] + 1)},
-        {"cells": change_column("first_feasible", lambda row: 1 if row["first_feasible"] != 1 else 2)},
+        {
+            "cells": change_column(
+                "first_feasible", lambda row: 1 if row["first_feasible"] != 1 else 2
+            )
+        },
         {"cells": change_column("simple_regret", better["simple_regret"])},
-        {"rounds": change_column("simple_regret", lambda row: row["simple_regret"] and row["simple_regret"] * 0.99)},
+        {
+            "rounds": change_column(
+                "simple_regret", lambda row: row["simple_regret"] and row["simple_regret"] * 0.99
+            )
+        },
         {"rounds": change_column("violation", lambda row: 0.5 * row["violation"] + 1e-6)},
         {"history": change_column("f", lambda row: row["f"] + 1e-6)},
         {"history": change_column("g", lambda row: [g - 1e-6 for g in row["g"]])},
-        {"cells": change_column("recommended_f", lambda row: row["recommended_f"] and row["recommended_f"] + 1e-6)},
+        {
+            "cells": change_column(
+                "recommended_f", lambda row: row["recommended_f"] and row["recommended_f"] + 1e-6
+            )
+        },
         {"cells": change_column("f_star", lambda row: row["f_star"] - 1e-6)},
-    ]  # fmt: skip
+    ]
     for changes in forged:
-        assert main(["verify", str(claim_native(bundle, out, changes)), "--replay", "99"]) == 1, changes
+        assert main(["verify", str(claim_native(bundle, out, changes)), "--replay", "99"]) == 1, (
+            changes
+        )
         assert "published" in capsys.readouterr().out
 
 
-def test_invented_plays_that_agree_with_each_other_are_found_by_round(bundle, with_history, tmp_path):
+def test_invented_plays_that_agree_with_each_other_are_found_by_round(
+    bundle, with_history, tmp_path
+):
     """Observations with their digests, and f with all that follows from it."""
     finals = {row["cell"]: row for row in read_table(bundle, "cells").to_pylist()}
 
     forge_observed = change_column("observed_f", lambda row: row["observed_f"] + 0.01)
     history = forge_observed(read_table(bundle, "history"))
     digests = {
-        cell: digest_of(cell, history.filter(pa.array([c == cell for c in history["cell"].to_pylist()])), finals[cell])
+        cell: digest_of(
+            cell,
+            history.filter(pa.array([c == cell for c in history["cell"].to_pylist()])),
+            finals[cell],
+        )
         for cell in with_history
     }
     changes = {"history": lambda table: history}
-    changes |= {"digests": change_column("digest", lambda row: digests.get(row["cell"], row["digest"]))}
+    changes |= {
+        "digests": change_column("digest", lambda row: digests.get(row["cell"], row["digest"]))
+    }
     replayed = replay([str(claim_native(bundle, tmp_path / "f.zip", changes))], 99)
     assert all("the observed f is" in outcome.text for outcome in replayed.outcomes)
 
     def shift(name, sign):
-        return change_column(name, lambda row: row[name] and row[name] + sign * row.get("t", 6) * 0.01)
+        return change_column(
+            name, lambda row: row[name] and row[name] + sign * row.get("t", 6) * 0.01
+        )
 
     def shift_best(name, sign):
         return change_column(name, lambda row: row[name] and row[name] + sign * 0.01)
@@ -268,15 +341,23 @@ def test_invented_plays_that_agree_with_each_other_are_found_by_round(bundle, wi
 
 
 @pytest.mark.parametrize("by_round", [False, True])
-def test_a_metric_left_out_of_the_cells_is_compared_where_rounds_have_it(bundle, with_history, tmp_path, by_round):
+def test_a_metric_left_out_of_the_cells_is_compared_where_rounds_have_it(
+    bundle, with_history, tmp_path, by_round
+):
     """Else curves could be forged behind a line which says that nothing is stored of them."""
 
     def leave_out(table):
         return table.drop_columns(["violation"])
 
-    forged = rewrite_bundle(bundle, tmp_path / "f.zip", {"cells": leave_out, "rounds": all_are("violation", 0.0)})
+    forged = rewrite_bundle(
+        bundle, tmp_path / "f.zip", {"cells": leave_out, "rounds": all_are("violation", 0.0)}
+    )
     assert is_found(forged, by_round, cells=4)
-    unstored = replay([str(rewrite_bundle(bundle, forged, dict.fromkeys(["cells", "rounds"], leave_out)))], 4, seed=0)
+    unstored = replay(
+        [str(rewrite_bundle(bundle, forged, dict.fromkeys(["cells", "rounds"], leave_out)))],
+        4,
+        seed=0,
+    )
     assert not unstored.differs
     outcomes = replay([str(forged)], 4, seed=0, by_round=by_round).outcomes
     assert {name for outcome in outcomes for name in outcome.unstored} == {"violation"}
@@ -289,10 +370,14 @@ def test_an_older_rule_hides_no_forged_value_of_what_it_recommends(bundle, tmp_p
     forged = [{"cells": together(older, all_are(name, 0.25))} for name in names]
     forged += [{"cells": older, "rounds": all_are(name, 0.25)} for name in names[1:]]
     for changes in forged:
-        assert is_found(rewrite_bundle(bundle, tmp_path / "f.zip", changes), by_round=False, cells=4), changes
+        assert is_found(
+            rewrite_bundle(bundle, tmp_path / "f.zip", changes), by_round=False, cells=4
+        ), changes
     left_out = together(older, lambda table: table.drop_columns(names[1:]))
     changes = {"cells": left_out, "rounds": lambda table: table.drop_columns(names[1:])}
-    assert not is_found(rewrite_bundle(bundle, tmp_path / "f.zip", changes), by_round=False, cells=4)
+    assert not is_found(
+        rewrite_bundle(bundle, tmp_path / "f.zip", changes), by_round=False, cells=4
+    )
 
 
 @pytest.mark.parametrize("kind", ["rounds", "improvements"])
@@ -306,10 +391,16 @@ def test_rows_that_were_dropped_added_or_moved_are_found(bundle, tmp_path, kind)
         table.filter(pa.array([not begins for begins in first])),
         pa.concat_tables([table, table.take(pa.array(later))]),
         change_column("t", lambda row: row["t"] + (row["t"] > 1))(table),
-        change_column("cell", lambda row: finals[row["cell"]])(table) if (finals := rotate(cells)) else table,
+        change_column("cell", lambda row: finals[row["cell"]])(table)
+        if (finals := rotate(cells))
+        else table,
     ]
     for change in forged:
-        assert is_found(rewrite_bundle(bundle, tmp_path / "f.zip", {kind: lambda _, change=change: change}), False, 9)
+        assert is_found(
+            rewrite_bundle(bundle, tmp_path / "f.zip", {kind: lambda _, change=change: change}),
+            False,
+            9,
+        )
 
 
 def rotate(cells):
@@ -319,23 +410,38 @@ def rotate(cells):
 
 
 OBEYED = "\x1b]0;owned\x07\u202egnp\u2066\u200f\u061c\x9b2J\ufeff"
-TEXTS = [name for name in bundle_schema("cells").names if bundle_schema("cells").field(name).type == pa.string()]
+TEXTS = [
+    name
+    for name in bundle_schema("cells").names
+    if bundle_schema("cells").field(name).type == pa.string()
+]
 
 
 def harmless(text):
     """Whether a terminal acts on nothing in a text."""
-    return not any(unicodedata.category(c) in ("Cc", "Cf", "Co", "Cs", "Zl", "Zp") and c != "\n" for c in text)
+    return not any(
+        unicodedata.category(c) in ("Cc", "Cf", "Co", "Cs", "Zl", "Zp") and c != "\n" for c in text
+    )
 
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_texts_of_a_stranger_reach_no_terminal_raw(bundle, tmp_path, capsys, name):
     def change(table):
-        values = [f"{value or ''}{OBEYED}" if i % 3 else value for i, value in enumerate(table[name].to_pylist())]
+        values = [
+            f"{value or ''}{OBEYED}" if i % 3 else value
+            for i, value in enumerate(table[name].to_pylist())
+        ]
         return set_column(table, name, values)
 
     forged = str(rewrite_bundle(bundle, tmp_path / "f.zip", {"cells": change}))
     page = tmp_path / "page.html"
-    commands = ("verify --replay 2", "verify --replay 1 --format json", "status", "status --format json", "compare")
+    commands = (
+        "verify --replay 2",
+        "verify --replay 1 --format json",
+        "status",
+        "status --format json",
+        "compare",
+    )
     for arguments in (*map(str.split, commands), ["report", "--out", str(page)]):
         main([arguments[0], forged, *arguments[1:]])
         output = capsys.readouterr()
@@ -386,7 +492,11 @@ def test_an_older_rule_of_recommendation_is_said_and_is_no_difference(bundle, tm
             return row
         violation = sum(max(g, 0.0) for g in first["g"])
         regret = finals_of[row["cell"]]["f_star"] - first["f"] if violation == 0 else None
-        worth = {"recommended_f": first["f"], "recommended_g": first["g"], "recommended_action": first["action"]}
+        worth = {
+            "recommended_f": first["f"],
+            "recommended_g": first["g"],
+            "recommended_action": first["action"],
+        }
         return row | worth | {"recommended_regret": regret, "recommended_violation": violation}
 
     def digest(row):
@@ -406,16 +516,24 @@ def test_an_older_rule_of_recommendation_is_said_and_is_no_difference(bundle, tm
         forged = rewrite_bundle(bundle, tmp_path / "f.zip", tables | {"cells": cells})
         assert main(["verify", str(forged), "--replay", "8", "--seed", "0"]) == code
         output = capsys.readouterr().out
-        assert ("\n  recommendations not checked, because they are of an older rule" in output) is (code == 0)
+        assert ("\n  recommendations not checked, because they are of an older rule" in output) is (
+            code == 0
+        )
         assert ("the play is the same, but" in output) is (code == 1)
         assert "checked: 8 of 8 drawn cells" in output
-    damaged = tables | {"cells": together(other_choice, change_column("regret", lambda row: row["regret"] - 0.1))}
-    assert is_found(rewrite_bundle(bundle, tmp_path / "f.zip", damaged), False, 2), "all else is compared"
+    damaged = tables | {
+        "cells": together(other_choice, change_column("regret", lambda row: row["regret"] - 0.1))
+    }
+    assert is_found(rewrite_bundle(bundle, tmp_path / "f.zip", damaged), False, 2), (
+        "all else is compared"
+    )
     damaged = {"cells": together(other_choice, all_are(RULE, None)), "digests": forge("digest")}
     assert is_found(rewrite_bundle(bundle, tmp_path / "f.zip", damaged), False, 2)
 
 
-def test_pytorch_on_another_cpu_is_asked_by_round_and_said_beforehand(bundle, tmp_path, capsys, monkeypatch):
+def test_pytorch_on_another_cpu_is_asked_by_round_and_said_beforehand(
+    bundle, tmp_path, capsys, monkeypatch
+):
     recorded = f"{source.libraries()}, torch 2.13.0+cpu, botorch 0.18.1"
     installed = dict(word.split(" ") for word in recorded.split(", "))
     monkeypatch.setattr(source, "installed_version", installed.get)
@@ -431,7 +549,10 @@ def test_pytorch_on_another_cpu_is_asked_by_round_and_said_beforehand(bundle, tm
     plan = plan_replay(ReplayOptions([elsewhere], 3, seed=0))
     assert {candidate.way for candidate in plan.drawn.candidates} == {"rounds"}
     description = "\n".join(describe_draw(plan.drawn))
-    assert "PyTorch gives other bits on another kind of CPU: 3 drawn cells can only be asked by round" in description
+    assert (
+        "PyTorch gives other bits on another kind of CPU: 3 drawn cells can only be asked by round"
+        in description
+    )
     assert main(["verify", elsewhere, "--replay", "3"]) == 0
 
 

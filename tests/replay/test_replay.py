@@ -1,4 +1,6 @@
-"""Replays of published cells: equal where nothing changed; a planted change and a changed method are found."""
+"""Replays of published cells: equal where nothing changed; a planted change and a changed method
+are found.
+"""
 
 from __future__ import annotations
 
@@ -79,13 +81,18 @@ def test_nothing_differs_where_nothing_changed(run, bundle, capsys):
     assert sum_rounds(replayed.outcomes) == Rounds(same=72 * 8)
     assert main(["verify", str(bundle), "--replay", "5", "--by-round", "--format", "json"]) == 0
     content = json.loads(capsys.readouterr().out)
-    assert all(carries_history(cell["cell"]) and cell["rounds"]["same"] == 8 for cell in content["replayed"])
+    assert all(
+        carries_history(cell["cell"]) and cell["rounds"]["same"] == 8
+        for cell in content["replayed"]
+    )
 
 
 def test_a_seed_draws_the_same_cells(bundle):
     first, repeated, of_another_seed = (replay([str(bundle)], 4, seed=seed) for seed in (1, 1, 2))
     assert states(first) == states(repeated) != states(of_another_seed)
-    assert replay([str(bundle)], 1).drawn.seed != replay([str(bundle)], 1).drawn.seed, "nobody can foresee the draw"
+    assert replay([str(bundle)], 1).drawn.seed != replay([str(bundle)], 1).drawn.seed, (
+        "nobody can foresee the draw"
+    )
 
 
 def planted(column, row):
@@ -96,7 +103,11 @@ def planted(column, row):
         values[row] = (
             [values[row][0] + 1e-9, *values[row][1:]]
             if isinstance(values[row], list)
-            else (f"{int(values[row], 16) ^ 1:032x}" if isinstance(values[row], str) else values[row] + 1e-9)
+            else (
+                f"{int(values[row], 16) ^ 1:032x}"
+                if isinstance(values[row], str)
+                else values[row] + 1e-9
+            )
         )
         return set_column(table, column, values)
 
@@ -109,16 +120,32 @@ def planted(column, row):
         ("digests", "digest", 0, "its actions, observations or recommendation|is not its digest's"),
         ("cells", "regret", 5, "the play is the same, but in the end: R is "),
         ("cells", "recommended_f", 5, "the play is the same, but in the end: recommended_f is "),
-        ("rounds", "violation", 9, "the play is the same, but of the stored rounds from round .* on: V is "),
-        ("improvements", "simple_regret", 4, "the play is the same, but of the stored rounds from round .* on: r is "),
+        (
+            "rounds",
+            "violation",
+            9,
+            "the play is the same, but of the stored rounds from round .* on: V is ",
+        ),
+        (
+            "improvements",
+            "simple_regret",
+            4,
+            "the play is the same, but of the stored rounds from round .* on: r is ",
+        ),
         ("history", "observed_f", 3, "the history of the cell [0-9a-f]{16} is not its digest's"),
     ],
-)  # fmt: skip
-def test_a_planted_change_is_found_when_its_cell_is_drawn(bundle, tmp_path, capsys, kind, column, row, message):
+)
+def test_a_planted_change_is_found_when_its_cell_is_drawn(
+    bundle, tmp_path, capsys, kind, column, row, message
+):
     changed = rewrite_bundle(bundle, tmp_path / "changed.zip", {kind: planted(column, row)})
     cell = next(iter(open_run(changed).row_groups(kind, "bundle", ["cell"])))["cell"][row].as_py()
     replayed = replay([str(changed)], 72, seed=0)
-    differing = {outcome.candidate.cell.id: outcome.text for outcome in replayed.outcomes if outcome.state == "differs"}
+    differing = {
+        outcome.candidate.cell.id: outcome.text
+        for outcome in replayed.outcomes
+        if outcome.state == "differs"
+    }
     assert cell in differing
     assert re.search(message, differing[cell])
     if kind != "history":  # which damages the file, so that none of the pair is believed
@@ -143,7 +170,9 @@ def test_a_method_changed_by_one_sign_makes_both_ways_fail(bundle, run, monkeypa
     assert "gramacy / cei seed 0 (b.zip): " in output
     assert "random seed 0 (b.zip): " not in output
     replayed = replay([str(run)], 72, by_round=True)
-    assert {o.candidate.cell.pair.algorithm.name for o in replayed.outcomes if o.state == "differs"} == {"cei"}
+    assert {
+        o.candidate.cell.pair.algorithm.name for o in replayed.outcomes if o.state == "differs"
+    } == {"cei"}
     assert sum_rounds(replayed.outcomes).others > 50
     assert any("; its score is" in outcome.text for outcome in replayed.outcomes)
 
@@ -169,11 +198,15 @@ def test_other_libraries_choose_the_second_way(bundle, monkeypatch):
     assert {outcome.candidate.way for outcome in replayed.outcomes} == {"rounds"}
     assert not replayed.differs
     description = "\n".join(describe_replay(replayed))
-    assert "round by round on the published history, as libraries or arithmetic are others" in description
+    assert (
+        "round by round on the published history, as libraries or arithmetic are others"
+        in description
+    )
     unchecked = replayed.drawn.unchecked
     assert unchecked
     assert description.endswith(
-        f"\nchecked: 5 of {5 + unchecked} drawn cells; not checked for lack of a history: {unchecked}"
+        f"\nchecked: 5 of {5 + unchecked} drawn cells; not checked for lack of a history: "
+        f"{unchecked}"
     )
 
 
@@ -185,7 +218,10 @@ def test_what_cannot_be_replayed_is_named_and_does_not_fail(bundle, monkeypatch,
     assert main(["verify", str(bundle), "--replay", "72"]) == 0
     output = capsys.readouterr().out
     assert "48 of 72 cells replayed: 48 equal" in output
-    assert "  12 cells cannot be replayed here: gramacy / cei: it needs cma, not installed here" in output
+    assert (
+        "  12 cells cannot be replayed here: gramacy / cei: it needs cma, not installed here"
+        in output
+    )
 
 
 def test_a_replay_that_replays_nothing_confirms_nothing(tmp_path, monkeypatch, capsys):
@@ -245,7 +281,9 @@ def test_an_initial_design_and_pending_evaluations_are_asked_by_round(tmp_path):
     for name, settings in (("alone", {}), ("batch", {"parallel": {"points": 2, "as": "batch"}})):
         run = cbobench.run(suite | settings, out=tmp_path / name, cpus=0)
         replayed = replay([str(run.folder)], 9, by_round=True)
-        assert sum_rounds(replayed.outcomes) == Rounds(same=9 * 8), [outcome.text for outcome in replayed.outcomes]
+        assert sum_rounds(replayed.outcomes) == Rounds(same=9 * 8), [
+            outcome.text for outcome in replayed.outcomes
+        ]
         assert np.all([outcome.state == "equal" for outcome in replayed.outcomes])
 
 
@@ -258,7 +296,9 @@ def test_what_the_stored_results_say_of_themselves_is_so():
 
 
 def test_stored_plays_are_what_is_played_today_but_for_older_recommendations():
-    """Whatever rule recommends today; with other libraries or arithmetic another seed may be another play."""
+    """Whatever rule recommends today; with other libraries or arithmetic another seed may be
+    another play.
+    """
     bundle = next(bundle for bundle in STORED if bundle.name == "low-light.zip")
     plan = plan_replay(ReplayOptions([str(bundle)], 3, seed=4))
     if any(candidate.way != "bits" for candidate in plan.drawn.candidates):

@@ -1,4 +1,6 @@
-"""Figures without their images, for tests of what is said and of the numbers behind: most of the time goes there."""
+"""Figures without their images, for tests of what is said and of the numbers behind: most of the
+time goes there.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Runs made by hand: their cells and rounds are what a test says, so that every number of a table is known."""
+"""Runs made by hand: their cells and rounds are what a test says, so that every number of a table
+is known.
+"""
 
 from __future__ import annotations
 
@@ -43,16 +45,27 @@ def make(
     """Write a run.
 
     Args:
-        cells: columns of the cells, one value per seed, by (problem, algorithm); columns that are not given are 0.
+        cells: columns of the cells, one value per seed, by (problem, algorithm); columns that are
+            not given are 0.
         failed: seeds of cells that failed.
-        rounds: columns of the recorded rounds, (seeds, rounds) each, with `t` (rounds,); by (problem, algorithm).
+        rounds: columns of the recorded rounds, (seeds, rounds) each, with `t` (rounds,); by
+            (problem, algorithm).
         facts: parameters of every problem.
     """
-    names = {name: list(dict.fromkeys(key[i] for key in cells)) for i, name in enumerate(("problem", "algorithm"))}
+    names = {
+        name: list(dict.fromkeys(key[i] for key in cells))
+        for i, name in enumerate(("problem", "algorithm"))
+    }
     problems = {name: variant("rkhs-1d", name, **(facts or {})) for name in names["problem"]}
     algorithms = {name: variant(PLAYER, name) for name in names["algorithm"]}
     pairs = {key: Pair(problems[key[0]], algorithms[key[1]]) for key in cells}
-    grid = Grid(tuple(problems.values()), tuple(algorithms.values()), horizon, tuple(seeds), tuple(pairs.values()))
+    grid = Grid(
+        tuple(problems.values()),
+        tuple(algorithms.values()),
+        horizon,
+        tuple(seeds),
+        tuple(pairs.values()),
+    )
     at = open_run(folder)
     Manifest("made", "", None, len(seeds), (grid,), ({},)).write(at)
     for key, pair in pairs.items():
@@ -63,11 +76,18 @@ def make(
         rows = []
         for i, cell in enumerate(task.cells):
             row = {
-                "cell": cell.id, "problem": pair.problem.title, "algorithm": pair.algorithm.title, "seed": cell.seed,
-                "horizon": horizon, "spec": cell.spec, "status": "failed" if cell.seed in lost else "ok",
-                "source": source, "libraries": libraries(), "attempt": 1,
+                "cell": cell.id,
+                "problem": pair.problem.title,
+                "algorithm": pair.algorithm.title,
+                "seed": cell.seed,
+                "horizon": horizon,
+                "spec": cell.spec,
+                "status": "failed" if cell.seed in lost else "ok",
+                "source": source,
+                "libraries": libraries(),
+                "attempt": 1,
                 "error": "broken" if cell.seed in lost else None,
-            }  # fmt: skip
+            }
             if cell.seed not in lost:
                 row |= {"seconds": 1.0, "seconds_per_round": 1e-6, "f_star": 1.0}
                 row |= dict.fromkeys(METRICS, 0.0) | {"first_feasible": 1, "longest_streak": 0}
@@ -78,7 +98,10 @@ def make(
 
 
 def asked_again(
-    folder: Path, first: Callable[[], object], horizon: int, then: Sequence[Callable[[], object]] = ()
+    folder: Path,
+    first: Callable[[], object],
+    horizon: int,
+    then: Sequence[Callable[[], object]] = (),
 ) -> Path:
     """A run that was played, and of which another horizon was then asked.
 
@@ -102,7 +125,8 @@ def write_rounds(at: RunFolder, task: Task, columns: Columns | None, lost: set[i
     results: dict[str, Any] = {"t": np.tile(t, len(good))}
     for name in ("cell", "problem", "algorithm"):
         arguments = [
-            {"cell": c.id, "problem": c.pair.problem.title, "algorithm": c.pair.algorithm.title} for c in task.cells
+            {"cell": c.id, "problem": c.pair.problem.title, "algorithm": c.pair.algorithm.title}
+            for c in task.cells
         ]
         results[name] = [arguments[i][name] for i in good for _ in t]
     results["seed"] = np.repeat([task.cells[i].seed for i in good], len(t))
@@ -113,14 +137,18 @@ def write_rounds(at: RunFolder, task: Task, columns: Columns | None, lost: set[i
     rows = len(good) * len(t)
     table = pa.table(
         [
-            pa.array(results[f.name], f.type, from_pandas=True) if f.name in results else pa.nulls(rows, f.type)
+            pa.array(results[f.name], f.type, from_pandas=True)
+            if f.name in results
+            else pa.nulls(rows, f.type)
             for f in fields
         ],
         schema=fields,
     )
 
     def write(sink: Any) -> None:
-        with TableWriter(sink, fields, make_footer("rounds", task.name, [c.id for c in task.cells], rows, 1)) as writer:
+        with TableWriter(
+            sink, fields, make_footer("rounds", task.name, [c.id for c in task.cells], rows, 1)
+        ) as writer:
             writer.write_table(table)
 
     at.publish(f"rounds/{task.name}.parquet", write)

@@ -1,4 +1,6 @@
-"""Which configurations a run recommends: inputs in the user's units, order, seeds, and the line below tables."""
+"""Which configurations a run recommends: inputs in the user's units, order, seeds, and the line
+below tables.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +25,25 @@ ROWS = [
     ("tanh", 64, 0.3, 8.0, 2.5),
 ]
 TABLE = {
-    "layout": "configurations", "inputs": ["act", "f", "rate"], "one_hot": ["act"], "objective": "score",
-    "constraints": {"cost": {"at_most": 3}}, "label": "nets",
-}  # fmt: skip
+    "layout": "configurations",
+    "inputs": ["act", "f", "rate"],
+    "one_hot": ["act"],
+    "objective": "score",
+    "constraints": {"cost": {"at_most": 3}},
+    "label": "nets",
+}
 BOX = {"gardner-1": {"label": "box", "noise_f": 0.0, "noise_g": 0.0}}
 
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
-    """A table of four configurations, of which the last is the best feasible one, and a problem on a box."""
+    """A table of four configurations, of which the last is the best feasible one, and a problem on
+    a box.
+    """
     folder = tmp_path_factory.mktemp("best")
-    pd.DataFrame(ROWS, columns=["act", "f", "rate", "score", "cost"]).to_csv(folder / "nets.csv", index=False)
+    pd.DataFrame(ROWS, columns=["act", "f", "rate", "score", "cost"]).to_csv(
+        folder / "nets.csv", index=False
+    )
     suite = {
         "suite": "best", "horizon": 12, "seeds": 3, "algorithms": ["oracle", "random"],
         "problems": [{"table": TABLE | {"rows": str(folder / "nets.csv")}}, BOX],
@@ -42,12 +52,19 @@ def played(tmp_path_factory):
 
 
 def of_rows(folder, rows, names, objective, seeds, horizon=1, **extra):
-    """The run of a table whose first column is its input and whose last one is a constraint, at most 1."""
+    """The run of a table whose first column is its input and whose last one is a constraint, at
+    most 1.
+    """
     pd.DataFrame(rows, columns=names).to_csv(folder / "t.csv", index=False)
     table = {
-        "layout": "configurations", "rows": str(folder / "t.csv"), "inputs": names[:1], "amounts": names[:1],
-        "objective": objective, "constraints": {names[2]: {"at_most": 1}}, **extra,
-    }  # fmt: skip
+        "layout": "configurations",
+        "rows": str(folder / "t.csv"),
+        "inputs": names[:1],
+        "amounts": names[:1],
+        "objective": objective,
+        "constraints": {names[2]: {"at_most": 1}},
+        **extra,
+    }
     suite = {"suite": "few", "horizon": horizon, "seeds": seeds, "algorithms": ["random"]}
     return cbobench.run(suite | {"problems": [{"table": table}]}, out=folder / "run", cpus=0)
 
@@ -64,16 +81,32 @@ def test_cells_say_what_they_recommend(played):
     assert all(len(x) == 2 for x in box["recommended_x"])
     regret = box["f_star"] - box["recommended_f"]
     feasible = [max(g) <= 0 for g in box["recommended_g"]]
-    np.testing.assert_allclose(regret[feasible], box.loc[feasible, "recommended_regret"], atol=1e-12)
+    np.testing.assert_allclose(
+        regret[feasible], box.loc[feasible, "recommended_regret"], atol=1e-12
+    )
 
 
 def test_inputs_have_the_users_names_and_units(played):
     frame = cbobench.load_rounds(played, problem="nets")
     for row in frame.to_dict("records"):
         act, width, rate, score, cost = ROWS[row["action"]]
-        assert (row["act"], row["input f"], row["rate"], row["f"]) == (act, width, rate, pytest.approx(score))
+        assert (row["act"], row["input f"], row["rate"], row["f"]) == (
+            act,
+            width,
+            rate,
+            pytest.approx(score),
+        )
     sample = cbobench.load_rounds(played, columns=["input f", "act", "regret"])
-    assert list(sample.columns) == ["cell", "problem", "algorithm", "seed", "t", "regret", "act", "input f"]
+    assert list(sample.columns) == [
+        "cell",
+        "problem",
+        "algorithm",
+        "seed",
+        "t",
+        "regret",
+        "act",
+        "input f",
+    ]
     assert sample.loc[sample["problem"].str.startswith("gardner"), "act"].isna().all()
     point = cbobench.load_rounds(played, columns=["x_1"], problem="box")
     assert point["x_1"].notna().all()
@@ -85,7 +118,13 @@ def test_the_best_comes_first_with_its_seeds(played):
     table = cbobench.best(played, only="nets")
     first = table.frame.iloc[0]
     assert (first["act"], first["input f"], first["rate"]) == ("tanh", 64, 0.3)
-    assert (first["rank"], first["f"], first["violation"], first["seeds"], first["feasible"]) == (1, 8.0, 0.0, 6, 6)
+    assert (first["rank"], first["f"], first["violation"], first["seeds"], first["feasible"]) == (
+        1,
+        8.0,
+        0.0,
+        6,
+        6,
+    )
     assert first["by"] == "oracle 3/3, random 3/3"
     assert "act tanh, f 64, rate 0.3" in str(table)
     short_table = cbobench.best(played, top=1).table
@@ -106,18 +145,42 @@ def test_infeasible_ones_come_last_by_violation(tmp_path):
 
 def test_tables_end_with_the_winner(played):
     text = str(cbobench.best(played))
-    assert "best of nets: act tanh, f 64, rate 0.3: score = 8.000, the optimum (recommended by" in text
-    assert re.search(r"best of box: x_1 4.71239, x_2 0: f = 2.000, the optimum \(recommended by oracle 3/3\)", text)
+    assert (
+        "best of nets: act tanh, f 64, rate 0.3: score = 8.000, the optimum (recommended by" in text
+    )
+    assert re.search(
+        r"best of box: x_1 4.71239, x_2 0: f = 2.000, the optimum \(recommended by oracle 3/3\)",
+        text,
+    )
     text = str(cbobench.best(played, only="random"))
-    assert re.search(r"best of box: x_1 .*: f = \S+, f\* = 2.000 \(recommended by random 1/3\)", text), "it missed it"
+    assert re.search(
+        r"best of box: x_1 .*: f = \S+, f\* = 2.000 \(recommended by random 1/3\)", text
+    ), "it missed it"
     assert "best of" not in str(cbobench.compare(played))
 
 
 def test_run_prints_the_winner_below_its_table(played, capsys, tmp_path):
-    suite = {"suite": "s", "horizon": 3, "seeds": 1, "problems": ["gramacy"], "algorithms": ["oracle"]}
+    suite = {
+        "suite": "s",
+        "horizon": 3,
+        "seeds": 1,
+        "problems": ["gramacy"],
+        "algorithms": ["oracle"],
+    }
     (tmp_path / "s.yaml").write_text(json.dumps(suite))
     assert (
-        main(["run", str(tmp_path / "s.yaml"), "--cpus", "1", "--engine", "inline", "--out", str(tmp_path / "run")])
+        main(
+            [
+                "run",
+                str(tmp_path / "s.yaml"),
+                "--cpus",
+                "1",
+                "--engine",
+                "inline",
+                "--out",
+                str(tmp_path / "run"),
+            ]
+        )
         == 0
     )
     lines = capsys.readouterr().out.splitlines()
@@ -126,7 +189,13 @@ def test_run_prints_the_winner_below_its_table(played, capsys, tmp_path):
 
 
 def test_functions_that_differ_by_seed_have_no_winner(tmp_path):
-    suite = {"suite": "drawn", "horizon": 5, "seeds": 2, "problems": ["rkhs-1d"], "algorithms": ["random"]}
+    suite = {
+        "suite": "drawn",
+        "horizon": 5,
+        "seeds": 2,
+        "problems": ["rkhs-1d"],
+        "algorithms": ["random"],
+    }
     done = cbobench.run(suite, out=tmp_path / "run", cpus=0)
     assert "best:" not in str(cbobench.best(done))
     assert len(cbobench.best(done).frame) > 0, "asked for, the actions are listed"
@@ -158,7 +227,9 @@ def test_the_objective_is_the_users_column_with_its_sign_and_unit(tmp_path):
 
 
 def test_a_formula_in_units_of_its_spread_is_shown_as_its_page_does(tmp_path):
-    """gramacy's best value is -0.59979; in units of its spread it is 0.9803, and tables say which one they show."""
+    """gramacy's best value is -0.59979; in units of its spread it is 0.9803, and tables say which
+    one they show.
+    """
     quiet = {"noise_f": 0.0, "noise_g": 0.0}
     suite = {
         "suite": "units", "horizon": 2, "seeds": 2, "algorithms": ["oracle"],
@@ -180,7 +251,11 @@ def test_a_formula_in_units_of_its_spread_is_shown_as_its_page_does(tmp_path):
 def test_configurations_near_a_billion_are_told_apart(tmp_path):
     values = [(0, 1e9 + 200, 0), (1, 1e9 + 100, 0), (2, 1e9, 0)]
     run = of_rows(tmp_path, values, ["a", "cost", "g"], {"minimise": "cost"}, seeds=20)
-    assert [row[2] for row in cbobench.best(run).table.rows] == ["1,000,000,000", "1,000,000,100", "1,000,000,200"]
+    assert [row[2] for row in cbobench.best(run).table.rows] == [
+        "1,000,000,000",
+        "1,000,000,100",
+        "1,000,000,200",
+    ]
 
 
 @dataclass(kw_only=True)
@@ -197,7 +272,13 @@ class Radio(Simulator):
 
 def test_points_that_differ_from_the_tenth_digit_on_have_rows_of_their_own(tmp_path):
     problem = {f"{__name__}:Radio": {"label": "radio", "pilot": 8}}
-    suite = {"suite": "radio", "horizon": 6, "seeds": 4, "algorithms": ["random"], "problems": [problem]}
+    suite = {
+        "suite": "radio",
+        "horizon": 6,
+        "seeds": 4,
+        "algorithms": ["random"],
+        "problems": [problem],
+    }
     run = cbobench.run(suite, out=tmp_path / "run", cpus=0)
     recommended = cbobench.best(run, top=9)
     frame = recommended.frame
@@ -222,10 +303,16 @@ def test_points_that_differ_from_the_tenth_digit_on_have_rows_of_their_own(tmp_p
 def test_digits_grow_until_points_are_told_apart():
     box = [["x", {"float": [0.0, 1.0]}], ["y", {"float": [0.0, 1.0]}]]
     points = [{"x": 0.25, "y": 0.5}, {"x": 0.25, "y": 0.5 + 1e-9}, {"x": 0.25, "y": 0.5}]
-    assert describe_configurations(points, box) == ["x 0.25, y 0.5", "x 0.25, y 0.500000001", "x 0.25, y 0.5"]
+    assert describe_configurations(points, box) == [
+        "x 0.25, y 0.5",
+        "x 0.25, y 0.500000001",
+        "x 0.25, y 0.5",
+    ]
     assert describe_configurations(points[:1], box) == ["x 0.25, y 0.5"]
     assert describe_configurations([{"x": 1 / 3, "y": 0.0}], box) == ["x 0.333333, y 0"]
     ulp = [{"x": 1 / 3}, {"x": float(np.nextafter(1 / 3, 1))}]
     assert len({*describe_configurations(ulp, None)}) == 2
     far = [["x", [1e6 + 1 / 3, 1e6 + 2 / 3]], ["kind", ["a", "b"]]]
-    assert describe_configurations([{"x": 1e6 + 1 / 3, "kind": "a"}], far) == ["x 1000000.333333, kind a"]
+    assert describe_configurations([{"x": 1e6 + 1 / 3, "kind": "a"}], far) == [
+        "x 1000000.333333, kind a"
+    ]

@@ -1,4 +1,6 @@
-"""Figures are the same whoever saves them, under any matplotlibrc: fonts, size, scripts; pyplot does not know them."""
+"""Figures are the same whoever saves them, under any matplotlibrc: fonts, size, scripts; pyplot
+does not know them.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,20 @@ from docs.website.draw import page
 from tests.report.made import make
 
 USERS = {
-    "text.usetex": True, "savefig.bbox": "tight", "savefig.dpi": 33, "figure.dpi": 40, "pdf.fonttype": 3,
-    "ps.fonttype": 3, "figure.autolayout": True, "savefig.transparent": True, "xtick.major.size": 40, "font.size": 30,
-    "axes.formatter.use_mathtext": True, "figure.constrained_layout.use": False, "pdf.use14corefonts": True,
-}  # fmt: skip
+    "text.usetex": True,
+    "savefig.bbox": "tight",
+    "savefig.dpi": 33,
+    "figure.dpi": 40,
+    "pdf.fonttype": 3,
+    "ps.fonttype": 3,
+    "figure.autolayout": True,
+    "savefig.transparent": True,
+    "xtick.major.size": 40,
+    "font.size": 30,
+    "axes.formatter.use_mathtext": True,
+    "figure.constrained_layout.use": False,
+    "pdf.use14corefonts": True,
+}
 """What a matplotlibrc may say."""
 
 
@@ -34,7 +46,11 @@ def run_of(folder, label="B", problems=("P",)):
     rounds = {"t": [10, 20, 40]} | {
         name: [[1.0, 2, 3], [2.0, 3, 4], [0.5, 4, 9]] for name in ("regret", "violation_hard")
     }
-    cells = {(problem, method): {"regret": [4.0, 5, 6]} for problem in problems for method in ("A", label)}
+    cells = {
+        (problem, method): {"regret": [4.0, 5, 6]}
+        for problem in problems
+        for method in ("A", label)
+    }
     return make(folder, cells, seeds=range(3), horizon=40, rounds=dict.fromkeys(cells, rounds))
 
 
@@ -52,9 +68,9 @@ def saved(image, kind, **options):
 
 def types(written):
     """The types of the fonts in a PDF or PostScript file."""
-    return {int(number) for number in re.findall(rb"/(?:Subtype ?/Type|FontType )(3|42)\b", written)} | {
-        42 for _ in re.findall(rb"/FontFile2", written)
-    }
+    return {
+        int(number) for number in re.findall(rb"/(?:Subtype ?/Type|FontType )(3|42)\b", written)
+    } | {42 for _ in re.findall(rb"/FontFile2", written)}
 
 
 def drawn(run):
@@ -72,7 +88,9 @@ def test_fonts_are_such_as_publishers_take(run, kind):
     image, plain_figure = cbobench.plot(run, "regret"), plt.figure()
     assert types(saved(image, kind)) == {42}
     plain_figure.text(0, 0, "a")
-    assert types(saved(plain_figure, kind)) == {3}, "negative control: matplotlib's own, which has the user's settings"
+    assert types(saved(plain_figure, kind)) == {3}, (
+        "negative control: matplotlib's own, which has the user's settings"
+    )
     plt.close(plain_figure)
 
 
@@ -140,7 +158,9 @@ def cat(tmp_path):
     from fontTools.pens.ttGlyphPen import TTGlyphPen
 
     pen = TTGlyphPen(None)
-    for go, place in zip((pen.moveTo, pen.lineTo, pen.lineTo), ((0, 0), (500, 0), (0, 700)), strict=True):
+    for go, place in zip(
+        (pen.moveTo, pen.lineTo, pen.lineTo), ((0, 0), (500, 0), (0, 700)), strict=True
+    ):
         go(place)
     pen.closePath()
     produced, shape = FontBuilder(1000, isTTF=True), pen.glyph()
@@ -170,13 +190,18 @@ def test_labels_in_any_script_take_an_installed_font_that_has_them(tmp_path):
         written = saved(image, "pdf")
     assert b"Cats" in written
     assert types(written) == {42}
-    assert b"Cats" not in saved(cbobench.plot(run, "regret", algorithm="A"), "pdf"), "only where it is needed"
+    assert b"Cats" not in saved(cbobench.plot(run, "regret", algorithm="A"), "pdf"), (
+        "only where it is needed"
+    )
 
 
 @pytest.mark.usefixtures("unpainted")
 def test_what_no_font_has_is_one_line_that_says_what_to_install(tmp_path, capsys):
     run = run_of(tmp_path / "run", "猫と犬ですから", ("P", "Q"))
-    expected = "no installed font has か す で と ら and 2 more: figures show boxes instead; install Noto Sans CJK"
+    expected = (
+        "no installed font has か す で と ら and 2 more: figures show boxes instead; install Noto "
+        "Sans CJK"
+    )
     with pytest.warns(Advice, match=expected) as caught:
         saved(cbobench.plot(run, "regret", problem="P"), "png")
     assert len(caught) == 1

@@ -1,4 +1,6 @@
-"""What a reader may ask a run for: columns, labels, titles and registered names; nearest words are shown."""
+"""What a reader may ask a run for: columns, labels, titles and registered names; nearest words are
+shown.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def test_entries_of_vectors_are_plain_columns(run):
     assert not {"g", "x", "dual", "observed_g", "f"} & set(plain.columns)
     for name in ("g_1", "g_2", "x_1", "dual_1", "observed_g_2"):
         vector, k = name[:-2], int(name[-1]) - 1
-        expected = [row[k] if row is not None and len(row) > k else np.nan for row in full_run[vector]]
+        expected = [
+            row[k] if row is not None and len(row) > k else np.nan for row in full_run[vector]
+        ]
         np.testing.assert_array_equal(plain[name], np.array(expected, dtype=float), err_msg=name)
     assert plain["g_2"].isna().sum() == plain["x_1"].notna().sum() == len(plain) / 2
     two_columns = cbobench.load_rounds(run, columns=["g_1", "g"], problem="two")
@@ -45,7 +49,10 @@ def test_entries_of_vectors_are_plain_columns(run):
 
 def test_labels_on_request(run):
     frame = cbobench.load_rounds(run, columns=["label", "problem_label", "t"])
-    assert dict(zip(frame["algorithm"], frame["label"], strict=True)) == {"ckb-ucb": "CKB", "random": "random"}
+    assert dict(zip(frame["algorithm"], frame["label"], strict=True)) == {
+        "ckb-ucb": "CKB",
+        "random": "random",
+    }
     assert set(frame["problem_label"]) == {"two", "no-fixed-penalty"}
     assert "label" not in cbobench.load_rounds(run, columns="regret")
     none = cbobench.load_rounds(run, columns=["label", "g_1"], status="failed")
@@ -64,14 +71,19 @@ def test_labels_have_the_same_names_in_all_frames(run):
 
 
 def test_coordinates_of_actions_without_any_are_refused(run):
-    with pytest.raises(Misuse, match="'x_1': the actions of 'two' are numbers without coordinates; take 'action'"):
+    with pytest.raises(
+        Misuse, match="'x_1': the actions of 'two' are numbers without coordinates; take 'action'"
+    ):
         cbobench.load_rounds(run, columns=["x_1"], problem="two")
 
 
 def test_an_unknown_column_or_filter_lists_all_that_there_are(run):
     for ask, allowed in (
         (lambda: cbobench.load_rounds(run, columns=["qqq"]), cbobench.load_rounds(run).columns),
-        (lambda: cbobench.load_cells(run, qqq=1), [n for n in cbobench.load_cells(run) if not n.endswith("_label")]),
+        (
+            lambda: cbobench.load_cells(run, qqq=1),
+            [n for n in cbobench.load_cells(run) if not n.endswith("_label")],
+        ),
     ):
         with pytest.raises(Misuse, match="allowed: ") as error:
             ask()

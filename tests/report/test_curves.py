@@ -1,4 +1,6 @@
-"""What stands for many seeds at a round, what a figure says where nothing does, and what a panel's axes hold."""
+"""What stands for many seeds at a round, what a figure says where nothing does, and what a panel's
+axes hold.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def test_quartiles_are_those_of_tables():
             middle, low, high = (part[0] for part in centre(row[None], quantity.name, "median"))
             (expected,) = statistics(quantity, [row])
             for ours, name in ((middle, "median"), (low, "q25"), (high, "q75")):
-                assert ours == expected[name] or (np.isnan(ours) and not np.isfinite(expected[name]))
+                assert ours == expected[name] or (
+                    np.isnan(ours) and not np.isfinite(expected[name])
+                )
 
 
 def test_no_statistic_of_a_sample_depends_on_another_sample():
@@ -34,7 +38,10 @@ def test_no_statistic_of_a_sample_depends_on_another_sample():
         samples = [gen.lognormal(size=n) for n in (0, 1, 2, 5, 9, 150) for _ in range(8)]
         for values in samples:
             values[gen.random(len(values)) < 0.2 * gen.integers(6)] = np.nan
-        together, alone = statistics(quantity, samples), [statistics(quantity, [values])[0] for values in samples]
+        together, alone = (
+            statistics(quantity, samples),
+            [statistics(quantity, [values])[0] for values in samples],
+        )
         assert repr(together) == repr(alone), "to the last bit"
         for result, values in zip(together, samples, strict=True):
             assert result["defined"] == (~np.isnan(values)).sum()
@@ -47,30 +54,60 @@ def test_captions_say_which_curves_are_undefined_and_why(tmp_path, words_of):
         "late": [[np.nan, 0.5]] * 3 + [[np.nan] * 2],
         "never": [[0.1] * 2] + [[np.nan] * 2] * 3,
     }
-    rounds = {("P", label): {"t": [1, 100], "simple_regret": settings} for label, settings in values.items()}
-    cells = {pair: {"simple_regret": np.array(settings["simple_regret"])[:, -1]} for pair, settings in rounds.items()}
+    rounds = {
+        ("P", label): {"t": [1, 100], "simple_regret": settings}
+        for label, settings in values.items()
+    }
+    cells = {
+        pair: {"simple_regret": np.array(settings["simple_regret"])[:, -1]}
+        for pair, settings in rounds.items()
+    }
     run = Run(make(tmp_path / "run", cells, seeds=range(4), rounds=rounds))
     problem = next(iter(run.record.labels("problems")))
-    for statistic, expected in (("mean", ["late (known in 3", "never (known in 1"]), ("median", ["never (known in 1"])):
+    for statistic, expected in (
+        ("mean", ["late (known in 3", "never (known in 1"]),
+        ("median", ["never (known in 1"]),
+    ):
         caption = words_of(run, [Panel("simple_regret", problem, statistic=statistic)])
         listed = ", ".join(f"{statistic} of r of {item} of 4 seeds)" for item in expected)
-        assert f"Undefined in the end: {listed}. A mean is drawn where every seed has a value" in caption
+        assert (
+            f"Undefined in the end: {listed}. A mean is drawn where every seed has a value"
+            in caption
+        )
 
 
 @pytest.mark.usefixtures("unpainted")
 def test_what_cannot_be_drawn_is_said_in_the_figure_and_by_the_command(tmp_path, capsys):
     values = {"A": [[1.0, 0.5]] * 4, "never": [[0.1] * 2] + [[np.nan] * 2] * 3}
-    rounds = {("P", label): {"t": [1, 100], "simple_regret": settings} for label, settings in values.items()}
-    cells = {pair: {"simple_regret": np.array(settings["simple_regret"])[:, -1]} for pair, settings in rounds.items()}
+    rounds = {
+        ("P", label): {"t": [1, 100], "simple_regret": settings}
+        for label, settings in values.items()
+    }
+    cells = {
+        pair: {"simple_regret": np.array(settings["simple_regret"])[:, -1]}
+        for pair, settings in rounds.items()
+    }
     run = make(tmp_path / "run", cells, seeds=range(4), rounds=rounds)
-    line = ["figures", str(run), "--out", str(tmp_path / "out"), "--recipe", "summary", "--metric", "r"]
+    line = [
+        "figures",
+        str(run),
+        "--out",
+        str(tmp_path / "out"),
+        "--recipe",
+        "summary",
+        "--metric",
+        "r",
+    ]
     assert main([*line, "--highlight", "never"]) == 0
     assert (
-        "\nNot drawn: never, whose median is known in no round.\n" in next((tmp_path / "out").glob("*.txt")).read_text()
+        "\nNot drawn: never, whose median is known in no round.\n"
+        in next((tmp_path / "out").glob("*.txt")).read_text()
     )
     assert capsys.readouterr().err == ""
     assert main([*line, "--only", "*/never"]) == 1
-    assert "summary_made_P: not drawn, no round has a value to draw" in (err := capsys.readouterr().err)
+    assert "summary_made_P: not drawn, no round has a value to draw" in (
+        err := capsys.readouterr().err
+    )
     assert "has no figure of" not in err
 
 
@@ -165,14 +202,21 @@ def test_ticks_of_a_logarithmic_axis_are_whole_values(most, majors):
 
 
 def test_zero_is_seen_at_the_edge_of_a_logarithmic_axis():
-    """A method that found the optimum stays in sight; a quantity that may be negative has no such edge."""
+    """A method that found the optimum stays in sight; a quantity that may be negative has no such
+    edge.
+    """
     falls = np.where(T < 100, 1.0 / T, 0.0)
-    axis, caption = drawn(Panel("simple_regret", "p", log="y"), curve("a", falls), curve("b", 1.0 / T))
+    axis, caption = drawn(
+        Panel("simple_regret", "p", log="y"), curve("a", falls), curve("b", 1.0 / T)
+    )
     assert caption == ["A curve at the lower edge is 0, or below 0.005."]
     low, _ = axis.get_ylim()
     assert low < axis.get_lines()[0].get_ydata().min() == pytest.approx(0.0025)
     axis.figure.canvas.draw()
-    ticks = {label.get_text(): place for label, place in zip(axis.get_yticklabels(), axis.get_yticks(), strict=True)}
+    ticks = {
+        label.get_text(): place
+        for label, place in zip(axis.get_yticklabels(), axis.get_yticks(), strict=True)
+    }
     assert ticks.pop("0") == pytest.approx(0.0025), "no other number is read off there"
     assert min(ticks.values()) > 1.5 * 0.0025
     assert not [place for place in axis.get_yticks(minor=True) if place <= 1.5 * 0.0025]
@@ -181,6 +225,10 @@ def test_zero_is_seen_at_the_edge_of_a_logarithmic_axis():
     assert "0" not in [label.get_text() for label in second.get_yticklabels()], "negative control"
     _, caption = drawn(Panel("simple_regret", "p", log="y"), curve("b", 1.0 / T))
     assert caption == [], "negative control"
-    _, caption = drawn(Panel("simple_regret", "p", log="y"), curve("a", np.where(T < 100, 1.0, 1e-14)))
-    assert caption == ["A curve at the lower edge is 0, or below 1e-09."], "rounding takes no decades"
+    _, caption = drawn(
+        Panel("simple_regret", "p", log="y"), curve("a", np.where(T < 100, 1.0, 1e-14))
+    )
+    assert caption == ["A curve at the lower edge is 0, or below 1e-09."], (
+        "rounding takes no decades"
+    )
     assert np.isnan(Panel("regret", "p", log="y").edge(curve("a", falls)))

@@ -1,4 +1,6 @@
-"""Figures as they are printed: widths, text, legends, limits, lines, captions, and what a reader may choose."""
+"""Figures as they are printed: widths, text, legends, limits, lines, captions, and what a reader
+may choose.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,18 @@ import cbobench
 from cbobench.cli import main
 from cbobench.report.captions import identity
 from cbobench.report.curves import centre
-from cbobench.report.figures import Boxes, DrawOptions, Figure, Panel, Plane, Profile, TradeOff, compose, draw, numbered
+from cbobench.report.figures import (
+    Boxes,
+    DrawOptions,
+    Figure,
+    Panel,
+    Plane,
+    Profile,
+    TradeOff,
+    compose,
+    draw,
+    numbered,
+)
 from cbobench.report.load import Run
 from cbobench.report.style import SIZES, look_of, size_of
 
@@ -36,7 +49,7 @@ algorithms:
   - ckb-ts
   - ckb-rand: {{beta_scale: {{sweep: [0.1, 0.2, 1.0]}}, label: Rand}}
   - sgp-ucb: {{label: SGP}}
-"""
+"""  # noqa: E501
 INDEPENDENT, THRESHOLD = "rkhs-1d[constraint=independent]", "rkhs-1d[h=0.25]"
 
 
@@ -55,17 +68,32 @@ def run(folder):
 
 def figures():
     """Every kind of panel."""
-    curves = [Panel(metric, INDEPENDENT, title="$x_1$") for metric in ("regret", "violation_hard", "violations")]
-    boxes = [Boxes(m, INDEPENDENT, a, 10, 40, a) for a in ("ckb-ts", "sgp-ucb") for m in ("reward", "violation")]
+    curves = [
+        Panel(metric, INDEPENDENT, title="$x_1$")
+        for metric in ("regret", "violation_hard", "violations")
+    ]
+    boxes = [
+        Boxes(m, INDEPENDENT, a, 10, 40, a)
+        for a in ("ckb-ts", "sgp-ucb")
+        for m in ("reward", "violation")
+    ]
     trade = TradeOff("regret", "violation", INDEPENDENT, "ckb-rand")
     return {
         "one": Figure("one", "one", curves[:1]),
         "three": Figure("three", "three", curves),
-        "medians": Figure("medians", "m", [Panel(m, THRESHOLD, statistic="median") for m in ("reward", "regret_plus")]),
+        "medians": Figure(
+            "medians",
+            "m",
+            [Panel(m, THRESHOLD, statistic="median") for m in ("reward", "regret_plus")],
+        ),
         "boxes": Figure("boxes", "boxes", boxes, columns=2),
         "trade": Figure("trade", "trade", [trade]),
-        "finals": Figure("finals", "f", [Plane("regret", "violation", THRESHOLD), Profile("performance")]),
-        "mixed": Figure("mixed", "mixed", [curves[0], trade, boxes[0], Panel("reward", THRESHOLD, log="xy")]),
+        "finals": Figure(
+            "finals", "f", [Plane("regret", "violation", THRESHOLD), Profile("performance")]
+        ),
+        "mixed": Figure(
+            "mixed", "mixed", [curves[0], trade, boxes[0], Panel("reward", THRESHOLD, log="xy")]
+        ),
     }
 
 
@@ -87,7 +115,11 @@ def composed(run):
 
 def drawn(image):
     """Every text that is to be seen; ticks beyond the limits are not."""
-    texts = {id(text): text for text in image.findobj(Text) if text.get_visible() and text.get_text().strip()}
+    texts = {
+        id(text): text
+        for text in image.findobj(Text)
+        if text.get_visible() and text.get_text().strip()
+    }
     for axis in image.axes:
         for side in (axis.xaxis, axis.yaxis):
             low, high = sorted(side.get_view_interval())
@@ -101,7 +133,11 @@ def cut_off(image):
     """Texts that reach beyond the page, by more than a pixel."""
     boxes = {text.get_text(): text.get_window_extent() for text in drawn(image)}
     page = image.bbox
-    return [t for t, b in boxes.items() if min(b.x0, b.y0) < -1 or b.x1 > page.x1 + 1 or b.y1 > page.y1 + 1]
+    return [
+        t
+        for t, b in boxes.items()
+        if min(b.x0, b.y0) < -1 or b.x1 > page.x1 + 1 or b.y1 > page.y1 + 1
+    ]
 
 
 @pytest.mark.slow
@@ -122,14 +158,18 @@ def test_nothing_is_cut_off_and_everything_is_legible(name, size, composed):
         assert room.height > 0.5 * image.dpi
         assert axis.yaxis.label.get_window_extent().height <= room.height * 1.15
     below = min(axis.get_tightbbox().y0 for axis in image.axes)
-    assert all(legend.get_window_extent().y1 <= below + 1 for legend in image.legends), "the legend hides no panel"
+    assert all(legend.get_window_extent().y1 <= below + 1 for legend in image.legends), (
+        "the legend hides no panel"
+    )
     image.text(0.95, 0.5, "beyond the page, as a control")
     assert cut_off(image) == ["beyond the page, as a control"]
 
 
 def test_a_width_that_nobody_chose_is_that_of_the_panels(run, tmp_path, monkeypatch):
     widths = []
-    monkeypatch.setattr("cbobench.report.figures.save", lambda image, *_: widths.append(image.get_figwidth()))
+    monkeypatch.setattr(
+        "cbobench.report.figures.save", lambda image, *_: widths.append(image.get_figwidth())
+    )
     for name in ("one", "three"):
         draw(run, figures()[name], tmp_path)
     monkeypatch.setattr("cbobench.report.figures.FEW", 5)
@@ -151,15 +191,22 @@ def test_files_are_laid_out_together_and_drawn_once(run, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("width", "inches"), [("12cm", 12 / 2.54), pytest.param("505.89pt", 7.0, marks=pytest.mark.long)]
+    ("width", "inches"),
+    [("12cm", 12 / 2.54), pytest.param("505.89pt", 7.0, marks=pytest.mark.long)],
 )
 def test_a_width_and_a_font_are_those_of_a_paper(run, composed, tmp_path, width, inches):
-    """Of any width, nothing is cut off; an SVG has the same size in points and the same bytes every time."""
+    """Of any width, nothing is cut off; an SVG has the same size in points and the same bytes every
+    time.
+    """
     options = DrawOptions(width, font="serif", svg=True)
-    first, repeated = (draw(run, figures()["one"], tmp_path / name, options) for name in ("first", "again"))
+    first, repeated = (
+        draw(run, figures()["one"], tmp_path / name, options) for name in ("first", "again")
+    )
     assert [path.suffix for path in first] == [".pdf", ".png", ".svg", ".csv", ".txt"]
     svg = first[2].read_bytes()
-    assert float(re.search(rb'<svg[^>]* width="([\d.]+)pt"', svg).group(1)) == pytest.approx(72 * inches)
+    assert float(re.search(rb'<svg[^>]* width="([\d.]+)pt"', svg).group(1)) == pytest.approx(
+        72 * inches
+    )
     assert repeated[2].read_bytes() == svg
     image, _ = composed(figures()["three"], width, "serif")
     assert cut_off(image) == []
@@ -170,7 +217,10 @@ def test_a_width_and_a_font_are_those_of_a_paper(run, composed, tmp_path, width,
     ("arguments", "message"),
     [
         (["--width", "3.25"], "width is '3.25'; allowed: 1.5in to 40in; units: in, cm, mm, pt"),
-        (["--width", "3.2.5in"], "width is '3.2.5in'; allowed: 1.5in to 40in; units: in, cm, mm, pt"),
+        (
+            ["--width", "3.2.5in"],
+            "width is '3.2.5in'; allowed: 1.5in to 40in; units: in, cm, mm, pt",
+        ),
         (["--width", "9ft"], "width is '9ft'; allowed"),
         (["--width", "900cm"], "width is '900cm'; allowed"),
         (["--width", "3in", "--size", "single"], "not allowed with argument"),
@@ -178,20 +228,37 @@ def test_a_width_and_a_font_are_those_of_a_paper(run, composed, tmp_path, width,
         (["--font", "Sans"], "or give serif, sans-serif, monospace"),
         (["--metric", "regrets"], "unknown metric 'regrets'; did you mean 'regret'?"),
         (["--only", "sgp-ucp"], "unknown pair 'sgp-ucp'; did you mean 'sgp-ucb'?"),
-        (["--metric", "R", "--recipe", "zhou_ji_2022"], "the recipe zhou_ji_2022 has metrics of its own"),
+        (
+            ["--metric", "R", "--recipe", "zhou_ji_2022"],
+            "the recipe zhou_ji_2022 has metrics of its own",
+        ),
         (["--kind", "plain"], "unknown --kind 'plain'; did you mean 'plane'?"),
-        (["--kind", "plane", "--metric", "R"],
-         "a plane is of two metrics, not of regret; give the horizontal and the vertical one"),
-        (["--kind", "plane", "--metric", "R", "streak"], "unknown metric of rounds 'longest_streak'"),
-        (["--kind", "plane", "--recipe", "zhou_ji_2022"],
-         "the recipe zhou_ji_2022 has figures of its own; leave --kind out"),
-        (["--kind", "profile", "--metric", "R"],
-         "profiles are of simple_regret, which has targets, not of regret; leave the metric out"),
-        (["--kind", "profile", "--statistic", "mean"],
-         "profiles are shares of cells, of which there is neither mean nor median"),
-        (["--kind", "profile", "--recipe", "guo_zhu_liu_2022", "--metric", "r"], "has metrics and figures of its own"),
+        (
+            ["--kind", "plane", "--metric", "R"],
+            "a plane is of two metrics, not of regret; give the horizontal and the vertical one",
+        ),
+        (
+            ["--kind", "plane", "--metric", "R", "streak"],
+            "unknown metric of rounds 'longest_streak'",
+        ),
+        (
+            ["--kind", "plane", "--recipe", "zhou_ji_2022"],
+            "the recipe zhou_ji_2022 has figures of its own; leave --kind out",
+        ),
+        (
+            ["--kind", "profile", "--metric", "R"],
+            "profiles are of simple_regret, which has targets, not of regret; leave the metric out",
+        ),
+        (
+            ["--kind", "profile", "--statistic", "mean"],
+            "profiles are shares of cells, of which there is neither mean nor median",
+        ),
+        (
+            ["--kind", "profile", "--recipe", "guo_zhu_liu_2022", "--metric", "r"],
+            "has metrics and figures of its own",
+        ),
     ],
-)  # fmt: skip
+)
 def test_wrong_words_are_refused_and_nothing_is_drawn(folder, tmp_path, capsys, arguments, message):
     assert main(["figures", str(folder), "--out", str(tmp_path / "none"), *arguments]) == 2
     assert message in capsys.readouterr().err
@@ -247,7 +314,9 @@ def test_nothing_lies_below_what_a_quantity_can_be(run, composed):
 
 def test_rewards_are_drawn_with_the_best_feasible_one(run):
     frame = Panel("reward", THRESHOLD, average=True).data(run)
-    np.testing.assert_allclose(frame["f_star"], run.cells.query("problem == @THRESHOLD")["f_star"].mean(), rtol=1e-9)
+    np.testing.assert_allclose(
+        frame["f_star"], run.cells.query("problem == @THRESHOLD")["f_star"].mean(), rtol=1e-9
+    )
 
 
 def test_numbers_of_figures_belong_to_the_papers_suites(run):
@@ -275,9 +344,11 @@ def test_files_have_the_printed_width_and_their_caption(run, tmp_path, words_of)
     assert caption.startswith("two.\n(a) $x_1$: Cumulative regret. (b)")
     assert max(map(len, caption.splitlines())) <= 100
     for phrase in (
-        "Means over 5 seeds; bars: 95 % intervals of the mean. T = 40.", "constraint = independent", identity(run),
+        "Means over 5 seeds; bars: 95 % intervals of the mean. T = 40.",
+        "constraint = independent",
+        identity(run),
         "Method Rand (beta_scale = 0.1) (ckb-rand): beta_scale = 0.1",
-    ):  # fmt: skip
+    ):
         assert phrase in joined
     assert re.search(r"Shared by the algorithms: B = sup, .*lam = theory", joined)
     assert re.fullmatch(r"printed, grid [0-9a-f]{12}", identity(run))
@@ -293,8 +364,13 @@ def test_files_have_the_printed_width_and_their_caption(run, tmp_path, words_of)
 @pytest.mark.usefixtures("unpainted")
 def test_what_a_reader_may_choose(folder, tmp_path):
     arguments = ["figures", str(folder), "--out", str(tmp_path / "some"), "--only", "h = B/4/*ckb*"]
-    assert main([*arguments, "--metric", "R", "violations", "--size", "single", "--statistic", "mean"]) == 0
-    assert sorted(p.name for p in (tmp_path / "some").glob("*.csv")) == ["summary_printed_h_B_4.csv"]
+    assert (
+        main([*arguments, "--metric", "R", "violations", "--size", "single", "--statistic", "mean"])
+        == 0
+    )
+    assert sorted(p.name for p in (tmp_path / "some").glob("*.csv")) == [
+        "summary_printed_h_B_4.csv"
+    ]
     frame = pd.read_csv(tmp_path / "some" / "summary_printed_h_B_4.csv")
     assert set(frame["metric"]) == {"regret", "violations"}
     assert not frame["algorithm"].str.contains("sgp").any()

@@ -1,4 +1,6 @@
-"""Two runs as a gate of a CI: it closes where a method became worse, or says that the seeds are too few to tell."""
+"""Two runs as a gate of a CI: it closes where a method became worse, or says that the seeds are too
+few to tell.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,20 @@ from tests.report.made import make
 
 
 def two(folder, seeds, problems, methods, changed, shift):
-    """Runs before and after: `shift` added to the regret of the first `changed` methods, on every problem and seed."""
+    """Runs before and after: `shift` added to the regret of the first `changed` methods, on every
+    problem and seed.
+    """
     base = np.random.default_rng(0).normal(10, 1, size=(problems, methods, seeds))
     after = base.copy()
     after[:, :changed] += shift
     return [
         make(
             folder / name,
-            {(f"P{i}", f"A{j}"): {"regret": some[i, j]} for i in range(problems) for j in range(methods)},
+            {
+                (f"P{i}", f"A{j}"): {"regret": some[i, j]}
+                for i in range(problems)
+                for j in range(methods)
+            },
             seeds=range(seeds),
         )
         for name, some in (("before", base), ("after", after))
@@ -29,13 +37,23 @@ def two(folder, seeds, problems, methods, changed, shift):
 
 @pytest.mark.parametrize(
     ("problems", "methods", "changed", "seeds"),
-    [(1, 2, 1, 1), (1, 2, 1, 5), (1, 2, 1, 6), (1, 3, 3, 6), (1, 3, 3, 7), (2, 1, 1, 2), (2, 1, 1, 5)]
+    [
+        (1, 2, 1, 1),
+        (1, 2, 1, 5),
+        (1, 2, 1, 6),
+        (1, 3, 3, 6),
+        (1, 3, 3, 7),
+        (2, 1, 1, 2),
+        (2, 1, 1, 5),
+    ]
     + [
         pytest.param(*more, marks=pytest.mark.long)
         for more in ((1, 8, 8, 6), (1, 8, 8, 10), (7, 2, 1, 6), (7, 4, 4, 10))
     ],
 )
-def test_what_is_always_worse_is_caught_or_cannot_be_decided(tmp_path, problems, methods, changed, seeds):
+def test_what_is_always_worse_is_caught_or_cannot_be_decided(
+    tmp_path, problems, methods, changed, seeds
+):
     runs = two(tmp_path, seeds, problems, methods, changed, np.linspace(0.5, 1, seeds))
     found = cbobench.compare(*runs, metric="regret")
     rows = problems * changed
@@ -57,7 +75,10 @@ def few(tmp_path_factory):
 
 @pytest.mark.parametrize("style", ["table", "markdown", "csv"])
 def test_what_cannot_be_decided_is_said_with_the_seeds_that_would_do(few, capsys, style):
-    assert main(["compare", *map(str, few), "--metric", "regret", "--only-changed", "--format", style]) == 3
+    assert (
+        main(["compare", *map(str, few), "--metric", "regret", "--only-changed", "--format", style])
+        == 3
+    )
     out, err = capsys.readouterr()
     assert "3 rows cannot be decided" in err
     assert "fewer than 7 seeds" in err, "3 rows: 3/32 is above 5 %, 3/64 below"
@@ -92,7 +113,9 @@ METRICS = ("r", "R", "V⁺", "N")
 
 
 def judged(gen, seeds, shift, problems, methods=2):
-    """Verdicts of two runs of one law, by problem and metric; `shift` makes the first method worse everywhere."""
+    """Verdicts of two runs of one law, by problem and metric; `shift` makes the first method worse
+    everywhere.
+    """
     rows = []
     for problem in range(problems):
         for metric in METRICS:
@@ -102,10 +125,23 @@ def judged(gen, seeds, shift, problems, methods=2):
                 after = after + shift * (method == 0)
                 if metric != "R":  # what is never below 0: many seeds are ties
                     before, after = np.maximum(before, 0), np.maximum(after, 0)
-                row = {"problem": problem, "problem_label": "P", "algorithm": method, "algorithm_label": "A"}
+                row = {
+                    "problem": problem,
+                    "problem_label": "P",
+                    "algorithm": method,
+                    "algorithm_label": "A",
+                }
                 apart, found = before - after, difference(after, before)
-                row |= {name: getattr(found, name) for name in ("n", "p", "effect", "wins", "ties", "losses")}
-                row |= {"expected": seeds, "before": np.median(before), "after": np.median(after), "apart": apart}
+                row |= {
+                    name: getattr(found, name)
+                    for name in ("n", "p", "effect", "wins", "ties", "losses")
+                }
+                row |= {
+                    "expected": seeds,
+                    "before": np.median(before),
+                    "after": np.median(after),
+                    "apart": apart,
+                }
                 rows.append(row | {"metric": metric, "horizon": 9})
     return [row["verdict"] for row in judge_rows(rows, 1.0)]
 
@@ -113,15 +149,21 @@ def judged(gen, seeds, shift, problems, methods=2):
 @pytest.fixture(autouse=True)
 def cheap_intervals(monkeypatch):
     """Intervals decide nothing here."""
-    monkeypatch.setattr("cbobench.stats.paired_tests.interval", lambda apart, statistic: (np.nan, np.nan))
+    monkeypatch.setattr(
+        "cbobench.stats.paired_tests.interval", lambda apart, statistic: (np.nan, np.nan)
+    )
 
 
 def test_the_level_of_the_gate_is_that_of_all_its_rows_together():
     """Four metrics at 5 % each, both sides, would close it in a tenth of all pairs of one law."""
     gen = np.random.default_rng(1)
     found = [judged(gen, 20, 0.0, 1) for _ in range(200)]
-    assert sum("worse" in verdicts for verdicts in found) <= 10, "5 % of 200, of which 2.5 % are for the worse"
-    assert sum({"worse", "better"} & {*verdicts} != set() for verdicts in found) >= 1, "it can close"
+    assert sum("worse" in verdicts for verdicts in found) <= 10, (
+        "5 % of 200, of which 2.5 % are for the worse"
+    )
+    assert sum({"worse", "better"} & {*verdicts} != set() for verdicts in found) >= 1, (
+        "it can close"
+    )
 
 
 def test_the_gate_closes_where_one_method_is_worse_by_half_a_spread():
@@ -131,7 +173,9 @@ def test_the_gate_closes_where_one_method_is_worse_by_half_a_spread():
 
 
 def test_seeds_that_are_equal_are_no_lack_of_seeds():
-    """36 rows take 11 seeds if all of them differ; of three metrics in four, half of the seeds are equal."""
+    """36 rows take 11 seeds if all of them differ; of three metrics in four, half of the seeds are
+    equal.
+    """
     gen = np.random.default_rng(3)
     verdicts = [verdict for _ in range(5) for verdict in judged(gen, 10, 0.0, 2, 3)]
     assert "undecided" not in verdicts

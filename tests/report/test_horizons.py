@@ -1,4 +1,6 @@
-"""A run that was extended by another horizon: figures, ranks and profiles show the same one of each problem."""
+"""A run that was extended by another horizon: figures, ranks and profiles show the same one of each
+problem.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,13 @@ REGRETS = {  # in the end, by horizon
 
 def played(folder, horizon, pairs):
     t = [1, horizon // 2, horizon]
-    rounds = {pair: {"t": t, "simple_regret": [[1.0, 1.0, regret]] * 3} for pair, regret in pairs.items()}
-    cells = {pair: {"simple_regret": [regret] * 3, "regret": [horizon] * 3} for pair, regret in pairs.items()}
+    rounds = {
+        pair: {"t": t, "simple_regret": [[1.0, 1.0, regret]] * 3} for pair, regret in pairs.items()
+    }
+    cells = {
+        pair: {"simple_regret": [regret] * 3, "regret": [horizon] * 3}
+        for pair, regret in pairs.items()
+    }
     return make(folder, cells, seeds=SEEDS, horizon=horizon, rounds=rounds)
 
 
@@ -56,8 +63,12 @@ def test_every_problem_has_the_latest_of_which_a_cell_is_good(run, titles):
         assert set(frame.groupby("algorithm")["t"].max()) == {horizon}
         assert (frame[["n", "expected"]] == 3).all().all()
         assert Plane("regret", "violations", titles[label]).data(run)["x"].tolist() == [horizon] * 2
-        assert (Plane("regret", "violations", titles[label], average=True).data(run)["x"] == 1).all()
-    assert describe_horizons(run, [titles["P"]]) == "T = 1,200 (the run also holds T = 100, not shown)"
+        assert (
+            Plane("regret", "violations", titles[label], average=True).data(run)["x"] == 1
+        ).all()
+    assert (
+        describe_horizons(run, [titles["P"]]) == "T = 1,200 (the run also holds T = 100, not shown)"
+    )
     assert describe_horizons(run, [titles["Q"]]) == "T = 100 (no cell of T = 1,200 is good)"
     assert run.only("*/A").horizon_of(titles["Q"]) == 100
 
@@ -70,20 +81,30 @@ def test_tables_and_figures_have_one_rule(run, only):
     assert set(table["n"]) == {3 if only == "Q/*" else 6}
     for kind, at, column in (("performance", PRECISIONS, "within"), ("data", SHARES, "solved_by")):
         frame = Profile(kind).data(part)
-        assert (kind == "data" and only == "Q/*") == frame["t"].notna().all(), "rounds of one horizon"
+        assert (kind == "data" and only == "Q/*") == frame["t"].notna().all(), (
+            "rounds of one horizon"
+        )
         for label, sample in frame.groupby("label"):
             share = sample.set_index("at")["share"]
-            assert [share[item] for item in at] == [table.loc[label, f"{column}_{item:g}"] for item in at]
+            assert [share[item] for item in at] == [
+                table.loc[label, f"{column}_{item:g}"] for item in at
+            ]
     assert table.loc["A", "within_0.001"] == (0 if only == "Q/*" else 0.5)
     caption = " ".join(str(comparison).split())
     assert (
-        "T = 100 (Q), 1,200 (P) (the run also" if only != "Q/*" else "T = 100 (no cell of T = 1,200 is good)"
+        "T = 100 (Q), 1,200 (P) (the run also"
+        if only != "Q/*"
+        else "T = 100 (no cell of T = 1,200 is good)"
     ) in caption
 
 
 def test_ranks_are_of_the_same_cells(run):
-    frame = cbobench.compare(run, ranks=True, metric="simple_regret").frame.set_index("algorithm_label")
-    assert frame["rank"].to_dict() == {"A": 1.25, "B": 1.75}, "A is better on P at T = 1,200, neither on Q"
+    frame = cbobench.compare(run, ranks=True, metric="simple_regret").frame.set_index(
+        "algorithm_label"
+    )
+    assert frame["rank"].to_dict() == {"A": 1.25, "B": 1.75}, (
+        "A is better on P at T = 1,200, neither on Q"
+    )
     assert (set(frame["blocks"]), set(frame["expected"])) == ({2}, {2})
 
 
@@ -103,9 +124,14 @@ SHIFTS = {"A": 0.0, "B": 0.6, "C": 0.9, "D": 1.2}
 
 
 def drawn(seeds=9):
-    """Cells of two problems whose methods are so near that the number of tests decides what is significant."""
+    """Cells of two problems whose methods are so near that the number of tests decides what is
+    significant.
+    """
     return {
-        (p, a): {name: GEN.normal(10, 1, seeds) + shift for name in ("regret", "simple_regret", "violations")}
+        (p, a): {
+            name: GEN.normal(10, 1, seeds) + shift
+            for name in ("regret", "simple_regret", "violations")
+        }
         for p in "PQ"
         for a, shift in SHIFTS.items()
     }
@@ -116,17 +142,23 @@ def extended(tmp_path_factory):
     """Runs of T = 25 alone, of T = 30 alone, and of T = 25 and then T = 30 in one folder."""
     folder, cells = tmp_path_factory.mktemp("extended"), {25: drawn(), 30: drawn()}
     alone = {t: make(folder / str(t), cells[t], seeds=range(9), horizon=t) for t in cells}
-    first, then = (partial(make, folder / "both", cells[t], seeds=range(9), horizon=t) for t in cells)
+    first, then = (
+        partial(make, folder / "both", cells[t], seeds=range(9), horizon=t) for t in cells
+    )
     return alone, asked_again(folder / "both", first, 30, [then])
 
 
 def without_notes(text):
     """A rendered table without what it says of horizons."""
-    return [line.removesuffix("\\") for line in text.splitlines() if "the run also holds" not in line]
+    return [
+        line.removesuffix("\\") for line in text.splitlines() if "the run also holds" not in line
+    ]
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"best": True}, {"against": "A"}, {"ranks": True}, {"profile": True}, {"by": "algorithm"}], ids=str
+    "options",
+    [{}, {"best": True}, {"against": "A"}, {"ranks": True}, {"profile": True}, {"by": "algorithm"}],
+    ids=str,
 )
 def test_an_earlier_horizon_changes_no_mark_and_no_number(extended, options):
     alone, extended_run = extended
@@ -137,8 +169,12 @@ def test_an_earlier_horizon_changes_no_mark_and_no_number(extended, options):
         )
         pd.testing.assert_frame_equal(comparison.frame, expected.frame)
         for style in ("table", "latex", "markdown", "csv"):
-            assert without_notes(comparison.render(style, 300)) == without_notes(expected.render(style, 300))
-    assert "T = 30 (the run also holds T = 25, not shown)" in str(cbobench.compare(extended_run, **options))
+            assert without_notes(comparison.render(style, 300)) == without_notes(
+                expected.render(style, 300)
+            )
+    assert "T = 30 (the run also holds T = 25, not shown)" in str(
+        cbobench.compare(extended_run, **options)
+    )
 
 
 @pytest.mark.parametrize("options", [{"best": True}, {"against": "A"}], ids=str)
@@ -151,7 +187,9 @@ def test_each_horizon_is_a_family_of_tests(extended, options):
         pd.testing.assert_frame_equal(part, expected)
         assert (part["p_holm"] < 0.05).any()
     together = every.frame.groupby("metric")["p"].transform(lambda p: np.minimum(1, len(p) * p))
-    assert ((every.frame["p_holm"] < 0.05) & (together >= 0.05)).any(), "one family of both would weaken them"
+    assert ((every.frame["p_holm"] < 0.05) & (together >= 0.05)).any(), (
+        "one family of both would weaken them"
+    )
     assert "Holm over the rows of a metric and T" in " ".join(str(every).split())
 
 
@@ -160,10 +198,14 @@ def test_all_horizons_are_shown_with_the_marks_of_each(extended):
     rows = cbobench.compare(extended_run, horizon="all", metric="R").table.rows
     assert {row[2] for row in rows} == {"25", "30"}
     for t, run in alone.items():
-        expected = [(type(row[-1]), row[-1]) for row in cbobench.compare(run, metric="R").table.rows]
+        expected = [
+            (type(row[-1]), row[-1]) for row in cbobench.compare(run, metric="R").table.rows
+        ]
         assert [(type(row[-1]), row[-1]) for row in rows if row[2] == str(t)] == expected
     assert set(cbobench.summary(extended_run)["horizon"]) == {30}
-    assert len(cbobench.summary(extended_run, horizon="all")) == 2 * len(cbobench.summary(extended_run, horizon=25))
+    assert len(cbobench.summary(extended_run, horizon="all")) == 2 * len(
+        cbobench.summary(extended_run, horizon=25)
+    )
 
 
 def test_a_bundle_and_a_union_have_the_latest_horizon_too(extended, tmp_path):
@@ -183,7 +225,10 @@ def test_the_command_takes_a_horizon(extended, capsys):
         assert text[: len(text) // 2] == text[len(text) // 2 :]
     assert main(["compare", str(extended_run), "--horizon", "all", "--format", "csv"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1 + 2 * 8
-    for wrong, phrase in (("7", "horizon is 7; allowed: 25, 30, all"), ("latest", "'latest' is not a whole number")):
+    for wrong, phrase in (
+        ("7", "horizon is 7; allowed: 25, 30, all"),
+        ("latest", "'latest' is not a whole number"),
+    ):
         assert main(["compare", str(extended_run), "--horizon", wrong]) == 2
         assert phrase in capsys.readouterr().err
     for wrong in ("30", True, 0):
@@ -195,12 +240,19 @@ def test_the_command_takes_a_horizon(extended, capsys):
 
 def test_what_is_not_compared_of_two_runs_is_said_though_others_have_its_horizon(tmp_path):
     """One problem is extended: T = 8 is compared of the other one."""
-    suite = {"suite": "part", "seeds": 2, "problems": ["gramacy", "gardner-1"], "algorithms": ["random"]}
+    suite = {
+        "suite": "part",
+        "seeds": 2,
+        "problems": ["gramacy", "gardner-1"],
+        "algorithms": ["random"],
+    }
     before = cbobench.run(suite | {"horizon": 8}, out=tmp_path / "part", cpus=0)
     after = cbobench.run(suite | {"horizon": 8}, out=tmp_path / "after", cpus=0)
     message = "not compared: T = 8, as it is not the latest of"
     assert message not in str(cbobench.compare(before, after, metric="R"))
-    before = cbobench.run(suite | {"horizon": 12, "problems": ["gramacy"]}, out=tmp_path / "part", cpus=0)
+    before = cbobench.run(
+        suite | {"horizon": 12, "problems": ["gramacy"]}, out=tmp_path / "part", cpus=0
+    )
     assert message in str(cbobench.compare(before, after, metric="R"))
     assert message not in str(cbobench.compare(before, after, metric="R", horizon=8))
 

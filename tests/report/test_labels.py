@@ -1,4 +1,6 @@
-"""Labels and words of any kind: in no format do they become anything but text, and numbers keep their kind."""
+"""Labels and words of any kind: in no format do they become anything but text, and numbers keep
+their kind.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,11 @@ def test_markdown_shows_labels_to_the_letter():
 
 def test_latex_shows_labels_to_the_letter():
     row = render(TextTable(["a", "b"], [[HOSTILE, "1"]], left=1), "latex").splitlines()[-4]
-    left = re.sub(r"\\[a-z]+\{\}|\\[%#{}_&$]|\$[|<>_+]\$|\$\^\*\$|\$\\[a-z]+\$", "", row.removesuffix(r" & 1 \\"))
+    left = re.sub(
+        r"\\[a-z]+\{\}|\\[%#{}_&$]|\$[|<>_+]\$|\$\^\*\$|\$\\[a-z]+\$",
+        "",
+        row.removesuffix(r" & 1 \\"),
+    )
     assert not set(left) & set("\\%#{}_&$^~<>|*`"), left
 
 
@@ -72,12 +78,17 @@ def test_latex_shows_labels_to_the_letter():
 def hostile(tmp_path_factory):
     folder = tmp_path_factory.mktemp("labels")
     cells = {
-        (BROKEN, algorithm): {"regret": np.arange(6.0) + i, "simple_regret": [np.nan] * 4 + [0.5] * 2}
+        (BROKEN, algorithm): {
+            "regret": np.arange(6.0) + i,
+            "simple_regret": [np.nan] * 4 + [0.5] * 2,
+        }
         for i, algorithm in enumerate((HOSTILE, BROKEN))
     }
     rounds = {key: {"t": [1, 100], "regret": [[0.0, 1.0]] * 6} for key in cells}
-    return [str(make(folder / name, cells, seeds=SEEDS, failed={(BROKEN, BROKEN): lost}, rounds=rounds))
-            for name, lost in (("a", [0]), ("b", [0, 1]))]  # fmt: skip
+    return [
+        str(make(folder / name, cells, seeds=SEEDS, failed={(BROKEN, BROKEN): lost}, rounds=rounds))
+        for name, lost in (("a", [0]), ("b", [0, 1]))
+    ]
 
 
 @pytest.mark.parametrize("style", ["table", "csv"])
@@ -103,7 +114,11 @@ def test_a_run_whose_labels_a_terminal_would_obey_is_refused(hostile, tmp_path, 
 def test_a_figure_shows_labels_to_the_letter(hostile):
     figure = cbobench.plot(hostile[0], "regret")
     figure.canvas.draw()
-    visible = {text.get_text() for axis in figure.axes for text in (axis.get_legend() or figure.legends[0]).get_texts()}
+    visible = {
+        text.get_text()
+        for axis in figure.axes
+        for text in (axis.get_legend() or figure.legends[0]).get_texts()
+    }
     assert any(HOSTILE in " ".join(text.split()).replace(r"\$", "$") for text in visible), visible
 
 
@@ -114,8 +129,12 @@ def test_json_is_valid_and_tells_infinite_from_undefined(hostile):
         raise AssertionError(f"{word} is no JSON")
 
     rows = json.loads(comparison.render("json"), parse_constant=refuse)
-    assert (rows[0]["simple_regret_median"], rows[0]["simple_regret"]) == ("inf", 0.5), "the median as in CSV"
-    empty = json.loads(cbobench.compare(hostile[0], metric="simple_regret", best=True).render("json"))
+    assert (rows[0]["simple_regret_median"], rows[0]["simple_regret"]) == ("inf", 0.5), (
+        "the median as in CSV"
+    )
+    empty = json.loads(
+        cbobench.compare(hostile[0], metric="simple_regret", best=True).render("json")
+    )
     assert empty[0]["mean"] == 0.0
 
 
@@ -143,7 +162,11 @@ STARRED = TextTable(
 
 def test_a_star_in_a_note_is_a_star_unless_it_explains_cells_in_bold():
     """f* is no mark, nor is a star in a label; where cells are bold, the note says bold."""
-    latex, markdown, html = render(STARRED, "latex"), render(STARRED, "markdown"), render_html(STARRED)
+    latex, markdown, html = (
+        render(STARRED, "latex"),
+        render(STARRED, "markdown"),
+        render_html(STARRED),
+    )
     for text, star in ((latex, "$^*$"), (markdown, r"\*"), (html, "*")):
         assert f"edian; bold: best; {star} so" in text
         assert "fbold" not in text
@@ -153,38 +176,58 @@ def test_a_star_in_a_note_is_a_star_unless_it_explains_cells_in_bold():
     assert r"f\* = 0.9803" in markdown
     assert "f* = 0.9803" in html
     assert "median; *best*; * so" in render(STARRED, "table")
-    assert render(TextTable(["a"], [["x"]], "", "*best*", left=1), "markdown").endswith("\nbold: best")
+    assert render(TextTable(["a"], [["x"]], "", "*best*", left=1), "markdown").endswith(
+        "\nbold: best"
+    )
 
 
 @pytest.mark.parametrize(
-    "line", ["- x", "+ x", "# x", "###### x", "1. x", "12) x", "===", "---", "  - x", "1.", "-", "--  "]
+    "line",
+    ["- x", "+ x", "# x", "###### x", "1. x", "12) x", "===", "---", "  - x", "1.", "-", "--  "],
 )
 def test_no_line_of_a_note_becomes_a_list_a_heading_or_a_rule(line):
-    note = render(TextTable(["a"], [["1"]], "", f"median\n{line}", left=1), "markdown").splitlines()[-1]
+    note = render(
+        TextTable(["a"], [["1"]], "", f"median\n{line}", left=1), "markdown"
+    ).splitlines()[-1]
     assert unescaped(note) == line
     assert re.match(r"\s*\d*\\", note), note
     plain = "-3 x", "1.5 x", "#x", "=x", "a - b", "x"
     for same in plain:
-        assert render(TextTable(["a"], [["1"]], "", f"median\n{same}", left=1), "markdown").splitlines()[-1] == same
+        assert (
+            render(
+                TextTable(["a"], [["1"]], "", f"median\n{same}", left=1), "markdown"
+            ).splitlines()[-1]
+            == same
+        )
 
 
 def test_signs_in_a_row_stay_apart_in_latex():
     """Else two hyphens are a dash, two apostrophes a quotation mark."""
-    row = render(TextTable(["a", "b"], [["a--b ---x '' ,,", "–"]], left=1), "latex").splitlines()[-4]
+    row = render(TextTable(["a", "b"], [["a--b ---x '' ,,", "–"]], left=1), "latex").splitlines()[
+        -4
+    ]
     assert row == r"a-{}-b -{}-{}-x '{}' ,{}, & -- \\"
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+cmd|' /C calc'!A0", "-x", "@SUM(A1)", "-1+2", "＝1", "-", "=", "+1_000"])
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+cmd|' /C calc'!A0", "-x", "@SUM(A1)", "-1+2", "＝1", "-", "=", "+1_000"]
+)
 def test_no_label_is_a_formula(text, tmp_path):
-    rows = list(csv.reader(io.StringIO(render_records([{text: text, "n": -1.5, "m": "-1.5"}], "csv"))))
+    rows = list(
+        csv.reader(io.StringIO(render_records([{text: text, "n": -1.5, "m": "-1.5"}], "csv")))
+    )
     assert rows == [[f"'{text}", "n", "m"], [f"'{text}", "-1.5", "-1.5"]]
-    assert json.loads(render_records([{text: text}], "json")) == [{text: text}], "JSON has no formulas"
+    assert json.loads(render_records([{text: text}], "json")) == [{text: text}], (
+        "JSON has no formulas"
+    )
     for plain in ("a=b", "-1", "+2.5e-3", "-.5", "-inf", "x", "", "–", "'=1", -1.0, None):
         assert escape_formula(plain) is plain
 
 
 def test_no_label_is_a_formula_beside_a_figure(tmp_path):
-    frame = pd.DataFrame({"label": ["=1+1", "a"], "t": [1, 2], "mean": [-1.5, np.nan], "known": [True, False]})
+    frame = pd.DataFrame(
+        {"label": ["=1+1", "a"], "t": [1, 2], "mean": [-1.5, np.nan], "known": [True, False]}
+    )
     write_numbers(frame, tmp_path / "a.csv")
     assert (tmp_path / "a.csv").read_text() == "label,t,mean,known\n'=1+1,1,-1.5,True\na,2,,False\n"
     assert frame["label"].tolist() == ["=1+1", "a"]

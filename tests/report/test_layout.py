@@ -1,4 +1,6 @@
-"""How a page is laid out and worded: numbers at axes, whole ticks, broken labels, legends that fit, captions."""
+"""How a page is laid out and worded: numbers at axes, whole ticks, broken labels, legends that fit,
+captions.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ def test_long_labels_are_broken_evenly(page):
     assert abs(len(lines[0]) - len(lines[1])) <= 5
 
 
-@pytest.mark.parametrize(("labels", "columns"), [(["A", "B", "C", "D"], 4), (["a label of twenty-five ab"] * 2, 1)])
+@pytest.mark.parametrize(
+    ("labels", "columns"), [(["A", "B", "C", "D"], 4), (["a label of twenty-five ab"] * 2, 1)]
+)
 def test_a_legend_has_as_many_columns_as_fit(page, labels, columns):
     image, axis = page
     for i, label in enumerate(labels):
@@ -61,4 +65,6 @@ def test_a_legend_has_as_many_columns_as_fit(page, labels, columns):
     (legend,) = image.legends
     assert legend._ncols == columns
     assert legend.get_window_extent().width <= image.bbox.width
-    assert image.get_figheight() == pytest.approx(height + legend.get_window_extent().height / image.dpi)
+    assert image.get_figheight() == pytest.approx(
+        height + legend.get_window_extent().height / image.dpi
+    )

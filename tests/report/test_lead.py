@@ -1,4 +1,6 @@
-"""Figures of many methods: a lead in colour, the others grey, said in the legend; and figures of a user's own axes."""
+"""Figures of many methods: a lead in colour, the others grey, said in the legend; and figures of a
+user's own axes.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ T = [1, 10, 40]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Fourteen methods on two problems: the later a method, the better; two of them are alike, one finds nothing."""
+    """Fourteen methods on two problems: the later a method, the better; two of them are alike, one
+    finds nothing.
+    """
     cells, rounds = {}, {}
     for problem in ("P", "Q"):
         for i, method in enumerate(METHODS):
@@ -29,10 +33,14 @@ def folder(tmp_path_factory):
             cells[problem, method] = {"simple_regret": last}
             rounds[problem, method] = {
                 "t": T,
-                "simple_regret": [[1.0, float(10.0 ** (-0.5 * i)), value] if i else [np.nan] * 3 for value in last],
+                "simple_regret": [
+                    [1.0, float(10.0 ** (-0.5 * i)), value] if i else [np.nan] * 3 for value in last
+                ],
                 "regret": [[float(i), 2.0 * i, 3.0 * i]] * 3,
             }
-    return make(tmp_path_factory.mktemp("lead") / "run", cells, seeds=range(3), horizon=40, rounds=rounds)
+    return make(
+        tmp_path_factory.mktemp("lead") / "run", cells, seeds=range(3), horizon=40, rounds=rounds
+    )
 
 
 @pytest.fixture
@@ -56,7 +64,9 @@ def test_the_best_of_many_are_in_colour_and_the_others_grey(folder):
         assert {line.get_marker() for line in lines} == {"None"}
         assert len(axis.get_lines()) == 14
     notes = image.legends[0].get_title().get_text().replace("\n", " ")
-    assert notes.startswith("The best 8 by mean rank are in colour, in this order; in grey follow m06, m04,")
+    assert notes.startswith(
+        "The best 8 by mean rank are in colour, in this order; in grey follow m06, m04,"
+    )
     assert "m00" in notes, "last, as no seed found anything"
 
 
@@ -80,12 +90,18 @@ def test_coinciding_curves_are_said_once_per_place():
     t = np.arange(1, 5)
 
     def curve(name, values):
-        return pd.DataFrame({"algorithm": name, "label": name.upper(), "t": t, "median": np.asarray(values, float)})
+        return pd.DataFrame(
+            {"algorithm": name, "label": name.upper(), "t": t, "median": np.asarray(values, float)}
+        )
 
-    frame = pd.concat([curve("a", t), curve("b", 10.0 * t), curve("c", t + 0.01), curve("d", [np.nan, 2, 3, 4])])
+    frame = pd.concat(
+        [curve("a", t), curve("b", 10.0 * t), curve("c", t + 0.01), curve("d", [np.nan, 2, 3, 4])]
+    )
     assert find_coinciding(frame, "median") == [["A", "C"]]
     assert find_coinciding(frame, "median", is_log=True) == [["A", "C"]]
-    assert find_coinciding(pd.concat([curve("a", 0 * t), curve("b", 0 * t)]), "median") == [["A", "B"]]
+    assert find_coinciding(pd.concat([curve("a", 0 * t), curve("b", 0 * t)]), "median") == [
+        ["A", "B"]
+    ]
     apart = pd.concat([curve("a", t), curve("b", 2.0 * t)])
     assert find_coinciding(apart, "median") == [], "negative control"
 
@@ -102,12 +118,31 @@ def test_curves_with_a_comma_in_their_label_are_in_quotes_where_they_coincide(tm
 
 def test_simple_regret_has_a_logarithmic_axis_unless_a_reader_says_no(folder, tmp_path):
     for arguments, scales in (
-        ([], ["log", "linear"]), (["--log"], ["log", "log"]), (["--log", "none"], ["linear", "linear"])
-    ):  # fmt: skip
+        ([], ["log", "linear"]),
+        (["--log"], ["log", "log"]),
+        (["--log", "none"], ["linear", "linear"]),
+    ):
         with pytest.MonkeyPatch.context() as patch:
             images = []
-            patch.setattr("cbobench.report.figures.save", lambda image, *_, images=images: images.append(image))
-            assert main(["figures", str(folder), "--out", str(tmp_path), "--metric", "r", "R", *arguments]) == 0
+            patch.setattr(
+                "cbobench.report.figures.save",
+                lambda image, *_, images=images: images.append(image),
+            )
+            assert (
+                main(
+                    [
+                        "figures",
+                        str(folder),
+                        "--out",
+                        str(tmp_path),
+                        "--metric",
+                        "r",
+                        "R",
+                        *arguments,
+                    ]
+                )
+                == 0
+            )
         assert [axis.get_yscale() for axis in images[0].axes] == scales
     for log, scale in ((None, "log"), (True, "log"), (False, "linear"), ("", "linear")):
         assert cbobench.plot(folder, "r", problem="P", log=log).axes[0].get_yscale() == scale
@@ -138,5 +173,7 @@ def test_a_figure_of_the_users_axes(folder, axes):
 def test_what_is_not_known_has_no_panel(folder):
     image = cbobench.plot(folder, "r", algorithm=["m13", "m12"])
     assert len(image.axes) == 2, "negative control"
-    with pytest.raises(CbobenchError, match="nothing to draw: no value is known of simple regret r of P"):
+    with pytest.raises(
+        CbobenchError, match="nothing to draw: no value is known of simple regret r of P"
+    ):
         cbobench.plot(folder, "r", algorithm="m00")

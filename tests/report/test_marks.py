@@ -1,4 +1,6 @@
-"""Marks of tables: who is best, who may be, how many seeds and problems tell, and how each format shows it."""
+"""Marks of tables: who is best, who may be, how many seeds and problems tell, and how each format
+shows it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ def test_the_best_and_what_is_not_separable_from_it_is_marked(tmp_path):
     near = base + np.where(np.arange(12) % 2, 0.5, -0.49)
     cells = {("P", "A"): base, ("P", "B"): near, ("P", "C"): base + 3, ("P", "D"): base + 1}
     run = make(
-        tmp_path / "run", {k: {"regret": v} for k, v in cells.items()}, seeds=range(12), failed={("P", "D"): range(4)}
+        tmp_path / "run",
+        {k: {"regret": v} for k, v in cells.items()},
+        seeds=range(12),
+        failed={("P", "D"): range(4)},
     )
     compared = cbobench.compare(run, metric="regret")
     kinds = {row[1]: type(row[3]) for row in compared.table.rows}
@@ -42,24 +47,39 @@ def apart_everywhere(folder, methods, problems, seeds):
 @pytest.mark.parametrize(
     ("methods", "problems", "options", "need", "of"),
     [
-        (2, 1, {}, 5, "a method"), (4, 1, {}, 6, "a method"), (7, 1, {}, 7, "a method"), (7, 3, {}, 7, "a method"),
-        (4, 1, {"against": "M0"}, 7, "a metric"), (7, 1, {"against": "M0"}, 8, "a metric"),
+        (2, 1, {}, 5, "a method"),
+        (4, 1, {}, 6, "a method"),
+        (7, 1, {}, 7, "a method"),
+        (7, 3, {}, 7, "a method"),
+        (4, 1, {"against": "M0"}, 7, "a metric"),
+        (7, 1, {"against": "M0"}, 8, "a metric"),
         (7, 3, {"against": "M0"}, 10, "a metric"),
     ],
-)  # fmt: skip
-def test_the_seeds_that_are_said_to_be_needed_are_needed(tmp_path, methods, problems, options, need, of):
-    """One less marks nothing and makes no difference significant, however far apart the methods are."""
+)
+def test_the_seeds_that_are_said_to_be_needed_are_needed(
+    tmp_path, methods, problems, options, need, of
+):
+    """One less marks nothing and makes no difference significant, however far apart the methods
+    are.
+    """
     sparse, sufficient = (
-        cbobench.compare(apart_everywhere(tmp_path / str(n), methods, problems, n), metric="regret", **options)
+        cbobench.compare(
+            apart_everywhere(tmp_path / str(n), methods, problems, n), metric="regret", **options
+        )
         for n in (need - 1, need)
     )
     count = (methods - 1) * (problems if options else 1)
     message = f"{count} comparison{'s' * (count > 1)} of {of} need{'s' * (count == 1)} {need} seeds"
     line = "any difference to be significant" if options else "to mark who is best"
-    assert f"too few seeds {'for' * bool(options)} {line}: {message}".replace("  ", " ") in str(sparse)
+    assert f"too few seeds {'for' * bool(options)} {line}: {message}".replace("  ", " ") in str(
+        sparse
+    )
     assert "too few seeds to mark" not in str(sufficient)
     assert "too few seeds for" not in str(sufficient)
-    marked = [sum(isinstance(cell, Marked) for row in c.table.rows for cell in row) for c in (sparse, sufficient)]
+    marked = [
+        sum(isinstance(cell, Marked) for row in c.table.rows for cell in row)
+        for c in (sparse, sufficient)
+    ]
     assert marked == [0, problems * (methods - 1 if options else 1)]
 
 
@@ -70,12 +90,16 @@ def starred(run, **options):
 
 
 def test_what_is_worse_than_a_starred_method_has_no_star(tmp_path):
-    """C is beaten by B in every seed, and by A, which has the best median, in nine of ten: too few by itself."""
+    """C is beaten by B in every seed, and by A, which has the best median, in nine of ten: too few
+    by itself.
+    """
     a = np.array([0.1, 0.2, 0.3, 0.1, 0.2, 0.3, 0.2, 0.1, 0.2, 9.0])
     b = np.linspace(0.35, 0.45, 10)
     c = b + np.linspace(0.05, 0.5, 10)[::-1]
     values = {"A": a, "B": b, "C": c, "D": c + 5, "E": c + 6, "F": c + 7, "G": c + 8}
-    run = make(tmp_path / "run", {("P", m): {"regret": v} for m, v in values.items()}, seeds=range(10))
+    run = make(
+        tmp_path / "run", {("P", m): {"regret": v} for m, v in values.items()}, seeds=range(10)
+    )
     best = cbobench.compare(run, metric="regret", best=True).frame.set_index("algorithm_label")
     assert best.loc["C", "against_label"] == "A"
     assert best.loc["C", "p_holm"] > 0.05
@@ -89,7 +113,9 @@ def test_no_star_is_worse_than_another_by_any_table(tmp_path, seeds):
     gen = np.random.default_rng(seeds)
     for draw in range(6):
         shifts = np.linspace(0, gen.choice([0.5, 2.0]), 5)
-        cells = {("P", f"M{m}"): {"regret": gen.normal(10 + s, 1, seeds)} for m, s in enumerate(shifts)}
+        cells = {
+            ("P", f"M{m}"): {"regret": gen.normal(10 + s, 1, seeds)} for m, s in enumerate(shifts)
+        }
         run = make(tmp_path / str(draw), cells, seeds=range(seeds))
         marks = starred(run)
         for label in [label for label, has_star in marks.items() if has_star]:
@@ -100,7 +126,9 @@ def test_no_star_is_worse_than_another_by_any_table(tmp_path, seeds):
 
 @pytest.mark.parametrize("draw", range(3))
 def test_methods_of_one_law_keep_their_stars(tmp_path, draw):
-    """The negative control: of 60 stars of methods that are alike a few are lost, and with a shift most are."""
+    """The negative control: of 60 stars of methods that are alike a few are lost, and with a shift
+    most are.
+    """
     gen = np.random.default_rng(draw)
     lost = {0.0: 0, 2.0: 0}
     for shift, problem in itertools.product(lost, range(10)):
@@ -112,23 +140,37 @@ def test_methods_of_one_law_keep_their_stars(tmp_path, draw):
 
 
 def test_bold_is_the_best_alone_in_every_format(tmp_path):
-    """A star is a lighter mark than bold; of methods that are equal in every seed each is the best."""
+    """A star is a lighter mark than bold; of methods that are equal in every seed each is the
+    best.
+    """
     base = np.arange(12.0)
     near = base + np.where(np.arange(12) % 2, 0.5, -0.4)
     values = {"A": base, "B": near, "C": base + 3, "twin": base}
-    run = make(tmp_path / "run", {("P", m): {"regret": v} for m, v in values.items()}, seeds=range(12))
+    run = make(
+        tmp_path / "run", {("P", m): {"regret": v} for m, v in values.items()}, seeds=range(12)
+    )
     compared = cbobench.compare(run, metric="regret")
     visible = dict(row[1:3] for row in compared.table.rows)
     for text, bold, star, legend in (
         (compared.render(), "*{}*", " {}*", "*best*; * no method is significantly better"),
-        (compared.render("markdown"), " **{}** ", r" {}\* ", r"bold: best; \* no method is significantly better"),
+        (
+            compared.render("markdown"),
+            " **{}** ",
+            r" {}\* ",
+            r"bold: best; \* no method is significantly better",
+        ),
         (
             compared.render("latex"),
             r" \textbf{{{}}}",
             " {}$^*$",
             "bold: best; $^*$ no method is significantly better",
         ),
-        (compared._repr_html_(), "<b>{}</b>", ">{}*<", "bold: best; * no method is significantly better"),
+        (
+            compared._repr_html_(),
+            "<b>{}</b>",
+            ">{}*<",
+            "bold: best; * no method is significantly better",
+        ),
     ):
         assert bold.format(visible["A"]) in text
         assert star.format(visible["B"]) in text
@@ -140,9 +182,12 @@ def test_bold_is_the_best_alone_in_every_format(tmp_path):
         assert legend in " ".join(text.split())
 
 
-@pytest.mark.parametrize(("methods", "problems"), [(2, 4), (2, 5), (3, 6), (4, 6), (5, 6), (5, 7), (11, 7), (11, 8)])
+@pytest.mark.parametrize(
+    ("methods", "problems"), [(2, 4), (2, 5), (3, 6), (4, 6), (5, 6), (5, 7), (11, 7), (11, 8)]
+)
 def test_ranks_are_marked_where_the_problems_can_tell(tmp_path, methods, problems):
-    """Of the methods that are worse in every problem than the one before none has a star, of three that are alike all.
+    """Of the methods that are worse in every problem than the one before none has a star, of three
+    that are alike all.
 
     Eleven methods take eight problems: ten comparisons, and 10 / 2^8 is below 5 %.
     """
@@ -151,10 +196,18 @@ def test_ranks_are_marked_where_the_problems_can_tell(tmp_path, methods, problem
     sufficient = (methods - 1) / 2**problems < 0.05
     kinds = [type(row[1]) for row in compared.table.rows]
     assert kinds == [Best, *[str] * (methods - 1)] if sufficient else kinds == [str] * methods
-    assert compared.frame["beaten"].tolist() == ([False] + [True] * (methods - 1) if sufficient else [None] * methods)
+    assert compared.frame["beaten"].tolist() == (
+        [False] + [True] * (methods - 1) if sufficient else [None] * methods
+    )
     assert ("too few problems to mark" in str(compared)) != sufficient
     gen = np.random.default_rng(problems)
-    cells = {(f"P{p}", f"M{m}"): {"regret": gen.normal(10, 1, 3)} for p in range(problems) for m in range(3)}
-    alike = cbobench.compare(make(tmp_path / "alike", cells, seeds=range(3)), ranks=True, metric="regret")
+    cells = {
+        (f"P{p}", f"M{m}"): {"regret": gen.normal(10, 1, 3)}
+        for p in range(problems)
+        for m in range(3)
+    }
+    alike = cbobench.compare(
+        make(tmp_path / "alike", cells, seeds=range(3)), ranks=True, metric="regret"
+    )
     assert alike.frame["beaten"].tolist() == [False if problems > 5 else None] * 3
     assert any(isinstance(row[1], Best) for row in alike.table.rows) == (problems > 5)

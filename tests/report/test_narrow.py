@@ -1,4 +1,6 @@
-"""What stays in a table: columns asked for, algorithms with values, seeds set apart by whether a constraint binds."""
+"""What stays in a table: columns asked for, algorithms with values, seeds set apart by whether a
+constraint binds.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,19 @@ LONG = "A very long name of a problem that is " + "very " * 30 + "long"
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     cells = {
-        (p, a): {"regret": [i + 10.0 * k for i in SEEDS], "simple_regret": [0.5 * k] * 6, "binds": [False] * 6}
-        for p in (LONG, "[Q]") for k, a in enumerate(("A", "B", "broken"), 1)
-    }  # fmt: skip
+        (p, a): {
+            "regret": [i + 10.0 * k for i in SEEDS],
+            "simple_regret": [0.5 * k] * 6,
+            "binds": [False] * 6,
+        }
+        for p in (LONG, "[Q]")
+        for k, a in enumerate(("A", "B", "broken"), 1)
+    }
     rounds = {key: {"t": [1, 100], "simple_regret": [[0.4, 0.3]] * 6} for key in cells}
     failed = {key: list(SEEDS) for key in cells if key[1] == "broken"}
-    return make(tmp_path_factory.mktemp("narrow") / "run", cells, seeds=SEEDS, failed=failed, rounds=rounds)
+    return make(
+        tmp_path_factory.mktemp("narrow") / "run", cells, seeds=SEEDS, failed=failed, rounds=rounds
+    )
 
 
 @pytest.mark.parametrize("width", [70, 120])
@@ -62,7 +71,9 @@ def test_order_by_algorithm_holds_for_differences_too(run):
 
 def test_advice_is_what_the_table_takes(run):
     assert "--metric" not in cbobench.compare(run, best=True).render("table", 60)
-    assert "more: --metric NAME ... or --all" in " ".join(cbobench.compare(run).render("table", 60).split())
+    assert "more: --metric NAME ... or --all" in " ".join(
+        cbobench.compare(run).render("table", 60).split()
+    )
 
 
 def test_latex_rows_may_begin_with_a_bracket():
@@ -71,17 +82,23 @@ def test_latex_rows_may_begin_with_a_bracket():
 
 
 def test_tables_of_words_fit_too(monkeypatch):
-    table = TextTable(["claim", "statement", "ours"], [["A1", "word " * 40, "number " * 20]], left=3)
+    table = TextTable(
+        ["claim", "statement", "ours"], [["A1", "word " * 40, "number " * 20]], left=3
+    )
     monkeypatch.setenv("COLUMNS", "70")
     assert max(map(len, render(table, "table").splitlines())) <= 70
 
 
 TEN = range(10)
-CELLS = {("Q", name): {"regret": [float(i) for i in TEN], "binds": [i < 4 for i in TEN]} for name in "AB"}
+CELLS = {
+    ("Q", name): {"regret": [float(i) for i in TEN], "binds": [i < 4 for i in TEN]} for name in "AB"
+}
 
 
 def row_of(frame, problem, algorithm):
-    return frame[(frame["problem_label"] == problem) & (frame["algorithm_label"] == algorithm)].iloc[0]
+    return frame[
+        (frame["problem_label"] == problem) & (frame["algorithm_label"] == algorithm)
+    ].iloc[0]
 
 
 def test_groups_by_binds_keep_the_marks_of_their_cells(tmp_path):
@@ -92,12 +109,20 @@ def test_groups_by_binds_keep_the_marks_of_their_cells(tmp_path):
     frame = cbobench.summary(part, by="binds")
     for name in ("n", "expected", "failed", "stale", "unchecked"):
         assert frame[name].sum() == full_run[name].sum(), name
-    counts = row_of(frame, "Q: binds", "A")[["stale", "unchecked"]], row_of(frame, "Q: does not bind", "A")["stale"]
+    counts = (
+        row_of(frame, "Q: binds", "A")[["stale", "unchecked"]],
+        row_of(frame, "Q: does not bind", "A")["stale"],
+    )
     assert (counts[0].tolist(), counts[1]) == ([2, 1], 1)
     text = str(cbobench.compare(part, by="binds"))
     assert "4/4 (2 stale, 1 unchecked)" in text
-    for word in ("stale: played by code that has changed since; cbobench verify RUN --replay", "unchecked: it is not"):
-        assert text.replace("\n", " ").count(word) == 1, "one line below the table, however many rows"
+    for word in (
+        "stale: played by code that has changed since; cbobench verify RUN --replay",
+        "unchecked: it is not",
+    ):
+        assert text.replace("\n", " ").count(word) == 1, (
+            "one line below the table, however many rows"
+        )
 
 
 def test_seeds_of_which_nothing_is_known_are_a_group_of_their_own(tmp_path):
@@ -128,8 +153,8 @@ def test_status_names_what_played_and_is_no_more(tmp_path, capsys, monkeypatch):
     monkeypatch.delitem(ALGORITHMS._classes, "random")
     assert main(["status", str(run)]) == 0
     assert (
-        "20 cells could not be checked for staleness: random is nothing that this cbobench has; look with the version"
-        in capsys.readouterr().out
+        "20 cells could not be checked for staleness: random is nothing that this cbobench has; "
+        "look with the version" in capsys.readouterr().out
     )
 
 
@@ -176,13 +201,24 @@ def test_the_legend_of_a_table_takes_two_lines(wide):
 @pytest.mark.parametrize(
     ("heading", "name"),
     [
-        ("r mean", "simple_regret"), ("R mean", "regret"), ("Simple regret", "simple_regret"), ("r", "simple_regret"),
-        ("Simple regret r, median", "simple_regret"), ("rounds in violation", "violations"), ("rec r", None),
-        ("rec. r", "recommended_regret"), ("REC. V", "recommended_violation"), ("simple-regret", "simple_regret"),
-        ("Stronger cumulative violation", "violation_hard"), ("V+", "violation_hard"), ("best f", "simple_value"),
-        ("φ > 0", "positive_dual"), ("first", "first_feasible"), ("n", None),
+        ("r mean", "simple_regret"),
+        ("R mean", "regret"),
+        ("Simple regret", "simple_regret"),
+        ("r", "simple_regret"),
+        ("Simple regret r, median", "simple_regret"),
+        ("rounds in violation", "violations"),
+        ("rec r", None),
+        ("rec. r", "recommended_regret"),
+        ("REC. V", "recommended_violation"),
+        ("simple-regret", "simple_regret"),
+        ("Stronger cumulative violation", "violation_hard"),
+        ("V+", "violation_hard"),
+        ("best f", "simple_value"),
+        ("φ > 0", "positive_dual"),
+        ("first", "first_feasible"),
+        ("n", None),
     ],
-)  # fmt: skip
+)
 def test_metrics_answer_to_the_words_of_headings(heading, name):
     if name is None:
         with pytest.raises(Misuse, match="unknown metric"):

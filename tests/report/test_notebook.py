@@ -1,4 +1,6 @@
-"""What a notebook does and shows: suites as mappings, comparisons as HTML; the example notebooks run as they are."""
+"""What a notebook does and shows: suites as mappings, comparisons as HTML; the example notebooks
+run as they are.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,20 @@ def run(tmp_path):
 def test_labels_are_shown_and_not_obeyed(run):
     for comparison in (cbobench.compare(run), cbobench.compare(run, against="b", metric="R")):
         page = Seen(comparison._repr_html_())
-        assert page.tags <= {"div", "table", "caption", "thead", "tbody", "tr", "th", "td", "p", "b", "small", "br"}
+        assert page.tags <= {
+            "div",
+            "table",
+            "caption",
+            "thead",
+            "tbody",
+            "tr",
+            "th",
+            "td",
+            "p",
+            "b",
+            "small",
+            "br",
+        }
         assert not page.open
         assert any(HOSTILE in text for text in page.texts)
 
@@ -75,10 +90,14 @@ def test_what_run_returns_shows_its_comparison(run):
 def test_notebooks_are_kept_with_what_they_show(path):
     text = path.read_text(encoding="utf-8")
     code = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
-    assert [cell["execution_count"] for cell in code] == [*range(1, len(code) + 1)], "played once, from top to bottom"
+    assert [cell["execution_count"] for cell in code] == [*range(1, len(code) + 1)], (
+        "played once, from top to bottom"
+    )
     for cell in code:
         assert len(cell["outputs"]) == 1, "a table, or one figure"
-        assert ("image/png" in cell["outputs"][0]["data"]) == ("cbobench.plot" in "".join(cell["source"]))
+        assert ("image/png" in cell["outputs"][0]["data"]) == (
+            "cbobench.plot" in "".join(cell["source"])
+        )
     assert len(text) < 300_000
     assert not re.search(r"/(?:tmp|home|root|Users|var|opt|mnt|srv|work)\b", text)
     assert str(ROOT) not in text
@@ -91,12 +110,20 @@ def test_notebooks_show_what_they_are_kept_with(path, tmp_path, monkeypatch):
         pytest.importorskip(module, reason="pip install 'cbobench[test]'")
     monkeypatch.setenv("PYTHONPATH", str(Path(cbobench.__file__).parents[1]))
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
-    remaining, played = examples.outputs(json.loads(path.read_text(encoding="utf-8"))), examples.play(path, tmp_path)
-    assert examples.outputs(played) == remaining, "the code shows something else; run: make notebooks"
+    remaining, played = (
+        examples.outputs(json.loads(path.read_text(encoding="utf-8"))),
+        examples.play(path, tmp_path),
+    )
+    assert examples.outputs(played) == remaining, (
+        "the code shows something else; run: make notebooks"
+    )
 
 
 def test_what_is_measured_is_left_out_of_notebooks_and_the_rest_is_not():
-    page = "<table><caption>a</caption><tr><th>m</th><th>µs</th></tr><tr><td>1.5</td><td>{}</td></tr></table>"
+    page = (
+        "<table><caption>a</caption><tr><th>m</th><th>µs</th></tr>"
+        "<tr><td>1.5</td><td>{}</td></tr></table>"
+    )
     rows = examples.determined(page.format(37) + "<p><small>legend</small></p>")
     assert rows == [["a"], ["m"], ["1.5"], ["legend"]]
     assert examples.determined(page.format(38)) == rows[:3]
@@ -125,7 +152,9 @@ def test_a_mapping_plays_what_the_same_file_plays(done, tmp_path, write_suite):
     ours, theirs = (cbobench.load_cells(item) for item in (done, second_run))
     assert list(ours["cell"]) == list(theirs["cell"])
     assert list(ours["regret"]) == list(theirs["regret"])
-    assert SUITE["problems"][0]["rkhs-1d"]["label"] == "quarter", "the caller's mapping stays as it was"
+    assert SUITE["problems"][0]["rkhs-1d"]["label"] == "quarter", (
+        "the caller's mapping stays as it was"
+    )
 
 
 def test_readers_take_what_run_returns(done):
@@ -151,7 +180,10 @@ def test_no_command_line_finishes_a_mapping(done, capsys):
     [
         ({"horizn": 3}, "the suite: unknown key 'horizn'; did you mean 'horizon'"),
         ({"horizon": "long"}, "the suite: horizon is 'long'; it must be a whole number"),
-        ({"algorithms": ["ckb-ubc"]}, "the suite: unknown algorithm 'ckb-ubc'; did you mean 'ckb-ucb'"),
+        (
+            {"algorithms": ["ckb-ubc"]},
+            "the suite: unknown algorithm 'ckb-ubc'; did you mean 'ckb-ucb'",
+        ),
         ({3: 4}, "the suite: the key 3 is no text"),
     ],
 )
@@ -178,20 +210,39 @@ def test_what_is_no_run_is_refused():
         (cbobench.plot, {"problem": "quartr"}, "unknown problem 'quartr'; did you mean 'quarter'"),
         (cbobench.plot, {"kind": "plan"}, "unknown kind 'plan'; did you mean 'plane'"),
         (cbobench.plot, {"kind": "plane", "last": 3}, "last does not apply to a plane"),
-        (cbobench.plot, {"kind": "plane", "metric": ["r", "V"], "average": True}, "simple_regret is no sum"),
-        (cbobench.plot, {"kind": "profile", "average": True, "statistic": "mean"},
-         "average and statistic do not apply to a profile"),
-        (cbobench.plot, {"kind": "profile", "metric": "regret"}, "profiles are of simple_regret, which has targets"),
+        (
+            cbobench.plot,
+            {"kind": "plane", "metric": ["r", "V"], "average": True},
+            "simple_regret is no sum",
+        ),
+        (
+            cbobench.plot,
+            {"kind": "profile", "average": True, "statistic": "mean"},
+            "average and statistic do not apply to a profile",
+        ),
+        (
+            cbobench.plot,
+            {"kind": "profile", "metric": "regret"},
+            "profiles are of simple_regret, which has targets",
+        ),
         (cbobench.plot, {"metric": 3}, "metric is 3; give a name, or a list of names"),
         (cbobench.plot, {"problem": 3.5}, "unknown problem 3.5; allowed: "),
-        (cbobench.plot, {"last": "x"}, "last is 'x'; it must be a round, a whole number of at least 1"),
-        (cbobench.compare, {"only": 3}, "only is 3; give a glob over problem/algorithm, such as 'rkhs-1d/"),
+        (
+            cbobench.plot,
+            {"last": "x"},
+            "last is 'x'; it must be a round, a whole number of at least 1",
+        ),
+        (
+            cbobench.compare,
+            {"only": 3},
+            "only is 3; give a glob over problem/algorithm, such as 'rkhs-1d/",
+        ),
         (cbobench.compare, {"by": "binds", "ranks": True}, "leave by out"),
         (cbobench.compare, {"by": "binds", "profile": True}, "leave by out"),
         (cbobench.compare, {"against": 3}, "unknown algorithm 3; allowed: "),
         (cbobench.load_rounds, {"columns": [3]}, "columns is .3.; give a name, or a list of names"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_word_is_refused(done, ask, options, message):
     with pytest.raises(Misuse, match=message):
         ask(done, **options)

@@ -1,4 +1,6 @@
-"""A metric that is defined in one place is everywhere: in Parquet, frames, tables of every format, and figures."""
+"""A metric that is defined in one place is everywhere: in Parquet, frames, tables of every format,
+and figures.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +18,31 @@ from cbobench.report.figures import Panel
 from cbobench.report.load import Run
 from tests.helpers import swept
 
-SUITE = "suite: toy\nhorizon: 30\nseeds: 3\nproblems: [rkhs-1d: {h: 0.25}]\nalgorithms: [random, ckb-ts]\n"
+SUITE = (
+    "suite: toy\nhorizon: 30\nseeds: 3\nproblems: [rkhs-1d: {h: 0.25}]\nalgorithms: [random, "
+    "ckb-ts]\n"
+)
 
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
-    """A run, and a toy metric: the sum of squares of f over feasible rounds, unknown where f* is negative."""
+    """A run, and a toy metric: the sum of squares of f over feasible rounds, unknown where f* is
+    negative.
+    """
 
     def step(rounds):
         worth = np.where(rounds.violated, 0.0, rounds.f**2)
         return np.where(rounds.f_star > 0, worth, np.nan)
 
-    toy = Metric("squares", "Q", "Cumulative squares Q", total(step), better="higher", nullable=True, is_count=True)
+    toy = Metric(
+        "squares",
+        "Q",
+        "Cumulative squares Q",
+        total(step),
+        better="higher",
+        nullable=True,
+        is_count=True,
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(METRICS, toy.name, toy)
         yield Run(swept(tmp_path_factory.mktemp("toy"), SUITE))
@@ -35,7 +50,9 @@ def played(tmp_path_factory):
 
 def test_it_is_in_parquet_and_in_frames(played):
     for kind in ("rounds", "cells"):
-        file = next(played.folder.path(kind) + "/" + name + ".parquet" for name in played.folder.names(kind))
+        file = next(
+            played.folder.path(kind) + "/" + name + ".parquet" for name in played.folder.names(kind)
+        )
         assert "squares" in pq.read_schema(file).names
     rounds = cbobench.load_rounds(played.folder.uri, algorithm="random", seed=2)
     feasible = [all(g <= 0 for g in row) for row in rounds["g"]]
@@ -65,8 +82,12 @@ def test_it_is_in_a_figure(played, words_of, tmp_path):
     assert words_of(played, [Panel("squares", problem), Panel("squares", problem, average=True)])
     behind = pd.read_csv(tmp_path / "words" / "words.csv")
     assert set(behind["metric"]) == {"squares", "average_squares"}
-    last = behind[(behind["metric"] == "squares") & (behind["t"] == 30) & (behind["algorithm"] == "ckb-ts")]
-    np.testing.assert_allclose(last["mean"].item(), played.cells.query("algorithm == 'ckb-ts'")["squares"].mean())
+    last = behind[
+        (behind["metric"] == "squares") & (behind["t"] == 30) & (behind["algorithm"] == "ckb-ts")
+    ]
+    np.testing.assert_allclose(
+        last["mean"].item(), played.cells.query("algorithm == 'ckb-ts'")["squares"].mean()
+    )
     assert METRICS["squares"].label_of(average=True) == "Average squares Q"
 
 

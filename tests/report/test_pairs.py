@@ -1,4 +1,6 @@
-"""Paired comparisons of runs made by hand: differences, tests, Holm, and what changed between two runs."""
+"""Paired comparisons of runs made by hand: differences, tests, Holm, and what changed between two
+runs.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,13 @@ def test_differences_by_hand(run):
     assert list(frame["algorithm_label"]) == ["B", "C"]
     for row, values in zip(frame.to_dict("records"), (B, C), strict=True):
         apart = values - A
-        expected = {"n": N, "mean": apart.mean(), "median": np.median(apart), "wins": (apart < 0).sum(), "ties": 0}
+        expected = {
+            "n": N,
+            "mean": apart.mean(),
+            "median": np.median(apart),
+            "wins": (apart < 0).sum(),
+            "ties": 0,
+        }
         expected |= dict(zip(("mean_low", "mean_high"), interval(apart), strict=True))
         expected |= {"p": stats.wilcoxon(apart, method="exact").pvalue, "losses": (apart > 0).sum()}
         ranks = stats.rankdata(np.abs(apart))
@@ -56,7 +64,9 @@ def test_differences_by_hand(run):
 
 
 def test_problems_are_counted_for_the_reader(tmp_path, run):
-    """On P the rival is worse, on Q better, on R neither; of two T of a problem the latest counts."""
+    """On P the rival is worse, on Q better, on R neither; of two T of a problem the latest
+    counts.
+    """
     values = {
         "P": {"A": A, "B": B},
         "Q": {"A": B, "B": A},
@@ -79,7 +89,10 @@ def test_problems_are_counted_for_the_reader(tmp_path, run):
     )
     every = str(cbobench.compare(longer, metric="regret", against="A", horizon="all"))
     assert "B is better than A on 0 of 3 problems, worse on 2," in every
-    for alone in (cbobench.compare(run, metric="regret", against="A"), cbobench.compare(folder, best=True)):
+    for alone in (
+        cbobench.compare(run, metric="regret", against="A"),
+        cbobench.compare(folder, best=True),
+    ):
         assert "is better than" not in str(alone)
 
 
@@ -96,7 +109,9 @@ def test_pairing_gives_power_that_shuffled_seeds_lose(run, tmp_path):
 
 
 def test_only_seeds_that_both_have(tmp_path):
-    run = make_run(tmp_path / "run", {"P": {"A": A, "B": B}}, failed={("P", "A"): [1, 2], ("P", "B"): [2, 3]})
+    run = make_run(
+        tmp_path / "run", {"P": {"A": A, "B": B}}, failed={("P", "A"): [1, 2], ("P", "B"): [2, 3]}
+    )
     row = cbobench.compare(run, metric="regret", against="A").frame.iloc[0]
     remaining = [0, *range(4, N)]
     assert (row["n"], row["expected"]) == (17, 20)
@@ -105,14 +120,25 @@ def test_only_seeds_that_both_have(tmp_path):
 
 
 def test_a_seed_that_never_got_there_has_lost_and_two_are_tied(tmp_path):
-    """A finds nothing feasible in 15 of 20 seeds, and is better by 1 in the others: B is the better one."""
+    """A finds nothing feasible in 15 of 20 seeds, and is better by 1 in the others: B is the better
+    one.
+    """
     regret, never = np.arange(float(N)), [None] * N
-    values = {("P", "A"): [*never[:15], *regret[15:] - 1], ("P", "B"): regret, ("Q", "A"): never, ("Q", "B"): never}
+    values = {
+        ("P", "A"): [*never[:15], *regret[15:] - 1],
+        ("P", "B"): regret,
+        ("Q", "A"): never,
+        ("Q", "B"): never,
+    }
     cells = {key: {"simple_regret": settings} for key, settings in values.items()}
-    compared = cbobench.compare(make(tmp_path / "run", cells, seeds=range(N)), metric="r", against="B")
+    compared = cbobench.compare(
+        make(tmp_path / "run", cells, seeds=range(N)), metric="r", against="B"
+    )
     (_, row), (_, tie) = compared.frame.iterrows()
     assert (row["n"], row["defined"], row["wins"], row["losses"]) == (20, 5, 5, 15)
-    assert (row["mean"], row["median"], row["median_high"]) == (-1.0, np.inf, np.inf), "the mean is of the five"
+    assert (row["mean"], row["median"], row["median_high"]) == (-1.0, np.inf, np.inf), (
+        "the mean is of the five"
+    )
     assert "∞ 5/20" in str(compared)
     assert row["p"] < 0.01
     assert row["effect"] < 0
@@ -125,17 +151,29 @@ def test_a_seed_that_never_got_there_has_lost_and_two_are_tied(tmp_path):
     assert np.isnan(tie["mean"])
 
 
-# Two runs -------------------------------------------------------------------------------------------------------------
+# Two runs -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory):
     folder = tmp_path_factory.mktemp("two")
-    before = {"same": HARD, "slower": HARD, "faster": HARD, "breaks": HARD, "mended": HARD, "gone": HARD}
+    before = {
+        "same": HARD,
+        "slower": HARD,
+        "faster": HARD,
+        "breaks": HARD,
+        "mended": HARD,
+        "gone": HARD,
+    }
     noise = np.where(np.arange(N) % 2, 1.0, -0.99)
     after = {
-        "same": HARD + noise, "slower": HARD + 2, "faster": HARD - 2, "breaks": HARD, "mended": HARD, "new": HARD
-    }  # fmt: skip
+        "same": HARD + noise,
+        "slower": HARD + 2,
+        "faster": HARD - 2,
+        "breaks": HARD,
+        "mended": HARD,
+        "new": HARD,
+    }
     return (
         Run(make_run(folder / "a", {"P": before}, failed={("P", "mended"): [4, 5]})),
         Run(make_run(folder / "b", {"P": after}, failed={("P", "breaks"): range(3)})),
@@ -157,12 +195,20 @@ def test_verdicts(two):
     for phrase in ("newly failing (seeds 0, 1, 2)", "only before", "only after"):
         assert phrase in text
     slower = compared.frame.set_index("algorithm_label").loc["slower"]
-    np.testing.assert_allclose([slower["mean"], slower["median"], slower["losses"]], [2, 2, N], rtol=1e-12)
+    np.testing.assert_allclose(
+        [slower["mean"], slower["median"], slower["losses"]], [2, 2, N], rtol=1e-12
+    )
 
 
 def test_only_changed(two):
     compared = cbobench.compare(*two, metric="regret", only_changed=True)
-    assert sorted(compared.frame["verdict"]) == ["better", "fixed", "missing", "newly failing", "worse"]
+    assert sorted(compared.frame["verdict"]) == [
+        "better",
+        "fixed",
+        "missing",
+        "newly failing",
+        "worse",
+    ]
     assert "not shown: 1 not significant, 2 identical, 1 not comparable" in str(compared)
     same = cbobench.compare(two[0], two[0], metric="regret", only_changed=True)
     assert same.frame.empty
@@ -178,7 +224,11 @@ def test_a_factor_forgives_small_changes(tmp_path):
         list(cbobench.compare(before, after, metric="regret", factor=factor).frame["verdict"])
         for factor in (1.0, 2.0, 4.0)
     ]
-    assert verdicts == [["worse", "worse"], ["not significant", "worse"], ["not significant", "not significant"]]
+    assert verdicts == [
+        ["worse", "worse"],
+        ["not significant", "worse"],
+        ["not significant", "not significant"],
+    ]
     assert not cbobench.compare(before, after, metric="regret", factor=4.0).worse
     with pytest.raises(Misuse, match=r"factor is 0\.5; it must be a number of at least 1"):
         cbobench.compare(before, after, factor=0.5)
@@ -195,25 +245,33 @@ def test_a_factor_forgives_small_changes(tmp_path):
 def test_what_cannot_be_compared_says_why(tmp_path, options, reason, capsys):
     cells = {("P", "A"): {"regret": A}}
     usual = {"seeds": range(N), "facts": {"noise": 1}}
-    single, two = make(tmp_path / "a", cells, **usual), make(tmp_path / "b", cells, **(usual | options))
+    single, two = (
+        make(tmp_path / "a", cells, **usual),
+        make(tmp_path / "b", cells, **(usual | options)),
+    )
     compared = cbobench.compare(single, two, metric="regret")
     assert list(compared.frame["verdict"]) == ["not comparable"]
     assert reason in str(compared)
     assert not compared.worse
     assert compared.nothing == f"{reason} (1)"
     assert main(["compare", str(single), str(two), "--only-changed"]) == 1
-    assert capsys.readouterr().err == f"nothing of {single} and {two} can be compared: {reason} (1)\n"
+    assert (
+        capsys.readouterr().err == f"nothing of {single} and {two} can be compared: {reason} (1)\n"
+    )
 
 
 @pytest.mark.parametrize(
-    ("swap", "verdict", "reason"), [(1, "not comparable", "only after"), (-1, "missing", "only before")]
+    ("swap", "verdict", "reason"),
+    [(1, "not comparable", "only after"), (-1, "missing", "only before")],
 )
 def test_horizons_that_one_run_lacks_are_said(tmp_path, swap, verdict, reason):
     cells = partial(make, cells={("P", "A"): {"regret": A}}, seeds=range(N))
     single, joined = cells(tmp_path / "a"), tmp_path / "b"
     asked_again(joined, lambda: cells(joined), 200, [lambda: cells(joined, horizon=200)])
     runs = (single, joined)[::swap]
-    assert cbobench.compare(*runs, metric="regret", only_changed=True).worse == (verdict == "missing")
+    assert cbobench.compare(*runs, metric="regret", only_changed=True).worse == (
+        verdict == "missing"
+    )
     compared = cbobench.compare(*runs, metric="regret", horizon="all")
     rows = compared.frame.set_index("horizon")
     assert rows["verdict"].to_dict() == {100: "identical", 200: verdict}

@@ -20,9 +20,15 @@ FITTED = ("zhou_ji_2022_synthetic_fit", "guo_zhu_liu_2022_classical_fit")
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory):
-    """All paper suites with 2 seeds and 41 rounds; of those with fitted models one of each recipe."""
+    """All paper suites with 2 seeds and 41 rounds; of those with fitted models one of each
+    recipe.
+    """
     out = tmp_path_factory.mktemp("paper")
-    sample = {name: paper for name, paper in script.suites().items() if not name.endswith("_fit") or name in FITTED}
+    sample = {
+        name: paper
+        for name, paper in script.suites().items()
+        if not name.endswith("_fit") or name in FITTED
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(script, "suites", lambda: sample)
         paths, missing = script.paper_figures(out, seeds=2, data=None, horizon=41, cpus=0)
@@ -56,7 +62,9 @@ def test_boxes_and_trade_offs_have_their_numbers_behind_them(drawn):
     assert set(boxes["metric"]) == {"average_regret", "average_violation"}
     of_admmbo = boxes[boxes["algorithm"].str.startswith("admmbo")]
     assert set(of_admmbo["t"]) == set(range(5, 41, 5))
-    assert not boxes["algorithm"].str.contains("keep=true").any(), "the paper's figure is by the letter"
+    assert not boxes["algorithm"].str.contains("keep=true").any(), (
+        "the paper's figure is by the letter"
+    )
     assert set(boxes[boxes["algorithm"].str.startswith("penalty")]["t"]) == {20, 40}
     assert (boxes.groupby(["algorithm", "metric", "t"]).size() == 2).all(), "one value per seed"
     trade = pd.read_csv(out / "figures" / "shi_eryilmaz_2022_fig1.csv")

@@ -1,4 +1,6 @@
-"""Performance and data profiles, and rounds to a target, of curves made by hand, in figures and tables."""
+"""Performance and data profiles, and rounds to a target, of curves made by hand, in figures and
+tables.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,11 @@ from tests.report.made import make
 NAN = np.nan
 T = [1, 2, 5, 10, 20, 50, 100]
 CURVES = {  # of three seeds; |f*| is 1
-    ("P", "A"): [[NAN, 0.5, 0.5, 0.05, 0.05, 0.005, 0.0], [NAN] * 7, [2.0, 2.0, 0.9, 0.9, 0.02, 0.02, 0.02]],
+    ("P", "A"): [
+        [NAN, 0.5, 0.5, 0.05, 0.05, 0.005, 0.0],
+        [NAN] * 7,
+        [2.0, 2.0, 0.9, 0.9, 0.02, 0.02, 0.02],
+    ],
     ("P", "B"): [[3.0] * 7, [3.0] * 6 + [1.0], [NAN] * 7],
     ("Q", "A"): [[0.0004] * 7, [0.5] * 7, [0.05] * 7],
     ("Q", "B"): [[0.5] * 7, [0.5] * 7, [0.2] * 6 + [0.1]],
@@ -49,12 +55,25 @@ def shares(run, kind, label):
 
 def test_profiles_by_hand(run):
     within, solved = shares(run, "performance", "A"), shares(run, "data", "A")
-    assert [within[p] for p in PRECISIONS] == [5 / 6, 4 / 6, 2 / 6, 2 / 6], "0, none, 0.02; 0.0004, 0.5, 0.05"
+    assert [within[p] for p in PRECISIONS] == [5 / 6, 4 / 6, 2 / 6, 2 / 6], (
+        "0, none, 0.02; 0.0004, 0.5, 0.05"
+    )
     at = within.index.to_numpy()
     assert within[at < 0.0004].unique().tolist() == [1 / 6], "one regret is 0"
     assert within[(at >= 0.0004) & (at < 0.02)].unique().tolist() == [2 / 6]
     # targets 1, 0.1, 0.01, 0.001. P: rounds 2, 10, 50, 100; none; 5, 20. Q: all at 1; 1; 1 and 1
-    for t, pairs in {1: 7, 2: 8, 4: 8, 5: 9, 10: 10, 20: 11, 49: 11, 50: 12, 98: 12, 100: 13}.items():
+    for t, pairs in {
+        1: 7,
+        2: 8,
+        4: 8,
+        5: 9,
+        10: 10,
+        20: 11,
+        49: 11,
+        50: 12,
+        98: 12,
+        100: 13,
+    }.items():
         assert solved[t / 100] == pairs / 24
     frame = Profile("data").data(run)
     np.testing.assert_allclose(frame["t"], 100 * frame["at"])
@@ -64,8 +83,13 @@ def test_profiles_by_hand(run):
 
 def test_absolute_targets_are_those_of_coco(tmp_path):
     """41 from 100 to 1e-6, five per decade; f* is not 1, which only relative targets look at."""
-    values = {"A": [NAN, 100.0, 10.0, 1.0, 0.1, 0.1, 9e-5], "B": [NAN, NAN, 101.0, 101.0, 101.0, 101.0, 1e-6]}
-    cells = {("P", name): {"simple_regret": [values[name][-1]], "f_star": [-50.0]} for name in values}
+    values = {
+        "A": [NAN, 100.0, 10.0, 1.0, 0.1, 0.1, 9e-5],
+        "B": [NAN, NAN, 101.0, 101.0, 101.0, 101.0, 1e-6],
+    }
+    cells = {
+        ("P", name): {"simple_regret": [values[name][-1]], "f_star": [-50.0]} for name in values
+    }
     rounds = {("P", name): {"t": T, "simple_regret": [values[name]]} for name in values}
     small_run = Run(make(tmp_path / "run", cells, seeds=[0], rounds=rounds))
     comparison = cbobench.compare(small_run, profile=True, absolute=True)
@@ -74,12 +98,22 @@ def test_absolute_targets_are_those_of_coco(tmp_path):
         "within_10": [1, 1], "within_0.1": [1, 1], "within_0.0001": [1, 1], "within_1e-06": [0, 1]
     }  # fmt: skip
     solved = frame.filter(like="solved_by_").loc["A"].tolist()
-    assert solved == [0, pytest.approx(11 / 41), pytest.approx(16 / 41), pytest.approx(16 / 41), pytest.approx(31 / 41)]
+    assert solved == [
+        0,
+        pytest.approx(11 / 41),
+        pytest.approx(16 / 41),
+        pytest.approx(16 / 41),
+        pytest.approx(31 / 41),
+    ]
     assert frame["solved_by_1"]["B"] == 1
     assert "targets COCO's 41 from 100 to 1e-06, in units of f" in " ".join(str(comparison).split())
     relative = cbobench.compare(small_run, profile=True).frame.set_index("algorithm_label")
-    assert relative["solved_by_0.1"]["A"] == 0.5, "1 is within 50 and 5; the rounds of other targets are not reused"
-    with pytest.raises(Misuse, match="absolute is about the targets of profiles; ask for profile too"):
+    assert relative["solved_by_0.1"]["A"] == 0.5, (
+        "1 is within 50 and 5; the rounds of other targets are not reused"
+    )
+    with pytest.raises(
+        Misuse, match="absolute is about the targets of profiles; ask for profile too"
+    ):
         cbobench.compare(small_run, absolute=True)
 
 
@@ -91,10 +125,14 @@ def test_curves_are_steps_that_grow(run):
         assert result.index.is_monotonic_increasing
         assert result.is_monotonic_increasing
     with SIZES["single"].context():
-        image, contents = compose(run, Figure("p", "p", [Profile("performance"), Profile("data")]), SIZES["single"])
+        image, contents = compose(
+            run, Figure("p", "p", [Profile("performance"), Profile("data")]), SIZES["single"]
+        )
         plt.close(image)
     for axis in image.axes:
-        assert {line.get_drawstyle() for line in axis.get_lines() if line.get_gid() is None} == {"steps-post"}
+        assert {line.get_drawstyle() for line in axis.get_lines() if line.get_gid() is None} == {
+            "steps-post"
+        }
         assert axis.get_xscale() == "log"
         assert axis.get_ylim()[0] < 0 < 1 < axis.get_ylim()[1]
     item, second, *_ = image.axes[1].get_lines()
@@ -110,7 +148,9 @@ def test_no_algorithm_moves_another(run, tmp_path):
 
 
 def test_what_failed_solves_nothing_and_is_counted(tmp_path, words_of):
-    small_run = make_run(tmp_path / "run", failed={("P", "A"): [0], ("P", "B"): range(3), ("Q", "B"): range(3)})
+    small_run = make_run(
+        tmp_path / "run", failed={("P", "A"): [0], ("P", "B"): range(3), ("Q", "B"): range(3)}
+    )
     assert shares(small_run, "performance", "A")[1.0] == 4 / 6
     frame = Profile("data").data(small_run).drop_duplicates("label").set_index("label")
     assert frame["n"].to_dict() == {"A": 5, "B": 0}
@@ -119,16 +159,24 @@ def test_what_failed_solves_nothing_and_is_counted(tmp_path, words_of):
     with SIZES["single"].context():
         image, _ = compose(small_run, Figure("p", "p", panels), SIZES["single"])
         plt.close(image)
-    assert [text.get_text() for text in image.legends[0].get_texts()] == ["A (5 of 6)", "B (0 of 6)"]
-    assert "Incomplete: A on P 2 of 3, B on P 0 of 3, B on Q 0 of 3 seeds." in words_of(small_run, panels)
+    assert [text.get_text() for text in image.legends[0].get_texts()] == [
+        "A (5 of 6)",
+        "B (0 of 6)",
+    ]
+    assert "Incomplete: A on P 2 of 3, B on P 0 of 3, B on Q 0 of 3 seeds." in words_of(
+        small_run, panels
+    )
 
 
 def test_captions_say_what_counts(run, tmp_path, words_of):
     caption = words_of(run, [Profile("performance"), Profile("data")])
     for phrase in (
-        "(a) Performance profile: Share of the cells asked for whose final simple regret is at most x times",
-        "(b) Data profile: Share of (cell, target) pairs solved by round t, targets 1, 0.1, 0.01, 0.001",
-        "3 seeds of each problem; a cell that failed, or never played a feasible action, solves nothing. T = 100",
+        "(a) Performance profile: Share of the cells asked for whose final simple regret is at "
+        "most x times",
+        "(b) Data profile: Share of (cell, target) pairs solved by round t, targets 1, 0.1, "
+        "0.01, 0.001",
+        "3 seeds of each problem; a cell that failed, or never played a feasible action, solves "
+        "nothing. T = 100",
         "Problem Q (rkhs-1d)",
     ):
         assert phrase in caption
@@ -154,7 +202,10 @@ def test_the_command_line_draws_profiles(run, tmp_path):
         str(tmp_path),
     ]
     assert main([*arguments, "--metric", "r"]) == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["profile_made.csv", "profile_made.txt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "profile_made.csv",
+        "profile_made.txt",
+    ]
     assert set(pd.read_csv(tmp_path / "profile_made.csv")["label"]) == {"A"}
 
 
@@ -172,11 +223,15 @@ def test_functions_that_move_have_no_simple_regret(tmp_path, words_of):
     }
     small_run = Run(make(tmp_path / "run", cells, seeds=[0], rounds=rounds))
     assert "functions move" not in str(cbobench.compare(small_run))
-    assert "not solved, where functions move: moves" in str(cbobench.compare(small_run, profile=True)).replace(
-        "\n", " "
+    assert "not solved, where functions move: moves" in str(
+        cbobench.compare(small_run, profile=True)
+    ).replace("\n", " ")
+    assert "functions move" not in str(cbobench.compare(small_run, only="still/*", profile=True)), (
+        "negative control"
     )
-    assert "functions move" not in str(cbobench.compare(small_run, only="still/*", profile=True)), "negative control"
-    assert "Simple regret is not defined where functions move: moves." in words_of(small_run, [Profile("data")])
+    assert "Simple regret is not defined where functions move: moves." in words_of(
+        small_run, [Profile("data")]
+    )
     refusal = pytest.raises(Misuse, match=r"which is not defined where functions move \(moves\)")
     with refusal:
         cbobench.compare(small_run, only="moves/*", profile=True)
@@ -193,27 +248,46 @@ FOUR = {  # of four seeds
 
 @pytest.fixture(scope="module")
 def targeted(tmp_path_factory):
-    cells = {("P", a): {"simple_regret": [curve[-1] for curve in FOUR[a]], "f_star": [-2.0, 1, 1, 0]} for a in "AB"}
+    cells = {
+        ("P", a): {"simple_regret": [curve[-1] for curve in FOUR[a]], "f_star": [-2.0, 1, 1, 0]}
+        for a in "AB"
+    }
     rounds = {("P", a): {"t": ROUNDS, "simple_regret": FOUR[a]} for a in "AB"}
-    return Run(make(tmp_path_factory.mktemp("targets") / "run", cells, seeds=range(4), rounds=rounds))
+    return Run(
+        make(tmp_path_factory.mktemp("targets") / "run", cells, seeds=range(4), rounds=rounds)
+    )
 
 
 def test_rounds_to_a_target(targeted):
     frame = cbobench.summary(targeted, target=0.5)
     a, b = (frame[frame["algorithm_label"] == name].iloc[0] for name in "AB")
-    assert (a["rounds_to_target_defined"], a["rounds_to_target"]) == (2, 20.0), "30 and 10; two never"
+    assert (a["rounds_to_target_defined"], a["rounds_to_target"]) == (2, 20.0), (
+        "30 and 10; two never"
+    )
     assert (a["rounds_to_target_median"], b["rounds_to_target_defined"]) == (np.inf, 0)
     assert np.isnan(b["rounds_to_target_median"])
-    assert cbobench.summary(targeted, target=1)["rounds_to_target_median"][0] == 65, "between 30 and 100"
+    assert cbobench.summary(targeted, target=1)["rounds_to_target_median"][0] == 65, (
+        "between 30 and 100"
+    )
     assert "∞ 2/4" in str(cbobench.compare(targeted, target=0.5))
     table = cbobench.compare(targeted, target=0.5, metric="rounds_to_target", means=True).table
-    assert [row[2:] for row in table.rows] == [("∞ 2/4", "20 2/4"), ("∞ 0/4", "–")], "one sign for what is not reached"
+    assert [row[2:] for row in table.rows] == [("∞ 2/4", "20 2/4"), ("∞ 0/4", "–")], (
+        "one sign for what is not reached"
+    )
     for word in ("rounds_to_target", "t(r ≤ 0.5)"):
-        assert cbobench.compare(targeted, target=0.5, metric=word, means=True).table == table, "by any of its names"
+        assert cbobench.compare(targeted, target=0.5, metric=word, means=True).table == table, (
+            "by any of its names"
+        )
         with pytest.raises(Misuse, match=rf"^'{re.escape(word)}' needs a target of simple regret"):
             cbobench.compare(targeted, metric=word)
-    paired = cbobench.compare(targeted, target=0.5, against="B").frame.set_index("metric").loc["rounds_to_target"]
-    assert (paired["n"], paired["wins"], paired["ties"]) == (4, 2, 2), "two never got there with either"
+    paired = (
+        cbobench.compare(targeted, target=0.5, against="B")
+        .frame.set_index("metric")
+        .loc["rounds_to_target"]
+    )
+    assert (paired["n"], paired["wins"], paired["ties"]) == (4, 2, 2), (
+        "two never got there with either"
+    )
 
 
 def test_tables_without_a_target_read_no_rounds(targeted, monkeypatch):
@@ -231,11 +305,19 @@ def test_tables_without_a_target_read_no_rounds(targeted, monkeypatch):
 
 
 def test_targets_are_in_units_of_the_optimum(targeted):
-    """References are 2, 1, 1 and (f* = 0) 1: final regrets of A are 0.025, 1, none and 0.0005 of them."""
+    """References are 2, 1, 1 and (f* = 0) 1: final regrets of A are 0.025, 1, none and 0.0005 of
+    them.
+    """
     frame = cbobench.compare(targeted, profile=True).frame
     a, b = (frame[frame["algorithm_label"] == name].iloc[0] for name in "AB")
-    assert a[["within_1", "within_0.1", "within_0.01", "within_0.001"]].tolist() == [0.75, 0.5, 0.25, 0.25]
-    # targets 2, 0.2, 0.02, 0.002 of the first seed: rounds 30, 60, -, -; 1 of the second: 100; the last all at 10
+    assert a[["within_1", "within_0.1", "within_0.01", "within_0.001"]].tolist() == [
+        0.75,
+        0.5,
+        0.25,
+        0.25,
+    ]
+    # targets 2, 0.2, 0.02, 0.002 of the first seed: rounds 30, 60, -, -; 1 of the second: 100; the
+    # last all at 10
     assert a["solved_by_0.1"] == 4 / 16
     assert a["solved_by_0.5"] == 5 / 16
     assert a["solved_by_1"] == 7 / 16
@@ -245,5 +327,7 @@ def test_targets_are_in_units_of_the_optimum(targeted):
 def test_a_run_without_simple_regret_says_so(targeted, monkeypatch):
     monkeypatch.delitem(METRICS, "simple_regret")
     for options in ({"target": 1.0}, {"profile": True}):
-        with pytest.raises(Misuse, match="need the metric simple_regret, which this run does not record"):
+        with pytest.raises(
+            Misuse, match="need the metric simple_regret, which this run does not record"
+        ):
             cbobench.compare(targeted.folder.uri, **options)

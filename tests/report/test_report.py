@@ -56,17 +56,28 @@ def test_a_run_without_cells_draws_nothing(finished, tmp_path):
 def test_curves_are_means_over_seeds(finished):
     run = Run(finished)
     problem = run.expected["problem"].iloc[0]
-    at = cbobench.load_rounds(finished, problem=problem, algorithm="ckb-ts").query("t == 17")["regret"]
-    for statistic, *expected in (("mean", *interval(at), at.mean()), ("median", *at.quantile([0.25, 0.75, 0.5]))):
+    at = cbobench.load_rounds(finished, problem=problem, algorithm="ckb-ts").query("t == 17")[
+        "regret"
+    ]
+    for statistic, *expected in (
+        ("mean", *interval(at), at.mean()),
+        ("median", *at.quantile([0.25, 0.75, 0.5])),
+    ):
         frame = curves(run, "regret", problem, statistic=statistic)
         row = frame.query("algorithm == 'ckb-ts' and t == 17").iloc[0]
-        np.testing.assert_allclose(row[["low", "high", statistic]].astype(float), expected, rtol=1e-12)
-    frame, average = (curves(run, "regret", problem, average=average, last=30) for average in (False, True))
+        np.testing.assert_allclose(
+            row[["low", "high", statistic]].astype(float), expected, rtol=1e-12
+        )
+    frame, average = (
+        curves(run, "regret", problem, average=average, last=30) for average in (False, True)
+    )
     assert frame["t"].max() == 30
     np.testing.assert_allclose(average["mean"] * average["t"], frame["mean"], rtol=1e-12)
 
 
-TABLE = TextTable(["problem", "algorithm", "R₊"], [["a|b", "x_1", "1 ± 2"], ["a|b", "y", "–"]], "title", "a note")
+TABLE = TextTable(
+    ["problem", "algorithm", "R₊"], [["a|b", "x_1", "1 ± 2"], ["a|b", "y", "–"]], "title", "a note"
+)
 
 
 def test_table_formats_to_the_letter():
@@ -75,21 +86,39 @@ def test_table_formats_to_the_letter():
         r"| a\|b | x_1 | 1 ± 2 |", r"| a\|b | y | – |", "", "a note",
     ]  # fmt: skip
     assert render(TABLE, "latex").splitlines() == [
-        r"% needs \usepackage{booktabs}", r"\begin{table}", r"\centering", r"\caption{title. A note}",
-        r"\label{tab:title}", r"\begin{tabular}{llr}", r"\toprule", r"problem & algorithm & R$_+$ \\", r"\midrule",
-        r"a$|$b & x\_1 & 1 $\pm$ 2 \\", r"a$|$b & y & -- \\", r"\bottomrule", r"\end{tabular}", r"\end{table}",
-    ]  # fmt: skip
+        r"% needs \usepackage{booktabs}",
+        r"\begin{table}",
+        r"\centering",
+        r"\caption{title. A note}",
+        r"\label{tab:title}",
+        r"\begin{tabular}{llr}",
+        r"\toprule",
+        r"problem & algorithm & R$_+$ \\",
+        r"\midrule",
+        r"a$|$b & x\_1 & 1 $\pm$ 2 \\",
+        r"a$|$b & y & -- \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+    ]
     lines = render(TABLE, "table").splitlines()
     assert (lines[0].split(), lines[-1]) == (["title"], "a note")
     assert [line.split() for line in lines[3:5]] == [["a|b", "x_1", "1", "±", "2"], ["y", "–"]]
 
 
 EXPECTED = {
-    "summary_figures_h_B_4", "summary_figures_independent_g", "summary_figures_light", "summary_figures_stocks",
-    "figures_regret_h_B_4", "figures_regret_against_the_best_policy_independent_g",
-    "figures_regret_light", "figures_stronger_violation_light",
-    "figures_regret_stocks", "figures_average_regret_stocks", "figures_stronger_violation_stocks",
-}  # fmt: skip
+    "summary_figures_h_B_4",
+    "summary_figures_independent_g",
+    "summary_figures_light",
+    "summary_figures_stocks",
+    "figures_regret_h_B_4",
+    "figures_regret_against_the_best_policy_independent_g",
+    "figures_regret_light",
+    "figures_stronger_violation_light",
+    "figures_regret_stocks",
+    "figures_average_regret_stocks",
+    "figures_stronger_violation_stocks",
+}
 
 
 @pytest.mark.usefixtures("unpainted")
@@ -120,26 +149,44 @@ def test_recipes_are_refused_when_they_are_none(finished, tmp_path, recipe, mess
 
 
 def assert_the_same_bytes(recipe, run, folder, figures):
-    """A recipe that is run by its path, in a process of its own, draws so many figures as they are drawn here."""
-    local_paths = [path for _, paths in draw_all(Run(run), folder / "here", recipe) for path in paths]
+    """A recipe that is run by its path, in a process of its own, draws so many figures as they are
+    drawn here.
+    """
+    local_paths = [
+        path for _, paths in draw_all(Run(run), folder / "here", recipe) for path in paths
+    ]
     arguments = [sys.executable, ROOT / "analysis" / f"{recipe}.py", run, folder / "there"]
     subprocess.run(arguments, capture_output=True, check=True)
     assert len(local_paths) == 4 * figures
-    assert sorted(path.name for path in (folder / "there").glob("*")) == sorted(path.name for path in local_paths)
+    assert sorted(path.name for path in (folder / "there").glob("*")) == sorted(
+        path.name for path in local_paths
+    )
     for path in local_paths:
-        assert (folder / "there" / path.name).read_bytes() == path.read_bytes(), f"{path.name} is not the same bytes"
+        assert (folder / "there" / path.name).read_bytes() == path.read_bytes(), (
+            f"{path.name} is not the same bytes"
+        )
 
 
 def test_a_recipe_run_by_path_draws_the_same_bytes(tmp_path):
-    """It costs over 5 CPU-seconds for its process, which imports matplotlib and draws a figure of three panels."""
-    curves = {"t": [10, 40], "regret": [[1.0, 2.0], [2.0, 4.0]], "violation_hard": [[1.0, 2.0], [2.0, 4.0]]}
+    """It costs over 5 CPU-seconds for its process, which imports matplotlib and draws a figure of
+    three panels.
+    """
+    curves = {
+        "t": [10, 40],
+        "regret": [[1.0, 2.0], [2.0, 4.0]],
+        "violation_hard": [[1.0, 2.0], [2.0, 4.0]],
+    }
     cells = {("P", "A"): {"regret": [2.0, 4.0]}}
-    run = make(tmp_path / "run", cells, seeds=range(2), horizon=40, rounds=dict.fromkeys(cells, curves))
+    run = make(
+        tmp_path / "run", cells, seeds=range(2), horizon=40, rounds=dict.fromkeys(cells, curves)
+    )
     assert_the_same_bytes("summary", run, tmp_path, 1)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", [name for name in sorted(resources.recipes()) if not name.endswith("_claims")])
+@pytest.mark.parametrize(
+    "name", [name for name in sorted(resources.recipes()) if not name.endswith("_claims")]
+)
 def test_all_recipes_run_by_path_and_draw_the_same_bytes(name, finished, tmp_path):
     assert_the_same_bytes(name, finished, tmp_path, {"summary": 4, "zhou_ji_2022": 7}.get(name, 0))
 

@@ -1,4 +1,6 @@
-"""What a reader chose of a run, computed once: groups, quantities, what is lacking, and the table made of it."""
+"""What a reader chose of a run, computed once: groups, quantities, what is lacking, and the table
+made of it.
+"""
 
 from __future__ import annotations
 

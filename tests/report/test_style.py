@@ -1,4 +1,6 @@
-"""Looks of algorithms: unique, fixed by the name alone, told apart on grey paper and by colour-blind readers."""
+"""Looks of algorithms: unique, fixed by the name alone, told apart on grey paper and by
+colour-blind readers.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,24 @@ TOGETHER = [  # what one panel shows, in the papers' figures unless said
 ]
 SIGHT = {  # Machado, Oliveira & Fernandes (2009), complete deficiency, on linear RGB
     "normal": np.eye(3),
-    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]],
-    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.01182, 0.04294, 0.968881],
+    ],
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
 }
-XYZ = np.array([[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.072175], [0.0193339, 0.119192, 0.9503041]])
+XYZ = np.array(
+    [
+        [0.4124564, 0.3575761, 0.1804375],
+        [0.2126729, 0.7151522, 0.072175],
+        [0.0193339, 0.119192, 0.9503041],
+    ]
+)
 
 
 def lab(colour, sight="normal"):
@@ -68,10 +84,14 @@ def test_colours_are_told_apart_on_grey_paper():
 
 
 def test_every_line_is_seen_on_white():
-    """At least 3 to 1, as WCAG 2 asks of parts of pictures: every colour, grey, and every shade of a variant."""
+    """At least 3 to 1, as WCAG 2 asks of parts of pictures: every colour, grey, and every shade of
+    a variant.
+    """
     assert measure_contrast("#ffffff") == 1
     assert measure_contrast("#000000") == 21
-    assert measure_contrast("#fc9cf0") == pytest.approx(1.88, abs=0.01), "negative control: a pink of before"
+    assert measure_contrast("#fc9cf0") == pytest.approx(1.88, abs=0.01), (
+        "negative control: a pink of before"
+    )
     assert CONTRAST == 3
     bases = [Look(colour, (), "o") for colour in PALETTE.values()]
     shades = [variant_of(base, i).colour for base in bases for i in range(8)]
@@ -100,8 +120,13 @@ def test_a_look_is_fixed_by_the_name_alone(monkeypatch):
     new = look_of("a-new-algorithm")
     assert isinstance(new, Look)
     assert look_of("a-new-algorithm") == new
-    assert all((look_of(name).colour, look_of(name).marker) != (new.colour, new.marker) for name in PUBLISHED)
-    assert look_of("a-new-algorithm", {(new.colour, new.marker)}) != new, "the next choice where that is taken"
+    assert all(
+        (look_of(name).colour, look_of(name).marker) != (new.colour, new.marker)
+        for name in PUBLISHED
+    )
+    assert look_of("a-new-algorithm", {(new.colour, new.marker)}) != new, (
+        "the next choice where that is taken"
+    )
     assert {name: look_of(name) for name in ALGORITHMS.names()} == before
 
 
@@ -113,13 +138,17 @@ class Record:
 
     def variants(self, kind):
         assert kind == "algorithms"
-        return {f"{name}[{i}]": type("Variant", (), {"name": name}) for i, name in enumerate(self.names)}
+        return {
+            f"{name}[{i}]": type("Variant", (), {"name": name}) for i, name in enumerate(self.names)
+        }
 
 
 def test_in_one_run_nothing_looks_alike_and_own_algorithms_give_way():
     ours = [f"mine:Method{i}" for i in range(40)]
     look_of_title = looks(Record(*ours, *ALGORITHMS.names()))
-    assert len({(look.colour, look.marker) for look in look_of_title.values()}) == len(look_of_title)
+    assert len({(look.colour, look.marker) for look in look_of_title.values()}) == len(
+        look_of_title
+    )
     for title, look in look_of_title.items():
         if ":" not in title:
             assert look == look_of(title.split("[")[0])
@@ -147,23 +176,35 @@ def test_a_lead_has_all_colours_to_itself():
         assert [*look_of_title] == titles
         assert len({look_of_title[title].colour for title in lead}) == 8
         assert {look_of_title[title] for title in titles if title not in lead} == {REST}
-    assert looks(Record(*names[:5]), titles[:2])[titles[0]] == looks(Record(*names[:5]))[titles[0]], "few keep theirs"
+    assert (
+        looks(Record(*names[:5]), titles[:2])[titles[0]] == looks(Record(*names[:5]))[titles[0]]
+    ), "few keep theirs"
 
 
 def test_variants_share_the_hue(write_suite):
     suite = "suite: s\nhorizon: 5\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms:\n"
     suite += "  - ckb-rand: {beta_scale: {sweep: [0.1, 0.2, 0.4, 0.8, 1.0]}}\n  - ckb-ucb\n"
     grid = load(write_suite(suite)).grid
-    look_of_title = looks(type("Record", (), {"variants": lambda self, kind: {v.title: v for v in grid.algorithms}})())
+    look_of_title = looks(
+        type("Record", (), {"variants": lambda self, kind: {v.title: v for v in grid.algorithms}})()
+    )
     five = list(look_of_title.values())[:5]
     assert len({look.marker for look in five}) == 5
-    assert (np.diff([lab(look.colour)[0] for look in five]) < -5).all(), "from light to dark, in the number's order"
+    assert (np.diff([lab(look.colour)[0] for look in five]) < -5).all(), (
+        "from light to dark, in the number's order"
+    )
     assert lab(five[0].colour)[0] < 80, "seen on white"
     assert list(look_of_title.values())[5] == look_of("ckb-ucb")
-    apart = suite.replace("beta_scale: {sweep: [0.1, 0.2, 0.4, 0.8, 1.0]}", "B: {sweep: [norm, sup, 3.0]}")
+    apart = suite.replace(
+        "beta_scale: {sweep: [0.1, 0.2, 0.4, 0.8, 1.0]}", "B: {sweep: [norm, sup, 3.0]}"
+    )
     grid = load(write_suite(apart)).grid
     three = list(
-        looks(type("Record", (), {"variants": lambda self, kind: {v.title: v for v in grid.algorithms}})()).values()
+        looks(
+            type(
+                "Record", (), {"variants": lambda self, kind: {v.title: v for v in grid.algorithms}}
+            )()
+        ).values()
     )[:3]
     assert three[0] == look_of("ckb-rand"), "words have no order"
     assert [look.filled for look in three] == [True, False, True]
@@ -171,6 +212,8 @@ def test_variants_share_the_hue(write_suite):
 
 def test_light_colours_get_darker_variants_and_dark_ones_lighter():
     assert lab(variant_of(look_of("ckb-ts"), 1).colour)[0] < lab(look_of("ckb-ts").colour)[0] - 15
-    assert lab(variant_of(look_of("ckb-rand"), 1).colour)[0] > lab(look_of("ckb-rand").colour)[0] + 15
+    assert (
+        lab(variant_of(look_of("ckb-rand"), 1).colour)[0] > lab(look_of("ckb-rand").colour)[0] + 15
+    )
     assert mix_colour("#123456", 0.0) == "#123456"
     assert mix_colour("#123456", 1.0, towards=255) == "#ffffff"

@@ -1,4 +1,6 @@
-"""Tables of runs made by hand: every number is known, no row knows another, and the text fits the terminal."""
+"""Tables of runs made by hand: every number is known, no row knows another, and the text fits the
+terminal.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ import cbobench
 from cbobench.errors import Misuse
 from cbobench.report.formats import UNJUDGED
 from cbobench.report.load import Run
-from cbobench.report.numbers import describe_median_interval, find_gap, format_beside, format_interval, format_number
+from cbobench.report.numbers import (
+    describe_median_interval,
+    find_gap,
+    format_beside,
+    format_interval,
+    format_number,
+)
 from cbobench.report.quantities import quantities
 from cbobench.stats.intervals import interval
 from tests.report.made import make
@@ -33,21 +41,33 @@ HEAVY = [1.0] * 9 + [1000.0]
 def cells(names="ABC", problems=("P", "Q")):
     return {
         (p, a): {
-            "regret": REGRET[a] + 5 * (p == "Q"), "regret_plus": REGRET[a] + 5 * (p == "Q"), "simple_regret": SIMPLE[a],
-            "first_feasible": FIRST[a], "violations": HEAVY if a == "B" else [float(i % 3) for i in SEEDS],
+            "regret": REGRET[a] + 5 * (p == "Q"),
+            "regret_plus": REGRET[a] + 5 * (p == "Q"),
+            "simple_regret": SIMPLE[a],
+            "first_feasible": FIRST[a],
+            "violations": HEAVY if a == "B" else [float(i % 3) for i in SEEDS],
             "binds": [i < 4 for i in SEEDS] if p == "Q" else [False] * 10,
         }
         for p, a in itertools.product(problems, names)
-    }  # fmt: skip
+    }
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    return Run(make(tmp_path_factory.mktemp("made") / "run", cells(), seeds=SEEDS, failed={("P", "C"): [0, 9]}))
+    return Run(
+        make(
+            tmp_path_factory.mktemp("made") / "run",
+            cells(),
+            seeds=SEEDS,
+            failed={("P", "C"): [0, 9]},
+        )
+    )
 
 
 def row_of(frame, problem, algorithm):
-    return frame[(frame["problem_label"] == problem) & (frame["algorithm_label"] == algorithm)].iloc[0]
+    return frame[
+        (frame["problem_label"] == problem) & (frame["algorithm_label"] == algorithm)
+    ].iloc[0]
 
 
 def test_statistics_of_seeds_are_those_of_numpy(run):
@@ -70,12 +90,18 @@ def test_statistics_of_seeds_are_those_of_numpy(run):
 def test_what_was_never_reached_is_worse_than_any_value(run):
     frame = cbobench.summary(run)
     sparse, most = row_of(frame, "P", "A"), row_of(frame, "P", "B")
-    assert (sparse["simple_regret_defined"], sparse["simple_regret"], sparse["simple_regret_median"]) == (
+    assert (
+        sparse["simple_regret_defined"],
+        sparse["simple_regret"],
+        sparse["simple_regret_median"],
+    ) == (
         4,
         2.5,
         np.inf,
     )
-    assert sparse["simple_regret_q25"] == 3.25, "numpy's quartile of 1, 2, 3, 4 and six values beyond"
+    assert sparse["simple_regret_q25"] == 3.25, (
+        "numpy's quartile of 1, 2, 3, 4 and six values beyond"
+    )
     assert most["simple_regret_median"] == 5.0
     assert most["first_feasible_median"] == 3
     assert sparse["first_feasible_defined"] == 4
@@ -102,7 +128,9 @@ def test_too_few_seeds_to_judge_means_are_said_where_means_are_shown(tmp_path, s
 
 
 def test_an_algorithm_more_moves_no_other_row(tmp_path):
-    smaller, extra = (make(tmp_path / names, cells(names, ("Q",)), seeds=SEEDS) for names in ("AB", "ABC"))
+    smaller, extra = (
+        make(tmp_path / names, cells(names, ("Q",)), seeds=SEEDS) for names in ("AB", "ABC")
+    )
     for produced in (
         cbobench.summary, lambda source: cbobench.summary(source, by="binds"),
         lambda source: cbobench.compare(source, against="A").frame.drop(columns="p_holm"),
@@ -114,15 +142,21 @@ def test_an_algorithm_more_moves_no_other_row(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"best": True}, {"ranks": True}, {"other": True}, {"by": "binds"}, {"by": "algorithm"}], ids=str
+    "options",
+    [{}, {"best": True}, {"ranks": True}, {"other": True}, {"by": "binds"}, {"by": "algorithm"}],
+    ids=str,
 )
 def test_text_fits_the_terminal(run, options):
-    compared = cbobench.compare(run, **{name: run if name == "other" else value for name, value in options.items()})
+    compared = cbobench.compare(
+        run, **{name: run if name == "other" else value for name, value in options.items()}
+    )
     for width in (66, 200):
         text = compared.render("table", width)
         assert max(map(len, text.splitlines())) <= width
         assert "…" not in text
-        assert options or ("not shown at this width: intervals of " in " ".join(text.split())) == (width < 200)
+        assert options or ("not shown at this width: intervals of " in " ".join(text.split())) == (
+            width < 200
+        )
 
 
 HEADINGS = ["r", "R", "V⁺", "N"]
@@ -133,7 +167,9 @@ def test_a_table_has_one_shape_at_every_width(run, width):
     """Whatever is constant, empty or equal to another column; V⁺ is 0 everywhere in this run."""
     compared = cbobench.compare(run)
     assert compared.table.columns == ["problem", "algorithm", "n", *HEADINGS]
-    head = next(line for line in compared.render("table", width).splitlines() if "algorithm" in line)
+    head = next(
+        line for line in compared.render("table", width).splitlines() if "algorithm" in line
+    )
     assert head.split()[-5:] == ["n", *HEADINGS]
 
 
@@ -153,7 +189,9 @@ def test_every_quantity_is_asked_for_in_one_word(run):
     assert table.columns[3:] == [quantity.symbol for quantity in quantities().values()]
     assert table.columns[3:7] == HEADINGS
     for options in ({"metric": "R"}, {"ranks": True}):
-        with pytest.raises(Misuse, match="all shows every quantity in the table of results; leave it out with"):
+        with pytest.raises(
+            Misuse, match="all shows every quantity in the table of results; leave it out with"
+        ):
             cbobench.compare(run, all=True, **options)
 
 
@@ -170,9 +208,17 @@ def test_notes_take_three_lines(run):
     [("gramacy", 0.1, "rec. r"), ("gramacy", 0.0, "r"), ("rkhs-1d", 0.1, "r")],
 )
 def test_under_noise_a_box_is_judged_by_what_is_recommended(tmp_path, name, noise, first):
-    """The best value that was played is not seen there; on a finite set it is what methods are about."""
+    """The best value that was played is not seen there; on a finite set it is what methods are
+    about.
+    """
     levels = {"noise": noise} if name == "rkhs-1d" else {"noise_f": noise, "noise_g": noise}
-    suite = {"suite": "noise", "horizon": 3, "seeds": 1, "problems": [{name: levels}], "algorithms": ["random"]}
+    suite = {
+        "suite": "noise",
+        "horizon": 3,
+        "seeds": 1,
+        "problems": [{name: levels}],
+        "algorithms": ["random"],
+    }
     done = cbobench.run(suite, out=tmp_path / "run", cpus=0)
     assert cbobench.compare(done).table.columns[2:] == [first, *HEADINGS[1:]]
 
@@ -203,16 +249,27 @@ def test_few_seeds_separate_nothing_and_mark_nothing(tmp_path):
 
 def test_seeds_in_which_the_constraint_binds_stand_apart(run):
     frame = cbobench.summary(run, by="binds")
-    assert list(frame["problem_label"].unique()) == ["P: does not bind", "Q: binds", "Q: does not bind"]
+    assert list(frame["problem_label"].unique()) == [
+        "P: does not bind",
+        "Q: binds",
+        "Q: does not bind",
+    ]
     apart = row_of(frame, "Q: binds", "A")
     assert (apart["n"], apart["expected"]) == (4, 4)
     np.testing.assert_allclose(apart["regret"], REGRET["A"][:4].mean() + 5, rtol=1e-12)
     remainder = row_of(frame, "Q: does not bind", "A")
     np.testing.assert_allclose(remainder["regret"], REGRET["A"][4:].mean() + 5, rtol=1e-12)
     text = str(cbobench.compare(run))
-    assert "the constraint binds (the best action is infeasible) in 0/10 seeds (P), 4/10 seeds (Q)" in text
-    assert "the best action is infeasible) in 4/10 seeds;" not in str(cbobench.compare(run, only="Q/*"))
-    assert "infeasible) in 4/10 seeds\n" in str(cbobench.compare(run, only="Q/*")), "of all problems that are shown"
+    assert (
+        "the constraint binds (the best action is infeasible) in 0/10 seeds (P), 4/10 seeds (Q)"
+        in text
+    )
+    assert "the best action is infeasible) in 4/10 seeds;" not in str(
+        cbobench.compare(run, only="Q/*")
+    )
+    assert "infeasible) in 4/10 seeds\n" in str(cbobench.compare(run, only="Q/*")), (
+        "of all problems that are shown"
+    )
     assert "infeasible" not in str(cbobench.compare(run, by="binds"))
 
 
@@ -228,7 +285,9 @@ def test_every_format_holds_the_same_numbers(run):
     assert len(content) == len(rows) == 3
     for first, second in zip(content, rows, strict=True):
         assert float(second["regret"]) == first["regret"]
-    assert content[0]["simple_regret_median"] == rows[0]["simple_regret_median"] == "inf", "null is what is undefined"
+    assert content[0]["simple_regret_median"] == rows[0]["simple_regret_median"] == "inf", (
+        "null is what is undefined"
+    )
     assert compared.render("markdown") == compared._repr_markdown_()
 
 
@@ -246,7 +305,10 @@ def test_every_format_holds_the_same_numbers(run):
         ({"other": "x", "target": 0.1}, "target and by are about one run"),
         ({"profile": True, "metric": "regret"}, "profiles are of simple regret"),
         ({"ranks": True, "metric": ["R", "µs"]}, "of µs neither side is better"),
-        ({"target": float("nan")}, "target is nan; simple regret is never negative: give 0 or more"),
+        (
+            {"target": float("nan")},
+            "target is nan; simple regret is never negative: give 0 or more",
+        ),
         ({"target": -0.1}, "target is -0.1; simple regret is never negative: give 0 or more"),
         ({"only": "P/A", "best": True}, "no two algorithms"),
         ({"only": "P/A", "ranks": True}, "ranks need two algorithms"),
@@ -260,29 +322,54 @@ def test_wrong_words_are_refused_in_one_line(run, options, message):
 
 @pytest.mark.parametrize(
     ("word", "name"),
-    [("r", "simple_regret"), ("R", "regret"), ("cumulative regret", "regret"), ("V⁺", "violation_hard")],
+    [
+        ("r", "simple_regret"),
+        ("R", "regret"),
+        ("cumulative regret", "regret"),
+        ("V⁺", "violation_hard"),
+    ],
 )
 def test_metrics_go_by_name_symbol_and_label(run, word, name):
-    columns = [cbobench.compare(run, metric=item, only="P/A").table.columns for item in (word, name)]
+    columns = [
+        cbobench.compare(run, metric=item, only="P/A").table.columns for item in (word, name)
+    ]
     assert columns[0] == columns[1]
 
 
 def test_values_that_are_no_numbers_are_left_out(tmp_path):
     values = [1.0, 2.0, np.nan, 4.0, np.inf, 6.0, 7.0]
-    run = make(tmp_path / "run", {("P", "A"): {"regret": values}, ("P", "B"): {"regret": [0.0] * 7}}, seeds=range(7))
+    run = make(
+        tmp_path / "run",
+        {("P", "A"): {"regret": values}, ("P", "B"): {"regret": [0.0] * 7}},
+        seeds=range(7),
+    )
     row = row_of(cbobench.summary(run), "P", "A")
-    assert (row["n"], row["regret_defined"], row["regret"], row["regret_median"]) == (7, 5, 4.0, 4.0)
+    assert (row["n"], row["regret_defined"], row["regret"], row["regret_median"]) == (
+        7,
+        5,
+        4.0,
+        4.0,
+    )
     assert "5/7" in str(cbobench.compare(run, metric="regret"))
 
 
 @pytest.mark.parametrize(
     ("value", "is_count", "text"),
     [
-        (0, False, "0"), (1234567.0, False, "1.23e+06"), (12345.6, False, "12,346"), (1.23456, False, "1.235"),
-        (12.3456, False, "12.35"), (float("nan"), False, "–"), (0.00001, False, "1.00e-05"),
-        (0.5, True, "0.5"), (2.0, True, "2"), (1234.5, True, "1,234.5"), (0.0, True, "0"), (0.25, True, "0.2500"),
+        (0, False, "0"),
+        (1234567.0, False, "1.23e+06"),
+        (12345.6, False, "12,346"),
+        (1.23456, False, "1.235"),
+        (12.3456, False, "12.35"),
+        (float("nan"), False, "–"),
+        (0.00001, False, "1.00e-05"),
+        (0.5, True, "0.5"),
+        (2.0, True, "2"),
+        (1234.5, True, "1,234.5"),
+        (0.0, True, "0"),
+        (0.25, True, "0.2500"),
     ],
-)  # fmt: skip
+)
 def test_numbers(value, is_count, text):
     assert format_number(value, is_count=is_count) == text
 
@@ -373,13 +460,22 @@ def test_a_mean_near_a_large_median_has_its_digits():
 
 
 def test_values_near_a_billion_differ_in_tables(tmp_path):
-    cells = {("P", name): {"simple_value": 1e9 + shift + np.arange(8.0)} for name, shift in (("A", 0), ("B", 200))}
+    cells = {
+        ("P", name): {"simple_value": 1e9 + shift + np.arange(8.0)}
+        for name, shift in (("A", 0), ("B", 200))
+    }
     before = make(tmp_path / "a", cells, seeds=range(8))
     texts = [row[1:] for row in cbobench.compare(before, metric="best f", means=True).table.rows]
     assert len({*texts}) == 2
-    assert all(text.count("1,000,000,") == 4 for text in map(" ".join, texts)), "median, ends and mean"
-    later = {key: {"simple_value": settings["simple_value"] - 40} for key, settings in cells.items()}
-    changed = cbobench.compare(before, make(tmp_path / "c", later, seeds=range(8)), metric="best f").table.rows
+    assert all(text.count("1,000,000,") == 4 for text in map(" ".join, texts)), (
+        "median, ends and mean"
+    )
+    later = {
+        key: {"simple_value": settings["simple_value"] - 40} for key, settings in cells.items()
+    }
+    changed = cbobench.compare(
+        before, make(tmp_path / "c", later, seeds=range(8)), metric="best f"
+    ).table.rows
     assert changed[0][5:7] == ["1,000,000,004", "999,999,964"]
 
 
@@ -394,7 +490,10 @@ def test_ranks_by_hand(run):
     assert frame["beaten"].isna().all(), "two problems tell nothing"
     text = " ".join(str(cbobench.compare(run, ranks=True)).split())
     assert "of those asked for: r 2/2, R 2/2" in text
-    assert "too few problems to mark who is best: 2 comparisons of a method need 6 problems, there are r 2, R 2" in text
+    assert (
+        "too few problems to mark who is best: 2 comparisons of a method need 6 problems, there "
+        "are r 2, R 2" in text
+    )
     assert "*" not in text
 
 
@@ -412,7 +511,9 @@ def test_what_few_seeds_attain_is_said(tmp_path, counts, arguments):
     failed = {("P", f"A{n}"): range(n, 10) for n in counts}
     run = make(tmp_path / "run", produced, seeds=range(10), failed=failed)
     text = cbobench.compare(run, metric="regret").table.note
-    assert text.startswith(f"median [{arguments}] over seeds" if max(counts) > 1 else "the value of one seed")
+    assert text.startswith(
+        f"median [{arguments}] over seeds" if max(counts) > 1 else "the value of one seed"
+    )
     twice = cbobench.compare(run, run, metric="regret").table.note
     assert f"median [{arguments}]" in twice
     if len(counts) > 1:
@@ -427,11 +528,15 @@ def test_times_of_a_block_have_no_interval(run):
     for end in ("low", "high", "median_low", "median_high", "q25", "q75"):
         assert frame[f"us_per_round_{end}"].isna().all()
         assert frame[f"violations_{end}"].notna().all()
-    assert {row["us_per_round_low"] for row in json.loads(cbobench.compare(run).render("json"))} == {None}
+    assert {
+        row["us_per_round_low"] for row in json.loads(cbobench.compare(run).render("json"))
+    } == {None}
 
 
 def test_latex_is_what_a_paper_prints(run):
-    """Headline metrics in a float of which every command is known; with `means` each with its mean."""
+    """Headline metrics in a float of which every command is known; with `means` each with its
+    mean.
+    """
     text = cbobench.compare(run).render("latex")
     lines = text.splitlines()
     heading = lines[lines.index(r"\toprule") + 1].removesuffix(r" \\").split(" & ")
@@ -447,7 +552,8 @@ def test_latex_is_what_a_paper_prints(run):
     assert "bold: best; $^*$ no method is significantly better" in caption
     assert r"\label{tab:made}" in lines
     expected = (
-        "usepackage begin end caption label centering toprule midrule bottomrule textbf infty varphi mu dagger surd"
+        "usepackage begin end caption label centering toprule midrule bottomrule textbf infty "
+        "varphi mu dagger surd"
     )
     assert set(re.findall(r"\\([a-z]+)", text)) <= {*expected.split(), "ge", "le"}
     assert text.count(r"\begin{") == text.count(r"\end{")

@@ -1,4 +1,6 @@
-"""Several runs and bundles as one table: the cells of all, each once; what has one name for two things is refused."""
+"""Several runs and bundles as one table: the cells of all, each once; what has one name for two
+things is refused.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,26 @@ from cbobench.results.export import export
 from cbobench.results.union import find_setups
 from tests.report.made import make
 
-SUITE = {"suite": "whole", "horizon": 5, "seeds": 6, "algorithms": ["cei", "random", "sobol"], "problems": ["gramacy"]}
+SUITE = {
+    "suite": "whole",
+    "horizon": 5,
+    "seeds": 6,
+    "algorithms": ["cei", "random", "sobol"],
+    "problems": ["gramacy"],
+}
 
 
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory):
-    """A run of everything; a run of one method, and a bundle of two, one of them also in the run."""
+    """A run of everything; a run of one method, and a bundle of two, one of them also in the
+    run.
+    """
     folder = tmp_path_factory.mktemp("union")
-    for name, methods in (("whole", SUITE["algorithms"]), ("mine", ["cei", "random"]), ("theirs", ["random", "sobol"])):
+    for name, methods in (
+        ("whole", SUITE["algorithms"]),
+        ("mine", ["cei", "random"]),
+        ("theirs", ["random", "sobol"]),
+    ):
         cbobench.run(SUITE | {"algorithms": methods}, out=folder / name, cpus=0)
     bundle = export(folder / "theirs", folder / "theirs.zip").file
     return folder / "whole", folder / "mine", bundle
@@ -34,9 +48,13 @@ def parts(tmp_path_factory):
 def test_a_union_is_compared_as_one_run(parts, options):
     full_run, *remainder = parts
     frames = [cbobench.compare(run, **options).frame for run in (full_run, remainder)]
-    keys = [name for name in ("problem", "algorithm", "metric", "target", "goal") if name in frames[0]]
+    keys = [
+        name for name in ("problem", "algorithm", "metric", "target", "goal") if name in frames[0]
+    ]
     left, right = (
-        frame.drop(columns=[name for name in frame if "us_per" in name]).sort_values(keys, ignore_index=True)
+        frame.drop(columns=[name for name in frame if "us_per" in name]).sort_values(
+            keys, ignore_index=True
+        )
         for frame in frames
     )
     pd.testing.assert_frame_equal(left, right)
@@ -45,7 +63,9 @@ def test_a_union_is_compared_as_one_run(parts, options):
 def test_the_command_reads_several_as_one_where_only_that_can_be_meant(parts, capsys):
     full_run, ours, bundle = map(str, parts)
     assert main(["compare", ours, bundle, "--ranks"]) == 0
-    assert re.search(r"6 cells of several runs: the first named counts[;\n]", capsys.readouterr().out)
+    assert re.search(
+        r"6 cells of several runs: the first named counts[;\n]", capsys.readouterr().out
+    )
     assert main(["compare", ours, "--union", bundle, full_run]) == 0
     assert "sobol" in capsys.readouterr().out
     assert main(["compare", ours, bundle]) in (1, 3), "two runs are before and after"
@@ -78,37 +98,64 @@ def test_a_mistyped_folder_among_several_is_refused(parts, capsys, option):
 @pytest.mark.parametrize(
     ("change", "phrase"),
     [
-        ({"problems": [{"gramacy": {"noise_f": 0.5, "label": "gramacy"}}]}, "'gramacy' is another problem in "),
-        ({"algorithms": [{"cei": {"delta": 0.2, "label": "cei"}}]}, "'cei' stands for two settings, from "),
+        (
+            {"problems": [{"gramacy": {"noise_f": 0.5, "label": "gramacy"}}]},
+            "'gramacy' is another problem in ",
+        ),
+        (
+            {"algorithms": [{"cei": {"delta": 0.2, "label": "cei"}}]},
+            "'cei' stands for two settings, from ",
+        ),
     ],
 )
 def test_one_name_for_two_things_is_refused(parts, tmp_path, capsys, change, phrase):
-    second_run = cbobench.run(SUITE | {"algorithms": ["random"]} | change, out=tmp_path / "other", cpus=0)
+    second_run = cbobench.run(
+        SUITE | {"algorithms": ["random"]} | change, out=tmp_path / "other", cpus=0
+    )
     assert main(["compare", str(parts[1]), str(second_run.folder), "--ranks"]) == 2
     assert phrase in capsys.readouterr().err
 
 
 def test_other_results_of_one_cell_are_said(parts, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("cbobench.algorithms.references.uniform", lambda gen, shape: gen.random(shape) ** 2)
+    monkeypatch.setattr(
+        "cbobench.algorithms.references.uniform", lambda gen, shape: gen.random(shape) ** 2
+    )
     second_run = cbobench.run(SUITE | {"algorithms": ["random"]}, out=tmp_path / "other", cpus=0)
     assert main(["compare", str(parts[1]), str(second_run.folder), "--union"]) == 0
-    assert "6 cells of several runs: the first named counts, though the results of 6 differ" in capsys.readouterr().out
+    assert (
+        "6 cells of several runs: the first named counts, though the results of 6 differ"
+        in capsys.readouterr().out
+    )
 
 
-@pytest.mark.parametrize("column", [*METRICS, "f_star", "first_feasible", "longest_streak", "recommended_f"])
+@pytest.mark.parametrize(
+    "column", [*METRICS, "f_star", "first_feasible", "longest_streak", "recommended_f"]
+)
 def test_every_number_of_a_cell_tells_two_results_apart(tmp_path, column):
-    """Of bundles, too, and of a run beside a bundle; what is equal, or undefined in both, does not differ."""
+    """Of bundles, too, and of a run beside a bundle; what is equal, or undefined in both, does not
+    differ.
+    """
     runs = {}
     for name, value in (("one", 0.5), ("same", 0.5), ("other", 2.0)):
         value = int(2 * value) if "first" in column or "longest" in column else value
         cells = {("P", "A"): {column: [value] * 3} | {"f_plus": [float("nan")] * 3}}
-        folder = make(tmp_path / name, cells, seeds=range(3), rounds={("P", "A"): {"t": [100], "regret": [[0.0]] * 3}})
+        folder = make(
+            tmp_path / name,
+            cells,
+            seeds=range(3),
+            rounds={("P", "A"): {"t": [100], "regret": [[0.0]] * 3}},
+        )
         runs[name] = folder, export(folder, tmp_path / f"{name}.zip").file
     for first, second in itertools.product(runs["one"], runs["other"]):
         text = str(cbobench.compare([str(first), str(second)]))
-        assert "3 cells of several runs: the first named counts, though the results of 3 differ" in text
+        assert (
+            "3 cells of several runs: the first named counts, though the results of 3 differ"
+            in text
+        )
     for first, second in itertools.product(runs["one"], runs["same"]):
-        assert "the first named counts, though" not in str(cbobench.compare([str(first), str(second)]))
+        assert "the first named counts, though" not in str(
+            cbobench.compare([str(first), str(second)])
+        )
         assert "the first named counts" in str(cbobench.compare([str(first), str(second)]))
 
 
@@ -117,18 +164,32 @@ def unlike(parts):
     """Runs of a method by another set-up than that of `full_run`, and to another horizon."""
     folder = parts[0].parent
     settings = SUITE | {"suite": "mine", "algorithms": [{"igp-ucb": {"label": "mine"}}]}
-    changes = {"designed": {"initial": {"sobol": 3}}, "batched": {"parallel": 2}, "short": {"horizon": 4}}
+    changes = {
+        "designed": {"initial": {"sobol": 3}},
+        "batched": {"parallel": 2},
+        "short": {"horizon": 4},
+    }
     for name, change in changes.items():
         cbobench.run(settings | change, out=folder / name, cpus=0)
     return {name: folder / name for name in changes}
 
 
-@pytest.mark.parametrize("options", [{"ranks": True}, {"profile": True}, {"best": True}, {"against": "cei"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"ranks": True}, {"profile": True}, {"best": True}, {"against": "cei"}], ids=str
+)
 @pytest.mark.parametrize(
     ("name", "phrase"),
     [
-        ("designed", r"^initial design differs: none for cei, random, sobol, sobol 3 for mine; play all runs with"),
-        ("batched", r"^evaluations under way differs: 1 for cei, random, sobol, 2 \(asynchronous\) for mine; play"),
+        (
+            "designed",
+            r"^initial design differs: none for cei, random, sobol, sobol 3 for mine; play all "
+            r"runs with",
+        ),
+        (
+            "batched",
+            r"^evaluations under way differs: 1 for cei, random, sobol, 2 \(asynchronous\) for "
+            r"mine; play",
+        ),
     ],
 )
 def test_runs_of_unlike_set_ups_are_not_compared(parts, unlike, options, name, phrase):
@@ -159,18 +220,28 @@ def test_a_reference_method_has_no_set_up(tmp_path):
 def test_a_change_of_set_up_is_no_change_of_a_method(unlike, tmp_path):
     settings = SUITE | {"suite": "mine", "algorithms": [{"igp-ucb": {"label": "mine"}}]}
     plain = cbobench.run(settings, out=tmp_path / "plain", cpus=0)
-    assert "initial design none and sobol 3 (1)" in cbobench.compare(plain, unlike["designed"]).nothing
-    assert "evaluations under way 1 and 2 (asynchronous)" in cbobench.compare(plain, unlike["batched"]).nothing
+    assert (
+        "initial design none and sobol 3 (1)" in cbobench.compare(plain, unlike["designed"]).nothing
+    )
+    assert (
+        "evaluations under way 1 and 2 (asynchronous)"
+        in cbobench.compare(plain, unlike["batched"]).nothing
+    )
 
 
 @pytest.mark.parametrize("options", [{"ranks": True}, {"against": "cei"}, {}], ids=str)
 def test_a_method_of_another_horizon_is_named(parts, unlike, options):
     text = str(cbobench.compare([unlike["short"], parts[0]], metric="V+", **options))
-    assert "\nmine has T = 4, the others T = 5: it is not compared with them; play all to one horizon; " in text
+    assert (
+        "\nmine has T = 4, the others T = 5: it is not compared with them; play all to one "
+        "horizon; " in text
+    )
 
 
 def test_a_reference_of_another_horizon_is_why_nothing_can_be_paired(parts, unlike):
-    with pytest.raises(Misuse, match=r"^cei, random, sobol have T = 5, the others T = 4: they are not compared"):
+    with pytest.raises(
+        Misuse, match=r"^cei, random, sobol have T = 5, the others T = 4: they are not compared"
+    ):
         cbobench.compare([parts[0], unlike["short"]], against="mine")
 
 
@@ -178,7 +249,10 @@ def test_ranks_are_over_the_seeds_that_all_methods_have(tmp_path):
     """Where one method has the first seeds alone, the others' further ones must not count."""
     few_cells = {("P", "A"): {"regret": [5.0, 6.0]}}
     many = {("P", "B"): {"regret": [9.0, 9.0, 0.0, 0.0, 0.0]}}
-    runs = [make(tmp_path / "few", few_cells, seeds=range(2)), make(tmp_path / "many", many, seeds=range(5))]
+    runs = [
+        make(tmp_path / "few", few_cells, seeds=range(2)),
+        make(tmp_path / "many", many, seeds=range(5)),
+    ]
     comparison = cbobench.compare([str(run) for run in runs], ranks=True, metric="regret")
     assert comparison.frame.set_index("algorithm_label")["rank"].to_dict() == {"A": 1.0, "B": 2.0}
     assert "by the 2 seeds that all algorithms were asked for, of up to 5" in str(comparison)
@@ -198,26 +272,47 @@ def test_ranks_count_a_method_whose_shared_seeds_all_failed(tmp_path):
 
 def test_methods_without_a_shared_seed_cannot_be_ranked(tmp_path):
     seeds = {"A": range(2), "B": range(2), "C": range(5, 7)}
-    runs = [make(tmp_path / a, {("P", a): {"regret": [1.0, 2.0]}}, seeds=held) for a, held in seeds.items()]
-    with pytest.raises(Misuse, match="share no seed on P, so they cannot be ranked: A and C have others"):
+    runs = [
+        make(tmp_path / a, {("P", a): {"regret": [1.0, 2.0]}}, seeds=held)
+        for a, held in seeds.items()
+    ]
+    with pytest.raises(
+        Misuse, match="share no seed on P, so they cannot be ranked: A and C have others"
+    ):
         cbobench.compare([str(run) for run in runs], ranks=True, metric="regret")
 
 
 def test_a_label_is_that_of_the_run_that_has_the_cells(tmp_path):
-    """Each of two parts of a suite lists both methods; the later part knows a newer label of the first's."""
+    """Each of two parts of a suite lists both methods; the later part knows a newer label of the
+    first's.
+    """
 
     def part(name, label, only):
         methods = [{"random": {"label": label}}, "sobol"]
-        suite = {"suite": "s", "horizon": 5, "seeds": 2, "problems": ["gramacy"], "algorithms": methods}
+        suite = {
+            "suite": "s",
+            "horizon": 5,
+            "seeds": 2,
+            "problems": ["gramacy"],
+            "algorithms": methods,
+        }
         return cbobench.run(suite, out=tmp_path / name, only=only, cpus=0).folder
 
     runs = [part("first", "chance", "*/random"), part("second", "dice", "*/sobol")]
-    assert set(cbobench.compare([str(run) for run in runs]).frame["algorithm_label"]) == {"chance", "sobol"}
+    assert set(cbobench.compare([str(run) for run in runs]).frame["algorithm_label"]) == {
+        "chance",
+        "sobol",
+    }
 
 
 def test_what_ranks_leave_out_is_said_with_the_problems_it_lacks(tmp_path):
     full = {(p, a): {"regret": [1.0, 2.0]} for p in "PQR" for a in "AB"}
     part = {("P", "C"): {"regret": [0.0, 0.0]}}
-    runs = [make(tmp_path / "full", full, seeds=range(2)), make(tmp_path / "part", part, seeds=range(2))]
+    runs = [
+        make(tmp_path / "full", full, seeds=range(2)),
+        make(tmp_path / "part", part, seeds=range(2)),
+    ]
     printed = str(cbobench.compare([str(run) for run in runs], ranks=True, metric="regret"))
-    assert "left out, as they lack good cells on some problems: C (on Q, R)" in " ".join(printed.split())
+    assert "left out, as they lack good cells on some problems: C (on Q, R)" in " ".join(
+        printed.split()
+    )

@@ -1,4 +1,6 @@
-"""Problems that know no optimum: tables, figures, ranks and checks go on, and say why there is no regret."""
+"""Problems that know no optimum: tables, figures, ranks and checks go on, and say why there is no
+regret.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,9 @@ def test_ranks_and_pairs_count_what_is_known(run):
 
 
 def test_profiles_say_what_is_missing(run):
-    assert "not solved, where no optimum is known: shop" in str(cbobench.compare(run, profile=True)).replace("\n", " ")
+    assert "not solved, where no optimum is known: shop" in str(
+        cbobench.compare(run, profile=True)
+    ).replace("\n", " ")
     with pytest.raises(Misuse, match=r"not defined where no optimum is known \(shop\)"):
         cbobench.compare(run, profile=True, only="shop/*")
 
@@ -111,7 +115,9 @@ def test_a_regret_without_an_optimum_would_be_damage(run):
     table = Run(run).folder.read("rounds", name)
     assert _last_rounds(iter([table]))
     values = [0.5, *[None] * (len(table) - 1)]
-    broken = table.set_column(table.column_names.index("regret"), "regret", pa.array(values, pa.float64()))
+    broken = table.set_column(
+        table.column_names.index("regret"), "regret", pa.array(values, pa.float64())
+    )
     with pytest.raises(DamagedRun, match="holds regret that is not finite"):
         _last_rounds(iter([broken]))
 
@@ -121,7 +127,9 @@ PAIRS = [{"against": "random"}, {"best": True}, {"ranks": True}]
 
 @pytest.mark.parametrize("options", PAIRS, ids=str)
 def test_seeds_that_could_reach_nothing_are_no_ties(run, options):
-    """What has no value whatever is played is refused, and left out with a line where other metrics are asked for."""
+    """What has no value whatever is played is refused, and left out with a line where other metrics
+    are asked for.
+    """
     with pytest.raises(Misuse, match=r"^r: no optimum of shop is known; use best f$"):
         cbobench.compare(run, metric="r", only="shop/*", **options)
     several = cbobench.compare(run, metric=["r", "V+"], only="shop/*", **options)
@@ -135,12 +143,19 @@ def test_seeds_that_could_reach_nothing_are_no_ties(run, options):
 @pytest.mark.parametrize("options", PAIRS, ids=str)
 def test_functions_that_move_make_no_ties_of_simple_regret(tmp_path, options):
     none = {"simple_regret": [None] * 3, "simple_value": [None] * 3}
-    cells = {("P", name): none | {"violation_hard": [k, k, k]} for k, name in enumerate(("random", "other"))}
+    cells = {
+        ("P", name): none | {"violation_hard": [k, k, k]}
+        for k, name in enumerate(("random", "other"))
+    }
     moving = make(tmp_path / "moving", cells, seeds=range(3))
     with pytest.raises(Misuse, match=r"^r: the functions of P move; use R$"):
         cbobench.compare(moving, metric="r", **options)
     never = {pair: columns | {"first_feasible": [None] * 3} for pair, columns in cells.items()}
-    text = str(cbobench.compare(make(tmp_path / "never", never, seeds=range(3)), metric="r", against="random"))
+    text = str(
+        cbobench.compare(
+            make(tmp_path / "never", never, seeds=range(3)), metric="r", against="random"
+        )
+    )
     assert "0/3/0" in text, "where no seed got there, all are ties"
 
 

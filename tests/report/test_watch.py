@@ -46,7 +46,9 @@ def half(tmp_path_factory):
 
 @pytest.fixture
 def signed():
-    """Sign a run with the file of a call that plays what is missing; it is taken away in the end."""
+    """Sign a run with the file of a call that plays what is missing; it is taken away in the
+    end.
+    """
     files = []
 
     def sign(run, news=None, **changes):
@@ -54,7 +56,9 @@ def signed():
         claim = Lease(open_run(run), grid.cells)
         files.append(run / "drivers" / f"{claim.id}.json")
         files[-1].parent.mkdir(exist_ok=True)
-        files[-1].write_text(json.dumps(asdict(replace(claim.driver, holds=True, **changes)) | {"news": news or {}}))
+        files[-1].write_text(
+            json.dumps(asdict(replace(claim.driver, holds=True, **changes)) | {"news": news or {}})
+        )
         return files[-1]
 
     yield sign
@@ -78,7 +82,10 @@ def test_a_run_that_nobody_plays(half, capsys):
 
 def test_one_look_is_a_way_of_watching(half, capsys):
     assert main(["status", str(half), "--once"]) == 2
-    assert capsys.readouterr().err == "cbobench: --once is about watching; add --watch, or leave it out\n"
+    assert (
+        capsys.readouterr().err
+        == "cbobench: --once is about watching; add --watch, or leave it out\n"
+    )
     looks = []
     for arguments in (["watch", "--json"], ["status", "--watch", "--format", "json"]):
         assert main([arguments[0], str(half), *arguments[1:], "--once"]) == 1
@@ -99,14 +106,26 @@ def test_the_comparison_is_of_seeds_that_all_have(half):
 
 
 def test_a_sign_of_life_says_how_far_it_is(half, signed):
-    pair = next(p for p in Manifest.read(open_run(half)).grids[-1].pairs if p.algorithm.name == "random")
+    pair = next(
+        p for p in Manifest.read(open_run(half)).grids[-1].pairs if p.algorithm.name == "random"
+    )
     news = {"rate": 50.0, "left": [3.0, 2.0, 5.0], "playing": {pair_id(pair, 20): [1, 7]}}
     file = signed(half, news)
     view = Live(half).look()
     assert view.content["state"] == "playing"
-    assert [(p["ok"], p["playing"], p["rounds"]) for p in view.content["pairs"]] == [(4, 0, 80), (3, 1, 67)]
+    assert [(p["ok"], p["playing"], p["rounds"]) for p in view.content["pairs"]] == [
+        (4, 0, 80),
+        (3, 1, 67),
+    ]
     content = view.content
-    assert content["cells"] == {"expected": 8, "ok": 7, "failed": 0, "playing": 1, "missing": 1, "of_nobody": 0}
+    assert content["cells"] == {
+        "expected": 8,
+        "ok": 7,
+        "failed": 0,
+        "playing": 1,
+        "missing": 1,
+        "of_nobody": 0,
+    }
     assert content["rounds"] == {"done": 147, "total": 160, "per_second": 50.0}
     assert 2.0 < content["left"]["high"] <= 5.0
     assert "91 % of the rounds, 50 a second; left: about" in text(view)
@@ -123,18 +142,25 @@ def test_the_status_says_who_plays_now(half, signed, capsys):
     assert f"played now by process {os.getpid()} on" in output
     assert f"to follow it: cbobench watch {shlex.quote(str(half))}" in output
     main(["status", str(half), "--format", "json"])
-    assert [driver["pid"] for driver in json.loads(capsys.readouterr().out)["drivers"]] == [os.getpid()]
+    assert [driver["pid"] for driver in json.loads(capsys.readouterr().out)["drivers"]] == [
+        os.getpid()
+    ]
 
 
 def test_what_is_best_so_far_and_who_plays_is_shown(half, signed):
-    pairs = {p.algorithm.name: pair_id(p, 20) for p in Manifest.read(open_run(half)).grids[-1].pairs}
+    pairs = {
+        p.algorithm.name: pair_id(p, 20) for p in Manifest.read(open_run(half)).grids[-1].pairs
+    }
     news = {"playing": {pairs["random"]: [1, 7]}, "best": {pairs["random"]: [2, 1.5, 2.0]}}
     signed(half, news)
     signed(half, news | {"best": {pairs["random"]: [1, 3.0, 3.0]}})
     view = Live(half).look()
-    assert [(p["algorithm"], p["seen"], p["best_mean"], p["best"]) for p in view.content["pairs"]] == [
-        ("ckb-ucb", 0, None, None), ("random", 3, 2.0, 3.0),
-    ]  # fmt: skip
+    assert [
+        (p["algorithm"], p["seen"], p["best_mean"], p["best"]) for p in view.content["pairs"]
+    ] == [
+        ("ckb-ucb", 0, None, None),
+        ("random", 3, 2.0, 3.0),
+    ]
     visible = text(view)
     assert "playing now: random on rkhs-1d\n" in visible
     assert "best (seeds)" in visible
@@ -145,7 +171,8 @@ def test_what_is_best_so_far_and_who_plays_is_shown(half, signed):
 def test_a_call_elsewhere_that_falls_silent_is_told(half, monkeypatch, signed):
     file = signed(half, machine="elsewhere-1")
     clock = time.monotonic()
-    monkeypatch.setattr(watch.time, "monotonic", lambda: clock)  # a slow machine must not age the heartbeat
+    # a slow machine must not age the heartbeat
+    monkeypatch.setattr(watch.time, "monotonic", lambda: clock)
     looking = Live(half)
     assert looking.look().content["state"] == "playing"
     for after, state in (
@@ -177,7 +204,9 @@ def test_a_clock_alone_ends_no_watch(half, monkeypatch, capsys, signed):
         monkeypatch.undo()
     waited = []
     os.utime(file, (behind, behind))
-    monkeypatch.setattr(watch.time, "sleep", lambda seconds: waited.append(seconds) or os.utime(file))
+    monkeypatch.setattr(
+        watch.time, "sleep", lambda seconds: waited.append(seconds) or os.utime(file)
+    )
     assert main(["watch", str(half), "--once"]) == 0
     assert capsys.readouterr().out.startswith("half: playing")
     assert waited == [watch.CONFIRM_SECONDS]
@@ -190,7 +219,11 @@ def test_a_call_here_that_is_stopped_is_told(half, monkeypatch, signed):
     assert looking.look().content["left"] is not None
     monkeypatch.setattr(watch.time, "monotonic", lambda: clock + EXPIRES_AFTER + 1)
     view = looking.look()
-    assert (view.content["state"], view.content["left"], view.drivers[0].state) == ("silent", None, "silent")
+    assert (view.content["state"], view.content["left"], view.drivers[0].state) == (
+        "silent",
+        None,
+        "silent",
+    )
     assert "has sent no heartbeat for 15" in text(view)
 
 
@@ -205,7 +238,10 @@ def test_who_merges_plays_nothing(half, capsys):
 
 def test_what_a_call_said_of_a_pair_counts_once(tmp_path, signed):
     """Two grids ask for it, and both lack seeds."""
-    run, settings = tmp_path / "run", {"suite": "s", "horizon": 20, "problems": ["rkhs-1d"], "algorithms": ["random"]}
+    run, settings = (
+        tmp_path / "run",
+        {"suite": "s", "horizon": 20, "problems": ["rkhs-1d"], "algorithms": ["random"]},
+    )
     for seeds in (2, 4):
         both_methods = {"algorithms": ["random", "ckb-ucb"]} if seeds == 2 else {}
         cbobench.run(settings | {"seeds": seeds} | both_methods, out=run, cpus=0, block=1)
@@ -216,9 +252,13 @@ def test_what_a_call_said_of_a_pair_counts_once(tmp_path, signed):
     pair = record.grids[-1].pairs[0]
     signed(run, {"playing": {pair_id(pair, 20): [2, 33]}})
     view = Live(run).look()
-    assert [(p["algorithm"], p["expected"], p["ok"], p["playing"], p["rounds"]) for p in view.content["pairs"]] == [
-        ("random", 4, 2, 2, 40 + 33), ("ckb-ucb", 2, 2, 0, 40),
-    ]  # fmt: skip
+    assert [
+        (p["algorithm"], p["expected"], p["ok"], p["playing"], p["rounds"])
+        for p in view.content["pairs"]
+    ] == [
+        ("random", 4, 2, 2, 40 + 33),
+        ("ckb-ucb", 2, 2, 0, 40),
+    ]
 
 
 MOODY = """
@@ -243,8 +283,12 @@ def test_cells_that_are_played_again_are_yet_to_be_done(tmp_path, monkeypatch):
     monkeypatch.setattr(lease, "HEARTBEAT_SECONDS", 0.05)
     monkeypatch.setattr(lease, "FIRST_HEARTBEAT", 0.0)
     suite = {
-        "suite": "s", "horizon": 20, "seeds": 4, "problems": ["rkhs-1d"], "algorithms": ["moody_watch:Moody", "random"],
-    }  # fmt: skip
+        "suite": "s",
+        "horizon": 20,
+        "seeds": 4,
+        "problems": ["rkhs-1d"],
+        "algorithms": ["moody_watch:Moody", "random"],
+    }
     assert cbobench.run(suite, out=run, cpus=0, block=1).failed == 2
     mood.touch()
     views = []
@@ -256,7 +300,9 @@ def test_cells_that_are_played_again_are_yet_to_be_done(tmp_path, monkeypatch):
         views.append(Live(run).look())
 
     cbobench.run(suite, out=run, cpus=0, again=("failed",), on_receipt=look)
-    observed = [[(p["ok"], p["failed"], p["rounds"]) for p in view.content["pairs"]] for view in views]
+    observed = [
+        [(p["ok"], p["failed"], p["rounds"]) for p in view.content["pairs"]] for view in views
+    ]
     assert observed == [[(3, 1, 60), (4, 0, 80)], [(4, 0, 80), (4, 0, 80)]]
     assert [view.content["state"] for view in views] == ["playing", "playing"]
     assert views[0].content["left"] is not None
@@ -292,7 +338,9 @@ def test_a_finished_run_says_so_and_returns_and_its_bundle_is_a_line(small_suite
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
     assert main(["watch", str(tmp_path / "run")]) == 0
     assert capsys.readouterr().out.startswith("small: complete: 3 of 3 cells ok, 0 failed\n")
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")} == files, "nothing is written"
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")} == files, (
+        "nothing is written"
+    )
     bundle = export(tmp_path / "run", tmp_path / "run.zip").file
     assert main(["watch", bundle]) == 2
     message = f"cbobench: {bundle} is a file; nobody plays a bundle; its state: cbobench status"
@@ -302,7 +350,11 @@ def test_a_finished_run_says_so_and_returns_and_its_bundle_is_a_line(small_suite
 @pytest.mark.parametrize(
     ("content", "phrase"),
     [
-        (None, "it has no run.json; give the folder of a run; while a run is being planned, nothing is there yet"),
+        (
+            None,
+            "it has no run.json; give the folder of a run; while a run is being planned, nothing "
+            "is there yet",
+        ),
         ("{", "is not JSON"),
     ],
 )
@@ -375,14 +427,18 @@ def test_a_lease_file_of_any_content_is_read_or_left_out(half, signed):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["watch"], ["status", "--watch"], ["status"], ["status", "--watch", "--format", "json"]]
+    "arguments",
+    [["watch"], ["status", "--watch"], ["status"], ["status", "--watch", "--format", "json"]],
 )
 def test_commands_end_in_words_whatever_lies_beside_the_leases(half, signed, arguments, capsys):
     file = signed(half, {"left": ["a", None, {}], "rate": "fast", "best": [1], "playing": {"x": 5}})
     rivals = [file.with_name(f"other{i}.json") for i in range(len(UNREADABLE))]
     for second, content in zip(rivals, UNREADABLE.values(), strict=True):
         second.write_bytes(content)
-    places_of = {name: file.with_name(f"{name}.json") for name in ("folder", "pipe", "loop", "nowhere", "device", "up")}
+    places_of = {
+        name: file.with_name(f"{name}.json")
+        for name in ("folder", "pipe", "loop", "nowhere", "device", "up")
+    }
     places_of["folder"].mkdir()
     os.mkfifo(places_of["pipe"])
     places_of["loop"].symlink_to(places_of["loop"])

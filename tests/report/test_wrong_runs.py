@@ -1,4 +1,6 @@
-"""Runs that are empty, hold one seed, nothing in common or nothing good, and words that fit none: a line each."""
+"""Runs that are empty, hold one seed, nothing in common or nothing good, and words that fit none: a
+line each.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,16 @@ from tests.report.made import make
 
 SEEDS = range(6)
 COMMANDS = (
-    ["compare"], ["compare", "--best"], ["compare", "--against", "A"], ["compare", "--ranks"], ["compare", "--profile"],
-    ["compare", "--target", "0.5"], ["compare", "--by", "binds"], ["claims"], ["audit"],
-)  # fmt: skip
+    ["compare"],
+    ["compare", "--best"],
+    ["compare", "--against", "A"],
+    ["compare", "--ranks"],
+    ["compare", "--profile"],
+    ["compare", "--target", "0.5"],
+    ["compare", "--by", "binds"],
+    ["claims"],
+    ["audit"],
+)
 
 
 @pytest.fixture(scope="module")
@@ -26,17 +35,26 @@ def runs(tmp_path_factory):
     def written(name, values, seeds=SEEDS, **lost):
         pairs = {(p, a): {"regret": v[: len(seeds)]} for p in "PQ" for a, v in values.items()}
         settings = {key: {"t": [1, 100], "regret": [[0.0, 1.0]] * len(seeds)} for key in pairs}
-        failed = {(p, a): seeds for (p, a) in pairs if p in lost.get("problems", "") or a in lost.get("algorithms", "")}
-        return make(folder / name, pairs, seeds=seeds, rounds=settings, failed=lost.get("failed", failed))
+        failed = {
+            (p, a): seeds
+            for (p, a) in pairs
+            if p in lost.get("problems", "") or a in lost.get("algorithms", "")
+        }
+        return make(
+            folder / name, pairs, seeds=seeds, rounds=settings, failed=lost.get("failed", failed)
+        )
 
     values = {"A": np.arange(6.0), "B": np.arange(6.0) + 1}
     results = {
-        "good": written("good", values), "empty": written("empty", values), "one": written("one", values, [0]),
-        "lost": written("lost", values, algorithms="AB"), "half": written("half", values, problems="Q"),
+        "good": written("good", values),
+        "empty": written("empty", values),
+        "one": written("one", values, [0]),
+        "lost": written("lost", values, algorithms="AB"),
+        "half": written("half", values, problems="Q"),
         "algorithm": written("algorithm", values, algorithms="B"),
         "nan": written("nan", {"A": np.full(6, np.nan), "B": values["B"]}),
         "apart": written("apart", values, failed={("P", "A"): [0, 1, 2], ("P", "B"): [3, 4, 5]}),
-    }  # fmt: skip
+    }
     for kind in ("cells", "rounds"):
         shutil.rmtree(results["empty"] / kind)
     results["schema"] = shutil.copytree(results["good"], folder / "schema")
@@ -83,11 +101,27 @@ def test_what_is_left_shows_n_of_expected(runs, capsys, name, arguments, phrase)
 
 @pytest.mark.usefixtures("unpainted")
 def test_figures_say_what_they_leave_out(runs, tmp_path, capsys):
-    assert main(["figures", runs["half"], "--out", str(tmp_path / "out"), "--recipe", "summary"]) == 0
+    assert (
+        main(["figures", runs["half"], "--out", str(tmp_path / "out"), "--recipe", "summary"]) == 0
+    )
     assert capsys.readouterr().err == "not drawn, without a good cell of T = 100: Q\n"
-    assert main(["figures", runs["good"], "--out", str(tmp_path / "none"), "--recipe", "guo_zhu_liu_2022"]) == 1
+    assert (
+        main(
+            [
+                "figures",
+                runs["good"],
+                "--out",
+                str(tmp_path / "none"),
+                "--recipe",
+                "guo_zhu_liu_2022",
+            ]
+        )
+        == 1
+    )
     assert capsys.readouterr().err == "nothing drawn: guo_zhu_liu_2022 has no figure of P, Q\n"
-    assert main(["figures", runs["good"], "--out", str(tmp_path / "out"), "--recipe", "summary"]) == 0
+    assert (
+        main(["figures", runs["good"], "--out", str(tmp_path / "out"), "--recipe", "summary"]) == 0
+    )
     assert capsys.readouterr().err == ""
 
 

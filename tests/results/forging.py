@@ -43,7 +43,10 @@ def rewrite(file, change=lambda table: table, **footer):
     table = change(pq.read_table(file))
     content = json.loads(table.schema.metadata[FOOTER]) | {"rows": len(table)} | footer
     columns = table.schema.remove_metadata()
-    with file.open("wb") as sink, TableWriter(sink, columns, {FOOTER: json.dumps(content).encode()}) as writer:
+    with (
+        file.open("wb") as sink,
+        TableWriter(sink, columns, {FOOTER: json.dumps(content).encode()}) as writer,
+    ):
         writer.write_table(table)
 
 
@@ -58,7 +61,9 @@ def rewrite_bundle(bundle, out, changes, records=None):
         content = {name: archive.read(name) for name in archive.namelist()}
     for kind, change in changes.items():
         sink = io.BytesIO()
-        pq.write_table(change(pq.read_table(io.BytesIO(content[FILES[kind]]))), sink, store_schema=False)
+        pq.write_table(
+            change(pq.read_table(io.BytesIO(content[FILES[kind]]))), sink, store_schema=False
+        )
         content[FILES[kind]] = sink.getvalue()
     run, about = (json.loads(content[name]) for name in ("run.json", "bundle.json"))
     for name, change in (records or {}).items():
@@ -66,7 +71,9 @@ def rewrite_bundle(bundle, out, changes, records=None):
     run["digest"] = content_digest(run)
     content["run.json"] = json.dumps(run).encode()
     if isinstance(about.get("files"), dict):
-        about["files"] |= {name: hashlib.sha256(content[name]).hexdigest() for name in about["files"]}
+        about["files"] |= {
+            name: hashlib.sha256(content[name]).hexdigest() for name in about["files"]
+        }
     content["bundle.json"] = json.dumps(about).encode()
     with zipfile.ZipFile(out, "w") as archive:
         for name, data in content.items():

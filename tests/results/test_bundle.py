@@ -1,4 +1,6 @@
-"""A bundle: read wherever a run is, with the same numbers; what it does not hold, and what is none, is a line."""
+"""A bundle: read wherever a run is, with the same numbers; what it does not hold, and what is none,
+is a line.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,15 @@ from tests.report.made import make
 from tests.results.forging import all_are, rewrite_bundle
 
 SUITE = {
-    "suite": "mine", "horizon": 60, "seeds": 6, "algorithms": ["ckb-ucb", "random"],
-    "problems": [{"rkhs-1d": {"h": 0.25}}, {"rkhs-1d": {"constraint": "independent", "label": "free"}}],
-}  # fmt: skip
+    "suite": "mine",
+    "horizon": 60,
+    "seeds": 6,
+    "algorithms": ["ckb-ucb", "random"],
+    "problems": [
+        {"rkhs-1d": {"h": 0.25}},
+        {"rkhs-1d": {"constraint": "independent", "label": "free"}},
+    ],
+}
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +57,9 @@ def bundle(run):
 
 
 def repacked(original, out, compression=zipfile.ZIP_STORED, **changed):
-    """A bundle with other contents in some files (None: without), by the beginnings of their names."""
+    """A bundle with other contents in some files (None: without), by the beginnings of their
+    names.
+    """
     with zipfile.ZipFile(original) as old, zipfile.ZipFile(out, "w", compression) as new:
         for name in old.namelist():
             data = changed.get(name.partition(".")[0], old.read(name))
@@ -67,24 +77,38 @@ def test_a_bundle_is_compared_as_its_run_is(run, bundle):
 def test_curves_hold_the_runs_values_at_the_rounds_that_are_said(run, bundle):
     rounds = json.loads(zipfile.ZipFile(bundle).read("bundle.json"))["rounds"]["60"]
     assert rounds == [1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 60]
-    all_rounds, held = (cbobench.load_rounds(source, ["regret", "violation"]) for source in (run, bundle))
-    pd.testing.assert_frame_equal(all_rounds[all_rounds["t"].isin(rounds)].reset_index(drop=True), held)
+    all_rounds, held = (
+        cbobench.load_rounds(source, ["regret", "violation"]) for source in (run, bundle)
+    )
+    pd.testing.assert_frame_equal(
+        all_rounds[all_rounds["t"].isin(rounds)].reset_index(drop=True), held
+    )
     title = Run(run).titles("problem", "free")[0]
-    all_rounds, held = (curves(Run(source), "violations", title, statistic="median") for source in (run, bundle))
-    pd.testing.assert_frame_equal(all_rounds[all_rounds["t"].isin(rounds)].reset_index(drop=True), held)
+    all_rounds, held = (
+        curves(Run(source), "violations", title, statistic="median") for source in (run, bundle)
+    )
+    pd.testing.assert_frame_equal(
+        all_rounds[all_rounds["t"].isin(rounds)].reset_index(drop=True), held
+    )
 
 
 def test_any_target_is_found_between_fixed_rounds(tmp_path):
     t = np.arange(1, 101)
     curve = np.where(t < 3, np.nan, np.where(t < 47, 2.0, np.where(t < 71, 1.0, 0.5)))
     cells = {("p", "a"): {"simple_regret": [0.5, 0.5]}}
-    run = make(tmp_path / "run", cells, seeds=[0, 1],
-               rounds={("p", "a"): {"t": t, "simple_regret": np.stack([curve, curve])}})  # fmt: skip
+    run = make(
+        tmp_path / "run",
+        cells,
+        seeds=[0, 1],
+        rounds={("p", "a"): {"t": t, "simple_regret": np.stack([curve, curve])}},
+    )
     bundle = export(run, tmp_path / "b.zip").file
     improved = pd.read_parquet(io.BytesIO(zipfile.ZipFile(bundle).read("improvements.parquet")))
     assert improved[improved["seed"] == 0]["t"].tolist() == [3, 47, 71]
     for target, first in ((3.0, 3), (1.9, 47), (0.5, 71)):
-        assert cbobench.summary(bundle, target=target)["rounds_to_target_median"].tolist() == [first]
+        assert cbobench.summary(bundle, target=target)["rounds_to_target_median"].tolist() == [
+            first
+        ]
         assert cbobench.summary(run, target=target)["rounds_to_target_median"].tolist() == [first]
 
 
@@ -100,11 +124,16 @@ def test_the_same_run_gives_the_same_bytes_however_its_files_are_merged(run, bun
 
 def test_a_bundle_may_lie_in_a_bucket(run, bundle, tmp_path, monkeypatch):
     (tmp_path / "bucket").mkdir()
-    store = pafs.SubTreeFileSystem(str(tmp_path), pafs.LocalFileSystem())  # no local one, as far as a folder knows
+    # no local one, as far as a folder knows
+    store = pafs.SubTreeFileSystem(str(tmp_path), pafs.LocalFileSystem())
 
     def place(self):
         remote = self.uri.startswith("s3://")
-        return (store, self.uri[5:].partition("?")[0]) if remote else (pafs.LocalFileSystem(), self.uri)
+        return (
+            (store, self.uri[5:].partition("?")[0])
+            if remote
+            else (pafs.LocalFileSystem(), self.uri)
+        )
 
     monkeypatch.setattr(Address, "_place", property(place))
     exported = export(run, "s3://bucket/mine.zip?region=x")
@@ -155,7 +184,11 @@ def test_what_is_no_bundle_is_a_line(bundle, tmp_path):
             Run(cut)
     newer = json.dumps(about | {"bundle": 2}).encode()
     for changed, error, says in (
-        ({"bundle": newer}, DamagedRun, "has bundle version 2, this cbobench reads 1; use the version that wrote it"),
+        (
+            {"bundle": newer},
+            DamagedRun,
+            "has bundle version 2, this cbobench reads 1; use the version that wrote it",
+        ),
         ({"bundle": None}, Misuse, "it has no bundle.json"),
         ({"bundle": b"[]"}, DamagedRun, "bundle.json is not what cbobench writes"),
         ({"curves": b"PAR1"}, DamagedRun, "curves.parquet is not what was exported"),
@@ -197,7 +230,14 @@ def test_what_cannot_be_exported_writes_nothing(run, tmp_path, clean_tree):
 
 def test_what_a_bundle_cannot_is_a_line(bundle, capsys, clean_tree):
     before = bundle.read_bytes()
-    for arguments in (["figures"], ["claims"], ["audit"], ["verify", "--repair"], ["compact"], ["export"]):
+    for arguments in (
+        ["figures"],
+        ["claims"],
+        ["audit"],
+        ["verify", "--repair"],
+        ["compact"],
+        ["export"],
+    ):
         assert main([arguments[0], str(bundle), *arguments[1:]]) == 2
         assert re.fullmatch(r"cbobench: .+mine\.zip is a file; .+\n", capsys.readouterr().err)
     assert main(["run", "quickstart", "--out", str(bundle)]) == 2
@@ -258,7 +298,10 @@ def test_nothing_of_a_bundle_names_people_or_places(tmp_path):
     assert "jane" not in str(cbobench.load_cells(exported.file).to_dict())
     for text, shortened in (
         ("KeyError: 'x'", "KeyError: 'x'"),
-        ("round 3: FileNotFoundError: no file: '/home/jane doe/a.csv'", "round 3: FileNotFoundError: no file: …"),
+        (
+            "round 3: FileNotFoundError: no file: '/home/jane doe/a.csv'",
+            "round 3: FileNotFoundError: no file: …",
+        ),
         (r"OSError: C:\Users\jane doe (own.py:3)", "OSError: …"),
     ):
         assert cut_at_path(text) == shortened
@@ -269,7 +312,9 @@ def test_reasons_and_notes_end_where_a_path_begins(tmp_path):
     content = json.loads((run / "run.json").read_text())
     grid = content["grids"][0]
     grid["pairs"] = [["rkhs-1d[called=p]", "random[called=a]"]]
-    grid["unplayable"] = [["rkhs-1d[called=q]", "random[called=a]", "OSError: no file /home/jane_doe/x.csv"]]
+    grid["unplayable"] = [
+        ["rkhs-1d[called=q]", "random[called=a]", "OSError: no file /home/jane_doe/x.csv"]
+    ]
     grid["problems"][0]["note"] = "f = hits/s; of 3 rows (/home/jane_doe/x.csv)"
     write_manifest(run, content)
     with zipfile.ZipFile(export(run, tmp_path / "b.zip").file) as archive:
@@ -298,12 +343,25 @@ def test_texts_of_any_file_are_read_as_a_terminal_may_see_them():
     raw = "a\x1b]0;b\x07\u202ec\n\td\u200f"
     printable = r"a\x1b]0;b\x07\u202ec\n\td\u200f"
     texts = pa.array(["plain κ = 1/2 語 🙂", raw, None])
-    table = pa.table({"error": texts, "problem": texts.dictionary_encode(), "traceback": texts, "f": [1.0, 2.0, 3.0]})
+    table = pa.table(
+        {
+            "error": texts,
+            "problem": texts.dictionary_encode(),
+            "traceback": texts,
+            "f": [1.0, 2.0, 3.0],
+        }
+    )
     table = table.append_column("notes", pa.array([["plain"], None, [raw, None]]))
     table = table.append_column("libraries", pa.array(["numpy 2.0", "x" * 10**6, None]))
     read = make_printable(table)
-    assert read["error"].to_pylist() == read["problem"].to_pylist() == ["plain κ = 1/2 語 🙂", printable, None]
-    assert read["traceback"].to_pylist()[1] == "a\\x1b]0;b\\x07\\u202ec\n\\td\\u200f", "its lines stay"
+    assert (
+        read["error"].to_pylist()
+        == read["problem"].to_pylist()
+        == ["plain κ = 1/2 語 🙂", printable, None]
+    )
+    assert read["traceback"].to_pylist()[1] == "a\\x1b]0;b\\x07\\u202ec\n\\td\\u200f", (
+        "its lines stay"
+    )
     assert read["notes"].to_pylist() == [["plain"], None, [printable, None]]
     assert [len(text or "") for text in read["libraries"].to_pylist()] == [9, MOST_CHARACTERS, 0]
     assert read["f"].to_pylist() == [1.0, 2.0, 3.0]

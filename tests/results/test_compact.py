@@ -1,4 +1,6 @@
-"""Merging the files of a run: nothing is lost or doubled wherever it is killed, and no reader fails meanwhile."""
+"""Merging the files of a run: nothing is lost or doubled wherever it is killed, and no reader fails
+meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,9 @@ def same(first, second):
 def test_a_merged_run_reads_the_same_from_few_files(played_once, run, before):
     folder = open_run(run)
     assert compact(folder) == (14, 2), "one for each horizon"
-    assert {name[: len(SHARD)] for kind in ("cells", "rounds", "audit") for name in folder.names(kind)} == {SHARD}
+    assert {
+        name[: len(SHARD)] for kind in ("cells", "rounds", "audit") for name in folder.names(kind)
+    } == {SHARD}
     same(before, contents(run))
     verdict = verify(folder)
     assert (verdict.damaged, verdict.orphans, verdict.twice) == ([], [], 0)
@@ -114,25 +118,43 @@ def test_a_merged_run_is_extended_and_merged_again(played_once, run):
 
 
 def test_attempts_stay(small_suite, tmp_path, monkeypatch):
-    """Cells that were played again: the latest attempt counts, its number stays, earlier rows go."""
+    """Cells that were played again: the latest attempt counts, its number stays, earlier rows
+    go.
+    """
     run, folder = tmp_path / "run", open_run(tmp_path / "run")
     cbobench.run(small_suite(horizon=20), out=run, cpus=0, block=2)
     with monkeypatch.context() as patch:
-        patch.setattr("cbobench.results.staleness.source_hash", lambda problem, algorithm: "changed")
-        assert cbobench.run(small_suite(horizon=20), out=run, cpus=0, again="stale", only="ckb-ts").played == 4
+        patch.setattr(
+            "cbobench.results.staleness.source_hash", lambda problem, algorithm: "changed"
+        )
+        assert (
+            cbobench.run(
+                small_suite(horizon=20), out=run, cpus=0, again="stale", only="ckb-ts"
+            ).played
+            == 4
+        )
     before = Run(run).cells
     assert sorted(before["attempt"]) == [1] * 8 + [2] * 4
     assert compact(folder) == (8, 2)
     pd.testing.assert_frame_equal(before, Run(run).cells)
     assert not verify(folder).damaged
     with monkeypatch.context() as patch:
-        patch.setattr("cbobench.results.staleness.source_hash", lambda problem, algorithm: "changed")
-        assert cbobench.run(small_suite(horizon=20), out=run, cpus=0, again="stale", only="ckb-ts").played == 4
+        patch.setattr(
+            "cbobench.results.staleness.source_hash", lambda problem, algorithm: "changed"
+        )
+        assert (
+            cbobench.run(
+                small_suite(horizon=20), out=run, cpus=0, again="stale", only="ckb-ts"
+            ).played
+            == 4
+        )
     assert sorted(Run(run).cells["attempt"]) == [1] * 8 + [3] * 4
 
 
 def test_cells_that_were_published_twice_are_there_once(small_suite, tmp_path):
-    """A task is played whole by one call, and in halves by another; who opened the run before reads on."""
+    """A task is played whole by one call, and in halves by another; who opened the run before reads
+    on.
+    """
     run = tmp_path / "run"
     todo = plan(Call(small_suite(horizon=20), out=run, cpus=0, block=4))
     cbobench.run(small_suite(horizon=20), out=run, cpus=0, block=4)
@@ -140,7 +162,9 @@ def test_cells_that_were_published_twice_are_there_once(small_suite, tmp_path):
     for half in (half for task in todo.tasks for half in task.halves()):
         play_task(todo.suite.problems[half.pair.problem.title], half, todo.folder)
     remove_leftovers(todo.folder, "", over=True)
-    assert verify(todo.folder).twice == 12, "they are not swept up: someone may be about to read either"
+    assert verify(todo.folder).twice == 12, (
+        "they are not swept up: someone may be about to read either"
+    )
     pd.testing.assert_frame_equal(cbobench.load_rounds(run), plain)
     assert compact(todo.folder) == (9, 1)
     assert sum(pq.read_metadata(path).num_rows for path in (run / "rounds").iterdir()) == len(plain)
@@ -156,7 +180,9 @@ def test_cells_that_were_published_twice_are_there_once(small_suite, tmp_path):
         pytest.param("remove", (0, 1, 2, 21, 41, 42), marks=pytest.mark.long),
     ],
 )
-def test_wherever_it_is_killed_nothing_is_lost_or_doubled(played_once, before, tmp_path, monkeypatch, call, kills):
+def test_wherever_it_is_killed_nothing_is_lost_or_doubled(
+    played_once, before, tmp_path, monkeypatch, call, kills
+):
     original = getattr(RunFolder, call)
     for kill in kills:
         run = tmp_path / f"run{kill}"
@@ -185,7 +211,9 @@ def test_wherever_it_is_killed_nothing_is_lost_or_doubled(played_once, before, t
         shutil.rmtree(run)
 
 
-@pytest.mark.parametrize("moment", [2, *(pytest.param(i, marks=pytest.mark.long) for i in (0, 1, 3, 4, 20))])
+@pytest.mark.parametrize(
+    "moment", [2, *(pytest.param(i, marks=pytest.mark.long) for i in (0, 1, 3, 4, 20))]
+)
 def test_a_reader_beside_it_sees_every_cell(run, before, monkeypatch, moment):
     """The files go between two looks of a reader, wherever that is."""
     names, calls = RunFolder.names, iter(range(10**6))
@@ -212,7 +240,9 @@ def test_shards_have_a_size(run, before, monkeypatch):
 
 
 def test_a_shard_that_is_being_made_is_nobodys_leftover(run, before, monkeypatch):
-    """Its rounds are there, its cells not yet: a call that ends meanwhile leaves them alone; a day later they go."""
+    """Its rounds are there, its cells not yet: a call that ends meanwhile leaves them alone; a day
+    later they go.
+    """
     folder = open_run(run)
     publish = RunFolder.publish
     half = run / "rounds" / ".shard-x.parquet.elsewhere-1.1.2.tmp"
@@ -222,7 +252,9 @@ def test_a_shard_that_is_being_made_is_nobodys_leftover(run, before, monkeypatch
             half.write_text("half")
             remove_leftovers(self, "", over=True)
             assert half.exists(), "on another machine"
-            with pytest.raises(Misuse, match="is played by process .*; repair it when that has ended"):
+            with pytest.raises(
+                Misuse, match="is played by process .*; repair it when that has ended"
+            ):
                 repair(self, verify(self))
         publish(self, relative, write)
 

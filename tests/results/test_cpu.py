@@ -1,4 +1,6 @@
-"""CPU and arithmetic are recorded with every cell, and said where a table is of several; older files know none."""
+"""CPU and arithmetic are recorded with every cell, and said where a table is of several; older
+files know none.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +36,16 @@ SAID = f"played in 2 kinds of arithmetic ({NATIVE}; x86-64-v3): in each a seed m
 
 
 def change(run, how):
-    """Write the cells of each task again, as `how` makes of its table and position, and without digests."""
+    """Write the cells of each task again, as `how` makes of its table and position, and without
+    digests.
+    """
     for position, file in enumerate(files(run, "cells")):
         table = pq.read_table(file)
         footer = json.loads(table.schema.metadata[FOOTER])
         footer.pop("digest", None)
-        pq.write_table(how(table, position).replace_schema_metadata({FOOTER: json.dumps(footer)}), file)
+        pq.write_table(
+            how(table, position).replace_schema_metadata({FOOTER: json.dumps(footer)}), file
+        )
 
 
 def older(run):
@@ -75,7 +81,9 @@ def test_the_kernel_of_the_blas_is_part_of_it():
     kinds = {}
     for kind in ("Haswell", "Sandybridge"):
         environment = os.environ | {"OPENBLAS_CORETYPE": kind, "CBOBENCH_ARITHMETIC": "native"}
-        done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True
+        )
         kinds[kind] = done.stdout
     if "openblas Haswell" not in kinds["Haswell"]:
         pytest.skip("no OpenBLAS with kernels of this name")
@@ -91,7 +99,9 @@ def test_several_kinds_are_said_below_every_table(run, tmp_path, capsys):
     assert f"; {SAID}; 4 of 4 compared seeds cross kinds" in text
     assert text.replace(f"; {SAID}; 4 of 4 compared seeds cross kinds", "") == alone
     assert SAID in cbobench.compare(run).render("latex")
-    assert mixed_note({f"kind {i}" for i in range(9)}).startswith("played in 9 kinds of arithmetic (kind 0; ")
+    assert mixed_note({f"kind {i}" for i in range(9)}).startswith(
+        "played in 9 kinds of arithmetic (kind 0; "
+    )
     assert SAID not in str(cbobench.compare(run, only="ckb-ts"))
 
 

@@ -83,14 +83,20 @@ def test_a_damaged_run_is_refused_and_not_touched(played, how):
 
 def test_a_folder_of_something_else_is_refused(played, small_suite, write_suite, tmp_path):
     suite, run = played
-    other_suite = write_suite(suite.read_text().replace("suite: small", "suite: tall"), "other.yaml")
+    other_suite = write_suite(
+        suite.read_text().replace("suite: small", "suite: tall"), "other.yaml"
+    )
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("")
     for asked_suite, out, why in (
         (other_suite, run, "holds the suite 'small', not 'tall'; give another --out"),
         (suite, tmp_path / "full", "not empty and not a run folder"),
         (suite, tmp_path / "full" / "thesis.tex", "is a file"),
-        (small_suite(horizon=20, extra="record: {rounds: 7}\n"), run, "records 1,000 rounds, the suite now asks othe"),
+        (
+            small_suite(horizon=20, extra="record: {rounds: 7}\n"),
+            run,
+            "records 1,000 rounds, the suite now asks othe",
+        ),
     ):
         with pytest.raises(Misuse, match=why):
             cbobench.run(asked_suite, out=out, cpus=0)

@@ -1,4 +1,6 @@
-"""Sums over rewards are not stored with every round; readers get them as they were during the play, bit by bit."""
+"""Sums over rewards are not stored with every round; readers get them as they were during the play,
+bit by bit.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ def test_derived_sums_are_those_of_the_play(run, stored):
     assert held(stored) == [SUMS] * 3, "otherwise nothing is compared"
     assert pq.ParquetFile(files(run)[0]).num_row_groups > 1
     assert_same_rows(run, stored)
-    of_derived, of_stored = (open_run(folder).read("rounds", files(run)[0].stem) for folder in (run, stored))
+    of_derived, of_stored = (
+        open_run(folder).read("rounds", files(run)[0].stem) for folder in (run, stored)
+    )
     assert of_derived.schema == of_stored.schema
     assert of_derived.column_names == schema("rounds").names
     assert not verify(open_run(run)).damaged
@@ -80,7 +84,9 @@ def test_derived_sums_are_those_of_the_play(run, stored):
 
 def test_one_column_is_derived_alone(run, stored):
     for name in SUMS:
-        of_derived, of_stored = (cbobench.load_rounds(folder, columns=[name, "t"]) for folder in (run, stored))
+        of_derived, of_stored = (
+            cbobench.load_rounds(folder, columns=[name, "t"]) for folder in (run, stored)
+        )
         assert list(of_derived.columns) == list(of_stored.columns)
         assert of_derived.equals(of_stored)
 
@@ -115,7 +121,9 @@ def test_files_of_the_earlier_version_open(run, stored):
     assert rounds["f_star"].isna().all()
     recorded_now = cbobench.load_rounds(run).drop(columns=["f_star", "f_plus"])
     lists = ["g", "x", "observed_g", "dual"]
-    assert recorded_now.drop(columns=lists).equals(rounds.drop(columns=["f_star", "f_plus", *lists]))
+    assert recorded_now.drop(columns=lists).equals(
+        rounds.drop(columns=["f_star", "f_plus", *lists])
+    )
     assert not verify(open_run(stored)).damaged
     rewrite(files(stored)[0], schema=3)
     with pytest.raises(DamagedRun, match="has schema version 3, this cbobench reads 4 to 5"):

@@ -1,4 +1,6 @@
-"""Digests of cells and the histories of a tenth: the same from a run and from its bundle, another for every play."""
+"""Digests of cells and the histories of a tenth: the same from a run and from its bundle, another
+for every play.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,16 @@ from tests.results.forging import set_column
 from tests.results.test_bundle import repacked
 
 SUITE = {
-    "suite": "histories", "horizon": 6, "seeds": 20, "algorithms": ["random"],
-    "problems": ["gramacy", {"rkhs-1d": {"h": 0.25}}, {"rkhs-1d": {"h": 0.25, "delay": 2, "label": "late"}}],
-}  # fmt: skip
+    "suite": "histories",
+    "horizon": 6,
+    "seeds": 20,
+    "algorithms": ["random"],
+    "problems": [
+        "gramacy",
+        {"rkhs-1d": {"h": 0.25}},
+        {"rkhs-1d": {"h": 0.25, "delay": 2, "label": "late"}},
+    ],
+}
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +65,11 @@ def test_a_bundle_holds_the_digests_of_its_run_and_the_rounds_of_a_tenth(run, bu
     assert with_history == {cell for cell in digests if carries_history(cell)}
     assert 0 < len(with_history) < 20
     for cell in with_history:
-        assert theirs[cell].history.select(HISTORY).equals(of_run[cell].history.select(HISTORY).combine_chunks())
+        assert (
+            theirs[cell]
+            .history.select(HISTORY)
+            .equals(of_run[cell].history.select(HISTORY).combine_chunks())
+        )
 
 
 def test_every_bit_of_a_play_enters_its_digest(run):
@@ -73,7 +86,11 @@ def test_every_bit_of_a_play_enters_its_digest(run):
     assert digest(table) != digest(table, final | {"recommended_x": [0.5, 0.5]})
     for name in ("x", "observed_f", "observed_g"):
         values = table[name].to_pylist()
-        values[3] = [number + 1e-15 for number in values[3]] if isinstance(values[3], list) else values[3] + 1e-15
+        values[3] = (
+            [number + 1e-15 for number in values[3]]
+            if isinstance(values[3], list)
+            else values[3] + 1e-15
+        )
         assert digest(set_column(table, name, values)) != record.digest, name
     parts = Digests()
     for part in (table[:2], table[2:]):
@@ -95,7 +112,9 @@ def test_rounds_that_were_not_all_recorded_have_a_digest_and_no_history(tmp_path
 def test_a_bundle_of_an_older_version_is_read_without(bundle, tmp_path):
     about = json.loads(zipfile.ZipFile(bundle).read("bundle.json"))
     lost = ("digests.parquet", "history.parquet")
-    older = about | {"files": {name: digest for name, digest in about["files"].items() if name not in lost}}
+    older = about | {
+        "files": {name: digest for name, digest in about["files"].items() if name not in lost}
+    }
     content = {"bundle": json.dumps(older).encode(), "digests": None, "history": None}
     by_cell = records(repacked(bundle, tmp_path / "old.zip", **content))
     assert len(by_cell) == 60

@@ -1,4 +1,6 @@
-"""A store that fails: asked again for as long as it may be away, then one line; no cell is played for it twice."""
+"""A store that fails: asked again for as long as it may be away, then one line; no cell is played
+for it twice.
+"""
 
 from __future__ import annotations
 
@@ -74,9 +76,14 @@ class Failing(pafs.FileSystemHandler):
         return pa.PythonFile(_Read(self, self.disk.open_input_file(path)), mode="r")
 
     open_input_stream = open_input_file
-    get_file_info, get_file_info_selector = passed_on("get_file_info"), passed_on("get_file_info_selector")
+    get_file_info, get_file_info_selector = (
+        passed_on("get_file_info"),
+        passed_on("get_file_info_selector"),
+    )
     move, delete_file = passed_on("move"), passed_on("delete_file")
-    copy_file = delete_dir = delete_dir_contents = delete_root_dir_contents = open_append_stream = None
+    copy_file = delete_dir = delete_dir_contents = delete_root_dir_contents = open_append_stream = (
+        None
+    )
 
     def open_output_stream(self, path, metadata):
         self._ask("upload")
@@ -108,7 +115,10 @@ class _Write(_Read):
         return self.file.write(data)
 
 
-AWAY = OSError("When uploading key 'x': AWS Error SERVICE_UNAVAILABLE during PutObject operation: HTTP status 503")
+AWAY = OSError(
+    "When uploading key 'x': AWS Error SERVICE_UNAVAILABLE during PutObject operation: HTTP "
+    "status 503"
+)
 
 
 @pytest.fixture
@@ -155,13 +165,17 @@ def test_a_fifth_of_all_calls_may_fail(small_suite, tmp_path, bucket, starts, se
     "name",
     ["write", *(pytest.param(name, marks=pytest.mark.long) for name in ("read", "upload", "open"))],
 )
-def test_a_store_that_stays_away_ends_the_run_in_one_line(small_suite, tmp_path, bucket, starts, monkeypatch, name):
+def test_a_store_that_stays_away_ends_the_run_in_one_line(
+    small_suite, tmp_path, bucket, starts, monkeypatch, name
+):
     """Away from the middle on; what is complete stays, and the same call resumes."""
     suite, run = small_suite(horizon=20), tmp_path / "run"
     todo = plan(Call(suite, out=run, cpus=0, block=1))
     listener = Listener()
     monkeypatch.setenv(store.RETRY_VARIABLE, "0.02")
-    bucket(lambda count, operation: AWAY if len(listener.receipts) >= 3 and operation == name else None)
+    bucket(
+        lambda count, operation: AWAY if len(listener.receipts) >= 3 and operation == name else None
+    )
 
     def play_and_read():
         execute(todo, listener)
@@ -174,13 +188,17 @@ def test_a_store_that_stays_away_ends_the_run_in_one_line(small_suite, tmp_path,
     bucket(lambda count, operation: None)
     complete = len(read_published(open_run(run)))
     assert complete >= 3
-    assert len(starts) <= complete + 1, "a store's failure is no cell's: nothing is played again one by one"
+    assert len(starts) <= complete + 1, (
+        "a store's failure is no cell's: nothing is played again one by one"
+    )
     assert cbobench.run(suite, out=run, cpus=0, block=1).played == 12 - complete
     assert len(cbobench.load_cells(run)) == 12
 
 
 def test_what_waiting_does_not_mend_is_said_at_once(small_suite, tmp_path, bucket):
-    denied = OSError("When uploading key 'x': AWS Error ACCESS_DENIED during PutObject operation: Access Denied")
+    denied = OSError(
+        "When uploading key 'x': AWS Error ACCESS_DENIED during PutObject operation: Access Denied"
+    )
     failing = bucket(lambda count, name: denied if name == "upload" else None)
     with pytest.raises(Misuse, match="cannot write to .*ACCESS_DENIED.*; give another --out"):
         cbobench.run(small_suite(), out=tmp_path / "run", cpus=0)
@@ -190,7 +208,9 @@ def test_what_waiting_does_not_mend_is_said_at_once(small_suite, tmp_path, bucke
 def test_patience_is_a_number_of_seconds(monkeypatch):
     for patience in ("a while", "-1", "inf"):
         monkeypatch.setenv(store.RETRY_VARIABLE, patience)
-        with pytest.raises(Misuse, match="CBOBENCH_STORE_PATIENCE is .*; it must be a number of seconds"):
+        with pytest.raises(
+            Misuse, match="CBOBENCH_STORE_PATIENCE is .*; it must be a number of seconds"
+        ):
             store.retry_seconds()
 
 
@@ -220,12 +240,17 @@ def short_files():
 def test_a_disk_that_is_full_ends_the_run_in_one_line(write_suite, tmp_path, capsys):
     """In the middle of a file of rounds; the same command resumes."""
     run = tmp_path / "run"
-    suite = write_suite("suite: full\nhorizon: 400\nseeds: 6\nproblems: [rkhs-1d]\nalgorithms: [random]\n")
+    suite = write_suite(
+        "suite: full\nhorizon: 400\nseeds: 6\nproblems: [rkhs-1d]\nalgorithms: [random]\n"
+    )
     cbobench.run(suite, out=run, cpus=0, horizon=5, seeds=1)
     with short_files():
         assert main(["run", str(suite), "--out", str(run), "--cpus", "0"]) == 1
     error = capsys.readouterr().err
-    assert f"cbobench: cannot write to {run}: File too large; when that is mended the same command" in error
+    assert (
+        f"cbobench: cannot write to {run}: File too large; when that is mended the same command"
+        in error
+    )
     assert "; what is published stays, to go on: cbobench run" in error
     assert not list(tmp_path.rglob("*.tmp"))
     assert not list((run / "drivers").iterdir())
@@ -240,7 +265,11 @@ def test_an_upload_that_ends_short_is_tried_again(small_suite, tmp_path, bucket)
     class Short(_Write):
         def write(self, data):
             short.append(len(data))
-            return self.file.write(bytes(data)[: len(data) // 2]) if len(short) == 4 else self.file.write(bytes(data))
+            return (
+                self.file.write(bytes(data)[: len(data) // 2])
+                if len(short) == 4
+                else self.file.write(bytes(data))
+            )
 
     handler.open_output_stream = lambda path, metadata: pa.PythonFile(
         Short(handler, handler.disk.open_output_stream(path)), mode="w"
@@ -252,14 +281,20 @@ def test_an_upload_that_ends_short_is_tried_again(small_suite, tmp_path, bucket)
 
 def test_a_file_is_on_disk_before_it_has_its_name(tmp_path, monkeypatch):
     done, fsync, file = [], os.fsync, tmp_path / "run" / "run.json"
-    monkeypatch.setattr(os, "fsync", lambda number: done.append("there" if file.exists() else "fsync") or fsync(number))
+    monkeypatch.setattr(
+        os,
+        "fsync",
+        lambda number: done.append("there" if file.exists() else "fsync") or fsync(number),
+    )
     replace = Path.replace
-    monkeypatch.setattr(Path, "replace", lambda self, target: done.append("replace") or replace(self, target))
+    monkeypatch.setattr(
+        Path, "replace", lambda self, target: done.append("replace") or replace(self, target)
+    )
     open_run(tmp_path / "run").write_json("run.json", {})
     assert done == ["fsync", "replace"]
 
 
-# A network file system, mounted: the calls of a local disk ------------------------------------------------------------
+# A network file system, mounted: the calls of a local disk ----------------------------------------
 
 
 @pytest.fixture
@@ -268,7 +303,9 @@ def waits(monkeypatch):
     clock, pauses = [0.0], []
     monkeypatch.setattr(store.time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(
-        store.time, "sleep", lambda seconds: (pauses.append(seconds), clock.append(clock.pop() + seconds))
+        store.time,
+        "sleep",
+        lambda seconds: (pauses.append(seconds), clock.append(clock.pop() + seconds)),
     )
     return pauses
 
@@ -291,8 +328,12 @@ CALLS = [(os, "fsync"), (Path, "replace"), (Path, "mkdir"), (store, "_PatientFil
 
 @pytest.mark.parametrize("number", [errno.ESTALE, errno.ETIMEDOUT, errno.EBUSY])
 @pytest.mark.parametrize(("owner", "name"), CALLS)
-def test_a_mounted_disk_that_is_away_is_waited_for(tmp_path, monkeypatch, waits, owner, name, number):
-    """Where a file is made, brought to the disk and named, by the rule that holds where it is read."""
+def test_a_mounted_disk_that_is_away_is_waited_for(
+    tmp_path, monkeypatch, waits, owner, name, number
+):
+    """Where a file is made, brought to the disk and named, by the rule that holds where it is
+    read.
+    """
     monkeypatch.setattr(owner, name, failing(getattr(owner, name), [number] * 9))
     run = open_run(tmp_path / "run")
     run.write_json("run.json", {"of": "the run"})
@@ -302,7 +343,9 @@ def test_a_mounted_disk_that_is_away_is_waited_for(tmp_path, monkeypatch, waits,
 
 
 def test_what_a_flush_may_have_dropped_is_written_again(tmp_path, monkeypatch, waits):
-    """The first failure of a flush may be the only one that tells: the system then takes the pages for clean."""
+    """The first failure of a flush may be the only one that tells: the system then takes the pages
+    for clean.
+    """
     done, write = [], io.FileIO.write
     flush = failing(os.fsync, [errno.ESTALE, errno.EBUSY])
     monkeypatch.setattr(os, "fsync", lambda number: done.append("flush") or flush(number))
@@ -331,7 +374,9 @@ def test_what_a_flush_lost_is_not_published(tmp_path, monkeypatch, waits):
 
     monkeypatch.setattr(os, "fsync", drop)
     run = open_run(tmp_path / "run")
-    with pytest.raises(StoreFailure, match="the disk lost what was written: Stale file handle; when that is mended"):
+    with pytest.raises(
+        StoreFailure, match="the disk lost what was written: Stale file handle; when that is mended"
+    ):
         run.publish("rounds/a.parquet", lambda sink: sink.write(b"rounds"))
     assert [path for path in (tmp_path / "run").rglob("*") if path.is_file()] == []
 
@@ -354,13 +399,17 @@ def test_writes_are_waited_for(tmp_path, monkeypatch, waits):
             sink.write(content[i : i + 999])
 
     open_run(tmp_path / "run").publish("rounds/a.parquet", in_pieces)
-    assert (tmp_path / "run" / "rounds" / "a.parquet").read_bytes() == content, "nothing twice, and nothing lost"
+    assert (tmp_path / "run" / "rounds" / "a.parquet").read_bytes() == content, (
+        "nothing twice, and nothing lost"
+    )
     assert len(waits) == 2
 
 
 @pytest.mark.parametrize("first", [errno.ENOENT, errno.ETIMEDOUT])
 def test_a_rename_whose_answer_is_lost_is_done(tmp_path, monkeypatch, waits, first):
-    """The call is sent again, and finds nothing to rename; where there is nothing, nothing was renamed."""
+    """The call is sent again, and finds nothing to rename; where there is nothing, nothing was
+    renamed.
+    """
     replace = Path.replace
 
     def lost(self, target):
@@ -404,7 +453,9 @@ def test_a_move_whose_answer_is_lost_is_done(tmp_path, bucket):
 
 def test_a_mounted_disk_that_stays_away_ends_the_run_in_one_line(tmp_path, monkeypatch, waits):
     monkeypatch.setattr(os, "fsync", failing(os.fsync, [errno.ESTALE] * 1000))
-    with pytest.raises(StoreFailure, match=r"cannot reach .*: Stale file handle; when that is mended") as error:
+    with pytest.raises(
+        StoreFailure, match=r"cannot reach .*: Stale file handle; when that is mended"
+    ) as error:
         open_run(tmp_path / "run").write_json("run.json", {})
     assert "\n" not in str(error.value)
     assert 295 < sum(waits) < 305, "five minutes"

@@ -1,4 +1,5 @@
-"""A label stands for one thing in a run, however suites spell it and whatever a user's class says of itself.
+"""A label stands for one thing in a run, however suites spell it and whatever a user's class says
+of itself.
 
 What is superseded is removed by who says so, wherever that is ended.
 """
@@ -69,13 +70,20 @@ def changed(folder, text):
 
 def test_a_label_with_other_parameters_is_refused_and_the_difference_named(folder):
     suite, run = changed(folder, SUITE.format(at_most=30)), folder / "run"
-    says = r"holds 'conf' with other parameters \(constraints\.latency_ms\.at_most 40(\.0)? → 30(\.0)?\); give another "
+    says = (
+        r"holds 'conf' with other parameters \(constraints\.latency_ms\.at_most 40(\.0)? → "
+        r"30(\.0)?\); give another "
+    )
     with pytest.raises(Misuse, match=says) as refused:
         cbobench.run(suite, out=run, cpus=0)
     assert str(refused.value).endswith(f": cbobench remove {shlex.quote(str(run))} conf")
     assert len(cbobench.load_cells(run)) == 16
     assert (
-        cbobench.run(changed(folder, SUITE.format(at_most=30).replace("conf\n", "conf-30\n")), out=run, cpus=0).played
+        cbobench.run(
+            changed(folder, SUITE.format(at_most=30).replace("conf\n", "conf-30\n")),
+            out=run,
+            cpus=0,
+        ).played
         == 8
     )
 
@@ -119,9 +127,12 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize(
-    ("merged", "apart"), [(False, 9), *(pytest.param(merged, 1, marks=pytest.mark.long) for merged in (False, True))]
+    ("merged", "apart"),
+    [(False, 9), *(pytest.param(merged, 1, marks=pytest.mark.long) for merged in (False, True))],
 )
-def test_a_removal_that_is_ended_anywhere_leaves_a_run_that_verifies(once, tmp_path, merged, apart, monkeypatch):
+def test_a_removal_that_is_ended_anywhere_leaves_a_run_that_verifies(
+    once, tmp_path, merged, apart, monkeypatch
+):
     steps, ended = 1, True
     while ended:
         run = tmp_path / str(steps)
@@ -140,7 +151,9 @@ def test_a_removal_that_is_ended_anywhere_leaves_a_run_that_verifies(once, tmp_p
         with monkeypatch.context() as patched:
             for name in ("remove", "publish"):
                 call = getattr(RunFolder, name)
-                patched.setattr(RunFolder, name, lambda *arguments, call=call: step(call, *arguments))
+                patched.setattr(
+                    RunFolder, name, lambda *arguments, call=call: step(call, *arguments)
+                )
             try:
                 remove_pairs(opened, "conf")
                 ended = False
@@ -174,7 +187,8 @@ def test_two_variants_of_one_label_are_told_apart_by_what_differs(folder, monkey
     labels = [*Manifest.read(open_run(folder / "run")).labels("problems").values()]
     assert labels[0] == "rkhs-1d"
     assert all(
-        re.fullmatch(r"conf \(constraints\.latency_ms\.at_most = (30|40)(\.0)?\)", label) for label in labels[1:]
+        re.fullmatch(r"conf \(constraints\.latency_ms\.at_most = (30|40)(\.0)?\)", label)
+        for label in labels[1:]
     )
     assert len({*labels}) == 3
     assert '{"' not in str(cbobench.compare(folder / "run"))
@@ -190,11 +204,17 @@ def record_of(problems, algorithms):
 
 
 def test_labels_of_one_name_are_told_apart_in_every_kind():
-    """By the parameters that differ and by no others; where none does, by titles. What stands alone is as it is."""
+    """By the parameters that differ and by no others; where none does, by titles. What stands alone
+    is as it is.
+    """
     problems = [named("p", "P", h=1), named("p", "P", h=2), named("q", "Q", h=2)]
     algorithms = [named("a", "A"), named("b", "A"), named("c", "C")]
     record = record_of(problems, algorithms)
-    assert record.labels("problems") == {"p[h=1]": "P (h = 1)", "p[h=2]": "P (h = 2)", "q[h=2]": "Q"}
+    assert record.labels("problems") == {
+        "p[h=1]": "P (h = 1)",
+        "p[h=2]": "P (h = 2)",
+        "q[h=2]": "Q",
+    }
     assert record.labels("algorithms") == {"a": "A (a)", "b": "A (b)", "c": "C"}
 
 
@@ -210,19 +230,40 @@ def test_labels_of_one_name_are_told_apart_in_every_kind():
 )
 def test_a_name_of_another_problem_is_refused(problem, message):
     """Its label or its title, as either names a problem."""
-    record, later = (record_of([variant], [named("a", "A")]) for variant in (named("p", "P", h=1), problem))
+    record, later = (
+        record_of([variant], [named("a", "A")]) for variant in (named("p", "P", h=1), problem)
+    )
     call = SimpleNamespace(name="s", about="", keep=None, audit=False)
     with pytest.raises(Misuse, match=re.escape(message)):
         record.add_call(later.grids[0], call, {}, "run")
-    assert len(record.add_call(record_of([named("q", "Q")], [named("a", "A")]).grids[0], call, {}, "run").grids) == 2
+    assert (
+        len(
+            record.add_call(
+                record_of([named("q", "Q")], [named("a", "A")]).grids[0], call, {}, "run"
+            ).grids
+        )
+        == 2
+    )
 
 
 @pytest.mark.parametrize(
     ("before", "after", "way"),
     [
-        ("{ckb-ucb: {V: 2, label: b}}", "{ckb-ucb: {V: 3, label: b}}", "or another label, or remove the folder$"),
-        ("{ckb-ucb: {V: 2, label: b}}, random", "{ckb-ucb: {V: 3, label: b}}", "what is superseded: .* b$"),
-        ("ckb-ucb, {ckb-ucb: {V: 2, label: b}}", "{ckb-ucb: {V: 3, label: ckb-ucb}}", "or another label$"),
+        (
+            "{ckb-ucb: {V: 2, label: b}}",
+            "{ckb-ucb: {V: 3, label: b}}",
+            "or another label, or remove the folder$",
+        ),
+        (
+            "{ckb-ucb: {V: 2, label: b}}, random",
+            "{ckb-ucb: {V: 3, label: b}}",
+            "what is superseded: .* b$",
+        ),
+        (
+            "ckb-ucb, {ckb-ucb: {V: 2, label: b}}",
+            "{ckb-ucb: {V: 3, label: ckb-ucb}}",
+            "or another label$",
+        ),
     ],
 )
 def test_what_is_advised_removes_nothing_else(write_suite, tmp_path, before, after, way):
@@ -237,7 +278,9 @@ SPELT = "suite: o\nhorizon: 5\nseeds: {seeds}\nproblems:\n{problems}algorithms: 
 
 
 def test_cells_of_two_spellings_are_named_alike(write_suite, tmp_path):
-    """Six seeds under one spelling, then three of them under another: one problem, spelt as last."""
+    """Six seeds under one spelling, then three of them under another: one problem, spelt as
+    last.
+    """
     first = write_suite(SPELT.format(seeds=6, problems="  - rkhs-1d\n"), "one.yaml")
     second = write_suite(SPELT.format(seeds=3, problems="  - rkhs-1d: {h: 0.5}\n"), "two.yaml")
     cbobench.run(first, out=tmp_path / "o", cpus=0)
@@ -260,17 +303,22 @@ def test_what_is_chosen_goes_by_todays_labels(write_suite, tmp_path):
     assert {*run.only("old/*").cells["horizon"]} == {5, 6}
     assert len(run.only("rkhs-1d").cells) == len(run.cells) == 6
     with pytest.raises(
-        Misuse, match="unknown pair 'sin'; did you mean 'syn'.; allowed: old, oracle, random, rkhs-1d, syn;"
+        Misuse,
+        match="unknown pair 'sin'; did you mean 'syn'.; allowed: old, oracle, random, rkhs-1d, "
+        "syn;",
     ):
         run.only("sin")
-    with pytest.raises(Misuse, match="unknown problem 'sin'; did you mean 'syn'.; allowed: old, rkhs-1d, syn$"):
+    with pytest.raises(
+        Misuse, match="unknown problem 'sin'; did you mean 'syn'.; allowed: old, rkhs-1d, syn$"
+    ):
         run.titles("problem", "sin")
 
 
 def test_a_value_that_disappears_is_a_change(write_suite, tmp_path, monkeypatch):
     """A tolerance that a class no longer declares: the same title would stand for two problems."""
     (tmp_path / "toy_tolerant.py").write_text(
-        "from cbobench.problems.rkhs import RKHS1D\n\n\nclass Toy(RKHS1D):\n    feasibility_tolerance = 1e-12\n"
+        "from cbobench.problems.rkhs import RKHS1D\n\n\nclass Toy(RKHS1D):\n    "
+        "feasibility_tolerance = 1e-12\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     suite = write_suite(SPELT.format(seeds=2, problems="  - toy_tolerant:Toy\n"))
@@ -278,8 +326,10 @@ def test_a_value_that_disappears_is_a_change(write_suite, tmp_path, monkeypatch)
     assert set(cbobench.load_cells(tmp_path / "o")["feasibility_tolerance"]) == {1e-12}
     import toy_tolerant
 
-    for value, message in ((0.0, r"\(feasibility_tolerance 1e-12 → None\)"),
-                           (-1.0, "feasibility_tolerance is -1.0; it must be at least 0")):  # fmt: skip
+    for value, message in (
+        (0.0, r"\(feasibility_tolerance 1e-12 → None\)"),
+        (-1.0, "feasibility_tolerance is -1.0; it must be at least 0"),
+    ):
         monkeypatch.setattr(toy_tolerant.Toy, "feasibility_tolerance", value)
         with pytest.raises(Misuse, match=message):
             cbobench.run(suite, out=tmp_path / "o", cpus=0)

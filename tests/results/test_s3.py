@@ -1,6 +1,8 @@
-"""A run in a bucket of a real S3 server (moto's, on loopback) that answers 500 and 503, is slow, hangs up, goes away.
+"""A run in a bucket of a real S3 server (moto's, on loopback) that answers 500 and 503, is slow,
+hangs up, goes away.
 
-What is asked for here of pyarrow and of the network is asked for of the code alone, and in CI, by test_outage.py.
+What is asked for here of pyarrow and of the network is asked for of the code alone, and in CI, by
+test_outage.py.
 """
 
 from __future__ import annotations
@@ -33,9 +35,13 @@ pytestmark = [
 
 @contextlib.contextmanager
 def bucket(*how: str):
-    """A run folder's address on a server that fails like that, and how to heal it; it ends with its standard input."""
+    """A run folder's address on a server that fails like that, and how to heal it; it ends with its
+    standard input.
+    """
     words = [sys.executable, "-m", "benchmarks.chaos.store", *how]
-    with subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
         port = int(server.stdout.readline())
         address = f"s3://bucket/run?endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
         yield address, lambda: print("well", file=server.stdin, flush=True)
@@ -66,5 +72,7 @@ def test_a_store_that_fails_loses_nothing(small_suite, tmp_path, keys, how):
         (log,) = folder.listing("log")
         with folder.fs.open_input_stream(folder.path(f"log/{log}")) as stream:
             events = [json.loads(line) for line in stream.read().splitlines()]
-        assert sorted(e["task"] for e in events if e["event"] == "played") == folder.names("cells"), "every task once"
+        assert sorted(e["task"] for e in events if e["event"] == "played") == folder.names(
+            "cells"
+        ), "every task once"
         assert len(plan(Call(suite, out=address)).tasks) == 0

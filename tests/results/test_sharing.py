@@ -1,4 +1,6 @@
-"""Several calls on one run folder: each is remembered, none plays what another plays, and what the dead left goes."""
+"""Several calls on one run folder: each is remembered, none plays what another plays, and what the
+dead left goes.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def content(run):
 
 
 def test_two_calls_for_the_same_cells(small_suite, run):
-    """The second is refused and told who plays; other cells, and the same ones later, are played."""
+    """The second is refused and told who plays; other cells, and the same ones later, are
+    played.
+    """
     suite = small_suite(horizon=20)
     cbobench.run(suite, out=run, cpus=0, seeds=1)
     todo = plan(Call(suite, out=run, cpus=0))
@@ -57,9 +61,13 @@ def test_two_calls_for_the_same_cells(small_suite, run):
             cbobench.run(suite, out=run, cpus=0, only="ckb-ts")
         who = f"are played by process {os.getpid()} on {os.uname().nodename} (since 20"
         assert str(error.value).startswith(f"3 of the 3 cells to play in {run} {who}")
-        assert str(error.value).endswith("wait for it, or end it, or ask for other cells with --only")
+        assert str(error.value).endswith(
+            "wait for it, or end it, or ask for other cells with --only"
+        )
         assert content(run) == before
-        assert cbobench.run(suite, out=run, cpus=0, seeds=1).played == 0, "nothing to play, nothing in the way"
+        assert cbobench.run(suite, out=run, cpus=0, seeds=1).played == 0, (
+            "nothing to play, nothing in the way"
+        )
         assert cbobench.run(suite, out=run, cpus=0, horizon=10).played == 12, "other cells"
     assert cbobench.run(suite, out=run, cpus=0).played == 9
     assert not list((run / "drivers").iterdir())
@@ -126,9 +134,12 @@ def test_a_call_sends_heartbeats(small_suite, run, monkeypatch):
     for name in ("HEARTBEAT_SECONDS", "FIRST_HEARTBEAT"):
         monkeypatch.setattr(lease, name, 0.0)
     write, written = lease._write_lease, []
-    monkeypatch.setattr(lease, "_write_lease", lambda *arguments: (written.append(arguments), write(*arguments)))
+    monkeypatch.setattr(
+        lease, "_write_lease", lambda *arguments: (written.append(arguments), write(*arguments))
+    )
     execute(todo)
-    assert len(written) > len(todo.tasks)  # one when the lease is taken, and the scheduler's after every task
+    # one when the lease is taken, and the scheduler's after every task
+    assert len(written) > len(todo.tasks)
 
 
 def test_a_heartbeat_under_way_does_not_bring_the_lease_back(small_suite, run, monkeypatch):
@@ -162,13 +173,17 @@ def test_no_call_is_lost_whoever_writes_last(small_suite, run):
     assert len(cbobench.load_cells(run)) == 8
     cbobench.run(suite, out=run, cpus=0, only="stageopt")
     on_disk = Manifest.from_json(json.loads((run / "run.json").read_text()), "run.json")
-    assert len(on_disk.grids) == len(on_disk.invocations) == 3, "run.json alone says all, as older readers need it"
+    assert len(on_disk.grids) == len(on_disk.invocations) == 3, (
+        "run.json alone says all, as older readers need it"
+    )
     assert cbobench.run(suite, out=run, cpus=0).played == 0
     assert len(Manifest.read(open_run(run)).grids) == 1, "the latest holds the others"
 
 
 def test_a_record_is_made_again_from_the_cells(small_suite, run, tmp_path):
-    """Nothing but rounds and cells is left: the next call (or verify --repair, see there) finds all of them."""
+    """Nothing but rounds and cells is left: the next call (or verify --repair, see there) finds all
+    of them.
+    """
     suite = small_suite(horizon=20, extra="shared: {beta_scale: 0.5}\nrecord: {rounds: 7}\n")
     cbobench.run(suite, out=run, cpus=0, block=2)
     shutil.copytree(run, tmp_path / "whole")
@@ -178,7 +193,9 @@ def test_a_record_is_made_again_from_the_cells(small_suite, run, tmp_path):
         shutil.rmtree(run / "invocations")
 
     lose()
-    with pytest.raises(DamagedRun, match="run.json is missing, its cells are there; the next cbobench run makes it"):
+    with pytest.raises(
+        DamagedRun, match="run.json is missing, its cells are there; the next cbobench run makes it"
+    ):
         cbobench.load_cells(run)
     notes = []
     assert cbobench.run(suite, out=run, cpus=0, on_note=notes.append).played == 0
@@ -201,7 +218,8 @@ def test_a_worker_that_sees_another_folder_is_refused(small_suite, tmp_path, mon
     with Lease(todo.folder, all_cells(todo)) as held:
         elsewhere = replace(held.folder, uri=str(tmp_path / "elsewhere"))
         with pytest.raises(
-            StoreFailure, match=f"does not see the driver's folder {tmp_path}/elsewhere: .* all machines share"
+            StoreFailure,
+            match=f"does not see the driver's folder {tmp_path}/elsewhere: .* all machines share",
         ):
             play_task_on_worker(problem, task, elsewhere)
         assert not (tmp_path / "elsewhere").exists()
@@ -209,28 +227,45 @@ def test_a_worker_that_sees_another_folder_is_refused(small_suite, tmp_path, mon
 
 
 def test_what_killed_calls_left_is_swept_up(small_suite, run):
-    """Rounds whose cells were played again by other tasks, and temporary files; nothing of a live writer."""
+    """Rounds whose cells were played again by other tasks, and temporary files; nothing of a live
+    writer.
+    """
     suite = small_suite(horizon=20)
     cbobench.run(suite, out=run, cpus=0, block=1, seeds=2)
     orphans = sorted(run.glob("cells/*.0-0.*"))
     for file in orphans:
         file.unlink()  # killed between rounds and cells
     ours, theirs = f".x.parquet.{machine_id()}", ".x.parquet.elsewhere-1"
-    for name in (f"{ours}.999999999.1.tmp", f"{theirs}.1.2.tmp", ".x.parquet.1.2.tmp", f"{ours}.{os.getpid()}.1.tmp"):
+    for name in (
+        f"{ours}.999999999.1.tmp",
+        f"{theirs}.1.2.tmp",
+        ".x.parquet.1.2.tmp",
+        f"{ours}.{os.getpid()}.1.tmp",
+    ):
         (run / "rounds" / name).write_text("half")
     todo = plan(Call(suite, out=run, cpus=0, seeds=2))
     first_pair, *later_pairs = todo.tasks.by_pair
     first, remaining = (  # a second attempt
-        Tasks(by_pair, 1, attempts=[np.ones(len(pair_cells), dtype=np.int64) for pair_cells in by_pair])
+        Tasks(
+            by_pair,
+            1,
+            attempts=[np.ones(len(pair_cells), dtype=np.int64) for pair_cells in by_pair],
+        )
         for by_pair in ([first_pair], later_pairs)
     )
     with Lease(todo.folder, Cells()):  # someone else is there: only what is surely dead goes
         assert execute(replace(todo, tasks=first)).played == 1
         leftovers = sorted(p.name for p in run.glob("rounds/.*"))
-        assert leftovers == sorted([f"{theirs}.1.2.tmp", ".x.parquet.1.2.tmp", f"{ours}.{os.getpid()}.1.tmp"])
+        assert leftovers == sorted(
+            [f"{theirs}.1.2.tmp", ".x.parquet.1.2.tmp", f"{ours}.{os.getpid()}.1.tmp"]
+        )
     listener = Listener()
     execute(replace(todo, tasks=remaining), listener)
     assert "removed 2 unfinished files of calls that were killed" in listener.notes
-    assert [p.name for p in run.glob("rounds/.*")] == [f"{ours}.{os.getpid()}.1.tmp"], "its process lives"
-    assert sorted(p.name for p in run.glob("rounds/*.parquet")) == sorted(p.name for p in run.glob("cells/*.parquet"))
+    assert [p.name for p in run.glob("rounds/.*")] == [f"{ours}.{os.getpid()}.1.tmp"], (
+        "its process lives"
+    )
+    assert sorted(p.name for p in run.glob("rounds/*.parquet")) == sorted(
+        p.name for p in run.glob("cells/*.parquet")
+    )
     assert len(read_published(open_run(run))) == 6

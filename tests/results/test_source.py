@@ -1,4 +1,6 @@
-"""Which edits make cells stale: over a copy of the package, over what plays really run, and in a user's own modules."""
+"""Which edits make cells stale: over a copy of the package, over what plays really run, and in a
+user's own modules.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +121,7 @@ for old, new in (("sums(rounds), 0.0", "sums(rounds), 1.0"), ("steps = step(roun
         wrong.append("a metric that is changed")
 assert hashes() == before
 print(json.dumps(wrong))
-'''
+'''  # noqa: E501
 
 
 @pytest.mark.slow
@@ -137,21 +139,29 @@ def test_edits_of_reached_definitions_are_seen_and_no_others(tmp_path, step):
 
 POCKET = ("feasible-pocket", {"candidates": 64})
 SAMPLES = [
-    ("rkhs-1d", {}, "ckb-ts"), (*POCKET, "scbo"), ("feasible-pocket-delayed", {"candidates": 64}, "rpol-censored"),
+    ("rkhs-1d", {}, "ckb-ts"),
+    (*POCKET, "scbo"),
+    ("feasible-pocket-delayed", {"candidates": 64}, "rpol-censored"),
     ("cloud-latency", {"days": 8}, "penalty-noisy"),
-]  # fmt: skip
+]
 MORE = [
-    (*POCKET, "rpol-sw"), ("rkhs-1d", {}, "admmbo"), ("stocks", {"data": "look-alike"}, "sgp-ucb"),
-    ("rate-allocation", {"grid": 3}, "stageopt"), ("feasible-pocket-drift", {"candidates": 64}, "ckb-restart"),
+    (*POCKET, "rpol-sw"),
+    ("rkhs-1d", {}, "admmbo"),
+    ("stocks", {"data": "look-alike"}, "sgp-ucb"),
+    ("rate-allocation", {"grid": 3}, "stageopt"),
+    ("feasible-pocket-drift", {"candidates": 64}, "ckb-restart"),
     ("welded-beam", {"candidates": 64}, "epbo"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
-    ("problem", "settings", "algorithm"), SAMPLES + [pytest.param(*sample, marks=pytest.mark.long) for sample in MORE]
+    ("problem", "settings", "algorithm"),
+    SAMPLES + [pytest.param(*sample, marks=pytest.mark.long) for sample in MORE],
 )
 def test_what_a_play_really_runs_is_reached(problem, settings, algorithm):
-    """Against the interpreter: every function of cbobench that is called lies in a definition that the hash covers."""
+    """Against the interpreter: every function of cbobench that is called lies in a definition that
+    the hash covers.
+    """
     code, starts = source._starts(problem, algorithm)
     reached = {key for start in starts for key in code.reach(start)}
     covered = {(str(code.modules[module].path), name) for module, name in reached}
@@ -173,77 +183,146 @@ def test_what_a_play_really_runs_is_reached(problem, settings, algorithm):
     table = str(PACKAGE / "metrics.py")
     covered_whole = {file for file, name in covered if name == source.WHOLE_MODULE} | {table}
     anonymous = ("<lambda>", "<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<module>")
-    assert {(f, n) for f, n in ran - covered if f not in covered_whole and n not in anonymous} == set()
+    assert {
+        (f, n) for f, n in ran - covered if f not in covered_whole and n not in anonymous
+    } == set()
     assert len(ran) > 50
-    assert not [m for m in source.closure(problem, algorithm) if m.startswith(("cbobench.report", "cbobench.sweep"))]
+    assert not [
+        m
+        for m in source.closure(problem, algorithm)
+        if m.startswith(("cbobench.report", "cbobench.sweep"))
+    ]
 
 
 PLAIN = "from cbobench.problems.rkhs import RKHS1D\n\n\nclass Mine(RKHS1D):\n    FACTOR = {}\n"
-LAZY = "def __getattr__(name):\n    import importlib\n    return getattr(importlib.import_module('lib.base'), name)\n"
+LAZY = (
+    "def __getattr__(name):\n    import importlib\n    return "
+    "getattr(importlib.import_module('lib.base'), name)\n"
+)
 USES = "from helper import {0}\n" + PLAIN.format("{0}{1}")
 CASES = {
     "a base behind a lazy package": (
-        {"mine.py": "from lib import Base\n\n\nclass Mine(Base):\n    pass\n", "lib/__init__.py": LAZY,
-         "lib/base.py": PLAIN.format(1).replace("Mine", "Base")}, "lib/base.py",
+        {
+            "mine.py": "from lib import Base\n\n\nclass Mine(Base):\n    pass\n",
+            "lib/__init__.py": LAZY,
+            "lib/base.py": PLAIN.format(1).replace("Mine", "Base"),
+        },
+        "lib/base.py",
     ),
     "a module with a standard name": ({"code.py": PLAIN.format(1)}, "code.py"),
     "a helper with a standard name": (
-        {"mine.py": "from profile import K\n" + PLAIN.format("K"), "profile.py": "K = 1\n"}, "profile.py",
+        {"mine.py": "from profile import K\n" + PLAIN.format("K"), "profile.py": "K = 1\n"},
+        "profile.py",
     ),
     "a class changed where it is named": (
-        {"mine.py": PLAIN.format(1), "face.py": "from mine import Mine\n\nMine.FACTOR = 1\n"}, "face.py",
+        {"mine.py": PLAIN.format(1), "face.py": "from mine import Mine\n\nMine.FACTOR = 1\n"},
+        "face.py",
     ),
     "a class changed by a module that is only imported": (
-        {"mine.py": PLAIN.format(0) + "\n\nimport patch\n", "patch.py": "import mine\n\nmine.Mine.FACTOR = 1\n"},
+        {
+            "mine.py": PLAIN.format(0) + "\n\nimport patch\n",
+            "patch.py": "import mine\n\nmine.Mine.FACTOR = 1\n",
+        },
         "patch.py",
     ),
     "a class changed by the value of a name": (
-        {"mine.py": PLAIN.format(0) + "\n\ndef change():\n    Mine.FACTOR = 1\n\n\nDONE = change()\n"}, "mine.py",
+        {
+            "mine.py": PLAIN.format(0)
+            + "\n\ndef change():\n    Mine.FACTOR = 1\n\n\nDONE = change()\n"
+        },
+        "mine.py",
     ),
     "an import for all but type checkers": (
-        {"mine.py": "from typing import TYPE_CHECKING\nif not TYPE_CHECKING:\n    from helper import K\n"
-         + PLAIN.format("K"), "helper.py": "K = 1\n"}, "helper.py",
+        {
+            "mine.py": (
+                "from typing import TYPE_CHECKING\nif not TYPE_CHECKING:\n    from helper import "
+                "K\n"
+            )
+            + PLAIN.format("K"),
+            "helper.py": "K = 1\n",
+        },
+        "helper.py",
     ),
     "a star": (
-        {"mine.py": "from lib import *\n" + PLAIN.format("laws.K"), "lib/__init__.py": "__all__ = ['laws']\n",
-         "lib/laws.py": "K = 1\n"}, "lib/laws.py",
+        {
+            "mine.py": "from lib import *\n" + PLAIN.format("laws.K"),
+            "lib/__init__.py": "__all__ = ['laws']\n",
+            "lib/laws.py": "K = 1\n",
+        },
+        "lib/laws.py",
     ),
     "a file that Python cannot parse": (
-        {"mine.py": "try:\n    from legacy import K\nexcept SyntaxError:\n    K = 1\n" + PLAIN.format("K"),
-         "legacy.py": "print 'K = 1'\n"}, "legacy.py",
+        {
+            "mine.py": "try:\n    from legacy import K\nexcept SyntaxError:\n    K = 1\n"
+            + PLAIN.format("K"),
+            "legacy.py": "print 'K = 1'\n",
+        },
+        "legacy.py",
     ),
     "a very deep expression": (
-        {"mine.py": USES.format("K", ""), "helper.py": f"K = 1{' + 0' * 1200}\n"}, "helper.py",
+        {"mine.py": USES.format("K", ""), "helper.py": f"K = 1{' + 0' * 1200}\n"},
+        "helper.py",
     ),
-    "a default": ({"mine.py": USES.format("f", "()"), "helper.py": "def f(x=1):\n    return x\n"}, "helper.py"),
+    "a default": (
+        {"mine.py": USES.format("f", "()"), "helper.py": "def f(x=1):\n    return x\n"},
+        "helper.py",
+    ),
     "a decorator's argument": (
-        {"mine.py": USES.format("f", "()"),
-         "helper.py": "@(lambda f: lambda: 1)\ndef f():\n    pass\n"}, "helper.py",
+        {
+            "mine.py": USES.format("f", "()"),
+            "helper.py": "@(lambda f: lambda: 1)\ndef f():\n    pass\n",
+        },
+        "helper.py",
     ),
     "a registry filled by decorators": (
-        {"mine.py": USES.format("KINDS", "['a']()"), "helper.py": "KINDS = {}\n\n\ndef kind(cls):\n"
-         "    KINDS[cls.__name__] = cls\n    return cls\n\n\n@kind\nclass a:\n    x = 1\n"}, "helper.py",
+        {
+            "mine.py": USES.format("KINDS", "['a']()"),
+            "helper.py": "KINDS = {}\n\n\ndef kind(cls):\n"
+            "    KINDS[cls.__name__] = cls\n    return cls\n\n\n@kind\nclass a:\n    x = 1\n",
+        },
+        "helper.py",
     ),
     "a registry filled by subclasses": (
-        {"mine.py": USES.format("Base", ".__subclasses__()[0].x"), "helper.py": "class Base:\n    pass\n\n\n"
-         "class Other(Base):\n    x = 1\n"}, "helper.py",
+        {
+            "mine.py": USES.format("Base", ".__subclasses__()[0].x"),
+            "helper.py": "class Base:\n    pass\n\n\nclass Other(Base):\n    x = 1\n",
+        },
+        "helper.py",
     ),
     "a name that is computed": (
-        {"mine.py": "import helper\n" + PLAIN.format("getattr(helper, 'K' + '')"), "helper.py": "K = 1\n"}, "helper.py",
+        {
+            "mine.py": "import helper\n" + PLAIN.format("getattr(helper, 'K' + '')"),
+            "helper.py": "K = 1\n",
+        },
+        "helper.py",
     ),
-    "a name bound twice": ({"mine.py": USES.format("K", ""), "helper.py": "K = 0\nK = 1\n"}, "helper.py"),
+    "a name bound twice": (
+        {"mine.py": USES.format("K", ""), "helper.py": "K = 0\nK = 1\n"},
+        "helper.py",
+    ),
     "an alias of a module, in a function": (
-        {"mine.py": PLAIN.format(0) + "\n    def f(self):\n        import lib.parts as p\n        return p.K\n",
-         "lib/__init__.py": "", "lib/parts.py": "K = 1\n"}, "lib/parts.py",
+        {
+            "mine.py": PLAIN.format(0)
+            + "\n    def f(self):\n        import lib.parts as p\n        return p.K\n",
+            "lib/__init__.py": "",
+            "lib/parts.py": "K = 1\n",
+        },
+        "lib/parts.py",
     ),
     "a relative import": (
-        {"mine.py": "from lib import f\n" + PLAIN.format("f()"), "lib/__init__.py": "from .one import f\n",
-         "lib/one.py": "from . import two\n\n\ndef f():\n    return two.K\n", "lib/two.py": "K = 1\n"}, "lib/two.py",
+        {
+            "mine.py": "from lib import f\n" + PLAIN.format("f()"),
+            "lib/__init__.py": "from .one import f\n",
+            "lib/one.py": "from . import two\n\n\ndef f():\n    return two.K\n",
+            "lib/two.py": "K = 1\n",
+        },
+        "lib/two.py",
     ),
     "the annotation of a parameter": (
-        {"mine.py": "from typing import Literal\n" + PLAIN.format("{}\n    x: Literal['1'] = '1'")}, "mine.py",
+        {"mine.py": "from typing import Literal\n" + PLAIN.format("{}\n    x: Literal['1'] = '1'")},
+        "mine.py",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -254,7 +333,9 @@ def project(tmp_path, monkeypatch):
 
     def forget(tops):
         """Take modules of these names away, whoever imported them."""
-        return {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] in tops}
+        return {
+            name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] in tops
+        }
 
     def write(files):
         tops = {name.split("/")[0].removesuffix(".py") for name in files}
@@ -288,7 +369,10 @@ def test_an_edit_makes_stale(project, case):
 
 def test_another_definition_of_the_same_name_makes_stale(project):
     """Although both are reached before and after."""
-    files = {"a.py": "def f():\n    return 1\n", "b.py": "import a\n\n\ndef f():\n    return a.f() + 1\n"}
+    files = {
+        "a.py": "def f():\n    return 1\n",
+        "b.py": "import a\n\n\ndef f():\n    return a.f() + 1\n",
+    }
     text = "import a, b\nfrom b import f\n" + PLAIN.format("(f(), a.f(), b.f())")
     folder = project({**files, "mine.py": text})
     first = source.source_hash("mine:Mine", "random")
@@ -298,7 +382,9 @@ def test_another_definition_of_the_same_name_makes_stale(project):
 
 
 def test_a_lookup_in_a_registry_counts_every_class(project):
-    text = PLAIN.format("PROBLEMS.get('rkhs' + '-1d')").replace("\n", "\nfrom cbobench.problems import PROBLEMS\n", 1)
+    text = PLAIN.format("PROBLEMS.get('rkhs' + '-1d')").replace(
+        "\n", "\nfrom cbobench.problems import PROBLEMS\n", 1
+    )
     project({"mine.py": text})
     code, starts = source._starts("mine:Mine", "random")
     assert ("cbobench.problems.literature", source.WHOLE_MODULE) in {
@@ -311,9 +397,15 @@ def test_what_changes_no_result_makes_nothing_stale(project):
     folder = project({"mine.py": plain})
     first = source.source_hash("mine:Mine", "random")
     for text in (
-        plain.replace("def f(a):", "def f(a: int) -> 'Mine':\n    '''Adds.'''").replace("a + 1", "(\n        a + 1)"),
+        plain.replace("def f(a):", "def f(a: int) -> 'Mine':\n    '''Adds.'''").replace(
+            "a + 1", "(\n        a + 1)"
+        ),
         "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    import never\n\n" + plain,
-        plain + "\n\nclass Unrelated(RKHS1D):\n    pass\n\n\nif __name__ == '__main__':\n    print(f(1))\n",
+        plain
+        + (
+            "\n\nclass Unrelated(RKHS1D):\n    pass\n\n\nif __name__ == '__main__':\n    "
+            "print(f(1))\n"
+        ),
     ):
         (folder / "mine.py").write_text(text)
         source.look_again()
@@ -324,7 +416,9 @@ def test_what_changes_no_result_makes_nothing_stale(project):
 
 
 def test_a_reading_that_was_interrupted_leaves_no_module_out(monkeypatch):
-    """As where Ctrl-C comes in a notebook: the next hash is the whole one, not that of the modules read so far."""
+    """As where Ctrl-C comes in a notebook: the next hash is the whole one, not that of the modules
+    read so far.
+    """
     complete_hash, parse, reads = source.source_hash("rkhs-1d", "random"), source.parse, []
     source.look_again()
 
@@ -344,7 +438,9 @@ def test_a_reading_that_was_interrupted_leaves_no_module_out(monkeypatch):
 
 def test_files_are_parsed_once_and_their_trees_go(monkeypatch):
     parsed, parse = [], definitions.Module.parse
-    monkeypatch.setattr(definitions.Module, "parse", lambda module: parsed.append(module.name) or parse(module))
+    monkeypatch.setattr(
+        definitions.Module, "parse", lambda module: parsed.append(module.name) or parse(module)
+    )
     definitions._parse_file.cache_clear()
     for problem in ("rkhs-1d", "stocks", "speed-reducer"):
         for algorithm in ("ckb-ucb", "stageopt", "scbo"):
@@ -352,7 +448,9 @@ def test_files_are_parsed_once_and_their_trees_go(monkeypatch):
             source.source_hash(problem, algorithm)
             source.refuse_edits(problem, algorithm)
     assert len({*parsed}) > 50
-    assert len(parsed) - len({*parsed}) <= 2, "but for the table of metrics, and a module that is named as a whole"
+    assert len(parsed) - len({*parsed}) <= 2, (
+        "but for the table of metrics, and a module that is named as a whole"
+    )
     assert not [tree for tree in gc.get_objects() if isinstance(tree, ast.FunctionDef)]
 
 
@@ -383,7 +481,14 @@ def test_code_of_pilots_counts_for_simulators_alone(problem):
 
 
 def test_code_of_pilots_counts_for_simulators(project):
-    project({"mine.py": "from cbobench.problems.simulator import Simulator\n\n\nclass Mine(Simulator):\n    m = 1\n"})
+    project(
+        {
+            "mine.py": (
+                "from cbobench.problems.simulator import Simulator\n\n\nclass Mine(Simulator):\n "
+                "   m = 1\n"
+            )
+        }
+    )
     code, starts = source._starts("mine:Mine", "ckb-ucb")
     assert {module for start in starts for module, _ in code.reach(start)} >= OF_SIMULATORS
 
@@ -405,7 +510,9 @@ def test_an_edit_under_a_running_process_is_refused(project, write_suite, tmp_pa
     (folder / "mine.py").write_text("# a note\n" + PLAIN.format(1))
     assert cbobench.run(suite, out=tmp_path / "m", cpus=0, again=["stale"]).played == 0
     (folder / "mine.py").write_text(PLAIN.format(2))
-    with pytest.raises(Misuse, match="mine.py has changed since this process imported mine; start Python again"):
+    with pytest.raises(
+        Misuse, match="mine.py has changed since this process imported mine; start Python again"
+    ):
         cbobench.run(suite, out=tmp_path / "m", cpus=0, again=["stale"])
 
 
@@ -439,7 +546,9 @@ def test_another_numpy_is_a_mark_of_its_own(small_suite, tmp_path, capsys, monke
 
 
 def test_a_file_of_code_on_a_disk_that_is_away_for_a_moment_is_read_again(tmp_path, monkeypatch):
-    """Workers hash the code of a simulator while they play: that its disk is away is no fault of a cell."""
+    """Workers hash the code of a simulator while they play: that its disk is away is no fault of a
+    cell.
+    """
     path, failing = tmp_path / "mine.py", ["stat", "read_bytes"]
     path.write_text("A = 1\n")
     monkeypatch.setattr(store, "FIRST_PAUSE", 0.001)

@@ -1,4 +1,6 @@
-"""`cbobench verify`: every damaged file is found and named at once, moved away on request, and played again."""
+"""`cbobench verify`: every damaged file is found and named at once, moved away on request, and
+played again.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,9 @@ def missing_rounds(run):
         (missing_rounds, 1, "its rounds are missing"),
     ],
 )
-def test_what_does_not_belong_together_is_found_moved_and_played_again(played, whole_run, damage, count, why):
+def test_what_does_not_belong_together_is_found_moved_and_played_again(
+    played, whole_run, damage, count, why
+):
     suite, run = played
     damage(run)
     folder = open_run(run)
@@ -86,7 +90,9 @@ def test_what_does_not_belong_together_is_found_moved_and_played_again(played, w
         assert re.search(why, damaged_file.why), damaged_file
     assert {p: p.read_bytes() for p in run.rglob("*.parquet")} == before, "looking changes nothing"
     moved = repair(folder, verdict)
-    assert set(before.values()) == {p.read_bytes() for p in run.rglob("*.parquet")}, "nothing is lost"
+    assert set(before.values()) == {p.read_bytes() for p in run.rglob("*.parquet")}, (
+        "nothing is lost"
+    )
     assert all((run / "quarantine" / file).is_file() for file in moved)
     assert verify(folder).damaged == []
     assert cbobench.run(suite, out=run, cpus=0).played == 4 * count
@@ -101,7 +107,9 @@ def test_all_damaged_files_are_named_at_once(played, capsys):
         code = main([*map(str, arguments)])
         return SimpleNamespace(returncode=code, stdout=capsys.readouterr().out)
 
-    assert command("verify", run).stdout.splitlines() == ["0 of 8 files are damaged; 12 of 12 cells are whole"]
+    assert command("verify", run).stdout.splitlines() == [
+        "0 of 8 files are damaged; 12 of 12 cells are whole"
+    ]
     files(run)[0].write_bytes(b"")
     files(run)[1].write_bytes(files(run)[1].read_bytes()[:-9])
     files(run, "cells")[2].write_bytes(b"PAR1 not")
@@ -109,8 +117,14 @@ def test_all_damaged_files_are_named_at_once(played, capsys):
     assert done.returncode == 1
     head, *lines, hint = done.stdout.splitlines()
     assert head == "3 of 8 files are damaged; 0 of 12 cells are whole"
-    assert [line.split(":")[0].strip().split("/")[0] for line in lines] == ["rounds", "rounds", "cells"]
-    assert hint == f"  to move them into quarantine/: cbobench verify {shlex.quote(str(run))} --repair"
+    assert [line.split(":")[0].strip().split("/")[0] for line in lines] == [
+        "rounds",
+        "rounds",
+        "cells",
+    ]
+    assert (
+        hint == f"  to move them into quarantine/: cbobench verify {shlex.quote(str(run))} --repair"
+    )
     with pytest.raises(DamagedRun, match="cbobench verify RUN names all"):
         cbobench.load_cells(run)
     assert len(json.loads(command("verify", run, "--format", "json").stdout)["damaged"]) == 3
@@ -120,7 +134,9 @@ def test_all_damaged_files_are_named_at_once(played, capsys):
     assert command("verify", run).stdout == "0 of 2 files are damaged; 0 of 12 cells are whole\n"
     assert cbobench.run(suite, out=run, cpus=0).played == 12
     files(run)[0].write_bytes(b"")
-    assert command("verify", run).stdout.startswith("1 of 9 files is damaged; 8 of 12 cells are whole\n")
+    assert command("verify", run).stdout.startswith(
+        "1 of 9 files is damaged; 8 of 12 cells are whole\n"
+    )
 
 
 def two_blocks(small_suite, tmp_path):
@@ -147,7 +163,9 @@ def change_value(value, kind):
     if pa.types.is_list(kind):
         return [
             *(value or []),
-            *pa.array(["x" if pa.types.is_string(kind.value_type) else 1]).cast(kind.value_type).to_pylist(),
+            *pa.array(["x" if pa.types.is_string(kind.value_type) else 1])
+            .cast(kind.value_type)
+            .to_pylist(),
         ]
     if isinstance(value, bool) or pa.types.is_boolean(kind):
         return not value
@@ -158,7 +176,13 @@ def change_value(value, kind):
 
 def paths(content, *above):
     """Where the values of nested JSON stand."""
-    inner = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+    inner = (
+        content.items()
+        if isinstance(content, dict)
+        else enumerate(content)
+        if isinstance(content, list)
+        else ()
+    )
     return [path for key, value in inner for path in paths(value, *above, key)] or [above]
 
 
@@ -180,7 +204,10 @@ def parquet(table):
 @pytest.fixture(scope="module")
 def audited(tmp_path_factory):
     folder = tmp_path_factory.mktemp("audited")
-    text = "suite: m\nhorizon: 4\nseeds: 2\naudit: true\nproblems: [rkhs-1d]\nalgorithms: [{ckb-ucb: {label: mine}}]\n"
+    text = (
+        "suite: m\nhorizon: 4\nseeds: 2\naudit: true\nproblems: [rkhs-1d]\nalgorithms: "
+        "[{ckb-ucb: {label: mine}}]\n"
+    )
     (folder / "suite.yaml").write_text(text)
     cbobench.run(folder / "suite.yaml", out=folder / "run", cpus=0)
     return folder / "run"
@@ -201,7 +228,9 @@ def test_a_call_under_the_name_of_another_is_found(audited, tmp_path):
     shutil.copytree(audited, tmp_path / "run")
     (file,) = (tmp_path / "run" / "invocations").iterdir()
     file.rename(file.with_name("another.json"))
-    assert [damage.why for damage in verify(open_run(tmp_path / "run")).damaged] == ["holds another call"]
+    assert [damage.why for damage in verify(open_run(tmp_path / "run")).damaged] == [
+        "holds another call"
+    ]
 
 
 def test_files_without_digests_are_read_and_counted(played, capsys):
@@ -212,7 +241,9 @@ def test_files_without_digests_are_read_and_counted(played, capsys):
             table = pq.read_table(file)
             footer = json.loads(table.schema.metadata[FOOTER])
             del footer["digest"]
-            file.write_bytes(parquet(table.replace_schema_metadata({FOOTER: json.dumps(footer).encode()})))
+            file.write_bytes(
+                parquet(table.replace_schema_metadata({FOOTER: json.dumps(footer).encode()}))
+            )
     for file in (run / "run.json", *(run / "invocations").iterdir()):
         content = json.loads(file.read_text())
         del content["digest"]
@@ -227,24 +258,40 @@ def test_files_without_digests_are_read_and_counted(played, capsys):
 
 
 def test_cells_of_a_straggler_are_no_damage(small_suite, tmp_path, capsys):
-    """A worker that outlives its call publishes cells whose rounds were taken for leftovers; others have them, too."""
+    """A worker that outlives its call publishes cells whose rounds were taken for leftovers; others
+    have them, too.
+    """
     run, folder = two_blocks(small_suite, tmp_path)
     late = Path(shutil.copy(files(tmp_path / "blocks", "cells")[0], run / "cells"))
     verdict = verify(folder)
-    assert (verdict.damaged, len(verdict.stragglers), verdict.cells, verdict.twice) == ([], 1, 12, 0)
+    assert (verdict.damaged, len(verdict.stragglers), verdict.cells, verdict.twice) == (
+        [],
+        1,
+        12,
+        0,
+    )
     assert main(["verify", str(run)]) == 0
-    assert "  cells without rounds that another task has played, too: 1 file; they do not count\n" in (
-        capsys.readouterr().out
+    assert (
+        "  cells without rounds that another task has played, too: 1 file; they do not count\n"
+        in (capsys.readouterr().out)
     )
     assert len(cbobench.load_cells(run)) == 12
     for kind in ("cells", "rounds"):
-        alone = next(f for f in files(run, kind) if f.name != late.name and ".0-0." in f.name and "ckb-ts" in f.name)
+        alone = next(
+            f
+            for f in files(run, kind)
+            if f.name != late.name and ".0-0." in f.name and "ckb-ts" in f.name
+        )
         alone.unlink()
-    assert [damage.file for damage in verify(folder).damaged] == [f"cells/{late.name}"], "nobody else has them"
+    assert [damage.file for damage in verify(folder).damaged] == [f"cells/{late.name}"], (
+        "nobody else has them"
+    )
 
 
 def test_a_repair_and_a_call_exclude_each_other(played, monkeypatch):
-    """A call that begins while files are moved is refused; what one has played since the look stays."""
+    """A call that begins while files are moved is refused; what one has played since the look
+    stays.
+    """
     suite, run = played
     folder, broken = open_run(run), files(run)[0]
     original = broken.read_bytes()
@@ -254,7 +301,9 @@ def test_a_repair_and_a_call_exclude_each_other(played, monkeypatch):
     move = RunFolder.move
 
     def meanwhile(self, relative, to):
-        with pytest.raises(Misuse, match="12 of the 12 cells to play in .* are played by process") as error:
+        with pytest.raises(
+            Misuse, match="12 of the 12 cells to play in .* are played by process"
+        ) as error:
             Lease(folder, Cells(cells_of(suite, run))).__enter__()
         refused.append(error)
         move(self, relative, to)
@@ -278,7 +327,9 @@ def test_without_a_record_nobody_knows_what_was_asked_for(played, capsys):
     shutil.rmtree(run / "invocations")
     assert main(["verify", str(run)]) == 1
     output = capsys.readouterr().out
-    assert output.startswith("1 of 7 files is damaged; whole cells: 12 (no record says how many were asked for)\n")
+    assert output.startswith(
+        "1 of 7 files is damaged; whole cells: 12 (no record says how many were asked for)\n"
+    )
     (run / "run.json").unlink()
     assert main(["verify", str(run)]) == 1
     output = capsys.readouterr().out
@@ -286,7 +337,10 @@ def test_without_a_record_nobody_knows_what_was_asked_for(played, capsys):
     assert "quarantine" not in output
     assert main(["status", str(run)]) == 1
     error = capsys.readouterr().err
-    assert "run.json is missing, its cells are there; the next cbobench run makes it again from them, or: " in error
+    assert (
+        "run.json is missing, its cells are there; the next cbobench run makes it again from "
+        "them, or: " in error
+    )
     arguments = shlex.split(error.rpartition("or: cbobench ")[2])
     assert main(arguments) == 0
     assert "  made again: run.json\n" in capsys.readouterr().out
@@ -295,7 +349,9 @@ def test_without_a_record_nobody_knows_what_was_asked_for(played, capsys):
 
 
 def flip(run, seed, count):
-    """Flip single bits of a run, one after the other: those that change what a reader sees and pass `verify`."""
+    """Flip single bits of a run, one after the other: those that change what a reader sees and pass
+    `verify`.
+    """
     rng, folder, before = random.Random(seed), open_run(run), cbobench.load_rounds(run).map(str)
     passed, refused = [], 0
     for _ in range(count):
@@ -318,14 +374,18 @@ def flip(run, seed, count):
 
 @pytest.mark.parametrize("count", [12, pytest.param(60, marks=pytest.mark.long)])
 def test_flipped_bits_are_no_numbers(played, count):
-    """What is read is what was written, or refused; `verify` finds every change that a reader could see."""
+    """What is read is what was written, or refused; `verify` finds every change that a reader could
+    see.
+    """
     passed, refused = flip(played[1], 0, count)
     assert passed == []
     assert refused > count // 2
 
 
 def changes(table, step):
-    """A table with one value changed, for every step-th column, and with nothing changed but its bytes."""
+    """A table with one value changed, for every step-th column, and with nothing changed but its
+    bytes.
+    """
     assert len(table.column_names) > 15
     for name in table.column_names[::step]:
         values = table[name].to_pylist()
@@ -346,7 +406,9 @@ def test_a_value_that_changed_is_found_in_every_column(audited, tmp_path, merged
     for kind in ("cells", "rounds", "audit"):
         (file,) = files(run, kind)
         held = pq.read_metadata(file).metadata
-        signed = pq.read_table(file).replace_schema_metadata({name: held[name] for name in (FOOTER, DIGEST)})
+        signed = pq.read_table(file).replace_schema_metadata(
+            {name: held[name] for name in (FOOTER, DIGEST)}
+        )
         changed = changes(signed, step)
         assert [name for name, table in changed if passes(file, parquet(table), folder)] == []
 
@@ -363,7 +425,9 @@ def test_a_value_that_changed_is_found_in_every_record(audited, tmp_path, step):
             for key in path[:-1]:
                 place = place[key]
             place[path[-1]] = "x" if place[path[-1]] != "x" else "y"
-            clean += [(file.name, path)] if passes(file, json.dumps(changed).encode(), folder) else []
+            clean += (
+                [(file.name, path)] if passes(file, json.dumps(changed).encode(), folder) else []
+            )
         assert not passes(file, b"{}", folder)
         assert passes(file, json.dumps(content).encode(), folder), "its layout means nothing"
     assert clean == []

@@ -76,6 +76,8 @@ def test_one_seed_has_no_interval_and_two_have_a_wide_one():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "repeats"), [(10, 400), pytest.param(50, 1000, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("n", "repeats"), [(10, 400), pytest.param(50, 1000, marks=pytest.mark.long)]
+)
 def test_the_interval_covers(n, repeats):
     assert 91.5 <= coverage.of_growth(n, repeats) <= 97

@@ -19,12 +19,19 @@ CONTINUOUS = ("normal", "t3", "exponential", "lognormal", "lognormal-1.5", "pare
 
 def quoted():
     """The table in the docstring: law to coverage by n."""
-    head, *rows = re.findall(r"^ +(\w[\w.-]*)((?: +[\d.]+)+)$", intervals.of_mean.__doc__, flags=re.M)
-    return {law: dict(zip(map(int, head[1].split()), map(float, row.split()), strict=True)) for law, row in rows}
+    head, *rows = re.findall(
+        r"^ +(\w[\w.-]*)((?: +[\d.]+)+)$", intervals.of_mean.__doc__, flags=re.M
+    )
+    return {
+        law: dict(zip(map(int, head[1].split()), map(float, row.split()), strict=True))
+        for law, row in rows
+    }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sizes", [{5, 20}, pytest.param({2, 3, 4, 6, 8, 10, 50}, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "sizes", [{5, 20}, pytest.param({2, 3, 4, 6, 8, 10, 50}, marks=pytest.mark.long)]
+)
 def test_the_coverage_of_means_is_what_the_docstring_quotes(sizes):
     assert set(quoted()) == set(coverage.LAWS)
     for law, entries in quoted().items():
@@ -35,7 +42,12 @@ def test_the_coverage_of_means_is_what_the_docstring_quotes(sizes):
 
 def test_the_quoted_coverage_is_near_95_or_says_so():
     assert {n for entries in quoted().values() for n in entries} == {2, 3, 4, 5, 6, 8, 10, 20, 50}
-    low = {(law, n) for law, entries in quoted().items() for n, entry in entries.items() if n >= 10 and entry < 92}
+    low = {
+        (law, n)
+        for law, entries in quoted().items()
+        for n, entry in entries.items()
+        if n >= 10 and entry < 92
+    }
     assert {law for law, _ in low} == {"lognormal", "lognormal-1.5", "pareto", "counts"}
     assert not {("lognormal", 20), ("lognormal", 50), ("counts", 50)} & low
     ordinary = [quoted()[law] for law in ("normal", "t3", "difference")]
@@ -59,12 +71,16 @@ def test_the_measurement_of_coverage_can_fail():
 def test_without_skewness_the_mean_has_students_interval():
     x = np.array([-3.0, -1, 0, 1, 3, 7, 11, 13, 14, 15, 17])  # symmetric about 7
     low, high = interval(x)
-    np.testing.assert_allclose((low, high), stats.t.interval(0.95, 10, x.mean(), stats.sem(x)), rtol=1e-12)
+    np.testing.assert_allclose(
+        (low, high), stats.t.interval(0.95, 10, x.mean(), stats.sem(x)), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.99])
 def test_ends_solve_halls_equation_or_are_students(confidence):
-    """Hall (1992): T + γT²/3 + γ²T³/27 + γ/6 is nearly normal, for γ = skewness / √n, here bounded."""
+    """Hall (1992): T + γT²/3 + γ²T³/27 + γ/6 is nearly normal, for γ = skewness / √n, here
+    bounded.
+    """
     for n in (3, 5, 10, 50):
         x = np.random.default_rng(n).lognormal(size=n)
         gamma = stats.skew(x, bias=False) / np.sqrt(n)
@@ -72,7 +88,9 @@ def test_ends_solve_halls_equation_or_are_students(confidence):
         gamma = np.clip(gamma, -0.8 / t, 0.8 / t) if n > 3 else 0.0
 
         def turned(u, gamma=gamma):
-            return optimize.brentq(lambda s: s + gamma * s**2 / 3 + gamma**2 * s**3 / 27 + gamma / 6 - u, -1e3, 1e3)
+            return optimize.brentq(
+                lambda s: s + gamma * s**2 / 3 + gamma**2 * s**3 / 27 + gamma / 6 - u, -1e3, 1e3
+            )
 
         error = stats.sem(x)
         expected = x.mean() - error * max(t, turned(t)), x.mean() + error * max(t, -turned(-t))
@@ -82,7 +100,9 @@ def test_ends_solve_halls_equation_or_are_students(confidence):
 
 @pytest.mark.parametrize("n", [3, 4, 20])
 def test_intervals_of_a_smooth_curve_are_smooth(n):
-    """One seed drifts away from the others, from among them to far beyond: no end moves seven times as fast."""
+    """One seed drifts away from the others, from among them to far beyond: no end moves seven times
+    as fast.
+    """
     drift = np.arange(0, 20, 0.001)
     curve = np.repeat(np.linspace(1.7, 2.2, n)[:, None], len(drift), axis=1)
     for sign in (1, -1):
@@ -108,7 +128,9 @@ def test_what_the_range_of_few_values_attains():
 
 
 def test_the_interval_of_a_median_by_hand():
-    """n = 10: between the 2nd and 9th 1002/1024, between the 3rd and 8th 912/1024; 95 % is 972.8/1024."""
+    """n = 10: between the 2nd and 9th 1002/1024, between the 3rd and 8th 912/1024; 95 % is
+    972.8/1024.
+    """
     part = (1002 - 972.8) / (1002 - 912)
     weight = 8 * part / (2 + 6 * part)
     x = np.random.default_rng(0).permutation(np.arange(1.0, 11))
@@ -119,7 +141,10 @@ def test_the_interval_of_a_median_lies_between_two_exact_ones():
     for n in range(2, 60):
         x = np.sort(np.random.default_rng(n).normal(size=n))
         low, high = interval(x, "median")
-        holds = [stats.binom.cdf(n - k, n, 0.5) - stats.binom.cdf(k - 1, n, 0.5) for k in range(1, n // 2 + 2)]
+        holds = [
+            stats.binom.cdf(n - k, n, 0.5) - stats.binom.cdf(k - 1, n, 0.5)
+            for k in range(1, n // 2 + 2)
+        ]
         k = sum(p >= 0.95 for p in holds)  # of too few values their range
         assert x[max(k - 1, 0)] <= low <= x[k]
         assert x[n - k - 1] <= high <= x[min(n - k, n - 1)]
@@ -200,7 +225,9 @@ def test_proportions_are_clopper_and_pearsons(n):
     for k in {0, 1, n // 3, n - 1, n}:
         for confidence in (0.9, 0.95):
             exact = stats.binomtest(k, n).proportion_ci(confidence, method="exact")
-            np.testing.assert_allclose(intervals.proportion(k, n, confidence), exact, rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(
+                intervals.proportion(k, n, confidence), exact, rtol=1e-9, atol=1e-12
+            )
     assert np.isnan(intervals.proportion(0, 0)).all()
 
 

@@ -1,4 +1,6 @@
-"""Paired differences: known answers, Wilcoxon's test against SciPy and by enumeration, what pairing is worth."""
+"""Paired differences: known answers, Wilcoxon's test against SciPy and by enumeration, what pairing
+is worth.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ def test_a_difference_by_hand():
     assert (compared.n, compared.wins, compared.ties, compared.losses) == (6, 3, 1, 2)
     assert compared.mean == pytest.approx(-0.5, abs=1e-12)
     assert compared.median == pytest.approx(-0.5, abs=1e-12)
-    # ranks of sizes: 0 has 1, then 2 (-), 3 (+), 4 (-), 5 (+), 6 (-); lower is better: (12 - 8) / 21
+    # ranks of sizes: 0 has 1, then 2 (-), 3 (+), 4 (-), 5 (+), 6 (-); lower is better: (12 - 8) /
+    # 21
     assert compared.effect == pytest.approx(4 / 21, abs=1e-12)
     # of 32 signs of {2, 3, 4, 5, 6} those with a sum as far from 0 as 4
     assert compared.p == pytest.approx(enumerated(a - b)[0], abs=1e-12)
@@ -52,12 +55,22 @@ def test_what_is_better_turns_wins_and_effect_but_not_the_difference():
     lower, higher, back = difference(a, b), difference(a, b, "higher"), difference(b, a)
     assert (lower.mean, lower.median, lower.p) == (higher.mean, higher.median, higher.p)
     assert (lower.wins, lower.losses, lower.effect) == (higher.losses, higher.wins, -higher.effect)
-    assert (back.mean, back.wins, back.p, back.effect) == (-lower.mean, lower.losses, lower.p, -lower.effect)
+    assert (back.mean, back.wins, back.p, back.effect) == (
+        -lower.mean,
+        lower.losses,
+        lower.p,
+        -lower.effect,
+    )
 
 
 def test_mean_ranks_are_scipys():
     gen = np.random.default_rng(0)
-    for x in (gen.normal(size=20), gen.integers(4, size=30) - 2.0, np.array([0.0, -0.0, 1.0]), np.empty(0)):
+    for x in (
+        gen.normal(size=20),
+        gen.integers(4, size=30) - 2.0,
+        np.array([0.0, -0.0, 1.0]),
+        np.empty(0),
+    ):
         np.testing.assert_array_equal(mean_ranks(x), stats.rankdata(x))
 
 
@@ -65,7 +78,9 @@ def test_mean_ranks_are_scipys():
 def test_without_ties_p_is_scipys_exact_one(n):
     for seed in range(5):
         x = np.random.default_rng(seed).normal(0.3, 1, size=n)
-        assert signed_rank(x)[0] == pytest.approx(stats.wilcoxon(x, method="exact").pvalue, rel=1e-9)
+        assert signed_rank(x)[0] == pytest.approx(
+            stats.wilcoxon(x, method="exact").pvalue, rel=1e-9
+        )
 
 
 def test_with_ties_and_zeros_p_is_the_share_of_signs():
@@ -79,7 +94,9 @@ def test_many_pairs_take_the_normal_law():
     for seed in range(5):
         gen = np.random.default_rng(seed)
         x = gen.poisson(3, size=300) - gen.poisson(3, size=300)
-        assert signed_rank(x)[0] == pytest.approx(stats.wilcoxon(x, zero_method="pratt").pvalue, rel=1e-9)
+        assert signed_rank(x)[0] == pytest.approx(
+            stats.wilcoxon(x, zero_method="pratt").pvalue, rel=1e-9
+        )
     x = np.random.default_rng(0).normal(0.12, 1, size=EXACT)
     near = signed_rank(np.append(x, 1e-9))[0]
     assert signed_rank(x)[0] == pytest.approx(near, rel=0.05)
@@ -88,12 +105,23 @@ def test_many_pairs_take_the_normal_law():
 def test_few_differences_among_many_zeros_are_exact():
     """Four of one sign are two of sixteen assignments; the normal law would say 0.046."""
     for zeros in (0, 50, EXACT + 1):
-        assert signed_rank([1.0, 2.0, 3.0, 4.0] + [0.0] * zeros)[0] == pytest.approx(0.125, abs=1e-12)
+        assert signed_rank([1.0, 2.0, 3.0, 4.0] + [0.0] * zeros)[0] == pytest.approx(
+            0.125, abs=1e-12
+        )
 
 
 def test_a_family_leaves_out_what_cannot_come_out():
     mixed = [10] * 30 + [20] * 3
-    for counts in ([], [1, 2, 3, 4, 5], [6, 6], [10] * 25, [10] * 26, mixed, [6, 1, 1, 1], [3] * 9 + [40]):
+    for counts in (
+        [],
+        [1, 2, 3, 4, 5],
+        [6, 6],
+        [10] * 25,
+        [10] * 26,
+        mixed,
+        [6, 1, 1, 1],
+        [3] * 9 + [40],
+    ):
         mask = choose_family(counts)
         n = np.sort(np.array(counts)[mask])
         assert not len(n) or decidable(n[0], len(n)), "each of it can come out"
@@ -109,10 +137,26 @@ def test_edges():
     assert empty.n == empty.wins == empty.ties == empty.losses == 0
     assert np.isnan([empty.mean, empty.median, empty.p, empty.effect, empty.mean_low]).all()
     single = difference([1.0], [2.0])
-    assert (single.n, single.mean, single.median, single.p, single.effect, single.wins) == (1, -1, -1, 1, 1, 1)
-    assert np.isnan([single.mean_low, single.mean_high, single.median_low, single.median_high]).all()
+    assert (single.n, single.mean, single.median, single.p, single.effect, single.wins) == (
+        1,
+        -1,
+        -1,
+        1,
+        1,
+        1,
+    )
+    assert np.isnan(
+        [single.mean_low, single.mean_high, single.median_low, single.median_high]
+    ).all()
     equal = difference([3.0] * 5, [3.0] * 5)
-    assert (equal.mean, equal.mean_low, equal.mean_high, equal.p, equal.effect, equal.ties) == (0, 0, 0, 1, 0, 5)
+    assert (equal.mean, equal.mean_low, equal.mean_high, equal.p, equal.effect, equal.ties) == (
+        0,
+        0,
+        0,
+        1,
+        0,
+        5,
+    )
     two = difference([1.0, 2.0], [2.0, 4.0])
     assert (two.p, two.wins) == (0.5, 2)
 
@@ -123,20 +167,31 @@ def test_shuffled_pairs_lose_the_power_that_pairing_gives():
     a = 10 * gen.normal(size=(100, 20))
     b = a + 0.5 + 0.5 * gen.normal(size=(100, 20))
     assert np.mean([difference(x, y).p < 0.05 for x, y in zip(a, b, strict=True)]) > 0.95
-    assert np.mean([difference(x, gen.permutation(y)).p < 0.05 for x, y in zip(a, b, strict=True)]) < 0.1
+    assert (
+        np.mean([difference(x, gen.permutation(y)).p < 0.05 for x, y in zip(a, b, strict=True)])
+        < 0.1
+    )
 
 
 def test_holm_by_hand():
-    """Ordered 0.005, 0.01, 0.03, 0.04 times 4, 3, 2, 1: 0.02, 0.03, 0.06, and 0.04 may not fall below 0.06."""
-    np.testing.assert_allclose(holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02], rtol=0, atol=1e-12)
+    """Ordered 0.005, 0.01, 0.03, 0.04 times 4, 3, 2, 1: 0.02, 0.03, 0.06, and 0.04 may not fall
+    below 0.06.
+    """
+    np.testing.assert_allclose(
+        holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02], rtol=0, atol=1e-12
+    )
     np.testing.assert_allclose(holm([0.5, 0.9]), [1, 1], rtol=0, atol=1e-12)
-    np.testing.assert_allclose(holm([[0.02, np.nan], [np.nan, 0.01]]), [[0.02, np.nan], [np.nan, 0.02]], atol=1e-12)
+    np.testing.assert_allclose(
+        holm([[0.02, np.nan], [np.nan, 0.01]]), [[0.02, np.nan], [np.nan, 0.02]], atol=1e-12
+    )
     assert holm([]).shape == (0,)
     assert holm([0.3]) == [0.3]
 
 
 def test_sides_of_all_pairs_are_those_of_each_pair():
-    """Against SciPy, and against the two-sided test where there are ties, zeros, gaps, or more pairs than are exact."""
+    """Against SciPy, and against the two-sided test where there are ties, zeros, gaps, or more
+    pairs than are exact.
+    """
     gen = np.random.default_rng(0)
     p, counts = compare_sides(x := gen.normal(size=(5, 12)))
     for i, j in itertools.permutations(range(5), 2):
@@ -164,7 +219,9 @@ def test_where_nothing_can_be_told_nothing_is_beaten(shape):
 
 
 def test_who_is_beaten_by_hand():
-    """The second of three is worse in all ten seeds, p = 1/1024; the third is better or worse by turns."""
+    """The second of three is worse in all ten seeds, p = 1/1024; the third is better or worse by
+    turns.
+    """
     first = np.arange(10.0)
     turns = first + np.where(np.arange(10) % 2, 0.3, -0.2)
     p, counts = compare_sides([first, first + 1, turns])
@@ -172,17 +229,23 @@ def test_who_is_beaten_by_hand():
     assert [part.tolist() for part in find_beaten(p, counts)] == [[False, True, False], [True] * 3]
 
 
-@pytest.mark.parametrize(("methods", "needed"), [(2, 5), (4, 6), (7, 7), (13, 8), (26, 9), (52, 10)])
+@pytest.mark.parametrize(
+    ("methods", "needed"), [(2, 5), (4, 6), (7, 7), (13, 8), (26, 9), (52, 10)]
+)
 def test_the_seeds_that_tell_who_is_beaten(methods, needed):
     """(methods - 1) / 2^n must be below 5 %."""
     for seeds, decides in ((needed - 1, False), (needed, True)):
-        beaten, is_judged = find_beaten(*compare_sides(np.arange(methods)[:, None] + np.zeros(seeds)))
+        beaten, is_judged = find_beaten(
+            *compare_sides(np.arange(methods)[:, None] + np.zeros(seeds))
+        )
         assert beaten.tolist() == [False] + [decides] * (methods - 1)
         assert is_judged.tolist() == [decides] * methods
 
 
 def test_clear_losers_and_too_few_pairs_make_no_test_harder():
-    """Of two that are near, nine of ten seeds tell, beside ten that are far behind or hold three seeds only."""
+    """Of two that are near, nine of ten seeds tell, beside ten that are far behind or hold three
+    seeds only.
+    """
     gen = np.random.default_rng(1)
     best = gen.normal(size=10)
     worse = best + np.append(np.linspace(1, 2, 9), -0.1)

@@ -11,7 +11,9 @@ def test_a_performance_profile_by_hand():
     costs = [[1.0, 4.0, 30.0, np.nan], [2.0, 2.0, 10.0, -1.0]]
     reference = [1.0, 2.0, 10.0, 5.0]  # ratios: 1, 2, 3, never; 2, 1, 1, below
     profile = performance_profile(costs, reference, [0.5, 1, 2, 3, 100])
-    np.testing.assert_allclose(profile, [[0, 1 / 4, 2 / 4, 3 / 4, 3 / 4], [1 / 4, 3 / 4, 1, 1, 1]], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        profile, [[0, 1 / 4, 2 / 4, 3 / 4, 3 / 4], [1 / 4, 3 / 4, 1, 1, 1]], rtol=0, atol=1e-12
+    )
 
 
 def test_a_data_profile_by_hand():

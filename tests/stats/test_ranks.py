@@ -30,8 +30,12 @@ AUC = np.array(
 
 
 def test_average_ranks_are_demsars():
-    np.testing.assert_allclose(average_ranks(AUC, "higher"), [3.143, 2.000, 2.893, 1.964], atol=5e-4)
-    np.testing.assert_allclose(average_ranks(AUC, "lower"), 5 - average_ranks(AUC, "higher"), atol=1e-12)
+    np.testing.assert_allclose(
+        average_ranks(AUC, "higher"), [3.143, 2.000, 2.893, 1.964], atol=5e-4
+    )
+    np.testing.assert_allclose(
+        average_ranks(AUC, "lower"), 5 - average_ranks(AUC, "higher"), atol=1e-12
+    )
 
 
 def test_ranks_by_hand():

@@ -32,7 +32,10 @@ T = np.arange(1.0, 2001.0)
         (lambda: exponent(T, np.full_like(T, np.inf)), "infinite"),
         (lambda: performance_profile([[1.0]], [0.0], [1]), "positive"),
         (lambda: performance_profile([[1.0]], [np.nan], [1]), "positive"),
-        (lambda: performance_profile([[1.0, 2.0]], [1.0], [1]), "allowed: \\(algorithms, 1 references\\)"),
+        (
+            lambda: performance_profile([[1.0, 2.0]], [1.0], [1]),
+            "allowed: \\(algorithms, 1 references\\)",
+        ),
         (lambda: performance_profile(np.empty((1, 0)), [], [1]), "at least one"),
         (lambda: data_profile([], [1]), "at least one"),
         (lambda: ranks([[1, np.nan]]), "complete blocks"),

@@ -1,4 +1,6 @@
-"""A user's module beside the suite, or in the current folder, is found, by workers too; of two none is guessed."""
+"""A user's module beside the suite, or in the current folder, is found, by workers too; of two none
+is guessed.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,10 @@ from cbobench.errors import Misuse
 from cbobench.registry import import_object
 from tests.helpers import load
 
-MINE = "import {helper}\nfrom cbobench.algorithms.references import Random\n\n\nclass Mine(Random):\n    pass\n"
+MINE = (
+    "import {helper}\nfrom cbobench.algorithms.references import Random\n\n\nclass "
+    "Mine(Random):\n    pass\n"
+)
 SUITE = "suite: m\nhorizon: 5\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: [{name}:Mine, random]\n"
 
 
@@ -42,14 +47,18 @@ def forget():
 def test_a_module_beside_the_suite_is_found_by_workers(beside, command, tmp_path, players):
     away = tmp_path / "away"
     away.mkdir()
-    done = command("run", beside("beside_w"), "--out", tmp_path / "run", "--cpus", 2, players=players, cwd=away)
+    done = command(
+        "run", beside("beside_w"), "--out", tmp_path / "run", "--cpus", 2, players=players, cwd=away
+    )
     assert done.returncode == 0, done.stderr
     frame = cbobench.load_cells(tmp_path / "run")
     assert sorted(frame["algorithm"].unique()) == ["beside_w:Mine", "random"]
     assert (frame["status"] == "ok").all()
 
 
-def test_reading_a_run_imports_nothing_and_imports_look_in_the_current_folder(beside, tmp_path, monkeypatch, capsys):
+def test_reading_a_run_imports_nothing_and_imports_look_in_the_current_folder(
+    beside, tmp_path, monkeypatch, capsys
+):
     suite = beside("beside_r")
     path = [*sys.path]
     cbobench.run(suite, out=tmp_path / "run", cpus=0)
@@ -62,14 +71,17 @@ def test_reading_a_run_imports_nothing_and_imports_look_in_the_current_folder(be
         return capsys.readouterr().out
 
     monkeypatch.chdir(suite.parent)
-    assert "beside_r:Mine is not imported to read a run, unless with --imports" in output_of("status")
+    assert "beside_r:Mine is not imported to read a run, unless with --imports" in output_of(
+        "status"
+    )
     output_of("compare", run)
     output_of("claims")
     assert "beside_r" not in sys.modules
     assert "could not be checked" not in output_of("status", "--imports")
     monkeypatch.chdir(tmp_path)
-    assert "beside_r:Mine cannot be imported (from the path of Python, or this folder)" in output_of(
-        "status", "--imports"
+    assert (
+        "beside_r:Mine cannot be imported (from the path of Python, or this folder)"
+        in output_of("status", "--imports")
     )
 
 
@@ -80,15 +92,21 @@ def test_a_missing_module_is_said_with_where_it_was_looked_for(beside, tmp_path)
         load(suite)
     text = str(caught.value)
     assert text.startswith(
-        f"{suite}:5: cannot import 'beside_hero': there is no such module; did you mean 'beside_here"
+        f"{suite}:5: cannot import 'beside_hero': there is no such module; did you mean "
+        "'beside_here"
     )
-    assert f"looked in {suite.parent}, {tmp_path}, the path of Python; put its file beside the suite" in text
+    assert (
+        f"looked in {suite.parent}, {tmp_path}, the path of Python; put its file beside the suite"
+        in text
+    )
     (suite.parent / "beside_hero.py").write_text("import beside_nowhere")
     with pytest.raises(Misuse) as caught:
         load(suite)
     assert str(caught.value) == (
-        f"{suite}:5: cannot import 'beside_hero': ModuleNotFoundError: No module named 'beside_nowhere' "
-        f"(line 1 of {suite.parent / 'beside_hero.py'}); install it, or put its folder on PYTHONPATH"
+        f"{suite}:5: cannot import 'beside_hero': ModuleNotFoundError: No module named "
+        "'beside_nowhere' "
+        f"(line 1 of {suite.parent / 'beside_hero.py'}); install it, or put its folder on "
+        "PYTHONPATH"
     )
 
 
@@ -116,7 +134,9 @@ def test_a_module_that_ends_python_is_one_line(beside, monkeypatch, capsys, end,
     assert err.count("\n") == 1
     assert "cannot import 'beside_script': " in err
     assert place in err
-    assert ("put what a script does under if __name__ == '__main__'" in err) == ("Generator" not in end)
+    assert ("put what a script does under if __name__ == '__main__'" in err) == (
+        "Generator" not in end
+    )
 
 
 def test_what_a_module_prints_is_shown_once_it_is_imported(beside, monkeypatch, capsys):
@@ -150,15 +170,21 @@ def test_two_modules_of_one_name_are_refused(beside, monkeypatch, tmp_path):
     suite, namesake = beside("beside_two"), beside("beside_two", "other")
     monkeypatch.chdir(namesake.parent)
     with pytest.raises(
-        Misuse, match=r"the module 'beside_two' is .*suites/beside_two.py and .*other/beside_two.py; give"
+        Misuse,
+        match=r"the module 'beside_two' is .*suites/beside_two.py and .*other/beside_two.py; give",
     ):
         load(suite)
     assert "beside_two" not in sys.modules, "neither was run"
     monkeypatch.chdir(tmp_path)
     load(suite)
-    with pytest.raises(Misuse, match=r"is .*other/beside_two.py and .*suites/beside_two.py, which Python has imported"):
+    with pytest.raises(
+        Misuse,
+        match=r"is .*other/beside_two.py and .*suites/beside_two.py, which Python has imported",
+    ):
         load(namesake)
-    with pytest.raises(Misuse, match=r"the module 'random' is .*third/random.py and .*random.py, which Python has"):
+    with pytest.raises(
+        Misuse, match=r"the module 'random' is .*third/random.py and .*random.py, which Python has"
+    ):
         load(beside("random", "third"))
     assert load(suite), "the same one again is no second one"
 
@@ -198,9 +224,16 @@ def setup(tmp_path):
 def test_the_module_of_a_bare_name_is_read_and_not_run(setup, tmp_path, monkeypatch, capsys, key):
     names = {"problems": "rkhs-1d", "algorithms": "random"} | {key: "setup"}
     suite = setup / "suite.yaml"
-    suite.write_text("suite: m\nhorizon: 5\nseeds: 1\n" + "".join(f"{k}: [{v}]\n" for k, v in names.items()))
+    suite.write_text(
+        "suite: m\nhorizon: 5\nseeds: 1\n" + "".join(f"{k}: [{v}]\n" for k, v in names.items())
+    )
     monkeypatch.chdir(setup)
-    for arguments in (["run", "suite.yaml"], ["show", "setup"], ["check", "setup"], ["reference", "setup"]):
+    for arguments in (
+        ["run", "suite.yaml"],
+        ["show", "setup"],
+        ["check", "setup"],
+        ["reference", "setup"],
+    ):
         assert main(arguments) == 2
         assert "'setup' is a module; name the class in it: setup:Mine\n" in capsys.readouterr().err
     (setup / "setup.py").write_text(f"this is no Python, {str(tmp_path)!r}")
@@ -213,18 +246,36 @@ def test_the_module_of_a_bare_name_is_read_and_not_run(setup, tmp_path, monkeypa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["check", "halving.py"], "'halving.py' is a module; name the class in it: halving:Halving"),
+        (
+            ["check", "halving.py"],
+            "'halving.py' is a module; name the class in it: halving:Halving",
+        ),
         (["check", "Halving"], "unknown name 'Halving'; did you mean halving:Halving?"),
         (["check", "Halving.py"], "unknown name 'Halving.py'; there are"),
-        (["run", "plant"], "there is no shipped suite 'plant'; did you mean the file 'plant.yaml'?"),
-        (["run", "wrong.yaml"], "wrong.yaml:5: unknown algorithm 'Halving'; did you mean halving:Halving?"),
-        (["compare", "plant"], "plant is not a run folder: it has no run.json; did you mean {here}/runs/plant?"),
-        (["compare", "plants"], "plants is not a run folder: it has no run.json; give the folder of a run"),
+        (
+            ["run", "plant"],
+            "there is no shipped suite 'plant'; did you mean the file 'plant.yaml'?",
+        ),
+        (
+            ["run", "wrong.yaml"],
+            "wrong.yaml:5: unknown algorithm 'Halving'; did you mean halving:Halving?",
+        ),
+        (
+            ["compare", "plant"],
+            "plant is not a run folder: it has no run.json; did you mean {here}/runs/plant?",
+        ),
+        (
+            ["compare", "plants"],
+            "plants is not a run folder: it has no run.json; give the folder of a run",
+        ),
     ],
 )
-def test_what_lies_beside_is_offered_for_its_bare_name(tmp_path, monkeypatch, capsys, arguments, message):
+def test_what_lies_beside_is_offered_for_its_bare_name(
+    tmp_path, monkeypatch, capsys, arguments, message
+):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "halving.py").write_text("raise SystemExit\nclass Halving(object): pass\n")  # read, and not run
+    # read, and not run
+    (tmp_path / "halving.py").write_text("raise SystemExit\nclass Halving(object): pass\n")
     (tmp_path / "plant.yaml").write_text("suite: plant\n")
     (tmp_path / "wrong.yaml").write_text(SUITE.replace("{name}:Mine", "Halving"))
     (tmp_path / "runs" / "plant").mkdir(parents=True)

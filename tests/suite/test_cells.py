@@ -32,9 +32,11 @@ def test_the_spec_is_canonical_json_and_the_id_its_hash(grid):
     cell = grid.cells[-1]
     p, a = cell.pair.problem, cell.pair.algorithm
     content = {
-        "problem": {"name": p.name, "values": p.values}, "algorithm": {"name": a.name, "values": a.values},
-        "horizon": 7, "seed": 1,
-    }  # fmt: skip
+        "problem": {"name": p.name, "values": p.values},
+        "algorithm": {"name": a.name, "values": a.values},
+        "horizon": 7,
+        "seed": 1,
+    }
     assert cell.spec == canonical(content)
     assert json.loads(cell.spec) == content
     import hashlib
@@ -69,7 +71,9 @@ def test_a_cell_of_two_grids_is_one_cell_spelt_as_in_the_later(grid):
 
 
 def test_cells_of_a_pair_hash_their_ids(grid):
-    """What the cells of a pair share is hashed once; the ids are those that each cell has by itself."""
+    """What the cells of a pair share is hashed once; the ids are those that each cell has by
+    itself.
+    """
     odd = Pair(variant("p", word="läuft\0"), variant("a"))
     pair_cells = PairCells(odd, 10**6, (5, 0, 2**62, 17))
     alone = [Cell(odd, 10**6, seed).id for seed in pair_cells.seeds]
@@ -78,7 +82,9 @@ def test_cells_of_a_pair_hash_their_ids(grid):
     part = pair_cells.only(np.array([2, 0]))
     assert [cell.id for cell in Cells((part,))] == [alone[2], alone[0]]
     assert [f"{number:016x}" for number in part.ids.tolist()] == [alone[2], alone[0]]
-    assert [f"{number:016x}" for number in grid.cells.ids.tolist()] == [cell.id for cell in grid.cells]
+    assert [f"{number:016x}" for number in grid.cells.ids.tolist()] == [
+        cell.id for cell in grid.cells
+    ]
     for wrong in (["0"], ["g" * 16]):
         with pytest.raises(ValueError, match="digits|hexadecimal"):
             as_numbers(wrong)

@@ -1,7 +1,8 @@
-"""Suites and run folders changed at random: each is taken, or refused in one line with exit code 1 or 2.
+"""Suites and run folders changed at random: each is taken, or refused in one line with exit code 1
+or 2.
 
-Never a traceback, never a change on disk. The examples are the same in every run; the long forms have sixty times as
-many.
+Never a traceback, never a change on disk. The examples are the same in every run; the long forms
+have sixty times as many.
 """
 
 from __future__ import annotations
@@ -26,9 +27,15 @@ from cbobench.errors import printable
 
 SUITES, FOLDERS = 12, 6  # examples of a short form
 LONG = 60  # times as many in a long one
-same_parser = functools.cache(make_parser)  # to build one takes a third of the time in which a suite is read
+# to build one takes a third of the time in which a suite is read
+same_parser = functools.cache(make_parser)
 FORMS = pytest.mark.parametrize("times", [1, pytest.param(LONG, marks=pytest.mark.long)])
-ALIKE = {"derandomize": True, "database": None, "deadline": None, "suppress_health_check": list(HealthCheck)}
+ALIKE = {
+    "derandomize": True,
+    "database": None,
+    "deadline": None,
+    "suppress_health_check": list(HealthCheck),
+}
 
 SUITE = """\
 suite: s
@@ -45,36 +52,147 @@ algorithms:
   - ckb-rand: {beta_scale: {sweep: [0.2, 1.0]}, lam: theory}
 """
 TOKENS = (
-    "[", "]", "{", "}", ": ", "- ", ", ", "&a ", "*a", "<<: *a", "!!map ", "!!seq ", "!!int ", "!!binary ", "!!set ",
-    "!!python/name:os.system ", "---\n", "...\n", "%YAML 9.9\n", "\t", "\n", "\n  ", "#", "'", '"', "|\n", ">\n", "? ",
-    "@", "`", "~", "null", "true", "no", ".nan", ".inf", "-1", "0", "1e400", "1e-400", "9" * 30, "9" * 5000,
-    "1.5", "label: ", "sweep: ", "{sweep: []}", "{sweep: [1, [2], {a: 3}]}", "theory", "oracle", "stocks", "evil:X",
-    "a.b:", ":", "ckb-ucb", "../..", "/etc/passwd", "\\", '"\\e[31m"', '"\\ud800"', '"\\0"', "\x1b", "\x85", "\u2028",
-    "\u202e", "\ufeff", "é", "漢", "😀", "x" * 300, "[" * 50, "grid: 9999", "d: 50", "n: 100000000",
-)  # fmt: skip
+    "[",
+    "]",
+    "{",
+    "}",
+    ": ",
+    "- ",
+    ", ",
+    "&a ",
+    "*a",
+    "<<: *a",
+    "!!map ",
+    "!!seq ",
+    "!!int ",
+    "!!binary ",
+    "!!set ",
+    "!!python/name:os.system ",
+    "---\n",
+    "...\n",
+    "%YAML 9.9\n",
+    "\t",
+    "\n",
+    "\n  ",
+    "#",
+    "'",
+    '"',
+    "|\n",
+    ">\n",
+    "? ",
+    "@",
+    "`",
+    "~",
+    "null",
+    "true",
+    "no",
+    ".nan",
+    ".inf",
+    "-1",
+    "0",
+    "1e400",
+    "1e-400",
+    "9" * 30,
+    "9" * 5000,
+    "1.5",
+    "label: ",
+    "sweep: ",
+    "{sweep: []}",
+    "{sweep: [1, [2], {a: 3}]}",
+    "theory",
+    "oracle",
+    "stocks",
+    "evil:X",
+    "a.b:",
+    ":",
+    "ckb-ucb",
+    "../..",
+    "/etc/passwd",
+    "\\",
+    '"\\e[31m"',
+    '"\\ud800"',
+    '"\\0"',
+    "\x1b",
+    "\x85",
+    "\u2028",
+    "\u202e",
+    "\ufeff",
+    "é",
+    "漢",
+    "😀",
+    "x" * 300,
+    "[" * 50,
+    "grid: 9999",
+    "d: 50",
+    "n: 100000000",
+)
 BOMB = "&l0 [x, x, x, x, x, x, x, x, x]"
 for _level in range(1, 9):
     BOMB = f"&l{_level} [{BOMB}, {', '.join([f'*l{_level - 1}'] * 8)}]"
 HAZARDS = (
-    BOMB, "!!map [1]", "!!seq {a: 1}", "!!int ''", "!!float ''", "!!binary aGk=", "!!set {a}", "!!timestamp 2001-01-01",
-    "&a [*a]", "&a {b: *a}", '"a\\ud800"', '"\\e[31m"', '"a\\nb"', '"\\0"', "9" * 5000, "[" * 5000, "x" * 20_000,
-    "{sweep: [{a: 1}]}", "{sweep: {sweep: [1]}}", "{first: 0, count: 99999999}",
-    "../../x", "[[], [[]], null]", "? [a, b]\n: 1",
-)  # fmt: skip
+    BOMB,
+    "!!map [1]",
+    "!!seq {a: 1}",
+    "!!int ''",
+    "!!float ''",
+    "!!binary aGk=",
+    "!!set {a}",
+    "!!timestamp 2001-01-01",
+    "&a [*a]",
+    "&a {b: *a}",
+    '"a\\ud800"',
+    '"\\e[31m"',
+    '"a\\nb"',
+    '"\\0"',
+    "9" * 5000,
+    "[" * 5000,
+    "x" * 20_000,
+    "{sweep: [{a: 1}]}",
+    "{sweep: {sweep: [1]}}",
+    "{first: 0, count: 99999999}",
+    "../../x",
+    "[[], [[]], null]",
+    "? [a, b]\n: 1",
+)
 VALUES_AT = [match.span() for match in re.finditer(r"(?<=: )[^,}\n]+|(?<=- )\w[\w-]+", SUITE)]
 CUTS = st.one_of(
     st.tuples(st.integers(0, len(SUITE)), st.integers(0, 30), st.sampled_from(["", *TOKENS])),
-    st.tuples(st.sampled_from([(start, end - start) for start, end in VALUES_AT]), st.sampled_from(HAZARDS)).map(
-        lambda drawn: (*drawn[0], drawn[1])
-    ),
+    st.tuples(
+        st.sampled_from([(start, end - start) for start, end in VALUES_AT]),
+        st.sampled_from(HAZARDS),
+    ).map(lambda drawn: (*drawn[0], drawn[1])),
 )
 LEAVES = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=10), st.sampled_from(TOKENS),
-    st.sampled_from([0, 1, 2, 10**6, 2**62, 2**70, -0.0, 1e101, 1e-320, "rkhs", "random", "ckb-ts", "norm", "label"]),
-)  # fmt: skip
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=10),
+    st.sampled_from(TOKENS),
+    st.sampled_from(
+        [
+            0,
+            1,
+            2,
+            10**6,
+            2**62,
+            2**70,
+            -0.0,
+            1e101,
+            1e-320,
+            "rkhs",
+            "random",
+            "ckb-ts",
+            "norm",
+            "label",
+        ]
+    ),
+)
 VALUES = st.recursive(
-    LEAVES, lambda s: st.lists(s, max_size=3) | st.dictionaries(st.text(max_size=4), s, max_size=3), max_leaves=6
-)  # fmt: skip
+    LEAVES,
+    lambda s: st.lists(s, max_size=3) | st.dictionaries(st.text(max_size=4), s, max_size=3),
+    max_leaves=6,
+)
 
 
 def cut(text, cuts):
@@ -87,7 +205,13 @@ def cut(text, cuts):
 def places(value, path=()):
     """The path of everything within a value of JSON."""
     yield path
-    for key, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+    for key, item in (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    ):
         yield from places(item, (*path, key))
 
 
@@ -104,7 +228,9 @@ def contents(folder: Path):
 
 
 def called(arguments):
-    """Exit code and what was printed of a command in this process; whatever it raises fails the test."""
+    """Exit code and what was printed of a command in this process; whatever it raises fails the
+    test.
+    """
     out, err = io.StringIO(), io.StringIO()
     ready_parser = mock.patch("cbobench.cli.arguments.make_parser", same_parser)
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), ready_parser:
@@ -115,7 +241,8 @@ def called(arguments):
 def one_line_or_nothing(arguments):
     code, out, err = called(arguments)
     assert code in (0, 1, 2)
-    err = "".join(line for line in err.splitlines(True) if not line.startswith("dry run: "))  # what it begins
+    # what it begins
+    err = "".join(line for line in err.splitlines(True) if not line.startswith("dry run: "))
     assert code or not err
     if err:
         assert err.startswith("cbobench: ")
@@ -141,7 +268,9 @@ def dry_run(place, suite):
         return text
 
     with mock.patch("cbobench.sweep.dry_run.estimate", named):
-        code = one_line_or_nothing(["run", place / "suite.yaml", "--out", place / "run", "--dry-run", "--no-imports"])
+        code = one_line_or_nothing(
+            ["run", place / "suite.yaml", "--out", place / "run", "--dry-run", "--no-imports"]
+        )
     assert [path.name for path in place.iterdir()] == ["suite.yaml"]
     return code
 
@@ -161,11 +290,19 @@ def test_texts_changed_at_random(place, times):
 
 
 PARSED = {
-    "suite": "s", "about": "words", "horizon": 5, "seeds": {"first": 0, "count": 2}, "record": {"rounds": 3},
-    "shared": {"beta_scale": 0.2}, "audit": False,
-    "problems": [{"rkhs-1d": {"h": 0.25, "tail": 4.0, "label": "one"}}, {"rkhs": {"d": 1, "n": 12, "m": 2}}],
+    "suite": "s",
+    "about": "words",
+    "horizon": 5,
+    "seeds": {"first": 0, "count": 2},
+    "record": {"rounds": 3},
+    "shared": {"beta_scale": 0.2},
+    "audit": False,
+    "problems": [
+        {"rkhs-1d": {"h": 0.25, "tail": 4.0, "label": "one"}},
+        {"rkhs": {"d": 1, "n": 12, "m": 2}},
+    ],
     "algorithms": ["random", {"ckb-rand": {"beta_scale": {"sweep": [0.2, 1.0]}, "lam": "theory"}}],
-}  # fmt: skip
+}
 
 
 @FORMS
@@ -203,8 +340,12 @@ def in_column(table, name, values):
 
 TABLES = {
     "column away": lambda table, name: table.drop_columns([name]),
-    "column of texts": lambda table, name: in_column(table, name, pa.array(["a\x1b[31m"] * len(table))),
-    "column of nulls": lambda table, name: in_column(table, name, pa.nulls(len(table), table.schema.field(name).type)),
+    "column of texts": lambda table, name: in_column(
+        table, name, pa.array(["a\x1b[31m"] * len(table))
+    ),
+    "column of nulls": lambda table, name: in_column(
+        table, name, pa.nulls(len(table), table.schema.field(name).type)
+    ),
     "column of lists": lambda table, name: in_column(table, name, pa.array([[1.5]] * len(table))),
     "rows twice": lambda table, name: pa.concat_tables([table, table]),
     "no rows": lambda table, name: table.slice(0, 0),
@@ -217,7 +358,9 @@ def table_changed(content, how, number):
     """A Parquet file that says something else, and is one."""
     table = pq.read_table(io.BytesIO(content))
     meta = table.schema.metadata
-    footer = {b"cbobench": [b"[]", b"{}", b"\xff", b"1", b"[" * 5000, meta[b"cbobench"]][number % 6]}
+    footer = {
+        b"cbobench": [b"[]", b"{}", b"\xff", b"1", b"[" * 5000, meta[b"cbobench"]][number % 6]
+    }
     table = TABLES[how](table, table.column_names[number % table.num_columns])
     sink = io.BytesIO()
     pq.write_table(table.replace_schema_metadata(footer if how == "footer" else meta), sink)
@@ -258,7 +401,9 @@ def changed(files, which, change):
         second = sorted(files)[position % len(files)]
         files[path], files[second] = files[second], content
     elif how in ("renamed", "folder"):
-        files[path.with_name(f"other{path.suffix}") if how == "renamed" else path / "within"] = content
+        files[path.with_name(f"other{path.suffix}") if how == "renamed" else path / "within"] = (
+            content
+        )
     elif how in TABLES and path.suffix == ".parquet" and content[-4:] == b"PAR1":
         with contextlib.suppress(pa.ArrowException, OSError, KeyError, TypeError):
             content = table_changed(content, how, position)
@@ -268,7 +413,9 @@ def changed(files, which, change):
         with contextlib.suppress(ValueError):
             record_content = json.loads(files[record])
             spots = sorted(places(record_content), key=str)
-            files[record] = json.dumps(replaced(record_content, spots[position % len(spots)], detail)).encode()
+            files[record] = json.dumps(
+                replaced(record_content, spots[position % len(spots)], detail)
+            ).encode()
     return files
 
 
@@ -289,12 +436,17 @@ def test_run_folders_changed_at_random(place, played, times):
     suite.write_text(json.dumps(RUN))
 
     @settings(max_examples=FOLDERS * times, **ALIKE)
-    @given(st.lists(st.tuples(st.integers(0, 20), CHANGES), min_size=1, max_size=2), st.sampled_from(COMMANDS))
+    @given(
+        st.lists(st.tuples(st.integers(0, 20), CHANGES), min_size=1, max_size=2),
+        st.sampled_from(COMMANDS),
+    )
     def check(changes, command):
         write_changed(run, played(), changes)
         before = contents(place)
         with mock.patch("cbobench.sweep.dry_run.estimate", return_value=""):
-            one_line_or_nothing(["run", suite, "--out", run, "--dry-run"] if command == "run" else [command, run])
+            one_line_or_nothing(
+                ["run", suite, "--out", run, "--dry-run"] if command == "run" else [command, run]
+            )
         assert contents(place) == before
 
     check()

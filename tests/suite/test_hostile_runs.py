@@ -1,4 +1,6 @@
-"""Run folders and addresses of others: nothing that they name is imported, shown raw, advised or written over."""
+"""Run folders and addresses of others: nothing that they name is imported, shown raw, advised or
+written over.
+"""
 
 from __future__ import annotations
 
@@ -98,8 +100,9 @@ def test_reading_a_run_imports_nothing_that_it_names(edited, evil, tmp_path, cap
     assert not evil.exists()
     capsys.readouterr()
     assert main(["status", str(theirs)]) == 0
-    assert "2 cells could not be checked for staleness: evil:X is not imported to read a run, unless" in (
-        capsys.readouterr().out
+    assert (
+        "2 cells could not be checked for staleness: evil:X is not imported to read a run, unless"
+        in (capsys.readouterr().out)
     )
     main(["compare", str(theirs)])
     assert "2/2 (2 unchecked)" in capsys.readouterr().out
@@ -148,14 +151,16 @@ def read_or_refusal(run):
         record = Run(run).record
     except (DamagedRun, Misuse) as error:
         return type(error), str(error)
-    return None, " ".join([record.suite, *record.labels("problems").values(), *record.labels("algorithms").values()])[
-        :999
-    ]
+    return None, " ".join(
+        [record.suite, *record.labels("problems").values(), *record.labels("algorithms").values()]
+    )[:999]
 
 
 @pytest.mark.parametrize("step", [len(STRANGE), pytest.param(1, marks=pytest.mark.long)])
 def test_any_json_in_any_place_is_read_or_refused(played, edited, step):
-    """A value in every place, each kind in its turn, or all kinds: the run is read, or one line says what is wrong."""
+    """A value in every place, each kind in its turn, or all kinds: the run is read, or one line
+    says what is wrong.
+    """
     run, content = played
     outcomes = set()
     spots = [path for path in places(content) if path[:2] != ("invocations", 0) or len(path) == 3]
@@ -179,7 +184,8 @@ def test_any_json_in_any_place_is_read_or_refused(played, edited, step):
 
 
 @pytest.mark.parametrize(
-    "text", ["[" * 100_000, '{"schema": 1' + 5000 * "0" + "}", '{"schema": {"a": ' * 300 + "1" + 600 * "}"]
+    "text",
+    ["[" * 100_000, '{"schema": 1' + 5000 * "0" + "}", '{"schema": {"a": ' * 300 + "1" + 600 * "}"],
 )
 def test_json_that_python_cannot_read(edited, text, played, capsys):
     run, _ = played
@@ -196,9 +202,14 @@ def test_no_command_but_ours_is_advised(edited, capsys):
     run = edited(lambda content: add_seeds(content, ["rm", "-rf", "~"]))
     main(["status", str(run)])
     assert "rm -rf" not in capsys.readouterr().out
-    run = edited(lambda content: add_seeds(content, ["cbobench", "run", "s.yaml", "--only", "a\nb"]))
+    run = edited(
+        lambda content: add_seeds(content, ["cbobench", "run", "s.yaml", "--only", "a\nb"])
+    )
     main(["status", str(run)])
-    assert f"to go on: cbobench run s.yaml --only 'a\\nb' --out {shlex.quote(str(run))}\n" in capsys.readouterr().out
+    assert (
+        f"to go on: cbobench run s.yaml --only 'a\\nb' --out {shlex.quote(str(run))}\n"
+        in capsys.readouterr().out
+    )
 
 
 SECRET = "s3cr3t/+k3y"
@@ -225,7 +236,9 @@ def test_secrets_of_a_store_are_neither_shown_nor_kept(monkeypatch, tmp_path, ad
         ["compare", address],
     ):
         main([arguments[0], address, *arguments[1:]])
-    assert all(SECRET.encode() not in file.read_bytes() for file in tmp_path.glob("store/**/*.json"))
+    assert all(
+        SECRET.encode() not in file.read_bytes() for file in tmp_path.glob("store/**/*.json")
+    )
     (tmp_path / "store" / "run.json").rename(tmp_path / "store" / "elsewhere")
     for kind in ("invocations", "cells"):  # the record would be made again from these
         shutil.rmtree(tmp_path / "store" / kind)
@@ -253,7 +266,9 @@ def test_a_prefix_that_holds_other_objects_is_refused(monkeypatch, tmp_path):
     (tmp_path / "bucket" / "thesis" / "a.tex").write_text("")
     (tmp_path / "bucket" / "empty" / "cells").mkdir(parents=True)
     (tmp_path / "bucket" / "empty" / ".run.json.1.tmp").write_text("")
-    monkeypatch.setattr(RunFolder, "_place", property(lambda self: (fs, self.uri.removeprefix("s3://"))))
+    monkeypatch.setattr(
+        RunFolder, "_place", property(lambda self: (fs, self.uri.removeprefix("s3://")))
+    )
     for out, why in (
         ("s3://bucket", "is not empty and not a run folder: it holds 'empty'; give another --out"),
         ("s3://bucket/thesis", "is not empty and not a run folder: it holds 'a.tex'"),
@@ -276,7 +291,9 @@ def test_a_folder_whose_name_is_no_text(tmp_path):
 
 
 def test_labels_name_no_files(tmp_path, capsys):
-    """Titles and labels with paths in them: every file is within the run, or the folder of figures."""
+    """Titles and labels with paths in them: every file is within the run, or the folder of
+    figures.
+    """
     label = "../../x/../y"
     suite = SUITE | {
         "problems": [{"rkhs-1d": {"label": label}}],
@@ -284,7 +301,10 @@ def test_labels_name_no_files(tmp_path, capsys):
     }
     run = tmp_path / "in" / "run"
     cbobench.run(suite, out=run, cpus=0)
-    assert main(["figures", str(run), "--metric", "regret", "--out", str(tmp_path / "in" / "drawn")]) == 0
+    assert (
+        main(["figures", str(run), "--metric", "regret", "--out", str(tmp_path / "in" / "drawn")])
+        == 0
+    )
     assert [p.name for p in tmp_path.iterdir()] == ["in"]
     assert sorted(p.name for p in (tmp_path / "in").iterdir()) == ["drawn", "run"]
     assert not [p for p in (tmp_path / "in" / "drawn").rglob("*") if p.is_dir()]

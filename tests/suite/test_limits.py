@@ -1,4 +1,6 @@
-"""Suites that mean harm, or were made by accident: one line, soon, with nothing expanded or written."""
+"""Suites that mean harm, or were made by accident: one line, soon, with nothing expanded or
+written.
+"""
 
 from __future__ import annotations
 
@@ -52,44 +54,98 @@ SWEEP = "{sweep: [" + ", ".join(str(i / 100) for i in range(1, 101)) + "]}"
 WRONG = {
     "a sweep of 100^5": (
         ("{h: 0.25}", "{" + ", ".join(f"{axis}: {SWEEP}" for axis in AXES) + "}"),
-        r"suite.yaml:5: 100 h x 100 lengthscale x .* = 10,000,000,000 variants of 'rkhs-1d'; allowed: 10,000",
+        r"suite.yaml:5: 100 h x 100 lengthscale x .* = 10,000,000,000 variants of 'rkhs-1d'; "
+        r"allowed: 10,000",
     ),
     "a range of 10^17": (
         ("{h: 0.25}", "{instance: {sweep: 1-99999999999999999}}"),
         r"suite.yaml:5: 10,001 instance = 10,001 variants of 'rkhs-1d'; allowed: 10,000",
     ),
     "pairs": (
-        ("0.25}\nalgorithms:\n", f"{SWEEP}, B: {SWEEP}}}\nalgorithms:\n  - ckb-rand: {{beta_scale: {SWEEP}}}\n"),
+        (
+            "0.25}\nalgorithms:\n",
+            f"{SWEEP}, B: {SWEEP}}}\nalgorithms:\n  - ckb-rand: {{beta_scale: {SWEEP}}}\n",
+        ),
         "10,000 problems x 101 algorithms = 1,010,000 pairs; allowed: 100,000",
     ),
     "cells": (
-        ("seeds: 3\nproblems:\n  - rkhs-1d: {h: 0.25}",
-         "seeds: {first: 0, count: 1000000}\nproblems:\n  - rkhs-1d: {h: {sweep: [" + "0.1, 0.2, 0.3, 0.4, 0.5, 0.6, "
-         "0.7, 0.8, 0.9, 0.11, 0.12]}}"),
+        (
+            "seeds: 3\nproblems:\n  - rkhs-1d: {h: 0.25}",
+            "seeds: {first: 0, count: 1000000}\nproblems:\n  - rkhs-1d: {h: {sweep: ["
+            + "0.1, 0.2, 0.3, 0.4, 0.5, 0.6, "
+            "0.7, 0.8, 0.9, 0.11, 0.12]}}",
+        ),
         "11 pairs x 1,000,000 seeds = 11,000,000 cells; allowed: 10,000,000",
     ),
-    "a list as a mapping": (("{h: 0.25}", "!!map [1]"), "suite.yaml:5: not valid YAML: expected a mapping"),
-    "an empty int": (("seeds: 3", "seeds: !!int ''"), "suite.yaml:3: not valid YAML: '' is not of the kind int"),
-    "a number of 5,000 digits": (("seeds: 3", "seeds: 1" + 5000 * "0"), "not valid YAML: '1000.*000' is not of the"),
-    "bytes": (("0.25", "!!binary aGk="), "could not determine a constructor for the tag '.*binary'"),
-    "itself": (("seeds: 3", "seeds: &a [*a]"), "suite.yaml:3: not valid YAML: an alias within what it stands for"),
-    "deep": (("seeds: 3", "seeds: " + 300 * "[" + 300 * "]"), "suite.yaml:3: nested more than 20 deep"),
-    "deep by aliases": (
-        ("seeds: 3", "about: [&a0 [], " + ", ".join(f"&a{i} [*a{i - 1}]" for i in range(1, 40)) + "]\nseeds: 3"),
+    "a list as a mapping": (
+        ("{h: 0.25}", "!!map [1]"),
+        "suite.yaml:5: not valid YAML: expected a mapping",
+    ),
+    "an empty int": (
+        ("seeds: 3", "seeds: !!int ''"),
+        "suite.yaml:3: not valid YAML: '' is not of the kind int",
+    ),
+    "a number of 5,000 digits": (
+        ("seeds: 3", "seeds: 1" + 5000 * "0"),
+        "not valid YAML: '1000.*000' is not of the",
+    ),
+    "bytes": (
+        ("0.25", "!!binary aGk="),
+        "could not determine a constructor for the tag '.*binary'",
+    ),
+    "itself": (
+        ("seeds: 3", "seeds: &a [*a]"),
+        "suite.yaml:3: not valid YAML: an alias within what it stands for",
+    ),
+    "deep": (
+        ("seeds: 3", "seeds: " + 300 * "[" + 300 * "]"),
         "suite.yaml:3: nested more than 20 deep",
     ),
-    "many": (("seeds: 3", f"seeds: [{', '.join(map(str, range(3000)))}]"), "more than 2,000 keys and values"),
-    "large": (("seeds: 3", "seeds: 3\n#" + 10**6 * "#"), "is larger than a suite may be; allowed: 1,000,000"),
-    "half a surrogate": (("h: 0.25", r'label: "a\ud800"'), r"suite.yaml:5: label 'a\\ud800' holds U\+D800 \(half of"),
-    "an escape": (("h: 0.25", r'label: "\e[31mred"'), r"label '\\x1b\[31mred' holds U\+001B \(control character\)"),
+    "deep by aliases": (
+        (
+            "seeds: 3",
+            "about: [&a0 [], "
+            + ", ".join(f"&a{i} [*a{i - 1}]" for i in range(1, 40))
+            + "]\nseeds: 3",
+        ),
+        "suite.yaml:3: nested more than 20 deep",
+    ),
+    "many": (
+        ("seeds: 3", f"seeds: [{', '.join(map(str, range(3000)))}]"),
+        "more than 2,000 keys and values",
+    ),
+    "large": (
+        ("seeds: 3", "seeds: 3\n#" + 10**6 * "#"),
+        "is larger than a suite may be; allowed: 1,000,000",
+    ),
+    "half a surrogate": (
+        ("h: 0.25", r'label: "a\ud800"'),
+        r"suite.yaml:5: label 'a\\ud800' holds U\+D800 \(half of",
+    ),
+    "an escape": (
+        ("h: 0.25", r'label: "\e[31mred"'),
+        r"label '\\x1b\[31mred' holds U\+001B \(control character\)",
+    ),
     "two lines": (("h: 0.25", r'label: "a\nb"'), r"holds U\+000A \(control character\)"),
     "a direction": (("h: 0.25", r'label: "a\u202eb"'), r"holds U\+202E \(RIGHT-TO-LEFT OVERRIDE\)"),
-    "no character": (("rkhs-1d: {h: 0.25}", r'table: {rows: "a\0b.csv"}'), r"rows 'a\\x00b.csv' holds U\+0000"),
-    "a long label": (("h: 0.25", f"label: {201 * 'x'}"), "suite.yaml:5: 'label' has 201 characters; allowed: 200"),
-    "a seed past the last": (("seeds: 3", f"seeds: {{first: {2**62}, count: 2}}"), "allowed: a count, a list"),
-    "too many seeds": (("seeds: 3", "seeds: 1000000000"), "; from 1 to [0-9,]+ of them, none above [0-9,]+"),
+    "no character": (
+        ("rkhs-1d: {h: 0.25}", r'table: {rows: "a\0b.csv"}'),
+        r"rows 'a\\x00b.csv' holds U\+0000",
+    ),
+    "a long label": (
+        ("h: 0.25", f"label: {201 * 'x'}"),
+        "suite.yaml:5: 'label' has 201 characters; allowed: 200",
+    ),
+    "a seed past the last": (
+        ("seeds: 3", f"seeds: {{first: {2**62}, count: 2}}"),
+        "allowed: a count, a list",
+    ),
+    "too many seeds": (
+        ("seeds: 3", "seeds: 1000000000"),
+        "; from 1 to [0-9,]+ of them, none above [0-9,]+",
+    ),
     "code with an end of line": (("- ckb-ucb", r'- "evil:X\n"'), r"holds U\+000A"),
-}  # fmt: skip
+}
 
 
 def refused(path, message):
@@ -100,7 +156,9 @@ def refused(path, message):
         text = str(error.value)
 
     text = ""
-    assert calls(refuse) < 200 * yamlio.MAX_NODES, "a few per character, none for what is behind an alias"
+    assert calls(refuse) < 200 * yamlio.MAX_NODES, (
+        "a few per character, none for what is behind an alias"
+    )
     assert len(text) < 2000
     assert printable(text) == text, "one line, which a terminal may see"
 
@@ -109,7 +167,10 @@ def refused(path, message):
 def test_an_alias_bomb_is_counted_and_not_expanded(write_suite, position):
     old, new = BOMBS[position]
     assert old in GOOD
-    refused(write_suite(GOOD.replace(old, new.format(bomb()), 1)), r"suite.yaml:\d: more than 20,000 keys and values")
+    refused(
+        write_suite(GOOD.replace(old, new.format(bomb()), 1)),
+        r"suite.yaml:\d: more than 20,000 keys and values",
+    )
 
 
 @pytest.mark.parametrize("how", WRONG)
@@ -121,10 +182,16 @@ def test_what_is_refused(write_suite, monkeypatch, how):
 
 
 def test_an_alias_that_is_small_may_be_used_twice(write_suite):
-    twice = GOOD.replace("- rkhs-1d: {h: 0.25}", "- rkhs-1d: &h {h: 0.25}").replace("0.25}", "0.25, label: L}")
+    twice = GOOD.replace("- rkhs-1d: {h: 0.25}", "- rkhs-1d: &h {h: 0.25}").replace(
+        "0.25}", "0.25, label: L}"
+    )
     twice = twice.replace("algorithms", "  - mine_not_asked: *h\nalgorithms")
     content = yamlio.read(write_suite(twice))
-    assert content["problems"][0]["rkhs-1d"] == content["problems"][1]["mine_not_asked"] == {"h": 0.25, "label": "L"}
+    assert (
+        content["problems"][0]["rkhs-1d"]
+        == content["problems"][1]["mine_not_asked"]
+        == {"h": 0.25, "label": "L"}
+    )
     with pytest.raises(Misuse, match="unknown problem 'mine_not_asked'"):
         load(write_suite(twice))
 
@@ -136,7 +203,9 @@ def test_bytes_that_are_no_utf8(tmp_path, capsys):
         load(path)
     named = tmp_path / os.fsdecode(b"caf\xe9.yaml")
     named.write_text(GOOD)
-    with pytest.raises(Misuse, match=r"the suite's file name .*caf\\udce9.yaml' holds U\+DCE9 \(half of"):
+    with pytest.raises(
+        Misuse, match=r"the suite's file name .*caf\\udce9.yaml' holds U\+DCE9 \(half of"
+    ):
         load(named)
     for arguments in (
         ["run", str(named)],
@@ -151,7 +220,9 @@ def test_bytes_that_are_no_utf8(tmp_path, capsys):
 
 
 def test_what_is_shown_is_bounded():
-    tree = yamlio.copy_without_lines({"a": {"b": {"c": {"d": 1}}}, **{str(i): list(range(100)) for i in range(100)}})
+    tree = yamlio.copy_without_lines(
+        {"a": {"b": {"c": {"d": 1}}}, **{str(i): list(range(100)) for i in range(100)}}
+    )
     assert len(show(tree)) < 1000
     assert show(tree).startswith("{'a': {'b': {'c': {...}}}, '0': [0, 1,")
     assert len(show("x" * 10**6)) == 120
@@ -172,7 +243,10 @@ def test_what_is_shown_is_bounded():
     [
         ("s3://KEY:SECRET@bucket/run", "s3://***@bucket/run"),
         ("cannot use 's3://K:SE/CR+ET@b/x' as a", "cannot use 's3://***@b/x' as a"),
-        ("s3://b/x?region=eu&secret_key=SECRET&access_key=K", "s3://b/x?region=eu&secret_key=***&access_key=***"),
+        (
+            "s3://b/x?region=eu&secret_key=SECRET&access_key=K",
+            "s3://b/x?region=eu&secret_key=***&access_key=***",
+        ),
         ("gs://b?Session_Token=T&scheme=http", "gs://b?Session_Token=***&scheme=http"),
         ("s3://bucket/a@b and file:///tmp/a@b", "s3://bucket/a@b and file:///tmp/a@b"),
     ],
@@ -184,11 +258,16 @@ def test_secrets_of_addresses_are_masked(text, masked):
 def test_the_page_on_security_tells_the_limits():
     text = " ".join((ROOT / "SECURITY.md").read_text().split())
     for number, noun in (
-        (yamlio.MAX_BYTES, "bytes"), (yamlio.MAX_NODES, "keys and values"), (yamlio.MAX_DEPTH, "levels"),
-        (yamlio.MAX_TEXT, "characters per text"), (yamlio.MAX_LABEL, "per label"),
-        (yamlio.MAX_NAME, "in the suite's name"), (yamlio.MAX_VARIANTS, "variants per entry"),
-        (yamlio.MAX_PAIRS, "pairs"), (yamlio.MAX_CELLS, "cells"),
-    ):  # fmt: skip
+        (yamlio.MAX_BYTES, "bytes"),
+        (yamlio.MAX_NODES, "keys and values"),
+        (yamlio.MAX_DEPTH, "levels"),
+        (yamlio.MAX_TEXT, "characters per text"),
+        (yamlio.MAX_LABEL, "per label"),
+        (yamlio.MAX_NAME, "in the suite's name"),
+        (yamlio.MAX_VARIANTS, "variants per entry"),
+        (yamlio.MAX_PAIRS, "pairs"),
+        (yamlio.MAX_CELLS, "cells"),
+    ):
         assert f"{number:,} {noun}" in text
     assert (yamlio.MAX_HORIZON, blocks.CELL_MEMORY // 10**9) == (10**9, 4)
 
@@ -218,8 +297,13 @@ def simulator(tmp_path, monkeypatch):
 
 
 def write_large(simulator, variants, seeds="1000000"):
-    swept = f"{{beta_scale: {{sweep: [{', '.join(str(i / 100) for i in range(1, variants + 1))}]}}}}"
-    text = f"suite: large\nhorizon: 20\nseeds: {seeds}\nproblems: [{simulator}]\nalgorithms:\n  - ckb-rand: {swept}\n"
+    swept = (
+        f"{{beta_scale: {{sweep: [{', '.join(str(i / 100) for i in range(1, variants + 1))}]}}}}"
+    )
+    text = (
+        f"suite: large\nhorizon: 20\nseeds: {seeds}\nproblems: [{simulator}]\nalgorithms:\n  - "
+        f"ckb-rand: {swept}\n"
+    )
     Path("large.yaml").write_text(text)
     return Path("large.yaml")
 
@@ -256,7 +340,9 @@ def test_simulations_are_a_product_of_counts(simulator, capsys):
     (small,) = read_suite(Call(write_large(simulator, 1, "1"))).count_simulations()
     assert f"{10 * 10**6 * 20:,} of the rounds" in line
     assert "20 of the rounds" in small
-    pair = SimpleNamespace(problem=SimpleNamespace(title="slow"), algorithm=SimpleNamespace(values={}))
+    pair = SimpleNamespace(
+        problem=SimpleNamespace(title="slow"), algorithm=SimpleNamespace(values={})
+    )
     tasks = SimpleNamespace(rules=TaskRules(), by_pair=10 * [PairCells(pair, 20, range(10**6))])
     problem = params.build(PROBLEMS.get(simulator), {})
     problem.pilot_facts = SimpleNamespace(seconds=5.0)
@@ -272,5 +358,8 @@ def test_of_many_long_ranges_none_is_listed(write_suite):
         load(path)
     entry = f"  - rkhs-1d: {{instance: {{sweep: 1-{yamlio.MAX_VARIANTS}}}}}\n"
     path = write_suite(GOOD.replace("  - rkhs-1d: {h: 0.25}\n", 300 * entry))
-    with pytest.raises(Misuse, match="3,000,000 problems = .* allowed: 100,000"), allocates_less(10 * MEGABYTE):
+    with (
+        pytest.raises(Misuse, match="3,000,000 problems = .* allowed: 100,000"),
+        allocates_less(10 * MEGABYTE),
+    ):
         load(path)

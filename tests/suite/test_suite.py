@@ -1,4 +1,6 @@
-"""Suite files: what is wrong is said in one line with file, line, allowed values and the nearest name."""
+"""Suite files: what is wrong is said in one line with file, line, allowed values and the nearest
+name.
+"""
 
 from __future__ import annotations
 
@@ -33,21 +35,37 @@ def test_a_good_suite(write_suite):
         "ckb-rand[beta_scale=0.2]",
         "ckb-rand[beta_scale=1.0]",
     ]
-    assert [v.label for v in suite.grid.algorithms] == ["ckb-ucb", "Rand (beta_scale = 0.2)", "Rand (beta_scale = 1.0)"]
+    assert [v.label for v in suite.grid.algorithms] == [
+        "ckb-ucb",
+        "Rand (beta_scale = 0.2)",
+        "Rand (beta_scale = 1.0)",
+    ]
     assert suite.grid.seeds == (0, 1, 2)
     assert suite.keep == 1000
     assert len(suite.grid.cells) == 9
 
 
 WRONG = [
-    (("horizon: 10", "horizont: 10"), r"suite.yaml:2: unknown key 'horizont'; did you mean 'horizon'\?"),
+    (
+        ("horizon: 10", "horizont: 10"),
+        r"suite.yaml:2: unknown key 'horizont'; did you mean 'horizon'\?",
+    ),
     (("horizon: 10", "horizon: ten"), "horizon is 'ten'; it must be a whole number"),
     (("horizon: 10", "horizon: 0"), "it must be a whole number of at least 1"),
     (("horizon: 10\n", ""), "key 'horizon' is missing"),
-    (("horizon: 10", "horizon: 10\nhorizon: 20"), "suite.yaml:3: not valid YAML: key 'horizon' is given twice"),
+    (
+        ("horizon: 10", "horizon: 10\nhorizon: 20"),
+        "suite.yaml:3: not valid YAML: key 'horizon' is given twice",
+    ),
     (("seeds: 3", "seeds: -1"), "suite.yaml:3: seeds is -1; allowed: a count"),
-    (("seeds: 3", "seeds: [0, 1, -2]"), "seeds is .0, 1, -2.; allowed: seeds of at least 0 in a list; from 1"),
-    (("h: 0.25", "lengthscale: 0.1"), "suite.yaml:5: rkhs-1d: 'lengthscale' is fixed .*; rkhs has it: rkhs: {lengthsc"),
+    (
+        ("seeds: 3", "seeds: [0, 1, -2]"),
+        "seeds is .0, 1, -2.; allowed: seeds of at least 0 in a list; from 1",
+    ),
+    (
+        ("h: 0.25", "lengthscale: 0.1"),
+        "suite.yaml:5: rkhs-1d: 'lengthscale' is fixed .*; rkhs has it: rkhs: {lengthsc",
+    ),
     (
         ("beta_scale: {sweep: [0.2, 1.0]}", "lengthscale: 0.1"),
         "ckb-rand: 'lengthscale' is the problem's: .* kernel: fit",
@@ -59,7 +77,10 @@ WRONG = [
         ("seeds: 3", "seeds: 3\ntimeout: soon"),
         r"suite.yaml:4: timeout is .soon.; allowed: a number of seconds per cell",
     ),
-    (("seeds: 3", "seeds: 3\ntimeout: .inf"), "timeout is '.inf'; allowed: a number of seconds per cell"),
+    (
+        ("seeds: 3", "seeds: 3\ntimeout: .inf"),
+        "timeout is '.inf'; allowed: a number of seconds per cell",
+    ),
     (("seeds: 3", "seeds: 3\ntimeout: 0"), "timeout is 0; allowed: a number of seconds per cell"),
     (("seeds: 3", "seeds: 3\nrecord: some"), "record is 'some'; allowed: all, or {rounds:"),
     (
@@ -67,11 +88,23 @@ WRONG = [
         "unknown shared parameter 'bta_scale'; did you mean 'beta_scale'",
     ),
     (("seeds: 3", "seeds: 3\nshared: {beta_scale: x}"), "beta_scale is 'x'; allowed: number"),
-    (("seeds: 3", "seeds: 3\ninitial: 5"), r"suite.yaml:4: initial is 5; allowed: {sobol: rounds} or {random: rounds}"),
+    (
+        ("seeds: 3", "seeds: 3\ninitial: 5"),
+        r"suite.yaml:4: initial is 5; allowed: {sobol: rounds} or {random: rounds}",
+    ),
     (("seeds: 3", "seeds: 3\ninitial:"), "initial is None; allowed: {sobol: rounds}"),
-    (("seeds: 3", "seeds: 3\ninitial: {sobo: 5}"), r"initial is {.sobo.: 5}; allowed: {sobol: rounds}"),
-    (("seeds: 3", "seeds: 3\ninitial: {sobol: 10}"), "initial: sobol is 10; allowed: a whole number from 1 to 9"),
-    (("seeds: 3", "seeds: 3\ninitial: {sobol: true}"), "initial: sobol is True; allowed: a whole number"),
+    (
+        ("seeds: 3", "seeds: 3\ninitial: {sobo: 5}"),
+        r"initial is {.sobo.: 5}; allowed: {sobol: rounds}",
+    ),
+    (
+        ("seeds: 3", "seeds: 3\ninitial: {sobol: 10}"),
+        "initial: sobol is 10; allowed: a whole number from 1 to 9",
+    ),
+    (
+        ("seeds: 3", "seeds: 3\ninitial: {sobol: true}"),
+        "initial: sobol is True; allowed: a whole number",
+    ),
     (
         ("seeds: 3", "seeds: 3\naudit: true\ninitial: {sobol: 5}"),
         "audit is true, but no theorem is of an initial",
@@ -86,15 +119,22 @@ WRONG = [
         r"suite.yaml:7: unknown algorithm 'ckb-ubc'; did you mean 'ckb-ucb'\?; there are \d+: cb",
     ),
     (("rkhs-1d", "rkhs-2d"), "suite.yaml:5: unknown problem 'rkhs-2d'; did you mean 'rkhs-1d'"),
-    (("{h: 0.25}", "{hh: 0.25}"), "suite.yaml:5: rkhs-1d: unknown parameter 'hh'; did you mean 'h'"),
+    (
+        ("{h: 0.25}", "{hh: 0.25}"),
+        "suite.yaml:5: rkhs-1d: unknown parameter 'hh'; did you mean 'h'",
+    ),
     (("{h: 0.25}", "{h: -1}"), "suite.yaml:5: rkhs-1d: h is -1.0; it must be above 0"),
     (
         ("{h: 0.25}", "{constraint: thershold}"),
-        "constraint is 'thershold'; did you mean 'threshold'?; allowed: 'threshold' | 'independent'",
+        "constraint is 'thershold'; did you mean 'threshold'?; allowed: 'threshold' | "
+        "'independent'",
     ),
     (("{h: 0.25}", "5"), "parameters of 'rkhs-1d' must be a mapping, not 5"),
     (("[0.2, 1.0]", "[0.2, 0.2]"), "stands twice"),
-    (("[0.2, 1.0]", "[]"), r"allowed: a value, {sweep: \[values\]}, or whole numbers as {sweep: 1-54}"),
+    (
+        ("[0.2, 1.0]", "[]"),
+        r"allowed: a value, {sweep: \[values\]}, or whole numbers as {sweep: 1-54}",
+    ),
     (("[0.2, 1.0]", "3-1"), "beta_scale is {'sweep': '3-1'}; allowed: a value, {sweep:"),
     (("[0.2, 1.0]", "-1-3"), "{'sweep': '-1-3'}; allowed: a value, {sweep:"),
     (("[0.2, 1.0]", "1-3 5"), "{'sweep': '1-3 5'}; allowed: a value, {sweep:"),
@@ -107,31 +147,58 @@ WRONG = [
         ("  - ckb-ucb\n", "  - ckb-ucb\n  - ckb-ucb: {label: mine}\n"),
         "'ckb-ucb' stands twice, once as 'mine'; remove one",
     ),
-    (("  - ckb-ucb\n", "  - ckb-ucb: {bta: 1}\n"), "suite.yaml:7: ckb-ucb: unknown parameter 'bta'"),
+    (
+        ("  - ckb-ucb\n", "  - ckb-ucb: {bta: 1}\n"),
+        "suite.yaml:7: ckb-ucb: unknown parameter 'bta'",
+    ),
     (
         ("  - ckb-ucb\n", "  - ckb-ucb: {timeout: 9}\n"),
         "timeout is a key of the suite: write it at the suite's top level",
     ),
     (("rkhs-1d: {h: 0.25}", "rkhs-1d: {h: x}"), "suite.yaml:5: rkhs-1d: h is 'x'; allowed: number"),
-    (("  - ckb-ucb\n", "  - ckb-ucb: {label: Rand (beta_scale = 1.0)}\n"), "give them different labels"),
+    (
+        ("  - ckb-ucb\n", "  - ckb-ucb: {label: Rand (beta_scale = 1.0)}\n"),
+        "give them different labels",
+    ),
     (("  - ckb-ucb\n", "  - 7\n"), "7 is not an entry"),
     (("  - ckb-ucb\n", "  - nowhere.at_all:Mine\n"), "cannot import 'nowhere.at_all'"),
-    (("  - ckb-ucb\n", "  - cbobench.rng:Drawz\n"), "unknown algorithm in cbobench.rng 'Drawz'; allowed: none"),
+    (
+        ("  - ckb-ucb\n", "  - cbobench.rng:Drawz\n"),
+        "unknown algorithm in cbobench.rng 'Drawz'; allowed: none",
+    ),
     (("  - ckb-ucb\n", "  - cbobench.rng:Draws\n"), "is not a subclass of cbobench.Algorithm"),
     (("  - ckb-ucb\n", "  - stageopt: {metric: input}\n  - ckb-ucb: {gain: rate}\n"), None),
     (
-        ("rkhs-1d: {h: 0.25}", "stocks: {data: look-alike}\n  - rkhs: {m: 2, constraint: threshold}"),
+        (
+            "rkhs-1d: {h: 0.25}",
+            "stocks: {data: look-alike}\n  - rkhs: {m: 2, constraint: threshold}",
+        ),
         "suite.yaml:6: rkhs: m is 2",
     ),
-    (("rkhs-1d: {h: 0.25}", "stocks: {data: look-alike, h: 999}"), "suite.yaml:5: stocks: no feasible action"),
+    (
+        ("rkhs-1d: {h: 0.25}", "stocks: {data: look-alike, h: 999}"),
+        "suite.yaml:5: stocks: no feasible action",
+    ),
     (("rkhs-1d: {h: 0.25}", "stocks"), "fin.csv .* is not in"),
     (("rkhs-1d: {h: 0.25}", "table: {rows: none.csv}"), "none.csv' does not exist"),
     (("problems:", "problems: ["), "not valid YAML"),
     (("seeds: 3", "seeds: [3"), "suite.yaml:3:8: not valid YAML: this bracket is not closed"),
-    (("horizon", " horizon"), "suite.yaml:2:9: not valid YAML: no key may stand here: indent the line as its neigh"),
-    (("  - rkhs", "    - stocks\n  - rkhs"), "suite.yaml:6:3: not valid YAML: the line is not indented as the entries"),
-    (("suite: s", "  suite: s"), "suite.yaml:2:1: not valid YAML: the line is not indented as the keys before it"),
-    (("horizon: 10", "\thorizon: 10"), "suite.yaml:2:1: not valid YAML: indent with spaces, not with a tab"),
+    (
+        ("horizon", " horizon"),
+        "suite.yaml:2:9: not valid YAML: no key may stand here: indent the line as its neigh",
+    ),
+    (
+        ("  - rkhs", "    - stocks\n  - rkhs"),
+        "suite.yaml:6:3: not valid YAML: the line is not indented as the entries",
+    ),
+    (
+        ("suite: s", "  suite: s"),
+        "suite.yaml:2:1: not valid YAML: the line is not indented as the keys before it",
+    ),
+    (
+        ("horizon: 10", "\thorizon: 10"),
+        "suite.yaml:2:1: not valid YAML: indent with spaces, not with a tab",
+    ),
     (("horizon: 10", "horizon"), "suite.yaml:2:1: not valid YAML: a key needs ': ' after it"),
     (("suite: s", "suite: 's"), "suite.yaml:1:8: not valid YAML: this quote is not closed"),
     (("suite: s", "suite: ../s"), "suite is '../s'; allowed: a name of letters"),
@@ -143,8 +210,14 @@ WRONG = [
     (("[0.2, 1.0]}, label: Rand", "[0.2, 1.0]}, label: [Rand]"), "it must be text"),
     (("{h: 0.25}", "{h: 1" + 200 * "0" + "}"), "allowed: number"),
     (("{h: 0.25}", "!!int abc"), "not valid YAML"),
-    (("ckb-ucb\n", "ckb-rand: {law: discrete-gaussian, low: 3, high: 1}\n"), "low must be below high"),
-    (("rkhs-1d: {h: 0.25}", "rkhs: {kernel: linear, constraint: threshold}"), "not in the space of a linear kernel"),
+    (
+        ("ckb-ucb\n", "ckb-rand: {law: discrete-gaussian, low: 3, high: 1}\n"),
+        "low must be below high",
+    ),
+    (
+        ("rkhs-1d: {h: 0.25}", "rkhs: {kernel: linear, constraint: threshold}"),
+        "not in the space of a linear kernel",
+    ),
 ]
 
 
@@ -162,17 +235,23 @@ def test_wrong_suites(write_suite, monkeypatch, tmp_path, change, message):
     assert "suite.yaml" in str(error.value)
 
 
-@pytest.mark.parametrize("line", ["record: some", "skip: all", "audit: 3", "timeout: -1", "about: [1]"])
+@pytest.mark.parametrize(
+    "line", ["record: some", "skip: all", "audit: 3", "timeout: -1", "about: [1]"]
+)
 def test_no_problem_is_prepared_for_a_suite_with_a_wrong_key(write_suite, line):
     suite = write_suite(GOOD.replace("seeds: 3", f"seeds: 3\n{line}"))
     with pytest.raises(Misuse, match=f"suite.yaml:4: {line.partition(':')[0]} is"):
         read_suite(Call(suite))
 
 
-@pytest.mark.parametrize(("text", "instances"), [("3-5", [3, 4, 5]), ("7-7", [7]), ("09 - 10", [9, 10])])
+@pytest.mark.parametrize(
+    ("text", "instances"), [("3-5", [3, 4, 5]), ("7-7", [7]), ("09 - 10", [9, 10])]
+)
 def test_a_sweep_over_a_range_of_whole_numbers(write_suite, text, instances):
     swept, listed = (
-        load(write_suite(GOOD.replace("{h: 0.25}", f"{{instance: {{sweep: {values}}}}}"))).grid.problems
+        load(
+            write_suite(GOOD.replace("{h: 0.25}", f"{{instance: {{sweep: {values}}}}}"))
+        ).grid.problems
         for values in (text, instances)
     )
     assert [variant.values["instance"] for variant in swept] == instances
@@ -187,8 +266,19 @@ def test_imports_can_be_refused(write_suite):
 
 
 def test_yaml_traps(write_suite):
-    content = yamlio.read(write_suite("a: 1e-3\nb: no\nc: 10:30\nd: 012\ne: true\nf: null\ng: -2\nh: 1.5\n"))
-    assert dict(content) == {"a": 1e-3, "b": "no", "c": "10:30", "d": "012", "e": True, "f": None, "g": -2, "h": 1.5}
+    content = yamlio.read(
+        write_suite("a: 1e-3\nb: no\nc: 10:30\nd: 012\ne: true\nf: null\ng: -2\nh: 1.5\n")
+    )
+    assert dict(content) == {
+        "a": 1e-3,
+        "b": "no",
+        "c": "10:30",
+        "d": "012",
+        "e": True,
+        "f": None,
+        "g": -2,
+        "h": 1.5,
+    }
     with pytest.raises(Misuse, match="could not determine a constructor"):
         yamlio.read(write_suite("a: !!python/object/apply:os.system ['true']\n"))
 
@@ -207,7 +297,10 @@ suite: another
     second = load(write_suite(shuffled, "other.yaml")).grid.cells
     ids = {(c.pair.algorithm.name, c.seed, "1.0" in c.pair.algorithm.title): c.id for c in first}
     for cell in second:
-        assert ids[cell.pair.algorithm.name, cell.seed, "ckb-rand" in cell.pair.algorithm.title] == cell.id
+        assert (
+            ids[cell.pair.algorithm.name, cell.seed, "ckb-rand" in cell.pair.algorithm.title]
+            == cell.id
+        )
     longer_ids = {c.id for c in load(write_suite(GOOD), horizon=11).grid.cells}
     assert not longer_ids & {c.id for c in first}
 
@@ -222,8 +315,10 @@ def test_tables_are_known_by_content_not_by_path(write_suite, tmp_path):
     assert ids[0] == ids[1]
 
 
-# What the papers print: (algorithms, seeds, horizon). Guo, Zhu & Liu give no number of runs; the trade-off of Shi &
-# Eryilmaz is an average over 20. Recorded data are needed to load those of light sensors and stocks.
+# What the papers print: (algorithms, seeds, horizon). Guo, Zhu & Liu give no number of runs; the
+# trade-off of Shi & Eryilmaz is an average over 20. Recorded data are needed to load those of light
+# sensors and
+# stocks.
 SHIPPED = {
     "quickstart": (5, 10, 500),
     "literature_small": (31, 5, 50),
@@ -279,16 +374,29 @@ SHIPPED = {
 }
 
 
-LONG = {name for name in SHIPPED if name.startswith("map_")} - {"map_zhou_ji_model", "map_guo_zhu_liu_theory"}
+LONG = {name for name in SHIPPED if name.startswith("map_")} - {
+    "map_zhou_ji_model",
+    "map_guo_zhu_liu_theory",
+}
 # These prepare many problems.
-LONG |= {"coco_constrained", "literature_small", "literature_full", "field_noisy", "field_ten", "zhou_ji_2022_cost"}
+LONG |= {
+    "coco_constrained",
+    "literature_small",
+    "literature_full",
+    "field_noisy",
+    "field_ten",
+    "zhou_ji_2022_cost",
+}
 LONG |= {name for name in SHIPPED if name.endswith("_fit")} - {"guo_zhu_liu_2022_delayed_fit"}
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.long] * (n in LONG)) for n in sorted(SHIPPED)])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.long] * (n in LONG)) for n in sorted(SHIPPED)]
+)
 def test_shipped_suites_load(name, request):
     recorded = any(word in name for word in ("_light", "_stocks"))
-    only = "gramacy" if name == "literature_full" else None  # literature_small prepares the other problems
+    # literature_small prepares the other problems
+    only = "gramacy" if name == "literature_full" else None
     data = request.getfixturevalue("original_data") if recorded else None
     if name.startswith("coco_"):
         pytest.importorskip("cocoex", reason="pip install 'cbobench[coco]'")
@@ -309,10 +417,15 @@ def test_shipped_suites_name_known_data(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("pairs", "seeds", "cpus", "options", "size"),
     [
-        (5, 50, 2, {}, 50), (1, 50, 2, {}, 25), (5, 50, 64, {}, 10), (5, 3, 2, {}, 3), (5, 1000, 2, {}, 100),
-        (5, 1000, 2, {"horizon": 50}, 200), (5, 9999, 2, {"horizon": 1}, 1000),
+        (5, 50, 2, {}, 50),
+        (1, 50, 2, {}, 25),
+        (5, 50, 64, {}, 10),
+        (5, 3, 2, {}, 3),
+        (5, 1000, 2, {}, 100),
+        (5, 1000, 2, {"horizon": 50}, 200),
+        (5, 9999, 2, {"horizon": 1}, 1000),
     ],
-)  # fmt: skip
+)
 def test_blocks(pairs, seeds, cpus, options, size):
     assert blocks.block_size(pairs=pairs, seeds=seeds, cpus=cpus, **options) == size
 
@@ -323,7 +436,10 @@ def test_tasks_are_seed_first_and_stable(write_suite):
     tasks = blocks.Tasks(by_pair, 4)
     assert [t.cells[0].seed for t in tasks] == [0, 0, 0, 4, 4, 4, 8, 8, 8]
     done = {tasks[0].pair.title: [0, 1, 2, 3], tasks[4].pair.title: [5]}
-    left = [pair_cells.only(~np.isin(pair_cells.seeds, done.get(pair_cells.pair.title, []))) for pair_cells in by_pair]
+    left = [
+        pair_cells.only(~np.isin(pair_cells.seeds, done.get(pair_cells.pair.title, [])))
+        for pair_cells in by_pair
+    ]
     tasks_left = {t.name: t for t in blocks.Tasks(left, 4)}
     assert len(tasks_left) == 8
     assert {t.name for t in tasks} - set(tasks_left) == {tasks[0].name, tasks[4].name}
@@ -335,7 +451,8 @@ def test_what_only_leaves_out_need_not_be_playable(write_suite, tmp_path, monkey
     """An unplayable pair, and a problem whose data are not here."""
     monkeypatch.setenv("CBOBENCH_DATA", str(tmp_path))
     path = write_suite(
-        GOOD.replace("  - rkhs-1d: {h: 0.25}\n", "  - rkhs-1d\n  - feasible-pocket\n  - stocks\n") + "  - stageopt\n"
+        GOOD.replace("  - rkhs-1d: {h: 0.25}\n", "  - rkhs-1d\n  - feasible-pocket\n  - stocks\n")
+        + "  - stageopt\n"
     )
     for only, why in (
         (None, "stocks: fin.csv"),
@@ -351,7 +468,9 @@ def test_what_only_leaves_out_need_not_be_playable(write_suite, tmp_path, monkey
     assert len(box.pairs) == 3
 
 
-@pytest.mark.parametrize(("task", "most"), [("rkhs-1d", 1000), ("feasible-pocket: {candidates: 64}", 50)])
+@pytest.mark.parametrize(
+    ("task", "most"), [("rkhs-1d", 1000), ("feasible-pocket: {candidates: 64}", 50)]
+)
 def test_blocks_of_boxes_are_smaller(write_suite, task, most):
     text = f"suite: s\nhorizon: 10\nseeds: 1000\nproblems:\n  - {task}\nalgorithms: [ckb-ucb]\n"
     assert blocks.memory_limit(load(write_suite(text)), 1) == most

@@ -1,4 +1,6 @@
-"""Pairs that cannot be played: refused, left out by --only, or left out by the suite and said everywhere."""
+"""Pairs that cannot be played: refused, left out by --only, or left out by the suite and said
+everywhere.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,13 @@ skip: unplayable
 problems: [gramacy, rkhs-1d]
 algorithms: [random, safeopt, scgp-ucb]
 """
-SAFE = "safeopt on gramacy: it needs a finite action set and a safe seed set, which the problem lacks"
-SHOWN = "scgp-ucb on gramacy, rkhs-1d: it needs full information of the constraints, which the problem lacks"
+SAFE = (
+    "safeopt on gramacy: it needs a finite action set and a safe seed set, which the problem lacks"
+)
+SHOWN = (
+    "scgp-ucb on gramacy, rkhs-1d: it needs full information of the constraints, which the "
+    "problem lacks"
+)
 
 
 @pytest.fixture
@@ -54,7 +61,9 @@ def test_a_run_says_it_before_it_plays(write_suite, capsys):
 
 
 def test_what_becomes_playable_is_no_longer_left_out(run, write_suite):
-    suite = write_suite(SUITE.replace("rkhs-1d]", "rkhs-1d: {full_information: true, label: shown}]"))
+    suite = write_suite(
+        SUITE.replace("rkhs-1d]", "rkhs-1d: {full_information: true, label: shown}]")
+    )
     assert load(suite).grid.unplayable
     extended = write_suite(SUITE.replace("gramacy", "gramacy: {grid: 5}"))
     cbobench.run(extended, out=run, cpus=0)
@@ -66,7 +75,9 @@ def test_without_skip_the_pair_is_refused_with_what_to_do(write_suite):
     with pytest.raises(Misuse) as caught:
         load(write_suite(SUITE.replace("skip: unplayable\n", "")))
     assert "safeopt cannot play gramacy: it needs a finite action set" in str(caught.value)
-    assert str(caught.value).endswith("to leave such pairs out: --only, or `skip: unplayable` in the suite")
+    assert str(caught.value).endswith(
+        "to leave such pairs out: --only, or `skip: unplayable` in the suite"
+    )
 
 
 @pytest.mark.parametrize("only", ["*/random", "rkhs-1d/safeopt"])
@@ -87,16 +98,22 @@ def test_what_is_removed_from_a_run_is_not_left_out_any_more(run):
 def test_all_missing_extras_are_named_at_once_with_one_command(write_suite, monkeypatch):
     for module in ("opponents.library", "suite.prepare"):
         monkeypatch.setattr(f"cbobench.{module}.find_spec", lambda name: None)
-    suite = SUITE.replace("skip: unplayable\n", "").replace("[gramacy, rkhs-1d]", "[gramacy: {label: plant}]")
+    suite = SUITE.replace("skip: unplayable\n", "").replace(
+        "[gramacy, rkhs-1d]", "[gramacy: {label: plant}]"
+    )
     named = "[random, optuna-tpe, optuna-gp, pymoo-ga, pymoo-de]"
     with pytest.raises(Misuse) as caught:
         load(write_suite(suite.replace("[random, safeopt, scgp-ucb]", named)))
     message = str(caught.value).partition("suite.yaml: ")[2]
     assert message.startswith(
-        "optuna-tpe, optuna-gp, pymoo-ga and pymoo-de need optuna, torch and pymoo, not installed here; to install: "
+        "optuna-tpe, optuna-gp, pymoo-ga and pymoo-de need optuna, torch and pymoo, not "
+        "installed here; to install: "
         "pip install 'cbobench[optuna,optuna-gp,pymoo]'; to leave such pairs out: "
     )
-    with pytest.raises(Misuse, match="optuna-tpe cannot play plant: it needs optuna, not installed here; .*optuna]'"):
+    with pytest.raises(
+        Misuse,
+        match="optuna-tpe cannot play plant: it needs optuna, not installed here; .*optuna]'",
+    ):
         load(write_suite(suite.replace("[random, safeopt, scgp-ucb]", "[random, optuna-tpe]")))
 
 

@@ -13,13 +13,17 @@ from tests.sweep.helpers import environment_of
 
 @pytest.fixture
 def forking(monkeypatch):
-    """Workers are forked from this process, as from one without threads: a fresh interpreter costs seconds."""
+    """Workers are forked from this process, as from one without threads: a fresh interpreter costs
+    seconds.
+    """
     monkeypatch.setattr(children, "can_fork", lambda: True)
 
 
 @pytest.fixture
 def cli(forking, command, capfd, tmp_path):
-    """Run `cbobench ...` in this process, or, where other players are asked for, in one of its own."""
+    """Run `cbobench ...` in this process, or, where other players are asked for, in one of its
+    own.
+    """
 
     def run(*arguments, players=None):
         if players is not None:

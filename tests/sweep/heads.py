@@ -1,4 +1,6 @@
-"""Heads of Ray clusters of this machine, in process groups of their own; `ray stop` would end every Ray here."""
+"""Heads of Ray clusters of this machine, in process groups of their own; `ray stop` would end every
+Ray here.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def head(options: list[str], environment: dict[str, str], log: Path, start: list[str] = START) -> Iterator[None]:
+def head(
+    options: list[str], environment: dict[str, str], log: Path, start: list[str] = START
+) -> Iterator[None]:
     """A head that has started, or a `NODE` that has joined one.
 
     Args:
@@ -33,7 +37,11 @@ def head(options: list[str], environment: dict[str, str], log: Path, start: list
     variables = {"RAY_USAGE_STATS_ENABLED": "0"}
     with log.open("w") as to:
         process = subprocess.Popen(
-            [*start, *options], env=environment | variables, stdout=to, stderr=to, start_new_session=True
+            [*start, *options],
+            env=environment | variables,
+            stdout=to,
+            stderr=to,
+            start_new_session=True,
         )
     try:
         until(lambda: "Ray runtime started" in log.read_text(), log.read_text, process)

@@ -33,7 +33,9 @@ class Dawdling(CKBUCB):
 
 
 def write_slow(folder):
-    """A suite whose first seeds are played at once; the others take their time where `DAWDLE` says so, and no CPU."""
+    """A suite whose first seeds are played at once; the others take their time where `DAWDLE` says
+    so, and no CPU.
+    """
     (folder / "dawdling.py").write_text(DAWDLING)
     (folder / "slow.yaml").write_text(SLOW)
     return folder / "slow.yaml"
@@ -41,15 +43,27 @@ def write_slow(folder):
 
 def environment_of(folder, **variables):
     """The environment of a process that finds the modules in a folder."""
-    return os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])} | variables
+    return (
+        os.environ
+        | {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
+        | variables
+    )
 
 
 def start_and_wait(suite, out, cpus, cells, players="as it comes"):
-    """A driver in its own process that has published at least so many cells (one per file), and is not done."""
+    """A driver in its own process that has published at least so many cells (one per file), and is
+    not done.
+    """
     command = [*cbobench_words(players), "run", suite, "--out", out, "--cpus", cpus, "--block", 1]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    driver = subprocess.Popen(list(map(str, command)), **pipes, text=True, env=os.environ | {"DAWDLE": "0.2"})
-    until(lambda: len(list((out / "cells").glob("*.parquet"))) >= cells, lambda: "too few cells are played", driver)
+    driver = subprocess.Popen(
+        list(map(str, command)), **pipes, text=True, env=os.environ | {"DAWDLE": "0.2"}
+    )
+    until(
+        lambda: len(list((out / "cells").glob("*.parquet"))) >= cells,
+        lambda: "too few cells are played",
+        driver,
+    )
     assert driver.poll() is None, "the run ended too early to be stopped"
     return driver
 

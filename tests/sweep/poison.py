@@ -163,7 +163,19 @@ def write_poison(folder: Path) -> dict[str, str]:
     return environment_of(folder)
 
 
-LEFT = ["seterr", "seed", "chdir", "warnings", "environ", "signals", "thread", "stdout", "umask", "hook", "input"]
+LEFT = [
+    "seterr",
+    "seed",
+    "chdir",
+    "warnings",
+    "environ",
+    "signals",
+    "thread",
+    "stdout",
+    "umask",
+    "hook",
+    "input",
+]
 
 DIED = {
     "exit": "the cell crashed its worker 3 times",

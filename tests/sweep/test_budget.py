@@ -1,4 +1,6 @@
-"""`--budget`: what is there when it is spent is balanced over pairs, and the same command goes on."""
+"""`--budget`: what is there when it is spent is balanced over pairs, and the same command goes
+on.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,12 @@ from cbobench.errors import Misuse
 
 
 def test_units_and_what_is_no_budget():
-    assert [parse_budget(word) for word in ("90cpus", "1.5cpumin", "2cpuh", None)] == [90, 90, 7200, inf]
+    assert [parse_budget(word) for word in ("90cpus", "1.5cpumin", "2cpuh", None)] == [
+        90,
+        90,
+        7200,
+        inf,
+    ]
     for wrong in ("2h", "cpuh", "0cpuh", "-1cpuh", "2 cpuh", "", "1e3cpus", 7):
         with pytest.raises(Misuse, match="give a number above 0 with its unit: cpus, cpumin, cpuh"):
             Call("quickstart", budget=wrong)
@@ -21,19 +28,35 @@ def test_units_and_what_is_no_budget():
 
 @pytest.mark.parametrize("extra", [[], ["--dry-run"]])
 def test_a_wrong_budget_is_refused_before_anything_is_said(small_suite, tmp_path, capsys, extra):
-    assert main(["run", str(small_suite()), "--out", str(tmp_path / "run"), "--budget", "2h", *extra]) == 2
+    assert (
+        main(["run", str(small_suite()), "--out", str(tmp_path / "run"), "--budget", "2h", *extra])
+        == 2
+    )
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert (
-        captured.err
-        == "cbobench: budget is '2h'; give a number above 0 with its unit: cpus, cpumin, cpuh (as in 2cpuh)\n"
+    assert captured.err == (
+        "cbobench: budget is '2h'; give a number above 0 with its unit: cpus, cpumin, cpuh "
+        "(as in 2cpuh)\n"
     )
 
 
 @pytest.mark.parametrize("cpus", [0, pytest.param(2, marks=pytest.mark.long)])
-def test_a_budget_ends_a_run_between_seeds_and_the_same_command_goes_on(small_suite, tmp_path, capsys, cpus):
+def test_a_budget_ends_a_run_between_seeds_and_the_same_command_goes_on(
+    small_suite, tmp_path, capsys, cpus
+):
     suite, run = small_suite(horizon=20, seeds=3), tmp_path / "run"
-    command = ["run", str(suite), "--out", str(run), "--cpus", str(cpus), "--block", "1", "--budget", "0.000001cpus"]
+    command = [
+        "run",
+        str(suite),
+        "--out",
+        str(run),
+        "--cpus",
+        str(cpus),
+        "--block",
+        "1",
+        "--budget",
+        "0.000001cpus",
+    ]
     done = 0
     for _ in range(2):
         assert main(command) == 0

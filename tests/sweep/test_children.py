@@ -1,4 +1,6 @@
-"""Processes that are started: the signals that theirs inherit, and what becomes of one that ends or stops unseen."""
+"""Processes that are started: the signals that theirs inherit, and what becomes of one that ends or
+stops unseen.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,12 @@ from tests.sweep.helpers import FakeExecutor
 
 def look_at_signals():
     """Which of the signals a program ignores that is started here, and the handlers of a fork."""
-    status = subprocess.run(["cat", "/proc/self/status"], capture_output=True, text=True, check=True).stdout
-    mask = int(next(line for line in status.splitlines() if line.startswith("SigIgn")).split()[1], 16)
+    status = subprocess.run(
+        ["cat", "/proc/self/status"], capture_output=True, text=True, check=True
+    ).stdout
+    mask = int(
+        next(line for line in status.splitlines() if line.startswith("SigIgn")).split()[1], 16
+    )
     ours, theirs = multiprocessing.Pipe()
     pid = os.fork()
     if pid == 0:
@@ -108,7 +114,9 @@ def test_pools_of_processes_end_in_a_worker(worker):
 
 
 def serve_and_die(link):
-    """A worker that dies while a copy of it lives that holds its link open, and of which Python knows nothing."""
+    """A worker that dies while a copy of it lives that holds its link open, and of which Python
+    knows nothing.
+    """
     become_worker(link)
     if ctypes.CDLL(None).fork() == 0:
         time.sleep(1000)
@@ -173,7 +181,13 @@ def play_harm(tmp_path, monkeypatch, forking):
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def play(name, engine="processes", **keys):
-        suite = {"suite": "s", "horizon": 5, "seeds": 2, "problems": ["rkhs-1d"], "algorithms": [f"harmful:{name}"]}
+        suite = {
+            "suite": "s",
+            "horizon": 5,
+            "seeds": 2,
+            "problems": ["rkhs-1d"],
+            "algorithms": [f"harmful:{name}"],
+        }
         outcome = cbobench.run(suite | keys, out="run", cpus=2, engine=engine)
         cells = cbobench.load_cells("run").set_index("seed")
         assert cells["status"].to_dict() == {0: "ok", 1: "failed"}
@@ -202,7 +216,9 @@ def test_a_cell_that_stops_its_worker_is_a_row(play_harm, monkeypatch):
 
 
 def test_a_task_whose_worker_says_nothing_is_given_up(small_suite, tmp_path, monkeypatch):
-    """Only while this process itself runs, and later where the worker has said nothing for long before."""
+    """Only while this process itself runs, and later where the worker has said nothing for long
+    before.
+    """
     todo = plan(Call(small_suite(), out=tmp_path / "run", cpus=0))
     executor, clock = FakeExecutor(2), SimpleNamespace(monotonic=lambda: seconds_now)
     monkeypatch.setattr(scheduler, "time", clock)

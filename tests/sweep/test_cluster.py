@@ -1,4 +1,6 @@
-"""Joining a Ray cluster of this machine: on its loopback, with nodes of several kinds, or growing with demand."""
+"""Joining a Ray cluster of this machine: on its loopback, with nodes of several kinds, or growing
+with demand.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,12 @@ PACKAGE = Path(cbobench.__file__).parent
 def cluster(folder, **variables):
     """A Ray cluster on 127.0.0.1; more are environment variables of its workers."""
     environment, port = os.environ | {"RAY_AUTH_MODE": "disabled"}, free_port()
-    options = ["--node-ip-address=127.0.0.1", f"--port={port}", "--num-cpus=2", "--object-store-memory=100000000"]
+    options = [
+        "--node-ip-address=127.0.0.1",
+        f"--port={port}",
+        "--num-cpus=2",
+        "--object-store-memory=100000000",
+    ]
     with head(options, environment | variables, folder / "head.log"):
         yield f"127.0.0.1:{port}", environment
 
@@ -46,8 +53,12 @@ class X(Random):
 
 @pytest.mark.long  # test_code_sent has what the driver and its workers say
 def test_other_code_is_refused_or_sent(small_suite, tmp_path, command):
-    """Of other code, and where a module of the user's is missing: one line; with --ship the same rows."""
-    shutil.copytree(PACKAGE, tmp_path / "there" / "cbobench", ignore=shutil.ignore_patterns("__pycache__"))
+    """Of other code, and where a module of the user's is missing: one line; with --ship the same
+    rows.
+    """
+    shutil.copytree(
+        PACKAGE, tmp_path / "there" / "cbobench", ignore=shutil.ignore_patterns("__pycache__")
+    )
     changed = tmp_path / "there" / "cbobench" / "gp" / "confidence.py"
     changed.write_text(changed.read_text().replace("scale * bound", "2 * scale * bound"))
     module_folder = tmp_path / "mine"
@@ -56,7 +67,9 @@ def test_other_code_is_refused_or_sent(small_suite, tmp_path, command):
     (module_folder / "helper_of_mine.py").write_text("def same(x):\n    return x\n")
     suite = small_suite(extra="  - mine:X\n")
     path = {"PYTHONPATH": os.pathsep.join([str(module_folder), str(PACKAGE.parent)])}
-    done_here = command("run", suite, "--out", tmp_path / "here", "--cpus", 0, env=os.environ | path)
+    done_here = command(
+        "run", suite, "--out", tmp_path / "here", "--cpus", 0, env=os.environ | path
+    )
     assert done_here.returncode == 0, done_here.stderr
     with cluster(tmp_path, PYTHONPATH=str(tmp_path / "there")) as (address, environment):
         arguments = ["run", suite, "--out", tmp_path / "run", "--address", address]
@@ -65,8 +78,10 @@ def test_other_code_is_refused_or_sent(small_suite, tmp_path, command):
         drivers = sorted(path.name for path in (tmp_path / "run" / "drivers").iterdir())
     assert plain.returncode == 2, plain.stderr
     assert re.fullmatch(
-        r"cbobench: nothing is played: 1 of 1 node \(\S+\): worker \S+ has other code for rkhs-1d / ckb-.*, the driver "
-        r"has [\w-]+; install the same on every machine, or send this machine's with --ship, then run again",
+        r"cbobench: nothing is played: 1 of 1 node \(\S+\): worker \S+ has other code for "
+        r"rkhs-1d / ckb-.*, the driver "
+        r"has [\w-]+; install the same on every machine, or send this machine's with --ship, "
+        r"then run again",
         plain.stderr.splitlines()[-1],
     ), plain.stderr
     assert shipped.returncode == 0, shipped.stderr
@@ -75,7 +90,10 @@ def test_other_code_is_refused_or_sent(small_suite, tmp_path, command):
 
 
 def test_no_cluster_at_the_address(small_suite, tmp_path, capsys):
-    assert main(["run", str(small_suite()), "--out", "none", "--address", f"127.0.0.1:{free_port()}"]) == 2
+    assert (
+        main(["run", str(small_suite()), "--out", "none", "--address", f"127.0.0.1:{free_port()}"])
+        == 2
+    )
     assert "no Ray cluster answers at 127.0.0.1:" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
 
@@ -87,11 +105,24 @@ def test_nodes_that_fall_silent_are_told_once_and_when_none_is(monkeypatch):
     monkeypatch.setattr(ray_executor.NodeWatch, "_watch", lambda self: None)
     monkeypatch.setattr(ray_executor, "is_reachable", lambda place: place in reachable)
     nodes = ray_executor.NodeWatch({a, b, firewalled}, listener)
-    looks = [({a, b}, 0), ({a}, 0), ({a, b}, 0), ({a}, 0), ({a}, 1), (set(), 1), ({a}, 1), ({a, b}, 2), ({a, b}, 2)]
+    looks = [
+        ({a, b}, 0),
+        ({a}, 0),
+        ({a, b}, 0),
+        ({a}, 0),
+        ({a}, 1),
+        (set(), 1),
+        ({a}, 1),
+        ({a, b}, 2),
+        ({a, b}, 2),
+    ]
     for reachable, count in looks:
         nodes.check()
         assert len(notes) == count, (reachable, notes)
-    assert notes == ["silent: 1 of 3 nodes (b); what plays there is waited for", "no node is silent any more"]
+    assert notes == [
+        "silent: 1 of 3 nodes (b); what plays there is waited for",
+        "no node is silent any more",
+    ]
     reachable = {a}
     for nodes.places in ({a, b}, {a, b}, {a}):
         nodes.check()
@@ -132,7 +163,16 @@ def test_a_cluster_of_mixed_nodes_plays_the_same_bits(write_suite, tmp_path, com
         head([*common, f"--port={port}"], hostile, tmp_path / "head.log"),
         head([*common, f"--address=127.0.0.1:{port}"], held, tmp_path / "node.log", NODE),
     ):
-        arguments = ["run", suite, "--out", tmp_path / "run", "--block", 1, "--address", f"127.0.0.1:{port}"]
+        arguments = [
+            "run",
+            suite,
+            "--out",
+            tmp_path / "run",
+            "--block",
+            1,
+            "--address",
+            f"127.0.0.1:{port}",
+        ]
         done = command(*arguments, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     done_here = command("run", suite, "--out", tmp_path / "here", "--cpus", 0, env=environment)
@@ -159,50 +199,97 @@ class Waiting(Random):
                 assert time.monotonic() < until, f"only {len(os.listdir(here))} are played at once"
                 time.sleep(0.1)
         return super().ask(t)
-'''
+'''  # noqa: E501
 
 
 @contextlib.contextmanager
 def growing(nodes, cpus, tmp_path, environment):
-    """A Ray head without CPUs, whose autoscaler may add so many nodes of so many CPUs; ended by its id."""
+    """A Ray head without CPUs, whose autoscaler may add so many nodes of so many CPUs; ended by its
+    id.
+    """
     port = free_port()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(("192.0.2.1", 9))  # sends nothing; tells this machine's own address
         address = f"{probe.getsockname()[0]}:{port}"
     config = {
-        "cluster_name": "growing", "max_workers": nodes, "upscaling_speed": 100.0, "idle_timeout_minutes": 60,
-        "provider": {"type": "fake_multinode", "gcs_address": address, "head_node_id": HEAD, "launch_multiple": True,
-                     # They share one address, and nothing is set up on them.
-                     "use_node_id_as_ip": True, "disable_node_updaters": True, "disable_launch_config_check": True},
+        "cluster_name": "growing",
+        "max_workers": nodes,
+        "upscaling_speed": 100.0,
+        "idle_timeout_minutes": 60,
+        "provider": {
+            "type": "fake_multinode",
+            "gcs_address": address,
+            "head_node_id": HEAD,
+            "launch_multiple": True,
+            # They share one address, and nothing is set up on them.
+            "use_node_id_as_ip": True,
+            "disable_node_updaters": True,
+            "disable_launch_config_check": True,
+        },
         "available_node_types": {
             "ray.head.default": {"resources": {"CPU": 0}, "node_config": {}, "max_workers": 0},
-            "worker": {"resources": {"CPU": cpus, "object_store_memory": 80 * 2**20}, "node_config": {},
-                       "min_workers": 0, "max_workers": nodes},
+            "worker": {
+                "resources": {"CPU": cpus, "object_store_memory": 80 * 2**20},
+                "node_config": {},
+                "min_workers": 0,
+                "max_workers": nodes,
+            },
         },
-        "head_node_type": "ray.head.default", "auth": {}, "docker": {}, "file_mounts": {}, "cluster_synced_files": [],
-        "file_mounts_sync_continuously": False, "rsync_exclude": [], "rsync_filter": [], "initialization_commands": [],
-        "setup_commands": [], "head_setup_commands": [], "worker_setup_commands": [], "head_start_ray_commands": [],
+        "head_node_type": "ray.head.default",
+        "auth": {},
+        "docker": {},
+        "file_mounts": {},
+        "cluster_synced_files": [],
+        "file_mounts_sync_continuously": False,
+        "rsync_exclude": [],
+        "rsync_filter": [],
+        "initialization_commands": [],
+        "setup_commands": [],
+        "head_setup_commands": [],
+        "worker_setup_commands": [],
+        "head_start_ray_commands": [],
         "worker_start_ray_commands": [],
-    }  # fmt: skip
+    }
     (tmp_path / "growing.json").write_text(json.dumps(config))
     options = [f"--port={port}", "--num-cpus=0", "--object-store-memory=80000000"]
     options += [f"--autoscaling-config={tmp_path / 'growing.json'}"]
-    variables = {"RAY_FAKE_CLUSTER": "1", "AUTOSCALER_UPDATE_INTERVAL_S": "1", "RAY_OVERRIDE_NODE_ID_FOR_TESTING": HEAD}
+    variables = {
+        "RAY_FAKE_CLUSTER": "1",
+        "AUTOSCALER_UPDATE_INTERVAL_S": "1",
+        "RAY_OVERRIDE_NODE_ID_FOR_TESTING": HEAD,
+    }
     with head(options, environment | variables, tmp_path / "head.log"):
         yield address
 
 
 @pytest.mark.long
-def test_a_cluster_that_starts_without_cpus_grows_to_all_it_may_have(write_suite, tmp_path, command):
+def test_a_cluster_that_starts_without_cpus_grows_to_all_it_may_have(
+    write_suite, tmp_path, command
+):
     """16 CPUs on four nodes that come one by one; the driver must ask for more than it is given."""
     (tmp_path / "waiting.py").write_text(WAITING)
     (tmp_path / "begun").mkdir()
-    suite = write_suite("suite: s\nhorizon: 2\nseeds: 24\nproblems: [rkhs-1d]\nalgorithms: [waiting:Waiting]\n")
+    suite = write_suite(
+        "suite: s\nhorizon: 2\nseeds: 24\nproblems: [rkhs-1d]\nalgorithms: [waiting:Waiting]\n"
+    )
     environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]), "WANTED": "16",
-        "WAITING": str(tmp_path / "begun"), "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16),
-    }  # fmt: skip
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]),
+        "WANTED": "16",
+        "WAITING": str(tmp_path / "begun"),
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": secrets.token_hex(16),
+    }
     with growing(4, 4, tmp_path, environment) as address:
-        done = command("run", suite, "--out", tmp_path / "run", "--address", address, "--block", 1, env=environment)
+        done = command(
+            "run",
+            suite,
+            "--out",
+            tmp_path / "run",
+            "--address",
+            address,
+            "--block",
+            1,
+            env=environment,
+        )
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(list((tmp_path / "begun").iterdir())) == 24

@@ -59,7 +59,10 @@ def test_one_bit_and_a_healthy_cell_that_failed_are_found(pair):
 
 
 def test_dumps_are_told_from_messages():
-    fine = "chaos: 3 cells\nfailed: x seed 1: ValueError: on purpose\ncbobench: the disk is full\nstopped: 1 of 3 cells"
+    fine = (
+        "chaos: 3 cells\nfailed: x seed 1: ValueError: on purpose\ncbobench: the disk is "
+        "full\nstopped: 1 of 3 cells"
+    )
     assert check.dumps(fine) == []
     for line in (
         "Traceback (most recent call last):",

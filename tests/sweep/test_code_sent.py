@@ -29,7 +29,11 @@ def user_modules(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.syspath_prepend(str(folder))
     yield folder
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("solo", "beside", "whole", "zipped")]:
+    for name in [
+        name
+        for name in sys.modules
+        if name.partition(".")[0] in ("solo", "beside", "whole", "zipped")
+    ]:
         del sys.modules[name]
     look_again()
 
@@ -59,7 +63,10 @@ def test_of_a_package_all_goes_that_may_be_code(user_modules, tmp_path):
     (package / "table.json").write_text("{}")
     code = cluster.collect_code(sources("whole:X"), ship=True)
     sent = {name for name in code.files if not name.startswith("cbobench/")}
-    assert sent == {f"whole/{name}" for name in ("__init__.py", "table.json", "more/file.py", "code/data/file.py")}
+    assert sent == {
+        f"whole/{name}"
+        for name in ("__init__.py", "table.json", "more/file.py", "code/data/file.py")
+    }
     tops = code.copy_to(tmp_path / "out")
     assert tops == [str(tmp_path / "out" / "cbobench"), str(tmp_path / "out" / "whole")]
     assert (tmp_path / "out" / "whole" / "code" / "data" / "file.py").read_text() == "A = 1\n"
@@ -70,9 +77,13 @@ def test_what_cannot_be_sent_is_said(user_modules, monkeypatch, small_suite):
     with zipfile.ZipFile(user_modules / "archive.zip", "w") as archive:
         archive.writestr("zipped.py", CLASS.format(more=""))
     monkeypatch.syspath_prepend(str(user_modules / "archive.zip"))
-    with pytest.raises(Misuse, match="--ship cannot send 'zipped': it is no file here; install it on every machine"):
+    with pytest.raises(
+        Misuse, match="--ship cannot send 'zipped': it is no file here; install it on every machine"
+    ):
         cluster.collect_code({("rkhs-1d", "zipped:X"): ""}, ship=True)
-    with pytest.raises(Misuse, match="--ship sends this machine's code to a cluster; give its --address, too"):
+    with pytest.raises(
+        Misuse, match="--ship sends this machine's code to a cluster; give its --address, too"
+    ):
         cbobench.run(small_suite(), out=user_modules / "new" / "run", ship=True)
     assert not (user_modules / "new").exists()
 
@@ -108,15 +119,26 @@ def test_a_node_that_is_as_it_must_be(claimed):
     ("pairs", "says"),
     [
         ({2: "0"}, "has other code for rkhs-1d / ckb-ucb: .*--ship, then run again"),
-        ({3: "numpy 1.0, scipy 1.0"}, "has other libraries .*; install the same on every machine, then run"),
+        (
+            {3: "numpy 1.0, scipy 1.0"},
+            "has other libraries .*; install the same on every machine, then run",
+        ),
         ({1: "nowhere:X"}, "cannot play rkhs-1d / nowhere:X: cannot import 'nowh.*--ship"),
     ],
-)  # fmt: skip
+)
 def test_a_node_with_other_code(claimed, pairs, says):
-    answer = cluster.check_here(claimed, "n1", [tuple(pairs.get(i, word) for i, word in enumerate(pair_here()))])
-    with pytest.raises(Misuse, match=rf"nothing is played: 1 of 2 nodes \(host-1\): worker \S+ {says}"):
+    answer = cluster.check_here(
+        claimed, "n1", [tuple(pairs.get(i, word) for i, word in enumerate(pair_here()))]
+    )
+    with pytest.raises(
+        Misuse, match=rf"nothing is played: 1 of 2 nodes \(host-1\): worker \S+ {says}"
+    ):
         cluster.refuse_wrong_nodes(
-            claimed, {"n1": ("host-1", answer), "n2": ("host-2", cluster.check_here(claimed, "n2", [pair_here()]))}
+            claimed,
+            {
+                "n1": ("host-1", answer),
+                "n2": ("host-2", cluster.check_here(claimed, "n2", [pair_here()])),
+            },
         )
     assert [*claimed.listing("drivers")] == [f"{claimed.driver}.json"]
 
@@ -127,11 +149,16 @@ def test_a_node_with_another_folder(claimed, tmp_path):
     answer = cluster.check_here(elsewhere, "n1", [pair_here()])
     assert f"does not see the driver's folder {elsewhere}" in answer
     (tmp_path / "elsewhere" / "drivers").mkdir(parents=True)
-    (tmp_path / "elsewhere" / "drivers" / f"{claimed.driver}.json").write_text("{}")  # a copy of the folder
-    answers = {f"n{i}": (f"host-{i}", cluster.check_here(elsewhere, f"n{i}", [pair_here()])) for i in range(6)}
+    # a copy of the folder
+    (tmp_path / "elsewhere" / "drivers" / f"{claimed.driver}.json").write_text("{}")
+    answers = {
+        f"n{i}": (f"host-{i}", cluster.check_here(elsewhere, f"n{i}", [pair_here()]))
+        for i in range(6)
+    }
     with pytest.raises(Misuse) as error:
         cluster.refuse_wrong_nodes(claimed, answers)
     assert str(error.value) == (
-        f"nothing is played: 6 of 6 nodes (host-0, host-1, host-2, host-3, …): what it writes into {claimed} is not "
+        "nothing is played: 6 of 6 nodes (host-0, host-1, host-2, host-3, …): what it writes "
+        f"into {claimed} is not "
         "seen here; give --out on a file system that all share"
     )

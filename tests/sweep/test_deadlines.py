@@ -1,4 +1,6 @@
-"""Time limits of cells: what is taken for a hang, and what is not (what becomes of one: `test_failures`)."""
+"""Time limits of cells: what is taken for a hang, and what is not (what becomes of one:
+`test_failures`).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ def test_without_a_timeout_a_round_may_take_minutes(monkeypatch):
         for play.round in range(1, 4):
             time.sleep(0.2)
         assert watch.stall > 1.2, "rounds may take a multiple of the longest so far"
-    with pytest.raises(watching.TimedOut, match="timed out after 1 s"), watching.watch_play(None, 1, 10, None):
+    with (
+        pytest.raises(watching.TimedOut, match="timed out after 1 s"),
+        watching.watch_play(None, 1, 10, None),
+    ):
         time.sleep(30)
 
     def rounds_without_end():
@@ -33,7 +38,9 @@ def test_without_a_timeout_a_round_may_take_minutes(monkeypatch):
 
 
 def test_who_was_suspended_has_not_hung(monkeypatch):
-    """Stopped and continued, as Slurm does with a job that has to wait; the watch's clock stands still meanwhile."""
+    """Stopped and continued, as Slurm does with a job that has to wait; the watch's clock stands
+    still meanwhile.
+    """
     clock = SimpleNamespace(monotonic=lambda: time.monotonic() + jump)
     jump = 0.0
     monkeypatch.setattr(watching, "time", clock)

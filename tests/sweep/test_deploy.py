@@ -1,4 +1,6 @@
-"""cluster.yaml and the files in deploy/: a Kubernetes manifest, a Slurm script, as far as they can be checked here."""
+"""cluster.yaml and the files in deploy/: a Kubernetes manifest, a Slurm script, as far as they can
+be checked here.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def test_what_the_manifest_promises():
     assert cluster["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
     (workers,) = cluster["workerGroupSpecs"]
     assert workers["minReplicas"] == 0 < workers["maxReplicas"]
-    image = re.search(r"^FROM rayproject/ray:([\d.]+)-", (DEPLOY / "Dockerfile").read_text(), flags=re.M).group(1)
+    image = re.search(
+        r"^FROM rayproject/ray:([\d.]+)-", (DEPLOY / "Dockerfile").read_text(), flags=re.M
+    ).group(1)
     assert cluster["rayVersion"] == image
     assert [int(part) for part in image.split(".")[:2]] >= [2, 52], "tokens"
     command = spec["entrypoint"].split()
@@ -58,7 +62,8 @@ def ports(job_id):
     base = 20000 + job_id % 100 * 120
     assert "base=$((20000 + SLURM_JOB_ID % 100 * 120))" in text
     offsets = {
-        name: base + int(offset) for name, offset in re.findall(r"--([a-z-]*port)=\$\(\(base \+ (\d+)\)\)", text)
+        name: base + int(offset)
+        for name, offset in re.findall(r"--([a-z-]*port)=\$\(\(base \+ (\d+)\)\)", text)
     }
     return offsets | {"port": base}
 
@@ -85,7 +90,15 @@ def test_the_slurm_script_is_bash_that_ray_understands():
     ray_options = {option for parameter in start.params for option in parameter.opts}
     text = SLURM.read_text()
     of_ray = set(re.findall(r"--[a-z-]*(?:port|agent)[a-z-]*(?==)", text))
-    of_ray |= {"--head", "--block", "--node-ip-address", "--num-cpus", "--include-dashboard", "--temp-dir", "--address"}
+    of_ray |= {
+        "--head",
+        "--block",
+        "--node-ip-address",
+        "--num-cpus",
+        "--include-dashboard",
+        "--temp-dir",
+        "--address",
+    }
     assert all(option in text for option in of_ray)
     assert of_ray <= ray_options
     commands = re.sub(r"(?m)(^|\s)#.*$", "", text)
@@ -94,20 +107,28 @@ def test_the_slurm_script_is_bash_that_ray_understands():
 
 
 def test_every_command_of_the_page_is_one():
-    """Those of cbobench, wherever they stand in a line, and the options of Ray's, are known to the programs."""
+    """Those of cbobench, wherever they stand in a line, and the options of Ray's, are known to the
+    programs.
+    """
     from ray.scripts import scripts
 
     from cbobench.cli import make_parser
 
     text = (ROOT / "docs" / "clusters.md").read_text()
-    lines = "\n".join(re.findall(r"```\n(.*?)```", text, flags=re.S) + re.findall(r"`([^`\n]*)`", text))
+    lines = "\n".join(
+        re.findall(r"```\n(.*?)```", text, flags=re.S) + re.findall(r"`([^`\n]*)`", text)
+    )
     ours = re.findall(r"cbobench (?:run|watch|status|compare|compact) [^'#\n]*", lines)
     for line in ours:
         make_parser().parse_args(shlex.split(line)[1:])
     rays = re.findall(r"^ray (start|up|down|exec) ([^'#\n]*)", lines, flags=re.M)
     for name, arguments in rays:
-        ray_options = {option for parameter in scripts.cli.commands[name].params for option in parameter.opts}
-        assert {word.split("=")[0] for word in arguments.split() if word.startswith("--")} <= ray_options, arguments
+        ray_options = {
+            option for parameter in scripts.cli.commands[name].params for option in parameter.opts
+        }
+        assert {
+            word.split("=")[0] for word in arguments.split() if word.startswith("--")
+        } <= ray_options, arguments
     assert (len(ours), len(rays)) >= (8, 3)
     assert all((ROOT / name).is_file() for name in re.findall(r"deploy/[a-z.]+", lines))
 
@@ -123,31 +144,49 @@ def write_stubs(folder, stubs):
 @pytest.mark.parametrize("end", ["Complete", "Failed"])
 def test_the_recipe_for_kubernetes_returns_however_the_job_ends(tmp_path, end):
     """With a kubectl that says Running twice; one that waits for another word never returns."""
-    page = re.search(r"kubectl apply.*\n(.*)\nkubectl delete", (ROOT / "docs" / "clusters.md").read_text()).group(1)
+    page = re.search(
+        r"kubectl apply.*\n(.*)\nkubectl delete", (ROOT / "docs" / "clusters.md").read_text()
+    ).group(1)
     assert f"#   {page}\n" in (DEPLOY / "rayjob.yaml").read_text()
     stand_in = f"""[ "$*" = "get rayjob/cbobench -o jsonpath={{.status.jobDeploymentStatus}}" ] || exit 3
         echo . >> {tmp_path}/asked
-        if [ "$(wc -l < {tmp_path}/asked)" -gt 2 ]; then echo {end}; else echo Running; fi"""
-    write_stubs(tmp_path / "bin", {"kubectl": stand_in, "sleep": f"[ -e {tmp_path}/asked ] || kill $PPID"})
+        if [ "$(wc -l < {tmp_path}/asked)" -gt 2 ]; then echo {end}; else echo Running; fi"""  # noqa: E501
+    write_stubs(
+        tmp_path / "bin", {"kubectl": stand_in, "sleep": f"[ -e {tmp_path}/asked ] || kill $PPID"}
+    )
     environment = os.environ | {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
-    done = subprocess.run(["bash", "-c", page], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["bash", "-c", page], env=environment, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout) == (0, f"{end}\n"), done.stderr
 
 
 def test_an_image_gets_what_the_package_is_built_from_and_nothing_that_git_ignores():
     patterns = (ROOT / ".dockerignore").read_text().splitlines()
-    lines = [line for line in (ROOT / ".gitignore").read_text().splitlines() if not line.startswith("#")]
+    lines = [
+        line for line in (ROOT / ".gitignore").read_text().splitlines() if not line.startswith("#")
+    ]
     assert {f"**/{line.rstrip('/')}" for line in lines} | {"**/.git"} <= set(patterns)
-    assert all(re.fullmatch(r"#.*|\*\*/[^/]+", line) for line in patterns), "anything else is not looked at below"
-    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
+    assert all(re.fullmatch(r"#.*|\*\*/[^/]+", line) for line in patterns), (
+        "anything else is not looked at below"
+    )
+    tracked = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.split()
     left_out = [
-        path for path in tracked for name in path.split("/") if any(fnmatch(name, line[3:]) for line in patterns)
+        path
+        for path in tracked
+        for name in path.split("/")
+        if any(fnmatch(name, line[3:]) for line in patterns)
     ]
     assert left_out == []
 
 
 # One machine plays every node; options of srun are those with = and --overlap.
-SRUN = 'while [ "${1#--}" != "$1" ]; do case $1 in --nodelist=*) export NODE=${1#*=};; esac; shift; done; exec "$@"'
+SRUN = (
+    'while [ "${1#--}" != "$1" ]; do case $1 in --nodelist=*) export NODE=${1#*=};; esac; shift; '
+    'done; exec "$@"'
+)
 STUBS = {
     "srun": SRUN,
     "hostname": "echo 127.0.0.1",
@@ -164,7 +203,8 @@ LISTEN = "import signal, socket; held = socket.create_server(('', {port})); sign
 
 @pytest.fixture
 def slurm_job(tmp_path):
-    """Runs the script on three nodes of stubs: the addresses that `hostname` prints, and the nodes that Ray counts.
+    """Runs the script on three nodes of stubs: the addresses that `hostname` prints, and the nodes
+    that Ray counts.
 
     Gives its end, and what was called, in order: `NODE ray ...`, `count`, `cbobench ...`.
     """
@@ -177,13 +217,16 @@ def slurm_job(tmp_path):
         stubs = {
             "srun": SRUN,
             "scontrol": "printf '%s\\n' node1 node2 node3",
-            "hostname": f'case $1 in --ip-address) echo "{resolved}";; --all-ip-addresses) echo "{other_nodes}";; esac',
+            "hostname": (
+                f'case $1 in --ip-address) echo "{resolved}";; --all-ip-addresses) echo '
+                f'"{other_nodes}";; esac'
+            ),
             "ray": f"""[ "$NODE" != "{lost}" ] || echo $$ > {tmp_path}/lost
                 echo "$NODE ray $*" >> {log}; [ "$NODE" != "{lost}" ] || exit 1
-                [ "$2" = --head ] || exec tail -f /dev/null; exec {sys.executable} -c "{listen}" """,
+                [ "$2" = --head ] || exec tail -f /dev/null; exec {sys.executable} -c "{listen}" """,  # noqa: E501
             "python3": f"""case $2 in "import grpc") exit 1;; esac
                 until [ "$(grep -c " ray start" {log})" = 3 ]; do /bin/sleep 0.01; done; echo count >> {log}
-                head -n1 {counted}; [ "$(wc -l < {counted})" = 1 ] || sed -i 1d {counted}""",
+                head -n1 {counted}; [ "$(wc -l < {counted})" = 1 ] || sed -i 1d {counted}""",  # noqa: E501
             "cbobench": f'echo "cbobench $*" >> {log}',
             "sleep": f"""/bin/sleep 0.01; [ -e {tmp_path}/lost ] || exit 0
                 while [ -e "/proc/$(cat {tmp_path}/lost)" ]; do /bin/sleep 0.01; done""",
@@ -191,27 +234,41 @@ def slurm_job(tmp_path):
         }
         write_stubs(tmp_path / "venv" / "bin", stubs)
         environment = os.environ | {
-            "PATH": f"{tmp_path}/venv/bin:{os.environ['PATH']}", "CBOBENCH_VENV": str(tmp_path / "venv"),
-            "SLURM_JOB_ID": str(number), "SLURM_CPUS_PER_TASK": "2", "SLURM_JOB_NODELIST": "node[1-3]",
-        }  # fmt: skip
+            "PATH": f"{tmp_path}/venv/bin:{os.environ['PATH']}",
+            "CBOBENCH_VENV": str(tmp_path / "venv"),
+            "SLURM_JOB_ID": str(number),
+            "SLURM_CPUS_PER_TASK": "2",
+            "SLURM_JOB_NODELIST": "node[1-3]",
+        }
         command = ["bash", SLURM, "SUITE", "--out", tmp_path / "run"]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE)
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE
+        )
         return done, log.read_text().splitlines() if log.exists() else []
 
     return submit
 
 
-# To the script 0.0.0.0 is an address like any other; here it is one at which a head of stubs can be reached.
+# To the script 0.0.0.0 is an address like any other; here it is one at which a head of stubs can be
+# reached.
 @pytest.mark.parametrize(
-    "resolved", ["127.0.1.1 ::1", *(pytest.param(one, marks=pytest.mark.long) for one in ("127.0.0.1", "::1 0.0.0.0"))]
+    "resolved",
+    [
+        "127.0.1.1 ::1",
+        *(pytest.param(one, marks=pytest.mark.long) for one in ("127.0.0.1", "::1 0.0.0.0")),
+    ],
 )
-def test_a_slurm_job_has_its_nodes_join_no_loopback_address_and_plays_when_all_have(slurm_job, resolved):
+def test_a_slurm_job_has_its_nodes_join_no_loopback_address_and_plays_when_all_have(
+    slurm_job, resolved
+):
     done, calls = slurm_job(resolved, "0.0.0.0 fd00::2", [1, 2, 3])
     assert done.returncode == 0, done.stderr
     assert re.search(r"node1 ray start --head .*--node-ip-address=0\.0\.0\.0 ", "\n".join(calls))
     for node in ("node2", "node3"):
         assert any(re.match(rf"{node} ray start .*--address=0\.0\.0\.0:", line) for line in calls)
-    assert [line.split()[0] for line in calls if " ray " not in line] == ["count"] * 3 + ["cbobench"]
+    assert [line.split()[0] for line in calls if " ray " not in line] == ["count"] * 3 + [
+        "cbobench"
+    ]
     assert "--address 0.0.0.0:" in calls[-1]
 
 
@@ -233,16 +290,21 @@ def test_a_slurm_job_that_too_few_nodes_join_plays_nothing(slurm_job, lost):
 
 @pytest.mark.long
 def test_the_slurm_script_plays_stops_in_time_and_resumes(small_suite, tmp_path):
-    """With stubs for Slurm's commands: TERM stops it in order and queues it again; then it plays what is missing."""
+    """With stubs for Slurm's commands: TERM stops it in order and queues it again; then it plays
+    what is missing.
+    """
     suite = small_suite(horizon=1500, seeds=8)
     cbobench.run(suite, out=tmp_path / "here", cpus=0)
     venv = tmp_path / "venv" / "bin"
     write_stubs(venv, STUBS)
     number = 7 + os.getpid() % 90
     environment = os.environ | {
-        "PATH": f"{venv}:{os.environ['PATH']}", "CBOBENCH_VENV": str(venv.parent), "SLURM_JOB_ID": str(number),
-        "SLURM_CPUS_PER_TASK": "2", "SLURM_JOB_NODELIST": "node1",
-    }  # fmt: skip
+        "PATH": f"{venv}:{os.environ['PATH']}",
+        "CBOBENCH_VENV": str(venv.parent),
+        "SLURM_JOB_ID": str(number),
+        "SLURM_CPUS_PER_TASK": "2",
+        "SLURM_JOB_NODELIST": "node1",
+    }
     command = ["bash", str(SLURM), str(suite), "--out", str(tmp_path / "there"), "--block", "1"]
 
     def start():
@@ -250,7 +312,11 @@ def test_the_slurm_script_plays_stops_in_time_and_resumes(small_suite, tmp_path)
             return subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=log, stderr=log)
 
     batch = start()
-    until(lambda: len(list(tmp_path.glob("there/cells/*.parquet"))) >= 2, (tmp_path / "log").read_text, batch)
+    until(
+        lambda: len(list(tmp_path.glob("there/cells/*.parquet"))) >= 2,
+        (tmp_path / "log").read_text,
+        batch,
+    )
     batch.send_signal(signal.SIGTERM)
     assert batch.wait(PATIENCE) == 130, (tmp_path / "log").read_text()
     assert "to go on: cbobench run " in (tmp_path / "log").read_text()
@@ -262,7 +328,14 @@ def test_the_slurm_script_plays_stops_in_time_and_resumes(small_suite, tmp_path)
 
 
 LAUNCHER = yaml.safe_load((ROOT / "cluster.yaml").read_text())
-AWS_NODE = {"InstanceType", "IamInstanceProfile", "InstanceMarketOptions", "BlockDeviceMappings", "ImageId", "KeyName"}
+AWS_NODE = {
+    "InstanceType",
+    "IamInstanceProfile",
+    "InstanceMarketOptions",
+    "BlockDeviceMappings",
+    "ImageId",
+    "KeyName",
+}
 
 
 def schema():
@@ -278,7 +351,9 @@ def test_the_launcher_file_fits_the_raw_schema():
 
 @pytest.fixture(scope="module")
 def prepared():
-    """The file as Ray has it before it starts a machine: defaults filled in, validated, images looked up."""
+    """The file as Ray has it before it starts a machine: defaults filled in, validated, images
+    looked up.
+    """
     code = (
         "import json, sys, unittest.mock, yaml\n"
         "talks = unittest.mock.MagicMock(__version__='1.40')  # to AWS\n"
@@ -293,7 +368,11 @@ def prepared():
         "print(json.dumps([config, aws.DEFAULT_AMI_NAME, list(aws.DEFAULT_AMI.values())]))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, ROOT / "cluster.yaml"], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", code, ROOT / "cluster.yaml"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
@@ -310,11 +389,17 @@ def test_every_machine_starts_from_an_image_whose_python_is_new_enough(prepared)
     images = {node["node_config"]["ImageId"] for node in config["available_node_types"].values()}
     assert len(images) == 1, "head and workers need the same Python"
     (image,) = images
-    release = re.search(r"[Uu]buntu.*?(\d\d\.\d\d)", default_name if image in defaults else image).group(1)
+    release = re.search(
+        r"[Uu]buntu.*?(\d\d\.\d\d)", default_name if image in defaults else image
+    ).group(1)
     assert PYTHON_OF_UBUNTU[release] >= needed
     classifiers = importlib.metadata.metadata("ray").get_all("Classifier")
-    assert "Programming Language :: Python :: {}.{}".format(*PYTHON_OF_UBUNTU[release]) in classifiers
-    assert image.startswith("resolve:ssm:/aws/service/canonical/"), "an id is of one region, and is withdrawn some day"
+    assert (
+        "Programming Language :: Python :: {}.{}".format(*PYTHON_OF_UBUNTU[release]) in classifiers
+    )
+    assert image.startswith("resolve:ssm:/aws/service/canonical/"), (
+        "an id is of one region, and is withdrawn some day"
+    )
     assert config["auth"]["ssh_user"] == "ubuntu"
     for node in config["available_node_types"].values():
         (disk,) = node["node_config"]["BlockDeviceMappings"]
@@ -324,7 +409,9 @@ def test_every_machine_starts_from_an_image_whose_python_is_new_enough(prepared)
 
 @pytest.mark.parametrize("kind", ["head", "worker"])
 def test_pip_and_ray_of_the_environment_are_the_ones_that_run(prepared, tmp_path, kind):
-    """The commands in Ray's order and in its shell, on a machine of stubs, twice (as `ray up` of a running cluster)."""
+    """The commands in Ray's order and in its shell, on a machine of stubs, twice (as `ray up` of a
+    running cluster).
+    """
     config, *_ = prepared
     from ray.autoscaler._private.command_runner import _with_interactive
 
@@ -344,7 +431,12 @@ def test_pip_and_ray_of_the_environment_are_the_ones_that_run(prepared, tmp_path
         script = _with_interactive(command.replace("/home/ubuntu", str(home)))
         environment = {"HOME": str(home), "PATH": os.environ["PATH"], "RAY_HEAD_IP": "10.0.0.1"}
         done = subprocess.run(
-            " ".join(script), shell=True, env=environment, capture_output=True, text=True, check=False
+            " ".join(script),
+            shell=True,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, (command, done.stderr)
     calls = [line for line in (tmp_path / "log").read_text().splitlines() if "/sudo " not in line]
@@ -356,12 +448,19 @@ def test_pip_and_ray_of_the_environment_are_the_ones_that_run(prepared, tmp_path
 
 
 def test_what_rays_validator_does_not_look_at():
-    """Keys of node_config are passed to AWS unseen; a misspelt one would launch on-demand machines."""
+    """Keys of node_config are passed to AWS unseen; a misspelt one would launch on-demand
+    machines.
+    """
     types = LAUNCHER["available_node_types"]
     assert LAUNCHER["head_node_type"] in types
     for node in types.values():
         assert set(node["node_config"]) <= AWS_NODE
     assert types["worker"]["node_config"]["InstanceMarketOptions"] == {"MarketType": "spot"}
-    assert types["worker"]["min_workers"] == 0 < types["worker"]["max_workers"] <= LAUNCHER["max_workers"]
+    assert (
+        types["worker"]["min_workers"]
+        == 0
+        < types["worker"]["max_workers"]
+        <= LAUNCHER["max_workers"]
+    )
     starts = " ".join(LAUNCHER["head_start_ray_commands"] + LAUNCHER["worker_start_ray_commands"])
     assert starts.count("RAY_USAGE_STATS_ENABLED=0") == 2

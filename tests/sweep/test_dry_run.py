@@ -1,4 +1,6 @@
-"""`--dry-run` says what a sweep takes: of algorithms whose cost is known, and of cells that were played."""
+"""`--dry-run` says what a sweep takes: of algorithms whose cost is known, and of cells that were
+played.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ def test_a_cost_that_grows_is_carried_on(write_suite, tmp_path, monkeypatch, gro
     assert expected / 1.1 < work(todo, monkeypatch) < 1.1 * expected
     if growth:
         monkeypatch.setattr(dry_run, "PAIR_SECONDS", 0.0)
-        assert work(todo, monkeypatch) < expected / 1.5, "negative control: what it takes at the beginning"
+        assert work(todo, monkeypatch) < expected / 1.5, (
+            "negative control: what it takes at the beginning"
+        )
 
 
 @pytest.mark.usefixtures("own_clock")
@@ -110,11 +114,16 @@ def test_a_slow_method_does_not_hold_it_up(write_suite, tmp_path, monkeypatch):
     todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=0))
     lines = dry_run.estimate(todo, 2, SILENT)
     assert "time: more than " in lines
-    assert f"a lower bound, as a round took longer than the time allowed: {__name__}:Slow (2 pairs)" in lines
+    assert (
+        f"a lower bound, as a round took longer than the time allowed: {__name__}:Slow (2 pairs)"
+        in lines
+    )
     todo = plan(Call(write_suite(text.replace(", random", "")), out=tmp_path / "s", cpus=0))
     costs, _ = dry_run.try_pairs(todo, SILENT, np.inf)
     assert [cost.kind for cost in costs.values()] == ["at least"] * 2
-    assert min(cost.seconds for cost in costs.values()) >= 0.1, "every round as long as the one that was broken off"
+    assert min(cost.seconds for cost in costs.values()) >= 0.1, (
+        "every round as long as the one that was broken off"
+    )
 
 
 @dataclass(kw_only=True)
@@ -126,15 +135,23 @@ class Refusing(Random):
 
 
 def test_what_cannot_be_tried_is_named_and_not_0_s(write_suite, tmp_path):
-    text = "suite: t\nhorizon: 50\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: ['tests.sweep.test_dry_run:Refusing']\n"
+    text = (
+        "suite: t\nhorizon: 50\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: "
+        "['tests.sweep.test_dry_run:Refusing']\n"
+    )
     lines = dry_run.estimate(plan(Call(write_suite(text), out=tmp_path / "s", cpus=0)), 2, SILENT)
     assert "time: not estimated\n" in lines
-    assert f"not estimated, and not counted, as they could not be tried in time: {__name__}:Refusing (1 pair)" in lines
+    assert (
+        "not estimated, and not counted, as they could not be tried in time: "
+        f"{__name__}:Refusing (1 pair)" in lines
+    )
 
 
 @dataclass(kw_only=True)
 class Late(Random):
-    """Costs nothing for ten rounds, and then a second of CPU time in each; time is up in round `last`."""
+    """Costs nothing for ten rounds, and then a second of CPU time in each; time is up in round
+    `last`.
+    """
 
     last: int = param(11, "when the trial is broken off", at_least=1)
 
@@ -171,18 +188,26 @@ class Elsewhere(Random):
     """Computes in a program of its own, for a twentieth of a second of CPU time."""
 
     def ask(self, t):
-        subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.05: pass"], check=True)
+        subprocess.run(
+            [sys.executable, "-c", "import time\nwhile time.process_time() < 0.05: pass"],
+            check=True,
+        )
         return super().ask(t)
 
 
 def test_what_a_method_computes_in_a_program_is_not_free(write_suite, tmp_path):
-    text = "suite: t\nhorizon: 3\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: ['tests.sweep.test_dry_run:Elsewhere']\n"
+    text = (
+        "suite: t\nhorizon: 3\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: "
+        "['tests.sweep.test_dry_run:Elsewhere']\n"
+    )
     assert cost_of(plan(Call(write_suite(text), out=tmp_path / "r", cpus=0)), np.inf).seconds > 0.05
 
 
 @dataclass(kw_only=True)
 class Fitting(Random):
-    """Costs as much as it has observations, and ten times that whenever it fits a model; counts what it is asked."""
+    """Costs as much as it has observations, and ten times that whenever it fits a model; counts
+    what it is asked.
+    """
 
     shared: bool = param(False, "whether a block costs no more than a seed")
     questions = 0
@@ -203,9 +228,16 @@ class Fitting(Random):
 @pytest.mark.usefixtures("own_clock")
 @pytest.mark.parametrize(
     ("problem", "shared", "too_dear"),
-    [("rkhs-1d", False, 1), ("rkhs-1d", True, 1), ("gramacy", False, 1), ("gramacy", True, 8 / dry_run.SEEDS_OF_A_BOX)],
+    [
+        ("rkhs-1d", False, 1),
+        ("rkhs-1d", True, 1),
+        ("gramacy", False, 1),
+        ("gramacy", True, 8 / dry_run.SEEDS_OF_A_BOX),
+    ],
 )
-def test_fits_of_models_are_met_in_a_history_and_blocks_share(write_suite, tmp_path, problem, shared, too_dear):
+def test_fits_of_models_are_met_in_a_history_and_blocks_share(
+    write_suite, tmp_path, problem, shared, too_dear
+):
     text = f"suite: t\nhorizon: 400\nseeds: 8\nproblems: [{problem}]\n"
     text += f"algorithms: ['tests.sweep.test_dry_run:Fitting': {{shared: {str(shared).lower()}}}]\n"
     todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=0))
@@ -246,7 +278,10 @@ def test_a_method_that_takes_no_history_plays_all_its_rounds(write_suite, tmp_pa
     text += "algorithms: ['tests.sweep.test_dry_run:Forgetful']\n"
     todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=0))
     cost = cost_of(todo, ROUND * 1500)
-    assert (cost.kind, cost.seconds * 400) == ("extrapolated", pytest.approx(ROUND * 3910, rel=0.05))
+    assert (cost.kind, cost.seconds * 400) == (
+        "extrapolated",
+        pytest.approx(ROUND * 3910, rel=0.05),
+    )
 
 
 class Clock:
@@ -266,7 +301,10 @@ class Oven(Simulator):
 
     def simulate(self, x, gen):
         Clock.now += 1.0
-        return [np.sin(3 * x[0]) + 0.1 * gen.standard_normal(), x[0] - 0.5 + 0.1 * gen.standard_normal()]
+        return [
+            np.sin(3 * x[0]) + 0.1 * gen.standard_normal(),
+            x[0] - 0.5 + 0.1 * gen.standard_normal(),
+        ]
 
 
 OVENS = """\
@@ -284,18 +322,24 @@ def clock(monkeypatch):
     monkeypatch.setattr("cbobench.problems.simulator.monotonic", lambda: Clock.now, raising=False)
     monkeypatch.setattr("cbobench.problems.pilot.monotonic", lambda: Clock.now, raising=False)
     monkeypatch.setattr("cbobench.suite.prepare.monotonic", lambda: Clock.now, raising=False)
-    fake = SimpleNamespace(monotonic=lambda: Clock.now, process_time=time.process_time, thread_time=time.thread_time)
+    fake = SimpleNamespace(
+        monotonic=lambda: Clock.now, process_time=time.process_time, thread_time=time.thread_time
+    )
     monkeypatch.setattr(dry_run, "time", fake)
     return Clock
 
 
-def test_a_slow_simulator_is_known_from_its_pilot_which_ends_in_time(write_suite, tmp_path, clock, capsys):
+def test_a_slow_simulator_is_known_from_its_pilot_which_ends_in_time(
+    write_suite, tmp_path, clock, capsys
+):
     suite = write_suite(OVENS)
     assert main(["run", str(suite), "--dry-run", "--cpus", "0", "--out", str(tmp_path / "r")]) == 0
     assert clock.now <= dry_run.BUDGET + 2
     printed = capsys.readouterr()
     took = "22 min"  # 30 * 2 * 2 * 11 s
-    assert f"time: about {took} on 1 CPU(s), plus about 65 s to start ({took} of work)" in printed.out
+    assert (
+        f"time: about {took} on 1 CPU(s), plus about 65 s to start ({took} of work)" in printed.out
+    )
     assert printed.err.splitlines() == [
         "dry run: prepares tests.sweep.test_dry_run:Oven (1 of 1)",
         "dry run: starts every algorithm on every problem (2 pairs)",
@@ -321,7 +365,9 @@ def test_workers_without_a_task_save_no_time(write_suite, tmp_path, clock, capsy
 
 def test_a_dry_run_that_is_late_tries_nothing_to_start(write_suite, tmp_path, clock, monkeypatch):
     suite, tried = write_suite(OVENS), []
-    monkeypatch.setattr("cbobench.suite.prepare._try_start", lambda *arguments: tried.append(arguments))
+    monkeypatch.setattr(
+        "cbobench.suite.prepare._try_start", lambda *arguments: tried.append(arguments)
+    )
     deadline = dry_run.time_limit()
     clock.now += dry_run.BUDGET
     assert len(plan(Call(suite, out=tmp_path / "r", cpus=0), deadline=deadline).tasks) > 0

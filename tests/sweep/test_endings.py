@@ -1,4 +1,6 @@
-"""Whatever ends a sweep, its last line says so and names the command that resumes it; Ray's words reach no one."""
+"""Whatever ends a sweep, its last line says so and names the command that resumes it; Ray's words
+reach no one.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def assert_one_line_that_resumes(errors, code, out):
     ],
 )
 def test_a_signal_leaves_a_resumable_run_and_no_half_written_file(tmp_path, cpus, players, number):
-    """Ctrl-C, a closed terminal, and what Slurm and Kubernetes send (Ray would replace the handler of SIGTERM)."""
+    """Ctrl-C, a closed terminal, and what Slurm and Kubernetes send (Ray would replace the handler
+    of SIGTERM).
+    """
     driver = start_and_wait(write_slow(tmp_path), tmp_path / "cut", cpus, 2, players)
     children = below(driver.pid)
     driver.send_signal(number)
@@ -67,9 +71,16 @@ def test_a_signal_leaves_a_resumable_run_and_no_half_written_file(tmp_path, cpus
 def test_a_signal_while_ray_is_starting(tmp_path):
     command = [*cbobench_words("ray"), "run", write_slow(tmp_path), "--out", "cut", "--cpus", "2"]
     driver = subprocess.Popen(
-        list(map(str, [*command, "--block", "1"])), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        list(map(str, [*command, "--block", "1"])),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
-    until(lambda: any("gcs_server" in program(pid) for pid in below(driver.pid)), lambda: "no Ray is started", driver)
+    until(
+        lambda: any("gcs_server" in program(pid) for pid in below(driver.pid)),
+        lambda: "no Ray is started",
+        driver,
+    )
     children = below(driver.pid)
     driver.send_signal(signal.SIGTERM)
     _, errors = driver.communicate(timeout=PATIENCE)
@@ -80,11 +91,25 @@ def test_a_signal_while_ray_is_starting(tmp_path):
 
 @pytest.mark.long  # its signal ends a sweep in test_failures, and another one a driver above
 def test_a_terminal_that_is_gone(tmp_path):
-    """Nothing can be said any more: the exit code is that of a sweep that was stopped, and no worker is left."""
+    """Nothing can be said any more: the exit code is that of a sweep that was stopped, and no
+    worker is left.
+    """
     ours, theirs = pty.openpty()
-    command = [*cbobench_words(), "run", str(write_slow(tmp_path)), "--out", "cut", "--cpus", "2", "--block", "1"]
+    command = [
+        *cbobench_words(),
+        "run",
+        str(write_slow(tmp_path)),
+        "--out",
+        "cut",
+        "--cpus",
+        "2",
+        "--block",
+        "1",
+    ]
     slow = os.environ | {"DAWDLE": "0.2"}
-    driver = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True, env=slow)
+    driver = subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True, env=slow
+    )
     os.close(theirs)
     until(lambda: list(tmp_path.glob("cut/cells/*.parquet")), lambda: "no cell is played", driver)
     children = below(driver.pid)
@@ -108,7 +133,9 @@ def test_ray_that_dies(tmp_path):
 
 
 class Dying(FakeExecutor):
-    """A Ray that has played all but the last `left` tasks of what it was given, and dies before it says so."""
+    """A Ray that has played all but the last `left` tasks of what it was given, and dies before it
+    says so.
+    """
 
     def __init__(self, problems, folder, *rest_of_call, left=0):
         super().__init__(10**6)
@@ -127,7 +154,9 @@ class Dying(FakeExecutor):
 
 @pytest.mark.parametrize("left", [0, 2])
 def test_a_head_that_dies(small_suite, tmp_path, capsys, monkeypatch, left):
-    """Nothing is wrong where all cells are there; else the command that resumes does not name what is dead."""
+    """Nothing is wrong where all cells are there; else the command that resumes does not name what
+    is dead.
+    """
     monkeypatch.setattr("cbobench.sweep.run.RayExecutor", partial(Dying, left=left))
     arguments = ["run", str(small_suite()), "--out", str(tmp_path / "r"), "--block", "2"]
     code = main([*arguments, "--address", "head:1", "--ship"])
@@ -140,33 +169,45 @@ def test_a_head_that_dies(small_suite, tmp_path, capsys, monkeypatch, left):
     assert code == 1, errors
     command = shlex.join(["cbobench", *arguments])
     assert errors.splitlines()[-1] == (
-        "cbobench: Ray at head:1 has ended (its raylet or its GCS died); what is published stays, to go on: "
+        "cbobench: Ray at head:1 has ended (its raylet or its GCS died); what is published "
+        "stays, to go on: "
         f"{command} (on this machine; on a cluster that is up, add its --address)"
     )
 
 
 def test_a_signal_while_a_sweep_is_planned(write_suite, tmp_path):
     (tmp_path / "slowly.py").write_text(
-        "import time\nfrom cbobench.algorithms.references import Random\nprint('here', flush=True)\ntime.sleep(30)\n"
+        "import time\nfrom cbobench.algorithms.references import Random\nprint('here', "
+        "flush=True)\ntime.sleep(30)\n"
     )
-    suite = write_suite("suite: s\nhorizon: 5\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: [slowly:Random]\n")
+    suite = write_suite(
+        "suite: s\nhorizon: 5\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: [slowly:Random]\n"
+    )
     environment = environment_of(tmp_path)
     start = [*cbobench_words(), "run", str(suite), "--out", "no"]
-    driver = subprocess.Popen(start, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    driver = subprocess.Popen(
+        start, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
     assert driver.stdout.readline() == "here\n"
     driver.send_signal(signal.SIGTERM)
     _, errors = driver.communicate(timeout=PATIENCE)
     command = shlex.join(["cbobench", *start[start.index("run") :]])
-    assert (driver.returncode, errors) == (130, f"stopped: nothing more is played; to go on: {command}\n")
+    assert (driver.returncode, errors) == (
+        130,
+        f"stopped: nothing more is played; to go on: {command}\n",
+    )
     assert not (tmp_path / "no").exists()
 
 
 def test_a_signal_after_the_last_word_changes_nothing(write_suite, tmp_path):
     (tmp_path / "leaving.py").write_text(
-        "import atexit, time\n\ndef leave():\n    print('leaving', flush=True)\n    time.sleep(0.5)\n\n"
+        "import atexit, time\n\ndef leave():\n    print('leaving', flush=True)\n    "
+        "time.sleep(0.5)\n\n"
         "atexit.register(leave)\n"
     )
-    suite = write_suite("suite: s\nhorizon: 5\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: [leaving:Missing]\n")
+    suite = write_suite(
+        "suite: s\nhorizon: 5\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: [leaving:Missing]\n"
+    )
     command = [*cbobench_words(), "run", str(suite), "--out", "no"]
     driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert driver.stdout.readline() == "leaving\n"
@@ -179,7 +220,9 @@ def test_a_signal_after_the_last_word_changes_nothing(write_suite, tmp_path):
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_an_interruption_anywhere_in_a_publication_leaves_nothing_half_written(tmp_path):
-    """Raised at every single instruction of it, one after the other, as the handler of a signal may."""
+    """Raised at every single instruction of it, one after the other, as the handler of a signal
+    may.
+    """
     folder = open_run(tmp_path)
     files = {store.__file__, folders.__file__}
 
@@ -225,7 +268,13 @@ class Fails(Random):
 
 def failing(tmp_path):
     (tmp_path / "mine.py").write_text(FAILS)
-    return {"suite": "s", "horizon": 5, "seeds": 2, "problems": ["rkhs-1d"], "algorithms": ["mine:Fails"]}
+    return {
+        "suite": "s",
+        "horizon": 5,
+        "seeds": 2,
+        "problems": ["rkhs-1d"],
+        "algorithms": ["mine:Fails"],
+    }
 
 
 def test_a_signal_while_a_half_written_file_is_removed(tmp_path, monkeypatch):

@@ -1,4 +1,5 @@
-"""Cells that fail, crash, hang or leave anything behind: each is a failed row, and no other cell notices.
+"""Cells that fail, crash, hang or leave anything behind: each is a failed row, and no other cell
+notices.
 
 Failures are counted by kind; what cells print, 16 MB of it, reaches no terminal.
 """
@@ -82,11 +83,20 @@ def test_a_failed_cell_is_a_row_and_can_be_played_again(write_suite, tmp_path, m
     assert cbobench.run(suite, out=tmp_path / "b", cpus=0).played == 0
     monkeypatch.setenv("WELL", "yes")
     played_again = cbobench.run(suite, out=tmp_path / "b", cpus=0, only="*raise*", again=["failed"])
-    assert (played_again.played, played_again.failed) == (len(failed[failed["algorithm"].str.contains("raise")]), 0)
+    assert (played_again.played, played_again.failed) == (
+        len(failed[failed["algorithm"].str.contains("raise")]),
+        0,
+    )
     after = cbobench.load_cells(tmp_path / "b", algorithm="mine_broken:Broken[how=raise]")
     assert (after["status"] == "ok").all()
-    assert after["attempt"].value_counts().to_dict() == {1: 6 - played_again.played, 2: played_again.played}
-    assert len(cbobench.load_rounds(tmp_path / "b", algorithm="mine_broken:Broken[how=raise]")) == 6 * 20
+    assert after["attempt"].value_counts().to_dict() == {
+        1: 6 - played_again.played,
+        2: played_again.played,
+    }
+    assert (
+        len(cbobench.load_rounds(tmp_path / "b", algorithm="mine_broken:Broken[how=raise]"))
+        == 6 * 20
+    )
 
 
 def rows_of(run):
@@ -112,7 +122,9 @@ def assert_only_the_poisoned_failed(run, expected):
 
 def test_whatever_a_cell_raises_is_its_row(write_suite, tmp_path, cli):
     write_poison(tmp_path)
-    done = cli("run", write_suite(suite_of([*RAISED, "none"])), "--out", tmp_path / "p", "--cpus", 2)
+    done = cli(
+        "run", write_suite(suite_of([*RAISED, "none"])), "--out", tmp_path / "p", "--cpus", 2
+    )
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr
     assert_only_the_poisoned_failed(tmp_path / "p", RAISED)
@@ -128,9 +140,19 @@ def test_whatever_a_cell_raises_is_its_row(write_suite, tmp_path, cli):
     ],
 )
 def test_whatever_ends_its_worker_is_its_row(write_suite, tmp_path, cli, players, died):
-    """With the reason, as far as the kernel tells it; a neighbour in the block is played again, and stands."""
+    """With the reason, as far as the kernel tells it; a neighbour in the block is played again, and
+    stands.
+    """
     write_poison(tmp_path)
-    done = cli("run", write_suite(suite_of([*died, "none"])), "--out", tmp_path / "p", "--cpus", 2, players=players)
+    done = cli(
+        "run",
+        write_suite(suite_of([*died, "none"])),
+        "--out",
+        tmp_path / "p",
+        "--cpus",
+        2,
+        players=players,
+    )
     assert done.returncode == 1, done.stderr
     assert done.stdout.startswith("p, T = 5"), done.stderr  # only the table is on standard output
     assert "raylet" not in done.stdout + done.stderr
@@ -151,9 +173,13 @@ algorithms:
 """
 
 
-@pytest.mark.parametrize(("cpus", "players"), [(0, None), (2, None), pytest.param(2, "ray", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("cpus", "players"), [(0, None), (2, None), pytest.param(2, "ray", marks=pytest.mark.long)]
+)
 def test_a_cell_that_hangs_is_a_row_with_its_stack(write_suite, tmp_path, cli, cpus, players):
-    """Its block is cut in two until it is alone; one that cannot be interrupted loses its process each time."""
+    """Its block is cut in two until it is alone; one that cannot be interrupted loses its process
+    each time.
+    """
     write_poison(tmp_path)
     suite = write_suite(HANGING.replace("hang]", "hang, deaf hang]" if cpus else "hang]"))
     done = cli("run", suite, "--out", "h", "--cpus", cpus, players=players)
@@ -167,7 +193,9 @@ def test_a_cell_that_hangs_is_a_row_with_its_stack(write_suite, tmp_path, cli, c
     assert set(failed["seed"]) == {2}
     assert failed.loc["hang", "error"] == "round 3: timed out after 2 s"
     if cpus:
-        assert re.fullmatch(r"timed out after \d+ s, and could not be interrupted", failed.loc["deaf hang", "error"])
+        assert re.fullmatch(
+            r"timed out after \d+ s, and could not be interrupted", failed.loc["deaf hang", "error"]
+        )
     for trace in failed["traceback"]:
         assert 'poison_plugin.py", line' in trace
         assert "in harm" in trace
@@ -179,7 +207,9 @@ def test_a_cell_that_hangs_is_a_row_with_its_stack(write_suite, tmp_path, cli, c
 
 def test_the_text_of_a_failure_is_one_safe_line():
     assert describe_error(ValueError("a\x1b[2Jb\r\nsecond"))[0] == r"ValueError: a\x1b[2Jb"
-    assert describe_error(ValueError("\ud800 \u202e ok ≤ é"))[0] == r"ValueError: \ud800 \u202e ok ≤ é"
+    assert (
+        describe_error(ValueError("\ud800 \u202e ok ≤ é"))[0] == r"ValueError: \ud800 \u202e ok ≤ é"
+    )
     assert describe_error(CellFailure("of ours"))[0] == "of ours"
     assert describe_error(KeyError())[0] == "KeyError"
     noted = ValueError("x")
@@ -214,10 +244,15 @@ class Swallowing(Random):
         ("pass", signal.SIG_IGN, 6),
     ],
 )
-def test_a_signal_that_a_cell_swallows_still_ends_the_sweep(write_suite, tmp_path, how, before, played):
+def test_a_signal_that_a_cell_swallows_still_ends_the_sweep(
+    write_suite, tmp_path, how, before, played
+):
     """Or dresses; that of a terminal that is closed, but not where nohup had it ignored."""
     (tmp_path / "swallowing.py").write_text(SWALLOWING.format(how=how))
-    text = "suite: s\nhorizon: 5\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [swallowing:Swallowing, random]\n"
+    text = (
+        "suite: s\nhorizon: 5\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: "
+        "[swallowing:Swallowing, random]\n"
+    )
     handler = signal.signal(signal.SIGHUP, before)
     try:
         outcome = cbobench.run(write_suite(text), out="s", cpus=0)
@@ -260,7 +295,9 @@ class Loud(Random):
 @pytest.fixture
 def loud(write_suite, tmp_path, cli):
     (tmp_path / "loud.py").write_text(LOUD)
-    suite = write_suite("suite: s\nhorizon: 4\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [loud:Loud]\n")
+    suite = write_suite(
+        "suite: s\nhorizon: 4\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [loud:Loud]\n"
+    )
 
     def play(players, cpus):
         done = cli("run", suite, "--cpus", cpus, "--block", 1, players=players)
@@ -292,7 +329,10 @@ def test_who_keeps_a_stream_of_an_earlier_play_may_write_to_it():
 
 def test_what_differs_in_numbers_alone_is_one_kind():
     tally = FailureCounts(
-        [f"rkhs-1d / random[a=2] seed {s}: round {s + 1}: action -{s} is not in 0..9" for s in range(10)]
+        [
+            f"rkhs-1d / random[a=2] seed {s}: round {s + 1}: action -{s} is not in 0..9"
+            for s in range(10)
+        ]
     )
     tally.add("rkhs-1d / random seed 3: timed out after 62 s")
     tally.add("rkhs-1d / random seed 4: timed out after 71 s")
@@ -303,7 +343,9 @@ def test_what_differs_in_numbers_alone_is_one_kind():
     assert len(str(many)) < 500
 
 
-def test_failures_are_told_by_kind_during_a_run_and_at_its_end(write_suite, tmp_path, monkeypatch, capsys):
+def test_failures_are_told_by_kind_during_a_run_and_at_its_end(
+    write_suite, tmp_path, monkeypatch, capsys
+):
     write_poison(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     text = suite_of(["ansi", "memory"]).replace("{how", "{every: true, how")

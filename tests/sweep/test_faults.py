@@ -1,4 +1,6 @@
-"""What must not pass in silence: a run read while it is written, workers with other code, results that are absent."""
+"""What must not pass in silence: a run read while it is written, workers with other code, results
+that are absent.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from cbobench.sweep.plan import plan
 
 
 def test_what_is_published_between_two_listings_is_no_damage(small_suite, tmp_path, monkeypatch):
-    """A reader lists cells and rounds one after the other; a task may publish both files in between."""
+    """A reader lists cells and rounds one after the other; a task may publish both files in
+    between.
+    """
     run, held = tmp_path / "run", tmp_path / "held"
     cbobench.run(small_suite(), out=run, cpus=0, block=1)
     names = RunFolder.names
@@ -57,11 +61,17 @@ def test_what_is_published_between_two_listings_is_no_damage(small_suite, tmp_pa
 @pytest.mark.parametrize(
     ("noun", "other_value", "says"),
     [
-        ("libraries", "numpy 1.0.0, scipy 1.0.0", "libraries for .*: numpy 1.0.0, scipy 1.0.0, the driver has numpy"),
+        (
+            "libraries",
+            "numpy 1.0.0, scipy 1.0.0",
+            "libraries for .*: numpy 1.0.0, scipy 1.0.0, the driver has numpy",
+        ),
         ("source_hash", "0123-abcdef", "code for rkhs-1d.* / ckb-ucb: 0123-abcdef, the driver has"),
     ],
 )
-def test_a_worker_that_is_another_is_refused(small_suite, tmp_path, monkeypatch, noun, other_value, says):
+def test_a_worker_that_is_another_is_refused(
+    small_suite, tmp_path, monkeypatch, noun, other_value, says
+):
     todo = plan(Call(small_suite(), out=tmp_path / "run", cpus=0))
     monkeypatch.setattr(f"cbobench.play.task.{noun}", lambda *names: other_value)
     with pytest.raises(OtherCode, match=f"has other {says}"):
@@ -78,7 +88,9 @@ def test_a_refusal_names_the_modules_that_differ(small_suite, tmp_path):
     error = pickle.loads(pickle.dumps(refused.value))  # noqa: S301 - its own
     assert "other code is in the list of what counts" in str(error.name_modules())
     error.hashes = error.hashes | {"cbobench.gp.kernels": "another", "mine": "not here"}
-    assert str(error.name_modules()).endswith("run again; other code is in cbobench.gp.kernels, mine")
+    assert str(error.name_modules()).endswith(
+        "run again; other code is in cbobench.gp.kernels, mine"
+    )
 
 
 LOSING = '''
@@ -100,7 +112,9 @@ def test_absent_cells_are_said_and_end_with_1(write_suite, tmp_path, capsys, mon
     """Of a folder that loses files, or that the workers' machine does not share."""
     (tmp_path / "losing.py").write_text(LOSING)
     monkeypatch.syspath_prepend(str(tmp_path))
-    text = "suite: l\nhorizon: 9\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [random, losing:Losing]\n"
+    text = (
+        "suite: l\nhorizon: 9\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [random, losing:Losing]\n"
+    )
     assert main(["run", str(write_suite(text)), "--out", "run", "--cpus", "0", "--block", "1"]) == 1
     captured = capsys.readouterr()
     assert "played but not in " in captured.err

@@ -1,4 +1,5 @@
-"""Tasks are cut by measured time: what is known, what it costs, the end of a sweep, and what is given back.
+"""Tasks are cut by measured time: what is known, what it costs, the end of a sweep, and what is
+given back.
 
 And benchmarks/scale/virtual.py in small: the real plan and scheduler in virtual time.
 """
@@ -46,13 +47,17 @@ def sizes(tasks):
 def test_a_long_task_is_cut_into_pieces_of_half_a_minute(first):
     _, task, pace = first
     assert pace.expected(task) is None
-    assert [t.return_after for t in pace.pieces(task, 2, 10**9)] == [paces.RETURN_AFTER], "nothing is known: whole"
+    assert [t.return_after for t in pace.pieces(task, 2, 10**9)] == [paces.RETURN_AFTER], (
+        "nothing is known: whole"
+    )
     pace.learn(task, 100.0, task.rounds)
     assert pace.expected(task) == pytest.approx(100.0)
     pieces = pace.pieces(task, 2, 10**9)
     assert sizes(pieces) == [12, 13, 12, 13]
     assert [c for piece in pieces for c in piece.cells] == list(task.cells)
-    assert all(pace.expected(piece) < paces.TASK_SECONDS and piece.return_after is None for piece in pieces)
+    assert all(
+        pace.expected(piece) < paces.TASK_SECONDS and piece.return_after is None for piece in pieces
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,7 +68,13 @@ def test_a_long_task_is_cut_into_pieces_of_half_a_minute(first):
         pytest.param(20.0, 1000, 1, 20, id="none below a second"),
         pytest.param(20.0, 1, 1, 1, id="a worker alone waits for nobody"),
         pytest.param(50 * 3000.0, 2, 10**9, 50, id="none without a cell"),
-        pytest.param(1.5 * 1000 * paces.SHARED_ROUND[True], 100, 1, 1, id="not where the block shares the cost"),
+        pytest.param(
+            1.5 * 1000 * paces.SHARED_ROUND[True],
+            100,
+            1,
+            1,
+            id="not where the block shares the cost",
+        ),
     ],
 )
 def test_pieces_by_time_and_place_in_the_sweep(first, seconds, slots, waiting, pieces):
@@ -73,7 +84,10 @@ def test_pieces_by_time_and_place_in_the_sweep(first, seconds, slots, waiting, p
 
 
 def test_a_pair_that_is_not_known_goes_by_its_names(write_suite, tmp_path):
-    text = "suite: t\nhorizon: 100\nseeds: 4\nproblems: [rkhs-1d]\nalgorithms:\n  - random\n  - ckb-ts\n"
+    text = (
+        "suite: t\nhorizon: 100\nseeds: 4\nproblems: [rkhs-1d]\nalgorithms:\n  - random\n  - "
+        "ckb-ts\n"
+    )
     text += "  - ckb-rand: {law: uniform, points: {sweep: [10, 20]}}\n"
     todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=1))
     _, ts, first_task, second_task = todo.tasks
@@ -81,17 +95,23 @@ def test_a_pair_that_is_not_known_goes_by_its_names(write_suite, tmp_path):
     pace.learn(first_task, 8.0, first_task.rounds)
     assert (pace.expected(ts), pace.expected(second_task)) == (None, pytest.approx(8.0))
     pace.learn(second_task, 2.0, second_task.rounds)
-    assert (pace.expected(first_task), pace.expected(second_task)) == (pytest.approx(8.0), pytest.approx(2.0))
+    assert (pace.expected(first_task), pace.expected(second_task)) == (
+        pytest.approx(8.0),
+        pytest.approx(2.0),
+    )
 
 
 def test_pieces_change_nothing_and_resume(small_suite, tmp_path, monkeypatch):
-    """Cut as far as it goes, and stopped in between; a call that planned before the first one plays nothing twice."""
+    """Cut as far as it goes, and stopped in between; a call that planned before the first one plays
+    nothing twice.
+    """
     suite = small_suite(horizon=60, seeds=8)
     cbobench.run(suite, out=tmp_path / "whole", cpus=0)
     monkeypatch.setattr(Pace, "_least", lambda pace, task: 2.0)
     monkeypatch.setattr(paces, "TASK_SECONDS", 1e-9)
     early, first = (
-        plan(Call(suite, out=tmp_path / "cut", cpus=0, block=4, budget=budget)) for budget in (None, "0.001cpus")
+        plan(Call(suite, out=tmp_path / "cut", cpus=0, block=4, budget=budget))
+        for budget in (None, "0.001cpus")
     )
     done = execute(first)
     assert done.spent
@@ -108,13 +128,18 @@ def test_what_takes_too_long_is_given_back_and_cut(write_suite, tmp_path, monkey
     monkeypatch.setattr(watchdog, "TRIAL", 0.1)
     monkeypatch.setattr(paces, "RETURN_AFTER", 1.0)
     monkeypatch.setattr(paces, "TASK_SECONDS", 0.5)
-    text = "suite: t\nhorizon: 50\nseeds: 24\nproblems: [rkhs-1d]\nalgorithms: ['tests.sweep.test_pace:Sleepy']\n"
+    text = (
+        "suite: t\nhorizon: 50\nseeds: 24\nproblems: [rkhs-1d]\nalgorithms: "
+        "['tests.sweep.test_pace:Sleepy']\n"
+    )
     todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=0, block=24))
     assert sizes(todo.tasks) == [24]
     receipts = list(scheduler_of(todo).play())
     assert len(receipts) >= 3
     assert sum(receipt.ok for receipt in receipts) == 24
-    assert len(list((tmp_path / "r" / "rounds").iterdir())) == len(receipts), "nothing of the first try is left"
+    assert len(list((tmp_path / "r" / "rounds").iterdir())) == len(receipts), (
+        "nothing of the first try is left"
+    )
 
 
 @pytest.mark.parametrize("cpus", [pytest.param(1, marks=pytest.mark.long), 100])

@@ -1,4 +1,6 @@
-"""The pilot of a simulator: how many simulations it makes, where they run, what is said of it, and what is kept."""
+"""The pilot of a simulator: how many simulations it makes, where they run, what is said of it, and
+what is kept.
+"""
 
 from __future__ import annotations
 
@@ -133,7 +135,9 @@ def test_workers_give_the_same_pilot(monkeypatch, cls):
     assert Exact.calls == [], "not in this process"
     for name in ("shift", "divisor", "norm", "noise", "sup", "slater", "share", "points", "failed"):
         np.testing.assert_array_equal(
-            getattr(in_process.pilot_facts, name), getattr(on_workers.pilot_facts, name), err_msg=name
+            getattr(in_process.pilot_facts, name),
+            getattr(on_workers.pilot_facts, name),
+            err_msg=name,
         )
     announced = f"{cls.__name__}: a pilot of 64 simulations on 2 workers, about "
     assert [line for line in listener.notes if line.startswith(announced)]
@@ -161,8 +165,20 @@ def test_a_pilot_is_the_same_however_it_is_cut(monkeypatch, workers, seconds):
         Exact.calls.clear()
         on_workers = prepared(cls, workers)
         assert Exact.calls == []
-        for name in ("shift", "divisor", "norm", "noise", "sup", "slater", "share", "points", "failed"):
-            np.testing.assert_array_equal(getattr(in_process.pilot_facts, name), getattr(on_workers.pilot_facts, name))
+        for name in (
+            "shift",
+            "divisor",
+            "norm",
+            "noise",
+            "sup",
+            "slater",
+            "share",
+            "points",
+            "failed",
+        ):
+            np.testing.assert_array_equal(
+                getattr(in_process.pilot_facts, name), getattr(on_workers.pilot_facts, name)
+            )
 
 
 @pytest.mark.parametrize("cls", [Crashing, CrashingTogether])
@@ -170,7 +186,10 @@ def test_of_a_message_only_the_simulation_that_ends_its_worker_has_failed(monkey
     monkeypatch.setattr(preparation, "BATCH_SECONDS", 100.0)
     task = prepared(cls, 1)
     points = task.pilot_design()[0]
-    assert task.pilot_facts.failures == f"{2 * (points[:, 0] > 0.9).sum()} of 64 pilot simulations failed"
+    assert (
+        task.pilot_facts.failures
+        == f"{2 * (points[:, 0] > 0.9).sum()} of 64 pilot simulations failed"
+    )
 
 
 class Stopping(Exact):
@@ -222,7 +241,13 @@ class Leaving(Exact):
 def test_nothing_that_a_suite_simulates_runs_in_the_driver(tmp_path, workers):
     """The best known point is simulated, too, and a pilot of few simulations."""
     suite = {"suite": "s", "horizon": 3, "seeds": 2, "algorithms": ["random"]}
-    plan(Call(suite | {"problems": [{f"{__name__}:Leaving": {"pilot": 8}}]}, out=tmp_path / "run", cpus=workers))
+    plan(
+        Call(
+            suite | {"problems": [{f"{__name__}:Leaving": {"pilot": 8}}]},
+            out=tmp_path / "run",
+            cpus=workers,
+        )
+    )
     assert Exact.calls == []
     assert "LEFT_BY_A_PILOT" not in os.environ
 
@@ -233,10 +258,16 @@ def test_a_short_pilot_is_made_by_one_worker(monkeypatch, cls):
     started, in_process = [], []
     monkeypatch.setattr(pilot, "GRACE", np.inf)  # a busy machine
     monkeypatch.setattr(
-        preparation, "spawn", lambda *arguments: started.append(arguments) or children.spawn(*arguments)
+        preparation,
+        "spawn",
+        lambda *arguments: started.append(arguments) or children.spawn(*arguments),
     )
     monkeypatch.setattr(
-        cls, "run_points", lambda self, x, *arguments: in_process.append(x) or Simulator.run_points(self, x, *arguments)
+        cls,
+        "run_points",
+        lambda self, x, *arguments: (
+            in_process.append(x) or Simulator.run_points(self, x, *arguments)
+        ),
     )
     prepared(cls, 2)
     assert (len(started), in_process) == (1 + (cls is Noisy), [])
@@ -280,7 +311,9 @@ def test_a_long_pilot_says_how_long_the_rest_takes(monkeypatch):
 
 
 class Pooled:
-    """Workers whose simulations take ten minutes each of a clock, and which begin only what they may."""
+    """Workers whose simulations take ten minutes each of a clock, and which begin only what they
+    may.
+    """
 
     is_quick = True
 
@@ -310,7 +343,9 @@ class Pooled:
 
 @pytest.fixture
 def pooled(monkeypatch):
-    """Prepares a simulator of ten minutes on so many workers: the workers, the minutes that it took, what was said."""
+    """Prepares a simulator of ten minutes on so many workers: the workers, the minutes that it
+    took, what was said.
+    """
 
     def prepare(cls, workers, watcher=None, **settings):
         clock, watcher = [0.0], watcher or Listener()
@@ -325,8 +360,12 @@ def pooled(monkeypatch):
 
 @pytest.mark.parametrize("workers", [2, 4, 7, 64, 100])
 @pytest.mark.parametrize("takes", [None, 600.0])
-def test_a_ten_minute_simulator_begins_its_first_round_within_64_by_workers_simulations(pooled, workers, takes):
-    """Per worker, and on the clock but for the second in which nothing is known of the first one."""
+def test_a_ten_minute_simulator_begins_its_first_round_within_64_by_workers_simulations(
+    pooled, workers, takes
+):
+    """Per worker, and on the clock but for the second in which nothing is known of the first
+    one.
+    """
     pool, minutes, notes, problem = pooled(type("Timed", (Exact,), {"takes": takes}), workers)
     rounds = -(-64 // workers)
     counts = Counter(worker for worker, _ in pool.begun)
@@ -343,15 +382,22 @@ def test_a_ten_minute_simulator_begins_its_first_round_within_64_by_workers_simu
 def test_a_noisy_one_waits_for_no_worker_between_its_two_runs(pooled):
     pool, minutes, _, _ = pooled(Noisy, 5)
     assert len(pool.begun) == 65
-    assert minutes == pytest.approx(10 * (1 + -(-64 // 5)), abs=0.1), "one to see whether it gives the same, then all"
+    assert minutes == pytest.approx(10 * (1 + -(-64 // 5)), abs=0.1), (
+        "one to see whether it gives the same, then all"
+    )
 
 
 @pytest.mark.parametrize(
     ("takes", "message"),
-    [(None, "Timed: a pilot of 64 simulations on 4 workers takes more than 180 s"), (600.0, "about")],
+    [
+        (None, "Timed: a pilot of 64 simulations on 4 workers takes more than 180 s"),
+        (600.0, "about"),
+    ],
 )
 def test_a_person_is_asked_before_a_long_pilot(pooled, takes, message):
-    """Once; before anything of it has begun where the class says how long, else as soon as it is known to be long."""
+    """Once; before anything of it has begun where the class says how long, else as soon as it is
+    known to be long.
+    """
     listener, cls = Listener(), type("Timed", (Exact,), {"takes": takes})
     _, _, _, problem = pooled(cls, 4, watcher=listener)
     (question,) = listener.questions
@@ -362,7 +408,10 @@ def test_a_person_is_asked_before_a_long_pilot(pooled, takes, message):
 def test_who_says_no_pays_for_nothing_more(pooled):
     begun = []
     for takes, most in ((600.0, 0), (None, 4)):
-        with pytest.raises(pilot.Declined, match="the pilot was declined.*a smaller `pilot`, at least 8, takes less"):
+        with pytest.raises(
+            pilot.Declined,
+            match="the pilot was declined.*a smaller `pilot`, at least 8, takes less",
+        ):
             pooled(type("Timed", (Exact,), {"takes": takes}), 4, watcher=Listener(answer=False))
         begun.append(len(Exact.calls))
         assert len(Exact.calls) <= most
@@ -376,7 +425,9 @@ def test_nobody_is_asked_for_a_short_pilot():
 
 @pytest.mark.parametrize("takes", [0, -1.0, "long", np.inf])
 def test_a_wrong_duration_is_a_line(takes):
-    with pytest.raises(Misuse, match="takes is .*; it must be a number of seconds above 0, or None"):
+    with pytest.raises(
+        Misuse, match="takes is .*; it must be a number of seconds above 0, or None"
+    ):
         build(type("Timed", (Exact,), {"takes": takes}), {})
 
 
@@ -384,27 +435,43 @@ class Declared(Exact):
     takes = 600.0
 
 
-@pytest.mark.parametrize(("options", "typed", "code"), [(["--yes"], "", 0), ([], "", 0), ([], "maybe\nno\n", 130)])
+@pytest.mark.parametrize(
+    ("options", "typed", "code"), [(["--yes"], "", 0), ([], "", 0), ([], "maybe\nno\n", 130)]
+)
 def test_run_asks_on_a_terminal_only(monkeypatch, capsys, options, typed, code):
     """And goes on with a line where nobody can answer, or `--yes` has."""
-    (suite := Path("s.yaml")).write_text(yaml.safe_dump(SUITE | {"problems": [f"{__name__}:Declared"]}))
+    (suite := Path("s.yaml")).write_text(
+        yaml.safe_dump(SUITE | {"problems": [f"{__name__}:Declared"]})
+    )
     stdin = StringIO(typed)
     stdin.isatty = lambda: bool(typed) or "--yes" in options
     monkeypatch.setattr("sys.stdin", stdin)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     assert main(["run", str(suite), "--cpus", "0", "--out", "r", *options]) == code
     printed = capsys.readouterr().err
-    counts = "at most 68: 3 of the rounds (1 each), up to 1 of points that are recommended and were not played"
+    counts = (
+        "at most 68: 3 of the rounds (1 each), up to 1 of points that are recommended and were "
+        "not played"
+    )
     assert printed.startswith(
-        f"simulations of {__name__}:Declared: {counts}, 64 of the pilot; 10 min each: 11.3 h of work"
+        f"simulations of {__name__}:Declared: {counts}, 64 of the pilot; 10 min each: 11.3 h of "
+        "work"
     )
     assert "Declared: a pilot of 64 simulations, about 10.7 h" in printed
-    assert printed.count("Declared: a pilot of 64 simulations takes about 10.7 h. Go on? [y/n] ") == 2 * (code == 130)
+    assert printed.count(
+        "Declared: a pilot of 64 simulations takes about 10.7 h. Go on? [y/n] "
+    ) == 2 * (code == 130)
     assert len(Exact.calls) == (0 if code else 64 + 3)
     assert Path("r").exists() == (code == 0)
 
 
-SUITE = {"suite": "s", "horizon": 3, "seeds": 1, "algorithms": ["random"], "problems": [f"{__name__}:Exact"]}
+SUITE = {
+    "suite": "s",
+    "horizon": 3,
+    "seeds": 1,
+    "algorithms": ["random"],
+    "problems": [f"{__name__}:Exact"],
+}
 
 
 def test_an_interrupted_pilot_is_kept(monkeypatch, tmp_path):
@@ -422,14 +489,18 @@ def test_an_interrupted_pilot_is_kept(monkeypatch, tmp_path):
 
 
 def test_failures_of_an_interrupted_pilot_are_not_kept(monkeypatch, tmp_path):
-    """Its cause may be mended before the pilot is begun anew; only what was simulated is not paid for twice."""
+    """Its cause may be mended before the pilot is begun anew; only what was simulated is not paid
+    for twice.
+    """
     monkeypatch.setattr(simulator, "SLOW", 0.0)
     monkeypatch.setattr(Failing, "stop", 40)
     suite = SUITE | {"problems": [f"{__name__}:Failing"]}
     with interruptible(), pytest.raises(Interrupted):
         plan(Call(suite, out="run", cpus=0))
     failed = sum(x > 0.75 for x, _ in Exact.calls[:39])
-    kept_results = [json.loads(file.read_text()) for file in (tmp_path / "run" / "simulations").iterdir()]
+    kept_results = [
+        json.loads(file.read_text()) for file in (tmp_path / "run" / "simulations").iterdir()
+    ]
     assert 0 < failed < 39
     assert [simulation["reason"] for simulation in kept_results] == [""] * (39 - failed)
     Exact.calls.clear()
@@ -455,11 +526,19 @@ def test_show_says_how_many_simulations_a_suite_takes(capsys):
         (Exact, "how long one takes is known once the pilot has begun"),
         (Declared, "10 min each: 21.7 h of work"),
     ):
-        Path("s.yaml").write_text(yaml.safe_dump(suite | {"problems": [f"{__name__}:{cls.__name__}"]}))
+        Path("s.yaml").write_text(
+            yaml.safe_dump(suite | {"problems": [f"{__name__}:{cls.__name__}"]})
+        )
         assert main(["show", "s.yaml", "--simulations"]) == 0
         captured = capsys.readouterr()
-        counts = "at most 130: 60 of the rounds (1 each), up to 6 of points that are recommended and were not played"
-        assert f"simulations of {__name__}:{cls.__name__}: {counts}, 64 of the pilot; {keys}" in captured.err
+        counts = (
+            "at most 130: 60 of the rounds (1 each), up to 6 of points that are recommended and "
+            "were not played"
+        )
+        assert (
+            f"simulations of {__name__}:{cls.__name__}: {counts}, 64 of the pilot; {keys}"
+            in captured.err
+        )
         assert "simulations" not in captured.out, "the suite may go into a file"
     assert Exact.calls == []
     assert main(["show", f"{__name__}:Exact", "--simulations"]) == 2
@@ -475,7 +554,9 @@ def test_show_says_how_many_simulations_a_suite_takes(capsys):
     ],
 )
 def test_a_wrong_suite_is_a_line_to_those_who_count(capsys, key, value, message):
-    Path("s.yaml").write_text(yaml.safe_dump({k: v for k, v in (SUITE | {key: value}).items() if v is not None}))
+    Path("s.yaml").write_text(
+        yaml.safe_dump({k: v for k, v in (SUITE | {key: value}).items() if v is not None})
+    )
     assert main(["show", "s.yaml", "--simulations"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line

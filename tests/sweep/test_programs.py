@@ -1,4 +1,6 @@
-"""Programs that a cell starts end with their worker: when it is stopped, loses its driver, or ends its task."""
+"""Programs that a cell starts end with their worker: when it is stopped, loses its driver, or ends
+its task.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +38,17 @@ def worker(forking):
 
 ENDS = {
     "its driver ends it": lambda child: child.end(),
-    "its driver dies": lambda child: child.link.close(),  # as the kernel does for a driver that is killed
+    # as the kernel does for a driver that is killed
+    "its driver dies": lambda child: child.link.close(),
     "it dies": lambda child: os.kill(child.pid, 9),
 }
 
 
 @pytest.mark.parametrize("how", ENDS)
 def test_programs_end_with_their_worker(worker, how):
-    """But for one in a session of its own where the worker dies: nothing ties it to that any more."""
+    """But for one in a session of its own where the worker dies: nothing ties it to that any
+    more.
+    """
     child, pids = worker
     assert alive(pids) == pids
     ENDS[how](child)
@@ -69,15 +74,23 @@ class Leaving(Random):
 
 def running(pids):
     return [pid for pid in pids if Path("/proc", pid).exists() and "Z" not in Path("/proc", pid, "stat").read_text()]
-"""
+"""  # noqa: E501
 
 
 def test_programs_end_with_the_task_that_started_them(tmp_path, monkeypatch, forking):
-    """As those of a cell that timed out in the middle: the next cell does not share the machine with them."""
+    """As those of a cell that timed out in the middle: the next cell does not share the machine
+    with them.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "leaving.py").write_text(LEAVING)
-    suite = {"suite": "s", "horizon": 2, "seeds": 2, "problems": ["rkhs-1d"], "algorithms": ["leaving:Leaving"]}
+    suite = {
+        "suite": "s",
+        "horizon": 2,
+        "seeds": 2,
+        "problems": ["rkhs-1d"],
+        "algorithms": ["leaving:Leaving"],
+    }
     assert cbobench.run(suite, out="run", cpus=1, block=1, engine="processes").played == 2
     pids = [int(pid) for pid in (tmp_path / "left").read_text().split()]
     assert len(pids) == 2
@@ -100,7 +113,7 @@ class Detaching(Random):
             detached = subprocess.Popen(["setsid", "-f", "sh", "-c", "echo $$ >> begun; exec sleep 1000"])
             detached.wait()
             time.sleep(1000)
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.slow
@@ -112,9 +125,15 @@ def test_with_ray_programs_in_sessions_of_their_own_end_with_the_sweep(tmp_path,
         "suite: s\nhorizon: 2\nseeds: 4\nproblems: [rkhs-1d]\nalgorithms: ['detaching:Detaching']\n"
     )
     command = [*cbobench_words("ray"), "run", "mine.yaml", "--cpus", "2", "--block", "1"]
-    driver = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    driver = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     begun = tmp_path / "begun"
-    until(lambda: begun.exists() and len(begun.read_text().split()) >= 6, lambda: "no program is started", driver)
+    until(
+        lambda: begun.exists() and len(begun.read_text().split()) >= 6,
+        lambda: "no program is started",
+        driver,
+    )
     programs = [int(pid) for pid in begun.read_text().split()]
     programs += [pid for program in programs for pid in below(program)]
     assert len(alive(programs)) >= 6

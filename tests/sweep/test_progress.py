@@ -1,4 +1,6 @@
-"""What a run says of itself while it plays: how far it is, how long the rest takes, its log, and counters on Ray."""
+"""What a run says of itself while it plays: how far it is, how long the rest takes, its log, and
+counters on Ray.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,10 @@ from tests.sweep.helpers import FakeExecutor, scheduler_of
 
 
 def test_the_rest_takes_what_the_rounds_so_far_took(small_suite, tmp_path, monkeypatch):
-    todo, clock = plan(Call(small_suite(horizon=100, seeds=4), out=tmp_path / "run", cpus=0, block=2)), [1000.0]
+    todo, clock = (
+        plan(Call(small_suite(horizon=100, seeds=4), out=tmp_path / "run", cpus=0, block=2)),
+        [1000.0],
+    )
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     counter = RoundCounter(todo.tasks)
     assert counter.seconds_left() is None, "nothing is known"
@@ -47,10 +52,15 @@ def test_the_rest_takes_what_the_rounds_so_far_took(small_suite, tmp_path, monke
     seconds, low, high = counter.seconds_left()
     assert seconds == pytest.approx(5.0)
     assert low < seconds < high
-    assert counter.report() | {"cells": 8, "rounds": 800, "total": 1200, "rate": 80.0} == counter.report()
+    assert (
+        counter.report() | {"cells": 8, "rounds": 800, "total": 1200, "rate": 80.0}
+        == counter.report()
+    )
 
 
-def test_what_is_known_before_says_the_time_left_from_the_first_second(small_suite, tmp_path, monkeypatch):
+def test_what_is_known_before_says_the_time_left_from_the_first_second(
+    small_suite, tmp_path, monkeypatch
+):
     """And gives way to the speed of the rounds, of which the first ones say little."""
     todo, clock = plan(Call(small_suite(horizon=100, seeds=4), out=tmp_path / "run", cpus=0)), [0.0]
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock[0]))
@@ -73,7 +83,13 @@ def test_a_run_of_a_slow_simulator_begins_with_its_time_left(tmp_path, monkeypat
 
     begun = []
     monkeypatch.setattr(simulator, "SLOW", 0.0)
-    suite = {"suite": "s", "horizon": 5, "seeds": 4, "problems": [f"{__name__}:Waiting"], "algorithms": ["random"]}
+    suite = {
+        "suite": "s",
+        "horizon": 5,
+        "seeds": 4,
+        "problems": [f"{__name__}:Waiting"],
+        "algorithms": ["random"],
+    }
     todo = plan(Call(suite, out=tmp_path / "run", cpus=0))
     (problem,) = todo.suite.problems.values()
     problem.pilot_facts = replace(problem.pilot_facts, seconds=60.0)
@@ -82,12 +98,16 @@ def test_a_run_of_a_slow_simulator_begins_with_its_time_left(tmp_path, monkeypat
     begun.clear()
     quick_plan = plan(Call(suite | {"problems": ["rkhs-1d"]}, out=tmp_path / "other", cpus=0))
     execute(quick_plan, Beginning())
-    assert begun == [None], "nothing is known of it, and nothing is tried: that would take longer than the first rounds"
+    assert begun == [None], (
+        "nothing is known of it, and nothing is tried: that would take longer than the first rounds"
+    )
 
 
 def test_a_bar_on_a_terminal_says_rounds_and_time_left(small_suite, tmp_path, monkeypatch):
     todo = plan(Call(small_suite(horizon=50, seeds=2), out=tmp_path / "run", cpus=0))
-    monkeypatch.setattr(progress.sys, "stderr", SimpleNamespace(isatty=lambda: True, write=len, flush=lambda: None))
+    monkeypatch.setattr(
+        progress.sys, "stderr", SimpleNamespace(isatty=lambda: True, write=len, flush=lambda: None)
+    )
     executor = FakeExecutor(1)
     with closing(Terminal(todo)) as terminal:
         counter = RoundCounter(todo.tasks, executor)
@@ -162,7 +182,9 @@ def play_beside(scheduler, executor, look):
     return receipts
 
 
-@pytest.mark.parametrize("name", ["inline", "processes", pytest.param("ray", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "name", ["inline", "processes", pytest.param("ray", marks=pytest.mark.long)]
+)
 def test_rounds_are_counted_while_a_task_is_played(name, write_suite, tmp_path, monkeypatch):
     gate, counts = tmp_path / "open", []
     todo = plan_gated(write_suite, tmp_path, gate)
@@ -184,9 +206,13 @@ def test_rounds_are_counted_while_a_task_is_played(name, write_suite, tmp_path, 
     assert scheduler.counter.in_play == 0, "what is over is no longer in play"
 
 
-@pytest.mark.parametrize("name", ["inline", "processes", pytest.param("ray", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "name", ["inline", "processes", pytest.param("ray", marks=pytest.mark.long)]
+)
 def test_the_best_value_is_told_while_a_task_is_played(name, write_suite, tmp_path, monkeypatch):
-    """It is that of the rounds which are over, of each pair, as observed; and stays once the task is over."""
+    """It is that of the rounds which are over, of each pair, as observed; and stays once the task
+    is over.
+    """
     gate, best_values = tmp_path / "open", []
     todo = plan_gated(write_suite, tmp_path, gate)
     monkeypatch.setattr(watchdog, "REPORT_SECONDS", 0.05)
@@ -242,7 +268,10 @@ class Bad(Random):
 def test_a_call_writes_a_line_per_event(write_suite, tmp_path, monkeypatch):
     (tmp_path / "bad_watch.py").write_text(BAD)
     monkeypatch.syspath_prepend(str(tmp_path))
-    text = "suite: w\nhorizon: 5\nseeds: {}\nproblems: [rkhs-1d]\nalgorithms: [random, bad_watch:Bad]\n"
+    text = (
+        "suite: w\nhorizon: 5\nseeds: {}\nproblems: [rkhs-1d]\nalgorithms: [random, "
+        "bad_watch:Bad]\n"
+    )
     cbobench.run(write_suite(text.format(3)), out=tmp_path / "run", cpus=0, block=1)
     cbobench.run(write_suite(text.format(4)), out=tmp_path / "run", cpus=0)
     first, second = logs(tmp_path / "run")

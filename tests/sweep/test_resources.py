@@ -1,4 +1,6 @@
-"""What a task takes of a machine, as a suite says it: refused where it is wrong or too much, kept to where not."""
+"""What a task takes of a machine, as a suite says it: refused where it is wrong or too much, kept
+to where not.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ algorithms:
 @pytest.fixture
 def make(write_suite):
     def write_with(resources):
-        return write_suite(SUITE.replace("RESOURCES", f"resources: {resources}" if resources else "V: 1.0"))
+        return write_suite(
+            SUITE.replace("RESOURCES", f"resources: {resources}" if resources else "V: 1.0")
+        )
 
     return write_with
 
@@ -54,7 +58,9 @@ def test_resources_are_no_part_of_a_cell(write_suite, make, tmp_path):
     assert (done.done, done.stale, len(done.tasks)) == (12, 0, 0)
     with_them = plan(Call(make("{cpus: 2, memory: 10MB}"), out=tmp_path / "r", cpus=2))
     demands = {
-        cell.pair.title: (task.demand.cpus, task.demand.memory) for task in with_them.tasks for cell in task.cells
+        cell.pair.title: (task.demand.cpus, task.demand.memory)
+        for task in with_them.tasks
+        for cell in task.cells
     }
     assert sorted(demands.values()) == [(1, 0), (2, 10**7), (2, 10**7)]
 
@@ -62,7 +68,10 @@ def test_resources_are_no_part_of_a_cell(write_suite, make, tmp_path):
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        ("2", r"suite.yaml:6: resources is 2; allowed: \{cpus: a whole number, memory: as in 8GB\}"),
+        (
+            "2",
+            r"suite.yaml:6: resources is 2; allowed: \{cpus: a whole number, memory: as in 8GB\}",
+        ),
         ("{cpu: 2}", "unknown resource 'cpu'; did you mean 'cpus'"),
         ("{cpus: 0}", "cpus is 0; it must be a whole number of at least 1"),
         ("{cpus: 1.5}", "cpus is 1.5; it must be"),
@@ -80,7 +89,9 @@ def test_wrong_resources_are_refused_before_anything_is_played(make, tmp_path, w
 
 
 def test_resources_of_a_problem_are_refused(write_suite, tmp_path):
-    suite = write_suite(SUITE.replace("[rkhs-1d]", "[rkhs-1d: {resources: {cpus: 2}}]").replace(", RESOURCES", ""))
+    suite = write_suite(
+        SUITE.replace("[rkhs-1d]", "[rkhs-1d: {resources: {cpus: 2}}]").replace(", RESOURCES", "")
+    )
     with pytest.raises(Misuse, match="rkhs-1d is a problem; resources are those of an algorithm"):
         plan(Call(suite, out=tmp_path / "r", cpus=2))
 
@@ -107,9 +118,15 @@ def test_a_task_of_two_cpus_takes_two_workers(make, tmp_path):
 def test_blas_has_one_thread(write_suite, tmp_path):
     """Bits depend on it; also where a task takes several CPUs."""
     entry = "'tests.sweep.test_resources:Threads': {resources: {cpus: 2}}"
-    text = SUITE.replace("ckb-ucb: {beta_scale: {sweep: [0.5, 1.0]}, label: mine, RESOURCES}", entry)
+    text = SUITE.replace(
+        "ckb-ucb: {beta_scale: {sweep: [0.5, 1.0]}, label: mine, RESOURCES}", entry
+    )
     Threads.seen.clear()
-    list(scheduler_of(plan(Call(write_suite(text), out=tmp_path / "r", cpus=2, only="*Threads*"))).play())
+    list(
+        scheduler_of(
+            plan(Call(write_suite(text), out=tmp_path / "r", cpus=2, only="*Threads*"))
+        ).play()
+    )
     assert {*Threads.seen} == {1}
 
 
@@ -125,13 +142,24 @@ def test_ray_is_told_and_a_cluster_without_such_a_machine_refuses(make, tmp_path
     assert ray_options == [{"max_retries": 0, "num_cpus": 2, "memory": 10**7}]
     for resources in ({"CPU": 1.0, "memory": 1e9}, {"CPU": 2.0, "memory": 1e6}):
         machines[:] = [{"Alive": True, "Resources": resources}]
-        with pytest.raises(Misuse, match="wants 2 CPUs and 0.01 GB; no machine of the cluster has so much"):
+        with pytest.raises(
+            Misuse, match="wants 2 CPUs and 0.01 GB; no machine of the cluster has so much"
+        ):
             client._remote_for(demand)
     machines[:] = [{"Alive": True, "Resources": {"memory": 1e9}}]
     client._remote_for(demand)  # a head without CPUs, whose workers are yet to start
 
 
 def test_ray_plays_tasks_that_take_more_than_a_cpu(make, command, tmp_path):
-    done = command("run", make("{cpus: 2, memory: 10MB}"), "--out", tmp_path / "r", "--engine", "ray", "--cpus", 2)
+    done = command(
+        "run",
+        make("{cpus: 2, memory: 10MB}"),
+        "--out",
+        tmp_path / "r",
+        "--engine",
+        "ray",
+        "--cpus",
+        2,
+    )
     assert done.returncode == 0, done.stderr
     assert (cbobench.load_cells(tmp_path / "r")["status"] == "ok").sum() == 12

@@ -1,4 +1,6 @@
-"""Runs: the same rows for any worker count, block, interruption and extension; failures as rows; damage refused."""
+"""Runs: the same rows for any worker count, block, interruption and extension; failures as rows;
+damage refused.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def test_shape_of_a_run(reference):
     assert len(rounds) == 24 * 60
     last = rounds[rounds["t"] == 60].set_index("cell")
     for metric in ("regret", "regret_plus", "violation", "violation_hard", "violations", "reward"):
-        pd.testing.assert_series_equal(last[metric], frame.set_index("cell")[metric], check_exact=True)
+        pd.testing.assert_series_equal(
+            last[metric], frame.set_index("cell")[metric], check_exact=True
+        )
     selected_rows = cbobench.load_rounds(run, columns=["regret"], algorithm="ckb-ts", seed=[1, 2])
     assert set(selected_rows.columns) == {"cell", "problem", "algorithm", "seed", "t", "regret"}
     assert set(selected_rows["seed"]) == {1, 2}
@@ -56,11 +60,15 @@ def test_extension_from_4_to_8_seeds(reference, tmp_path):
     files = {p: p.stat().st_mtime_ns for p in (tmp_path / "grown").rglob("*.parquet")}
     second = cbobench.run(suite, out=tmp_path / "grown", cpus=0)
     assert (first.played, second.played) == (12, 12)
-    assert all(p.stat().st_mtime_ns == at for p, at in files.items()), "what was done is not touched"
+    assert all(p.stat().st_mtime_ns == at for p, at in files.items()), (
+        "what was done is not touched"
+    )
     assert_same_rows(run, tmp_path / "grown")
 
 
-def test_adding_an_algorithm_extends_and_fewer_seeds_do_not_shrink(reference, small_suite, tmp_path):
+def test_adding_an_algorithm_extends_and_fewer_seeds_do_not_shrink(
+    reference, small_suite, tmp_path
+):
     run = shutil.copytree(reference[1], tmp_path / "run")
     wider = small_suite(horizon=60, seeds=8, extra="  - random\n")
     assert cbobench.run(wider, out=run, cpus=0).played == 8
@@ -70,10 +78,15 @@ def test_adding_an_algorithm_extends_and_fewer_seeds_do_not_shrink(reference, sm
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "players", ["as it comes", *(pytest.param(players, marks=pytest.mark.long) for players in ("fresh workers", "ray"))]
+    "players",
+    [
+        "as it comes",
+        *(pytest.param(players, marks=pytest.mark.long) for players in ("fresh workers", "ray")),
+    ],
 )
 def test_a_killed_driver_leaves_a_resumable_run(tmp_path, players):
-    """SIGKILL of the driver in the middle, and a resume at once, while orphaned workers, which end, may still publish.
+    """SIGKILL of the driver in the middle, and a resume at once, while orphaned workers, which end,
+    may still publish.
 
     The driver's interpreter is what it costs.
     """
@@ -98,10 +111,11 @@ if sys.argv[3] == "started":
     ray.init(address="local", num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
 outcome = cbobench.run(sys.argv[1], out=sys.argv[2], cpus=2, block=2)
 print(outcome.played, outcome.failed, ray.is_initialized())
-"""
+"""  # noqa: E501
 
 
-@pytest.mark.long  # test_scheduler has what is decided where a program has started Ray; test_endings plays on one
+# test_scheduler has what is decided where a program has started Ray; test_endings plays on one
+@pytest.mark.long
 @pytest.mark.parametrize("ray_is", ["imported", "started"])
 def test_a_program_that_uses_ray_itself(reference, tmp_path, ray_is):
     """Ray imported, or started, before a sweep; one that was started is still up afterwards."""
@@ -115,11 +129,22 @@ def test_a_program_that_uses_ray_itself(reference, tmp_path, ray_is):
 def test_changed_code_is_stale_and_never_mixed_in_silence(small_suite, tmp_path, monkeypatch):
     suite, run = small_suite(), tmp_path / "run"
     cbobench.run(suite, out=run, cpus=0)
-    assert read_status(open_run(run))[1].counts() == {"done": 12, "failed": 0, "stale": 0, "missing": 0}
+    assert read_status(open_run(run))[1].counts() == {
+        "done": 12,
+        "failed": 0,
+        "stale": 0,
+        "missing": 0,
+    }
     monkeypatch.setattr(
-        "cbobench.results.staleness.source_hash", lambda p, a: "changed" if a == "ckb-ts" else source_hash(p, a)
+        "cbobench.results.staleness.source_hash",
+        lambda p, a: "changed" if a == "ckb-ts" else source_hash(p, a),
     )
-    assert read_status(open_run(run))[1].counts() == {"done": 12, "failed": 0, "stale": 4, "missing": 0}
+    assert read_status(open_run(run))[1].counts() == {
+        "done": 12,
+        "failed": 0,
+        "stale": 4,
+        "missing": 0,
+    }
     for room in ("results.staleness", "sweep.blocks"):
         monkeypatch.setattr(f"cbobench.{room}.source_hash", lambda p, a: "changed")
     played_again = cbobench.run(suite, out=run, cpus=0, again=["stale"])

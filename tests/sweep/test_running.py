@@ -1,4 +1,6 @@
-"""Files of simulations and of who runs them, which the disk does not take or give, or which hold something else."""
+"""Files of simulations and of who runs them, which the disk does not take or give, or which hold
+something else.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def break_open(true_call, left, number):
 
 @pytest.fixture
 def faulty(monkeypatch):
-    """Let a call of the system fail some times for files that say who simulates; what is left to fail is returned."""
+    """Let a call of the system fail some times for files that say who simulates; what is left to
+    fail is returned.
+    """
     monkeypatch.setenv(store.RETRY_VARIABLE, "5")
     monkeypatch.setattr(store, "FIRST_PAUSE", 0.001)
 
@@ -85,7 +89,9 @@ def test_a_disk_that_is_away_for_a_moment_costs_no_simulation(quiet, faulty, nam
     assert not [*run.glob("simulations/.*")]
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO, errno.ESTALE, errno.EDQUOT])
+@pytest.mark.parametrize(
+    "number", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO, errno.ESTALE, errno.EDQUOT]
+)
 @pytest.mark.parametrize("name", ["open", "write"])
 def test_a_disk_that_takes_no_file_is_no_failure_of_cells(quiet, faulty, monkeypatch, name, number):
     problem, run, calls = quiet
@@ -94,12 +100,16 @@ def test_a_disk_that_takes_no_file_is_no_failure_of_cells(quiet, faulty, monkeyp
     before = len(calls())
     monkeypatch.setenv(store.RETRY_VARIABLE, "0.01")
     faulty(name, number)
-    with pytest.raises(StoreFailure, match=r"full/simulations: .*; when that is mended the same command resumes"):
+    with pytest.raises(
+        StoreFailure, match=r"full/simulations: .*; when that is mended the same command resumes"
+    ):
         execute(todo)
     assert len(calls()) == before, "nothing was simulated for nothing"
     monkeypatch.undo()
     monkeypatch.chdir(run.parent)
-    assert not [*Path("full").glob("simulations/.*.running")], "a file that names nobody would be waited for"
+    assert not [*Path("full").glob("simulations/.*.running")], (
+        "a file that names nobody would be waited for"
+    )
     assert not [*Path("full").glob("cells/*.parquet")], "no cell failed"
     outcome = execute(plan(Call(suite, out="full", cpus=0)))
     assert (outcome.played, outcome.failed) == (4, 0)
@@ -116,7 +126,9 @@ def test_a_file_that_cannot_be_removed_is_silent_soon(quiet, faulty, monkeypatch
     assert left[0] < 10**6
 
 
-@pytest.mark.parametrize("content", [*WRONG, *UNREADABLE.values(), "folder", "pipe", "device", "loop"], ids=str)
+@pytest.mark.parametrize(
+    "content", [*WRONG, *UNREADABLE.values(), "folder", "pipe", "device", "loop"], ids=str
+)
 def test_a_file_that_names_nobody_holds_no_simulation(quiet, monkeypatch, content):
     problem, run, calls = quiet
     monkeypatch.setattr(running, "EXPIRES_AFTER", 0.0)
@@ -124,7 +136,9 @@ def test_a_file_that_names_nobody_holds_no_simulation(quiet, monkeypatch, conten
     store_of_run = SimulationStore(RunFolder(str(run)))
     x, gen = np.array([[1.0, 2.0]]), np.random.default_rng(1)
     with problem.at(Site(store=store_of_run.of("quiet_sim:Quiet"))):
-        file = run / "simulations" / f".{store_of_run._name(problem._key(x[0], gen, False))}.running"
+        file = (
+            run / "simulations" / f".{store_of_run._name(problem._key(x[0], gen, False))}.running"
+        )
         file.parent.mkdir(exist_ok=True)
         match content:
             case "folder":
@@ -138,7 +152,9 @@ def test_a_file_that_names_nobody_holds_no_simulation(quiet, monkeypatch, conten
             case bytes():
                 file.write_bytes(content)
             case _:
-                file.write_text(json.dumps({"machine": machine_id(), "pid": content, "born": content}))
+                file.write_text(
+                    json.dumps({"machine": machine_id(), "pid": content, "born": content})
+                )
         problem.observe(x, [gen])
     assert len(calls()) == 1
     assert not file.is_file()
@@ -151,8 +167,15 @@ def test_a_kept_simulation_of_any_content_is_whole_or_damaged(tmp_path):
     file = tmp_path / "simulations" / "kept.json"
     signed = json.loads(file.read_text())
     assert read_simulation(folder, "kept")[0].values.tolist() == good["values"]
-    variants = [json.dumps(replaced(signed, place, wrong)).encode() for place in places(signed) for wrong in WRONG]
-    unsigned = [json.dumps(replaced(good, ("size",), size) | {"values": None}).encode() for size in (10**15, -1, True)]
+    variants = [
+        json.dumps(replaced(signed, place, wrong)).encode()
+        for place in places(signed)
+        for wrong in WRONG
+    ]
+    unsigned = [
+        json.dumps(replaced(good, ("size",), size) | {"values": None}).encode()
+        for size in (10**15, -1, True)
+    ]
     for content in (*variants, *unsigned, *UNREADABLE.values()):
         file.write_bytes(content)
         with contextlib.suppress(DamagedRun):

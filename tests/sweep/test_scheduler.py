@@ -1,4 +1,6 @@
-"""Scheduler and executors: the same rows of every engine, and what becomes of tasks whose worker or node is lost."""
+"""Scheduler and executors: the same rows of every engine, and what becomes of tasks whose worker or
+node is lost.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def test_the_engine_changes_no_bit(small_suite, tmp_path, cli, players):
     """A run that worker processes began and this one ended is compared in `test_run`."""
     suite, run = small_suite(horizon=30), tmp_path / "run"
     cbobench.run(suite, out=run, engine="inline", block=50)
-    done = cli("run", suite, "--out", tmp_path / "there", "--cpus", 2, "--block", 3, players=players)
+    done = cli(
+        "run", suite, "--out", tmp_path / "there", "--cpus", 2, "--block", 3, players=players
+    )
     assert done.returncode == 0, done.stderr
     who = "on Ray" if players == "ray" else "by 2 worker processes"
     assert f"\nplayed {who}\n" in done.stderr
@@ -47,7 +51,9 @@ def engines(monkeypatch):
     for name in ("RayExecutor", "ProcessExecutor"):
         monkeypatch.setattr(sweep, name, lambda *arguments, name=name: Mock(made=name, slots=2))
     return lambda todo, **options: getattr(
-        sweep.start_engine(replace(todo, call=replace(todo.call, **options)), SILENT), "made", "InlineExecutor"
+        sweep.start_engine(replace(todo, call=replace(todo.call, **options)), SILENT),
+        "made",
+        "InlineExecutor",
     )
 
 
@@ -63,7 +69,9 @@ def engines(monkeypatch):
         (2, {"address": "head:1"}, "RayExecutor"),
     ],
 )
-def test_the_engine_is_decided_by_the_number_of_tasks_and_options(write_suite, engines, seeds, options, engine_class):
+def test_the_engine_is_decided_by_the_number_of_tasks_and_options(
+    write_suite, engines, seeds, options, engine_class
+):
     text = f"suite: s\nhorizon: 2\nseeds: {seeds}\nproblems: [rkhs-1d]\nalgorithms: [random]\n"
     assert engines(plan(Call(write_suite(text), block=1)), **options) == engine_class
 
@@ -83,9 +91,18 @@ def test_a_program_that_has_started_ray_plays_there(small_suite, engines, monkey
     ("options", "why"),
     [
         ({"engine": "rai"}, "unknown engine 'rai'; did you mean 'ray'"),
-        ({"cpus": 0, "address": "auto"}, "--cpus 0 plays in this process, --address on a cluster; give one of them"),
-        ({"cpus": 0, "engine": "ray"}, "--cpus 0 plays in this process, --engine ray does not; give one of them"),
-        ({"engine": "inline", "address": "auto"}, "--engine inline plays on this machine, --address on a cluster"),
+        (
+            {"cpus": 0, "address": "auto"},
+            "--cpus 0 plays in this process, --address on a cluster; give one of them",
+        ),
+        (
+            {"cpus": 0, "engine": "ray"},
+            "--cpus 0 plays in this process, --engine ray does not; give one of them",
+        ),
+        (
+            {"engine": "inline", "address": "auto"},
+            "--engine inline plays on this machine, --address on a cluster",
+        ),
     ],
 )
 def test_engines_that_exclude_other_options(small_suite, tmp_path, options, why):
@@ -118,15 +135,20 @@ def test_where_ray_does_not_start_worker_processes_play(small_suite, tmp_path, m
 
     monkeypatch.setattr(ray_executor, "start_ray", refuse)
     monkeypatch.setattr(children, "can_fork", lambda: True)
-    monkeypatch.delitem(sys.modules, "ray", raising=False)  # else it starts afresh, without what is patched
+    # else it starts afresh, without what is patched
+    monkeypatch.delitem(sys.modules, "ray", raising=False)
     monkeypatch.setattr(sweep, "SMALL", 0)
     notes = []
     if engine:
         with pytest.raises(CbobenchError, match="RuntimeError: no room in /dev/shm"):
             cbobench.run(small_suite(), out=tmp_path / "run", cpus=2, engine=engine)
         return
-    assert cbobench.run(small_suite(), out=tmp_path / "run", cpus=2, on_note=notes.append).played == 12
-    assert notes[0].startswith("Ray did not start (RuntimeError: no room in /dev/shm (test_scheduler.py:")
+    assert (
+        cbobench.run(small_suite(), out=tmp_path / "run", cpus=2, on_note=notes.append).played == 12
+    )
+    assert notes[0].startswith(
+        "Ray did not start (RuntimeError: no room in /dev/shm (test_scheduler.py:"
+    )
     assert notes[0].endswith("); worker processes play instead")
     assert notes[1] == "played by 2 worker processes"
 
@@ -154,14 +176,20 @@ def processes(forking):
     return play
 
 
-def test_a_worker_that_cannot_start_is_no_fault_of_its_task(small_suite, tmp_path, monkeypatch, processes):
+def test_a_worker_that_cannot_start_is_no_fault_of_its_task(
+    small_suite, tmp_path, monkeypatch, processes
+):
     monkeypatch.setattr(children, "BOOT", "raise SystemExit(3)")
     monkeypatch.setattr(children, "can_fork", lambda: False)
-    with pytest.raises(CbobenchError, match="ended before it began; --cpus 0 plays in this process"):
+    with pytest.raises(
+        CbobenchError, match="ended before it began; --cpus 0 plays in this process"
+    ):
         processes(plan(Call(small_suite(), out=tmp_path / "run", cpus=2)))
 
 
-def test_a_worker_that_is_killed_before_it_begins_is_replaced(small_suite, tmp_path, monkeypatch, processes):
+def test_a_worker_that_is_killed_before_it_begins_is_replaced(
+    small_suite, tmp_path, monkeypatch, processes
+):
     """By the kernel, where memory is short; only where none begins the sweep ends."""
     started, start = [], ProcessExecutor._start
 
@@ -177,7 +205,9 @@ def test_a_worker_that_is_killed_before_it_begins_is_replaced(small_suite, tmp_p
     assert len(started) == 4
 
 
-def test_a_problem_that_python_cannot_pickle_reaches_its_worker(small_suite, tmp_path, monkeypatch, processes):
+def test_a_problem_that_python_cannot_pickle_reaches_its_worker(
+    small_suite, tmp_path, monkeypatch, processes
+):
     """Ray's pickler takes functions within functions, too; a fresh interpreter needs it."""
     monkeypatch.setattr(children, "can_fork", lambda: False)
     todo = plan(Call(small_suite(horizon=5), out=tmp_path / "run", cpus=1))
@@ -186,7 +216,9 @@ def test_a_problem_that_python_cannot_pickle_reaches_its_worker(small_suite, tmp
 
 
 def test_a_lost_node_and_a_crash(small_suite, tmp_path):
-    """What lost its node is played again whole; what crashed its worker in halves, and a cell three times."""
+    """What lost its node is played again whole; what crashed its worker in halves, and a cell three
+    times.
+    """
     todo, listener = plan(Call(small_suite(seeds=2), out=tmp_path / "run", cpus=3)), Listener()
     executor = FakeExecutor(3, [NodeLost(), *[WorkerCrashed("ran out of memory")] * 2])
     lossy_scheduler = scheduler_of(todo, executor, listener)
@@ -205,7 +237,9 @@ def test_a_lost_node_and_a_crash(small_suite, tmp_path):
 
 def test_ray_tells_lost_nodes_from_crashes_and_refusals(small_suite, tmp_path):
     class Errors:
-        NodeDiedError, ObjectLostError, WorkerCrashedError = (type(n, (Exception,), {}) for n in "abc")
+        NodeDiedError, ObjectLostError, WorkerCrashedError = (
+            type(n, (Exception,), {}) for n in "abc"
+        )
         OutOfMemoryError, RayTaskError = (type(n, (Exception,), {}) for n in "de")
 
     todo = plan(Call(small_suite(seeds=2), out=tmp_path / "run", cpus=0))
@@ -225,7 +259,11 @@ def test_ray_tells_lost_nodes_from_crashes_and_refusals(small_suite, tmp_path):
         future.set_exception(answer) if isinstance(answer, Exception) else future.set_result(answer)
         return Mock(future=lambda: future)
 
-    ray = Mock(exceptions=Errors, put=lambda problem: "put", remote=lambda **options: lambda play: Mock(remote=begin))
+    ray = Mock(
+        exceptions=Errors,
+        put=lambda problem: "put",
+        remote=lambda **options: lambda play: Mock(remote=begin),
+    )
     inbox = SimpleQueue()
     client = RayClient(ray, Join({"p": b""}, todo.folder, None, "head:1", None), inbox)
     for i in range(len(answers)):
@@ -238,14 +276,18 @@ def test_ray_tells_lost_nodes_from_crashes_and_refusals(small_suite, tmp_path):
         Ended("task 3", Crashed("crashed its worker")),
         Ended("task 4", Crashed("ran out of memory")),
     ]
-    for future, message in zip(ended[5:], (r"could not be carried out: e: KeyError: 'x'", "^other code$"), strict=True):
+    for future, message in zip(
+        ended[5:], (r"could not be carried out: e: KeyError: 'x'", "^other code$"), strict=True
+    ):
         with pytest.raises(CbobenchError, match=message):
             client.collect(future)
     assert not client.flight
 
 
 def silent(monkeypatch, todo, executor, **limits):
-    """A scheduler whose clock goes on when its executor is waited for, however long that takes here."""
+    """A scheduler whose clock goes on when its executor is waited for, however long that takes
+    here.
+    """
     monkeypatch.setattr(scheduler, "time", SimpleNamespace(monotonic=lambda: executor.now))
     for name, value in {
         "SILENCE_SECONDS": 0.2,
@@ -260,7 +302,9 @@ def silent(monkeypatch, todo, executor, **limits):
 
 
 class Deaf(FakeExecutor):
-    """An executor whose first answers are lost; what was recalled is answered when it is given again."""
+    """An executor whose first answers are lost; what was recalled is answered when it is given
+    again.
+    """
 
     def __init__(self, size, lost, publish):
         super().__init__(size)
@@ -297,14 +341,18 @@ def test_a_lost_answer_is_found_in_the_store(small_suite, tmp_path, monkeypatch)
     assert sum(receipt.ok for receipt in receipts) == 12
     assert len({receipt.task for receipt in receipts}) == 12
     assert len(executor.recalled) == 2
-    assert notes == [f"{task.name} is done, though its worker's answer was lost" for task in executor.recalled]
+    assert notes == [
+        f"{task.name} is done, though its worker's answer was lost" for task in executor.recalled
+    ]
 
 
 def test_a_task_that_takes_far_too_long_is_queued_again(small_suite, tmp_path, monkeypatch):
     """Where its pair's other tasks say how long it takes; else it is only named."""
     todo = plan(Call(small_suite(), out=tmp_path / "run", cpus=0, block=1))
     executor = Deaf(3, 1, None)
-    deaf_scheduler, notes = silent(monkeypatch, todo, executor, OVERDUE_SECONDS=0.4, OVERDUE_FACTOR=2.0)
+    deaf_scheduler, notes = silent(
+        monkeypatch, todo, executor, OVERDUE_SECONDS=0.4, OVERDUE_FACTOR=2.0
+    )
     assert sum(receipt.ok for receipt in deaf_scheduler.play()) == 12
     name = executor.recalled[0].name
     assert notes == [f"no answer for 0 min from {name}; queued again"]
@@ -359,16 +407,23 @@ def test_a_driver_that_was_suspended_gives_nothing_up(overdue):
     overdue.clock.now += 7200
     assert list(overdue.watched.look([only_task])) == []
     assert overdue.wait(570, [only_task]) == []
-    assert overdue.notes == ["no answer for 10 min; in play: mine"], "its pair's tasks take a second"
+    assert overdue.notes == ["no answer for 10 min; in play: mine"], (
+        "its pair's tasks take a second"
+    )
     assert overdue.wait(60, [only_task]) == [(only_task, None)], "fifteen minutes awake"
     assert overdue.notes[1:] == ["no answer for 16 min from mine; queued again"]
 
 
 def test_notes_on_silence_come_ever_more_seldom(overdue):
-    """After ten minutes, and then whenever it has lasted twice as long; an answer begins it anew."""
+    """After ten minutes, and then whenever it has lasted twice as long; an answer begins it
+    anew.
+    """
     only_task = task("mine")
     assert overdue.wait(4 * 3600, [only_task]) == []
-    minutes = [note.removeprefix("no answer for ").removesuffix(" min; in play: mine") for note in overdue.notes]
+    minutes = [
+        note.removeprefix("no answer for ").removesuffix(" min; in play: mine")
+        for note in overdue.notes
+    ]
     assert minutes == ["10", "20", "40", "80", "160"]
     overdue.notes.clear()
     overdue.watched.answered(only_task, object())

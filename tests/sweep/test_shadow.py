@@ -21,7 +21,8 @@ SUITE = "suite: s\nhorizon: 5\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: [{name
 
 @pytest.fixture
 def shadowed(tmp_path):
-    """A folder with a suite, a module of the user's, and shadows; whoever runs one of these leaves a file.
+    """A folder with a suite, a module of the user's, and shadows; whoever runs one of these leaves
+    a file.
 
     Beside it is a folder of shadows alone.
     """
@@ -54,15 +55,25 @@ def assert_fine(code, out, message):
 
 
 WAYS = [
-    pytest.param("as it comes", "plain.yaml", ["--cpus", 2, "--no-imports"], id="forked", marks=pytest.mark.long),
+    pytest.param(
+        "as it comes",
+        "plain.yaml",
+        ["--cpus", 2, "--no-imports"],
+        id="forked",
+        marks=pytest.mark.long,
+    ),
     pytest.param("fresh workers", "own.yaml", ["--cpus", "1"], id="fresh"),
     pytest.param("ray", "own.yaml", ["--cpus", 2], id="ray", marks=pytest.mark.long),
 ]
 
 
 @pytest.mark.parametrize(("players", "suite", "options"), WAYS)
-def test_shadow_modules_are_not_run(shadowed, tmp_path, monkeypatch, capsys, players, suite, options):
-    """A fresh worker finds the module beside the suite, in whatever folder it is started, and no shadow."""
+def test_shadow_modules_are_not_run(
+    shadowed, tmp_path, monkeypatch, capsys, players, suite, options
+):
+    """A fresh worker finds the module beside the suite, in whatever folder it is started, and no
+    shadow.
+    """
     if players != "fresh workers":
         play(shadowed, suite, tmp_path / "run", players, options)
         return
@@ -76,7 +87,9 @@ def test_shadow_modules_are_not_run(shadowed, tmp_path, monkeypatch, capsys, pla
 @pytest.mark.long
 def test_shadow_modules_are_not_run_on_a_cluster_that_is_joined(shadowed, tmp_path):
     with cluster(tmp_path) as (address, environment):
-        for i, (suite, options) in enumerate([("plain.yaml", ["--no-imports"]), ("own.yaml", ["--ship"])]):
+        for i, (suite, options) in enumerate(
+            [("plain.yaml", ["--no-imports"]), ("own.yaml", ["--ship"])]
+        ):
             play(
                 shadowed,
                 suite,

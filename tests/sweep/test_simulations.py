@@ -1,4 +1,6 @@
-"""Simulations that take long are kept: a sweep that goes on, or plays again, pays for none of them twice."""
+"""Simulations that take long are kept: a sweep that goes on, or plays again, pays for none of them
+twice.
+"""
 
 from __future__ import annotations
 
@@ -62,9 +64,12 @@ class Slow(Simulator):
         return [f + 0.1 * gen.normal(), x[0] + x[1] - 2.5]
 """
 SUITE = {
-    "suite": "slow", "horizon": 6, "seeds": 2, "problems": [{"slow_sim:Slow": {"pilot": 16, "repeats": 2}}],
+    "suite": "slow",
+    "horizon": 6,
+    "seeds": 2,
+    "problems": [{"slow_sim:Slow": {"pilot": 16, "repeats": 2}}],
     "algorithms": ["random", "cei"],
-}  # fmt: skip
+}
 CHEAP = SUITE | {"horizon": 3, "algorithms": ["random"]}
 
 
@@ -94,7 +99,9 @@ def test_a_stopped_sweep_repeats_no_run(counted, tmp_path):
     counted.STOP[0] = 0
     play(tmp_path / "run")
     repeated = len(counted.FAILED) - failed
-    assert len(counted.CALLS) == every + 1 + repeated, "only the run that was interrupted, and failures, are again"
+    assert len(counted.CALLS) == every + 1 + repeated, (
+        "only the run that was interrupted, and failures, are again"
+    )
     assert_same_rows(tmp_path / "whole", tmp_path / "run")
 
 
@@ -103,7 +110,9 @@ def test_longer_sweeps_go_on_from_what_is_kept(counted, tmp_path):
     counted.CALLS.clear()
     play(tmp_path / "run", horizon=8)
     play(tmp_path / "alone", horizon=8)
-    assert_same_rows_of = [cbobench.load_rounds(tmp_path / name, horizon=8) for name in ("run", "alone")]
+    assert_same_rows_of = [
+        cbobench.load_rounds(tmp_path / name, horizon=8) for name in ("run", "alone")
+    ]
     pd.testing.assert_frame_equal(*assert_same_rows_of)
 
 
@@ -113,7 +122,9 @@ def test_other_code_and_parameters_are_simulated_anew(counted, tmp_path, monkeyp
     counted.CALLS.clear()
     plan(Call(SUITE, out=tmp_path / "run", cpus=0))
     assert counted.CALLS == []
-    higher_suite = SUITE | {"problems": [{"slow_sim:Slow": {"pilot": 16, "repeats": 2, "height": 9.0}}]}
+    higher_suite = SUITE | {
+        "problems": [{"slow_sim:Slow": {"pilot": 16, "repeats": 2, "height": 9.0}}]
+    }
     cbobench.run(higher_suite, out=tmp_path / "run", cpus=0)
     assert len(counted.CALLS) > 60
     counted.CALLS.clear()
@@ -148,7 +159,10 @@ def test_damaged_files_are_said_and_simulated_again(counted, tmp_path):
     assert len(counted.CALLS) >= len(files)
     damage_notes = [note for note in notes if note.startswith("damaged, and simulated again: ")]
     assert sum(int(note.split()[4]) for note in damage_notes) >= len(files) - 3
-    assert all("(first simulations/" in note and "cbobench verify names all" in note for note in damage_notes)
+    assert all(
+        "(first simulations/" in note and "cbobench verify names all" in note
+        for note in damage_notes
+    )
 
 
 def test_verify_counts_and_names_damaged_simulations(counted, tmp_path, capsys):
@@ -162,13 +176,21 @@ def test_verify_counts_and_names_damaged_simulations(counted, tmp_path, capsys):
     flip(files[0])
     files[1].write_bytes(files[2].read_bytes())
     old = json.loads(files[3].read_text())
-    files[3].write_text(json.dumps({key: old[key] for key in ("values", "size", "reason", "seconds")}))
+    files[3].write_text(
+        json.dumps({key: old[key] for key in ("values", "size", "reason", "seconds")})
+    )
     condition = verify(folder)
-    assert [damage.file for damage in condition.damaged] == [f"simulations/{file.name}" for file in files[:2]]
-    assert {damage.why for damage in condition.damaged} == {"is not what was written: something has changed it since"}
+    assert [damage.file for damage in condition.damaged] == [
+        f"simulations/{file.name}" for file in files[:2]
+    ]
+    assert {damage.why for damage in condition.damaged} == {
+        "is not what was written: something has changed it since"
+    }
     assert condition.unsigned == 1
     assert main(["verify", str(run), "--repair"]) == 0
-    assert capsys.readouterr().out.startswith(f"2 of {condition.files} files are damaged; 2 of 2 cells are whole")
+    assert capsys.readouterr().out.startswith(
+        f"2 of {condition.files} files are damaged; 2 of 2 cells are whole"
+    )
     assert verify(folder).damaged == []
     assert (run / "quarantine" / "simulations" / files[0].name).is_file()
     assert (run / "run.json").is_file()
@@ -201,9 +223,17 @@ def test_failures_of_the_pilot_are_kept(counted, tmp_path):
 def test_pages_say_from_when_on_simulations_are_kept(page):
     """On a disk, and in a bucket, where it takes longer to write them."""
     text = " ".join((ROOT / "docs" / f"{page}.md").read_text().split())
-    on_disk, in_bucket = (re.escape(f"{seconds:g} s") for seconds in (simulator.SLOW, simulator.SLOW_FOR_BUCKET))
+    on_disk, in_bucket = (
+        re.escape(f"{seconds:g} s") for seconds in (simulator.SLOW, simulator.SLOW_FOR_BUCKET)
+    )
     assert (
-        len(re.findall(rf"\b{on_disk} (?:or more|on) \(in a bucket (?:from )?{in_bucket} (?:or more|on)\)", text)) == 1
+        len(
+            re.findall(
+                rf"\b{on_disk} (?:or more|on) \(in a bucket (?:from )?{in_bucket} (?:or more|on)\)",
+                text,
+            )
+        )
+        == 1
     )
 
 
@@ -228,12 +258,20 @@ def test_a_worker_sees_what_others_have_simulated_since_it_began(counted, tmp_pa
 
 
 def test_slow_simulators_are_cut_for_all_workers(counted, tmp_path, monkeypatch):
-    """Ten seeds in lock step save what Python costs, which is nothing beside a simulation of seconds."""
+    """Ten seeds in lock step save what Python costs, which is nothing beside a simulation of
+    seconds.
+    """
     monkeypatch.setattr("cbobench.sweep.plan.SLOW_SIMULATION", 1e9)
-    assert [len(task.cells) for task in plan(Call(SUITE, out=tmp_path / "fast", seeds=6, cpus=12)).tasks] == [6, 6]
+    assert [
+        len(task.cells) for task in plan(Call(SUITE, out=tmp_path / "fast", seeds=6, cpus=12)).tasks
+    ] == [6, 6]
     monkeypatch.setattr("cbobench.sweep.plan.SLOW_SIMULATION", 0.0)
-    assert [len(task.cells) for task in plan(Call(SUITE, out=tmp_path / "slow", seeds=6, cpus=12)).tasks] == [1] * 12
-    assert [len(task.cells) for task in plan(Call(SUITE, out=tmp_path / "slow", seeds=6, cpus=2)).tasks] == [6, 6]
+    assert [
+        len(task.cells) for task in plan(Call(SUITE, out=tmp_path / "slow", seeds=6, cpus=12)).tasks
+    ] == [1] * 12
+    assert [
+        len(task.cells) for task in plan(Call(SUITE, out=tmp_path / "slow", seeds=6, cpus=2)).tasks
+    ] == [6, 6]
 
 
 def test_a_dry_run_says_what_is_kept(counted, tmp_path):
@@ -248,7 +286,10 @@ def test_a_dry_run_says_what_is_kept(counted, tmp_path):
 def test_another_block_is_refused_in_words(counted, tmp_path):
     play(tmp_path / "run")
     second_plan = plan(Call(SUITE, out=tmp_path / "run", cpus=0, block=1))
-    assert "this run plays 2 seeds per task, as it began; for another --block, give a new --out" in second_plan.notes
+    assert (
+        "this run plays 2 seeds per task, as it began; for another --block, give a new --out"
+        in second_plan.notes
+    )
     assert (
         plan(Call(SUITE, out=tmp_path / "run", cpus=0, block=2)).notes
         == plan(Call(SUITE, out=tmp_path / "run", cpus=0)).notes
@@ -281,12 +322,14 @@ class Quiet(Simulator):
             os._exit(1)
         time.sleep(0.02)
         return [-((x[0] - 1) ** 2) - (x[1] - 2) ** 2, x[0] + x[1] - 2.5]
-"""
+"""  # noqa: E501
 
 
 @pytest.fixture
 def quiet(tmp_path, monkeypatch):
-    """A prepared simulator without noise, the store of a run on a disk, and what every run of it has left."""
+    """A prepared simulator without noise, the store of a run on a disk, and what every run of it
+    has left.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(__import__("sys").modules, "quiet_sim", raising=False)
@@ -305,22 +348,32 @@ def quiet(tmp_path, monkeypatch):
 
 
 def observe(problem, run, order, values=None):
-    """One worker: simulations at the points of a grid, in an order, each with random numbers of its own."""
+    """One worker: simulations at the points of a grid, in an order, each with random numbers of its
+    own.
+    """
     x = np.stack([np.linspace(0, 2, 8), np.linspace(0, 4, 8)], axis=1)[order]
     with problem.at(Site(store=SimulationStore(RunFolder(str(run))).of("quiet_sim:Quiet"))):
         observations = [
-            problem.observe(part, [np.random.default_rng(os.getpid()) for _ in part]) for part in np.split(x, 4)
+            problem.observe(part, [np.random.default_rng(os.getpid()) for _ in part])
+            for part in np.split(x, 4)
         ]
     if values is not None:
         values.put((order, np.concatenate(observations).tolist()))
 
 
 def test_workers_that_ask_for_one_simulation_share_it(quiet):
-    """Four of them, some in the reverse order: every point is simulated once, and none waits for ever."""
+    """Four of them, some in the reverse order: every point is simulated once, and none waits for
+    ever.
+    """
     problem, run, calls = quiet
     context = multiprocessing.get_context("fork")
-    values, orders = context.Queue(), [[*range(8)], [*range(7, -1, -1)], [*range(8)], [3, 3, 0, 7, 0, 7, 5, 5]]
-    workers = [context.Process(target=observe, args=(problem, run, order, values)) for order in orders]
+    values, orders = (
+        context.Queue(),
+        [[*range(8)], [*range(7, -1, -1)], [*range(8)], [3, 3, 0, 7, 0, 7, 5, 5]],
+    )
+    workers = [
+        context.Process(target=observe, args=(problem, run, order, values)) for order in orders
+    ]
     for worker in workers:
         worker.start()
     reported = [values.get(timeout=120) for _ in workers]
@@ -380,10 +433,14 @@ def test_a_silent_machine_holds_no_simulation(quiet, monkeypatch):
 
 
 def test_simulations_in_all_are_rounds_pilot_and_a_point_per_cell_at_most(quiet):
-    """Four workers, without noise: no point is simulated twice, and none that is recommended before the end."""
+    """Four workers, without noise: no point is simulated twice, and none that is recommended before
+    the end.
+    """
     _, _, calls = quiet
     suite = SUITE | {"horizon": 12, "seeds": 3, "algorithms": ["cei", "scbo", "random", "ckb-ucb"]}
-    todo = plan(Call(suite | {"problems": [{"quiet_sim:Quiet": {"pilot": 64}}]}, out="four", cpus=4))
+    todo = plan(
+        Call(suite | {"problems": [{"quiet_sim:Quiet": {"pilot": 64}}]}, out="four", cpus=4)
+    )
     (totals,) = count_ahead(todo.tasks, todo.suite.problems).values()
     assert (totals.most, totals.rounds, totals.recommended, totals.pilot) == (220, 144, 12, 64)
     execute(todo)
@@ -397,7 +454,9 @@ def test_where_there_is_a_regret_every_recommended_point_is_simulated_unless_onl
     quiet, tmp_path, monkeypatch, measure, most
 ):
     """Here nothing is feasible: else a method recommends the best point that it has measured."""
-    aimed = QUIET.replace("noisy = False", "noisy = False\n    target = 0.0").replace("- 2.5]", "+ 0.1]")
+    aimed = QUIET.replace("noisy = False", "noisy = False\n    target = 0.0").replace(
+        "- 2.5]", "+ 0.1]"
+    )
     (tmp_path / "aimed.py").write_text(aimed)
     monkeypatch.delitem(__import__("sys").modules, "aimed", raising=False)
     _, _, calls = quiet
@@ -429,10 +488,19 @@ def test_equal_points_of_a_block_are_simulated_once_where_workers_share_nothing(
 
 
 def test_tasks_of_a_slow_simulator_are_cut_before_one_has_ended(quiet):
-    """So that no worker waits for the longest in the end: what its simulations take is known from the pilot."""
+    """So that no worker waits for the longest in the end: what its simulations take is known from
+    the pilot.
+    """
     problem, _, _ = quiet
     problem.pilot_facts = replace(problem.pilot_facts, seconds=60.0)
-    todo = plan(Call(SUITE | {"problems": [{"quiet_sim:Quiet": {"pilot": 8}}], "seeds": 4}, out="cut", cpus=0, block=4))
+    todo = plan(
+        Call(
+            SUITE | {"problems": [{"quiet_sim:Quiet": {"pilot": 8}}], "seeds": 4},
+            out="cut",
+            cpus=0,
+            block=4,
+        )
+    )
     task, title = todo.tasks[0], todo.tasks[0].pair.problem.title
     pace = Pace({title: problem})
     assert pace.expected(task) == pytest.approx(4 * 6 * 60.0, rel=0.01)
@@ -440,7 +508,9 @@ def test_tasks_of_a_slow_simulator_are_cut_before_one_has_ended(quiet):
     assert [len(piece.cells) for piece in pieces] == [1, 1, 1, 1]
     assert pace.total(todo.tasks) == 2 * 4 * 6 * 60.0
     pace = Pace({title: problem}, [(task.pair, 0.1, 24)])
-    assert pace.expected(task) == pytest.approx(4 * 6 * 60.0, rel=0.01), "CPU time of cells is not what they took"
+    assert pace.expected(task) == pytest.approx(4 * 6 * 60.0, rel=0.01), (
+        "CPU time of cells is not what they took"
+    )
 
 
 def test_a_whole_run_without_noise_simulates_no_point_twice(quiet):
@@ -455,12 +525,20 @@ def test_a_whole_run_without_noise_simulates_no_point_twice(quiet):
 
 
 @pytest.mark.parametrize(
-    "code", ["low, high = (0.0, 0.0), (2.0, 4.0)", "inputs = {'a': {'int': [0, 8]}, 'b': {'float': [0, 4]}}"]
+    "code",
+    [
+        "low, high = (0.0, 0.0), (2.0, 4.0)",
+        "inputs = {'a': {'int': [0, 8]}, 'b': {'float': [0, 4]}}",
+    ],
 )
 def test_a_design_of_the_pilot_needs_no_simulation(quiet, tmp_path, monkeypatch, code):
-    """Of every method and seed the first rounds are the pilot's points, and the run simulates only the others."""
+    """Of every method and seed the first rounds are the pilot's points, and the run simulates only
+    the others.
+    """
     edited = (
-        QUIET.replace("low, high = (0.0, 0.0), (2.0, 4.0)", code).replace("x[0]", "X(x)[0]").replace("x[1]", "X(x)[1]")
+        QUIET.replace("low, high = (0.0, 0.0), (2.0, 4.0)", code)
+        .replace("x[0]", "X(x)[0]")
+        .replace("x[1]", "X(x)[1]")
     )
     edited = (
         edited.replace("tuple(x)", "tuple(X(x))")
@@ -469,13 +547,21 @@ def test_a_design_of_the_pilot_needs_no_simulation(quiet, tmp_path, monkeypatch,
     (tmp_path / "piloted.py").write_text(edited)
     monkeypatch.delitem(__import__("sys").modules, "piloted", raising=False)
     _, _, calls = quiet
-    suite = SUITE | {"initial": {"pilot": 5}, "problems": [{"piloted:Quiet": {"pilot": 8}}], "algorithms": ["random"]}
+    suite = SUITE | {
+        "initial": {"pilot": 5},
+        "problems": [{"piloted:Quiet": {"pilot": 8}}],
+        "algorithms": ["random"],
+    }
     todo = plan(Call(suite, out="piloted", cpus=0))
     assert len(calls()) == 8
     execute(todo)
     rows = cbobench.load_rounds("piloted")
     column = "x" if code.startswith("low") else "action"
-    first = rows[rows["t"] <= 5].groupby("seed")[column].apply(lambda values: [str(value) for value in values])
+    first = (
+        rows[rows["t"] <= 5]
+        .groupby("seed")[column]
+        .apply(lambda values: [str(value) for value in values])
+    )
     assert first[0] == first[1]
     assert len({*calls()}) == len(calls())
     later_points = rows[rows["t"] > 5][column].map(str)
@@ -486,7 +572,14 @@ def test_a_design_of_the_pilot_needs_no_simulation(quiet, tmp_path, monkeypatch,
 
 def test_a_design_of_a_pilot_that_is_too_small_is_refused(counted):
     suite = SUITE | {"initial": {"pilot": 5}, "horizon": 9}
-    with pytest.raises(Misuse, match=r"is \{pilot: 5\}, but it is no simulator.*; give \{sobol: 5\}"):
+    with pytest.raises(
+        Misuse, match=r"is \{pilot: 5\}, but it is no simulator.*; give \{sobol: 5\}"
+    ):
         plan(Call(suite | {"problems": ["rkhs-1d"]}, cpus=0))
     with pytest.raises(Misuse, match="but its pilot has 4 points; give at most 4"):
-        plan(Call(SUITE | {"initial": {"pilot": 5}, "problems": [{"slow_sim:Slow": {"pilot": 8}}]}, cpus=0))
+        plan(
+            Call(
+                SUITE | {"initial": {"pilot": 5}, "problems": [{"slow_sim:Slow": {"pilot": 8}}]},
+                cpus=0,
+            )
+        )

@@ -1,4 +1,6 @@
-"""Who gets to a Ray: nobody who lacks the token of this process to one that we start; we to a head with ours."""
+"""Who gets to a Ray: nobody who lacks the token of this process to one that we start; we to a head
+with ours.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ peers = [subprocess.Popen(words, env=bare | more, text=True, **to) for more in t
 for peer in peers:
     print(peer.communicate()[0].strip(), flush=True)
 ray.shutdown()
-"""
+"""  # noqa: E501
 PEER = """
 import sys
 from ray.exceptions import AuthenticationError
@@ -53,18 +55,23 @@ JOINED = "import ray, sys\nfrom cbobench.cli import entry\nentry()"
 def at_home(home):
     """An environment with a home folder, and without a word of Ray's tokens."""
     home.mkdir(exist_ok=True)
-    return {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")} | {"HOME": str(home)}
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")
+    } | {"HOME": str(home)}
 
 
 @pytest.mark.slow
 def test_a_peer_without_the_token_is_refused(tmp_path):
-    """Without one, with a wrong one, and, as the control, with the right one; nothing is kept in the home folder.
+    """Without one, with a wrong one, and, as the control, with the right one; nothing is kept in
+    the home folder.
 
     It costs a Ray, and an interpreter that imports it for each of them.
     """
     environment = at_home(tmp_path / "home") | {"RAY_USAGE_STATS_ENABLED": "0"}
     command = [sys.executable, "-c", DRIVER, PEER]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, check=False, env=environment
+    )
     assert done.stdout.split() == ["refused", "refused", "joined"], done.stderr
     assert not list((tmp_path / "home").rglob("auth_token"))
 
@@ -73,7 +80,9 @@ def test_a_peer_without_the_token_is_refused(tmp_path):
 @pytest.mark.parametrize("ends", ["kill", "in order"])
 def test_the_folder_of_ray_is_for_this_user_alone_and_goes_with_it(tmp_path, ends):
     command = [sys.executable, "-c", STARTED]
-    driver = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, umask=0o022)
+    driver = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, umask=0o022
+    )
     session = Path(driver.stdout.readline().strip())
     folder = next(path for path in session.parents if path.name.startswith("cbobench-"))
     assert (session / "sockets" / "plasma_store").exists()
@@ -85,18 +94,36 @@ def test_the_folder_of_ray_is_for_this_user_alone_and_goes_with_it(tmp_path, end
 @pytest.fixture
 def play(write_suite, tmp_path):
     """Plays two cells on the Ray at an address."""
-    suite = write_suite("suite: s\nhorizon: 5\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: [random]\n")
+    suite = write_suite(
+        "suite: s\nhorizon: 5\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: [random]\n"
+    )
 
     def played(address, out, environment, program=("-m", "cbobench")):
-        command = [sys.executable, *program, "run", str(suite), "--out", str(tmp_path / out), "--address", address]
-        return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
+        command = [
+            sys.executable,
+            *program,
+            "run",
+            str(suite),
+            "--out",
+            str(tmp_path / out),
+            "--address",
+            address,
+        ]
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=300, check=False, env=environment
+        )
 
     return played
 
 
 def started(environment, tmp_path):
     port = free_port()
-    options = ["--node-ip-address=127.0.0.1", f"--port={port}", "--num-cpus=1", "--object-store-memory=100000000"]
+    options = [
+        "--node-ip-address=127.0.0.1",
+        f"--port={port}",
+        "--num-cpus=1",
+        "--object-store-memory=100000000",
+    ]
     return f"127.0.0.1:{port}", head(options, environment, tmp_path / "head.log")
 
 
@@ -117,7 +144,9 @@ def test_a_head_is_joined_with_the_token_of_this_home(tmp_path, play, homes, ful
     refusals = [{"RAY_AUTH_TOKEN": "00" * 16}, {}, {"RAY_AUTH_MODE": "disabled"}]
     programs = {"plain": ("-m", "cbobench"), "imported": ("-c", JOINED)}
     asks_by_itself = [int(part) for part in version("ray").split(".")[:2]] >= [2, 59]
-    address, asks = started(with_token | ({} if asks_by_itself else {"RAY_AUTH_MODE": "token"}), tmp_path)
+    address, asks = started(
+        with_token | ({} if asks_by_itself else {"RAY_AUTH_MODE": "token"}), tmp_path
+    )
     with asks:
         for out, program in [*programs.items()][: 2 if full else 1]:
             done = play(address, out, with_token, program)
@@ -126,7 +155,10 @@ def test_a_head_is_joined_with_the_token_of_this_home(tmp_path, play, homes, ful
         for variables in refusals[: 3 if full else 1]:
             done = play(address, "refused", without | variables)
             assert done.returncode == 2, done.stderr
-            assert f"Ray at {address} asks for another token than this machine's; copy ~/.ray/auth" in done.stderr
+            assert (
+                f"Ray at {address} asks for another token than this machine's; copy ~/.ray/auth"
+                in done.stderr
+            )
 
 
 @pytest.mark.long

@@ -1,4 +1,6 @@
-"""Wrong problems, as a user meets them: one line before the sweep, or a failed cell that names the round."""
+"""Wrong problems, as a user meets them: one line before the sweep, or a failed cell that names the
+round.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,7 @@ class Matrix(RKHS1D):
 class Holed(FeasiblePocket):
     def formula(self, x):
         return np.where(x[..., :1] < 0.5, np.nan, super().formula(x))
-"""
+"""  # noqa: E501
 
 
 @pytest.fixture
@@ -117,7 +119,9 @@ def play_wrong(write_suite, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def run(task, *methods, seeds=2, horizon=40):
-        lines = [f"suite: w\nhorizon: {horizon}\nseeds: {seeds}\nproblems:\n  - {task}\nalgorithms:"]
+        lines = [
+            f"suite: w\nhorizon: {horizon}\nseeds: {seeds}\nproblems:\n  - {task}\nalgorithms:"
+        ]
         suite = write_suite("\n".join([*lines, *[f"  - {m}" for m in methods], ""]))
         cbobench.run(suite, out=tmp_path / "w", cpus=0)
         return cbobench.load_cells(tmp_path / "w")
@@ -132,12 +136,16 @@ FINITE = ("ckb-ucb", "rpol-sw: {window: 5, variation: none}", "scbo")
     ("how", "message"),
     [
         ("f", r"^round 20: an observation of replicate 0 is not a number: \(f, g\) = \(nan, -?\d"),
-        ("g", r"^round 20: an observation of replicate 0 is not a number: \(f, g\) = \(-?\d.*, inf\)"),
+        (
+            "g",
+            r"^round 20: an observation of replicate 0 is not a number: \(f, g\) = \(-?\d.*, inf\)",
+        ),
     ],
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(
-    "task", ["Told: {how: %s}", pytest.param("ToldBox: {how: %s, candidates: 64}", marks=pytest.mark.long)]
+    "task",
+    ["Told: {how: %s}", pytest.param("ToldBox: {how: %s, candidates: 64}", marks=pytest.mark.long)],
 )
 def test_an_observation_that_is_no_number_ends_its_cell_alone(play_wrong, task, how, message):
     methods = FINITE if task.startswith("Told:") else ("rpol-ucb", "random")
@@ -159,13 +167,19 @@ def test_a_late_observation_that_is_no_number_ends_its_cell(play_wrong, task):
     cells = play_wrong("mine_wrong:" + task, "rpol-censored", seeds=3)
     failed = cells.loc[cells["status"] == "failed", "error"]
     assert len(failed)
-    assert failed.str.contains(r"^round 20: the observation of round \d+ that arrives for replicate 0 is not a").all()
+    assert failed.str.contains(
+        r"^round 20: the observation of round \d+ that arrives for replicate 0 is not a"
+    ).all()
 
 
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ("shape", r"^round 20: feedback has shapes f \(1,\) and g \(1,\); they must be \(1,\) and \(1, 1\)$"),
+        (
+            "shape",
+            r"^round 20: feedback has shapes f \(1,\) and g \(1,\); they must be \(1,\) and \(1, "
+            r"1\)$",
+        ),
         ("raise", r"^round 20: KeyError: 'sensor' \(mine_wrong.py:\d+\)$"),
     ],
 )
@@ -179,10 +193,22 @@ def test_what_a_channel_does_wrong_has_its_round(play_wrong, how, message):
     [
         ("what: f, value: nan", r"^f\[0, 99\] of the drawn instances is nan; it must be finite$"),
         ("what: g, value: nan", r"^g\[0, 0, 99\] of the drawn instances is nan"),
-        ("what: norm, value: nan", r"^norm\[0, 1\] of the drawn instances is nan; it must be at least 0, or infinite"),
-        ("what: noise, value: '-1'", r"^noise\[0, 1\] of the drawn instances is -1; it must be at least 0 and finite$"),
-        ("what: f, value: shape", r"^f of the drawn instances has shape \(1, 1\); it must be \(1, 100\)$"),
-        ("what: norm, value: shape", r"^norm of the drawn instances has shape \(1, 1\); it must be \(1, 2\)$"),
+        (
+            "what: norm, value: nan",
+            r"^norm\[0, 1\] of the drawn instances is nan; it must be at least 0, or infinite",
+        ),
+        (
+            "what: noise, value: '-1'",
+            r"^noise\[0, 1\] of the drawn instances is -1; it must be at least 0 and finite$",
+        ),
+        (
+            "what: f, value: shape",
+            r"^f of the drawn instances has shape \(1, 1\); it must be \(1, 100\)$",
+        ),
+        (
+            "what: norm, value: shape",
+            r"^norm of the drawn instances has shape \(1, 1\); it must be \(1, 2\)$",
+        ),
     ],
 )
 def test_a_draw_that_cannot_be_played_is_said(play_wrong, settings, message):
@@ -198,21 +224,28 @@ def test_an_infinite_norm_is_allowed(play_wrong):
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ("indefinite", r"not positive semi-definite \(lowest eigenvalue -0\.\d+\); project or repair it"),
+        (
+            "indefinite",
+            r"not positive semi-definite \(lowest eigenvalue -0\.\d+\); project or repair it",
+        ),
         ("missing", "holds 1 missing or infinite entries"),
         ("skew", r"not symmetric \(largest difference 0\.3\)"),
         ("large", r"a variance of 2; the theory needs k\(x, x\) <= 1"),
         ("oblong", r"has shape \(50, 100\); a covariance is square"),
     ],
 )
-def test_a_matrix_that_is_no_covariance_is_refused_before_the_sweep(play_wrong, tmp_path, how, message):
+def test_a_matrix_that_is_no_covariance_is_refused_before_the_sweep(
+    play_wrong, tmp_path, how, message
+):
     with pytest.raises(Misuse, match=f"the covariance of its actions.*{message}"):
         play_wrong(f"mine_wrong:Matrix: {{how: {how}}}", "ckb-ucb")
     assert not (tmp_path / "w").exists()
 
 
 def test_a_formula_with_a_hole_is_refused_before_the_sweep(play_wrong, tmp_path):
-    with pytest.raises(Misuse, match=r"formula gives f = nan at x = .*; it must be finite in the whole box"):
+    with pytest.raises(
+        Misuse, match=r"formula gives f = nan at x = .*; it must be finite in the whole box"
+    ):
         play_wrong("mine_wrong:Holed: {candidates: 64}", "rpol-ucb")
     assert not (tmp_path / "w").exists()
 
@@ -223,7 +256,9 @@ def test_a_hole_that_no_sample_met_ends_the_cell_when_it_is_played():
     cells, _ = play(task, algorithm("random"), seeds=2, horizon=5)
     cells.metrics.instances = cells.instances
     object.__setattr__(cells.instances, "formula", lambda x: np.full((*x.shape[:-1], 2), np.nan))
-    with pytest.raises(CellFailure, match=r"round 6: f is nan at the action of replicate 0; it must be finite"):
+    with pytest.raises(
+        CellFailure, match=r"round 6: f is nan at the action of replicate 0; it must be finite"
+    ):
         cells.metrics.add(np.ones((3, 2, 2)))
 
 
@@ -238,7 +273,9 @@ def test_a_large_matrix_shows_in_its_features():
 def test_a_lambda_that_features_lose_is_refused(play_wrong):
     phi = np.eye(3)
     assert FeaturePosterior(phi, 1e-8, 1, 1).lam == 1e-8
-    with pytest.raises(CellFailure, match="λ = 1e-09 is lost in feature space; allowed: 1e-08 and more"):
+    with pytest.raises(
+        CellFailure, match="λ = 1e-09 is lost in feature space; allowed: 1e-08 and more"
+    ):
         FeaturePosterior(phi, 1e-9, 1, 1)
     cells = play_wrong("rkhs-1d", "ckb-ucb: {lam: 1.0e-300}")
     assert cells["error"].str.contains("λ = 1e-300 is lost in feature space").all()

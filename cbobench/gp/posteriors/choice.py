@@ -1,4 +1,6 @@
-"""Chooses the cheaper representation of a posterior for an action set and a horizon, and estimates its memory."""
+"""Chooses the cheaper representation of a posterior for an action set and a horizon, and estimates
+its memory.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,11 @@ LARGEST_MEMORY = 2**27  # largest number of values of one replicate in observati
 
 
 def in_features(actions: Finite | Box, horizon: int) -> bool:
-    """Return whether feature space is the cheaper representation for a horizon, by counting products per round.
+    """Return whether feature space is the cheaper representation for a horizon, by counting
+    products per round.
 
-    Features cost about 2 n r + 3 r² per round. Observations cost 2 t n + 2 t² in round t, so T n + 2 T²/3 on average
-    over T rounds, and T (T + n) numbers of memory.
+    Features cost about 2 n r + 3 r² per round. Observations cost 2 t n + 2 t² in round t, so T n +
+    2 T²/3 on average over T rounds, and T (T + n) numbers of memory.
     """
     if isinstance(actions, Box):
         return False
@@ -44,14 +47,28 @@ def representation(actions: Finite | Box, horizon: int) -> str:
         if mesh is None:
             return f"observations (box with {actions.size:,} candidates)"
         size = f"{mesh.size}^{mesh.d}" if mesh.d > 1 else f"{mesh.size}"
-        return f"features (rank {len(mesh.pairs)}, on a mesh of {size} points); where λ < {SMALL:g}, observations"
+        return (
+            f"features (rank {len(mesh.pairs)}, on a mesh of {size} points); where λ < "
+            f"{SMALL:g}, observations"
+        )
     if in_features(actions, horizon):
-        return f"features (rank {actions.features.shape[1]} of {actions.n:,} actions, T = {horizon})"
-    return f"observations (rank above {largest_rank(actions.n, horizon)} of {actions.n:,} actions, T = {horizon})"
+        return (
+            f"features (rank {actions.features.shape[1]} of {actions.n:,} actions, T = {horizon})"
+        )
+    return (
+        f"observations (rank above {largest_rank(actions.n, horizon)} of {actions.n:,} actions, "
+        f"T = {horizon})"
+    )
 
 
 def make_cheapest(
-    actions: Finite | Box, replicates: int, functions: int, horizon: int, lam: float, *, paths: bool = False
+    actions: Finite | Box,
+    replicates: int,
+    functions: int,
+    horizon: int,
+    lam: float,
+    *,
+    paths: bool = False,
 ) -> SharedPosterior:
     """Return the cheaper posterior; lambda is set by `reset`. Sample paths need features.
 
@@ -86,7 +103,9 @@ def replicate_memory(
     drawn = 8 * observed_functions * actions.n * ARRAYS if isinstance(actions, Finite) else 0
     if kind == "none":
         return drawn
-    if isinstance(actions, Finite) and (kind == "features" or (kind == "cheapest" and in_features(actions, horizon))):
+    if isinstance(actions, Finite) and (
+        kind == "features" or (kind == "cheapest" and in_features(actions, horizon))
+    ):
         n, few_features = actions.n, actions.rank_is_at_most(min(actions.n, LARGEST_RANK))
         r = actions.features.shape[1] if few_features else n
         return drawn + 8 * covariances * (4 * n + 3 * r * r)
@@ -99,7 +118,9 @@ def replicate_memory(
 
 
 def shared_memory(actions: Finite | Box) -> int:
-    """Return the bytes that all replicates share: a matrix (n, n), or the features of a set that has none."""
+    """Return the bytes that all replicates share: a matrix (n, n), or the features of a set that
+    has none.
+    """
     if isinstance(actions, Large):
         return 2 * actions.features.nbytes
     return 8 * actions.n**2 if isinstance(actions, Finite) else 0

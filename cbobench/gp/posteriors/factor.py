@@ -1,12 +1,15 @@
-"""The Cholesky factor of a nearly noiseless posterior, for which products with an inverse are too inexact.
+"""The Cholesky factor of a nearly noiseless posterior, for which products with an inverse are too
+inexact.
 
-With K + λI = RᵀR, the variance at x is k(x, x) - |R⁻ᵀ k_x|² and the mean (R⁻ᵀ k_x).(R⁻ᵀ y). Triangular solves have the
-error of a kernel with perturbed last digits (Higham 2002, ch. 8 and 10), whereas the error of k_x.P k_x with an inverse
-P grows like 1/λ, and bordering P from round to round adds to it.
+With K + λI = RᵀR, the variance at x is k(x, x) - |R⁻ᵀ k_x|² and the mean (R⁻ᵀ k_x).(R⁻ᵀ y).
+Triangular solves have the error of a kernel with perturbed last digits (Higham 2002, ch. 8 and 10),
+whereas the error of k_x.P k_x with an inverse P grows like 1/λ, and bordering P from round to round
+adds to it.
 
-The effect of perturbed digits is estimated: with a = (K + λI)⁻¹ k_x and weights w = (K + λI)⁻¹ y, a perturbation ε
-moves a mean by about ε |a| |w| and a variance by about ε (1 + |a|²). To estimate |a|, a function with values ±1 is
-carried along with the others; its mean at x is a sum of ±a_i, whose size is about |a|.
+The effect of perturbed digits is estimated: with a = (K + λI)⁻¹ k_x and weights w = (K + λI)⁻¹ y, a
+perturbation ε moves a mean by about ε |a| |w| and a variance by about ε (1 + |a|²). To estimate
+|a|, a function with values ±1 is carried along with the others; its mean at x is a sum of ±a_i,
+whose size is about |a|.
 """
 
 from __future__ import annotations
@@ -30,14 +33,17 @@ ROUNDING = float(np.finfo(np.float64).eps)
 
 @cache
 def lapack() -> Any:
-    """Import LAPACK's routines late: SciPy takes long to load, and most posteriors do not need them."""
+    """Import LAPACK's routines late: SciPy takes long to load, and most posteriors do not need
+    them.
+    """
     from scipy.linalg import lapack as routines
 
     return routines
 
 
 class Factor:
-    """K + λI = RᵀR of one replicate's observations in an order of their own, with R⁻ᵀ of all needed vectors.
+    """K + λI = RᵀR of one replicate's observations in an order of their own, with R⁻ᵀ of all needed
+    vectors.
 
     Adding or removing an observation costs O(c M + c²) for c observations and M candidates.
 
@@ -52,7 +58,9 @@ class Factor:
         CellFailure: λ is lost in the rounding of K, here and in `append`.
     """
 
-    def __init__(self, gram: Array, lam: float, cross: Array, values: Array, slots: NDArray[np.intp]) -> None:
+    def __init__(
+        self, gram: Array, lam: float, cross: Array, values: Array, slots: NDArray[np.intp]
+    ) -> None:
         self.lam, self.count = lam, len(slots)
         self.slots = slots
         values = np.concatenate([values, signs(slots)[None]])
@@ -92,7 +100,9 @@ class Factor:
     def whiten(self, rows: Array) -> Array:
         """Return R⁻ᵀ k for covariances k with all slots, (..., slots) to (..., c)."""
         k = rows[..., self.slots]
-        return np.ascontiguousarray(self._whiten(k.reshape(math.prod(k.shape[:-1]), self.count).T).T).reshape(k.shape)
+        return np.ascontiguousarray(
+            self._whiten(k.reshape(math.prod(k.shape[:-1]), self.count).T).T
+        ).reshape(k.shape)
 
     def solve_whitened(self, whitened: Array, slots: int) -> Array:
         """Return (K + λI)⁻¹ k at all slots from R⁻ᵀ k, (q, c) to (q, slots)."""
@@ -140,10 +150,14 @@ class Factor:
         z, u = self.z[[i]], self.u[:, [i]].T
         if n:
             later = np.asfortranarray(self.root[i + 1 : c, i + 1 : c])
-            triangle, row, blocks, _ = lapack().dtpqrt(0, min(BLOCK, n), later, self.root[i : i + 1, i + 1 : c])
+            triangle, row, blocks, _ = lapack().dtpqrt(
+                0, min(BLOCK, n), later, self.root[i : i + 1, i + 1 : c]
+            )
             later_rows = np.concatenate([self.z[i + 1 : c], self.u[:, i + 1 : c].T], axis=1)
             removed_row, m = np.concatenate([z, u], axis=1), z.shape[1]
-            later_rows, removed_row, _ = lapack().dtpmqrt(0, row, blocks, later_rows, removed_row, trans="T")
+            later_rows, removed_row, _ = lapack().dtpmqrt(
+                0, row, blocks, later_rows, removed_row, trans="T"
+            )
             z, u = removed_row[:, :m], removed_row[:, m:]
             self.root[:i, i : c - 1] = self.root[:i, i + 1 : c]
             self.root[i : c - 1, i : c - 1] = np.triu(triangle)
@@ -187,8 +201,11 @@ class Factor:
             diagonal[self.slots] = (np.triu(inverse) ** 2).sum(axis=1)
         return diagonal
 
-    def check(self, weights: Array, largest: Array, variance: Array, spread: Array | None = None) -> None:
-        """Estimate the error of means (in units of the largest value) and deviations at the candidates.
+    def check(
+        self, weights: Array, largest: Array, variance: Array, spread: Array | None = None
+    ) -> None:
+        """Estimate the error of means (in units of the largest value) and deviations at the
+        candidates.
 
         Args:
             weights: (p, slots).
@@ -202,7 +219,9 @@ class Factor:
         spread = np.maximum(np.abs(self.spread if spread is None else spread), 1.0)
         size = np.sqrt((weights**2).sum(axis=1)) / np.where(largest > 0, largest, 1.0)
         off = DIGITS * ROUNDING * (1 + spread**2)
-        error = max(DIGITS * ROUNDING * spread.max() * size.max(), (off / np.sqrt(variance + off)).max())
+        error = max(
+            DIGITS * ROUNDING * spread.max() * size.max(), (off / np.sqrt(variance + off)).max()
+        )
         if not error < EXACT:
             raise lost(self.lam, self.count)
 
@@ -215,6 +234,7 @@ def signs(slots: NDArray[np.intp]) -> Array:
 def lost(lam: float, count: int) -> CellFailure:
     """Return the error that ends a cell whose λ is too small."""
     return CellFailure(
-        f"λ = {lam:.3g} is lost in double precision with {count} observations held (error above {EXACT:g}); "
+        f"λ = {lam:.3g} is lost in double precision with {count} observations held (error above "
+        f"{EXACT:g}); "
         "give a larger lam: 1e-8 is exact without noise"
     )

@@ -1,15 +1,17 @@
 """Gaussian-process posteriors of S replicates in lock step, in feature space.
 
-On a finite set K = Phi Phi^T with Phi (n, r), so the posterior is Bayesian linear regression in r dimensions with
-A = (I + sum phi phi^T / lambda)^-1. We keep a square root L of A = L L^T and update it by Potter's rank-one step: with
-u = L^T phi, s = u.u = the variance at the played action,
+On a finite set K = Phi Phi^T with Phi (n, r), so the posterior is Bayesian linear regression in r
+dimensions with A = (I + sum phi phi^T / lambda)^-1. We keep a square root L of A = L L^T and update
+it by Potter's rank-one step: with u = L^T phi, s = u.u = the variance at the played action,
 
     L <- L - L u u^T / (sqrt(lambda + s) (sqrt(lambda + s) + sqrt(lambda))),
 
-which keeps A positive semi-definite by construction, and makes a joint posterior sample one product, mean + Phi L z.
-The cost per replicate and round is O(n r + r^2), whatever t is. All p functions observed at the same actions share A.
+which keeps A positive semi-definite by construction, and makes a joint posterior sample one
+product, mean + Phi L z. The cost per replicate and round is O(n r + r^2), whatever t is. All p
+functions observed at the same actions share A.
 
-Every product is a stacked `np.matmul`, one matrix-vector product per replicate, which gives the same bits for any S.
+Every product is a stacked `np.matmul`, one matrix-vector product per replicate, which gives the
+same bits for any S.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ EXACT_FROM = 1e-8  # smallest exact λ: Φ omits 1e-13 of K
 class Outer:
     """Outer products of S pairs of vectors, (S, a) and (S, b) to (S, a, b), in a reused buffer.
 
-    BLAS is called only for products of depth two or more; a second, zero column is three times faster than broadcasting
-    and gives the same bits.
+    BLAS is called only for products of depth two or more; a second, zero column is three times
+    faster than broadcasting and gives the same bits.
     """
 
     def __init__(self, replicates: int, rows: int, columns: int) -> None:
@@ -55,8 +57,8 @@ class FeaturePosterior(SharedPosterior):
         lam: the regulariser lambda (the model's noise variance).
         replicates: S.
         functions: p, the number of functions observed at every played action.
-        prior: k(x, x), (n,); the diagonal of Phi Phi^T by default. Given exactly, equal variances are equal to the last
-            bit, so that a stationary prior makes round 1 the tie that it is.
+        prior: k(x, x), (n,); the diagonal of Phi Phi^T by default. Given exactly, equal variances
+            are equal to the last bit, so that a stationary prior makes round 1 the tie that it is.
         rank: r, if a subclass knows more features than those of `features`.
 
     Attributes:
@@ -76,7 +78,9 @@ class FeaturePosterior(SharedPosterior):
         rank: int | None = None,
     ) -> None:
         self.features = features
-        self.prior = np.maximum((features**2).sum(axis=1) if prior is None else prior, VARIANCE_FLOOR)
+        self.prior = np.maximum(
+            (features**2).sum(axis=1) if prior is None else prior, VARIANCE_FLOOR
+        )
         self._by_action = features.flags.c_contiguous
         self.by_rank = np.ascontiguousarray(features.T)  # no copy for a large set
         self.rank = features.shape[1] if rank is None else rank
@@ -92,7 +96,9 @@ class FeaturePosterior(SharedPosterior):
         n = len(self.prior)
         if lam is not None:
             if not lam >= EXACT_FROM:
-                raise CellFailure(f"λ = {lam:.3g} is lost in feature space; allowed: {EXACT_FROM:g} and more")
+                raise CellFailure(
+                    f"λ = {lam:.3g} is lost in feature space; allowed: {EXACT_FROM:g} and more"
+                )
             self.lam, self._root = lam, math.sqrt(lam)
         self.mean = np.zeros((self.replicates, self.functions, n))
         self.variance = np.tile(self.prior, (self.replicates, 1))
@@ -134,7 +140,8 @@ class FeaturePosterior(SharedPosterior):
         """Return the features of one action per replicate, (S, r)."""
         if self._by_action:
             return self.features[actions]
-        return np.ascontiguousarray(self.features[actions])  # `take` would first copy the whole view
+        # `take` would first copy the whole view
+        return np.ascontiguousarray(self.features[actions])
 
     def _spread(self, weights: Array) -> Array:
         """Return values at all actions, (S[, q], n), from weights of the features (S[, q], r)."""
@@ -146,7 +153,9 @@ class FeaturePosterior(SharedPosterior):
 
     def paths(self, z: Array, first: int = 0) -> Array:
         """Return Phi L z. All functions share a covariance, so `first` makes no difference."""
-        return self._spread(np.matmul(z[:, :, None, :], self.factor.transpose(0, 2, 1)[:, None])[:, :, 0])
+        return self._spread(
+            np.matmul(z[:, :, None, :], self.factor.transpose(0, 2, 1)[:, None])[:, :, 0]
+        )
 
     def covariances(self, replicate: int, function: int, indices: NDArray[np.intp]) -> Array:
         roots = np.matmul(self.features[indices], self.factor[replicate])
@@ -155,7 +164,8 @@ class FeaturePosterior(SharedPosterior):
 
 
 class ExtendedPosterior(FeaturePosterior):
-    """The same with c further actions of every replicate, such as its initial design; their indices begin at n.
+    """The same with c further actions of every replicate, such as its initial design; their indices
+    begin at n.
 
     Args:
         further: their features, (S, c, r + c), whose first r go with Phi (see `extend_features`).
@@ -166,7 +176,13 @@ class ExtendedPosterior(FeaturePosterior):
     """
 
     def __init__(
-        self, features: Array, further: Array, lam: float, replicates: int, functions: int, prior: Array
+        self,
+        features: Array,
+        further: Array,
+        lam: float,
+        replicates: int,
+        functions: int,
+        prior: Array,
     ) -> None:
         self.further = further
         variance = prior[0]  # of all, because a box has a stationary prior
@@ -190,21 +206,30 @@ class ExtendedPosterior(FeaturePosterior):
 
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
         a, phi = np.zeros((self.replicates, self.rank)), self._phi_of(replicate, int(action))
-        a[replicate] = np.matmul(self.factor[replicate], np.matmul(phi[None], self.factor[replicate])[0])
+        a[replicate] = np.matmul(
+            self.factor[replicate], np.matmul(phi[None], self.factor[replicate])[0]
+        )
         self.mean[replicate, function] += value / self.lam * self._spread(a)[replicate]
 
 
 class InterpolatedPosterior(FeaturePosterior):
     """Posteriors of p functions on a box with a mesh, for S replicates (see `Posterior`).
 
-    Means and variances at the candidates, which are the points of the mesh, are all there is to know; beliefs between
-    them are interpolated (see `cbobench.gp.mesh`). Errors of 1e-14 in the kernel become some 1e-14/λ in the means.
+    Means and variances at the candidates, which are the points of the mesh, are all there is to
+    know; beliefs between them are interpolated (see `cbobench.gp.mesh`). Errors of 1e-14 in the
+    kernel become some 1e-14/λ in the means.
     """
 
     def __init__(self, box: Box, lam: float, replicates: int, functions: int) -> None:
         assert box.mesh is not None
         self.mesh = box.mesh
-        super().__init__(self.mesh.features(self.mesh.points), lam, replicates, functions, np.ones(len(box.candidates)))
+        super().__init__(
+            self.mesh.features(self.mesh.points),
+            lam,
+            replicates,
+            functions,
+            np.ones(len(box.candidates)),
+        )
 
     def reset(self, lam: float | None = None) -> None:
         super().reset(lam)
@@ -212,7 +237,9 @@ class InterpolatedPosterior(FeaturePosterior):
 
     def update(self, actions: NDArray[Any], values: Array, mask: Mask | None = None) -> None:
         super().update(actions, values, mask)
-        self.entered.append((actions, np.ones(self.replicates, dtype=bool) if mask is None else mask))
+        self.entered.append(
+            (actions, np.ones(self.replicates, dtype=bool) if mask is None else mask)
+        )
 
     def at_observations(self) -> tuple[Array, Array, Mask]:
         actions, held = zip(*self.entered, strict=True)

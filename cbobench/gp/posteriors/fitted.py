@@ -1,12 +1,15 @@
-"""Posteriors of functions whose hyperparameters are fitted (see `cbobench.gp.fit`), for S replicates.
+"""Posteriors of functions whose hyperparameters are fitted (see `cbobench.gp.fit`), for S
+replicates.
 
-With y' = (y - c)/s, λ the noise variance over s², and K + λI = L Lᵀ of the Matérn-5/2 kernel under a function's own
-lengthscales, mean and variance at x are c + s (L⁻¹ k_x).(L⁻¹ y') and s² (1 - |L⁻¹ k_x|²). L⁻¹ grows by a row with every
-observation, and is computed again when hyperparameters move. Fits are of standardised observations, and there a noise
-variance is not below 1e-8, so that products with L⁻¹ have digits enough: 1e-8 of the variance of the observations, not
-of s², which may be larger (λ is then below 1e-8).
+With y' = (y - c)/s, λ the noise variance over s², and K + λI = L Lᵀ of the Matérn-5/2 kernel under
+a function's own lengthscales, mean and variance at x are c + s (L⁻¹ k_x).(L⁻¹ y') and s² (1 - |L⁻¹
+k_x|²). L⁻¹ grows by a row with every observation, and is computed again when hyperparameters move.
+Fits are of standardised observations, and there a noise variance is not below 1e-8, so that
+products with L⁻¹ have digits enough: 1e-8 of the variance of the observations, not of s², which may
+be larger (λ is then below 1e-8).
 
-Cost per replicate, function and round: O(c M + c²) for c observations and M candidates; O(c² M + c³) with a fit.
+Cost per replicate, function and round: O(c M + c²) for c observations and M candidates; O(c² M +
+c³) with a fit.
 """
 
 from __future__ import annotations
@@ -36,12 +39,15 @@ class FittedPosterior:
 
     Args:
         actions: a `Box`, or a `Finite` set with coordinates, which are scaled to the unit cube.
-        candidates: where beliefs are kept, points of the cube (M, d); those of the action set by default.
+        candidates: where beliefs are kept, points of the cube (M, d); those of the action set by
+            default.
         replicates, functions: S, p.
-        noise: the noise variances (S, p), or of more functions, in units of the observations; None to fit them, too.
-        further: actions of each replicate's own, points (S, c, d); their indices begin at that of a finite set's n.
-        undecided: functions, (p,), of which each fit decides whether they or their `bilog` are modelled, whichever is
-            likelier (see `is_bilog_likelier`); None for none.
+        noise: the noise variances (S, p), or of more functions, in units of the observations; None
+            to fit them, too.
+        further: actions of each replicate's own, points (S, c, d); their indices begin at that of a
+            finite set's n.
+        undecided: functions, (p,), of which each fit decides whether they or their `bilog` are
+            modelled, whichever is likelier (see `is_bilog_likelier`); None for none.
 
     Attributes:
         mean, variance: (S, p, M), in units of the observations, or of their bilog; gain (S, p).
@@ -59,7 +65,12 @@ class FittedPosterior:
         further: Array | None = None,
         undecided: Mask | None = None,
     ) -> None:
-        self.actions, self.replicates, self.functions, self.noise = actions, replicates, functions, noise
+        self.actions, self.replicates, self.functions, self.noise = (
+            actions,
+            replicates,
+            functions,
+            noise,
+        )
         self.cube = actions.units if isinstance(actions, Finite) else None
         if candidates is None:
             candidates = actions.candidates if isinstance(actions, Box) else self.cube
@@ -80,12 +91,15 @@ class FittedPosterior:
         plain = Fitted(np.full(self.d, modal_lengthscale(self.d)), 1.0, 1e-3, 0.0)
         self.fits = [[plain] * self.functions for _ in range(self.replicates)]
         # The last fits of every replicate, of functions as they are and of their bilog.
-        self.by_form = [{form: [plain] * self.functions for form in (False, True)} for _ in self.fits]
+        self.by_form = [
+            {form: [plain] * self.functions for form in (False, True)} for _ in self.fits
+        ]
         self.pulled = np.broadcast_to(self.undecided, (self.replicates, self.functions)).copy()
         self.fitted_at = self.fitted_anew_at = self.count = 0
         shape = (self.replicates, self.functions)
         self.points = np.empty((self.replicates, 0, self.d))
-        self.alike = np.empty((self.replicates, 0), dtype=np.intp)  # per observation: the first one at the same action
+        # per observation: the first one at the same action
+        self.alike = np.empty((self.replicates, 0), dtype=np.intp)
         self.observed = self.values = np.empty((*shape, 0))  # as they are, and as they are modelled
         self.mean, self.gain = np.zeros((*shape, self.sites.shape[1])), np.zeros(shape)
         self._store_hyperparameters()
@@ -98,16 +112,22 @@ class FittedPosterior:
         self.ratio = np.array([[hyper.ratio for hyper in row] for row in self.fits])
         self.centre = np.array([[hyper.centre for hyper in row] for row in self.fits])
 
-    # Learning -------------------------------------------------------------------------------------------------------
+    # Learning -------------------------------------------------------------------------------------
 
     def update(self, actions: NDArray[Any], values: Array) -> None:
         """Add an observation, and fit hyperparameters again if a fit is due."""
         if not np.isfinite(values).all():
-            raise CellFailure(f"an observation of replicate {np.argwhere(~np.isfinite(values))[0, 0]} is not a number")
+            raise CellFailure(
+                f"an observation of replicate {np.argwhere(~np.isfinite(values))[0, 0]} is not a "
+                "number"
+            )
         point = self._enter(actions, values)
         if self.count == 1:  # its own centre, until a second one shows a spread
             self.fits = [
-                [Fitted(f.lengthscales, 1.0, f.ratio, float(centre)) for f, centre in zip(fits, centres, strict=True)]
+                [
+                    Fitted(f.lengthscales, 1.0, f.ratio, float(centre))
+                    for f, centre in zip(fits, centres, strict=True)
+                ]
                 for fits, centres in zip(self.fits, self.values[:, :, 0], strict=True)
             ]
             self._store_hyperparameters()
@@ -118,8 +138,8 @@ class FittedPosterior:
         self._recompute()
 
     def _fit(self, anew: bool) -> None:
-        """Fit hyperparameters to all observations; anew, also from the priors' modes, and to both forms of a function
-        that is undecided.
+        """Fit hyperparameters to all observations; anew, also from the priors' modes, and to both
+        forms of a function that is undecided.
         """
         for s, forms in enumerate(self.by_form):
             targets = [
@@ -128,14 +148,20 @@ class FittedPosterior:
                 for form in (False, True)
                 if (anew and self.undecided[j]) or self.pulled[s, j] == form
             ]
-            values = np.stack([bilog(self.observed[s, j]) if form else self.observed[s, j] for j, form in targets])
+            values = np.stack(
+                [bilog(self.observed[s, j]) if form else self.observed[s, j] for j, form in targets]
+            )
             before = [None if self.count == 2 else forms[form][j] for j, form in targets]
             noise = None if self.noise is None else np.array([self.noise[s, j] for j, _ in targets])
-            for (j, form), hyper in zip(targets, fit_all(self.points[s], values, before, noise, anew), strict=True):
+            for (j, form), hyper in zip(
+                targets, fit_all(self.points[s], values, before, noise, anew), strict=True
+            ):
                 forms[form][j] = hyper
             if anew:
                 for j in np.flatnonzero(self.undecided).tolist():
-                    self.pulled[s, j] = is_bilog_likelier(self.observed[s, j], forms[False][j], forms[True][j])
+                    self.pulled[s, j] = is_bilog_likelier(
+                        self.observed[s, j], forms[False][j], forms[True][j]
+                    )
             self.fits[s] = [forms[bool(self.pulled[s, j])][j] for j in range(self.functions)]
         self.fitted_at = self.count
         if anew:
@@ -160,7 +186,11 @@ class FittedPosterior:
 
     def _modelled(self, values: Array) -> Array:
         """Return values (S, p, c) as they are modelled."""
-        return np.where(self.pulled[..., None], bilog(values), values) if self.undecided.any() else values
+        return (
+            np.where(self.pulled[..., None], bilog(values), values)
+            if self.undecided.any()
+            else values
+        )
 
     def _points_of(self, actions: NDArray[Any]) -> Array:
         """Return the points (S[, q], d) of actions (S[, q]), or of the cube already."""
@@ -168,7 +198,9 @@ class FittedPosterior:
             return actions
         if not self.extended:
             return np.asarray(self.cube[actions])
-        return np.stack([sites[indices] for sites, indices in zip(self.sites, actions, strict=True)])
+        return np.stack(
+            [sites[indices] for sites, indices in zip(self.sites, actions, strict=True)]
+        )
 
     def _sites_of(self, s: int) -> Array:
         """Return the points where a replicate's beliefs are kept, (M, d)."""
@@ -190,7 +222,9 @@ class FittedPosterior:
                 raise CellFailure(f"the covariance of {c} observations has no Cholesky factor")
             self.root[s, j, :c, :c] = np.tril(lapack().dtrtri(root, lower=1)[0])
             sites = self._sites_of(s) / self.lengthscales[s, j]
-            self.z[s, j, :c] = np.matmul(self.root[s, j, :c, :c], covariances(UNIT, scaled[s, j], sites))
+            self.z[s, j, :c] = np.matmul(
+                self.root[s, j, :c, :c], covariances(UNIT, scaled[s, j], sites)
+            )
             self.gain[s, j] = float(np.log(root.diagonal() / np.sqrt(self.ratio[s, j])).sum())
         if not c:
             self.gain = np.zeros(shape)
@@ -201,12 +235,16 @@ class FittedPosterior:
     def _project(self) -> None:
         """Compute the arrays that depend on the observed values."""
         c = self.count
-        self.u[:, :, :c] = np.matmul(self.root[:, :, :c, :c], self._standardised()[..., None])[..., 0]
+        self.u[:, :, :c] = np.matmul(self.root[:, :, :c, :c], self._standardised()[..., None])[
+            ..., 0
+        ]
         self._pull = np.matmul(self.u[:, :, None, :c], self.z[:, :, :c])[:, :, 0]
         self._publish()
 
     def replace_values(self, values: Array) -> None:
-        """Replace the observed values by others (S, p, c); hyperparameters stay until the next fit."""
+        """Replace the observed values by others (S, p, c); hyperparameters stay until the next
+        fit.
+        """
         self.observed, self.values = values, self._modelled(values)
         self._project()
 
@@ -239,7 +277,7 @@ class FittedPosterior:
     def noise_variance(self, replicate: int, function: int) -> float:
         return float(self.ratio[replicate, function] * self.amplitude[replicate, function] ** 2)
 
-    # Covariances ----------------------------------------------------------------------------------------------------
+    # Covariances ----------------------------------------------------------------------------------
 
     def _standardised(self) -> Array:
         """Return (y - c)/s, (S, p, c)."""
@@ -258,7 +296,7 @@ class FittedPosterior:
         c = self.count
         return np.matmul(self._cross(points, self.points), self.root[:, :, :c, :c].swapaxes(2, 3))
 
-    # What may be asked ----------------------------------------------------------------------------------------------
+    # What may be asked ----------------------------------------------------------------------------
 
     def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
         if self.covers_actions:
@@ -266,7 +304,9 @@ class FittedPosterior:
         white = self.whiten(self._points_of(actions))
         pull = np.matmul(white, self.u[:, :, : self.count, None])[..., 0]
         unit = np.maximum(1 - (white * white).sum(axis=3), VARIANCE_FLOOR)
-        return self.centre[..., None] + self.amplitude[..., None] * pull, self.amplitude[..., None] ** 2 * unit
+        return self.centre[..., None] + self.amplitude[..., None] * pull, self.amplitude[
+            ..., None
+        ] ** 2 * unit
 
     def at_observations(self) -> tuple[Array, Array, Mask]:
         """Computed from K (K + λI)⁻¹ = I - λ (K + λI)⁻¹."""
@@ -292,11 +332,15 @@ class FittedPosterior:
         jet = Jet(np.zeros(shape), np.zeros(shape))
         # Before any observation nothing depends on the point.
         if c == 0:
-            jet.mean[..., 0], jet.variance[..., 0] = self.centre[..., None], self.amplitude[..., None] ** 2
+            jet.mean[..., 0], jet.variance[..., 0] = (
+                self.centre[..., None],
+                self.amplitude[..., None] ** 2,
+            )
             return jet
         if not mask.any():
             return jet
-        # Functions are replicates of their own to `models_at`: every replicate's points, function by function.
+        # Functions are replicates of their own to `models_at`: every replicate's points, function
+        # by function.
         function_mask = np.broadcast_to(mask[:, None], shape[:3])
         s, j, i = np.nonzero(function_mask)
         first = self.functions * np.concatenate([[0], mask.sum(axis=1).cumsum()])
@@ -306,18 +350,25 @@ class FittedPosterior:
         def explain(rows: Array) -> tuple[Array, Array]:
             moved, explained = np.empty_like(rows[:, 0]), np.empty((len(rows), 1 + d, 1 + d))
             for inverse_root, start, end in zip(root, first[:-1], first[1:], strict=True):
-                if start < end:  # as many rows as are its own, so that a replicate has the same bits in any block
+                # as many rows as are its own, so that a replicate has the same bits in any block
+                if start < end:
                     replicate_rows = rows[start:end].reshape(self.functions, -1, c)
-                    white = times(replicate_rows, inverse_root.swapaxes(1, 2)).reshape(self.functions, -1, 1 + d, c)
+                    white = times(replicate_rows, inverse_root.swapaxes(1, 2)).reshape(
+                        self.functions, -1, 1 + d, c
+                    )
                     moved[start:end] = times(white[:, :, 0], inverse_root).reshape(-1, c)
-                    explained[start:end] = np.matmul(white, white.swapaxes(2, 3)).reshape(-1, 1 + d, 1 + d)
+                    explained[start:end] = np.matmul(white, white.swapaxes(2, 3)).reshape(
+                        -1, 1 + d, 1 + d
+                    )
             return moved, explained
 
         # In units of the lengthscales all kernels are one; derivatives are scaled back by their
         # orders.
         observed = self._scaled(self.points).reshape(-1, c, d)
         lengths, amplitude = self.lengthscales[s, j], self.amplitude[s, j, None]
-        mean, unit = models_at(points[s, i] / lengths, self.functions * s + j, UNIT, observed, weights, explain)
+        mean, unit = models_at(
+            points[s, i] / lengths, self.functions * s + j, UNIT, observed, weights, explain
+        )
         per = np.concatenate([np.ones((len(s), 1)), 1 / lengths], axis=1)
         bends = 1 / (lengths[:, layout.rows] * lengths[:, layout.columns])
         scale = np.concatenate([per, bends], axis=1) * amplitude
@@ -348,5 +399,7 @@ class FittedPosterior:
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
         raise NotImplementedError("fitted models take no feedback that is delayed")
 
-    def receive(self, t: int, played: Sequence[NDArray[Any]], arrivals: Arrivals, since: int = 1) -> None:
+    def receive(
+        self, t: int, played: Sequence[NDArray[Any]], arrivals: Arrivals, since: int = 1
+    ) -> None:
         raise NotImplementedError("fitted models take no feedback that is delayed")

@@ -17,7 +17,8 @@ VARIANCE_FLOOR = 1e-14  # rounding may push a variance below zero; so deviations
 
 @dataclass(frozen=True)
 class Jet:
-    """Second-order models at q points of S replicates (see `cbobench.gp.taylor` for their n numbers).
+    """Second-order models at q points of S replicates (see `cbobench.gp.taylor` for their n
+    numbers).
 
     Attributes:
         mean: (S, p, q, n).
@@ -29,7 +30,9 @@ class Jet:
 
 
 class Arrivals(Protocol):
-    """Observations that arrive in one round, sorted by replicate, round and function (see `problems.base.Arrivals`)."""
+    """Observations that arrive in one round, sorted by replicate, round and function (see
+    `problems.base.Arrivals`).
+    """
 
     @property
     def replicate(self) -> NDArray[np.intp]: ...
@@ -42,10 +45,12 @@ class Arrivals(Protocol):
 
 
 class Posterior(Protocol):
-    """Posteriors of p functions, for S replicates in lock step, over the M candidates of an action set.
+    """Posteriors of p functions, for S replicates in lock step, over the M candidates of an action
+    set.
 
-    The candidates are all actions of a finite set, or the fixed ones of a box (its mesh, where it has one). Actions are
-    indices of a finite set, or points (..., d) of the unit cube of a box. Variances are latent: no noise is added.
+    The candidates are all actions of a finite set, or the fixed ones of a box (its mesh, where it
+    has one). Actions are indices of a finite set, or points (..., d) of the unit cube of a box.
+    Variances are latent: no noise is added.
 
     Attributes:
         lam: the regulariser λ (the model's noise variance).
@@ -70,18 +75,25 @@ class Posterior(Protocol):
         """Return to the prior, with another λ if one is given."""
 
     def update(self, actions: NDArray[Any], values: Array) -> None:
-        """Condition on one observation (S, p) of every function at one action per replicate, (S,) or (S, d)."""
+        """Condition on one observation (S, p) of every function at one action per replicate, (S,)
+        or (S, d).
+        """
 
     def imagine(self, actions: NDArray[Any]) -> None:
-        """Condition variances and gain on a play with unknown values, keeping hyperparameters; means become
-        meaningless.
+        """Condition variances and gain on a play with unknown values, keeping hyperparameters;
+        means become meaningless.
         """
 
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
-        """Add a value for the action of round t, which entered as 0: it moves a mean, and no variance."""
+        """Add a value for the action of round t, which entered as 0: it moves a mean, and no
+        variance.
+        """
 
-    def receive(self, t: int, played: Sequence[NDArray[Any]], arrivals: Arrivals, since: int = 1) -> None:
-        """Condition on the arrivals of round t. Values that have not arrived affect neither mean nor variance.
+    def receive(
+        self, t: int, played: Sequence[NDArray[Any]], arrivals: Arrivals, since: int = 1
+    ) -> None:
+        """Condition on the arrivals of round t. Values that have not arrived affect neither mean
+        nor variance.
 
         Args:
             played: actions of rounds 1, ..., t, each (S,) or (S, d).
@@ -89,23 +101,27 @@ class Posterior(Protocol):
         """
 
     def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
-        """Return means (S, p, q) and variances (S, q) or (S, p, q) at q actions per replicate, (S, q) or (S, q, d)."""
+        """Return means (S, p, q) and variances (S, q) or (S, p, q) at q actions per replicate, (S,
+        q) or (S, q, d).
+        """
 
     def at_observations(self) -> tuple[Array, Array, Mask]:
-        """Return means (S, p, c), variances (S, c) and a mask (S, c) of c slots: the observed actions, if they are
-        kept.
+        """Return means (S, p, c), variances (S, c) and a mask (S, c) of c slots: the observed
+        actions, if they are kept.
         """
 
     def observations(self) -> Array:
         """Return the observed points of these slots on a box, in the unit cube (S, c, d)."""
 
     def jet(self, points: Array, mask: Mask | None = None) -> Jet:
-        """Return beliefs and their first two derivatives at points (S, q, d) of a box; arbitrary where not `mask` (S,
-        q).
+        """Return beliefs and their first two derivatives at points (S, q, d) of a box; arbitrary
+        where not `mask` (S, q).
         """
 
     def paths(self, z: Array, first: int = 0) -> Array:
-        """Return zero-mean joint samples (S, q, n) of the q functions from `first` on, from normal draws (S, q, r)."""
+        """Return zero-mean joint samples (S, q, n) of the q functions from `first` on, from normal
+        draws (S, q, r).
+        """
 
     def noise_variance(self, replicate: int, function: int) -> float:
         """Return a function's noise variance, in its units."""
@@ -134,7 +150,9 @@ class SharedPosterior:
         self.update(actions, np.zeros((self.replicates, self.functions)))
 
     def update_some(self, t: int, actions: NDArray[Any], values: Array, mask: Mask) -> None:
-        """Condition the replicates of a mask (S,), in any round up to t; no replicate has more than t observations."""
+        """Condition the replicates of a mask (S,), in any round up to t; no replicate has more than
+        t observations.
+        """
         raise NotImplementedError
 
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
@@ -163,34 +181,54 @@ class SharedPosterior:
         raise NotImplementedError
 
     def reach(self, used: int) -> None:
-        """Make room for some number of observations, the same in every block, so that no bit depends on it."""
+        """Make room for some number of observations, the same in every block, so that no bit
+        depends on it.
+        """
 
     def refresh(self) -> None:
         """Remove accumulated rounding errors, if there are any."""
 
     def receive(
-        self, t: int, played: Sequence[NDArray[Any]], arrivals: Arrivals, since: int = 1, function: int = 0
+        self,
+        t: int,
+        played: Sequence[NDArray[Any]],
+        arrivals: Arrivals,
+        since: int = 1,
+        function: int = 0,
     ) -> None:
-        """As in `Posterior`, for p = 1: the one function is `function` in the arrivals' numbering."""
+        """As in `Posterior`, for p = 1: the one function is `function` in the arrivals'
+        numbering.
+        """
         self.reach(t)
         mask = (arrivals.function == function) & (arrivals.round >= since)
-        replicate, rounds, value = arrivals.replicate[mask], arrivals.round[mask], arrivals.value[mask]
-        rank = np.arange(len(replicate)) - np.searchsorted(replicate, replicate)  # its rank within its replicate
+        replicate, rounds, value = (
+            arrivals.replicate[mask],
+            arrivals.round[mask],
+            arrivals.value[mask],
+        )
+        # its rank within its replicate
+        rank = np.arange(len(replicate)) - np.searchsorted(replicate, replicate)
         for k in range(int(rank.max(initial=-1)) + 1):
             kth = rank == k
             mask = np.zeros(self.replicates, dtype=bool)
             mask[replicate[kth]] = True
-            round_numbers, values = np.ones(self.replicates, dtype=np.intp), np.zeros((self.replicates, 1))
+            round_numbers, values = (
+                np.ones(self.replicates, dtype=np.intp),
+                np.zeros((self.replicates, 1)),
+            )
             round_numbers[replicate[kth]], values[replicate[kth], 0] = rounds[kth], value[kth]
             actions = np.array([played[r - 1][s] for s, r in enumerate(round_numbers.tolist())])
             self.update_some(t, actions, values, mask)
-        # At powers of two: rounding does not pile up, and all refreshes together cost little more than the last.
+        # At powers of two: rounding does not pile up, and all refreshes together cost little more
+        # than the last.
         if t & (t - 1) == 0:
             self.refresh()
 
 
 def pick(values: Array, index: NDArray[np.intp]) -> Array:
-    """Return values (S, p, n) at q indices per replicate, (S, q): (S, p, q). Much faster than `np.take_along_axis`."""
+    """Return values (S, p, n) at q indices per replicate, (S, q): (S, p, q). Much faster than
+    `np.take_along_axis`.
+    """
     replicates, p, n = values.shape
     offsets = n * np.arange(replicates * p).reshape(replicates, p, 1)
     return values.reshape(-1).take(offsets + index[:, None])

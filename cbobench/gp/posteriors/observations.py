@@ -1,15 +1,18 @@
-"""Gaussian-process posteriors of S replicates in observation space: for windows, most boxes, high-rank kernels.
+"""Gaussian-process posteriors of S replicates in observation space: for windows, most boxes,
+high-rank kernels.
 
-Kept per replicate are the inverse P = (K + lambda I)^-1 over the observations in memory, their covariances with the
-M candidates, and w = P y. An observation at x enters by bordering, the step of an incremental Cholesky factor: with
-a = P k_x and s = k(x, x) + lambda - k_x.a (the squared new diagonal entry of that factor),
+Kept per replicate are the inverse P = (K + lambda I)^-1 over the observations in memory, their
+covariances with the M candidates, and w = P y. An observation at x enters by bordering, the step of
+an incremental Cholesky factor: with a = P k_x and s = k(x, x) + lambda - k_x.a (the squared new
+diagonal entry of that factor),
 
     P <- [[P + a a^T / s, -a / s], [-a^T / s, 1 / s]],
 
-and leaves by the same formula read backwards, which a Cholesky factor does not offer; hence P. Observations live in
-slots; an empty slot is a row and column of zeros. P is computed afresh now and then, so that rounding does not pile up.
-Where λ is small, P has too few digits: such a replicate has a Cholesky factor in its place (see `factor`), and P = 0.
-The cost per replicate and round is O(c M + c^2) for c slots in use.
+and leaves by the same formula read backwards, which a Cholesky factor does not offer; hence P.
+Observations live in slots; an empty slot is a row and column of zeros. P is computed afresh now and
+then, so that rounding does not pile up.
+Where λ is small, P has too few digits: such a replicate has a Cholesky factor in its place (see
+`factor`), and P = 0. The cost per replicate and round is O(c M + c^2) for c slots in use.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ from cbobench.gp.posteriors.slots import Differentiable
 
 
 class ObservationPosterior(Differentiable):
-    """Posteriors of p functions at the candidates of an action set, for S replicates (see `interface.Posterior`).
+    """Posteriors of p functions at the candidates of an action set, for S replicates (see
+    `interface.Posterior`).
 
     Args:
         actions: a `Finite` set (its actions are the candidates) or a `Box`.
@@ -44,7 +48,9 @@ class ObservationPosterior(Differentiable):
         gain: (S,), of the kept observations.
     """
 
-    def __init__(self, actions: Finite | Box, lam: float, replicates: int, functions: int, slots: int) -> None:
+    def __init__(
+        self, actions: Finite | Box, lam: float, replicates: int, functions: int, slots: int
+    ) -> None:
         super().__init__(actions, replicates, functions, slots)
         self.reset(lam)
 
@@ -65,7 +71,7 @@ class ObservationPosterior(Differentiable):
         shapes = {"inverse": (capacity, capacity), "weights": (self.functions, capacity)}
         return super()._shapes(capacity) | shapes
 
-    # Entering, leaving, and learning later -------------------------------------------------------------------------
+    # Entering, leaving, and learning later --------------------------------------------------------
 
     def update(self, actions: NDArray[Any], values: Array) -> None:
         """If all slots are full, forget the oldest observation first."""
@@ -84,9 +90,14 @@ class ObservationPosterior(Differentiable):
         self.reach(t)
         self._enter(actions, values, self.full.sum(axis=1), mask)
 
-    def _enter(self, actions: NDArray[Any], values: Array, slot: NDArray[np.intp], mask: Mask | None) -> None:
+    def _enter(
+        self, actions: NDArray[Any], values: Array, slot: NDArray[np.intp], mask: Mask | None
+    ) -> None:
         if not np.isfinite(values).all():
-            raise CellFailure(f"an observation of replicate {np.argwhere(~np.isfinite(values))[0, 0]} is not a number")
+            raise CellFailure(
+                f"an observation of replicate {np.argwhere(~np.isfinite(values))[0, 0]} is not a "
+                "number"
+            )
         c = self.used
         # Before the observation is put into its slot, so that it has no covariance with itself
         # there.
@@ -95,7 +106,13 @@ class ObservationPosterior(Differentiable):
         slots = slot[rows]
         self._put(rows, slots, actions, values, to_candidates)
         for s in self._with_factor(rows):
-            self._moves(s, 1, *self.factors[s].append(slot[s], to_slots[s], variance[s], to_candidates[s], values[s]))
+            self._moves(
+                s,
+                1,
+                *self.factors[s].append(
+                    slot[s], to_slots[s], variance[s], to_candidates[s], values[s]
+                ),
+            )
         if len(self.factors) == self.replicates:
             return
         # Where λ is small a factor stands in place of P, which stays 0.
@@ -155,7 +172,9 @@ class ObservationPosterior(Differentiable):
         return [s for s in rows.tolist() if s in self.factors] if self.factors else []
 
     def _moves(self, s: int, sign: int, u: Array, z: Array) -> None:
-        """Move means and variances after a replicate with a factor added (1) or removed (-1) an observation."""
+        """Move means and variances after a replicate with a factor added (1) or removed (-1) an
+        observation.
+        """
         self.mean[s] += sign * u[:, None] * z
         self.variance[s] = np.maximum(self.variance[s] - sign * z**2, VARIANCE_FLOOR)
         self.gain[s] = self.factors[s].gain
@@ -165,7 +184,11 @@ class ObservationPosterior(Differentiable):
         """Compute the weights of a replicate with a factor, which must be exact."""
         factor, c = self.factors[s], self.used
         self.weights[s, :, :c] = factor.weights(c)
-        factor.check(self.weights[s, :, :c], np.abs(self.values[s, :, :c]).max(axis=1, initial=0.0), self.variance[s])
+        factor.check(
+            self.weights[s, :, :c],
+            np.abs(self.values[s, :, :c]).max(axis=1, initial=0.0),
+            self.variance[s],
+        )
 
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
         c, slot = self.used, t - 1
@@ -183,7 +206,9 @@ class ObservationPosterior(Differentiable):
         self._refresh(slice(None))
 
     def set_noise(self, lam: Array) -> None:
-        """Set another λ per replicate, (S,); replicates whose λ changes are computed from scratch."""
+        """Set another λ per replicate, (S,); replicates whose λ changes are computed from
+        scratch.
+        """
         changed = np.flatnonzero(lam != self.noise)
         self.noise = lam.copy()
         if len(changed):
@@ -199,7 +224,12 @@ class ObservationPosterior(Differentiable):
         for s in self._with_factor(self.rows[rows]):
             del self.factors[s]
         c = self.used
-        points, full, values, cross = self.points[rows], self.full[rows], self.values[rows], self.cross[rows]
+        points, full, values, cross = (
+            self.points[rows],
+            self.full[rows],
+            self.values[rows],
+            self.cross[rows],
+        )
         gram = np.zeros((len(points), c, c))
         for s in range(len(points)):
             gram[s] = self._gram(points[s, :c])
@@ -213,11 +243,15 @@ class ObservationPosterior(Differentiable):
         weights = np.matmul(values[:, :, None, :c], self.inverse[rows][:, None, :c, :c])[:, :, 0]
         self.weights[rows, :, :c] = weights
         self.mean[rows] = np.matmul(self.weights[rows][:, :, None, :c], cross[:, None, :c])[:, :, 0]
-        explained = (cross[:, :c] * np.matmul(self.inverse[rows][:, :c, :c], cross[:, :c])).sum(axis=1)
+        explained = (cross[:, :c] * np.matmul(self.inverse[rows][:, :c, :c], cross[:, :c])).sum(
+            axis=1
+        )
         self.variance[rows] = np.maximum(self.prior - explained, VARIANCE_FLOOR)
 
     def _factorise(self, s: int) -> None:
-        """Compute a factor in place of P for one replicate, from scratch, in the order of the observations."""
+        """Compute a factor in place of P for one replicate, from scratch, in the order of the
+        observations.
+        """
         held = np.flatnonzero(self.full[s])
         if s in self.factors:
             held = self.factors[s].slots
@@ -265,7 +299,9 @@ class ObservationPosterior(Differentiable):
             z = self.factors[replicate].whitened
             explained = np.matmul(z[:, indices].T, z)
         else:
-            explained = np.matmul(np.matmul(cross[:, indices].T, self.inverse[replicate, :c, :c]), cross)
+            explained = np.matmul(
+                np.matmul(cross[:, indices].T, self.inverse[replicate, :c, :c]), cross
+            )
         return np.asarray(self.actions.rows(indices) - explained)
 
     def _times_inverse(self, rows: Array) -> Array:

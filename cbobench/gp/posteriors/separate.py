@@ -33,7 +33,9 @@ class SeparatePosterior:
         self.functions = sum(posterior.functions for posterior in self.posteriors)
 
     def _means(self, means: list[Array]) -> Array:
-        return np.concatenate([m[:, i : i + 1] for i in range(means[0].shape[1]) for m in means], axis=1)
+        return np.concatenate(
+            [m[:, i : i + 1] for i in range(means[0].shape[1]) for m in means], axis=1
+        )
 
     @property
     def lam(self) -> float:
@@ -71,28 +73,40 @@ class SeparatePosterior:
         within, index = divmod(function, len(self.posteriors))
         self.posteriors[index].reveal(replicate, t, action, within, value)
 
-    def receive(self, t: int, played: Sequence[NDArray[Any]], arrivals: Arrivals, since: int = 1) -> None:
+    def receive(
+        self, t: int, played: Sequence[NDArray[Any]], arrivals: Arrivals, since: int = 1
+    ) -> None:
         for function, posterior in enumerate(self.posteriors):
             posterior.receive(t, played, arrivals, since, function)
 
     def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
-        means, variances = zip(*(posterior.at(actions) for posterior in self.posteriors), strict=True)
+        means, variances = zip(
+            *(posterior.at(actions) for posterior in self.posteriors), strict=True
+        )
         return self._means(list(means)), np.stack(variances, axis=1)
 
     def at_observations(self) -> tuple[Array, Array, Mask]:
-        means, variances, held = zip(*(posterior.at_observations() for posterior in self.posteriors), strict=True)
+        means, variances, held = zip(
+            *(posterior.at_observations() for posterior in self.posteriors), strict=True
+        )
         return self._means(list(means)), np.stack(variances, axis=1), held[0]
 
     def observations(self) -> Array:
         return self.posteriors[0].observations()
 
     def paths(self, z: Array, first: int = 0) -> Array:
-        drawn = [posterior.paths(z[:, [i]]) for i, posterior in enumerate(self.posteriors[first : first + z.shape[1]])]
+        drawn = [
+            posterior.paths(z[:, [i]])
+            for i, posterior in enumerate(self.posteriors[first : first + z.shape[1]])
+        ]
         return np.concatenate(drawn, axis=1)
 
     def jet(self, points: Array, mask: Mask | None = None) -> Jet:
         jets = [posterior.jet(points, mask) for posterior in self.posteriors]
-        return Jet(self._means([jet.mean for jet in jets]), np.stack([jet.variance for jet in jets], axis=1))
+        return Jet(
+            self._means([jet.mean for jet in jets]),
+            np.stack([jet.variance for jet in jets], axis=1),
+        )
 
     def covariances(self, replicate: int, function: int, indices: NDArray[np.intp]) -> Array:
         return self.posteriors[function % len(self.posteriors)].covariances(replicate, 0, indices)
@@ -124,7 +138,8 @@ class KnownNoise(SeparatePosterior):
 
 
 class OwnNoise(SeparatePosterior):
-    """Functions with changing noise variances of their own: a posterior of each one and of a constant 1.
+    """Functions with changing noise variances of their own: a posterior of each one and of a
+    constant 1.
 
     Args:
         posteriors: posteriors of two functions, observed together.
@@ -200,7 +215,9 @@ class PendingPosterior:
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
         self.arrived.reveal(replicate, t, action, function, value)
 
-    def receive(self, t: int, played: Sequence[NDArray[Any]], arrivals: Arrivals, since: int = 1) -> None:
+    def receive(
+        self, t: int, played: Sequence[NDArray[Any]], arrivals: Arrivals, since: int = 1
+    ) -> None:
         self.play(played[t - 1])
         self.arrived.receive(t, played, arrivals, since)
 
@@ -224,7 +241,8 @@ class PendingPosterior:
 
 
 class Hallucinated(PendingPosterior):
-    """The same for functions with covariances of their own: variances are those of a copy that holds the pending plays.
+    """The same for functions with covariances of their own: variances are those of a copy that
+    holds the pending plays.
 
     Rounds are told in the order in which they were played. The copy is remade on request,
     hyperparameters and noise included.
@@ -239,7 +257,8 @@ class Hallucinated(PendingPosterior):
     def played(self) -> Posterior:  # type: ignore[override]
         if self.copy is None:
             posteriors = getattr(self.arrived, "posteriors", [self.arrived])
-            shared = {id(posterior.actions): posterior.actions for posterior in posteriors}  # which are not copied
+            # which are not copied
+            shared = {id(posterior.actions): posterior.actions for posterior in posteriors}
             self.copy = copy.deepcopy(self.arrived, shared)
             for actions in self.pending:
                 self.copy.imagine(actions)
@@ -258,17 +277,28 @@ class Hallucinated(PendingPosterior):
         self.pending, self.copy = self.pending[1:], None
 
 
-def make_separate(functions: int, make_posterior: Callable[[], SharedPosterior], pending: bool) -> Posterior:
-    """Return a posterior of functions whose values arrive separately; its variances may include pending plays."""
+def make_separate(
+    functions: int, make_posterior: Callable[[], SharedPosterior], pending: bool
+) -> Posterior:
+    """Return a posterior of functions whose values arrive separately; its variances may include
+    pending plays.
+    """
     arrived = SeparatePosterior([make_posterior() for _ in range(functions)])
     return PendingPosterior(arrived, make_posterior()) if pending else arrived
 
 
-def add_pending(arrived: Posterior, make_posterior: Callable[[], SharedPosterior]) -> PendingPosterior:
-    """Return a posterior whose variances include pending plays, for rounds that are told whole and in order.
+def add_pending(
+    arrived: Posterior, make_posterior: Callable[[], SharedPosterior]
+) -> PendingPosterior:
+    """Return a posterior whose variances include pending plays, for rounds that are told whole and
+    in order.
 
     Args:
         make_posterior: makes a posterior of one function with the others' covariance, if they share
         one.
     """
-    return PendingPosterior(arrived, make_posterior()) if arrived.variance.ndim == 2 else Hallucinated(arrived)
+    return (
+        PendingPosterior(arrived, make_posterior())
+        if arrived.variance.ndim == 2
+        else Hallucinated(arrived)
+    )

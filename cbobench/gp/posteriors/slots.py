@@ -1,4 +1,6 @@
-"""Observations of S replicates in slots, with prior covariances, and beliefs with two derivatives."""
+"""Observations of S replicates in slots, with prior covariances, and beliefs with two
+derivatives.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ class Slots(SharedPosterior):
     def _allocate(self, capacity: int) -> None:
         """Make room for a number of slots, keeping the content."""
         for name, shape in self._shapes(capacity).items():
-            fresh = np.zeros((self.replicates, *shape), dtype=bool if name == "full" else np.float64)
+            fresh = np.zeros(
+                (self.replicates, *shape), dtype=bool if name == "full" else np.float64
+            )
             if self.used:
                 held = getattr(self, name)
                 fresh[tuple(slice(length) for length in held.shape)] = held
@@ -75,9 +79,16 @@ class Slots(SharedPosterior):
         self.used = max(self.used, used)
 
     def _put(
-        self, rows: NDArray[np.intp], slots: NDArray[np.intp], actions: NDArray[Any], values: Array, cross: Array
+        self,
+        rows: NDArray[np.intp],
+        slots: NDArray[np.intp],
+        actions: NDArray[Any],
+        values: Array,
+        cross: Array,
     ) -> None:
-        """Put one observation of some replicates, `rows`, into their slots; the arrays hold all replicates."""
+        """Put one observation of some replicates, `rows`, into their slots; the arrays hold all
+        replicates.
+        """
         self.values[rows, :, slots] = values[rows]
         self.cross[rows, slots] = cross[rows]
         self.points[rows, slots] = (actions if self.box is not None else actions[:, None])[rows]
@@ -92,7 +103,8 @@ class Slots(SharedPosterior):
         self.full[self.rows, slot] = False
 
     def _forget_alike(self) -> None:
-        self.alike = np.empty((self.replicates, 0), dtype=np.intp)  # per slot: the first one that holds the same action
+        # per slot: the first one that holds the same action
+        self.alike = np.empty((self.replicates, 0), dtype=np.intp)
 
     def _alike(self) -> NDArray[np.intp]:
         """Return per slot in use the first one that holds the same action, (S, c)."""
@@ -102,7 +114,9 @@ class Slots(SharedPosterior):
         return self.alike
 
     def _covariances(self, actions: NDArray[Any], c: int) -> tuple[Array, Array, Array]:
-        """Return covariances of the actions with the candidates (S, M), the first c slots (S, c), and themselves."""
+        """Return covariances of the actions with the candidates (S, M), the first c slots (S, c),
+        and themselves.
+        """
         if self.box is None:
             assert isinstance(self.actions, Finite)
             index = actions.astype(np.intp)
@@ -110,7 +124,10 @@ class Slots(SharedPosterior):
             return self.actions.rows(index), self.cross[self.rows, :c, index], variances
         kernel = self.box.kernel
         candidates = kernel.profile(squared_lengths(actions[:, None] - self.box.candidates))
-        slots = kernel.profile(squared_lengths(actions[:, None] - self.points[:, :c])) * self.full[:, :c]
+        slots = (
+            kernel.profile(squared_lengths(actions[:, None] - self.points[:, :c]))
+            * self.full[:, :c]
+        )
         return candidates, slots, np.ones(len(actions))
 
     def _gram(self, points: Array) -> Array:
@@ -155,12 +172,15 @@ class Differentiable(Slots):
                 self.box.kernel,
                 self.points[:, :c],
                 self.weights[:, :, :c],
-                lambda rows: self._explain(rows, np.searchsorted(replicate_of, np.arange(replicates + 1))),
+                lambda rows: self._explain(
+                    rows, np.searchsorted(replicate_of, np.arange(replicates + 1))
+                ),
             )
         return jet
 
     def _explain(self, rows: Array, first: NDArray[np.intp]) -> tuple[Array, Array]:
-        """k P of rows k, and k P k' of all pairs, for q points' covariances with the slots and slopes (q, 1 + d, c).
+        """k P of rows k, and k P k' of all pairs, for q points' covariances with the slots and
+        slopes (q, 1 + d, c).
 
         Args:
             first: which of the points is the first of each replicate, (S + 1,).
@@ -172,8 +192,11 @@ class Differentiable(Slots):
             replicate_rows = rows[first[s] : first[s + 1]]
             if s in self.factors:
                 whitened[s] = self.factors[s].whiten(replicate_rows)
-                moved[first[s] : first[s + 1], 0] = self.factors[s].solve_whitened(whitened[s][:, 0], c)
-            elif replicate_rows.size:  # only this replicate's rows, so that it has the same bits in any block
+                moved[first[s] : first[s + 1], 0] = self.factors[s].solve_whitened(
+                    whitened[s][:, 0], c
+                )
+            # only this replicate's rows, so that it has the same bits in any block
+            elif replicate_rows.size:
                 products = times(replicate_rows.reshape(-1, c), self.inverse[s, :c, :c])
                 moved[first[s] : first[s + 1]] = products.reshape(replicate_rows.shape)
         explained = np.matmul(moved, rows.swapaxes(1, 2))
@@ -190,18 +213,21 @@ def models_at(
     weights: Array,
     explain: Callable[[Array], tuple[Array, Array]],
 ) -> tuple[Array, Array]:
-    """Return Taylor models of means (q, p, n) and variances (q, n) at points (q, d) of the unit cube.
+    """Return Taylor models of means (q, p, n) and variances (q, n) at points (q, d) of the unit
+    cube.
 
     Args:
         replicate_of: the replicate of every point, (q,).
         observed: points of the slots, (S, c, d).
         weights: w = (K + λI)⁻¹ y, (S, p, c), 0 for an empty slot.
-        explain: maps rows (q, 1 + d, c), covariances k with the slots and their slopes, to k (K + λI)⁻¹, (q, c), 0 for
-            an empty slot, and to the explained part of all pairs of rows, (q, 1 + d, 1 + d).
+        explain: maps rows (q, 1 + d, c), covariances k with the slots and their slopes, to k (K +
+            λI)⁻¹, (q, c), 0 for an empty slot, and to the explained part of all pairs of rows, (q,
+            1 + d, 1 + d).
     """
     q, d = points.shape
     layout = taylor(d)
-    delta = np.empty((d, q, observed.shape[1]))  # coordinate by coordinate: whole planes, which are contiguous
+    # coordinate by coordinate: whole planes, which are contiguous
+    delta = np.empty((d, q, observed.shape[1]))
     np.subtract(points.T[:, :, None], observed[replicate_of].transpose(2, 0, 1), out=delta)
     k, k1, k2 = kernel.slopes(squared_lengths(np.moveaxis(delta, 0, -1)))
     rows = np.empty((q, 1 + d, delta.shape[2]))  # k and its slope
@@ -217,7 +243,9 @@ def models_at(
         np.multiply(k2 * delta[i], delta[i:], out=products[first:end])
         products[first] += twice
     bends = np.matmul(all_weights, products.transpose(1, 2, 0))  # (q, p + 1, n - 1 - d)
-    means = np.concatenate([np.matmul(all_weights[:, :-1], rows.swapaxes(1, 2)), bends[:, :-1]], axis=2)
+    means = np.concatenate(
+        [np.matmul(all_weights[:, :-1], rows.swapaxes(1, 2)), bends[:, :-1]], axis=2
+    )
     variances = np.empty((q, means.shape[2]))
     variances[:, 0] = 1 - explained[:, 0, 0]
     variances[:, 1 : 1 + d] = -2 * explained[:, 0, 1:]
@@ -226,13 +254,17 @@ def models_at(
 
 
 def interpolate_jet(mesh: Mesh, mean: Array, variance: Array, points: Array) -> Jet:
-    """Return the jet at points (S, q, d) of beliefs on a mesh: means (S, p, M) and variances (S, M)."""
+    """Return the jet at points (S, q, d) of beliefs on a mesh: means (S, p, M) and variances (S,
+    M).
+    """
     models = mesh.models(np.concatenate([mean, variance[:, None]], axis=1), points)
     return Jet(models[:, :-1], models[:, -1])
 
 
 def times(rows: Array, matrix: Array) -> Array:
-    """Return rows (..., k, c) times a matrix (..., c, c); few rows one by one, which is faster than one BLAS call."""
+    """Return rows (..., k, c) times a matrix (..., c, c); few rows one by one, which is faster than
+    one BLAS call.
+    """
     if rows.shape[-2] > FEW:
         return np.matmul(rows, matrix)
     return np.matmul(rows[..., None, :], matrix[..., None, :, :])[..., 0, :]
