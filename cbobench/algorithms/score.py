@@ -239,7 +239,14 @@ class ScoreAlgorithm(Algorithm):
         self.history: list[Actions] = []
         self.evidence_since = 1
         self.first_own = 1  # the first round whose action this algorithm chooses
-        self.learns = type(self).learn is not ScoreAlgorithm.learn
+        # Steps of a round that a method leaves out are not called; a watcher may have set one on
+        # the instance.
+        own, cls, base = vars(self), type(self), ScoreAlgorithm
+        self.has_schedule = cls.begin_round is not base.begin_round or "begin_round" in own
+        self.has_begin = cls.begin is not base.begin or "begin" in own
+        self.scores_in_parts = cls.score is base.score
+        self.learns = cls.learn is not base.learn
+        self.may_keep = cls.keeps is not base.keeps or setting.delayed
         self.begin_schedule(setting.horizon)
         self.prepare()
 
@@ -302,20 +309,31 @@ class ScoreAlgorithm(Algorithm):
         self.shown = g_t
 
     def ask(self, t: int) -> Actions:
-        self.begin_round(t)
+        if self.has_schedule:
+            self.begin_round(t)
         self.belief = self.believe(t)
-        self.begin(t, self.belief)
+        if self.has_begin:
+            self.begin(t, self.belief)
         last = None if self.played == 0 else self.chosen
         if self.box is not None:
             self.chosen, self._achieved = self.maximise(t, self.box, last)
         else:
-            self._scores = check_shape(self.score(self.belief), self.belief.f.mean.shape)
-            self.chosen = break_ties(self._scores, self.ties.at(t))
-        repeats = self.keeps()
+            # A method that scores in parts is spared a call; a watcher may set `score` later than
+            # the start.
+            in_parts = self.scores_in_parts and "score" not in self.__dict__
+            score = self.parts(self.belief).total() if in_parts else self.score(self.belief)
+            shape = self.belief.f.mean.shape
+            if type(score) is not np.ndarray or score.shape != shape:
+                check_shape(score, shape)
+            self.chosen = break_ties(score, self.ties.at(t))
+            self._scores = score
+        repeats = self.keeps() if self.may_keep else None
         if repeats is not None and last is not None:
             self.chosen = np.where(
                 repeats if self.box is None else repeats[:, None], last, self.chosen
             )
+        if self.box is None and self.grid_points is None:
+            return self.chosen  # a call less in most rounds
         return self._to_play()
 
     def _to_play(self) -> Actions:
@@ -405,7 +423,10 @@ class ScoreAlgorithm(Algorithm):
                 chosen = self._at_points(self.chosen[:, None])
             own_rounds = feedback if self.first_own == 1 else feedback.since(self.first_own)
             self.learn(t, chosen, own_rounds)
-        self._advance(t, feedback)
+        self.condition(t, feedback)
+        if self.box is not None:
+            self._keep_point()
+        self.played += 1
 
     def observe(self, t: int, actions: Actions, feedback: Feedback) -> None:
         """Update the model, epochs and restarts as in every round; no dual variable moves.
@@ -415,14 +436,14 @@ class ScoreAlgorithm(Algorithm):
         self.begin_round(t)
         self.first_own = t + 1
         self.chosen = actions if self.box is None else self.box.unit(actions)
-        self._advance(t, feedback)
-
-    def _advance(self, t: int, feedback: Feedback) -> None:
-        """Learn from a round, and count it."""
         self.condition(t, feedback)
-        if self.box is not None and self.narrow:
-            self.observed.append(self.chosen)
+        if self.box is not None:
+            self._keep_point()
         self.played += 1
+
+    def _keep_point(self) -> None:
+        if self.starts.narrow:
+            self.observed.append(self.chosen)
 
     def _at_points(self, points: Array) -> Belief:
         """Return the round's belief at points (S, k, d) of a box."""
@@ -433,7 +454,10 @@ class ScoreAlgorithm(Algorithm):
         if feedback.arrivals is None:
             self.informed[:] = True
             self.absorb(self.chosen, feedback)
-            self._keep(self.chosen, feedback)
+            if self.evidence is None:
+                self.learned += 1
+            else:
+                self._keep(self.chosen, feedback)
             return
         self.history.append(self.chosen)
         self.wait.update(t, feedback.arrivals)

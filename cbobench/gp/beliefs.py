@@ -51,18 +51,20 @@ class Belief:
         g: arrays (S, m, k); None for a learner that models no constraint.
         shown: the round's constraint function g_t at the candidates, (S, m, k), under full
             information.
+        constraint: `g`, for algorithms that always model it.
     """
 
     f: FunctionBelief
     g: FunctionBelief | None
     shown: Array | None = None
+    constraint: FunctionBelief = field(init=False, repr=False, compare=False)
 
-    @property
-    def constraint(self) -> FunctionBelief:
-        """`g`, for algorithms that always model it."""
-        if self.g is None:
-            raise AttributeError("this learner models no constraint: its belief has no `g`")
-        return self.g
+    def __init__(
+        self, f: FunctionBelief, g: FunctionBelief | None, shown: Array | None = None
+    ) -> None:
+        self.f, self.g, self.shown = f, g, shown
+        if g is not None:  # without it, reading `constraint` is an error
+            self.constraint = g
 
 
 class RowStarts:
@@ -101,9 +103,11 @@ class BeliefAtPlayed(Belief):
 
     @property
     def g(self) -> FunctionBelief | None:  # type: ignore[override]
-        g, index = self.belief.g, self.starts.of_g + self.actions[:, None]
-        if g is None:
-            return None
+        return None if self.belief.g is None else self.constraint
+
+    @property
+    def constraint(self) -> FunctionBelief:  # type: ignore[override]
+        g, index = self.belief.constraint, self.starts.of_g + self.actions[:, None]
         shared = g.deviation.shape[1] == 1  # one covariance for all constraints
         deviation = g.deviation.reshape(-1)[
             (self.starts.of_f + self.actions)[:, None] if shared else index

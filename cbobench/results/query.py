@@ -117,7 +117,9 @@ def read_published(folder: Reader, columns: list[str] | None = COLUMNS) -> Publi
     # Of tasks that published no cells, broken rounds are no damage: they are played and written
     # again.
     readable_rounds = _find_readable_rounds(folder, {*rounds} - replaced, {*names})
-    table = pa.concat_tables(tables.values()) if tables else schema("cells").empty_table()
+    # Arrow's own way to an empty table would import pandas.
+    empty = pa.Table.from_batches([], schema("cells"))
+    table = pa.concat_tables(tables.values()) if tables else empty
     task = np.repeat(np.arange(len(tasks)), [len(part) for part in tables.values()])
     ids, origin, origins, attempt, failed = _parse_columns(folder, table)
     lacks_rounds = (

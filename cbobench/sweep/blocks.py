@@ -380,7 +380,7 @@ class Pace:
         self.simulated = {
             title: problem.round_seconds
             for title, problem in problems.items()
-            if problem.simulation_seconds >= simulator.SLOW
+            if problem.simulates and problem.simulation_seconds >= simulator.SLOW
         }
         for pair, seconds, rounds in measured:
             # What cells say is CPU time: to wait for a simulator is none.

@@ -123,11 +123,16 @@ class FeaturePosterior(SharedPosterior):
             gained *= mask
         column = self._spread(lu)  # posterior covariance with the action / total, (S, n)
         residual = (values - self._mean_at(actions)) / total
-        self.mean += self._outer_mean(residual, column)
+        # `Outer` twice, written out: every round of most methods passes here.
+        outer = self._outer_mean
+        outer.left[:, :, 0], outer.right[:, 0] = residual, column
+        self.mean += np.matmul(outer.left, outer.right, out=outer.product)
         column *= column
         self.variance -= column
         np.maximum(self.variance, VARIANCE_FLOOR, out=self.variance)
-        self.factor -= self._outer_factor(lu, u[:, 0] / (total + self._root))
+        outer = self._outer_factor
+        outer.left[:, :, 0], outer.right[:, 0] = lu, u[:, 0] / (total + self._root)
+        self.factor -= np.matmul(outer.left, outer.right, out=outer.product)
         self.gain += gained
 
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
@@ -153,9 +158,8 @@ class FeaturePosterior(SharedPosterior):
 
     def paths(self, z: Array, first: int = 0) -> Array:
         """Return Phi L z. All functions share a covariance, so `first` makes no difference."""
-        return self._spread(
-            np.matmul(z[:, :, None, :], self.factor.transpose(0, 2, 1)[:, None])[:, :, 0]
-        )
+        lz = np.matmul(z[:, :, None, :], self.factor.transpose(0, 2, 1)[:, None])[:, :, 0]
+        return self._spread(lz)
 
     def covariances(self, replicate: int, function: int, indices: NDArray[np.intp]) -> Array:
         roots = np.matmul(self.features[indices], self.factor[replicate])
