@@ -179,6 +179,20 @@ def original_data() -> Path:
 
 
 @pytest.fixture
+def measured_data() -> Path:
+    """The folder that has the measured tables, or has them in one below; they are not part of the
+    project either.
+    """
+    folder = os.environ.get("CBOBENCH_DATA")
+    if not folder or not [
+        *Path(folder).glob("P3HT_dataset.csv"),
+        *Path(folder).glob("*/P3HT_dataset.csv"),
+    ]:
+        pytest.skip("the measured tables are not here: set CBOBENCH_DATA to a folder that has them")
+    return Path(folder)
+
+
+@pytest.fixture
 def write_suite(tmp_path: Path) -> Callable[..., Path]:
     """Write a suite file from keyword lines; returns its path."""
 

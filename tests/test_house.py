@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 import cbobench
+from cbobench.problems.data import DATA_SETS
 from tests.conftest import ROOT, is_in_tenth, pytest_xdist_make_scheduler
 
 PACKAGE = Path(cbobench.__file__).parent
@@ -659,10 +660,9 @@ def test_no_order_depends_on_the_instruction_set(tmp_path):
 
 def test_no_data_without_a_licence():
     ours = [path for path in ROOT.iterdir() if path.name not in (".git", ".venv")]
-    assert not {p.name for top in ours for p in (top, *top.rglob("*"))} & {
-        "fin.csv",
-        "iw_data_all.mat",
-    }
+    data_files = {data_set.file for data_set in DATA_SETS.values()}
+    assert not {p.name for top in ours for p in (top, *top.rglob("*"))} & data_files
+    assert data_files <= {*(ROOT / ".gitignore").read_text().splitlines()}
 
 
 def test_a_file_that_shares_a_fixture_keeps_to_one_worker():

@@ -81,7 +81,7 @@ def add_commands(command: Commands) -> None:
     )
     fetch = actions.add_parser("fetch", help="download original data sets and check their hashes")
     fetch.add_argument(
-        "names", nargs="*", metavar="NAME", help="light-sensors, stocks (default: both)"
+        "names", nargs="*", metavar="NAME", help="such as stocks, measured-p3ht (default: all)"
     )
     fetch.add_argument(
         "--data", type=Path, metavar="FOLDER", help="where to (default: CBOBENCH_DATA or the cache)"
@@ -273,7 +273,7 @@ def do_reference(options: argparse.Namespace, command_line: list[str]) -> int:
 
 def do_data(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench data fetch|path`."""
-    from cbobench.problems.data import DATA_SETS, REPOSITORY, DataFolder, fetch
+    from cbobench.problems.data import DATA_SETS, DataFolder, fetch
 
     folder = DataFolder(options.data).path
     if options.action == "path":
@@ -284,5 +284,5 @@ def do_data(options: argparse.Namespace, command_line: list[str]) -> int:
         if name not in DATA_SETS:
             raise unknown("data set", name, DATA_SETS)
     for name in names:
-        print(f"{name}: {fetch(name, folder, options.base_url or REPOSITORY)}")
+        print(f"{name}: {fetch(name, folder, options.base_url)}")
     return 0

@@ -19,15 +19,28 @@ REPOSITORY = (
 ENVIRONMENT = "CBOBENCH_DATA"
 
 
+PV_LAB = "https://raw.githubusercontent.com/PV-Lab/Benchmarking/7585c517ad88e676c42c6bf24a8ad278e01ddb21/datasets/"
+EDBO_PLUS = (
+    "https://raw.githubusercontent.com/doyle-lab-ucla/edboplus/"
+    "f5d1687e834d33c77598767c5383a919f9a58034/examples/publication/Suzuki/data/"
+)
+
+
 @dataclass(frozen=True)
 class DataSet:
-    """A file of the public repository of Chowdhury & Gopalan (NeurIPS 2019), which states no
-    licence.
+    """A file that is fetched from its public home, and never part of the project.
+
+    Attributes:
+        url: its address; "": in the repository of Chowdhury & Gopalan (NeurIPS 2019), which states
+            no licence.
+        has_look_alike: whether rows that are made from published facts can be played instead.
     """
 
     file: str
     sha256: str
     about: str
+    url: str = ""
+    has_look_alike: bool = True
 
 
 DATA_SETS = {
@@ -40,6 +53,41 @@ DATA_SETS = {
         "fin.csv",
         "e9f7d7c3a0ad4ada75e5b8fa3830c77ed0579232b45837438c671d83b1818199",
         "adjusted closing prices of 29 stocks, 823 days, 2016-01-04 to 2019-04-10",
+    ),
+    "measured-p3ht": DataSet(
+        "P3HT_dataset.csv",
+        "db33eeb63e3f09ebeb3c1985c14b39e4284668b3ed1fc6a23d17998c21a45dde",
+        "conductivity of 178 composites of P3HT and carbon nanotubes, 233 rows (MIT licence)",
+        PV_LAB + "P3HT_dataset.csv",
+        has_look_alike=False,
+    ),
+    "measured-perovskite": DataSet(
+        "Perovskite_dataset.csv",
+        "9e9c5c2c698902ae17ba5e8f037c7f10d5889c02a419fe3897e4724f805263b9",
+        "instability of 94 mixed perovskites, 139 rows (MIT licence)",
+        PV_LAB + "Perovskite_dataset.csv",
+        has_look_alike=False,
+    ),
+    "measured-agnp": DataSet(
+        "AgNP_dataset.csv",
+        "d25ec6fbb178bbb1b58350ff1c933034b409cdced4f9b20f7d7be61ffaed0d08",
+        "spectra of silver nanoparticles at 164 settings of flow rates, 3,295 rows (MIT licence)",
+        PV_LAB + "AgNP_dataset.csv",
+        has_look_alike=False,
+    ),
+    "measured-crossed-barrel": DataSet(
+        "Crossedbarrel_dataset.csv",
+        "2c01f875f3c210e986ca6142bf20f417884c2ad7d6f008c2fc574b44a3d5f606",
+        "toughness of 600 printed crossed barrels, 1,800 rows (MIT licence)",
+        PV_LAB + "Crossed%20barrel_dataset.csv",
+        has_look_alike=False,
+    ),
+    "measured-suzuki": DataSet(
+        "Suzuki_B1.csv",
+        "5fa422e48772adae3fc2ba5b9dd0318d8ab0badd78ab788accc26d5df9ce183e",
+        "conversion and selectivity of 352 Suzuki couplings (MIT licence)",
+        EDBO_PLUS + "dataset_B1.csv",
+        has_look_alike=False,
     ),
 }
 
@@ -86,18 +134,24 @@ class Site:
         return self.folder or Path(os.environ.get(ENVIRONMENT) or pooch.os_cache("cbobench"))
 
     def find(self, name: str) -> Path:
-        """The checked file of a data set.
+        """The checked file of a data set, in the folder or in one that lies in it.
 
         Raises:
             Misuse: it is not there, or its hash is not the original's.
         """
         data = DATA_SETS[name]
-        path = self.path / data.file
-        if not path.is_file():
+        path = next(
+            (p for p in (self.path / data.file, *self.path.glob(f"*/{data.file}")) if p.is_file()),
+            None,
+        )
+        if path is None:
+            fetching = f"run 'cbobench data fetch {name}'"
+            last = (
+                f"{fetching}, or set data: look-alike" if data.has_look_alike else f"or {fetching}"
+            )
             raise Misuse(
                 f"{data.file} (data of {name!r}) is not in {self.path}; pass --data FOLDER, set "
-                f"{ENVIRONMENT}, "
-                f"run 'cbobench data fetch {name}', or set data: look-alike"
+                f"{ENVIRONMENT}, {last}"
             )
         digest = sha256(path)
         if digest != data.sha256:
@@ -111,8 +165,11 @@ class Site:
 DataFolder = Site  # what a problem is given was no more than that, and classes of users name it so
 
 
-def fetch(name: str, folder: Path, base_url: str = REPOSITORY) -> Path:
+def fetch(name: str, folder: Path, base_url: str | None = None) -> Path:
     """Download one data set into `folder`, unless it is there already, and check its hash.
+
+    Args:
+        base_url: of a mirror that has the file under its name here; None: from its home.
 
     Raises:
         CbobenchError: the download failed or the file is not the original. Nothing half-written is
@@ -122,13 +179,9 @@ def fetch(name: str, folder: Path, base_url: str = REPOSITORY) -> Path:
 
     data = DATA_SETS[name]
     folder.mkdir(parents=True, exist_ok=True)
+    url = f"{base_url.rstrip('/')}/{data.file}" if base_url else data.url or REPOSITORY + data.file
     try:
-        file = pooch.retrieve(
-            f"{base_url.rstrip('/')}/{data.file}",
-            known_hash="sha256:" + data.sha256,
-            fname=data.file,
-            path=folder,
-        )
+        file = pooch.retrieve(url, known_hash="sha256:" + data.sha256, fname=data.file, path=folder)
     except Exception as error:  # pooch raises what its HTTP library raises
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CbobenchError(f"could not fetch {data.file}: {reason}; nothing was kept") from error

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from cbobench.errors import Misuse, show, unknown
-from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array, StationaryName, check_covariance
 from cbobench.params import param, state
 from cbobench.problems import PROBLEMS
-from cbobench.problems.base import Channel, Drawn, Inputs, Objective, Problem
+from cbobench.problems.base import Problem
 from cbobench.problems.columns import (
     Source,
     as_numbers,
@@ -38,8 +37,8 @@ from cbobench.problems.data import Site, sha256
 from cbobench.problems.failures import FailureRule
 from cbobench.problems.files import doubt_header, read_frame, refuse_doubled
 from cbobench.problems.inputs import InputColumns
+from cbobench.problems.played import FromFiles
 from cbobench.problems.readings import Table, TabularProblem, correlation
-from cbobench.rng import Streams
 from cbobench.words import list_names
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ OF_CONFIGURATIONS = (
 
 @PROBLEMS.register("table")
 @dataclass(kw_only=True)
-class UserTable(Problem):
+class UserTable(FromFiles):
     """A file of yours as a problem, in one of two layouts.
 
     `layout: readings`: rows x arms (`rows`), or a mean vector with a covariance (`mean` and
@@ -88,7 +87,6 @@ class UserTable(Problem):
         "arms)"
     )
     stated_facts = ("finite", "any", "varies", "varies")
-    seed_independent = True
 
     layout: Literal["readings", "configurations"] | None = param(
         None, "what the rows are; null: as the other parameters say, where the file leaves no doubt"
@@ -151,8 +149,6 @@ class UserTable(Problem):
         5, "how many random feasible actions a safe method may start from", at_least=1
     )
 
-    played: Problem = state()
-    by_name: Inputs | None = state()
     hashes: dict[str, str] = state()
 
     @property
@@ -419,28 +415,3 @@ class UserTable(Problem):
         return np.array(
             [by_column.get(rule.column, default_noise) for rule in rules], dtype=np.float64
         )
-
-    @property
-    def actions(self) -> Finite:
-        actions = self.played.actions
-        assert isinstance(actions, Finite)
-        return actions
-
-    @property
-    def constraints(self) -> int:
-        return self.played.constraints
-
-    def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
-        return self.played.draw(generators)
-
-    def feedback(self, instances: Drawn, streams: Streams) -> Channel:
-        return self.played.feedback(instances, streams)
-
-    def describe_inputs(self) -> Inputs | None:
-        return super().describe_inputs() if self.by_name is None else self.by_name
-
-    def describe_objective(self) -> Objective:
-        return self.played.describe_objective()
-
-    def note(self) -> str:
-        return self.played.note()

@@ -71,10 +71,11 @@ def page(name: str, pictures: Pictures) -> str:
 def optimum(name: str) -> str:
     """What is known of the best feasible action, and from where."""
     problem, _, why = prepared(name)
-    if problem is None:
+    varies = PROBLEMS.get(name).facts()["best"] == "varies"
+    if problem is None and varies:
         return f"It depends on your files ({escape_markdown(why)})."
     if not isinstance(problem, BoxProblem):
-        if problem.facts()["best"] == "varies":
+        if varies:
             return (
                 "Another one for every seed, found when the seed's functions are drawn, by "
                 "looking at them alone."

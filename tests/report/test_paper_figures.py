@@ -43,7 +43,9 @@ def test_all_figures_of_all_papers_are_drawn(drawn):
         paper, number = re.match(r"(.+_2022)_fig(\d+[abc]?)", path.stem).groups()
         result.setdefault(paper, set()).add(number)
         assert path.with_suffix(".pdf").stat().st_size > 5_000
-    if all((DataFolder().path / DATA_SETS[name].file).is_file() for name in DATA_SETS):
+    if all(
+        (DataFolder().path / DATA_SETS[name].file).is_file() for name in ("light-sensors", "stocks")
+    ):
         assert not missing
         assert result == FIGURES
     else:

@@ -327,6 +327,7 @@ SHIPPED = {
     "field_noisy": (9, 10, 60),
     "field_batches": (6, 10, 80),
     "field_ten": (10, 5, 150),
+    "measured": (22, 20, 40),
     "guo_zhu_liu_2022_classical": (3, 20, 500),
     "guo_zhu_liu_2022_classical_fit": (9, 20, 500),
     "guo_zhu_liu_2022_delayed": (4, 20, 500),
@@ -394,10 +395,11 @@ LONG |= {name for name in SHIPPED if name.endswith("_fit")} - {"guo_zhu_liu_2022
     "name", [pytest.param(n, marks=[pytest.mark.long] * (n in LONG)) for n in sorted(SHIPPED)]
 )
 def test_shipped_suites_load(name, request):
-    recorded = any(word in name for word in ("_light", "_stocks"))
+    recorded = any(word in name for word in ("_light", "_stocks", "measured"))
     # literature_small prepares the other problems
     only = "gramacy" if name == "literature_full" else None
-    data = request.getfixturevalue("original_data") if recorded else None
+    fixture = "measured_data" if name == "measured" else "original_data"
+    data = request.getfixturevalue(fixture) if recorded else None
     if name.startswith("coco_"):
         pytest.importorskip("cocoex", reason="pip install 'cbobench[coco]'")
     suite = load(resources.suites()[name], data=data, only=only)
