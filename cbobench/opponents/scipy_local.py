@@ -144,3 +144,25 @@ class SLSQP(LocalMethod):
     step: float = param(
         2.0**-26, "of a finite difference, in units of the sides (eps; SciPy's)", above=0.0
     )
+
+
+@ALGORITHMS.register("cobyqa")
+@dataclass(kw_only=True)
+class COBYQA(LocalMethod):
+    """COBYQA: sequential quadratic programming on quadratic models, in a shrinking trust region.
+
+    Models of f and every g_j interpolate 2d + 1 points and change as little as they must. No step
+    leaves the box, and a start that is within a radius of a wall is moved onto it or a radius away.
+    """
+
+    source = "Ragonneau (2022); SciPy"
+    about = (
+        "local search by quadratic models of f and every constraint (SciPy's COBYQA), with restarts"
+    )
+    cost = "O(t d³), with Python's overhead: a run is repeated every round"
+    solver = "COBYQA"
+    step_option = "initial_tr_radius"
+
+    step: float = param(
+        0.2, "first radius, in units of the sides (initial_tr_radius; SciPy: 1)", above=0.0
+    )

@@ -67,8 +67,11 @@ too.
 
 
 def test_every_problem_has_an_example():
-    # which need a file and a package, see test_data.py and test_coco.py in tests/problems/
-    missing = {"table", "coco"}
+    # Which need a file or a package: see test_data.py, test_coco.py and test_measured.py in
+    # tests/problems/.
+    missing = {"table", "coco"} | {
+        name for name in PROBLEMS.names() if name.startswith("measured-")
+    }
     larger = {
         name for name in PROBLEMS.names() if issubclass(PROBLEMS.get(name), HighDimensional)
     } - {"ackley-10"}
@@ -119,11 +122,11 @@ def test_the_first_play_is_no_free_ride(name):
     """Under a stationary prior round 1 is a tie of all actions, and must not go to the lowest index
     each time.
 
-    Thompson samples often have their maximum at an end of the interval, so the bound for one action
-    is generous.
+    Thompson samples often have their maximum at an end of the interval, and COBYQA moves a start
+    that is near one, so the bound for one action is generous.
     """
     first = actions(play(problem(**ALL), make(name), seeds=60, horizon=1)[1])[0]
-    assert np.bincount(first).max() <= (5 if "ts" not in name else 30)
+    assert np.bincount(first).max() <= (30 if "ts" in name or name == "cobyqa" else 5)
     assert len(np.unique(first)) > 10
 
 

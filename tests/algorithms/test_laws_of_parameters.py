@@ -71,8 +71,8 @@ def declared_in(name: str, parameter: str) -> type:
 # Of methods that share a parameter the last one.
 ONCE = [*{(declared_in(*pair), pair[1]): pair for pair in EVERY}.values()]
 
-# whose plays take a second, so by night
-DEAR = {"admmbo", "cobyla", "furbo", "scbo", "slsqp", "vq-ucb"}
+# Whose plays take a second, so by night.
+DEAR = {"admmbo", "cobyla", "cobyqa", "egobox", "furbo", "scbo", "slsqp", "vq-ucb"}
 
 
 @functools.cache

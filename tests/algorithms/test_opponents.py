@@ -6,13 +6,17 @@ PyTorch is too large for CI: tests of methods that need it are skipped where it 
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.errors import Misuse
+from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.box_actions import scrambled_sobol
 from cbobench.opponents.library import LibraryMethod
 from cbobench.params import build
@@ -51,7 +55,7 @@ def test_they_are_found_and_each_names_an_extra_of_the_project():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
         "optional-dependencies"
     ]
-    assert set(OPPONENTS) == {*LIGHT, *TORCH}
+    assert set(OPPONENTS) == {*LIGHT, *TORCH, "egobox"}
     for name in OPPONENTS:
         cls = ALGORITHMS.get(name)
         installed = {word.split(">=")[0] for word in extras.get(cls.extra, [])}
@@ -167,9 +171,67 @@ def test_pycma_plays_what_it_plays_alone():
     np.testing.assert_array_equal(plays, asked_points[:30])
 
 
-@pytest.mark.parametrize(
-    ("name", "solver", "options"), [("cobyla", "COBYLA", {"rhobeg": 0.2}), ("slsqp", "SLSQP", {})]
-)
+def egobox_alone(seeds, x, y):
+    """The point after the data x (n, 2), y (n, 2), from egobox's documentation alone."""
+    import egobox
+
+    optimiser = egobox.Egor([[0, 1], [0, 1]], cstr_specs=[egobox.CstrSpec.leq(0.0, tol=0.0)])
+    return optimiser.suggest(x, y, seed=int(seeds.integers(2**31)))[0]
+
+
+@pytest.mark.parametrize("name", [entry("egobox")])
+def test_egobox_plays_what_it_plays_alone(name):
+    """It minimises, and values of a constraint are feasible up to 0."""
+    run = started(name, on_box(2), initial=6)
+    for t, x in enumerate(DESIGN[:2], start=1):
+        run.observe_one(t, x, *observed(x))
+    plays = steps(run, 15)
+    seeds = run.given.setting.streams.role("ask and tell")[0]
+    np.testing.assert_array_equal(plays[:4], scrambled_sobol(2, seeds).random(4))
+    x = np.array([*DESIGN[:2], *plays])
+    y = np.array([[-f, *g] for f, g in map(observed, x)])
+    alone = [egobox_alone(seeds, x[:n], y[:n]) for n in range(6, 17)]
+    np.testing.assert_array_equal(plays[4:], alone)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [entry("egobox")])
+def test_egobox_plays_the_same_with_any_number_of_threads(name):
+    code = (
+        "from tests.algorithms.test_opponents import *; "
+        f"print(steps(started({name!r}, on_box(2), initial=5), 12).tobytes().hex())"
+    )
+    environments = [os.environ | {"RAYON_NUM_THREADS": threads} for threads in ("1", "3")]
+    plays = [
+        subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=e, capture_output=True)
+        for e in environments
+    ]
+    assert plays[0].stdout == plays[1].stdout != b""
+
+
+@pytest.mark.parametrize("name", [entry("egobox")])
+def test_egobox_plays_no_point_twice_and_names_a_model_that_fails(name, capfd):
+    run = started(name, on_box(2), initial=2)
+    steps(run, 3)
+    optimiser = run.run_optimiser
+    optimiser.optimiser = SimpleNamespace(suggest=lambda x, y, seed: x[:1])
+    assert list(run.ask_one(4)) not in np.array(optimiser.x).tolist()
+    run = started(name, on_box(2), initial=2)
+    for t in (1, 2):
+        run.tell_one(t, run.ask_one(t), 1e200 * t, np.array([-1.0]))
+    with pytest.raises(CellFailure, match="^egobox: GP training failure"):
+        run.ask_one(3)
+    assert "panicked" in capfd.readouterr().err
+
+
+LOCAL = [
+    ("cobyla", "COBYLA", {"rhobeg": 0.2}),
+    ("cobyqa", "COBYQA", {"initial_tr_radius": 0.2}),
+    ("slsqp", "SLSQP", {}),
+]
+
+
+@pytest.mark.parametrize(("name", "solver", "options"), LOCAL)
 def test_scipy_plays_what_it_plays_alone(name, solver, options):
     """From the best point of the design, whose value is known, then from Sobol points."""
     from scipy.optimize import minimize
@@ -400,7 +462,7 @@ def make_small_task(kind, folder):
 
 
 @pytest.mark.parametrize("kind", ["simulator", "four", "types", "names"])
-@pytest.mark.parametrize("name", [*map(entry, OPPONENTS), "cobyla", "slsqp"])
+@pytest.mark.parametrize("name", [*map(entry, OPPONENTS), "cobyla", "cobyqa", "slsqp"])
 def test_every_opponent_plays_on_where_nothing_new_is_left(tmp_path, name, kind):
     task = make_small_task(kind, tmp_path)
     _, chunks = play(task, make(name), seeds=2, horizon=40)

@@ -16,6 +16,7 @@ from tests.helpers import entry
 SIBLINGS = {  # whose code beside a score of their own is that of another method
     "ckb-rand",
     "cobyla",
+    "cobyqa",
     "config",
     "fixed-penalty",
     "furbo",

@@ -187,6 +187,8 @@ def test_every_method_plays_on_or_says_why_not():
         "bandit-oco",
         "cma-es",
         "cobyla",
+        "cobyqa",
+        "egobox",
         "pymoo-de",
         "pymoo-ga",
         "rpol-sw",

@@ -129,7 +129,7 @@ BY_INCUMBENT = {
 @pytest.mark.parametrize(
     ("name", "settings"),
     [
-        *(entry(name, {}, long=name == "cobyla") for name in LEARNERS),
+        *(entry(name, {}, long=name in ("cobyla", "cobyqa")) for name in LEARNERS),
         ("fixed-penalty", {"form": "exponential"}),
     ],
 )
