@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from statistics import NormalDist
+from typing import Literal, cast
 
 import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.fitting import Bilog, OnBoxes, undecided_functions
 from cbobench.algorithms.score import PENDING, Pending, ScoreAlgorithm
+from cbobench.gp.anchored import step_from_best
 from cbobench.gp.beliefs import Belief, FunctionBelief
+from cbobench.gp.box_actions import Box
 from cbobench.gp.fit import bilog
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
+from cbobench.gp.posteriors.fitted import FittedPosterior
 from cbobench.gp.posteriors.interface import Mask, Posterior
 from cbobench.gp.posteriors.separate import OwnNoise
 from cbobench.gp.recommend import Goal
@@ -23,6 +27,7 @@ from cbobench.problems.base import Actions, Feedback
 
 # below it 1 - |z| M(|z|), M the Mills ratio, is 1/z² to six digits, and rounding would spoil it
 FAR = -1e3
+LONGEST_PAUSE = 8  # between two steps, in turns
 
 
 @ALGORITHMS.register("cei")
@@ -41,11 +46,14 @@ class ConstrainedEI(ScoreAlgorithm):
     2. On finite sets, and with the problem's kernel, centres and amplitudes follow the running
        range of the observations.
     3. On a finite set without noise, nothing is played twice.
+    4. On a box without noise, every second round steps from the best feasible point by models that
+       are anchored there (see `gp.anchored`); after a step that gained nothing, the next one waits
+       twice as long.
     """
 
     source = "Gardner et al. (2014); Gelbart et al. (2014)"
     about = "expected improvement times the probability of feasibility"
-    knows = ("kernel", "λ", "T (if λ is theory)", "R (if λ is true, or auto on a finite set)")
+    knows = ("kernel", "λ", "T (if λ is theory)", "R (if λ is true or auto)")
     needs = frozenset({"feedback at once"})
     late = True
     narrow = True
@@ -73,6 +81,12 @@ class ConstrainedEI(ScoreAlgorithm):
         "by evidence",
         "model sign(g) ln(1 + |g|) in place of g (Eriksson & Poloczek 2021); by evidence: where "
         "fits find it likelier",
+    )
+
+    anchored: bool = param(
+        True,
+        "without noise, on a box with fitted models: step from the best feasible point by models "
+        "anchored there (ours, see gp/anchored.py)",
     )
 
     incumbent: Array = state()
@@ -121,8 +135,14 @@ class ConstrainedEI(ScoreAlgorithm):
         self.running = RunningScale(replicates, 1 + self.setting.constraints, self.scaled)
         if self.box is None:
             self.played_mask = np.zeros((replicates, self.setting.finite.n), dtype=bool)
-        goes_by_noise = self.box is None and self.lam in ("auto", "true")
+        goes_by_noise = self.lam in ("auto", "true")
         self.noise_free = goes_by_noise & (true_noise(self.setting.noise).max(axis=1) <= NOISELESS)
+        self.steps = self.anchored and self.fits and self.setting.parallel == 1
+        self.turn = 0  # of the maximiser
+        # Per replicate: the value that a step began at (NaN without one), the turn from which on
+        # there may be another one, and how many turns lie between two.
+        self.step_value = np.full(replicates, np.nan)
+        self.next_step, self.pause = np.full((2, replicates), 2)
 
     def targets(self, feedback: Feedback) -> Array:
         g = bilog(feedback.g) if self.bilog is True else feedback.g
@@ -143,6 +163,12 @@ class ConstrainedEI(ScoreAlgorithm):
             posterior.set_noise(self.running.unit_noise(noise))
         if self.box is None:
             self.played_mask[np.arange(len(played)), played] = True
+        # A step that gained nothing shows a function that no smooth model follows, or an optimum.
+        stepped = np.isfinite(self.step_value)
+        gained = (feedback.f > self.step_value) & (feedback.g <= 0).all(axis=1)
+        longer = np.where(gained, 2, np.minimum(2 * self.pause, LONGEST_PAUSE))
+        self.pause = np.where(stepped, longer, self.pause)
+        self.next_step = np.where(stepped, self.turn + self.pause, self.next_step)
 
     def view(self, mean: Array, variance: Array, points: Array | None) -> Belief:
         if self.fits:
@@ -188,11 +214,42 @@ class ConstrainedEI(ScoreAlgorithm):
         that is too sure of all the rest. A variance of 0 in place of it makes the model surer
         still: on a table of networks it stayed in the feasible corner.
         """
-        if not self.noise_free.any():
+        if self.box is not None or not self.noise_free.any():
             return None
         return np.asarray(
             self.played_mask & (self.noise_free & ~self.played_mask.all(axis=1))[:, None]
         )
+
+    def maximise(self, t: int, box: Box, also: Array | None) -> tuple[Array, Array]:
+        """Return the points to play and their scores; those of steps have the score 0."""
+        self.turn += 1
+        steps, self.step_value = self._take_steps()
+        stepping = np.isfinite(self.step_value)
+        if stepping.all():
+            self.starts.round += 1  # as if the maximiser had been asked
+            return steps, np.zeros(len(steps))
+        ended = self.starts.ended
+        points, achieved = super().maximise(t, box, also)
+        # What the maximiser remembers of a replicate depends on no other.
+        if ended is not None and self.starts.ended is not None:
+            self.starts.ended[stepping] = ended[stepping]
+        return np.where(stepping[:, None], steps, points), np.where(stepping, 0.0, achieved)
+
+    def _take_steps(self) -> tuple[Array, Array]:
+        """Return points by models anchored at the best feasible ones, (S, d), and f there, (S,);
+        NaN where no step is due, or none gains.
+        """
+        replicates = self.setting.replicates
+        values = np.full(replicates, np.nan)
+        points = np.full((replicates, self.setting.actions.d), np.nan)
+        if self.steps:
+            model = cast("FittedPosterior", self.posterior)  # as its models are fitted
+            width = NormalDist().inv_cdf(1 - self.delta)
+            for s in np.flatnonzero(self.noise_free & (self.turn >= self.next_step)):
+                observed = model.points[s], model.observed[s], model.values[s]
+                if step := step_from_best(*observed, model.fits[s], width):
+                    points[s], values[s] = step
+        return points, values
 
     def score(self, belief: Belief) -> Array:
         has_incumbent = np.isfinite(self.incumbent)

@@ -153,3 +153,36 @@ def test_without_noise_it_finds_the_optimum_of_a_finite_set_and_plays_nothing_tw
     assert [len(set(column)) for column in actions(chunks).T] == [60] * 3
     _, chunks = play(task, make("cei", lam="scaled"), seeds=3, horizon=60)
     assert max(len(set(column)) for column in actions(chunks).T) < 60, "negative control"
+
+
+def play_gramacy(seeds, horizon, **settings):
+    task = problem("gramacy", noise_f=0.0, noise_g=0.0)
+    return play(task, make("cei", **settings), seeds, horizon)[0]
+
+
+@pytest.mark.slow
+def test_steps_reach_the_boundary_to_rounding_which_products_of_probabilities_do_not():
+    """Gramacy's optimum lies on a constraint: P(g <= 0) keeps a margin from it."""
+    regrets = {
+        anchored: play_gramacy([0, 1], 44, anchored=anchored).metrics.final["simple_regret"]
+        for anchored in (True, False)
+    }
+    assert regrets[True].max() < 1e-10
+    assert regrets[False].min() > 1e-8
+
+
+def test_steps_are_the_same_alone_as_beside_a_replicate_without_a_feasible_point():
+    """Some seeds of a block step while others still ask the maximiser."""
+    block, alone = (play_gramacy(seeds, 14) for seeds in (range(3), [2]))
+    played, played_alone = (cells.metrics.final for cells in (block, alone))
+    for name, values in played.items():
+        np.testing.assert_array_equal(values[2:], played_alone[name], err_msg=name)
+
+
+def test_noise_and_a_finite_set_have_no_steps():
+    for task in (problem("gramacy", noise_f=0.1, noise_g=0.0), problem("rkhs-1d")):
+        with_steps, without = (
+            play(task, make("cei", anchored=anchored), 1, 12)[0].metrics.final["regret"]
+            for anchored in (True, False)
+        )
+        assert with_steps == without

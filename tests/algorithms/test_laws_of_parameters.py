@@ -34,10 +34,11 @@ PROBLEMS = {
     },
     "delay": {"name": "feasible-pocket-delayed", "grid": 9, "delay": 3.0},
     "box": {"name": "feasible-pocket", "candidates": 16},
+    "exact": {"name": "gramacy", "noise_f": 0.0, "noise_g": 0.0},
 }
 UNDER_WAY = "three evaluations under way"
 # where a parameter may act, if not everywhere
-PLACES = {"pending": ("delay", UNDER_WAY), "copula": ("box",)}
+PLACES = {"pending": ("delay", UNDER_WAY), "copula": ("box",), "anchored": ("exact",)}
 SHORT, LONG = 30, 90
 ACTIVE = {"beta_scale": 0.05, "B": "sup"}  # so that constraints bind within few rounds
 BRIEF = {"first_f": 1, "first_g": 1, "later_f": 1, "later_g": 1}  # ADMM iterations of two rounds
