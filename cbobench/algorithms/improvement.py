@@ -135,13 +135,18 @@ class ConstrainedEI(ScoreAlgorithm):
         self.running = RunningScale(replicates, 1 + self.setting.constraints, self.scaled)
         if self.box is None:
             self.played_mask = np.zeros((replicates, self.setting.finite.n), dtype=bool)
-        goes_by_noise = self.lam in ("auto", "true")
-        self.noise_free = goes_by_noise & (true_noise(self.setting.noise).max(axis=1) <= NOISELESS)
-        self.steps = self.anchored and self.fits and self.setting.parallel == 1
-        self.turn = 0  # of the maximiser
-        # Per replicate: the value that a step began at (NaN without one), the turn from which on
-        # there may be another one, and how many turns lie between two.
-        self.step_value = np.full(replicates, np.nan)
+        is_exact = true_noise(self.setting.noise).max(axis=1) <= NOISELESS
+        self.noise_free = is_exact & (self.lam in ("auto", "true"))
+        self.steps = (
+            self.anchored
+            and self.fits
+            and self.box is not None
+            and self.setting.parallel == 1
+            and bool(self.noise_free.any())
+        )
+        # The maximiser's turn, and per replicate: the value that a step began at (NaN without one),
+        # the turn from which on there may be another one, and how many turns lie between two.
+        self.turn, self.step_value = 0, np.full(replicates, np.nan)
         self.next_step, self.pause = np.full((2, replicates), 2)
 
     def targets(self, feedback: Feedback) -> Array:
@@ -164,11 +169,12 @@ class ConstrainedEI(ScoreAlgorithm):
         if self.box is None:
             self.played_mask[np.arange(len(played)), played] = True
         # A step that gained nothing shows a function that no smooth model follows, or an optimum.
-        stepped = np.isfinite(self.step_value)
-        gained = (feedback.f > self.step_value) & (feedback.g <= 0).all(axis=1)
-        longer = np.where(gained, 2, np.minimum(2 * self.pause, LONGEST_PAUSE))
-        self.pause = np.where(stepped, longer, self.pause)
-        self.next_step = np.where(stepped, self.turn + self.pause, self.next_step)
+        if self.steps:
+            stepped = np.isfinite(self.step_value)
+            gained = (feedback.f > self.step_value) & (feedback.g <= 0).all(axis=1)
+            longer = np.where(gained, 2, np.minimum(2 * self.pause, LONGEST_PAUSE))
+            self.pause = np.where(stepped, longer, self.pause)
+            self.next_step = np.where(stepped, self.turn + self.pause, self.next_step)
 
     def view(self, mean: Array, variance: Array, points: Array | None) -> Belief:
         if self.fits:
@@ -222,6 +228,8 @@ class ConstrainedEI(ScoreAlgorithm):
 
     def maximise(self, t: int, box: Box, also: Array | None) -> tuple[Array, Array]:
         """Return the points to play and their scores; those of steps have the score 0."""
+        if not self.steps:
+            return super().maximise(t, box, also)
         self.turn += 1
         steps, self.step_value = self._take_steps()
         stepping = np.isfinite(self.step_value)
@@ -239,16 +247,16 @@ class ConstrainedEI(ScoreAlgorithm):
         """Return points by models anchored at the best feasible ones, (S, d), and f there, (S,);
         NaN where no step is due, or none gains.
         """
-        replicates = self.setting.replicates
-        values = np.full(replicates, np.nan)
-        points = np.full((replicates, self.setting.actions.d), np.nan)
-        if self.steps:
-            model = cast("FittedPosterior", self.posterior)  # as its models are fitted
-            width = NormalDist().inv_cdf(1 - self.delta)
-            for s in np.flatnonzero(self.noise_free & (self.turn >= self.next_step)):
-                observed = model.points[s], model.observed[s], model.values[s]
-                if step := step_from_best(*observed, model.fits[s], width):
-                    points[s], values[s] = step
+        values = np.full(self.setting.replicates, np.nan)
+        points = np.full((len(values), self.setting.actions.d), np.nan)
+        model = cast("FittedPosterior", self.posterior)  # as its models are fitted
+        width = NormalDist().inv_cdf(1 - self.delta)
+        for s in np.flatnonzero(self.noise_free & (self.turn >= self.next_step)):
+            step = step_from_best(
+                model.points[s], model.observed[s], model.values[s], model.fits[s], width
+            )
+            if step is not None:
+                points[s], values[s] = step
         return points, values
 
     def score(self, belief: Belief) -> Array:

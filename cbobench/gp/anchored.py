@@ -284,8 +284,7 @@ def _climb(
         return levels[:, None] + changes
 
     # Every function is in units of its largest change along an axis, or of its value where it
-    # hardly
-    # changes: kinks that are far off stay far off.
+    # hardly changes: kinks that are far off stay far off.
     d = len(low)
     middle = (start - low) / side
     probes = values(np.concatenate([middle[None], middle + np.eye(d) / 2, middle - np.eye(d) / 2]))
