@@ -74,8 +74,7 @@ SYMBOLS = {
 WIDTH = 2.0  # of lines, pixels
 # The palette on black: each within five degrees of its hue on white (OKLCH), each more than four
 # units of CIELAB lightness from the next; with normal sight, deuteranopia and protanopia every two
-# of them are at
-# least 20 units apart.
+# of them are at least 20 units apart.
 ON_BLACK = {
     "violet": "#ac90fe",
     "rust": "#e57452",

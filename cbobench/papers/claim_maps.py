@@ -298,8 +298,7 @@ def draw_map(map: Map) -> Any:
         axis = image.subplots()
         # A cell's colour and symbol say the verdict; the strip below shows whether all parts are
         # alike, which the verdict of a claim hides. Parts are sorted, as their order says nothing
-        # and a share is
-        # read at a glance.
+        # and a share is read at a glance.
         for (i, j), f in map.cells.items():
             top, height = edges[i], heights[i]
             colour, symbol = VERDICT_STYLES[f.verdict]

@@ -486,8 +486,7 @@ def choices(variants: Sequence[Variant], within: Sequence[str] = ()) -> Iterator
 
     # A parameter that one name alone varies is changed for one name at a time: all combinations of
     # all names would be a product of settings that no paper has. Reversed, so that of kinds with
-    # equal shared values the
-    # first remains.
+    # equal shared values the first remains.
     first = {
         (name, format_value(kind.shared)): kind
         for name in names

@@ -56,8 +56,7 @@ PIECES_PER_WORKER = 2
 RETURN_AFTER = 300.0
 # Seeds in lock step share what a round costs Python, whatever their number: on finite sets a round
 # of 100 seeds takes twice as long as one of a single seed. Pieces are no smaller than that they
-# cost so many times as
-# much CPU time.
+# cost so many times as much CPU time.
 # seconds per round, measured on finite sets and on boxes
 SHARED_ROUND = {True: 8e-5, False: 1.5e-3}
 MAX_COST_RATIO = 1.25

@@ -101,8 +101,7 @@ def plan(call: Call, watcher: Watcher = SILENT, deadline: float = inf) -> Plan:
     grid = suite.grid
     # Of three sizes only the block, in seeds, is for the life of a run: a resumed run makes the
     # same tasks again. How many cells of several pairs share a task, and into which pieces one is
-    # cut while it waits, may
-    # differ by call.
+    # cut while it waits, may differ by call.
     workers = CLUSTER_CPUS if call.address is not None else call.cpus or usable_cpus()
     together = _choose_together(suite, call, workers)
     record, record_notes = _record_call(

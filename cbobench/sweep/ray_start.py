@@ -27,8 +27,7 @@ OBJECT_STORE = 256 * 2**20  # problems are small; results do not pass through it
 
 # Milliseconds for which the driver hands a worker one task after the other. Then it asks for a
 # worker anew, which takes some hundredths of a second, and other drivers have their turn. Ray's own
-# 500 are less than most
-# tasks take.
+# 500 are less than most tasks take.
 LEASE = 10_000
 CALLS = 2**30  # of a worker, at most: only one that is worn out reaches them
 

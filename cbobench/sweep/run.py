@@ -31,8 +31,7 @@ from cbobench.words import count_noun
 
 # Tasks that worker processes run by default. On one machine they are never slower: Ray begins
 # seconds later and takes 20 ms of CPU time more per task (measured with 8 and with 264); for more
-# tasks that is little
-# beside what they take.
+# tasks that is little beside what they take.
 SMALL = 64
 
 

@@ -504,10 +504,8 @@ def shards_section(bundles: Sequence[Path], shards: Mapping[str, Mapping[str, An
     said = "\n" + wrap(f"Not played yet: {names}.") if missing else ""
     note = wrap(
         f"{changed} of {count_noun(len(bundles), 'shard')} were played *with changes*: in a work "
-        "tree "
-        "that differed from its commit. How it differed is not recorded. What confirms a shard "
-        "is the "
-        "code of a commit as it is."
+        "tree that differed from its commit. How it differed is not recorded. What confirms a "
+        "shard is the code of a commit as it is."
     )
     head = f"{note}\n" if changed else ""
     return f"## The shards\n\n{head}{tabulate(columns, lines, 'llrrlllrr')}\n{said}"

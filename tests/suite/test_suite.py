@@ -317,8 +317,7 @@ def test_tables_are_known_by_content_not_by_path(write_suite, tmp_path):
 
 # What the papers print: (algorithms, seeds, horizon). Guo, Zhu & Liu give no number of runs; the
 # trade-off of Shi & Eryilmaz is an average over 20. Recorded data are needed to load those of light
-# sensors and
-# stocks.
+# sensors and stocks.
 SHIPPED = {
     "quickstart": (5, 10, 500),
     "literature_small": (31, 5, 50),
