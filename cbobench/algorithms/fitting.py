@@ -1,7 +1,7 @@
 """What a method's models are, its parameter `kernel`.
 
     given   the problem's kernel, with its lengthscale, for f and every g_j; λ is the method's. The theory is of this
-    fit     a Matérn-5/2 kernel with a lengthscale for every coordinate, an amplitude, a noise variance and a centre for
+    fit     a Matérn-5/2 kernel with a lengthscale for every input, an amplitude, a noise variance and a centre for
             each of f, g_1, ..., g_m, by maximum a posteriori from the observations (see
             `cbobench.gp.fit`)
     fit on boxes  `fit` on a box, `given` on a finite set

@@ -42,9 +42,12 @@ class Finite:
     Attributes:
         space: the typed inputs that actions are made of (`problems.inputs.InputSpace`), if there
             are any.
+        firsts: of every input the first of its coordinates, as a category has several, (inputs,);
+            None if each coordinate is an input.
     """
 
     space: Any = None
+    firsts: NDArray[np.intp] | None = None
 
     def __init__(
         self,

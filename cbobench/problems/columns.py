@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, printable, refuse_strange, show
 from cbobench.gp.kernels import Array
@@ -252,8 +253,9 @@ def coordinates(
     log: Collection[str],
     one_hot: Collection[str],
     amounts: Collection[str],
-) -> tuple[Array, list[str]]:
-    """Coordinates (rows, d) of input columns, each from 0 to 1, and a name per row.
+) -> tuple[Array, list[str], NDArray[np.intp]]:
+    """Coordinates (rows, d) of input columns, each from 0 to 1, a name per row, and of every column
+    the first of its coordinates.
 
     Args:
         log: columns on a logarithmic axis.
@@ -275,7 +277,8 @@ def coordinates(
     texts = zip(
         *([f"{name} = {_text(v)}" for v in frame[name]] for name in frame.columns), strict=True
     )
-    return np.concatenate(parts, axis=1), [", ".join(row_texts) for row_texts in texts]
+    row_names = [", ".join(row_texts) for row_texts in texts]
+    return np.concatenate(parts, axis=1), row_names, find_firsts([p.shape[1] for p in parts])
 
 
 def _text(value: Any) -> str:
@@ -352,6 +355,11 @@ def encode_categories(which: Any, count: int) -> Array:
     count).
     """
     return np.asarray(np.eye(count)[which] * np.sqrt(0.5))
+
+
+def find_firsts(widths: Sequence[int]) -> NDArray[np.intp]:
+    """Return the first coordinate of every input, of which each has that many."""
+    return np.asarray(np.cumsum([0, *widths[:-1]]), dtype=np.intp)
 
 
 def refuse_constant(names: Iterable[str], frame: pd.DataFrame, source: str) -> None:

@@ -130,6 +130,7 @@ class Measured:
         points: coordinates in the unit cube, (n, d).
         names: a name per configuration.
         origin: of each configuration, its first row in the table, (n,).
+        firsts: of every input the first of its coordinates.
     """
 
     rows: Array
@@ -137,6 +138,7 @@ class Measured:
     points: Array
     names: tuple[str, ...]
     origin: NDArray[np.intp]
+    firsts: NDArray[np.intp]
 
     @cached_property
     def failed(self) -> NDArray[np.bool_]:
@@ -158,13 +160,14 @@ class Measured:
         return np.asarray(np.add.reduceat(values, self.first, axis=0) / self.counts[:, None])
 
     @staticmethod
-    def of(rows: Array, points: Array, names: Sequence[str]) -> Measured:
+    def of(rows: Array, points: Array, names: Sequence[str], firsts: NDArray[np.intp]) -> Measured:
         """Rows grouped by equal points, configurations in the order in which they first appear.
 
         Args:
             rows: (rows, 1 + m).
             points: of every row, (rows, d).
             names: of every row's configuration.
+            firsts: of the coordinates.
         """
         _, first, which = np.unique(points, axis=0, return_index=True, return_inverse=True)
         rank = np.empty(len(first), dtype=np.intp)
@@ -172,7 +175,12 @@ class Measured:
         which = rank[which.reshape(-1)]
         order, first = np.argsort(which, kind="stable"), np.sort(first)
         return Measured(
-            rows[order], np.bincount(which), points[first], tuple(names[i] for i in first), first
+            rows[order],
+            np.bincount(which),
+            points[first],
+            tuple(names[i] for i in first),
+            first,
+            firsts,
         )
 
 
@@ -314,7 +322,7 @@ class Configurations(Problem):
             finite = Finite.at(
                 points, stationary(model.kernel, model.lengthscale), model.kernel, names
             )
-        finite.space = self.space
+        finite.space, finite.firsts = self.space, self.measured.firsts
         return finite
 
     @property

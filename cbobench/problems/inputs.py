@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, nearest, refuse_strange, show, unknown
 from cbobench.gp.box_actions import sobol
@@ -25,6 +26,7 @@ from cbobench.problems.columns import (
     ASIDE,
     describe_row,
     encode_categories,
+    find_firsts,
     find_text,
     is_number,
     is_numeric,
@@ -282,6 +284,11 @@ class InputSpace:
         """Whether every configuration is one of them."""
         played = len(self.configurations)
         return math.prod(input_type.count or played + 1 for input_type in self.types) == played
+
+    @property
+    def firsts(self) -> NDArray[np.intp]:
+        """Of every input the first of its coordinates."""
+        return find_firsts([len(input_type.choices) or 1 for input_type in self.types])
 
     def columns(self) -> dict[str, list[Any]]:
         """Values of every input at all configurations, as a run stores them: tuples and infinities

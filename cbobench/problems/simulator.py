@@ -563,7 +563,7 @@ class Simulator(Problem):
         finite = Finite.at(
             self.space.points, stationary(self.kernel, self.lengthscale), self.kernel
         )
-        finite.space = self.space
+        finite.space, finite.firsts = self.space, self.space.firsts
         return finite
 
     def describe_inputs(self) -> Inputs | None:

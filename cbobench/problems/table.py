@@ -281,7 +281,7 @@ class UserTable(FromFiles):
             for name in typed.one_hot
         }
         inputs = frame[[*typed.names]].assign(**category_columns)
-        points, names = coordinates(inputs, source, typed.log, typed.one_hot, typed.amounts)
+        points, names, firsts = coordinates(inputs, source, typed.log, typed.one_hot, typed.amounts)
         space = typed.space(inputs, points, source)
         # A measurement cannot be tried again, nor left out of what a row tells.
         rule = FailureRule.of(self.on_failure, len(rules) - 1)
@@ -316,7 +316,9 @@ class UserTable(FromFiles):
         # Rows with equal inputs are one configuration;
         # what is known by row is from here on known by configuration.
         place = {column: i for i, column in enumerate(dict.fromkeys(columns))}
-        measured = Measured.of(values[:, [place[column] for column in columns]], points, names)
+        measured = Measured.of(
+            values[:, [place[column] for column in columns]], points, names, firsts
+        )
         self.by_name = {name: inputs[name].iloc[measured.origin].tolist() for name in typed.names}
         if space is not None:
             space = space.take(measured.origin)

@@ -89,6 +89,42 @@ def test_the_objective_is_scikit_learns_marginal_likelihood_and_the_priors(known
     np.testing.assert_allclose(slope, numeric, rtol=1e-4, atol=1e-4)
 
 
+def test_a_category_has_one_lengthscale_of_a_hamming_distance():
+    rng = np.random.default_rng(2)
+    codes, x = rng.integers([4, 3], size=(20, 2)), rng.random((20, 1))
+    points = np.concatenate([np.eye(4)[codes[:, 0]], x, np.eye(3)[codes[:, 1]]], axis=1)
+    y = rng.standard_normal(20)
+    objective = Objective(points, y[None], None, np.array([0, 4, 5]))
+
+    def expected(logs):
+        # Two different choices of a category are as far apart as any other two.
+        lengths, scale, noise = np.exp(logs[:3]), np.exp(logs[3]), np.exp(logs[4])
+        differ = [codes[:, None, k] != codes[None, :, k] for k in (0, 1)]
+        squared = 2 * differ[0] / lengths[0] ** 2 + 2 * differ[1] / lengths[2] ** 2
+        squared += (x - x.T) ** 2 / lengths[1] ** 2
+        a = np.sqrt(5 * squared)
+        covariance = scale * (1 + a + a**2 / 3) * np.exp(-a) + noise * np.eye(20)
+        centre = objective(logs[None], ALONE)[2][0]
+        density = stats.multivariate_normal(np.full(20, centre), covariance).logpdf(y)
+        mode = math.sqrt(2) + math.log(8) / 2  # the prior is of eight coordinates
+        density += stats.lognorm(math.sqrt(3), scale=math.exp(mode)).logpdf(lengths).sum()
+        density += stats.norm().logpdf(logs[3])
+        return density + stats.lognorm(3, scale=math.exp(-9)).logpdf(noise)
+
+    logs, moved = np.array([0.2, -0.5, 0.6, 0.4, -3.0]), np.array([-0.4, 0.1, 1.0, 0.1, -2.5])
+    cost, other_cost = (objective(z[None], ALONE)[0][0] for z in (logs, moved))
+    assert cost - other_cost == pytest.approx(expected(moved) - expected(logs), abs=1e-8)
+    numeric = approx_fprime(logs, lambda z: objective(z[None], ALONE)[0][0], 1e-6)
+    np.testing.assert_allclose(objective(logs[None], ALONE)[1][0], numeric, rtol=1e-4, atol=1e-4)
+    # A fit starts where the last one ended.
+    (last,) = fit_all(points, y[None], [None], None, firsts=objective.firsts)
+    (spread,) = fit_all(points, y[None], [last], None, anew=False, firsts=objective.firsts)
+    assert last.lengthscales.shape == (8,)
+    np.testing.assert_array_equal(last.lengthscales[:4], last.lengthscales[0])
+    np.testing.assert_array_equal(last.lengthscales[5:], last.lengthscales[5])
+    assert spread.evidence >= last.evidence
+
+
 def test_a_fit_ends_where_no_slope_is_left_and_no_other_start_is_better():
     x, y = data(40)
     fitted = fit(x, y, None)

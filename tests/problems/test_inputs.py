@@ -49,6 +49,14 @@ class Net(Simulator):
         return [f, x["width"] * x["depth"] / 20 - 1]
 
 
+def test_the_coordinates_of_a_category_are_one_input_to_fitted_models():
+    learner = make("cei", kernel="fit")
+    play(prepare_class(Net), learner, seeds=1, horizon=10)
+    for lengths in learner.posterior.lengthscales[0]:
+        assert lengths[2] == lengths[3]
+        assert len(set(lengths)) == 3
+
+
 def brute_force(cls=Net):
     space = InputSpace.of(cls.inputs, 10_000)
     values = {tuple(c.values()): cls.simulate(None, c, None) for c in space.configurations}

@@ -66,6 +66,16 @@ def test_types_and_lists_of_names_are_one_problem(tmp_path):
     np.testing.assert_array_equal(*played)
 
 
+@pytest.mark.parametrize("roles", [{"inputs": TYPES}, NAMES])
+def test_the_coordinates_of_a_category_share_a_lengthscale(tmp_path, roles):
+    learner = make("cei", kernel="fit")
+    play(table(tmp_path, **roles), learner, seeds=1, horizon=12)
+    for lengths in learner.posterior.lengthscales[0]:
+        assert (lengths[:6] == lengths[0]).all()
+        assert (lengths[6:10] == lengths[6]).all()
+        assert len(set(lengths)) == 4
+
+
 def test_the_order_of_a_mapping_changes_nothing(tmp_path):
     swapped = table(tmp_path, inputs=dict(reversed(TYPES.items())))
     assert [t.name for t in swapped.actions.space.types] == [*TYPES]

@@ -72,6 +72,7 @@ class FittedPosterior:
             noise,
         )
         self.cube = actions.units if isinstance(actions, Finite) else None
+        self.firsts = actions.firsts if isinstance(actions, Finite) else None
         if candidates is None:
             candidates = actions.candidates if isinstance(actions, Box) else self.cube
         assert candidates is not None
@@ -154,7 +155,9 @@ class FittedPosterior:
             before = [None if self.count == 2 else forms[form][j] for j, form in targets]
             noise = None if self.noise is None else np.array([self.noise[s, j] for j, _ in targets])
             for (j, form), hyper in zip(
-                targets, fit_all(self.points[s], values, before, noise, anew), strict=True
+                targets,
+                fit_all(self.points[s], values, before, noise, anew, self.firsts),
+                strict=True,
             ):
                 forms[form][j] = hyper
             if anew:
