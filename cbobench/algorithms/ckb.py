@@ -80,6 +80,8 @@ class CKB(Optimistic):
             if isinstance(self.rho, str)
             else np.full_like(self.bound_f, self.rho)
         )
+        if isinstance(self.V, str) and not min(self.cap.min(), self.bound_g.min()) > 0:
+            raise CellFailure("B or G is 0, so that V = G√T/ρ is no number; give V, or B and G")
         self._restart(1 if self.anytime else self.setting.horizon)
 
     def _restart(self, horizon: int) -> None:

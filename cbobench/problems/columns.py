@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 csv.field_size_limit(2**31 - 1)  # of characters: a column of logs is left out, but read
 ASIDE = "take it out of inputs (it then stands in ignore, unless that is rest)"
+ROUNDED = 1e-13  # of the largest value: values that differ by less are equal
+# covariances of 10,000 configurations take two to three minutes with so many
+MOST_COORDINATES = 1000
 MAX_SCALE_RATIO = 100.0  # columns whose scales differ by more are hardly readings of one thing
 
 
@@ -265,8 +268,15 @@ def coordinates(
 
     Raises:
         Misuse: text, or whole numbers that may be codes of categories, where nothing says what they
-            are; a column that never changes; no logarithm.
+            are; a column that never changes; no logarithm; more than `MOST_COORDINATES`.
     """
+    widths = [frame[name].nunique() if name in one_hot else 1 for name in frame.columns]
+    if sum(widths) > MOST_COORDINATES:
+        raise Misuse(
+            f"{source}: {sum(widths):,} coordinates, {max(widths):,} of them the categories of "
+            f"input {show(frame.columns[int(np.argmax(widths))])}; allowed: {MOST_COORDINATES:,}; "
+            f"write rare categories alike, such as other, or {ASIDE}"
+        )
     refuse_constant([name for name in frame.columns if name not in one_hot], frame, source)
     parts = [
         categories(frame[name])
@@ -278,7 +288,7 @@ def coordinates(
         *([f"{name} = {_text(v)}" for v in frame[name]] for name in frame.columns), strict=True
     )
     row_names = [", ".join(row_texts) for row_texts in texts]
-    return np.concatenate(parts, axis=1), row_names, find_firsts([p.shape[1] for p in parts])
+    return np.concatenate(parts, axis=1), row_names, find_firsts(widths)
 
 
 def _text(value: Any) -> str:
@@ -355,6 +365,24 @@ def encode_categories(which: Any, count: int) -> Array:
     count).
     """
     return np.asarray(np.eye(count)[which] * np.sqrt(0.5))
+
+
+def spreads(values: Array) -> Array:
+    """Return standard deviations (p,) of values (n, p), 0 of those that differ by rounding alone.
+
+    Equal numbers have a mean that differs from them by rounding, and so have the means of equal
+    repeats.
+    """
+    reach, deviation = np.ptp(values, axis=0), values.std(axis=0)
+    # squares of numbers below 1e-154 are 0
+    deviation = np.where(deviation > 0, deviation, reach)
+    return np.where(reach > ROUNDED * np.abs(values).max(axis=0), deviation, 0.0)
+
+
+def units_of(values: Array) -> Array:
+    """Return the `spreads` that values (n, p) are scaled by, 1 of what never changes."""
+    spread = spreads(values)
+    return np.where(spread > 0, spread, 1.0)
 
 
 def find_firsts(widths: Sequence[int]) -> NDArray[np.intp]:

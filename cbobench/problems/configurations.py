@@ -21,7 +21,7 @@ from cbobench.gp.actions import LARGEST, Finite
 from cbobench.gp.kernels import Array, StationaryName, smooth_norm, stationary
 from cbobench.problems.base import Channel, Drawn, Feedback, Instances, Objective, Problem
 from cbobench.problems.channels import AdditiveNoise
-from cbobench.problems.columns import write_number
+from cbobench.problems.columns import spreads, units_of, write_number
 from cbobench.problems.failures import FailureRule
 from cbobench.problems.inputs import InputSpace
 from cbobench.rng import Draws, Streams, standard_normal, uniform
@@ -279,8 +279,7 @@ class Configurations(Problem):
         # Units are those of the means: noise that is drawn must not change what a unit is.
         self.shift, self.divisor = np.zeros(len(rules)), np.ones(len(rules))
         if scaled:
-            spread = means.std(axis=0)
-            self.shift[0], self.divisor = means[:, 0].mean(), np.where(spread > 0, spread, 1.0)
+            self.shift[0], self.divisor = means[:, 0].mean(), units_of(means)
         self.values = (row_values - self.shift) / self.divisor
         self.means = (
             measured.means(self.values)
@@ -293,7 +292,9 @@ class Configurations(Problem):
         n, rules = len(means), self.rules
         if n > LARGEST:
             raise Misuse(f"{n:,} configurations; allowed: {LARGEST:,}; take some of them")
-        if n < 2 or np.ptp(means[:, 0]) == 0:
+        if n < 2:
+            raise Misuse("all rows are one configuration: nothing to choose; name more inputs")
+        if not spreads(means[:, :1])[0]:
             raise Misuse(
                 f"objective {rules[0].column!r} is the same in all {n} configurations: nothing "
                 "to choose"

@@ -14,6 +14,7 @@ import numpy as np
 
 from cbobench.errors import Misuse, show, unknown
 from cbobench.gp.kernels import Array
+from cbobench.problems.columns import units_of
 
 Outcome = Literal["infeasible", "skip", "fail"]
 OUTCOMES = get_args(Outcome)
@@ -95,12 +96,9 @@ class FailureRule:
         Unless stated, f is the lowest seen, and each g_j the highest seen, or its spread where that
         is not above 0.
         """
-        g, spread = (
-            measurements[:, 1:].max(axis=0, initial=-np.inf),
-            measurements[:, 1:].std(axis=0),
-        )
+        g = measurements[:, 1:].max(axis=0, initial=-np.inf)
         # A failed evaluation must be infeasible, even if nothing infeasible has been measured.
-        worst = np.where(g > 0, g, np.where(spread > 0, spread, 1.0))
+        worst = np.where(g > 0, g, units_of(measurements[:, 1:]))
         f = float(measurements[:, 0].min()) if self.f is None else self.f
         return np.concatenate([[f], worst if self.g is None else self.g])
 

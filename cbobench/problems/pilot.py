@@ -15,6 +15,7 @@ import numpy as np
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.gp.kernels import RIDGE, Array, stationary
 from cbobench.problems.base import PILOT as PILOT
+from cbobench.problems.columns import units_of
 from cbobench.problems.data import Site
 from cbobench.problems.simulated import PilotFacts, SimulationResult, succeeded
 from cbobench.watcher import SILENT, Watcher
@@ -253,10 +254,9 @@ def estimate_facts(
     """
     # Two runs per point tell spread and noise apart.
     mean, apart = (runs[0] + runs[1]) / 2, runs[1] - runs[0]
-    spread = mean.std(axis=0)
     shift, divisor = np.zeros(mean.shape[1]), np.ones(mean.shape[1])
     if is_scaled:
-        shift[0], divisor = mean[:, 0].mean(), np.where(spread > 0, spread, 1.0)
+        shift[0], divisor = mean[:, 0].mean(), units_of(mean)
     noise = np.sqrt((apart**2).mean(axis=0) / 2) / divisor
     played = (mean - shift) / divisor
     # The norm of the smoothest function through the means, up to their noise:
