@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Literal, cast
 
 import numpy as np
@@ -27,7 +26,9 @@ from cbobench.problems.base import Actions, Feedback
 
 # below it 1 - |z| M(|z|), M the Mills ratio, is 1/z² to six digits, and rounding would spoil it
 FAR = -1e3
-LONGEST_PAUSE = 8  # between two steps, in turns
+# Of steps to the boundary: the deviations that they keep from it, the share of f's amplitude that
+# is worth another one at once, and the longest pause between two, in turns.
+STEP_WIDTH, WORTH, LONGEST_PAUSE = 0.5, 1e-5, 6
 
 
 @ALGORITHMS.register("cei")
@@ -47,8 +48,8 @@ class ConstrainedEI(ScoreAlgorithm):
        range of the observations.
     3. On a finite set without noise, nothing is played twice.
     4. On a box without noise, every second round steps from the best feasible point by models that
-       are anchored there (see `gp.anchored`); after a step that gained nothing, the next one waits
-       twice as long.
+       are anchored there (see `gp.anchored`). After a step that gained next to nothing the search
+       has more rounds before the next one.
     """
 
     source = "Gardner et al. (2014); Gelbart et al. (2014)"
@@ -168,10 +169,13 @@ class ConstrainedEI(ScoreAlgorithm):
             posterior.set_noise(self.running.unit_noise(noise))
         if self.box is None:
             self.played_mask[np.arange(len(played)), played] = True
-        # A step that gained nothing shows a function that no smooth model follows, or an optimum.
+        # A step that gained next to nothing shows a function that no smooth model follows, or an
+        # optimum, which may be a local one.
         if self.steps:
+            fits = cast("FittedPosterior", self.posterior).fits
+            worth = WORTH * np.array([of_replicate[0].amplitude for of_replicate in fits])
             stepped = np.isfinite(self.step_value)
-            gained = (feedback.f > self.step_value) & (feedback.g <= 0).all(axis=1)
+            gained = (feedback.f - self.step_value > worth) & (feedback.g <= 0).all(axis=1)
             longer = np.where(gained, 2, np.minimum(2 * self.pause, LONGEST_PAUSE))
             self.pause = np.where(stepped, longer, self.pause)
             self.next_step = np.where(stepped, self.turn + self.pause, self.next_step)
@@ -250,10 +254,9 @@ class ConstrainedEI(ScoreAlgorithm):
         values = np.full(self.setting.replicates, np.nan)
         points = np.full((len(values), self.setting.actions.d), np.nan)
         model = cast("FittedPosterior", self.posterior)  # as its models are fitted
-        width = NormalDist().inv_cdf(1 - self.delta)
         for s in np.flatnonzero(self.noise_free & (self.turn >= self.next_step)):
             step = step_from_best(
-                model.points[s], model.observed[s], model.values[s], model.fits[s], width
+                model.points[s], model.observed[s], model.values[s], model.fits[s], STEP_WIDTH
             )
             if step is not None:
                 points[s], values[s] = step

@@ -196,7 +196,7 @@ def _factor(correlations: Array) -> Array:
 
 
 NEIGHBOURS = 4  # times d + 1 observations beside the anchor
-REACH = 2.0  # of a step, times the distance of the d-th nearest observation
+REACH = 4.0  # of a step, times the distance of the d-th nearest observation
 
 
 def step_from_best(

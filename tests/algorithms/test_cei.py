@@ -179,6 +179,24 @@ def test_steps_are_the_same_alone_as_beside_a_replicate_without_a_feasible_point
         np.testing.assert_array_equal(values[2:], played_alone[name], err_msg=name)
 
 
+@pytest.mark.parametrize(
+    ("gain", "feasible", "pause"), [(1.0, True, 2), (1e-9, True, 4), (1.0, False, 4)]
+)
+def test_a_step_that_gains_next_to_nothing_leaves_the_search_more_rounds(gain, feasible, pause):
+    algorithm = make("cei")
+    play(bowl(noise_f=0.0, noise_g=0.0), algorithm, seeds=1, horizon=6)
+    for t in range(7, 20):
+        point = algorithm.ask(t)
+        step_began_at = algorithm.step_value[0]
+        if np.isfinite(step_began_at):
+            break
+        algorithm.tell(t, point, Feedback(np.array([-2.0]), np.array([[-1.0]])))
+    assert np.isfinite(step_began_at), "a step was due"
+    sign = -1.0 if feasible else 1.0
+    algorithm.tell(t, point, Feedback(np.array([step_began_at + gain]), np.array([[sign]])))
+    assert algorithm.next_step[0] - algorithm.turn == pause
+
+
 def test_noise_and_a_finite_set_have_no_steps():
     for task in (problem("gramacy", noise_f=0.1, noise_g=0.0), problem("rkhs-1d")):
         with_steps, without = (
