@@ -51,6 +51,7 @@ def setting(
         "noise": np.ones((replicates, p)),
         "slater": np.ones(replicates),
         "seed_set": np.eye(n, dtype=bool)[:1].repeat(replicates, axis=0),
+        "kernel_is_known": True,
     }
     values |= facts
     points = values.pop("points", None)

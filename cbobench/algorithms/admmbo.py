@@ -18,7 +18,13 @@ from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import OneRun, Setting
-from cbobench.algorithms.fitting import KernelChoice, check_fit, is_fitted
+from cbobench.algorithms.fitting import (
+    KERNEL,
+    KernelChoice,
+    check_fit,
+    find_obstacle,
+    is_fitted,
+)
 from cbobench.algorithms.improvement import log_expected_improvement, log_feasibility
 from cbobench.gp.beliefs import FunctionBelief
 from cbobench.gp.kernels import Array
@@ -54,8 +60,7 @@ class ADMMBO(OneRun):
 
     1. Every query is one round that observes f and g, and both are used; the paper's queries
     observe one of them.
-    2. The kernel is the one that all methods here are given; `kernel: fit` fits it, as the paper
-    does.
+    2. The kernel is the problem's where it is known, and with `kernel: given`; the paper fits it.
     3. EI is maximised over 1,000 points; the paper has 10⁵, with which a round takes a tenth of a
     second.
     4. Centre and amplitude follow the running range of the observations.
@@ -68,9 +73,7 @@ class ADMMBO(OneRun):
     needs = frozenset({"coordinates", "feedback at once"})
     cost = "O(c t²) for c candidates"
 
-    kernel: KernelChoice = param(
-        "given", "the models' kernel: the problem's (given), or one that is fitted (fit)"
-    )
+    kernel: KernelChoice = param("auto", KERNEL)
     lam: Noise = param(
         "scaled",
         "noise variance; scaled (ours): 0.01 of each model's squared amplitude, or fitted; "
@@ -111,16 +114,16 @@ class ADMMBO(OneRun):
     converged: bool = state()
 
     def check(self, problem: Problem) -> None:
-        check_fit(self.kernel, problem)
+        check_fit(self.kernel, problem, find_obstacle(problem))
 
-    def posterior_kind(self) -> Kind:
+    def posterior_kind(self, problem: Problem) -> Kind:
         return "observations"
 
     def start_one(self, setting: Setting) -> None:
         m = setting.constraints
         lam = true_noise(setting.noise[0]) if self.lam == "true" else self.lam
-        fitted = is_fitted(self.kernel, setting.actions)
-        self.model = RunModel(setting.actions, 1 + m, lam, setting.horizon, self.scaled, fitted)
+        self.fits = is_fitted(self.kernel, setting, find_obstacle(setting))
+        self.model = RunModel(setting.actions, 1 + m, lam, setting.horizon, self.scaled, self.fits)
         self.generator = setting.streams.role("candidates")[0]
         self.penalty = self.rho
         self.x = np.full(self.model.cube.d, 0.5 * self.side)

@@ -184,7 +184,7 @@ class AskTell(OneRun):
             )
         super().check_late(problem)
 
-    def posterior_kind(self) -> Kind:
+    def posterior_kind(self, problem: Problem) -> Kind:
         return "none"
 
     def start_one(self, setting: Setting) -> None:

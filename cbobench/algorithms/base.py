@@ -55,6 +55,7 @@ class Setting:
         parallel: number of evaluations under way at once. With more than one, feedback is delayed,
             and rounds are told in order, each with f and every g_j for all replicates (see
             `problems.channels.UnderWay`).
+        kernel_is_known: see `Problem`.
     """
 
     actions: Finite | Box
@@ -71,6 +72,7 @@ class Setting:
     slopes: Callable[[Array], Array] | None = None
     parallel: int = 1
     design: Array | None = None
+    kernel_is_known: bool = False
 
     @classmethod
     def of(
@@ -91,6 +93,7 @@ class Setting:
             i.changes(),
             slopes,
             parallel,
+            kernel_is_known=problem.kernel_is_known,
         )
 
     @property
@@ -154,6 +157,9 @@ class Algorithm:
         reference: True for a reference method, which is no learner and may `look` at f and g.
         late: whether it plays with evaluations under way (a suite's `parallel`) although it needs
             feedback at once: rounds are told in order, some after later ones were asked for.
+
+    Attributes:
+        fits: whether its models' kernels are fitted, which is recorded; None without models.
     """
 
     name: ClassVar[str] = ""
@@ -165,6 +171,7 @@ class Algorithm:
     libraries: ClassVar[tuple[str, ...]] = ()
     reference: ClassVar[bool] = False
     late: ClassVar[bool] = False
+    fits: bool | None = None
 
     def check(self, problem: Problem) -> None:
         """Refuse, beyond `needs`, a problem that these parameters cannot serve. Raises `Misuse`."""
@@ -179,9 +186,9 @@ class Algorithm:
                 "or the method"
             )
 
-    def posterior_kind(self) -> Kind:
-        """Return the kind of posterior, to estimate memory: `observations`, `features`, or the
-        cheapest.
+    def posterior_kind(self, problem: Problem) -> Kind:
+        """Return the kind of posterior on a problem, to estimate memory: `observations`,
+        `features`, or the cheapest.
         """
         return "cheapest"
 
@@ -311,6 +318,7 @@ class OneRun(Algorithm):
         for s, run in enumerate(self.runs):
             run.setting = setting.only(s)
             run.start_one(run.setting)
+        self.fits = self.runs[0].fits
 
     def ask(self, t: int) -> Actions:
         return self._stack_actions([run.ask_one(t) for run in self.runs])

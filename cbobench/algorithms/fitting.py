@@ -1,13 +1,16 @@
 """What a method's models are, its parameter `kernel`.
 
+    auto    the problem's kernel where it is the problem (`Problem.kernel_is_known`): functions drawn from its space, or
+            readings whose covariance it is. Everywhere else it is a stand-in, so models are fitted; the problem's still
+            serves where fitted models cannot (`find_obstacle`). The default
     given   the problem's kernel, with its lengthscale, for f and every g_j; λ is the method's. The theory is of this
     fit     a Matérn-5/2 kernel with a lengthscale for every input, an amplitude, a noise variance and a centre for
             each of f, g_1, ..., g_m, by maximum a posteriori from the observations (see
             `cbobench.gp.fit`)
     fit on boxes  `fit` on a box, `given` on a finite set
 
-With `fit` every seed has models of its own, and whatever theorems say of λ, β, B, G and γ is a
-heuristic: B and G are norms under the problem's kernel, γ is the gain under the kernel of the
+With fitted models every seed has models of its own, and whatever theorems say of λ, β, B, G and γ
+is a heuristic: B and G are norms under the problem's kernel, γ is the gain under the kernel of the
 moment. The noise variance is fitted where λ is `theory`, which then serves β alone, or `scaled`;
 with `lam: true`, or a number, it is that, and the rest is fitted. Fitted models are for boxes, and
 for finite sets with coordinates; feedback must arrive at once.
@@ -20,23 +23,28 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from cbobench.algorithms.base import Setting
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
 from cbobench.problems.base import Problem
 
-KernelChoice = Literal["given", "fit"]
-OnBoxes = Literal["given", "fit", "fit on boxes"]
-"""For methods whose authors fit: on boxes, unless the suite says otherwise; on finite sets the
-problem's kernel.
-"""
+KernelChoice = Literal["auto", "given", "fit", "fit on boxes"]
+KERNEL = "the models' kernel: the problem's (given), fitted (fit), or what is known of it (auto)"
 
 MOST = 2048  # largest number of actions for sample paths of fitted models, O(n³) per round
 
 
-def is_fitted(kernel: OnBoxes, actions: Finite | Box) -> bool:
-    """Return whether the models of an action set are fitted."""
-    return kernel == "fit" or (kernel == "fit on boxes" and isinstance(actions, Box))
+def is_fitted(kernel: KernelChoice, task: Problem | Setting, obstacle: str) -> bool:
+    """Return whether models are fitted.
+
+    Args:
+        task: the problem, or what a learner is given of it.
+        obstacle: why they cannot be, of which `auto` takes note; "" if they can.
+    """
+    if kernel == "auto":
+        return not (task.kernel_is_known or obstacle)
+    return kernel == "fit" or (kernel == "fit on boxes" and isinstance(task.actions, Box))
 
 
 Bilog = bool | Literal["by evidence"]
@@ -56,27 +64,30 @@ def undecided_functions(option: Bilog, constraints: int) -> NDArray[np.bool_] | 
     return np.arange(1 + constraints) > 0 if option == "by evidence" else None
 
 
-def check_fit(kernel: OnBoxes, problem: Problem, joint: bool = False) -> None:
-    """Raise `Misuse` if a kernel is to be fitted that cannot be.
+def find_obstacle(task: Problem | Setting, joint: bool = False) -> str:
+    """Return why no kernel can be fitted, and what is allowed; "" if one can.
 
     Args:
         joint: whether sample paths over all actions are drawn.
     """
-    actions = problem.actions
-    if not is_fitted(kernel, actions):
-        return
+    actions = task.actions
     if isinstance(actions, Finite) and actions.points is None:
-        raise Misuse(
-            "kernel is fit, but the actions have no coordinates to fit a kernel of; allowed: given"
-        )
-    if "feedback at once" not in problem.offers():
-        raise Misuse(
-            "kernel is fit, but feedback is delayed, which fitted models do not take; allowed: "
-            "given"
-        )
+        return "the actions have no coordinates to fit a kernel of; allowed: given"
+    # Several evaluations under way are told whole, in order; a problem's own delays are not.
+    delays = (
+        task.delayed and task.parallel == 1
+        if isinstance(task, Setting)
+        else "feedback at once" not in task.offers()
+    )
+    if delays:
+        return "feedback is delayed, which fitted models do not take; allowed: given"
     count = actions.n if isinstance(actions, Finite) else actions.size
     if joint and count > MOST:
-        raise Misuse(
-            f"kernel is fit, but sample paths of {count:,} actions take O(n³); allowed: "
-            f"{MOST:,}, or given"
-        )
+        return f"sample paths of {count:,} actions take O(n³); allowed: {MOST:,}, or given"
+    return ""
+
+
+def check_fit(kernel: KernelChoice, problem: Problem, obstacle: str) -> None:
+    """Raise `Misuse` if a kernel is to be fitted that cannot be."""
+    if obstacle and is_fitted(kernel, problem, obstacle):
+        raise Misuse(f"kernel is fit, but {obstacle}")

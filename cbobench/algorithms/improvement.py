@@ -8,7 +8,7 @@ from typing import Literal, cast
 import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.fitting import Bilog, OnBoxes, undecided_functions
+from cbobench.algorithms.fitting import Bilog, undecided_functions
 from cbobench.algorithms.score import PENDING, Pending, ScoreAlgorithm
 from cbobench.gp.anchored import step_from_best
 from cbobench.gp.beliefs import Belief, FunctionBelief
@@ -22,7 +22,7 @@ from cbobench.gp.posteriors.separate import OwnNoise
 from cbobench.gp.recommend import Goal
 from cbobench.gp.single import NOISELESS, Noise, RunningScale, noise_variance, own_noise, true_noise
 from cbobench.params import param, state
-from cbobench.problems.base import Actions, Feedback
+from cbobench.problems.base import Actions, Feedback, Problem
 
 # below it 1 - |z| M(|z|), M the Mills ratio, is 1/z² to six digits, and rounding would spoil it
 FAR = -1e3
@@ -42,10 +42,10 @@ class ConstrainedEI(ScoreAlgorithm):
 
     Differs from the papers:
 
-    1. On a box the models are fitted, those of each g_j to its bilog transform, as in SCBO, where
-       that is likelier (see `fitting.Bilog`).
-    2. On finite sets, and with the problem's kernel, centres and amplitudes follow the running
-       range of the observations.
+    1. Fitted models are of each g_j, or of its bilog transform, as in SCBO, where that is likelier
+       (see `fitting.Bilog`).
+    2. With the problem's kernel, centres and amplitudes follow the running range of the
+       observations.
     3. On a finite set without noise, nothing is played twice.
     4. On a box without noise, every second round steps from the best feasible point by models that
        are anchored there (see `gp.anchored`). After a step that gained next to nothing the search
@@ -61,9 +61,6 @@ class ConstrainedEI(ScoreAlgorithm):
 
     pending: Pending = param("ignore", PENDING, quiet=True)
 
-    kernel: OnBoxes = param(  # type: ignore[assignment]
-        "fit on boxes", "the models' kernel: the problem's (given), or one that is fitted (fit)"
-    )
     lam: Noise | Literal["auto"] = param(
         "auto",
         "noise variance; scaled (ours): 0.01 of each model's squared amplitude, or fitted; "
@@ -101,8 +98,8 @@ class ConstrainedEI(ScoreAlgorithm):
     def lam_for(self, horizon: float) -> float:
         return noise_variance(self.noise_rule, horizon)
 
-    def posterior_kind(self) -> Kind:
-        return "observations" if self.kernel != "given" or self._own_noise() else "cheapest"
+    def posterior_kind(self, problem: Problem) -> Kind:
+        return "observations" if self._own_noise() else super().posterior_kind(problem)
 
     def _own_noise(self) -> bool:
         lam = self.noise_rule

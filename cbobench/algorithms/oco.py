@@ -19,6 +19,7 @@ from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
 from cbobench.gp.single import Cube, RunningScale
 from cbobench.params import param, state
+from cbobench.problems.base import Problem
 
 RADIUS = 0.5  # of the largest ball in the unit cube
 
@@ -99,7 +100,7 @@ class BanditOCO(OneRun):
                 "unit cube"
             )
 
-    def posterior_kind(self) -> Kind:
+    def posterior_kind(self, problem: Problem) -> Kind:
         return "none"
 
     def start_one(self, setting: Setting) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import NONE, Setting
-from cbobench.algorithms.fitting import check_fit, is_fitted
+from cbobench.algorithms.fitting import find_obstacle
 from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.beliefs import UCB, Belief, Explore
@@ -44,9 +44,8 @@ class OptimisticReward(ScoreAlgorithm):
     """A score over a bound or a sample of f, with a width from a concentration inequality.
 
     These parameters decide the outcome as much as the algorithm does. They are recorded with every
-    cell, and a suite sets them for all its algorithms under `shared:`. Theorems concern the given
-    kernel, the default; with `kernel: fit` all widths are heuristics (see
-    `cbobench.algorithms.fitting`).
+    cell, and a suite sets them for all its algorithms under `shared:`. Theorems concern a known
+    kernel; with a fitted one all widths are heuristics (see `cbobench.algorithms.fitting`).
     """
 
     lam: float | Literal["theory", "true"] = param(
@@ -86,11 +85,13 @@ class OptimisticReward(ScoreAlgorithm):
 
     def check(self, problem: Problem) -> None:
         super().check(problem)
-        check_fit(self.kernel, problem, any(strategy.joint for strategy in self.strategies()))
         if self.gain == "rate":
             gain_rate(problem.actions, 1)
-        if self.lam == "true" and not is_fitted(self.kernel, problem.actions):
+        if self.lam == "true" and not self.is_fitted(problem):
             self.check_own_noise(problem)
+
+    def obstacle(self, task: Problem | Setting) -> str:
+        return find_obstacle(task, any(strategy.joint for strategy in self.strategies()))
 
     def check_own_noise(self, problem: Problem) -> None:
         """Raise `Misuse` if models cannot have a noise variance each."""
@@ -145,6 +146,7 @@ class OptimisticReward(ScoreAlgorithm):
     # What the base does ---------------------------------------------------------------------------
 
     def start(self, setting: Setting) -> None:
+        self.fits = self.is_fitted(setting)
         self.explorations = self.strategies()
         # the second is of g, if any
         self.explore_f, self.explore_g = self.explorations[0], self.explorations[-1]
@@ -160,12 +162,11 @@ class OptimisticReward(ScoreAlgorithm):
             self.design, box = setting.design, setting.actions
             setting = replace(setting, actions=box.grid)
             self.grid_points = setting.finite.points  # type: ignore[misc]
-            if self.design is not None and not is_fitted(self.kernel, box):
+            if self.design is not None and not self.fits:
                 self.further = design_features(self.design, box)
         rank = 0
         if self.joint:
-            fitted = is_fitted(self.kernel, setting.actions)
-            rank = setting.finite.n if fitted else setting.finite.features.shape[1]
+            rank = setting.finite.n if self.fits else setting.finite.features.shape[1]
             rank += 0 if self.design is None else self.design.shape[1]
         roles = (("explore f", ()), ("explore g", (setting.constraints,)))
         for strategy, (role, shape) in zip(self.explorations, roles, strict=False):
@@ -173,9 +174,10 @@ class OptimisticReward(ScoreAlgorithm):
         self.set_bounds(setting)
         super().start(setting)
 
-    def posterior_kind(self) -> choice.Kind:
+    def posterior_kind(self, problem: Problem) -> choice.Kind:
+        kind = super().posterior_kind(problem)
         joint = any(strategy.joint for strategy in self.strategies())
-        return "features" if joint and self.kernel == "given" else super().posterior_kind()
+        return "features" if joint and kind == "cheapest" else kind
 
     def set_bounds(self, setting: Setting) -> None:
         self.bound_f = read_bound("B", self.B, setting.norm[:, :1], setting.sup[:, :1])

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Setting
-from cbobench.algorithms.fitting import is_fitted
 from cbobench.algorithms.optimistic import Bound, OptimisticReward, read_bound
 from cbobench.algorithms.score import PENDING, Pending
 from cbobench.errors import Misuse
@@ -126,13 +125,10 @@ class Penalised(OptimisticReward):
             deviation = np.sqrt(f.deviation**2 + of_g.sum(axis=1))
         return self.explore_f(FunctionBelief(mean, deviation, f.width, f.path))
 
-    def check(self, problem: Problem) -> None:
-        super().check(problem)
-        if self.inner == "ts" and is_fitted(self.kernel, problem.actions):
-            raise Misuse(
-                "kernel is fit, but inner is ts, which samples the inner target from one kernel; "
-                "allowed: ucb"
-            )
+    def obstacle(self, task: Problem | Setting) -> str:
+        if self.inner == "ts":
+            return "inner is ts, which samples the inner target from one kernel; allowed: ucb"
+        return super().obstacle(task)
 
     def recommend(self, t: int) -> Actions | None:
         """Return None, the incumbent by observed values, if Λ(g) is modelled in place of g."""

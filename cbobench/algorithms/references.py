@@ -19,7 +19,7 @@ from cbobench.gp.box_actions import Box, scrambled_sobol
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
 from cbobench.params import state
-from cbobench.problems.base import Actions, Drawn
+from cbobench.problems.base import Actions, Drawn, Problem
 from cbobench.rng import Draws, uniform
 
 
@@ -34,7 +34,7 @@ class Oracle(Algorithm):
     needs = frozenset({"a known optimum"})
     reference = True
 
-    def posterior_kind(self) -> Kind:
+    def posterior_kind(self, problem: Problem) -> Kind:
         return "none"
 
     instances: Drawn = state()
@@ -62,7 +62,7 @@ class Random(Algorithm):
 
     setting: Setting = state()
 
-    def posterior_kind(self) -> Kind:
+    def posterior_kind(self, problem: Problem) -> Kind:
         return "none"
 
     def start(self, setting: Setting) -> None:

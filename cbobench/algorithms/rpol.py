@@ -14,7 +14,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.fitting import KernelChoice
+from cbobench.algorithms.base import Setting
+from cbobench.algorithms.fitting import KernelChoice, check_fit
 from cbobench.algorithms.optimistic import Optimistic, theory_window
 from cbobench.algorithms.score import Pending
 from cbobench.errors import CellFailure, Misuse
@@ -26,6 +27,11 @@ from cbobench.gp.posteriors.interface import Posterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.params import param, state
 from cbobench.problems.base import Feedback, Problem
+
+NOT_LATE = (
+    "the model holds plays under way, of which no covariance is known before the values are; "
+    "allowed: given"
+)
 
 
 @dataclass(kw_only=True)
@@ -103,11 +109,11 @@ class RPOLCensored(RPOL):
 
     def check_late(self, problem: Problem) -> None:
         super().check_late(problem)
-        if self.kernel == "fit":
-            raise Misuse(
-                "kernel is fit, of which no covariance is known before the values are; allowed: "
-                "given"
-            )
+        check_fit(self.kernel, problem, NOT_LATE)
+
+    def obstacle(self, task: Problem | Setting) -> str:
+        late = isinstance(task, Setting) and task.parallel > 1
+        return NOT_LATE if late else super().obstacle(task)
 
     def make_posterior(self, functions: int) -> Posterior:
         if self.lam == "true":

@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import OneRun, Setting
-from cbobench.algorithms.fitting import Bilog, OnBoxes, check_fit, is_fitted, undecided_functions
+from cbobench.algorithms.fitting import (
+    KERNEL,
+    Bilog,
+    KernelChoice,
+    check_fit,
+    find_obstacle,
+    is_fitted,
+    undecided_functions,
+)
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import sobol
@@ -47,10 +55,10 @@ class SCBO(OneRun):
     finite set, the actions inside the region, or the 2d + 1 nearest ones where it holds fewer
     (ours: on a grid the centre and its neighbours).
 
-    On a box models are fitted (Matérn-5/2, a lengthscale per coordinate, outputs standardised) to f
-    and to each g_j, or to its bilog transform where that is likelier. Candidates, L and its bounds
-    are the paper's. On a finite set the kernel is the problem's, centre and amplitude follow the
-    running range, and g is as it is.
+    Models are fitted (Matérn-5/2, a lengthscale per coordinate, outputs standardised) to f and to
+    each g_j, or to its bilog transform where that is likelier. Candidates, L and its bounds are the
+    paper's. Where the kernel is the problem's, centre and amplitude follow the running range, and g
+    is as it is.
 
     Differs from the paper:
 
@@ -77,9 +85,7 @@ class SCBO(OneRun):
     late = True
     cost = "O(c t² + c k²) for c candidates, k of them drawn"
 
-    kernel: OnBoxes = param(
-        "fit on boxes", "the models' kernel: the problem's (given), or one that is fitted (fit)"
-    )
+    kernel: KernelChoice = param("auto", KERNEL)
     lam: Noise = param(
         "scaled",
         "noise variance; scaled (ours): 0.01 of each model's squared amplitude, or fitted; "
@@ -131,19 +137,21 @@ class SCBO(OneRun):
             )
 
     def check(self, problem: Problem) -> None:
-        check_fit(self.kernel, problem)
-        if self.copula and not is_fitted(self.kernel, problem.actions):
+        obstacle = find_obstacle(problem)
+        check_fit(self.kernel, problem, obstacle)
+        if self.copula and not is_fitted(self.kernel, problem, obstacle):
             raise Misuse(
                 "copula is true, but the kernel is given; allowed: kernel: fit, or copula: false"
             )
 
-    def posterior_kind(self) -> Kind:
+    def posterior_kind(self, problem: Problem) -> Kind:
         return "observations"
 
     def start_one(self, setting: Setting) -> None:
         functions = 1 + setting.constraints
         lam = true_noise(setting.noise[0]) if self.lam == "true" else self.lam
-        if is_fitted(self.kernel, setting.actions):
+        self.fits = is_fitted(self.kernel, setting, find_obstacle(setting))
+        if self.fits:
             noise = known_variances(lam, functions, setting.horizon)
             undecided = undecided_functions(self.bilog, setting.constraints)
             self.model: ThompsonModel = FittedThompson(

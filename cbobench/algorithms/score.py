@@ -14,7 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.algorithms.base import NONE, Algorithm, Setting
-from cbobench.algorithms.fitting import KernelChoice, check_fit, is_fitted
+from cbobench.algorithms.fitting import (
+    KERNEL,
+    KernelChoice,
+    check_fit,
+    find_obstacle,
+    is_fitted,
+)
 from cbobench.errors import Misuse
 from cbobench.gp.actions import break_ties, tie_widths
 from cbobench.gp.beliefs import ONE, Belief, BeliefAtPlayed, FunctionBelief, RowStarts
@@ -76,9 +82,7 @@ class ScoreAlgorithm(Algorithm):
     variable.
     """
 
-    kernel: KernelChoice = param(
-        "given", "the models' kernel: the problem's (given), or one that is fitted (fit)"
-    )
+    kernel: KernelChoice = param("auto", KERNEL)
     pending: Pending = param("ignore", PENDING)
 
     setting: Setting = state()
@@ -97,7 +101,15 @@ class ScoreAlgorithm(Algorithm):
             raise Misuse(
                 f"{type(self).__name__} defines neither parts nor score; write one of them"
             )
-        check_fit(self.kernel, problem)
+        check_fit(self.kernel, problem, self.obstacle(problem))
+
+    def obstacle(self, task: Problem | Setting) -> str:
+        """Return why this method's models cannot be fitted, see `fitting.find_obstacle`."""
+        return find_obstacle(task)
+
+    def is_fitted(self, task: Problem | Setting) -> bool:
+        """Return whether this method's models are fitted."""
+        return is_fitted(self.kernel, task, self.obstacle(task))
 
     def known_noise(self) -> Array | None:
         """Noise variances (S, 1 + m) that fitted models take as given; None if they are fitted."""
@@ -109,8 +121,8 @@ class ScoreAlgorithm(Algorithm):
         """
         return None
 
-    def posterior_kind(self) -> choice.Kind:
-        return "cheapest" if self.kernel == "given" else "observations"
+    def posterior_kind(self, problem: Problem) -> choice.Kind:
+        return "observations" if self.is_fitted(problem) else "cheapest"
 
     # What a subclass says -------------------------------------------------------------------------
 
@@ -183,7 +195,13 @@ class ScoreAlgorithm(Algorithm):
             variance: (S, k), or (S, p, k) if functions have their own.
             points: (S, k, d) in the unit cube of a box; None for all candidates.
         """
-        deviation, g_t = np.sqrt(variance), None if self.shown is None else self.shown(points)
+        deviation, g_t = np.sqrt(variance), None
+        if self.shown is not None:
+            if points is None and self.fits and self.box is not None:  # not the problem's mesh
+                points = np.broadcast_to(
+                    self.box.candidates, (len(mean), *self.box.candidates.shape)
+                )
+            g_t = self.shown(points)
         per_function, widths = deviation.ndim == 3, self.widths
         width_f = ONE if widths is None else widths[:, :1]
         width_g = ONE if widths is None or widths.shape[1] < mean.shape[1] else widths[:, 1:, None]
@@ -207,7 +225,8 @@ class ScoreAlgorithm(Algorithm):
         # no state of a replicate, so no array by itself
         self._rows = (np.arange(setting.replicates),)
         self.box = setting.actions if isinstance(setting.actions, Box) else None
-        self.fits = is_fitted(self.kernel, setting.actions)
+        if self.grid_points is None:  # else the box decided
+            self.fits = self.is_fitted(setting)
         if self.fits and self.box is not None:
             # Fitted kernels are Matérn-5/2, whose posteriors no mesh resolves.
             self.box = replace(self.box, kernel_name="matern52", meshed=False)

@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 
 KINDS = ("problems", "algorithms", "suites")
-TITLES = {"knows": "must know", "posterior": "posterior", "noise": "default noise on f"}
+TITLES = {
+    "knows": "must know",
+    "kernel": "kernel: auto",
+    "posterior": "posterior, of kernel: given",
+    "noise": "default noise on f",
+}
 """What `show` says of a class besides its text."""
 
 
@@ -223,7 +228,7 @@ def _show_class(options: argparse.Namespace) -> None:
     if kind == "algorithm":
         facts["knows"] = ", ".join(cls.knows)
     else:
-        facts |= {"posterior": _representations(cls), "noise": cls.noise_near_optimum()}
+        facts |= {**_facts_of_models(cls), "noise": cls.noise_near_optimum()}
     # Programs get facts that are empty, too; a reader is shown what there is.
     if options.format == "json":
         print(json.dumps(facts | {"parameters": parameters}, indent=1, ensure_ascii=False))
@@ -239,9 +244,9 @@ def _show_class(options: argparse.Namespace) -> None:
         print(f"\nnumbers that may vary within a block: {varying}")
 
 
-def _representations(cls: type[Any]) -> str:
-    """How learners represent their posterior on a problem with default parameters, for short and
-    long horizons.
+def _facts_of_models(cls: type[Any]) -> dict[str, str]:
+    """Which kernel learners have on a problem with default parameters unless they are told, and how
+    they represent the posterior of the problem's, for short and long horizons.
     """
     from cbobench import params
     from cbobench.gp.posteriors.choice import representation
@@ -253,9 +258,13 @@ def _representations(cls: type[Any]) -> str:
             problem.prepare(DataFolder())
     except BaseException as error:  # a user's problem may raise anything
         reraise_stop(error)
-        return ""  # a problem that needs files, or parameters, is not there by default
+        return {}  # a problem that needs files, or parameters, is not there by default
     representations = [representation(problem.actions, horizon) for horizon in (100, 10_000)]
-    return "; ".join(dict.fromkeys(representations))
+    known = "the problem's, of which its functions are"
+    return {
+        "kernel": known if problem.kernel_is_known else "fitted, as nobody knows the problem's",
+        "posterior": "; ".join(dict.fromkeys(representations)),
+    }
 
 
 def do_reference(options: argparse.Namespace, command_line: list[str]) -> int:

@@ -401,6 +401,7 @@ def find_broken_premises(
         ("functions move", bool(setting.changes)),
         ("functions are known by sampling alone", not play.instances.exact),
         ("feedback is delayed", setting.delayed),
+        ("models are fitted", bool(algorithm.fits)),
         (
             "k(x, x) > 1",
             isinstance(setting.actions, Finite) and bool((setting.actions.prior > NEARLY).any()),

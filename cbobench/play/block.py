@@ -17,7 +17,7 @@ from cbobench.algorithms.base import NONE
 from cbobench.metrics import METRICS
 from cbobench.play.play import Chunk, Play, PlayOptions, draw_instances
 from cbobench.problems.base import Actions, Drawn, Instances, Problem
-from cbobench.results.schema import RECOMMENDATION_RULE, RULE, rounds_schema
+from cbobench.results.schema import FITTED, RECOMMENDATION_RULE, RULE, rounds_schema
 from cbobench.suite.variants import INITIAL, PARALLEL, canonical
 
 MOST_KEPT = 2**24  # bytes of instances that are kept for the next block
@@ -117,6 +117,7 @@ def summaries(play: Play) -> list[dict[str, Any]]:
             "infeasibility_declared": declared is not None and bool(declared[s]),
             "cap_hits": None if hits is None else int(hits[s]),
             "failed_fits": None if fits is None else int(fits[s]),
+            FITTED: play.algorithm.fits,
             **recommended[s],
             RULE: RECOMMENDATION_RULE,
             "redraws": int(instances.redraws[s]),

@@ -256,6 +256,7 @@ class ExpertGuidance(FeedbackModel):
         "shown before acting"
     )
     stated_facts = ("n = 81, d = 2", "1", "14 of 81", "varies")
+    kernel_is_known = True
     constraints = 1
 
     tolerance: float = param(

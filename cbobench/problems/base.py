@@ -162,6 +162,9 @@ class Problem:
             count as 0.
         seed_independent: whether every seed draws the same instance.
         simulates: whether values are of simulations, which may take long.
+        kernel_is_known: whether the kernel of its actions is the one of its functions, as they are
+            drawn from its space, or are readings with that covariance; methods then use it unless
+            they are told to fit (`kernel`). Where it is a stand-in, they fit one.
         stated_facts: the values of `facts`, of a class that does not compute them.
 
     Attributes:
@@ -179,6 +182,7 @@ class Problem:
     feasibility_tolerance: ClassVar[float] = 0.0
     seed_independent: ClassVar[bool] = False
     simulates: ClassVar[bool] = False
+    kernel_is_known: bool = False
     stated_facts: ClassVar[tuple[str, str, str, str]] = ("finite", "1", "varies", "varies")
     simulation_seconds: float = 0.0
     round_seconds: float = 0.0

@@ -330,6 +330,10 @@ class Configurations(Problem):
     def constraints(self) -> int:
         return len(self.rules) - 1
 
+    @property
+    def kernel_is_known(self) -> bool:  # type: ignore[override]
+        return self.model.covariance is not None
+
     @cached_property
     def _facts(self) -> tuple[Array, Array]:
         """Regularised norms and noise constants, (1 + m,) each; of rows the largest residual (see

@@ -37,6 +37,10 @@ class FromFiles(Problem):
     def constraints(self) -> int:
         return self.played.constraints
 
+    @property
+    def kernel_is_known(self) -> bool:  # type: ignore[override]
+        return self.played.kernel_is_known
+
     def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
         return self.played.draw(generators)
 

@@ -100,6 +100,7 @@ class TabularProblem(Problem):
     """
 
     seed_independent = True
+    kernel_is_known = True  # the covariance of its readings, or a given one
     constraints = 1
     seed_size: int
     R: float | None = None

@@ -49,6 +49,8 @@ class RandomRKHS(FeedbackModel):
     Chowdhury & Gopalan (2019) do, where B = 1.
     """
 
+    kernel_is_known = True
+
     constraint: Literal["threshold", "independent"] = param(
         "threshold", "g = -f + h B, or drawn like f"
     )
@@ -328,6 +330,7 @@ class RKHSBox(FeedbackModel):
         "random RKHS functions on [0, 1]^d: f and m constraints in the kernel's space, norms exact"
     )
     stated_facts = ("box, any d", "any", "varies", "varies")
+    kernel_is_known = True
 
     d: int = param(2, "input dimension", at_least=1, at_most=6)
     m: int = param(1, "number of constraints", at_least=1, at_most=20)

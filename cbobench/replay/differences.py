@@ -29,7 +29,7 @@ from cbobench.problems.base import Actions
 from cbobench.results.export import find_improvements, select_fixed_rounds
 from cbobench.results.history import HISTORY, Record, digest_of
 from cbobench.results.rounds import equal_or_nan
-from cbobench.results.schema import RECOMMENDATION_RULE, RECOMMENDED, RULE
+from cbobench.results.schema import FITTED, RECOMMENDATION_RULE, RECOMMENDED, RULE
 from cbobench.suite.cells import Cell
 
 # of the largest |f| or |g_j| of a cell: a problem's values that agree so far are the same
@@ -124,6 +124,8 @@ def find_difference(
         published, played, scales
     )
     names = published.final.keys() - NOT_COMPARED - OF_RECOMMENDATION - {RULE} - absent
+    if published.final.get(FITTED) is None:  # played before it was recorded
+        names -= {FITTED}
     text = text or _compare_finals(published, played, names, scales)
     if published.digest is None or played.history is None or scales != EXACT:
         return text  # a published history has its digest, or it is not read
@@ -166,7 +168,7 @@ def find_false_recommendation(
 
 def find_unstored(published: Record, played: Record, absent: Set[str]) -> frozenset[str]:
     """Return the columns of which nothing is stored, and the play gives something."""
-    names = absent & published.final.keys() - NOT_COMPARED - {RULE}
+    names = absent & published.final.keys() - NOT_COMPARED - {RULE, FITTED}
     return frozenset(name for name in names if played.final.get(name) is not None)
 
 

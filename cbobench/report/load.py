@@ -537,7 +537,8 @@ def load_cells(run: str | Path, **filters: Any) -> pd.DataFrame:
           `f_plus` (references of R and R₊, means over rounds);
         - `first_feasible` (round), `longest_streak` (rounds), `positive_dual` (share of rounds),
           `binds` (whether the constraint does), `infeasibility_declared`, `cap_hits`, `redraws`,
-          `failed_evaluations`, `failed_fits` (how many), `feasibility_tolerance` (units of g);
+          `failed_evaluations`, `failed_fits` (how many), `fitted` (whether models were, see
+          docs/methods.md), `feasibility_tolerance` (units of g);
         - `recommended_action` (index) or `recommended_x` (coordinates), `recommended_f`,
           `recommended_g` (noise-free), `recommendation_rule` (how what is recommended was chosen:
           2, or of older versions nothing);

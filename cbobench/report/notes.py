@@ -4,7 +4,7 @@ are made.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
 from typing import Any
 
 import pandas as pd
@@ -15,6 +15,7 @@ from cbobench.report.load import Run
 from cbobench.report.quantities import LACKS
 from cbobench.report.selection import Selection
 from cbobench.results.provenance import mixed_note, name_arithmetic
+from cbobench.results.schema import FITTED
 from cbobench.words import count_noun, list_names
 
 
@@ -38,6 +39,7 @@ def collect_notes(
     return [
         *notes,
         *describe_failures(groups),
+        *describe_kernels(selection.run, groups),
         *_describe_shared(selection.run),
         *describe_variants(selection.run, groups),
         *describe_arithmetic(groups),
@@ -235,6 +237,36 @@ def describe_failures(groups: Iterable[Group]) -> list[str]:
         ]
         notes += [f"failed {noun}: {', '.join(descriptions)}"] if descriptions else []
     return notes
+
+
+def describe_kernels(run: Run, groups: Iterable[Group]) -> list[str]:
+    """Whose models were fitted in the good cells of some groups, and who took the problem's kernel
+    although the suite left it open.
+    """
+    algorithms = run.record.variants("algorithms")
+    fitted, given, titles = dict[str, list[str]](), dict[str, list[str]](), set[str]()
+    for group in groups:
+        titles.add(group.problem)
+        words = group.good.get(FITTED, pd.Series(dtype=object)).dropna()
+        if words.any():
+            fitted.setdefault(group.algorithm_label, []).append(group.problem_label)
+        elif len(words) and algorithms[group.algorithm].settings.get("kernel") == "auto":
+            given.setdefault(group.algorithm_label, []).append(group.problem_label)
+    return [
+        f"{sentence}: {', '.join(_name_places(labels, len(titles)))}"
+        for sentence, labels in (
+            ("kernels fitted to the observations, which no theorem covers", fitted),
+            ("kernel: auto is the problem's", given),
+        )
+        if labels
+    ]
+
+
+def _name_places(labels: dict[str, list[str]], count: int) -> Iterator[str]:
+    """Each of some methods, with its problems unless these are all."""
+    for name, problems in labels.items():
+        every = len({*problems}) == count
+        yield name if every else f"{name} ({', '.join(dict.fromkeys(problems))})"
 
 
 def find_arithmetic(groups: Iterable[Group]) -> set[str]:

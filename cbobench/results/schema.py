@@ -36,6 +36,8 @@ DICTIONARY = [
     "libraries",
 ]
 RECOMMENDED = ("recommended_action", "recommended_x", "recommended_f", "recommended_g")
+FITTED = "fitted"
+"""Whether a method's models were fitted, or had the problem's kernel; null without models."""
 RULE = "recommendation_rule"
 RECOMMENDATION_RULE = 2
 """Which rule chose a cell's recommendations: where there is no noise, 2 is the best point measured,
@@ -50,6 +52,7 @@ ADDED_COLUMNS = {
     "f_plus",
     *RECOMMENDED,
     RULE,
+    FITTED,
 }
 """Columns that the first files of a readable version do not have: null there, which means
 unknown.
@@ -229,6 +232,7 @@ def _schema(kind: str, measured: tuple[str, ...]) -> pa.Schema:
             ("redraws", pa.int64()),
             ("failed_evaluations", pa.int64()),
             ("failed_fits", pa.int64()),
+            (FITTED, pa.bool_()),
             ("recommended_action", pa.int64()),
             ("recommended_x", _VECTOR),
             ("recommended_f", pa.float64()),

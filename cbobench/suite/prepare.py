@@ -358,7 +358,7 @@ def memory_of(pair: Pair, problem: Problem, horizon: int) -> int:
     algorithm: Algorithm = params.build(
         ALGORITHMS.get(pair.algorithm.name), pair.algorithm.settings
     )
-    functions, kind = 1 + problem.constraints, algorithm.posterior_kind()
+    functions, kind = 1 + problem.constraints, algorithm.posterior_kind(problem)
     apart = 1 if "feedback at once" in problem.offers() and kind != "observations" else functions
     lam = 0.0
     if isinstance(algorithm, ScoreAlgorithm):

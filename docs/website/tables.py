@@ -26,6 +26,8 @@ import numpy as np
 from benchmarks.speed.calls import HELD
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.optimistic import OptimisticReward
+from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.cli import main, make_parser
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
@@ -81,8 +83,8 @@ OPPONENTS = {"cei": "botorch-cei", "scbo": "botorch-scbo"}  # of the page on spe
 CPUS, MACHINES = 16, (1, 4, 16)  # of a machine; machines
 WHERE = {
     "kernel": (
-        "with the problem: a table's covariance, or `kernel` and `lengthscale`; or fitted "
-        "(`kernel: fit`)"
+        "with the problem: functions drawn from it, readings, a table's covariance; elsewhere it "
+        "is fitted (`kernel: auto`)"
     ),
     "λ": "`lam` of the method",
     "B": "a bound of f: its norm or supremum with the problem, or `B` of the method",
@@ -193,6 +195,25 @@ def told() -> str:
         many = f"{len(users)} of {len(ALGORITHMS.names())}: see [methods](methods.md)"
         body.append([fact, where, listed if len(users) <= MOST else many])
     return tabulate(["fact", "where it is said", "methods that must be told"], body)
+
+
+def kernels() -> str:
+    """Which methods fit kernels where none is known, and whether a theorem is then lost."""
+    rows: dict[str, list[str]] = {
+        "fitted where none is known, and then without the method's theorem": [],
+        "fitted where none is known": [],
+        "the problem's, always": [],
+    }
+    lost, kept, never = rows.values()
+    for name in ALGORITHMS.names():
+        cls = ALGORITHMS.get(name)
+        if any(parameter.name == "kernel" for parameter in params.params_of(cls)):
+            (lost if issubclass(cls, OptimisticReward) else kept).append(f"`{name}`")
+        elif issubclass(cls, ScoreAlgorithm):
+            never.append(f"`{name}`")
+    return tabulate(
+        ["kernel", "methods"], [[kind, ", ".join(names)] for kind, names in rows.items()]
+    )
 
 
 def driver(row: dict[str, float]) -> float:
@@ -379,6 +400,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "offers": offered,
     "playable": playable,
     "told": told,
+    "kernels": kernels,
     "commands": commands,
     "efficiency": efficiency,
     "beside": beside,

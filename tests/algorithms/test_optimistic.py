@@ -100,7 +100,7 @@ def test_config_maximises_f_where_only_a_polished_point_is_allowed():
     """With few candidates and thin widths the allowed set lies between them; its best point is
     played.
     """
-    algorithm = make("config", lam=0.05, beta=0.3, B="sup", G="sup")
+    algorithm = make("config", kernel="given", lam=0.05, beta=0.3, B="sup", G="sup")
     achieved = []
 
     def look(t, chosen):

@@ -144,7 +144,7 @@ def test_what_is_raised_is_said_with_its_line(checked_module, capsys):
         (["gramacy", "--set", "noise_f=lots"], "noise_f is 'lots'; allowed: number"),
         (
             ["cei", "--set", "kernel=fti"],
-            "kernel is 'fti'; did you mean 'fit'?; allowed: 'given' | 'fit'",
+            "kernel is 'fti'; did you mean 'fit'?; allowed: 'auto' | 'given' | 'fit'",
         ),
         (["gramacy", "--set", "nose=1"], "unknown parameter 'nose'"),
     ],

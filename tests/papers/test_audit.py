@@ -263,7 +263,7 @@ def test_a_box_is_looked_at_in_its_candidates(place, name):
     """Needed widths and deviations of what is played, from the beliefs of every round and the
     problem's formula.
     """
-    task, algorithm = problem(place, candidates=128), make(name)
+    task, algorithm = problem(place, candidates=128), make(name, kernel="given")
     needed, spread = np.zeros((2, 2)), np.zeros((2, 2))
 
     def points(task):
@@ -407,10 +407,18 @@ def test_the_margin_of_a_box_is_not_that_of_its_candidates():
     called too large.
     """
     pocket = problem("feasible-pocket")
-    _, _, rows = audited(pocket, "ckb-ucb", horizon=ROUNDS)
+    _, _, rows = audited(pocket, "ckb-ucb", horizon=ROUNDS, kernel="given")
     assert rows[0]["margin"] < rows[0]["margin_used"]
     assert not any("δ exceeds" in note for note in rows[0]["notes"])
     assert any(
         "δ exceeds" in note
-        for note in audited(pocket, "ckb-ucb", horizon=ROUNDS, delta=0.9)[2][0]["notes"]
+        for note in audited(pocket, "ckb-ucb", horizon=ROUNDS, kernel="given", delta=0.9)[2][0][
+            "notes"
+        ]
     )
+
+
+def test_of_fitted_models_an_audit_says_that_no_theorem_is():
+    (row,) = audited(problem("feasible-pocket"), "ckb-ucb", seeds=1, horizon=8)[2]
+    assert (row["rounds"], row.get("est"), row.get("regret_bound")) == (0, None, None)
+    assert "models are fitted" in row["notes"]

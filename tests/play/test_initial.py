@@ -147,7 +147,7 @@ def test_a_method_that_samples_paths_learns_at_the_very_points_of_the_design(
     """Its model, of candidates and the design, is a direct solve; the design's points may be played
     again.
     """
-    task, algorithm = task(), make("ckb-ts", **settings)
+    task, algorithm = task(), make("ckb-ts", kernel="given", **settings)
     play = Play(
         task,
         "test",
@@ -180,7 +180,7 @@ def test_a_method_that_samples_paths_learns_at_the_very_points_of_the_design(
 
 
 def test_a_sampled_path_has_the_covariance_of_the_model_at_the_design_too():
-    algorithm = make("ckb-ts", lam=0.1)
+    algorithm = make("ckb-ts", kernel="given", lam=0.1)
     list(Play(ROUGH(), "test", algorithm, "ckb-ts", [0, 1], 7, PlayOptions(initial={"sobol": 5})))
     model = algorithm.posterior
     roots = model.paths(np.tile(np.eye(model.rank), (2, 1, 1)))  # (S, r + c, n + c)
@@ -190,7 +190,7 @@ def test_a_sampled_path_has_the_covariance_of_the_model_at_the_design_too():
 
 def test_values_that_arrive_late_enter_at_the_points_of_the_design():
     """`reveal` after plays with zeros for values is `update` with the values."""
-    algorithms = [make("ckb-ts", lam=0.1) for _ in range(2)]
+    algorithms = [make("ckb-ts", kernel="given", lam=0.1) for _ in range(2)]
     for algorithm in algorithms:
         list(
             Play(ROUGH(), "test", algorithm, "ckb-ts", [0, 1], 6, PlayOptions(initial={"sobol": 5}))

@@ -202,7 +202,8 @@ def test_a_model_on_a_box_against_a_dense_search(name, task, settings):
     """No point of a fine grid with the stated probability has a posterior mean that is better by
     much.
     """
-    prepared, algorithm = problem(task, **settings), make(name)
+    algorithm = make(name, kernel="fit" if name == "cei" else "given")
+    prepared = problem(task, **settings)
     cells, _ = play(prepared, algorithm, seeds=3, horizon=30)
     box = prepared.box
     axis = np.linspace(0, 1, 161)

@@ -32,6 +32,7 @@ from tests.results.forging import all_are, change_column, rewrite_bundle, set_co
 SUITE = {
     "suite": "forged", "horizon": 6, "seeds": 20,
     "problems": ["gramacy", {"rkhs-1d": {"h": 0.25}}], "algorithms": ["ckb-ucb", "random"],
+    "shared": {"kernel": "given"},
 }  # fmt: skip
 OTHER_ARITHMETIC = "native: Prescott, SSE3"
 PAGE = (ROOT / "docs" / "bundles.md").read_text()
