@@ -68,11 +68,12 @@ class Audit:
             star = best_feasible(f, g)
             policy_values = instances.stars(1, 1)[1][0]
             self.program = solve(f, g, policy_values if np.isfinite(policy_values).all() else None)
-        is_bounded = isinstance(algorithm, Optimistic) or (
-            isinstance(algorithm, OptimisticReward) and not algorithm.models_constraints
-        )
         # No theorem is of fitted models.
-        if is_bounded and not algorithm.fits:
+        if algorithm.fits:
+            return
+        if isinstance(algorithm, Optimistic) or (
+            isinstance(algorithm, OptimisticReward) and not algorithm.models_constraints
+        ):
             p = 1 + play.setting.constraints if algorithm.models_constraints else 1
             program = self.program if p == self.truth.shape[1] else None
             lagrangian = isinstance(algorithm, CKB)

@@ -4,7 +4,7 @@ are made.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Set
 from typing import Any
 
 import pandas as pd
@@ -244,29 +244,33 @@ def describe_kernels(run: Run, groups: Iterable[Group]) -> list[str]:
     although the suite left it open.
     """
     algorithms = run.record.variants("algorithms")
-    fitted, given, titles = dict[str, list[str]](), dict[str, list[str]](), set[str]()
+    # of each method with models, by problem: whether they were fitted
+    fitted: dict[str, dict[str, bool]] = {}
+    is_open: set[str] = set()
     for group in groups:
-        titles.add(group.problem)
         words = group.good.get(FITTED, pd.Series(dtype=object)).dropna()
-        if words.any():
-            fitted.setdefault(group.algorithm_label, []).append(group.problem_label)
-        elif len(words) and algorithms[group.algorithm].settings.get("kernel") == "auto":
-            given.setdefault(group.algorithm_label, []).append(group.problem_label)
-    return [
-        f"{sentence}: {', '.join(_name_places(labels, len(titles)))}"
-        for sentence, labels in (
-            ("kernels fitted to the observations, which no theorem covers", fitted),
-            ("kernel: auto is the problem's", given),
-        )
-        if labels
-    ]
-
-
-def _name_places(labels: dict[str, list[str]], count: int) -> Iterator[str]:
-    """Each of some methods, with its problems unless these are all."""
-    for name, problems in labels.items():
-        every = len({*problems}) == count
-        yield name if every else f"{name} ({', '.join(dict.fromkeys(problems))})"
+        if len(words):
+            fitted.setdefault(group.algorithm_label, {})[group.problem_label] = bool(words.any())
+            if algorithms[group.algorithm].settings.get("kernel") == "auto":
+                is_open.add(group.algorithm_label)
+    notes = []
+    for was_fitted, sentence in (
+        (True, "kernels fitted to the observations, which no theorem covers"),
+        (False, "kernel: auto is the problem's"),
+    ):
+        places = {
+            name: [problem for problem, word in words.items() if word == was_fitted]
+            for name, words in fitted.items()
+            if was_fitted or name in is_open
+        }
+        names = [
+            name if len(problems) == len(fitted[name]) else f"{name} ({', '.join(problems)})"
+            for name, problems in places.items()
+            if problems
+        ]
+        every = len(names) > 1 and names == [*fitted]
+        notes += [f"{sentence}: {'all models' if every else ', '.join(names)}"] if names else []
+    return notes
 
 
 def find_arithmetic(groups: Iterable[Group]) -> set[str]:
