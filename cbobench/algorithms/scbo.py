@@ -28,7 +28,7 @@ from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import sobol
 from cbobench.gp.fit import bilog
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import Array, squared_lengths
 from cbobench.gp.posteriors.choice import Kind
 from cbobench.gp.single import Noise, known_variances, true_noise
 from cbobench.gp.thompson import FittedThompson, ThompsonModel, best_of
@@ -47,8 +47,8 @@ class SCBO(OneRun):
     feasible one is played.
 
     The trust region is a cube of side L about the centre, cut at the walls. τ_succ successes in a
-    row double L (at most L_max), τ_fail failures halve it; under L_min everything starts anew with
-    random points: data, counters and L. What earlier regions found is not played again. Of the
+    row double L (at most L_max), τ_fail failures halve it. Under L_min a new region begins, with
+    initial points, counters and L of its own; its centre is the best of its own points. Of the
     sample no more is drawn than it takes to know the best candidate (see `cbobench.gp.thompson`).
     Candidates are a randomly shifted Sobol set in the region of which each coordinate is the
     centre's with probability 1 - min(20/d, 1), one at random excepted where all would be; on a
@@ -75,7 +75,10 @@ class SCBO(OneRun):
        literature_full (5 seeds) it raises the median simple regret on six: on hartmann-4 from 4e-5
        to 1.5e-3.
     5. The priors of hyperparameters are those of `cbobench.gp.fit`.
-    6. Restarts begin with random points.
+    6. A new region begins where least was played: each of its initial points is the farthest from
+       all that were played, of as many random ones as there are candidates (`anew: apart`).
+       Earlier observations stay in the models. The paper forgets them and draws random points
+       (`anew: random`), and most often finds the same local optimum again, at the same cost.
     """
 
     source = "Eriksson & Poloczek (2021)"
@@ -100,6 +103,11 @@ class SCBO(OneRun):
         "points before the trust region (random, after a suite's initial design), and after "
         "every restart",
         at_least=1,
+    )
+    anew: Literal["apart", "random"] = param(
+        "apart",
+        "restarts: far from all that was played, which stays known (ours), or at random, and "
+        "earlier observations are forgotten (the paper's)",
     )
     candidates: int | Literal["paper"] = param(
         "paper",
@@ -171,7 +179,9 @@ class SCBO(OneRun):
         self._restart()
 
     def _restart(self) -> None:
-        self.model.forget()
+        if self.anew == "random":
+            self.model.forget()
+        self.first = self.model.count  # observation of the region
         self.side, self.succeeded, self.failed = self.length, 0, 0
         self.restarts += 1
         # by round: the point and the centre that it must beat
@@ -180,8 +190,8 @@ class SCBO(OneRun):
     def ask_one(self, t: int) -> Any:
         if self.side < self.shortest:
             self._restart()
-        if self.model.count < self.initial:
-            incumbent, point = -1, self.model.draw_input(self.generator)
+        if self.model.count - self.first < self.initial:
+            incumbent, point = -1, self._begin()
         else:
             incumbent = self._centre()
             candidates = self._region(self.model.played[incumbent : incumbent + 1])
@@ -190,9 +200,21 @@ class SCBO(OneRun):
         self.proposals[t] = point, incumbent
         return self.model.action(point)
 
+    def _begin(self) -> NDArray[Any]:
+        """Return an initial point of a region, (1, d) of a box or (1,) of a finite set."""
+        if self.restarts == 0 or self.anew == "random":
+            return self.model.draw_input(self.generator)
+        points = self.model.draw_candidates(self.generator, self.most)
+        units, nearest = self.model.units(points), np.full(len(points), np.inf)
+        under_way = [point for point, _ in self.proposals.values()]
+        for taken in self.model.units(np.concatenate([self.model.played, *under_way])):
+            nearest = np.minimum(nearest, squared_lengths(units - taken))
+        return points[[nearest.argmax()]]
+
     def _centre(self) -> int:
         """Return the played point at the centre of the region."""
-        return best_of(self.model.judged(self.model.played_means))
+        means = self.model.judged(self.model.played_means)
+        return self.first + best_of(means[:, self.first :])
 
     def _bounds(self, middle: Array) -> tuple[Array, Array]:
         """Return the corners (d,) of the trust region about a point (d,) of the unit cube."""

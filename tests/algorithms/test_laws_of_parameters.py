@@ -52,6 +52,7 @@ HINTS: dict[str, list[dict[str, Any]]] = {
     "L": [{"metric": "input"}],
     "longest": [{"length": 0.3, "successes": 1}],
     "first": [{"keep": False}],
+    "anew": [{"shortest": 0.3}],
     "subtract_mean": [{"points": 1}],
     "threshold": [{"beta_scale": 0.03}],
     "G": [{"lam": 0.3}],

@@ -4,6 +4,9 @@ lie.
 
 from __future__ import annotations
 
+import copy
+import math
+
 import numpy as np
 import pytest
 from scipy.stats import binom, chisquare
@@ -12,7 +15,7 @@ from cbobench.algorithms import scbo
 from cbobench.algorithms.scbo import improves
 from cbobench.errors import Misuse
 from tests.algorithms.easy import bowl, on_box, started
-from tests.helpers import actions, make, play, problem, setting
+from tests.helpers import actions, make, play, problem, setting, watch_asks
 
 
 def test_counters_by_hand():
@@ -33,7 +36,7 @@ def test_counters_by_hand():
 
 def test_restart_under_the_shortest_side():
     # with fitted noise all of it might be taken for noise
-    settings = {"lam": 1e-4, "successes": 3, "failures": 4}
+    settings = {"lam": 1e-4, "successes": 3, "failures": 4, "anew": "random"}
     run = started(
         "scbo",
         on_box(2, horizon=200),
@@ -56,6 +59,65 @@ def test_restart_under_the_shortest_side():
     assert run.restarts == 2
     assert {sides[t] for t in begin} == {0.5}
     assert {sides[t] for t in range(7, 10)} == {0.25}
+
+
+@pytest.mark.parametrize("name", ["scbo", "furbo"])
+@pytest.mark.parametrize("place", ["box", "grid"])
+def test_a_new_region_begins_where_least_was_played(name, place):
+    """Its initial points by brute force; it knows what was played, and its centre is its own."""
+    points = np.random.default_rng(1).random((60, 2))
+    where = on_box(2) if place == "box" else setting(np.eye(60), points=points)
+    short = {"initial": 3, "candidates": 50, "shortest": 0.3}
+    run = started(name, where, **short)
+    played, seen, new_points = [], 0, 0
+    for t in range(24):
+        rng = copy.deepcopy(run.generator)
+        x = run.ask_one(t)
+        unit = np.asarray(x) if place == "box" else run.model.cube.units[x]
+        if run.restarts > seen:
+            seen, own = run.restarts, []
+            assert run.side == run.length
+        if seen and len(own) < 3:
+            drawn = rng.random((50, 2)) if place == "box" else rng.permutation(60)[:50]
+            among = drawn if place == "box" else run.model.cube.units[drawn]
+            farthest = max(among, key=lambda u: min(math.dist(u, v) for v in played))
+            np.testing.assert_allclose(unit, farthest)
+            new_points += 1
+        if seen:
+            own.append(t)
+        run.tell_one(t, x, -float(t), np.array([-1.0]))  # ever worse: the old ones are better
+        played.append(unit)
+        assert run.model.count == t + 1, "nothing is forgotten"
+        assert not seen or run._centre() in own
+    assert new_points >= 6
+
+
+def test_points_under_way_are_far_from_each_other():
+    run = started("scbo", on_box(2), initial=3, candidates=50)
+    run.tell_one(0, run.ask_one(0), 0.0, np.array([-1.0]))
+    run._restart()
+    first = run.ask_one(1)
+    rng = copy.deepcopy(run.generator)
+    second, among = run.ask_one(2), rng.random((50, 2))
+    played = [*run.model.played, first]
+    farthest = max(among, key=lambda u: min(math.dist(u, v) for v in played))
+    np.testing.assert_allclose(second, farthest)
+
+
+def test_until_a_restart_it_plays_the_papers_rule():
+    """A cell without a restart is equal to the last bit, whichever rule a restart would have."""
+    task, until = problem("gramacy", noise_f=0.0, noise_g=0.0), []
+    plays = []
+    for anew in ("apart", "random"):
+        algorithm = make("scbo", initial=4, candidates=64, shortest=0.05, anew=anew)
+        watch_asks(
+            algorithm, lambda t, _, a=algorithm: until.extend([t] if a.runs[0].restarts else [])
+        )
+        plays.append(actions(play(task, algorithm, seeds=1, horizon=40)[1]))
+    restart = min(until) - 1  # rounds count from 1
+    assert restart > 10
+    np.testing.assert_array_equal(plays[0][:restart], plays[1][:restart])
+    assert (plays[0][restart] != plays[1][restart]).any()
 
 
 def test_what_counts_as_success():
@@ -152,9 +214,7 @@ def test_the_same_play_alone_and_in_a_block_whoever_starts_anew(name, values):
     np.testing.assert_array_equal(block[:, last:], alone)
     starts = [run.restarts for run in algorithm.runs]
     assert max(starts) >= 1
-    assert len({run.model.count for run in algorithm.runs}) > 1, (
-        "they start anew in different rounds"
-    )
+    assert len({run.first for run in algorithm.runs}) > 1, "they start anew in different rounds"
 
 
 def test_the_copula_sees_ranks_alone():

@@ -367,12 +367,10 @@ def test_many_problems_are_summed_up_by_what_was_reached():
     assert "| `near` | 2/2 | 1.000 | – |" in field_page.list_costs(methods)
 
 
-@pytest.mark.parametrize(
-    "name", ["low-ours", "low-light", "noisy-ours", "noisy-light", "batches-ours"]
-)
+@pytest.mark.parametrize("name", ["low-light", "noisy-light"])
 def test_drawn_cells_of_the_shards_are_played_again_bit_by_bit(name, capsys):
-    """Those of BoTorch need PyTorch, and those of ten dimensions half a minute each: `make replay`
-    draws from all.
+    """Shards whose methods are the same here. Those of BoTorch need PyTorch, and those of ten
+    dimensions half a minute each: `make replay` draws from all.
     """
     assert main(["verify", str(shards.bundle_of(name)), "--replay", "2", "--seed", "3"]) == 0
     assert "2 equal" in capsys.readouterr().out
