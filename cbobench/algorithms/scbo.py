@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.base import OneRun, Setting
+from cbobench.algorithms.base import NONE, OneRun, Setting
 from cbobench.algorithms.fitting import (
     KERNEL,
     Bilog,
@@ -30,8 +30,9 @@ from cbobench.gp.box_actions import sobol
 from cbobench.gp.fit import bilog
 from cbobench.gp.kernels import Array, squared_lengths
 from cbobench.gp.posteriors.choice import Kind
+from cbobench.gp.recommend import recommend_in_run
 from cbobench.gp.single import Noise, known_variances, true_noise
-from cbobench.gp.thompson import FittedThompson, ThompsonModel, best_of
+from cbobench.gp.thompson import FittedThompson, Moments, ThompsonModel, best_of
 from cbobench.params import param, state
 from cbobench.problems.base import Problem
 
@@ -156,19 +157,8 @@ class SCBO(OneRun):
         return "observations"
 
     def start_one(self, setting: Setting) -> None:
-        functions = 1 + setting.constraints
-        lam = true_noise(setting.noise[0]) if self.lam == "true" else self.lam
         self.fits = is_fitted(self.kernel, setting, find_obstacle(setting))
-        if self.fits:
-            noise = known_variances(lam, functions, setting.horizon)
-            undecided = undecided_functions(self.bilog, setting.constraints)
-            self.model: ThompsonModel = FittedThompson(
-                setting.actions, functions, noise, setting.horizon, self.copula, undecided
-            )
-        else:
-            self.model = ThompsonModel(
-                setting.actions, functions, lam, setting.horizon, self.scaled
-            )
+        self.model = self.evidence = self._make_model(setting)
         self.generator = setting.streams.role("candidates")[0]
         d = self.model.cube.d
         most = 512 if isinstance(setting.actions, Finite) else min(5000, max(2000, 200 * d))
@@ -178,8 +168,23 @@ class SCBO(OneRun):
         self.restarts = -1
         self._restart()
 
+    def _make_model(self, setting: Setting) -> ThompsonModel:
+        functions = 1 + setting.constraints
+        lam = true_noise(setting.noise[0]) if self.lam == "true" else self.lam
+        if self.fits:
+            noise = known_variances(lam, functions, setting.horizon)
+            undecided = undecided_functions(self.bilog, setting.constraints)
+            return FittedThompson(
+                setting.actions, functions, noise, setting.horizon, self.copula, undecided
+            )
+        return ThompsonModel(setting.actions, functions, lam, setting.horizon, self.scaled)
+
     def _restart(self) -> None:
         if self.anew == "random":
+            # Under noise the first model keeps all data, to recommend by.
+            if self.restarts == 0 and self.setting.noise.any():
+                self.model = self._make_model(self.setting)
+                self.model.scale = self.evidence.scale
             self.model.forget()
         self.first = self.model.count  # observation of the region
         self.side, self.succeeded, self.failed = self.length, 0, 0
@@ -261,7 +266,16 @@ class SCBO(OneRun):
         self._learn(self.model.input_of(action), f, g)
 
     def _learn(self, point: NDArray[Any], f: float, g: Array) -> None:
-        self.model.tell(point, np.concatenate([[f], bilog(g) if self.bilog is True else g]))
+        values = np.concatenate([[f], bilog(g) if self.bilog is True else g])
+        self.model.tell(point, values)
+        if self.evidence is not self.model:
+            self.evidence.tell(point, values)
+
+    def recommend_one(self, t: int) -> Any:
+        model, actions = self.evidence, self.setting.actions
+        if model.count == 0:
+            return NONE if isinstance(actions, Finite) else np.full(actions.d, np.nan)
+        return model.action(recommend_in_run(Moments(model), actions, model.played))
 
     def _adapt(self, success: bool) -> None:
         """Count the outcome, and double or halve the side."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from cbobench.gp.kernels import Array, squared_lengths
 from cbobench.gp.posteriors.factor import SMALL, Factor, lapack
 from cbobench.gp.posteriors.fitted import UNIT, FittedPosterior
 from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Mask
-from cbobench.gp.single import RunData, normal_scores
+from cbobench.gp.single import AT_ONCE, RunData, normal_scores
 
 BLOCK = 48  # actions per block
 # added to drawn variances in units of the prior's; ten times more if no factor exists
@@ -307,6 +308,23 @@ class FittedThompson(ThompsonModel):
         )
         unit = np.maximum(1 - np.stack([squares(white) for white in whitened]), VARIANCE_FLOOR)
         return fitted.centre[0][:, None] + self.amplitude[:, None] * pull, unit, whitened
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What `gp.recommend` asks of a model: means and deviations of f and every g_j, (p, q)."""
+
+    model: ThompsonModel
+
+    def at(self, inputs: NDArray[Any]) -> tuple[Array, Array]:
+        batches = (inputs[i : i + AT_ONCE] for i in range(0, len(inputs), AT_ONCE))
+        means, variances = zip(*(self.model.at(batch)[:2] for batch in batches), strict=True)
+        deviations = np.sqrt(np.concatenate(variances, axis=1))
+        return np.concatenate(means, axis=1), self.model.amplitude[:, None] * deviations
+
+    def at_candidates(self) -> tuple[Array, Array]:
+        actions = self.model.actions
+        return self.at(actions.candidates if isinstance(actions, Box) else np.arange(actions.n))
 
 
 def lift_points(x: Array) -> Array:

@@ -18,6 +18,7 @@ PyTorch may play otherwise.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,11 +26,16 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
 from cbobench.algorithms.references import SobolSequence
+from cbobench.gp.actions import Finite
+from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
+from cbobench.gp.posteriors.interface import VARIANCE_FLOOR
+from cbobench.gp.recommend import recommend_in_run
 from cbobench.opponents.library import CubeRun, LibraryMethod, silence_library
 from cbobench.params import param
 
@@ -68,6 +74,8 @@ class Opponent(CubeRun):
                 pass
         super().__init__(run, method)
         self.m = run.m
+        self.fitted: list[Any] = []  # the last round's models, of all functions or of one each
+        self.every: list[tuple[Array, Array]] = []  # all points and values, whatever is forgotten
         self.failed_fits = 0
         self.under_way: list[Array] = []
         self.begin()
@@ -89,6 +97,7 @@ class Opponent(CubeRun):
         with seed_torch(int(self.generator.integers(2**31))) as torch:
             x = torch.tensor(np.array(self.x), dtype=torch.double)
             y = torch.tensor(np.array(self.y), dtype=torch.double)
+            self.fitted = []
             return self.cube.action(self.next(torch, x, y).reshape(-1).numpy())
 
     def tell(self, x: Array, f: float, g: Array) -> None:
@@ -98,6 +107,25 @@ class Opponent(CubeRun):
     def observe(self, x: Array, f: float, g: Array) -> None:
         self.x.append(self.cube.unit(x))
         self.y.append(np.array([f, *g]))
+        self.every.append((self.x[-1], self.y[-1]))
+
+    def recommend(self) -> Any:
+        """Return what `gp.recommend` takes by the last round's models, given all that was observed;
+        None before there are models.
+        """
+        if not self.fitted:
+            return None
+        points, values = (np.array(column) for column in zip(*self.every, strict=True))
+        actions, choices = self.cube.run.setting.actions, self.cube.choices
+        with seed_torch(0) as torch:
+            values = self.transform(torch, torch.tensor(values))
+            model = Conditioned(torch, self.fitted, torch.tensor(points), values, actions, choices)
+            best = recommend_in_run(model, actions, points)[0]
+        return self.cube.action(best) if choices is None else int(best)
+
+    def transform(self, torch: Any, y: Any) -> Any:
+        """f and every g_j as the method models them, (n, 1 + m)."""
+        return y
 
     def next(self, torch: Any, x: Any, y: Any) -> Any:
         """The next point (1, d) of the cube.
@@ -116,6 +144,7 @@ class Opponent(CubeRun):
             x, y, self.method.models, getattr(self.method, "noise", "fitted") == "tiny"
         )
         self.failed_fits += not fitted
+        self.fitted.append(model)
         return model
 
     def monte_carlo(self, torch: Any, objective: Any) -> dict[str, Any]:
@@ -148,6 +177,43 @@ class Opponent(CubeRun):
         bounds = torch.tensor([[0.0] * self.cube.d, [1.0] * self.cube.d], dtype=torch.double)
         starts = {"num_restarts": self.method.restarts, "raw_samples": self.method.raw}
         return optimize_acqf(acquisition, bounds, q=1, options={"maxiter": 200}, **starts)[0]
+
+
+class Conditioned:
+    """Models with the hyperparameters that they have, given more data, as `gp.recommend` asks.
+
+    Args:
+        models: of f and every g_j in turn, all in one or one each.
+        x, y: points (n, d) of the cube and what is modelled there (n, 1 + m), as tensors.
+        choices: the points of a finite set in the cube; None on a box.
+    """
+
+    def __init__(
+        self, torch: Any, models: list[Any], x: Any, y: Any, actions: Finite | Box, choices: Any
+    ) -> None:
+        self.torch, self.actions, self.choices, self.models = torch, actions, choices, []
+        for before in models:
+            model, p = copy.deepcopy(before), before.num_outputs
+            targets, y = model.outcome_transform(y[:, :p])[0].T, y[:, p:]
+            inputs = x if p == 1 else x.expand(p, *x.shape)
+            model.set_train_data(inputs, targets[0] if p == 1 else targets, strict=False)
+            noise = model.likelihood.noise
+            if noise.shape[-1] > 1:  # given for every observation, the same for all
+                noise = noise[..., :1].expand(*noise.shape[:-1], len(x))
+                model.likelihood.noise_covar.noise = noise
+            self.models.append(model)
+
+    def at(self, inputs: NDArray[Any]) -> tuple[Array, Array]:
+        points = self.torch.tensor(inputs if self.choices is None else self.choices[inputs])
+        with self.torch.no_grad():
+            posteriors = [model.posterior(points) for model in self.models]
+            mean = self.torch.cat([posterior.mean for posterior in posteriors], dim=1).T
+            variance = self.torch.cat([posterior.variance for posterior in posteriors], dim=1).T
+        return mean.numpy(), np.sqrt(np.maximum(variance.numpy(), VARIANCE_FLOOR))
+
+    def at_candidates(self) -> tuple[Array, Array]:
+        actions = self.actions
+        return self.at(actions.candidates if isinstance(actions, Box) else np.arange(actions.n))
 
 
 def fit_model(x: Any, y: Any, models: Models, exact: bool = False) -> tuple[Any, bool]:
@@ -252,7 +318,6 @@ class ExpectedImprovement(Opponent):
         )
 
     def transform(self, torch: Any, y: Any) -> Any:
-        """f as it is and every g_j as the method models it, (n, 1 + m)."""
         g = y[:, 1:]
         return torch.cat([y[:, :1], g.sign() * g.abs().log1p()], dim=1) if self.method.bilog else y
 

@@ -2,8 +2,10 @@
 
 Where a problem says that its feedback is exact (`Drawn.noiseless`) and its functions stay as they
 are, every method recommends the best feasible action that it has measured, whatever it answers
-itself. Until one is measured, and wherever there is noise, the method's own answer counts: the
-model's, or the incumbent if it has no model.
+itself. Until one is measured, and wherever there is noise, the method's own answer counts. With a
+model of f and every g_j that is the point that `cbobench.gp.recommend` takes by posterior means and
+deviations, given all that was observed, also by what a method has forgotten since. Without one it
+is the incumbent.
 """
 
 from __future__ import annotations

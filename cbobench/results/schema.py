@@ -39,9 +39,10 @@ RECOMMENDED = ("recommended_action", "recommended_x", "recommended_f", "recommen
 FITTED = "fitted"
 """Whether a method's models were fitted, or had the problem's kernel; null without models."""
 RULE = "recommendation_rule"
-RECOMMENDATION_RULE = 2
-"""Which rule chose a cell's recommendations: where there is no noise, 2 is the best point measured,
-not the model's choice. Cells of older rules do not say theirs.
+RECOMMENDATION_RULE = 3
+"""Which rule chose a cell's recommendations. From 2 on it is the best point measured where there is
+no noise; with 3, `scbo`, `furbo` and BoTorch's methods go by their models where there is noise.
+Cells of rules before 2 do not say theirs.
 """
 ADDED_COLUMNS = {
     "cpu",

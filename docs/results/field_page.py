@@ -77,9 +77,10 @@ GROUPS = {
                 "recommended_regret",
                 "By the noise-free value of the recommendation after the last evaluation; an "
                 "infeasible one counts as ∞. `cei`, `ckb-ucb` and `penalty-noisy` recommend by "
-                "their models. The others, also BoTorch's and `scbo`, recommend the best observed "
-                "point, which noise favours. So these tables compare rules of recommendation as "
-                "much as searches.",
+                "their models. In these cells the others, also BoTorch's and `scbo`, recommend "
+                "the best observed point, which noise favours. So these tables compare rules of "
+                "recommendation as much as searches. Since then BoTorch's and `scbo` recommend by "
+                "their models, too.",
             ),
             (
                 "simple_regret",

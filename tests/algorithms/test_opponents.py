@@ -385,6 +385,52 @@ def test_a_batch_of_botorch_counts_the_points_under_way(name):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        entry("botorch-cei", {}),
+        entry("botorch-cei", {"noise": "tiny"}),
+        entry("botorch-nei", {"models": "turbo"}),
+        entry("botorch-scbo", {}),
+        entry("botorch-ucb-penalty", {}),
+    ],
+)
+def test_botorch_recommends_by_the_last_models_given_all_data(name, settings):
+    """Posterior means and deviations by plain algebra, with the models' covariances."""
+    import torch
+
+    run = started(name, on_box(2), initial=4, **settings)
+    assert np.isnan(run.recommend_one(0)).all(), "nothing before there is a model"
+    points = steps(run, 8)
+    optimiser = run.run_optimiser
+    recommended = run.recommend_one(8)
+    np.testing.assert_array_equal(recommended, run.recommend_one(8))
+    every = np.concatenate([points, [recommended], np.random.default_rng(0).random((200, 2))])
+    x, y = torch.tensor(points), torch.tensor(np.array([y for _, y in optimiser.every]))
+    y, moments = optimiser.transform(torch, y).numpy(), []
+    with torch.no_grad():
+        for model in optimiser.fitted:
+            p = model.num_outputs
+            gram = model.covar_module(torch.tensor(every)).to_dense().reshape(p, 209, 209).numpy()
+            noise = model.likelihood.noise.reshape(p, -1)[:, 0].numpy()
+            centre = model.mean_module.constant.reshape(p).numpy()
+            shift = model.outcome_transform.means.reshape(p).numpy()
+            spread = model.outcome_transform.stdvs.reshape(p).numpy()
+            for j in range(p):
+                values, y = (y[:, 0] - shift[j]) / spread[j] - centre[j], y[:, 1:]
+                gain = np.linalg.solve(gram[j, :8, :8] + noise[j] * np.eye(8), gram[j, :8])
+                variance = gram[j].diagonal() - (gain * gram[j, :8]).sum(axis=0)
+                mean = shift[j] + spread[j] * (centre[j] + values @ gain)
+                moments.append((mean, spread[j] * np.sqrt(np.maximum(variance, 0.0))))
+    (f, _), (g, deviation) = moments
+    likely = g + 1.6448536 * deviation <= 1e-6
+    assert len(x) == 8
+    assert likely[8]
+    assert f[8] >= f[likely].max() - 1e-6, "of points anywhere, and of those played"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [entry("botorch-cei")])
 def test_fits_that_fail_are_counted(name, monkeypatch):
     import botorch.fit

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from scipy.stats import binom, chisquare
 from cbobench.algorithms import scbo
 from cbobench.algorithms.scbo import improves
 from cbobench.errors import Misuse
+from cbobench.gp.thompson import Moments
 from tests.algorithms.easy import bowl, on_box, started
 from tests.helpers import actions, make, play, problem, setting, watch_asks
 
@@ -118,6 +120,25 @@ def test_until_a_restart_it_plays_the_papers_rule():
     assert restart > 10
     np.testing.assert_array_equal(plays[0][:restart], plays[1][:restart])
     assert (plays[0][restart] != plays[1][restart]).any()
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_under_noise_the_recommendation_is_by_the_model_of_all_data(noise):
+    where = replace(on_box(2, horizon=200), noise=np.full((1, 2), noise))
+    run = started(
+        "scbo", where, length=0.5, shortest=0.2, initial=3, candidates=16, lam=1e-3, anew="random"
+    )
+    assert np.isnan(run.recommend_one(0)).all(), "nothing before there are data"
+    for t in range(24):
+        x = run.ask_one(t)
+        run.tell_one(t, x, -((x - 0.3) ** 2).sum() - t, np.array([x[0] - 0.6]))
+    assert run.restarts > 0
+    assert run.evidence.count == (24 if noise else run.model.count)
+    recommended = run.recommend_one(24)
+    means, deviations = Moments(run.evidence).at(np.append(run.evidence.played, [recommended], 0))
+    likely = means[1] + 1.6448536 * deviations[1] <= 1e-9
+    assert likely[-1]
+    assert means[0, -1] >= means[0, likely].max(), "no played point is better"
 
 
 def test_what_counts_as_success():
