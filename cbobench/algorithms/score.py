@@ -322,7 +322,16 @@ class ScoreAlgorithm(Algorithm):
 
     def believe(self, t: int) -> Belief:
         """Return the belief over all candidates before round t."""
-        return self.view(self.posterior.mean, self.posterior.variance, None)
+        return self.view(self.scored.mean, self.scored.variance, None)
+
+    @property
+    def scored(self) -> Posterior:
+        """The posterior whose beliefs are scored: the play's."""
+        return self.posterior
+
+    def scout(self, points: Array) -> tuple[Array, Array]:
+        """Return moments as for `view` at points (S, k, d), by which climbs' starts are chosen."""
+        return self.scored.at(points)
 
     def see(self, t: int, g_t: Shown) -> None:
         self.shown = g_t
@@ -341,7 +350,7 @@ class ScoreAlgorithm(Algorithm):
             # the start.
             in_parts = self.scores_in_parts and "score" not in self.__dict__
             score = self.parts(self.belief).total() if in_parts else self.score(self.belief)
-            shape = self.belief.f.mean.shape
+            shape = self._shape()
             if type(score) is not np.ndarray or score.shape != shape:
                 check_shape(score, shape)
             self.chosen = break_ties(score, self.ties.at(t))
@@ -354,6 +363,11 @@ class ScoreAlgorithm(Algorithm):
         if self.box is None and self.grid_points is None:
             return self.chosen  # a call less in most rounds
         return self._to_play()
+
+    def _shape(self) -> tuple[int, int]:
+        """Return the shape of the round's scores, (S, k)."""
+        mean = self.belief.f.mean
+        return len(mean), mean.shape[-1]
 
     def _to_play(self) -> Actions:
         """Return the round's chosen actions as the problem takes them."""
@@ -389,7 +403,7 @@ class ScoreAlgorithm(Algorithm):
         """
         # The candidates decide alone where nothing is known, and are what climbs must beat.
         parts, coin = self.parts(self.belief).kinks(), self.ties.at(t)
-        total = check_shape(parts.total(), self.belief.f.mean.shape)
+        total = check_shape(parts.total(), self._shape())
         best, rows = break_ties(total, coin), np.arange(len(total))
         candidate, achieved = box.candidates[best], total[rows, best]
         highest = total.max(axis=1)
@@ -401,27 +415,23 @@ class ScoreAlgorithm(Algorithm):
         candidate = np.where(flat[:, None], anywhere, candidate)
         if also is None:
             return candidate, achieved
-        also = also[:, None]
+        also, scored = also[:, None], self.scored
 
         def scorer(mean: Array, variance: Array, points: Array) -> Parts:
             return self.parts(self.view(mean, variance, points)).kinks()
 
         def at(points: Array) -> Parts:
-            return scorer(*self.posterior.at(points), points)
+            return scorer(*self.scout(points), points)
 
         observed = np.stack(self.observed, axis=1) if self.starts.narrow else also
         start = np.concatenate([also, self.starts(parts, at, observed)], axis=1)
-        points, values = polish(
-            scorer, self.posterior.jet, start, box.spacing, self.starts.narrow, widths
-        )
+        points, values = polish(scorer, scored.jet, start, box.spacing, self.starts.narrow, widths)
         # What was found is a start of the next round, too: its basin may be too narrow to find
         # twice.
         self.starts.ended = points
         if self.starts.cusps:
             starts = self.starts.around(points[rows, values.argmax(axis=1)], at)
-            cloud_points, reached = polish(
-                scorer, self.posterior.jet, starts, box.spacing, True, widths
-            )
+            cloud_points, reached = polish(scorer, scored.jet, starts, box.spacing, True, widths)
             points, values = (
                 np.concatenate([points, cloud_points], axis=1),
                 np.concatenate([values, reached], axis=1),

@@ -238,7 +238,7 @@ class FittedPosterior:
     def _project(self) -> None:
         """Compute the arrays that depend on the observed values."""
         c = self.count
-        self.u[:, :, :c] = np.matmul(self.root[:, :, :c, :c], self._standardised()[..., None])[
+        self.u[:, :, :c] = np.matmul(self.root[:, :, :c, :c], self.standardised()[..., None])[
             ..., 0
         ]
         self._pull = np.matmul(self.u[:, :, None, :c], self.z[:, :, :c])[:, :, 0]
@@ -258,15 +258,15 @@ class FittedPosterior:
             self._recompute()
             return
         before = self.root[:, :, :c, :c]
-        k = self._cross(point[:, None], self.points[:, :c])
+        k = self.cross(point[:, None], self.points[:, :c])
         column = np.matmul(before, k.swapaxes(2, 3))[..., 0]
         latent = np.maximum(1 - (column * column).sum(axis=2), VARIANCE_FLOOR)
         pivot = np.sqrt(latent + self.ratio)[..., None]
         self.root[:, :, c, :c] = -np.matmul(column[:, :, None], before)[:, :, 0] / pivot
         self.root[:, :, c, c] = 1 / pivot[..., 0]
-        new = self._cross(point[:, None], self.sites)[:, :, 0]
+        new = self.cross(point[:, None], self.sites)[:, :, 0]
         new = (new - np.matmul(column[:, :, None], self.z[:, :, :c])[:, :, 0]) / pivot
-        u = (self._standardised()[..., c] - (self.u[:, :, :c] * column).sum(axis=2)) / pivot[..., 0]
+        u = (self.standardised()[..., c] - (self.u[:, :, :c] * column).sum(axis=2)) / pivot[..., 0]
         self.z[:, :, c], self.u[:, :, c] = new, u
         self.gain += np.log(pivot[..., 0] / np.sqrt(self.ratio))
         self._unit = np.maximum(self._unit - new * new, VARIANCE_FLOOR)
@@ -282,7 +282,7 @@ class FittedPosterior:
 
     # Covariances ----------------------------------------------------------------------------------
 
-    def _standardised(self) -> Array:
+    def standardised(self) -> Array:
         """Return (y - c)/s, (S, p, c)."""
         return np.asarray((self.values - self.centre[..., None]) / self.amplitude[..., None])
 
@@ -290,26 +290,37 @@ class FittedPosterior:
         """Return points (S or 1, q, d) in units of the lengthscales, (S, p, q, d)."""
         return np.asarray(points[:, None] / self.lengthscales[:, :, None])
 
-    def _cross(self, left: Array, right: Array) -> Array:
+    def cross(self, left: Array, right: Array) -> Array:
         """Return covariances of points (S or 1, a, d) with others (S or 1, b, d): (S, p, a, b)."""
         return covariances(UNIT, self._scaled(left), self._scaled(right))
 
     def whiten(self, points: Array) -> Array:
         """Return (L⁻¹ k_x)ᵀ at points (S, q, d), (S, p, q, c)."""
         c = self.count
-        return np.matmul(self._cross(points, self.points), self.root[:, :, :c, :c].swapaxes(2, 3))
+        return np.matmul(self.cross(points, self.points), self.root[:, :, :c, :c].swapaxes(2, 3))
 
     # What may be asked ----------------------------------------------------------------------------
+
+    @property
+    def pulls(self) -> Array:
+        """Return L⁻¹ y' of K means of every function, here one, (S, p, K, c)."""
+        return self.u[:, :, None, : self.count]
 
     def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
         if self.covers_actions:
             return pick(self.mean, actions), pick(self.variance, actions)
         white = self.whiten(self._points_of(actions))
-        pull = np.matmul(white, self.u[:, :, : self.count, None])[..., 0]
+        pull = np.matmul(white, self.pulls.swapaxes(2, 3)).swapaxes(2, 3)
         unit = np.maximum(1 - (white * white).sum(axis=3), VARIANCE_FLOOR)
-        return self.centre[..., None] + self.amplitude[..., None] * pull, self.amplitude[
-            ..., None
-        ] ** 2 * unit
+        mean = self.centre[..., None, None] + self.amplitude[..., None, None] * pull
+        return mean.reshape(len(mean), -1, mean.shape[3]), self.amplitude[..., None] ** 2 * unit
+
+    def joint(self, actions: NDArray[Any]) -> tuple[Array, Array]:
+        """Return means (S, p, q) and covariances (S, p, q, q) at q actions per replicate."""
+        points = self._points_of(actions)
+        white = self.whiten(points)
+        unit = self.cross(points, points) - np.matmul(white, white.swapaxes(2, 3))
+        return self.at(actions)[0], self.amplitude[..., None, None] ** 2 * unit
 
     def at_observations(self) -> tuple[Array, Array, Mask]:
         """Computed from K (K + λI)⁻¹ = I - λ (K + λI)⁻¹."""
@@ -332,13 +343,14 @@ class FittedPosterior:
         mask = np.ones((replicates, q), dtype=bool) if mask is None else mask
         layout, c = taylor(d), self.count
         shape = (replicates, self.functions, q, len(layout.steps))
-        jet = Jet(np.zeros(shape), np.zeros(shape))
+        pulls = self.pulls
+        count = pulls.shape[2]
+        mean_models = np.zeros((*shape[:2], count, *shape[2:]))
+        jet = Jet(mean_models.reshape(replicates, -1, *shape[2:]), np.zeros(shape))
         # Before any observation nothing depends on the point.
         if c == 0:
-            jet.mean[..., 0], jet.variance[..., 0] = (
-                self.centre[..., None],
-                self.amplitude[..., None] ** 2,
-            )
+            mean_models[..., 0] = self.centre[..., None, None]
+            jet.variance[..., 0] = self.amplitude[..., None] ** 2
             return jet
         if not mask.any():
             return jet
@@ -348,7 +360,7 @@ class FittedPosterior:
         s, j, i = np.nonzero(function_mask)
         first = self.functions * np.concatenate([[0], mask.sum(axis=1).cumsum()])
         root = self.root[:, :, :c, :c]
-        weights = np.matmul(self.u[:, :, None, :c], root).reshape(-1, 1, c)
+        weights = np.matmul(pulls, root).reshape(-1, count, c)
 
         def explain(rows: Array) -> tuple[Array, Array]:
             moved, explained = np.empty_like(rows[:, 0]), np.empty((len(rows), 1 + d, 1 + d))
@@ -375,9 +387,10 @@ class FittedPosterior:
         per = np.concatenate([np.ones((len(s), 1)), 1 / lengths], axis=1)
         bends = 1 / (lengths[:, layout.rows] * lengths[:, layout.columns])
         scale = np.concatenate([per, bends], axis=1) * amplitude
-        means = mean[:, 0] * scale
-        means[:, 0] += self.centre[s, j]
-        jet.mean[function_mask], jet.variance[function_mask] = means, unit * scale * amplitude
+        means = mean * scale[:, None]
+        means[:, :, 0] += self.centre[s, j, None]
+        mean_models.swapaxes(2, 3)[function_mask] = means
+        jet.variance[function_mask] = unit * scale * amplitude
         return jet
 
     def covariances(self, replicate: int, function: int, indices: NDArray[np.intp]) -> Array:
