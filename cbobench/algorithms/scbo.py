@@ -210,6 +210,8 @@ class SCBO(OneRun):
         if self.restarts == 0 or self.anew == "random":
             return self.model.draw_input(self.generator)
         points = self.model.draw_candidates(self.generator, self.most)
+        if self.model.cube.units is not None:
+            points = self.generator.permutation(points)  # any of those that are equally far
         units, nearest = self.model.units(points), np.full(len(points), np.inf)
         under_way = [point for point, _ in self.proposals.values()]
         for taken in self.model.units(np.concatenate([self.model.played, *under_way])):

@@ -46,9 +46,8 @@ def bowl(**settings):
 def on_box(d: int = 2, *, constraints: int = 1, horizon: int = 100) -> Setting:
     """The setting of one run on [0, 1]^d."""
     box = Box(np.zeros(d), np.ones(d), size=64)
-    return replace(
-        setting(np.eye(2), constraints=constraints, horizon=horizon), actions=box, seed_set=None
-    )
+    on_set = setting(np.eye(2), constraints=constraints, horizon=horizon)
+    return replace(on_set, actions=box, seed_set=None, kernel_is_known=False)
 
 
 def started(name: str, setting: Setting, **settings):

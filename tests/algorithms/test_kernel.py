@@ -32,10 +32,10 @@ TABLE = "a,y,c\n" + "\n".join(f"{i},{(i - 3) ** 2},{i % 4}" for i in range(9)) +
 ROLES = {"inputs": ["a"], "objective": "y", "constraints": {"c": {"at_most": 2}}}
 
 
-def test_it_is_the_default_of_every_method_with_models_but_one():
+def test_it_is_the_default_of_every_method_with_models_but_two():
     assert {params.resolve(ALGORITHMS.get(name), {})["kernel"] for name in WITH_MODELS} == {"auto"}
     scores = {n for n in ALGORITHMS.names() if issubclass(ALGORITHMS.get(n), ScoreAlgorithm)}
-    assert scores - {*WITH_MODELS} == {"rpol-sw"}
+    assert scores - {*WITH_MODELS} == {"nei", "rpol-sw"}
 
 
 def test_the_kernel_is_known_where_functions_are_drawn_from_it():

@@ -94,6 +94,14 @@ def test_a_new_region_begins_where_least_was_played(name, place):
     assert new_points >= 6
 
 
+def test_where_all_was_played_a_region_begins_anywhere():
+    run = started("scbo", setting(np.eye(6), points=np.arange(6.0)[:, None]))
+    for i in range(6):
+        run.model.tell(np.array([i]), np.array([0.0, -1.0]))
+    run._restart()
+    assert len({int(run._begin()[0]) for _ in range(40)}) == 6
+
+
 def test_points_under_way_are_far_from_each_other():
     run = started("scbo", on_box(2), initial=3, candidates=50)
     run.tell_one(0, run.ask_one(0), 0.0, np.array([-1.0]))
