@@ -325,10 +325,26 @@ def covariances(kernel: SquaredExponential | Matern, left: Array, right: Array) 
     (..., a, b).
     """
     values = np.empty((*left.shape[:-1], right.shape[-2]))
-    for index in np.ndindex(values.shape[:-2]) if values.size > IN_CACHE else [()]:
-        a, b = left[index], right[index]
-        squared = np.square(a[..., :, None, 0] - b[..., None, :, 0])
-        for i in range(1, a.shape[-1]):  # one coordinate at a time, to save memory
-            squared += np.square(a[..., :, None, i] - b[..., None, :, i])
-        values[index] = kernel.profile(squared)
+    if values.size <= IN_CACHE:
+        return kernel.profile(_summed_squares(left, right, np.empty_like(values)))
+    # A few rows at a time, so that intermediate arrays stay in a core's cache.
+    rows = max(1, IN_CACHE // max(1, values.shape[-1]))
+    for index in np.ndindex(values.shape[:-2]):
+        block, b = values[index], np.asfortranarray(right[index])
+        for i in range(0, len(block), rows):
+            part = block[i : i + rows]
+            part[:] = kernel.profile(_summed_squares(left[index][i : i + rows], b, part))
     return values
+
+
+def _summed_squares(left: Array, right: Array, squared: Array) -> Array:
+    """Write squared distances of points (..., a, d) from others (..., b, d) into an array (..., a,
+    b), and return it.
+    """
+    np.subtract(left[..., :, None, 0], right[..., None, :, 0], out=squared)
+    np.multiply(squared, squared, out=squared)
+    apart = np.empty_like(squared)
+    for i in range(1, left.shape[-1]):  # one coordinate at a time, to save memory
+        np.subtract(left[..., :, None, i], right[..., None, :, i], out=apart)
+        squared += np.multiply(apart, apart, out=apart)
+    return squared
