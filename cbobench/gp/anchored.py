@@ -13,10 +13,14 @@ that is left once the slope is known, too. It is of order a² b². With
 
     κ(r) = k(r) - 1 + 5/6 r²   and   p(r) = 1 - (1 + √5 r) exp(-√5 r),
 
-both summed as series where r is small, it is a sum of terms that are as small as itself:
+both summed as series where r is small, it is a sum of terms that are as small as itself, for a ≤ b
+and with s = r² - b²:
 
-    c = 5/3 x.y (p(a) + p(b) - p(a) p(b)) + κ(r) - κ(a) - κ(b) - 25/36 a² b² + 5/6 (a² κ(b) + b²
-    κ(a)) - κ(a) κ(b).
+    c = (κ(r) - κ(b) - 5/6 p(b) s) + 5/3 x.y p(a) (1 - p(b)) + 5/6 a² (p(b) + κ(b) - 5/6 b²) - κ(a)
+    (1 + κ(b) - 5/6 b²),
+
+where the bracket, what κ as a function of r² leaves above its tangent, is an integral if s is
+small.
 
 So the deviation beside x₀ is about (distance in lengthscales)² once the slopes are known, at any
 distance, and steps by such a model converge quadratically. The kernel is Matérn-5/2, as in
@@ -33,50 +37,53 @@ import numpy as np
 
 from cbobench.errors import CellFailure
 from cbobench.gp.fit import Fitted
-from cbobench.gp.kernels import Array
-from cbobench.gp.maximise import polish
+from cbobench.gp.kernels import Array, squared_lengths
+from cbobench.gp.maximise import Pace, polish
 from cbobench.gp.parts import Parts
 from cbobench.gp.posteriors.factor import lapack
 from cbobench.gp.posteriors.interface import Jet, Mask
-from cbobench.gp.taylor import STEP, taylor
+from cbobench.gp.taylor import taylor
 
 TERMS = 24  # of a series, which is used up to √5 r = 1
 # added to correlations, the first one with which they have a factor
 JITTERS = 10.0 ** np.arange(-13, 4)
+ROOT = math.sqrt(5 / 3)
+SMALL = 0.1  # of b²: a smaller |s| is integrated over
+NODES = np.polynomial.legendre.leggauss(6)
 LEAST = 1e-8  # nearer to the anchor, in units of the cube, an observation is the anchor
 ROUNDING = 1e-14  # of a value, in units of its change over the box
 DIFFERENCE = 1e-2  # between points of differences, in units of the box
+LOCAL = Pace({3: 8, 6: 4, 9: 2}, 99, 10.0, 6)  # climbs from starts that lie close together
 ZOOM, ZOOMS = 0.05, 3  # each time the box around the best point is so much smaller
 
 
-def _coefficients(first: int, factor: Array) -> Array:
-    """Coefficients of z^i, i from `first`, of a series with terms (-1)^i factor_i / i!."""
-    return np.array([(-1.0) ** i * factor[i] / math.factorial(i) for i in range(first, TERMS)])
+def _coefficients() -> Array:
+    """Return coefficients of p/z² and κ/z² as series in z, lowest first, (`TERMS`, 2, 1): those of
+    exp(-z) times polynomials.
+    """
+    i = np.arange(2, 2 + TERMS, dtype=np.float64)
+    signs = np.array([(-1.0) ** n / math.factorial(n) for n in range(2, 2 + TERMS)])
+    of_kernel = np.where(i < 4, 0.0, 1 - i + i * (i - 1) / 3)
+    return np.stack([-(1 - i) * signs, of_kernel * signs], axis=1)[..., None]
 
 
-_I = np.arange(TERMS, dtype=np.float64)
-_OF_KERNEL = _coefficients(4, 1 - _I + _I * (_I - 1) / 3)  # of (1 + z + z²/3) exp(-z)
-_OF_SLOPE = _coefficients(2, 1 - _I)  # of (1 + z) exp(-z)
+SERIES = _coefficients()
 
 
-def _series(coefficients: Array, first: int, z: Array) -> Array:
-    total = np.zeros_like(z)
-    for coefficient in coefficients[::-1]:
-        total = total * z + coefficient
-    return np.asarray(total * z**first)
-
-
-def kernel_remainder(r: Array) -> Array:
-    """κ: the Matérn-5/2 kernel less 1 - 5/6 r²."""
+def losses(r: Array) -> tuple[Array, Array, Array]:
+    """Return p(r), how much of the slope at the anchor is no longer there at a distance, κ(r), the
+    Matérn-5/2 kernel less 1 - 5/6 r², and e = exp(-√5 r).
+    """
     z = math.sqrt(5) * r
-    direct = (1 + z + z * z / 3) * np.exp(-z) - 1 + z * z / 6
-    return np.where(z < 1, _series(_OF_KERNEL, 4, np.minimum(z, 1.0)), direct)
-
-
-def slope_loss(r: Array) -> Array:
-    """p: how much of the slope at the anchor is no longer there at a distance."""
-    z = math.sqrt(5) * r
-    return np.where(z < 1, -_series(_OF_SLOPE, 2, np.minimum(z, 1.0)), 1 - (1 + z) * np.exp(-z))
+    decay, near = np.exp(-z), z < 1
+    both = np.stack([1 - (1 + z) * decay, (1 + z + z * z / 3) * decay - 1 + z * z / 6])
+    small = z[near]
+    total = np.zeros((2, len(small)))
+    for coefficient in SERIES[::-1]:
+        total *= small
+        total += coefficient
+    both[:, near] = total * (small * small)
+    return both[0], both[1], decay
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,106 +91,276 @@ class Around:
     """Points around the anchor, and what each adds to covariances.
 
     Attributes:
-        x: in lengthscales, (k, d); squared: a², (k,).
-        loss, remainder: p(a) and κ(a), (k,).
+        x: in lengthscales, (..., k, d); squared: a², (..., k).
+        loss, remainder, decay: p(a), κ(a) and e(a), (..., k).
     """
 
     x: Array
     squared: Array
     loss: Array
     remainder: Array
+    decay: Array
 
     @classmethod
     def of(cls, x: Array) -> Around:
-        squared = (x * x).sum(axis=-1)
-        a = np.sqrt(squared)
-        return cls(x, squared, slope_loss(a), kernel_remainder(a))
+        squared = squared_lengths(x)
+        return cls(x, squared, *losses(np.sqrt(squared)))
 
     @property
     def slopes(self) -> Array:
-        """ψ, (k, d)."""
-        return math.sqrt(5 / 3) * self.x * (1 - self.loss)[:, None]
+        """ψ, (..., k, d)."""
+        return ROOT * self.x * (1 - self.loss)[..., None]
 
     @property
     def level(self) -> Array:
         """How much less than the anchor's deviation from the centre a point inherits: k(x, 0) - 1,
-        (k,).
+        (..., k).
         """
         return self.remainder - 5 / 6 * self.squared
 
     @property
     def variance(self) -> Array:
-        """c(x, x), (k,)."""
+        """c(x, x), (..., k)."""
         squared, loss, remainder = self.squared, self.loss, self.remainder
         rest = 5 / 3 * squared * loss * (2 - loss) - 25 / 36 * squared * squared
         return np.asarray(rest - remainder * (2 - 5 / 3 * squared + remainder))
 
+    def slope_rows(self) -> Array:
+        """ψ and its slopes, (..., k, 1 + d, d)."""
+        loss, decay = self.loss[..., None, None], self.decay[..., None, None]
+        outer = self.x[..., None] * self.x[..., None, :]
+        slopes = ROOT * ((1 - loss) * np.eye(self.x.shape[-1]) - 5 * decay * outer)
+        return np.concatenate([self.slopes[..., None, :], slopes], axis=-2)
 
-def covariance(left: Around, right: Around) -> Array:
-    """c between points (a, d) and others (b, d), (a, b)."""
-    apart = left.x[:, None] - right.x[None]
-    products = (left.x[:, None] * right.x[None]).sum(axis=2)
-    r = np.sqrt((apart * apart).sum(axis=2))
-    loss_left, loss_right = left.loss[:, None], right.loss[None]
-    of_slopes = 5 / 3 * products * (loss_left + loss_right - loss_left * loss_right)
-    a, b, of_left, of_right = (
-        left.squared[:, None],
-        right.squared[None],
-        left.remainder[:, None],
-        right.remainder[None],
-    )
-    of_levels = 25 / 36 * a * b - 5 / 6 * (a * of_right + b * of_left) + of_left * of_right
-    return np.asarray(of_slopes + kernel_remainder(r) - of_left - of_right - of_levels)
+    def bend_of_variance(self) -> tuple[Array, Array]:
+        """Return the first and second derivative of c(x, x) with respect to a², (..., k)."""
+        u, p, k, e = self.squared, self.loss, self.remainder, self.decay
+        kept, least = 1 - p, 2 - 5 / 3 * u + 2 * k
+        first = 5 / 3 * (p * (2 - p) + k) + 25 / 3 * u * kept * e - 25 / 18 * u - 5 / 6 * p * least
+        second = (
+            25 / 3 * e * (kept * (2 - np.sqrt(5 * u) / 2) - 5 / 2 * u * e) - 25 / 12 * e * least
+        )
+        return first, second + 25 / 18 * (2 * p - p * p - 1)
 
 
-class AnchoredModel:
-    """One function beside an anchor.
+@dataclass(frozen=True, slots=True)
+class Between:
+    """Points around the anchor (..., a, d), and others (..., b, d).
+
+    Attributes:
+        near, far: the points.
+        apart: x - y, (..., a, b, d). loss, remainder, decay: p, κ and e of its length, (..., a, b).
+    """
+
+    near: Around
+    far: Around
+    apart: Array
+    loss: Array
+    remainder: Array
+    decay: Array
+
+    @classmethod
+    def of(cls, near: Around, far: Around) -> Between:
+        apart = near.x[..., :, None, :] - far.x[..., None, :, :]
+        return cls(near, far, apart, *losses(np.sqrt(squared_lengths(apart))))
+
+    def covariance(self) -> Array:
+        """c, (..., a, b)."""
+        left, right = self.near, self.far
+        is_left_nearer = left.squared[..., None] < right.squared[..., None, :]
+
+        def order(of_left: Array, of_right: Array) -> tuple[Array, Array]:
+            """Return what belongs to the nearer and to the farther point."""
+            one, two = of_left[..., None], of_right[..., None, :]
+            return np.where(is_left_nearer, one, two), np.where(is_left_nearer, two, one)
+
+        a, b = order(left.squared, right.squared)
+        loss_near, loss_far = order(left.loss, right.loss)
+        of_near, of_far = order(left.remainder, right.remainder)
+        products = np.matmul(left.x, right.x.swapaxes(-1, -2))
+        shift = a - 2 * products
+        curved = self.remainder - of_far - 5 / 6 * loss_far * shift
+        small = np.abs(shift) < SMALL * b
+        curved[small] = _curved(b[small], shift[small])
+        level = of_far - 5 / 6 * b
+        of_slopes = 5 / 3 * products * loss_near * (1 - loss_far)
+        levels = 5 / 6 * a * (loss_far + level) - of_near * (1 + level)
+        return np.asarray(curved + of_slopes + levels)
+
+    def covariance_rows(self) -> Array:
+        """Return c with its slopes at the first points, (p, a, 1 + d, b): dκ/dx = 5/3 p x, and
+        dp/dx = 5 e x.
+        """
+        x, y = self.near.x, self.far.x.swapaxes(1, 2)
+        kept, level = 1 - self.far.loss[:, None], self.far.level[:, None]
+        loss, decay = self.near.loss[..., None], self.near.decay[..., None]
+        along_y = 5 / 3 * (1 - kept * (1 - loss) - self.loss)
+        along_x = 25 / 3 * decay * kept * np.matmul(x, y)
+        along_x += 5 / 3 * (self.loss - loss * (1 + level) + level)
+        slopes = along_y[:, :, None] * y[:, None] + along_x[:, :, None] * x[..., None]
+        return np.concatenate([self.covariance()[:, :, None], slopes], axis=2)
+
+
+def _curved(squared: Array, shift: Array) -> Array:
+    """κ at a squared distance of b² + s, less its tangent at b²: s² ∫ (1 - t) κ''(b² + t s) dt, κ''
+    = 25/12 exp(-√5 b), by Gauss's rule.
+    """
+    total = np.zeros_like(shift)
+    for node, weight in zip(*NODES, strict=True):
+        t = (1 + node) / 2
+        total += weight / 2 * (1 - t) * np.exp(-np.sqrt(5 * (squared + t * shift)))
+    return np.asarray(25 / 12 * shift * shift * total)
+
+
+class AnchoredModels:
+    """p functions beside an anchor.
 
     Args:
         offsets: of the other observations from the anchor, in the cube, (k, d), none nearer than
             `LEAST`.
-        changes: of the values there from the anchor's, (k,).
-        value: the anchor's.
-        fitted: the function's hyperparameters; its noise counts as none.
+        changes: of the values there from the anchor's, (p, k).
+        values: the anchor's, (p,).
+        fits: the functions' hyperparameters; their noise counts as none.
 
     Raises:
         CellFailure: no jitter makes the correlations positive definite.
     """
 
-    def __init__(self, offsets: Array, changes: Array, value: float, fitted: Fitted) -> None:
-        self.fitted = fitted
-        self.above = (value - fitted.centre) / fitted.amplitude
-        self.around = Around.of(offsets / fitted.lengthscales)
-        rest = changes / fitted.amplitude - self.above * self.around.level
+    def __init__(
+        self, offsets: Array, changes: Array, values: Array, fits: Sequence[Fitted]
+    ) -> None:
+        self.lengthscales = np.array([fitted.lengthscales for fitted in fits])
+        self.amplitude = np.array([fitted.amplitude for fitted in fits])
+        self.above = (values - [fitted.centre for fitted in fits]) / self.amplitude
+        self.around = around = Around.of(offsets / self.lengthscales[:, None])
+        rest = changes / self.amplitude[:, None] - self.above[:, None] * around.level
         # In units of their own deviations, observations at all distances are alike.
-        self.scale = 1 / np.sqrt(np.maximum(self.around.variance, 1e-300))
-        self.root = _factor(covariance(self.around, self.around) * self.scale[:, None] * self.scale)
-        self.carried = self._whiten(self.around.slopes)
-        white = self._whiten(rest[:, None])[:, 0]
+        self.scale = 1 / np.sqrt(np.maximum(around.variance, 1e-300))[:, None]
+        correlations = (
+            Between.of(around, around).covariance() * self.scale * self.scale.swapaxes(1, 2)
+        )
+        self.roots = [_factor(matrix) for matrix in correlations]
+        rows = np.concatenate([around.slopes.swapaxes(1, 2), rest[:, None]], axis=1)
+        white = _solve(self.roots, rows * self.scale)
+        self.carried, white = white[:, :-1].swapaxes(1, 2), white[:, -1:]
         # The slope at the anchor, whose prior is standard normal in units of √(5/3), is that of a
         # regression.
         d = offsets.shape[1]
-        self.precision = np.linalg.cholesky(np.eye(d) + np.matmul(self.carried.T, self.carried))
-        pull = np.matmul(self.carried.T, white[:, None])
-        self.slope = lapack().dpotrs(self.precision, pull, lower=1)[0][:, 0]
-        self.left = white - np.matmul(self.carried, self.slope[:, None])[:, 0]
-
-    def _whiten(self, columns: Array) -> Array:
-        return np.asarray(lapack().dtrtrs(self.root, self.scale[:, None] * columns, lower=1)[0])
+        gram = np.eye(d) + np.matmul(self.carried.swapaxes(1, 2), self.carried)
+        self.precisions = np.linalg.cholesky(gram)
+        pull = _solve(self.precisions, np.matmul(white, self.carried))
+        self.slope = _solve(self.precisions, pull, trans=1)
+        self.left = white - np.matmul(self.slope, self.carried.swapaxes(1, 2))
+        self.weights = _solve(self.roots, self.left, trans=1) * self.scale
 
     def __call__(self, offsets: Array) -> tuple[Array, Array]:
-        """Return means of the change from the anchor's value, and deviations, (q,), at offsets (q,
-        d).
+        """Return means of the change from the anchor's value, and deviations, (p, q), at offsets
+        (q, d).
         """
-        near = Around.of(offsets / self.fitted.lengthscales)
-        white = self._whiten(covariance(self.around, near))
-        lack = near.slopes.T - np.matmul(self.carried.T, white)
-        mean = self.above * near.level + np.matmul(near.slopes, self.slope[:, None])[:, 0]
-        mean += np.matmul(self.left[None], white)[0]
-        unknown_slope = lapack().dtrtrs(self.precision, lack, lower=1)[0]
-        variance = np.maximum(near.variance - (white * white).sum(axis=0), 0.0)
-        variance = variance + (unknown_slope * unknown_slope).sum(axis=0)
-        return self.fitted.amplitude * mean, self.fitted.amplitude * np.sqrt(variance)
+        near = Around.of(offsets / self.lengthscales[:, None])
+        white, lack, pull = self._condition(Between.of(near, self.around).covariance(), near.slopes)
+        mean = self.above[:, None] * near.level + pull
+        variance = np.maximum(near.variance - squared_rows(white), 0.0) + squared_rows(lack)
+        return self.amplitude[:, None] * mean, self.amplitude[:, None] * np.sqrt(variance)
+
+    def _condition(self, covariances: Array, slopes: Array) -> tuple[Array, Array, Array]:
+        """Return rows times L⁻ᵀ, (p, r, k), what is unknown of the slope, (p, r, d), and the part
+        of means that was learned, (p, r), from rows of c (p, r, k) and ψ (p, r, d).
+        """
+        white = _solve(self.roots, covariances * self.scale)
+        lack = _solve(self.precisions, slopes - np.matmul(white, self.carried))
+        pull = np.matmul(slopes, self.slope.swapaxes(1, 2))
+        return white, lack, (pull + np.matmul(white, self.left.swapaxes(1, 2)))[..., 0]
+
+    def jet(self, offsets: Array) -> tuple[Array, Array, Array]:
+        """Return the mean change and the variance at offsets (q, d), (p, q, 2), their slopes, (p,
+        q, 2, d), and second derivatives, (p, q, 2, d, d).
+        """
+        d = offsets.shape[1]
+        near = Around.of(offsets / self.lengthscales[:, None])
+        # ψ and c with their slopes, as rows, given the observations.
+        pair, psi = Between.of(near, self.around), near.slope_rows()
+        rows = pair.covariance_rows()
+        p, q, _, k = rows.shape
+        white, lack, pull = self._condition(
+            rows.reshape(p, q * (1 + d), k), psi.reshape(p, q * (1 + d), d)
+        )
+        white, lack, pull = (
+            white.reshape(rows.shape),
+            lack.reshape(psi.shape),
+            pull.reshape(p, q, 1 + d),
+        )
+        known = np.matmul(lack, lack.swapaxes(2, 3)) - np.matmul(white, white.swapaxes(2, 3))
+        # The second derivatives of c and ψ count by these weights in those of mean and variance.
+        unknown = _solve(self.precisions, lack[:, :, 0], trans=1)
+        moved = white[:, :, 0] + np.matmul(unknown, self.carried.swapaxes(1, 2))
+        moved = -2 * self.scale * _solve(self.roots, moved, trans=1)
+        bends = self._bends(
+            pair,
+            np.stack(np.broadcast_arrays(self.weights, moved), axis=2),
+            np.stack(np.broadcast_arrays(self.slope, 2 * unknown), axis=2),
+        )
+        bends[:, :, 1] += 2 * known[:, :, 1:, 1:]
+        # In units of the cube, and of the values.
+        of_level = near.x * (-5 / 3 * (1 - near.loss))[..., None]
+        above = self.above[:, None]
+        slopes = np.stack(
+            [
+                above[..., None] * of_level + pull[:, :, 1:],
+                2 * near.bend_of_variance()[0][..., None] * near.x + 2 * known[:, :, 0, 1:],
+            ],
+            axis=2,
+        )
+        variance = np.maximum(near.variance - squared_rows(white[:, :, 0]), 0.0)
+        variance += squared_rows(lack[:, :, 0])
+        level = np.stack([above * near.level + pull[:, :, 0], variance], axis=2)
+        units = np.stack([self.amplitude, self.amplitude**2], axis=1)[:, None]
+        lengths = self.lengthscales[:, None, None]
+        return (
+            units * level,
+            units[..., None] * slopes / lengths,
+            units[..., None, None] * bends / (lengths[..., None] * lengths[..., None, :]),
+        )
+
+    def _bends(self, pair: Between, weights: Array, of_slope: Array) -> Array:
+        """Return second derivatives (p, q, 2, d, d) of weighted sums of c (p, q, 2, k) and ψ (p, q,
+        2, d), with those of what the mean inherits of the anchor, and of c(x, x).
+        """
+        near, far, apart = pair.near, pair.far, pair.apart
+        x, loss, decay = near.x, near.loss[..., None], near.decay[..., None]
+        above = np.stack([self.above, np.zeros_like(self.above)], axis=1)[:, None]
+        # d²κ/dx² = 5/3 p I + 25/3 e x xᵀ, and d²p/dx² = 5 e (I - 5/z x xᵀ)
+        toward = 25 / 3 * np.matmul(weights * (1 - far.loss)[:, None, None], far.x[:, None])
+        toward -= 5 * ROOT * of_slope
+        inherited = np.matmul(weights, (1 + far.level)[:, None, :, None])[..., 0] - above
+        flat = np.matmul(weights, (pair.loss + far.level[:, None])[..., None])[..., 0]
+        flat -= loss * inherited + above
+        along = np.matmul(toward, x[..., None])[..., 0]
+        z = np.maximum(np.sqrt(5 * near.squared), 1e-300)[..., None]
+        first, second = near.bend_of_variance()
+        of_x = -decay * (5 * along / z + 25 / 3 * inherited)
+        of_eye = 5 / 3 * flat + decay * along
+        of_x[..., 1] += 4 * second
+        of_eye[..., 1] += 2 * first
+        curved = (weights * pair.decay[:, :, None])[..., None] * apart[:, :, None]
+        bends = 25 / 3 * np.matmul(apart.swapaxes(2, 3)[:, :, None], curved)
+        cross = (decay[..., None] * toward)[..., None] * x[:, :, None, None]
+        bends += cross + cross.swapaxes(3, 4) + of_eye[..., None, None] * np.eye(x.shape[2])
+        return np.asarray(
+            bends + of_x[..., None, None] * (x[..., None] * x[:, :, None])[:, :, None]
+        )
+
+
+def _solve(roots: Sequence[Array] | Array, rows: Array, trans: int = 0) -> Array:
+    """Return rows (p, q, k) times L⁻ᵀ, or L⁻¹ if transposed, of lower triangles L, p of (k, k)."""
+    solve = lapack().dtrtrs
+    pairs = zip(roots, rows, strict=True)
+    return np.stack([solve(root, right.T, lower=1, trans=trans)[0].T for root, right in pairs])
+
+
+def squared_rows(rows: Array) -> Array:
+    """Return squared lengths of rows (..., k)."""
+    return np.asarray((rows * rows).sum(axis=-1))
 
 
 def _factor(correlations: Array) -> Array:
@@ -197,6 +374,14 @@ def _factor(correlations: Array) -> Array:
 
 NEIGHBOURS = 4  # times d + 1 observations beside the anchor
 REACH = 4.0  # of a step, times the distance of the d-th nearest observation
+
+
+def best_feasible(observed: Array) -> int | None:
+    """Return which observation of f and g, (1 + m, n), is the best feasible one; None without
+    one.
+    """
+    feasible = (observed[1:] <= 0).all(axis=0)
+    return int(np.where(feasible, observed[0], -np.inf).argmax()) if feasible.any() else None
 
 
 def step_from_best(
@@ -214,10 +399,9 @@ def step_from_best(
         modelled: the same as it is modelled: g, or its bilog.
         fits: hyperparameters of f, g_1, ..., g_m.
     """
-    feasible = (observed[1:] <= 0).all(axis=0)
-    if not feasible.any():
+    anchor = best_feasible(observed)
+    if anchor is None:
         return None
-    anchor = int(np.where(feasible, observed[0], -np.inf).argmax())
     offsets = points - points[anchor]
     distance = np.abs(offsets).max(axis=1)
     d = points.shape[1]
@@ -226,22 +410,19 @@ def step_from_best(
     if not len(near):
         return None
     values = modelled[:, anchor]
-    models = [
-        AnchoredModel(offsets[near], row[near] - value, float(value), fitted)
-        for row, value, fitted in zip(modelled, values, fits, strict=True)
-    ]
+    models = AnchoredModels(offsets[near], modelled[:, near] - values[:, None], values, fits)
     # Models are trusted as far as they were tried in as many directions as there are.
     reach = REACH * distance[near][min(d, len(near)) - 1]
     low, high = np.maximum(-points[anchor], -reach), np.minimum(1 - points[anchor], reach)
     step = best_step(models, values[1:], width, low, high)
-    gain = float(models[0](step[None])[0][0])
+    gain = float(models(step[None])[0][0, 0])
     if gain <= ROUNDING * max(abs(float(values[0])), fits[0].amplitude):
         return None
     return np.clip(points[anchor] + step, 0.0, 1.0), float(observed[0, anchor])
 
 
 def best_step(
-    models: Sequence[AnchoredModel], constraints: Array, width: float, low: Array, high: Array
+    models: AnchoredModels, constraints: Array, width: float, low: Array, high: Array
 ) -> Array:
     """Return the offset (d,) of the best mean of f at which every g_j is at most 0 by `width`
     deviations.
@@ -255,58 +436,62 @@ def best_step(
     for zoom in range(1 + ZOOMS):
         reach = ZOOM**zoom * (high - low)
         sides = np.maximum(low, best - reach / 2), np.minimum(high, best + reach / 2)
-        best = _climb(models, constraints, width, *sides, best)
+        best = _climb(models, constraints, width, *sides, best, zoom == 0)
     return best
 
 
 def _climb(
-    models: Sequence[AnchoredModel],
+    models: AnchoredModels,
     constraints: Array,
     width: float,
     low: Array,
     high: Array,
     start: Array,
+    whole: bool,
 ) -> Array:
     """Return the best offset (d,) of a box by sequential quadratic programming from near
     `start`.
     """
-    side = high - low
-    levels = np.concatenate([[0.0], constraints])
-
-    def values(points: Array) -> Array:
-        moments = [model(low + points * side) for model in models]
-        changes = np.stack(
-            [
-                mean + (width * deviation if j else 0.0)
-                for j, (mean, deviation) in enumerate(moments)
-            ]
-        )
-        return levels[:, None] + changes
-
+    side, d = high - low, len(low)
+    levels = np.concatenate([[0.0], constraints])[:, None]
+    widths = np.where(np.arange(len(levels)) > 0, width, 0.0)[:, None]
     # Every function is in units of its largest change along an axis, or of its value where it
     # hardly changes: kinks that are far off stay far off.
-    d = len(low)
     middle = (start - low) / side
-    probes = values(np.concatenate([middle[None], middle + np.eye(d) / 2, middle - np.eye(d) / 2]))
-    units = np.maximum(np.abs(probes[:, 1:] - probes[:, :1]).max(axis=1), np.abs(probes[:, 0]))
-    units = np.where(units > 0, units, 1.0)
+    probes = np.concatenate([middle[None], middle + np.eye(d) / 2, middle - np.eye(d) / 2])
+    mean, deviation = models(low + probes * side)
+    reached = levels + mean + widths * deviation
+    units = np.maximum(np.abs(reached[:, 1:] - reached[:, :1]).max(axis=1), np.abs(reached[:, 0]))
+    units = np.where(units > 0, units, 1.0)[:, None]
+    # A deviation has a cone at the anchor, which is rounded off.
+    least = np.maximum(DIFFERENCE * deviation.max(axis=1, keepdims=True), 1e-300)
     layout = taylor(d)
-    steps, powers = layout.steps * (DIFFERENCE / STEP), (DIFFERENCE / STEP) ** layout.orders
 
     def jet(points: Array, mask: Mask) -> Jet:
-        q, n = points.shape[1], len(steps)
-        around = (points[0, :, None] + steps).reshape(q * n, d)
-        shares = (values(around) / units[:, None]).reshape(1, len(models), q, n)
-        certain = np.zeros((1, q, n))
-        certain[..., 0] = 1.0
-        return Jet(np.matmul(shares, layout.models) / powers, certain)
+        level, slopes, bends = models.jet(low + points[mask] * side)
+        deviation, steep = np.sqrt(level[..., 1]), slopes[:, :, 1]
+        rounded = np.maximum(deviation, least)[..., None]
+        rate = widths[..., None] / (2 * rounded)
+        of_mean, of_variance = bends[:, :, 0], bends[:, :, 1]
+        bent = of_variance - steep[..., None] * (steep / (2 * rounded**2))[:, :, None]
+        bent = (of_mean + rate[..., None] * bent) * side * side[:, None]
+        rows = [
+            (levels + level[..., 0] + widths * deviation)[..., None],
+            (slopes[:, :, 0] + rate * steep) * side,
+            bent[..., layout.rows, layout.columns],
+        ]
+        shape = (points.shape[1], len(layout.steps))
+        jet = Jet(np.zeros((1, len(levels), *shape)), np.zeros((1, *shape)))
+        jet.mean[0][:, mask[0]] = np.concatenate(rows, axis=2) / units[..., None]
+        jet.variance[..., 0] = 1.0
+        return jet
 
     def score(mean: Array, variance: Array, points: Array) -> Parts:
         m = mean.shape[1] - 1
         return Parts(mean[:, 0], mean[:, 1:] + ROUNDING, np.full((1, m), np.inf))
 
-    starts = np.clip(
-        np.concatenate([middle[None], middle + np.eye(d) / 4, middle - np.eye(d) / 4]), 0.0, 1.0
-    )
-    points, reached = polish(score, jet, starts[None], 0.5)
+    axes = np.eye(d) / 4
+    around = np.concatenate([middle[None], middle + axes, middle - axes])
+    starts = np.clip(around if whole else middle[None], 0.0, 1.0)
+    points, reached = polish(score, jet, starts[None], 0.5, pace=LOCAL)
     return np.clip(low + points[0, int(reached[0].argmax())] * side, low, high)

@@ -174,6 +174,7 @@ def polish(
     radius: float,
     narrow: bool = False,
     widths: Array | None = None,
+    pace: Pace | None = None,
 ) -> tuple[Array, Array]:
     """Climb from every point to a local maximum.
 
@@ -187,6 +188,7 @@ def polish(
             climb is the best.
         widths: scores that differ by less tie, (S,): a climb on a plateau must not follow rounding;
             None for 0.
+        pace: None for that of the score's shape.
 
     Returns:
         The best points found, (S, at most q, d), and their scores, never worse than the starts.
@@ -197,10 +199,8 @@ def polish(
     widths = np.zeros(len(points)) if widths is None else widths
     climbs, price = _begin(surface, points, narrow, widths)
     m = price.shape[1]
-    small, large = (FAST, THOROUGH) if m else (SMOOTH, SLOW)
-    if narrow:
-        small = large = CUSPED if m else NARROW
-    pace = MEETING if may_kinks_meet(m, d) else large if d > 2 else small
+    pace = _pace(m, d, narrow) if pace is None else pace
+    last = max(pace.field, default=0)
     for number in range(STEPS):
         if number in pace.field and pace.field[number] < climbs.value.shape[1]:
             follows = _follows(climbs, radius)
@@ -214,7 +214,17 @@ def polish(
         # otherwise the field still thins out: the result depends on no other replicate
         if not climbs.done.all():
             _step(climbs, surface, price, pace, number)
+        elif number >= last and (number >= pace.split or not m):
+            break
     return climbs.best, climbs.value
+
+
+def _pace(m: int, d: int, narrow: bool) -> Pace:
+    """Return the pace for a score with m kinks over d dimensions."""
+    small, large = (FAST, THOROUGH) if m else (SMOOTH, SLOW)
+    if narrow:
+        small = large = CUSPED if m else NARROW
+    return MEETING if may_kinks_meet(m, d) else large if d > 2 else small
 
 
 def _begin(surface: Surface, points: Array, fine: bool, widths: Array) -> tuple[Climbs, Array]:

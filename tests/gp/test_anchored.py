@@ -9,11 +9,10 @@ import pytest
 
 from cbobench.gp.anchored import (
     LEAST,
-    AnchoredModel,
+    AnchoredModels,
     Around,
-    covariance,
-    kernel_remainder,
-    slope_loss,
+    Between,
+    losses,
     step_from_best,
 )
 from cbobench.gp.fit import Fitted
@@ -21,6 +20,7 @@ from cbobench.gp.kernels import Matern
 
 UNIT = Matern(2.5, 1.0)
 FITTED = Fitted(np.array([0.7, 0.4]), 1.5, 0.0, 0.3)
+OTHER = Fitted(np.array([0.5, 1.2]), 0.7, 0.0, -1.0)
 
 
 def exact_kernel(x, y):
@@ -28,6 +28,10 @@ def exact_kernel(x, y):
     squared = sum(((a - b) ** 2 for a, b in zip(x, y, strict=True)), Decimal(0))
     z = (5 * squared).sqrt()
     return (1 + z + z * z / 3) * (-z).exp()
+
+
+def map_decimal(row):
+    return [Decimal(float(value)) for value in row]
 
 
 def exact_left_over(x, y):
@@ -46,19 +50,32 @@ def exact_left_over(x, y):
 def test_the_covariance_left_over_has_all_digits_at_any_distance(distance):
     directions = np.random.default_rng(1).standard_normal((5, 2))
     points = Around.of(distance * directions)
-    computed = covariance(points, points)
+    computed = Between.of(points, points).covariance()
     with localcontext() as context:
         context.prec = 80
-        rows = [[Decimal(float(value)) for value in row] for row in points.x]
+        rows = [map_decimal(row) for row in points.x]
         exact = np.array([[float(exact_left_over(x, y)) for y in rows] for x in rows])
     scale = np.sqrt(np.outer(exact.diagonal(), exact.diagonal()))
     assert np.abs((computed - exact) / scale).max() < 1e-12
     np.testing.assert_allclose(points.variance, exact.diagonal(), rtol=1e-12)
 
 
+@pytest.mark.parametrize("distance", [1e-1, 1e-3, 1e-8])
+def test_near_and_far_points_have_all_digits_of_their_covariance(distance):
+    directions = np.random.default_rng(6).standard_normal((8, 2))
+    near, far = Around.of(distance * directions[:4]), Around.of(directions[4:])
+    with localcontext() as context:
+        context.prec = 80
+        exact = [
+            [float(exact_left_over(map_decimal(x), map_decimal(y))) for y in far.x] for x in near.x
+        ]
+    scale = np.sqrt(np.outer(near.variance, far.variance))
+    assert np.abs((Between.of(near, far).covariance() - exact) / scale).max() < 1e-13
+    assert np.abs((Between.of(far, near).covariance().T - exact) / scale).max() < 1e-13
+
+
 def test_series_and_formulas_meet():
-    for function in (kernel_remainder, slope_loss):
-        below, above = function(np.array([1 - 1e-12, 1 + 1e-12]) / np.sqrt(5))
+    for below, above in losses(np.array([1 - 1e-12, 1 + 1e-12]) / np.sqrt(5)):
         assert below == pytest.approx(above, rel=1e-11)
 
 
@@ -75,11 +92,36 @@ def test_an_anchored_model_is_the_process_itself():
     generator = np.random.default_rng(2)
     points, at = generator.random((9, 2)), generator.random((6, 2))
     values = np.sin(3 * points[:, 0]) - points[:, 1] ** 2
-    model = AnchoredModel(points[1:] - points[0], values[1:] - values[0], values[0], FITTED)
-    mean, deviation = predict_plainly(points, values, FITTED, at)
-    change, anchored_deviation = model(at - points[0])
-    np.testing.assert_allclose(values[0] + change, mean, atol=1e-10)
-    np.testing.assert_allclose(anchored_deviation, deviation, rtol=1e-8)
+    values = np.stack([values, np.cos(2 * points[:, 1]) + points[:, 0]])
+    models = AnchoredModels(
+        points[1:] - points[0], values[:, 1:] - values[:, :1], values[:, 0], [FITTED, OTHER]
+    )
+    change, anchored_deviation = models(at - points[0])
+    for j, hyper in enumerate([FITTED, OTHER]):
+        mean, deviation = predict_plainly(points, values[j], hyper, at)
+        np.testing.assert_allclose(values[j, 0] + change[j], mean, atol=1e-10)
+        np.testing.assert_allclose(anchored_deviation[j], deviation, rtol=1e-8)
+
+
+@pytest.mark.parametrize("distance", [1.0, 1e-2, 1e-3])
+def test_derivatives_are_those_of_finite_differences(distance):
+    generator = np.random.default_rng(5)
+    offsets, at = distance * generator.uniform(-1, 1, (2, 9, 2))
+    changes = np.stack([np.sin(3 * offsets[:, 0]) - offsets[:, 1] ** 2, offsets @ [1.0, 2.0]])
+    models = AnchoredModels(offsets, changes, np.array([0.2, 0.5]), [FITTED, OTHER])
+    level, slopes, bends = models.jet(at)
+    mean, deviation = models(at)
+    np.testing.assert_allclose(level[..., 0], mean, rtol=1e-12)
+    np.testing.assert_allclose(level[..., 1], deviation**2, rtol=1e-9)
+    for axis in range(2):
+        step = 1e-4 * distance * np.eye(2)[axis]
+        above, below = models.jet(at + step), models.jet(at - step)
+        for i, exact in ((0, slopes), (1, bends)):
+            difference = (above[i] - below[i]) / (2e-4 * distance)
+            largest = np.abs(exact).max(axis=tuple(j for j in range(exact.ndim) if j != 2))
+            error = np.abs(difference - exact[..., axis])
+            largest = largest.reshape(-1, *[1] * (error.ndim - 3))
+            assert (error <= 1e-3 * largest).all()
 
 
 def test_a_cluster_of_a_hundred_points_has_a_factor():
@@ -87,8 +129,8 @@ def test_a_cluster_of_a_hundred_points_has_a_factor():
     offsets = generator.standard_normal((100, 2)) * 10.0 ** generator.uniform(-8, -2, (100, 1))
     offsets = offsets[np.abs(offsets).max(axis=1) > LEAST]
     slopes = np.array([2.0, -1.0])
-    model = AnchoredModel(offsets, offsets @ slopes, 0.5, FITTED)
-    change, deviation = model(offsets / 2)
+    models = AnchoredModels(offsets, (offsets @ slopes)[None], np.array([0.5]), [FITTED])
+    change, deviation = models(offsets / 2)
     distance = np.abs(offsets).max(axis=1)
     assert (np.abs(change - offsets @ slopes / 2) <= 1e-4 * distance).all()
     assert (deviation <= 5e-3 * distance).all()
@@ -101,8 +143,9 @@ def test_deviations_fall_with_the_square_of_the_distance():
     axes = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 1.0]])
     deviations = []
     for distance in (1e-3, 1e-5):
-        model = AnchoredModel(distance * axes, distance * axes @ [1.0, 2.0], 0.0, FITTED)
-        deviations.append(model(0.5 * distance * np.array([[1.0, 1.0]]))[1][0])
+        changes = (distance * axes @ [1.0, 2.0])[None]
+        models = AnchoredModels(distance * axes, changes, np.zeros(1), [FITTED])
+        deviations.append(models(0.5 * distance * np.array([[1.0, 1.0]]))[1][0, 0])
     assert deviations[1] / deviations[0] == pytest.approx(1e-4, rel=0.05)
 
 
@@ -121,7 +164,7 @@ def test_steps_converge_to_the_boundary_to_rounding():
     angle = np.linspace(0, np.pi / 2, 2_000_001)
     optimum = disk(0.5 * np.column_stack([np.cos(angle), np.sin(angle)]))[0].max()
     regrets = []
-    for _ in range(11):
+    for _ in range(14):
         values = disk(points)
         regrets.append(optimum - values[0][values[1] <= 0].max())
         step = step_from_best(points, values, values, hyper, 0.5)
