@@ -8,9 +8,10 @@ from typing import Literal, cast
 import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.fitting import Bilog, undecided_functions
+from cbobench.algorithms.fitting import Bilog, find_obstacle, is_fitted, undecided_functions
 from cbobench.algorithms.score import PENDING, Pending, ScoreAlgorithm
-from cbobench.gp.anchored import step_from_best
+from cbobench.errors import Misuse
+from cbobench.gp.anchored import best_feasible, step_from_best
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.box_actions import Box
 from cbobench.gp.fit import bilog
@@ -26,6 +27,8 @@ from cbobench.problems.base import Actions, Feedback, Problem
 
 # below it 1 - |z| M(|z|), M the Mills ratio, is 1/z² to six digits, and rounding would spoil it
 FAR = -1e3
+# (1 + m) times a climb's second derivatives squared: 200 rounds in ten minutes of a core
+MOST_WORK = 25_000_000
 # Of steps to the boundary: the deviations that they keep from it, the share of f's amplitude that
 # is worth another one at once, and the longest pause between two, in turns.
 STEP_WIDTH, WORTH, LONGEST_PAUSE = 0.5, 1e-5, 6
@@ -49,7 +52,8 @@ class ConstrainedEI(ScoreAlgorithm):
     3. On a finite set without noise, nothing is played twice.
     4. On a box without noise, every second round steps from the best feasible point by models that
        are anchored there (see `gp.anchored`). After a step that gained next to nothing the search
-       has more rounds before the next one.
+       has more rounds before the next one. Where no step gains by the models, none is looked for
+       again before a better point is found or the models are fitted anew.
     """
 
     source = "Gardner et al. (2014); Gelbart et al. (2014)"
@@ -89,6 +93,20 @@ class ConstrainedEI(ScoreAlgorithm):
 
     incumbent: Array = state()
     exhausted: Mask | None = state()
+
+    def check(self, problem: Problem) -> None:
+        super().check(problem)
+        actions, obstacle = problem.actions, find_obstacle(problem)
+        if not isinstance(actions, Box) or not is_fitted(self.kernel, problem, obstacle):
+            return
+        m = problem.constraints
+        work = (1 + m) * (actions.d * (actions.d + 1) // 2) ** 2
+        if work > MOST_WORK:
+            raise Misuse(
+                f"cei on a box of {actions.d} inputs with {m} constraints takes over 3 s a round; "
+                f"allowed: (1 + m) (d (d + 1)/2)² up to {MOST_WORK:,}, here {work:,}; take scbo or "
+                "furbo"
+            )
 
     @property
     def noise_rule(self) -> Noise:
@@ -146,6 +164,8 @@ class ConstrainedEI(ScoreAlgorithm):
         # the turn from which on there may be another one, and how many turns lie between two.
         self.turn, self.step_value = 0, np.full(replicates, np.nan)
         self.next_step, self.pause = np.full((2, replicates), 2)
+        # By replicate: from which observation, and models fitted when, no step gained.
+        self.fruitless: dict[int, tuple[int | None, int]] = {}
 
     def targets(self, feedback: Feedback) -> Array:
         g = bilog(feedback.g) if self.bilog is True else feedback.g
@@ -251,11 +271,17 @@ class ConstrainedEI(ScoreAlgorithm):
         values = np.full(self.setting.replicates, np.nan)
         points = np.full((len(values), self.setting.actions.d), np.nan)
         model = cast("FittedPosterior", self.posterior)  # as its models are fitted
-        for s in np.flatnonzero(self.noise_free & (self.turn >= self.next_step)):
+        for s in np.flatnonzero(self.noise_free & (self.turn >= self.next_step)).tolist():
+            # Where no step gained, none will before a better point is found, or models are fitted.
+            basis = best_feasible(model.observed[s]), model.fitted_at
+            if basis == self.fruitless.get(s):
+                continue
             step = step_from_best(
                 model.points[s], model.observed[s], model.values[s], model.fits[s], STEP_WIDTH
             )
-            if step is not None:
+            if step is None:
+                self.fruitless[s] = basis
+            else:
                 points[s], values[s] = step
         return points, values
 

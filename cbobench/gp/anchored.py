@@ -202,8 +202,8 @@ class Between:
 
 
 def _curved(squared: Array, shift: Array) -> Array:
-    """κ at a squared distance of b² + s, less its tangent at b²: s² ∫ (1 - t) κ''(b² + t s) dt, κ''
-    = 25/12 exp(-√5 b), by Gauss's rule.
+    """κ at a squared distance of b² + s, less its tangent at b²: s² times the integral of (1 - t)
+    κ'' at b² + t s over t from 0 to 1, κ'' = 25/12 exp(-√5 b), by Gauss's rule.
     """
     total = np.zeros_like(shift)
     for node, weight in zip(*NODES, strict=True):

@@ -46,6 +46,7 @@ NEAR, NEAR_ENDED, NEAREST = 0.03, 0.25, 0.01
 LOWEST = -1e300  # value of a climb that is not made
 WALL = 1e5  # stands for an infinite price while climbing
 
+MANY_INPUTS = 20  # from here on a step costs so much that few climbs are made
 BESIDE = 0.75  # in units of the spacing: distance from the best point at which others start
 Number = TypeVar("Number", bound=np.generic)
 Scorer = Callable[[Array, Array, Array], Parts]
@@ -81,7 +82,8 @@ FAST = Pace({1: 12, 2: 8, 3: 5, 8: 5, 12: 3}, 3, 10.0, 5)
 SMOOTH = Pace({1: 8, 2: 5, 4: 4, 8: 3}, 99, 10.0, 4)
 SLOW = Pace({3: 12, 6: 8, 9: 5, 12: 3}, 99, 10.0, 6)
 THOROUGH = Pace({4: 64, 8: 32, 12: 16, 18: 8}, 10, 10.0, 6)  # kinks in three dimensions or more
-NARROW = Pace({4: 32, 8: 16, 12: 8}, 99, 10.0, 6, fine=True)  # products of probabilities
+NARROW = Pace({1: 32, 3: 16, 8: 8}, 99, 10.0, 6, fine=True)  # products of probabilities
+WIDE = replace(NARROW, field={0: 16, 2: 8, 6: 4})  # the same in many dimensions
 CUSPED = replace(THOROUGH, fine=True)  # cusps
 MEETING = Pace({3: 128, 6: 64, 9: 32, 14: 16}, 9, 10.0, 6)  # kinks that may meet there
 
@@ -223,7 +225,7 @@ def _pace(m: int, d: int, narrow: bool) -> Pace:
     """Return the pace for a score with m kinks over d dimensions."""
     small, large = (FAST, THOROUGH) if m else (SMOOTH, SLOW)
     if narrow:
-        small = large = CUSPED if m else NARROW
+        small = large = CUSPED if m else NARROW if d < MANY_INPUTS else WIDE
     return MEETING if may_kinks_meet(m, d) else large if d > 2 else small
 
 
@@ -475,6 +477,8 @@ FEW = 4  # up to this dimension all combinations of sides are tried
 CLOUD = 32  # points around one centre
 # points around all observations at each of two distances, and beside them along the axes
 AROUND = 2048
+# Best observations around which products of probabilities are looked at; cusps are at any.
+PROMISING = 16
 FRESH = 128  # starts anywhere per round, if many kinks may meet in three or more dimensions
 EVERYWHERE = 2**15  # points from which these are taken in turn
 BEYOND = 256  # points of a larger box, moved onto the sides of this one
@@ -496,9 +500,10 @@ class Starts:
     If basins are narrower than the spacing (cusps, products of probabilities, or many kinks in
     three dimensions), a
     found basin is kept: climbs also start where those of the last round ended. If kinks meet, some
-    climbs start anywhere, elsewhere in every round. Narrow maxima are looked for around all
+    climbs start anywhere, elsewhere in every round. Narrow maxima are looked for around
     observations, and beside them along the axes, because a product of probabilities is often a
-    ridge along which one input is free.
+    ridge along which one input is free: cusps around all, products around those with the best
+    score, which ranks observations by what they lack, in deviations.
     """
 
     def __init__(self, box: Box, narrow: bool = False) -> None:
@@ -555,22 +560,27 @@ class Starts:
         if m:
             starts += self._sides(parts.kinked - lowest, peaks, which, at)
         # Between two observations next to the best one there may be a better one.
-        starts.append(neighbours(peaks[:, 0], BESIDE * self.spacing))
+        beside = neighbours(peaks[:, 0], BESIDE * self.spacing)
+        if not self.narrow or self.cusps:
+            starts.append(beside)
         # Near an observation such a score may change within a millionth of a side, where no
         # candidate shows a maximum.
         if self.narrow:
-            sides, cloud_size = _on_sides(d), min(CLOUD, max(1, AROUND // observed.shape[1]))
-            clouds = [
-                self._clouds(observed, side * self.spacing, cloud_size) for side in (1.5, 0.3)
-            ]
+            sides, centres, among = _on_sides(d), observed, AROUND
+            if not self.cusps:
+                best = rank_values(levels(at(observed).total()))[:, :PROMISING]
+                centres, among = pick(observed, best), AROUND // 2
+            cloud_size = min(CLOUD, max(1, among // centres.shape[1]))
+            clouds = [self._clouds(centres, side * self.spacing, cloud_size) for side in (1.5, 0.3)]
             # which bounds the lines in many dimensions
-            latest = observed[:, -max(1, AROUND // d) :]
+            latest = centres[:, -max(1, among // d) :]
             clouds += [
                 self._clouds(peaks, 1.5 * self.spacing),
-                _lines(latest, max(1, AROUND // (d * latest.shape[1]))),
+                _lines(latest, max(1, among // (d * latest.shape[1]))),
             ]
             on_sides = np.broadcast_to(sides, (replicates, *sides.shape))
-            points = np.concatenate([observed, *clouds, on_sides], axis=1)
+            clouds += [on_sides] if self.cusps else [on_sides, beside]
+            points = np.concatenate([centres, *clouds], axis=1)
             value = at(points).total()
             for distance in (APART, WITHIN):
                 starts.append(

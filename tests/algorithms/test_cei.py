@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 from benchmarks.quality import maximiser
+from cbobench.algorithms import improvement
 from cbobench.algorithms.improvement import FAR, log_expected_improvement
+from cbobench.errors import Misuse
 from cbobench.gp import maximise
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.problems.base import Feedback
@@ -195,6 +199,26 @@ def test_a_step_that_gains_next_to_nothing_leaves_the_search_more_rounds(gain, f
     sign = -1.0 if feasible else 1.0
     algorithm.tell(t, point, Feedback(np.array([step_began_at + gain]), np.array([[sign]])))
     assert algorithm.next_step[0] - algorithm.turn == pause
+
+
+def test_where_no_step_gained_none_is_looked_for_on_the_same_grounds(monkeypatch):
+    grounds = []
+
+    def look(points, observed, modelled, fits, width):
+        grounds.append((improvement.best_feasible(observed), fits))
+
+    monkeypatch.setattr(improvement, "step_from_best", look)
+    play_gramacy(1, 50)
+    assert 10 < len(grounds) < 45  # a fit after each round up to 30, then a few
+    for (best, fits), (next_best, next_fits) in itertools.pairwise(grounds):
+        assert best != next_best or fits is not next_fits
+
+
+def test_boxes_on_which_a_round_takes_too_long_are_refused_with_the_methods_to_take():
+    with pytest.raises(Misuse, match=r"60 inputs with 15 constraints .*; take scbo or furbo$"):
+        make("cei").check(problem("rover-60"))
+    make("cei").check(problem("keane-50"))
+    make("cei", kernel="given").check(problem("rover-60"))
 
 
 def test_noise_and_a_finite_set_have_no_steps():
