@@ -25,7 +25,7 @@ KINDS = ("problems", "algorithms", "suites")
 TITLES = {
     "knows": "must know",
     "kernel": "kernel: auto",
-    "posterior": "posterior, of kernel: given",
+    "posterior": "posterior of the problem's kernel",
     "noise": "default noise on f",
 }
 """What `show` says of a class besides its text."""

@@ -572,5 +572,7 @@ def test_show_imports_nothing_that_a_suite_names(capsys):
 
 def test_show_makes_no_pilot(capsys):
     assert main(["show", f"{__name__}:Exact"]) == 0
-    assert "posterior: " in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "posterior of the problem's kernel: " in shown
+    assert "kernel: auto: fitted" in shown
     assert Exact.calls == []
