@@ -14,6 +14,7 @@ from cbobench.errors import Misuse
 from cbobench.gp.anchored import best_feasible, step_from_best
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.box_actions import Box
+from cbobench.gp.classes import are_silent
 from cbobench.gp.fit import bilog
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
@@ -32,6 +33,9 @@ MOST_WORK = 25_000_000
 # Of steps to the boundary: the deviations that they keep from it, the share of f's amplitude that
 # is worth another one at once, and the longest pause between two, in turns.
 STEP_WIDTH, WORTH, LONGEST_PAUSE = 0.5, 1e-5, 6
+# the least P(feasible) by yes or no of a play, and of one after an infeasible play
+BOLD, CAUTIOUS = 0.75, 0.95
+STEEP = 1e3  # how much a lack of it weighs, in logarithms
 
 
 @ALGORITHMS.register("cei")
@@ -54,6 +58,10 @@ class ConstrainedEI(ScoreAlgorithm):
        are anchored there (see `gp.anchored`). After a step that gained next to nothing the search
        has more rounds before the next one. Where no step gains by the models, none is looked for
        again before a better point is found or the models are fitted anew.
+    5. Fitted models take a constraint of two values, one of them above 0, for a class (see
+       `gp.classes`). Points that it allows with a probability below 0.75, or below 0.95 after an
+       infeasible play, come behind all others, and there are no steps. A constraint that was
+       infeasible, with one value, at every play says nothing, and is left out.
     """
 
     source = "Gardner et al. (2014); Gelbart et al. (2014)"
@@ -93,6 +101,8 @@ class ConstrainedEI(ScoreAlgorithm):
 
     incumbent: Array = state()
     exhausted: Mask | None = state()
+    classes: Mask = state()
+    silent: Mask = state()
 
     def check(self, problem: Problem) -> None:
         super().check(problem)
@@ -139,6 +149,9 @@ class ConstrainedEI(ScoreAlgorithm):
     def undecided(self) -> Mask | None:
         return undecided_functions(self.bilog, self.setting.constraints)
 
+    def signed(self) -> Mask:
+        return np.arange(1 + self.setting.constraints) > 0
+
     def make_posterior(self, functions: int) -> Posterior:
         """Model a constant 1 beside f and g, see `cbobench.gp.single`."""
         if not self._own_noise():
@@ -151,6 +164,8 @@ class ConstrainedEI(ScoreAlgorithm):
         self.running = RunningScale(replicates, 1 + self.setting.constraints, self.scaled)
         if self.box is None:
             self.played_mask = np.zeros((replicates, self.setting.finite.n), dtype=bool)
+            self.passed_mask = self.played_mask.copy()
+        self.least = np.full(replicates, BOLD)
         is_exact = true_noise(self.setting.noise).max(axis=1) <= NOISELESS
         self.noise_free = is_exact & (self.lam in ("auto", "true"))
         self.steps = (
@@ -184,15 +199,18 @@ class ConstrainedEI(ScoreAlgorithm):
             noise = self.known_noise()
             assert noise is not None
             posterior.set_noise(self.running.unit_noise(noise))
+        passed = (feedback.g <= 0).all(axis=1)
+        self.least = np.where(passed, BOLD, CAUTIOUS)
         if self.box is None:
             self.played_mask[np.arange(len(played)), played] = True
+            self.passed_mask[np.arange(len(played)), played] = passed
         # A step that gained next to nothing shows a function that no smooth model follows, or an
         # optimum, which may be a local one.
         if self.steps:
-            fits = cast("FittedPosterior", self.posterior).fits
+            fits = self._fitted().fits
             worth = WORTH * np.array([of_replicate[0].amplitude for of_replicate in fits])
             stepped = np.isfinite(self.step_value)
-            gained = (feedback.f - self.step_value > worth) & (feedback.g <= 0).all(axis=1)
+            gained = (feedback.f - self.step_value > worth) & passed
             longer = np.where(gained, 2, np.minimum(2 * self.pause, LONGEST_PAUSE))
             self.pause = np.where(stepped, longer, self.pause)
             self.next_step = np.where(stepped, self.turn + self.pause, self.next_step)
@@ -220,6 +238,8 @@ class ConstrainedEI(ScoreAlgorithm):
         enough.
         """
         self.exhausted = self._exhausted_actions()  # to be passed over
+        shape = (self.setting.replicates, self.setting.constraints)
+        self.classes = self.silent = np.zeros(shape, dtype=bool)
         self.incumbent = np.full(self.setting.replicates, -np.inf)
         if self.told == 0:
             return
@@ -229,8 +249,22 @@ class ConstrainedEI(ScoreAlgorithm):
             mean, variance, played_mask = self.posterior.at_observations()
             belief = self.view(mean, variance, None)
         likely = log_feasibility(belief.constraint)
+        if self.fits:
+            model = self._fitted()
+            self.classes = model.classes[:, 1:]
+            self.silent = are_silent(model.observed[:, 1:])
+            # Without noise, what was seen to be feasible is: a class says no more than that.
+            box = self.box is not None
+            passed = (model.observed[:, 1:] <= 0).all(axis=1) if box else self.passed_mask
+            is_class = self.classes.any(axis=1) & self.noise_free
+            likely = np.where(is_class[:, None] & passed, 0.0, likely)
         value = np.where((likely >= np.log1p(-self.delta)) & played_mask, belief.f.mean, -np.inf)
         self.incumbent = value.max(axis=1)
+
+    def _fitted(self) -> FittedPosterior:
+        """Return the models of what has arrived, if they are fitted."""
+        model = self.posterior if self.ahead is None else self.ahead.arrived
+        return cast("FittedPosterior", model)
 
     def _exhausted_actions(self) -> Mask | None:
         """Return the actions (S, n) that have nothing more to tell: played ones, where there is no
@@ -270,8 +304,10 @@ class ConstrainedEI(ScoreAlgorithm):
         """
         values = np.full(self.setting.replicates, np.nan)
         points = np.full((len(values), self.setting.actions.d), np.nan)
-        model = cast("FittedPosterior", self.posterior)  # as its models are fitted
-        for s in np.flatnonzero(self.noise_free & (self.turn >= self.next_step)).tolist():
+        model = self._fitted()
+        # No smooth model leads along a class.
+        due = self.noise_free & (self.turn >= self.next_step) & ~model.classes.any(axis=1)
+        for s in np.flatnonzero(due).tolist():
             # Where no step gained, none will before a better point is found, or models are fitted.
             basis = best_feasible(model.observed[s]), model.fitted_at
             if basis == self.fruitless.get(s):
@@ -289,9 +325,12 @@ class ConstrainedEI(ScoreAlgorithm):
         has_incumbent = np.isfinite(self.incumbent)
         best = np.where(has_incumbent, self.incumbent, 0.0)[:, None]
         improvement = log_expected_improvement(belief.f.mean, belief.f.deviation, best)
-        score = np.where(has_incumbent[:, None], improvement, 0.0) + log_feasibility(
-            belief.constraint
-        )
+        likely = np.where(self.silent[..., None], 0.0, log_probabilities(belief.constraint))
+        score = np.where(has_incumbent[:, None], improvement, 0.0) + likely.sum(axis=1)
+        if self.classes.any():
+            of_classes = np.where(self.classes[..., None], likely, 0.0).sum(axis=1)
+            lack = np.minimum(of_classes - np.log(self.least)[:, None], 0.0)
+            score += np.where(has_incumbent[:, None], STEEP * lack, 0.0)
         return (
             score
             if self.exhausted is None
@@ -299,11 +338,16 @@ class ConstrainedEI(ScoreAlgorithm):
         )
 
 
-def log_feasibility(g: FunctionBelief) -> Array:
-    """log P(every g_j <= 0), (S, k), of independent constraints (S, m, k)."""
+def log_probabilities(g: FunctionBelief) -> Array:
+    """log P(g_j <= 0) of constraints (S, m, k)."""
     from scipy.special import log_ndtr  # imported late: SciPy takes long to load
 
-    return np.asarray(log_ndtr(-g.mean / g.deviation).sum(axis=1))
+    return np.asarray(log_ndtr(-g.mean / g.deviation))
+
+
+def log_feasibility(g: FunctionBelief) -> Array:
+    """log P(every g_j <= 0), (S, k), of independent constraints (S, m, k)."""
+    return np.asarray(log_probabilities(g).sum(axis=1))
 
 
 def log_expected_improvement(mean: Array, deviation: Array, best: Array | float) -> Array:

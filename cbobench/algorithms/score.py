@@ -121,6 +121,10 @@ class ScoreAlgorithm(Algorithm):
         """
         return None
 
+    def signed(self) -> Mask | None:
+        """Return the functions, (1 + m,), of which the sign alone counts; None for none."""
+        return None
+
     def posterior_kind(self, problem: Problem) -> choice.Kind:
         return "observations" if self.is_fitted(problem) else "cheapest"
 
@@ -274,9 +278,12 @@ class ScoreAlgorithm(Algorithm):
             return self.make_posterior(functions)
         actions, replicates = self.box or self.setting.actions, self.setting.replicates
         noise, further, undecided = self.known_noise(), self.further_units(), self.undecided()
-        return FittedPosterior(
+        posterior = FittedPosterior(
             actions, replicates, functions, noise, further=further, undecided=undecided
         )
+        signed = self.signed()
+        posterior.signed = posterior.signed if signed is None else signed
+        return posterior
 
     def further_units(self) -> Array | None:
         """Return actions of each replicate's own beside a finite set, in its unit cube (S, c, d);

@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -281,8 +282,19 @@ class Objective:
         return np.where(failed, IMPOSSIBLE, cost), np.where(failed[:, None], 0.0, slope), constant
 
 
+class Descended(Protocol):
+    """What `descend` goes down: costs, slopes and constants as `Objective` gives them, in
+    bounds (k,).
+    """
+
+    lowest: Array
+    highest: Array
+
+    def __call__(self, logs: Array, rows: NDArray[np.intp]) -> tuple[Array, Array, Array]: ...
+
+
 def descend(
-    objective: Objective, logs: Array, rows: NDArray[np.intp]
+    objective: Descended, logs: Array, rows: NDArray[np.intp]
 ) -> tuple[Array, Array, Array]:
     """Descend from hyperparameters (q, k) of functions (q,), each within the bounds by BFGS
     (Nocedal & Wright, ch. 6).

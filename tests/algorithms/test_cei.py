@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -14,8 +15,9 @@ from cbobench.errors import Misuse
 from cbobench.gp import maximise
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.problems.base import Feedback
+from cbobench.problems.simulator import Simulator
 from tests.algorithms.easy import bowl
-from tests.helpers import actions, make, play, problem, setting
+from tests.helpers import actions, make, play, prepare_class, problem, setting
 
 ONE = np.ones((1, 1))
 
@@ -40,6 +42,7 @@ def test_score_is_the_logarithm_of_an_expectation(best):
     )
     algorithm = make("cei")
     algorithm.incumbent, algorithm.exhausted = np.array([best]), None
+    algorithm.classes = algorithm.silent = np.zeros((1, 2), dtype=bool)
     z = np.random.default_rng(0).standard_normal((200_000, 3, 3))
     feasible = (g + r * z[:, 1:] <= 0).all(axis=1)
     gain = np.maximum(f + s * z[:, 0] - best, 0.0) if np.isfinite(best) else 1.0
@@ -228,3 +231,80 @@ def test_noise_and_a_finite_set_have_no_steps():
             for anchored in (True, False)
         )
         assert with_steps == without
+
+
+@dataclass(kw_only=True)
+class Fragile(Simulator):
+    """The best point lies beside where runs fail, outside a disc."""
+
+    source = about = "a test"
+    low, high = (0.0, 0.0), (1.0, 1.0)
+    noisy = False
+    target = 1.2
+
+    def simulate(self, x, gen):
+        if (x[0] - 0.5) ** 2 + (x[1] - 0.4) ** 2 > 0.2:
+            raise ArithmeticError("diverged")
+        return [np.sin(2 * x[0]) + x[1], -1.0]
+
+
+def best_and_failed(algorithm, seeds=2, horizon=30):
+    """The best f of the runs that succeeded, and how many of the last 20 failed, per seed."""
+    points = actions(play(prepare_class(Fragile), algorithm, seeds, horizon)[1])
+    failed = (points[..., 0] - 0.5) ** 2 + (points[..., 1] - 0.4) ** 2 > 0.2
+    f = np.where(failed, -np.inf, np.sin(2 * points[..., 0]) + points[..., 1])
+    return f.max(axis=0), failed[-20:].sum(axis=0)
+
+
+@pytest.mark.slow
+def test_a_simulator_that_fails_beside_its_best_point_fails_seldom():
+    """Less often than with 1 where it failed and -1 elsewhere as numbers."""
+    classes, numbers = make("cei"), make("cei")
+    numbers.signed = lambda: None
+    best, failed = best_and_failed(classes)
+    assert failed.sum() < best_and_failed(numbers)[1].sum()
+    assert (best > 1.6).all()
+
+
+def test_a_class_is_played_alike_alone_and_beside_others():
+    task = prepare_class(Fragile)
+    block, alone = (actions(play(task, make("cei"), seeds, 16)[1]) for seeds in ([0, 1, 2], [1]))
+    np.testing.assert_array_equal(block[:, 1:2], alone)
+
+
+def test_a_play_after_an_infeasible_one_is_safer():
+    algorithm = make("cei", kernel="fit")
+    algorithm.start(setting(np.eye(4), replicates=2, points=np.eye(4)[:, :2]))
+    feedback = Feedback(np.zeros(2), np.array([[1.0], [-1.0]]))
+    algorithm.absorb(np.array([0, 1]), feedback)
+    assert algorithm.least[0] > algorithm.least[1]
+
+
+def test_what_is_hardly_feasible_comes_behind_where_a_constraint_is_a_class():
+    algorithm = make("cei")
+    algorithm.exhausted, algorithm.incumbent = None, np.array([0.0])
+    algorithm.silent, algorithm.least = np.array([[False]]), np.array([0.6])
+    beliefs = belief([0.1, 9.0, 9.0], [0.1] * 3, [[-1.0, -0.5, 0.5]], [[1.0] * 3])
+    best = {}
+    for is_class in (True, False):
+        algorithm.classes = np.array([[is_class]])
+        best[is_class] = int(algorithm.score(beliefs)[0].argmax())
+    assert best == {True: 1, False: 1}
+    algorithm.classes, algorithm.least = np.array([[True]]), np.array([0.8])
+    assert int(algorithm.score(beliefs)[0].argmax()) == 0
+    algorithm.silent = np.array([[True]])
+    assert np.ptp(algorithm.score(beliefs)[0, 1:]) == 0, "a silent constraint says nothing"
+
+
+@pytest.mark.parametrize("value", [-1.0, 1.0])
+def test_a_constraint_that_never_changes_is_played(value):
+    class Constant(Fragile):
+        def simulate(self, x, gen):
+            return [x[0], value]
+
+    points = actions(play(prepare_class(Constant), make("cei"), 1, 14)[1])[:, 0]
+    if value > 0:
+        inside = ((points > 1e-3) & (points < 1 - 1e-3)).all(axis=1)
+        assert inside[6:].all(), "drawn from the whole box, as nothing says where it is feasible"
+    else:
+        assert points[:, 0].max() == pytest.approx(1.0, abs=1e-3)

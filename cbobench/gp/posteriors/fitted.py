@@ -15,6 +15,7 @@ c³) with a fit.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
+from cbobench.gp.classes import are_classes, fit_class, pseudo_values
 from cbobench.gp.fit import ANEW, Fitted, bilog, due, fit_all, is_bilog_likelier, modal_lengthscale
 from cbobench.gp.kernels import Array, Matern, covariances
 from cbobench.gp.posteriors.factor import lapack
@@ -52,6 +54,10 @@ class FittedPosterior:
     Attributes:
         mean, variance: (S, p, M), in units of the observations, or of their bilog; gain (S, p).
         pulled: whether the bilog is modelled, (S, p).
+        signed: functions, (p,), of which the sign alone counts: with two observed values they are
+            modelled as a class (see `gp.classes`). None are unless it is set before any update.
+        classes: whether a class is modelled, (S, p); mean and variance are then of its latent
+            function.
         fits: hyperparameters, one list of p per replicate.
     """
 
@@ -83,6 +89,7 @@ class FittedPosterior:
             self.sites = np.concatenate([self.sites.repeat(replicates, axis=0), further], axis=1)
         self.d = candidates.shape[1]
         self.undecided = np.zeros(functions, dtype=bool) if undecided is None else undecided
+        self.signed = np.zeros(functions, dtype=bool)
         self.lam = 1.0
         self.reset()
 
@@ -98,6 +105,8 @@ class FittedPosterior:
         self.pulled = np.broadcast_to(self.undecided, (self.replicates, self.functions)).copy()
         self.fitted_at = self.fitted_anew_at = self.count = 0
         shape = (self.replicates, self.functions)
+        self.classes = np.zeros(shape, dtype=bool)
+        self.class_fits: list[list[Fitted | None]] = [[None] * self.functions for _ in self.fits]
         self.points = np.empty((self.replicates, 0, self.d))
         # per observation: the first one at the same action
         self.alike = np.empty((self.replicates, 0), dtype=np.intp)
@@ -132,22 +141,65 @@ class FittedPosterior:
                 for fits, centres in zip(self.fits, self.values[:, :, 0], strict=True)
             ]
             self._store_hyperparameters()
+        switched = self._find_classes()
         if not due(self.count, self.fitted_at):
             self._border(point)
+            self._renew(switched)
             return
-        self._fit(due(self.count, self.fitted_anew_at, ANEW))
+        anew = due(self.count, self.fitted_anew_at, ANEW)
+        self._fit(range(self.replicates), anew)
+        self.fitted_at = self.count
+        if anew:
+            self.fitted_anew_at = self.count
+        self._classify()
         self._recompute()
 
-    def _fit(self, anew: bool) -> None:
-        """Fit hyperparameters to all observations; anew, also from the priors' modes, and to both
-        forms of a function that is undecided.
+    def _find_classes(self) -> list[int]:
+        """See which functions are classes, and return the replicates in which this has changed."""
+        before = self.classes.copy()
+        for j in np.flatnonzero(self.signed).tolist():
+            self.classes[:, j] = [are_classes(values) for values in self.observed[:, j]]
+        self.pulled &= ~self.classes
+        return np.flatnonzero((self.classes != before).any(axis=1)).tolist()
+
+    def _classify(self) -> None:
+        """Put pseudo-values in place of classes."""
+        if self.classes.any():
+            self.values = self.values.copy()  # which may be what was observed
+        for s, j in np.argwhere(self.classes).tolist():
+            scaled = self.points[s] / self.lengthscales[s, j]
+            covariance = self.amplitude[s, j] ** 2 * UNIT(scaled, scaled)
+            self.values[s, j] = pseudo_values(covariance, self.observed[s, j])
+
+    def _renew(self, switched: Sequence[int]) -> None:
+        """Bring replicates with classes up to date between fits, and fit those that have switched.
+
+        All others keep their bits.
         """
-        for s, forms in enumerate(self.by_form):
+        if switched:
+            self._fit(switched, anew=True)
+            scaled = self._scaled(self.points)
+            for s, j in product(switched, range(self.functions)):
+                self._factor(s, j, scaled[s, j])
+            held = self.z[switched, :, : self.count]
+            self._unit[switched] = np.maximum(1 - (held * held).sum(axis=2), VARIANCE_FLOOR)
+        self._classify()
+        rows = sorted({*switched, *np.flatnonzero(self.classes.any(axis=1)).tolist()})
+        if rows:
+            self._project(rows)
+
+    def _fit(self, which: Sequence[int], anew: bool) -> None:
+        """Fit hyperparameters of some replicates to all observations; anew, also from the priors'
+        modes, and to both forms of a function that is undecided.
+        """
+        for s in which:
+            forms = self.by_form[s]
             targets = [
                 (j, form)
                 for j in range(self.functions)
                 for form in (False, True)
-                if (anew and self.undecided[j]) or self.pulled[s, j] == form
+                if ((anew and self.undecided[j]) or self.pulled[s, j] == form)
+                and not self.classes[s, j]
             ]
             values = np.stack(
                 [bilog(self.observed[s, j]) if form else self.observed[s, j] for j, form in targets]
@@ -161,14 +213,17 @@ class FittedPosterior:
             ):
                 forms[form][j] = hyper
             if anew:
-                for j in np.flatnonzero(self.undecided).tolist():
+                for j in np.flatnonzero(self.undecided & ~self.classes[s]).tolist():
                     self.pulled[s, j] = is_bilog_likelier(
                         self.observed[s, j], forms[False][j], forms[True][j]
                     )
             self.fits[s] = [forms[bool(self.pulled[s, j])][j] for j in range(self.functions)]
-        self.fitted_at = self.count
+            for j in np.flatnonzero(self.classes[s]).tolist():
+                last = self.class_fits[s][j]
+                fitted = fit_class(self.points[s], self.observed[s, j], last, anew)
+                self.class_fits[s][j] = self.fits[s][j] = fitted
         if anew:
-            self.fitted_anew_at, self.values = self.count, self._modelled(self.observed)
+            self.values = self._modelled(self.observed)
         self._store_hyperparameters()
 
     def imagine(self, actions: NDArray[Any]) -> None:
@@ -218,30 +273,36 @@ class FittedPosterior:
         self.z = np.zeros((*shape, room, self.sites.shape[1]))
         scaled = self._scaled(self.points)
         for s, j in np.ndindex(shape) if c else ():
-            gram = UNIT(scaled[s, j], scaled[s, j])
-            gram[np.arange(c), np.arange(c)] += self.ratio[s, j]
-            root, info = lapack().dpotrf(gram, lower=1)
-            if info:
-                raise CellFailure(f"the covariance of {c} observations has no Cholesky factor")
-            self.root[s, j, :c, :c] = np.tril(lapack().dtrtri(root, lower=1)[0])
-            sites = self._sites_of(s) / self.lengthscales[s, j]
-            self.z[s, j, :c] = np.matmul(
-                self.root[s, j, :c, :c], covariances(UNIT, scaled[s, j], sites)
-            )
-            self.gain[s, j] = float(np.log(root.diagonal() / np.sqrt(self.ratio[s, j])).sum())
+            self._factor(s, j, scaled[s, j])
         if not c:
             self.gain = np.zeros(shape)
         held = self.z[:, :, :c]
         self._unit = np.maximum(1 - (held * held).sum(axis=2), VARIANCE_FLOOR)
+        self._pull = np.empty_like(self._unit)
         self._project()
 
-    def _project(self) -> None:
-        """Compute the arrays that depend on the observed values."""
+    def _factor(self, s: int, j: int, scaled: Array) -> None:
+        """Compute L⁻¹ of one function, whose observations are at points (c, d) in units of its
+        lengthscales.
+        """
         c = self.count
-        self.u[:, :, :c] = np.matmul(self.root[:, :, :c, :c], self.standardised()[..., None])[
-            ..., 0
-        ]
-        self._pull = np.matmul(self.u[:, :, None, :c], self.z[:, :, :c])[:, :, 0]
+        gram = UNIT(scaled, scaled)
+        gram[np.arange(c), np.arange(c)] += self.ratio[s, j]
+        root, info = lapack().dpotrf(gram, lower=1)
+        if info:
+            raise CellFailure(f"the covariance of {c} observations has no Cholesky factor")
+        self.root[s, j, :c, :c] = np.tril(lapack().dtrtri(root, lower=1)[0])
+        sites = self._sites_of(s) / self.lengthscales[s, j]
+        self.z[s, j, :c] = np.matmul(self.root[s, j, :c, :c], covariances(UNIT, scaled, sites))
+        self.gain[s, j] = float(np.log(root.diagonal() / np.sqrt(self.ratio[s, j])).sum())
+
+    def _project(self, rows: Sequence[int] | slice = slice(None)) -> None:
+        """Compute the arrays that depend on the observed values, of some replicates."""
+        c = self.count
+        standardised = self.standardised()[rows][..., None]
+        u = np.matmul(self.root[rows, :, :c, :c], standardised)[..., 0]
+        self.u[rows, :, :c] = u
+        self._pull[rows] = np.matmul(u[:, :, None], self.z[rows, :, :c])[:, :, 0]
         self._publish()
 
     def replace_values(self, values: Array) -> None:
