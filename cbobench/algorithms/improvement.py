@@ -33,8 +33,9 @@ MOST_WORK = 25_000_000
 # Of steps to the boundary: the deviations that they keep from it, the share of f's amplitude that
 # is worth another one at once, and the longest pause between two, in turns.
 STEP_WIDTH, WORTH, LONGEST_PAUSE = 0.5, 1e-5, 6
-# the least P(feasible) by yes or no of a play, and of one after an infeasible play
-BOLD, CAUTIOUS = 0.75, 0.95
+# By yes or no: the share of infeasible plays up to which one may be anywhere, and the least
+# P(feasible) of plays beyond it.
+RISK, CAUTIOUS = 1 / 3, 0.9
 STEEP = 1e3  # how much a lack of it weighs, in logarithms
 
 
@@ -59,9 +60,9 @@ class ConstrainedEI(ScoreAlgorithm):
        has more rounds before the next one. Where no step gains by the models, none is looked for
        again before a better point is found or the models are fitted anew.
     5. Fitted models take a constraint of two values, one of them above 0, for a class (see
-       `gp.classes`). Points that it allows with a probability below 0.75, or below 0.95 after an
-       infeasible play, come behind all others, and there are no steps. A constraint that was
-       infeasible, with one value, at every play says nothing, and is left out.
+       `gp.classes`), and make no steps. While more than a third of all plays were infeasible,
+       points that it allows with a probability below 0.9 come behind all others. A constraint
+       that was infeasible, with one value, at every play says nothing, and is left out.
     """
 
     source = "Gardner et al. (2014); Gelbart et al. (2014)"
@@ -165,7 +166,7 @@ class ConstrainedEI(ScoreAlgorithm):
         if self.box is None:
             self.played_mask = np.zeros((replicates, self.setting.finite.n), dtype=bool)
             self.passed_mask = self.played_mask.copy()
-        self.least = np.full(replicates, BOLD)
+        self.failures = np.zeros(replicates)  # infeasible plays
         is_exact = true_noise(self.setting.noise).max(axis=1) <= NOISELESS
         self.noise_free = is_exact & (self.lam in ("auto", "true"))
         self.steps = (
@@ -200,7 +201,7 @@ class ConstrainedEI(ScoreAlgorithm):
             assert noise is not None
             posterior.set_noise(self.running.unit_noise(noise))
         passed = (feedback.g <= 0).all(axis=1)
-        self.least = np.where(passed, BOLD, CAUTIOUS)
+        self.failures = self.failures + ~passed
         if self.box is None:
             self.played_mask[np.arange(len(played)), played] = True
             self.passed_mask[np.arange(len(played)), played] = passed
@@ -329,8 +330,9 @@ class ConstrainedEI(ScoreAlgorithm):
         score = np.where(has_incumbent[:, None], improvement, 0.0) + likely.sum(axis=1)
         if self.classes.any():
             of_classes = np.where(self.classes[..., None], likely, 0.0).sum(axis=1)
-            lack = np.minimum(of_classes - np.log(self.least)[:, None], 0.0)
-            score += np.where(has_incumbent[:, None], STEEP * lack, 0.0)
+            lack = np.minimum(of_classes - np.log(CAUTIOUS), 0.0)
+            careful = has_incumbent & (self.failures > RISK * self.told)
+            score += np.where(careful[:, None], STEEP * lack, 0.0)
         return (
             score
             if self.exhausted is None

@@ -272,28 +272,27 @@ def test_a_class_is_played_alike_alone_and_beside_others():
     np.testing.assert_array_equal(block[:, 1:2], alone)
 
 
-def test_a_play_after_an_infeasible_one_is_safer():
-    algorithm = make("cei", kernel="fit")
-    algorithm.start(setting(np.eye(4), replicates=2, points=np.eye(4)[:, :2]))
-    feedback = Feedback(np.zeros(2), np.array([[1.0], [-1.0]]))
-    algorithm.absorb(np.array([0, 1]), feedback)
-    assert algorithm.least[0] > algorithm.least[1]
-
-
-def test_what_is_hardly_feasible_comes_behind_where_a_constraint_is_a_class():
+@pytest.mark.parametrize(("failures", "best"), [(3, 1), (4, 0)])
+def test_after_many_infeasible_plays_what_a_class_hardly_allows_comes_behind(failures, best):
     algorithm = make("cei")
     algorithm.exhausted, algorithm.incumbent = None, np.array([0.0])
-    algorithm.silent, algorithm.least = np.array([[False]]), np.array([0.6])
-    beliefs = belief([0.1, 9.0, 9.0], [0.1] * 3, [[-1.0, -0.5, 0.5]], [[1.0] * 3])
-    best = {}
-    for is_class in (True, False):
-        algorithm.classes = np.array([[is_class]])
-        best[is_class] = int(algorithm.score(beliefs)[0].argmax())
-    assert best == {True: 1, False: 1}
-    algorithm.classes, algorithm.least = np.array([[True]]), np.array([0.8])
-    assert int(algorithm.score(beliefs)[0].argmax()) == 0
-    algorithm.silent = np.array([[True]])
+    algorithm.silent, algorithm.classes = np.array([[False]]), np.array([[True]])
+    algorithm.failures, algorithm.told = np.array([failures]), 10
+    beliefs = belief([0.1, 9.0, 9.0], [0.1] * 3, [[-1.5, -0.5, 0.5]], [[1.0] * 3])
+    assert int(algorithm.score(beliefs)[0].argmax()) == best
+    algorithm.classes = np.array([[False]])
+    assert int(algorithm.score(beliefs)[0].argmax()) == 1, "of a number it may be anywhere"
+    algorithm.classes, algorithm.silent = np.array([[True]]), np.array([[True]])
     assert np.ptp(algorithm.score(beliefs)[0, 1:]) == 0, "a silent constraint says nothing"
+
+
+def test_infeasible_plays_are_counted():
+    algorithm = make("cei", kernel="fit")
+    algorithm.start(setting(np.eye(4), replicates=2, points=np.eye(4)[:, :2]))
+    for arm in (0, 2):
+        feedback = Feedback(np.zeros(2), np.array([[1.0], [-1.0]]))
+        algorithm.absorb(np.array([arm, arm + 1]), feedback)
+    assert algorithm.failures.tolist() == [2, 0]
 
 
 @pytest.mark.parametrize("value", [-1.0, 1.0])
