@@ -96,7 +96,7 @@ class NoisyEI(ScoreAlgorithm):
         low = np.minimum(f.min(axis=2, initial=np.inf), model.centre[:, :1])
         feasible = np.where((g <= 0).all(axis=1), f, -np.inf).max(axis=2, initial=-np.inf)
         self.incumbent = np.maximum(feasible, low - model.amplitude[:, :1])
-        return super().believe(t)
+        return self.view(self.sampled.mean, self.sampled.variance, None)
 
     @property
     def fitted(self) -> FittedPosterior:

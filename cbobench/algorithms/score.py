@@ -329,7 +329,7 @@ class ScoreAlgorithm(Algorithm):
 
     def believe(self, t: int) -> Belief:
         """Return the belief over all candidates before round t."""
-        return self.view(self.scored.mean, self.scored.variance, None)
+        return self.view(self.posterior.mean, self.posterior.variance, None)
 
     @property
     def scored(self) -> Posterior:
@@ -357,7 +357,8 @@ class ScoreAlgorithm(Algorithm):
             # the start.
             in_parts = self.scores_in_parts and "score" not in self.__dict__
             score = self.parts(self.belief).total() if in_parts else self.score(self.belief)
-            shape = self._shape()
+            mean_shape = self.belief.f.mean.shape  # (S, k), or of several means
+            shape = mean_shape[0], mean_shape[-1]
             if type(score) is not np.ndarray or score.shape != shape:
                 check_shape(score, shape)
             self.chosen = break_ties(score, self.ties.at(t))
@@ -370,11 +371,6 @@ class ScoreAlgorithm(Algorithm):
         if self.box is None and self.grid_points is None:
             return self.chosen  # a call less in most rounds
         return self._to_play()
-
-    def _shape(self) -> tuple[int, int]:
-        """Return the shape of the round's scores, (S, k)."""
-        mean = self.belief.f.mean
-        return len(mean), mean.shape[-1]
 
     def _to_play(self) -> Actions:
         """Return the round's chosen actions as the problem takes them."""
@@ -410,7 +406,8 @@ class ScoreAlgorithm(Algorithm):
         """
         # The candidates decide alone where nothing is known, and are what climbs must beat.
         parts, coin = self.parts(self.belief).kinks(), self.ties.at(t)
-        total = check_shape(parts.total(), self._shape())
+        mean_shape = self.belief.f.mean.shape
+        total = check_shape(parts.total(), (mean_shape[0], mean_shape[-1]))
         best, rows = break_ties(total, coin), np.arange(len(total))
         candidate, achieved = box.candidates[best], total[rows, best]
         highest = total.max(axis=1)

@@ -190,6 +190,7 @@ def test_every_method_plays_on_or_says_why_not():
         "cobyla",
         "cobyqa",
         "egobox",
+        "nei",
         "pymoo-de",
         "pymoo-ga",
         "rpol-sw",
