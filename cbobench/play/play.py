@@ -23,7 +23,7 @@ from cbobench.problems.base import PILOT, Actions, Arrivals, Drawn, Feedback, Pr
 from cbobench.problems.channels import AdditiveNoise, UnderWay
 from cbobench.problems.instances import check_drawn
 from cbobench.processes import read_children_seconds
-from cbobench.rng import Streams, generator
+from cbobench.rng import Streams, generators
 
 CHUNK = 1000
 
@@ -127,7 +127,7 @@ class Play:
         # So is the design, which methods that sample paths on a box must know before they begin.
         self.initial: list[Actions] = []
         for name, count in (options.initial or {}).items():
-            design_streams = [generator("initial design", problem_key, seed) for seed in seeds]
+            design_streams = generators(("initial design", problem_key, seed) for seed in seeds)
             if name == PILOT:
                 first = problem.pilot_actions(count)
                 self.initial += list(np.repeat(first[:, None], len(seeds), axis=1))
@@ -350,7 +350,7 @@ def read_cpu_seconds() -> float:
 
 def draw_instances(problem: Problem, problem_key: str, seeds: Sequence[int]) -> Drawn:
     """Return the instances of some seeds, checked; `problem_key` as of `Play`."""
-    drawn = problem.draw([generator("instance", problem_key, seed) for seed in seeds])
+    drawn = problem.draw(generators(("instance", problem_key, seed) for seed in seeds))
     check_drawn(drawn, problem.actions, len(seeds), problem.constraints)
     return drawn
 
