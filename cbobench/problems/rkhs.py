@@ -153,10 +153,14 @@ class RandomRKHS(FeedbackModel):
         if self.constraint == "threshold":
             bound = {"norm": norms[0], "sup": np.abs(f).max(), "max": f.max()}[self.h_of]
             g = self.h * bound - f[None, :]
-            norms = np.array([norms[0], self.actions.norm(g[0])])
         else:
             g = values[1:]
-        return (f, g, norms) if (self.settle(g) <= 0).all(axis=0).any() else None
+        if not (self.settle(g) <= 0).all(axis=0).any():
+            return None
+        # A least squares, dearer than the rest of the draw: of what is kept only.
+        if self.constraint == "threshold":
+            norms = np.array([norms[0], self.actions.norm(g[0])])
+        return f, g, norms
 
     def _weights(self, gen: np.random.Generator) -> Array:
         """The a_i of every function at the points of the grid, (functions, n); a point drawn twice
