@@ -6,33 +6,34 @@ import ast
 import gc
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cbobench.results.store import retry
+from cbobench.results.user_cache import keep_value, read_value
 
 DYNAMIC = {
     *("__import__", "__init_subclass__", "__subclasses__", "import_module"),
     *("eval", "exec", "globals", "locals", "vars"),
 }
 DYNAMIC_WORD = re.compile(rb"\b(?:%s)\b" % b"|".join(name.encode() for name in sorted(DYNAMIC)))
+ANALYSIS = b"%b\n%b" % (sys.version.encode(), Path(__file__).read_bytes())
+"""What reads the syntax trees: Python and this file."""
 WHOLE_MODULE = "*"  # in place of a definition's name: the whole module
 
 
-@dataclass(frozen=True)
-class Definition:
+class Definition(NamedTuple):
     """Hash of a definition, and the dotted names in it."""
 
     digest: str
-    names: frozenset[tuple[str, ...]]
+    names: Collection[str]
 
 
-@dataclass(frozen=True)
-class Statement:
+class Statement(NamedTuple):
     """What is kept of a statement at the top of a file.
 
     Attributes:
@@ -41,8 +42,8 @@ class Statement:
     """
 
     definition: Definition
-    decorators: frozenset[tuple[str, ...]]
-    bases: frozenset[tuple[str, ...]]
+    decorators: Collection[str]
+    bases: Collection[str]
 
 
 class Module:
@@ -57,16 +58,28 @@ class Module:
         calling: names of assignments that call something.
     """
 
-    def __init__(self, path: Path, name: str) -> None:
-        self.path, self.name = path, name
+    def __init__(self, path: Path, name: str, text: bytes) -> None:
+        self.path, self.name, self._text = path, name, text
+        self._entries: dict[str, list[Definition]] = {}
+        self._is_exact = True
+        # All that an analysis follows from, so that no clock is asked whether a file has changed.
+        key = b"\n".join([ANALYSIS, repr((name, path.name)).encode(), text])
+        if (kept := read_value(sha256([name]), key)) is not None:
+            self._take(*kept)
+            return
+        self._analyse()
+        if self._is_exact:
+            analysis = [self.imports, self.imported, self.starred, self.calling, self.whole]
+            keep_value(sha256([name]), key, [*analysis, self._whole_definition, self.statements])
+
+    def _analyse(self) -> None:
+        """Find out what the attributes say."""
         self.imports: dict[str, set[str]] = {}
         self.imported: set[str] = set()
         self.starred: list[str] = []
         self.nodes: dict[str, ast.AST] = {}
         self.calling: list[str] = []
         self._whole_definition: Definition | None = None
-        self._entries: dict[str, list[Definition]] = {}
-        self._text = retry(path.read_bytes, str(path), remote=False)
         try:
             tree = self.parse()
             for node in _import_statements(tree.body):
@@ -80,6 +93,25 @@ class Module:
             self.whole = True
         self.statements = {name: self._keep(node) for name, node in self.nodes.items()}
         del self.nodes
+
+    def _take(
+        self,
+        imports: dict[str, list[str]],
+        imported: list[str],
+        starred: list[str],
+        calling: list[str],
+        whole: bool,
+        definition: list[Any] | None,
+        statements: dict[str, list[Any]],
+    ) -> None:
+        """Take over a kept analysis."""
+        self.imports = {name: {*targets} for name, targets in imports.items()}
+        self.imported, self.starred, self.calling, self.whole = {*imported}, starred, calling, whole
+        self._whole_definition = Definition(*definition) if definition else None
+        self.statements = {
+            name: Statement(Definition(*definition), *names)
+            for name, (definition, *names) in statements.items()
+        }
 
     def parse(self) -> ast.Module:
         """Return its syntax tree."""
@@ -131,7 +163,7 @@ class Module:
     def _is_dynamic(self, tree: ast.Module) -> bool:
         if DYNAMIC_WORD.search(self._text) is None:  # a quick check that clears most files
             return False
-        identifiers = {part for name in self._define(tree).names for part in name}
+        identifiers = {part for name in self._define(tree).names for part in name.split(".")}
         identifiers |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
         return not identifiers.isdisjoint(DYNAMIC)
 
@@ -148,6 +180,7 @@ class Module:
             return self._bytes()
 
     def _bytes(self) -> Definition:
+        self._is_exact = False  # how deep is too deep, depends on who asks
         return Definition(hashlib.sha256(self._text).hexdigest(), frozenset())
 
     def definition(self, name: str) -> Definition:
@@ -178,14 +211,13 @@ def with_parents(name: str) -> list[str]:
 
 def parse(path: Path, name: str) -> Module:
     """Parse a file, again if it has changed."""
-    stamp = retry(path.stat, str(path), remote=False)
-    return _parse_file(path, name, stamp.st_mtime_ns, stamp.st_size)
+    return _parse_text(path, name, retry(path.read_bytes, str(path), remote=False))
 
 
 @cache
-def _parse_file(path: Path, name: str, changed: int, size: int) -> Module:
+def _parse_text(path: Path, name: str, text: bytes) -> Module:
     with _without_collection():
-        return Module(path, name)
+        return Module(path, name, text)
 
 
 @contextmanager
@@ -248,7 +280,7 @@ def bound_names(node: ast.stmt) -> list[str]:
 def define(node: ast.AST | list[ast.expr]) -> Definition:
     """Describe a statement, an expression, or some expressions."""
     tokens: list[str] = []
-    names: set[tuple[str, ...]] = set()
+    names: set[str] = set()
     _write(node, tokens, names, annotated=False)
     return Definition(sha256(tokens), frozenset(names))
 
@@ -258,7 +290,7 @@ def sha256(lines: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _write(node: Any, tokens: list[str], names: set[tuple[str, ...]], annotated: bool) -> None:
+def _write(node: Any, tokens: list[str], names: set[str], annotated: bool) -> None:
     """Append a syntax tree as tokens that do not depend on the version of Python: only fields with
     content.
 
@@ -272,18 +304,16 @@ def _write(node: Any, tokens: list[str], names: set[tuple[str, ...]], annotated:
             _write(item, tokens, names, annotated)
     elif not isinstance(node, ast.AST):
         tokens.append(f"{type(node).__name__} {node!r}")
-    elif name := _dotted_parts(node):
+    elif name := _dotted_name(node):
         names.add(name)
-        tokens.append(f"name {'.'.join(name)}")
+        tokens.append(f"name {name}")
     elif not _is_text(node):
         tokens.append(type(node).__name__)
         _write_fields(node, tokens, names, annotated)
         tokens.append(")")
 
 
-def _write_fields(
-    node: ast.AST, tokens: list[str], names: set[tuple[str, ...]], annotated: bool
-) -> None:
+def _write_fields(node: ast.AST, tokens: list[str], names: set[str], annotated: bool) -> None:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         annotated = bool(node.decorator_list)
     elif isinstance(node, ast.ClassDef):
@@ -297,10 +327,10 @@ def _write_fields(
             _write(value, tokens, names, annotated)
 
 
-def _dotted_parts(node: ast.AST) -> tuple[str, ...]:
-    """Return the parts of a dotted name; () for other expressions."""
+def _dotted_name(node: ast.AST) -> str:
+    """Return a dotted name; "" for other expressions."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
-    return (node.id, *reversed(parts)) if isinstance(node, ast.Name) else ()
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""

@@ -290,7 +290,7 @@ class Code:
             ):
                 yield name, definition
 
-    def _keys(self, module: Module, names: Iterable[tuple[str, ...]]) -> set[Key]:
+    def _keys(self, module: Module, names: Iterable[str]) -> set[Key]:
         """Return the definitions behind names."""
         return {
             key for name in names for key in self.meaning(module, name) if not isinstance(key, str)
@@ -308,22 +308,22 @@ class Code:
             if module is not None and cut == len(parts):
                 return {(module.name, WHOLE_MODULE)}
             if module is not None:
-                return self.meaning(module, tuple(parts[cut:]), visited) or {
+                return self.meaning(module, ".".join(parts[cut:]), visited) or {
                     (module.name, WHOLE_MODULE)
                 }
         return {dotted}
 
     def meaning(
-        self, module: Module, name: tuple[str, ...], visited: frozenset[str] = frozenset()
+        self, module: Module, name: str, visited: frozenset[str] = frozenset()
     ) -> set[Key | str]:
         """Return the meaning of a dotted name in a module; an empty set for local and built-in
         names.
         """
-        first = name[0]
+        first, dot, rest = name.partition(".")
         meanings: set[Key | str] = {(module.name, first)} if first in module.statements else set()
         # Visited targets are left out, because modules may import each other in a circle.
         for target in module.imports.get(first, set()) - visited:
-            meanings |= self.resolve(".".join([target, *name[1:]]), visited | {target})
+            meanings |= self.resolve(f"{target}{dot}{rest}", visited | {target})
         return meanings
 
     def _reach(self, start: Key) -> frozenset[Key]:
@@ -380,7 +380,7 @@ class Code:
     def _describe(self, key: Key, module: Module, definition: Definition) -> tuple[str, list[Key]]:
         names, lines, named = {*definition.names}, set(), []
         if key[1] == WHOLE_MODULE:
-            names |= {(local,) for local in module.imports.keys() - {name[0] for name in names}}
+            names |= module.imports.keys() - {name.partition(".")[0] for name in names}
             named += [
                 (submodule, WHOLE_MODULE)
                 for base in module.starred
@@ -389,16 +389,22 @@ class Code:
         for name in names:
             for target in self.meaning(module, name):
                 if isinstance(target, str):
-                    lines.add(f"{'.'.join(name)} {target}")
+                    lines.add(f"{name} {target}")
                 elif target != METRICS:
-                    lines.add(f"{'.'.join(name)} {self.definition(target).digest}")
+                    lines.add(f"{name} {self.definition(target).digest}")
                     named += [target, *self._registered(key, name, target)]
-                    named += [(target[0], WHOLE_MODULE)] if "__subclasses__" in name else []
+                    named += (
+                        [(target[0], WHOLE_MODULE)] if "__subclasses__" in name.split(".") else []
+                    )
         return sha256([definition.digest, *sorted(lines)]), named
 
-    def _registered(self, key: Key, name: tuple[str, ...], target: Key) -> list[Key]:
+    def _registered(self, key: Key, name: str, target: Key) -> list[Key]:
         """Return all modules of a registry in which a user's code looks something up."""
-        if target not in REGISTRIES or name[-1] == "register" or key[0].split(".")[0] == PACKAGE:
+        if (
+            target not in REGISTRIES
+            or name.split(".")[-1] == "register"
+            or key[0].split(".")[0] == PACKAGE
+        ):
             return []
         return [
             (module, WHOLE_MODULE)

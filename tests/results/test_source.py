@@ -436,12 +436,13 @@ def test_a_reading_that_was_interrupted_leaves_no_module_out(monkeypatch):
     assert source.source_hash("rkhs-1d", "random") == complete_hash
 
 
-def test_files_are_parsed_once_and_their_trees_go(monkeypatch):
+def test_files_are_parsed_once_and_their_trees_go(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     parsed, parse = [], definitions.Module.parse
     monkeypatch.setattr(
         definitions.Module, "parse", lambda module: parsed.append(module.name) or parse(module)
     )
-    definitions._parse_file.cache_clear()
+    definitions._parse_text.cache_clear()
     for problem in ("rkhs-1d", "stocks", "speed-reducer"):
         for algorithm in ("ckb-ucb", "stageopt", "scbo"):
             source.look_again()
@@ -452,6 +453,25 @@ def test_files_are_parsed_once_and_their_trees_go(monkeypatch):
         "but for the table of metrics, and a module that is named as a whole"
     )
     assert not [tree for tree in gc.get_objects() if isinstance(tree, ast.FunctionDef)]
+    pair = "speed-reducer", "scbo"
+    before = source.source_hash(*pair)
+    for analysis, least, most in ((definitions.ANALYSIS, 0, 1), (b"another", 50, 200)):
+        monkeypatch.setattr(definitions, "ANALYSIS", analysis)
+        definitions._parse_text.cache_clear()
+        parsed.clear()
+        source.look_again()
+        assert source.source_hash(*pair) == before
+        assert least <= len({*parsed}) <= most, "what this analysis has left is taken over"
+
+
+def test_a_text_is_read_where_neither_size_nor_time_tells(project, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    hashes = []
+    for number in (1, 2, 1):
+        project({"mine.py": PLAIN.format(number)})
+        os.utime(tmp_path / "mine.py", (1, 1))
+        hashes.append(source.source_hash("mine:Mine", "random"))
+    assert hashes[0] == hashes[2] != hashes[1]
 
 
 def test_a_module_in_a_zip_is_left_out(project, tmp_path, monkeypatch):
@@ -549,11 +569,10 @@ def test_a_file_of_code_on_a_disk_that_is_away_for_a_moment_is_read_again(tmp_pa
     """Workers hash the code of a simulator while they play: that its disk is away is no fault of a
     cell.
     """
-    path, failing = tmp_path / "mine.py", ["stat", "read_bytes"]
+    path, failing = tmp_path / "mine.py", ["read_bytes"]
     path.write_text("A = 1\n")
     monkeypatch.setattr(store, "FIRST_PAUSE", 0.001)
-    for name in ("stat", "read_bytes"):
-        monkeypatch.setattr(Path, name, fail_once(getattr(Path, name), name, failing, path))
+    monkeypatch.setattr(Path, "read_bytes", fail_once(Path.read_bytes, "read_bytes", failing, path))
     assert [*definitions.parse(path, "mine").statements] == ["A"]
     assert failing == []
 
