@@ -304,6 +304,17 @@ def test_light_commands_import_neither_ray_nor_pandas_and_help_is_plain_text():
     assert "%%" not in output
 
 
+@pytest.mark.parametrize(
+    ("modules", "heavy"),
+    [
+        ("play.task, cbobench.sweep.run", ["pandas", "scipy", "rich", "pyarrow.dataset"]),
+        ("report.compare, cbobench.results.verify", ["scipy", "rich"]),
+    ],
+)
+def test_modules_import_what_they_use_alone(modules, heavy):
+    import_nothing([], [*BACKENDS, *heavy], f"import cbobench.{modules}")
+
+
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_run_plays_where_standard_streams_are_closed(tmp_path, closed):
     (tmp_path / "s.yaml").write_text(

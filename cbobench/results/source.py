@@ -63,6 +63,8 @@ SURFACE = {
 nothing.
 """
 SITES = {"site-packages", "dist-packages"}
+# of the standard library and installed packages
+ROOTS = [sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
 Key = tuple[str, str]
 """A definition: its module and its name."""
 
@@ -441,5 +443,4 @@ def _places(top: str) -> list[Path]:
 @cache
 def _is_installed(path: Path) -> bool:
     """Return whether a path belongs to the standard library or to installed packages."""
-    roots = [sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
-    return any(path.is_relative_to(root) for root in roots) or bool({*path.parts} & SITES)
+    return any(path.is_relative_to(root) for root in ROOTS) or bool({*path.parts} & SITES)
