@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import tracemalloc
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 import cbobench
 from cbobench.call import Call
@@ -244,32 +246,59 @@ def test_a_few_actions_at_a_time_have_the_bits_of_all_at_once(monkeypatch, n):
         )
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_the_best_mixture_of_a_large_set_is_on_the_hull(monkeypatch, seed):
+SETS = {
+    "noise": lambda f, g, u: (f, g),
+    "ties": lambda f, g, u: (f.round(1), g.round(1)),
+    "twice": lambda f, g, u: (f.repeat(2), g.repeat(2)),
+    "equal": lambda f, g, u: (0 * f + u, g),
+    "feasible": lambda f, g, u: (f, -abs(g)),
+    "threshold": lambda f, g, u: (f, u * f.max() - f),  # on a line that falls, up to rounding
+    "line": lambda f, g, u: (f, (2 + u) * (f - u * f.max())),  # that rises
+    "near a line": lambda f, g, u: (f, 3 * f + 10.0 ** (4 * u - 13) * g),
+    "curve": lambda f, g, u: (np.sqrt(g - g.min()), g),  # all are on the hull
+    "units": lambda f, g, u: (f + 1e6, g * 10.0 ** (2 * u)),
+}
+
+
+def draw_set(kind, seed, n):
+    """f and g of n actions of some kind, of which one is feasible at least."""
     gen = np.random.default_rng(seed)
-    f, g = gen.standard_normal((1, 400)), gen.standard_normal((1, 1, 400)) + (seed % 4 - 1)
-    if seed % 2:
-        f, g = f.round(1), g.round(1)  # ties
-    assert (g <= 0).any()
-    pairs = instances.best_policy_value(f, g)
-    monkeypatch.setattr(instances, "LARGEST", 0)
-    np.testing.assert_allclose(instances.best_policy_value(f, g), pairs, rtol=1e-12)
+    f, g = gen.standard_normal((2, n))
+    f, g = SETS[kind](f, g + gen.integers(-1, 2), gen.uniform(-1, 1))
+    g[f.argmin()] = -abs(g[f.argmin()])
+    return f, g
 
 
-@pytest.mark.parametrize("kind", ["noise", "smooth", "ties", "line"])
-def test_the_hull_of_a_large_set_is_that_of_few_of_its_actions(kind):
-    gen = np.random.default_rng(5)
-    f, g = gen.standard_normal((2, 20_000))
-    if kind == "smooth":
-        f, g = (
-            np.cos(gen.random((20_000, 2)) @ [[3, 5, 8], [7, 4, 1]]) @ gen.standard_normal((3, 2))
-        ).T
-    elif kind == "ties":
-        f, g = f.round(1), g.round(1)
-    elif kind == "line":  # a threshold on f, where rounding decides what is above
-        g = 0.5 - f
-    near = instances._near_hull(f, g)
-    assert near[instances._hull(f[near], g[near])].tolist() == instances._hull(f, g), (
-        "to the last action, in order"
-    )
-    assert kind == "line" or len(near) < 2_000, "and the others need not be sorted"
+@pytest.mark.parametrize("kind", SETS)
+def test_the_best_mixture_of_a_large_set_is_that_of_all_pairs(monkeypatch, kind):
+    for seed in range(25):
+        f, g = draw_set(kind, seed, 30)
+        pairs = instances.best_policy_value(f[None], g[None, None])[0]
+        monkeypatch.setattr(instances, "LARGEST", 0)
+        edge = instances.best_policy_value(f[None], g[None, None])[0]
+        monkeypatch.undo()
+        values = [(Fraction(a), Fraction(b)) for a, b in zip(f, g, strict=True)]
+        exact = max(
+            a + (c - a) * b / (b - d) if d > 0 else a
+            for a, b in values
+            if b <= 0
+            for c, d in values
+        )
+        assert abs(Fraction(edge) - exact) <= 2e-15 * abs(f).max()
+        if kind in ("noise", "feasible", "threshold", "curve", "units"):
+            assert edge == pairs, "to the last bit"
+
+
+@pytest.mark.parametrize("kind", SETS)
+def test_the_best_mixture_of_many_actions_is_the_linear_program(kind):
+    f, g = draw_set(kind, 5, LARGEST + 1)
+    solution = linprog(-f, g[None], [0.0], np.ones((1, len(f))), [1.0])
+    value = instances.best_policy_value(f[None], g[None, None])
+    np.testing.assert_allclose(value, -solution.fun, rtol=1e-7, atol=1e-7)
+
+
+def test_without_a_feasible_action_there_is_no_best_mixture(monkeypatch):
+    for size in (LARGEST, 0):
+        monkeypatch.setattr(instances, "LARGEST", size)
+        with pytest.raises(ValueError, match="zero-size"):
+            instances.best_policy_value(np.ones((1, 3)), np.array([[[2.0, 0.1, 1.0]]]))
