@@ -332,7 +332,9 @@ class Large(Scattered):
     def _compute_features(self, most: int | None) -> Array:
         """Return Phi as a view of Phi^T (r, n), with which posteriors multiply."""
         allowed = min(LARGEST_RANK, MOST_FEATURES // self.n)
-        rows = self._feature_rows(allowed)
+        rows = pivoted_cholesky(
+            self.prior, lambda i: self.rows(np.array([i]))[0], allowed, is_large=True
+        )
         if rows is None:
             raise Misuse(
                 f"{self.kernel_name} has more than {allowed} features on {self.n:,} actions, too "

@@ -217,7 +217,10 @@ INDEFINITE = 1e-6  # relative to the largest variance: rounding in a matrix that
 
 
 def pivoted_cholesky(
-    diagonal: Array, row: Callable[[int], Array], most: int | None = None
+    diagonal: Array,
+    row: Callable[[int], Array],
+    most: int | None = None,
+    is_large: bool = False,
 ) -> Array | None:
     """Return features by rank, Phi^T (r, n) with Phi Phi^T = K, by pivoted Cholesky from the r rows
     of K that it requests.
@@ -229,6 +232,8 @@ def pivoted_cholesky(
         diagonal: of K, (n,).
         row: returns a row of K, (n,).
         most: None is returned as soon as r exceeds it.
+        is_large: whether earlier rows are subtracted by one product, which rounds in another order
+            and reads memory once; for sets of which no result was published.
 
     Raises:
         Misuse: K is not positive semi-definite, as far as these rows tell.
@@ -242,8 +247,11 @@ def pivoted_cholesky(
         pivot = int(residual.argmax())
         new = rows[r]
         new[:] = row(pivot)
-        for earlier in rows[:r]:
-            new -= earlier[pivot] * earlier
+        if is_large:
+            new -= combine_features(rows[:r, pivot], rows[:r])
+        else:
+            for earlier in rows[:r]:
+                new -= earlier[pivot] * earlier
         new /= np.sqrt(residual[pivot])
         residual -= new**2
         # Exactly 0, so that rounding never makes it a pivot again.
