@@ -74,11 +74,13 @@ def seconds(call: Callable[..., object], *args: Any, **options: Any) -> float:
 
 
 def floor(features: np.ndarray, s: int, rounds: int) -> None:
-    """Everything that CKB-UCB has to compute, in plain NumPy over preallocated arrays.
+    """Everything that CKB-UCB has to compute and a play has to keep, in plain NumPy over
+    preallocated arrays.
 
     Rank-one update of the r x r matrix, covariance column, means of f and g, variance, standard
-    deviation, both bounds, truncation, score, argmax, dual step and the noisy feedback, each in the
-    best form that we know. No random ties, dual history, metrics, contract or checks.
+    deviation, both bounds, truncation, score, argmax with ties broken at random, dual step and the
+    noisy feedback, each in the best form that we know; then actions, observations, duals and the
+    metrics of all rounds. No streams of random numbers by name, recommendation, contract or checks.
     """
     n, r = features.shape
     lam, root = 1.0 + 2 / rounds, np.sqrt(1.0 + 2 / rounds)
@@ -89,7 +91,9 @@ def floor(features: np.ndarray, s: int, rounds: int) -> None:
     outer_factor, outer_mean = Outer(s, r, r), Outer(s, 2, n)
     factor, mean = np.tile(np.eye(r), (s, 1, 1)), np.zeros((s, 2, n))
     variance, dual = np.ones((s, n)), np.zeros((s, 1))
-    f, g, sd = np.empty((s, n)), np.empty((s, n)), np.empty((s, n))
+    f, g, sd, near = np.empty((s, n)), np.empty((s, n)), np.empty((s, n)), np.empty((s, n), bool)
+    played, observed = np.empty((rounds, s), np.intp), np.empty((rounds, s, 2))
+    duals, coins = np.empty((rounds, s, 1)), rng.random((rounds, s))
     for t in range(rounds):
         np.sqrt(variance, out=sd)
         np.multiply(sd, 2.0, out=f)
@@ -102,8 +106,16 @@ def floor(features: np.ndarray, s: int, rounds: int) -> None:
         np.multiply(g, dual, out=sd)
         np.subtract(f, sd, out=f)
         actions = f.argmax(axis=1)
+        top = f.reshape(-1).take(rows + actions)
+        np.greater_equal(f, (top - 1e-10 * np.abs(top))[:, None], out=near)
+        if np.count_nonzero(near) > s:  # scores tie
+            hits = near.reshape(-1).nonzero()[0]
+            ties = np.bincount(hits // n, minlength=s)
+            picked = ties.cumsum() - ties + (coins[t] * ties).astype(np.intp)
+            actions = hits[picked] - rows
         dual = np.maximum(dual + 0.01 * played_g.take(rows + actions)[:, None], 0)
         values = noise[t] + truth.take(offsets + actions[:, None])
+        played[t], observed[t], duals[t] = actions, values, dual
         u = np.matmul(features.take(actions, axis=0)[:, None], factor)
         square = np.matmul(u, u.transpose(0, 2, 1))[:, 0]
         total = np.sqrt(lam + square)
@@ -117,6 +129,14 @@ def floor(features: np.ndarray, s: int, rounds: int) -> None:
         variance -= column
         np.maximum(variance, 1e-14, out=variance)
         factor -= outer_factor(lu, u[:, 0] / (total + root))
+    # The metrics of `cbobench.metrics` but those of recommendations, a play of one chunk
+    f, g = np.moveaxis(truth.take(offsets + played[:, :, None]), 2, 0)
+    gaps, worst = 1.0 - f, np.maximum(g, 0.0)
+    for steps in (gaps, gaps + 1.0, np.maximum(gaps, 0.0), worst, (g > 0).astype(float), f):
+        steps.cumsum(axis=0)
+    np.maximum(g.cumsum(axis=0), 0.0)
+    best = np.maximum.accumulate(np.where(g > 0, -np.inf, f))
+    np.where(best > -np.inf, 1.0 - best, np.nan)
 
 
 class TimedOut(RuntimeError):
