@@ -261,7 +261,7 @@ class OptimisticReward(ScoreAlgorithm):
         self.widths = self.round_width(t)
         for strategy in self.drawing:
             strategy.begin(t)
-        belief = super().believe(t)
+        belief = self.view(self.posterior.mean, self.posterior.variance, None)
         if self.joint:
             belief.f.path = self.explore_f.path(self.posterior, 0)
             if len(self.explorations) > 1:

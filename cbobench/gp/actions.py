@@ -429,7 +429,8 @@ def break_ties(
     rows = _row_starts(replicates, n)
     best = score.argmax(axis=1)  # in a row with a NaN, its position
     top = score.reshape(-1)[rows + best]
-    if not np.minimum.reduce(top) > -np.inf:  # a NaN is not
+    least = top[top.argmin()]  # a NaN, if there is one
+    if not least > -np.inf:
         s = int((~(top > -np.inf)).argmax())
         problem = (
             "is not a number"
@@ -438,7 +439,10 @@ def break_ties(
         )
         raise CellFailure(f"the score of replicate {s} {problem}")
     if widths is None:
-        near = score >= np.minimum(top * (1 - WIDEST), top * (1 + WIDEST))[:, None]
+        limit = top * (1 - WIDEST)
+        if least < 0:
+            limit = np.minimum(limit, top * (1 + WIDEST))
+        near = score >= limit[:, None]
         if near.reshape(-1).nonzero()[0].size == replicates:
             return best  # nothing ties, whatever the range, which takes as long again to find
         widths = tie_widths(score, top)

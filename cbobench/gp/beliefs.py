@@ -68,13 +68,13 @@ class Belief:
 
 
 class RowStarts:
-    """Where the row of every replicate (S, 1) and constraint (S, m, 1) begins in flat arrays over n
-    actions.
+    """Where the rows of replicates are: their starts in flat arrays over n actions, (S, 1), and
+    their indices beside those of m constraints.
     """
 
     def __init__(self, replicates: int, constraints: int, n: int) -> None:
         self.of_f = n * np.arange(replicates)[:, None]
-        self.of_g = n * np.arange(replicates * constraints).reshape(replicates, constraints, 1)
+        self.of_g = np.arange(replicates)[:, None, None], np.arange(constraints)[:, None]
 
 
 class BeliefAtPlayed(Belief):
@@ -107,20 +107,21 @@ class BeliefAtPlayed(Belief):
 
     @property
     def constraint(self) -> FunctionBelief:  # type: ignore[override]
-        g, index = self.belief.constraint, self.starts.of_g + self.actions[:, None]
+        # Means are a part of an array, of which a flat form would be a copy.
+        g, index = self.belief.constraint, (*self.starts.of_g, self.actions[:, None])
         shared = g.deviation.shape[1] == 1  # one covariance for all constraints
-        deviation = g.deviation.reshape(-1)[
-            (self.starts.of_f + self.actions)[:, None] if shared else index
-        ]
-        path = None if g.path is None else g.path.reshape(-1)[index]
-        return FunctionBelief(g.mean.reshape(-1)[index], deviation, g.width, path)
+        deviation = (
+            g.deviation.reshape(-1)[(self.starts.of_f + self.actions)[:, None]]
+            if shared
+            else g.deviation[index]
+        )
+        path = None if g.path is None else g.path[index]
+        return FunctionBelief(g.mean[index], deviation, g.width, path)
 
     @property
     def shown(self) -> Array | None:  # type: ignore[override]
         values = self.belief.shown
-        return (
-            None if values is None else values.reshape(-1)[self.starts.of_g + self.actions[:, None]]
-        )
+        return None if values is None else values[(*self.starts.of_g, self.actions[:, None])]
 
 
 RandName = Literal["normal", "uniform", "discrete-gaussian"]

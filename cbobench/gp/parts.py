@@ -68,7 +68,7 @@ class Truncated(NamedTuple):
 
     def minus(self, price: Array, g: Array, bound: Array) -> Truncated:
         """Return the score with costs."""
-        return self._replace(costs=(price, g, bound))
+        return Truncated(self.f, self.bound, (price, g, bound))
 
     def total(self) -> Array:
         z = truncate(self.f, self.bound)

@@ -263,7 +263,7 @@ class Play:
             ):
                 _check_actions(chosen, allowed, actions)
             actions[i] = chosen  # a copy, because the algorithm and the channel may change theirs
-            if unsigned is None or np.maximum.reduce(unsigned[i]) >= n:
+            if unsigned is None or unsigned[i, unsigned[i].argmax()] >= n:
                 _check_actions(chosen, allowed, actions)
             for observe in observers:
                 observe(t)
@@ -315,7 +315,8 @@ class _Record:
     def add_duals(self, i: int, duals: Array) -> None:
         """Take the dual variables after a round. Raises `CellFailure` for another shape."""
         place = self.duals[i]
-        if getattr(duals, "shape", None) != place.shape and np.shape(duals) != place.shape:
+        is_alike = type(duals) is np.ndarray and duals.shape == place.shape
+        if not is_alike and np.shape(duals) != place.shape:
             raise CellFailure(f"duals has shape {np.shape(duals)}; it must be {place.shape}")
         place[:] = duals
         self.has_duals = True

@@ -7,7 +7,7 @@ import pytest
 
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.actions import Finite, break_ties, levels
-from cbobench.gp.beliefs import FunctionBelief, RandUCB
+from cbobench.gp.beliefs import Belief, BeliefAtPlayed, FunctionBelief, RandUCB, RowStarts
 from cbobench.gp.confidence import Width, gain_rate, greedy_gain
 from cbobench.gp.kernels import kernel
 from cbobench.rng import Draws, Streams, generator, standard_normal, uniform
@@ -30,6 +30,23 @@ def test_a_score_that_is_not_a_number_is_an_error():
             break_ties(np.array(score), np.full(len(score), 0.5))
     with pytest.raises(CellFailure, match="no action is allowed"):
         break_ties(np.array([[0.0, 1.0], [-np.inf, -np.inf]]), np.full(2, 0.5))
+
+
+@pytest.mark.parametrize("deviations", [1, 2])
+def test_the_belief_at_the_played_actions_is_their_part_of_the_belief_over_all(deviations):
+    moments, played = np.random.default_rng(0).random((4, 3, 3, 5)), np.array([4, 0, 2])
+    mean, path, shown = moments[0], moments[1], moments[3, :, 1:]
+    deviation = np.ascontiguousarray(moments[2, :, :deviations])
+    f = FunctionBelief(mean[:, 0], deviation[:, 0], path=path[:, 0])
+    g = FunctionBelief(mean[:, 1:], deviation, path=path[:, 1:])
+    at = BeliefAtPlayed(Belief(f, g, shown), RowStarts(3, 2, 5), played)
+    for here, over_all in (
+        *((getattr(at.f, name), getattr(f, name)) for name in ("mean", "deviation", "path")),
+        *((getattr(at.g, name), getattr(g, name)) for name in ("mean", "deviation", "path")),
+        (at.shown, shown),
+    ):
+        expected = np.stack([over_all[s][..., [action]] for s, action in enumerate(played)])
+        np.testing.assert_array_equal(here, expected)
 
 
 def test_greedy_gain_bounds_the_gain_of_any_play():
@@ -169,6 +186,12 @@ def test_scores_that_rounding_tells_apart_tie():
     assert chosen == [{0, 1}, {1, 2}], "a huge price on some actions makes no others tie"
     assert levels(score)[:, :3].tolist()[0][:2] == [0.0, 0.0]
     assert (levels(score)[1] == 0).tolist() == [False, True, True, False]
+
+
+def test_a_tie_is_seen_beside_a_negative_score_without_one():
+    score = np.array([[1.0, 1.0 - 1e-13, 0.5], [-1.0, -1.1, -1.2]])
+    chosen = [break_ties(score, np.full(2, coin)).tolist() for coin in (0.1, 0.9)]
+    assert chosen == [[0, 0], [1, 0]]
 
 
 def test_a_plateau_of_rounding_alone_is_a_total_tie():

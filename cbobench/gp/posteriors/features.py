@@ -112,10 +112,9 @@ class FeaturePosterior(SharedPosterior):
         """Condition all replicates, or those of a mask (S,)."""
         phi = self._phi(actions)
         u = np.matmul(phi[:, None, :], self.factor)  # (L^T phi)^T, (S, 1, r)
-        standing = u.transpose(0, 2, 1)
-        s = np.matmul(u, standing)[:, 0]  # variance at the action, (S, 1)
+        s = np.matmul(u, u.mT)[:, 0]  # variance at the action, (S, 1)
         total = np.sqrt(self.lam + s)
-        lu = np.matmul(self.factor, standing)[:, :, 0]  # A phi, (S, r)
+        lu = np.matmul(self.factor, u.mT)[:, :, 0]  # A phi, (S, r)
         lu /= total
         gained = 0.5 * np.log1p(s[:, 0] / self.lam)
         if mask is not None:  # replicates without an observation move by 0
@@ -144,7 +143,7 @@ class FeaturePosterior(SharedPosterior):
     def _phi(self, actions: NDArray[Any]) -> Array:
         """Return the features of one action per replicate, (S, r)."""
         if self._by_action:
-            return self.features[actions]
+            return self.features.take(actions, axis=0)
         # `take` would first copy the whole view
         return np.ascontiguousarray(self.features[actions])
 
