@@ -26,6 +26,9 @@ from cbobench.problems.base import Problem
 
 Indices = NDArray[np.intp]
 LOOK_AHEAD = 32  # candidates per batch of look-aheads
+# of β: by more than rounding moves a bound after a look-ahead, whose deviation is a root of what is
+# left of a variance
+OFF = 1e-4
 
 
 @dataclass(kw_only=True)
@@ -372,8 +375,10 @@ class SafeOpt(SafeSet):
             self.playable |= self.safe & self.lipschitz.may_reach(self.lower)
             return
         wide = self._wide(belief)
-        for s in np.logical_or.reduce(wide, axis=1).nonzero()[0].tolist():
-            expander = self._widest_expander(s, wide[s].nonzero()[0], belief)
+        reach = self._within_reach(wide, belief)
+        hopeful = np.logical_or.reduce(reach, axis=2).all(axis=1)
+        for s in (hopeful & np.logical_or.reduce(wide, axis=1)).nonzero()[0].tolist():
+            expander = self._widest_expander(s, wide[s].nonzero()[0], reach[s], belief)
             if expander is not None:
                 self.playable[s, expander] = True
 
@@ -390,21 +395,43 @@ class SafeOpt(SafeSet):
         above &= ~np.logical_and.reduce(self.safe, axis=1, keepdims=True)
         return above
 
-    def _widest_expander(self, s: int, candidates: Indices, belief: Belief) -> int | None:
-        """Return the widest of some points that expands the safe set of replicate s."""
-        outside, width = (~self.safe[s]).nonzero()[0], self.widest[s]
+    def _within_reach(self, wide: Mask, belief: Belief) -> Mask:
+        """Return the unsafe points, (S, m, n), whose upper bound of g_j an observation at a wide
+        point may bring to 0.
+
+        An observation l_j at a point of variance s² and correlation ρ makes the bound μ + βσ √(1 -
+        ρ²q) - βσ ρq with q = s²/(λ + s²). That is least for ρ = 1 and the largest q.
+        """
+        g, m = belief.constraint, self.setting.constraints
+        variance = np.where(wide[:, None], g.deviation, 0.0).max(axis=2, keepdims=True) ** 2
+        noise = [
+            [self.posterior.noise_variance(s, 1 + j) for j in range(m)] for s in range(len(wide))
+        ]
+        q = variance / (variance + np.array(noise)[:, :, None])
+        least = g.mean + g.width * (g.deviation * (np.sqrt(1 - q) - q) - OFF)
+        return (least <= 0) & ~self.safe[:, None]
+
+    def _widest_expander(
+        self, s: int, candidates: Indices, reach: Mask, belief: Belief
+    ) -> int | None:
+        """Return the widest of some points that expands the safe set of replicate s.
+
+        Args:
+            reach: the points that may become safe, (m, n).
+        """
+        outside, width = [mask.nonzero()[0] for mask in reach], self.widest[s]
         # Widest first, so that the first one that expands is the answer; of equal ones the lowest
         # index.
         candidates = candidates[(-width[candidates]).argsort(kind="stable")]
         for first in range(0, candidates.size, LOOK_AHEAD):
             batch = candidates[first : first + LOOK_AHEAD]
             expands = (
-                self._expands(s, 0, batch, outside, belief)
+                self._expands(s, 0, batch, outside[0], belief)
                 if self.setting.constraints
                 else batch >= 0
             )
             for j in range(1, self.setting.constraints):
-                expands &= self._expands(s, j, batch, outside, belief)
+                expands &= self._expands(s, j, batch, outside[j], belief)
             best = int(expands.argmax())
             if expands[best]:
                 return int(batch[best])
