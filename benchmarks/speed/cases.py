@@ -77,10 +77,11 @@ def floor(features: np.ndarray, s: int, rounds: int) -> None:
     """Everything that CKB-UCB has to compute and a play has to keep, in plain NumPy over
     preallocated arrays.
 
-    Rank-one update of the r x r matrix, covariance column, means of f and g, variance, standard
-    deviation, both bounds, truncation, score, argmax with ties broken at random, dual step and the
-    noisy feedback, each in the best form that we know; then actions, observations, duals and the
-    metrics of all rounds. No streams of random numbers by name, recommendation, contract or checks.
+    Rank-one update of the r x r matrix, covariance column, means of f and g, variance, information
+    gain, width, standard deviation, both bounds, truncation, score, argmax with ties broken at
+    random, dual step and the noisy feedback, each in the best form that we know; then actions,
+    observations, duals and the metrics of all rounds. No streams of random numbers by name,
+    recommendation, contract or checks.
     """
     n, r = features.shape
     lam, root = 1.0 + 2 / rounds, np.sqrt(1.0 + 2 / rounds)
@@ -90,18 +91,19 @@ def floor(features: np.ndarray, s: int, rounds: int) -> None:
     offsets, rows = n * np.arange(2 * s).reshape(s, 2), n * np.arange(s)
     outer_factor, outer_mean = Outer(s, r, r), Outer(s, 2, n)
     factor, mean = np.tile(np.eye(r), (s, 1, 1)), np.zeros((s, 2, n))
-    variance, dual = np.ones((s, n)), np.zeros((s, 1))
+    variance, dual, gain = np.ones((s, n)), np.zeros((s, 1)), np.zeros((s, 1))
+    above, below, cap = np.full((s, 1), 3.0), np.full((s, 1), -3.0), np.full((s, 1), 10.0)
     f, g, sd, near = np.empty((s, n)), np.empty((s, n)), np.empty((s, n)), np.empty((s, n), bool)
     played, observed = np.empty((rounds, s), np.intp), np.empty((rounds, s, 2))
     duals, coins = np.empty((rounds, s, 1)), rng.random((rounds, s))
     for t in range(rounds):
         np.sqrt(variance, out=sd)
-        np.multiply(sd, 2.0, out=f)
+        np.multiply(sd, 1.0 + 0.5 * np.sqrt(gain + 2.0), out=f)
         np.subtract(mean[:, 1], f, out=g)
         np.add(f, mean[:, 0], out=f)
         for bounded in (f, g):
-            np.minimum(bounded, 3.0, out=bounded)
-            np.maximum(bounded, -3.0, out=bounded)
+            np.minimum(bounded, above, out=bounded)
+            np.maximum(bounded, below, out=bounded)
         played_g = g.reshape(-1)
         np.multiply(g, dual, out=sd)
         np.subtract(f, sd, out=f)
@@ -114,11 +116,13 @@ def floor(features: np.ndarray, s: int, rounds: int) -> None:
             picked = ties.cumsum() - ties + (coins[t] * ties).astype(np.intp)
             actions = hits[picked] - rows
         dual = np.maximum(dual + 0.01 * played_g.take(rows + actions)[:, None], 0)
+        dual = np.minimum(dual, cap)
         values = noise[t] + truth.take(offsets + actions[:, None])
         played[t], observed[t], duals[t] = actions, values, dual
         u = np.matmul(features.take(actions, axis=0)[:, None], factor)
         square = np.matmul(u, u.transpose(0, 2, 1))[:, 0]
         total = np.sqrt(lam + square)
+        gain += 0.5 * np.log1p(square / lam)
         lu = np.matmul(factor, u.transpose(0, 2, 1))[:, :, 0]
         lu /= total
         column = np.matmul(lu[:, None], by_rank)[:, 0]
@@ -129,8 +133,11 @@ def floor(features: np.ndarray, s: int, rounds: int) -> None:
         variance -= column
         np.maximum(variance, 1e-14, out=variance)
         factor -= outer_factor(lu, u[:, 0] / (total + root))
-    # The metrics of `cbobench.metrics` but those of recommendations, a play of one chunk
-    f, g = np.moveaxis(truth.take(offsets + played[:, :, None]), 2, 0)
+    add_up_metrics(*np.moveaxis(truth.take(offsets + played[:, :, None]), 2, 0))
+
+
+def add_up_metrics(f: np.ndarray, g: np.ndarray) -> None:
+    """Compute the metrics of `cbobench.metrics`, but those of recommendations, of all rounds."""
     gaps, worst = 1.0 - f, np.maximum(g, 0.0)
     for steps in (gaps, gaps + 1.0, np.maximum(gaps, 0.0), worst, (g > 0).astype(float), f):
         steps.cumsum(axis=0)
