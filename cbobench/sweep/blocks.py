@@ -260,6 +260,7 @@ class Tasks(Sequence[Task]):
             if names not in self.sources:
                 refuse_edits(*names)
                 self.sources[names] = source_hash(*names)
+        self.libraries = {algorithm: libraries(algorithm) for _, algorithm in self.sources}
 
     def _group_key(self, pair_cells: PairCells) -> Hashable:
         """What pairs have in common that may play in one block."""
@@ -307,7 +308,7 @@ class Tasks(Sequence[Task]):
         pair = pair_cells.pair
         code_and_libraries = (
             self.sources[pair.problem.name, pair.algorithm.name],
-            libraries(pair.algorithm.name),
+            self.libraries[pair.algorithm.name],
         )
         demand = self.rules.demands.get(pair.algorithm.title, ONE)
         keep, audit, timeout = self.rules.keep, self.rules.audit, self.rules.timeout

@@ -188,7 +188,7 @@ class RayExecutor:
 
     def _receive(self) -> Any:
         try:
-            return self.child.receive()
+            return self.child.link.recv()
         except (EOFError, OSError):
             raise self._died() from None
 
@@ -233,8 +233,9 @@ def serve_ray(link: Any) -> None:
             check_nodes(ray, join.folder, join.code, driver)
         client = RayClient(ray, join, inbox)
         disregard_signals()  # once more: Ray takes SIGTERM for itself
-        driver.send(Slots(client.cpus()))
-        nodes = None if join.address is None else NodeWatch(client.places(), driver)
+        cpus, places = client.nodes()
+        driver.send(Slots(cpus))
+        watch = None if join.address is None else NodeWatch(places, driver)
     except BaseException as error:
         driver.send(
             Refused(
@@ -245,7 +246,7 @@ def serve_ray(link: Any) -> None:
         )
         os._exit(1)
     try:
-        _pass_on(client, driver, inbox, nodes)
+        _pass_on(client, driver, inbox, cpus, watch)
     except CbobenchError as error:
         driver.send(Refused(error))
     except BaseException as error:
@@ -255,9 +256,9 @@ def serve_ray(link: Any) -> None:
 
 
 def _pass_on(
-    client: RayClient, driver: Driver, inbox: SimpleQueue[Any], nodes: NodeWatch | None
+    client: RayClient, driver: Driver, inbox: SimpleQueue[Any], cpus: int, watch: NodeWatch | None
 ) -> None:
-    checked_at, cpus = time.monotonic(), client.cpus()
+    checked_at = time.monotonic()
     while True:
         with suppress(Empty):
             match inbox.get(timeout=CHECK_SECONDS):
@@ -274,12 +275,11 @@ def _pass_on(
             if dead := client.dead():
                 raise ExecutorDied(f"Ray has ended (its {' and '.join(dead)} died)")
             driver.send(Board(client.rounds.read()))
-            checked_at, current_cpus = time.monotonic(), client.cpus()
-            if current_cpus != cpus:
-                driver.send(Slots(current_cpus))
-                cpus = current_cpus
-            if nodes is not None:
-                nodes.places = client.places()
+            checked_at, before, (cpus, places) = time.monotonic(), cpus, client.nodes()
+            if cpus != before:
+                driver.send(Slots(cpus))
+            if watch is not None:
+                watch.places = places
 
 
 class RayClient:
@@ -323,17 +323,14 @@ class RayClient:
         processes: list[tuple[str, Any]] = getattr(node, "dead_processes", list)()
         return [kind for kind, _ in processes if kind in ("raylet", "gcs_server")]
 
-    def places(self) -> set[tuple[str, int]]:
-        """Host and port of every node that Ray counts as alive."""
-        return {
-            (node["NodeManagerAddress"], node["NodeManagerPort"])
-            for node in self.ray.nodes()
-            if node["Alive"]
-        }
-
-    def cpus(self) -> int:
-        """CPUs that there are now, at least 1."""
-        return max(1, int(self.ray.cluster_resources().get("CPU", 1)))
+    def nodes(self) -> tuple[int, set[tuple[str, int]]]:
+        """Return how many CPUs there are now, at least 1, and host and port of every node that Ray
+        counts as alive: one call of the head for both.
+        """
+        alive = [node for node in self.ray.nodes() if node["Alive"]]
+        cpus = int(sum(node["Resources"].get("CPU", 0) for node in alive))
+        places = {(node["NodeManagerAddress"], node["NodeManagerPort"]) for node in alive}
+        return max(1, cpus), places
 
     def submit(self, name: str, problem: str, demand: Demand, task: Any) -> None:
         """Begin a task of that name, which plays the problem of that title; it goes to the worker
@@ -493,6 +490,7 @@ class NodeWatch:
         self.answered: set[tuple[str, int]] = set()
         self.missed: set[tuple[str, int]] = set()
         self.silent: set[tuple[str, int]] = set()  # since a report that no other has followed yet
+        self.pool = ThreadPoolExecutor(PARALLEL_CALLS)
         threading.Thread(target=self._watch, daemon=True).start()
 
     def _watch(self) -> None:
@@ -503,9 +501,8 @@ class NodeWatch:
     def check(self) -> None:
         """Call every node; a node is silent if it fails to answer twice in a row."""
         places = self.places
-        with ThreadPoolExecutor(PARALLEL_CALLS) as pool:
-            answers = zip(places, pool.map(is_reachable, places), strict=True)
-            reachable = {place for place, has_answered in answers if has_answered}
+        answers = zip(places, self.pool.map(is_reachable, places), strict=True)
+        reachable = {place for place, has_answered in answers if has_answered}
         self.answered |= reachable
         before, self.missed = self.missed, (self.answered & places) - reachable
         silent, lost = before & self.missed, self.silent - places

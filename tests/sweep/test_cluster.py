@@ -12,6 +12,7 @@ import secrets
 import shutil
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -293,3 +294,14 @@ def test_a_cluster_that_starts_without_cpus_grows_to_all_it_may_have(
         )
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(list((tmp_path / "begun").iterdir())) == 24
+
+
+def test_only_nodes_that_live_are_counted_and_called():
+    nodes = [
+        {"Alive": alive, "Resources": cpus, "NodeManagerAddress": host, "NodeManagerPort": 1}
+        for host, alive, cpus in [("a", True, {"CPU": 2.0}), ("b", True, {}), ("c", False, {})]
+    ]
+    client = SimpleNamespace(ray=SimpleNamespace(nodes=lambda: nodes))
+    assert ray_executor.RayClient.nodes(client) == (2, {("a", 1), ("b", 1)})
+    nodes[2]["Resources"], nodes[0]["Alive"] = {"CPU": 8.0}, False
+    assert ray_executor.RayClient.nodes(client) == (1, {("b", 1)}), "at least 1"

@@ -155,8 +155,8 @@ def test_where_ray_does_not_start_worker_processes_play(small_suite, tmp_path, m
 
 def test_a_lease_is_renewed_while_a_cluster_starts(monkeypatch):
     beats, polls = [], iter([False, False, True])
-    child = Mock(link=Mock(poll=lambda seconds: next(polls)), receive=lambda: Slots(4))
-    monkeypatch.setattr(ray_executor, "spawn", lambda *arguments, **options: child)
+    link = Mock(poll=lambda seconds: next(polls), recv=lambda: Slots(4))
+    monkeypatch.setattr(ray_executor, "spawn", lambda *arguments, **options: Mock(link=link))
     monkeypatch.setattr(ray_executor, "send_heartbeat", beats.append)
     executor = RayExecutor({}, RunFolder("run", "me"), None, "head:1")
     assert (executor.slots, beats) == (4, [executor.folder] * 3)
