@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.kernels import (
+    COLUMNS,
     Array,
     Kernel,
     Linear,
@@ -18,7 +19,9 @@ from cbobench.gp.kernels import (
     batches,
     combine_features,
     distances,
+    find_pivots,
     pivoted_cholesky,
+    substitute,
 )
 
 LARGEST = 10_000  # largest n for matrices (n, n), 0.8 GB each
@@ -26,6 +29,7 @@ SECTIONS = 64  # columns of a matrix that is not formed, computed at a time
 LARGEST_EAGER = 1_000  # largest n of a matrix that is formed before something asks for it
 MOST_FEATURES = 2**26  # largest size of Phi of a set without a matrix, 0.5 GB
 LARGEST_RANK = 1024  # largest number of its columns, which cost O(n r²)
+FEW = 2**12  # actions, or up to twice as many, among which pivots are first sought
 REFINEMENTS = 2  # of weights that are fitted to a function; one gives all digits there are
 
 
@@ -332,9 +336,7 @@ class Large(Scattered):
     def _compute_features(self, most: int | None) -> Array:
         """Return Phi as a view of Phi^T (r, n), with which posteriors multiply."""
         allowed = min(LARGEST_RANK, MOST_FEATURES // self.n)
-        rows = pivoted_cholesky(
-            self.prior, lambda i: self.rows(np.array([i]))[0], allowed, is_large=True
-        )
+        rows = self._sketched_rows(allowed)
         if rows is None:
             raise Misuse(
                 f"{self.kernel_name} has more than {allowed} features on {self.n:,} actions, too "
@@ -342,6 +344,31 @@ class Large(Scattered):
                 f"{LARGEST:,} actions, or a smoother kernel or a longer lengthscale"
             )
         return rows.T
+
+    def _sketched_rows(self, most: int) -> Array | None:
+        """Return Phi^T (r, n), or None if r exceeds `most`.
+
+        A row after the other, each reads all before it from memory; rows of known pivots are
+        solved for, a few columns at a time. So pivots are first sought among a few actions.
+        """
+        few = np.arange(0, self.n, self.n // FEW | 1)  # odd, as grids have periods of even length
+        sketch = pivoted_cholesky(
+            self.prior[few],
+            lambda i: self.between(few[[i]], few)[0],
+            most,
+            ((), np.empty((most, len(few)))),
+        )
+        if sketch is None:
+            return None
+        chosen = find_pivots(sketch, self.prior[few])
+        lower, pivots, rows = np.tril(sketch[:, chosen].T), few[chosen], np.empty((most, self.n))
+        for batch in batches(self.n, COLUMNS):
+            rows[: len(pivots), batch] = substitute(
+                lower, self.kernel(self.inputs[pivots], self.inputs[batch])
+            )
+        return pivoted_cholesky(
+            self.prior, lambda i: self.rows(np.array([i]))[0], most, (pivots.tolist(), rows)
+        )
 
 
 @cache

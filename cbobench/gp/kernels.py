@@ -4,7 +4,7 @@ finite set.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -214,13 +214,14 @@ def smooth_norm(covariance: Array, values: Array) -> Array:
 
 RELATIVE_TRACE = 1e-13
 INDEFINITE = 1e-6  # relative to the largest variance: rounding in a matrix that someone has typed
+GREEDY = 1e-3  # of the largest residual variance: what a known pivot has left at least
 
 
 def pivoted_cholesky(
     diagonal: Array,
     row: Callable[[int], Array],
     most: int | None = None,
-    is_large: bool = False,
+    known: tuple[Sequence[int], Array] | None = None,
 ) -> Array | None:
     """Return features by rank, Phi^T (r, n) with Phi Phi^T = K, by pivoted Cholesky from the r rows
     of K that it requests.
@@ -232,27 +233,34 @@ def pivoted_cholesky(
         diagonal: of K, (n,).
         row: returns a row of K, (n,).
         most: None is returned as soon as r exceeds it.
-        is_large: whether earlier rows are subtracted by one product, which rounds in another order
-            and reads memory once; for sets of which no result was published.
+        known: for a large set, likely pivots (q,), and an array for the result (most, n) whose
+            first q rows are those that follow from them. Earlier rows are then subtracted by one
+            product, which rounds in another order.
 
     Raises:
         Misuse: K is not positive semi-definite, as far as these rows tell.
     """
     residual, n, largest = diagonal.copy(), len(diagonal), diagonal.max(initial=0.0)
     trace, r = residual.sum(), 0
-    rows = np.empty((n if most is None else min(n, most), n))  # only written rows take memory
+    # only written rows take memory
+    pivots, rows = known or ((), np.empty((n if most is None else min(n, most), n)))
     while r < n and residual.sum() > RELATIVE_TRACE * trace:
         if r == most:
             return None
         pivot = int(residual.argmax())
         new = rows[r]
-        new[:] = row(pivot)
-        if is_large:
-            new -= combine_features(rows[:r, pivot], rows[:r])
+        # A pivot with little left would magnify rounding; those after it have rows of no use, too.
+        if r < len(pivots) and residual[pivots[r]] >= GREEDY * residual[pivot]:
+            pivot = pivots[r]
         else:
-            for earlier in rows[:r]:
-                new -= earlier[pivot] * earlier
-        new /= np.sqrt(residual[pivot])
+            pivots = ()
+            new[:] = row(pivot)
+            if known:
+                new -= combine_features(rows[:r, pivot], rows[:r])
+            else:
+                for earlier in rows[:r]:
+                    new -= earlier[pivot] * earlier
+            new /= np.sqrt(residual[pivot])
         residual -= new**2
         # Exactly 0, so that rounding never makes it a pivot again.
         residual[pivot] = 0.0
@@ -264,6 +272,19 @@ def pivoted_cholesky(
         np.maximum(residual, 0.0, out=residual)
         r += 1
     return rows[:r]
+
+
+def find_pivots(rows: Array, diagonal: Array) -> list[int]:
+    """Return the pivots of `pivoted_cholesky`, none of them known before: the same steps on the
+    same diagonal choose them again.
+    """
+    residual, pivots = diagonal.copy(), []
+    for row in rows:
+        pivots.append(int(residual.argmax()))
+        residual -= row**2
+        residual[pivots[-1]] = 0.0
+        np.maximum(residual, 0.0, out=residual)
+    return pivots
 
 
 NOTHING = 1e-12  # of a prior variance: what features leave unexplained, up to rounding
@@ -283,14 +304,7 @@ def extend_features(features: Array, prior: Array, cross: Array, covariance: Arr
     """
     from scipy.linalg import solve_triangular  # imported late: SciPy takes long to load
 
-    # The pivots are those of `pivoted_cholesky`: the same steps on the same diagonal choose them
-    # again.
-    residual, pivots = prior.copy(), []
-    for column in features.T:
-        pivots.append(int(residual.argmax()))
-        residual -= column**2
-        residual[pivots[-1]] = 0.0
-        np.maximum(residual, 0.0, out=residual)
+    pivots = find_pivots(features.T, prior)
     inside = solve_triangular(features[pivots], cross[:, pivots].T, lower=True).T
     complement, outside = covariance - inside @ inside.T, np.zeros_like(covariance)
     for i, variance in enumerate(covariance.diagonal()):
@@ -299,6 +313,20 @@ def extend_features(features: Array, prior: Array, cross: Array, covariance: Arr
             outside[:i, i] = 0.0
             complement -= np.outer(outside[:, i], outside[:, i])
     return np.concatenate([inside, outside], axis=1)
+
+
+TOGETHER = 32  # rows that are solved for at a time, so that the rest is products of matrices
+
+
+def substitute(lower: Array, values: Array) -> Array:
+    """Write the solution of L x = v over values v (r, c), and return it, for a factor L (r, r) of
+    `pivoted_cholesky` at its pivots. SciPy is as fast, but takes long to import.
+    """
+    for i in range(0, len(lower), TOGETHER):
+        part = slice(i, i + TOGETHER)
+        rest = values[part] - np.matmul(lower[part, :i], values[:i])
+        values[part] = np.matmul(np.linalg.inv(lower[part, part]), rest)
+    return values
 
 
 COLUMNS = 2**11  # actions per batch, so that their features stay in a core's cache for all weights

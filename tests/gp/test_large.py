@@ -53,6 +53,18 @@ def test_a_set_without_a_matrix_is_the_set_with_one(name):
     assert not without.rank_is_at_most(rank - 1)
 
 
+@pytest.mark.parametrize("apart", [1.0, 0.05])
+@pytest.mark.parametrize("few", [30, 100])
+def test_pivots_among_a_few_actions_lose_no_digits(monkeypatch, few, apart):
+    points, k = POINTS.copy(), kernel("se", 0.3)
+    points[:: 300 // few | 1] *= apart  # in a corner, where little tells of the others
+    monkeypatch.setattr(actions, "FEW", few)
+    sketched = Large(points, k, points, "se", None)
+    covariance, features = k(points, points), sketched.features
+    np.testing.assert_allclose(features @ features.T, covariance, rtol=0, atol=3e-12)
+    assert features.shape[1] < (np.linalg.eigvalsh(covariance) > 1e-13).sum(), "no more than needed"
+
+
 @pytest.mark.parametrize(("name", "lengthscale"), [("se", 0.3), ("se", 0.1), ("matern52", 0.3)])
 def test_norms_of_a_large_set_are_those_of_a_factorisation_each_and_take_one(
     monkeypatch, name, lengthscale
@@ -292,10 +304,3 @@ def test_the_best_mixture_of_many_actions_is_the_linear_program(kind):
     solution = linprog(-f, g[None], [0.0], np.ones((1, len(f))), [1.0])
     value = instances.best_policy_value(f[None], g[None, None])
     np.testing.assert_allclose(value, -solution.fun, rtol=1e-7, atol=1e-7)
-
-
-def test_without_a_feasible_action_there_is_no_best_mixture(monkeypatch):
-    for size in (LARGEST, 0):
-        monkeypatch.setattr(instances, "LARGEST", size)
-        with pytest.raises(ValueError, match="zero-size"):
-            instances.best_policy_value(np.ones((1, 3)), np.array([[[2.0, 0.1, 1.0]]]))
