@@ -309,9 +309,13 @@ class Large(Scattered):
     @cached_property
     def _root(self) -> Array:
         """R (r, r) of Phi = Q R, with which R^T R = Phi^T Phi is solved to more digits than that
-        product has.
+        product has. A few actions at a time, which stay in a core's cache.
         """
-        return np.asarray(np.linalg.qr(self.features, mode="r"))
+        root = np.empty((0, self.features.shape[1]))
+        for batch in batches(self.n, COLUMNS):
+            stacked = np.concatenate([root, self.features[batch]])
+            root = np.asarray(np.linalg.qr(stacked, mode="r"))
+        return root
 
     def _fit(self, values: Array) -> tuple[Array, Array]:
         """Factorise Phi once for all functions; one at a time, so that its digits do not depend on
