@@ -359,7 +359,7 @@ def list_facts(run: Run, groups: Sequence[Group]) -> list[tuple[str, str]]:
     """Names and values of what ran, for a list at the head of the page."""
     record, cells = run.record, run.cells
     expected = sum(group.expected for group in groups)
-    done = sum(len(group.good) for group in groups)
+    done = sum(group.n for group in groups)
     states = {
         word: sum(getattr(group, word) for group in groups)
         for word in ("failed", "stale", "unchecked")
@@ -412,7 +412,7 @@ def describe_running(run: Run) -> str:
 
 def count_missing(groups: Sequence[Group]) -> int:
     """How many cells of groups are neither done nor failed."""
-    return sum(group.expected - len(group.good) - group.failed for group in groups)
+    return sum(group.expected - group.n - group.failed for group in groups)
 
 
 def describe_incomplete(groups: Sequence[Group]) -> str:

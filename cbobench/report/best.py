@@ -221,7 +221,7 @@ def find_recommendations(run: Run, groups: Sequence[Group]) -> pd.DataFrame:
                 g = cell["recommended_g"]
                 row["f"].append(np.nan if cell["recommended_f"] is None else cell["recommended_f"])
                 row["violation"].append(np.nan if g is None else np.maximum(g, 0.0).sum())
-                by = row["by"].setdefault(group.algorithm_label, [0, len(group.good)])
+                by = row["by"].setdefault(group.algorithm_label, [0, group.n])
                 by[0] += 1
         for row in by_point.values():
             feasible = sum(v <= 0 for v in row["violation"])
@@ -327,4 +327,4 @@ def _compare_to_optimum(
 
 def _is_fixed(group: Group) -> bool:
     """Whether all seeds have one reference of regret, or none."""
-    return bool(group.good["f_star"].nunique(dropna=False) <= 1)
+    return len(np.unique(group.numbers("f_star"))) <= 1

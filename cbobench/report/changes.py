@@ -115,7 +115,7 @@ def _describe_earlier(
         g
         for groups in held
         for g in groups
-        if len(g.good) and g.horizon != latest.get(g.problem, g.horizon)
+        if g.n and g.horizon != latest.get(g.problem, g.horizon)
     ]
     absent = {g.horizon for g in earlier if (g.problem, g.algorithm, g.horizon) not in compared}
     horizons = ", ".join(f"{t:,}" for t in sorted(absent))
@@ -218,13 +218,13 @@ def _compare_cells(
     for quantity in quantities:
         expected = max(old.expected, new.expected)
         quantity_row = row | {"metric": quantity.name, "expected": expected}
-        values = [take_values(group.good.loc[common], quantity) for group in (old, new)]
+        values = [take_values(group.good.loc[common], quantity.name) for group in (old, new)]
         if not any(np.isfinite(seed_values).any() for seed_values in values):
             rows.append(quantity_row | {"verdict": "not comparable", "reason": "undefined in both"})
             continue
         ordered = [fill_unreached(seed_values, quantity) for seed_values in values]
         medians = [
-            restore_infinite(float(np.median(part))) if len(part) else np.nan for part in ordered
+            float(restore_infinite(np.median(part))) if len(part) else np.nan for part in ordered
         ]
         statistics = difference(new, old, quantity)
         if statistics["n"] == 0:

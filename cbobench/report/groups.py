@@ -28,28 +28,38 @@ KEY = ("problem", "algorithm", "horizon")  # what the cells of a group share
 WORDS = {True: "binds", False: "does not bind"}
 
 
-def take_values(cells: pd.DataFrame, quantity: Metric) -> Array:
-    """A quantity of some cells, (n,); NaN where undefined."""
-    if quantity.name not in cells:
+def take_values(cells: pd.DataFrame, name: str) -> Array:
+    """A column of some cells as numbers, (n,); NaN where undefined, or where there is no such
+    column.
+    """
+    if name not in cells:
         return np.full(len(cells), np.nan)
-    values = cells[quantity.name].to_numpy(dtype=np.float64, na_value=np.nan)
+    values = cells[name].to_numpy(dtype=np.float64, na_value=np.nan)
     return np.where(np.isfinite(values), values, np.nan)
 
 
 class Columns:
-    """The quantities of a frame of cells, each converted once for all groups that have rows in
-    it.
+    """The columns of a frame of cells by seed, each converted once for all groups that have rows
+    in it.
     """
 
     def __init__(self, cells: pd.DataFrame) -> None:
-        self.cells = cells
-        self._values: dict[str, Array] = {}
+        self.cells, self.seeds = cells, cells.index.to_numpy()
+        self._numbers: dict[str, Array] = {}
+        self._words: dict[str, NDArray[Any]] = {}
 
-    def take(self, quantity: Metric, rows: NDArray[np.intp]) -> Array:
-        """Return a quantity of some rows, (n,)."""
-        if quantity.name not in self._values:
-            self._values[quantity.name] = take_values(self.cells, quantity)
-        return self._values[quantity.name][rows]
+    def numbers(self, name: str, rows: NDArray[np.intp]) -> Array:
+        """Return a column of some rows as `take_values` does, (n,)."""
+        if name not in self._numbers:
+            self._numbers[name] = take_values(self.cells, name)
+        return self._numbers[name][rows]
+
+    def words(self, name: str, rows: NDArray[np.intp]) -> NDArray[Any]:
+        """Return a column of some rows as it is, (n,); None where undefined."""
+        if name not in self._words:
+            column = self.cells[name].astype(object)
+            self._words[name] = column.where(column.notna(), None).to_numpy()
+        return self._words[name][rows]
 
 
 @dataclass(frozen=True)
@@ -62,11 +72,10 @@ class Group:
         expected_seeds: seeds of the cells asked for.
         failures, outdated, unknown: seeds whose cells failed, are stale, or are unchecked (no code
             is at hand to tell whether they are stale).
-        good: rows of the cells that are ok, by seed; all who ask for the group share them.
+        columns, rows: the frame of the run's cells that are ok, and which of its rows are the
+            group's, by seed. A column of a thousand groups is taken much faster from one frame.
         binds: where the group holds only the seeds in which the constraint binds, or does not:
             which of the two.
-        columns: the frame of which `good` is some rows, and which; None where `good` is no part of
-            one. One column of a thousand groups is taken much faster from it.
     """
 
     problem: str
@@ -78,33 +87,41 @@ class Group:
     failures: frozenset[int]
     outdated: frozenset[int]
     unknown: frozenset[int]
-    good: pd.DataFrame
+    columns: Columns
+    rows: NDArray[np.intp]
     binds: bool | None = None
-    columns: tuple[Columns, NDArray[np.intp]] | None = None
-
-    def values(self, quantity: Metric) -> Array:
-        """A quantity of the good cells, (n,), NaN where undefined; taken from the frame once."""
-        if quantity.name not in self._values:
-            self._values[quantity.name] = (
-                take_values(self.good, quantity)
-                if self.columns is None
-                else self.columns[0].take(quantity, self.columns[1])
-            )
-        return self._values[quantity.name]
 
     @cached_property
-    def _values(self) -> dict[str, Array]:
-        return {}
+    def good(self) -> pd.DataFrame:
+        """The cells that are ok, by seed; all who ask for the group share them."""
+        return self.columns.cells.iloc[self.rows]
+
+    @property
+    def n(self) -> int:
+        """How many cells are ok."""
+        return len(self.rows)
+
+    def values(self, quantity: Metric) -> Array:
+        """A quantity of the good cells, (n,), NaN where undefined."""
+        return self.numbers(quantity.name)
+
+    def numbers(self, name: str) -> Array:
+        """A column of the good cells as numbers, (n,), NaN where there is none."""
+        return self.columns.numbers(name, self.rows)
+
+    def words(self, name: str) -> NDArray[Any]:
+        """A column of the good cells as it is, (n,), None where there is none."""
+        return self.columns.words(name, self.rows)
 
     @cached_property
     def unmeasured(self) -> bool:
         """Whether its cells know nothing that regret could be against."""
-        return len(self.good) > 0 and bool(self.good["f_star"].isna().all())
+        return self.n > 0 and bool(np.isnan(self.numbers("f_star")).all())
 
     @cached_property
     def seeds(self) -> NDArray[np.int64]:
         """The seeds of the good cells, ascending, (n,)."""
-        return self.good.index.to_numpy()
+        return self.columns.seeds[self.rows]
 
     @property
     def arena(self) -> Arena:
@@ -137,7 +154,7 @@ class Group:
         notes = ", ".join(
             f"{getattr(self, w)} {w}" for w in ("failed", "stale", "unchecked") if getattr(self, w)
         )
-        return f"{len(self.good)}/{self.expected}" + (f" ({notes})" if notes else "")
+        return f"{self.n}/{self.expected}" + (f" ({notes})" if notes else "")
 
 
 def find_groups(run: Run, only: str | None = None, by: str = "problem") -> list[Group]:
@@ -181,22 +198,20 @@ def _group_cells(run: Run, only: str | None) -> list[Group]:
         for status in ("ok", "failed")
     )
     good["us_per_round"] = 1e6 * good["seconds_per_round"]
-    parts, failing = (dict(list(cells.groupby([*KEY], sort=False))) for cells in (good, failed))
-    columns, rows_of_key = Columns(good), good.groupby([*KEY], sort=False).indices
+    columns, failed_seeds = Columns(good), failed.index.to_numpy()
+    rows, failed_rows = (cells.groupby([*KEY], sort=False).indices for cells in (good, failed))
     none = np.empty(0, dtype=np.intp)
     groups = []
     for key, seeds in cells_of_key.items():
         problem, algorithm, horizon = key
-        failures = frozenset(failing[key].index) if key in failing else frozenset()
+        failures = frozenset(failed_seeds[failed_rows.get(key, none)].tolist())
         outdated, unknown = (
             frozenset(seeds[i] for i in cell_ids & seeds.keys())
             for cell_ids in (run.stale, run.unchecked)
         )
         names = problem, algorithm, labels[0][problem], labels[1][algorithm]
-        good_rows = parts.get(key, good.iloc[:0])
-        rows = np.asarray(rows_of_key.get(key, none), dtype=np.intp)
         seed_sets = frozenset(seeds.values()), failures, outdated, unknown
-        groups.append(Group(*names, horizon, *seed_sets, good_rows, columns=(columns, rows)))
+        groups.append(Group(*names, horizon, *seed_sets, columns, np.asarray(rows.get(key, none))))
     return groups
 
 
@@ -261,8 +276,7 @@ def select_seeds(group: Group, seeds: Set[int]) -> Group:
     return replace(
         group,
         expected_seeds=group.expected_seeds & seeds,
-        good=group.good[group.good.index.isin(seeds)],
-        columns=None,
+        rows=group.rows[np.isin(group.seeds, [*seeds])],
         failures=group.failures & seeds,
         outdated=group.outdated & seeds,
         unknown=group.unknown & seeds,
@@ -280,9 +294,10 @@ def find_binding(groups: list[Group]) -> dict[Arena, dict[Any, bool]]:
     """Whether the constraint binds, by seed, as far as any algorithm's cells say."""
     binding: dict[Arena, dict[Any, bool]] = {}
     for group in groups:
-        if "binds" in group.good:
-            binds = group.good["binds"].dropna().astype(bool)
-            binding.setdefault(group.arena, {}).update(zip(binds.index, binds, strict=True))
+        binds = group.numbers("binds")
+        is_known = ~np.isnan(binds)
+        seeds = group.seeds[is_known].tolist(), (binds[is_known] > 0).tolist()
+        binding.setdefault(group.arena, {}).update(zip(*seeds, strict=True))
     return binding
 
 

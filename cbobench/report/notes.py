@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 from typing import Any
 
-import pandas as pd
+import numpy as np
 
 from cbobench.errors import Misuse
 from cbobench.report.groups import Group, find_binding, group_by
@@ -68,7 +68,7 @@ def _describe_apart(selection: Selection, compared: list[Group]) -> list[str]:
 def _describe_stale(groups: list[Group]) -> list[str]:
     """How many good cells are stale; a table counts them beside n."""
     stale_count = sum(len(group.outdated & {*group.good.index}) for group in groups)
-    cells = count_noun(sum(len(group.good) for group in groups), "cell")
+    cells = count_noun(sum(group.n for group in groups), "cell")
     return (
         [f"stale: {stale_count:,} of {cells}, played by code that has changed since"]
         if stale_count
@@ -175,7 +175,7 @@ def describe_apart(groups: Iterable[Group], compared: Iterable[Group]) -> list[s
     """
     taking_part = {id(group) for group in compared}
     apart: dict[tuple[str, str], dict[str, list[str]]] = {}
-    by_problem = group_by((group for group in groups if len(group.good)), "problem_label")
+    by_problem = group_by((group for group in groups if group.n), "problem_label")
     for label, problem_groups in by_problem.items():
         for name, method_groups in group_by(problem_groups, "algorithm_label").items():
             if taking_part & {id(group) for group in method_groups}:
@@ -231,9 +231,9 @@ def describe_failures(groups: Iterable[Group]) -> list[str]:
     for noun, among in (("evaluations", "of {:,}"), ("fits", "in {:,} rounds")):
         descriptions = [
             f"{group.algorithm_label}{f' on {group.problem_label}' if several else ''} "
-            f"{int(failed):,} " + among.format(group.horizon * len(group.good))
+            f"{int(failed):,} " + among.format(group.horizon * group.n)
             for group in groups
-            if (failed := group.good.get(f"failed_{noun}", pd.Series(dtype=float)).sum()) > 0
+            if (failed := np.nansum(group.numbers(f"failed_{noun}"))) > 0
         ]
         notes += [f"failed {noun}: {', '.join(descriptions)}"] if descriptions else []
     return notes
@@ -248,9 +248,9 @@ def describe_kernels(run: Run, groups: Iterable[Group]) -> list[str]:
     fitted: dict[str, dict[str, bool]] = {}
     is_open: set[str] = set()
     for group in groups:
-        words = group.good.get(FITTED, pd.Series(dtype=object)).dropna()
-        if len(words):
-            fitted.setdefault(group.algorithm_label, {})[group.problem_label] = bool(words.any())
+        words = group.numbers(FITTED)
+        if not np.isnan(words).all():
+            fitted.setdefault(group.algorithm_label, {})[group.problem_label] = 1.0 in words
             if algorithms[group.algorithm].settings.get("kernel") == "auto":
                 is_open.add(group.algorithm_label)
     notes = []
@@ -277,7 +277,7 @@ def find_arithmetic(groups: Iterable[Group]) -> set[str]:
     """The kinds of arithmetic that played the good cells of some groups, as far as they are
     known.
     """
-    return {kind for group in groups for kind in _list_arithmetic(group).dropna().unique()}
+    return {kind for group in groups for kind in _list_arithmetic(group) if kind is not None}
 
 
 def count_crossed_seeds(groups: Iterable[Group]) -> tuple[int, int]:
@@ -287,18 +287,19 @@ def count_crossed_seeds(groups: Iterable[Group]) -> tuple[int, int]:
     kinds: dict[tuple[Any, ...], set[str]] = {}
     played: dict[tuple[Any, ...], int] = {}
     for group in groups:
-        for seed, kind in _list_arithmetic(group).dropna().items():
-            kinds.setdefault((*group.arena, seed), set()).add(kind)
-            played[(*group.arena, seed)] = played.get((*group.arena, seed), 0) + 1
+        for seed, kind in zip(group.seeds.tolist(), _list_arithmetic(group), strict=True):
+            if kind is not None:
+                kinds.setdefault((*group.arena, seed), set()).add(kind)
+                played[(*group.arena, seed)] = played.get((*group.arena, seed), 0) + 1
     compared = [seed for seed, count in played.items() if count > 1]
     return sum(len(kinds[seed]) > 1 for seed in compared), len(compared)
 
 
-def _list_arithmetic(group: Group) -> pd.Series[str]:
-    """The kind of arithmetic that played each good cell of a group, by seed."""
-    pairs = zip(group.good["arithmetic"], group.good["cpu"], strict=True)
-    names = [name_arithmetic(*(None if pd.isna(word) else word for word in pair)) for pair in pairs]
-    return pd.Series(names, index=group.good.index, dtype=object)
+def _list_arithmetic(group: Group) -> list[str | None]:
+    """The kind of arithmetic that played each good cell of a group, by seed; None where that is not
+    known.
+    """
+    return [*map(name_arithmetic, group.words("arithmetic"), group.words("cpu"))]
 
 
 def find_cpus(groups: Iterable[Group]) -> set[str]:

@@ -116,7 +116,7 @@ def pair_difference(group: Group, reference: Group, quantity: Metric) -> dict[st
         # finite.
         far = np.where(pairing.never, np.sign(apart) * UNREACHED, apart)
         median, low, high = (
-            restore_infinite(float(end)) for end in (np.median(far), *interval(far, "median"))
+            float(restore_infinite(end)) for end in (np.median(far), *interval(far, "median"))
         )
         statistics = difference(pairing.ordered_a, pairing.ordered_b, better)
         statistics = replace(statistics, **means, median=median, median_low=low, median_high=high)
@@ -145,8 +145,10 @@ def score_groups(groups: list[Group], quantity: Metric) -> dict[int, tuple[float
     common = reduce(_common_seeds, held) if held else np.array([], dtype=np.int64)
     scores = {}
     for position, group in enumerate(groups):
-        values, shared = group.values(quantity), np.isin(group.seeds, common)
-        values = values[shared] if len(common) and shared.sum() == len(common) else values
+        values = group.values(quantity)
+        if len(common) and not np.array_equal(group.seeds, common):
+            shared = np.isin(group.seeds, common)
+            values = values[shared] if shared.sum() == len(common) else values
         ordered, defined = fill_unreached(values, quantity), values[~np.isnan(values)]
         if len(defined):
             scores[position] = (
@@ -236,8 +238,7 @@ def align_seeds(groups: list[Group], quantity: Metric) -> Array:
 def select_paired(groups: list[Group], title: str | None) -> list[Group]:
     """The groups that share problem and T with another one; with a title, with that algorithm's."""
     arenas = [
-        [group for group in arena_groups if len(group.good)]
-        for arena_groups in group_by_arena(groups)
+        [group for group in arena_groups if group.n] for arena_groups in group_by_arena(groups)
     ]
     return [
         group

@@ -114,7 +114,7 @@ class Plane:
             row |= {"expected": expected[title], "stale": stale(run, self.problem, title)}
             for name, metric in self.centres.items():
                 quantity = METRICS[metric]
-                values = take_values(good, quantity) / (
+                values = take_values(good, quantity.name) / (
                     run.horizon_of(self.problem) if self.average else 1
                 )
                 (summary,) = statistics(quantity, [values])

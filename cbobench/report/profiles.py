@@ -132,7 +132,7 @@ def profile_algorithms(selection: Selection, absolute: bool = False) -> Comparis
     for algorithm, algorithm_groups in group_by(groups, "algorithm").items():
         n, expected = (
             sum(counts)
-            for counts in zip(*((len(g.good), g.expected) for g in algorithm_groups), strict=True)
+            for counts in zip(*((g.n, g.expected) for g in algorithm_groups), strict=True)
         )
         row = {"algorithm": algorithm, "algorithm_label": algorithm_groups[0].algorithm_label}
         shares = {
@@ -177,7 +177,7 @@ def check_regret_known(run: Run, groups: Sequence[Group]) -> None:
 
 def _count_absent(groups: Sequence[Group]) -> int:
     """How many cells were asked for and are not good."""
-    return sum(group.expected - len(group.good) for group in groups)
+    return sum(group.expected - group.n for group in groups)
 
 
 def _find_scale(group: Group, absolute: bool) -> Array:

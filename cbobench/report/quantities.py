@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, show, unknown, words_of
 from cbobench.metrics import METRICS, Array, Metric
-from cbobench.report.groups import Group, group_by
+from cbobench.report.groups import Columns, Group, group_by
 from cbobench.report.load import Run
 from cbobench.results.manifest import Variant
 from cbobench.results.query import cell_positions
@@ -54,9 +54,9 @@ def is_reached(values: Array | float) -> NDArray[np.bool_]:
     return np.asarray(~(np.abs(values) >= UNREACHED / 1e9))
 
 
-def restore_infinite(value: float) -> float:
-    """A statistic of `fill_unreached` values; infinite if it depends on `UNREACHED`."""
-    return value if is_reached(value) else float(np.sign(value)) * np.inf
+def restore_infinite(values: Array | float) -> Array:
+    """Statistics of `fill_unreached` values; infinite where they depend on `UNREACHED`."""
+    return np.where(is_reached(values), values, np.copysign(np.inf, values))
 
 
 FIRST_FEASIBLE = Metric(
@@ -110,7 +110,7 @@ def select_headline(run: Run, groups: Iterable[Group]) -> list[Metric]:
     )
     names = [first, *HEADLINE[1:]]
     if any(group.unmeasured for group in groups):
-        measured = any(len(group.good) and not group.unmeasured for group in groups)
+        measured = any(group.n and not group.unmeasured for group in groups)
         names = [SIMPLE_VALUE, *(names if measured else names[2:])]
     by_name = quantities()
     return [by_name[name] for name in names if name in by_name]
@@ -198,7 +198,7 @@ def find_lack(arena_groups: Iterable[Group], quantity: Metric) -> str | None:
             if reached and not any(np.isfinite(group.values(simple)).any() for group in groups)
             else None
         )
-    return None if quantity.censored or not any(len(group.good) for group in groups) else UNDEFINED
+    return None if quantity.censored or not any(group.n for group in groups) else UNDEFINED
 
 
 def find_undefined_regret(groups: Iterable[Group]) -> dict[str, list[str]]:
@@ -250,7 +250,11 @@ def add_rounds_to_target(run: Run, groups: list[Group], target: float) -> list[G
     first = find_first_rounds(run, goals)
     rounds = [[first[cell][0] for cell in group.good["cell"]] for group in groups]
     return [
-        replace(group, good=group.good.assign(rounds_to_target=column), columns=None)
+        replace(
+            group,
+            columns=Columns(group.good.assign(rounds_to_target=column)),
+            rows=np.arange(group.n),
+        )
         for group, column in zip(groups, rounds, strict=True)
     ]
 

@@ -123,7 +123,7 @@ def _format_rank(row: dict[str, Any]) -> str:
 def _find_common_algorithms(groups: list[Group]) -> tuple[list[str], dict[str, str]]:
     """Titles of the algorithms that have good cells in every arena, in order, and their labels."""
     sets = [
-        {group.algorithm for group in arena_groups if len(group.good)}
+        {group.algorithm for group in arena_groups if group.n}
         for arena_groups in group_by_arena(groups)
     ]
     if not any(sets):
@@ -160,9 +160,7 @@ def _describe_gaps(groups: list[Group], labels: Sequence[str]) -> list[str]:
     arenas = {group.arena: group.problem_label for group in groups}
     described = []
     for label in labels:
-        held = {
-            group.arena for group in groups if group.algorithm_label == label and len(group.good)
-        }
+        held = {group.arena for group in groups if group.algorithm_label == label and group.n}
         gaps = list_names(
             [problem for arena, problem in arenas.items() if arena not in held], SHOWN_GAPS
         )

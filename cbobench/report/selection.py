@@ -137,9 +137,7 @@ class Selection:
     @cached_property
     def setups(self) -> list[str]:
         """A line for each way in which methods that are compared were set up unlike."""
-        arenas = [
-            [group.algorithm for group in groups if len(group.good)] for groups in self.arenas
-        ]
+        arenas = [[group.algorithm for group in groups if group.n] for groups in self.arenas]
         return describe_setups(self.run.record, arenas)
 
     @property

@@ -34,7 +34,7 @@ from cbobench.report.numbers import (
 from cbobench.report.paired import BestMarks, describe_need, mark_best, select_paired
 from cbobench.report.quantities import fill_unreached, restore_infinite
 from cbobench.report.selection import Selection
-from cbobench.stats.intervals import JUDGED, interval, is_carried_by_few
+from cbobench.stats.intervals import JUDGED, find_carried, interval
 
 ABOUT = "median [{around}] over seeds"
 ONE = "the value of one seed, which has no interval"
@@ -52,6 +52,11 @@ DOUBTS = {
     ),
 }
 """What the count of a row says of its cells, and how to clear it."""
+KEYS = (
+    *("problem", "algorithm", "problem_label", "algorithm_label", "horizon"),
+    *("n", "expected", "failed", "stale", "unchecked"),
+)
+"""What a frame says of a group beside its numbers."""
 STATISTICS = (
     "mean",
     "low",
@@ -121,30 +126,16 @@ def summary(
 
 def summarise_groups(groups: list[Group], table_quantities: list[Metric]) -> pd.DataFrame:
     """One row per group with the statistics of some quantities (see `summary`)."""
-    rows = []
-    columns = {
-        q.name: statistics(q, [group.values(q) for group in groups]) for q in table_quantities
-    }
-    for position, group in enumerate(groups):
-        row: dict[str, Any] = {
-            "problem": group.problem,
-            "algorithm": group.algorithm,
-            "problem_label": group.problem_label,
-            "algorithm_label": group.algorithm_label,
-            "horizon": group.horizon,
-            "n": len(group.good),
-            "expected": group.expected,
-            "failed": group.failed,
-            "stale": group.stale,
-            "unchecked": group.unchecked,
-        }
-        binds = group.good.get("binds", pd.Series(dtype=bool)).dropna()
-        row |= {"binds": int(binds.sum()), "binds_known": len(binds)}
-        for name, column in columns.items():
-            row[name] = column[position].pop("mean")
-            row |= {f"{name}_{word}": value for word, value in column[position].items()}
-        rows.append(row)
-    return pd.DataFrame(rows)
+    columns = {name: [getattr(group, name) for group in groups] for name in KEYS}
+    binds = [group.numbers("binds") for group in groups]
+    columns["binds"] = [int(np.nansum(values)) for values in binds]
+    columns["binds_known"] = [int((~np.isnan(values)).sum()) for values in binds]
+    for quantity in table_quantities:
+        rows = statistics(quantity, [group.values(quantity) for group in groups])
+        for word in STATISTICS:
+            name = quantity.name if word == "mean" else f"{quantity.name}_{word}"
+            columns[name] = [row[word] for row in rows]
+    return pd.DataFrame(columns)
 
 
 def statistics(quantity: Metric, samples: Sequence[Array]) -> list[dict[str, Any]]:
@@ -175,14 +166,13 @@ def statistics(quantity: Metric, samples: Sequence[Array]) -> list[dict[str, Any
             )
             low, high = interval(ordered, "median", axis=1)
             median_columns |= {"median_low": low, "median_high": high, "q25": q25, "q75": q75}
-        for k, i in enumerate(positions):
-            result[i] |= {name: float(column[k]) for name, column in mean_columns.items()}
-            # between a value and UNREACHED there is no half: where half of the seeds have none, no
-            # median is finite
-            result[i] |= {
-                name: restore_infinite(float(column[k])) for name, column in median_columns.items()
-            }
-            result[i] |= {"carried": is_carried_by_few(defined[k]), "defined": len(defined[k])}
+        # between a value and UNREACHED there is no half: where half of the seeds have none, no
+        # median is finite
+        columns = mean_columns | {n: restore_infinite(ends) for n, ends in median_columns.items()}
+        columns["carried"] = find_carried(defined)
+        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+        for i, row in zip(positions, rows, strict=True):
+            result[i] |= dict(zip(columns, row, strict=True), defined=defined.shape[1])
     return result
 
 
@@ -200,7 +190,8 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
     # Methods that were set up unlike are listed, and not judged.
     marks = mark_best(groups, [] if selection.setups and selection.is_union else selection.shown)
     names, columns = _tabulate_keys(groups, selection.by)
-    rows = frame.to_dict("records")
+    prefixes = ("n", *(quantity.name for quantity in selection.shown))
+    rows = frame[[name for name in frame if str(name).startswith(prefixes)]].to_dict("records")
     brief = list[int]()
     for quantity in selection.shown:
         # Digits have to show the smallest difference between the values of a problem.
@@ -237,8 +228,8 @@ def describe_count(groups: Sequence[Group]) -> str:
     counts = list(dict.fromkeys(group.count for group in groups))
     if len(counts) == 1:
         return counts[0]
-    ordered = sorted(groups, key=lambda group: (len(group.good), group.expected))
-    ends = [f"{len(group.good)}/{group.expected}" for group in (ordered[0], ordered[-1])]
+    ordered = sorted(groups, key=lambda group: (group.n, group.expected))
+    ends = [f"{group.n}/{group.expected}" for group in (ordered[0], ordered[-1])]
     return " to ".join(dict.fromkeys(ends))
 
 
@@ -271,14 +262,14 @@ def _describe_entry(
     columns: Sequence[tuple[str, Sequence[str]]],
 ) -> str:
     """What an entry is, and what its marks mean."""
-    if not any(len(group.good) for group in groups):
+    if not any(group.n for group in groups):
         state = (
             "no cell is good, some failed"
             if any(group.failures for group in groups)
             else "no cell is done yet"
         )
         return f"{state}; see cbobench status"
-    counts = {len(group.good) for group in groups}
+    counts = {group.n for group in groups}
     counted = {
         n for q in table_quantities for n in frame["n" if q.censored else f"{q.name}_defined"]
     }
@@ -305,7 +296,7 @@ def _describe_entry(
 
 def _describe_doubts(groups: Sequence[Group], marks: BestMarks) -> list[str]:
     """Why there are no marks, and what the counts of rows say of their cells."""
-    several = max((len(group.good) for group in groups), default=0) > 1
+    several = max((group.n for group in groups), default=0) > 1
     need = (
         describe_need(marks.undecidable, "of a method", sides=1)
         if marks.undecidable and several

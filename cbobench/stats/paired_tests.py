@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -255,10 +255,9 @@ def compare_sides(values: ArrayLike) -> tuple[Array, NDArray[np.int64]]:
     p, counts = np.full((k, k), np.nan), np.zeros((k, k), dtype=np.int64)
     shared = is_known[rows] & is_known[columns]
     counts[rows, columns] = counts[columns, rows] = shared.sum(axis=1)
-    patterns, which = np.unique(shared, axis=0, return_inverse=True)
-    for i, pattern in enumerate(patterns):
+    for pairs in _group_alike(shared):
+        pattern = shared[pairs[0]]
         if pattern.any():
-            pairs = np.flatnonzero(which.ravel() == i)
             apart = array[rows[pairs]][:, pattern] - array[columns[pairs]][:, pattern]
             p[rows[pairs], columns[pairs]], p[columns[pairs], rows[pairs]] = _find_tails(apart)
     return p, counts
@@ -276,11 +275,9 @@ def _find_tails(apart: Array) -> tuple[Array, Array]:
     used = np.where(apart != 0, ranks, 0.0)
     total, positive = used.sum(axis=1), np.where(apart > 0, ranks, 0.0).sum(axis=1)
     tails = np.empty((2, len(apart)))
-    laws, which = np.unique(
-        np.sort(np.rint(2 * used).astype(np.int64), axis=1), axis=0, return_inverse=True
-    )
-    for i, halves in enumerate(laws):
-        rows = np.flatnonzero(which.ravel() == i)
+    ordered = np.sort(np.rint(2 * used).astype(np.int64), axis=1)
+    for rows in _group_alike(ordered):
+        halves = ordered[rows[0]]
         for side, sums in zip(tails, (total[rows] - positive[rows], positive[rows]), strict=True):
             if np.count_nonzero(halves) > EXACT:
                 side[rows] = ndtr(
@@ -290,6 +287,14 @@ def _find_tails(apart: Array) -> tuple[Array, Array]:
                 law = _law_of_sum(tuple(halves[halves > 0].tolist())).cumsum()
                 side[rows] = np.minimum(1.0, law[np.rint(2 * sums).astype(np.int64)])
     return tails[0], tails[1]
+
+
+def _group_alike(rows: NDArray[Any]) -> list[NDArray[np.intp]]:
+    """The positions of equal rows, for each of the rows that differ."""
+    positions: dict[bytes, list[int]] = {}
+    for i, row in enumerate(rows):
+        positions.setdefault(row.tobytes(), []).append(i)
+    return [np.array(alike) for alike in positions.values()]
 
 
 def _rank_rows(values: Array) -> Array:

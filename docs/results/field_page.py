@@ -159,7 +159,7 @@ def medians_of(
             middle = (
                 np.median([method.values[problem][seed] for seed in seeds]) if seeds else np.nan
             )
-            medians[i, j] = restore_infinite(float(middle))
+            medians[i, j] = restore_infinite(middle)
     return medians, counts
 
 

@@ -17,6 +17,7 @@ from cbobench.errors import CellFailure, Interrupted, Misuse, TimedOut, one_line
 from cbobench.params import build
 from cbobench.problems.failures import FailureRule
 from cbobench.problems.table import UserTable
+from cbobench.report.groups import take_values
 from cbobench.report.notes import describe_failures
 from tests.algorithms.test_contract import check_alone_as_in_a_block
 from tests.helpers import actions, make, play, prepare_class, refused
@@ -404,7 +405,12 @@ def test_failed_fits_are_said_with_their_rounds():
     def group(problem, name, **columns):
         good = pd.DataFrame(columns)
         return SimpleNamespace(
-            problem=problem, problem_label=problem, algorithm_label=name, horizon=20, good=good
+            problem=problem,
+            problem_label=problem,
+            algorithm_label=name,
+            horizon=20,
+            n=len(good),
+            numbers=lambda column: take_values(good, column),
         )
 
     of_a, of_b = (

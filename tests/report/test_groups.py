@@ -6,16 +6,18 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from cbobench.report.groups import Columns
 from cbobench.report.notes import count_crossed_seeds, describe_apart
 
 
 def group(algorithm, horizon=5, problem="P", cells=1):
     """What `describe_apart` reads of a group, and as many cells as it has."""
     return SimpleNamespace(
-        algorithm_label=algorithm, problem_label=problem, horizon=horizon, good=range(cells)
+        algorithm_label=algorithm, problem_label=problem, horizon=horizon, n=cells
     )
 
 
@@ -62,7 +64,10 @@ def test_the_others_play_the_same_problem():
 def played(kinds, arena=("P", 5, None), cpu=None):
     """What `count_crossed_seeds` reads of a group: the arithmetic of its good cells, by seed."""
     good = pd.DataFrame({"arithmetic": pd.Series(kinds, dtype=object), "cpu": cpu})
-    return SimpleNamespace(arena=arena, good=good)
+    columns, rows = Columns(good), np.arange(len(good))
+    return SimpleNamespace(
+        arena=arena, seeds=columns.seeds, words=lambda name: columns.words(name, rows)
+    )
 
 
 @pytest.mark.parametrize(

@@ -98,9 +98,9 @@ def test_the_groups_of_a_run_are_made_once(tmp_path, monkeypatch, words_of):
 def test_tables_take_the_values_of_a_group_from_its_frame_once(tmp_path, monkeypatch):
     calls, plain = [], groups.take_values
 
-    def take(cells, quantity):
-        calls.append((quantity.name, id(cells)))
-        return plain(cells, quantity)
+    def take(cells, name):
+        calls.append((name, id(cells)))
+        return plain(cells, name)
 
     monkeypatch.setattr(groups, "take_values", take)
     run = Run(swept(tmp_path, SUITE))
