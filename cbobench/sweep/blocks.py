@@ -18,7 +18,6 @@ from itertools import pairwise
 from typing import overload
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from cbobench.errors import Misuse
@@ -170,13 +169,15 @@ def measure_cells(grid: Grid, published: PublishedCells) -> list[Measured]:
         published: read with the column `seconds`.
     """
     result = []
+    # Arrow's own conversion would import pandas
+    of_rows = np.array(published.table["seconds"].to_pylist(), dtype=np.float64)
     for pair_cells in grid.cells.by_pair if len(published) else ():
         rows = published.find(pair_cells.ids)
-        rows = rows[rows != NO_POSITION]
-        seconds = published.table["seconds"].take(pa.array(rows)).drop_null()
+        seconds = of_rows[rows[rows != NO_POSITION]]
+        seconds = seconds[~np.isnan(seconds)]
         if len(seconds):
             result.append(
-                (pair_cells.pair, sum(seconds.to_pylist()), len(seconds) * pair_cells.horizon)
+                (pair_cells.pair, sum(seconds.tolist()), len(seconds) * pair_cells.horizon)
             )
     return result
 

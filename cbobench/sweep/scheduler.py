@@ -274,9 +274,12 @@ class Scheduler:
 
 def _add_best(best_values: dict[str, list[float]], task: Task, best: Iterable[float]) -> None:
     """Add what cells of a task have seen; NaN is nothing."""
+    # of several pairs at most, each of which a thousand cells share
+    pairs = {id(cell.pair): cell.pair for cell in task.cells}
+    ids = {key: pair_id(pair, task.horizon) for key, pair in pairs.items()}
     for cell, value in zip(task.cells, best, strict=False):
         if isfinite(value):
-            best_values.setdefault(pair_id(cell.pair, cell.horizon), []).append(value)
+            best_values.setdefault(ids[id(cell.pair)], []).append(value)
 
 
 class OverdueTasks:
