@@ -35,7 +35,7 @@ from cbobench.results.manifest import (
     cell_of_row,
     rebuild_manifest,
 )
-from cbobench.results.rounds import equal_or_nan
+from cbobench.results.rounds import cell_codes, equal_or_nan
 from cbobench.results.schema import KINDS
 from cbobench.results.simulations import SIMULATIONS_FOLDER, read_simulation
 from cbobench.suite.cells import Cells
@@ -308,18 +308,20 @@ def _last_rounds(groups: Iterator[pa.Table]) -> Rows:
         non_finite = {name: ~np.isfinite(part[name].to_numpy()) for name in FINITE_OR_ABSENT}
         if not np.isfinite(pc.list_flatten(part["g"]).to_numpy()).all():
             raise DamagedRun("holds g that is not finite")
-        cells = part["cell"].cast(pa.string()).to_numpy()
+        codes = cell_codes(part)
+        numbers, ids = codes.indices.to_numpy(), codes.dictionary.to_pylist()
         t = part["t"].to_numpy()
-        starts = np.flatnonzero(np.append([True], cells[1:] != cells[:-1])[: len(cells)]).tolist()
-        for start, end in zip(starts, [*starts[1:], len(cells)], strict=True):
-            before = rows.get(cells[start], {"t": 0, "count": 0})
+        starts = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
+        for start, end in zip(starts, [*starts[1:], len(t)], strict=True):
+            cell = ids[numbers[start]]
+            before = rows.get(cell, {"t": 0, "count": 0})
             if t[start] <= before["t"] or (np.diff(t[start:end]) <= 0).any():
-                raise DamagedRun(f"holds the rounds of the cell {cells[start]} in another order")
+                raise DamagedRun(f"holds the rounds of the cell {cell} in another order")
             for name, mask in non_finite.items():
                 if mask[start:end].any() and (part[name][start:end].null_count < end - start):
                     raise DamagedRun(f"holds {name} that is not finite")
             last = {name: part[name][end - 1].as_py() for name in ("t", "seed", *METRICS)}
-            rows[cells[start]] = last | {"count": before["count"] + end - start}
+            rows[cell] = last | {"count": before["count"] + end - start}
     if len({row["count"] for row in rows.values()}) > 1:
         raise DamagedRun("holds more rounds of one cell than of another")
     return rows
