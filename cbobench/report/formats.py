@@ -28,7 +28,6 @@ FORMATS = ("table", "markdown", "latex", "csv", "json")
 WIDE = 100  # columns where there is no terminal that says how many
 CARRIED = "† few seeds carry the mean"
 UNJUDGED = "too few seeds to judge means"
-HEADING = "\ue000"  # stands where a problem's line goes; no text holds it
 MEAN = " mean"  # after a symbol: the mean beside its median
 WORDS = 24  # of a column of words: what it may be wrapped to before a column of numbers is left out
 LEAST = 10  # the same where no column may be left out
@@ -342,57 +341,26 @@ def _render_terminal(table: TextTable, width: int) -> str:
     """The table in `width` columns, or in as many as those of its columns take that are never left
     out.
     """
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
+    from cbobench.report.terminal import choose_sizes, lay_out_row
 
-    rows = list(zip(*map(star_cells, zip(*table.rows, strict=True)), strict=True))
-    columns = table.columns[1:] if table.folded else table.columns
-    left = table.left - table.folded
-    grid = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1))
-    for i, name in enumerate(columns):
-        grid.add_column(
-            name, justify="left" if i < left else "right", no_wrap=i >= left, overflow="fold"
-        )
-    headings: list[str] = []  # lines of their own may be wider than the first column
-    previous = None
-    for row_cells in rows:
-        row = [*row_cells]
-        first = "" if row[0] == previous else row[0]
-        previous = row[0]
-        if first and grid.row_count and table.left > 1:
-            grid.add_section()
-        if table.folded:
-            if first:
-                grid.add_row(HEADING * 3)
-                headings.append(first)
-            row = [f"  {row[1]}", *row[2:]]
-        elif table.left > 1:
-            row[0] = first
-        grid.add_row(*row)
-    text = io.StringIO()
+    names, left = [*table.columns], table.left - table.folded
+    columns = [star_cells(column[1:]) for column in zip(names, *table.rows, strict=True)]
+    sections = columns[0]
+    if table.folded:
+        names, columns = names[1:], [[f"  {cell}" for cell in columns[1]], *columns[2:]]
     needed = 0 if table.weights else _measure_width(table, LEAST)
-    console = Console(
-        file=text,
-        width=max(width, needed),
-        color_system=None,
-        markup=False,
-        highlight=False,
-        emoji=False,
-    )
-    console.print(grid)
-    waiting = iter(headings)
-    lines = list[str]()
-    for line in text.getvalue().splitlines():
-        long = textwrap.wrap(next(waiting), width - 2) if line.strip() == HEADING * 3 else ()
-        lines += [f"  {part}" for part in long] or [line.rstrip()]
-    return "\n".join(
-        [
-            *_wrap_text(table.title, width),
-            *(line for line in lines if line),
-            *_wrap_text(table.note, width),
-        ]
-    )
+    titled = [(name, *column) for name, column in zip(names, columns, strict=True)]
+    sizes = choose_sizes(titled, left, max(width, needed))
+    lines = [*lay_out_row(names, sizes, left, -1), " " + "─" * (sum(sizes) + 2 * len(sizes) - 1)]
+    previous = None
+    for section, row in zip(sections, zip(*columns, strict=True), strict=True):
+        # What several rows share is said once: above them, or beside the first one.
+        if table.folded and section != previous:
+            lines += [f"  {part}" for part in textwrap.wrap(section, width - 2)]
+        is_repeated = not table.folded and table.left > 1 and section == previous
+        lines += lay_out_row(("", *row[1:]) if is_repeated else row, sizes, left)
+        previous = section
+    return "\n".join([*_wrap_text(table.title, width), *lines, *_wrap_text(table.note, width)])
 
 
 def _wrap_text(text: str, width: int) -> list[str]:
