@@ -5,6 +5,7 @@ behind.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -75,6 +76,9 @@ WRONG = [
         ("compare", "r", "--target=3", "--metrics=x"),
         "unrecognized arguments: --metrics=x; did you mean --metric?",
     ),
+    # the nearest of its command, by words: dashes alone make options alike
+    (("compare", "r", "--baseline", "x"), "arguments: --baseline x; did you mean --against?"),
+    (("compare", "r", "--out", "x"), "arguments: --out x; see cbobench compare --help"),
     (("compare", "r", "--zzzz"), "unrecognized arguments: --zzzz; see cbobench compare --help"),
 ]
 
@@ -254,6 +258,17 @@ def test_a_suite_of_ones_own_is_shown_as_shipped_ones_are(run, small_suite):
     code, out, err = run("show", path)
     assert (code, out) == (2, "")
     assert "suite.yaml:3:7: not valid YAML: no key may stand here" in err
+
+
+def test_help_has_every_command_in_one_group_and_five_to_begin_with():
+    top = cli.make_parser()
+    commands = next(action for action in top._actions if action.dest == "command")
+    headings = ["to begin with", "play", "look", "check", "publish"]
+    shown = re.findall(r"^(?:([a-z ]+):|  (\w+) .*)$", top.format_help(), flags=re.M)
+    order = [heading or command for heading, command in shown]
+    order = order[order.index(headings[0]) :]
+    assert sorted(order) == sorted([*headings, *commands.choices]), "check is a heading, too"
+    assert order[:7] == [headings[0], "new", "run", "compare", "figures", "list", "play"]
 
 
 def test_without_a_command_there_is_help(run):

@@ -20,7 +20,8 @@ from cbobench.words import count_noun, encodable, in_ascii, part_of
 from tests.conftest import ROOT
 from tests.report.made import make
 
-COMMANDS = [*next(action for action in make_parser()._actions if action.dest == "command").choices]
+PARSERS = next(action for action in make_parser()._actions if action.dest == "command").choices
+COMMANDS = [*PARSERS]
 
 
 def test_a_number_has_its_noun_and_verb():
@@ -57,6 +58,7 @@ def test_symbols_as_a_keyboard_has_them(word, name):
         ("hard_violation", quantities(), "violation_hard"),
         ("simple_regrt", quantities(), "simple_regret"),
         ("rounds", KEYS, "horizon"),
+        ("T", KEYS, "horizon"),
         ("ckb", ALGORITHMS.names(), "ckb-rand"),
         ("ucb-ckb", ALGORITHMS.names(), "ckb-ucb"),
         ("ab", ["abc-and-so-on"], None),
@@ -70,7 +72,8 @@ def test_the_name_that_is_meant(word, names, expected):
 
 
 def test_synonyms_lead_to_names():
-    names = {*COMMANDS, *KEYS, *quantities()}
+    names = {*COMMANDS, *KEYS, *quantities(), "against", "only", "by"}
+    assert {"--against", "--only", "--by"} <= {*PARSERS["compare"]._option_string_actions}
     assert {*SYNONYMS.values()} <= names
     assert not {*SYNONYMS} & names, "a name of ours is no synonym"
     assert all(nearest(word, names) == name for word, name in SYNONYMS.items())

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from cbobench import __version__
 from cbobench.cli import catalogue, completion, maintenance, new, playing, reading
-from cbobench.cli.parser import Commands, Parser
+from cbobench.cli.parser import Commands, GroupedHelp, Parser
 from cbobench.errors import Advice, CbobenchError, mask_secrets, one_line, printable, refuse_strange
 from cbobench.threads import exit_process
 from cbobench.words import SPELLED
@@ -28,6 +28,7 @@ def make_parser() -> Parser:
     top = Parser(
         "cbobench",
         description="Benchmark suite for constrained Bayesian optimization.",
+        formatter_class=GroupedHelp,
         allow_abbrev=False,
     )
     top.add_argument("--version", action="version", version=f"cbobench {__version__}")

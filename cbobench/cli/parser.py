@@ -14,6 +14,15 @@ Handler = Callable[[argparse.Namespace, list[str]], int]
 Argument = Callable[[Any], object]
 """Adds an argument, or some that exclude each other, to a parser."""
 
+GROUPS = {
+    "to begin with": ("new", "run", "compare", "figures", "list"),
+    "play": ("status", "watch", "data", "compact", "remove", "completion"),
+    "look": ("show", "best", "audit"),
+    "check": ("check", "reference", "claims", "verify"),
+    "publish": ("report", "export"),
+}
+"""The commands as the help shows them: first the five that a newcomer needs."""
+
 
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line, with the nearest command or option."""
@@ -49,9 +58,25 @@ class Parser(argparse.ArgumentParser):
         return options
 
     def _refuse(self, left: Sequence[str], command: argparse.ArgumentParser) -> NoReturn:
-        close = nearest(left[0].split("=")[0], command._option_string_actions)
-        hint = f"did you mean {close}?" if close else f"see {command.prog} --help"
+        # by their words, as dashes alone make options alike
+        options = {flag.lstrip("-"): flag for flag in command._option_string_actions}
+        close = nearest(left[0].split("=")[0].lstrip("-"), options)
+        hint = f"did you mean {options[close]}?" if close else f"see {command.prog} --help"
         raise Misuse(f"unrecognized arguments: {' '.join(left)}; {hint}")
+
+
+class GroupedHelp(argparse.HelpFormatter):
+    """Help whose commands stand in `GROUPS`."""
+
+    def _format_action(self, action: argparse.Action) -> str:
+        if not isinstance(action, argparse._SubParsersAction):
+            return super()._format_action(action)
+        lines = {command.dest: self._format_action(command) for command in action._get_subactions()}
+        parts = [
+            "".join([f"\n{heading}:\n", *map(lines.__getitem__, names)])
+            for heading, names in GROUPS.items()
+        ]
+        return "".join(parts)
 
 
 class Once(argparse.Action):
@@ -143,7 +168,11 @@ class Commands:
     def __init__(self, top: Parser) -> None:
         self.top = top
         self._commands = top.add_subparsers(
-            dest="command", required=True, metavar="COMMAND", parser_class=Parser
+            dest="command",
+            required=True,
+            metavar="COMMAND",
+            parser_class=Parser,
+            title="commands, of which each has --help",
         )
 
     @property
