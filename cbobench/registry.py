@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
+from shutil import which
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -514,3 +515,13 @@ def _missing_module(module: str, location: str, folders: Sequence[Path]) -> Misu
     parts.append(f"looked in {', '.join([*looked, 'the path of Python'])}")
     place = "put its file beside the suite, or" if folders else "install it, or put"
     return Misuse("; ".join([*parts, f"{place} its folder on PYTHONPATH"]))
+
+
+def tell_install(extra: str) -> str:
+    """Return the command that adds an extra to the environment of this Python.
+
+    It works from a clone as from an index: pip keeps the cbobench that is installed. The `pip` on
+    the path may be another environment's, so this Python's is named where it is.
+    """
+    is_ours = which("pip") == str(Path(sys.executable).with_name("pip"))
+    return f"{'' if is_ours else f'{sys.executable} -m '}pip install 'cbobench[{extra}]'"

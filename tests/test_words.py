@@ -14,6 +14,7 @@ import cbobench
 from cbobench.algorithms import ALGORITHMS
 from cbobench.cli import main, make_parser
 from cbobench.errors import STRANGE, SYNONYMS, nearest
+from cbobench.registry import tell_install
 from cbobench.report.quantities import quantities, select_metrics
 from cbobench.suite.settings import KEYS
 from cbobench.words import count_noun, encodable, in_ascii, part_of
@@ -77,6 +78,20 @@ def test_synonyms_lead_to_names():
     assert {*SYNONYMS.values()} <= names
     assert not {*SYNONYMS} & names, "a name of ours is no synonym"
     assert all(nearest(word, names) == name for word, name in SYNONYMS.items())
+
+
+def test_an_extra_is_installed_into_the_environment_that_lacks_it(monkeypatch, tmp_path):
+    """A `pip` on the path may be another environment's, which has no cbobench."""
+    beside, elsewhere = tmp_path / "own", tmp_path / "system"
+    for folder in (beside, elsewhere):
+        folder.mkdir()
+        (folder / "pip").touch(mode=0o755)
+    monkeypatch.setattr(sys, "executable", str(beside / "python"))
+    monkeypatch.setenv("PATH", str(beside))
+    assert tell_install("cma") == "pip install 'cbobench[cma]'"
+    for path in (elsewhere, tmp_path):
+        monkeypatch.setenv("PATH", str(path))
+        assert tell_install("cma") == f"{beside}/python -m pip install 'cbobench[cma]'"
 
 
 def test_all_that_the_package_says_has_a_form_in_ascii():

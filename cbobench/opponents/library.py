@@ -18,6 +18,7 @@ from cbobench.algorithms.asktell import AskTell, Given
 from cbobench.errors import Misuse
 from cbobench.gp.kernels import Array
 from cbobench.problems.base import Problem
+from cbobench.registry import tell_install
 
 
 @dataclass(kw_only=True)
@@ -53,8 +54,8 @@ class LibraryMethod(CubeMethod):
         if not absent:
             return ""
         return (
-            f"it needs {' and '.join(absent)}, not installed here; to install: pip install "
-            f"'cbobench[{cls.extra}]'"
+            f"it needs {' and '.join(absent)}, not installed here; to install: "
+            f"{tell_install(cls.extra)}"
         )
 
     def check(self, problem: Problem) -> None:

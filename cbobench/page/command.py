@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cbobench.errors import Misuse, printable, show
+from cbobench.registry import tell_install
 
 if TYPE_CHECKING:
     from cbobench.report.load import Run
@@ -139,7 +140,7 @@ def library() -> Path:
     path = next((place for place in places if place.is_file()), None)
     if path is None:
         raise Misuse(
-            "a report needs plotly, not installed here; to install: pip install 'cbobench[page]'"
+            f"a report needs plotly, not installed here; to install: {tell_install('page')}"
         )
     return path
 

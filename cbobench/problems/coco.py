@@ -23,6 +23,7 @@ from cbobench.params import param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.box import BoxProblem, Reference, pointwise
 from cbobench.problems.data import Site
+from cbobench.registry import tell_install
 
 SUITE = "bbob-constrained"
 KEPT = 64  # functions that a process keeps open
@@ -148,7 +149,7 @@ class Coco(BoxProblem):
         """Refuses to go on without COCO, which knows the box."""
         if find_spec("cocoex") is None:
             raise Misuse(
-                "the package coco-experiment is not installed here; pip install 'cbobench[coco]'"
+                f"the package coco-experiment is not installed here; {tell_install('coco')}"
             )
         super().validate()
 

@@ -15,6 +15,7 @@ import numpy as np
 from cbobench.errors import Misuse
 from cbobench.params import param
 from cbobench.problems.simulator import Simulator
+from cbobench.registry import tell_install
 
 FOLDS = 3
 NODE_BYTES = 144  # of a node in memory: 64, and a count of each of ten classes
@@ -57,8 +58,7 @@ class Forest(Simulator):
     def prepare(self, data: Any) -> None:
         if find_spec("sklearn") is None:
             raise Misuse(
-                "the forest needs scikit-learn, which is not installed; pip install "
-                "'cbobench[sklearn]'"
+                f"the forest needs scikit-learn, which is not installed; {tell_install('sklearn')}"
             )
         super().prepare(data)
 

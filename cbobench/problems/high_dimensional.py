@@ -36,6 +36,7 @@ from cbobench.problems.box import Reference, pointwise
 from cbobench.problems.data import Site
 from cbobench.problems.literature import PublishedProblem
 from cbobench.problems.optimum import check_formula
+from cbobench.registry import tell_install
 
 
 @dataclass(kw_only=True)
@@ -483,8 +484,8 @@ def diabetes() -> tuple[Array, Array, Array]:
     """
     if find_spec("sklearn") is None:
         raise Misuse(
-            "ridge-20 needs the data of scikit-learn, not installed here; pip install "
-            "'cbobench[sklearn]'"
+            "ridge-20 needs the data of scikit-learn, not installed here; "
+            f"{tell_install('sklearn')}"
         )
     from sklearn.datasets import load_diabetes
 

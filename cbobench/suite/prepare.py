@@ -34,6 +34,7 @@ from cbobench.problems.instances import check_drawn
 from cbobench.problems.pilot import Declined
 from cbobench.problems.simulated import Stores
 from cbobench.problems.simulator import Simulator
+from cbobench.registry import tell_install
 from cbobench.rng import Streams
 from cbobench.suite import yamlio
 from cbobench.suite.cells import Grid, Pair, Suite
@@ -280,10 +281,9 @@ def describe_missing(classes: Mapping[str, type[Any]]) -> str:
         return ""
     libraries = dict.fromkeys(library for cls in lacking.values() for library in list_absent(cls))
     extras = dict.fromkeys(cls.extra for cls in lacking.values())
-    command = f"pip install 'cbobench[{','.join(extras)}]'"
     return (
         f"{join_words(lacking)} need {join_words(libraries)}, not installed here; to install: "
-        f"{command}"
+        f"{tell_install(','.join(extras))}"
     )
 
 

@@ -26,7 +26,7 @@ FIRST = "index"  # what the site calls the README
 YOURS = ("own_problem", "own_method", "beside_the_field", "which_method")
 RUNS = ("reading", "report", "papers", "clusters", "runs", "bundles")
 ORDER = {
-    "Start": ("tutorial",),
+    "Start": ("install", "tutorial"),
     "How to": (*YOURS, *RUNS),
     "Reference": (
         "commands",

@@ -23,6 +23,7 @@ from cbobench.params import build
 from cbobench.problems.data import DataFolder
 from cbobench.problems.simulator import Simulator
 from cbobench.problems.table import UserTable
+from cbobench.registry import tell_install
 from tests.algorithms.easy import bowl, on_box, started
 from tests.conftest import ROOT
 from tests.helpers import actions, entry, load, make, play, problem
@@ -79,7 +80,7 @@ def test_a_missing_library_is_named_with_its_extra_before_anything_is_written(
         f"{name} cannot play gramacy: it needs {' and '.join(ALGORITHMS.get(name).libraries)}"
         in refusal
     )
-    assert f"; to install: pip install 'cbobench[{extra}]'" in refusal
+    assert f"; to install: {tell_install(extra)}" in refusal
     assert "\n" not in refusal
     assert clean_tree() == before
     assert [pair.title for pair in load(suite, only="sobol").grid.pairs] == ["gramacy/sobol"]

@@ -191,7 +191,7 @@ def test_without_coco_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     with pytest.raises(
         Misuse,
-        match=r"the package coco-experiment is not installed here; pip install 'cbobench\[coco\]'",
+        match=r"the package coco-experiment is not installed here; .*cbobench\[coco\]",
     ):
         prepare("coco")
 

@@ -292,7 +292,7 @@ def test_the_ridge_says_what_to_install(monkeypatch):
     monkeypatch.setattr(high_dimensional, "find_spec", lambda name: None)
     with pytest.raises(
         Misuse,
-        match=r"ridge-20 needs the data of scikit-learn, .*; pip install 'cbobench\[sklearn\]'",
+        match=r"ridge-20 needs the data of scikit-learn, .*; .*pip install 'cbobench\[sklearn\]'",
     ):
         high_dimensional.diabetes.__wrapped__()
 

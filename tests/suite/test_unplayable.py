@@ -11,6 +11,7 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
+from cbobench.registry import tell_install
 from cbobench.results.bundle import open_run
 from cbobench.results.manifest import Manifest
 from tests.helpers import load
@@ -108,7 +109,7 @@ def test_all_missing_extras_are_named_at_once_with_one_command(write_suite, monk
     assert message.startswith(
         "optuna-tpe, optuna-gp, pymoo-ga and pymoo-de need optuna, torch and pymoo, not "
         "installed here; to install: "
-        "pip install 'cbobench[optuna,optuna-gp,pymoo]'; to leave such pairs out: "
+        f"{tell_install('optuna,optuna-gp,pymoo')}; to leave such pairs out: "
     )
     with pytest.raises(
         Misuse,
