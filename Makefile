@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
-RUN    ?= runs/quickstart
+RUN    ?= runs/first
 # Tests run on all cores, one BLAS thread each; WORKERS=0 runs them one after the other (for a debugger).
 # They read files as UTF-8 in any locale, as cbobench does.
 WORKERS ?= auto
@@ -12,10 +12,13 @@ PYTEST  = PYTHONUTF8=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) -
 
 .PHONY: demo test test-long portable fast mutations browser-test lint hooks speed curves scale cluster-bench quality chaos paper-figures claims maps literature replay reference pages pictures printed notebooks site wheel wheel-demo dist wheel-test lowest clean
 
-demo: .make/install  ## play the quickstart suite, print its table, draw its figures
-	$(BIN)/cbobench run quickstart --out $(RUN)
-	$(BIN)/cbobench figures $(RUN)
-	@echo "open $(RUN)/figures/summary_quickstart_synthetic_h_B_2.png"
+# A test holds these commands and README's together.
+demo: .make/install  ## play README's suite, print its table, draw its picture
+	@$(BIN)/cbobench run first --out $(RUN)
+	@$(BIN)/cbobench figures $(RUN) --metric r
+	@echo "the table again: $(BIN)/cbobench compare $(RUN)"
+	@echo "the figure: $(RUN)/figures/summary_first_gramacy.png"
+	@echo "what to try next: docs/tutorial.md, ten minutes with a table of your own; or $(BIN)/cbobench --help"
 
 test: .make/test  ## every test but the long forms
 	$(PYTEST) -m "not long" $(ARGS)
@@ -106,7 +109,7 @@ pages: .make/install  ## write what pages take from the code: tables of methods,
 	$(BIN)/python -m docs.website.architecture
 	$(BIN)/python -m docs.website.figure_map
 
-pictures: .make/install  ## draw the pictures of README, docs/papers.md and docs/speed.md from stored results (ARGS=--play: play README's suite first)
+pictures: .make/install  ## draw the pictures of README, docs/papers.md and docs/speed.md from stored results, after a play of README's suite
 	$(BIN)/python -m docs.results.pictures $(ARGS)
 
 printed: .make/test  ## play the code of every page, write what it prints into the page (ARGS=README.md: of one)
@@ -165,22 +168,29 @@ clean:
 	rm -rf .make .venv .venv-lowest build dist .pytest_cache .mypy_cache .ruff_cache
 
 .make/venv:
-	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'cbobench needs Python 3.11 or newer')"
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'cbobench needs Python 3.11 or newer')"
+	@$(PYTHON) -m venv $(VENV)
 	@mkdir -p .make && touch $@
 
+# pip takes minutes: every ten seconds a line says what it does. Beside it, as it must hear Ctrl-C; and the lines end with
+# the shell that began them, however that ends.
+define INSTALL
+@echo "pip installs $(1) into $(VENV), some minutes the first time"
+@(seconds=0; while sleep 10 > /dev/null 2>&1 && kill -0 $$$$ 2> /dev/null; do seconds=$$((seconds + 10)); \
+  echo "  $$seconds s: $$(tail -n 1 .make/pip.log | cut -c -100)"; done) & \
+$(BIN)/pip install --disable-pip-version-check --progress-bar off -e "$(1)" > .make/pip.log 2>&1; code=$$?; kill $$!; \
+[ $$code = 0 ] || { tail -n 20 .make/pip.log; exit $$code; }
+@touch $@
+endef
+
 .make/install: .make/venv pyproject.toml
-	$(BIN)/pip install --quiet --disable-pip-version-check -e .
-	@touch $@
+	$(call INSTALL,.)
 
 .make/test: .make/install
-	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[test]"
-	@touch $@
+	$(call INSTALL,.[test])
 
 .make/lint: .make/test
-	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[lint]"
-	@touch $@
+	$(call INSTALL,.[lint])
 
 .make/docs: .make/install
-	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[docs]"
-	@touch $@
+	$(call INSTALL,.[docs])

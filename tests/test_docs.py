@@ -7,12 +7,13 @@ What plays the pages is `docs/website/printed.py`, which says what the kinds of 
 from __future__ import annotations
 
 import inspect
+import itertools
 import re
 import shlex
+import subprocess
 from io import BytesIO
 from pathlib import Path
 
-import numpy as np
 import pytest
 import yaml
 from matplotlib.image import imread
@@ -24,8 +25,8 @@ from cbobench.errors import Misuse
 from cbobench.opponents.library import LibraryMethod
 from cbobench.problems import PROBLEMS
 from cbobench.report.figures import find_recipes
+from cbobench.report.load import Run
 from docs.results import gallery, pictures
-from docs.results.paper_figures import is_outdated
 from docs.website import figure_map, names, printed, tables
 from tests.conftest import ROOT
 
@@ -121,22 +122,26 @@ def test_a_page_that_is_wrong_is_found_out(tmp_path):
 
 
 def test_the_pictures_are_those_of_what_is_stored():
-    """Up to the rendering of another version of Matplotlib: a mean difference of 2 of 255 grey
-    levels.
-    """
     about, rows = gallery.stored()
     figure = next(
         candidate for candidate in gallery.read_figures() if candidate.key == "zhou_ji_fig1c"
     )
-    for image, path, dpi in (
-        (pictures.draw_first(), pictures.FIRST, 200),
+    compare_pictures(
+        (pictures.draw_field(), pictures.FIELD, 200),
         (pictures.draw_speed(), pictures.SPEED, pictures.SPEED_DPI),
         (
             pictures.draw_pair(figure, about, rows),
             pictures.FOLDER / f"{figure.key}.png",
             pictures.DPI,
         ),
-    ):
+    )
+
+
+def compare_pictures(*pairs):
+    """Hold images against the stored pictures, up to the rendering of another version of
+    Matplotlib: a mean difference of 2 of 255 grey levels.
+    """
+    for image, path, dpi in pairs:
         sink = BytesIO()
         image.savefig(sink, format="png", dpi=dpi)
         sink.seek(0)
@@ -144,29 +149,6 @@ def test_the_pictures_are_those_of_what_is_stored():
         assert picture.shape == drawn.shape
         assert abs(picture - drawn).mean() < 2 / 255, f"{path.name} is stale: make pictures"
         assert abs(picture - drawn[:, ::-1]).mean() > 2 / 255, "negative control"
-
-
-def test_readmes_caption_says_which_reading_of_the_paper_it_shows():
-    """Beside the settings nearest to the paper, what its letter gives, as the stored figure has
-    it.
-    """
-    (caption,) = re.findall(
-        r"^\*Left:.*?\*$", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.M | re.S
-    )
-    caption = " ".join(caption.split())
-    assert all(key.endswith("_best") for key in pictures.PAPER)
-    assert "with the settings that come nearest to the paper's results" in caption
-    ratio = pictures.compare_by_letter()
-    assert (
-        f"By the letter of the paper, CKB-UCB violates, too, and has {ratio:.1f} times the "
-        "regret of StageOpt" in caption
-    )
-    _, rows = gallery.stored()
-    last = rows[(rows["t"] == 1000) & (rows["label"] == "CKB-UCB")].set_index("figure")["mean"]
-    assert last["zhou_ji_fig1c_letter"] > 1e4 * last["zhou_ji_fig1c_best"]
-    assert ("by an older version" in caption) == is_outdated(gallery.origin())
-    papers = pictures.PAPERS.read_text(encoding="utf-8")
-    assert ("**Older than the code.**" in papers) == is_outdated(gallery.origin())
 
 
 def test_both_readings_of_a_figure_have_the_same_axes():
@@ -191,27 +173,39 @@ def test_every_figure_of_the_papers_is_to_be_seen():
     assert sum(path.stat().st_size for path in paths) < 4e6
 
 
-def test_the_first_picture_is_of_readmes_suite():
-    """What is stored was played by the suite that README shows; the table there is held by its own
-    test.
+def test_the_demo_is_what_readme_shows():
+    """README's first code, its suite and the commands below it are what `make demo` plays; a test
+    of the page holds the table, the next one the picture.
     """
-    suite = yaml.safe_load(pictures.read_suite())
-    cells = cbobench.load_cells(pictures.BUNDLE)
-    assert set(cells["algorithm"].str.partition("[")[0]) == set(suite["algorithms"])
-    assert set(cells["horizon"]) == {suite["horizon"]}
-    assert cells["seed"].nunique() == suite["seeds"]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    recommended = cells.pivot(
-        index="seed", columns="algorithm", values="recommended_regret"
-    ).fillna(np.inf)
-    regret = cells.pivot(index="seed", columns="algorithm", values="regret")
-    medians = [f"{recommended[name].median():.2f}" for name in ("ckb-ucb", "random")]
-    medians += [f"{regret[name].median():.1f}" for name in ("cei", "scbo")]
-    for median in medians:
-        assert re.search(rf"[ *]{median} \[", readme), "play it again: make pictures ARGS=--play"
-    assert "no star at V⁺ of `ckb-ucb`: it is worse than `random` in every\nseed" in readme
-    violation = cells.pivot(index="seed", columns="algorithm", values="violation_hard")
-    assert (violation["ckb-ucb"] > violation["random"]).all(), "why it has no star"
+    blocks = dict.fromkeys(code for _, code in BLOCK.findall(readme))
+    first, suite, commands = itertools.islice(blocks, 3)
+    assert re.findall(r"^make (\w+) +# \w", first, flags=re.M) == ["demo", "test"]
+    assert suite == (ROOT / "suites" / "first.yaml").read_text(encoding="utf-8")
+    make = ["make", "--no-print-directory", "-n", "-C", ROOT, "demo", "BIN=bin"]
+    played = subprocess.run(make, capture_output=True, text=True, check=True).stdout.splitlines()
+    demo = [line.removeprefix("bin/") for line in played if line.startswith("bin/cbobench")]
+    assert [line.replace(" --out runs/first", "") for line in demo] == commands.splitlines()
+    assert [line.split()[0] for line in played[-3:]] == ["echo"] * 3
+
+
+@pytest.mark.long  # `.ci/run` plays it at every push
+def test_readmes_first_picture_is_what_the_demo_draws(tmp_path):
+    compare_pictures((pictures.draw_first(tmp_path), pictures.FIRST, 200))
+    violation = cbobench.load_cells(tmp_path).pivot(
+        index="seed", columns="algorithm", values="violation_hard"
+    )
+    assert (violation["ckb-ucb"] > violation["random"]).all(), "why README's table has no star"
+
+
+def test_the_field_shows_the_best_of_botorchs_variants():
+    """As README says below the picture, by the share of targets that they reach in the end."""
+    variants = ("botorch", "botorch-turbo", "botorch-bilog", "botorch-tiny-noise")
+    run = Run.union([Run(pictures.HERE / f"low-{name}.zip") for name in variants])
+    curves = pictures.SharedProfile("data").data(run)
+    last = curves[curves["at"] == 1].set_index("label")["share"]
+    assert len(last) == 5
+    assert last.idxmax() == "botorch-cei-turbo"
 
 
 def test_a_figure_for_a_suite_names_the_suite():

@@ -4,22 +4,19 @@ folder.
 python -m docs.results.pictures           draws first.png, field.png, speed.png and papers/*.png in docs/_static
 python -m docs.results.pictures --field   draws field.png alone, from the bundles
 python -m docs.results.pictures --speed   draws speed.png alone, from curves.json
-python -m docs.results.pictures --play    plays README's suite, stores it as readme/first.zip, and draws
 
-README's picture shows simple regret of its own suite (readme/first.zip) beside regret and violation
-of a paper's figure, as best known; its caption says what the letter of the paper gives
-(`compare_by_letter`). docs/_static/papers/ has every figure of the papers, by the letter and as
-best known, on the same axes (from gallery.parquet).
+README's first picture is what `make demo` draws: the suite `first` is played for it.
+docs/_static/papers/ has every figure of the papers, by the letter and as best known, on the same
+axes (from gallery.parquet).
 """  # noqa: E501
 
 from __future__ import annotations
 
 import argparse
 import json
-import re
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -29,25 +26,24 @@ from matplotlib.ticker import LogLocator
 
 import cbobench
 from cbobench.report.canvas import Image
-from cbobench.report.curves import Panel
-from cbobench.report.figures import draw_into
-from cbobench.report.layout import draw_zeros, finish, grid, set_limits, set_ticks
+from cbobench.report.figures import compose, draw_into, find_recipes
+from cbobench.report.groups import Group, select_seeds
+from cbobench.report.layout import finish, grid
 from cbobench.report.load import Run
 from cbobench.report.profiles import Profile
 from cbobench.report.style import size_of
-from cbobench.results.export import export
 from docs.results import gallery
 from docs.results.markdown import fill_sections
 from docs.results.paper_figures import warn_of_age
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent
-README, PAPERS, STATIC = DOCS.parent / "README.md", DOCS / "papers.md", DOCS / "_static"
-FIRST, BUNDLE, FOLDER = STATIC / "first.png", HERE / "readme" / "first.zip", STATIC / "papers"
-FIELD, FIELD_BUNDLES = (
-    STATIC / "field.png",
-    [HERE / f"low-{part}.zip" for part in ("ours", "light")],
-)
+PAPERS, STATIC = DOCS / "papers.md", DOCS / "_static"
+FIRST, FOLDER = STATIC / "first.png", STATIC / "papers"
+FIELD = STATIC / "field.png"
+FIELD_BUNDLES = [HERE / f"low-{part}.zip" for part in ("ours", "light", "botorch-turbo", "botorch")]
+# in colour; the others are grey
+FIELD_COLOURS = "cei scbo furbo botorch-cei-turbo botorch-cei-stock botorch-scbo cobyla slsqp"
 CURVES, SPEED = HERE / "curves.json", STATIC / "speed.png"
 # Panels of the picture of curves.json: what is varied, and for which number of inputs.
 FINITE_PANELS = (
@@ -57,7 +53,6 @@ FINITE_PANELS = (
     ("constraints", 1, "Constraints m"),
     ("rounds", 1, "Rounds T"),
 )
-PAPER = "zhou_ji_fig1b_best", "zhou_ji_fig1c_best"  # regret and violation in README's picture
 DPI, SPEED_DPI = 110, 150
 STYLES = {  # of speed.png
     "ckb-ucb": {"color": "#0072b2", "marker": "o"},
@@ -66,102 +61,54 @@ STYLES = {  # of speed.png
 }
 
 
-def read_suite() -> str:
-    """README's suite."""
-    return re.findall(
-        r"^```yaml\n(.*?)^```", README.read_text(encoding="utf-8"), flags=re.M | re.S
-    )[0]
-
-
-def play() -> None:
-    """Play README's suite, and store it."""
-    with tempfile.TemporaryDirectory() as place:
-        suite = Path(place) / "first.yaml"
-        suite.write_text(read_suite(), encoding="utf-8")
-        done = cbobench.run(suite, out=Path(place) / "run", cpus=0)
-        export(done.folder, BUNDLE)
-
-
-def draw_first() -> Image:
-    """README's picture."""
-    size = replace(size_of("double", 3), dpi=200)
+def draw_first(folder: Path | str) -> Image:
+    """README's first picture: what `make demo` draws of the suite `first`, played into a folder."""
+    run = Run(cbobench.run("first", out=folder, cpus=0).folder)
+    (_, recipe), size = next(find_recipes("summary")), size_of(None, 1)
+    (figure,) = recipe.figures(run, ["simple_regret"])
     with size.context():
-        image = Image(size, 2.75)
-        halves: Any = image.subfigures(1, 2, width_ratios=[1, 2])
-        left, right = halves
-        own = left.subplots()
-        run = Run(BUNDLE)
-        # the picture is of what was played; a test plays it again
-        run.__dict__["stale"] = frozenset()
-        draw_into(
-            run, [own], [Panel("simple_regret", "gramacy", None, statistic="median", log="y")]
-        )
-        own.set_title("(a) simple regret")
-        left.suptitle("Suite first.yaml", fontsize="medium")
-        own.set_ylabel("Distance to the optimum")
-        pair = right.subplots(1, 2)
-        right.suptitle(
-            "Zhou & Ji (2022), settings that come nearest to the paper", fontsize="medium"
-        )
-        titles = "(b) Figure 1b: regret", "(c) Figure 1c: violation"
-        for key, axis, title in zip(PAPER, pair, titles, strict=True):
-            (panel,), (frame,), known = gallery.restore(key, *gallery.stored())
-            panel.draw(axis, frame, known)
-            set_limits([axis], [panel])
-            draw_zeros(axis, panel)
-            axis.set_title(title)
-            axis.set_ylabel("Sum over rounds, mean")
-            set_ticks(axis, 2.0, size, panel.count_axes)
-        for part, axes, columns in ((left, [own], 2), (right, pair, 3)):
-            entries = [
-                entry
-                for axis in axes
-                for entry in zip(*axis.get_legend_handles_labels(), strict=True)
-            ]
-            lines = {label: line for line, label in entries}
-            part.legend(
-                lines.values(), lines, loc="outside lower center", frameon=False, ncols=columns
-            )
-        for axis in (own, *pair):
-            axis.spines[["top", "right"]].set_visible(False)
-    return image
+        return compose(run, figure, size)[0]
 
 
-def compare_by_letter() -> float:
-    """How many times StageOpt's final mean regret CKB-UCB has in README's figure, by the letter of
-    the paper.
-    """
-    _, rows = gallery.stored()
-    curves = rows[rows["figure"] == PAPER[0].replace("_best", "_letter")]
-    final = curves[curves["t"] == curves["t"].max()].set_index("label")["mean"]
-    return float(final["CKB-UCB"] / final["StageOpt"])
+@dataclass(frozen=True)
+class SharedProfile(Profile):
+    """A profile over the seeds that every method has on a problem."""
+
+    def groups(self, run: Run) -> list[Group]:
+        groups = super().groups(run)
+        shared = frozenset.intersection(*(group.expected_seeds for group in groups))
+        return [select_seeds(group, shared) for group in groups]
 
 
 def draw_field() -> Image:
-    """COCO's data profile over the seven problems without noise of all methods that have ten
-    seeds.
+    """COCO's data profile over the seven problems without noise: ours, the light rivals, and of
+    BoTorch SCBO and two of four variants of expected improvement: as it comes, and the best.
     """
-    size = replace(size_of("double", 1), dpi=200)
+    size = size_of("single", 1)
     with size.context():
-        image = Image(size, 2.6)
+        image = Image(size, 3.1)
         axis = image.subplots()
         run = Run.union([Run(bundle) for bundle in FIELD_BUNDLES])
         run.__dict__["stale"] = frozenset()  # docs/field.md says which code played and confirmed it
-        draw_into(run, [axis], [Profile("data")])
+        draw_into(run, [axis], [SharedProfile("data")], FIELD_COLOURS.split())
         axis.set(
-            xlabel="Evaluations, of which the first 10 are the same for all",
+            xlabel="Evaluations; the first 10 are the same",
             title="",
             xscale="linear",
             xlim=(8, 61),
         )
         axis.spines[["top", "right"]].set_visible(False)
-        # A grey line is one of "3 others", which the first of them names.
+        # A grey line is one of "6 others", which the first of them names.
         lines, labels = axis.get_legend_handles_labels()
         last = next(
             (i for i, label in enumerate(labels) if label.endswith("others")), len(labels) - 1
         )
         image.legend(
-            lines[: last + 1], labels[: last + 1], loc="outside right center", frameon=False
+            lines[: last + 1],
+            labels[: last + 1],
+            loc="outside lower center",
+            frameon=False,
+            ncols=2,
         )
     return image
 
@@ -286,7 +233,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description="Draw the pictures of README, docs/papers.md and docs/speed.md."
     )
-    parser.add_argument("--play", action="store_true")
     parser.add_argument("--speed", action="store_true")
     parser.add_argument("--field", action="store_true")
     given = parser.parse_args(arguments)
@@ -297,9 +243,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         save(draw_field(), FIELD, 200)
     if is_one:
         return
-    if given.play:
-        play()
-    save(draw_first(), FIRST, 200)
+    with tempfile.TemporaryDirectory() as place:
+        save(draw_first(place), FIRST, 200)
     FOLDER.mkdir(exist_ok=True)
     about, rows = gallery.stored()
     for figure in gallery.read_figures():

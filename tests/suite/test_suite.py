@@ -319,6 +319,7 @@ def test_tables_are_known_by_content_not_by_path(write_suite, tmp_path):
 # trade-off of Shi & Eryilmaz is an average over 20. Recorded data are needed to load those of light
 # sensors and stocks.
 SHIPPED = {
+    "first": (4, 10, 40),
     "quickstart": (5, 10, 500),
     "literature_small": (31, 5, 50),
     "coco_constrained": (5, 2, 60),
