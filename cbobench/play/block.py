@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import resource
+import sys
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -99,7 +100,9 @@ def summaries(play: Play) -> list[dict[str, Any]]:
     positive, binds = play.positive_dual, instances.binds
     failed = getattr(play.channel, "failed", None)
     recommended = _describe_recommendations(play)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    # macOS counts bytes where others count kilobytes
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
     f_star, f_plus = metrics.stars
     # Metrics become lists column by column, as blocks of short horizons have a thousand cells.
     numbers = {name: metrics.final[name] for name in METRICS} | {"f_star": f_star, "f_plus": f_plus}

@@ -16,7 +16,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from cbobench.processes import Programs, leave_fork
 from cbobench.surroundings import AROUND, REPLACED, Surroundings, take_replaced
 
 LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
+MOST_DESCRIPTORS = 4096  # that a worker is asked for one by one, where /proc does not list them
 TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 
 
@@ -142,10 +143,9 @@ def _identity(descriptor: int) -> tuple[int, int] | None:
 
 
 def _open_descriptors() -> dict[int, tuple[int, int]]:
-    try:
+    descriptors: Iterable[int] = range(MOST_DESCRIPTORS)
+    with suppress(OSError):
         descriptors = [int(place.name) for place in Path("/proc/self/fd").iterdir()]
-    except OSError:
-        descriptors = [0, 1, 2]
     identities = {descriptor: _identity(descriptor) for descriptor in descriptors}
     return {
         descriptor: identity for descriptor, identity in identities.items() if identity is not None
@@ -167,8 +167,9 @@ def _fixed_state() -> tuple[Any, ...]:
         os.getpriority(os.PRIO_PROCESS, 0),
         os.getpgid(0),
         os.getsid(0),
-        os.getresuid(),
-        os.getresgid(),
+        # macOS lacks the saved ones
+        getattr(os, "getresuid", os.geteuid)(),
+        getattr(os, "getresgid", os.getegid)(),
     )
 
 

@@ -146,12 +146,19 @@ def machine_id() -> str:
 
 
 def process_start(pid: int) -> str:
-    """Return when a process of this machine started, or "" for none or a zombie."""
+    """Return when a process of this machine started, or "" for none or a zombie.
+
+    Without /proc all that is known is whether there is one.
+    """
     try:
         # The program's name, in parentheses, may hold spaces: fields are counted behind it.
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return ""
+        try:
+            os.kill(pid, 0)
+        except OSError as error:  # another user's is there, too
+            return "not known" if isinstance(error, PermissionError) else ""
+        return "not known"
     return "" if state in "ZX" else fields[18]
 
 

@@ -61,6 +61,8 @@ class Child:
         """Return whether the process has ended; its link may be open still, in a fork that it has
         made.
         """
+        if not hasattr(os, "waitid"):  # macOS before Python 3.13, where no child is a fork
+            return self.process is not None and self.process.poll() is not None
         try:
             return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         except ChildProcessError:  # a program of the user's may wait for all its children
