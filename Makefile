@@ -10,7 +10,7 @@ WORKERS ?= auto
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST  = PYTHONUTF8=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test test-long portable fast mutations browser-test lint hooks speed curves scale cluster-bench quality chaos paper-figures claims maps literature replay reference pages pictures printed notebooks site wheel wheel-demo dist wheel-test lowest clean
+.PHONY: demo test test-long portable fast mutations browser-test lint hooks speed curves scale cluster-bench quality chaos paper-figures claims maps literature replay reference pages pictures printed notebooks site wheel wheel-demo release lowest clean
 
 # A test holds these commands and README's together.
 demo: .make/install  ## play README's suite, print its table, draw its picture
@@ -125,15 +125,6 @@ site: .make/docs  ## build the documentation site into build/site; warnings and 
 wheel: .make/install  ## build the wheel into dist/
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
 
-# A release: write the version into pyproject.toml and cbobench/__init__.py, and its date into CHANGELOG.md in place of
-# "unreleased". On a clean clone run `bash .ci/run`, `make portable`, `make chaos`, `make lowest` (CI: Python 3.11 to 3.13)
-# and `make replay ARGS="--replay 50"`, which is more than 2 % of the published cells. `git tag -a v0.1.0 -m "cbobench
-# 0.1.0"`, push branch and tag, wait for CI. From the tag `rm -rf dist && make dist`, `.venv/bin/twine upload dist/*`, and install it by name in a new environment: `cbobench run quickstart`.
-dist: .make/lint  ## build what is published, wheel and source archive, into dist/, and check them
-	$(BIN)/pip install --quiet --disable-pip-version-check build twine
-	$(BIN)/python -m build --outdir dist
-	$(BIN)/twine check --strict dist/*
-
 # Suites, recipes and the page's files lie in other folders of a wheel than of the checkout.
 WHEEL_FILES = $(CURDIR)/.make/wheel-files
 wheel-demo: .make/install  ## two seeds of the demo by the files of the built wheel, with the libraries that are here
@@ -142,21 +133,28 @@ wheel-demo: .make/install  ## two seeds of the demo by the files of the built wh
 	$(BIN)/python -m zipfile -e $(WHEEL_FILES)/dist/*.whl $(WHEEL_FILES)/files
 	cd $(WHEEL_FILES)/elsewhere && export PYTHONPATH=$(WHEEL_FILES)/files && \
 	  $(abspath $(BIN))/python -P -c "import cbobench; assert 'wheel-files' in cbobench.__file__, cbobench.__file__" && \
-	  $(abspath $(BIN))/python -P -m cbobench run quickstart --seeds 2 && \
-	  $(abspath $(BIN))/python -P -m cbobench figures runs/quickstart && \
-	  $(abspath $(BIN))/python -P -m cbobench report runs/quickstart
+	  $(abspath $(BIN))/python -P -m cbobench run first --seeds 2 && \
+	  $(abspath $(BIN))/python -P -m cbobench figures runs/first --metric r && \
+	  $(abspath $(BIN))/python -P -m cbobench report runs/first
 
-# The wheel in a bare environment, from another directory: nothing of the checkout is on the path.
-WHEEL_TEST = $(CURDIR)/.make/wheel-test
-wheel-test: .make/install  ## two seeds of the demo and every test again, from the built wheel
-	rm -rf $(WHEEL_TEST) && mkdir -p $(WHEEL_TEST)/elsewhere
-	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(WHEEL_TEST)/dist .
-	$(PYTHON) -m venv $(WHEEL_TEST)/venv
-	$(WHEEL_TEST)/venv/bin/pip install --quiet --disable-pip-version-check $(WHEEL_TEST)/dist/*.whl
-	cd $(WHEEL_TEST)/elsewhere && ../venv/bin/cbobench run quickstart --seeds 2 && ../venv/bin/cbobench figures runs/quickstart
-	$(WHEEL_TEST)/venv/bin/pip install --quiet --disable-pip-version-check "$$(echo $(WHEEL_TEST)/dist/*.whl)[test]"
-	cp -r tests .ci .github .pre-commit-config.yaml suites analysis benchmarks deploy docs *.md *.yaml LICENSE Makefile pyproject.toml $(WHEEL_TEST)/elsewhere
-	cd $(WHEEL_TEST)/elsewhere && $(PYTEST:$(BIN)/%=../venv/bin/%) $(ARGS)
+# A release: write the version into pyproject.toml, cbobench/__init__.py and CITATION.cff, and its date into CHANGELOG.md in
+# place of "unreleased". On a clean clone run `bash .ci/run`, `make portable`, `make chaos`, `make lowest` (CI: Python 3.11
+# to 3.14) and `make replay ARGS="--replay 50"`, which is more than 2 % of the published cells. `git tag -a v0.1.0 -m
+# "cbobench 0.1.0"`, push branch and tag, wait for CI. From the tag `make release`, `.venv/bin/twine upload dist/*`, and
+# install it by name in a new environment: `cbobench run first`.
+# The bare environment lies in another directory: nothing of the checkout is on the path.
+RELEASE = $(CURDIR)/.make/release
+release: .make/lint  ## build what is published into dist/, check it, play the demo and every test from the installed wheel
+	rm -rf dist $(RELEASE) && mkdir -p $(RELEASE)/elsewhere
+	$(BIN)/pip install --quiet --disable-pip-version-check build twine
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/twine check --strict dist/*
+	$(PYTHON) -m venv $(RELEASE)/venv
+	$(RELEASE)/venv/bin/pip install --quiet --disable-pip-version-check dist/*.whl
+	cd $(RELEASE)/elsewhere && ../venv/bin/cbobench run first && ../venv/bin/cbobench figures runs/first --metric r
+	$(RELEASE)/venv/bin/pip install --quiet --disable-pip-version-check "$$(echo dist/*.whl)[test]"
+	cp -r tests .ci .github .pre-commit-config.yaml suites analysis benchmarks deploy docs *.md *.cff *.yaml LICENSE Makefile pyproject.toml $(RELEASE)/elsewhere
+	cd $(RELEASE)/elsewhere && $(PYTEST:$(BIN)/%=../venv/bin/%) $(ARGS)
 
 lowest: .make/venv  ## every test with the oldest versions that pyproject.toml allows (their warnings are not errors)
 	$(PYTHON) -m venv .venv-lowest
