@@ -4,7 +4,6 @@ their names.
 
 from __future__ import annotations
 
-import gc
 import re
 import sys
 import tracemalloc
@@ -24,9 +23,9 @@ from cbobench.check.trial import (
     SEEDS,
     Broken,
     Finding,
+    Tape,
     Trial,
     difference,
-    play_to_arrays,
     seed_global_generators,
     select_replicate,
 )
@@ -35,7 +34,7 @@ from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.kernels import Array
 from cbobench.play.failure import describe_error
 from cbobench.play.play import Play
-from cbobench.problems.base import Actions, Channel, Drawn, Feedback, Problem, Shown
+from cbobench.problems.base import Actions, Drawn, Problem
 from cbobench.problems.box import BoxInstances
 from cbobench.problems.instances import Instances
 from cbobench.rng import generator
@@ -100,32 +99,29 @@ def no_global_randomness(trial: Trial) -> Iterator[Finding]:
     """No draw comes from the global generators of np.random, random or torch, whatever their
     seed.
     """
-    if used := trial.reference.used:
+    if used := trial.recommending_reference.used:
         names = " and ".join(sorted(used))
         yield trial.finding(f"it draws from, or seeds, the global generator of {names}", INSTEAD)
 
 
 def repeatable(trial: Trial) -> Iterator[Finding]:
     """The same cells, played again in this process, are equal to the last bit."""
-    state = trial.state
+    state, first = trial.state, trial.recommending_reference.arrays
 
-    def replay() -> dict[str, Array]:
+    def replay() -> str:
         with seed_global_generators(1):
-            return trial.play(SEEDS)
+            return difference(first, trial.play(SEEDS, trial.every_round))
 
-    first = trial.reference.arrays
-    # Another seed than the first play's: what draws from the global generators plays otherwise.
-    with seed_global_generators(2) as used:
-        apart = difference(first, trial.play(SEEDS))
-    if changed := state.changed() or (
-        state.causes(lambda: not difference(first, replay())) if apart else []
-    ):
+    # The second play is one without recommendations. Where it differs, a third one, with them,
+    # tells whether they are why, which is another law.
+    apart = replay() if recommending_apart(trial) else ""
+    if changed := state.changed() or (state.causes(lambda: not replay()) if apart else []):
         yield trial.finding(
             f"{' and '.join(changed)} changed while it played",
             "it is shared by all runs of a process: make it in start (start_one, optimiser) "
             "instead",
         )
-    elif apart and not used:
+    elif apart:
         yield trial.finding(
             f"the same cells played twice differ in {apart}",
             "seed every generator from the streams given, keep no state outside the object, read "
@@ -137,12 +133,11 @@ def same_in_any_block(trial: Trial) -> Iterator[Finding]:
     """A seed plays the same alone as beside others, to the last bit, and ends with the same
     attributes.
     """
-    recommended_rounds = range(1, trial.horizon + 1)
     reference = trial.recommending_reference
     reference_ends = _last_attributes(reference.algorithm, len(SEEDS))
     for block in ([2], [1, 0]):
         with seed_global_generators(1):
-            arrays = trial.play(block, recommended_rounds, algorithm := trial.algorithm())
+            arrays = trial.play(block, trial.every_round, algorithm := trial.algorithm())
         block_ends = _last_attributes(algorithm, len(block))
         common = [name for name in reference_ends if name in block_ends]
         expected = reference.arrays | {name: reference_ends[name] for name in common}
@@ -202,11 +197,13 @@ def _vary_together(trial: Trial, pair: list[dict[str, Any]]) -> str:
         together = trial.play(seeds, algorithm=params.build_block(trial.cls, pair * 2))
     except Broken as error:
         return f"raises in one block: {error}"
-    plays = [
-        replace(trial, settings=settings).play([seed]) for seed in SEEDS[:2] for settings in pair
-    ]
+    # The cells of a setting in a block of their own play as alone, which another law says.
     differences = (
-        difference(alone, select_replicate(together, i)) for i, alone in enumerate(plays)
+        difference(
+            replace(trial, settings=settings).play(SEEDS[:2]),
+            {name: values[:, i :: len(pair)] for name, values in together.items()},
+        )
+        for i, settings in enumerate(pair)
     )
     return next((f"differs from itself alone in {name}" for name in differences if name), "")
 
@@ -238,16 +235,18 @@ def _last_attributes(algorithm: Any, replicates: int) -> dict[str, Array]:
 
 def recommending_changes_nothing(trial: Trial) -> Iterator[Finding]:
     """Asking for a recommendation changes no bit of a play."""
-    recommending, silent = trial.recommending_reference.arrays, trial.reference.arrays
-    names = ("actions", "observed_f", "observed_g", "duals")
-    apart = difference(
-        *({n: play[n] for n in names if n in play} for play in (recommending, silent))
-    )
-    if apart:
+    if apart := recommending_apart(trial):
         yield trial.finding(
             f"recommend() changes {apart}",
             "it must draw nothing and keep nothing: read the model only",
         )
+
+
+def recommending_apart(trial: Trial) -> str:
+    """Return the first difference between the plays with and without recommendations."""
+    names = ("actions", "observed_f", "observed_g", "duals")
+    plays = trial.recommending_reference, trial.reference
+    return difference(*({n: p.arrays[n] for n in names if n in p.arrays} for p in plays))
 
 
 def reference_says_so(cls: type[Any]) -> Iterator[Finding]:
@@ -333,70 +332,13 @@ def _measure_work(trial: Trial) -> list[tuple[int, int]]:
 # What is played depends on what is told, not on f and g without noise -----------------------------
 
 
-class _Tape:
-    """A channel that records feedback and later replays it, whatever is played."""
-
-    def __init__(self, inner: Channel) -> None:
-        self.inner: Channel | None = inner
-        self.feedbacks: list[Feedback] = []
-        self.constraint_values: list[Array | None] = []
-
-    def before(self, t: int) -> Shown | None:
-        if self.inner is not None:
-            function = self.inner.before(t)
-            self.constraint_values.append(None if function is None else function(None))
-        values = self.constraint_values[t - 1]
-        return None if values is None else lambda points: values.copy()
-
-    def at(self, t: int, actions: Actions) -> Feedback:
-        if self.inner is not None:
-            self.feedbacks.append(self.inner.at(t, actions))
-        feedback = self.feedbacks[t - 1]
-        return replace(feedback, f=feedback.f.copy(), g=feedback.g.copy())
-
-
-class _Table:
-    """Values of `setting.slopes`, stored as numbers because the second play has no function to
-    ask.
-    """
-
-    def __init__(self, slopes: Any) -> None:
-        self.slopes = slopes
-        self.values: dict[bytes, Array] = {}
-
-    def __call__(self, metric: Array) -> Array:
-        key = metric.tobytes()
-        if key not in self.values:
-            if self.slopes is None:
-                raise Broken("it asks for slopes under a metric that it did not ask for before")
-            self.values[key] = self.slopes(metric)
-        return self.values[key].copy()
-
-
 def no_peeking(trial: Trial) -> Iterator[Finding]:
     """With the same feedback and other noise-free functions it plays the same."""
-    shows = "full information of the constraints" in trial.problem.offers()
-    # functions that numbers cannot replace
-    if trial.cls.reference or (shows and trial.place == "a box"):
+    first, told = trial.reference.arrays["actions"], trial.reference.told
+    if told is None:
         return
-    with _small_heap():
-        play = Play(trial.problem, trial.place, trial.algorithm(), trial.name, SEEDS, trial.horizon)
-        tape, setting = _Tape(play.channel), play.setting
-        table = None if setting.slopes is None else _Table(setting.slopes)
-        setting = replace(setting, slopes=table)
-        play.channel, play.setting = tape, setting
-        with seed_global_generators(1):
-            first = play_to_arrays(play)["actions"]
-        tape.inner = None
-        if table is not None:
-            table.slopes = None
-        # The first play holds f and g: it must be gone before the second one looks for them.
-        del play
-        gc.collect()
     with _poison_problem(trial.problem), seed_global_generators(1):
-        for t, (played, replayed) in enumerate(
-            zip(first, _replay(trial, setting, tape), strict=True), 1
-        ):
+        for t, (played, replayed) in enumerate(zip(first, _replay(trial, *told), strict=True), 1):
             evidence = ""
             if isinstance(replayed, str):
                 evidence = f"it fails in round {t} where f and g are hidden ({replayed})"
@@ -413,19 +355,7 @@ def no_peeking(trial: Trial) -> Iterator[Finding]:
                 return
 
 
-@contextmanager
-def _small_heap() -> Iterator[None]:
-    """Let the garbage collector look at new objects alone: to look at all of a process takes a
-    tenth of a second.
-    """
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-
-
-def _replay(trial: Trial, setting: Setting, tape: _Tape) -> Iterator[Actions | str]:
+def _replay(trial: Trial, setting: Setting, tape: Tape) -> Iterator[Actions | str]:
     """Return its play under replayed feedback, up to the first exception."""
     algorithm = trial.algorithm()
     for t in range(1, trial.horizon + 1):

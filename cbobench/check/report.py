@@ -97,14 +97,21 @@ def kind_of(name: str) -> str:
     return registry_of(name, (ALGORITHMS, PROBLEMS), [Path()]).kind
 
 
-def check(
+def check(name: str, *given: Any, **options: Any) -> Iterator[Verdict]:
+    """Yield the verdicts of all laws on an algorithm or a problem, each at once; see `laws_on`."""
+    for _, judge in laws_on(name, *given, **options):
+        yield judge()
+
+
+def laws_on(
     name: str,
     settings: Mapping[str, Any] | None = None,
     data: DataFolder | None = None,
     only: Collection[str] = (),
     short: bool = False,
-) -> Iterator[Verdict]:
-    """Yield the verdicts of all laws on an algorithm or a problem, each at once.
+) -> Iterator[tuple[str, Callable[[], Verdict]]]:
+    """Yield the laws on an algorithm or a problem: the name of each, and what judges it, to be
+    called before the next is asked for.
 
     Args:
         name: registered, or an import path.
@@ -118,7 +125,8 @@ def check(
     Raises:
         Misuse: no such class, or no such parameter.
     """
-    parameters, is_broken = settings or {}, False
+    parameters = settings or {}
+    broken: list[str] = []
     if kind_of(name) == "algorithm":
         cls = ALGORITHMS.get(name, beside=[Path()])
         laws = _of_method(cls, name, parameters, short)
@@ -127,13 +135,17 @@ def check(
         laws = _of_problem(cls, name, parameters, data or DataFolder())
     if parameters:
         params.resolve(cls, parameters)
-    for law, subjects, judge in laws:
-        if only and law not in {*only, *MAKING}:
-            continue
+
+    def judge(law: str, subjects: Iterable[Any], find: Law) -> Verdict:
         with default_warnings(), np.errstate(all="ignore"):  # errors are reported in a sentence
-            verdict = Verdict(law, skipped=True) if is_broken else _judge(law, subjects, judge)
-        is_broken |= verdict.finding is not None and law in GATES
-        yield verdict
+            verdict = Verdict(law, skipped=True) if broken else _judge(law, subjects, find)
+        if verdict.finding is not None and law in GATES:
+            broken.append(law)
+        return verdict
+
+    for law, subjects, find in laws:
+        if not only or law in {*only, *MAKING}:
+            yield law, partial(judge, law, subjects, find)
 
 
 def _judge(law: str, subjects: Iterable[Any], judge: Law) -> Verdict:

@@ -4,13 +4,14 @@ play.
 
 from __future__ import annotations
 
+import gc
 import inspect
 import pickle
 import random
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -18,12 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cbobench import params
+from cbobench.algorithms.base import Setting
 from cbobench.errors import CbobenchError, reraise_stop
 from cbobench.gp.kernels import Array
 from cbobench.play.failure import describe_error
 from cbobench.play.play import Play, PlayOptions
 from cbobench.problems import PROBLEMS
-from cbobench.problems.base import Problem
+from cbobench.problems.base import Actions, Channel, Feedback, Problem, Shown
 from cbobench.problems.data import DataFolder
 
 SEEDS = (0, 1, 2)
@@ -68,11 +70,14 @@ class Broken(CbobenchError):
 
 
 class Reference(NamedTuple):
-    """A play as arrays by name, the algorithm after it, and the global generators that it used."""
+    """A play as arrays by name, the algorithm after it, the global generators that it used, and
+    what it was told: None where that cannot be told again.
+    """
 
     arrays: dict[str, Array]
     algorithm: Any
     used: set[str]
+    told: tuple[Setting, Tape] | None
 
 
 @dataclass(frozen=True)
@@ -100,31 +105,51 @@ class Trial:
         """What runs share in this process, as it was before the first play."""
         return SharedState(self.cls) if self.before is None else self.before
 
+    @property
+    def every_round(self) -> range:
+        """The rounds, after each of which a recommendation may be asked for."""
+        return range(1, self.horizon + 1)
+
     @cached_property
     def reference(self) -> Reference:
-        """A play of all seeds that several laws hold other plays against; the global generators
-        begin at 1.
+        """A play of all seeds without recommendations, on tape where that can be; the global
+        generators begin at 2.
 
         Raises:
             Broken: any error.
         """
         # Recorded before the class plays, because a play may change it.
         _ = self.state
-        with seed_global_generators(1) as used:
-            arrays = self.play(SEEDS)
-        return Reference(arrays, None, used)
+        names = (self.problem, self.place, self.algorithm(), self.name)
+        with _small_heap():
+            play, told = Play(*names, SEEDS, self.horizon), None
+            # What is shown on a box is a function, and numbers cannot replace it.
+            shows = "full information of the constraints" in self.problem.offers()
+            if not (self.cls.reference or (shows and self.place == "a box")):
+                told = record(play)
+            with seed_global_generators(2) as used:
+                arrays = play_to_arrays(play)
+            # The play holds f and g: it must be gone before a replay looks for them.
+            del play
+            if told is not None:
+                told[1].inner = None
+                if isinstance(told[0].slopes, Table):
+                    told[0].slopes.slopes = None
+            gc.collect()
+        return Reference(arrays, None, used, told)
 
     @cached_property
     def recommending_reference(self) -> Reference:
-        """The same with a recommendation after each round.
+        """The same with a recommendation after each round, which several laws hold other plays
+        against; the global generators begin at 1.
 
         Raises:
             Broken: any error.
         """
         _, algorithm = self.state, self.algorithm()
         with seed_global_generators(1) as used:
-            arrays = self.play(SEEDS, range(1, self.horizon + 1), algorithm)
-        return Reference(arrays, algorithm, used)
+            arrays = self.play(SEEDS, self.every_round, algorithm)
+        return Reference(arrays, algorithm, used, None)
 
     def finding(self, evidence: str, fix: str) -> Finding:
         """What breaks a law on this problem."""
@@ -237,6 +262,69 @@ def prepare_place(place: str, full_information: bool) -> Problem:
     problem: Problem = params.build(PROBLEMS.get(PLACES[place]["name"]), values)
     problem.prepare(DataFolder())
     return problem
+
+
+# What a play is told ------------------------------------------------------------------------------
+
+
+class Tape:
+    """A channel that records feedback and later replays it, whatever is played."""
+
+    def __init__(self, inner: Channel) -> None:
+        self.inner: Channel | None = inner
+        self.feedbacks: list[Feedback] = []
+        self.constraint_values: list[Array | None] = []
+
+    def before(self, t: int) -> Shown | None:
+        if self.inner is not None:
+            function = self.inner.before(t)
+            self.constraint_values.append(None if function is None else function(None))
+        values = self.constraint_values[t - 1]
+        return None if values is None else lambda points: values.copy()
+
+    def at(self, t: int, actions: Actions) -> Feedback:
+        if self.inner is not None:
+            self.feedbacks.append(self.inner.at(t, actions))
+        feedback = self.feedbacks[t - 1]
+        return replace(feedback, f=feedback.f.copy(), g=feedback.g.copy())
+
+
+class Table:
+    """Values of `setting.slopes`, stored as numbers because the second play has no function to
+    ask.
+    """
+
+    def __init__(self, slopes: Any) -> None:
+        self.slopes = slopes
+        self.values: dict[bytes, Array] = {}
+
+    def __call__(self, metric: Array) -> Array:
+        key = metric.tobytes()
+        if key not in self.values:
+            if self.slopes is None:
+                raise Broken("it asks for slopes under a metric that it did not ask for before")
+            self.values[key] = self.slopes(metric)
+        return self.values[key].copy()
+
+
+def record(play: Play) -> tuple[Setting, Tape]:
+    """Put a play on tape; its setting, and the tape."""
+    tape, setting = Tape(play.channel), play.setting
+    table = None if setting.slopes is None else Table(setting.slopes)
+    play.channel, play.setting = tape, replace(setting, slopes=table)
+    return play.setting, tape
+
+
+@contextmanager
+def _small_heap() -> Iterator[None]:
+    """Let the garbage collector look at new objects alone: to look at all of a process takes a
+    tenth of a second.
+    """
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 # What outlives a play -----------------------------------------------------------------------------

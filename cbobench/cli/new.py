@@ -141,6 +141,7 @@ problems: [{problems}]
 algorithms: [{algorithms}]
 """
 WORD = re.compile(r"[A-Za-z]\w*", re.ASCII)
+CLEARED = "\r" + 79 * " " + "\r"  # a line of a terminal as if nothing had been there
 
 
 def add_commands(command: Commands) -> None:
@@ -184,34 +185,40 @@ def add_commands(command: Commands) -> None:
 
 def do_check(options: argparse.Namespace, arguments: list[str]) -> int:
     """`cbobench check`."""
-    from cbobench.check.report import check, format_verdict, kind_of, summarise, verdicts_as_json
+    from cbobench.check.report import (
+        Verdict,
+        format_verdict,
+        kind_of,
+        laws_on,
+        summarise,
+        verdicts_as_json,
+    )
     from cbobench.problems.data import DataFolder
     from cbobench.threads import pin_threads
     from cbobench.watcher import Watcher
 
     pin_threads()
     plain = options.format != "json"
-
-    def begin() -> None:
-        while plain and title:
-            print(title.pop(), flush=True)
-
-    def note(text: str) -> None:
-        begin()
-        print(printable(f"  {text}"), file=sys.stderr, flush=True)
+    on_terminal = plain and sys.stdout.isatty()
 
     class Notes(Watcher):
         def note(self, text: str) -> None:
-            note(text)
+            print(CLEARED * on_terminal, end="", flush=True)
+            print(printable(f"  {text}"), file=sys.stderr, flush=True)
 
     settings, kind = _settings(options.set), kind_of(options.name)
-    title = [f"{options.name} ({kind})"]  # printed once the settings are valid
-    verdicts = []
-    for verdict in check(options.name, settings, DataFolder(options.data, watcher=Notes())):
-        verdicts.append(verdict)
-        begin()
-        if plain and not verdict.skipped:
-            print(printable(format_verdict(verdict)), flush=True)
+    verdicts: list[Verdict] = []
+    for law, judge in laws_on(options.name, settings, DataFolder(options.data, watcher=Notes())):
+        if plain and not verdicts:  # now the settings are valid
+            print(f"{options.name} ({kind})", flush=True)
+        # A law may take a second: a terminal shows which one is tested, until its verdict is there.
+        if on_terminal:
+            print(f"  ...   {law}", end="", flush=True)
+        verdicts.append(judge())
+        if on_terminal:
+            print(CLEARED, end="")
+        if plain and not verdicts[-1].skipped:
+            print(printable(format_verdict(verdicts[-1])), flush=True)
     print(summarise(verdicts) if plain else verdicts_as_json(options.name, kind, verdicts))
     return int(any(verdict.finding is not None for verdict in verdicts))
 

@@ -184,7 +184,8 @@ class Peeking(Random):
 
     def start(self, setting):
         super().start(setting)
-        instances = getattr(getattr(setting.slopes, "slopes", None), "__self__", None)
+        slopes = getattr(setting.slopes, "slopes", setting.slopes)  # on tape, or of the problem
+        instances = getattr(slopes, "__self__", None)
         self.best = getattr(instances, "optimum", None)
 
     def ask(self, t):
@@ -336,8 +337,8 @@ class Leaks(Random):
 
 
 class Warm(Leaks):
-    """The same, after the first play."""
+    """The same, after the plays of the first two laws, 76 rounds each."""
 
     def ask(self, t):
         x = super().ask(t)
-        return x * 0 if len(SEEN) > 20 and hasattr(self.setting.actions, "n") else x * 0 + 1
+        return x * 0 if len(SEEN) > 155 and hasattr(self.setting.actions, "n") else x * 0 + 1

@@ -106,6 +106,21 @@ def test_a_broken_law_is_exit_code_1_and_a_sentence_with_the_fix(checked_module,
     assert lines[-1] == "1 law of 15 broken"
 
 
+def test_a_terminal_shows_what_is_tested_while_it_is_tested(checked_module, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert main(["check", f"{checked_module}:Torn"]) == 1
+    shown = capsys.readouterr().out
+    began, _, verdict = shown.partition("  FAIL  plays")
+    assert began.endswith("  ...   plays\r" + 79 * " " + "\r"), "taken away before the verdict"
+    assert [line.rpartition("\r")[2][:12] for line in shown.split("\n")[1:3]] == [
+        "  ok    can ",
+        "  ok    docu",
+    ]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: False)
+    assert main(["check", f"{checked_module}:Torn"]) == 1
+    assert "..." not in capsys.readouterr().out
+
+
 def test_what_is_raised_is_said_with_its_line(checked_module, capsys):
     assert main(["check", f"{checked_module}:Torn", "--format", "json"]) == 1
     laws = {law["law"]: law for law in json.loads(capsys.readouterr().out)["laws"]}
