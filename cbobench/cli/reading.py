@@ -267,7 +267,7 @@ def add_commands(command: Commands) -> None:
     command(
         do_claims,
         "claims",
-        "test the papers' claims on runs: verdict, the paper's numbers and ours, settings, n",
+        "test the papers' claims on runs: a verdict each; with --long the paper's numbers and ours",
         argument("runs", metavar="RUN", nargs="+", help="run folders, paths or URIs"),
         argument("--format", choices=("table", "markdown", "json"), default="table"),
         argument(
@@ -282,7 +282,12 @@ def add_commands(command: Commands) -> None:
             default=[],
             help="only this claim (may be repeated)",
         ),
-        argument("--parts", action="store_true", help="a row for every part of a claim"),
+        argument(
+            "--long",
+            action="store_true",
+            help="per claim and setting: the paper's numbers and ours, seeds, settings",
+        ),
+        argument("--parts", action="store_true", help="a row for every part of a claim, as --long"),
         argument(
             "--map",
             type=folder,
@@ -445,7 +450,8 @@ def do_claims(options: argparse.Namespace, command_line: list[str]) -> int:
     import_if_asked(options, *options.runs)
     claims = claims_of(options.recipe, options.only)
     findings, left_out = evaluate(options.runs, claims, options.replicate)
-    print(render_findings(findings, options.format, options.parts))
+    brief = not (options.long or options.parts or options.replicate)
+    print(render_findings(findings, options.format, options.parts, brief=brief))
     if options.map is not None:
         from cbobench.papers.claim_maps import draw_maps
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -25,9 +26,11 @@ NOTE = (
     "would"
 )
 P_NOTE = (
-    "p: that a claim that is true looks so wrong, by Holm over its parts; below 5 % a part is "
-    "contradicted"
+    "p: how likely values at least so far off would be if the claim were true, by Holm over its "
+    "parts; below 5 % a part is contradicted"
 )
+MORE = "more: --long (the paper's numbers and ours, seeds, settings)"
+ROOM = 20  # columns that a statement has at least
 FEW = 3  # claims that are not in the runs up to which each says what it needs
 
 
@@ -139,11 +142,20 @@ def describe_seeds(part: Part) -> str:
 
 
 def render_findings(
-    findings: Sequence[Finding], style: str = "table", parts: bool = False, width: int | None = None
+    findings: Sequence[Finding],
+    style: str = "table",
+    parts: bool = False,
+    width: int | None = None,
+    brief: bool = False,
 ) -> str:
-    """Findings as "table", "markdown" or "json"; with `parts`, a row for every part."""
+    """Findings as "table", "markdown" or "json"; with `parts`, a row for every part; `brief`: of a
+    table, a line for every claim.
+    """
     if style == "json":
         return render_records([as_record(f) for f in findings], "json")
+    if brief and style == "table" and any(f.parts for f in findings):
+        width = width or terminal_width()
+        return render(tabulate_verdicts(findings, width), style, width)
     table = tabulate_findings(findings, parts)
     if not table.rows:  # no grid without a row
         lines = [table.title, *table.note.splitlines()]
@@ -156,6 +168,30 @@ def render_findings(
         if style == "table" and previous[:2] == row[:2]:  # a statement is printed once
             row[1] = ""
     return render(replace(table, rows=rows), style, width)
+
+
+def tabulate_verdicts(findings: Sequence[Finding], width: int) -> TextTable:
+    """A line for every claim that the runs hold: its verdict, or in how many settings which, and
+    as much of its statement as a line of this width has room for.
+    """
+    tested = [f for f in findings if f.parts]
+    verdicts: dict[str, list[str]] = {}
+    for f in tested:
+        verdicts.setdefault(f.claim.id, []).append(f.verdict)
+    statements = {f.claim.id: f.claim.statement for f in tested}
+    said = {
+        id: words[0] if len({*words}) == 1 else count_verdicts(words)
+        for id, words in verdicts.items()
+    }
+    # Two columns before each of the three, and one at the end.
+    room = width - 7 - max(len("claim"), *map(len, said)) - max(map(len, said.values()))
+    rows = [
+        (id, words, textwrap.shorten(statements[id], max(room, ROOM), placeholder=" …"))
+        for id, words in said.items()
+    ]
+    return TextTable(
+        ["claim", "verdict", "statement"], rows, describe_counts(findings), MORE, left=3
+    )
 
 
 def tabulate_findings(findings: Sequence[Finding], parts: bool = False) -> TextTable:
@@ -219,7 +255,10 @@ def _describe_settings(settings: Sequence[tuple[str, str]]) -> list[str]:
     """A line with what all settings (places, words) share, and a numbered one each with the
     rest.
     """
-    words_by_setting = [text.split(", ") for _, text in settings]
+    # R is a metric, too.
+    words_by_setting = [
+        re.sub(r"(?<!\S)(?=R )", "parameter ", text).split(", ") for _, text in settings
+    ]
     if not words_by_setting:
         return []
     shared = [
@@ -228,7 +267,7 @@ def _describe_settings(settings: Sequence[tuple[str, str]]) -> list[str]:
         if all(word in setting_words for setting_words in words_by_setting)
     ]
     if len(settings) == 1:
-        return [f"setting: {settings[0][0]}: {settings[0][1]}"]
+        return [f"setting: {settings[0][0]}: {', '.join(shared)}"]
     lines = [f"all settings: {', '.join(shared)}"] * bool(shared)
     for number, ((places, _), setting_words) in enumerate(
         zip(settings, words_by_setting, strict=True), 1

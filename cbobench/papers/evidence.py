@@ -118,8 +118,8 @@ class Part:
         verdict: "reproduced", "stronger than claimed", "contradicted" or "cannot tell".
         value, low, high: ours with its 95 % interval; NaN where there is none.
         n, expected: complete seeds, and how many were asked for.
-        p: that a claim that is true looks so wrong; NaN where the rule has none. `judge` adjusts
-            it.
+        p: how likely values at least so far off would be if the claim were true; NaN where the
+            rule has none. `judge` adjusts it.
         needed: about how many seeds would tell; infinite if none would, 0 if the seeds do tell.
     """
 

@@ -253,7 +253,7 @@ class BoxProblem(FeedbackModel):
 
     def note(self) -> str:
         return (
-            "f, less its mean, and every g_j are in units of their spread over the box"
+            "f counts from its mean; f and every g_j are in standard deviations over the box"
             if self.scaled
             else ""
         )

@@ -227,7 +227,7 @@ class ReadingsProblem(Problem):
 
     def note(self) -> str:
         return (
-            "f, less its mean, and g are in units of their spread over the actions"
+            "f counts from its mean; f and g are in standard deviations over the actions"
             if self.scaled
             else ""
         )

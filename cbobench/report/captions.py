@@ -258,6 +258,10 @@ def _join_values(values: Mapping[str, Any]) -> str:
         name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for name, value in sorted(values.items())
     }
+    # R and V are metrics, too.
+    symbols = {metric.symbol for metric in METRICS.values()}
     return ", ".join(
-        f"{name} = {text[:12] + '...' if len(text) > 60 else text}" for name, text in texts.items()
+        f"{'parameter ' * (name in symbols)}{name} = "
+        f"{text[:12] + '...' if len(text) > 60 else text}"
+        for name, text in texts.items()
     )

@@ -323,7 +323,7 @@ def describe_binding(groups: list[Group]) -> list[str]:
         for (count, known_count), names in problems.items()
     ]
     return (
-        [f"the constraint binds (the best action is infeasible) in {', '.join(parts)}"]
+        [f"the constraint binds (the highest f is infeasible) in {', '.join(parts)}"]
         if parts
         else []
     )

@@ -39,7 +39,7 @@ from cbobench.stats.intervals import JUDGED, find_carried, interval
 ABOUT = "median [{around}] over seeds"
 ONE = "the value of one seed, which has no interval"
 MARKED = f"{BEST}; * no method is significantly better (Wilcoxon, Holm, 5 %)"
-NEVER = "k/n: k seeds got there, in medians the others are worst"
+NEVER = "k/n: k of n seeds got there, the others count as worst"
 MORE = "more: --metric NAME ... or --all, --means, --format csv"
 DOUBTS = {
     "stale": "stale: played by code that has changed since; cbobench verify RUN --replay 3 "

@@ -387,6 +387,40 @@ def test_what_the_runs_can_tell_comes_first_and_the_rest_is_a_line(planted_run):
     assert len(render_findings(sorted_findings, width=100).splitlines()) < 25
 
 
+def test_a_claim_is_one_line_of_a_terminal(planted_run, capsys, tmp_path, monkeypatch):
+    """Its verdict, or in how many settings which; `--long` has the rest."""
+    holds, fails = (
+        verdict(planted_run, test)
+        for test in (lambda a, b: [below("regret", a, b)], lambda a, b: [below("regret", b, a)])
+    )
+    words = dataclasses.replace(holds.claim, statement=30 * "word ")
+    far = dataclasses.replace(holds, claim=words, settings="T 64, R true, other: R true")
+    with_two = [far, dataclasses.replace(far, verdict="contradicted", settings="T 65, R true")]
+    for width in (80, 100):
+        lines = render_findings([holds, *with_two], width=width, brief=True).splitlines()
+        rows = [line for line in lines if line.startswith("  X1")]
+        assert len(rows) == 1, "a claim is a line, however many settings it was tested in"
+        assert max(map(len, lines)) <= width
+        assert "2 reproduced, 1 contradicted" in rows[0]
+    only = render_findings([fails], width=80, brief=True)
+    assert "X1     contradicted" in only
+    assert "1 contradicted  " not in only
+    # A metric's symbol that is a parameter here is called one, and no setting is lost.
+    settings = tabulate_findings(with_two).note.splitlines()[1:]
+    assert settings[0] == "all settings: parameter R true"
+    assert settings[1].endswith(": T 64, other: parameter R true")
+    (tmp_path / "mine.py").write_text(MINE)
+    monkeypatch.setenv("COLUMNS", "80")
+    command = ["claims", str(planted_run), "--recipe", str(tmp_path / "mine.py")]
+    printed = []
+    for options in ([], ["--long"]):
+        assert main([*command, *options]) == 0
+        printed.append(capsys.readouterr().out)
+    assert "setting: made" in printed[1]
+    assert "setting: made" not in printed[0]
+    assert "more: --long" in printed[0]
+
+
 def test_p_is_shown_and_explained_where_it_decided(planted_run):
     for test, is_p_shown in (
         (lambda a, b: [below("regret", b, a)], True),
@@ -395,7 +429,7 @@ def test_p_is_shown_and_explained_where_it_decided(planted_run):
         text = render_findings([verdict(planted_run, test)], width=200)
         assert (
             (", p 1.9e-06" in text)
-            == ("p: that a claim that is true looks so wrong" in text)
+            == ("p: how likely values at least so far off would be" in text)
             == is_p_shown
         )
 
@@ -443,7 +477,7 @@ claims = [Claim("mine", "A is below B", "me", "", ("rkhs-1d",), ("random", "orac
 def test_the_command(planted_run, tmp_path, capsys):
     (tmp_path / "mine.py").write_text(MINE)
     arguments = ["claims", str(planted_run), "--recipe", str(tmp_path / "mine.py")]
-    assert main([*arguments, "--strict"]) == 0
+    assert main([*arguments, "--strict", "--long"]) == 0
     out = capsys.readouterr().out
     assert "1 claim, 1 setting: 1 reproduced" in out
     assert "R of A below B's: -2.0" in out

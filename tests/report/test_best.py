@@ -244,8 +244,11 @@ def test_a_formula_in_units_of_its_spread_is_shown_as_its_page_does(tmp_path):
     assert table.table.rows[0][2] == "-0.5998"
     assert re.search(r"best of a: .*: f = -0.5998, the optimum", str(cbobench.best(run)))
     text = str(cbobench.compare(run))
-    assert "a, b: f, less its mean, and every g_j are in units of their spread over the box" in text
-    assert text.count("in units of their spread") == 1, "one line for all that say the same"
+    assert (
+        "a, b: f counts from its mean; f and every g_j are in standard deviations over the box"
+        in text
+    )
+    assert text.count("in standard deviations over") == 1, "one line for all that say the same"
 
 
 def test_configurations_near_a_billion_are_told_apart(tmp_path):

@@ -194,7 +194,7 @@ def test_the_legend_of_a_table_takes_two_lines(wide):
     start = next(i for i, line in enumerate(lines) if line.startswith("median ["))
     legend = " ".join(lines[start : start + 2])
     assert "*best*; * no method is significantly better" in legend
-    assert "k/n: k seeds got there, in medians the others are worst" in legend
+    assert "k/n: k of n seeds got there, the others count as worst" in legend
     assert lines[start + 2].startswith("more: ")
 
 

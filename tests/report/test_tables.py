@@ -261,10 +261,10 @@ def test_seeds_in_which_the_constraint_binds_stand_apart(run):
     np.testing.assert_allclose(remainder["regret"], REGRET["A"][4:].mean() + 5, rtol=1e-12)
     text = str(cbobench.compare(run))
     assert (
-        "the constraint binds (the best action is infeasible) in 0/10 seeds (P), 4/10 seeds (Q)"
+        "the constraint binds (the highest f is infeasible) in 0/10 seeds (P), 4/10 seeds (Q)"
         in text
     )
-    assert "the best action is infeasible) in 4/10 seeds;" not in str(
+    assert "the highest f is infeasible) in 4/10 seeds;" not in str(
         cbobench.compare(run, only="Q/*")
     )
     assert "infeasible) in 4/10 seeds\n" in str(cbobench.compare(run, only="Q/*")), (
