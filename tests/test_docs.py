@@ -37,6 +37,7 @@ PAGES += [
         *(
             "beside_the_field",
             "bundles",
+            "gallery",
             "tutorial",
             "report",
             "reading",

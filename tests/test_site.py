@@ -13,7 +13,7 @@ import pytest
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Algorithm
 from cbobench.params import param
-from docs.website import draw, methods, words
+from docs.website import draw, gallery, methods, pages, words
 from docs.website.__main__ import forget
 from docs.website.pictures import NOT_NOW, Pictures
 from docs.website.printed import environment
@@ -70,6 +70,47 @@ def test_pictures_are_kept_until_what_they_show_changes(tmp_path, monkeypatch):
     assert len(list(tmp_path.glob("problem-*.png"))) == 1
     monkeypatch.setattr("docs.website.plays.settings_for", lambda cls: {"grid": 9})
     assert Pictures(tmp_path, only=["random"]).of_method("random").file not in unchanged.used
+
+
+def test_pictures_that_are_left_out_are_said_once(tmp_path):
+    text = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    page = gallery.with_figures(text, Pictures(tmp_path, only=()))
+    assert page.count(NOT_NOW) == text.count("```python") > 5
+    assert pages.said_once(page).splitlines()[:3] == ["# Gallery", "", f"*{NOT_NOW}*"]
+    assert pages.said_once(page).count(NOT_NOW) == 1
+    assert pages.said_once(text) == text
+
+
+@pytest.mark.slow
+def test_a_figure_of_the_gallery_stands_below_its_code(tmp_path):
+    code = 'import cbobench\n\nfigure = cbobench.plot("runs/first", "N", highlight="cei")\n'
+    pictures = Pictures(tmp_path, only=["gallery"])
+    text = gallery.with_figures(f"# A\n\n## B\n\n```python\n{code}```\n\n## C\n", pictures)
+    assert pictures.made == 1
+    (name,) = pictures.used
+    block, _, below = text.partition("```\n\n![B.](../pictures/")
+    assert block.endswith(code)
+    assert below.startswith(name)
+    assert below.rstrip().endswith("## C")
+
+
+def test_the_menu_has_every_page_in_its_part():
+    captions = re.findall(r":caption: (.+)", "\n".join(pages.menus([*pages.sources()])))
+    assert captions == [*pages.ORDER]
+    assert captions[:5] == ["Start", "How to", "Reference", "Gallery", "Results"]
+    assert pages.ORDER["Start"][-2:] == ("tutorial", "notebooks")
+
+
+def test_a_notebook_is_a_page_with_what_it_shows():
+    for place, path in pages.notebooks().items():
+        page = pages.notebook(path)
+        assert page.startswith("# ")
+        assert page.count("```python") == page.count("```{raw} html") + page.count("%%writefile")
+        links = re.findall(r"\]\((\.\./[^)]+)\)", page)
+        assert f"../website/notebooks/{path.name}" in links
+        known = {f"../{name}.md" for name in pages.sources()}
+        assert {link for link in links if link.endswith(".md")} <= known, place
+        assert "<table" in page
 
 
 def test_what_was_made_of_a_page_that_is_gone_goes(tmp_path):

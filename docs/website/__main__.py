@@ -15,7 +15,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import unknown
 from cbobench.problems import PROBLEMS
 from docs.website import pages
-from docs.website.pictures import Pictures
+from docs.website.pictures import GALLERY, Pictures
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -49,7 +49,10 @@ def main(given: list[str] | None = None) -> int:
         "--work", type=Path, default=ROOT / ".make" / "site", help="assembled pages, and pictures"
     )
     parser.add_argument(
-        "--pictures", nargs="*", metavar="NAME", help="only of these methods and problems"
+        "--pictures",
+        nargs="*",
+        metavar="NAME",
+        help="only of these methods and problems, and of the gallery if named",
     )
     options = parser.parse_args(given)
     if missing := [name for name in ("sphinx", "myst_parser", "furo") if find_spec(name) is None]:
@@ -58,7 +61,7 @@ def main(given: list[str] | None = None) -> int:
             "-e '.[docs]'"
         )
         return 2
-    known = [*ALGORITHMS.names(), *PROBLEMS.names()]
+    known = [*ALGORITHMS.names(), *PROBLEMS.names(), GALLERY]
     for name in options.pictures or ():
         if name not in known:
             print(unknown("method or problem", name, known))

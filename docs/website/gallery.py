@@ -1,10 +1,12 @@
-"""The papers' figures and the maps of their claims as pictures with words, drawn from what is
-stored.
+"""The figures of the gallery, the papers' figures and the maps of their claims as pictures with
+words, drawn from what is stored.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -13,7 +15,27 @@ from cbobench.papers.claim_maps import draw_map
 from cbobench.report.formats import escape_markdown
 from docs.results import gallery, maps, reproduction
 from docs.results.markdown import tabulate
+from docs.results.pictures import BUNDLE
 from docs.website.pictures import Pictures
+
+
+def with_figures(text: str, pictures: Pictures) -> str:
+    """The gallery with the figure of every block of Python below it, drawn from the stored play of
+    the same suite.
+    """
+
+    def draw(code: str) -> Any:
+        scope: dict[str, Any] = {}
+        exec(code.replace("runs/first", str(BUNDLE)), scope)
+        return scope["figure"]
+
+    def with_figure(block: re.Match[str]) -> str:
+        # The name is another one where the code is, so that the picture is drawn again.
+        name = f"block-{hashlib.sha256(block[2].encode()).hexdigest()[:8]}"
+        drawn = pictures.of_stored(name, [BUNDLE], partial(draw, block[2]), f"{block[1]}.")
+        return f"{block[0]}\n\n{drawn.markdown()}"
+
+    return re.sub(r"^## (.+)\n\n```python\n((?:.*\n)*?)```$", with_figure, text, flags=re.M)
 
 
 def papers(pictures: Pictures) -> str:
@@ -26,7 +48,7 @@ def papers(pictures: Pictures) -> str:
     )
     text = []
     for paper, figures in groupby(gallery.read_figures(), key=lambda figure: figure.paper):
-        text.append(f"## {paper}\n")
+        text.append(f"### {paper}\n")
         text += [section(figure, about, rows, verdicts, pictures) for figure in figures]
     return "\n".join(text)
 
@@ -36,7 +58,7 @@ def section(
 ) -> str:
     """One figure."""
     lines = [
-        f"### {figure.paper}, Figure {figure.number}\n",
+        f"#### {figure.paper}, Figure {figure.number}\n",
         f"**The paper:** {escape_markdown(figure.says)}\n",
     ]
     for reading, words in gallery.READINGS.items():

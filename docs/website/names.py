@@ -162,7 +162,7 @@ def entry(name: str, names: str) -> str:
 def page() -> str:
     """The whole page."""
     head = (
-        "# The Python names\n\nWritten by `make pages` from docstrings. What is not here may "
+        "# Python API\n\nWritten by `make pages` from docstrings. What is not here may "
         "change without notice.\n"
     )
     head += (

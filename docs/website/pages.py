@@ -14,32 +14,26 @@ from cbobench import resources
 from cbobench.algorithms import ALGORITHMS
 from cbobench.problems import PROBLEMS
 from docs.results.markdown import fill_sections
-from docs.website import commands, gallery, methods, problems, suites
-from docs.website.pictures import Pictures
+from docs.website import commands, examples, gallery, methods, problems, suites
+from docs.website.pictures import NOT_NOW, Pictures
 
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
 TOP = ("README", "CONTRIBUTING", "SECURITY", "CHANGELOG")  # pages that lie beside docs/
 # Files that pages show or link.
-BESIDE = ("_static/**/*.png", "_static/*.svg", "website/notebooks/*.ipynb", "results/*.zip")
+NOTEBOOKS = "website/notebooks/*.ipynb"
+BESIDE = ("_static/**/*.png", "_static/*.svg", NOTEBOOKS, "results/*.zip")
 FIRST = "index"  # what the site calls the README
 YOURS = ("own_problem", "own_method", "beside_the_field", "which_method")
-RUNS = ("reading", "report", "papers", "clusters", "runs", "bundles")
+RUNS = ("suites", "reading", "report", "clusters", "runs", "bundles")
 ORDER = {
-    "Start": ("install", "tutorial"),
+    "Start": ("install", "tutorial", "notebooks"),
     "How to": (*YOURS, *RUNS),
-    "Reference": (
-        "commands",
-        "suites",
-        "problems",
-        "methods",
-        "glossary",
-        "guarantees",
-        "api",
-        "architecture",
-    ),
-    "Research": ("reproduction", "maps", "field", "speed"),
-    "Project": ("CONTRIBUTING", "SECURITY", "CHANGELOG"),
+    "Reference": ("commands", "api", "problems", "methods", "glossary", "guarantees"),
+    "Gallery": ("gallery",),
+    "Results": ("field", "papers", "reproduction", "maps", "speed"),
+    "FAQ and changelog": ("faq", "CHANGELOG"),
+    "Project": ("CONTRIBUTING", "architecture", "SECURITY"),
 }
 """Pages of the menu; a page of docs/ that is not here comes last."""
 LINK = re.compile(r"(?:(?<=\[)(\w+\.md))?\]\((?!https?:|mailto:)([^)#\s]*)(#[^)\s]*)?\)")
@@ -58,6 +52,11 @@ def files_beside() -> dict[str, Path]:
     return {str(path.relative_to(DOCS)): path for kind in BESIDE for path in DOCS.glob(kind)}
 
 
+def notebooks() -> dict[str, Path]:
+    """The notebooks by the place of their pages."""
+    return {f"notebooks/{path.stem}.md": path for path in sorted(DOCS.glob(NOTEBOOKS))}
+
+
 def title(page: Path) -> str:
     """The first heading of a page."""
     return page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
@@ -72,6 +71,8 @@ def linked(text: str, page: Path) -> str:
     """
     places = {path.resolve(): f"{name}.md" for name, path in sources().items()}
     places |= {path.resolve(): place for place, path in files_beside().items()}
+    # A page of its own, which leads to the file.
+    places |= {path.resolve(): place for place, path in notebooks().items()}
 
     def there(found: re.Match[str]) -> str:
         target = (page.parent / found[2]).resolve() if found[2] else page.resolve()
@@ -149,28 +150,47 @@ def menus(names: list[str]) -> list[str]:
     return [menu(caption, part) for caption, part in parts.items() if part]
 
 
+def said_once(text: str) -> str:
+    """A page that says below its title, and not at each, that pictures were not drawn."""
+    line = f"*{NOT_NOW}*"
+    if line not in text:
+        return text
+    heading, _, rest = text.partition("\n")
+    return f"{heading}\n\n{line}\n{rest.replace(line, '')}"
+
+
 def texts(pictures: Pictures) -> dict[str, str]:
     """Every page by its place: Markdown."""
     one = {
         **{f"methods/{name}.md": methods.page(name, pictures) for name in ALGORITHMS.names()},
         **{f"problems/{name}.md": problems.page(name, pictures) for name in PROBLEMS.names()},
         **{f"suites/{name}.md": suites.page(name) for name in resources.suites()},
+        **{place: notebook(path) for place, path in notebooks().items()},
     }
-    # The site's own page of the papers has these figures larger, with verdicts.
-    tables = {"algorithms": methods.table(), "problems": problems.table(), "figures": ""}
+    tables = {
+        "algorithms": methods.table(),
+        "problems": problems.table(),
+        "figures": "The [gallery](gallery.md#the-figures-of-the-papers) has them, with verdicts.",
+    }
     written = {}
     for name, path in sources().items():
         text = wrapped(named(linked(short(path.read_text(encoding="utf-8"), tables), path)))
         inside = sorted(place.removesuffix(".md") for place in one if place.startswith(f"{name}/"))
-        if name == "papers":
-            text = f"{text}\n{gallery.papers(pictures)}"
+        if name == "gallery":
+            text = f"{gallery.with_figures(text, pictures)}\n{gallery.papers(pictures)}"
         if name == "maps":
             text = gallery.with_maps(text, pictures)
         if name == "commands":
             text = f"{commands.linked(text)}\n{commands.options()}"
         more = menus(list(sources())) if name == FIRST else [menu("", inside)] if inside else []
-        written[f"{name}.md"] = "\n\n".join([text.rstrip(), *more]) + "\n"
+        written[f"{name}.md"] = "\n\n".join([said_once(text).rstrip(), *more]) + "\n"
     return written | one
+
+
+def notebook(path: Path) -> str:
+    """The page of a notebook: what it holds, and where the file is."""
+    text = re.sub(r"\]\((?!https?:)", "](../", linked(examples.as_markdown(path), path))
+    return f"{text}\n\n[The notebook as a file](../website/notebooks/{path.name}).\n"
 
 
 def assemble(folder: Path, pictures: Pictures) -> int:

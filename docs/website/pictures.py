@@ -21,7 +21,10 @@ from docs.website import draw, plays
 from docs.website.words import prepared, signs
 
 PIXELS = 118  # of a page to an inch of a figure
-NOT_NOW = "No picture was drawn in this build."
+NOT_NOW = "Pictures are left out of this build."
+GALLERY = (
+    "gallery"  # what all pictures of stored numbers are called, of which a build may draw some
+)
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Pictures:
 
     Args:
         folder: where they are kept from build to build.
-        only: names of methods and problems; None: all are drawn.
+        only: names of methods and problems, and `gallery`; None: all are drawn.
 
     Attributes:
         made: how many were drawn anew.
@@ -99,7 +102,7 @@ class Pictures:
         )
         return self._kept(
             name,
-            "stored",
+            GALLERY,
             code,
             {"contents": contents},
             lambda: (drawn(), {"text": text, "alt": text}),
@@ -113,7 +116,7 @@ class Pictures:
         settings: dict[str, Any],
         drawn: Callable[[], tuple[Any, dict[str, str]]],
     ) -> Drawing:
-        if self.only is not None and name not in self.only:
+        if self.only is not None and not {name, kind} & {*self.only}:
             return Drawing("", NOT_NOW)
         looks = [code_hash(Path(str(module.__file__))) for module in (draw, plays, style)]
         key = hashlib.sha256(canonical([kind, name, code, settings, *looks]).encode()).hexdigest()[
