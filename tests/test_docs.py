@@ -318,6 +318,39 @@ def test_the_names_are_those_of_the_code():
     assert set(cbobench.__all__[1:]) <= set(re.findall(r"^### (\w+)", names.page(), flags=re.M))
 
 
+def test_every_public_name_has_an_example():
+    sections = re.split(r"^### ", names.page(), flags=re.M)[1:]
+    lacking = [text.split()[0] for text in sections if "**Example**" not in text]
+    assert len(sections) > 40
+    assert lacking == []
+    twice = [text.split()[0] for text in sections if text.count("**Example**") > 1]
+    assert twice == []
+    assert {*names.read_examples()} <= {*cbobench.__all__}
+
+
+@pytest.mark.slow
+def test_the_examples_of_names_run_and_their_methods_play(tmp_path, monkeypatch, capsys):
+    """From top to bottom; every class of a method plays where it can be played."""
+    from cbobench.check.report import check
+
+    monkeypatch.chdir(tmp_path)
+    module = tmp_path / "api_examples.py"
+    module.write_bytes(names.EXAMPLES.read_bytes())
+    classes = re.findall(r"^class (\w+)\((\w+)\):", module.read_text(), flags=re.M)
+    methods = [name for name, base in classes if base not in ("BoxProblem", "Bowl", "Simulator")]
+    assert {"Penalty", "CarefulUcb", "RoundRobin", "First"} <= {*methods}
+    for name in methods:
+        findings = [v.finding for v in check(f"api_examples:{name}", only=["plays"], short=True)]
+        assert findings == [None] * len(findings), name
+    for name in ("Bowl", "PointByPoint"):
+        laws = ["plays", "optimum not beaten"]
+        findings = [v.finding for v in check(f"api_examples:{name}", only=laws)]
+        assert findings == [None] * len(findings), name
+    printed_lines = capsys.readouterr().out.splitlines()
+    assert "(1, 1, 2)" in printed_lines
+    assert "unknown algorithm 'ceii'; did you mean 'cei'" in printed_lines[-1]
+
+
 @pytest.mark.parametrize("kind", tables.KINDS)
 def test_what_can_be_played_is_not_refused(kind):
     problem = tables.made(*tables.KINDS[kind])

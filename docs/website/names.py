@@ -16,6 +16,7 @@ from cbobench.algorithms.base import Algorithm
 from cbobench.problems.base import Problem
 
 PAGE = Path(__file__).parents[1] / "api.md"
+EXAMPLES = Path(__file__).parent / "prose" / "api_examples.py"
 SELF = "itself"  # a name without members
 ROOMS: dict[str, tuple[str, dict[str, str]]] = {
     "Run and read": (
@@ -159,8 +160,15 @@ def entry(name: str, names: str) -> str:
     )
 
 
+def read_examples() -> dict[str, str]:
+    """The examples of names whose docstrings have none."""
+    _, *parts = re.split(r"^# --- (\w+)$", EXAMPLES.read_text(encoding="utf-8"), flags=re.M)
+    return dict(zip(parts[::2], map(str.strip, parts[1::2]), strict=True))
+
+
 def page() -> str:
     """The whole page."""
+    examples = read_examples()
     head = (
         "# Python API\n\nWritten by `make pages` from docstrings. What is not here may "
         "change without notice.\n"
@@ -172,7 +180,10 @@ def page() -> str:
     parts = [head]
     for title, (about, entries) in ROOMS.items():
         parts.append(f"## {title}" + (f"\n\n{about}" if about else ""))
-        parts += [entry(name, names) for name, names in entries.items()]
+        for name, names in entries.items():
+            parts.append(entry(name, names))
+            if name in examples:
+                parts.append(f"**Example**\n\n```\n{examples[name]}\n```")
     return "\n\n".join(parts) + "\n"
 
 
