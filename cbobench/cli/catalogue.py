@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from cbobench.cli.parser import PLAIN_OR_JSON, Commands, Parser, argument, starts
 from cbobench.errors import Misuse, printable, reraise_stop, unknown
 from cbobench.errors import show as show_text
-from cbobench.report.formats import Code, TextTable, render
+from cbobench.report.formats import render
+from cbobench.report.text_table import Code, TextTable
 
 if TYPE_CHECKING:
     from cbobench.registry import Registry

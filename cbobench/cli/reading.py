@@ -29,7 +29,7 @@ from cbobench.report.formats import FORMATS
 from cbobench.words import count_noun
 
 # Words of the command line, not of a comparison.
-OWN = ("command", "handler", "format", "run", "other", "union", "imports")
+OWN = ["command", "handler", "format", "size", "intervals", "run", "other", "union", "imports"]
 UNDECIDED = 3  # exit code where seeds are too few to tell whether anything is worse
 
 
@@ -154,7 +154,21 @@ def add_commands(command: Commands) -> None:
             "--format",
             choices=FORMATS,
             default="table",
-            help='csv, json: all digits; json: undefined null, infinite "inf"',
+            help=(
+                'csv, json: all digits; json: undefined null, infinite "inf"; latex: a float of a '
+                "paper, of the first metric unless --metric names others"
+            ),
+        ),
+        argument(
+            "--size",
+            choices=("single", "double"),
+            help="of latex: one column of a page (the default), or its width",
+        ),
+        argument(
+            "--no-interval",
+            dest="intervals",
+            action="store_false",
+            help="of latex: medians alone",
         ),
         imports=True,
     )
@@ -333,6 +347,7 @@ def do_compare(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench compare`."""
     from cbobench.report.compare import compare
     from cbobench.report.load import open_readable
+    from cbobench.report.selection import Selection
 
     import_if_asked(options, options.run, *options.other)
     settings = {k: v for k, v in vars(options).items() if k not in OWN}
@@ -351,12 +366,15 @@ def do_compare(options: argparse.Namespace, command_line: list[str]) -> int:
             "--union for one table of all"
         )
     left_out: list[str] = []
+    if options.format == "latex" and not (options.metric or options.all or options.profile):
+        # A column of a page has room for one.
+        settings["metric"] = Selection.of(options.run, options.only).shown[0].name
     if is_union and options.other:
         run, left_out = open_readable([options.run, *options.other])
         comparison = compare(run, **settings)
     else:
         comparison = compare(options.run, *options.other, **settings)
-    print(comparison.render(options.format))
+    print(comparison.render(options.format, None, options.size, options.intervals))
     if options.format in ("csv", "json"):  # a table says it below
         for line in comparison.unplayable:
             print(f"not played: {line}", file=sys.stderr)

@@ -29,7 +29,7 @@ from cbobench.papers.claim_tables import claims_of, tabulate_findings
 from cbobench.papers.claims import DECISIVE, Finding, findings, format_value, is_off
 from cbobench.report.compare import compare
 from cbobench.report.curves import STATISTICS, centre, stale
-from cbobench.report.formats import Best, Comparison, Marked, TextTable, explain_bold, to_json_value
+from cbobench.report.formats import Comparison, to_json_value
 from cbobench.report.groups import Group, find_groups
 from cbobench.report.load import Run, read_values, recorded_rounds
 from cbobench.report.notes import describe_failures, describe_horizons, find_arithmetic, find_cpus
@@ -37,6 +37,7 @@ from cbobench.report.numbers import format_number
 from cbobench.report.profiles import Profile
 from cbobench.report.quantities import quantities
 from cbobench.report.style import PALETTE, SHADES, looks, mix_colour
+from cbobench.report.text_table import Best, Marked, TextTable, explain_bold
 from cbobench.results.lease import read_players
 from cbobench.results.manifest import VARIANT_KINDS, Manifest
 from cbobench.results.provenance import mixed_note

@@ -19,9 +19,10 @@ import pandas as pd
 from cbobench.errors import Misuse
 from cbobench.report.curves import Panel
 from cbobench.report.figures import Figure, draw, slug
-from cbobench.report.formats import TextTable, render, render_records
+from cbobench.report.formats import render, render_records
 from cbobench.report.load import Run
 from cbobench.report.numbers import format_number
+from cbobench.report.text_table import TextTable
 from cbobench.stats.growth import exponent
 from cbobench.stats.intervals import Array, proportion
 

@@ -14,9 +14,10 @@ from cbobench.errors import CbobenchError, Misuse, one_line, reraise_stop, unkno
 from cbobench.papers.claims import Claim, Finding, findings
 from cbobench.papers.evidence import Part, Verdict
 from cbobench.report.figures import find_recipes
-from cbobench.report.formats import TextTable, render, render_records, terminal_width
+from cbobench.report.formats import render, render_records, terminal_width
 from cbobench.report.load import Run
 from cbobench.report.numbers import format_number
+from cbobench.report.text_table import TextTable
 from cbobench.words import count_noun
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)

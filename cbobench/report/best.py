@@ -12,11 +12,12 @@ import numpy as np
 import pandas as pd
 
 from cbobench.errors import Misuse
-from cbobench.report.formats import Comparison, TextTable
+from cbobench.report.formats import Comparison
 from cbobench.report.groups import Group, group_by
 from cbobench.report.load import Run, RunLike, to_column
 from cbobench.report.numbers import find_gap, format_number
 from cbobench.report.selection import Selection
+from cbobench.report.text_table import TextTable
 from cbobench.results.manifest import Variant
 from cbobench.results.schema import RECOMMENDED
 

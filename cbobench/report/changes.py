@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, show
 from cbobench.metrics import Metric
-from cbobench.report.formats import Comparison, TextTable
+from cbobench.report.formats import Comparison
 from cbobench.report.groups import (
     Group,
     find_groups,
@@ -33,6 +33,7 @@ from cbobench.report.paired import format_p, pair_by_seed
 from cbobench.report.paired import pair_difference as difference
 from cbobench.report.quantities import fill_unreached, restore_infinite
 from cbobench.report.selection import Selection
+from cbobench.report.text_table import TextTable
 from cbobench.results.union import compare_setups
 from cbobench.stats.paired_tests import SIGNIFICANT, choose_family, count_needed, holm, signed_rank
 from cbobench.words import count_noun

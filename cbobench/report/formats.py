@@ -17,7 +17,9 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from cbobench.errors import Misuse, printable, show
+from cbobench.errors import Misuse, printable, show, unknown
+from cbobench.report.latex import WIDTHS, render_latex
+from cbobench.report.text_table import INTERVAL, Best, Code, Marked, TextTable, explain_bold
 from cbobench.words import encodable, join_words
 
 if TYPE_CHECKING:
@@ -31,69 +33,8 @@ UNJUDGED = "too few seeds to judge means"
 MEAN = " mean"  # after a symbol: the mean beside its median
 WORDS = 24  # of a column of words: what it may be wrapped to before a column of numbers is left out
 LEAST = 10  # the same where no column may be left out
-BEST = "*best*"  # what a note says of `Best` cells, as a terminal shows them
-INTERVAL = re.compile(r" \[[^]]*\]")  # after a median
 FORMULA = tuple("=+-@＝＋－＠")  # what a spreadsheet takes for the beginning of a formula
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf", re.ASCII | re.IGNORECASE)
-
-
-class Marked(str):
-    """A cell with a star, in every format."""
-
-    __slots__ = ()
-
-
-class Best(Marked):
-    """A cell that stands out: between stars in a terminal, bold elsewhere."""
-
-    __slots__ = ()
-
-
-class Code(str):
-    """A cell that is typed as it stands: in backticks in Markdown."""
-
-    __slots__ = ()
-
-
-@dataclass(frozen=True)
-class TextTable:
-    """Strings in rows under a heading; where two columns or more are words, the first one sections
-    the rows.
-
-    Attributes:
-        columns, rows: headings, and as many cells per row; a `Marked` one has a star, a `Best` one
-            stands out.
-        title, note: above and below.
-        left: how many leading columns are words (left-aligned).
-        weights: per column, in what order columns are taken as long as they fit; 0 is never left
-            out, nor is any column where there are none.
-        folded: whether the first column is in lines of its own, above the rows that share it.
-        brief: columns that may be shown without intervals, by position; the first gives way first.
-    """
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    title: str = ""
-    note: str = ""
-    left: int = 2
-    weights: Sequence[int] = ()
-    folded: bool = False
-    brief: Sequence[int] = ()
-
-    def with_note(self, sentences: Sequence[str]) -> TextTable:
-        """The table with one more line below it."""
-        return replace(self, note="\n".join(filter(None, [self.note, "; ".join(sentences)])))
-
-    def without(self, dropped: set[int]) -> TextTable:
-        """The table without some columns, by position."""
-        positions = [i for i in range(len(self.columns)) if i not in dropped]
-        return replace(
-            self,
-            columns=[self.columns[i] for i in positions],
-            rows=[[row[i] for i in positions] for row in self.rows],
-            weights=[self.weights[i] for i in positions] if self.weights else (),
-            left=sum(i < self.left for i in positions),
-        )
 
 
 def terminal_width() -> int:
@@ -101,9 +42,15 @@ def terminal_width() -> int:
     return shutil.get_terminal_size((WIDE, 50)).columns
 
 
-def render(table: TextTable, style: str, width: int | None = None) -> str:
-    """A text table as `table`, `escape_markdown` or `latex`; a `table` fits `width` where its
-    columns have weights.
+def render(
+    table: TextTable,
+    style: str,
+    width: int | None = None,
+    size: str | None = None,
+    intervals: bool = True,
+) -> str:
+    """A text table as `table`, `markdown` or `latex`; a `table` fits `width` where its columns have
+    weights.
 
     What a terminal would obey, or Markdown or LaTeX take as its own, is shown as it was written.
     """
@@ -111,7 +58,7 @@ def render(table: TextTable, style: str, width: int | None = None) -> str:
     if style == "markdown":
         return _render_markdown(table)
     if style == "latex":
-        return _render_latex(table)
+        return render_latex(table, size or "single", intervals)
     encoding = getattr(sys.stdout, "encoding", None)  # before columns are set: forms may be longer
     table = _clean_table(table, encoding)
     width = width or terminal_width()
@@ -135,6 +82,7 @@ def _clean_table(table: TextTable, encoding: str | None = None) -> TextTable:
         rows=rows,
         title=title,
         note=note,
+        caption=to_printable(table.caption),
     )
 
 
@@ -147,17 +95,13 @@ def _fit_width(table: TextTable, width: int) -> TextTable:
     if _measure_width(table) <= width:
         return table
     table, bare = _shorten(replace(table, folded=table.left > 1), width)
-    dropped = {i for i, weight in enumerate(table.weights) if weight}
-    for i in sorted(dropped, key=lambda i: table.weights[i]):
-        # By weight, each column comes back that still fits.
-        if _measure_width(table.without(dropped - {i})) <= width:
-            dropped.remove(i)
-    absent = [table.columns[i] for i in sorted(dropped)]
+    fitting = table.fit(lambda part: _measure_width(part) <= width)
+    absent = [name for name in table.columns if name not in fitting.columns]
     lines = (
         [f"\nnot shown at this width: {', '.join(absent)} (--format csv has all)"] if absent else []
     )
     lines += [f"; not shown at this width: intervals of {join_words(bare)}"] if bare else []
-    return replace(table.without(dropped), note=(table.note + "".join(lines)).strip())
+    return replace(fitting, note=(table.note + "".join(lines)).strip())
 
 
 def _shorten(table: TextTable, width: int) -> tuple[TextTable, list[str]]:
@@ -199,15 +143,6 @@ def star_cells(column: Sequence[str]) -> list[str]:
         else f"{cell} "
         for cell in column
     ]
-
-
-def explain_bold(note: str) -> str:
-    """A note that explains bold cells where a terminal has stars around them.
-
-    Only its first line, which holds no labels, explains them.
-    """
-    first_line, *other_lines = note.split("\n")
-    return "\n".join([first_line.replace(BEST, "bold: best"), *other_lines])
 
 
 def _escape_html(text: str) -> str:
@@ -276,19 +211,36 @@ class Comparison:
     undecided: str = ""
     unplayable: tuple[str, ...] = ()
 
-    def render(self, style: str = "table", width: int | None = None) -> str:
-        """The comparison in one of `formats.FORMATS`; a table fits `width`, by default the
-        terminal.
+    def render(
+        self,
+        style: str = "table",
+        width: int | None = None,
+        size: str | None = None,
+        intervals: bool = True,
+    ) -> str:
+        """The comparison in one of `formats.FORMATS`.
+
+        Args:
+            width: of a table, in letters; by default the terminal's.
+            size: of LaTeX: "single", one column of a page (the default), or "double".
+            intervals: of LaTeX: whether each number has its interval below it.
+
+        Raises:
+            Misuse: no such format or size, or a size for another format.
         """
         if style not in FORMATS:
             raise Misuse(f"format is {show(style)}; allowed: {', '.join(FORMATS)}")
+        if style != "latex" and (size or not intervals):
+            raise Misuse(f"size and intervals are of latex; format is {style}")
+        if size is not None and size not in WIDTHS:
+            raise unknown("size", size, WIDTHS)
         if style in ("csv", "json"):
             # NaN is a value of a column of floats, elsewhere there is none.
             floats = self.frame.select_dtypes("float").columns
             frame = self.frame.astype(object)
             frame = frame.where(frame.columns.isin(floats) | frame.notna(), None)
             return render_records(frame.to_dict("records"), style)
-        return render(self.table, style, width)
+        return render(self.table, style, width, size, intervals)
 
     def __str__(self) -> str:
         return self.render()
@@ -410,76 +362,3 @@ def _escape_line(line: str) -> str:
     """A line of a paragraph as Markdown shows it to the letter."""
     text, block = escape_markdown(line), BLOCK.match(line)
     return f"{text[: block.end()]}\\{text[block.end() :]}" if block else text
-
-
-MATH = (
-    r"± \pm, ₊ _+, ⁺ ^+, ₀ _0, ₁ _1, ₂ _2, ² ^2, * ^*, ′ ', † ^\dagger, < <, > >, ≤ \le, ≥ \ge, "
-    r"| |, − -, × \times, "
-    r"· \cdot, √ \surd, ∞ \infty, α \alpha, β \beta, γ \gamma, Γ \Gamma, δ \delta, Δ \Delta, ε "
-    r"\varepsilon, κ \kappa, "
-    r"λ \lambda, Λ \Lambda, µ \mu, μ \mu, ρ \rho, σ \sigma, φ \varphi"
-)
-"""Signs that LaTeX has in formulas only, each with its command there."""
-LATEX = {
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "\\": r"\textbackslash{}",
-    "`": r"\textasciigrave{}",
-    "–": "--",
-} | {sign: f"${command}$" for sign, command in (pair.split() for pair in MATH.split(", "))}
-
-
-JOINED = "-',"  # two of them in a row would be another sign
-
-
-def _render_latex(table: TextTable) -> str:
-    """A float as papers have it; what needs packages is said above."""
-
-    def to_latex(text: str) -> str:
-        pairs = zip(" " + text, text, strict=False)
-        text = "".join(
-            ("{}" if c == before and c in JOINED else "") + LATEX.get(c, c) for before, c in pairs
-        )
-        return re.sub(r"(?<![^ \[])-(?=[\d$])", "$-$", text)  # of a number
-
-    def to_cell(cell: str) -> str:
-        if isinstance(cell, Best):
-            return rf"\textbf{{{to_latex(cell)}}}"
-        return to_latex(f"{cell}*" if isinstance(cell, Marked) else cell)
-
-    def line(row: Sequence[str]) -> str:
-        joined = " & ".join(map(to_cell, row))
-        # \\ [ would be a distance
-        return (f"{{}}{joined}" if joined.startswith("[") else joined) + r" \\"
-
-    first, *comment_lines = explain_bold(table.note).splitlines() or [""]
-    sentences = (table.title.replace("\n", " "), first[:1].upper() + first[1:])
-    caption = ". ".join(to_latex(sentence) for sentence in sentences if sentence)
-    plain_title = re.sub(r", (T|n) = [\d/,]*\d( to [\d/]*\d)?( \(.*?\))?", "", table.title).lower()
-    label = re.sub(r"[^a-z0-9]+", "-", plain_title).strip("-") or "results"
-    align = "".join("l" if i < table.left else "r" for i in range(len(table.columns)))
-    return "\n".join(
-        [
-            r"% needs \usepackage{booktabs}",
-            *(f"% {part}" for part in comment_lines),
-            r"\begin{table}",
-            r"\centering",
-            rf"\caption{{{caption}}}",
-            rf"\label{{tab:{label}}}",
-            rf"\begin{{tabular}}{{{align}}}",
-            r"\toprule",
-            line(table.columns),
-            r"\midrule",
-            *map(line, table.rows),
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-        ]
-    )

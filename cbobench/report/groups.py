@@ -173,12 +173,12 @@ def find_groups(run: Run, only: str | None = None, by: str = "problem") -> list[
     if only not in groups_by_glob:
         groups_by_glob[only] = _group_cells(run, only)
     groups = [*groups_by_glob[only]]
-    if by == "binds":
-        return _split_by_binding(groups)
-    if by == "algorithm":
-        order = list(run.record.labels("algorithms"))
-        groups.sort(key=lambda group: order.index(group.algorithm))
-    return groups
+    # Of several runs that are read as one, those of the second come after those of the first.
+    is_by_algorithm = by == "algorithm"
+    titles = run.record.labels("algorithms" if is_by_algorithm else "problems")
+    order = {title: i for i, title in enumerate(titles)}
+    groups.sort(key=lambda g: order[g.algorithm if is_by_algorithm else g.problem])
+    return _split_by_binding(groups) if by == "binds" else groups
 
 
 _open_groups: WeakKeyDictionary[Run, dict[str | None, list[Group]]] = WeakKeyDictionary()

@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, show
 from cbobench.metrics import Array, Metric
-from cbobench.report.formats import Comparison, Marked, TextTable
+from cbobench.report.formats import Comparison
 from cbobench.report.groups import Group, group_by_arena
 from cbobench.report.load import Run
 from cbobench.report.notes import collect_fair_notes, refuse_lacks
 from cbobench.report.numbers import describe_median_interval, format_interval
 from cbobench.report.quantities import UNREACHED, fill_unreached, restore_infinite
 from cbobench.report.selection import Selection
+from cbobench.report.text_table import Marked, TextTable
 from cbobench.stats.intervals import interval
 from cbobench.stats.paired_tests import (
     SIGNIFICANT,
@@ -36,7 +37,7 @@ from cbobench.stats.paired_tests import (
     find_beaten,
     holm,
 )
-from cbobench.words import count_noun
+from cbobench.words import count_noun, list_names
 
 PAIRED = (
     "algorithm - against, seed by seed: median [{around}], mean [95 % interval]; n: seeds that "
@@ -440,6 +441,23 @@ def render_differences(frame: pd.DataFrame, selection: Selection, note: str) -> 
         note,
         left=left,
         weights=weights,
+        caption=_write_caption(frame, selection),
+    )
+
+
+def _write_caption(frame: pd.DataFrame, selection: Selection) -> str:
+    """Two sentences for a paper: what the differences are of, and what their columns mean."""
+    names = [q.label for q in selection.shown if q.name in set(frame["metric"])]
+    against = list(dict.fromkeys(frame["against_label"]))
+    rival = against[0] if len(against) == 1 else "the best method of each problem"
+    around, counts = describe_median_interval(frame["n"]), {*frame["n"]}
+    seeds = count_noun(max(counts), "seed")
+    seeds = seeds if len(counts) == 1 else f"{min(counts)} to {seeds}"
+    return (
+        f"{list_names(names)}: differences to {rival}, paired by seed, median [{around}] over "
+        f"{seeds}. †: significant at 5 % (p: Wilcoxon's signed-rank test, Holm over the rows of a "
+        "metric); effect: 1 where better in every seed, -1 where worse; w/t/l: seeds in which it "
+        "is better, equal, worse."
     )
 
 

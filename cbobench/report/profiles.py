@@ -20,13 +20,14 @@ import pandas as pd
 from cbobench.errors import Misuse
 from cbobench.metrics import Array
 from cbobench.report.curves import Looks, marker_offset
-from cbobench.report.formats import Comparison, TextTable
+from cbobench.report.formats import Comparison
 from cbobench.report.groups import Group, group_by
 from cbobench.report.load import Run
 from cbobench.report.notes import collect_fair_notes
 from cbobench.report.quantities import SIMPLE_REGRET, find_first_rounds, find_undefined_regret
 from cbobench.report.selection import Selection
 from cbobench.report.style import legend_label
+from cbobench.report.text_table import TextTable
 from cbobench.stats import profile_shares
 
 PRECISIONS = (1.0, 0.1, 0.01, 0.001)

@@ -10,13 +10,14 @@ import pandas as pd
 
 from cbobench.errors import Misuse
 from cbobench.metrics import Array, Metric
-from cbobench.report.formats import BEST, Best, Comparison, Marked, TextTable
+from cbobench.report.formats import Comparison
 from cbobench.report.groups import Group, group_by_arena
 from cbobench.report.notes import collect_fair_notes, refuse_lacks
 from cbobench.report.numbers import format_number
 from cbobench.report.paired import describe_need
 from cbobench.report.quantities import UNREACHED, fill_unreached, is_reached
 from cbobench.report.selection import Selection
+from cbobench.report.text_table import BEST, Best, Marked, TextTable
 from cbobench.stats import rank_tests as stats
 from cbobench.stats.paired_tests import compare_sides, find_beaten
 from cbobench.words import list_names

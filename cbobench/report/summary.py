@@ -11,16 +11,7 @@ import numpy as np
 import pandas as pd
 
 from cbobench.metrics import Array, Metric
-from cbobench.report.formats import (
-    BEST,
-    CARRIED,
-    MEAN,
-    UNJUDGED,
-    Best,
-    Comparison,
-    Marked,
-    TextTable,
-)
+from cbobench.report.formats import CARRIED, MEAN, UNJUDGED, Comparison
 from cbobench.report.groups import Group
 from cbobench.report.load import RunLike
 from cbobench.report.notes import collect_notes
@@ -34,7 +25,9 @@ from cbobench.report.numbers import (
 from cbobench.report.paired import BestMarks, describe_need, mark_best, select_paired
 from cbobench.report.quantities import fill_unreached, restore_infinite
 from cbobench.report.selection import Selection
+from cbobench.report.text_table import BEST, Best, Marked, TextTable
 from cbobench.stats.intervals import JUDGED, find_carried, interval
+from cbobench.words import count_noun, list_names
 
 ABOUT = "median [{around}] over seeds"
 ONE = "the value of one seed, which has no interval"
@@ -217,8 +210,43 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
     notes = collect_notes(selection, select_paired(groups, None))
     lines = [entry, "; ".join([*_describe_doubts(groups, marks), *notes]), MORE]
     note = "\n".join(filter(None, lines))
-    table = TextTable(names, list(zip(*columns, strict=True)), title, note, left=2, brief=brief)
+    table = TextTable(
+        names,
+        list(zip(*columns, strict=True)),
+        title,
+        note,
+        left=2,
+        brief=brief,
+        caption=_write_caption(selection, entry, marks),
+    )
     return Comparison(frame, table, unplayable=selection.unplayable)
+
+
+def _write_caption(selection: Selection, entry: str, marks: BestMarks) -> str:
+    """Two sentences for a paper: what the numbers are of, and what their marks mean."""
+    quantities, groups = selection.shown, selection.groups
+    names = list_names([quantity.label for quantity in quantities])
+    problems = {group.problem_label for group in groups}
+    place = f" on {problems.pop().partition('[')[0]}" if len(problems) == 1 else ""
+    horizons = {group.horizon for group in groups}
+    rounds = f" after {horizons.pop():,} rounds" if len(horizons) == 1 else ""
+    around = describe_median_interval({len(group.good) for group in groups})
+    first = f"{names}{place}{rounds}: median [{around}] over {count_seeds(groups)}"
+    marked = ["Bold: best; †: no method is significantly better (Wilcoxon, Holm, 5 %)"] * any(
+        marks.unbeaten.values()
+    )
+    carried = ["‡: few seeds carry the mean"] * (CARRIED in entry)
+    counts = ["k/n: in k of n seeds there was one, the others count as worst"] * (NEVER in entry)
+    second = "; ".join([*marked, *carried, *counts])
+    return f"{first}. {second[:1].upper()}{second[1:]}." if second else f"{first}."
+
+
+def count_seeds(groups: Sequence[Group]) -> str:
+    """How many seeds are good, in words: 10 seeds, or 8 to 10 of 10 seeds."""
+    good, expected = {len(group.good) for group in groups}, {group.expected for group in groups}
+    ends = " to ".join(dict.fromkeys(f"{end:,}" for end in (min(good), max(good))))
+    most = count_noun(max(expected), "seed")
+    return most if good == expected else f"{ends} of {most}"
 
 
 def describe_count(groups: Sequence[Group]) -> str:

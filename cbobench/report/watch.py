@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from cbobench.errors import Misuse, printable
-from cbobench.report.formats import Comparison, TextTable, render, terminal_width
+from cbobench.report.formats import Comparison, render, terminal_width
 from cbobench.report.groups import KEY, Arena, find_groups, group_by_arena
 from cbobench.report.load import Run
 from cbobench.report.selection import Selection
 from cbobench.report.summary import tabulate
+from cbobench.report.text_table import TextTable
 from cbobench.results.bundle import open_run
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import (

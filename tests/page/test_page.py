@@ -34,10 +34,10 @@ from cbobench.page.content import (
 from cbobench.page.paths import shorten_paths
 from cbobench.report.compare import compare
 from cbobench.report.curves import curves
-from cbobench.report.formats import Best, Marked, explain_bold
 from cbobench.report.load import Run
 from cbobench.report.planes import Plane
 from cbobench.report.profiles import Profile
+from cbobench.report.text_table import Best, Marked, explain_bold
 from cbobench.results.export import export
 from cbobench.results.lease import Lease
 from cbobench.suite.cells import Cells

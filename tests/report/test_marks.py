@@ -5,12 +5,13 @@ shows it.
 from __future__ import annotations
 
 import itertools
+import re
 
 import numpy as np
 import pytest
 
 import cbobench
-from cbobench.report.formats import Best, Marked
+from cbobench.report.text_table import Best, Marked
 from tests.report.made import make
 
 
@@ -31,7 +32,7 @@ def test_the_best_and_what_is_not_separable_from_it_is_marked(tmp_path):
     text = compared.render()
     assert "at least 8/12" in text
     assert "8/12 (4 failed)" in text
-    assert r"\textbf{" in compared.render("latex")
+    assert r"\mathbf{" in compared.render("latex")
 
 
 def apart_everywhere(folder, methods, problems, seeds):
@@ -139,6 +140,14 @@ def test_methods_of_one_law_keep_their_stars(tmp_path, draw):
     assert lost[2.0] >= 40
 
 
+LATEX_FORMS = {
+    "A": r"\$\\mathbf",
+    "twin": r"\$\\mathbf",
+    "B": r"\$[\d.]+\$\\rlap",
+    "C": r"\$[\d.]+\$ ",
+}
+
+
 def test_bold_is_the_best_alone_in_every_format(tmp_path):
     """A star is a lighter mark than bold; of methods that are equal in every seed each is the
     best.
@@ -160,12 +169,6 @@ def test_bold_is_the_best_alone_in_every_format(tmp_path):
             r"bold: best; \* no method is significantly better",
         ),
         (
-            compared.render("latex"),
-            r" \textbf{{{}}}",
-            " {}$^*$",
-            "bold: best; $^*$ no method is significantly better",
-        ),
-        (
             compared._repr_html_(),
             "<b>{}</b>",
             ">{}*<",
@@ -180,6 +183,12 @@ def test_bold_is_the_best_alone_in_every_format(tmp_path):
         assert text.count(bold.format(visible["twin"])) == 2
         assert bold.format(visible["B"]) not in text
         assert legend in " ".join(text.split())
+    latex = compared.render("latex").splitlines()
+    for method, form in LATEX_FORMS.items():
+        assert sum(bool(re.match(f"{method} & {form}", line)) for line in latex) == 1
+    assert any(
+        r"Bold: best; $^\dagger$: no method is significantly better" in line for line in latex
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,10 @@ import cbobench
 from cbobench.algorithms import ALGORITHMS
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.report.formats import Marked, TextTable, render
+from cbobench.report.formats import render
 from cbobench.report.load import Run
 from cbobench.report.quantities import select_metrics
+from cbobench.report.text_table import Marked, TextTable
 from tests.report.made import make
 
 SEEDS = range(6)
@@ -77,8 +78,8 @@ def test_advice_is_what_the_table_takes(run):
 
 
 def test_latex_rows_may_begin_with_a_bracket():
-    text = render(TextTable(["a", "b"], [["[x]", "1"], [Marked("[y]"), "2"]]), "latex")
-    assert "\n{}[x] & 1" in text
+    text = render(TextTable(["a", "b"], [["[x]", "1"], [Marked("[y]"), "2"]], left=1), "latex")
+    assert "\n{}[x] & $1$" in text
 
 
 def test_tables_of_words_fit_too(monkeypatch):

@@ -16,8 +16,9 @@ from cbobench import resources
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.report.curves import curves
 from cbobench.report.figures import draw_all
-from cbobench.report.formats import TextTable, render
+from cbobench.report.formats import render
 from cbobench.report.load import Run
+from cbobench.report.text_table import TextTable
 from cbobench.stats.intervals import interval
 from tests.conftest import ROOT
 from tests.helpers import swept
@@ -88,15 +89,17 @@ def test_table_formats_to_the_letter():
     assert render(TABLE, "latex").splitlines() == [
         r"% needs \usepackage{booktabs}",
         r"\begin{table}",
-        r"\centering",
+        r"\centering\small",
+        r"\setlength{\tabcolsep}{4.0pt}",
         r"\caption{title. A note}",
         r"\label{tab:title}",
-        r"\begin{tabular}{llr}",
+        r"\begin{tabular}{@{}lr@{}}",
         r"\toprule",
-        r"problem & algorithm & R$_+$ \\",
+        r"algorithm & R$_+$ \\",
         r"\midrule",
-        r"a$|$b & x\_1 & 1 $\pm$ 2 \\",
-        r"a$|$b & y & -- \\",
+        r"\multicolumn{2}{@{}l}{\emph{a$|$b}} \\",
+        r"x\_1 & 1 $\pm$ 2 \\",
+        r"y & -- \\",
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{table}",

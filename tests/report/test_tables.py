@@ -539,28 +539,28 @@ def test_latex_is_what_a_paper_prints(run):
     """
     text = cbobench.compare(run).render("latex")
     lines = text.splitlines()
-    heading = lines[lines.index(r"\toprule") + 1].removesuffix(r" \\").split(" & ")
-    assert heading == ["problem", "algorithm", "n", "r", "R", "V$^+$", "N"]
+    body = lines[lines.index(r"\toprule") + 1 : lines.index(r"\bottomrule")]
+    headings = [line.removesuffix(r" \\").split(" & ") for line in body if " & P" in line]
+    assert headings == [[symbol, "P", "Q"] for symbol in ("r", "R", "V$^+$", "N")]
     assert lines[0] == r"% needs \usepackage{booktabs}"
-    body = lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")]
-    assert {row.count("&") for row in body} == {len(heading) - 1}
-    assert lines.index(r"\begin{table}") < lines.index(r"\begin{tabular}{" + "ll" + "r" * 5 + "}")
+    assert {row.count("&") for row in body if row != r"\midrule"} == {2}
+    assert lines.index(r"\begin{table}") < lines.index(r"\begin{tabular}{@{}lrr@{}}")
     assert lines[-2:] == [r"\end{tabular}", r"\end{table}"]
     caption = next(line for line in lines if line.startswith(r"\caption{"))
-    assert caption.startswith(r"\caption{made, T = 100, n = 8/10 to 10/10. Median [95 \% interval")
-    assert caption.endswith("}")
-    assert "bold: best; $^*$ no method is significantly better" in caption
+    assert "after 100 rounds: median [95 \\% interval] over 8 to 10 of 10 seeds. Bold" in caption
+    assert caption.endswith(".}")
+    assert r"Bold: best; $^\dagger$: no method is significantly better" in caption
     assert r"\label{tab:made}" in lines
     expected = (
-        "usepackage begin end caption label centering toprule midrule bottomrule textbf infty "
-        "varphi mu dagger surd"
+        "usepackage begin end caption label centering small setlength tabcolsep toprule midrule "
+        "bottomrule scriptsize mathbf rlap infty varphi mu dagger ddagger surd"
     )
     assert set(re.findall(r"\\([a-z]+)", text)) <= {*expected.split(), "ge", "le"}
     assert text.count(r"\begin{") == text.count(r"\end{")
     assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
     everything = cbobench.compare(run, means=True)
     wide = everything.render("latex")
-    assert " & R mean" in wide
+    assert "R mean & P & Q" in wide
     assert "r mean" in everything.render(width=60), "however narrow the terminal"
     assert wide.count("mean") > text.count("mean")
     with pytest.raises(Misuse, match="means are in the table of results"):

@@ -1,0 +1,284 @@
+"""A table as a paper prints it: a LaTeX float that fits a column or a page, with booktabs alone.
+
+Of results, methods are rows and problems columns: as many beside each other as fit, the others in
+blocks below. Of other tables the words of the first column stand in rows of their own, and columns
+are left out by their weights until the rest fits. An interval stands below its number, in small.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from cbobench.report.text_table import INTERVAL, Best, Marked, TextTable, explain_bold
+
+WIDTHS = {"single": 3.25, "double": 6.75}  # inches; those of figures (`style.SIZES`)
+POINT = 1 / 72.27  # inches
+GAP, LEAST = 8.0, 4.0  # points between two columns, and where they would not fit otherwise
+PAGE = 70  # lines of a table on a page
+SMALL = 0.86  # of an interval's letters to those of its number
+ENTRY = re.compile(
+    r"(?P<number>[-+−]?(?:[\d,]*\.?\d+(?:e[-+]?\d+)?|∞))(?P<carried>†?)"
+    r"(?: \[(?P<ends>[^]]*)\])?(?: (?P<count>\d+/\d+))?"
+)
+"""A number, its interval, and in how many seeds it is defined."""
+NARROW, WIDE = frozenset(" .,:;'|()[]fijlrt-"), frozenset("mwMW∞×−≤≥%")
+KEYS = ("T", "n")  # columns of results that are no quantity
+MATH = (
+    r"± \pm, ₊ _+, ⁺ ^+, ₀ _0, ₁ _1, ₂ _2, ² ^2, * ^*, ′ ', † ^\dagger, ‡ ^\ddagger, "
+    r"< <, > >, ≤ \le, ≥ \ge, | |, − -, × \times, "
+    r"· \cdot, √ \surd, ∞ \infty, α \alpha, β \beta, γ \gamma, Γ \Gamma, δ \delta, Δ \Delta, ε "
+    r"\varepsilon, κ \kappa, "
+    r"λ \lambda, Λ \Lambda, µ \mu, μ \mu, ρ \rho, σ \sigma, φ \varphi"
+)
+"""Signs that LaTeX has in formulas only, each with its command there."""
+LATEX = {
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "\\": r"\textbackslash{}",
+    "`": r"\textasciigrave{}",
+    "–": "--",
+} | {sign: f"${command}$" for sign, command in (pair.split() for pair in MATH.split(", "))}
+
+
+JOINED = "-',"  # two of them in a row would be another sign
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows under one heading, all of strings as `TextTable` has them.
+
+    Attributes:
+        section: a line above the rows; empty for none.
+    """
+
+    heading: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    section: str = ""
+
+
+def render_latex(table: TextTable, size: str = "single", intervals: bool = True) -> str:
+    """Return a float of one column of a page (`single`) or of its whole width (`double`).
+
+    Args:
+        intervals: whether a median's interval stands below it.
+    """
+    if not intervals:
+        rows = [[type(cell)(INTERVAL.sub("", cell)) for cell in row] for row in table.rows]
+        table = replace(table, rows=rows, caption=INTERVAL.sub("", table.caption))
+    table, width = _drop_settings(table), WIDTHS[size] / POINT
+    is_matrix = bool(table.brief) and {"problem", "algorithm"} <= {*table.columns[:2]}
+    blocks = _split_matrix(table, width) if is_matrix else _split_sections(table, width)
+
+    first, *comments = explain_bold(table.note).splitlines() or [""]
+    sentences = (table.title.replace("\n", " "), first[:1].upper() + first[1:])
+    caption = table.caption or ". ".join(filter(None, sentences)).replace("; * ", "; † ")
+    count = len(blocks[0].heading)
+    gap = LEAST + min(max(width - _measure(blocks), 0.0) / max(count - 1, 1), GAP - LEAST)
+    words = (
+        1 if is_matrix else sum(name in blocks[0].heading for name in table.columns[: table.left])
+    )
+    body = _write_blocks(blocks, words)
+    long = len(body) > PAGE
+    environment = "table" if size == "single" else "table*"
+    return "\n".join(
+        [
+            r"% needs \usepackage{booktabs}",
+            *(
+                ["% longer than a page: --no-interval, --size double or --only make it shorter"]
+                * long
+            ),
+            *(f"% {line}" for line in comments if not line.startswith("more: ")),
+            rf"\begin{{{environment}}}",
+            r"\centering\small",
+            rf"\setlength{{\tabcolsep}}{{{gap / 2:.1f}pt}}",
+            rf"\caption{{{_to_latex(caption)}}}",
+            rf"\label{{tab:{_make_label(table.title)}}}",
+            rf"\begin{{tabular}}{{@{{}}{'l' * words}{'r' * (count - words)}@{{}}}}",
+            r"\toprule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+            rf"\end{{{environment}}}",
+        ]
+    )
+
+
+def _split_matrix(table: TextTable, width: float) -> list[Block]:
+    """Return methods by problems, a block or more for every quantity; or by quantities, of one
+    problem.
+    """
+    records = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    quantities = [name for name in table.columns[2:] if name not in KEYS]
+    entries: dict[tuple[str, str], dict[str, str]] = {}
+    for record in records:
+        horizon = f", T = {record['T']}" if "T" in record else ""
+        entries[record["algorithm"] + horizon, record["problem"]] = record
+    methods, problems = (list(dict.fromkeys(key[i] for key in entries)) for i in (0, 1))
+
+    # (heading, column) of all that stand beside each other where they fit
+    if len(problems) == 1:
+        lines = [(problems[0], [(name, problems[0], name) for name in quantities])]
+    else:
+        lines = [
+            (name if len(quantities) > 1 else "", [(p, p, name) for p in problems])
+            for name in quantities
+        ]
+
+    def split(count: int) -> list[Block]:
+        blocks = []
+        for corner, columns in lines:
+            for start in range(0, len(columns), count):
+                part = columns[start : start + count]
+                padding = [""] * (count - len(part))
+                rows = [
+                    [method]
+                    + [entries.get((method, p), {}).get(name, "–") for _, p, name in part]
+                    + padding
+                    for method in methods
+                ]
+                blocks.append(Block([corner, *(heading for heading, *_ in part), *padding], rows))
+        return blocks
+
+    most = max(len(columns) for _, columns in lines)
+    fitting = (blocks for count in range(most, 1, -1) if _measure(blocks := split(count)) <= width)
+    return next(fitting, None) or split(1)
+
+
+def _drop_settings(table: TextTable) -> TextTable:
+    """Return the table without the brackets of its problems where they tell none from another."""
+    if "problem" not in table.columns:
+        return table
+    column = table.columns.index("problem")
+    labels = [row[column].partition("[") for row in table.rows]
+    if len({settings for *_, settings in labels}) > 1:
+        return table
+    rows = [
+        [*row[:column], name, *row[column + 1 :]]
+        for row, (name, *_) in zip(table.rows, labels, strict=True)
+    ]
+    return replace(table, rows=rows)
+
+
+def _split_sections(table: TextTable, width: float) -> list[Block]:
+    """Return the rows under what their first columns share, with as many columns as fit."""
+
+    def split(part: TextTable) -> list[Block]:
+        if part.left < 2:
+            return [Block(part.columns, part.rows)]
+        sections: dict[str, list[Sequence[str]]] = {}
+        for row in part.rows:
+            sections.setdefault(row[0], []).append(row[1:])
+        return [Block(part.columns[1:], rows, name) for name, rows in sections.items()]
+
+    # what the caption says already
+    alike = {
+        i
+        for i, name in enumerate(table.columns)
+        if table.caption and name in ("against", "n") and len({row[i] for row in table.rows}) == 1
+    }
+    table = table.without(alike)
+    return split(table.fit(lambda part: _measure(split(part)) <= width))
+
+
+def _measure(blocks: Sequence[Block]) -> float:
+    """Return how many points the columns of some blocks take at least, about."""
+    lines = [line for block in blocks for line in (block.heading, *block.rows)]
+    columns = zip(*lines, strict=True)
+    return sum(max(map(_measure_cell, column)) + LEAST for column in columns) - LEAST
+
+
+def _measure_cell(cell: str) -> float:
+    entry = ENTRY.fullmatch(cell)
+    if not entry:
+        return _measure_text(cell)
+    below = f"[{entry['ends'] or ''}] {entry['count'] or ''}"
+    above, below = (re.sub(r"(?<!e)-", "−", text) for text in (entry["number"], below))
+    return max(_measure_text(above), SMALL * _measure_text(below))
+
+
+def _measure_text(text: str) -> float:
+    """Return the points of a line in letters of nine points; e-05 is written as a power of ten."""
+    text = re.sub(r"e[-+]?0?(\d)", r"××10\1", text)  # spaces beside the sign, a small exponent
+    return sum(2.8 if c in NARROW else 8.0 if c in WIDE else 4.9 for c in text)
+
+
+def _write_blocks(blocks: Sequence[Block], words: int) -> list[str]:
+    lines = list[str]()
+    for i, block in enumerate(blocks):
+        # A heading stands once above blocks that share it.
+        if i == 0 or not block.section:
+            lines += [r"\midrule"] * (i > 0) + [_join(map(_to_latex, block.heading)) + r" \\"]
+            lines.append(r"\midrule")
+        elif block.section:
+            lines.append(r"\addlinespace")
+        if block.section:
+            name = _to_latex(block.section)
+            lines.append(rf"\multicolumn{{{len(block.heading)}}}{{@{{}}l}}{{\emph{{{name}}}}} \\")
+        for row in block.rows:
+            lines += _write_row(row, words)
+    return lines
+
+
+def _write_row(row: Sequence[str], words: int) -> list[str]:
+    """Return a line of numbers, and one of what stands below them where anything does."""
+    cells = [(_mark(cell, _to_latex(cell)), "") for cell in row[:words]]
+    cells += [_split_entry(cell) for cell in row[words:]]
+    above, below = zip(*cells, strict=True)
+    if not any(below):
+        return [_join(above) + r" \\"]
+    small = [rf"{{\scriptsize {text}}}" if text else "" for text in below]
+    return [_join(above) + r" \\[-0.4ex]", _join(small) + r" \\"]
+
+
+def _split_entry(cell: str) -> tuple[str, str]:
+    """Return a number in its marks, and its interval and count."""
+    entry = ENTRY.fullmatch(cell)
+    if not entry:
+        return _mark(cell, _to_latex(cell)), ""
+    number = _to_math(entry["number"])
+    bold = rf"\mathbf{{{number}}}" if isinstance(cell, Best) else number
+    signs = r"\ddagger" * bool(entry["carried"])
+    signs += r"\dagger" * (isinstance(cell, Marked) and not isinstance(cell, Best))
+    ends = [f"${_to_math(end)}$" for end in (entry["ends"] or "").split(", ") if end]
+    below = [f"[{', '.join(ends)}]"] * bool(ends) + [entry["count"]] * bool(entry["count"])
+    return f"${bold}$" + (rf"\rlap{{$^{{{signs}}}$}}" if signs else ""), " ".join(below)
+
+
+def _mark(cell: str, text: str) -> str:
+    if isinstance(cell, Best):
+        return rf"\textbf{{{text}}}"
+    return rf"{text}\rlap{{$^\dagger$}}" if isinstance(cell, Marked) else text
+
+
+def _to_math(number: str) -> str:
+    mantissa, _, exponent = number.replace("−", "-").partition("e")
+    digits = mantissa.replace(",", "{,}").replace("∞", r"\infty")
+    return digits + (rf"\times10^{{{int(exponent)}}}" if exponent else "")
+
+
+def _join(cells: Iterable[str]) -> str:
+    joined = " & ".join(cells)
+    return f"{{}}{joined}" if joined.startswith("[") else joined  # \\ [ would be a distance
+
+
+def _make_label(title: str) -> str:
+    plain_title = re.sub(r", (T|n) = [\d/,]*\d( to [\d/]*\d)?( \(.*?\))?", "", title).lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain_title).strip("-") or "results"
+
+
+def _to_latex(text: str) -> str:
+    """Return a text as LaTeX shows it to the letter."""
+    pairs = zip(" " + text, text, strict=False)
+    text = "".join(
+        ("{}" if c == before and c in JOINED else "") + LATEX.get(c, c) for before, c in pairs
+    )
+    return re.sub(r"(?<![^ \[])-(?=[\d$])", "$-$", text)  # of a number
