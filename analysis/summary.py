@@ -51,7 +51,7 @@ def figures(run: Run, metrics: Sequence[str] = (), kind: str = "curves") -> list
             )
         elif title in good:
             panels = [
-                Panel(metric, title, statistic="median", log=scale_of(metric))
+                Panel(metric, title, title=label, statistic="median", log=scale_of(metric))
                 for metric in panel_metrics
             ]
             result.append(Figure(f"summary{name}", caption, panels))

@@ -240,6 +240,11 @@ def add_commands(command: Commands) -> None:
             choices=("mean", "median"),
             help="means with intervals, or medians with quartiles, everywhere",
         ),
+        argument(
+            "--bands",
+            action="store_true",
+            help="a band of quartiles to every median (default: up to four curves; else bars)",
+        ),
         imports=True,
     )
 
@@ -440,6 +445,7 @@ def do_figures(options: argparse.Namespace, command_line: list[str]) -> int:
         options.svg,
         log="" if options.log == "none" else options.log,
         highlight=options.highlight,
+        bands=options.bands,
     )
     # A figure without files says why it is not drawn; where none says so, no recipe is about these
     # problems.

@@ -115,7 +115,8 @@ def stale(run: Run, problem: str, algorithm: str) -> int:
 MARKS = 8  # markers on a curve, with an error bar each
 # share of the rounds in which a time average is a transient, which does not set the range
 SETTLED = 0.05
-BANDS = 4  # curves with a band where others are grey: more bands hide what is below
+BANDS = 4  # curves in colour: more bands hide what is below
+APART = 0.012  # between two bars beyond the last round, in lengths of the axis
 BEYOND = 0.5  # how far bars widen the range, in units of that of the curves
 BEST = {
     "color": "0.35",
@@ -206,6 +207,8 @@ class Panel(OverRounds):
         last: the last round shown.
         statistic: "mean", with bars for its interval, or "median", with a band from quartile to
             quartile.
+        bands: whether medians have bands, else a bar each beyond the last round; by default
+            where at most `BANDS` curves are in colour.
         log: axes on a logarithmic scale: "x", "y" or "xy", where growth is the point; zero and
             below are not shown.
         titles: of the variants to show, in place of `algorithms`.
@@ -220,6 +223,7 @@ class Panel(OverRounds):
     statistic: Statistic = "mean"
     log: str = ""
     titles: Sequence[str] | None = None
+    bands: bool | None = None
 
     @property
     def quantity(self) -> str:
@@ -347,14 +351,12 @@ class Panel(OverRounds):
             if not look.lead:
                 axis.plot(curve["t"], curve[self.statistic], **look.line())
         for position, (look, curve) in enumerate(leading):
-            has_band = position < BANDS or len(leading) == len(curves)
             share = marker_offset(position, len(leading))
-            self._draw_curve(axis, curve, look, share, self.range(frame), has_band)
+            self._draw_curve(axis, curve, look, share, self.range(frame))
+            if self.statistic == "median" and self.bands is False:
+                self._draw_end(axis, curve, look, APART * (position + 1))
         self._set_data_limits(axis, frame)
-        axis.set(
-            xlabel="Round t",
-            ylabel=f"{METRICS[self.metric].label_of(self.average)}, {self.statistic}",
-        )
+        axis.set(xlabel="Round t", ylabel=METRICS[self.metric].label_of(self.average))
 
     def _set_data_limits(self, axis: Any, frame: pd.DataFrame) -> None:
         """Keep bars that would flatten the curves from setting the range: they leave the panel."""
@@ -379,14 +381,12 @@ class Panel(OverRounds):
         look: Look,
         share: Array,
         room: tuple[float, float],
-        has_band: bool,
     ) -> None:
         """One curve of the lead.
 
         Args:
             share: where its markers are, from 0 to 1.
             room: what the vertical axis holds.
-            has_band: whether a median has its band.
         """
         points = len(group)
         # On a logarithmic axis markers at equal distances are at equal ratios of rounds.
@@ -403,7 +403,7 @@ class Panel(OverRounds):
             return
         axis.plot(t, middle, label=label, markevery=marks, **look.line())
         if self.statistic == "median":
-            if not has_band:
+            if self.bands is False:
                 return
             edge = {"edgecolor": (look.colour, 0.5), "linewidth": 0.4}
             axis.fill_between(t, low, high, facecolor=(look.colour, 0.09), zorder=0.5, **edge)
@@ -439,11 +439,27 @@ class Panel(OverRounds):
                     **arrow_style,
                 )
 
+    def _draw_end(self, axis: Any, group: pd.DataFrame, look: Look, beyond: float) -> None:
+        """The quartiles of the last round as a bar beyond it, where no other curve has its own."""
+        t, middle, low, high = (
+            float(group[name].iloc[-1]) for name in ("t", self.statistic, "low", "high")
+        )
+        first = float(group["t"].iloc[0])
+        place = t * (t / first) ** beyond if "x" in self.log else t + beyond * (t - first)
+        if not np.isnan(middle):
+            # A quartile that was never reached is beyond the axis. No line, so that the lines of
+            # the axis are its curves.
+            far = 1e6 * max(abs(middle), 1.0)
+            ends = np.nan_to_num(low, nan=-far), np.nan_to_num(high, nan=far)
+            axis.vlines(place, *ends, color=look.colour, gid="end", **thin("lines"))
+
     def describe_seeds(self, seeds: str, counts: Collection[int]) -> str:
         """What is drawn of so many seeds, for captions."""
-        quartiles = self.statistic == "median"
+        shape = "bars at the ends" if self.bands is False else "bands"
         bars = (
-            "bands from quartile to quartile" if quartiles else "bars: 95 % intervals of the mean"
+            f"{shape} from quartile to quartile"
+            if self.statistic == "median"
+            else "bars: 95 % intervals of the mean"
         )
         return over_seeds(self.statistic, bars, seeds, counts)
 

@@ -339,23 +339,20 @@ def paint(
     lead = choose_lead(run, titles, highlight)
     algorithm_looks, labels = looks(run.full_record, lead.coloured), run.record.labels("algorithms")
     ranked = {title: i for i, title in enumerate((*lead.coloured, *lead.grey))}
+    has_bands = len(lead.coloured) <= BANDS
+    contents.panels = [
+        replace(panel, bands=has_bands)
+        if isinstance(panel, Panel) and panel.bands is None
+        else panel
+        for panel in contents.panels
+    ]
     if lead.grey:
         listed = ", ".join(labels[title] for title in lead.grey)
-        bands = any(
-            isinstance(panel, Panel) and panel.statistic == "median" for panel in contents.panels
-        )
-        bands_note = (
-            f" Bands are of the first {BANDS} in colour."
-            if bands and len(lead.coloured) > BANDS
-            else ""
-        )
         best = (
             f"The best {len(lead.coloured)} by mean rank are in colour, in this order; in grey "
             f"follow {listed}."
         )
-        contents.notes.append(
-            (f"In grey, by mean rank: {listed}." if highlight else best) + bands_note
-        )
+        contents.notes.append(f"In grey, by mean rank: {listed}." if highlight else best)
     together: dict[str, list[int]] = {}
     for i, (axis, panel, frame) in enumerate(zip(axes, contents.panels, frames, strict=True)):
         # A legend is in the order of drawing.
@@ -458,6 +455,7 @@ class DrawOptions:
         svg: write it as SVG, too.
         log: logarithmic axes of curves, "x", "y", "xy" or "" for none, in place of the panels' own.
         highlight: the methods in colour, the others are grey; by default the best eight.
+        bands: a band of quartiles to every median, however many there are.
     """
 
     size: str | None = None
@@ -466,6 +464,7 @@ class DrawOptions:
     svg: bool = False
     log: str | None = None
     highlight: Sequence[str] = ()
+    bands: bool = False
 
 
 DEFAULT_OPTIONS = DrawOptions()
@@ -487,11 +486,9 @@ def draw(
             else replace(panel, statistic=options.statistic)
             for panel in panels
         ]
-    if options.log is not None:
-        panels = [
-            replace(panel, log=options.log) if isinstance(panel, Panel) else panel
-            for panel in panels
-        ]
+    changes: dict[str, Any] = {} if options.log is None else {"log": options.log}
+    changes |= {"bands": True} if options.bands else {}
+    panels = [replace(panel, **changes) if isinstance(panel, Panel) else panel for panel in panels]
     figure = replace(figure, panels=panels)
     crowded = any(len(panel.algorithm_titles(run)) > FEW for panel in panels)
     look = size_of(options.size or ("double" if crowded else None), len(panels), options.font)

@@ -81,6 +81,9 @@ def finish(
     image.get_layout_engine().execute(image)
     for axis in axes:
         room = axis.get_window_extent()
+        if axis.yaxis.label.get_window_extent().height > room.height:
+            # The caption has the whole name.
+            axis.set_ylabel(axis.get_ylabel().replace(" cumulative", ""))
         _break_text(axis.yaxis.label, room.height, "height")
         _break_text(axis.xaxis.label, room.width, "width")
         _break_title(axis, room.width)

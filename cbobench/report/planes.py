@@ -138,7 +138,7 @@ class Plane:
         for row in frame.to_dict("records"):
             self._draw_point(axis, row, edges, looks[row["algorithm"]])
         across, up = (METRICS[name].label_of(self.average) for name in (self.metric, self.other))
-        axis.set(xlabel=f"{across}, {self.statistic}", ylabel=f"{up}, {self.statistic}")
+        axis.set(xlabel=across, ylabel=up)
 
     def _draw_point(
         self, axis: Any, row: Mapping[Any, Any], edges: dict[str, tuple[float, float]], look: Look

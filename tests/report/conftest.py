@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import pytest
@@ -32,7 +33,7 @@ def unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
 def words_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., str]:
     """The caption of a figure, on one line; its other files are in `words`, but for the images."""
 
-    def draw_caption(run: Run, panels: list[figures.AnyPanel], **options: str) -> str:
+    def draw_caption(run: Run, panels: list[figures.AnyPanel], **options: Any) -> str:
         figure = figures.Figure("words", "words", panels)
         with monkeypatch.context() as patch:
             patch.setattr(figures, "save", lambda *_: None)

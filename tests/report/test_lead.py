@@ -80,6 +80,11 @@ def test_a_reader_chooses_what_is_in_colour(folder, tmp_path, capsys):
     assert main([*arguments, "m1"]) == 2
     assert "unknown algorithm 'm1'" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
+    for count, bars in ((4, 0), (5, 5)):
+        axis = cbobench.plot(folder, "R", problem="P", highlight=METHODS[7 : 7 + count]).axes[0]
+        ends = [part for part in axis.collections if part.get_gid() == "end"]
+        assert len(ends) == bars, "bands hide each other: of more than four a bar each, beyond"
+        assert len({end.get_segments()[0][0][0] for end in ends}) == bars, "no two at one place"
     sparse = choose_lead(Run(folder), METHODS[:3])
     assert (sparse.coloured, sparse.grey) == (tuple(METHODS[:3]), ()), (
         "few methods keep the suite's order and have a colour"

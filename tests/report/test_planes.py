@@ -221,11 +221,11 @@ def test_other_kinds_have_the_same_bytes_again(run, tmp_path, kind):
 
 def test_planes_in_python(run):
     figure = cbobench.plot(run, ["R", "N"], kind="plane", statistic="mean", log="y")
-    assert [axis.get_xlabel() for axis in figure.axes] == ["Cumulative regret, mean"] * 2
+    assert [axis.get_xlabel() for axis in figure.axes] == ["Cumulative regret"] * 2
     assert [axis.get_yscale() for axis in figure.axes] == ["log", "linear"], (
         "on Q nothing is above 0"
     )
     assert (
         cbobench.plot(run, kind="plane", problem="P", average=True).axes[0].get_xlabel()
-        == "Average regret, median"
+        == "Average regret"
     )
