@@ -19,12 +19,16 @@ const problems = union("problems"), algorithms = union("algorithms");
 const metrics = Object.keys(DATA.metrics).filter((name) => DATA.runs.some((run) => run.metrics.includes(name)));
 const ranked = new Map(DATA.runs.flatMap((run) => run.ranks.map((row) => [row.metric, row.symbol])));
 const timed = DATA.runs.some((run) => run.pairs.some((pair) => pair.seconds !== null));
-const preferred = (...names) => names.find((name) => metrics.includes(name)) ?? metrics[0];
+const held = (name) => metrics.includes(name) && DATA.runs.some((run) => run.pairs.some((pair) => pair.curves[name]));
+const preferred = (...names) => names.find(held) ?? names.find((name) => metrics.includes(name)) ?? metrics[0];
+
+/** Whether a metric falls towards 0, so that its decades count. */
+const isOnLog = (name) => DATA.metrics[name]?.log ?? false;
 
 /** What may be chosen, the first being chosen at first; labels may be chosen together. */
 const ALLOWED = {
-  metric: [preferred("regret", "simple_value"), ...metrics], view: ["median", "mean", "seeds"], x: timed ? ["rounds", "seconds"] : ["rounds"],
-  xlog: [false, true], ylog: [false, true],
+  metric: [preferred("simple_regret", "simple_value", "regret"), ...metrics], view: ["median", "mean", "seeds"], x: timed ? ["rounds", "seconds"] : ["rounds"],
+  xlog: [false, true], ylog: [isOnLog(preferred("simple_regret", "simple_value", "regret")), true, false],
   across: [preferred("regret", "simple_value"), ...metrics], up: [preferred("violation_hard"), ...metrics], final: ["median", "mean"], planelog: [false, true],
   rank: [...ranked.keys()], apart: [false, true],
 };
@@ -74,7 +78,12 @@ function rebuild() {
   redraw();
 }
 
-const set = (name) => (value) => { state[name] = value; rebuild(); };
+const set = (name) => (value) => {
+  state[name] = value;
+  if (name === "metric") state.ylog = ticks.ylog.checked = isOnLog(value);
+  rebuild();
+};
+const ticks = {};
 
 /** A list to choose one of. */
 function choice(label, options, name) {
@@ -85,6 +94,7 @@ function choice(label, options, name) {
 
 function tick(label, name) {
   const box = el("input", { type: "checkbox", checked: state[name], onchange: () => set(name)(box.checked) });
+  ticks[name] = box;
   return el("label", {}, box, ` ${label}`);
 }
 

@@ -115,6 +115,7 @@ def content(runs: Sequence[Run]) -> dict[str, Any]:
                 "better": m.better,
                 "whole": m.is_count,
                 "censored": m.censored,
+                "log": m.relative and not m.cumulative,
             }
             for m in METRICS.values()
         },

@@ -80,6 +80,12 @@ function rankPanel(run, state, dark) {
   };
 }
 
+/** 1, 2, 5, 10, 20, ... from the first round to the last. */
+function roundTicks(at) {
+  const decades = Array.from({ length: 13 }, (_, i) => 10 ** (i - 6));
+  return decades.flatMap((one) => [one, 2 * one, 5 * one]).filter((x) => x >= 0.99 * at[0] && x <= 1.01 * at.at(-1));
+}
+
 /** Shares of cells near the optimum, or of targets reached; of one problem, or of all. */
 function profilePanel(run, kind, problem, state, dark) {
   const data = kind === "data";
@@ -100,7 +106,7 @@ function profilePanel(run, kind, problem, state, dark) {
     note: noted(data ? "share of (cell, target) pairs solved by round t; a cell that failed solves nothing" : "share of the cells asked for with a final simple regret of at most x |f*|",
       run.ends[problem] || run.end, drawnOf(chosen, curves)),
     layout: {
-      xaxis: { type: "log", title: { text: data ? (shares ? "Round t, in units of T" : "Round t") : "Precision x, in units of |f*|" }, exponentformat: "power" },
+      xaxis: { type: "log", tickvals: data ? roundTicks(at) : undefined, title: { text: data ? (shares ? "Round t, in units of T" : "Round t") : "Precision x, in units of |f*|" }, exponentformat: "power" },
       yaxis: { range: [0, 1.03], tickformat: ".0%", title: { text: data ? "Targets reached" : "Cells with r ≤ x |f*|" } },
     },
   };

@@ -3,7 +3,8 @@
 
 const isDark = () => document.documentElement.dataset.theme === "dark";
 const plain = (text) => String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
-const MANY = 12; // curves that can be told apart; of more there is no legend, no marker and no band
+const MANY = 12; // curves that can be told apart; of more there is no legend and no marker
+const BANDS = 4; // more bands hide what is below
 const panels = new Set();
 const near = new IntersectionObserver((entries) => {
   for (const { target, isIntersecting } of entries) target.panel.near = isIntersecting;
@@ -196,6 +197,13 @@ function panelOf(title, file, build) {
   return panel;
 }
 
+/** A bar beyond the last value of a curve, where no other one has its own. */
+function endBar(x, [centre, low, high], color) {
+  const part = (end) => [end === null ? 0 : Math.abs(end - centre)];
+  return { type: "scatter", mode: "markers", showlegend: false, hoverinfo: "skip", x: [x], y: [centre], marker: { opacity: 0 },
+    error_y: { type: "data", symmetric: false, array: part(high), arrayminus: part(low), color, thickness: 1.5, width: 3 } };
+}
+
 /** Curves of one metric on one problem of one run. */
 function curvePanel(run, problem, state, dark) {
   const metric = DATA.metrics[state.metric];
@@ -254,7 +262,7 @@ function curvePanel(run, problem, state, dark) {
     if (centre.some((value) => value !== null && value <= 0)) below.push(look.label);
     const there = t.map((_, k) => k).filter((k) => low[k] !== null && high[k] !== null);
     for (const k of there) for (const v of [low[k], centre[k], high[k]]) if (v > 0) least = Math.min(least, v);
-    if (there.length && !many) {
+    if (there.length && chosen.length <= BANDS) {
       traces.push({ type: "scatter", mode: "lines", uid: `${same.uid}b`, meta: look.label, legendgroup: name, showlegend: false, hoverinfo: "skip", band: true,
         x: [...there.map((k) => at[k]), ...there.map((k) => at[k]).reverse()],
         y: [...there.map((k) => high[k]), ...there.map((k) => low[k]).reverse()],
@@ -263,13 +271,17 @@ function curvePanel(run, problem, state, dark) {
     traces.push({ type: "scatter", mode: many ? "lines" : "lines+markers", ...same, name, legendgroup: name, x: at, y: centre, line,
       marker: { ...marker, maxdisplayed: 8 }, customdata: t.map((_, k) => [said(low[k]), said(high[k])]),
       hovertemplate: `%{fullData.name}<br>${when}<br>${middle} %{y:.4g} [%{customdata[0]}, %{customdata[1]}]<br>${seeds}<extra></extra>` });
+    if (chosen.length > BANDS && !many && centre.at(-1) !== null) {
+      const beyond = at.at(-1) * (1 + 0.012 * counts.length);
+      traces.push({ ...endBar(beyond, [centre, low, high].map((ends) => ends.at(-1)), colour), band: true, uid: `${same.uid}e`, meta: look.label, legendgroup: name });
+    }
   }
   if (state.ylog) {
     for (const trace of traces) if (trace.band) trace.y = trace.y.map((v) => (v > 0 ? v : least)); // a band may reach 0
   }
   traces.sort((a, b) => (b.band || 0) - (a.band || 0)); // bands behind lines
   const what = state.view === "seeds" ? "a line per seed" : counts.every(([, pair]) => pair.n < 2) ? "single seeds, without an interval"
-    : many ? `${middle}; ${bars} are in the CSV` : `${middle} and ${bars}`;
+    : many ? `${middle}; ${bars} are in the CSV` : `${middle} and ${bars}${chosen.length > BANDS ? " in the end" : ""}`;
   const spread = seconds ? "t is shown as CPU seconds: t times what a round took on average, the median of the seeds" : "";
   return {
     traces, csv,

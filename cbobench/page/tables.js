@@ -75,6 +75,12 @@ function fitTable(figure) {
   return () => { for (const column of hidden) show(column, true); note.textContent = ""; };
 }
 
+/** Marks a table whose right edge hides columns. */
+function markCut(scroller) {
+  scroller.classList.toggle("cut", scroller.scrollLeft + scroller.clientWidth < scroller.scrollWidth - 1);
+}
+const resized = new ResizeObserver((entries) => entries.forEach(({ target }) => markCut(target)));
+
 /** A table that can be sorted by every column, filtered, and downloaded as CSV. */
 function tableOf(table, file) {
   const id = `table-${(tableCount += 1)}`;
@@ -139,10 +145,11 @@ function tableOf(table, file) {
     el("div", { class: "tools" },
       el("label", { for: `${id}-filter` }, "Filter"), filter, said,
       el("button", { type: "button", onclick: () => download(`${file}.csv`, csv()) }, "CSV")),
-    el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": table.title },
+    el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": table.title, onscroll: (event) => markCut(event.target) },
       el("table", { class: grouped ? "labelled" : null }, el("thead", {}, el("tr", {}, headings)), body)),
     lines(table.note, "note"), el("p", { class: "note left-out" }),
   );
   show();
+  resized.observe(made.querySelector(".scroll"));
   return made;
 }

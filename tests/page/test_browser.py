@@ -104,8 +104,7 @@ def test_what_is_chosen_is_drawn(page):
     page.locator("#curves").scroll_into_view_if_needed()
     options = page.get_by_label("Metric").locator("option").all_inner_texts()
     assert {"Cumulative regret R", "Simple regret r"} <= {*options}
-    page.get_by_label("Metric").select_option("simple_regret")
-    page.get_by_label("log values").check()
+    assert page.get_by_label("log values").is_checked(), "it opens on r, in decades"
     page.get_by_label("Statistic").first.select_option("seeds")
     settle(page)
     drawn = (
@@ -170,21 +169,20 @@ def test_a_table_hands_out_the_rows_that_are_shown(page):
 
 def test_a_choice_is_in_the_address(browser, page):
     assert "#" not in page.url
-    page.get_by_label("Metric").select_option("simple_regret")
-    page.get_by_label("log values").check()
+    page.get_by_label("Metric").select_option("regret")
     page.locator("#curves .chip", has_text=IMAGE).locator("input").uncheck()
     page.get_by_role("link", name="Curves").click()
     settle(page)
     assert page.url.endswith(
-        "#curves&metric=simple_regret&ylog=true&algorithms=plain%20%26%20simple,third"
+        "#curves&metric=regret&ylog=false&algorithms=plain%20%26%20simple,third"
     )
     page.reload()
     settle(page)
     for tab in (page, page.context.new_page()):
         tab.goto(page.url)
         settle(tab)
-        assert tab.get_by_label("Metric").input_value() == "simple_regret"
-        assert tab.get_by_label("log values").is_checked()
+        assert tab.get_by_label("Metric").input_value() == "regret"
+        assert not tab.get_by_label("log values").is_checked(), "a regret may be negative"
         names = (
             "document.querySelector('#curves .plot').data.filter((trace) => "
             "!trace.band).map((trace) => trace.meta)"
@@ -283,13 +281,13 @@ def test_a_page_of_a_run_that_is_played_loads_itself_again(browser, run, tmp_pat
         drawing.start()
         while not out.exists():
             drawing.join(0.05)
-        with opened(browser, out.as_uri() + "#curves&metric=simple_regret") as page:
+        with opened(browser, out.as_uri() + "#curves&metric=regret") as page:
             assert (
                 page.locator("#live").inner_text().startswith(part.record.suite or str(part.folder))
             )
             page.wait_for_event("load", timeout=60_000)
             page.wait_for_selector("html[data-ready]", timeout=60_000)
-            assert page.url.endswith("#curves&metric=simple_regret")
+            assert page.url.endswith("#curves&metric=regret")
             lease.__exit__(None, None, None)
             drawing.join(60)
             while page.locator("#live").count():
