@@ -43,8 +43,9 @@ class PlotOptions:
         problem, algorithm: which ones, by title, label or registered name (all by default).
         average: divide by t.
         last: the last round shown.
-        statistic: "median" (the default), with a band from quartile to quartile, or "mean", with
-            bars for its 95 % interval; in a plane both have bars for their intervals.
+        statistic: "median" (the default), with a band from quartile to quartile (of more than four
+            a bar at the end), or "mean", with bars for its 95 % interval; in a plane both have bars
+            for their intervals.
         log: axes on a logarithmic scale, "x", "y" or "xy"; True is "y", False none. By default
             simple regret is on one.
         highlight: the methods in colour, at most eight, by title, label or registered name; the
