@@ -98,7 +98,7 @@ def test_the_menu_has_every_page_in_its_part():
     captions = re.findall(r":caption: (.+)", "\n".join(pages.menus([*pages.sources()])))
     assert captions == [*pages.ORDER]
     assert captions[:5] == ["Start", "How to", "Reference", "Gallery", "Results"]
-    assert pages.ORDER["Start"][-2:] == ("tutorial", "notebooks")
+    assert pages.ORDER["Start"] == ("install", "tutorial", "notebooks")
 
 
 def test_a_notebook_is_a_page_with_what_it_shows():

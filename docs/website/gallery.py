@@ -1,5 +1,5 @@
-"""The figures of the gallery, the papers' figures and the maps of their claims as pictures with
-words, drawn from what is stored.
+"""The figures of the gallery as pictures with words, drawn from a play of README's suite; those of
+papers and the maps of their claims, drawn from what is stored.
 """
 
 from __future__ import annotations
@@ -9,26 +9,29 @@ import json
 import re
 from functools import partial
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
+import cbobench
 from cbobench.papers.claim_maps import draw_map
 from cbobench.report.formats import escape_markdown
 from cbobench.report.load import Run
 from docs.results import gallery, maps, reproduction
 from docs.results.markdown import tabulate
-from docs.results.pictures import BUNDLE
 from docs.website.pictures import Pictures
+
+FIRST = Path(__file__).parents[2] / "suites" / "first.yaml"
+"""The suite of README, whose figures the gallery shows."""
 
 
 def with_figures(text: str, pictures: Pictures) -> str:
-    """The gallery with the figure of every block of Python below it, drawn from the stored play of
-    the same suite.
+    """The gallery with the figure of every block of Python below it, drawn from a play of the same
+    suite.
     """
 
     def draw(code: str) -> Any:
-        # The picture is of what was played, by whatever code; a test plays README's suite again.
-        run = Run(BUNDLE)
-        run.__dict__["stale"] = frozenset()
+        # Played for the first figure, and resumed for the others.
+        run = Run(cbobench.run("first", out=pictures.folder / "first", cpus=0).folder)
         scope: dict[str, Any] = {"run": run}
         exec(code.replace('"runs/first"', "run"), scope)
         return scope["figure"]
@@ -36,7 +39,7 @@ def with_figures(text: str, pictures: Pictures) -> str:
     def with_figure(block: re.Match[str]) -> str:
         # The name is another one where the code is, so that the picture is drawn again.
         name = f"block-{hashlib.sha256(block[2].encode()).hexdigest()[:8]}"
-        drawn = pictures.of_stored(name, [BUNDLE], partial(draw, block[2]), f"{block[1]}.")
+        drawn = pictures.of_stored(name, [FIRST], partial(draw, block[2]), f"{block[1]}.")
         return f"{block[0]}\n\n{drawn.markdown()}"
 
     return re.sub(r"^## (.+)\n\n```python\n((?:.*\n)*?)```$", with_figure, text, flags=re.M)
