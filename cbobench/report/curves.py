@@ -5,7 +5,7 @@ rounds too.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -13,7 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cbobench.errors import unknown
-from cbobench.metrics import METRICS
+from cbobench.metrics import METRICS, Metric
+from cbobench.report.groups import unit_of
 from cbobench.report.load import Run, read_values, recorded_rounds
 from cbobench.report.quantities import UNREACHED, is_reached
 from cbobench.report.style import Look, legend_label, mix_colour, thin
@@ -53,6 +54,12 @@ def centre(values: Array, metric: str, statistic: str = "mean") -> tuple[Array, 
     quartiles = np.quantile(ordered, [0.5, 0.25, 0.75], axis=1)
     median, low, high = np.where(is_reached(quartiles), quartiles, np.nan)
     return median, low, high
+
+
+def turn(points: tuple[Any, Any, Any], unit: float) -> tuple[Any, Any, Any]:
+    """What `centre` gives, as it is shown: of minus the values where the unit is -1."""
+    middle, low, high = points
+    return points if unit > 0 else (-middle, -high, -low)
 
 
 def curves(
@@ -209,6 +216,7 @@ class Panel(OverRounds):
         log: axes on a logarithmic scale: "x", "y" or "xy", where growth is the point; zero and
             below are not shown.
         titles: of the variants to show, in place of `algorithms`.
+        metrics: in the words of the problem's user (see `quantities.name_metrics`).
     """
 
     metric: str
@@ -220,6 +228,7 @@ class Panel(OverRounds):
     statistic: Statistic = "mean"
     log: str = ""
     titles: Sequence[str] | None = None
+    metrics: Mapping[str, Metric] = field(default_factory=lambda: METRICS, compare=False)
 
     @property
     def quantity(self) -> str:
@@ -234,7 +243,7 @@ class Panel(OverRounds):
     @property
     def about(self) -> str:
         """What is shown, for captions."""
-        return METRICS[self.metric].label_of(self.average) + (
+        return self.metrics[self.metric].label_of(self.average) + (
             f", rounds to {self.last:,}" if self.last else ""
         )
 
@@ -253,7 +262,7 @@ class Panel(OverRounds):
 
     def data(self, run: Run) -> pd.DataFrame:
         """One row per (algorithm, t): see `curves`."""
-        return curves(
+        frame = curves(
             run,
             self.metric,
             self.problem,
@@ -262,6 +271,9 @@ class Panel(OverRounds):
             last=self.last,
             algorithms=self.algorithm_titles(run),
         )
+        points = frame[self.statistic], frame["low"], frame["high"]
+        shown = turn(points, unit_of(self.metrics[self.metric]))
+        return frame.assign(**dict(zip((self.statistic, "low", "high"), shown, strict=True)))
 
     def _select_settled(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The rounds that set the range."""
@@ -353,7 +365,7 @@ class Panel(OverRounds):
         self._set_data_limits(axis, frame)
         axis.set(
             xlabel="Round t",
-            ylabel=f"{METRICS[self.metric].label_of(self.average)}, {self.statistic}",
+            ylabel=f"{self.metrics[self.metric].label_of(self.average)}, {self.statistic}",
         )
 
     def _set_data_limits(self, axis: Any, frame: pd.DataFrame) -> None:

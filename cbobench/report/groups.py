@@ -28,6 +28,22 @@ KEY = ("problem", "algorithm", "horizon")  # what the cells of a group share
 WORDS = {True: "binds", False: "does not bind"}
 
 
+@dataclass(frozen=True)
+class Worded(Metric):
+    """A metric in the words of the problems' user.
+
+    Attributes:
+        unit: what is shown is so many times what is stored: -1 for what they minimise.
+    """
+
+    unit: float = 1.0
+
+
+def unit_of(quantity: Metric) -> float:
+    """What is shown of a quantity, in units of what is stored."""
+    return quantity.unit if isinstance(quantity, Worded) else 1.0
+
+
 def take_values(cells: pd.DataFrame, quantity: Metric) -> Array:
     """A quantity of some cells, (n,); NaN where undefined."""
     if quantity.name not in cells:
@@ -83,14 +99,17 @@ class Group:
     columns: tuple[Columns, NDArray[np.intp]] | None = None
 
     def values(self, quantity: Metric) -> Array:
-        """A quantity of the good cells, (n,), NaN where undefined; taken from the frame once."""
+        """A quantity of the good cells as it is shown, (n,), NaN where undefined; taken from the
+        frame once.
+        """
         if quantity.name not in self._values:
             self._values[quantity.name] = (
                 take_values(self.good, quantity)
                 if self.columns is None
                 else self.columns[0].take(quantity, self.columns[1])
             )
-        return self._values[quantity.name]
+        values = self._values[quantity.name]
+        return values if unit_of(quantity) == 1.0 else unit_of(quantity) * values
 
     @cached_property
     def _values(self) -> dict[str, Array]:
