@@ -431,6 +431,7 @@ def render_differences(frame: pd.DataFrame, selection: Selection, note: str) -> 
     if len(metrics) == 1:
         only = quantities[next(iter(metrics))]
         heading += f", {only.label.removesuffix(only.symbol).strip()} ({only.symbol})"
+    heading += selection.units
     weights = [0] * (left + 2) + [4, 2, 3, 1]
     return TextTable(
         [*columns],

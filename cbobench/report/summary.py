@@ -219,7 +219,7 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
             columns.append(
                 [_format_mean(row, quantity, gap) for row, gap in zip(rows, gaps, strict=True)]
             )
-    title = f"{selection.title}, n = {describe_count(groups)}"
+    title = f"{selection.title}, n = {describe_count(groups)}{selection.units}"
     entry = _describe_entry(
         groups, frame, selection.shown, marks, [*zip(names, columns, strict=True)]
     )
