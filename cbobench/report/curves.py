@@ -17,7 +17,7 @@ from cbobench.metrics import METRICS, Metric
 from cbobench.report.groups import unit_of
 from cbobench.report.load import Run, read_values, recorded_rounds
 from cbobench.report.quantities import UNREACHED, is_reached
-from cbobench.report.style import Look, legend_label, mix_colour, thin
+from cbobench.report.style import Look, legend_label, mix_colour, plain, thin
 from cbobench.stats import intervals
 
 Array = NDArray[np.float64]
@@ -365,7 +365,7 @@ class Panel(OverRounds):
         self._set_data_limits(axis, frame)
         axis.set(
             xlabel="Round t",
-            ylabel=f"{self.metrics[self.metric].label_of(self.average)}, {self.statistic}",
+            ylabel=plain(f"{self.metrics[self.metric].label_of(self.average)}, {self.statistic}"),
         )
 
     def _set_data_limits(self, axis: Any, frame: pd.DataFrame) -> None:

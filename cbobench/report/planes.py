@@ -20,7 +20,7 @@ from cbobench.report.load import Run
 from cbobench.report.numbers import describe_median_interval
 from cbobench.report.profiles import Profile
 from cbobench.report.quantities import name_metrics
-from cbobench.report.style import Look, legend_label, thin
+from cbobench.report.style import Look, legend_label, plain, thin
 from cbobench.report.summary import statistics
 
 ENDS = ("", "_low", "_high")
@@ -140,7 +140,8 @@ class Plane:
         for row in frame.to_dict("records"):
             self._draw_point(axis, row, edges, looks[row["algorithm"]])
         across, up = (self.metrics[n].label_of(self.average) for n in (self.metric, self.other))
-        axis.set(xlabel=f"{across}, {self.statistic}", ylabel=f"{up}, {self.statistic}")
+        labels = (plain(f"{label}, {self.statistic}") for label in (across, up))
+        axis.set(**dict(zip(("xlabel", "ylabel"), labels, strict=True)))
 
     def _draw_point(
         self, axis: Any, row: Mapping[Any, Any], edges: dict[str, tuple[float, float]], look: Look

@@ -97,6 +97,10 @@ def read_objective(problem: Variant) -> tuple[str, float, float]:
     return name, zero, unit
 
 
+OF_REWARD = {"reward", *(m.name for m in METRICS.values() if m.relative), SIMPLE_VALUE}
+"""Names of the quantities in units of f."""
+
+
 def is_in_spreads(problem: Variant) -> bool:
     """Whether what tables show of f is in units of its spread, not in the user's own."""
     return abs(read_objective(problem)[2]) != 1.0
@@ -108,17 +112,11 @@ def name_metrics(problems: Iterable[Variant]) -> dict[str, Metric]:
     """
     objectives = {read_objective(problem) for problem in problems}
     name, zero, unit = objectives.pop() if len(objectives) == 1 else ("f", 0.0, 1.0)
-    if name == "f" or zero or abs(unit) != 1.0:
+    if (name, unit) == ("f", 1.0) or zero or abs(unit) != 1.0:
         return METRICS
     words: dict[str, Any] = {"symbol": f"best {name}", "label": f"Best feasible {name} so far"}
     words |= {"better": "higher" if unit > 0 else "lower", "unit": unit}
     return METRICS | {SIMPLE_VALUE: Worded(**vars(METRICS[SIMPLE_VALUE]) | words)}
-
-
-def is_of_reward(quantity: Metric) -> bool:
-    """Whether a quantity is in the units of f."""
-    is_value = quantity.name in ("reward", SIMPLE_VALUE)
-    return is_value or (quantity.relative and not quantity.is_count)
 
 
 def quantities(metrics: Mapping[str, Metric] = METRICS) -> dict[str, Metric]:

@@ -20,10 +20,10 @@ from cbobench.report.groups import (
 )
 from cbobench.report.load import Run, RunLike, open_run
 from cbobench.report.quantities import (
+    OF_REWARD,
     add_rounds_to_target,
     find_lack,
     is_in_spreads,
-    is_of_reward,
     name_metrics,
     quantities,
     rounds_to_target,
@@ -167,7 +167,7 @@ class Selection:
         variants = self.run.record.variants("problems")
         problems = {g.problem: g.problem_label for g in self.groups}
         scaled = [label for t, label in problems.items() if is_in_spreads(variants[t])]
-        symbols = [q.symbol for q in self.shown if is_of_reward(q)] if scaled else []
+        symbols = [q.symbol for q in self.shown if q.name in OF_REWARD] if scaled else []
         suffix = "" if len(scaled) == len(problems) else f" on {list_names(scaled)}"
         return f"; {join_words(symbols)} in spreads of f{suffix}" if symbols else ""
 

@@ -41,9 +41,15 @@ def make_class(base, **attributes):
             "Mine: noise = False is read by nothing; did you mean 'noisy'? (a constant of your "
             "own: ca",
         ),
-        ({"objective": {"minimise": "cost"}}, "Mine lacks constraints beside the other; write"),
+        (
+            {"objective": {"minimise": "cost"}},
+            "Mine names one of objective and constraints; add constraints = {",
+        ),
         ({"minimise": "cost"}, "f is maximised as it is returned"),
-        ({"constraints": {"late": {"at_most": 0.1}}}, "Mine lacks objective beside the other"),
+        (
+            {"constraints": {"late": {"at_most": 0.1}}},
+            "Mine names one of objective and constraints; add objective = {",
+        ),
         ({"input": {}}, "did you mean 'inputs'?"),
         ({"best_know": (1.0,)}, "did you mean 'best_known'?"),
         ({"bounds": [(0, 1)]}, "the corners of the box are low and high"),
