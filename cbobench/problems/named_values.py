@@ -15,6 +15,8 @@ from cbobench.problems.configurations import Rule, constraints_of, objective_of
 from cbobench.problems.simulation_values import NoResult, describe_result, read_number
 from cbobench.words import count_noun
 
+LIMIT = '{"late": {"at_most": 0.1}}'
+
 
 def name_values(cls: Any) -> list[Rule]:
     """What a simulator's class says in `objective` and `constraints`.
@@ -29,17 +31,16 @@ def name_values(cls: Any) -> list[Rule]:
     if objective is None and limits is None:
         return []
     if objective is None or limits is None:
-        lacking = (
-            'objective = {"minimise": "cost"}'
-            if objective is None
-            else 'constraints = {"late": {"at_most": 0.1}}'
-        )
-        raise Misuse(f"{cls.__name__} names one of objective and constraints; add {lacking}")
-    if not isinstance(limits, Mapping):
         raise Misuse(
-            f"constraints is {show(limits)}; allowed: bounds by name, such as "
-            '{"late": {"at_most": 0.1}}'
+            f"{cls.__name__} names one of objective and constraints; add "
+            + (
+                'objective = {"minimise": "cost"}'
+                if objective is None
+                else f"constraints = {LIMIT}"
+            )
         )
+    if not isinstance(limits, Mapping):
+        raise Misuse(f"constraints is {show(limits)}; allowed: bounds by name, such as {LIMIT}")
     rules = [objective_of(objective), *constraints_of(limits)]
     if stated := next((rule.column for rule in rules if rule.noise is not None), None):
         raise Misuse(

@@ -58,8 +58,7 @@ def centre(values: Array, metric: str, statistic: str = "mean") -> tuple[Array, 
 
 def turn(points: tuple[Any, Any, Any], unit: float) -> tuple[Any, Any, Any]:
     """What `centre` gives, as it is shown: of minus the values where the unit is -1."""
-    middle, low, high = points
-    return points if unit > 0 else (-middle, -high, -low)
+    return points if unit > 0 else (-points[0], -points[2], -points[1])
 
 
 def curves(
@@ -271,8 +270,8 @@ class Panel(OverRounds):
             last=self.last,
             algorithms=self.algorithm_titles(run),
         )
-        points = frame[self.statistic], frame["low"], frame["high"]
-        shown = turn(points, unit_of(self.metrics[self.metric]))
+        unit = unit_of(self.metrics[self.metric])
+        shown = turn((frame[self.statistic], frame["low"], frame["high"]), unit)
         return frame.assign(**dict(zip((self.statistic, "low", "high"), shown, strict=True)))
 
     def _select_settled(self, frame: pd.DataFrame) -> pd.DataFrame:

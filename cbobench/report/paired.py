@@ -227,13 +227,14 @@ def describe_lead(selection: Selection) -> str:
     The methods are those that have values on all problems, by the seeds that all of them have.
     """
     arenas, quantity = selection.arenas, selection.shown[0]
-    held = [[g for g in groups if np.isfinite(g.values(quantity)).any()] for groups in arenas]
-    titles = [{g.algorithm for g in groups} for groups in held]
-    rivals = sorted(set[str].intersection(*titles)) if titles else []
+    by_title = [
+        {g.algorithm: g for g in groups if np.isfinite(g.values(quantity)).any()}
+        for groups in arenas
+    ]
+    rivals = sorted(set(by_title[0]).intersection(*by_title)) if by_title else []
     is_apart = len({groups[0].problem for groups in arenas}) == len(arenas)
     if quantity.better is None or len(rivals) < 2 or not is_apart:
         return ""
-    by_title = [{g.algorithm: g for g in groups} for groups in held]
     samples = [align_seeds([g[title] for title in rivals], quantity) for g in by_title]
     samples = [values[:, ~np.isnan(values).any(axis=0)] for values in samples]
     size = sum(values.size for values in samples)

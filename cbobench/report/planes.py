@@ -140,8 +140,9 @@ class Plane:
         for row in frame.to_dict("records"):
             self._draw_point(axis, row, edges, looks[row["algorithm"]])
         across, up = (self.metrics[n].label_of(self.average) for n in (self.metric, self.other))
-        labels = (plain(f"{label}, {self.statistic}") for label in (across, up))
-        axis.set(**dict(zip(("xlabel", "ylabel"), labels, strict=True)))
+        axis.set(
+            xlabel=plain(f"{across}, {self.statistic}"), ylabel=plain(f"{up}, {self.statistic}")
+        )
 
     def _draw_point(
         self, axis: Any, row: Mapping[Any, Any], edges: dict[str, tuple[float, float]], look: Look

@@ -294,14 +294,13 @@ def _join_best(
     objective so far, which is zero + unit · f.
     """
     rows = [row for row in reports if row and row[0]]
-    best: dict[str, Any] = {"objective": printable(name), "seen": 0, "best_mean": None}
+    objective = {"objective": printable(name)}
     if not rows:
-        return best | {"best": None}
+        return objective | {"seen": 0, "best_mean": None, "best": None}
     cell_count = int(sum(row[0] for row in rows))
     mean = sum(row[0] * row[1] for row in rows) / cell_count
-    highest = max(row[2] for row in rows)
-    means = {"seen": cell_count, "best_mean": zero + unit * mean}
-    return best | means | {"best": zero + unit * highest}
+    ends = {"best_mean": zero + unit * mean, "best": zero + unit * max(row[2] for row in rows)}
+    return {**objective, "seen": cell_count, **ends}
 
 
 def _find_time_left(holding: list[DriverState]) -> dict[str, float] | None:

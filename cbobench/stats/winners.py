@@ -50,12 +50,11 @@ def find_lead(samples: Sequence[ArrayLike]) -> Lead:
     """
     arrays = [numbers(values) for values in samples]
     ranks = np.stack([_rank_resamples(values, i) for i, values in enumerate(arrays)], axis=1)
-    times = np.ones((DRAWS, 1, len(arrays)))
-    if len(arrays) >= FEW:
-        times = draw_resamples(len(arrays), DRAWS)[:, None]
+    problems = len(arrays)
+    times = draw_resamples(problems, DRAWS) if problems >= FEW else np.ones((DRAWS, problems))
     count = sum(values.shape[1] for values in arrays)
     certain = 1 - 0.5**count
-    scores = (times @ ranks)[:, 0]
+    scores = (times[:, None] @ ranks)[:, 0]
     wins = scores == scores.min(axis=1, keepdims=True)
     shares = np.minimum((wins / wins.sum(axis=1, keepdims=True)).mean(axis=0), certain)
     best, rival = np.argsort(-shares, kind="stable")[:2].tolist()
