@@ -119,17 +119,16 @@ class {name}(Simulator):
 
     low = (0.5, 0.5)  # corners of the box; for whole numbers and categories: inputs = {{...}}
     high = (3.0, 3.0)
-    m = 1  # constraints
+    objective = {{"minimise": "cost"}}  # or {{"maximise": "gain"}}
+    constraints = {{"late": {{"at_most": 0.1}}}}  # or {{"yield": {{"at_least": 60}}}}
     noisy = True  # False where gen is unused: then each point is simulated once, and never for its mean
 
     jobs: int = param(100, "jobs of one run", at_least=1)
 
     def simulate(self, x, gen):
-        """One run at x (d,): observed [f, g_1, ..., g_m]. Draw from gen only."""
+        """One run at x (d,): the observed values by name. Draw from gen only."""
         times = gen.exponential(1 / x[0], self.jobs) + gen.exponential(1 / x[1], self.jobs)
-        cost = x[0] + 2 * x[1]
-        late = (times > 3.0).mean()
-        return [-cost, late - 0.1]  # f is maximised, so -cost; feasible where g <= 0
+        return {{"cost": x[0] + 2 * x[1], "late": (times > 3.0).mean()}}
 '''  # noqa: E501
 
 SUITE = """\

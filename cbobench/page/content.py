@@ -22,20 +22,21 @@ from numpy.typing import NDArray
 from cbobench import __version__
 from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import CbobenchError, Misuse, mask_secrets, printable, reraise_stop
-from cbobench.metrics import METRICS
+from cbobench.metrics import METRICS, Metric
 from cbobench.page.paths import shorten_paths
 from cbobench.papers.claim_maps import VERDICT_STYLES, Map, maps_of
 from cbobench.papers.claim_tables import claims_of, tabulate_findings
 from cbobench.papers.claims import DECISIVE, Finding, findings, format_value, is_off
 from cbobench.report.compare import compare
-from cbobench.report.curves import STATISTICS, centre, stale
+from cbobench.report.curves import STATISTICS, centre, stale, turn
 from cbobench.report.formats import Comparison, to_json_value
-from cbobench.report.groups import Group, find_groups
+from cbobench.report.groups import Group, find_groups, unit_of
 from cbobench.report.load import Run, read_values, recorded_rounds
 from cbobench.report.notes import describe_failures, describe_horizons, find_arithmetic, find_cpus
 from cbobench.report.numbers import format_number
 from cbobench.report.profiles import Profile
 from cbobench.report.quantities import quantities
+from cbobench.report.selection import Selection
 from cbobench.report.style import PALETTE, SHADES, looks, mix_colour
 from cbobench.report.text_table import Best, Marked, TextTable, explain_bold
 from cbobench.results.lease import read_players
@@ -117,7 +118,7 @@ def content(runs: Sequence[Run]) -> dict[str, Any]:
                 "censored": m.censored,
                 "log": m.relative and not m.cumulative,
             }
-            for m in METRICS.values()
+            for m in _share_words(runs).values()
         },
         "runs": [
             _describe_run(run, label, len(run.cells) / size)
@@ -133,6 +134,12 @@ def content(runs: Sequence[Run]) -> dict[str, Any]:
     }
     shortened: dict[str, Any] = shorten_paths(page, [str(run.folder) for run in runs])
     return shortened
+
+
+def _share_words(runs: Sequence[Run]) -> dict[str, Metric]:
+    """The metrics in the words of all runs' users, if they share them (see `name_metrics`)."""
+    first, *others = [Selection.of(run).metrics for run in runs]
+    return first if all(words == first for words in others) else METRICS
 
 
 def labels_of(runs: Sequence[Run]) -> list[str]:
@@ -172,7 +179,7 @@ def _describe_run(run: Run, label: str, share: float) -> dict[str, Any]:
         "tables": tables,
         "finals": _collect_finals(comparisons["Results"]),
         **collect_curves(run, share),
-        "ranks": _list_records(comparisons["Ranks"]) if "Ranks" in comparisons else [],
+        "ranks": _list_records(run, comparisons["Ranks"]) if "Ranks" in comparisons else [],
         "profiles": _collect_profiles(run) if "Profiles" in comparisons else [],
         "failures": list_failures(run),
         "stale": as_table(stale_table) if stale_table else None,
@@ -271,9 +278,10 @@ def _collect_finals(summary: Comparison) -> list[dict[str, Any]]:
     return rows
 
 
-def _list_records(comparison: Comparison) -> list[dict[str, Any]]:
+def _list_records(run: Run, comparison: Comparison) -> list[dict[str, Any]]:
     """The rows behind a comparison."""
-    symbols = {name: quantity.symbol for name, quantity in quantities().items()}
+    known = quantities(Selection.of(run).metrics)
+    symbols = {name: quantity.symbol for name, quantity in known.items()}
     return [
         {str(k): to_json_value(v) for k, v in row.items()}
         | {"symbol": symbols.get(str(row["metric"]), "")}
@@ -615,7 +623,7 @@ def collect_curves(run: Run, share: float = 1.0) -> dict[str, Any]:
         interval; each as long as t), `by_seed` (packed, seeds x rounds) and `lacking`, in how many
         seeds it has no value in the end.
     """
-    good = run.cells[run.cells["status"] == "ok"]
+    good, words = run.cells[run.cells["status"] == "ok"], Selection.of(run).metrics
     names = [name for name in METRICS if name in good and good[name].notna().any()]
     expected_pairs = [
         (problem, algorithm, expected)
@@ -663,9 +671,14 @@ def collect_curves(run: Run, share: float = 1.0) -> dict[str, Any]:
             if np.isnan(values).all():
                 continue
             drawn = values[np.searchsorted(read, curve_positions)]
-            parts = [part for word in reversed(STATISTICS) for part in centre(drawn, name, word)]
+            unit = unit_of(words[name])
+            parts = [
+                part
+                for word in reversed(STATISTICS)
+                for part in turn(centre(drawn, name, word), unit)
+            ]
             pair["curves"][name] = pack_numbers(np.array(parts))
-            coarse = values[np.ix_(np.searchsorted(read, coarse_positions), seed_positions)]
+            coarse = unit * values[np.ix_(np.searchsorted(read, coarse_positions), seed_positions)]
             pair["by_seed"][name] = pack_numbers(coarse.T)
             pair["lacking"][name] = int(np.isnan(values[-1]).sum())
         pair |= {

@@ -64,15 +64,19 @@ def objective_of(declaration: str | Mapping[str, Any]) -> Rule:
     """
     if isinstance(declaration, str):
         return Rule(declaration, 1.0)
-    if len(declaration) == 1 and all(
-        d in DIRECTIONS and isinstance(name, str) for d, name in declaration.items()
+    if (
+        not isinstance(declaration, Mapping)
+        or len(declaration) != 1
+        or not all(isinstance(name, str) for name in declaration.values())
     ):
-        ((direction, name),) = declaration.items()
-        return Rule(name, DIRECTIONS[direction])
-    raise Misuse(
-        f"objective is {show(declaration)}; allowed: a column's name (maximised), or {{minimise: "
-        "NAME}"
-    )
+        raise Misuse(
+            f"objective is {show(declaration)}; allowed: a column's name (maximised), or "
+            "{minimise: NAME}"
+        )
+    ((direction, name),) = declaration.items()
+    if direction not in DIRECTIONS:
+        raise unknown("direction", direction, ("maximise", "minimise"), location="objective: ")
+    return Rule(name, DIRECTIONS[direction])
 
 
 def constraints_of(declarations: Mapping[str, Any]) -> list[Rule]:
@@ -104,6 +108,17 @@ def constraints_of(declarations: Mapping[str, Any]) -> list[Rule]:
             "constraints is empty; name at least one column, such as {latency_ms: {at_most: 60}}"
         )
     return rules
+
+
+def describe_rules(rules: Sequence[Rule], units: Array) -> str:
+    """What f and g are in the user's words, in units (1 + m,) of the columns'."""
+    objective, *limits = rules
+    f = objective.column if objective.sign > 0 else f"minus {objective.column}"
+    requirements = [
+        f"{rule.requirement} in units of {unit:.4g}"
+        for rule, unit in zip(limits, units[1:].tolist(), strict=True)
+    ]
+    return f"f = {f}; g: {list_names(requirements)}"
 
 
 def deviation(value: Any, label: str, least: float = 0.0) -> float:
@@ -361,13 +376,6 @@ class Configurations(Problem):
         return self.rules[0].column, 0.0, self.rules[0].sign
 
     def note(self) -> str:
-        objective, *rules = self.rules
-        f = objective.column if objective.sign > 0 else f"minus {objective.column}"
-        spread = [f"{self.divisor[1 + j]:.4g}" for j in range(len(rules))]
-        requirements = [
-            f"{rule.requirement} in units of {unit}"
-            for rule, unit in zip(rules, spread, strict=True)
-        ]
         summary = "noise-free" if self.noise is not None and not self.noise.any() else "noisy"
         failed_rows = int(self.measured.failed.sum())
         summary += (
@@ -379,7 +387,7 @@ class Configurations(Problem):
             f", {count_noun(len(self.values), 'row')} of "
             f"{count_noun(len(self.means), 'configuration')}"
         )
-        return f"f = {f}; g: {list_names(requirements)}; {summary}"
+        return f"{describe_rules(self.rules, self.divisor)}; {summary}"
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         if self.noise is None or (

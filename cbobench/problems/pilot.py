@@ -384,9 +384,13 @@ def check_best_known(simulator: Any, point: Array) -> None:
     g = values.mean(axis=0)[1:]
     if (g > 0).any():
         j = int(g.argmax())
-        violation = (
-            f"the mean of {count_noun(len(x), 'simulation')} there has g_{j + 1} = {g[j]:.6g}"
+        rule = simulator.rules[1 + j] if simulator.rules else None
+        value = (
+            f"g_{j + 1} = {g[j]:.6g}"
+            if rule is None
+            else f"{rule.column} = {rule.bound + rule.sign * g[j]:.6g} ({rule.requirement})"
         )
+        violation = f"the mean of {count_noun(len(x), 'simulation')} there has {value}"
         raise Misuse(
             f"best_known is not feasible: {violation}; give a point where every g_j <= 0, or a "
             "target"

@@ -276,7 +276,9 @@ class SimulatedInstances(Drawn):
         self.units, self.failed = (float(facts.shift[0]), float(facts.divisor[0])), facts.failed
         # Regret is against a target, or against what the best known point gives to each replicate.
         zero, unit = self.units
-        target = np.nan if simulator.target is None else (float(simulator.target) - zero) / unit
+        sign, target = simulator.sign, np.nan
+        if simulator.target is not None:
+            target = (sign * float(simulator.target) - zero) / unit
         self.f_star = np.full(replicates, target)
         self.point: Array | None = None if simulator.best_known is None else simulator.best_point
         if self.point is not None:

@@ -200,3 +200,6 @@ def _describe_forms(m: int) -> str:
     constraints = "g_1" if m == 1 else "g_1, g_2" if m == 2 else f"g_1, ..., g_{m}"
     forms = f'[f, {constraints}], (f, [{constraints}]) or {{"f": f, "g": [{constraints}]}}'
     return f"it must be ({1 + m},), f and m = {m} constraints: return {forms}"
+
+
+describe_result, read_number = _describe, _read_number

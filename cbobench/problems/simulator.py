@@ -28,12 +28,14 @@ from cbobench.gp.actions import LARGEST, Finite
 from cbobench.gp.box_actions import Box, nearest, sobol
 from cbobench.gp.kernels import Array, StationaryName, stationary
 from cbobench.params import param, state
-from cbobench.problems.base import Ability, Actions, Channel, Drawn, Inputs, Problem
+from cbobench.problems.base import Ability, Actions, Channel, Drawn, Inputs, Objective, Problem
 from cbobench.problems.channels import DELAY, add_delays
 from cbobench.problems.class_words import refuse_no_constraint
+from cbobench.problems.configurations import BOUNDS, Rule, describe_rules
 from cbobench.problems.data import Site
 from cbobench.problems.failures import ABOUT, FailureRule
 from cbobench.problems.inputs import InputSpace
+from cbobench.problems.named_values import name_values, orient, read_named_runs
 from cbobench.problems.pilot import Meter, check_best_known, drawn_from, run_on_workers, run_pilot
 from cbobench.problems.simulated import (
     PilotFacts,
@@ -60,8 +62,8 @@ RETRIES = 2**31  # spawn keys of retries begin here, beyond those of scenarios
 
 @dataclass(kw_only=True)
 class Simulator(Problem):
-    """Base of simulators. Subclasses give `low` and `high`, or `inputs`, and `m` and `simulate` (or
-    `simulate_many`).
+    """Base of simulators. Subclasses give `low` and `high`, or `inputs`; `objective` and
+    `constraints`, or `m`; and `simulate` (or `simulate_many`).
 
     Regret is against `target` (a reward that would do), or against the value at `best_known` (a
     feasible point), never against the best of a run; with neither there is no regret, and tables
@@ -78,15 +80,23 @@ class Simulator(Problem):
             {"choice": ["relu", "tanh"]}, "rate": {"float": [1e-4, 0.1]}}. `simulate` then gets a
             mapping of names to values, and methods play a finite set of configurations (see
             `problems.inputs`).
-        m: how many constraints.
+        objective: {"minimise": "cost"} or {"maximise": "gain"}: what `simulate` returns is then a
+            mapping of names to values, and tables speak in these words and units.
+        constraints: beside it, bounds by name: {"late": {"at_most": 0.1}, "yield": {"at_least":
+            60}}.
+        m: in their place how many constraints there are; `simulate` then returns f and g.
         noisy: whether two generators may give different values.
-        target: the reward that regret is against, in the simulator's units, or None.
+        target: the value that regret is against, in the simulator's units, or None.
         best_known: the best feasible point that is known, or None.
     """
 
     low: ClassVar[tuple[float, ...]]
     high: ClassVar[tuple[float, ...]]
     inputs: ClassVar[Mapping[str, Any] | None] = None
+    objective: ClassVar[str | Mapping[str, str] | None] = None
+    # what a class states in `objective` and `constraints`, words that `BoxProblem` does not read
+    aim: ClassVar[Any] = None
+    limits: ClassVar[Any] = None
     m: ClassVar[int] = 1
     noisy: ClassVar[bool] = True
     takes: ClassVar[float | None] = None
@@ -142,6 +152,29 @@ class Simulator(Problem):
     clock: float = field(default=0.0, init=False, repr=False, compare=False)
     _site: Site = field(default=NOWHERE, init=False, repr=False, compare=False)
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Takes the class's words for its values: elsewhere `constraints` is how many there are."""
+        super().__init_subclass__(**options)
+        for word, place in (("objective", "aim"), ("constraints", "limits")):
+            if isinstance(stated := vars(cls).get(word), str | dict | list):
+                setattr(cls, place, stated)
+                delattr(cls, word)
+        if "limits" in vars(cls):
+            bounds = cls.limits.values() if isinstance(cls.limits, dict) else ()
+            words = [word for limits in bounds if isinstance(limits, dict) for word in limits]
+            # 0 stands for a class that says how many, too, which is refused.
+            cls.m = 0 if "m" in vars(cls) else sum(word in BOUNDS for word in words)
+
+    @classmethod
+    def check_class(cls) -> None:
+        name_values(cls)
+        super().check_class()
+
+    @cached_property
+    def rules(self) -> list[Rule]:
+        """What the class calls its objective and constraints; empty where it returns f and g."""
+        return name_values(type(self))
+
     @classmethod
     def facts(cls) -> dict[str, str]:
         actions = (
@@ -157,12 +190,13 @@ class Simulator(Problem):
         }
 
     def simulate(self, x: Any, gen: np.random.Generator) -> Any:
-        """One run: observed (f, g_1, ..., g_m); maximise f, feasible where every g_j <= 0. All
-        randomness is of `gen`.
+        """One run: observed values by name, {"cost": 3.1, "late": 0.02}, of a class that names its
+        objective and constraints; else (f, g_1, ..., g_m): maximise f, feasible where every g_j <=
+        0. All randomness is of `gen`.
 
         x is a point (d,), or where the class has `inputs` a mapping of their names to values.
-        Return a list or an array of 1 + m numbers, (f, [g_1, ..., g_m]), or {"f": f, "g": [g_1,
-        ..., g_m]} (see `problems.simulation_values`).
+        Without names return a list or an array of 1 + m numbers, (f, [g_1, ..., g_m]), or {"f": f,
+        "g": [g_1, ..., g_m]} (see `problems.simulation_values`).
         """
         raise self.lacks(
             "simulate(self, x, gen)",
@@ -412,7 +446,12 @@ class Simulator(Problem):
             try:
                 with np.errstate():
                     inputs = x if self.inputs is None else [self.as_written(point) for point in x]
-                    rows = read_runs(self.simulate_many(inputs, generators), len(x), self.m, call)
+                    results = self.simulate_many(inputs, generators)
+                    rows = (
+                        read_named_runs(results, len(x), self.rules, call)
+                        if self.rules
+                        else read_runs(results, len(x), self.m, call)
+                    )
             finally:
                 # `simulate` may fork; the copy must not go on with the same play.
                 leave_fork(origin)
@@ -428,7 +467,7 @@ class Simulator(Problem):
             return [SimulationResult(np.full(1 + self.m, np.nan), reason, monotonic() - began)]
         seconds, drew = (monotonic() - began) / len(x), traced and drawn_from(generators) != before
         return [
-            SimulationResult(values, "", seconds, drew)
+            SimulationResult(orient(values, self.rules), "", seconds, drew)
             # complex ones have an imaginary part
             if values.dtype == np.float64 and np.isfinite(values).all()
             else SimulationResult(
@@ -510,9 +549,10 @@ class Simulator(Problem):
         parts = [f"{n:,} of the configurations of its inputs are played"] * (
             n > 0 and not self.space.complete
         )
-        parts += [f"g in units of {list_names(f'{v:.4g}' for v in facts.divisor[1:])}"] * (
-            self.scaled and self.m > 0
-        )
+        if self.rules:
+            parts.append(describe_rules(self.rules, facts.divisor))
+        elif self.scaled:
+            parts.append(f"g in units of {list_names(f'{v:.4g}' for v in facts.divisor[1:])}")
         if self.target is not None:
             parts.append(
                 f"regret is against the target {self.target:g}, simple regret 0 once it is reached"
@@ -565,6 +605,14 @@ class Simulator(Problem):
         )
         finite.space, finite.firsts = self.space, self.space.firsts
         return finite
+
+    def describe_objective(self) -> Objective:
+        return (self.rules[0].column, 0.0, self.sign) if self.rules else ("f", 0.0, 1.0)
+
+    @property
+    def sign(self) -> float:
+        """-1 where the class minimises: f is minus its objective."""
+        return self.rules[0].sign if self.rules else 1.0
 
     def describe_inputs(self) -> Inputs | None:
         return super().describe_inputs() if self.inputs is None else self.space.columns()

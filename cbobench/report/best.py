@@ -16,9 +16,9 @@ from cbobench.report.formats import Comparison
 from cbobench.report.groups import Group, group_by
 from cbobench.report.load import Run, RunLike, to_column
 from cbobench.report.numbers import find_gap, format_number
+from cbobench.report.quantities import is_in_spreads, read_objective
 from cbobench.report.selection import Selection
 from cbobench.report.text_table import TextTable
-from cbobench.results.manifest import Variant
 from cbobench.results.schema import RECOMMENDED
 
 NOTE = (
@@ -186,14 +186,6 @@ def _format_input(value: Any, side: float, extra_digits: int) -> str:
     return f"{value:.{min(DIGITS + max(larger, 0) + extra_digits, ALL_DIGITS)}g}"
 
 
-def read_objective(problem: Variant) -> tuple[str, float, float]:
-    """(name, zero, unit) of a problem: zero + unit · f is in its user's units, with the user's
-    sign.
-    """
-    name, zero, unit = problem.objective or ("f", 0.0, 1.0)
-    return name, zero, unit
-
-
 def find_recommendations(run: Run, groups: Sequence[Group]) -> pd.DataFrame:
     """The configurations that the good cells of some groups recommend, the best of each problem
     first.
@@ -299,6 +291,7 @@ def describe_best(run: Run, groups: Sequence[Group]) -> list[str]:
             continue
         suffix = f" of {best['problem_label']}" if several else ""
         value = _compare_to_optimum(best, named, read_objective(variants[problem]))
+        value += ", in its own units" if is_in_spreads(variants[problem]) else ""
         (configuration,) = describe_configurations(
             [best["configuration"]], variants[problem].inputs
         )

@@ -72,7 +72,7 @@ class FigureContents:
                 if np.isnan(curve[panel.statistic].iloc[-1]):
                     good = run.good(panel.problem, str(name))[panel.metric]
                     curve_name = (
-                        f"{panel.statistic} of {METRICS[panel.metric].symbol} of "
+                        f"{panel.statistic} of {panel.metrics[panel.metric].symbol} of "
                         f"{curve['label'].iloc[0]}"
                     )
                     count = f"known in {good.notna().sum():,} of {count_noun(len(good), 'seed')}"

@@ -5,7 +5,7 @@ rounds too.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -13,10 +13,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cbobench.errors import unknown
-from cbobench.metrics import METRICS
+from cbobench.metrics import METRICS, Metric
+from cbobench.report.groups import unit_of
 from cbobench.report.load import Run, read_values, recorded_rounds
 from cbobench.report.quantities import UNREACHED, is_reached
-from cbobench.report.style import Look, legend_label, mix_colour, thin
+from cbobench.report.style import Look, legend_label, mix_colour, plain, thin
 from cbobench.stats import intervals
 
 Array = NDArray[np.float64]
@@ -53,6 +54,11 @@ def centre(values: Array, metric: str, statistic: str = "mean") -> tuple[Array, 
     quartiles = np.quantile(ordered, [0.5, 0.25, 0.75], axis=1)
     median, low, high = np.where(is_reached(quartiles), quartiles, np.nan)
     return median, low, high
+
+
+def turn(points: tuple[Any, Any, Any], unit: float) -> tuple[Any, Any, Any]:
+    """What `centre` gives, as it is shown: of minus the values where the unit is -1."""
+    return points if unit > 0 else (-points[0], -points[2], -points[1])
 
 
 def curves(
@@ -212,6 +218,7 @@ class Panel(OverRounds):
         log: axes on a logarithmic scale: "x", "y" or "xy", where growth is the point; zero and
             below are not shown.
         titles: of the variants to show, in place of `algorithms`.
+        metrics: in the words of the problem's user (see `quantities.name_metrics`).
     """
 
     metric: str
@@ -224,6 +231,7 @@ class Panel(OverRounds):
     log: str = ""
     titles: Sequence[str] | None = None
     bands: bool | None = None
+    metrics: Mapping[str, Metric] = field(default_factory=lambda: METRICS, compare=False)
 
     @property
     def quantity(self) -> str:
@@ -238,7 +246,7 @@ class Panel(OverRounds):
     @property
     def about(self) -> str:
         """What is shown, for captions."""
-        return METRICS[self.metric].label_of(self.average) + (
+        return self.metrics[self.metric].label_of(self.average) + (
             f", rounds to {self.last:,}" if self.last else ""
         )
 
@@ -257,7 +265,7 @@ class Panel(OverRounds):
 
     def data(self, run: Run) -> pd.DataFrame:
         """One row per (algorithm, t): see `curves`."""
-        return curves(
+        frame = curves(
             run,
             self.metric,
             self.problem,
@@ -266,6 +274,9 @@ class Panel(OverRounds):
             last=self.last,
             algorithms=self.algorithm_titles(run),
         )
+        unit = unit_of(self.metrics[self.metric])
+        shown = turn((frame[self.statistic], frame["low"], frame["high"]), unit)
+        return frame.assign(**dict(zip((self.statistic, "low", "high"), shown, strict=True)))
 
     def _select_settled(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The rounds that set the range."""
@@ -356,7 +367,7 @@ class Panel(OverRounds):
             if self.statistic == "median" and self.bands is False:
                 self._draw_end(axis, curve, look, APART * (position + 1))
         self._set_data_limits(axis, frame)
-        axis.set(xlabel="Round t", ylabel=METRICS[self.metric].label_of(self.average))
+        axis.set(xlabel="Round t", ylabel=plain(self.metrics[self.metric].label_of(self.average)))
 
     def _set_data_limits(self, axis: Any, frame: pd.DataFrame) -> None:
         """Keep bars that would flatten the curves from setting the range: they leave the panel."""

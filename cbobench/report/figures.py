@@ -39,7 +39,7 @@ from cbobench.report.curves import BANDS, Boxes, Panel, Statistic
 from cbobench.report.formats import escape_formula
 from cbobench.report.layout import draw_zeros, finish, grid, mark_edge, save, set_limits
 from cbobench.report.load import Run
-from cbobench.report.planes import AnyPanel, Plane, TradeOff
+from cbobench.report.planes import AnyPanel, Plane, TradeOff, speak
 from cbobench.report.profiles import Profile
 from cbobench.report.quantities import SIMPLE_REGRET, SIMPLE_VALUE, UNREACHED, select_metrics
 from cbobench.report.style import REST, Size, looks, plain, size_of, use_fonts_for
@@ -287,10 +287,11 @@ def compose(
     """
     # Text takes its fonts when it is made, so they are chosen before the axes are.
     use_fonts_for(label for kind in VARIANT_KINDS for label in run.record.labels(kind).values())
-    frames = [panel.data(run) for panel in figure.panels]
-    is_drawn = [is_known(panel, frame) for panel, frame in zip(figure.panels, frames, strict=True)]
-    contents = FigureContents(panels=list(itertools.compress(figure.panels, is_drawn)))
-    for panel, frame, drawn in zip(figure.panels, frames, is_drawn, strict=True):
+    panels = [speak(run, panel) for panel in figure.panels]
+    frames = [panel.data(run) for panel in panels]
+    is_drawn = [is_known(panel, frame) for panel, frame in zip(panels, frames, strict=True)]
+    contents = FigureContents(panels=list(itertools.compress(panels, is_drawn)))
+    for panel, frame, drawn in zip(panels, frames, is_drawn, strict=True):
         contents.describe(run, panel, frame)
         if not drawn:
             name = f" of {panel.title}" if panel.title else ""
@@ -307,7 +308,8 @@ def draw_into(
     run: Run, axes: Sequence[Any], panels: Sequence[AnyPanel], highlight: Sequence[str] = ()
 ) -> None:
     """Draw panels into axes of the user's, one each, whose size, text and legend are the user's."""
-    contents = FigureContents(panels=list(panels))
+    panels = [speak(run, panel) for panel in panels]
+    contents = FigureContents(panels=panels)
     paint(run, axes, contents, [panel.data(run) for panel in panels], highlight)
     for axis, panel in zip(axes, panels, strict=True):
         set_limits([axis], [panel])

@@ -28,6 +28,22 @@ KEY = ("problem", "algorithm", "horizon")  # what the cells of a group share
 WORDS = {True: "binds", False: "does not bind"}
 
 
+@dataclass(frozen=True)
+class Worded(Metric):
+    """A metric in the words of the problems' user.
+
+    Attributes:
+        unit: what is shown is so many times what is stored: -1 for what they minimise.
+    """
+
+    unit: float = 1.0
+
+
+def unit_of(quantity: Metric) -> float:
+    """What is shown of a quantity, in units of what is stored."""
+    return quantity.unit if isinstance(quantity, Worded) else 1.0
+
+
 def take_values(cells: pd.DataFrame, name: str) -> Array:
     """A column of some cells as numbers, (n,); NaN where undefined, or where there is no such
     column.
@@ -102,8 +118,9 @@ class Group:
         return len(self.rows)
 
     def values(self, quantity: Metric) -> Array:
-        """A quantity of the good cells, (n,), NaN where undefined."""
-        return self.numbers(quantity.name)
+        """A quantity of the good cells as it is shown, (n,), NaN where undefined."""
+        values = self.numbers(quantity.name)
+        return values if unit_of(quantity) == 1.0 else unit_of(quantity) * values
 
     def numbers(self, name: str) -> Array:
         """A column of the good cells as numbers, (n,), NaN where there is none."""

@@ -342,10 +342,11 @@ def describe_lacks(selection: Selection) -> list[str]:
     symbols: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for (lack, symbol), labels in problems.items():
         symbols.setdefault((lack, tuple(labels)), []).append(symbol)
-    symbols_shown = {quantity.symbol for quantity in selection.shown}
+    names_shown = {quantity.name for quantity in selection.shown}
     lines = []
     for (lack, labels_lacking), names in symbols.items():
         sentence, remedy = LACKS[lack]
-        advice = f"; use {remedy}" if remedy and remedy not in symbols_shown else ""
+        is_offered = remedy and remedy not in names_shown
+        advice = f"; use {selection.metrics[remedy].symbol}" if is_offered else ""
         lines.append(f"{', '.join(names)}: {sentence.format(', '.join(labels_lacking))}{advice}")
     return lines

@@ -27,7 +27,7 @@ from cbobench.report.numbers import describe_median_interval, format_interval
 from cbobench.report.quantities import UNREACHED, fill_unreached, restore_infinite
 from cbobench.report.selection import Selection
 from cbobench.report.text_table import Marked, TextTable
-from cbobench.stats.intervals import interval
+from cbobench.stats.intervals import CONFIDENCE, interval
 from cbobench.stats.paired_tests import (
     SIGNIFICANT,
     compare_sides,
@@ -37,7 +37,11 @@ from cbobench.stats.paired_tests import (
     find_beaten,
     holm,
 )
+from cbobench.stats.winners import FEW, MOST, find_lead
 from cbobench.words import count_noun, list_names
+
+HARDLY = f"{MOST} times as many seeds would hardly"
+MOST_RESAMPLED = 20_000  # values of a table beyond which it is not asked who is best
 
 PAIRED = (
     "algorithm - against, seed by seed: median [{around}], mean [95 % interval]; n: seeds that "
@@ -217,6 +221,37 @@ def mark_best(groups: list[Group], quantities: list[Metric]) -> BestMarks:
                 position[id(rivals[i])] for i, score in scores.items() if score == least
             }
     return BestMarks(best, unbeaten, min(incomplete, default=None), undecidable)
+
+
+def describe_lead(selection: Selection) -> str:
+    """Which method these seeds say is best at the first quantity, with its probability, or how many
+    more seeds would tell it from the next; "" where they cannot be asked.
+
+    The methods are those that have values on all problems, by the seeds that all of them have.
+    """
+    arenas, quantity = selection.arenas, selection.shown[0]
+    by_title = [
+        {g.algorithm: g for g in groups if np.isfinite(g.values(quantity)).any()}
+        for groups in arenas
+    ]
+    rivals = sorted(set(by_title[0]).intersection(*by_title)) if by_title else []
+    is_apart = len({groups[0].problem for groups in arenas}) == len(arenas)
+    if quantity.better is None or len(rivals) < 2 or not is_apart:
+        return ""
+    samples = [align_seeds([g[title] for title in rivals], quantity) for g in by_title]
+    samples = [values[:, ~np.isnan(values).any(axis=0)] for values in samples]
+    size = sum(values.size for values in samples)
+    if min(values.shape[1] for values in samples) < 2 or size > MOST_RESAMPLED:
+        return ""
+    lead = find_lead(samples)
+    best, rival = (by_title[0][rivals[i]].algorithm_label for i in (lead.best, lead.rival))
+    first, second = (f"{min(lead.shares[i], 0.99):.2f}" for i in (lead.best, lead.rival))
+    how = f"(bootstrap over {'seeds and problems' if len(samples) >= FEW else 'seeds'})"
+    line = f"by {quantity.symbol}, {best} is best with probability {first}"
+    if lead.shares[lead.best] >= CONFIDENCE or lead.more == 0:
+        return f"{line} {how}"
+    many = f"about {count_noun(lead.more, 'more seed')} to" if lead.more else HARDLY
+    return f"{line}, {rival} {second} {how}; {many} tell {best} from {rival}"
 
 
 def align_seeds(groups: list[Group], quantity: Metric) -> Array:
@@ -433,6 +468,7 @@ def render_differences(frame: pd.DataFrame, selection: Selection, note: str) -> 
     if len(metrics) == 1:
         only = quantities[next(iter(metrics))]
         heading += f", {only.label.removesuffix(only.symbol).strip()} ({only.symbol})"
+    heading += selection.units
     weights = [0] * (left + 2) + [4, 2, 3, 1]
     return TextTable(
         [*columns],

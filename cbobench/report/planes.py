@@ -7,19 +7,20 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from cbobench.metrics import METRICS
+from cbobench.metrics import METRICS, Metric
 from cbobench.report.curves import Boxes, Looks, Panel, Statistic, over_seeds, stale
-from cbobench.report.groups import take_values
+from cbobench.report.groups import take_values, unit_of
 from cbobench.report.load import Run
 from cbobench.report.numbers import describe_median_interval
 from cbobench.report.profiles import Profile
-from cbobench.report.style import Look, legend_label, thin
+from cbobench.report.quantities import name_metrics
+from cbobench.report.style import Look, legend_label, plain, thin
 from cbobench.report.summary import statistics
 
 ENDS = ("", "_low", "_high")
@@ -45,6 +46,7 @@ class Plane:
         average: divide by the horizon.
         joined: by a line, in the suite's order.
         log: axes on a logarithmic scale, "x", "y" or "xy"; zero and below are not shown.
+        metrics: in the words of the problem's user (see `quantities.name_metrics`).
     """
 
     metric: str
@@ -56,6 +58,7 @@ class Plane:
     average: bool = False
     joined: bool = False
     log: str = ""
+    metrics: Mapping[str, Metric] = field(default_factory=lambda: METRICS, compare=False)
     zeros: ClassVar[str] = "xy"
 
     @property
@@ -72,7 +75,7 @@ class Plane:
     @property
     def about(self) -> str:
         """What is shown, for captions."""
-        across, up = (METRICS[name].label_of(self.average) for name in self.centres.values())
+        across, up = (self.metrics[n].label_of(self.average) for n in self.centres.values())
         return f"{across} against {up[0].lower() + up[1:]} in the end"
 
     @property
@@ -113,10 +116,9 @@ class Plane:
             row: dict[str, Any] = {"algorithm": title, "label": labels[title], "n": len(good)}
             row |= {"expected": expected[title], "stale": stale(run, self.problem, title)}
             for name, metric in self.centres.items():
-                quantity = METRICS[metric]
-                values = take_values(good, quantity.name) / (
-                    run.horizon_of(self.problem) if self.average else 1
-                )
+                quantity = self.metrics[metric]
+                rounds = run.horizon_of(self.problem) if self.average else 1
+                values = unit_of(quantity) * take_values(good, quantity.name) / rounds
                 (summary,) = statistics(quantity, [values])
                 row |= {
                     name + end: summary[(word + end).removeprefix("_") or "mean"] for end in ENDS
@@ -137,15 +139,15 @@ class Plane:
         edges = {name: _find_edges(frame, name) for name in self.centres}
         for row in frame.to_dict("records"):
             self._draw_point(axis, row, edges, looks[row["algorithm"]])
-        across, up = (METRICS[name].label_of(self.average) for name in (self.metric, self.other))
-        axis.set(xlabel=across, ylabel=up)
+        across, up = (self.metrics[n].label_of(self.average) for n in (self.metric, self.other))
+        axis.set(xlabel=plain(across), ylabel=plain(up))
 
     def _draw_point(
         self, axis: Any, row: Mapping[Any, Any], edges: dict[str, tuple[float, float]], look: Look
     ) -> None:
         """An algorithm's point and bars; infinite ends are drawn at the edges, with an arrow."""
         notes = [
-            f"{METRICS[metric].symbol} in {row[f'{name}_defined']} of {row['n']}"
+            f"{self.metrics[metric].symbol} in {row[f'{name}_defined']} of {row['n']}"
             for name, metric in self.centres.items()
             if row[f"{name}_defined"] < row["n"]
         ]
@@ -222,3 +224,11 @@ def _find_edges(frame: pd.DataFrame, name: str) -> tuple[float, float]:
 
 AnyPanel = Panel | Boxes | Plane | Profile
 """What the page of a figure may hold."""
+
+
+def speak(run: Run, panel: AnyPanel) -> AnyPanel:
+    """The panel in the words of its problem's user (see `quantities.name_metrics`)."""
+    if not isinstance(panel, Panel | Plane):
+        return panel
+    variants = run.record.variants("problems")
+    return replace(panel, metrics=name_metrics([variants[panel.problem]]))

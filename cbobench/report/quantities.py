@@ -8,13 +8,14 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, show, unknown, words_of
 from cbobench.metrics import METRICS, Array, Metric
-from cbobench.report.groups import Columns, Group, group_by
+from cbobench.report.groups import Columns, Group, Worded, group_by
 from cbobench.report.load import Run
 from cbobench.results.manifest import Variant
 from cbobench.results.query import cell_positions
@@ -28,11 +29,11 @@ SIMPLE_VALUE = "simple_value"  # shown where no optimum is known
 ROUNDS_TO_TARGET = "rounds_to_target"
 NO_OPTIMUM, MOVING, UNDEFINED = "no optimum", "moving", "undefined"
 LACKS = {
-    NO_OPTIMUM: ("no optimum of {} is known", METRICS[SIMPLE_VALUE].symbol),
-    MOVING: ("the functions of {} move", METRICS["regret"].symbol),
+    NO_OPTIMUM: ("no optimum of {} is known", SIMPLE_VALUE),
+    MOVING: ("the functions of {} move", "regret"),
     UNDEFINED: ("undefined on {}", ""),
 }
-"""Why a quantity has no value on some problems, and the symbol of one that has."""
+"""Why a quantity has no value on some problems, and the name of one that has."""
 # stands for what a seed never reached: worse than any value, yet finite, so that quantiles exist
 UNREACHED = 1e60
 
@@ -88,9 +89,39 @@ EXTRA = (
 """Columns of cells that rounds do not have."""
 
 
-def quantities() -> dict[str, Metric]:
+def read_objective(problem: Variant) -> tuple[str, float, float]:
+    """(name, zero, unit) of a problem: zero + unit · f is in its user's units, with the user's
+    sign.
+    """
+    name, zero, unit = problem.objective or ("f", 0.0, 1.0)
+    return name, zero, unit
+
+
+OF_REWARD = {"reward", *(m.name for m in METRICS.values() if m.relative), SIMPLE_VALUE}
+"""Names of the quantities in units of f."""
+
+
+def is_in_spreads(problem: Variant) -> bool:
+    """Whether what tables show of f is in units of its spread, not in the user's own."""
+    return abs(read_objective(problem)[2]) != 1.0
+
+
+def name_metrics(problems: Iterable[Variant]) -> dict[str, Metric]:
+    """`METRICS`; the best feasible value in the words, units and direction of the problems' user,
+    if all have the same and f differs from it by its sign at most.
+    """
+    objectives = {read_objective(problem) for problem in problems}
+    name, zero, unit = objectives.pop() if len(objectives) == 1 else ("f", 0.0, 1.0)
+    if (name, unit) == ("f", 1.0) or zero or abs(unit) != 1.0:
+        return METRICS
+    words: dict[str, Any] = {"symbol": f"best {name}", "label": f"Best feasible {name} so far"}
+    words |= {"better": "higher" if unit > 0 else "lower", "unit": unit}
+    return METRICS | {SIMPLE_VALUE: Worded(**vars(METRICS[SIMPLE_VALUE]) | words)}
+
+
+def quantities(metrics: Mapping[str, Metric] = METRICS) -> dict[str, Metric]:
     """Everything that a table can show, by name: what it shows first."""
-    by_name = METRICS | {extra.name: extra for extra in EXTRA}
+    by_name = {**metrics, **{extra.name: extra for extra in EXTRA}}
     order = [name for name in HEADLINE if name in by_name]
     return {name: by_name[name] for name in [*order, *(n for n in by_name if n not in order)]}
 
@@ -127,8 +158,13 @@ def is_noisy(problem: Variant) -> bool:
     return has_coordinates and (says_noisy or any(value not in (None, 0) for value in levels))
 
 
-def select_metrics(names: str | Iterable[str], target: float | None = None) -> list[Metric]:
-    """The quantities that a reader names, each by name, symbol, label or heading.
+def select_metrics(
+    names: str | Iterable[str],
+    target: float | None = None,
+    metrics: Mapping[str, Metric] = METRICS,
+) -> list[Metric]:
+    """The quantities that a reader names, each by name, symbol, label or heading, in the words of
+    the problems' user (`metrics`) or our own.
 
     With a target its `rounds_to_target` are one that can be named. Of a heading only letters, signs
     and digits count: "r mean", "Simple regret r, median", "violation_hard", "V+".
@@ -136,16 +172,17 @@ def select_metrics(names: str | Iterable[str], target: float | None = None) -> l
     Raises:
         Misuse: a word that none of them answers to, or rounds to a target without one.
     """
-    by_name = quantities()
+    by_name = quantities(metrics)
     if target is not None:
         by_name[ROUNDS_TO_TARGET] = rounds_to_target(target)
-    lookup = {word.lower(): q for q in by_name.values() for word in (q.label, q.name)}
-    lookup |= {q.symbol: q for q in by_name.values()}
+    pairs = [(q, by_name[q.name]) for q in (*quantities().values(), *by_name.values())]
+    lookup = {word.lower(): shown for q, shown in pairs for word in (q.label, q.name)}
+    lookup |= {q.symbol: shown for q, shown in pairs}
     # as a keyboard has it
-    lookup |= {q.symbol.replace("⁺", "+").replace("₊", "+"): q for q in by_name.values()}
+    lookup |= {q.symbol.replace("⁺", "+").replace("₊", "+"): shown for q, shown in pairs}
     result: dict[str, Metric] = {}
     headings = {_reduce_heading(word): q for word, q in lookup.items()}
-    headings |= {_reduce_heading(q.label.removesuffix(q.symbol)): q for q in by_name.values()}
+    headings |= {_reduce_heading(q.label.removesuffix(q.symbol)): shown for q, shown in pairs}
     for word in words_of("metric", names):
         quantity = lookup.get(word, lookup.get(word.lower())) or lookup.get(STATISTIC.sub("", word))
         quantity = quantity or headings.get(_reduce_heading(word))

@@ -20,14 +20,18 @@ from cbobench.report.groups import (
 )
 from cbobench.report.load import Run, RunLike, open_run
 from cbobench.report.quantities import (
+    OF_REWARD,
     add_rounds_to_target,
     find_lack,
+    is_in_spreads,
+    name_metrics,
     quantities,
     rounds_to_target,
     select_headline,
     select_metrics,
 )
 from cbobench.results.union import describe_setups
+from cbobench.words import join_words, list_names
 
 ORDERS = ("problem", "algorithm", "binds")
 
@@ -100,9 +104,16 @@ class Selection:
         return group_by_arena(self.groups)
 
     @cached_property
+    def metrics(self) -> dict[str, Metric]:
+        """The metrics in the words of the problems' user (see `quantities.name_metrics`)."""
+        variants = self.run.record.variants("problems")
+        titles = {group.problem for group in find_groups(self.run, self.only)}
+        return name_metrics(variants[title] for title in titles)
+
+    @cached_property
     def available(self) -> list[Metric]:
         """Every quantity that the groups hold."""
-        by_default = [*quantities().values()]
+        by_default = [*quantities(self.metrics).values()]
         return (
             by_default
             if self.target is None
@@ -115,9 +126,10 @@ class Selection:
         problems.
         """
         if self.metric:
-            table_quantities = select_metrics(self.metric, self.target)
+            table_quantities = select_metrics(self.metric, self.target, self.metrics)
         else:
-            table_quantities = select_headline(self.run, find_groups(self.run, self.only))
+            headline = select_headline(self.run, find_groups(self.run, self.only))
+            table_quantities = [self.metrics[quantity.name] for quantity in headline]
         if self.target is None or rounds_to_target(self.target) in table_quantities:
             return table_quantities
         return [*table_quantities[:1], rounds_to_target(self.target), *table_quantities[1:]]
@@ -144,6 +156,18 @@ class Selection:
     def unplayable(self) -> tuple[str, ...]:
         """What the suite leaves out because it cannot be played, and why, a line each."""
         return tuple(self.part.record.unplayable)
+
+    @property
+    def units(self) -> str:
+        """Which of the quantities that are shown are in spreads of f, not in f's own units, for
+        headings; "" if none is.
+        """
+        variants = self.run.record.variants("problems")
+        problems = {g.problem: g.problem_label for g in self.groups}
+        scaled = [label for t, label in problems.items() if is_in_spreads(variants[t])]
+        symbols = [q.symbol for q in self.shown if q.name in OF_REWARD] if scaled else []
+        suffix = "" if len(scaled) == len(problems) else f" on {list_names(scaled)}"
+        return f"; {join_words(symbols)} in spreads of f{suffix}" if symbols else ""
 
     @property
     def is_union(self) -> bool:

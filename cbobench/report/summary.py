@@ -22,7 +22,13 @@ from cbobench.report.numbers import (
     format_interval,
     format_number,
 )
-from cbobench.report.paired import BestMarks, describe_need, mark_best, select_paired
+from cbobench.report.paired import (
+    BestMarks,
+    describe_lead,
+    describe_need,
+    mark_best,
+    select_paired,
+)
 from cbobench.report.quantities import fill_unreached, restore_infinite
 from cbobench.report.selection import Selection
 from cbobench.report.text_table import BEST, Best, Marked, TextTable
@@ -173,7 +179,8 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
     """Every algorithm's results on every problem of a selection.
 
     The table has a column for each quantity that is shown, whatever its values are. Its note has
-    three lines: what an entry is, what to know of these cells, where more is.
+    four lines: what an entry is, what these seeds can tell, what to know of these cells, where more
+    is.
 
     Args:
         means: whether a mean stands beside each median.
@@ -181,7 +188,8 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
     groups = selection.groups
     frame = summarise_groups(groups, selection.available)
     # Methods that were set up unlike are listed, and not judged.
-    marks = mark_best(groups, [] if selection.setups and selection.is_union else selection.shown)
+    is_fair = not (selection.setups and selection.is_union)
+    marks = mark_best(groups, selection.shown if is_fair else [])
     names, columns = _tabulate_keys(groups, selection.by)
     prefixes = ("n", *(quantity.name for quantity in selection.shown))
     rows = frame[[name for name in frame if str(name).startswith(prefixes)]].to_dict("records")
@@ -203,12 +211,13 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
             columns.append(
                 [_format_mean(row, quantity, gap) for row, gap in zip(rows, gaps, strict=True)]
             )
-    title = f"{selection.title}, n = {describe_count(groups)}"
+    title = f"{selection.title}, n = {describe_count(groups)}{selection.units}"
     entry = _describe_entry(
         groups, frame, selection.shown, marks, [*zip(names, columns, strict=True)]
     )
     notes = collect_notes(selection, select_paired(groups, None))
-    lines = [entry, "; ".join([*_describe_doubts(groups, marks), *notes]), MORE]
+    lead = describe_lead(selection) if is_fair else ""
+    lines = [entry, lead, "; ".join([*_describe_doubts(groups, marks), *notes]), MORE]
     note = "\n".join(filter(None, lines))
     table = TextTable(
         names,

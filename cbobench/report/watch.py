@@ -20,6 +20,7 @@ from cbobench.errors import Misuse, printable
 from cbobench.report.formats import Comparison, render, terminal_width
 from cbobench.report.groups import KEY, Arena, find_groups, group_by_arena
 from cbobench.report.load import Run
+from cbobench.report.quantities import read_objective
 from cbobench.report.selection import Selection
 from cbobench.report.summary import tabulate
 from cbobench.report.text_table import TextTable
@@ -44,10 +45,10 @@ COMPARE_SHARE = 0.1  # the largest share of time that comparisons take
 INTERVAL, REMOTE_INTERVAL = 2.0, 5.0  # seconds between looks at a local folder, and at a bucket
 LINE_INTERVAL = 30.0  # seconds between lines without a terminal
 LISTED = 5  # problems with missing seeds, or pairs that are played now
-BEST = "best (seeds)"
+BEST = "best {} (seeds)"
 ABOUT_BEST = (
-    f"{BEST}: the highest f observed so far where all constraints held, mean over the seeds that "
-    "have one"
+    f"{BEST}: the best observed so far where all constraints held, in its own units, mean over the "
+    "seeds that have one"
 )
 
 
@@ -239,6 +240,7 @@ def count_pairs(run: Run, drivers: list[DriverState]) -> tuple[list[dict[str, An
         drivers: the calls that may be alive.
     """
     labels = run.record.labels("problems"), run.record.labels("algorithms")
+    problems = run.record.variants("problems")
     # Several grids may ask for one pair.
     seeds_of_key: dict[tuple[str, str, int], list[int]] = {}
     ids = {}
@@ -277,22 +279,29 @@ def count_pairs(run: Run, drivers: list[DriverState]) -> tuple[list[dict[str, An
                 "failed": len(rows) - ok,
                 "playing": playing,
                 "rounds": (len(seeds) - due) * horizon + rounds,
-                **_join_best([report.get("best", {}).get(pair) for report in progress]),
+                **_join_best(
+                    [report.get("best", {}).get(pair) for report in progress],
+                    *read_objective(problems[key[0]]),
+                ),
             }
         )
     return pairs, orphans
 
 
-def _join_best(reports: list[list[float] | None]) -> dict[str, Any]:
-    """Of the cells of a pair that have seen a feasible point, by all calls: the best rewards so
-    far.
+def _join_best(
+    reports: list[list[float] | None], name: str, zero: float, unit: float
+) -> dict[str, Any]:
+    """Of the cells of a pair that have seen a feasible point, by all calls: the best values of the
+    objective so far, which is zero + unit · f.
     """
     rows = [row for row in reports if row and row[0]]
+    objective = {"objective": printable(name)}
     if not rows:
-        return {"seen": 0, "best_mean": None, "best": None}
+        return objective | {"seen": 0, "best_mean": None, "best": None}
     cell_count = int(sum(row[0] for row in rows))
     mean = sum(row[0] * row[1] for row in rows) / cell_count
-    return {"seen": cell_count, "best_mean": mean, "best": max(row[2] for row in rows)}
+    ends = {"best_mean": zero + unit * mean, "best": zero + unit * max(row[2] for row in rows)}
+    return {**objective, "seen": cell_count, **ends}
 
 
 def _find_time_left(holding: list[DriverState]) -> dict[str, float] | None:
@@ -473,11 +482,13 @@ def _tabulate_pairs(pairs: list[dict[str, Any]], room: int) -> list[str]:
         columns["T"] = [f"{pair['horizon']:,}" for pair, _ in visible]
     columns["rounds"] = [share for _, share in visible]
     if any(pair["seen"] for pair in pairs):
-        columns[BEST] = [
+        names = {pair["objective"] for pair in pairs}
+        name = names.pop() if len(names) == 1 else "objective"
+        columns[BEST.format(name)] = [
             f"{pair['best_mean']:.4g} ({pair['seen']})" if pair["seen"] else "–"
             for pair, _ in visible
         ]
-        below.append(ABOUT_BEST)
+        below.append(ABOUT_BEST.format(name))
     for name in ("ok", "failed", "playing"):
         columns[name] = [str(pair[name] or "–") for pair, _ in visible]
     columns["of"] = [str(pair["expected"]) for pair, _ in visible]

@@ -271,7 +271,7 @@ def _find_tails(apart: Array) -> tuple[Array, Array]:
     """
     from scipy.special import ndtr
 
-    ranks = _rank_rows(np.abs(apart))
+    ranks = rank_rows(np.abs(apart))
     used = np.where(apart != 0, ranks, 0.0)
     total, positive = used.sum(axis=1), np.where(apart > 0, ranks, 0.0).sum(axis=1)
     tails = np.empty((2, len(apart)))
@@ -297,7 +297,7 @@ def _group_alike(rows: NDArray[Any]) -> list[NDArray[np.intp]]:
     return [np.array(alike) for alike in positions.values()]
 
 
-def _rank_rows(values: Array) -> Array:
+def rank_rows(values: Array) -> Array:
     """`mean_ranks` of each row of (k, n)."""
     order = np.argsort(values, axis=1, kind="stable")
     ordered, place = np.take_along_axis(values, order, axis=1), np.arange(values.shape[1])

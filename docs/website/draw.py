@@ -56,6 +56,12 @@ def values(drawn: Drawn, t: int, points: Actions) -> Array:
     return found
 
 
+def own_units(problem: Problem, f: Array) -> Array:
+    """f as its page gives f*: in its own units, though it may be played in spreads."""
+    _, zero, unit = problem.describe_objective()
+    return zero + unit * f if unit > 0 else f
+
+
 def worst(problem: Problem, found: Array) -> Array:
     """max_j g_j, each in units of its largest absolute value, (k,): at most 0 where feasible."""
     g = problem.settle(found[:, 1:])
@@ -80,7 +86,8 @@ def field(
     edges = [np.linspace(a, b, FINE) for a, b in zip(box.low, box.high, strict=True)]
     points = np.stack([one.ravel() for one in np.meshgrid(*edges)], axis=1)
     found = formula(problem, drawn, t, points)
-    f, over = found[:, 0].reshape(FINE, FINE), worst(problem, found).reshape(FINE, FINE)
+    f = own_units(problem, found[:, 0]).reshape(FINE, FINE)
+    over = worst(problem, found).reshape(FINE, FINE)
     with_colours = {"levels": 14, "cmap": "Greys", "alpha": 0.35}
     axis.contourf(*edges, f, **with_colours)
     lines = axis.contour(*edges, f, levels=7, colors="0.45", linewidths=0.5)
@@ -133,8 +140,8 @@ def problem(task: Problem, name: str, settings: dict[str, str]) -> tuple[Any, di
             image, text = scattered(task, drawn)
     if getattr(task, "scaled", False):
         text += (
-            " f and every g_j are in the units played: f without its mean, each over its "
-            "deviation in the box."
+            " f is in its own units, as f* is; methods play it without its mean, f and every g_j "
+            "over their deviations in the box."
         )
     if settings:
         text += " The data are a look-alike, generated from published facts."
@@ -178,13 +185,13 @@ def slices(task: Problem, drawn: Drawn, box: Box) -> tuple[Any, str]:
     """f along each coordinate through the optimum."""
     star, shown = best(task, drawn, 1), min(box.d, MOST_SLICES)
     image, axes = page(shown, height=1.75)
-    f_star = values(drawn, 1, star[None])[0, 0]
+    f_star = own_units(task, values(drawn, 1, star[None])[:, 0])[0]
     for i, axis in enumerate(axes):
         line = np.linspace(box.low[i], box.high[i], LINE)
         points = np.tile(star, (LINE, 1))
         points[:, i] = line
         found = values(drawn, 1, points)
-        axis.plot(line, found[:, 0], color=CURVE)
+        axis.plot(line, own_units(task, found[:, 0]), color=CURVE)
         hatch(axis, line, worst(task, found) > 0)
         axis.plot(
             star[i], f_star, marker="*", color=STAR, markersize=8, markeredgecolor="white", zorder=5
@@ -209,12 +216,13 @@ def curves(task: Problem, drawn: Drawn) -> tuple[Any, str]:
     order = np.argsort(line)
     line, found = line[order], found[order]
     image, (left, right) = page(2)
-    left.plot(line, found[:, 0], color=CURVE)
+    f = own_units(task, found[:, 0])
+    left.plot(line, f, color=CURVE)
     hatch(left, line, worst(task, found) > 0)
     star = best(task, drawn, 1)
     left.plot(
         star[0],
-        np.interp(star[0], line, found[:, 0]),
+        np.interp(star[0], line, f),
         marker="*",
         color=STAR,
         markersize=9,

@@ -41,9 +41,15 @@ def make_class(base, **attributes):
             "Mine: noise = False is read by nothing; did you mean 'noisy'? (a constant of your "
             "own: ca",
         ),
-        ({"objective": {"minimise": "cost"}}, "to minimise a cost, return -cost"),
+        (
+            {"objective": {"minimise": "cost"}},
+            "Mine names one of objective and constraints; add constraints = {",
+        ),
         ({"minimise": "cost"}, "f is maximised as it is returned"),
-        ({"constraints": {"late": {"at_most": 0.1}}}, "the class says how many: m = 2"),
+        (
+            {"constraints": {"late": {"at_most": 0.1}}},
+            "Mine names one of objective and constraints; add objective = {",
+        ),
         ({"input": {}}, "did you mean 'inputs'?"),
         ({"best_know": (1.0,)}, "did you mean 'best_known'?"),
         ({"bounds": [(0, 1)]}, "the corners of the box are low and high"),
@@ -65,6 +71,18 @@ def test_a_wrong_word_is_refused_with_the_right_one(attributes, message):
 def test_right_words_and_constants_of_ones_own_pass():
     params.build(Kiln, {})
     params.build(make_class(Kiln, noisy=False, target=1.0, m=1, _noise=False, logger=print), {})
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"objective": {"minimise": "cost"}}, "to minimise a cost, return -cost"),
+        ({"constraints": {"late": {"at_most": 0.1}}}, "the class says how many: m = 2"),
+    ],
+)
+def test_a_formula_has_no_names_for_its_values(attributes, message):
+    with pytest.raises(Misuse, match=message):
+        params.build(make_class(BoxProblem, low=(0.0,), high=(1.0,), **attributes), {})
 
 
 def test_a_formula_and_a_method_are_held_to_their_words_too():

@@ -149,12 +149,15 @@ def test_tables_end_with_the_winner(played):
         "best of nets: act tanh, f 64, rate 0.3: score = 8.000, the optimum (recommended by" in text
     )
     assert re.search(
-        r"best of box: x_1 4.71239, x_2 0: f = 2.000, the optimum \(recommended by oracle 3/3\)",
+        r"best of box: x_1 4.71239, x_2 0: f = 2.000, the optimum, in its own units "
+        r"\(recommended by oracle 3/3\)",
         text,
     )
     text = str(cbobench.best(played, only="random"))
     assert re.search(
-        r"best of box: x_1 .*: f = \S+, f\* = 2.000 \(recommended by random 1/3\)", text
+        r"best of box: x_1 .*: f = \S+, f\* = 2.000, in its own units "
+        r"\(recommended by random 1/3\)",
+        text,
     ), "it missed it"
     assert "best of" not in str(cbobench.compare(played))
 

@@ -220,3 +220,29 @@ def test_ranks_are_marked_where_the_problems_can_tell(tmp_path, methods, problem
     )
     assert alike.frame["beaten"].tolist() == [False if problems > 5 else None] * 3
     assert any(isinstance(row[1], Best) for row in alike.table.rows) == (problems > 5)
+
+
+def test_the_second_line_says_what_the_seeds_can_tell(tmp_path):
+    base, noise = np.arange(8.0), np.random.default_rng(4).standard_normal(8)
+    near = make(
+        tmp_path / "near",
+        {("P", "A"): {"regret": base}, ("P", "B"): {"regret": base[::-1] + 0.2 + noise}},
+        seeds=range(8),
+    )
+    apart = make(
+        tmp_path / "apart",
+        {(p, m): {"regret": base + 20 * (m == "B")} for p in "PQRSTU" for m in "AB"}
+        | {("P", "C"): {"regret": base - 9}},
+        seeds=range(8),
+    )
+    lines = [cbobench.compare(run, metric="R").table.note.split("\n")[1] for run in (near, apart)]
+    assert re.fullmatch(
+        r"by R, A is best with probability 0\.\d\d, B 0\.\d\d \(bootstrap over seeds\); "
+        r"(about \d+ more seeds to|20 times as many seeds would hardly) tell A from B",
+        lines[0],
+    )
+    assert lines[1] == "by R, A is best with probability 0.99 (bootstrap over seeds and problems)"
+    assert "A is best with probability 0.50, B 0.50" in str(cbobench.compare(near, metric="N"))
+    assert "is best" not in str(cbobench.compare(near, only="P/A")), "one method is no best one"
+    one = make(tmp_path / "one", {("P", m): {"regret": [1.0]} for m in "AB"}, seeds=[0])
+    assert "is best" not in str(cbobench.compare(one, metric="R")), "nor does one seed tell"

@@ -195,9 +195,10 @@ def test_every_quantity_is_asked_for_in_one_word(run):
             cbobench.compare(run, all=True, **options)
 
 
-def test_notes_take_three_lines(run):
-    """What an entry is, what to know of these cells, and where more is."""
-    entry, facts, extra = cbobench.compare(run).table.note.splitlines()
+def test_notes_take_four_lines(run):
+    """What an entry is, who is best, what to know of these cells, and where more is."""
+    entry, lead, facts, extra = cbobench.compare(run).table.note.splitlines()
+    assert " is best with probability " in lead
     assert entry.startswith("median [")
     assert "the constraint binds" in facts
     assert extra.startswith("more: --metric NAME ... or --all")

@@ -68,6 +68,20 @@ def test_tables_show_the_best_feasible_value_and_say_why(run):
     assert (frame.loc["shop", "simple_value_median"] > 90).all(), "in the simulator's own units"
 
 
+def test_a_heading_names_what_is_in_spreads_and_not_in_the_units_of_f(tmp_path):
+    suite = {"suite": "s", "horizon": 4, "seeds": 2, "algorithms": ["random", "sobol"]}
+    problems = [{"gramacy": {"label": "apart"}}, {"gramacy": {"scaled": False}}]
+    done = cbobench.run(suite | {"problems": problems}, out=tmp_path / "run", cpus=0)
+    titles = [
+        cbobench.compare(done, only=only, metric=metric).table.title.partition("2/2")[2]
+        for only, metric in (("apart/*", "r"), ("apart/*", "N"), (None, ["r", "R", "N"]))
+    ]
+    assert titles == ["; r in spreads of f", "", "; r and R in spreads of f on apart"]
+    assert cbobench.compare(done, only="gramacy/*", metric="r").table.title.endswith("on apart")
+    pairs = cbobench.compare(done, only="apart/*", metric="r", best=True)
+    assert pairs.table.title.endswith("(r); r in spreads of f")
+
+
 def test_files_hold_null_and_verify_says_they_are_whole(run):
     shop = cbobench.load_cells(run, problem="shop")
     assert shop[["f_star", "regret", "simple_regret"]].isna().all(axis=None)

@@ -15,7 +15,7 @@ from cbobench.call import Call
 from cbobench.cli import main
 from cbobench.errors import printable
 from cbobench.report import watch
-from cbobench.report.watch import Live, text
+from cbobench.report.watch import Live, _join_best, text
 from cbobench.results import lease
 from cbobench.results.bundle import open_run
 from cbobench.results.export import export
@@ -161,9 +161,15 @@ def test_what_is_best_so_far_and_who_plays_is_shown(half, signed):
         ("ckb-ucb", 0, None, None),
         ("random", 3, 2.0, 3.0),
     ]
+    assert _join_best([[2, 1.5, 2.0], [1, 3.0, 3.0]], "cost", 10.0, -2.0) == {
+        "objective": "cost",
+        "seen": 3,
+        "best_mean": 6.0,
+        "best": 4.0,
+    }, "in the user's units: the least cost is of the highest f"
     visible = text(view)
     assert "playing now: random on rkhs-1d\n" in visible
-    assert "best (seeds)" in visible
+    assert "best f (seeds)" in visible
     assert "2 (3)" in visible
     assert view.content["pairs"][1]["best"] == 3.0
 
