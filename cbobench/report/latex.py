@@ -52,6 +52,9 @@ LATEX = {
 JOINED = "-',"  # two of them in a row would be another sign
 
 
+Lines = Sequence[tuple[str, Sequence[tuple[str, str, str]]]]
+
+
 @dataclass(frozen=True)
 class Block:
     """Rows under one heading, all of strings as `TextTable` has them.
@@ -88,6 +91,8 @@ def render_latex(table: TextTable, size: str = "single", intervals: bool = True)
     )
     body = _write_blocks(blocks, words)
     long = len(body) > PAGE
+    quantities = [*table.columns[2:]] if is_matrix else []
+    columns = [name for name in quantities if name not in KEYS and not name.endswith(" mean")]
     environment = "table" if size == "single" else "table*"
     return "\n".join(
         [
@@ -99,9 +104,9 @@ def render_latex(table: TextTable, size: str = "single", intervals: bool = True)
             *(f"% {line}" for line in comments if not line.startswith("more: ")),
             rf"\begin{{{environment}}}",
             r"\centering\small",
-            rf"\setlength{{\tabcolsep}}{{{gap / 2:.1f}pt}}",
+            rf"\setlength{{\tabcolsep}}{{{gap / 2:.1f}pt}}\setlength{{\belowcaptionskip}}{{4pt}}",
             rf"\caption{{{_to_latex(caption)}}}",
-            rf"\label{{tab:{_make_label(table.title)}}}",
+            rf"\label{{tab:{_make_label(table.title, columns)}}}",
             rf"\begin{{tabular}}{{@{{}}{'l' * words}{'r' * (count - words)}@{{}}}}",
             r"\toprule",
             *body,
@@ -124,16 +129,15 @@ def _split_matrix(table: TextTable, width: float) -> list[Block]:
         entries[record["algorithm"] + horizon, record["problem"]] = record
     methods, problems = (list(dict.fromkeys(key[i] for key in entries)) for i in (0, 1))
 
-    # (heading, column) of all that stand beside each other where they fit
-    if len(problems) == 1:
-        lines = [(problems[0], [(name, problems[0], name) for name in quantities])]
-    else:
-        lines = [
-            (name if len(quantities) > 1 else "", [(p, p, name) for p in problems])
-            for name in quantities
-        ]
+    # By quantity or by problem: what stands above the methods, and (heading, problem, quantity) of
+    # all that stand beside each other where they fit.
+    by_quantity = [
+        (name if len(quantities) > 1 else "", [(p, p, name) for p in problems])
+        for name in quantities
+    ]
+    by_problem = [(p, [(name, p, name) for name in quantities]) for p in problems]
 
-    def split(count: int) -> list[Block]:
+    def split(lines: Lines, count: int) -> list[Block]:
         blocks = []
         for corner, columns in lines:
             for start in range(0, len(columns), count):
@@ -148,9 +152,16 @@ def _split_matrix(table: TextTable, width: float) -> list[Block]:
                 blocks.append(Block([corner, *(heading for heading, *_ in part), *padding], rows))
         return blocks
 
-    most = max(len(columns) for _, columns in lines)
-    fitting = (blocks for count in range(most, 1, -1) if _measure(blocks := split(count)) <= width)
-    return next(fitting, None) or split(1)
+    def fit(lines: Lines) -> list[Block]:
+        blocks = split(lines, 1)
+        for count in range(2, 1 + max(len(columns) for _, columns in lines)):
+            wider = split(lines, count)
+            blocks = wider if _measure(wider) <= width else blocks
+        return blocks
+
+    # The shortest that fits; of equals by quantity.
+    ways = fit(by_quantity), fit(by_problem)
+    return min(ways, key=lambda blocks: (len(blocks), _measure(blocks) > width))
 
 
 def _drop_settings(table: TextTable) -> TextTable:
@@ -270,7 +281,9 @@ def _join(cells: Iterable[str]) -> str:
     return f"{{}}{joined}" if joined.startswith("[") else joined  # \\ [ would be a distance
 
 
-def _make_label(title: str) -> str:
+def _make_label(title: str, columns: Sequence[str]) -> str:
+    """Return a label of what a table is of: suite and kind, and of results the quantities."""
+    title = f"{title.partition(';')[0]} {' '.join(columns)}"
     plain_title = re.sub(r", (T|n) = [\d/,]*\d( to [\d/]*\d)?( \(.*?\))?", "", title).lower()
     return re.sub(r"[^a-z0-9]+", "-", plain_title).strip("-") or "results"
 
@@ -281,4 +294,5 @@ def _to_latex(text: str) -> str:
     text = "".join(
         ("{}" if c == before and c in JOINED else "") + LATEX.get(c, c) for before, c in pairs
     )
+    text = text.replace(r" \%", r"~\%")
     return re.sub(r"(?<![^ \[])-(?=[\d$])", "$-$", text)  # of a number

@@ -24,7 +24,7 @@ from cbobench.report.groups import Group, group_by_arena
 from cbobench.report.load import Run
 from cbobench.report.notes import collect_fair_notes, refuse_lacks
 from cbobench.report.numbers import describe_median_interval, format_interval
-from cbobench.report.quantities import UNREACHED, fill_unreached, restore_infinite
+from cbobench.report.quantities import UNREACHED, fill_unreached, join_labels, restore_infinite
 from cbobench.report.selection import Selection
 from cbobench.report.text_table import Marked, TextTable
 from cbobench.stats.intervals import CONFIDENCE, interval
@@ -38,7 +38,7 @@ from cbobench.stats.paired_tests import (
     holm,
 )
 from cbobench.stats.winners import FEW, MOST, find_lead
-from cbobench.words import count_noun, list_names
+from cbobench.words import count_noun
 
 HARDLY = f"{MOST} times as many seeds would hardly"
 MOST_RESAMPLED = 20_000  # values of a table beyond which it is not asked who is best
@@ -483,17 +483,17 @@ def render_differences(frame: pd.DataFrame, selection: Selection, note: str) -> 
 
 def _write_caption(frame: pd.DataFrame, selection: Selection) -> str:
     """Two sentences for a paper: what the differences are of, and what their columns mean."""
-    names = [q.label for q in selection.shown if q.name in set(frame["metric"])]
+    quantities = [q for q in selection.shown if q.name in set(frame["metric"])]
     against = list(dict.fromkeys(frame["against_label"]))
     rival = against[0] if len(against) == 1 else "the best method of each problem"
     around, counts = describe_median_interval(frame["n"]), {*frame["n"]}
     seeds = count_noun(max(counts), "seed")
     seeds = seeds if len(counts) == 1 else f"{min(counts)} to {seeds}"
     return (
-        f"{list_names(names)}: differences to {rival}, paired by seed, median [{around}] over "
-        f"{seeds}. †: significant at 5 % (p: Wilcoxon's signed-rank test, Holm over the rows of a "
-        "metric); effect: 1 where better in every seed, -1 where worse; w/t/l: seeds in which it "
-        "is better, equal, worse."
+        f"{join_labels(quantities)}: differences to {rival}, paired by seed, median [{around}] "
+        f"over {seeds}. †: significant at 5 % (p: Wilcoxon's signed-rank test, Holm over the rows "
+        "of a metric); effect: 1 where better in every seed, -1 where worse; w/t/l: seeds in which "
+        "it is better, equal, worse."
     )
 
 

@@ -55,6 +55,12 @@ def is_reached(values: Array | float) -> NDArray[np.bool_]:
     return np.asarray(~(np.abs(values) >= UNREACHED / 1e9))
 
 
+def join_labels(shown: Iterable[Metric]) -> str:
+    """The labels of some quantities as a sentence begins with them."""
+    first, *others = (quantity.label for quantity in shown)
+    return ", ".join([first, *(f"{label[0].lower()}{label[1:]}" for label in others)])
+
+
 def restore_infinite(values: Array | float) -> Array:
     """Statistics of `fill_unreached` values; infinite where they depend on `UNREACHED`."""
     return np.where(is_reached(values), values, np.copysign(np.inf, values))

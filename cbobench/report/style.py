@@ -452,6 +452,10 @@ def _give_looks(variants: Mapping[str, Variant]) -> Mapping[str, Look]:
         if free and shared and len(names) <= len(PALETTE):
             choice = hashlib.sha256(name.encode()).digest()[0] % len(free)
             look_by_name[name] = replace(look_by_name[name], colour=free[choice])
+        markers = [look.marker for other, look in look_by_name.items() if other != name]
+        if look_by_name[name].marker in markers and name not in PUBLISHED:
+            marker = next((m for m in MARKERS if m not in markers), look_by_name[name].marker)
+            look_by_name[name] = replace(look_by_name[name], marker=marker)
     result: dict[str, Look] = {}
     used: set[Look] = set()
     for name in names:

@@ -29,11 +29,11 @@ from cbobench.report.paired import (
     mark_best,
     select_paired,
 )
-from cbobench.report.quantities import fill_unreached, restore_infinite
+from cbobench.report.quantities import fill_unreached, join_labels, restore_infinite
 from cbobench.report.selection import Selection
 from cbobench.report.text_table import BEST, Best, Marked, TextTable
 from cbobench.stats.intervals import JUDGED, find_carried, interval
-from cbobench.words import count_noun, list_names
+from cbobench.words import count_noun
 
 ABOUT = "median [{around}] over seeds"
 ONE = "the value of one seed, which has no interval"
@@ -234,13 +234,14 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
 def _write_caption(selection: Selection, entry: str, marks: BestMarks) -> str:
     """Two sentences for a paper: what the numbers are of, and what their marks mean."""
     quantities, groups = selection.shown, selection.groups
-    names = list_names([quantity.label for quantity in quantities])
+    names = join_labels(quantities)
     problems = {group.problem_label for group in groups}
     place = f" on {problems.pop().partition('[')[0]}" if len(problems) == 1 else ""
     horizons = {group.horizon for group in groups}
     rounds = f" after {horizons.pop():,} rounds" if len(horizons) == 1 else ""
     around = describe_median_interval({len(group.good) for group in groups})
-    first = f"{names}{place}{rounds}: median [{around}] over {count_seeds(groups)}"
+    units = f" ({selection.units.removeprefix('; ')})" if selection.units else ""
+    first = f"{names}{place}{rounds}{units}: median [{around}] over {count_seeds(groups)}"
     marked = ["Bold: best; †: no method is significantly better (Wilcoxon, Holm, 5 %)"] * any(
         marks.unbeaten.values()
     )

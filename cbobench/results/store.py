@@ -156,7 +156,7 @@ def process_start(pid: int) -> str:
     except OSError:
         try:
             os.kill(pid, 0)
-        except OSError as error:  # another user's is there, too
+        except (OSError, OverflowError) as error:  # another user's is there, too
             return "not known" if isinstance(error, PermissionError) else ""
         return "not known"
     return "" if state in "ZX" else fields[18]

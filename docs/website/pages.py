@@ -170,7 +170,6 @@ def texts(pictures: Pictures) -> dict[str, str]:
     tables = {
         "algorithms": methods.table(),
         "problems": problems.table(),
-        "figures": "The [gallery](gallery.md#the-figures-of-the-papers) has them, with verdicts.",
     }
     written = {}
     for name, path in sources().items():

@@ -189,6 +189,6 @@ def test_tables_and_figures_speak_the_users_words(tmp_path, monkeypatch):
     assert pairs.wins[0] == (costs["random"] < costs["sobol"]).sum(), "less is better"
     assert pairs.losses[0] == (costs["random"] > costs["sobol"]).sum()
     panel = cbobench.plot(done, "best f").axes[0]
-    assert panel.get_ylabel().replace("\n", " ") == "Best feasible cost so far, median"
+    assert panel.get_ylabel().replace("\n", " ") == "Best feasible cost so far"
     ends = {line.get_ydata()[-1] for line in panel.get_lines() if len(line.get_ydata()) > 2}
     assert ends == set(table.frame.simple_value_median)

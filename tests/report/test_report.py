@@ -90,7 +90,7 @@ def test_table_formats_to_the_letter():
         r"% needs \usepackage{booktabs}",
         r"\begin{table}",
         r"\centering\small",
-        r"\setlength{\tabcolsep}{4.0pt}",
+        r"\setlength{\tabcolsep}{4.0pt}\setlength{\belowcaptionskip}{4pt}",
         r"\caption{title. A note}",
         r"\label{tab:title}",
         r"\begin{tabular}{@{}lr@{}}",

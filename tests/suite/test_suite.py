@@ -504,7 +504,7 @@ algorithms:
     [
         (("rows: c.csv", "rows: d.csv"), "suite.yaml:7: table: rows "),
         (("[a, b]", "[a, bb]"), "suite.yaml:8: table: rows 'c.csv': inputs: unknown column 'bb'"),
-        (("minimise: f", "min: f"), "suite.yaml:10: table: objective is {'min': 'f'}"),
+        (("minimise: f", "min: f"), "suite.yaml:10: table: objective: unknown direction 'min'"),
         (("g: {at_most", "g: {at_mots"), "suite.yaml:12: table: constraints: 'g' is"),
         (("at_most: 1", "at_mots: 1"), "suite.yaml:13: table: constraints: 'h' is"),
         (("one_hot", "one_hott"), "suite.yaml:9: table: unknown parameter 'one_hott'"),
