@@ -30,7 +30,7 @@ from cbobench.gp.beliefs import FunctionBelief
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
 from cbobench.gp.recommend import recommend_in_run
-from cbobench.gp.single import Noise, RunModel, true_noise
+from cbobench.gp.single import Noise, RunModel, noise_variance, true_noise
 from cbobench.params import param, state
 from cbobench.problems.base import Problem
 
@@ -121,9 +121,13 @@ class ADMMBO(OneRun):
 
     def start_one(self, setting: Setting) -> None:
         m = setting.constraints
-        lam = true_noise(setting.noise[0]) if self.lam == "true" else self.lam
+        # `theory` is of T alone, however much is told beside it.
+        stated = noise_variance(self.lam, setting.horizon) if self.lam == "theory" else self.lam
+        lam = true_noise(setting.noise[0]) if self.lam == "true" else stated
         self.fits = is_fitted(self.kernel, setting, find_obstacle(setting))
-        self.model = RunModel(setting.actions, 1 + m, lam, setting.horizon, self.scaled, self.fits)
+        self.model = RunModel(
+            setting.actions, 1 + m, lam, setting.observations, self.scaled, self.fits
+        )
         self.generator = setting.streams.role("candidates")[0]
         self.penalty = self.rho
         self.x = np.full(self.model.cube.d, 0.5 * self.side)

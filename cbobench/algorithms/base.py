@@ -3,7 +3,8 @@
     start(setting)            once
     ask(t) -> actions         every round, t = 1, 2, ..., T
     tell(t, actions, feedback)
-    observe(t, actions, feedback) in place of both, in the rounds of a suite's initial design
+    observe(t, actions, feedback) in place of both, in the rounds of a suite's initial design; of
+                              c past measurements before round 1, with t = 1 - c, ..., 0
 
 An algorithm sees its own past feedback and what `Setting` says a learner may know; never f or g.
 Most derive `score.ScoreAlgorithm`; one that thinks one run at a time derives `OneRun`.
@@ -50,8 +51,9 @@ class Setting:
         changes: rounds after which the functions move, and the norms (S, 1 + m) of the moves.
         slopes: the largest slopes (S, 1 + m) of (f, g_1, ..., g_m) under a metric (n, n); None if
             unknown.
-        design: the points (S, c, d) of a suite's initial design on a box, which rounds 1 to c play;
-            None without one.
+        design: the points (S, c, d) of a suite's initial design on a box, which rounds 1 to c play,
+            or of its past measurements; None without either.
+        past: number c of past measurements that it is told before round 1 (see `observe`).
         parallel: number of evaluations under way at once. With more than one, feedback is delayed,
             and rounds are told in order, each with f and every g_j for all replicates (see
             `problems.channels.UnderWay`).
@@ -72,6 +74,7 @@ class Setting:
     slopes: Callable[[Array], Array] | None = None
     parallel: int = 1
     design: Array | None = None
+    past: int = 0
     kernel_is_known: bool = False
 
     @classmethod
@@ -99,6 +102,11 @@ class Setting:
     @property
     def replicates(self) -> int:
         return len(self.norm)
+
+    @property
+    def observations(self) -> int:
+        """How many observations a model may hold: those of T rounds, and past measurements."""
+        return self.horizon + self.past
 
     @property
     def finite(self) -> Finite:
@@ -155,6 +163,8 @@ class Algorithm:
         libraries: what must be installed beside cbobench; their versions are recorded with each
             result.
         reference: True for a reference method, which is no learner and may `look` at f and g.
+        blind: whether it learns nothing, so that past measurements are not told and its cells stay
+            the same.
         late: whether it plays with evaluations under way (a suite's `parallel`) although it needs
             feedback at once: rounds are told in order, some after later ones were asked for.
 
@@ -170,6 +180,7 @@ class Algorithm:
     cost: ClassVar[str] = "O(1)"
     libraries: ClassVar[tuple[str, ...]] = ()
     reference: ClassVar[bool] = False
+    blind: ClassVar[bool] = False
     late: ClassVar[bool] = False
     fits: bool | None = None
 
@@ -216,7 +227,7 @@ class Algorithm:
 
     def observe(self, t: int, actions: Actions, feedback: Feedback) -> None:
         """Learn the feedback of a round of the suite's initial design, in place of `ask` and
-        `tell`.
+        `tell`; or, with t <= 0, a past measurement.
         """
         self.tell(t, actions, feedback)
 
@@ -292,7 +303,9 @@ class OneRun(Algorithm):
         """
 
     def observe_one(self, t: int, action: Any, f: float, g: Array) -> None:
-        """Learn the feedback of a round of the suite's initial design."""
+        """Learn the feedback of a round of the suite's initial design, or a past measurement (t <=
+        0).
+        """
         self.tell_one(t, action, f, g)
 
     def recommend_one(self, t: int) -> Any:

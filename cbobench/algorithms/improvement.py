@@ -158,7 +158,7 @@ class ConstrainedEI(ScoreAlgorithm):
         if not self._own_noise():
             return super().make_posterior(functions + 1)
         setting = self.setting
-        return own_noise(setting.actions, 1.0, setting.replicates, functions, setting.horizon)
+        return own_noise(setting.actions, 1.0, setting.replicates, functions, setting.observations)
 
     def prepare(self) -> None:
         replicates = self.setting.replicates

@@ -80,7 +80,7 @@ class NoisyEI(ScoreAlgorithm):
     def prepare(self) -> None:
         setting, p = self.setting, 1 + self.setting.constraints
         draws = [
-            stratify_normals(generator, self.samples, (p, setting.horizon))
+            stratify_normals(generator, self.samples, (p, setting.observations))
             for generator in setting.streams.role("samples")
         ]
         self.normals = np.stack(draws).swapaxes(1, 2)

@@ -188,7 +188,12 @@ class OptimisticReward(ScoreAlgorithm):
             features, prior = s.finite.features, s.finite.prior
             return ExtendedPosterior(features, self.further, 1.0, s.replicates, functions, prior)
         return choice.make_cheapest(
-            s.actions, s.replicates, functions, s.horizon, self.lam_for(s.horizon), paths=self.joint
+            s.actions,
+            s.replicates,
+            functions,
+            s.observations,
+            self.lam_for(s.horizon),
+            paths=self.joint,
         )
 
     def further_units(self) -> Array | None:
@@ -214,7 +219,7 @@ class OptimisticReward(ScoreAlgorithm):
             return super().make_posterior(functions)
         s = self.setting
         posteriors = [
-            ObservationPosterior(s.actions, 1.0, s.replicates, 1, s.horizon)
+            ObservationPosterior(s.actions, 1.0, s.replicates, 1, s.observations)
             for _ in range(functions)
         ]
         return KnownNoise(posteriors, true_noise(s.noise[:, :functions]))
@@ -223,11 +228,12 @@ class OptimisticReward(ScoreAlgorithm):
         """Forget all data and set λ, β and γ for a horizon, at the start and at every restart."""
         super().begin_schedule(horizon)
         self.set_width()
+        most = horizon + self.setting.past
         self.gains: Array | None = None
         if self.gain == "greedy":
-            self.gains = greedy_gain(self.setting.actions, self.regulariser, horizon)
+            self.gains = greedy_gain(self.setting.actions, self.regulariser, most)
         elif self.gain == "rate":
-            self.gains = gain_rate(self.setting.actions, horizon)
+            self.gains = gain_rate(self.setting.actions, most)
 
     def set_width(self) -> None:
         """Set β for the current λ, bounds, noise constants and number of events."""
@@ -273,12 +279,13 @@ class OptimisticReward(ScoreAlgorithm):
         `Setting.design`.
         """
         if self.grid_points is not None:
-            if self.design is None or not np.array_equal(actions, self.design[:, t - 1]):
+            place = self.setting.past + t - 1
+            if self.design is None or not np.array_equal(actions, self.design[:, place]):
                 raise CellFailure(
                     f"the points of round {t} are not those of the setting's design; name them "
                     "there"
                 )
-            actions = np.full(len(actions), len(self.grid_points) + t - 1)
+            actions = np.full(len(actions), len(self.grid_points) + place)
         super().observe(t, actions, feedback)
 
     def recommend(self, t: int) -> Actions | None:

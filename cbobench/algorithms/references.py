@@ -32,7 +32,7 @@ class Oracle(Algorithm):
     about = "plays the best feasible action"
     knows = ("f and g",)
     needs = frozenset({"a known optimum"})
-    reference = True
+    reference = blind = True
 
     def posterior_kind(self, problem: Problem) -> Kind:
         return "none"
@@ -59,6 +59,7 @@ class Random(Algorithm):
 
     source = "reference"
     about = "plays uniformly at random"
+    blind = True
 
     setting: Setting = state()
 
@@ -115,7 +116,7 @@ class Sobol(AskTell):
     On a finite set the nearest actions are played, some of them more than once.
     """
 
-    late = True
+    late = blind = True
 
     source = "Sobol (1967), Owen (1998); SciPy"
     about = "plays a scrambled Sobol sequence"

@@ -306,7 +306,7 @@ class ScoreAlgorithm(Algorithm):
         """Return a posterior of functions that are observed together."""
         s = self.setting
         return choice.make_cheapest(
-            s.actions, s.replicates, functions, s.horizon, self.lam_for(s.horizon)
+            s.actions, s.replicates, functions, s.observations, self.lam_for(s.horizon)
         )
 
     def begin_schedule(self, horizon: int) -> None:
@@ -467,9 +467,10 @@ class ScoreAlgorithm(Algorithm):
     def observe(self, t: int, actions: Actions, feedback: Feedback) -> None:
         """Update the model, epochs and restarts as in every round; no dual variable moves.
 
-        Late feedback on a design's rounds moves none either.
+        Late feedback on a design's rounds moves none either. Past measurements begin no epoch.
         """
-        self.begin_round(t)
+        if t > 0:
+            self.begin_round(t)
         self.first_own = t + 1
         self.chosen = actions if self.box is None else self.box.unit(actions)
         self.condition(t, feedback)

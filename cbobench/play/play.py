@@ -22,6 +22,7 @@ from cbobench.play.recorder import ChunkMetrics, Recorder
 from cbobench.problems.base import PILOT, Actions, Arrivals, Drawn, Feedback, Problem
 from cbobench.problems.channels import AdditiveNoise, UnderWay
 from cbobench.problems.instances import check_drawn
+from cbobench.problems.past import FILE, take_past
 from cbobench.processes import read_children_seconds
 from cbobench.rng import Streams, generators
 
@@ -61,7 +62,8 @@ class PlayOptions:
         recommend_after: rounds after which the algorithm is asked for a recommendation, besides the
             last one.
         initial: rounds of the initial design by its name, {"sobol": 10}, or {"pilot": 10} of a
-            simulator; its actions are the same for every method.
+            simulator, whose actions are the same for every method; or {"file": past measurements}
+            (see `read_past`), which are told before round 1 and are no rounds.
         parallel: evaluations under way at once: {"points": 4, "as": "asynchronous"}, or "batch"
             (see `UnderWay`).
         instances: of the seeds (see `draw_instances`), if they are drawn already.
@@ -70,7 +72,7 @@ class PlayOptions:
     """
 
     recommend_after: Iterable[int] = ()
-    initial: Mapping[Any, int] | None = None
+    initial: Mapping[Any, Any] | None = None
     parallel: Mapping[str, Any] | None = None
     instances: Drawn | None = None
     history: Sequence[Actions] = ()
@@ -126,15 +128,23 @@ class Play:
         self.late = UnderWay(under_way["points"], under_way["as"] == "batch") if parallel else None
         # So is the design, which methods that sample paths on a box must know before they begin.
         self.initial: list[Actions] = []
+        self.past: list[tuple[Actions, Feedback]] = []
         for name, count in (options.initial or {}).items():
             design_streams = generators(("initial design", problem_key, seed) for seed in seeds)
-            if name == PILOT:
+            if name == FILE:
+                past = (
+                    np.repeat(x[:, None], len(seeds), axis=1) for x in take_past(problem, count)
+                )
+                self.past = [(a, Feedback(v[:, 0], v[:, 1:])) for a, v in zip(*past, strict=True)]
+            elif name == PILOT:
                 first = problem.pilot_actions(count)
                 self.initial += list(np.repeat(first[:, None], len(seeds), axis=1))
             else:
                 self.initial += list(design(problem.actions, name, count, design_streams))
-        if self.initial and isinstance(problem.actions, Box):
-            self.setting = replace(self.setting, design=np.stack(self.initial, axis=1))
+        self.setting = replace(self.setting, past=len(self.past))
+        given = [*self.initial, *(played for played, _ in self.past)]
+        if given and isinstance(problem.actions, Box):
+            self.setting = replace(self.setting, design=np.stack(given, axis=1))
         self.initial += options.history
         # What the rounds add up to; `best_seen` is read by another thread in the middle of a chunk.
         self.metrics = Recorder(self.instances, horizon)
@@ -194,6 +204,9 @@ class Play:
         if self.algorithm.reference:
             self.algorithm.look(self.instances)
         self.algorithm.start(self.setting)
+        # Past measurements are no rounds: they come before round 1, and metrics know none of them.
+        for t, (played, feedback) in enumerate(self.past, 1 - len(self.past)):
+            self.algorithm.observe(t, played, feedback)
         for first in range(1, self.horizon + 1, CHUNK):
             yield self._chunk(first, min(CHUNK, self.horizon - first + 1), observers)
 

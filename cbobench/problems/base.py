@@ -276,6 +276,13 @@ class Problem:
         """What f is in the units and with the sign of the user, once prepared."""
         return "f", 0.0, 1.0
 
+    def measured_in(self) -> tuple[Sequence[Any], Array, Array] | None:
+        """How past measurements are read, once prepared: the columns of f and every g_j, as
+        `configurations.Rule`, and shift and divisor (1 + m,) of the units played; None if the
+        problem takes none.
+        """
+        return None
+
     def note(self) -> str:
         """One line for readers of a prepared problem's results, such as units and the regret's
         reference.

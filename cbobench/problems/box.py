@@ -19,6 +19,7 @@ from cbobench.params import build, param
 from cbobench.problems.base import Drawn, Inputs, Objective
 from cbobench.problems.channels import Everywhere, FeedbackModel
 from cbobench.problems.class_words import refuse_no_constraint
+from cbobench.problems.configurations import Rule, plain_rules
 from cbobench.problems.data import Site
 from cbobench.problems.instances import Formula as Formula
 from cbobench.problems.instances import settled_formula
@@ -250,6 +251,9 @@ class BoxProblem(FeedbackModel):
     def describe_objective(self) -> Objective:
         shift, divisor = self.scaling
         return "f", float(shift[0]), float(divisor[0])
+
+    def measured_in(self) -> tuple[Sequence[Rule], Array, Array] | None:
+        return None if len(self.formulas()) > 1 else (plain_rules(self.m), *self.scaling)
 
     def note(self) -> str:
         return (

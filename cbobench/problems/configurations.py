@@ -110,6 +110,11 @@ def constraints_of(declarations: Mapping[str, Any]) -> list[Rule]:
     return rules
 
 
+def plain_rules(m: int) -> list[Rule]:
+    """The columns f, g_1, ..., g_m."""
+    return [Rule("f", 1.0), *(Rule(f"g_{j}", 1.0) for j in range(1, 1 + m))]
+
+
 def describe_rules(rules: Sequence[Rule], units: Array) -> str:
     """What f and g are in the user's words, in units (1 + m,) of the columns'."""
     objective, *limits = rules
@@ -374,6 +379,9 @@ class Configurations(Problem):
 
     def describe_objective(self) -> Objective:
         return self.rules[0].column, 0.0, self.rules[0].sign
+
+    def measured_in(self) -> tuple[Sequence[Rule], Array, Array]:
+        return self.rules, self.shift, self.divisor
 
     def note(self) -> str:
         summary = "noise-free" if self.noise is not None and not self.noise.any() else "noisy"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -52,6 +53,9 @@ class FromFiles(Problem):
 
     def describe_objective(self) -> Objective:
         return self.played.describe_objective()
+
+    def measured_in(self) -> tuple[Sequence[Any], Any, Any] | None:
+        return self.played.measured_in()
 
     def note(self) -> str:
         return self.played.note()

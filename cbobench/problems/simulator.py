@@ -31,7 +31,7 @@ from cbobench.params import param, state
 from cbobench.problems.base import Ability, Actions, Channel, Drawn, Inputs, Objective, Problem
 from cbobench.problems.channels import DELAY, add_delays
 from cbobench.problems.class_words import refuse_no_constraint
-from cbobench.problems.configurations import BOUNDS, Rule, describe_rules
+from cbobench.problems.configurations import BOUNDS, Rule, describe_rules, plain_rules
 from cbobench.problems.data import Site
 from cbobench.problems.failures import ABOUT, FailureRule
 from cbobench.problems.inputs import InputSpace
@@ -608,6 +608,9 @@ class Simulator(Problem):
 
     def describe_objective(self) -> Objective:
         return (self.rules[0].column, 0.0, self.sign) if self.rules else ("f", 0.0, 1.0)
+
+    def measured_in(self) -> tuple[Sequence[Rule], Array, Array]:
+        return self.rules or plain_rules(self.m), self.pilot_facts.shift, self.pilot_facts.divisor
 
     @property
     def sign(self) -> float:

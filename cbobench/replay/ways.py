@@ -450,7 +450,7 @@ def prompt(play: Play, history: History) -> tuple[Prompted, RecordedChannel]:
             prompted.count_apart(i + 1, designed, recorded, None)
             prompted.of_design = prompted.difference
         play.initial[i] = recorded
-    if play.setting.design is not None:
+    if play.initial and play.setting.design is not None:
         play.setting = replace(play.setting, design=np.stack(play.initial, axis=1))
     answers = RecordedChannel(play.channel, history, play.instances.units)
     play.algorithm, play.channel = cast(Algorithm, prompted), cast(Channel, answers)

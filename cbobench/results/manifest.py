@@ -37,8 +37,8 @@ from cbobench.suite.cells import Cell, Cells, Grid, PairCells, Suite
 from cbobench.suite.cells import Pair as Pair
 from cbobench.suite.cells import as_numbers as as_numbers
 from cbobench.suite.cells import as_words as as_words
+from cbobench.suite.variants import INITIAL, canonical, difference, short
 from cbobench.suite.variants import Variant as Variant
-from cbobench.suite.variants import canonical, difference, short
 from cbobench.suite.yamlio import texts
 from cbobench.words import count_noun
 
@@ -431,9 +431,16 @@ class Manifest:
 
 
 def describe_changes(before: Variant, after: Variant) -> str:
-    """Return the parameters in which two variants differ, or their names: "h 0.25 → 0.5"."""
+    """Return the parameters in which two variants differ, or their names: "h 0.25 → 0.5".
+
+    Of files of past measurements their hashes alone, as rows are long.
+    """
     changes = difference([before, after]) or {"name": [before.name, after.name]}
-    return ", ".join(f"{name} {show(old)} → {show(new)}" for name, (old, new) in changes.items())
+    return ", ".join(
+        f"{name} {show(old)} → {show(new)}"
+        for name, (old, new) in changes.items()
+        if name != f"{INITIAL}.file.rows"
+    )
 
 
 def content_digest(content: dict[str, Any]) -> str:

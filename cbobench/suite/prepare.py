@@ -39,7 +39,7 @@ from cbobench.rng import Streams
 from cbobench.suite import yamlio
 from cbobench.suite.cells import Grid, Pair, Suite
 from cbobench.suite.entries import Entry, SourceLine
-from cbobench.suite.settings import ONE, check_initial, count_parallel
+from cbobench.suite.settings import ONE, check_initial, count_parallel, count_past
 from cbobench.suite.text import SuiteText, check_unique
 from cbobench.suite.variants import Variant, canonical
 from cbobench.threads import single_thread
@@ -366,7 +366,8 @@ def memory_of(pair: Pair, problem: Problem, horizon: int) -> int:
         apart *= 1 + (algorithm.evidence_horizon(horizon) is not None)
         if algorithm.pending == "variance":
             apart = 2 * apart if count_parallel(pair.algorithm) > 1 else apart + (apart > 1)
-    return choice.replicate_memory(problem.actions, horizon, apart, functions, kind, lam)
+    told = horizon + count_past(pair.algorithm)
+    return choice.replicate_memory(problem.actions, told, apart, functions, kind, lam)
 
 
 def check_actions(problem: Problem) -> None:

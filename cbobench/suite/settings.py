@@ -6,7 +6,8 @@ no key.
     parallel: 4                        asynchronous, equal durations: feedback of round t - 4 arrives before round t
     parallel: {points: 4, as: batch}   feedback of four rounds arrives together, before the next four
 
-`initial` holds the rounds of an initial design, which every method plays alike before it is asked.
+`initial` holds the rounds of an initial design, which every method plays alike before it is asked,
+or the file of past measurements that every method is told before round 1.
 
 `resources: {cpus: 2, memory: 8GB}` is what a task of an algorithm needs. It is not part of a cell's
 identity, so that a cell played with other resources is not played again.
@@ -17,14 +18,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, get_args
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse, show, unknown
 from cbobench.gp.box_actions import DesignName, check_design
 from cbobench.problems.base import Problem
+from cbobench.problems.past import FILE, PastRows, read_past, take_past
 from cbobench.problems.pilot import PILOT
 from cbobench.suite.variants import INITIAL, PARALLEL, Variant
+from cbobench.words import count_noun
 
 KEYS = (
     *(
@@ -103,14 +107,22 @@ def describe_parallel(parallel: Mapping[str, Any]) -> str:
     return f"{parallel['points']} evaluations under way at once ({how})"
 
 
-def parse_initial(value: Any, horizon: int, location: str) -> dict[str, int]:
-    """Return the initial design, {name: rounds}.
+def parse_initial(value: Any, horizon: int, location: str, folder: Path) -> dict[str, Any]:
+    """Return the initial design, {name: rounds}, or {"file": past measurements} (see `read_past`).
+
+    Args:
+        folder: where the path of a file starts from.
 
     Raises:
         Misuse: anything else; `location` (file and line) starts the message.
     """
+    if isinstance(value, Mapping) and [*value] == [FILE] and isinstance(value[FILE], str):
+        return {FILE: read_past(folder / value[FILE], location)}
     if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in DESIGNS:
-        allowed = "{sobol: rounds} or {random: rounds}; of simulators {pilot: rounds}"
+        allowed = (
+            "{sobol: rounds} or {random: rounds}; of simulators {pilot: rounds}; past measurements "
+            "{file: past.csv}"
+        )
         raise Misuse(f"{location}initial is {show(value)}; allowed: {allowed}")
     name, count = next(iter(value.items()))
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count < horizon:
@@ -119,17 +131,24 @@ def parse_initial(value: Any, horizon: int, location: str) -> dict[str, int]:
     return {name: count}
 
 
+def count_past(algorithm: Variant) -> int:
+    """Return the number of past measurements that an algorithm is told before round 1."""
+    return len(algorithm.values.get(INITIAL, {}).get(FILE, {}).get("rows", ()))
+
+
 def apply_settings(
-    algorithm: Variant, initial: dict[str, int], parallel: dict[str, Any]
+    algorithm: Variant, initial: dict[str, Any], parallel: dict[str, Any]
 ) -> Variant:
     """Return an algorithm shaped by a suite's `initial` and `parallel`; reference methods stay
-    unchanged.
+    unchanged, and so do those that learn nothing, of past measurements.
     """
-    settings = {INITIAL: initial, PARALLEL: parallel}
-    if ALGORITHMS.get(algorithm.name).reference or not any(settings.values()):
+    cls, settings = ALGORITHMS.get(algorithm.name), {INITIAL: initial, PARALLEL: parallel}
+    past: PastRows | None = initial.get(FILE)
+    if cls.reference or (cls.blind and past is not None) or not any(settings.values()):
         return algorithm
     values = algorithm.values | {key: value for key, value in settings.items() if value}
-    return replace(algorithm, values=values, note=describe_parallel(parallel))
+    note = describe_parallel(parallel) if past is None else past.describe()
+    return replace(algorithm, values=values, note=note)
 
 
 def describe_setup(algorithm: Variant) -> dict[str, str]:
@@ -138,11 +157,17 @@ def describe_setup(algorithm: Variant) -> dict[str, str]:
     """
     initial, parallel = algorithm.values.get(INITIAL), algorithm.values.get(PARALLEL)
     return {
-        INITIAL: " ".join(f"{name} {count:,}" for name, count in initial.items())
+        INITIAL: " ".join(describe_initial(*item) for item in initial.items())
         if initial
         else "none",
         PARALLEL: f"{parallel['points']:,} ({parallel['as']})" if parallel else "1",
     }
+
+
+def describe_initial(name: str, value: Any) -> str:
+    """Return one part of an initial design in words: "sobol 10"."""
+    rows = "" if name != FILE else count_noun(len(value["rows"]), "past measurement")
+    return f"{rows} ({value['sha256'][:8]})" if rows else f"{name} {value:,}"
 
 
 def ignores_setup(algorithm: Variant) -> bool:
@@ -152,9 +177,9 @@ def ignores_setup(algorithm: Variant) -> bool:
     return algorithm.name in ALGORITHMS.names() and bool(ALGORITHMS.get(algorithm.name).reference)
 
 
-def check_initial(initial: dict[str, int], problems: Mapping[str, Problem], location: str) -> None:
-    """Raise `Misuse` if a problem, by title, has fewer actions than the design has rounds, or no
-    pilot of so many.
+def check_initial(initial: dict[str, Any], problems: Mapping[str, Problem], location: str) -> None:
+    """Raise `Misuse` if a problem, by title, has fewer actions than the design has rounds, no pilot
+    of so many, or takes no such past measurements.
     """
     for name, count in initial.items():
         for title, problem in problems.items():
@@ -172,7 +197,10 @@ def check_initial(initial: dict[str, int], problems: Mapping[str, Problem], loca
                 )
                 raise Misuse(f"{location}{title}: initial is {{pilot: {count}}}, but {why}; {fix}")
             try:
-                check_design(problem.actions, count)
+                if name == FILE:
+                    take_past(problem, count)
+                else:
+                    check_design(problem.actions, count)
             except Misuse as error:
                 raise Misuse(f"{location}{title}: {error}") from None
 

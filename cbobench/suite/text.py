@@ -15,6 +15,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.call import Call
 from cbobench.errors import Misuse, mask_secrets, refuse_strange, show, unknown
 from cbobench.problems.base import Problem
+from cbobench.problems.past import FILE
 from cbobench.problems.pilot import PILOT
 from cbobench.problems.simulation_totals import CellRounds, count_simulations
 from cbobench.problems.simulator import Simulator
@@ -76,7 +77,7 @@ class SuiteText:
     audit: bool
     timeout: float | None
     skips: bool
-    initial: dict[str, int]
+    initial: dict[str, Any]
     algorithms: list[tuple[Variant, Demand]]
     problems: list[tuple[Entry, list[tuple[Problem, Variant]]]]
 
@@ -138,10 +139,19 @@ def read_suite(call: Call) -> SuiteText:
     if call.only is None:
         _refuse_many_cells(prod(counts.values()), seeds, path)
     # Values come before entries, whose classes have to be imported.
-    initial = parse_initial(content["initial"], T, place("initial")) if "initial" in content else {}
+    initial = (
+        parse_initial(content["initial"], T, place("initial"), path.parent)
+        if "initial" in content
+        else {}
+    )
     parallel = (
         parse_parallel(content["parallel"], T, place("parallel")) if "parallel" in content else {}
     )
+    if FILE in initial and parallel:
+        raise Misuse(
+            f"{place('parallel')}parallel is {parallel['points']}, but past measurements (initial: "
+            "file) are told one at a time; remove one of them"
+        )
     shared = _parse_shared(content.get("shared"), place("shared"))
     keep = _parse_keep(content.get("record", {"rounds": DEFAULT_KEEP}), place("record"))
     audit = _parse_audit(content.get("audit", False), initial, parallel, place("audit"))
@@ -304,7 +314,7 @@ def _parse_keep(value: Any, location: str) -> int | None:
 
 
 def _parse_audit(
-    value: Any, initial: Mapping[str, int], parallel: Mapping[str, Any], location: str
+    value: Any, initial: Mapping[str, Any], parallel: Mapping[str, Any], location: str
 ) -> bool:
     if not isinstance(value, bool):
         raise Misuse(f"{location}audit is {show(value)}; allowed: true, false")

@@ -184,7 +184,8 @@ def try_task(problem: Problem, task: Task, keep: int | None, seconds: float) -> 
     """What a seed-round of a task costs, from rounds played in some seconds; None if that fails."""
     with suppress(Exception):  # which is told of when it is played
         import_libraries(task.pair.algorithm.name)  # takes seconds that are no round's
-    designed, horizon = sum((task.pair.algorithm.values.get(INITIAL) or {}).values()), task.horizon
+    initial = task.pair.algorithm.values.get(INITIAL, {})
+    designed, horizon = sum(n for n in initial.values() if isinstance(n, int)), task.horizon
     width, from_the_first = max(WINDOW, horizon // WINDOWS), [(designed, horizon)]
     windows = [(designed, designed + width), (horizon - width, horizon)]
     # The windows of a short horizon meet. To simulate a history costs what the play does.
