@@ -55,6 +55,23 @@ def test_a_play_is_that_of_a_method_that_was_told_by_hand(tmp_path, name):
     assert np.array_equal(actions(list(by_hand)), told)
 
 
+@pytest.mark.parametrize("lam", [0.1, 1e-9])
+def test_no_past_measurement_is_dropped_for_a_later_one(tmp_path, lam):
+    """A model holds T observations and the past ones: its mean is the textbook's, of all."""
+    task = problem("gardner-1", scaled=False, kernel="matern52")
+    past = read_past(write(tmp_path), "")
+    method = make("ckb-ucb", kernel="given", lam=lam, B=1.0, G=1.0, rho=4.0, V=1.0)
+    play = Play(task, "test", method, "ckb-ucb", [0], 6, PlayOptions(initial={"file": past}))
+    (chunk,) = list(play)
+    told, values = take_past(task, past)
+    x = task.box.unit(np.concatenate([told, chunk.actions[:, 0]]))
+    observed = np.column_stack([chunk.observed_f, chunk.observed_g[:, 0]])
+    y = np.concatenate([values, observed])
+    weights = np.linalg.solve(task.box.kernel(x, x) + lam * np.eye(len(x)), y)
+    expected = task.box.kernel(task.box.candidates, x) @ weights
+    np.testing.assert_allclose(method.posterior.mean[0], expected.T, rtol=1e-5, atol=1e-5)
+
+
 def test_rows_are_read_in_the_units_and_inputs_of_a_table(tmp_path):
     (tmp_path / "ovens.csv").write_text(OVENS)
     limits = {"smoke": {"at_most": 0.5}}
