@@ -33,7 +33,7 @@ def accept_fields(
     Raises:
         Misuse: when the function is called with a keyword that there is not.
     """
-    is_argument_line = re.compile(r"^( *)Args: see `\w+`\.\n", re.MULTILINE)
+    is_argument_line = re.compile(r"^Args: see `\w+`\.\n", re.MULTILINE)
 
     def decorate(function: Callable[[Options], Result]) -> Callable[Fields, Result]:
         _, *own_parameters = inspect.signature(function).parameters.values()
@@ -54,7 +54,9 @@ def accept_fields(
 
         signature = inspect.signature(function).replace(parameters=parameters)
         call.__signature__ = signature  # type: ignore[attr-defined]
-        call.__doc__ = is_argument_line.sub(_describe_fields(options_class), function.__doc__ or "")
+        # From Python 3.13 on docstrings are kept without indentation; before, `help` takes it off.
+        doc = inspect.cleandoc(function.__doc__ or "") + "\n"
+        call.__doc__ = is_argument_line.sub(lambda _: _describe_fields(options_class), doc)
         return call
 
     return decorate
@@ -62,10 +64,11 @@ def accept_fields(
 
 def _describe_fields(options_class: Callable[..., object]) -> str:
     """Return the "Args:" of a function that is called with the fields of a class."""
-    parts = ["    Args:\n"]
+    parts = ["Args:\n"]
     for base in reversed(inspect.getmro(options_class)):  # type: ignore[arg-type]
         # The fields end with the section: what follows is of the class.
-        _, _, attributes = (base.__dict__.get("__doc__") or "").partition("Attributes:\n")
+        doc = inspect.cleandoc(base.__dict__.get("__doc__") or "")
+        _, _, attributes = doc.partition("Attributes:\n")
         attributes = attributes.partition("\n\n")[0]
         parts.append(attributes.rstrip() + "\n" if attributes else "")
     return "".join(parts)

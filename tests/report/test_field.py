@@ -370,7 +370,9 @@ def test_many_problems_are_summed_up_by_what_was_reached():
 @pytest.mark.parametrize("name", ["low-light", "noisy-light"])
 def test_drawn_cells_of_the_shards_are_played_again_bit_by_bit(name, capsys):
     """Shards whose methods are the same here. Those of BoTorch need PyTorch, and those of ten
-    dimensions half a minute each: `make replay` draws from all.
+    dimensions half a minute each: `make replay` draws from all. Beside other libraries they are
+    compared round by round.
     """
     assert main(["verify", str(shards.bundle_of(name)), "--replay", "2", "--seed", "3"]) == 0
-    assert "2 equal" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "2 equal" in printed or ("other libraries" in printed and "checked: 2 of" in printed)
