@@ -456,7 +456,9 @@ class Panel(OverRounds):
             float(group[name].iloc[-1]) for name in ("t", self.statistic, "low", "high")
         )
         first = float(group["t"].iloc[0])
-        place = t * (t / first) ** beyond if "x" in self.log else t + beyond * (t - first)
+        # Of one round there is no length: as if there were one round more, or a decade.
+        ratio, length = (t / first, t - first) if t > first else (10.0, 1.0)
+        place = t * ratio**beyond if "x" in self.log else t + beyond * length
         if not np.isnan(middle):
             # A quartile that was never reached is beyond the axis. No line, so that the lines of
             # the axis are its curves.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from unicodedata import lookup
 
 from cbobench.report.text_table import INTERVAL, Best, Marked, TextTable, explain_bold
 
@@ -24,6 +25,7 @@ ENTRY = re.compile(
 )
 """A number, its interval, and in how many seeds it is defined."""
 NARROW, WIDE = frozenset(" .,:;'|()[]fijlrt-"), frozenset("mwMW∞×−≤≥%")
+SETTINGS = re.compile(r"(?P<name>.+?)\[(?P<settings>\w+=.*)\]")  # a problem that a suite varies
 KEYS = ("T", "n")  # columns of results that are no quantity
 MATH = (
     r"± \pm, ₊ _+, ⁺ ^+, ₀ _0, ₁ _1, ₂ _2, ² ^2, * ^*, ′ ', † ^\dagger, ‡ ^\ddagger, "
@@ -33,6 +35,10 @@ MATH = (
     r"λ \lambda, Λ \Lambda, µ \mu, μ \mu, ρ \rho, σ \sigma, φ \varphi"
 )
 """Signs that LaTeX has in formulas only, each with its command there."""
+# those that `MATH` has not
+GREEK = ["ZETA", "ETA", "THETA", "XI", "NU", "PI", "TAU", "CHI", "PSI", "OMEGA"]
+CAPITALS = ["THETA", "XI", "PI", "SIGMA", "PHI", "PSI", "OMEGA"]
+DIGITS = ["ZERO", "ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT", "NINE"]
 LATEX = {
     "&": r"\&",
     "%": r"\%",
@@ -46,6 +52,10 @@ LATEX = {
     "\\": r"\textbackslash{}",
     "`": r"\textasciigrave{}",
     "–": "--",
+    **{lookup(f"GREEK SMALL LETTER {name}"): rf"$\{name.lower()}$" for name in GREEK},
+    **{lookup(f"GREEK CAPITAL LETTER {name}"): rf"$\{name.title()}$" for name in CAPITALS},
+    **{lookup(f"SUBSCRIPT {name}"): f"$_{i}$" for i, name in enumerate(DIGITS)},
+    **{lookup(f"SUPERSCRIPT {name}"): f"$^{i}$" for i, name in enumerate(DIGITS)},
 } | {sign: f"${command}$" for sign, command in (pair.split() for pair in MATH.split(", "))}
 
 
@@ -169,12 +179,12 @@ def _drop_settings(table: TextTable) -> TextTable:
     if "problem" not in table.columns:
         return table
     column = table.columns.index("problem")
-    labels = [row[column].partition("[") for row in table.rows]
-    if len({settings for *_, settings in labels}) > 1:
+    labels = [SETTINGS.fullmatch(row[column]) for row in table.rows]
+    if len({label["settings"] if label else "" for label in labels}) > 1:
         return table
     rows = [
-        [*row[:column], name, *row[column + 1 :]]
-        for row, (name, *_) in zip(table.rows, labels, strict=True)
+        [*row[:column], label["name"] if label else row[column], *row[column + 1 :]]
+        for row, label in zip(table.rows, labels, strict=True)
     ]
     return replace(table, rows=rows)
 

@@ -227,11 +227,21 @@ def describe_lead(selection: Selection) -> str:
     """Which method these seeds say is best at the first quantity, with its probability, or how many
     more seeds would tell it from the next; "" where they cannot be asked.
 
-    The methods are those that have values on all problems, by the seeds that all of them have.
+    The methods are those that have cells on all problems, by the seeds that all of them have; what
+    never got there is worst.
     """
-    arenas, quantity = selection.arenas, selection.shown[0]
+    quantity = selection.shown[0]
+    arenas = [
+        groups
+        for groups in selection.arenas
+        if (groups[0].arena, quantity.name) not in selection.lacks
+    ]
     by_title = [
-        {g.algorithm: g for g in groups if np.isfinite(g.values(quantity)).any()}
+        {
+            g.algorithm: g
+            for g in groups
+            if (g.n if quantity.censored else np.isfinite(g.values(quantity)).any())
+        }
         for groups in arenas
     ]
     rivals = sorted(set(by_title[0]).intersection(*by_title)) if by_title else []
@@ -240,6 +250,9 @@ def describe_lead(selection: Selection) -> str:
         return ""
     samples = [align_seeds([g[title] for title in rivals], quantity) for g in by_title]
     samples = [values[:, ~np.isnan(values).any(axis=0)] for values in samples]
+    # Seeds that a method lacks, or failed in, say nothing of it: how many are left is said.
+    expected = [max(g[title].expected for title in rivals) for g in by_title]
+    shared = min((v.shape[1], n) for v, n in zip(samples, expected, strict=True))
     size = sum(values.size for values in samples)
     if min(values.shape[1] for values in samples) < 2 or size > MOST_RESAMPLED:
         return ""
@@ -247,6 +260,8 @@ def describe_lead(selection: Selection) -> str:
     best, rival = (by_title[0][rivals[i]].algorithm_label for i in (lead.best, lead.rival))
     first, second = (f"{min(lead.shares[i], 0.99):.2f}" for i in (lead.best, lead.rival))
     how = f"(bootstrap over {'seeds and problems' if len(samples) >= FEW else 'seeds'})"
+    if shared[0] < shared[1]:
+        how = f"{how[:-1]}; all methods have {shared[0]} of {shared[1]})"
     line = f"by {quantity.symbol}, {best} is best with probability {first}"
     if lead.shares[lead.best] >= CONFIDENCE or lead.more == 0:
         return f"{line} {how}"
@@ -264,7 +279,9 @@ def align_seeds(groups: list[Group], quantity: Metric) -> Array:
     values = np.full((len(groups), len(seeds)), np.nan)
     for row, group in zip(values, groups, strict=True):
         row[np.searchsorted(seeds, group.seeds)] = -quantity.sign * group.values(quantity)
-    if quantity.censored:
+    if quantity.censored and np.isnan(values).all():
+        values[:] = [np.where(np.isin(seeds, group.seeds), 0.0, np.nan) for group in groups]
+    elif quantity.censored:
         never = 2 * np.nanmax(values) - np.nanmin(values) + 1
         for row, group in zip(values, groups, strict=True):
             row[np.isnan(row) & np.isin(seeds, group.seeds)] = never

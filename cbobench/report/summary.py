@@ -236,7 +236,7 @@ def _write_caption(selection: Selection, entry: str, marks: BestMarks) -> str:
     quantities, groups = selection.shown, selection.groups
     names = join_labels(quantities)
     problems = {group.problem_label for group in groups}
-    place = f" on {problems.pop().partition('[')[0]}" if len(problems) == 1 else ""
+    place = f" on {problems.pop()}" if len(problems) == 1 else ""
     horizons = {group.horizon for group in groups}
     rounds = f" after {horizons.pop():,} rounds" if len(horizons) == 1 else ""
     around = describe_median_interval({len(group.good) for group in groups})

@@ -57,7 +57,8 @@ def find_lead(samples: Sequence[ArrayLike]) -> Lead:
     scores = (times[:, None] @ ranks)[:, 0]
     wins = scores == scores.min(axis=1, keepdims=True)
     shares = np.minimum((wins / wins.sum(axis=1, keepdims=True)).mean(axis=0), certain)
-    best, rival = np.argsort(-shares, kind="stable")[:2].tolist()
+    # Of equal shares, such as none, the better mean rank is the next.
+    best, rival = np.lexsort((scores.mean(axis=0), -shares))[:2].tolist()
     # More seeds say more of these problems, which are therefore held here.
     first, second = ranks.sum(axis=1)[:, [best, rival]].T
     ahead = (first < second).mean() + (first == second).mean() / 2

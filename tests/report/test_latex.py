@@ -135,6 +135,20 @@ def test_latex_sets_it_without_an_overfull_box(size, intervals, tmp_path):
         assert is_overfull == (i == 3 and size == "single"), "and names that cannot fit are seen"
 
 
+def test_settings_of_a_suite_are_left_out_and_a_users_brackets_are_not():
+    for label, shown in (("p[h=0.5]", "p"), ("oven [hard]", "oven [hard]"), ("[a] b", "[a] b")):
+        text = render(
+            TextTable(["problem", "algorithm", "r"], [[label, "m", "1"]], brief=[2]), "latex"
+        )
+        assert f" & {shown} " in text.replace("{}[", "[")
+
+
+def test_greek_and_indices_are_commands():
+    text = render(TextTable(["θ", "Ω₃⁷"], [["π", "1"]], left=1), "latex")
+    assert r"$\theta$ & $\Omega$$_3$$^7$" in text
+    assert r"$\pi$ & $1$" in text
+
+
 def test_a_size_is_of_latex_alone():
     comparison = Comparison(pd.DataFrame(), make_results(["r"]))
     with pytest.raises(Misuse, match="size and intervals are of latex; format is table"):
