@@ -28,7 +28,7 @@ NARROW, WIDE = frozenset(" .,:;'|()[]fijlrt-"), frozenset("mwMW∞×−≤≥%")
 SETTINGS = re.compile(r"(?P<name>.+?)\[(?P<settings>\w+=.*)\]")  # a problem that a suite varies
 KEYS = ("T", "n")  # columns of results that are no quantity
 MATH = (
-    r"± \pm, ₊ _+, ⁺ ^+, ₀ _0, ₁ _1, ₂ _2, ² ^2, * ^*, ′ ', † ^\dagger, ‡ ^\ddagger, "
+    r"± \pm, ₊ _+, ⁺ ^+, * ^*, ′ ', † ^\dagger, ‡ ^\ddagger, "
     r"< <, > >, ≤ \le, ≥ \ge, | |, − -, × \times, "
     r"· \cdot, √ \surd, ∞ \infty, α \alpha, β \beta, γ \gamma, Γ \Gamma, δ \delta, Δ \Delta, ε "
     r"\varepsilon, κ \kappa, "

@@ -239,7 +239,7 @@ def _write_caption(selection: Selection, entry: str, marks: BestMarks) -> str:
     place = f" on {problems.pop()}" if len(problems) == 1 else ""
     horizons = {group.horizon for group in groups}
     rounds = f" after {horizons.pop():,} rounds" if len(horizons) == 1 else ""
-    around = describe_median_interval({len(group.good) for group in groups})
+    around = describe_median_interval({group.n for group in groups})
     units = f" ({selection.units.removeprefix('; ')})" if selection.units else ""
     first = f"{names}{place}{rounds}{units}: median [{around}] over {count_seeds(groups)}"
     marked = ["Bold: best; †: no method is significantly better (Wilcoxon, Holm, 5 %)"] * any(
@@ -253,7 +253,7 @@ def _write_caption(selection: Selection, entry: str, marks: BestMarks) -> str:
 
 def count_seeds(groups: Sequence[Group]) -> str:
     """How many seeds are good, in words: 10 seeds, or 8 to 10 of 10 seeds."""
-    good, expected = {len(group.good) for group in groups}, {group.expected for group in groups}
+    good, expected = {group.n for group in groups}, {group.expected for group in groups}
     ends = " to ".join(dict.fromkeys(f"{end:,}" for end in (min(good), max(good))))
     most = count_noun(max(expected), "seed")
     return most if good == expected else f"{ends} of {most}"
