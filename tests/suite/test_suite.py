@@ -325,7 +325,7 @@ SHIPPED = {
     "coco_constrained": (5, 2, 60),
     "literature_full": (39, 20, 60),
     "field_noisy": (11, 10, 60),
-    "field_batches": (6, 10, 80),
+    "field_batches": (7, 10, 80),
     "field_ten": (12, 5, 150),
     "measured": (23, 20, 40),
     "guo_zhu_liu_2022_classical": (3, 20, 500),
