@@ -19,6 +19,7 @@ from cbobench.params import build
 from cbobench.problems import PROBLEMS
 from cbobench.problems.box import BoxProblem, Reference
 from cbobench.problems.coco import Coco
+from cbobench.problems.held_out import HeldOut
 from cbobench.problems.high_dimensional import HighDimensional
 from cbobench.problems.literature import PublishedProblem
 from tests.helpers import make, play, problem
@@ -31,8 +32,8 @@ FREEZE = (
 )
 
 
-# Those in many dimensions: test_high_dimensional.py. COCO's: test_coco.py.
-ELSEWHERE = (HighDimensional, Coco)
+# Those in many dimensions: test_high_dimensional.py. COCO's: test_coco.py. Held out: test_held_out.py.
+ELSEWHERE = (HighDimensional, Coco, HeldOut)
 BOXES = [
     n
     for n in PROBLEMS.names()

@@ -328,6 +328,7 @@ SHIPPED = {
     "field_batches": (7, 10, 80),
     "field_ten": (12, 5, 150),
     "measured": (23, 20, 40),
+    "held_out": (16, 10, 60),
     "guo_zhu_liu_2022_classical": (3, 20, 500),
     "guo_zhu_liu_2022_classical_fit": (9, 20, 500),
     "guo_zhu_liu_2022_delayed": (4, 20, 500),
@@ -386,6 +387,7 @@ LONG |= {
     "literature_full",
     "field_noisy",
     "field_ten",
+    "held_out",
     "zhou_ji_2022_cost",
 }
 LONG |= {name for name in SHIPPED if name.endswith("_fit")} - {"guo_zhu_liu_2022_delayed_fit"}
