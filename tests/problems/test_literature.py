@@ -32,7 +32,7 @@ FREEZE = (
 )
 
 
-# Those in many dimensions: test_high_dimensional.py. COCO's: test_coco.py. Held out: test_held_out.py.
+# Others: test_high_dimensional.py, test_coco.py, test_held_out.py.
 ELSEWHERE = (HighDimensional, Coco, HeldOut)
 BOXES = [
     n

@@ -72,8 +72,8 @@ def test_what_is_stated_of_a_box_is_seen_in_a_sample(name):
         allowed = reference.accuracy * (1 + abs(reference.f))
         assert f.max() <= reference.f + allowed
         assert margin.max() <= reference.slater * (1 + 1e-9)
-        # of which a sample sees little: test_high_dimensional.py
-        if not isinstance(task, HighDimensional):
+        # of which a sample sees little: test_high_dimensional.py, test_held_out.py
+        if not isinstance(task, HighDimensional) and reference.share > 1e-5:
             assert (highest.max() > reference.f + allowed) == reference.binds
             assert f.max() > reference.f - 0.6 * (1 + abs(reference.f)), (
                 "the sample sees the optimum"
