@@ -21,6 +21,8 @@ from cbobench.problems.high_dimensional import HighDimensional
 SCRAMBLINGS = 8
 # log2 of the points of a scrambling
 FEWER = {"robust-speed-reducer": 11, "rover-60": 5, "structure-124": 5}
+# of which a sample sees little: test_held_out.py
+SELDOM = {"cec-g1", "cec-g7", "cec-g9", "cec-g10", "cec-g18", "cec-g19"}
 BY_PARTS = {"ridge-20"}  # takes milliseconds per point
 NAMES = [
     name
@@ -72,8 +74,8 @@ def test_what_is_stated_of_a_box_is_seen_in_a_sample(name):
         allowed = reference.accuracy * (1 + abs(reference.f))
         assert f.max() <= reference.f + allowed
         assert margin.max() <= reference.slater * (1 + 1e-9)
-        # of which a sample sees little: test_high_dimensional.py, test_held_out.py
-        if not isinstance(task, HighDimensional) and reference.share > 1e-5:
+        # of which a sample sees little: test_high_dimensional.py
+        if not isinstance(task, HighDimensional) and name not in SELDOM:
             assert (highest.max() > reference.f + allowed) == reference.binds
             assert f.max() > reference.f - 0.6 * (1 + abs(reference.f)), (
                 "the sample sees the optimum"
