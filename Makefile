@@ -92,7 +92,7 @@ MAPS ?= runs/maps
 maps: .make/install  ## play all suites map_*, test the claims over their settings, write docs/maps.md, draw into $(MAPS)/figures
 	$(BIN)/python -m docs.results.maps --out $(MAPS) --figures $(MAPS)/figures $(if $(DATA),--data $(DATA))
 
-literature: .make/install  ## play the next shard of docs/results that is missing, at most an hour (ARGS=--list: what is there)
+literature: .make/install  ## from a clean tree play the next shard of docs/results that is missing, at most 40 minutes, and commit it (ARGS=--list: what is there)
 	$(BIN)/python -m docs.results.shards $(ARGS)
 
 replay:  ## play drawn cells of docs/results again with the libraries that played them (ARGS="--replay 50")
