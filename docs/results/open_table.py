@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cbobench.errors import printable
 from cbobench.report.formats import escape_markdown
 from cbobench.report.groups import Group, find_groups
 from cbobench.report.load import Run
@@ -181,7 +182,7 @@ def render_table(bundles: Sequence[Path], sent: Sequence[Path]) -> str:
     for row, cells in read_table([*bundles, *sent]).items():
         final, reached = find_medians(cells)
         numbers = str(len(cells)), show_number(final), show_count(reached)
-        lines.append([*map(escape_markdown, row), *numbers])
+        lines.append([*(escape_markdown(printable(text)) for text in row), *numbers])
     # Each cell of an aligned column would say so in the site's HTML, a third of it all.
     table = tabulate(HEAD, lines).replace(":--", "---")
     parts = [ABOUT, f"{table}\n"]
