@@ -48,9 +48,9 @@ hooks: .make/lint  ## run style, types and house rules before every commit
 	$(BIN)/pre-commit install
 
 # The other tests of the page need no browser: `make test` has them.
-browser-test: .make/test  ## the page of `cbobench report` in Chromium (on the path, or CHROMIUM=its place)
+browser-test: .make/test .make/docs  ## the page of `cbobench report`, and the site's open table, in Chromium (on the path, or CHROMIUM=its place)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[browsertest]"
-	$(PYTEST) tests/page/test_browser.py tests/page/test_drawn.py $(ARGS)
+	$(PYTEST) tests/page/test_browser.py tests/page/test_drawn.py tests/page/test_open_table.py $(ARGS)
 
 # With BASE=COMMIT the same here and at that commit in turns, with ratios and their intervals.
 speed: .make/test  ## measure what people wait for, into build/bench (ARGS="--only dispatch tiny --repeats 3")
@@ -92,7 +92,7 @@ MAPS ?= runs/maps
 maps: .make/install  ## play all suites map_*, test the claims over their settings, write docs/maps.md, draw into $(MAPS)/figures
 	$(BIN)/python -m docs.results.maps --out $(MAPS) --figures $(MAPS)/figures $(if $(DATA),--data $(DATA))
 
-literature: .make/install  ## play the next shard of docs/results that is missing, at most an hour (ARGS=--list: what is there)
+literature: .make/install  ## from a clean tree play the next shard of docs/results that is missing, at most 40 minutes, and commit it (ARGS=--list: what is there)
 	$(BIN)/python -m docs.results.shards $(ARGS)
 
 replay:  ## play drawn cells of docs/results again with the libraries that played them (ARGS="--replay 50")

@@ -44,12 +44,13 @@ PAGES += [
             "suites",
             "own_method",
             "own_problem",
+            "sending_results",
         ),
     )
 ]
 TEXTS = sorted(
     path.relative_to(ROOT).as_posix()
-    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("docs/field/*.md")]
 )
 BLOCK = printed.BLOCK
 
@@ -81,7 +82,7 @@ def test_pages_and_measurements_lie_where_one_looks_for_them():
     target of its name.
     """
     beside_pages = {name for name in names_in(ROOT / "docs") if not name.endswith(".md")}
-    assert beside_pages == {"_static", "results", "website"}
+    assert beside_pages == {"_static", "field", "results", "website"}
     folders = names_in(ROOT / "benchmarks") - {"machine.py"}
     assert folders == {"speed", "scale", "quality", "chaos"}
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.M)

@@ -21,8 +21,9 @@ suppress_warnings = ["myst.header"]  # a generated page may begin its entries wi
 smartquotes = False  # values are as one types them
 
 html_theme = "furo"
-html_static_path = ["site.css"]
+html_static_path = ["site.css", "filter.js"]
 html_css_files = ["site.css"]
+html_js_files = ["filter.js"]  # of the open table; elsewhere it does nothing
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False

@@ -22,9 +22,9 @@ ROOT = DOCS.parent
 TOP = ("README", "CONTRIBUTING", "SECURITY", "CHANGELOG")  # pages that lie beside docs/
 # Files that pages show or link.
 NOTEBOOKS = "website/notebooks/*.ipynb"
-BESIDE = ("_static/**/*.png", "_static/*.svg", NOTEBOOKS, "results/*.zip")
+BESIDE = ("_static/**/*.png", "_static/*.svg", NOTEBOOKS, "results/**/*.zip")
 FIRST = "index"  # what the site calls the README
-YOURS = ("own_problem", "own_method", "beside_the_field", "which_method")
+YOURS = ("own_problem", "own_method", "beside_the_field", "sending_results", "which_method")
 RUNS = ("suites", "reading", "report", "clusters", "runs", "bundles")
 ORDER = {
     "Start": ("install", "tutorial", "notebooks"),
@@ -57,6 +57,11 @@ def notebooks() -> dict[str, Path]:
     return {f"notebooks/{path.stem}.md": path for path in sorted(DOCS.glob(NOTEBOOKS))}
 
 
+def below() -> dict[str, Path]:
+    """The hand-written or rendered pages below others, by the place they have on the site."""
+    return {str(path.relative_to(DOCS)): path for path in sorted(DOCS.glob("field/*.md"))}
+
+
 def title(page: Path) -> str:
     """The first heading of a page."""
     return page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
@@ -70,7 +75,7 @@ def linked(text: str, page: Path) -> str:
         page: where the text is from, which its links start from.
     """
     places = {path.resolve(): f"{name}.md" for name, path in sources().items()}
-    places |= {path.resolve(): place for place, path in files_beside().items()}
+    places |= {path.resolve(): place for place, path in (files_beside() | below()).items()}
     # A page of its own, which leads to the file.
     places |= {path.resolve(): place for place, path in notebooks().items()}
 
@@ -166,6 +171,10 @@ def texts(pictures: Pictures) -> dict[str, str]:
         **{f"problems/{name}.md": problems.page(name, pictures) for name in PROBLEMS.names()},
         **{f"suites/{name}.md": suites.page(name) for name in resources.suites()},
         **{place: notebook(path) for place, path in notebooks().items()},
+        **{
+            place: lifted(linked(path.read_text(encoding="utf-8"), path))
+            for place, path in below().items()
+        },
     }
     tables = {
         "algorithms": methods.table(),
@@ -186,9 +195,14 @@ def texts(pictures: Pictures) -> dict[str, str]:
     return written | one
 
 
+def lifted(text: str) -> str:
+    """The text of a page that lies in a folder, with links that start from there."""
+    return re.sub(r"\]\((?!https?:)", "](../", text)
+
+
 def notebook(path: Path) -> str:
     """The page of a notebook: what it holds, and where the file is."""
-    text = re.sub(r"\]\((?!https?:)", "](../", linked(examples.as_markdown(path), path))
+    text = lifted(linked(examples.as_markdown(path), path))
     return f"{text}\n\n[The notebook as a file](../website/notebooks/{path.name}).\n"
 
 
