@@ -27,7 +27,8 @@ from cbobench.results.export import export
 from cbobench.results.provenance import invocation
 from cbobench.suite import yamlio
 from cbobench.words import count_noun, list_names
-from docs.results.field_page import CONFIRMED, PAGE, digest_of, played_by, render_page
+from docs.results.field_page import write_pages
+from docs.results.field_shards import CONFIRMED, digest_of, played_by
 from docs.results.paper_figures import leave
 
 FOLDER = Path(__file__).parent
@@ -152,13 +153,13 @@ if __name__ == "__main__":
                 arguments.confirm,
             )
         elif arguments.render:
-            PAGE.write_text(render_page(FOLDER, shards), encoding="utf-8")
+            write_pages(FOLDER, shards)
         else:
             names = arguments.shards or [name for name in shards if not is_whole(name)][:1]
             for name in names:
                 play_shard(name, shards[name])
             if not names:
                 print("nothing to play")
-            PAGE.write_text(render_page(FOLDER, shards), encoding="utf-8")
+            write_pages(FOLDER, shards)
     except CbobenchError as error:
         raise SystemExit(f"shards: {error}") from None
