@@ -56,8 +56,8 @@ COCO = "Regret and targets are in COCO's own units."
 GROUPS = {
     "held": Section(
         "Held out",
-        "No setting of ours was chosen on these problems, but for those that the page on what was "
-        "chosen names.",
+        "No setting of ours was chosen on these problems, but for those named in [what was "
+        "chosen](../field.md#what-was-chosen-on-what).",
     ),
     "low": Section(
         "Two to seven dimensions, without noise",

@@ -211,7 +211,8 @@ class Field:
             frame = rank_algorithms(self.select(metric)).frame
         except Misuse:
             return {}, 0
-        ranked = {plain(row.algorithm_label): float(row.rank) for row in frame.itertuples()}
+        labels = map(plain, frame["algorithm_label"])
+        ranked = dict(zip(labels, frame["rank"].tolist(), strict=True))
         seeds = [
             frozenset.intersection(
                 *(g.expected_seeds for g in self.groups if g.problem == title and is_in(g, ranked))
@@ -233,13 +234,23 @@ class Field:
             rival = plain(row["algorithm_label"])
             if not is_rival(rival) or not row["n"]:
                 continue
-            held = [by_title[row["problem"], row[one]] for one in ("algorithm", "against")]
-            shared = np.intersect1d(*(group.seeds for group in held))
-            medians = [find_median_over(group, shared, quantity) for group in held]
-            pairing = pair_by_seed(*held, quantity)
-            names = (plain(row[f"{one}_label"]) for one in ("problem", "algorithm", "against"))
-            apart = tuple((pairing.ordered_b - pairing.ordered_a).tolist())
-            pairs.append(Pair(*names, row["n"], *medians, apart, row["p_holm"]))
+            group, reference = (
+                by_title[row["problem"], row[one]] for one in ("algorithm", "against")
+            )
+            shared = np.intersect1d(group.seeds, reference.seeds)
+            pairing = pair_by_seed(group, reference, quantity)
+            pairs.append(
+                Pair(
+                    problem=plain(row["problem_label"]),
+                    rival=rival,
+                    own=plain(row["against_label"]),
+                    seeds=row["n"],
+                    median=find_median_over(group, shared, quantity),
+                    own_median=find_median_over(reference, shared, quantity),
+                    apart=tuple((pairing.ordered_b - pairing.ordered_a).tolist()),
+                    p=row["p_holm"],
+                )
+            )
         return pairs
 
     def pair_best(self, metric: str) -> list[Pair]:

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cbobench.report.numbers import format_number
 from cbobench.report.paired import differences
 from cbobench.report.quantities import quantities
 from cbobench.stats.paired_tests import decidable
@@ -126,8 +125,7 @@ def describe_floor(field: Field) -> str:
     """
     horizon = max(group.horizon for group in field.groups)
     said = [
-        f"{format_number(level / horizon**0.5)} at noise of {100 * level:g} %"
-        for level in find_noise(field)
+        f"{level / horizon**0.5:.2g} at noise of {100 * level:g} %" for level in find_noise(field)
     ]
     return (
         f"The floor: even all {horizon} evaluations of one point tell its value only up to a "

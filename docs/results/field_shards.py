@@ -106,8 +106,8 @@ def confirmed_by(bundle: Path, confirmed: Mapping[str, Any]) -> str:
 
 def tabulate_shards(bundles: Sequence[Path], shards: Mapping[str, Mapping[str, Any]]) -> str:
     """Which shards there are, of which suite, who played them, and what that cost."""
-    columns = ("shard", "suite", "cells", "failed", "played by", "confirmed by", "CPU")
-    columns += ("CPU-hours", "kB")
+    columns = ["shard", "suite", "cells", "failed", "played by", "confirmed by", "CPU"]
+    columns += ["CPU-hours", "kB"]
     path = bundles[0].with_name(CONFIRMED)
     confirmed = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     lines, changed = [], 0

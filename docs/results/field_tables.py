@@ -169,8 +169,8 @@ def tabulate_rivals(field: Field, metric: str) -> str:
             else:
                 cells += 3 * ["–"]
         lines.append((defeats, cells))
-    head = ("rival", "better than the best of ours on", "w/t/l", "p (Holm)")
-    head += (f"better than {REFERENCE} on", "w/t/l", "p (Holm)")
+    head = ["rival", "better than the best of ours on", "w/t/l", "p (Holm)"]
+    head += [f"better than {REFERENCE} on", "w/t/l", "p (Holm)"]
     lines.sort(key=lambda line: line[0])
     return tabulate(head, [cells for _, cells in lines], "lrrlrrl") + "\n"
 

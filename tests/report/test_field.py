@@ -18,6 +18,7 @@ from cbobench.cli import main
 from cbobench.replay.replay import Replay
 from cbobench.replay.sources import Draw, Outcome
 from cbobench.report.load import Run
+from cbobench.report.profiles import COCO_TARGETS
 from cbobench.stats.paired_tests import holm, signed_rank
 from docs.results import field_groups, field_numbers, field_page, field_shards, shards, spreads
 from docs.results import field_tables as tables
@@ -95,11 +96,11 @@ def test_tables_are_what_compare_prints(fields):
     page = (field_page.FOLDER / "low.md").read_text(encoding="utf-8")
     for row in printed.table.rows:
         assert row[-1] in page
-    ranks = cbobench.compare([str(bundle) for bundle in field.bundles], ranks=True, metric="r")
+    ranks = cbobench.compare(field.run, ranks=True, metric="r")
     listed = dict(zip(ranks.frame["algorithm_label"], ranks.frame["rank"], strict=True))
-    assert field.rank("simple_regret") == (pytest.approx(listed), 3)
-    row = next(line for line in page.splitlines() if line.startswith("| `cobyla` | 4.43 |"))
-    assert f"{listed['cobyla']:.2f}" in row
+    seeds = min(group.n for group in field.groups)
+    assert field.rank("simple_regret") == (pytest.approx(listed), seeds)
+    assert f"| `cobyla` | {listed['cobyla']:.2f} | 10 |" in page
 
 
 def test_a_rival_is_held_against_the_best_of_ours_seed_by_seed(tmp_path):
@@ -156,6 +157,38 @@ def test_a_group_without_ours_or_rivals_says_so(tmp_path):
     )
 
 
+def test_many_problems_are_summed_up_by_what_was_reached(tmp_path):
+    """COCO's are too many for a column each, and its targets are in units of f."""
+    goals = np.array(COCO_TARGETS)
+    near, never = np.full(10, goals[9]), np.full(10, np.nan)
+    values = {name: {"cei": near, "cobyla": near / 2, "slsqp": never} for name in "pq"}
+    field = make_field(tmp_path, values)
+    field.section = field_groups.GROUPS["coco-2"]
+    share = 100 * (goals[9] <= goals).mean()
+    text = tables.sum_up(field, "simple_regret")
+    assert f"| `cei` | 2.00 | 2 | {share:.1f} % | 0.0 % |" in text
+    assert "| `slsqp` | 3.00 | 2 | 0.0 % | 100.0 % |" in text
+    defeats, ends = field_page.write_defeats(field), field_page.write_final(field)
+    assert "| `cobyla` | 2/2 | 20/0/0 | " in defeats
+    assert "| rival | problem |" not in defeats
+    assert "Medians over" not in ends
+    assert "in units of f" in field_page.write_evaluations(field)
+    assert "from 100 to 1e-6 units of f" in field_page.describe_picture(field)
+
+
+def test_a_method_that_lacks_a_problem_has_no_rank(tmp_path):
+    column = np.arange(10.0)
+    values = {"p": {"cei": column, "scbo": column + 1, "slsqp": column}, "q": {"cei": column}}
+    values["q"]["scbo"] = column - 1
+    field = make_field(tmp_path, values)
+    assert field.rank("simple_regret") == ({"cei": 1.5, "scbo": 1.5}, 10)
+    assert "| `slsqp` | – | 10 | " in tables.tabulate_final(field, "simple_regret")
+    assert "Without a rank, as some problem was not played: `slsqp`." in " ".join(
+        field_page.write_final(field).split()
+    )
+    assert "| `slsqp` | ∞ / ∞ / ∞ / ∞ | – |" in tables.tabulate_evaluations(field)
+
+
 def test_a_rival_is_tested_over_all_problems_at_once():
     rng = np.random.default_rng(2)
     apart = {name: rng.normal(shift, 1, (2, 10)) for name, shift in (("a", 0.7), ("b", -0.9))}
@@ -208,7 +241,10 @@ def test_every_defeat_of_the_bundles_is_on_the_page(fields):
 def test_the_floor_of_noise_is_said_where_there_is_noise(fields):
     said = field_page.describe_floor(fields["noisy"])
     assert "all 60 evaluations" in said
-    assert f"{0.01 / 60**0.5:.6f} at noise of 1 % and {0.1 / 60**0.5:.5f} at" in said
+    assert "a deviation of 0.0013 at noise of 1 % and 0.013 at noise of 10 %" in said
+    assert np.std(np.random.default_rng(0).normal(0, 0.01, (9999, 60)).mean(axis=1)) == (
+        pytest.approx(0.0013, abs=5e-5)
+    )
     assert field_page.describe_floor(fields["low"]) == ""
 
 
