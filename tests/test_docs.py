@@ -25,8 +25,10 @@ from cbobench.errors import Misuse
 from cbobench.opponents.library import LibraryMethod
 from cbobench.problems import PROBLEMS
 from cbobench.report.figures import find_recipes
-from cbobench.report.load import Run
 from docs.results import gallery, pictures
+from docs.results.field_groups import is_rival, page_of
+from docs.results.field_numbers import open_fields
+from docs.results.shards import read_shards
 from docs.website import figure_map, names, printed, tables
 from tests.conftest import ROOT
 
@@ -50,7 +52,11 @@ PAGES += [
 ]
 TEXTS = sorted(
     path.relative_to(ROOT).as_posix()
-    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("docs/field/*.md")]
+    for path in [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "docs/field").glob("*.md"),
+    ]
 )
 BLOCK = printed.BLOCK
 
@@ -128,8 +134,17 @@ def test_the_pictures_are_those_of_what_is_stored():
     figure = next(
         candidate for candidate in gallery.read_figures() if candidate.key == "zhou_ji_fig1c"
     )
+    fields = open_fields(pictures.HERE, read_shards())
     compare_pictures(
-        (pictures.draw_field(), pictures.FIELD, 200),
+        (pictures.draw_field(fields), pictures.FIELD, 200),
+        *(
+            (
+                pictures.draw_group(field),
+                pictures.GROUPS_FOLDER / f"{page_of(name)}.png",
+                pictures.DPI,
+            )
+            for name, field in fields.items()
+        ),
         (pictures.draw_speed(), pictures.SPEED, pictures.SPEED_DPI),
         (
             pictures.draw_pair(figure, about, rows),
@@ -200,14 +215,22 @@ def test_readmes_first_picture_is_what_the_demo_draws(tmp_path):
     assert (violation["ckb-ucb"] > violation["random"]).all(), "why README's table has no star"
 
 
-def test_the_field_shows_the_best_of_botorchs_variants():
-    """As README says below the picture, by the share of targets that they reach in the end."""
-    variants = ("botorch", "botorch-turbo", "botorch-bilog", "botorch-tiny-noise")
-    run = Run.union([Run(pictures.HERE / f"low-{name}.zip") for name in variants])
-    curves = pictures.SharedProfile("data").data(run)
-    last = curves[curves["at"] == 1].set_index("label")["share"]
-    assert len(last) == 5
-    assert last.idxmax() == "botorch-cei-turbo"
+def test_the_field_shows_who_is_among_the_first_anywhere():
+    fields = open_fields(pictures.HERE, read_shards())
+    leaders = pictures.find_leaders(fields)
+    first = {
+        name
+        for field in fields.values()
+        for name in [*field.rank(field.section.tables[0][0])[0]][:5]
+    }
+    assert set(leaders) == {name for name in first if is_rival(name)} & {*fields["low"].methods}
+    assert any(name.startswith("botorch-") for name in leaders)
+    axes = pictures.draw_field(fields).axes
+    drawn = [[line.get_label().partition(" ")[0] for line in axis.get_lines()] for axis in axes]
+    assert {*leaders} <= {label for labels in drawn for label in labels}
+    for axis, labels in zip(axes, drawn, strict=True):
+        line = axis.get_lines()[labels.index("cei")]
+        assert line.get_color() == pictures.OWN_COLOURS["cei"]
 
 
 def test_a_figure_for_a_suite_names_the_suite():

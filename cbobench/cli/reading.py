@@ -127,7 +127,10 @@ def add_commands(command: Commands) -> None:
             help="paired differences to the best algorithm of each problem",
         ),
         argument(
-            "--against", metavar="NAME", action=Once, help="paired differences to this algorithm"
+            "--against",
+            metavar="NAME",
+            action="append",
+            help="paired differences to this algorithm; given several times, to the best of them",
         ),
         argument("--ranks", action="store_true", help="average ranks over problems by the median"),
         argument(

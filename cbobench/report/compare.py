@@ -41,7 +41,7 @@ class CompareOptions:
             reached.
         best: paired differences to the best algorithm of each problem, instead of the results of
             every algorithm.
-        against: the same to this algorithm.
+        against: the same to this algorithm, or to the best of these on each problem.
         ranks: average ranks over problems by the median, and which no method is significantly
             better than.
         profile: shares of seeds, and of (problem, target) pairs by round, that come within a
@@ -62,7 +62,7 @@ class CompareOptions:
     horizon: int | str | None = None
     target: float | None = None
     best: bool = False
-    against: str | None = None
+    against: str | Iterable[str] | None = None
     ranks: bool = False
     profile: bool = False
     absolute: bool = False

@@ -8,7 +8,7 @@ have; how many is said.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cbobench.errors import Misuse, show
+from cbobench.errors import Misuse, show, words_of
 from cbobench.metrics import Array, Metric
 from cbobench.report.formats import Comparison
 from cbobench.report.groups import Group, group_by_arena
@@ -288,8 +288,10 @@ def align_seeds(groups: list[Group], quantity: Metric) -> Array:
     return values
 
 
-def select_paired(groups: list[Group], title: str | None) -> list[Group]:
-    """The groups that share problem and T with another one; with a title, with that algorithm's."""
+def select_paired(groups: list[Group], titles: Sequence[str] | None) -> list[Group]:
+    """The groups that share problem and T with another one; with titles, with one of these
+    algorithms'.
+    """
     arenas = [
         [group for group in arena_groups if group.n] for arena_groups in group_by_arena(groups)
     ]
@@ -297,24 +299,28 @@ def select_paired(groups: list[Group], title: str | None) -> list[Group]:
         group
         for arena_groups in arenas
         if len(arena_groups) > 1
-        and (title is None or title in {group.algorithm for group in arena_groups})
+        and (titles is None or any(group.algorithm in titles for group in arena_groups))
         for group in arena_groups
     ]
 
 
-def compare_pairs(selection: Selection, against: str | None = None) -> Comparison:
-    """Differences by seed to the best algorithm of each problem and quantity, or to a named one.
+def compare_pairs(selection: Selection, against: str | Iterable[str] | None = None) -> Comparison:
+    """Differences by seed to the best algorithm of each problem and quantity, to a named one, or to
+    the best of some.
 
     Args:
-        against: title, label or name of one algorithm.
+        against: title, label or name of one algorithm, or of several.
 
     Raises:
-        Misuse: no such algorithm, or several; no algorithm to pair, or none that can be paired.
+        Misuse: no such algorithm, or a word for several; no algorithm to pair, or none that can be
+            paired.
     """
-    title = None if against is None else find_algorithm(selection.run, against)
-    notes = collect_fair_notes(selection, select_paired(selection.groups, title), "paired")
+    titles = None
+    if against is not None:
+        titles = [find_algorithm(selection.run, word) for word in words_of("against", against)]
+    notes = collect_fair_notes(selection, select_paired(selection.groups, titles), "paired")
     refuse_lacks(selection)
-    frame = differences(selection, title)
+    frame = differences(selection, titles)
     if frame.empty:
         raise Misuse(
             f"{selection.run.folder} holds no two algorithms with values on one problem: nothing "
@@ -330,13 +336,13 @@ def compare_pairs(selection: Selection, against: str | None = None) -> Compariso
         PAIRED.format(around=describe_median_interval(frame["n"]), family=family),
         *_describe_undecidable(frame),
     ]
-    lines += _count_problems(frame, selection.shown) if title is not None else []
+    lines += _count_problems(frame, selection.shown) if titles is not None else []
     table = render_differences(frame, selection, "\n".join(lines))
     return Comparison(frame, table.with_note(notes), unplayable=selection.unplayable)
 
 
-def differences(selection: Selection, title: str | None = None) -> pd.DataFrame:
-    """Every algorithm against the best of its problem, or against that of a title.
+def differences(selection: Selection, titles: Sequence[str] | None = None) -> pd.DataFrame:
+    """Every algorithm against the best of its problem, or of those with some titles.
 
     Returns:
         One row per problem, quantity and algorithm: titles and labels, `against` and its label,
@@ -348,12 +354,11 @@ def differences(selection: Selection, title: str | None = None) -> pd.DataFrame:
         for quantity in selection.shown:
             if (arena_groups[0].arena, quantity.name) in selection.lacks:
                 continue  # nothing could be reached, so that equal seeds would be no tie
-            if title is None:
-                reference = find_best(arena_groups, quantity)
-            else:
-                reference = next(
-                    (group for group in arena_groups if group.algorithm == title), None
-                )
+            named = [g for g in arena_groups if titles is None or g.algorithm in titles]
+            reference = find_best(named, quantity)
+            # One that is named is compared with even where it never got anywhere.
+            if reference is None and titles is not None:
+                reference = next(iter(named), None)
             for group in arena_groups:
                 if reference is None or group is reference:
                     continue
@@ -402,9 +407,8 @@ def _count_problems(frame: pd.DataFrame, quantities: list[Metric]) -> list[str]:
         significant = rows["p_holm"] < SIGNIFICANT
         better, worse = (int((significant & (sign * rows["effect"] > 0)).sum()) for sign in (1, -1))
         if len(rows) > 1:
-            names = (
-                f"{rows['algorithm_label'].iloc[0]} is better than {rows['against_label'].iloc[0]}"
-            )
+            rival = " or ".join(rows["against_label"].unique())
+            names = f"{rows['algorithm_label'].iloc[0]} is better than {rival}"
             lines.append(
                 f"{symbols.get(str(metric), '')}{names} on {better} of {len(rows)} problems, "
                 f"worse on {worse}, no "
@@ -502,7 +506,7 @@ def _write_caption(frame: pd.DataFrame, selection: Selection) -> str:
     """Two sentences for a paper: what the differences are of, and what their columns mean."""
     quantities = [q for q in selection.shown if q.name in set(frame["metric"])]
     against = list(dict.fromkeys(frame["against_label"]))
-    rival = against[0] if len(against) == 1 else "the best method of each problem"
+    rival = against[0] if len(against) == 1 else "the method beside it"
     around, counts = describe_median_interval(frame["n"]), {*frame["n"]}
     seeds = count_noun(max(counts), "seed")
     seeds = seeds if len(counts) == 1 else f"{min(counts)} to {seeds}"

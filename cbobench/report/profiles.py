@@ -198,11 +198,13 @@ class Profile:
         kind: "performance" (Dolan & Moré 2002), shares within a precision of f* in the end, or
             "data" (COCO: Hansen et al. 2021), shares of (cell, target) pairs solved by a round.
         problems, algorithms: titles, all by default.
+        absolute: targets of "data" are COCO's, in units of f.
     """
 
     kind: Literal["performance", "data"]
     problems: Sequence[str] | None = None
     algorithms: Sequence[str] | None = None
+    absolute: bool = False
     metric: ClassVar[str] = SIMPLE_REGRET
     problem: ClassVar[str] = "all"
     average: ClassVar[bool] = False
@@ -225,14 +227,13 @@ class Profile:
     @property
     def about(self) -> str:
         """What is shown, for captions."""
-        targets = ", ".join(f"{p:g}" for p in PRECISIONS)
+        targets = f"{', '.join(f'{p:g}' for p in PRECISIONS)} times |f*|"
+        targets = "COCO's, from 100 to 1e-6 in units of f" if self.absolute else targets
         return {
             "performance": "Share of the cells asked for whose final simple regret is at most x "
             "times |f*|",
-            "data": f"Share of (cell, target) pairs solved by round t, targets {targets} times "
-            f"|f*|; "
-            "solved at the "
-            "first recorded round with such a simple regret",
+            "data": f"Share of (cell, target) pairs solved by round t, targets {targets}; solved "
+            "at the first recorded round with such a simple regret",
         }[self.kind]
 
     def groups(self, run: Run) -> list[Group]:
@@ -271,7 +272,7 @@ class Profile:
         shares = (
             performance(groups, RATIOS)
             if self.kind == "performance"
-            else share_solved(run, groups, at)
+            else share_solved(run, groups, at, self.absolute)
         )
         parts = []
         for algorithm, algorithm_groups in group_by(groups, "algorithm").items():

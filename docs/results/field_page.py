@@ -1,530 +1,279 @@
-"""docs/field.md: what the shards of docs/results show, group by group, from the bundles alone."""
+"""docs/field.md and a page for each group below it: what the shards of docs/results show, from the
+bundles alone.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from scipy.stats import rankdata
-
-from cbobench.report.groups import find_groups
-from cbobench.report.load import Run
-from cbobench.report.numbers import format_number
-from cbobench.report.profiles import COCO_TARGETS
-from cbobench.report.quantities import fill_unreached, is_reached, quantities, restore_infinite
-from cbobench.results.bundle import Bundle
-from cbobench.suite.variants import Variant
+from cbobench.report.paired import differences
+from cbobench.report.quantities import quantities
+from cbobench.stats.paired_tests import decidable
 from cbobench.words import count_noun
-from docs.results.markdown import tabulate, wrap
-from docs.results.paper_figures import name_commit
+from docs.results import field_tables as tables
+from docs.results.field_groups import GROUPS, RECOMMENDED, REFERENCE, page_of
+from docs.results.field_numbers import Field, find_noise, open_fields
+from docs.results.field_shards import (
+    describe_play,
+    describe_settings,
+    tabulate_shards,
+)
+from docs.results.markdown import fill_sections, tabulate, wrap
 
-CONFIRMED = "confirmed.json"  # beside the bundles
 PAGE = Path(__file__).parents[1] / "field.md"
-PROSE = PAGE.parent / "website" / "prose" / "field.md"  # what the page begins with
-OURS = ("cei", "scbo", "furbo")  # the methods whose standing the page is about
-REFERENCE = "cei"  # whose runs those of every method are held against, seed by seed
-PLAIN = ("random", "sobol")  # no rivals
-MOST_COLUMNS = 6  # of a table beside the methods' names
-FEWEST = 3  # rivals, below which the page says who they are
+FOLDER = PAGE.with_suffix("")  # with a page and a picture for each group
+README = PAGE.parents[1] / "README.md"
+PROSE = PAGE.parent / "website" / "prose" / "field.md"  # what the front page says beside tables
 
 
-@dataclass(frozen=True)
-class Section:
-    """A group of shards on the page.
+def command(words: str) -> str:
+    """The call of `cbobench compare` that prints what is above it."""
+    return f"`cbobench compare $SHARDS {words}`"
 
-    Attributes:
-        title, words: its heading, and what the bundles do not say of it.
-        tables: each by a metric, with words on what counts there.
-        also: shards of other groups that its tables show, too.
-    """
 
-    title: str
-    words: str = ""
-    tables: tuple[tuple[str, str], ...] = (
-        ("simple_regret", "The best feasible point that was evaluated counts."),
+def against(titles: Sequence[str]) -> str:
+    """The options that compare with some methods."""
+    return " ".join(
+        f"--against '{title}'" if "[" in title else f"--against {title}" for title in titles
     )
-    also: tuple[str, ...] = ()
 
 
-COCO = "Regret is in COCO's own units."
-GROUPS = {
-    "low": Section(
-        "Two to seven dimensions, without noise",
-        "Of BoTorch's constrained expected improvement, `botorch-cei-stock` is the library as it "
-        "comes. `botorch-cei-bilog` models constraints through SCBO's bilog transform, as `cei` "
-        "may. Two more could give it more digits: `botorch-cei-tiny-noise` fits no noise, and "
-        "`botorch-cei-turbo` has the models of BoTorch's SCBO tutorial.",
-    ),
-    "low-theory": Section(
-        "The same, for methods with theorems",
-        "With the kernel of the problem, and with models fitted to what they observe "
-        "(`kernel=fit`). Most are told a bound or a noise level, and aim at regret over all "
-        "rounds.",
-        also=("low-ours",),
-    ),
-    "noisy": Section(
-        "Under noise",
-        "Problems are named with their noise, in units of each function's spread.",
-        (
-            (
-                "recommended_regret",
-                "By the noise-free value of the recommendation after the last evaluation; an "
-                "infeasible one counts as ∞. `cei`, `ckb-ucb` and `penalty-noisy` recommend by "
-                "their models. In these cells the others, also BoTorch's and `scbo`, recommend "
-                "the best observed point, which noise favours. So these tables compare rules of "
-                "recommendation as much as searches. Since then BoTorch's and `scbo` recommend by "
-                "their models, too.",
-            ),
-            (
-                "simple_regret",
-                "The same runs by the best feasible point that was evaluated, without noise, "
-                "whether or not the method knows which one it is.",
-            ),
-        ),
-    ),
-    "batches": Section("Batches of four"),
-    "ten": Section("Ten and twenty dimensions"),
-    "many": Section("Fifty dimensions and more"),
-    "coco-2": Section("COCO's bbob-constrained in two dimensions", COCO),
-    "coco-10": Section("COCO's bbob-constrained in ten dimensions", COCO),
-}
+def name_own(field: Field) -> list[str]:
+    """Ours as `--against` takes them."""
+    labels = field.run.record.labels("algorithms")
+    return [labels[title] for title in field.own]
 
 
-@dataclass
-class Method:
-    """A method's values of one quantity by problem and seed, the time of its rounds, its runs and
-    its failed fits.
-    """
-
-    values: dict[str, dict[int, float]] = field(default_factory=dict)
-    milliseconds: list[float] = field(default_factory=list)
-    runs: int = 0
-    expected: int = 0
-    failed_fits: int = 0
-
-    @property
-    def seeds(self) -> tuple[int, ...]:
-        """The seeds of its runs, of all problems together."""
-        return tuple(sorted({seed for by_seed in self.values.values() for seed in by_seed}))
-
-    def only(self, seeds: Collection[int]) -> Method:
-        """The method with its values of some seeds alone."""
-        values = {
-            problem: {seed: value for seed, value in by_seed.items() if seed in seeds}
-            for problem, by_seed in self.values.items()
-        }
-        return replace(self, values=values)
-
-
-def plain(label: str) -> str:
-    """A label without what it says in brackets, such as that there is no noise."""
-    return label.partition(" (")[0].partition("[noise_f=0.0")[0]
-
-
-def read_methods(runs: Iterable[Run], metric: str) -> dict[str, Method]:
-    """What the runs of a group hold, by method."""
-    quantity, methods = quantities()[metric], dict[str, Method]()
-    for run in runs:
-        for group in find_groups(run):
-            method = methods.setdefault(plain(group.algorithm_label), Method())
-            values = fill_unreached(group.values(quantity), quantity)
-            by_seed = zip(group.seeds.tolist(), values.tolist(), strict=True)
-            method.values.setdefault(plain(group.problem_label), {}).update(by_seed)
-            method.milliseconds += (1e3 * group.good["seconds_per_round"]).tolist()
-            method.runs += len(group.good)
-            method.expected += group.expected
-            method.failed_fits += int(group.good["failed_fits"].fillna(0).sum())
-    return {name: method for name, method in methods.items() if method.runs}
-
-
-def medians_of(
-    methods: Mapping[str, Method], problems: Sequence[str]
-) -> tuple[NDArray[Any], list[int]]:
-    """Medians (methods, problems) over the seeds that all methods have, and how many these are by
-    problem.
-    """
-    medians, counts = np.full((len(methods), len(problems)), np.nan), []
-    for j, problem in enumerate(problems):
-        held = [set(method.values.get(problem, {})) for method in methods.values()]
-        seeds = sorted(set.intersection(*held)) if held else []
-        counts.append(len(seeds))
-        for i, method in enumerate(methods.values()):
-            middle = (
-                np.median([method.values[problem][seed] for seed in seeds]) if seeds else np.nan
-            )
-            medians[i, j] = restore_infinite(middle)
-    return medians, counts
-
-
-def show_median(value: float) -> str:
-    """A median as a cell of a table."""
-    return "–" if np.isnan(value) else "∞" if not np.isfinite(value) else format_number(value)
-
-
-def lowest_of(medians: NDArray[Any]) -> NDArray[Any]:
-    """The best median of each problem, of medians (methods, problems); ∞ where no method has
-    one.
-    """
-    return np.asarray(np.where(np.isnan(medians), np.inf, medians).min(axis=0))
-
-
-def mean_ranks_of(medians: NDArray[Any]) -> NDArray[Any]:
-    """The mean rank of each method over the problems, of medians (methods, problems)."""
-    return np.asarray(rankdata(np.where(np.isnan(medians), np.inf, medians), axis=0).mean(axis=1))
-
-
-def is_ours(name: str) -> bool:
-    """Whether a method, whatever its parameters, is one whose standing the page is about."""
-    return name.partition("[")[0] in OURS
-
-
-def digest_of(bundle: Path) -> str:
-    """The digest of a bundle's bytes, by which it is confirmed."""
-    return hashlib.sha256(bundle.read_bytes()).hexdigest()
-
-
-def group_of(shard: str) -> str:
-    """The group of a shard: the longest one that its name begins with."""
-    return max((name for name in GROUPS if shard == name or shard.startswith(f"{name}-")), key=len)
-
-
-def sum_up(methods: Mapping[str, Method], problems: Sequence[str]) -> str:
-    """A row per method over many problems: how much it reached of COCO's targets, and where it is
-    the best.
-    """
-    medians, counts = medians_of(methods, problems)
-    names, mean_ranks, lowest = list(methods), mean_ranks_of(medians), lowest_of(medians)
-    lines = []
-    for i in np.argsort(mean_ranks, kind="stable"):
-        values = np.array(
-            [value for seeds in methods[names[i]].values.values() for value in seeds.values()]
-        )
-        reached = (values[:, None] <= np.array(COCO_TARGETS)).mean()
-        best = int((np.isfinite(medians[i]) & (medians[i] == lowest)).sum())
-        never = 100 * (~is_reached(values)).mean()
-        shown = (
-            f"{mean_ranks[i]:.2f}",
-            f"{100 * reached:.1f} %",
-            f"{best}/{len(problems)}",
-            f"{never:.1f} %",
-        )
-        lines.append((f"`{names[i]}`", *shown))
-    few, most = format_number(COCO_TARGETS[-1]), format_number(COCO_TARGETS[0])
-    about = f"{count_noun(len(problems), 'problem')}, {count_seeds(counts)} each. "
-    about += f"Targets are COCO's {len(COCO_TARGETS)}, from {most} to {few}. Ranks are means."
-    head = ("method", "rank", "targets reached", "best on", "never feasible")
-    return f"{about}\n\n{tabulate(head, lines, 'lrrrr')}\n"
-
-
-def count_wins(method: Method, reference: Method) -> str:
-    """In how many runs a method ends better than the reference, of those with the same problem and
-    seed.
-    """
-    pairs = [
-        (value, reference.values[problem][seed])
-        for problem, by_seed in method.values.items()
-        for seed, value in by_seed.items()
-        if seed in reference.values.get(problem, {})
-    ]
-    return f"{sum(value < other for value, other in pairs)}/{len(pairs)}"
-
-
-def table_of(methods: Mapping[str, Method], problems: Sequence[str]) -> str:
-    """A row per method with its medians over the seeds that all have, below how many these are.
-
-    Columns that a page has no room for side by side stand in a table of their own below.
-    """
-    medians, counts = medians_of(methods, problems)
-    mean_ranks, lowest = mean_ranks_of(medians), lowest_of(medians)
-    order, reference = np.argsort(mean_ranks, kind="stable"), methods.get(REFERENCE)
-    names = [list(methods)[i] for i in order]
-    columns = {"rank": [f"{mean_ranks[i]:.2f}" for i in order]}
-    for problem, column, least in zip(problems, medians[order].T, lowest, strict=True):
-        columns[problem] = [
-            f"**{show_median(median)}**" if median == least < np.inf else show_median(median)
-            for median in column
+def write_defeats(field: Field) -> str:
+    """The section on where ours lose."""
+    if not field.own or not field.rivals:
+        metric, _ = field.section.tables[0]
+        return f"## Where ours lose\n\n{tables.describe_defeats(field, metric)}\n"
+    parts = ["## Where ours lose\n"]
+    for metric, _ in field.section.tables:
+        label = quantities()[metric].label
+        best = [pair for pair in field.pair_best(metric) if pair.is_defeat]
+        listed = {(pair.problem, pair.rival) for pair in best}
+        beside = [
+            pair
+            for pair in field.pair_reference(metric)
+            if pair.is_defeat and (pair.problem, pair.rival) not in listed
         ]
-    if reference:
-        wins = {name: count_wins(method, reference) for name, method in methods.items()}
-        columns[f"beats {REFERENCE}"] = [wins[name] if name != REFERENCE else "–" for name in names]
-    parts = [f"Medians over {count_seeds(counts)}:\n"]
-    for heads in np.array_split(list(columns), math.ceil(len(columns) / MOST_COLUMNS)):
-        lines = [
-            [f"`{name}`", *(columns[head][i] for head in heads)] for i, name in enumerate(names)
-        ]
-        parts.append(tabulate(["method", *heads], lines, "l" + "r" * len(heads)) + "\n")
+        said = f"{label}. {tables.describe_defeats(field, metric)}"
+        parts += [wrap(said), tables.tabulate_rivals(field, metric)]
+        if best and not field.section.absolute:
+            parts += ["Beside the best of ours:\n", tables.list_defeats(best)]
+        if beside and not field.section.absolute:
+            words = f"Beside `{REFERENCE}` alone, where another of ours is better than the rival:\n"
+            parts += [words, tables.list_defeats(beside)]
+        parts.append(wrap(describe_tests(field, metric)))
     return "\n".join(parts)
 
 
-def group_section(name: str, bundles: Sequence[Path]) -> str:
-    """The section of one group; it says so where nothing is played."""
-    section = GROUPS[name]
-    if not any(group_of(bundle.stem) == name for bundle in bundles):
-        return f"## {section.title}\n\nNot played yet.\n"
-    runs = [Run(bundle) for bundle in bundles]
-    sentences = describe_play(runs), section.words, describe_settings(runs)
-    said = " ".join(filter(None, sentences))
-    parts = [f"## {section.title}\n", wrap(said)]
-    is_coco = name.startswith("coco")  # too many problems for columns, and for a list of defeats
-    for metric, words in section.tables:
-        methods = read_methods(runs, metric)
-        problems = list(
-            dict.fromkeys(name for method in methods.values() for name in method.values)
-        )
-        parts.append(wrap(f"{words} {describe_standing(methods, problems)}"))
-        show = sum_up if is_coco else table_of
-        parts += [show(table, problems) for table in split_tables(methods)]
-        if not is_coco and (defeats := find_defeats(methods, problems)):
-            parts.append(list_defeats(defeats))
-    return "\n".join([*parts, list_costs(methods)])
-
-
-def split_tables(methods: Mapping[str, Method]) -> list[dict[str, Method]]:
-    """The methods of every table, most seeds first: ours, and all rivals that have the same seeds.
-
-    In one table, all would be cut to the seeds of the rival that has fewest.
-    """
-    own = {name: method for name, method in methods.items() if is_ours(name)}
-    by_seeds: dict[tuple[int, ...], dict[str, Method]] = {}
-    for name, method in methods.items():
-        if name not in own:
-            by_seeds.setdefault(method.seeds, {})[name] = method
-    if not by_seeds:
-        return [own]
-    ordered = sorted(by_seeds, key=lambda seeds: (-len(seeds), seeds))
-    return [
-        {name: method.only(seeds) for name, method in own.items()} | by_seeds[seeds]
-        for seeds in ordered
-    ]
-
-
-@dataclass(frozen=True)
-class Defeat:
-    """A rival with a better median than all of ours on a problem, over the seeds that it shares.
-
-    Attributes:
-        best: ours with the best median there.
-        wins: in how many of the seeds the rival ends better than that.
-    """
-
-    problem: str
-    rival: str
-    seeds: int
-    median: float
-    best: str
-    own_median: float
-    wins: int
-
-
-def find_defeats(methods: Mapping[str, Method], problems: Sequence[str]) -> list[Defeat]:
-    """Where a rival has a strictly better median than all of ours, each over the seeds it
-    shares.
-    """
-    rivals = [name for name in methods if not is_ours(name) and name not in PLAIN]
-    defeats = []
-    for problem in problems:
-        own = [name for name in methods if is_ours(name) and problem in methods[name].values]
-        for rival in rivals if own else ():
-            defeat = judge(methods, own, rival, problem)
-            defeats += [defeat] if defeat else []
-    return defeats
-
-
-def judge(
-    methods: Mapping[str, Method], own: Sequence[str], rival: str, problem: str
-) -> Defeat | None:
-    """A rival held against some of ours on a problem, over the seeds that it shares with them."""
-    by_seed = {name: methods[name].values.get(problem, {}) for name in (*own, rival)}
-    shared = set.intersection(*map(set, by_seed.values()))
-    medians, _ = medians_of({name: methods[name] for name in by_seed}, [problem])
-    *own_medians, median = medians[:, 0].tolist()
-    # Without a seed in common all medians are NaN, which nothing is below.
-    if not median < min(own_medians):
-        return None
-    best = own[int(np.argmin(own_medians))]
-    wins = sum(by_seed[rival][seed] < by_seed[best][seed] for seed in shared)
-    return Defeat(problem, rival, len(shared), median, best, min(own_medians), wins)
-
-
-def list_defeats(defeats: Sequence[Defeat]) -> str:
-    """A row per rival and problem."""
-    head = ("problem", "rival", "median", "best of ours", "median", "better in")
-    lines = [
-        (
-            *(one.problem, f"`{one.rival}`", show_median(one.median)),
-            *(
-                f"`{one.best}`",
-                show_median(one.own_median),
-                f"{one.wins} of {count_noun(one.seeds, 'seed')}",
-            ),
-        )
-        for one in defeats
-    ]
-    return tabulate(head, lines, "llrlrr") + "\n"
-
-
-def list_costs(methods: Mapping[str, Method]) -> str:
-    """A row per method of a group: how many runs it has, their rounds' time, the failed fits."""
-    lines = []
-    for name, method in methods.items():
-        time = format_number(float(np.median(method.milliseconds)))
-        fits = f"{method.failed_fits:,}" if method.failed_fits else "–"
-        lines.append((f"`{name}`", f"{method.runs}/{method.expected}", time, fits))
-    return tabulate(("method", "runs", "ms a round", "failed fits"), lines, "lrrr") + "\n"
-
-
-def played_variants(runs: Iterable[Run]) -> dict[str, Variant]:
-    """The methods that have cells in some runs, by label."""
-    variants: dict[str, Variant] = {}
-    for run in runs:
-        labels, played = run.record.labels("algorithms"), {*run.cells["algorithm"]}
-        variants |= {
-            plain(labels[title]): variant
-            for title, variant in run.record.variants("algorithms").items()
-            if title in played
-        }
-    return variants
-
-
-def describe_play(runs: Sequence[Run]) -> str:
-    """How many evaluations there are, which are the first ones, and how many are chosen at once."""
-    horizons = sorted({grid.horizon for run in runs for grid in run.record.grids})
-    values = [variant.values for variant in played_variants(runs).values()]
-    designs = {item for one in values for item in (one.get("initial design") or {}).items()}
-    under_way = [one["evaluations under way"] for one in values if "evaluations under way" in one]
-    said = f"{' or '.join(map(str, horizons))} evaluations"
-    for kind, count in sorted(designs):
-        said += f", the first {count} a {kind.capitalize()} design"
-    for points in sorted({one["points"] for one in under_way}):
-        said += f", in batches of {points}: a batch is chosen before any of its results is known"
-    return f"{said}."
-
-
-def describe_settings(runs: Sequence[Run]) -> str:
-    """Where methods do not play what their papers and theorems say; empty where they do."""
-    settings = {name: variant.settings for name, variant in played_variants(runs).items()}
-    scales = sorted({one["beta_scale"] for one in settings.values() if "beta_scale" in one})
-    departures = []
-    if scales and scales != [1.0]:
-        listed = " or ".join(f"{scale:g}" for scale in scales)
-        departures.append(f"every width β is multiplied by {listed} (`beta_scale`)")
-    if any("sup" in (one.get("B"), one.get("G")) for one in settings.values()):
-        departures.append(
-            "B and G are the suprema of |f| and |g| over the box (`sup`), where theorems ask for "
-            "norms"
-        )
-    said = [f"Not by the letter of the papers: {'; '.join(departures)}."] if departures else []
-    by_noise: dict[float, dict[str, None]] = {}
-    for name, one in settings.items():
-        if isinstance(one.get("lam"), int | float):
-            by_noise.setdefault(float(one["lam"]), {})[name.partition("[")[0]] = None
-    for noise, names in sorted(by_noise.items()):
-        listed = ", ".join(f"`{name}`" for name in names)
-        said.append(f"The noise variance λ of the models is set to {noise:g} in {listed}.")
-    return " ".join(said)
-
-
-def count_seeds(counts: Sequence[int]) -> str:
-    """How many seeds the medians of a table are over."""
-    least, most = min(counts), max(counts)
-    return count_noun(most, "seed") if least == most else f"{least} to {most} seeds"
-
-
-def describe_standing(methods: Mapping[str, Method], problems: Sequence[str]) -> str:
-    """On how many problems a rival is better than all of ours; who the rivals are, if few."""
-    own = [f"`{name}`" for name in methods if is_ours(name)]
-    rivals = [f"`{name}`" for name in methods if not is_ours(name) and name not in PLAIN]
-    if not own:
-        return "None of ours is played yet."
-    if not rivals:
-        return "No rival is played yet."
-    beaten = {defeat.problem for defeat in find_defeats(methods, problems)}
-    ours = own[0] if len(own) == 1 else f"all of {', '.join(own)}"
-    share = f"{len(beaten)} of {count_noun(len(problems), 'problem')}"
-    said = f"On {share} a rival has a better median than {ours}."
-    if len(rivals) >= FEWEST:
-        return said
-    verb = "are" if len(rivals) > 1 else "is"
-    return f"{said} Only {' and '.join(rivals)} {verb} played beside ours yet."
-
-
-def played_by(about: Mapping[str, Any]) -> str:
-    """The commits whose code played a bundle, of what it says of itself."""
-    return ", ".join(sorted({name_commit(call) for call in about["calls"]}))
-
-
-def confirmed_by(bundle: Path, confirmed: Mapping[str, Any]) -> str:
-    """The commit whose code played drawn cells of a bundle again, all to the same bits; a dash
-    without one.
-    """
-    said = confirmed.get(bundle.stem)
-    if said is None or said["bundle"] != digest_of(bundle):
-        return "–"
-    return f"{said['commit'][:7]} ({count_noun(said['cells'], 'cell')})"
-
-
-def shards_section(bundles: Sequence[Path], shards: Mapping[str, Mapping[str, Any]]) -> str:
-    """Which shards there are, of which suite, who played them, and what that cost."""
-    columns = (
-        "shard",
-        "suite",
-        "cells",
-        "failed",
-        "played by",
-        "confirmed by",
-        "CPU",
-        "CPU-hours",
-        "kB",
+def describe_tests(field: Field, metric: str) -> str:
+    """What the columns of a table of rivals mean, and what prints them."""
+    pairs = field.pair_best(metric)
+    tests = len(differences(field.select(metric), field.own))
+    most = max(pair.seeds for pair in pairs)
+    words = (
+        "The best of ours is that with the best median on a problem, by these very runs, which "
+        "flatters ours. Medians are over the seeds that both have; *w/t/l* counts seeds in which "
+        "the rival is better, equal, worse. *p* is "
+        "of Wilcoxon's signed-rank test; of a rival over all problems, which are strata, with "
+        "Holm's adjustment over the rivals. "
     )
+    if not field.section.absolute:
+        words += f"Of one problem it is adjusted over all {tests} comparisons of methods"
+        words += (
+            f", of which none can come out with {count_noun(most, 'seed')}. "
+            if not decidable(most, tests)
+            else ". "
+        )
+    options = f"--metric {metric} {against(name_own(field))}"
+    return f"{words}Problem by problem printed by {command(options)}."
+
+
+def write_evaluations(field: Field) -> str:
+    """The section on what a user pays."""
+    unit = "in units of f" if field.section.absolute else "in spreads of f"
+    words = (
+        "Evaluations until the best feasible point that was evaluated, judged without noise, is "
+        f"so near the optimum ({unit}): the median over a method's own seeds, ∞ where half of them "
+        "never get there. Each cell has the median over the problems, and on how many of them "
+        "the target is reached."
+    )
+    parts = ["## Evaluations to reach\n", wrap(words), tables.tabulate_targets(field)]
+    if not field.section.absolute:
+        listed = " / ".join(f"{target:g}" for target in field.section.targets)
+        parts += [f"Problem by problem, to {listed}:\n", tables.tabulate_evaluations(field)]
+    target = field.section.targets[1]
+    example, spread = next(iter(field.spreads.items()))
+    only = "" if field.is_alike else f" --only '{example}/*'"
+    words = command(f"--union --metric rounds_to_target --target {target * spread:g}{only}")
+    said = f"For the target {target:g}{f' of {example}' if only else ''} printed by {words}."
+    if only:
+        listed = ", ".join(f"{value:g} on {problem}" for problem, value in field.spreads.items())
+        said += f" Spreads of f over the configurations of each table: {listed}."
+    return "\n".join([*parts, wrap(said)])
+
+
+def describe_floor(field: Field) -> str:
+    """How fine noise lets a value be known; empty where there is no noise, or where it is not
+    known.
+    """
+    horizon = max(group.horizon for group in field.groups)
+    said = [
+        f"{level / horizon**0.5:.2g} at noise of {100 * level:g} %" for level in find_noise(field)
+    ]
+    return (
+        f"The floor: even all {horizon} evaluations of one point tell its value only up to a "
+        f"deviation of {' and '.join(said)}; smaller differences are beyond what values can tell."
+        if said
+        else ""
+    )
+
+
+def write_final(field: Field) -> str:
+    """The section on where methods end, and their ranks."""
+    parts = ["## Where they end\n"]
+    for metric, words in field.section.tables:
+        ranks, seeds = field.rank(metric)
+        said = [f"{quantities()[metric].label}. {words}"]
+        if metric == RECOMMENDED:
+            said.append(describe_floor(field))
+        if ranks:
+            said.append(
+                f"Ranks are means over problems of a method's rank by its median over the "
+                f"{count_noun(seeds, 'seed')} that all ranked methods share."
+            )
+        missing = [f"`{name}`" for name in field.methods if name not in ranks] if ranks else []
+        if missing:
+            said.append(f"Without a rank, as some problem was not played: {', '.join(missing)}.")
+        if not field.section.absolute:
+            said.append(
+                "The other columns are medians over a method's own seeds with their interval. "
+                "Bold is best; \\* no method is significantly better (Wilcoxon, Holm)."
+            )
+        show = tables.sum_up if field.section.absolute else tables.tabulate_final
+        printed = f"{command(f'--union --metric {metric}')}; ranks: "
+        printed += command(f"--ranks --metric {metric}")
+        parts += [
+            wrap(" ".join(filter(None, said))),
+            show(field, metric),
+            wrap(f"Printed by {printed}."),
+        ]
+    return "\n".join(parts)
+
+
+def describe_picture(field: Field) -> str:
+    """What the picture of a group shows."""
+    unit = "units" if field.section.absolute else "spreads"
+    targets = f"from 100 to 1e-6 {unit} of f" if field.is_alike else "from 1 to 0.001 times |f*|"
+    options = "--profile --absolute" if field.is_alike else "--profile"
+    return (
+        f"Share of pairs of a run and a target, {targets}, that are reached over evaluations, by "
+        "the best feasible point and on the seeds that all methods share. Grey are those that are "
+        f"neither ours nor among the best. Over all seeds it is printed by {command(options)}."
+    )
+
+
+def render_group(field: Field, shards: Mapping[str, Mapping[str, Any]]) -> str:
+    """The page of one group."""
+    section, name = field.section, page_of(field.name)
+    runs = [field.run]
+    said = describe_play(runs), section.words, describe_settings(runs)
+    files = " ".join(bundle.name for bundle in field.bundles)
+    return "\n".join(
+        [
+            f"# {section.title}\n",
+            wrap(f"{' '.join(filter(None, said))} [All groups](../field.md)."),
+            f"![Share of targets reached over evaluations]({name}.png)\n",
+            wrap(describe_picture(field)),
+            write_defeats(field),
+            write_evaluations(field),
+            write_final(field),
+            "## What it costs\n",
+            wrap(
+                "*ms a round* is CPU time of the thread that plays. After a *failed fit* a method "
+                "went on with the model that it had before."
+            ),
+            tables.list_costs(field),
+            "## The shards\n",
+            tabulate_shards(field.bundles, shards),
+            "Commands of this page, from a clone:\n",
+            f'```bash\ncd docs/results\nSHARDS="{files}"\n```\n',
+        ]
+    )
+
+
+def tabulate_groups(fields: Mapping[str, Field]) -> str:
+    """A row per group: what is played, who is first, and where ours lose."""
     lines = []
-    path = bundles[0].with_name(CONFIRMED) if bundles else Path(CONFIRMED)
-    confirmed = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    suites, changed = {name: shard["suite"] for name, shard in shards.items()}, 0
-    for bundle in bundles:
-        about = Bundle(str(bundle)).about
-        changed += any(call.get("dirty") for call in about["calls"])
-        cells = about["cells"]
-        kinds = ", ".join(str(kind).partition(",")[0] for kind in about["cpus"])
+    for name, section in GROUPS.items():
+        if name not in fields:
+            lines.append((section.title, *4 * ("–",), "not played yet"))
+            continue
+        field = fields[name]
+        metric, _ = section.tables[0]
+        ranks, seeds = field.rank(metric)
+        cells = sum(group.n for group in field.groups)
+        first = f"`{next(iter(ranks))}` ({count_noun(seeds, 'seed')})" if ranks else "–"
         lines.append(
             (
-                *(f"[`{bundle.stem}`](results/{bundle.name})", f"`{suites[bundle.stem]}`"),
-                *(f"{cells['done']}/{cells['expected']}", f"{cells['failed']}"),
-                *(played_by(about), confirmed_by(bundle, confirmed), kinds),
-                *(f"{about['cost']['cpu_hours']:.2f}", f"{bundle.stat().st_size / 1e3:.0f}"),
+                f"[{section.title}](field/{page_of(name)}.md)",
+                *(f"{len(field.problems)}", f"{len(field.methods)}", f"{cells:,}", first),
+                tables.describe_defeats(field, metric),
             )
         )
-    missing = [name for name in shards if name not in {bundle.stem for bundle in bundles}]
+    head = ("group", "problems", "methods", "runs", "first by rank", "where ours lose")
+    return tabulate(head, lines, "lrrrll")
+
+
+def list_losses(fields: Mapping[str, Field]) -> str:
+    """README's list: a sentence for each group in which ours lose somewhere, and one on the
+    others.
+    """
+    lines, unbeaten = [], []
+    for name, field in fields.items():
+        if not field.rivals or not field.own:
+            continue
+        metric, _ = field.section.tables[0]
+        link = f"[{field.section.title}](docs/field/{page_of(name)}.md)"
+        if any(pair.is_defeat for pair in field.pair_best(metric)):
+            lines.append(f"- {link}: {tables.describe_defeats(field, metric)}")
+        else:
+            unbeaten.append(link)
+    if unbeaten:
+        lines.append(f"- {'; '.join(unbeaten)}: No rival has a better median on any problem.")
+    return "\n".join(wrap(line).rstrip().replace("\n", "\n  ") for line in lines)
+
+
+def list_missing(folder: Path, shards: Mapping[str, Mapping[str, Any]]) -> str:
+    """Which shards are not played yet."""
+    missing = [name for name in shards if not (folder / f"{name}.zip").exists()]
     names = ", ".join(f"`{name}`" for name in missing)
-    said = "\n" + wrap(f"Not played yet: {names}.") if missing else ""
-    note = wrap(
-        f"{changed} of {count_noun(len(bundles), 'shard')} were played *with changes*: in a work "
-        "tree that differed from its commit. How it differed is not recorded. What confirms a "
-        "shard is the code of a commit as it is."
-    )
-    head = f"{note}\n" if changed else ""
-    return f"## The shards\n\n{head}{tabulate(columns, lines, 'llrrlllrr')}\n{said}"
+    return wrap(f"Not played yet: {names}." if missing else "All are played.").rstrip()
 
 
-def render_page(folder: Path, shards: Mapping[str, Mapping[str, Any]]) -> str:
-    """The page, from the bundles of a folder in the order of the shards."""
-    bundles = [folder / f"{name}.zip" for name in shards if (folder / f"{name}.zip").exists()]
-    sections = [group_section(name, bundles_of(name, bundles)) for name in GROUPS]
-    return "\n".join(
-        [PROSE.read_text(encoding="utf-8"), *sections, shards_section(bundles, shards)]
-    )
+def render_pages(
+    folder: Path, shards: Mapping[str, Mapping[str, Any]], fields: Mapping[str, Field]
+) -> dict[Path, str]:
+    """Every page with what the bundles of a folder say, by its file."""
+    front = {"groups": tabulate_groups(fields), "missing": list_missing(folder, shards)}
+    pages = {PAGE: fill_sections(PROSE.read_text(encoding="utf-8"), front.get)}
+    pages |= {
+        FOLDER / f"{page_of(name)}.md": render_group(field, shards)
+        for name, field in fields.items()
+    }
+    losses = {"losses": list_losses(fields)}
+    pages[README] = fill_sections(README.read_text(encoding="utf-8"), losses.get)
+    return pages
 
 
-def bundles_of(name: str, bundles: Sequence[Path]) -> list[Path]:
-    """The bundles that a group's tables show."""
-    return [
-        bundle
-        for bundle in bundles
-        if group_of(bundle.stem) == name or bundle.stem in GROUPS[name].also
-    ]
+def write_pages(folder: Path, shards: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write all pages from the bundles of a folder."""
+    FOLDER.mkdir(exist_ok=True)
+    for path, text in render_pages(folder, shards, open_fields(folder, shards)).items():
+        path.write_text(text, encoding="utf-8")

@@ -2,7 +2,7 @@
 folder.
 
 python -m docs.results.pictures           draws first.png, field.png, speed.png and papers/*.png in docs/_static
-python -m docs.results.pictures --field   draws field.png alone, from the bundles
+python -m docs.results.pictures --field   draws field.png and docs/field/*.png alone, from the bundles
 python -m docs.results.pictures --speed   draws speed.png alone, from curves.json
 
 README's first picture is what `make demo` draws: the suite `first` is played for it.
@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -26,13 +26,18 @@ from matplotlib.ticker import LogLocator
 
 import cbobench
 from cbobench.report.canvas import Image
-from cbobench.report.figures import compose, draw_into, find_recipes
+from cbobench.report.figures import MOST, compose, draw_into, find_recipes
 from cbobench.report.groups import Group, select_seeds
 from cbobench.report.layout import finish, grid
 from cbobench.report.load import Run
 from cbobench.report.profiles import Profile
-from cbobench.report.style import size_of
+from cbobench.report.quantities import SIMPLE_REGRET
+from cbobench.report.style import Size, size_of
+from cbobench.suite import yamlio
 from docs.results import gallery
+from docs.results.field_groups import is_ours, is_rival, page_of
+from docs.results.field_numbers import Field, open_fields
+from docs.results.field_tables import order_by_rank
 from docs.results.markdown import fill_sections
 from docs.results.paper_figures import warn_of_age
 
@@ -40,10 +45,26 @@ HERE = Path(__file__).parent
 DOCS = HERE.parent
 PAPERS, STATIC = DOCS / "papers.md", DOCS / "_static"
 FIRST, FOLDER = STATIC / "first.png", STATIC / "papers"
-FIELD = STATIC / "field.png"
-FIELD_BUNDLES = [HERE / f"low-{part}.zip" for part in ("ours", "light", "botorch-turbo", "botorch")]
-# in colour; the others are grey
-FIELD_COLOURS = "cei scbo furbo botorch-cei-turbo botorch-cei-stock botorch-scbo cobyla slsqp"
+FIELD, GROUPS_FOLDER = STATIC / "field.png", DOCS / "field"
+MOST_RIVALS = 5  # in colour beside ours, in a panel of README's picture
+OWN_COLOURS = {
+    "cei": "#0072b2",
+    "cei-exact": "#003f6b",
+    "scbo": "#009e73",
+    "furbo": "#56b4e9",
+    "nei": "#332288",
+}
+RIVAL_COLOURS = [
+    "#d55e00",
+    "#cc79a7",
+    "#e69f00",
+    "#882255",
+    "#000000",
+    "#aa4499",
+    "#999933",
+    "#661100",
+]
+LIBRARIES = {"BoTorch": "botorch-", "Other libraries": ""}  # its panels, by how names begin
 CURVES, SPEED = HERE / "curves.json", STATIC / "speed.png"
 # Panels of the picture of curves.json: what is varied, and for which number of inputs.
 FINITE_PANELS = (
@@ -80,37 +101,72 @@ class SharedProfile(Profile):
         return [select_seeds(group, shared) for group in groups]
 
 
-def draw_field() -> Image:
-    """COCO's data profile over the seven problems without noise: ours, the light rivals, and of
-    BoTorch SCBO and two of four variants of expected improvement: as it comes, and the best.
+def place_profiles(field: Field, size: Size, panels: Mapping[str, Sequence[str]]) -> Image:
+    """COCO's data profile of a group of docs/field, once for each panel's methods, by title, over
+    the seeds that these share.
     """
-    size = size_of("single", 1)
+    horizon = max(group.horizon for group in field.groups)
     with size.context():
-        image = Image(size, 3.1)
-        axis = image.subplots()
-        run = Run.union([Run(bundle) for bundle in FIELD_BUNDLES])
-        run.__dict__["stale"] = frozenset()  # docs/field.md says which code played and confirmed it
-        draw_into(run, [axis], [SharedProfile("data")], FIELD_COLOURS.split())
-        axis.set(
-            xlabel="Evaluations; the first 10 are the same",
-            title="",
-            xscale="linear",
-            xlim=(8, 61),
-        )
-        axis.spines[["top", "right"]].set_visible(False)
-        # A grey line is one of "6 others", which the first of them names.
-        lines, labels = axis.get_legend_handles_labels()
-        last = next(
-            (i for i, label in enumerate(labels) if label.endswith("others")), len(labels) - 1
-        )
-        image.legend(
-            lines[: last + 1],
-            labels[: last + 1],
-            loc="outside lower center",
-            frameon=False,
-            ncols=2,
-        )
+        image = Image(size, 2.9)
+        axes = image.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        for axis, (title, names) in zip(axes, panels.items(), strict=True):
+            titles = [field.methods[name][0].algorithm for name in names]
+            profile = SharedProfile("data", algorithms=titles, absolute=field.is_alike)
+            draw_into(field.run, [axis], [profile], titles[:MOST])
+            limits = horizon / 8, 1.02 * horizon
+            axis.set(xlabel="Evaluations", ylabel="", title=title, xscale="linear", xlim=limits)
+            axis.spines[["top", "right"]].set_visible(False)
+            lines, labels = axis.get_legend_handles_labels()
+            # A grey line is one of "6 others", which the first of them names.
+            first = next((i for i, one in enumerate(labels) if one.endswith("others")), len(labels))
+            # Ours look the same in every panel.
+            colours = iter(RIVAL_COLOURS)
+            for line, label in zip(lines[:first], labels, strict=False):
+                own = OWN_COLOURS.get(label.partition("[")[0].partition(" ")[0])
+                colour = own or next(colours)
+                line.set(color=colour, markeredgecolor=colour)
+                if line.get_markerfacecolor() not in ("white", "none"):
+                    line.set_markerfacecolor(colour)
+            place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "frameon": False}
+            axis.legend(lines[: first + 1], labels[: first + 1], **place)
+        axes[0].set_ylabel("Share of targets reached")
     return image
+
+
+def draw_group(field: Field) -> Image:
+    """The picture of a page of docs/field: ours and the best rivals in colour, all others grey."""
+    metric, _ = field.section.tables[0]
+    names = order_by_rank(field, metric)
+    first = [name for name in names if is_ours(name)]
+    names = [*first, *(name for name in names if name not in first)]
+    return place_profiles(field, size_of("double", 1), {"": names})
+
+
+def find_leaders(fields: Mapping[str, Field]) -> list[str]:
+    """The rivals that are among the first five of any group by mean rank, those of "low" that its
+    cells are of, best first.
+    """
+    leaders = {
+        name
+        for field in fields.values()
+        for name in order_by_rank(field, field.section.tables[0][0])[:5]
+    }
+    low = fields["low"]
+    return [n for n in order_by_rank(low, SIMPLE_REGRET) if n in leaders and is_rival(n)]
+
+
+def draw_field(fields: Mapping[str, Field]) -> Image:
+    """README's picture: ours on the seven problems without noise beside every rival that is among
+    the first five of any group.
+    """
+    low, rivals, panels = fields["low"], find_leaders(fields), dict[str, list[str]]()
+    own = [name for name in low.methods if is_ours(name)]
+    for library, begin in LIBRARIES.items():
+        names = [name for name in rivals if name.startswith(begin)]
+        rivals = [name for name in rivals if name not in names]
+        for k in range(0, len(names), MOST_RIVALS):
+            panels[f"{library}{', continued' if k else ''}"] = [*own, *names[k : k + MOST_RIVALS]]
+    return place_profiles(low, size_of("double", len(panels)), panels)
 
 
 def draw_speed() -> Image:
@@ -240,7 +296,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.speed or not is_one:
         save(draw_speed(), SPEED, SPEED_DPI)
     if given.field or not is_one:
-        save(draw_field(), FIELD, 200)
+        fields = open_fields(HERE, yamlio.read(HERE / "shards.yaml"))
+        save(draw_field(fields), FIELD, 200)
+        for name, field in fields.items():
+            save(draw_group(field), GROUPS_FOLDER / f"{page_of(name)}.png", DPI)
     if is_one:
         return
     with tempfile.TemporaryDirectory() as place:

@@ -34,11 +34,12 @@ from cbobench.suite import yamlio
 from cbobench.sweep.interrupt import interruptible
 from cbobench.words import count_noun, list_names
 from docs.results import open_table
-from docs.results.field_page import CONFIRMED, PAGE, digest_of, played_by, render_page
+from docs.results.field_page import PAGE, write_pages
+from docs.results.field_shards import CONFIRMED, digest_of, played_by
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
-PAGES = (PAGE, open_table.PAGE.parent)  # what is rendered from the bundles
+PAGES = (PAGE, open_table.PAGE.parent, ROOT / "README.md")  # what is rendered from the bundles
 RUNS = Path("runs") / "field"
 SECONDS = 2400  # of wall time, after which a call stops a play
 CONFIRMING = 5  # cells of a shard that are drawn by default
@@ -124,7 +125,7 @@ def play_shard(name: str, shard: Mapping[str, Any], seconds: float) -> None:
 
 def render_pages(shards: Mapping[str, Mapping[str, Any]]) -> None:
     """Write the pages from the bundles that are there."""
-    PAGE.write_text(render_page(FOLDER, shards), encoding="utf-8")
+    write_pages(FOLDER, shards)
     played = [bundle_of(name) for name in shards if bundle_of(name).exists()]
     text = open_table.render_table(played, open_table.find_others())
     open_table.PAGE.write_text(text, encoding="utf-8")

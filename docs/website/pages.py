@@ -22,7 +22,8 @@ ROOT = DOCS.parent
 TOP = ("README", "CONTRIBUTING", "SECURITY", "CHANGELOG")  # pages that lie beside docs/
 # Files that pages show or link.
 NOTEBOOKS = "website/notebooks/*.ipynb"
-BESIDE = ("_static/**/*.png", "_static/*.svg", NOTEBOOKS, "results/**/*.zip")
+BESIDE = ("_static/**/*.png", "_static/*.svg", "field/*.png", NOTEBOOKS, "results/**/*.zip")
+INSIDE = "field/*.md"  # pages below another one
 FIRST = "index"  # what the site calls the README
 YOURS = ("own_problem", "own_method", "beside_the_field", "sending_results", "which_method")
 RUNS = ("suites", "reading", "report", "clusters", "runs", "bundles")
@@ -43,7 +44,11 @@ WIDTH = 100
 
 def sources() -> dict[str, Path]:
     """The hand-written pages by the name they have on the site."""
-    found = {path.stem: path for path in sorted(DOCS.glob("*.md"))}
+    found = {
+        path.relative_to(DOCS).with_suffix("").as_posix(): path
+        for kind in ("*.md", INSIDE)
+        for path in sorted(DOCS.glob(kind))
+    }
     return found | {FIRST if name == "README" else name: ROOT / f"{name}.md" for name in TOP}
 
 
@@ -55,11 +60,6 @@ def files_beside() -> dict[str, Path]:
 def notebooks() -> dict[str, Path]:
     """The notebooks by the place of their pages."""
     return {f"notebooks/{path.stem}.md": path for path in sorted(DOCS.glob(NOTEBOOKS))}
-
-
-def below() -> dict[str, Path]:
-    """The hand-written or rendered pages below others, by the place they have on the site."""
-    return {str(path.relative_to(DOCS)): path for path in sorted(DOCS.glob("field/*.md"))}
 
 
 def title(page: Path) -> str:
@@ -75,7 +75,7 @@ def linked(text: str, page: Path) -> str:
         page: where the text is from, which its links start from.
     """
     places = {path.resolve(): f"{name}.md" for name, path in sources().items()}
-    places |= {path.resolve(): place for place, path in (files_beside() | below()).items()}
+    places |= {path.resolve(): place for place, path in files_beside().items()}
     # A page of its own, which leads to the file.
     places |= {path.resolve(): place for place, path in notebooks().items()}
 
@@ -123,6 +123,12 @@ def wrapped(text: str) -> str:
     return re.sub(rf"(?<=^```\n)(.{{{WIDTH},}})(?=\n```$)", narrow, text, flags=re.M)
 
 
+def from_inside(text: str, name: str) -> str:
+    """A page's text whose links start from the page's own folder, not from the site's."""
+    up = "../" * name.count("/")
+    return re.sub(r"\]\((?!https?:|mailto:|#)", f"]({up}", text) if up else text
+
+
 def menu(caption: str, names: list[str]) -> str:
     """A part of the menu at the side."""
     return "\n".join(
@@ -147,7 +153,8 @@ def short(text: str, tables: Mapping[str, str]) -> str:
 def menus(names: list[str]) -> list[str]:
     """The whole menu, as the first page has it."""
     known = [name for part in ORDER.values() for name in part]
-    more = {"More": tuple(name for name in names if name not in known and name != FIRST)}
+    other = [name for name in names if name not in known and name != FIRST and "/" not in name]
+    more = {"More": tuple(other)}
     parts = {
         caption: [name for name in part if name in names]
         for caption, part in (ORDER | more).items()
@@ -171,10 +178,6 @@ def texts(pictures: Pictures) -> dict[str, str]:
         **{f"problems/{name}.md": problems.page(name, pictures) for name in PROBLEMS.names()},
         **{f"suites/{name}.md": suites.page(name) for name in resources.suites()},
         **{place: notebook(path) for place, path in notebooks().items()},
-        **{
-            place: lifted(linked(path.read_text(encoding="utf-8"), path))
-            for place, path in below().items()
-        },
     }
     tables = {
         "algorithms": methods.table(),
@@ -183,7 +186,9 @@ def texts(pictures: Pictures) -> dict[str, str]:
     written = {}
     for name, path in sources().items():
         text = wrapped(named(linked(short(path.read_text(encoding="utf-8"), tables), path)))
-        inside = sorted(place.removesuffix(".md") for place in one if place.startswith(f"{name}/"))
+        text = from_inside(text, name)
+        places = [*(place.removesuffix(".md") for place in one), *sources()]
+        inside = sorted(place for place in places if place.startswith(f"{name}/"))
         if name == "gallery":
             text = f"{gallery.with_figures(text, pictures)}\n{gallery.papers(pictures)}"
         if name == "maps":
@@ -195,14 +200,9 @@ def texts(pictures: Pictures) -> dict[str, str]:
     return written | one
 
 
-def lifted(text: str) -> str:
-    """The text of a page that lies in a folder, with links that start from there."""
-    return re.sub(r"\]\((?!https?:)", "](../", text)
-
-
 def notebook(path: Path) -> str:
     """The page of a notebook: what it holds, and where the file is."""
-    text = lifted(linked(examples.as_markdown(path), path))
+    text = from_inside(linked(examples.as_markdown(path), path), "notebooks/one")
     return f"{text}\n\n[The notebook as a file](../website/notebooks/{path.name}).\n"
 
 

@@ -1,5 +1,5 @@
-"""docs/field.md and its shards: the page is what the bundles say, and every shard names pairs that
-there are.
+"""docs/field.md, the pages below it and their shards: pages are what the bundles say, and every
+shard names pairs that there are.
 """
 
 import hashlib
@@ -18,84 +18,204 @@ from cbobench.cli import main
 from cbobench.replay.replay import Replay
 from cbobench.replay.sources import Draw, Outcome
 from cbobench.report.load import Run
-from cbobench.report.quantities import quantities
-from docs.results import field_page, shards
+from cbobench.report.profiles import COCO_TARGETS
+from cbobench.stats.paired_tests import holm, signed_rank
+from docs.results import field_groups, field_numbers, field_page, field_shards, shards, spreads
+from docs.results import field_tables as tables
+from tests.report.made import make
 
-NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 BUNDLES = sorted(shards.FOLDER.glob("*.zip"))
 
 
-def test_the_page_is_what_the_bundles_say():
-    assert field_page.PAGE.read_text(encoding="utf-8") == field_page.render_page(
-        shards.FOLDER, shards.read_shards()
-    ), "docs/field.md is not of these bundles: python -m docs.results.shards --render"
+@pytest.fixture(scope="module")
+def fields():
+    return field_numbers.open_fields(shards.FOLDER, shards.read_shards())
 
 
-def test_a_median_of_the_page_is_that_of_the_cells():
-    cells = cbobench.load_cells(shards.bundle_of("low-ours"))
-    for name, method in field_page.read_methods(
-        [Run(shards.bundle_of("low-ours"))], "simple_regret"
-    ).items():
-        ours = cells[
-            cells["algorithm"].str.startswith(name) & cells["problem"].str.startswith("welded-beam")
-        ]
-        expected = ours["simple_regret"].fillna(np.inf).median()
-        medians, counts = field_page.medians_of({name: method}, ["welded-beam"])
-        assert counts == [10]
-        assert medians[0, 0] == pytest.approx(expected, rel=1e-12)
+def test_the_pages_are_what_the_bundles_say(fields):
+    pages = field_page.render_pages(shards.FOLDER, shards.read_shards(), fields)
+    assert len(pages) == len(fields) + 2, "the front page and README, beside one for each group"
+    for path, text in pages.items():
+        assert path.read_text(encoding="utf-8") == text, (
+            f"{path.name} is not of these bundles: python -m docs.results.shards --render"
+        )
+    for name in fields:
+        picture = field_page.FOLDER / f"{field_groups.page_of(name)}.png"
+        assert 5e3 < picture.stat().st_size < 1e5, "python -m docs.results.pictures --field"
 
 
-def test_a_rival_of_few_seeds_takes_no_seed_from_the_others():
-    """Each table has the rivals of the same seeds, with ours on these; a rival is judged on the
-    seeds it shares.
-    """
-    seeds = range(10)
-    methods = {
-        "cei": field_page.Method({"p": dict.fromkeys(seeds, 2.0) | {0: 0.5}}),
-        "cobyla": field_page.Method({"p": dict.fromkeys(seeds, 1.0)}),
-        "random": field_page.Method({"p": dict.fromkeys(seeds, 0.0)}),
-        "botorch-cei": field_page.Method({"p": {0: 0.25, 1: 1.0, 2: 3.0}}),
-        "botorch-nei": field_page.Method({"p": {0: 9.0, 1: 9.0, 2: 9.0}}),
+def make_field(folder, values, rounds=None, failed=None):
+    """A group of made runs: final simple regret by problem, method and seed."""
+    cells = {
+        (problem, method): {"simple_regret": column, "recommended_regret": column}
+        for problem, columns in values.items()
+        for method, column in columns.items()
     }
-    many, sparse = field_page.split_tables(methods)
-    assert list(many) == ["cei", "cobyla", "random"]
-    assert list(sparse) == ["cei", "botorch-cei", "botorch-nei"]
-    assert many["cei"].seeds == tuple(seeds)
-    assert sparse["cei"].seeds == (0, 1, 2)
-    assert "Medians over 10 seeds" in field_page.table_of(many, ["p"])
-    assert "| `botorch-cei` | 1.00 | **1.000** | 2/3 |" in field_page.table_of(sparse, ["p"])
-    assert field_page.find_defeats(methods, ["p"]) == [
-        field_page.Defeat("p", "cobyla", 10, 1.0, "cei", 2.0, 9),
-        field_page.Defeat("p", "botorch-cei", 3, 1.0, "cei", 2.0, 2),
+    make(folder, cells, seeds=range(10), horizon=20, rounds=rounds, failed=failed)
+    return field_numbers.Field("low", [folder])
+
+
+def test_evaluations_to_reach_are_counted_over_all_seeds(tmp_path):
+    """By hand, round by round: a seed that never gets there is later than any other."""
+    rng = np.random.default_rng(1)
+    curves = np.minimum.accumulate(
+        10 ** rng.uniform(-6, 1, (10, 20)) + np.repeat([0.005, 0.0], [6, 4])[:, None], axis=1
+    )
+    rounds = {("p", "cei"): {"t": np.arange(1, 21), "simple_regret": curves}}
+    field = make_field(tmp_path, {"p": {"cei": curves[:, -1]}}, rounds)
+    expected = []
+    for target in field_groups.TARGETS:
+        first = [
+            next((t + 1 for t, value in enumerate(curve) if value <= target), np.inf)
+            for curve in curves
+        ]
+        low, high = sorted(first)[4:6]
+        expected.append((low + high) / 2)
+    assert field.evaluations == {("cei", "p"): expected}
+    assert np.isfinite(expected[1])
+    assert expected[-1] == np.inf
+    shown = [f"{one:g}".replace("inf", "∞") for one in expected]
+    row = " | ".join(f"{cell} ({0 if cell == '∞' else 1}/1)" for cell in shown)
+    assert f"| `cei` | {row} |" in tables.tabulate_targets(field)
+    assert f"| `cei` | {' / '.join(shown)} |" in tables.tabulate_evaluations(field)
+
+
+def test_tables_are_what_compare_prints(fields):
+    """Without the page's code: the frame of each table, and the cells as text."""
+    field = fields["low"]
+    ours = [str(shards.bundle_of(f"low-{name}")) for name in ("ours", "light")]
+    for target, position in ((0.01, 1), (1e-5, 3)):
+        frame = cbobench.compare(ours, target=target, metric="rounds_to_target").frame
+        for row in frame.to_dict("records"):
+            key = row["algorithm_label"], row["problem_label"].partition("[")[0]
+            assert field.evaluations[key][position] == row["rounds_to_target_median"] or (
+                field.evaluations[key][position] == np.inf
+                and not row["rounds_to_target_median"] < np.inf
+            )
+    printed = cbobench.compare(ours, metric="r")
+    page = (field_page.FOLDER / "low.md").read_text(encoding="utf-8")
+    for row in printed.table.rows:
+        assert row[-1] in page
+    ranks = cbobench.compare(field.run, ranks=True, metric="r")
+    listed = dict(zip(ranks.frame["algorithm_label"], ranks.frame["rank"], strict=True))
+    seeds = min(group.n for group in field.groups)
+    assert field.rank("simple_regret") == (pytest.approx(listed), seeds)
+    assert f"| `cobyla` | {listed['cobyla']:.2f} | 10 |" in page
+
+
+def test_a_rival_is_held_against_the_best_of_ours_seed_by_seed(tmp_path):
+    steps = np.arange(10.0)
+    never = np.full(10, np.nan)
+    values = {
+        "tie": {"cei": steps, "scbo": steps + 5, "cobyla": steps, "random": steps - 9},
+        "lost": {"cei": steps + 4, "scbo": steps + 2, "cobyla": steps + 3, "random": steps},
+        "won": {"cei": steps + 2, "scbo": steps + 3, "cobyla": steps + 1, "random": steps},
+        "never": {"cei": never, "scbo": never, "cobyla": never, "random": never},
+    }
+    field = make_field(tmp_path, values, failed={("won", "cobyla"): [8, 9]})
+    pairs = {pair.problem: pair for pair in field.pair_best("simple_regret")}
+    assert {pair.rival for pair in pairs.values()} == {"cobyla"}, "random is no rival"
+    assert [(name, pair.own, pair.is_defeat) for name, pair in pairs.items()] == [
+        ("tie", "cei", False),
+        ("lost", "scbo", False),
+        ("won", "cei", True),
+        ("never", "cei", False),
     ]
-    ours = {"cei": methods["cei"]}
-    assert field_page.split_tables(ours) == [ours]
-    strangers = ours | {"slsqp": field_page.Method({"p": {11: 0.0}})}
-    assert field_page.find_defeats(strangers, ["p"]) == [], "no seed in common"
+    assert pairs["tie"].results == (0, 10, 0)
+    assert pairs["lost"].results == (0, 0, 10)
+    assert pairs["won"].results == (8, 0, 0), "the seeds that both have"
+    assert (pairs["won"].median, pairs["won"].own_median) == (4.5, 5.5)
+    beside = {pair.problem: pair for pair in field.pair_reference("simple_regret")}
+    assert [pair.is_defeat for pair in beside.values()] == [False, True, True, False]
+    frame = cbobench.compare(tmp_path, metric="r", against=["cei", "scbo"]).frame
+    frame = frame[frame["algorithm_label"] == "cobyla"].set_index("problem_label")
+    for problem, pair in pairs.items():
+        assert frame.loc[problem, "against_label"] == pair.own
+        assert frame.loc[problem, "p_holm"] == pair.p
+    table = tables.tabulate_rivals(field, "simple_regret")
+    assert "| `cobyla` | 1/4 | 8/20/10 | " in table
+    assert " | 2/4 | 18/20/0 | < 0.001, better |" in table
+    said = tables.describe_defeats(field, "simple_regret")
+    assert said == (
+        "On 1 of 4 problems a rival has a better median than the best of ours: `cobyla` on won "
+        "(8 seeds)."
+    )
+    assert "| `cobyla` | won | 4.500 | `cei` | 5.500 | 8/0/0 |" in tables.list_defeats(
+        [pairs["won"]]
+    )
+
+
+def test_a_group_without_ours_or_rivals_says_so(tmp_path):
+    column = np.arange(10.0)
+    alone = make_field(tmp_path / "alone", {"p": {"cei": column, "sobol": column - 1}})
+    assert tables.describe_defeats(alone, "simple_regret") == "No rival is played yet."
+    without = make_field(tmp_path / "without", {"p": {"cobyla": column, "sobol": column}})
+    assert tables.describe_defeats(without, "simple_regret") == "None of ours is played yet."
+    better = make_field(tmp_path / "better", {"p": {"cei": column, "cobyla": column + 1}})
+    assert tables.describe_defeats(better, "simple_regret") == (
+        "No rival has a better median than the best of ours on any of 1 problem."
+    )
+
+
+def test_many_problems_are_summed_up_by_what_was_reached(tmp_path):
+    """COCO's are too many for a column each, and its targets are in units of f."""
+    goals = np.array(COCO_TARGETS)
+    near, never = np.full(10, goals[9]), np.full(10, np.nan)
+    values = {name: {"cei": near, "cobyla": near / 2, "slsqp": never} for name in "pq"}
+    field = make_field(tmp_path, values)
+    field.section = field_groups.GROUPS["coco-2"]
+    share = 100 * (goals[9] <= goals).mean()
+    text = tables.sum_up(field, "simple_regret")
+    assert f"| `cei` | 2.00 | 2 | {share:.1f} % | 0.0 % |" in text
+    assert "| `slsqp` | 3.00 | 2 | 0.0 % | 100.0 % |" in text
+    defeats, ends = field_page.write_defeats(field), field_page.write_final(field)
+    assert "| `cobyla` | 2/2 | 20/0/0 | " in defeats
+    assert "| rival | problem |" not in defeats
+    assert "Medians over" not in ends
+    assert "in units of f" in field_page.write_evaluations(field)
+    assert "from 100 to 1e-6 units of f" in field_page.describe_picture(field)
+
+
+def test_a_method_that_lacks_a_problem_has_no_rank(tmp_path):
+    column = np.arange(10.0)
+    values = {"p": {"cei": column, "scbo": column + 1, "slsqp": column}, "q": {"cei": column}}
+    values["q"]["scbo"] = column - 1
+    field = make_field(tmp_path, values)
+    assert field.rank("simple_regret") == ({"cei": 1.5, "scbo": 1.5}, 10)
+    assert "| `slsqp` | – | 10 | " in tables.tabulate_final(field, "simple_regret")
+    assert "Without a rank, as some problem was not played: `slsqp`." in " ".join(
+        field_page.write_final(field).split()
+    )
+    assert "| `slsqp` | ∞ / ∞ / ∞ / ∞ | – |" in tables.tabulate_evaluations(field)
+
+
+def test_a_rival_is_tested_over_all_problems_at_once():
+    rng = np.random.default_rng(2)
+    apart = {name: rng.normal(shift, 1, (2, 10)) for name, shift in (("a", 0.7), ("b", -0.9))}
+    pairs = [
+        field_numbers.Pair(f"p{i}", name, "cei", 10, 0.0, 0.0, tuple(column.tolist()), np.nan)
+        for name, columns in apart.items()
+        for i, column in enumerate(columns)
+    ]
+    judged = field_numbers.judge_rivals(pairs)
+    tests = [signed_rank(*columns) for columns in apart.values()]
+    assert [p for p, _ in judged.values()] == holm([p for p, _ in tests]).tolist()
+    assert judged["a"][1] > 0 > judged["b"][1]
+    assert field_numbers.judge_rivals([]) == {}
+    assert tables.show_verdict(0.2, 1.0) == "0.200"
+    assert tables.show_verdict(0.01, -1.0) == "0.010, worse"
 
 
 def test_a_table_of_many_problems_is_cut_into_two():
-    problems = [f"problem-{j}" for j in range(8)]
-    methods = {
-        "cei": field_page.Method({problem: {0: 2.0} for problem in problems}),
-        "cobyla": field_page.Method({problem: {0: 1.0} for problem in problems}),
-    }
-    _, first, second = field_page.table_of(methods, problems).split("\n\n")
-    assert (
-        first.splitlines()[0] == "| method | rank | problem-0 | problem-1 | problem-2 | problem-3 |"
-    )
-    assert (
-        second.splitlines()[0]
-        == "| method | problem-4 | problem-5 | problem-6 | problem-7 | beats cei |"
-    )
-    assert second.splitlines()[2] == "| `cobyla` |" + 4 * " **1.000** |" + " 8/8 |"
-    assert second.splitlines()[3] == "| `cei` |" + 4 * " 2.000 |" + " – |"
+    columns = {f"problem-{j}": ["1", "2"] for j in range(5)}
+    first, second = tables.cut_table(["cei", "cobyla"], columns).split("\n\n")
+    assert first.splitlines()[0] == "| method | problem-0 | problem-1 | problem-2 |"
+    assert second.splitlines()[0] == "| method | problem-3 | problem-4 |"
+    assert second.splitlines()[3] == "| `cobyla` | 2 | 2 |"
 
 
-def test_every_defeat_of_the_bundles_is_on_the_page():
-    """Computed from the cells, beside the page's code: on pressure-vessel two rivals of ten seeds
-    beat ours.
-    """
+def test_every_defeat_of_the_bundles_is_on_the_page(fields):
+    """Computed from the cells, beside the page's code, for the methods of ten seeds."""
     cells = pd.concat(
         cbobench.load_cells(shards.bundle_of(f"low-{part}")) for part in ("ours", "light")
     )
@@ -104,46 +224,54 @@ def test_every_defeat_of_the_bundles_is_on_the_page():
     )
     assert cells.groupby(["algorithm", "where"]).size().eq(10).all()
     medians = cells.groupby(["where", "algorithm"])["regret"].median().unstack()
-    ours = [name for name in medians if name.partition("[")[0] in field_page.OURS]
-    page = field_page.PAGE.read_text(encoding="utf-8").partition("\n## The same,")[0]
-    listed = {
-        tuple(pair)
-        for pair in re.findall(r"^\| ([\w-]+) \| `([\w-]+)` .* of 10 seeds \|$", page, flags=re.M)
-    }
+    medians.columns = [name.partition("[")[0] for name in medians]
+    ours = [name for name in medians if field_groups.is_ours(name)]
+    page = (field_page.FOLDER / "low.md").read_text(encoding="utf-8").partition("\n## Eval")[0]
+    listed = {*re.findall(r"^\| `([\w-]+)` \| ([\w-]+) \| ", page, flags=re.M)}
     expected = {
-        (problem, rival)
+        (rival, problem)
         for problem, row in medians.iterrows()
-        for rival in set(medians) - {*ours, *field_page.PLAIN}
+        for rival in filter(field_groups.is_rival, medians)
         if row[rival] < row[ours].min()
     }
-    assert listed == expected
-    assert {("pressure-vessel", "slsqp"), ("pressure-vessel", "cobyla")} <= listed
+    assert {(rival, problem) for rival, problem in listed if rival in {*medians}} == expected
+    assert ("slsqp", "pressure-vessel") in expected
 
 
-def test_readme_says_of_the_field_what_the_page_lists():
-    readme = " ".join(
-        (field_page.PAGE.parents[1] / "README.md").read_text(encoding="utf-8").split()
+def test_the_floor_of_noise_is_said_where_there_is_noise(fields):
+    said = field_page.describe_floor(fields["noisy"])
+    assert "all 60 evaluations" in said
+    assert "a deviation of 0.0013 at noise of 1 % and 0.013 at noise of 10 %" in said
+    assert np.std(np.random.default_rng(0).normal(0, 0.01, (9999, 60)).mean(axis=1)) == (
+        pytest.approx(0.0013, abs=5e-5)
     )
-    counts = []
-    for group, rivals in (("low", ("slsqp", "cobyla")), ("noisy", ("botorch-cei", "botorch-nei"))):
-        runs = [Run(bundle) for bundle in field_page.bundles_of(group, BUNDLES)]
-        methods = field_page.read_methods(runs, "simple_regret")
-        problems = {problem for method in methods.values() for problem in method.values}
-        beaten = {
-            item.problem
-            for item in field_page.find_defeats(methods, sorted(problems))
-            if item.rival in rivals
-        }
-        counts += [NUMBERS[len(beaten) - 1], NUMBERS[len(problems) - 1]]
-    seeds = {NUMBERS[len(methods[name].seeds) - 1] for name in ("botorch-cei", "botorch-nei")}
-    sparse, all_quiet, many, all_noisy = counts
-    assert f"without noise `slsqp` or `cobyla` on {sparse} of {all_quiet} problems" in readme
-    message = f"under noise BoTorch's methods by the best point on {many} of {all_noisy}"
-    assert f"{message} ({' or '.join(seeds)} seeds)" in readme
+    assert field_page.describe_floor(fields["low"]) == ""
+
+
+def test_what_is_not_played_is_left_out_of_a_union(tmp_path):
+    """A bundle's record lists its whole suite, whose methods may have other settings in another."""
+    light = field_numbers.open_played([shards.bundle_of("low-light")])
+    assert "cei" not in light.record.variants("algorithms")
+    assert "cobyla" in {plain.partition("[")[0] for plain in light.record.variants("algorithms")}
+
+
+def test_spreads_are_those_of_the_tables(measured_data):
+    from cbobench.problems.data import DATA_SETS, DataFolder
+    from cbobench.problems.measured import ROLES
+
+    kept = spreads.read_spreads()
+    assert set(kept) == set(ROLES) <= set(DATA_SETS)
+    for name, spread in kept.items():
+        frame = pd.read_csv(DataFolder(measured_data).find(name), keep_default_na=False)
+        objective = ROLES[name]["objective"]
+        objective = objective["minimise"] if isinstance(objective, dict) else objective
+        means = frame.groupby([*ROLES[name]["inputs"]])[objective].mean()
+        assert spread == pytest.approx(means.std(ddof=0), rel=1e-5)
 
 
 def test_the_page_says_by_which_settings_the_theory_played():
-    page = " ".join(field_page.PAGE.read_text(encoding="utf-8").split())
+    pages = [field_page.FOLDER / f"{name}.md" for name in ("low_theory", "noisy")]
+    page = " ".join(" ".join(path.read_text(encoding="utf-8") for path in pages).split())
     theory, noisy = ([Run(shards.bundle_of(name))] for name in ("low-theory", "noisy-ours"))
     letter = (
         "Not by the letter of the papers: every width β is multiplied by 0.2 (`beta_scale`); B "
@@ -151,8 +279,8 @@ def test_the_page_says_by_which_settings_the_theory_played():
         "of |f| and |g| over the box (`sup`), where theorems ask for norms."
     )
     assert page.count(letter) == 2
-    assert field_page.describe_settings(noisy) == letter
-    message = field_page.describe_settings(theory).removeprefix(letter)
+    assert field_shards.describe_settings(noisy).startswith(letter)
+    message = field_shards.describe_settings(theory).removeprefix(letter)
     assert message.startswith(
         " The noise variance λ of the models is set to 0.0001 in `admmbo`, `ckb-ucb`, "
     )
@@ -163,17 +291,23 @@ def test_who_plays_by_the_letter_is_not_said_to_depart_from_it(monkeypatch):
     settings: dict = {}
     variant = SimpleNamespace(settings=settings, values={})
     monkeypatch.setattr(
-        field_page, "played_variants", lambda runs: {"ckb-ucb[kernel=fit]": variant}
+        field_shards, "played_variants", lambda runs: {"ckb-ucb[kernel=fit]": variant}
     )
     settings |= {"beta_scale": 1.0, "B": "norm", "G": "norm", "lam": "theory"}
-    assert field_page.describe_settings([]) == ""
+    assert field_shards.describe_settings([]) == ""
     settings |= {"lam": 0.25}
     assert (
-        field_page.describe_settings([])
+        field_shards.describe_settings([])
         == "The noise variance λ of the models is set to 0.25 in `ckb-ucb`."
     )
-    settings |= {"lam": "theory", "beta_scale": 0.5}
-    assert field_page.describe_settings([]) == (
+    settings |= {"lam": "theory", "anchored": True}
+    assert field_shards.describe_settings([]) == (
+        "`ckb-ucb[kernel=fit]` makes no steps to the boundary (`anchored`) here, as its noise is "
+        "fitted (`lam: theory`)."
+    )
+    del settings["anchored"]
+    settings |= {"beta_scale": 0.5}
+    assert field_shards.describe_settings([]) == (
         "Not by the letter of the papers: every width β is multiplied by 0.5 (`beta_scale`)."
     )
 
@@ -188,7 +322,7 @@ def test_what_is_played_is_read_from_the_bundles():
         "its results is known.",
     }
     for name, phrases in expected.items():
-        assert field_page.describe_play([Run(shards.bundle_of(name))]) == phrases
+        assert field_shards.describe_play([Run(shards.bundle_of(name))]) == phrases
 
 
 def test_the_prose_has_no_numbers_of_its_own():
@@ -196,35 +330,27 @@ def test_the_prose_has_no_numbers_of_its_own():
     assert (
         re.findall(r".*\d.*", re.sub(names, "", field_page.PROSE.read_text(encoding="utf-8"))) == []
     )
-    for section in field_page.GROUPS.values():
+    for section in field_groups.GROUPS.values():
         assert not re.search(r"\d", section.title + section.words), section.title
 
 
 def test_a_work_tree_with_changes_is_seen():
     """Of every bundle, from its file alone."""
-    page = field_page.PAGE.read_text(encoding="utf-8")
-    changed = 0
     for bundle in BUNDLES:
         with zipfile.ZipFile(bundle) as archive:
             calls = json.loads(archive.read("bundle.json"))["calls"]
+        group = field_groups.page_of(field_groups.group_of(bundle.stem))
+        page = (field_page.FOLDER / f"{group}.md").read_text(encoding="utf-8")
         (row,) = [line for line in page.splitlines() if line.startswith(f"| [`{bundle.stem}`]")]
         assert ("with changes" in row) == any(call["dirty"] for call in calls), bundle.stem
-        changed += "with changes" in row
-    assert f"{changed} of {len(BUNDLES)} shards were played *with changes*" in page
+        changed = len(re.findall(r"^\| \[.* with changes", page, flags=re.M))
+        assert (f"{changed} of " in page and "*with changes*" in page) == (changed > 0)
     calls = [
         {"commit": 40 * "a", "dirty": False},
         {"commit": 40 * "a", "dirty": True},
         {"commit": None},
     ]
-    assert field_page.played_by({"calls": calls}) == "aaaaaaa, aaaaaaa with changes, unknown"
-
-
-def test_medians_are_over_the_seeds_that_all_methods_have():
-    few_cells = field_page.Method({"p": {0: 1.0, 1: 3.0}})
-    many = field_page.Method({"p": {0: 5.0, 1: 7.0, 2: 1e9}})
-    medians, counts = field_page.medians_of({"few": few_cells, "many": many}, ["p"])
-    assert counts == [2]
-    assert medians[:, 0].tolist() == [2.0, 6.0]
+    assert field_shards.played_by({"calls": calls}) == "aaaaaaa, aaaaaaa with changes, unknown"
 
 
 @pytest.mark.parametrize("name", list(shards.read_shards()))
@@ -232,7 +358,7 @@ def test_every_shard_names_pairs_of_a_shipped_suite(name):
     shard = shards.read_shards()[name]
     assert set(shard) <= {"suite", "only", "seeds"}
     assert resources.find_suite(shard["suite"]).exists()
-    assert field_page.group_of(name) in field_page.GROUPS
+    assert field_groups.group_of(name) in field_groups.GROUPS
     for pattern in shard["only"]:
         assert pattern == "*" or "/" in pattern
 
@@ -255,9 +381,9 @@ def test_only_the_bundle_that_was_replayed_is_confirmed(tmp_path):
     bundle.write_bytes(b"played")
     digest = hashlib.sha256(b"played").hexdigest()
     confirmed = {"low-ours": {"bundle": digest, "commit": 40 * "a", "cells": 3}}
-    assert field_page.confirmed_by(bundle, confirmed) == "aaaaaaa (3 cells)"
+    assert field_shards.confirmed_by(bundle, confirmed) == "aaaaaaa (3 cells)"
     bundle.write_bytes(b"played again")
-    assert field_page.confirmed_by(bundle, confirmed) == "–"
+    assert field_shards.confirmed_by(bundle, confirmed) == "–"
 
 
 def outcome(state="equal", way="bits"):
@@ -291,11 +417,11 @@ def test_what_confirms_a_shard_and_what_does_not(tmp_path, monkeypatch, outcomes
 
     monkeypatch.setattr(shards, "replay", replay)
     assert shards.confirm_shards(["low-ours", "low-light", "ten-ours"], 2) == ["low-light"]
-    confirmed = json.loads((tmp_path / field_page.CONFIRMED).read_text())
+    confirmed = json.loads((tmp_path / field_shards.CONFIRMED).read_text())
     assert sorted(confirmed) == ["low-ours", "ten-ours"], (
         "the others are confirmed, before and after"
     )
-    assert field_page.confirmed_by(tmp_path / "ten-ours.zip", confirmed) == "bbbbbbb (2 cells)"
+    assert field_shards.confirmed_by(tmp_path / "ten-ours.zip", confirmed) == "bbbbbbb (2 cells)"
 
 
 def test_code_without_a_commit_confirms_nothing(monkeypatch):
@@ -305,68 +431,6 @@ def test_code_without_a_commit_confirms_nothing(monkeypatch):
     )
     with pytest.raises(SystemExit, match="commit first"):
         shards.confirm_shards(["low-ours"], 1)
-
-
-def test_only_what_is_strictly_better_beats_ours():
-    never = float(field_page.fill_unreached(np.array([np.nan]), quantities()["simple_regret"])[0])
-    problems = ["tie", "lost", "beaten", "never"]
-    by_name = {
-        "cei": [1.0, never, 2.0, never],
-        "cma-es": [1.0, never, 1.0, never],
-        "cobyla": [5.0, 7.0, 9.0, never],
-        "slsqp": [9.0, 8.0, 1.5, never],
-    }
-    methods = {
-        name: field_page.Method(
-            {problem: {0: value} for problem, value in zip(problems, values, strict=True)}
-        )
-        for name, values in by_name.items()
-    }
-    defeats = field_page.find_defeats(methods, problems)
-    assert [(item.problem, item.rival) for item in defeats] == [
-        ("lost", "cobyla"),
-        ("lost", "slsqp"),
-        ("beaten", "cma-es"),
-        ("beaten", "slsqp"),
-    ], "all of them, not the best alone"
-    assert "| lost | `cobyla` | 7.000 | `cei` | ∞ | 1 of 1 seed |" in field_page.list_defeats(
-        defeats
-    )
-    message = field_page.describe_standing(methods, problems)
-    assert message == "On 2 of 4 problems a rival has a better median than `cei`."
-    without = {name: method for name, method in methods.items() if name != "cei"}
-    assert field_page.describe_standing(without, problems) == "None of ours is played yet."
-    sparse = {name: methods[name] for name in ("cei", "cma-es")}
-    assert field_page.describe_standing(sparse, problems) == (
-        "On 1 of 4 problems a rival has a better median than `cei`. Only `cma-es` is played "
-        "beside ours yet."
-    )
-    alone = {"cei": methods["cei"], "random": methods["cobyla"]}
-    assert field_page.describe_standing(alone, problems) == "No rival is played yet."
-    assert field_page.find_defeats(alone, problems) == []
-
-
-def test_runs_are_held_against_those_of_the_same_seed():
-    reference = field_page.Method({"p": {0: 1.0, 1: 2.0}, "q": {0: 1.0}})
-    method = field_page.Method({"p": {0: 0.5, 1: 2.0, 2: 0.0}, "q": {0: 3.0}, "r": {0: 0.0}})
-    assert field_page.count_wins(method, reference) == "1/3"
-
-
-def test_many_problems_are_summed_up_by_what_was_reached():
-    targets = np.array(field_page.COCO_TARGETS)
-    near, never = (
-        float(targets[9]),
-        field_page.fill_unreached(np.array([np.nan]), quantities()["simple_regret"])[0],
-    )
-    methods = {
-        "near": field_page.Method({"p": {0: near}, "q": {0: near}}, [1.0], 2, 2),
-        "never": field_page.Method({"p": {0: float(never)}, "q": {0: 1e9}}, [2.0], 2, 2),
-    }
-    text = field_page.sum_up(methods, ["p", "q"])
-    share = 100 * (near <= targets).mean()
-    assert f"| `near` | 1.00 | {share:.1f} % | 2/2 | 0.0 % |" in text
-    assert "| `never` | 2.00 | 0.0 % | 0/2 | 50.0 % |" in text
-    assert "| `near` | 2/2 | 1.000 | – |" in field_page.list_costs(methods)
 
 
 @pytest.mark.parametrize("name", ["low-light", "noisy-light"])

@@ -96,6 +96,26 @@ def test_problems_are_counted_for_the_reader(tmp_path, run):
         assert "is better than" not in str(alone)
 
 
+def test_against_several_is_against_the_best_of_them_on_each_problem(tmp_path):
+    values = {
+        "P": {"A": A, "B": A + 1, "C": A + 2},
+        "Q": {"A": A + 1, "B": A, "C": A + 2},
+    }
+    folder = make_run(tmp_path / "run", values)
+    several = cbobench.compare(folder, metric="regret", against=["A", "B"])
+    frame = several.frame.set_index(["problem_label", "algorithm_label"])
+    assert frame["against_label"].to_dict() == {
+        ("P", "B"): "A",
+        ("P", "C"): "A",
+        ("Q", "A"): "B",
+        ("Q", "C"): "B",
+    }
+    assert frame.loc[("Q", "C"), "median"] == pytest.approx(2)
+    assert "C is better than A or B on 0 of 2 problems, worse on 2" in str(several)
+    with pytest.raises(Misuse, match="unknown algorithm"):
+        cbobench.compare(folder, metric="regret", against=["A", "nobody"])
+
+
 def test_pairing_gives_power_that_shuffled_seeds_lose(run, tmp_path):
     """B is worse than A by 1 in every seed, which seeds that are far apart hide."""
     paired = cbobench.compare(run, metric="regret", against="A").frame
