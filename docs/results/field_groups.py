@@ -10,13 +10,7 @@ from pathlib import Path
 
 from cbobench.report.profiles import COCO_PRECISIONS
 
-OURS = (
-    "cei",
-    "cei-exact",
-    "scbo",
-    "furbo",
-    "nei",
-)  # the methods whose standing the pages are about
+OURS = ("cei", "cei-exact", "scbo", "furbo", "nei")  # whose standing the pages are about
 REFERENCE = "cei"  # which every rival is held against, too
 PLAIN = ("random", "sobol")  # no rivals
 TARGETS = (0.1, 0.01, 0.001, 1e-5)  # of regret, in spreads of f
