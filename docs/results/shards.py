@@ -1,11 +1,14 @@
 """Plays the comparison with the field shard by shard, each kept as a bundle in docs/results and
 shown by docs/field.md.
 
-python -m docs.results.shards [--list | --render | --confirm K] [SHARD ...]
+python -m docs.results.shards [--list | --render | --confirm [K]] [--no-commit] [SHARD ...]
 
 Plays the first shard of docs/results/shards.yaml that is missing or not whole (or those that are
-named), exports it and stops. A play that was ended is resumed. `--render` writes the page from the
-bundles that are there. `--confirm` plays K drawn cells of every shard again with the code at hand;
+named) for at most 40 minutes, exports it, renders the pages and commits both. What is then missing
+of it is played by the next call. A bundle says whether the tree differed from its commit, and the
+last shard's bundle would be such a difference: so a play begins in a clean tree, and leaves one.
+`--no-commit` plays in any tree and commits nothing. `--render` writes the pages from the bundles
+that are there. `--confirm` plays K drawn cells (5) of every shard again with the code at hand;
 where all are equal to the last bit, the page says so.
 """
 
@@ -14,24 +17,32 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
+import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cbobench.cli import main
-from cbobench.errors import CbobenchError, unknown
+from cbobench.errors import CbobenchError, Misuse, unknown
 from cbobench.replay.replay import replay
 from cbobench.replay.text import describe_replay
 from cbobench.results.bundle import Bundle
 from cbobench.results.export import export
+from cbobench.results.manifest import Manifest
 from cbobench.results.provenance import invocation
 from cbobench.suite import yamlio
+from cbobench.sweep.interrupt import interruptible
 from cbobench.words import count_noun, list_names
 from docs.results.field_page import CONFIRMED, PAGE, digest_of, played_by, render_page
-from docs.results.paper_figures import leave
 
 FOLDER = Path(__file__).parent
+ROOT = FOLDER.parents[1]
+PAGES = (PAGE, PAGE.parent / "field")  # what is rendered from the bundles
 RUNS = Path("runs") / "field"
+SECONDS = 2400  # of wall time, after which a call stops a play
+CONFIRMING = 5  # cells of a shard that are drawn by default
+STOPPED = 130  # how `cbobench run` exits after a signal
+LEFT = "or commit nothing: make literature ARGS=--no-commit"
 
 
 def read_shards() -> dict[str, dict[str, Any]]:
@@ -49,28 +60,70 @@ def read_about(name: str) -> dict[str, Any] | None:
     return Bundle(str(bundle_of(name))).about if bundle_of(name).exists() else None
 
 
-def is_whole(name: str) -> bool:
-    """Whether a shard has all of its cells, failed ones included."""
+def is_whole(name: str, shard: Mapping[str, Any]) -> bool:
+    """Whether a shard has all of its cells, failed ones included.
+
+    Its bundle counts what was asked for so far: a command that was never begun, and seeds that were
+    added since, are looked for.
+    """
     about = read_about(name)
-    return (
-        about is not None
-        and about["cells"]["done"] + about["cells"]["failed"] >= about["cells"]["expected"]
-    )
+    if (
+        about is None
+        or about["cells"]["done"] + about["cells"]["failed"] < about["cells"]["expected"]
+    ):
+        return False
+    manifest = Manifest.read(Bundle(str(bundle_of(name))))
+    try:
+        asked = [manifest.only(pattern).cells.by_pair for pattern in shard["only"]]
+    except Misuse:  # a pattern without a pair
+        return False
+    return all(len(pair) >= shard.get("seeds", 1) for pairs in asked for pair in pairs)
 
 
-def play_shard(name: str, shard: Mapping[str, Any]) -> None:
-    """Play what is missing of a shard, and export it."""
-    run = RUNS / name
+def run_until(words: Sequence[str], deadline: float) -> int:
+    """Run a `cbobench` command, stopped at a moment of `time.monotonic`; its exit code.
+
+    What it has published stays, and the same command resumes it.
+    """
+    with (
+        interruptible(),
+        subprocess.Popen([sys.executable, "-m", "cbobench", *words]) as process,
+    ):
+        try:
+            return process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return STOPPED
+        finally:
+            process.terminate()  # whoever ends this call ends that one; it may have ended
+
+
+def play_shard(name: str, shard: Mapping[str, Any], seconds: float) -> None:
+    """Play what is missing of a shard for some time, and export what there is.
+
+    Raises:
+        SystemExit: a command of it was refused, or somebody stopped it.
+    """
+    run, deadline = RUNS / name, time.monotonic() + seconds
     for pattern in shard["only"]:
         options = ["--out", str(run), "--block", "1", "--only", pattern]
         options += ["--seeds", str(shard["seeds"])] if "seeds" in shard else []
-        if main(["run", shard["suite"], *options]) != 0:
-            leave([name])
+        code = run_until(["run", shard["suite"], *options], deadline)
+        if time.monotonic() >= deadline:
+            print(f"{name}: stopped after {seconds / 60:.0f} minutes; the next call goes on")
+            break
+        # A failed cell is a result: its shard says so, and the others are played.
+        if code not in (0, 1):
+            raise SystemExit(f"shards: {name} is not played (see above)")
     exported = export(run, bundle_of(name))
     print(
         f"{exported.file}: {exported.done} of {count_noun(exported.expected, 'cell')}, "
         f"{exported.size / 1e3:.0f} kB"
     )
+
+
+def render_pages(shards: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write the pages from the bundles that are there."""
+    PAGE.write_text(render_page(FOLDER, shards), encoding="utf-8")
 
 
 def confirm_shard(name: str, cells: int, call: Mapping[str, Any]) -> bool:
@@ -95,28 +148,57 @@ def confirm_shard(name: str, cells: int, call: Mapping[str, Any]) -> bool:
     return True
 
 
-def find_edits() -> str:
-    """Files with changes that no commit holds, but for results, which play nothing; empty if there
-    are none.
-    """
-    words = ["git", "status", "--porcelain", "--", ":/", f":(exclude){FOLDER.name}"]
-    return subprocess.run(
-        words, cwd=FOLDER.parent, capture_output=True, text=True, check=True
-    ).stdout
-
-
-def confirm_shards(names: Sequence[str], cells: int) -> None:
-    """Confirm shards, those that can be.
+def ask_git(*words: str) -> str:
+    """What git answers in the work tree.
 
     Raises:
-        SystemExit: code that no commit holds plays, or some shards are not confirmed, which are
-            named.
+        SystemExit: it refuses, in its words.
+    """
+    asked = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    if asked.returncode:
+        said = (asked.stderr or asked.stdout).strip().splitlines() or ["no reason given"]
+        raise SystemExit(f"shards: git {words[0]}: {said[0]}; mend that, {LEFT}")
+    return asked.stdout
+
+
+def find_edits(*but: str) -> str:
+    """Files with changes that no commit holds, but for some folders; empty if there are none."""
+    return ask_git("status", "--porcelain", "--", ":/", *(f":(exclude){folder}" for folder in but))
+
+
+def refuse_edits() -> None:
+    """Refuse to play in a tree that differs from its commit: the bundle would say so for good.
+
+    Raises:
+        SystemExit: there are such files, of which the first are named.
+    """
+    names = [line[3:] for line in find_edits().splitlines()]
+    if names:
+        raise SystemExit(
+            f"shards: the tree has changes that no commit holds ({list_names(names[:3])}); commit "
+            f"them, {LEFT}"
+        )
+
+
+def commit_results(subject: str, *paths: Path) -> None:
+    """Commit some files and the pages, and nothing else; nothing if none of them changed."""
+    places = [str(path) for path in (*paths, *PAGES) if path.exists()]
+    if ask_git("status", "--porcelain", "--", *places):
+        ask_git("add", "--", *places)
+        ask_git("commit", "--quiet", "-m", subject, "--", *places)
+        print(f"committed: {subject}")
+
+
+def confirm_shards(names: Sequence[str], cells: int) -> list[str]:
+    """Confirm shards, those that can be; the others are returned.
+
+    Raises:
+        SystemExit: code that no commit holds plays.
     """
     call = invocation([])
-    if call["dirty"] and find_edits():
+    if call["dirty"] and find_edits("docs/results"):
         raise SystemExit("shards: the tree has changes that no commit holds; commit first")
-    if missed := [name for name in names if not confirm_shard(name, cells, call)]:
-        raise SystemExit(f"shards: not confirmed: {list_names(missed)} (see above)")
+    return [name for name in names if not confirm_shard(name, cells, call)]
 
 
 def list_shards(shards: Mapping[str, Mapping[str, Any]]) -> None:
@@ -133,32 +215,60 @@ def list_shards(shards: Mapping[str, Mapping[str, Any]]) -> None:
         )
 
 
-if __name__ == "__main__":
+def play_shards(
+    shards: Mapping[str, Mapping[str, Any]], names: Sequence[str], is_committed: bool
+) -> None:
+    """Play some shards, by default the next that is missing; each is committed as it ends.
+
+    Raises:
+        SystemExit: the tree has changes, and what is played shall be committed.
+    """
+    if is_committed:
+        refuse_edits()
+    names = names or [name for name in shards if not is_whole(name, shards[name])][:1]
+    for name in names:
+        play_shard(name, shards[name], SECONDS)
+        render_pages(shards)
+        cells = (read_about(name) or {})["cells"]
+        played = f"{cells['done'] + cells['failed']} of {count_noun(cells['expected'], 'cell')}"
+        if is_committed:
+            commit_results(f"Play {name}: {played}", bundle_of(name))
+    if not names:
+        print("nothing to play")
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Play, list, confirm or render, as the command line says."""
     parser = argparse.ArgumentParser(description="The comparison with the field, shard by shard.")
     parser.add_argument("shards", nargs="*", metavar="SHARD")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--render", action="store_true")
-    parser.add_argument("--confirm", type=int, metavar="K")
-    arguments = parser.parse_args()
+    parser.add_argument("--confirm", type=int, nargs="?", const=CONFIRMING, metavar="K")
+    parser.add_argument("--no-commit", action="store_true")
+    options = parser.parse_args(given)
+    shards = read_shards()
+    if strange := [name for name in options.shards if name not in shards]:
+        raise unknown("shard", strange[0], shards)
+    if options.list:
+        list_shards(shards)
+    elif options.render:
+        render_pages(shards)
+    elif options.confirm is not None:
+        names = options.shards or [name for name in shards if bundle_of(name).exists()]
+        missed = confirm_shards(names, options.confirm)
+        render_pages(shards)
+        if not options.no_commit:
+            commit_results("Confirm shards of the field by replay", FOLDER / CONFIRMED)
+        if missed:
+            raise SystemExit(f"shards: not confirmed: {list_names(missed)} (see above)")
+    else:
+        play_shards(shards, options.shards, not options.no_commit)
+
+
+if __name__ == "__main__":
     try:
-        shards = read_shards()
-        if strange := [name for name in arguments.shards if name not in shards]:
-            raise unknown("shard", strange[0], shards)
-        if arguments.list:
-            list_shards(shards)
-        elif arguments.confirm is not None:
-            confirm_shards(
-                arguments.shards or [name for name in shards if bundle_of(name).exists()],
-                arguments.confirm,
-            )
-        elif arguments.render:
-            PAGE.write_text(render_page(FOLDER, shards), encoding="utf-8")
-        else:
-            names = arguments.shards or [name for name in shards if not is_whole(name)][:1]
-            for name in names:
-                play_shard(name, shards[name])
-            if not names:
-                print("nothing to play")
-            PAGE.write_text(render_page(FOLDER, shards), encoding="utf-8")
+        main()
     except CbobenchError as error:
         raise SystemExit(f"shards: {error}") from None
+    except KeyboardInterrupt:
+        raise SystemExit("shards: stopped; what is played stays, the same call goes on") from None
