@@ -4,35 +4,32 @@ from these `reproduction`, `maps` and `gallery` write their pages, without a pla
 python -m docs.results.papers [--list | --render | --confirm [K]] [--no-commit] [SUITE ...]
 
 Takes the first suite of docs/results/papers.yaml that is missing, not whole or no longer true (or
-those that are named), and stops. Of a bundle that other code played, ten drawn cells are played
-again: if all are equal to the last bit it is confirmed, else its suite is played anew. A play ends
-after 40 minutes; the next call goes on. `--render` computes pages and gallery from the bundles.
-`--confirm` plays K drawn cells of the bundles again. The recorded data are in CBOBENCH_DATA.
+those that are named), and commits what that gave. Of a bundle that other code played, ten drawn
+cells are played again: if all are equal to the last bit it is confirmed, else its suite is played
+anew. A play ends after 40 minutes; the next call goes on. `--render` computes pages and gallery
+from the bundles. `--confirm` plays K drawn cells of the bundles again. The recorded data are in
+CBOBENCH_DATA.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cbobench.errors import CbobenchError, unknown
-from cbobench.report.load import Run
 from cbobench.results.export import export
 from cbobench.results.provenance import invocation
-from cbobench.results.source import source_hash
 from cbobench.suite import yamlio
 from cbobench.words import count_noun, list_names
-from docs.results.field_page import CONFIRMED, digest_of, played_by
-from docs.results.paper_figures import describe_origin, is_outdated
+from docs.results import gallery, maps, reproduction
+from docs.results.bundles import BUNDLES, bundle_of, is_true, is_whole, write_sources
+from docs.results.field_page import played_by
 from docs.results.shards import (
     FOLDER,
     SECONDS,
-    bundle_of,
     commit_results,
     confirm_shard,
     read_about,
@@ -40,7 +37,6 @@ from docs.results.shards import (
     run_until,
 )
 
-BUNDLES = FOLDER / "papers"
 RUNS = Path("runs") / "papers"
 LONGEST = 20_000  # rounds of any suite
 DRAWN = 10  # cells that are played again of a bundle that other code played
@@ -62,48 +58,14 @@ def rounds_of(entry: Mapping[str, Any]) -> list[int]:
 
 def shard_of(suite: str) -> str:
     """A suite's bundle, as `shards` names it."""
-    return f"papers/{suite}"
-
-
-def is_whole(suite: str) -> bool:
-    """Whether a suite's bundle is there and has all of its cells, failed ones included."""
-    about = read_about(shard_of(suite))
-    if about is None:
-        return False
-    cells = about["cells"]
-    return bool(cells["done"] + cells["failed"] >= cells["expected"])
-
-
-def hash_code(origin: Mapping[str, Any]) -> str:
-    """The hash of today's code of all pairs of an origin (`describe_origin`)."""
-    code = {pair: source_hash(*pair.split("/")) for pair in origin["sources"]}
-    return hashlib.sha256(json.dumps(code, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def read_confirmed() -> dict[str, dict[str, Any]]:
-    """What is known of bundles that were played again, by suite."""
-    path = BUNDLES / CONFIRMED
-    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
-
-
-def is_true(suite: str) -> bool:
-    """Whether today's code played a whole bundle, or drawn cells of it again to the last bit."""
-    bundle = bundle_of(shard_of(suite))
-    origin = describe_origin([Run(str(bundle))])
-    if not is_outdated(origin):
-        return True
-    said = read_confirmed().get(suite, {})
-    return said.get("bundle") == digest_of(bundle) and said.get("code") == hash_code(origin)
+    return f"{BUNDLES.name}/{suite}"
 
 
 def confirm_suite(suite: str, cells: int, call: Mapping[str, Any]) -> bool:
     """Replay drawn cells of a bundle; record that today's code plays the same bits, if it does."""
     if not confirm_shard(shard_of(suite), cells, call):
         return False
-    confirmed = read_confirmed()
-    confirmed[suite]["code"] = hash_code(describe_origin([Run(str(bundle_of(shard_of(suite))))]))
-    text = json.dumps(confirmed, indent=1) + "\n"
-    (BUNDLES / CONFIRMED).write_text(text, encoding="utf-8")
+    write_sources(suite)
     return True
 
 
@@ -128,7 +90,7 @@ def play_suite(suite: str, rounds: Sequence[int], seconds: float) -> None:
     elif code not in (0, 1):  # a failed cell is a result
         raise SystemExit(f"papers: {suite} is not played (see above)")
     BUNDLES.mkdir(exist_ok=True)
-    exported = export(run, bundle_of(shard_of(suite)), rounds)
+    exported = export(run, bundle_of(suite), rounds)
     print(
         f"{exported.file}: {exported.done} of {count_noun(exported.expected, 'cell')}, "
         f"{exported.size / 1e3:.0f} kB"
@@ -146,6 +108,18 @@ def renew_suite(suite: str, rounds: Sequence[int], is_committed: bool) -> None:
         subject = f"Play {suite}: {done} of {count_noun(cells['expected'], 'cell')}"
     if is_committed:
         commit_results(subject, BUNDLES)
+
+
+def render_pages() -> None:
+    """Compute findings, pages and gallery from the bundles, as far as these are there: the prose
+    about the papers names numbers of every suite.
+    """
+    if missing := [suite for suite in reproduction.suites() if not is_whole(suite)]:
+        print(f"{reproduction.PAGE.name} and gallery are as before, without {list_names(missing)}")
+    else:
+        reproduction.main([])
+        gallery.main()
+    maps.main([])
 
 
 def list_suites(suites: Suites) -> None:
@@ -177,14 +151,15 @@ def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="The papers' suites, one by one.")
     parser.add_argument("suites", nargs="*", metavar="SUITE")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--render", action="store_true")
     parser.add_argument("--confirm", type=int, nargs="?", const=DRAWN, metavar="K")
     parser.add_argument("--no-commit", action="store_true")
     options = parser.parse_args(given)
     suites = read_suites()
     if strange := [suite for suite in options.suites if suite not in suites]:
         raise unknown("suite", strange[0], suites)
-    if options.list:
-        list_suites(suites)
+    if options.list or options.render:
+        list_suites(suites) if options.list else render_pages()
         return
     # A bundle says whether the tree differed from its commit when it was played.
     if not options.no_commit:
