@@ -87,7 +87,7 @@ class Play:
                 f"{self.run.folder} does not keep round {last}, at which a claim looks; give the "
                 f"run folder, or export it again with --rounds {last} and the others"
             )
-        return last, self._draw(curve.loc[last].dropna())
+        return last, self._draw(curve.iloc[int(np.searchsorted(curve.index, last))].dropna())
 
     def average(self, metric: str, t: float) -> pd.Series:
         """The metric over the rounds up to the last recorded one of these, by seed."""

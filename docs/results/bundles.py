@@ -104,11 +104,14 @@ def tabulate_bundles(suites: Iterable[str]) -> str:
     return "\n".join(filter(None, (table, note)))
 
 
-def link_bundles(places: str) -> str:
-    """The bundles of a finding's places ("map-x (problem); ..."), as links with a number each."""
+def link_bundles(verdict: str, places: str) -> str:
+    """A verdict as a link to the bundle of its places ("map-x (problem); ..."); of several, the
+    others follow.
+    """
     suites = dict.fromkeys(place.split(" (")[0].replace("-", "_") for place in places.split("; "))
-    return " ".join(
-        f"[{number}]({LINKED}/{suite}.zip)"
-        for number, suite in enumerate(suites, 1)
-        if bundle_of(suite).exists()
-    )
+    there = [suite for suite in suites if bundle_of(suite).exists()]
+    links = [
+        f"[{number if number > 1 else verdict}]({LINKED}/{suite}.zip)"
+        for number, suite in enumerate(there, 1)
+    ]
+    return " ".join(links) or verdict

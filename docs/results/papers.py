@@ -27,6 +27,7 @@ from cbobench.words import count_noun, list_names
 from docs.results import gallery, maps, reproduction
 from docs.results.bundles import BUNDLES, bundle_of, is_true, is_whole, write_sources
 from docs.results.field_page import played_by
+from docs.results.paper_figures import suites as list_papers
 from docs.results.shards import (
     FOLDER,
     SECONDS,
@@ -114,7 +115,7 @@ def render_pages() -> None:
     """Compute findings, pages and gallery from the bundles, as far as these are there: the prose
     about the papers names numbers of every suite.
     """
-    if missing := [suite for suite in reproduction.suites() if not is_whole(suite)]:
+    if missing := [suite for suite in list_papers() if not is_whole(suite)]:
         print(f"{reproduction.PAGE.name} and gallery are as before, without {list_names(missing)}")
     else:
         reproduction.main([])

@@ -86,7 +86,7 @@ def say_verdict(row: Row | None) -> str:
 
 def link_verdict(row: Row | None) -> str:
     """A verdict with its bundles."""
-    return f"{say_verdict(row)} {link_bundles(row['where']) if row else ''}".rstrip()
+    return link_bundles(say_verdict(row), row["where"]) if row else say_verdict(row)
 
 
 def say_part(row: Row) -> str:
@@ -228,7 +228,13 @@ def page(stored: Stored) -> str:
         "CPU-minutes"
     )
     title, about = fill(head, rows).split("\n", 1)
-    said = title, warn_of_age(stored).rstrip(), about.strip(), tally(rows), say_changes(stored)
+    said = (
+        title,
+        warn_of_age(stored).rstrip(),
+        about.strip(),
+        tally(rows).rstrip(),
+        say_changes(stored),
+    )
     text = ["\n\n".join(filter(None, said))]
     for paper, name in PAPERS.items():
         text += [f"## {name}\n", fill(prose[paper], rows).strip() + "\n", claim_table(paper, rows)]
