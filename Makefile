@@ -84,13 +84,12 @@ QUICK ?=
 paper-figures: .make/install  ## play all paper suites and draw all their figures
 	$(BIN)/python -m docs.results.paper_figures --out $(PAPER)$(if $(QUICK),/quick) $(if $(QUICK),--seeds 5) $(if $(DATA),--data $(DATA))
 
-claims: .make/install  ## play all paper suites, test the papers' claims, write docs/reproduction.md and the gallery
-	$(BIN)/python -m docs.results.reproduction --out $(PAPER) $(if $(DATA),--data $(DATA))
-	$(BIN)/python -m docs.results.gallery --out $(PAPER)
+claims: .make/install  ## from a clean tree play or confirm the next bundle of docs/results/papers, at most 40 minutes, and commit it (ARGS=--list: what is there; ARGS=--render: write reproduction.md, maps.md and the gallery)
+	$(if $(DATA),CBOBENCH_DATA=$(DATA)) $(BIN)/python -m docs.results.papers $(ARGS)
 
 MAPS ?= runs/maps
-maps: .make/install  ## play all suites map_*, test the claims over their settings, write docs/maps.md, draw into $(MAPS)/figures
-	$(BIN)/python -m docs.results.maps --out $(MAPS) --figures $(MAPS)/figures $(if $(DATA),--data $(DATA))
+maps: .make/install  ## test the claims over the bundles of all suites map_*, write docs/maps.md, draw into $(MAPS)/figures
+	$(BIN)/python -m docs.results.maps --figures $(MAPS)/figures
 
 literature: .make/install  ## from a clean tree play the next shard of docs/results that is missing, at most 40 minutes, and commit it (ARGS=--list: what is there)
 	$(BIN)/python -m docs.results.shards $(ARGS)

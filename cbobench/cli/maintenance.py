@@ -53,6 +53,13 @@ def add_commands(command: Commands) -> None:
         metavar="FILE",
         help="path or URI that ends with .zip (default: <folder's name>.zip here)",
     )
+    export.add_argument(
+        "--rounds",
+        metavar="T",
+        type=whole_number,
+        nargs="+",
+        help="rounds of every curve to keep (default: 10 per decade); the last one always is",
+    )
 
     verify = command(
         do_verify,
@@ -274,7 +281,7 @@ def do_export(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench export`."""
     from cbobench.results.export import export
 
-    bundle = export(options.run, options.out)
+    bundle = export(options.run, options.out, options.rounds)
     for path in bundle.paths:
         print(printable(f"the bundle names a path, as the suite does: {path}"), file=sys.stderr)
     failed = f", {bundle.failed} failed" if bundle.failed else ""

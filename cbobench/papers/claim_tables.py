@@ -76,12 +76,10 @@ def evaluate(
         ("" for none).
 
     Raises:
-        Misuse: no run there, or one twice. CbobenchError: no run has a good cell, or a claim's test
-            fails.
+        Misuse: no run there, or one twice. CbobenchError: no run has a good cell, a claim's test
+            fails, or it looks at a round that a bundle does not keep.
     """
     runs_by_uri = {run.folder.uri: run for run in map(Run, runs)}
-    for run in runs_by_uri.values():
-        run.folder.refuse_bundle("claims look at rounds that no bundle holds; give the run folder")
     if len(runs_by_uri) < len(runs):
         raise Misuse("a run is given twice; its claims would count twice")
     runs_with_cells = [run for run in runs_by_uri.values() if (run.cells["status"] == "ok").any()]

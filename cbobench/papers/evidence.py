@@ -11,8 +11,10 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from cbobench.errors import CbobenchError
+from cbobench.play.block import recorded_rounds
 from cbobench.report.load import Run
-from cbobench.results.manifest import Variant
+from cbobench.results.manifest import Variant, VariantKind
 from cbobench.stats.paired_tests import SIGNIFICANT, holm
 
 Verdict = Literal[
@@ -46,12 +48,12 @@ class Play:
     @property
     def label(self) -> str:
         """The algorithm's label in its run."""
-        return self.run.record.labels("algorithms")[self.algorithm.title]
+        return _labels(self.run, "algorithms")[self.algorithm.title]
 
     @property
     def place(self) -> str:
         """The problem's label in its run."""
-        return self.run.record.labels("problems")[self.problem.title]
+        return _labels(self.run, "problems")[self.problem.title]
 
     @property
     def horizon(self) -> int:
@@ -61,7 +63,7 @@ class Play:
     @property
     def expected(self) -> int:
         """Seeds that were asked for."""
-        return self.run.expected_of(self.problem.title).get(self.algorithm.title, 0)
+        return _expected(self.run, self.problem.title).get(self.algorithm.title, 0)
 
     def final(self, column: str) -> pd.Series:
         """A column of the cells by seed, such as a metric at T; seeds where it is undefined are
@@ -70,12 +72,22 @@ class Play:
         return self._draw(_final(self.run, column, self.problem.title, self.algorithm.title))
 
     def at(self, metric: str, t: float) -> tuple[int, pd.Series]:
-        """The last recorded round up to t (else the first), and the metric there by seed."""
+        """The last recorded round up to t (else the first), and the metric there by seed.
+
+        Raises:
+            CbobenchError: the run is a bundle that does not keep that round.
+        """
         curve = _curve(self.run, metric, self.problem.title, self.algorithm.title)
         if curve.empty:
             return round(t), pd.Series(dtype=np.float64)
-        position = max(0, int(np.searchsorted(curve.index, t, side="right")) - 1)
-        return int(curve.index[position]), self._draw(curve.iloc[position].dropna())
+        recorded = recorded_rounds(self.horizon, self.run.record.keep)
+        last = int(recorded[max(0, int(np.searchsorted(recorded, t, side="right")) - 1)])
+        if last not in curve.index:
+            raise CbobenchError(
+                f"{self.run.folder} does not keep round {last}, at which a claim looks; give the "
+                f"run folder, or export it again with --rounds {last} and the others"
+            )
+        return last, self._draw(curve.iloc[int(np.searchsorted(curve.index, last))].dropna())
 
     def average(self, metric: str, t: float) -> pd.Series:
         """The metric over the rounds up to the last recorded one of these, by seed."""
@@ -88,6 +100,17 @@ class Play:
         drawn = values.reindex(self.seeds)
         drawn.index = pd.RangeIndex(len(drawn))
         return drawn.dropna()
+
+
+# A simulated replication asks for these once per part: they are most of its time.
+@lru_cache(maxsize=1024)
+def _labels(run: Run, kind: VariantKind) -> dict[str, str]:
+    return run.record.labels(kind)
+
+
+@lru_cache(maxsize=1024)
+def _expected(run: Run, problem: str) -> dict[str, int]:
+    return run.expected_of(problem)
 
 
 @lru_cache(maxsize=1024)

@@ -222,8 +222,9 @@ def _compare_curves(published: Record, played: Record, names: Set[str], scales: 
     others.
     """
     t, stored_t = played.curve["t"].to_numpy(), published.curve["t"].to_numpy()
+    # A bundle says itself which rounds it keeps; the digest is of all of them.
     rows = (
-        np.isin(t, select_fixed_rounds(t))
+        np.isin(t, select_fixed_rounds(t, stored_t.tolist()))
         if published.improvements is not None
         else np.ones(len(t), dtype=bool)
     )

@@ -9,7 +9,7 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -77,7 +77,9 @@ class Exported(NamedTuple):
     paths: tuple[str, ...]
 
 
-def export(run: Any, out: str | Path | None = None) -> Exported:
+def export(
+    run: Any, out: str | Path | None = None, rounds: Collection[int] | None = None
+) -> Exported:
     """Write the published results of a run into a bundle of one file, whole or not at all.
 
     Args:
@@ -85,6 +87,8 @@ def export(run: Any, out: str | Path | None = None) -> Exported:
             says how many cells were asked for.
         out: path or URI that ends with .zip; `<folder's name>.zip` here by default. An earlier
             bundle is replaced.
+        rounds: those of every curve that are kept, as far as they are recorded, and the last one;
+            None for ten per decade. Claims look at T / 4.
 
     Returns:
         Its `file`, which `compare`, `summary`, `plot`, `load_cells` and `load_rounds` take as the
@@ -118,7 +122,7 @@ def export(run: Any, out: str | Path | None = None) -> Exported:
         raise CbobenchError(
             f"{folder} has no cell that was played; nothing to export, see cbobench status"
         )
-    files = bundle_files(folder, manifest, published)
+    files = bundle_files(folder, manifest, published, rounds)
     about = json.loads(files[ABOUT])
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as zipped:
@@ -145,9 +149,12 @@ def _split_address(run: Reader) -> tuple[str, str, str]:
 
 
 def bundle_files(
-    folder: RunFolder, manifest: Manifest, published: PublishedCells
+    folder: RunFolder,
+    manifest: Manifest,
+    published: PublishedCells,
+    kept: Collection[int] | None = None,
 ) -> dict[str, bytes]:
-    """Return the files of a run's bundle, by name."""
+    """Return the files of a run's bundle, by name, with some rounds (see `export`)."""
     ids = manifest.cells.ids
     positions = published.find(ids)
     rows = positions[positions != NO_POSITION]
@@ -168,7 +175,7 @@ def bundle_files(
         )
     failed = published.failed[rows]
     ok_cells = cells.filter(pa.array(~failed))
-    tables, recorded = _tables_of_rounds(folder, published, ok_cells)
+    tables, recorded = _tables_of_rounds(folder, published, ok_cells, kept)
     grids = tuple(_public_grid(grid) for grid in manifest.grids)
     calls = tuple(
         {name: call[name] for name in CALL_FIELDS if name in call} for call in manifest.invocations
@@ -226,12 +233,16 @@ def describe_tables(
     }
 
 
-def select_fixed_rounds(recorded: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the recorded rounds that a bundle holds: the nearest to 10^(k/10), k = 0, 1, ..., and
-    the last one.
+def select_fixed_rounds(
+    recorded: NDArray[np.int64], kept: Collection[int] | None = None
+) -> NDArray[np.int64]:
+    """Return the recorded rounds that a bundle holds: of those that are kept, by default the
+    nearest to 10^(k/10), k = 0, 1, ..., and the last one.
     """
     if not len(recorded):
         return recorded
+    if kept is not None:
+        return recorded[np.isin(recorded, [*kept, recorded[-1]])]
     targets = 10 ** (np.arange(np.floor(PER_DECADE * np.log10(recorded[-1])) + 1) / PER_DECADE)
     after = np.searchsorted(recorded, targets).clip(max=len(recorded) - 1)
     before = (after - 1).clip(min=0)
@@ -240,7 +251,10 @@ def select_fixed_rounds(recorded: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _tables_of_rounds(
-    folder: RunFolder, published: PublishedCells, ok_cells: pa.Table
+    folder: RunFolder,
+    published: PublishedCells,
+    ok_cells: pa.Table,
+    kept: Collection[int] | None,
 ) -> tuple[dict[str, pa.Table], dict[int, NDArray[np.int64]]]:
     """Return the tables that are made of some cells' rounds, by kind, and the fixed rounds by
     horizon.
@@ -259,7 +273,7 @@ def _tables_of_rounds(
         parts = [
             part["t"].to_numpy() for part in folder.row_groups("rounds", of[cell], _AT, [cell])
         ]
-        recorded[horizon] = select_fixed_rounds(np.unique(np.concatenate(parts)))
+        recorded[horizon] = select_fixed_rounds(np.unique(np.concatenate(parts)), kept)
     # Row groups are cut down one by one: all rounds of a run would not fit into memory.
     names = [field.name for field in bundle_schema("rounds") if field.name in METRICS]
     curve_parts: list[pa.Table] = []

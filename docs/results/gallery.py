@@ -1,16 +1,15 @@
 """The papers' figures as pictures: stored as the rows behind them, drawn again wherever a page
 shows them.
 
-python -m docs.results.gallery [--out RUNS]
+python -m docs.results.gallery
 
-It takes the runs of `make paper-figures` as they are, and writes gallery.parquet (rows) and
-gallery.json (the panels, and their suites). Curves keep at most `POINTS` rounds. The site draws
+It takes the bundles of the papers' suites, and writes gallery.parquet (rows) and gallery.json (the
+panels, and their suites). Curves keep at most `POINTS` rounds. The site draws
 them with `draw`, and `pictures.py` draws those of docs/papers.md.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ from cbobench.report.layout import finish, grid
 from cbobench.report.load import Run
 from cbobench.report.planes import TradeOff
 from cbobench.report.style import Look, looks, size_of
+from docs.results.bundles import bundle_of, is_true
 
 HERE = Path(__file__).parent
 ROWS, ABOUT = HERE / "gallery.parquet", HERE / "gallery.json"
@@ -118,7 +118,8 @@ def collect(run: Run, figure: PaperFigure) -> tuple[dict[str, Any], pd.DataFrame
     made, known = find(run, figure), looks(run.full_record)
     panels, frames = [], []
     for i, panel in enumerate(made.panels):
-        values = {field.name: getattr(panel, field.name) for field in fields(panel)}
+        # What is not compared is how quantities are called, which JSON does not hold.
+        values = {one.name: getattr(panel, one.name) for one in fields(panel) if one.compare}
         panels.append({"kind": type(panel).__name__, **values})
         frames.append(thin(panel.data(run)).assign(panel=i))
     rows = pd.concat(frames)
@@ -132,14 +133,17 @@ def collect(run: Run, figure: PaperFigure) -> tuple[dict[str, Any], pd.DataFrame
     }, rows
 
 
-def collect_all(runs: Path) -> tuple[dict[str, Any], pd.DataFrame]:
+def collect_all() -> tuple[dict[str, Any], pd.DataFrame]:
     """Every figure in both readings."""
     about, rows = {}, []
     for figure in read_figures():
         for reading in READINGS:
             name = figure.suite + ("_fit" if reading == "best" else "")
             key = f"{figure.key}_{reading}"
-            about[key], frame = collect(Run(str(runs / name)), figure)
+            run = Run(str(bundle_of(name)))
+            if is_true(name):  # a replay confirmed what other code played
+                run.__dict__["stale"] = frozenset()
+            about[key], frame = collect(run, figure)
             about[key]["suite"] = name
             rows.append(frame.assign(figure=key))
     found = pd.concat(rows, ignore_index=True)
@@ -188,9 +192,7 @@ def stored() -> tuple[dict[str, Any], pd.DataFrame]:
 
 
 def origin() -> dict[str, Any]:
-    """Who played the stored figures: `make claims` takes them from the runs of
-    reproduction.json.
-    """
+    """Who played the stored figures: their bundles are those of reproduction.json."""
     return dict(json.loads(ORIGIN.read_text(encoding="utf-8")))
 
 
@@ -199,14 +201,16 @@ def entries() -> Iterator[tuple[PaperFigure, str]]:
     return ((figure, reading) for figure in read_figures() for reading in READINGS)
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Store the papers' figures.")
-    parser.add_argument("--out", type=Path, default=Path("runs/paper"))
-    options = parser.parse_args()
-    about, rows = collect_all(options.out)
+def main() -> None:
+    """Store the papers' figures."""
+    about, rows = collect_all()
     ABOUT.write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     rows.to_parquet(ROWS, compression="zstd", index=False)
     print(
         f"{len(about)} figures, {len(rows):,} rows, "
         f"{(ROWS.stat().st_size + ABOUT.stat().st_size) / 1e6:.2f} MB"
     )
+
+
+if __name__ == "__main__":
+    main()

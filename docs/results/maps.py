@@ -1,16 +1,17 @@
-"""Plays every suite of the map, tests the claims over their settings, and writes maps.json and
-docs/maps.md.
+"""Tests the claims over the settings of the map, on the bundles of its suites, and writes maps.json
+and docs/maps.md.
 
-python -m docs.results.maps [--out RUNS] [--data FOLDER] [--figures FOLDER] [--no-play] [--render]
+python -m docs.results.maps [--figures FOLDER] [--render]
 
-Runs are kept and resumed. `--no-play` takes them as they are; `--figures` draws every map, too;
-`--render` writes the page from the stored findings alone. The site draws the maps from these
-(`restore`).
+`--figures` draws every map, too; `--render` writes the page from the stored findings alone. The
+site draws the maps from these (`restore`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import argparse
+import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import mean
 
@@ -21,15 +22,8 @@ from cbobench.papers.claims import Finding
 from cbobench.papers.evidence import Part
 from cbobench.report.load import Run
 from cbobench.words import count_noun
-from docs.results.paper_figures import (
-    Stored,
-    describe_origin,
-    findings,
-    leave,
-    page_options,
-    warn_of_age,
-    write_page,
-)
+from docs.results.bundles import bundle_of, list_whole, tabulate_bundles, trace_origin
+from docs.results.paper_figures import Stored, warn_of_age, write_page
 
 HERE = Path(__file__).parent
 STORED, PAGE = HERE / "maps.json", HERE.parent / "maps.md"
@@ -49,16 +43,16 @@ def suites() -> list[str]:
     return [name for name in resources.suites() if name.startswith("map_")]
 
 
-def measured(runs: Iterable[Path], figures: Path | None = None) -> Stored:
+def measured(names: Sequence[str], figures: Path | None = None) -> Stored:
     """What is stored: the cost of every suite in CPU-minutes, and one entry per claim and suite."""
-    folders = [str(run) for run in runs]
+    folders = [str(bundle_of(name)) for name in names]
     found, _ = evaluate(folders, claims_of())
     if figures is not None:
         for map, paths in draw_maps(found, figures):
             print(f"{paths[0].with_suffix('')} ({map.minutes:.2g} CPU-minutes)")
     read = [Run(folder) for folder in folders]
     return {
-        **describe_origin(read),
+        **trace_origin(names),
         "suites": {
             run.record.suite: round(float(run.cells["seconds"].sum()) / 60, 2) for run in read
         },
@@ -131,9 +125,7 @@ def page(stored: Stored) -> str:
         text.append("")
     costs = stored["suites"]
     text.append(f"{count_noun(len(costs), 'suite')}, {sum(costs.values()):.0f} CPU-minutes in all.")
-    missing = [name for name in suites() if name.replace("_", "-") not in costs]
-    if missing:
-        text.append(f"\nNot played yet: {', '.join(missing)}.")
+    text += ["\n## Bundles\n", tabulate_bundles(suites())]
     return "\n".join(text).rstrip() + "\n"
 
 
@@ -160,15 +152,23 @@ def describe(map: Map) -> str:
     )
 
 
-if __name__ == "__main__":
-    parser = page_options(
-        "The papers' claims over the choices that the papers leave open.", "runs/maps"
+def read_stored() -> Stored:
+    """What is stored."""
+    return dict(json.loads(STORED.read_text(encoding="utf-8")))
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Write findings and page, or the page alone."""
+    parser = argparse.ArgumentParser(
+        description="The papers' claims over the choices that the papers leave open."
     )
     parser.add_argument("--figures", type=Path)
-    options = parser.parse_args()
-    stored, missing = findings(
-        options, suites(), STORED, lambda runs: measured(runs, options.figures)
-    )
+    parser.add_argument("--render", action="store_true")
+    options = parser.parse_args(given)
+    stored = read_stored() if options.render else measured(list_whole(suites()), options.figures)
     write_page(stored, STORED, page(stored), PAGE)
     print(PAGE)
-    leave(missing)
+
+
+if __name__ == "__main__":
+    main()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -50,36 +50,6 @@ def play(suite: str, out: Path, **options: object) -> bool:
         for word in (f"--{name}", str(value))
     ]
     return main(["run", suite, "--out", str(out / suite), *words]) == 0
-
-
-def page_options(about: str, out: str) -> argparse.ArgumentParser:
-    """The options of a page that is written from the findings in runs."""
-    parser = argparse.ArgumentParser(description=about)
-    parser.add_argument("--out", type=Path, default=Path(out))
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--no-play", action="store_true")
-    parser.add_argument("--render", action="store_true")
-    return parser
-
-
-def findings(
-    options: argparse.Namespace,
-    names: Iterable[str],
-    stored: Path,
-    measured: Callable[[list[Path]], Stored],
-) -> tuple[Stored, list[str]]:
-    """A page's findings, as they are stored or measured in runs; and the suites that could not be
-    played.
-    """
-    if options.render:
-        return json.loads(stored.read_text(encoding="utf-8")), []
-    missing = (
-        []
-        if options.no_play
-        else [name for name in names if not play(name, options.out, data=options.data)]
-    )
-    there = [options.out / name for name in names if (options.out / name / "run.json").is_file()]
-    return measured(there), missing
 
 
 def name_commit(call: Mapping[str, Any]) -> str:

@@ -271,6 +271,8 @@ def describe_figures() -> str:
             lines.append(f"**Figure {figure.number}.** {figure.says}\n")
             text = f"{paper}, Figure {figure.number}, by the letter and as best known"
             lines.append(f"![{text}](_static/papers/{figure.key}.png)\n")
+            shown = f"Left by the letter (`{figure.suite}`)"
+            lines.append(f"{shown}, right as best known (`{figure.suite}_fit`).\n")
     return "\n".join(lines)
 
 

@@ -1,9 +1,8 @@
-"""Plays every suite of the papers, tests their claims, and writes reproduction.json and
+"""Tests the papers' claims on the bundles of their suites, and writes reproduction.json and
 docs/reproduction.md.
 
-python -m docs.results.reproduction [--out RUNS] [--data FOLDER] [--no-play] [--render]
+python -m docs.results.reproduction [--render]
 
-Runs are those of `make paper-figures`, kept and resumed. `--no-play` takes them as they are;
 `--render` writes the page from the stored findings and the prose of website/prose/reproduction.md.
 There `[[claim | problem | reading | part]]` stands for a part's value and `[[claim | problem |
 reading]]` for its verdict: the prose has no numbers of its own.
@@ -11,6 +10,8 @@ reading]]` for its verdict: the prose has no numbers of its own.
 
 from __future__ import annotations
 
+import argparse
+import json
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -21,17 +22,15 @@ from cbobench.papers.claim_tables import as_record, claims_of, count_verdicts, e
 from cbobench.papers.rules import RULES
 from cbobench.report.load import Run
 from cbobench.report.numbers import format_number
-from docs.results.markdown import tabulate
-from docs.results.paper_figures import (
-    Stored,
-    describe_origin,
-    findings,
-    leave,
-    page_options,
-    suites,
-    warn_of_age,
-    write_page,
+from docs.results.bundles import (
+    bundle_of,
+    link_bundles,
+    list_whole,
+    tabulate_bundles,
+    trace_origin,
 )
+from docs.results.markdown import tabulate, wrap
+from docs.results.paper_figures import Stored, suites, warn_of_age, write_page
 
 HERE = Path(__file__).parent
 STORED, PAGE = HERE / "reproduction.json", HERE.parent / "reproduction.md"
@@ -39,6 +38,7 @@ PROSE = HERE.parent / "website" / "prose" / "reproduction.md"
 DRAWS = 100  # simulated replications per finding
 # readings: the paper's words as they stand, and the nearest that is known
 LETTER, BEST = "letter", "best"
+READINGS = {LETTER: "by the letter", BEST: "as best known"}
 # by the claims' ids
 PAPERS = {"ZJ": "Zhou & Ji (2022)", "SE": "Shi & Eryilmaz (2022)", "GZL": "Guo, Zhu & Liu (2022)"}
 Row = dict[str, Any]
@@ -84,6 +84,11 @@ def say_verdict(row: Row | None) -> str:
     return f"{row['verdict']}{parts}"
 
 
+def link_verdict(row: Row | None) -> str:
+    """A verdict with its bundles."""
+    return link_bundles(say_verdict(row), row["where"]) if row else say_verdict(row)
+
+
 def say_part(row: Row) -> str:
     """The part that decides, its value beside the paper's."""
     order = ("contradicted", "cannot tell", "stronger than claimed", "reproduced")
@@ -123,9 +128,8 @@ def claim_table(paper: str, rows: Sequence[Row]) -> str:
     for id, problem in sorted(keys, key=lambda key: order_of(key[0])):
         letter, best = (found[id, problem].get(reading) for reading in (LETTER, BEST))
         last = best or found[id, problem][LETTER]
-        lines.append(
-            (id, problem, say_verdict(letter), say_verdict(best), say_part(last), say_rates(last))
-        )
+        verdicts = link_verdict(letter), link_verdict(best)
+        lines.append((id, problem, *verdicts, say_part(last), say_rates(last)))
     return tabulate(head, lines, "lllllr") + "\n"
 
 
@@ -185,6 +189,34 @@ def tally(rows: Sequence[Row]) -> str:
     return f"{claims} claims, {len(found)} claims × problems. {' '.join(lines)}\n"
 
 
+def list_verdicts(rows: Sequence[Row]) -> dict[str, str]:
+    """Every verdict, by claim, problem and reading."""
+    return {
+        f"{id}, {problem}, {READINGS[reading]}": say_verdict(row)
+        for (id, problem), readings in primary(rows).items()
+        for reading, row in readings.items()
+    }
+
+
+def say_changes(stored: Stored) -> str:
+    """Which verdicts are others than those of the plays before; empty where nothing is known of
+    these.
+    """
+    if "before" not in stored:
+        return ""
+    before, now = stored["before"]["verdicts"], list_verdicts(stored["rows"])
+    changes = [
+        f"{key}: {before[key]} before, now {verdict}"
+        for key, verdict in now.items()
+        if before.get(key, verdict) != verdict
+    ]
+    said = f"Before, the plays were of {stored['before']['date']}, commit "
+    said += f"{stored['before']['commit']}. "
+    return wrap(
+        said + (f"Other verdicts: {'; '.join(changes)}." if changes else "No verdict changed.")
+    )
+
+
 def page(stored: Stored) -> str:
     """The page as Markdown."""
     rows = stored["rows"]
@@ -196,7 +228,13 @@ def page(stored: Stored) -> str:
         "CPU-minutes"
     )
     title, about = fill(head, rows).split("\n", 1)
-    said = title, warn_of_age(stored).rstrip(), about.strip(), tally(rows)
+    said = (
+        title,
+        warn_of_age(stored).rstrip(),
+        about.strip(),
+        tally(rows).rstrip(),
+        say_changes(stored),
+    )
     text = ["\n\n".join(filter(None, said))]
     for paper, name in PAPERS.items():
         text += [f"## {name}\n", fill(prose[paper], rows).strip() + "\n", claim_table(paper, rows)]
@@ -205,28 +243,55 @@ def page(stored: Stored) -> str:
         "## Rules\n",
         fill(prose["rules"], rows).strip() + "\n",
         rule_table(),
+        "## Bundles\n",
+        fill(prose["bundles"], rows).strip() + "\n",
+        tabulate_bundles(suites()),
         f"Measured {source}.",
     ]
     return "\n".join(text).rstrip() + "\n"
 
 
-def measured(runs: Iterable[Path]) -> Stored:
-    """The findings in runs, with where they come from, as they are stored."""
-    folders = [str(run) for run in runs]
-    found, left_out = evaluate(folders, claims_of(), DRAWS)
+def measured(names: Sequence[str], draws: int = DRAWS) -> Stored:
+    """The findings in the bundles of some suites, with where they come from, as they are stored.
+
+    Args:
+        draws: simulated replications per finding.
+    """
+    folders = [str(bundle_of(name)) for name in names]
+    found, left_out = evaluate(folders, claims_of(), draws)
     if left_out:
         print(left_out)
-    read = [Run(folder) for folder in folders]
+    seconds = sum(float(Run(folder).cells["seconds"].sum()) for folder in folders)
     return {
-        **describe_origin(read),
-        "cpu_minutes": round(sum(float(run.cells["seconds"].sum()) for run in read) / 60, 1),
+        **trace_origin(names),
+        "cpu_minutes": round(seconds / 60, 1),
         "rows": [{k: v for k, v in as_record(one).items() if k != "cpu_minutes"} for one in found],
     }
 
 
-if __name__ == "__main__":
-    options = page_options("The papers' claims, tested.", "runs/paper").parse_args()
-    stored, missing = findings(options, suites(), STORED, measured)
+def read_stored() -> Stored:
+    """What is stored."""
+    return dict(json.loads(STORED.read_text(encoding="utf-8")))
+
+
+def renew() -> Stored:
+    """What is to be stored: the findings in the bundles that are there, and the verdicts of before
+    the first of them.
+    """
+    stored = read_stored()
+    former = {key: stored[key] for key in ("date", "commit")}
+    former["verdicts"] = list_verdicts(stored["rows"])
+    return measured(list_whole(suites())) | {"before": stored.get("before", former)}
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Write findings and page, or the page alone."""
+    parser = argparse.ArgumentParser(description="The papers' claims, tested.")
+    parser.add_argument("--render", action="store_true")
+    stored = read_stored() if parser.parse_args(given).render else renew()
     write_page(stored, STORED, page(stored), PAGE)
     print(f"{PAGE}: {tally(stored['rows']).strip()}")
-    leave(missing)
+
+
+if __name__ == "__main__":
+    main()

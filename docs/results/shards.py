@@ -145,10 +145,10 @@ def confirm_shard(name: str, cells: int, call: Mapping[str, Any]) -> bool:
         o.state == "equal" and o.candidate.way == "bits" for o in replayed.outcomes
     ):
         return False
-    path = FOLDER / CONFIRMED
+    path = bundle_of(name).with_name(CONFIRMED)
     confirmed = json.loads(path.read_text()) if path.exists() else {}
     said = {"bundle": digest_of(bundle_of(name)), "commit": call["commit"], "at": call["at"]}
-    confirmed[name] = said | {"cells": len(replayed.outcomes)}
+    confirmed[bundle_of(name).stem] = said | {"cells": len(replayed.outcomes)}
     path.write_text(json.dumps(dict(sorted(confirmed.items())), indent=1) + "\n")
     return True
 

@@ -70,7 +70,11 @@ def section(
     ]
     for reading, words in gallery.READINGS.items():
         key = f"{figure.key}_{reading}"
-        text = f"{words.capitalize()}: {about[key]['caption']} ({about[key]['suite']})"
+        (other,) = {*gallery.READINGS} - {reading}
+        text = (
+            f"{words.capitalize()}: {about[key]['caption']} ({about[key]['suite']}); "
+            f"{gallery.READINGS[other]}: {about[f'{figure.key}_{other}']['suite']}"
+        )
         files = [gallery.ROWS, gallery.ABOUT]
         drawn = pictures.of_stored(key, files, partial(gallery.draw, key, about, rows), text)
         lines.append(f"{drawn.markdown()}\n")

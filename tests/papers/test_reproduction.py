@@ -12,10 +12,13 @@ import pytest
 
 from cbobench import resources
 from cbobench.arithmetic import PORTABLE, arithmetic_kind
-from cbobench.papers.claim_tables import claims_of
+from cbobench.papers.claim_tables import as_record, claims_of, evaluate
 from cbobench.papers.rules import RULES
+from cbobench.replay.replay import replay
+from cbobench.results.export import export
 from cbobench.results.source import source_hash
-from docs.results import gallery, maps, reproduction
+from docs.results import bundles, gallery, maps, reproduction
+from docs.results.field_shards import digest_of
 from docs.results.paper_figures import is_outdated, play
 
 mpl.use("Agg")
@@ -129,12 +132,64 @@ def test_a_paper_is_read_in_a_sitting():
     assert len(page.split()) + len(maps.PAGE.read_text().split()) <= 8000
 
 
+def test_what_is_stored_is_of_the_bundles_that_are_there(stored, stored_maps):
+    for script, results in ((reproduction, stored), (maps, stored_maps)):
+        there = bundles.list_whole(script.suites())
+        digests = {suite: digest_of(bundles.bundle_of(suite)) for suite in there}
+        assert results.get("bundles", {}) == digests, "stale: make claims ARGS=--render"
+
+
+def parts_of(record):
+    """What is measured of a claim in a setting; a verdict depends on simulated replications,
+    too.
+    """
+    numbers = ("what", "value", "low", "high", "n", "expected")
+    return [{name: part[name] for name in numbers} for part in record["parts"]]
+
+
+CHEAPEST = [  # of each paper, of those that need no recorded data
+    "zhou_ji_2022_slack",
+    "shi_eryilmaz_2022_tradeoff",
+    "guo_zhu_liu_2022_classical",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suite", CHEAPEST)
+def test_a_suite_that_is_played_today_gives_the_numbers_of_the_page(suite, stored):
+    """Drawn cells of its bundle are those of a play, and its claims those of the page."""
+    bundle = bundles.bundle_of(suite)
+    if not bundle.exists():
+        pytest.skip(f"{suite} is not played yet: make claims")
+    replayed = replay([str(bundle)], 3, seed=1)
+    assert [outcome.state for outcome in replayed.outcomes] == ["equal"] * 3
+    key = "id", "where", "settings"
+    of_page = {tuple(row[name] for name in key): parts_of(row) for row in stored["rows"]}
+    found = [as_record(one) for one in evaluate([str(bundle)], claims_of())[0] if one.parts]
+    assert found
+    for record in found:
+        assert parts_of(record) == of_page[tuple(record[name] for name in key)]
+
+
+def test_a_verdict_that_has_changed_is_said_once(stored):
+    verdicts = reproduction.list_verdicts(stored["rows"])
+    first, second, *_ = verdicts
+    before = {"date": "2020-01-01", "commit": "abc", "verdicts": verdicts | {first: "unheard of"}}
+    text = " ".join(reproduction.page(stored | {"before": before}).split())
+    assert text.count("unheard of") == 1
+    assert f"{first}: unheard of before, now {verdicts[first]}" in text
+    assert f"{second}: " not in text
+    same = reproduction.page(stored | {"before": before | {"verdicts": verdicts}})
+    assert "No verdict changed." in same
+
+
 def test_a_short_run_of_it(tmp_path, monkeypatch):
     """A suite played short gives findings of its claims, all others are not in these runs."""
-    monkeypatch.setattr(reproduction, "DRAWS", 5)
+    monkeypatch.setattr(bundles, "BUNDLES", tmp_path)
     assert play("zhou_ji_2022_slack", tmp_path, seeds=2, horizon=20, cpus=0)
     assert not play("zhou_ji_2022_slack", tmp_path, seeds=0), "refused"
-    measured = reproduction.measured([tmp_path / "zhou_ji_2022_slack"])
+    export(tmp_path / "zhou_ji_2022_slack", tmp_path / "zhou_ji_2022_slack.zip")
+    measured = reproduction.measured(["zhou_ji_2022_slack"], draws=5)
     rows = measured["rows"]
     assert {pair.partition("/")[0] for pair in measured["sources"]} == {"rkhs-1d"}
     assert not is_outdated(measured | {"arithmetic": [PORTABLE]})

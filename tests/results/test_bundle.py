@@ -232,7 +232,6 @@ def test_what_a_bundle_cannot_is_a_line(bundle, capsys, clean_tree):
     before = bundle.read_bytes()
     for arguments in (
         ["figures"],
-        ["claims"],
         ["audit"],
         ["verify", "--repair"],
         ["compact"],
@@ -278,6 +277,8 @@ def test_fixed_rounds_are_recorded_ones():
     assert 1000 in fixed
     assert select_fixed_rounds(np.array([7])).tolist() == [7]
     assert select_fixed_rounds(np.arange(0)).tolist() == []
+    # asked for: those that are recorded, and always the last
+    assert select_fixed_rounds(np.arange(5, 101, 5), [1, 5, 25, 26, 500]).tolist() == [5, 25, 100]
 
 
 def test_nothing_of_a_bundle_names_people_or_places(tmp_path):

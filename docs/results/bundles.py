@@ -1,0 +1,117 @@
+"""The bundles of the papers' suites, docs/results/papers: which there are, who played them, and who
+confirmed them. What the pages about the papers say comes from these alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from cbobench.report.load import Run
+from cbobench.results.bundle import Bundle
+from cbobench.results.source import source_hash
+from docs.results.field_shards import CONFIRMED, confirmed_by, digest_of, played_by
+from docs.results.markdown import tabulate, wrap
+from docs.results.paper_figures import describe_origin, is_outdated
+
+BUNDLES = Path(__file__).parent / "papers"
+LINKED = "results/papers"  # the same folder, from a page
+
+
+def bundle_of(suite: str) -> Path:
+    """Where a suite is kept."""
+    return BUNDLES / f"{suite}.zip"
+
+
+def is_whole(suite: str) -> bool:
+    """Whether a suite's bundle is there and has all of its cells, failed ones included."""
+    if not bundle_of(suite).exists():
+        return False
+    cells = Bundle(str(bundle_of(suite))).about["cells"]
+    return bool(cells["done"] + cells["failed"] >= cells["expected"])
+
+
+def list_whole(suites: Iterable[str]) -> list[str]:
+    """Those of some suites that a page can be computed from."""
+    return [suite for suite in suites if is_whole(suite)]
+
+
+def read_confirmed() -> dict[str, dict[str, Any]]:
+    """What is known of bundles of which drawn cells were played again, by suite."""
+    path = BUNDLES / CONFIRMED
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+
+def write_sources(suite: str) -> None:
+    """Add to what is known of a confirmed bundle that today's code plays all of its pairs."""
+    confirmed = read_confirmed()
+    pairs = describe_origin([Run(str(bundle_of(suite)))])["sources"]
+    confirmed[suite]["sources"] = {pair: [source_hash(*pair.split("/"))] for pair in pairs}
+    text = json.dumps(confirmed, indent=1) + "\n"
+    (BUNDLES / CONFIRMED).write_text(text, encoding="utf-8")
+
+
+def trace_origin(suites: Iterable[str]) -> dict[str, Any]:
+    """Who played some bundles, as pages store it (`describe_origin`), with their digests. The
+    sources of a confirmed bundle are those that confirmed it.
+    """
+    read = {suite: Run(str(bundle_of(suite))) for suite in suites}
+    confirmed = read_confirmed()
+    sources: dict[str, set[str]] = {}
+    for suite, run in read.items():
+        said = confirmed.get(suite, {})
+        is_confirmed = said.get("bundle") == digest_of(bundle_of(suite))
+        played = (is_confirmed and said.get("sources")) or describe_origin([run])["sources"]
+        for pair, hashes in played.items():
+            sources.setdefault(pair, set()).update(hashes)
+    return describe_origin([*read.values()]) | {
+        "sources": {pair: sorted(hashes) for pair, hashes in sorted(sources.items())},
+        "bundles": {suite: digest_of(bundle_of(suite)) for suite in read},
+    }
+
+
+def is_true(suite: str) -> bool:
+    """Whether today's code played a whole bundle, or drawn cells of it again to the last bit."""
+    return not is_outdated(trace_origin([suite]))
+
+
+def tabulate_bundles(suites: Iterable[str]) -> str:
+    """Who played the bundles of a page, who confirmed them, and what they cost; and which are
+    missing.
+    """
+    names, confirmed = [*suites], read_confirmed()
+    there = list_whole(names)
+    rows = []
+    for suite in there:
+        about, file = Bundle(str(bundle_of(suite))).about, bundle_of(suite)
+        cells = about["cells"]
+        rows.append(
+            (
+                f"[`{suite}`]({LINKED}/{file.name})",
+                f"{cells['done']}/{cells['expected']}",
+                played_by(about),
+                confirmed_by(file, confirmed),
+                f"{about['cost']['seconds'] / 60:.1f}",
+                f"{file.stat().st_size / 1e3:.0f}",
+            )
+        )
+    head = ("bundle", "cells", "played by", "confirmed by", "CPU-minutes", "kB")
+    missing = ", ".join(f"`{suite}`" for suite in names if suite not in there)
+    note = wrap(f"Not played by today's arithmetic yet: {missing}.") if missing else ""
+    table = tabulate(head, rows, "lrllrr") + "\n" if rows else ""
+    return "\n".join(filter(None, (table, note)))
+
+
+def link_bundles(verdict: str, places: str) -> str:
+    """A verdict as a link to the bundle of its places ("map-x (problem); ..."); of several, the
+    others follow.
+    """
+    suites = dict.fromkeys(place.split(" (")[0].replace("-", "_") for place in places.split("; "))
+    there = [suite for suite in suites if bundle_of(suite).exists()]
+    links = [
+        f"[{number if number > 1 else verdict}]({LINKED}/{suite}.zip)"
+        for number, suite in enumerate(there, 1)
+    ]
+    return " ".join(links) or verdict

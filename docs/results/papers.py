@@ -1,0 +1,190 @@
+"""Plays the papers' suites and the maps one by one, each kept as a bundle in docs/results/papers;
+from these `reproduction`, `maps` and `gallery` write their pages, without a play.
+
+python -m docs.results.papers [--list | --render | --confirm [K]] [--no-commit] [SUITE ...]
+
+Takes the first suite of docs/results/papers.yaml that is missing, not whole or no longer true (or
+those that are named), and commits what that gave. Of a bundle that other code played, ten drawn
+cells are played again: if all are equal to the last bit it is confirmed, else its suite is played
+anew. A play ends after 40 minutes; the next call goes on. `--render` computes pages and gallery
+from the bundles. `--confirm` plays K drawn cells of the bundles again. The recorded data are in
+CBOBENCH_DATA.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cbobench.errors import CbobenchError, unknown
+from cbobench.results.export import export
+from cbobench.results.provenance import invocation
+from cbobench.suite import yamlio
+from cbobench.words import count_noun, list_names
+from docs.results import gallery, maps, reproduction
+from docs.results.bundles import BUNDLES, bundle_of, is_true, is_whole, write_sources
+from docs.results.field_shards import played_by
+from docs.results.paper_figures import suites as list_papers
+from docs.results.shards import (
+    FOLDER,
+    SECONDS,
+    commit_results,
+    confirm_shard,
+    read_about,
+    refuse_edits,
+    run_until,
+)
+
+RUNS = Path("runs") / "papers"
+LONGEST = 20_000  # rounds of any suite
+DRAWN = 10  # cells that are played again of a bundle that other code played
+Suites = Mapping[str, Mapping[str, Any]]
+
+
+def read_suites() -> dict[str, dict[str, Any]]:
+    """What is to be played, by the suite's name, in this order."""
+    return dict(yamlio.read(FOLDER / "papers.yaml"))
+
+
+def rounds_of(entry: Mapping[str, Any]) -> list[int]:
+    """The rounds of every curve that a bundle keeps, as its entry in papers.yaml says; those after
+    T are none.
+    """
+    every = entry.get("every", LONGEST)
+    return sorted({1, *range(every, LONGEST + 1, every), *entry.get("also", ())})
+
+
+def shard_of(suite: str) -> str:
+    """A suite's bundle, as `shards` names it."""
+    return f"{BUNDLES.name}/{suite}"
+
+
+def confirm_suite(suite: str, cells: int, call: Mapping[str, Any]) -> bool:
+    """Replay drawn cells of a bundle; record that today's code plays the same bits, if it does."""
+    if not confirm_shard(shard_of(suite), cells, call):
+        return False
+    write_sources(suite)
+    return True
+
+
+def play_suite(suite: str, rounds: Sequence[int], seconds: float) -> None:
+    """Play what is missing of a suite, or stale, for some time, and export what there is.
+
+    Raises:
+        SystemExit: the play was refused, or somebody stopped it.
+    """
+    run, deadline = RUNS / suite, time.monotonic() + seconds
+    words = [
+        "run",
+        suite,
+        "--yes",
+        "--out",
+        str(run),
+        *(["--again", "stale"] if run.exists() else []),
+    ]
+    code = run_until(words, deadline)
+    if time.monotonic() >= deadline:
+        print(f"{suite}: stopped after {seconds / 60:.0f} minutes; the next call goes on")
+    elif code not in (0, 1):  # a failed cell is a result
+        raise SystemExit(f"papers: {suite} is not played (see above)")
+    BUNDLES.mkdir(exist_ok=True)
+    exported = export(run, bundle_of(suite), rounds)
+    print(
+        f"{exported.file}: {exported.done} of {count_noun(exported.expected, 'cell')}, "
+        f"{exported.size / 1e3:.0f} kB"
+    )
+
+
+def renew_suite(suite: str, rounds: Sequence[int], is_committed: bool) -> None:
+    """Confirm a whole bundle of other code, or else play its suite; commit what that gave."""
+    if is_whole(suite) and confirm_suite(suite, DRAWN, invocation([])):
+        subject = f"Confirm {suite} by {count_noun(DRAWN, 'drawn cell')}"
+    else:
+        play_suite(suite, rounds, SECONDS)
+        cells = (read_about(shard_of(suite)) or {})["cells"]
+        done = cells["done"] + cells["failed"]
+        subject = f"Play {suite}: {done} of {count_noun(cells['expected'], 'cell')}"
+    if is_committed:
+        commit_results(subject, BUNDLES)
+
+
+def render_pages() -> None:
+    """Compute findings, pages and gallery from the bundles, as far as these are there: the prose
+    about the papers names numbers of every suite.
+    """
+    if missing := [suite for suite in list_papers() if not is_whole(suite)]:
+        print(f"{reproduction.PAGE.name} and gallery are as before, without {list_names(missing)}")
+    else:
+        reproduction.main([])
+        gallery.main()
+    maps.main([])
+
+
+def list_suites(suites: Suites) -> None:
+    """Print how much of every suite is played, by which code, whether today's code plays the same,
+    and what it cost.
+    """
+    for suite in suites:
+        about = read_about(shard_of(suite))
+        if about is None:
+            print(f"{suite}: not played")
+            continue
+        cells, minutes = about["cells"], about["cost"]["seconds"] / 60
+        print(
+            f"{suite}: {cells['done']} of {cells['expected']} cells, by {played_by(about)}, "
+            f"{'true' if is_true(suite) else 'of other code'}, {minutes:.1f} CPU-minutes"
+        )
+
+
+def choose_next(suites: Suites) -> list[str]:
+    """The first suite that is missing or not whole, else the first that is no longer true; at
+    most one.
+    """
+    missing = [suite for suite in suites if not is_whole(suite)]
+    return missing[:1] or [suite for suite in suites if not is_true(suite)][:1]
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Play, list or confirm, as the command line says."""
+    parser = argparse.ArgumentParser(description="The papers' suites, one by one.")
+    parser.add_argument("suites", nargs="*", metavar="SUITE")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--render", action="store_true")
+    parser.add_argument("--confirm", type=int, nargs="?", const=DRAWN, metavar="K")
+    parser.add_argument("--no-commit", action="store_true")
+    options = parser.parse_args(given)
+    suites = read_suites()
+    if strange := [suite for suite in options.suites if suite not in suites]:
+        raise unknown("suite", strange[0], suites)
+    if options.list or options.render:
+        list_suites(suites) if options.list else render_pages()
+        return
+    # A bundle says whether the tree differed from its commit when it was played.
+    if not options.no_commit:
+        refuse_edits()
+    if options.confirm is not None:
+        there = options.suites or [suite for suite in suites if is_whole(suite)]
+        call = invocation([])
+        missed = [suite for suite in there if not confirm_suite(suite, options.confirm, call)]
+        if not options.no_commit:
+            commit_results("Confirm the papers' bundles by replay", BUNDLES)
+        if missed:
+            raise SystemExit(f"papers: not confirmed: {list_names(missed)} (see above)")
+        return
+    names = options.suites or choose_next(suites)
+    for suite in names:
+        renew_suite(suite, rounds_of(suites[suite]), not options.no_commit)
+    if not names:
+        print("nothing to play")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except CbobenchError as error:
+        raise SystemExit(f"papers: {error}") from None
+    except KeyboardInterrupt:
+        raise SystemExit("papers: stopped; what is played stays, the same call goes on") from None
