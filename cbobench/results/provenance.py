@@ -21,6 +21,7 @@ from cbobench.threads import THREAD_VARIABLES
 
 PACKAGES = ("cbobench", "numpy", "scipy", "pandas", "pyarrow", "ray")
 ROOT = Path(cbobench.__file__).parent
+DISTRIBUTIONS = {"PyNomad": "PyNomadBBO"}  # of modules that are installed by another name
 SHOWN = 4  # kinds named in a line
 
 
@@ -44,9 +45,9 @@ def invocation(command: list[str]) -> dict[str, Any]:
 
 @cache
 def installed_version(name: str) -> str | None:
-    """Return the version of an installed package, or None."""
+    """Return the version of an installed package or module, or None."""
     try:
-        return metadata.version(name)
+        return metadata.version(DISTRIBUTIONS.get(name, name))
     except (metadata.PackageNotFoundError, ValueError):  # or no name at all
         return None
 

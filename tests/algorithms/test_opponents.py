@@ -24,6 +24,7 @@ from cbobench.problems.data import DataFolder
 from cbobench.problems.simulator import Simulator
 from cbobench.problems.table import UserTable
 from cbobench.registry import tell_install
+from cbobench.results.provenance import DISTRIBUTIONS
 from tests.algorithms.easy import bowl, on_box, started
 from tests.conftest import ROOT
 from tests.helpers import actions, entry, load, make, play, problem
@@ -56,11 +57,11 @@ def test_they_are_found_and_each_names_an_extra_of_the_project():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
         "optional-dependencies"
     ]
-    assert set(OPPONENTS) == {*LIGHT, *TORCH, "egobox"}
+    assert set(OPPONENTS) == {*LIGHT, *TORCH, "egobox", "nomad"}
     for name in OPPONENTS:
         cls = ALGORITHMS.get(name)
         installed = {word.split(">=")[0] for word in extras.get(cls.extra, [])}
-        assert set(cls.libraries) == installed, name
+        assert {DISTRIBUTIONS.get(module, module) for module in cls.libraries} == installed, name
 
 
 @pytest.mark.parametrize("name", ["optuna-tpe", "botorch-scbo"])
@@ -223,6 +224,44 @@ def test_egobox_plays_no_point_twice_and_names_a_model_that_fails(name, capfd):
     with pytest.raises(CellFailure, match="^egobox: GP training failure"):
         run.ask_one(3)
     assert "panicked" in capfd.readouterr().err
+
+
+def nomad_alone(start, seed, evaluations):
+    """The points of one run of NOMAD's own loop, from its documentation."""
+    import PyNomad
+
+    points = []
+
+    def evaluate(point):
+        points.append([point.get_coord(i) for i in range(2)])
+        f, g = observed(np.array(points[-1]))
+        point.setBBO(f"{float(-f)!r} {float(g[0])!r}".encode())
+        return 1
+
+    PyNomad.setSeed(seed)
+    PyNomad.resetRandomNumberGenerator()
+    settings = ["BB_OUTPUT_TYPE OBJ PB", f"MAX_BB_EVAL {evaluations}", "DISPLAY_DEGREE 0"]
+    PyNomad.optimize(evaluate, [*start], [0, 0], [1, 1], [*settings, f"SEED {seed}"])
+    return points
+
+
+@pytest.mark.parametrize("name", [entry("nomad")])
+def test_nomad_plays_what_it_plays_alone(name):
+    """From the best point of the design, and from a Sobol point where there is none; two runs that
+    take turns do not meet, though NOMAD's state is the process's.
+    """
+    runs = [started(name, on_box(2)) for _ in range(2)]
+    for t, x in enumerate(DESIGN, start=1):
+        runs[0].observe_one(t, x, *observed(x))
+    plays = [[], []]
+    for t in range(1, 13):
+        for run, points in zip(runs, plays, strict=True):
+            points.append(np.array(run.ask_one(t)))
+            run.tell_one(t, points[-1], *observed(points[-1]))
+    seed = runs[0].given.seed % 100_000
+    first = scrambled_sobol(2, runs[1].given.setting.streams.role("ask and tell")[0]).random(1)[0]
+    np.testing.assert_array_equal(plays[0], nomad_alone(DESIGN[1], seed, 13)[1:])
+    np.testing.assert_array_equal(plays[1], nomad_alone(first, seed, 12))
 
 
 LOCAL = [
@@ -509,8 +548,11 @@ def make_small_task(kind, folder):
 
 
 @pytest.mark.parametrize("kind", ["simulator", "four", "types", "names"])
-@pytest.mark.parametrize("name", [*map(entry, OPPONENTS), "cobyla", "cobyqa", "slsqp"])
+@pytest.mark.parametrize(
+    "name", [*map(entry, sorted({*OPPONENTS} - {"nomad"})), "cobyla", "cobyqa", "slsqp"]
+)
 def test_every_opponent_plays_on_where_nothing_new_is_left(tmp_path, name, kind):
+    """NOMAD, to which all points are new, stays longer at one action."""
     task = make_small_task(kind, tmp_path)
     _, chunks = play(task, make(name), seeds=2, horizon=40)
     played = actions(chunks)

@@ -191,6 +191,7 @@ def test_every_method_plays_on_or_says_why_not():
         "cobyqa",
         "egobox",
         "nei",
+        "nomad",
         "pymoo-de",
         "pymoo-ga",
         "rpol-sw",

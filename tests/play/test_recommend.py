@@ -127,7 +127,11 @@ BY_INCUMBENT = {
     ("name", "settings"),
     [
         # Of nei the kernel is always fitted; here it is the problem's.
-        *(entry(name, {}, long=name in ("cobyla", "cobyqa")) for name in LEARNERS if name != "nei"),
+        *(
+            entry(name, {}, long=name in ("cobyla", "cobyqa", "nomad"))
+            for name in LEARNERS
+            if name != "nei"
+        ),
         ("fixed-penalty", {"form": "exponential"}),
     ],
 )
