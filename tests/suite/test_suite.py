@@ -323,7 +323,7 @@ SHIPPED = {
     "quickstart": (5, 10, 500),
     "literature_small": (31, 5, 50),
     "coco_constrained": (5, 2, 60),
-    "literature_full": (40, 20, 60),
+    "literature_full": (41, 20, 60),
     "field_noisy": (11, 10, 60),
     "field_batches": (7, 10, 80),
     "field_ten": (12, 5, 150),
