@@ -145,7 +145,7 @@ def terminal(tmp_path, capsys):
         (["figures", "runs/mine", "--highlight", "ckb-u"], {"ckb-ucb"}),
         (["figures", "runs/mine", "--kind", "p"], {"plane", "profile"}),
         (["show", "gram"], {"gramacy"}),
-        (["reference", "ce"], set()),  # a method has none
+        (["reference", "cei"], set()),  # a method has none
         (["list", "s"], {"suites"}),
     ],
 )

@@ -282,6 +282,7 @@ PUBLISHED = {
     "cei": ("teal", 1, ">"),
     "scbo": ("violet", 2, "<"),
     "slsqp": ("slate", 1, "s"),
+    "nomad": ("slate", 0, "D"),
     "random": ("pink", 4, "p"),
 }
 SALT = 53  # the first with which no two shipped names share colour and marker

@@ -75,7 +75,9 @@ GROUPS = {
     ),
     "noisy": Section(
         "Under noise",
-        "Problems are named with their noise, in units of each function's spread.",
+        "Problems are named with their noise, in units of each function's spread. The cells of "
+        "`botorch-cei` and `botorch-nei` are of older code, which recommended the best observed "
+        "point, as noise favours it; today they recommend by their models.",
         UNDER_NOISE,
     ),
     "measured": Section(

@@ -46,7 +46,7 @@ DOCS = HERE.parent
 PAPERS, STATIC = DOCS / "papers.md", DOCS / "_static"
 FIRST, FOLDER = STATIC / "first.png", STATIC / "papers"
 FIELD, GROUPS_FOLDER = STATIC / "field.png", DOCS / "field"
-MOST_RIVALS = 5  # in colour beside ours, in a panel of README's picture
+MOST_RIVALS = 4  # in colour beside ours, in a panel of README's picture
 OWN_COLOURS = {
     "cei": "#0072b2",
     "cei-exact": "#003f6b",

@@ -248,7 +248,7 @@ def test_what_is_no_run_is_refused():
         ),
         (cbobench.compare, {"by": "binds", "ranks": True}, "leave by out"),
         (cbobench.compare, {"by": "binds", "profile": True}, "leave by out"),
-        (cbobench.compare, {"against": 3}, "unknown algorithm 3; allowed: "),
+        (cbobench.compare, {"against": 3}, "against is 3; give a name"),
         (cbobench.load_rounds, {"columns": [3]}, "columns is .3.; give a name, or a list of names"),
     ],
 )
