@@ -57,8 +57,8 @@ GROUPS = {
     "held": Section(
         "Held out",
         "No setting of ours was chosen on these problems, but for those named in [what was "
-        "chosen](../field.md#what-was-chosen-on-what). `egobox` and BoTorch's methods are not played "
-        "here yet, so the strongest rivals are missing.",
+        "chosen](../field.md#what-was-chosen-on-what). `egobox` and BoTorch's methods are not "
+        "played here yet, so the strongest rivals are missing.",
     ),
     "low": Section(
         "Two to seven dimensions, without noise",
