@@ -12,7 +12,13 @@ from typing import Any
 from cbobench.report.load import Run
 from cbobench.results.bundle import Bundle
 from cbobench.results.source import source_hash
-from docs.results.field_shards import CONFIRMED, confirmed_by, digest_of, played_by
+from docs.results.field_shards import (
+    CONFIRMED,
+    confirmed_by,
+    digest_of,
+    played_by,
+    read_confirmed,
+)
 from docs.results.markdown import tabulate, wrap
 from docs.results.paper_figures import describe_origin, is_outdated
 
@@ -38,15 +44,9 @@ def list_whole(suites: Iterable[str]) -> list[str]:
     return [suite for suite in suites if is_whole(suite)]
 
 
-def read_confirmed() -> dict[str, dict[str, Any]]:
-    """What is known of bundles of which drawn cells were played again, by suite."""
-    path = BUNDLES / CONFIRMED
-    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
-
-
 def write_sources(suite: str) -> None:
     """Add to what is known of a confirmed bundle that today's code plays all of its pairs."""
-    confirmed = read_confirmed()
+    confirmed = read_confirmed(BUNDLES)
     pairs = describe_origin([Run(str(bundle_of(suite)))])["sources"]
     confirmed[suite]["sources"] = {pair: [source_hash(*pair.split("/"))] for pair in pairs}
     text = json.dumps(confirmed, indent=1) + "\n"
@@ -58,7 +58,7 @@ def trace_origin(suites: Iterable[str]) -> dict[str, Any]:
     sources of a confirmed bundle are those that confirmed it.
     """
     read = {suite: Run(str(bundle_of(suite))) for suite in suites}
-    confirmed = read_confirmed()
+    confirmed = read_confirmed(BUNDLES)
     sources: dict[str, set[str]] = {}
     for suite, run in read.items():
         said = confirmed.get(suite, {})
@@ -81,7 +81,7 @@ def tabulate_bundles(suites: Iterable[str]) -> str:
     """Who played the bundles of a page, who confirmed them, and what they cost; and which are
     missing.
     """
-    names, confirmed = [*suites], read_confirmed()
+    names, confirmed = [*suites], read_confirmed(BUNDLES)
     there = list_whole(names)
     rows = []
     for suite in there:

@@ -94,6 +94,12 @@ def played_by(about: Mapping[str, Any]) -> str:
     return ", ".join(sorted({name_commit(call) for call in about["calls"]}))
 
 
+def read_confirmed(folder: Path) -> dict[str, dict[str, Any]]:
+    """What is known of the bundles of a folder of which drawn cells were played again, by name."""
+    path = folder / CONFIRMED
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+
 def confirmed_by(bundle: Path, confirmed: Mapping[str, Any]) -> str:
     """The commit whose code played drawn cells of a bundle again, all to the same bits; a dash
     without one.
@@ -108,9 +114,7 @@ def tabulate_shards(bundles: Sequence[Path], shards: Mapping[str, Mapping[str, A
     """Which shards there are, of which suite, who played them, and what that cost."""
     columns = ["shard", "suite", "cells", "failed", "played by", "confirmed by", "CPU"]
     columns += ["CPU-hours", "kB"]
-    path = bundles[0].with_name(CONFIRMED)
-    confirmed = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    lines, changed = [], 0
+    confirmed, lines, changed = read_confirmed(bundles[0].parent), [], 0
     for bundle in bundles:
         about = Bundle(str(bundle)).about
         changed += any(call.get("dirty") for call in about["calls"])

@@ -35,7 +35,7 @@ from cbobench.sweep.interrupt import interruptible
 from cbobench.words import count_noun, list_names
 from docs.results import open_table
 from docs.results.field_page import PAGE, write_pages
-from docs.results.field_shards import CONFIRMED, digest_of, played_by
+from docs.results.field_shards import CONFIRMED, digest_of, played_by, read_confirmed
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
@@ -146,7 +146,7 @@ def confirm_shard(name: str, cells: int, call: Mapping[str, Any]) -> bool:
     ):
         return False
     path = bundle_of(name).with_name(CONFIRMED)
-    confirmed = json.loads(path.read_text()) if path.exists() else {}
+    confirmed = read_confirmed(path.parent)
     said = {"bundle": digest_of(bundle_of(name)), "commit": call["commit"], "at": call["at"]}
     confirmed[bundle_of(name).stem] = said | {"cells": len(replayed.outcomes)}
     path.write_text(json.dumps(dict(sorted(confirmed.items())), indent=1) + "\n")
