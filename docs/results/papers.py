@@ -14,13 +14,11 @@ CBOBENCH_DATA.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cbobench.errors import CbobenchError, unknown
-from cbobench.results.export import export
 from cbobench.results.provenance import invocation
 from cbobench.suite import yamlio
 from cbobench.words import count_noun, list_names
@@ -33,9 +31,11 @@ from docs.results.shards import (
     SECONDS,
     commit_results,
     confirm_shard,
+    describe_play,
+    keep_run,
     read_about,
     refuse_edits,
-    run_until,
+    run_commands,
 )
 
 RUNS = Path("runs") / "papers"
@@ -76,26 +76,12 @@ def play_suite(suite: str, rounds: Sequence[int], seconds: float) -> None:
     Raises:
         SystemExit: the play was refused, or somebody stopped it.
     """
-    run, deadline = RUNS / suite, time.monotonic() + seconds
-    words = [
-        "run",
-        suite,
-        "--yes",
-        "--out",
-        str(run),
-        *(["--again", "stale"] if run.exists() else []),
-    ]
-    code = run_until(words, deadline)
-    if time.monotonic() >= deadline:
-        print(f"{suite}: stopped after {seconds / 60:.0f} minutes; the next call goes on")
-    elif code not in (0, 1):  # a failed cell is a result
+    run = RUNS / suite
+    again = ["--again", "stale"] if run.exists() else []
+    if not run_commands(suite, [["run", suite, "--yes", "--out", str(run), *again]], seconds):
         raise SystemExit(f"papers: {suite} is not played (see above)")
     BUNDLES.mkdir(exist_ok=True)
-    exported = export(run, bundle_of(suite), rounds)
-    print(
-        f"{exported.file}: {exported.done} of {count_noun(exported.expected, 'cell')}, "
-        f"{exported.size / 1e3:.0f} kB"
-    )
+    keep_run(run, bundle_of(suite), rounds)
 
 
 def renew_suite(suite: str, rounds: Sequence[int], is_committed: bool) -> None:
@@ -104,9 +90,7 @@ def renew_suite(suite: str, rounds: Sequence[int], is_committed: bool) -> None:
         subject = f"Confirm {suite} by {count_noun(DRAWN, 'drawn cell')}"
     else:
         play_suite(suite, rounds, SECONDS)
-        cells = (read_about(shard_of(suite)) or {})["cells"]
-        done = cells["done"] + cells["failed"]
-        subject = f"Play {suite}: {done} of {count_noun(cells['expected'], 'cell')}"
+        subject = describe_play(shard_of(suite))
     if is_committed:
         commit_results(subject, BUNDLES)
 

@@ -19,7 +19,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,28 +99,51 @@ def run_until(words: Sequence[str], deadline: float) -> int:
             process.terminate()  # whoever ends this call ends that one; it may have ended
 
 
+def run_commands(name: str, commands: Iterable[Sequence[str]], seconds: float) -> bool:
+    """Run the commands of a play one by one for some time; whether none was refused or stopped by
+    somebody.
+    """
+    deadline = time.monotonic() + seconds
+    for words in commands:
+        code = run_until(words, deadline)
+        if time.monotonic() >= deadline:
+            print(f"{name}: stopped after {seconds / 60:.0f} minutes; the next call goes on")
+            return True
+        # A failed cell is a result: its bundle says so, and the others are played.
+        if code not in (0, 1):
+            return False
+    return True
+
+
+def keep_run(run: Path, bundle: Path, rounds: Sequence[int] | None = None) -> None:
+    """Export what there is of a run, with the curves of some rounds or of the usual ones."""
+    exported = export(run, bundle, rounds)
+    print(
+        f"{exported.file}: {exported.done} of {count_noun(exported.expected, 'cell')}, "
+        f"{exported.size / 1e3:.0f} kB"
+    )
+
+
+def describe_play(name: str) -> str:
+    """The subject of a commit: how many of a shard's cells are played, failed ones included."""
+    cells = (read_about(name) or {})["cells"]
+    played = cells["done"] + cells["failed"]
+    return f"Play {name.rpartition('/')[2]}: {played} of {count_noun(cells['expected'], 'cell')}"
+
+
 def play_shard(name: str, shard: Mapping[str, Any], seconds: float) -> None:
     """Play what is missing of a shard for some time, and export what there is.
 
     Raises:
         SystemExit: a command of it was refused, or somebody stopped it.
     """
-    run, deadline = RUNS / name, time.monotonic() + seconds
-    for pattern in shard["only"]:
-        options = ["--out", str(run), "--block", "1", "--only", pattern]
-        options += ["--seeds", str(shard["seeds"])] if "seeds" in shard else []
-        code = run_until(["run", shard["suite"], *options], deadline)
-        if time.monotonic() >= deadline:
-            print(f"{name}: stopped after {seconds / 60:.0f} minutes; the next call goes on")
-            break
-        # A failed cell is a result: its shard says so, and the others are played.
-        if code not in (0, 1):
-            raise SystemExit(f"shards: {name} is not played (see above)")
-    exported = export(run, bundle_of(name))
-    print(
-        f"{exported.file}: {exported.done} of {count_noun(exported.expected, 'cell')}, "
-        f"{exported.size / 1e3:.0f} kB"
-    )
+    run = RUNS / name
+    options = ["--out", str(run), "--block", "1"]
+    options += ["--seeds", str(shard["seeds"])] if "seeds" in shard else []
+    commands = [["run", shard["suite"], *options, "--only", pattern] for pattern in shard["only"]]
+    if not run_commands(name, commands, seconds):
+        raise SystemExit(f"shards: {name} is not played (see above)")
+    keep_run(run, bundle_of(name))
 
 
 def render_pages(shards: Mapping[str, Mapping[str, Any]]) -> None:
@@ -234,10 +257,8 @@ def play_shards(
     for name in names:
         play_shard(name, shards[name], SECONDS)
         render_pages(shards)
-        cells = (read_about(name) or {})["cells"]
-        played = f"{cells['done'] + cells['failed']} of {count_noun(cells['expected'], 'cell')}"
         if is_committed:
-            commit_results(f"Play {name}: {played}", bundle_of(name))
+            commit_results(describe_play(name), bundle_of(name))
     if not names:
         print("nothing to play")
 

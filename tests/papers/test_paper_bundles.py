@@ -88,7 +88,9 @@ def test_a_suite_is_played_once_and_confirmed_when_the_code_changes(folder, monk
     plays other bits it is played anew.
     """
     short = ["--seeds", "1", "--horizon", "20", "--cpus", "0"]
-    monkeypatch.setattr(papers, "run_until", lambda words, deadline: main([*words, *short]))
+    monkeypatch.setattr(
+        "docs.results.shards.run_until", lambda words, deadline: main([*words, *short])
+    )
     suites = {SUITE: {"every": 5}}
     assert papers.choose_next(suites) == [SUITE]
     papers.renew_suite(SUITE, papers.rounds_of(suites[SUITE]), False)
