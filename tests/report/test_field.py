@@ -19,6 +19,7 @@ from cbobench.replay.replay import Replay
 from cbobench.replay.sources import Draw, Outcome
 from cbobench.report.load import Run
 from cbobench.report.profiles import COCO_TARGETS
+from cbobench.results.provenance import DISTRIBUTIONS
 from cbobench.stats.paired_tests import holm, signed_rank
 from docs.results import field_groups, field_numbers, field_page, field_shards, shards, spreads
 from docs.results import field_tables as tables
@@ -361,6 +362,23 @@ def test_every_shard_names_pairs_of_a_shipped_suite(name):
     assert field_groups.group_of(name) in field_groups.GROUPS
     for pattern in shard["only"]:
         assert pattern == "*" or "/" in pattern
+
+
+def test_the_libraries_of_the_bundles_are_those_that_the_requirements_install():
+    pinned = {
+        tuple(line.strip().split("=="))
+        for file in shards.FOLDER.glob("requirements*.txt")
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if "==" in line
+    }
+    for bundle in BUNDLES:
+        libraries = [
+            library.partition("+")[0].split()  # without the build of PyTorch
+            for group in shards.read_about(bundle.stem)["libraries"]
+            for library in group.split(", ")
+        ]
+        played = {(DISTRIBUTIONS.get(name, name), version) for name, version in libraries}
+        assert played <= pinned, f"{bundle.name}: {played - pinned}"
 
 
 def test_a_shard_is_whole_only_with_all_its_cells(tmp_path, monkeypatch):
