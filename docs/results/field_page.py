@@ -17,6 +17,7 @@ from docs.results.field_groups import GROUPS, RECOMMENDED, REFERENCE, page_of
 from docs.results.field_numbers import Field, find_noise, open_fields
 from docs.results.field_shards import (
     describe_play,
+    describe_rest,
     describe_settings,
     tabulate_shards,
 )
@@ -251,10 +252,18 @@ def list_losses(fields: Mapping[str, Field]) -> str:
 
 
 def list_missing(folder: Path, shards: Mapping[str, Mapping[str, Any]]) -> str:
-    """Which shards are not played yet."""
-    missing = [name for name in shards if not (folder / f"{name}.zip").exists()]
-    names = ", ".join(f"`{name}`" for name in missing)
-    return wrap(f"Not played yet: {names}." if missing else "All are played.").rstrip()
+    """Which shards are not played yet, and what is missing of those that were begun."""
+    bundles = {name: folder / f"{name}.zip" for name in shards}
+    unplayed = [f"`{name}`" for name, bundle in bundles.items() if not bundle.exists()]
+    rests = [
+        describe_rest(bundle, shards[name]) for name, bundle in bundles.items() if bundle.exists()
+    ]
+    said = []
+    if any(rests):
+        said.append(f"Missing of shards that were begun: {', '.join(filter(None, rests))}.")
+    if unplayed:
+        said.append(f"Not played yet: {', '.join(unplayed)}.")
+    return wrap(" ".join(said) or "All are played.").rstrip()
 
 
 def render_pages(

@@ -10,8 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cbobench.errors import Misuse
 from cbobench.report.load import Run
 from cbobench.results.bundle import Bundle
+from cbobench.results.manifest import Manifest
 from cbobench.suite.variants import Variant
 from cbobench.words import count_noun
 from docs.results.field_groups import plain
@@ -92,6 +94,36 @@ def describe_settings(runs: Sequence[Run]) -> str:
 def played_by(about: Mapping[str, Any]) -> str:
     """The commits whose code played a bundle, of what it says of itself."""
     return ", ".join(sorted({name_commit(call) for call in about["calls"]}))
+
+
+def count_missing(bundle: Path, shard: Mapping[str, Any]) -> int:
+    """How many cells of a shard its bundle has not; failed ones it has.
+
+    The bundle counts what was asked for so far. Seeds that were added since are looked for, too. Of
+    a command that was never begun one pair is counted, as the bundle does not say how many it has.
+    """
+    cells = Bundle(str(bundle)).about["cells"]
+    missing = cells["expected"] - cells["done"] - cells["failed"]
+    manifest, seeds = Manifest.read(Bundle(str(bundle))), shard.get("seeds", 1)
+    for pattern in shard["only"]:
+        try:
+            pairs = manifest.only(pattern).cells.by_pair
+        except Misuse:  # a pattern without a pair
+            missing += seeds
+            continue
+        missing += sum(max(0, seeds - len(pair)) for pair in pairs)
+    return int(missing)
+
+
+def describe_rest(bundle: Path, shard: Mapping[str, Any]) -> str:
+    """What is missing of a shard that was begun, and what that costs if its cells cost what the
+    others did; nothing of a whole one.
+    """
+    about, missing = Bundle(str(bundle)).about, count_missing(bundle, shard)
+    if not missing:
+        return ""
+    hours = missing * about["cost"]["cpu_hours"] / max(1, about["cells"]["done"])
+    return f"`{bundle.stem}` ({count_noun(missing, 'cell')}, about {hours:.1f} CPU-hours)"
 
 
 def read_confirmed(folder: Path) -> dict[str, dict[str, Any]]:

@@ -23,19 +23,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cbobench.errors import CbobenchError, Misuse, unknown
+from cbobench.errors import CbobenchError, unknown
 from cbobench.replay.replay import replay
 from cbobench.replay.text import describe_replay
 from cbobench.results.bundle import Bundle
 from cbobench.results.export import export
-from cbobench.results.manifest import Manifest
 from cbobench.results.provenance import invocation
 from cbobench.suite import yamlio
 from cbobench.sweep.interrupt import interruptible
 from cbobench.words import count_noun, list_names
 from docs.results import open_table
 from docs.results.field_page import PAGE, write_pages
-from docs.results.field_shards import CONFIRMED, digest_of, played_by, read_confirmed
+from docs.results.field_shards import (
+    CONFIRMED,
+    count_missing,
+    digest_of,
+    played_by,
+    read_confirmed,
+)
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
@@ -63,23 +68,8 @@ def read_about(name: str) -> dict[str, Any] | None:
 
 
 def is_whole(name: str, shard: Mapping[str, Any]) -> bool:
-    """Whether a shard has all of its cells, failed ones included.
-
-    Its bundle counts what was asked for so far: a command that was never begun, and seeds that were
-    added since, are looked for.
-    """
-    about = read_about(name)
-    if (
-        about is None
-        or about["cells"]["done"] + about["cells"]["failed"] < about["cells"]["expected"]
-    ):
-        return False
-    manifest = Manifest.read(Bundle(str(bundle_of(name))))
-    try:
-        asked = [manifest.only(pattern).cells.by_pair for pattern in shard["only"]]
-    except Misuse:  # a pattern without a pair
-        return False
-    return all(len(pair) >= shard.get("seeds", 1) for pairs in asked for pair in pairs)
+    """Whether a shard has all of its cells, failed ones included."""
+    return bundle_of(name).exists() and not count_missing(bundle_of(name), shard)
 
 
 def run_until(words: Sequence[str], deadline: float) -> int:

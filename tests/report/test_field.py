@@ -394,6 +394,23 @@ def test_a_shard_is_whole_only_with_all_its_cells(tmp_path, monkeypatch):
     assert shards.read_about("low-ours") is None
 
 
+def test_the_page_says_what_is_missing_of_a_shard_that_was_begun(tmp_path):
+    bundle = tmp_path / "low-ours.zip"
+    bundle.write_bytes(shards.bundle_of("low-ours").read_bytes())
+    shard = shards.read_shards()["low-ours"]
+    pairs, hours = 21, shards.read_about("low-ours")["cost"]["cpu_hours"]
+    assert field_shards.describe_rest(bundle, shard) == ""
+    longer = shard | {"seeds": 510}  # 500 seeds are missing of 10 that were played
+    assert field_shards.describe_rest(bundle, longer) == (
+        f"`low-ours` ({500 * pairs:,} cells, about {50 * hours:.1f} CPU-hours)"
+    )
+    begun = shard | {"only": [*shard["only"], "*/never-begun"]}
+    assert field_shards.count_missing(bundle, begun) == 10, "one pair at least"
+    listed = field_page.list_missing(tmp_path, {"low-ours": longer, "low-exact": shard})
+    assert listed.startswith("Missing of shards that were begun: `low-ours` (10,500 cells, about")
+    assert " ".join(listed.split()).endswith("Not played yet: `low-exact`.")
+
+
 def test_only_the_bundle_that_was_replayed_is_confirmed(tmp_path):
     bundle = tmp_path / "low-ours.zip"
     bundle.write_bytes(b"played")
