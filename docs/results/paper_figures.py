@@ -57,11 +57,18 @@ def name_commit(call: Mapping[str, Any]) -> str:
     return str(call.get("commit") or "unknown")[:7] + (" with changes" if call.get("dirty") else "")
 
 
+def name_span(commits: Sequence[str]) -> str:
+    """Some commits; of many the first and the last, as each bundle has its own beside its name."""
+    if len(commits) > 3:
+        return f"{commits[0]} to {commits[-1]}"
+    return ", ".join(commits) or "unknown"
+
+
 def describe_origin(runs: Sequence[Run]) -> dict[str, Any]:
     """Who played some runs and when, as pages store and state it.
 
     Returns:
-        commit, date: the commits, and the latest day.
+        commit, date: the commits (`name_span`), and the latest day.
         arithmetic, cpus: the kinds of both.
         sources: by "problem/algorithm", the hashes of the code that played such cells.
     """
@@ -75,7 +82,7 @@ def describe_origin(runs: Sequence[Run]) -> dict[str, Any]:
             pair = f"{problems[problem].name}/{algorithms[algorithm].name}"
             sources.setdefault(pair, set()).add(source)
     return {
-        "commit": ", ".join(dict.fromkeys(map(name_commit, calls))) or "unknown",
+        "commit": name_span([*dict.fromkeys(map(name_commit, calls))]),
         "date": max(dates, default="unknown"),
         "arithmetic": sorted(
             {kind for run in runs for kind in run.cells["arithmetic"].fillna(NATIVE)}

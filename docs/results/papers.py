@@ -23,7 +23,14 @@ from cbobench.results.provenance import invocation
 from cbobench.suite import yamlio
 from cbobench.words import count_noun, list_names
 from docs.results import gallery, maps, reproduction
-from docs.results.bundles import BUNDLES, bundle_of, is_true, is_whole, write_sources
+from docs.results.bundles import (
+    BUNDLES,
+    bundle_of,
+    is_true,
+    is_whole,
+    list_whole,
+    write_sources,
+)
 from docs.results.field_shards import played_by
 from docs.results.paper_figures import suites as list_papers
 from docs.results.shards import (
@@ -104,7 +111,8 @@ def render_pages() -> None:
     else:
         reproduction.main([])
         gallery.main()
-    maps.main([])
+    if list_whole(maps.suites()):
+        maps.main([])
 
 
 def list_suites(suites: Suites) -> None:

@@ -44,9 +44,12 @@ PAPERS = {"ZJ": "Zhou & Ji (2022)", "SE": "Shi & Eryilmaz (2022)", "GZL": "Guo, 
 Row = dict[str, Any]
 
 
-def reading_of(row: Row) -> str:
-    """Which reading a finding is of."""
-    return BEST if "-fit" in row["where"] else LETTER
+def reading_of(row: Row) -> str | None:
+    """Which reading a finding is of; None where it holds one method's letter against another's best
+    known setting.
+    """
+    readings = {BEST if "-fit" in place else LETTER for place in row["where"].split("; ")}
+    return readings.pop() if len(readings) == 1 else None
 
 
 def problem_of(row: Row) -> str:
@@ -60,8 +63,9 @@ def primary(rows: Iterable[Row]) -> dict[tuple[str, str], dict[str, Row]]:
     """
     found: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows:
-        if row["parts"] and ("-slack" not in row["where"] or row["id"] == "ZJ8"):
-            found.setdefault((row["id"], problem_of(row)), {}).setdefault(reading_of(row), row)
+        reading = reading_of(row)
+        if reading and row["parts"] and ("-slack" not in row["where"] or row["id"] == "ZJ8"):
+            found.setdefault((row["id"], problem_of(row)), {}).setdefault(reading, row)
     return found
 
 
@@ -212,9 +216,8 @@ def say_changes(stored: Stored) -> str:
     ]
     said = f"Before, the plays were of {stored['before']['date']}, commit "
     said += f"{stored['before']['commit']}. "
-    return wrap(
-        said + (f"Other verdicts: {'; '.join(changes)}." if changes else "No verdict changed.")
-    )
+    said += f"Other verdicts: {'; '.join(changes)}." if changes else "No verdict below changed."
+    return wrap(said)
 
 
 def page(stored: Stored) -> str:
