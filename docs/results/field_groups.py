@@ -12,6 +12,7 @@ from cbobench.report.profiles import COCO_PRECISIONS
 
 OURS = ("cei", "cei-exact", "scbo", "furbo", "nei")  # whose standing the pages are about
 REFERENCE = "cei"  # which every rival is held against, too
+EXACT = "cei-exact"  # the one of ours that is told where there is no noise
 PLAIN = ("random", "sobol")  # no rivals
 TARGETS = (0.1, 0.01, 0.001, 1e-5)  # of regret, in spreads of f
 SIMPLE, RECOMMENDED = "simple_regret", "recommended_regret"
@@ -52,20 +53,28 @@ UNDER_NOISE = (
         "not the method knows which one it is.",
     ),
 )
-COCO = "Regret and targets are in COCO's own units."
+COCO = (
+    "Regret and targets are in COCO's own units. `cei` is told here that there is no noise, and "
+    "steps to the boundary: it is what other pages call `cei-exact`."
+)
+EXACTLY = (
+    "A point is feasible if no constraint is violated at all. SciPy's solvers and `egobox` allow "
+    "themselves a small violation, and such points count as infeasible."
+)
 GROUPS = {
     "held": Section(
         "Held out",
         "No setting of ours was chosen on these problems, but for those named in [what was "
-        "chosen](../field.md#what-was-chosen-on-what). `egobox` and BoTorch's methods are not "
-        "played here yet, so the strongest rivals are missing.",
+        f"chosen](../field.md#what-was-chosen-on-what). {EXACTLY}",
     ),
     "low": Section(
         "Two to seven dimensions, without noise",
         "Of BoTorch's constrained expected improvement, `botorch-cei-stock` is the library as it "
         "comes. `botorch-cei-bilog` models constraints through SCBO's bilog transform, as `cei` "
         "may. Two more could give it more digits: `botorch-cei-tiny-noise` fits no noise, and "
-        "`botorch-cei-turbo` has the models of BoTorch's SCBO tutorial.",
+        "`botorch-cei-turbo` has the models of BoTorch's SCBO tutorial. The steps to the boundary "
+        "that `cei-exact` makes were made for some of these problems, and tried on most. "
+        + EXACTLY,
     ),
     "low-theory": Section(
         "The same, for methods with theorems",
@@ -83,14 +92,25 @@ GROUPS = {
     ),
     "measured": Section(
         "Tables of real experiments",
-        "Points are the rows of a table; repeated rows are the noise, and their mean is the truth.",
+        "Points are the rows of a table; repeated rows are the noise, and their mean is the truth. "
+        "`egobox` has models that know no noise.",
         UNDER_NOISE,
     ),
-    "batches": Section("Batches of four"),
-    "ten": Section("Ten and twenty dimensions"),
+    "batches": Section(
+        "Batches of four",
+        "Most of the rivals of other pages are not played here: their libraries take no batches, "
+        "or their shards are missing.",
+    ),
+    "ten": Section(
+        "Ten and twenty dimensions",
+        "`egobox`, COBYQA and BoTorch's methods are not played here yet.",
+    ),
     "many": Section("Fifty dimensions and more"),
     "coco-2": Section(
-        "COCO's bbob-constrained in two dimensions", COCO, targets=COCO_PRECISIONS, absolute=True
+        "COCO's bbob-constrained in two dimensions",
+        f"{COCO} {EXACTLY}",
+        targets=COCO_PRECISIONS,
+        absolute=True,
     ),
     "coco-10": Section(
         "COCO's bbob-constrained in ten dimensions", COCO, targets=COCO_PRECISIONS, absolute=True

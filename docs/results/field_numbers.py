@@ -4,7 +4,7 @@ compare` has them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +32,9 @@ from cbobench.results.manifest import Manifest
 from cbobench.stats.paired_tests import holm, signed_rank
 from cbobench.suite.variants import Variant
 from docs.results.field_groups import (
+    EXACT,
     GROUPS,
+    PLAIN,
     REFERENCE,
     bundles_of,
     group_of,
@@ -222,9 +224,11 @@ class Field:
         ordered = sorted(ranked, key=lambda name: np.nan_to_num(ranked[name], nan=np.inf))
         return {name: ranked[name] for name in ordered}, min(map(len, seeds))
 
-    def pair(self, metric: str, titles: Sequence[str]) -> list[Pair]:
-        """Every rival on every problem beside the best of some of ours, as `compare --against`
-        does.
+    def pair(
+        self, metric: str, titles: Sequence[str], is_asked: Callable[[str], bool] = is_rival
+    ) -> list[Pair]:
+        """Every rival, or other methods that are asked for, on every problem beside the best of
+        some of ours, as `compare --against` does.
         """
         frame = differences(self.select(metric), titles) if titles else pd.DataFrame()
         quantity = quantities()[metric]
@@ -232,7 +236,7 @@ class Field:
         pairs = []
         for row in frame.to_dict("records"):
             rival = plain(row["algorithm_label"])
-            if not is_rival(rival) or not row["n"]:
+            if not is_asked(rival) or not row["n"]:
                 continue
             group, reference = (
                 by_title[row["problem"], row[one]] for one in ("algorithm", "against")
@@ -256,6 +260,17 @@ class Field:
     def pair_best(self, metric: str) -> list[Pair]:
         """Every rival beside the best of ours."""
         return self.pair(metric, self.own)
+
+    def pair_inexact(self, metric: str) -> list[Pair]:
+        """Every rival beside the best of ours that are told nothing of the noise; none where all
+        are alike.
+        """
+        titles = [groups[0].algorithm for groups in [self.methods.get(EXACT)] if groups]
+        return self.pair(metric, [one for one in self.own if one not in titles]) if titles else []
+
+    def pair_plain(self, metric: str) -> list[Pair]:
+        """Random search and Sobol's points beside the best of ours."""
+        return self.pair(metric, self.own, lambda name: name in PLAIN)
 
     def pair_reference(self, metric: str) -> list[Pair]:
         """Every rival beside `cei`."""

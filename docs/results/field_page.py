@@ -155,7 +155,9 @@ def write_final(field: Field) -> str:
         if not field.section.absolute:
             said.append(
                 "The other columns are medians over a method's own seeds with their interval. "
-                "Bold is best; \\* no method is significantly better (Wilcoxon, Holm)."
+                "\\* no method is significantly better (Wilcoxon, Holm); a method with too few "
+                "seeds for any test has no mark. Bold is the best of the marked ones over the "
+                "seeds that all methods share."
             )
         show = tables.sum_up if field.section.absolute else tables.tabulate_final
         printed = f"{command(f'--union --metric {metric}')}; ranks: "
@@ -197,8 +199,9 @@ def render_group(field: Field, shards: Mapping[str, Mapping[str, Any]]) -> str:
             write_final(field),
             "## What it costs\n",
             wrap(
-                "*ms a round* is CPU time of the thread that plays. After a *failed fit* a method "
-                "went on with the model that it had before."
+                "*ms a round* is CPU time of the thread that plays. After a *failed fit* ours went "
+                "on with the model that they had before, and BoTorch's with the parameters that "
+                "its fit begins with."
             ),
             tables.list_costs(field),
             "## The shards\n",

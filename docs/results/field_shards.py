@@ -99,17 +99,19 @@ def played_by(about: Mapping[str, Any]) -> str:
 def count_missing(bundle: Path, shard: Mapping[str, Any]) -> int:
     """How many cells of a shard its bundle has not; failed ones it has.
 
-    The bundle counts what was asked for so far. Seeds that were added since are looked for, too. Of
-    a command that was never begun one pair is counted, as the bundle does not say how many it has.
+    The bundle counts what was asked for so far. Seeds that were added since are looked for, too,
+    and a method that was never begun counts on all problems of the bundle.
     """
     cells = Bundle(str(bundle)).about["cells"]
     missing = cells["expected"] - cells["done"] - cells["failed"]
-    manifest, seeds = Manifest.read(Bundle(str(bundle))), shard.get("seeds", 1)
+    manifest = Manifest.read(Bundle(str(bundle)))
+    played = manifest.cells.by_pair
+    seeds = shard.get("seeds", max(map(len, played), default=1))
     for pattern in shard["only"]:
         try:
             pairs = manifest.only(pattern).cells.by_pair
         except Misuse:  # a pattern without a pair
-            missing += seeds
+            missing += seeds * len({pair.pair.problem.title for pair in played})
             continue
         missing += sum(max(0, seeds - len(pair)) for pair in pairs)
     return int(missing)

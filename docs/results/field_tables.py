@@ -15,7 +15,7 @@ from cbobench.report.summary import tabulate as tabulate_results
 from cbobench.report.text_table import Best, Marked
 from cbobench.stats.paired_tests import SIGNIFICANT
 from cbobench.words import count_noun, join_words
-from docs.results.field_groups import REFERENCE, plain
+from docs.results.field_groups import EXACT, PLAIN, REFERENCE, plain
 from docs.results.field_numbers import Field, Pair, count_reached, judge_rivals
 from docs.results.markdown import tabulate, wrap
 
@@ -220,8 +220,8 @@ def count_rivals(defeats: Sequence[Pair]) -> dict[str, list[str]]:
 
 
 def describe_defeats(field: Field, metric: str, most: int = 3) -> str:
-    """A sentence on where a rival is better than the best of ours; problems are named where a rival
-    has few.
+    """A sentence on where a rival is better than the best of ours, and others on what that hides;
+    problems are named where a rival has few.
     """
     if not field.own:
         return "None of ours is played yet."
@@ -230,10 +230,30 @@ def describe_defeats(field: Field, metric: str, most: int = 3) -> str:
     pairs = field.pair_best(metric)
     defeats = [pair for pair in pairs if pair.is_defeat]
     played = {pair.problem for pair in pairs}
-    beaten = {pair.problem for pair in defeats}
-    share = f"{len(beaten)} of {count_noun(len(played), 'problem')}"
-    if not beaten:
-        return f"No rival has a better median than the best of ours on any of {share[5:]}."
+    if not defeats:
+        count = count_noun(len(played), "problem")
+        said = [f"No rival has a better median than the best of ours on any of {count}."]
+    else:
+        share = f"{len(find_beaten(pairs))} of {count_noun(len(played), 'problem')}"
+        listed = "; ".join(name_rivals(defeats, most))
+        said = [f"On {share} a rival has a better median than the best of ours: {listed}."]
+    if beaten := find_beaten(field.pair_inexact(metric)):
+        said.append(f"Without `{EXACT}`, a rival is better on {len(beaten)}.")
+    if beaten := find_beaten(field.pair_plain(metric)):
+        names = " or ".join(f"`{name}`" for name in PLAIN if name in field.methods)
+        said.append(f"Even {names} is better on {len(beaten)}.")
+    return " ".join(said)
+
+
+def find_beaten(pairs: Sequence[Pair]) -> set[str]:
+    """The problems on which somebody is better than ours."""
+    return {pair.problem for pair in pairs if pair.is_defeat}
+
+
+def name_rivals(defeats: Sequence[Pair], most: int) -> list[str]:
+    """Who is better than ours, and where, those first that are so most often; the others as a
+    number.
+    """
     by_rival = count_rivals(defeats)
     said = []
     for rival, problems in list(by_rival.items())[:most]:
@@ -243,5 +263,4 @@ def describe_defeats(field: Field, metric: str, most: int = 3) -> str:
         seeds = min(pair.seeds for pair in defeats if pair.rival == rival)
         said.append(f"`{rival}` on {where} ({count_noun(seeds, 'seed')})")
     more = len(by_rival) - most
-    said += [count_noun(more, "other rival")] if more > 0 else []
-    return f"On {share} a rival has a better median than the best of ours: {'; '.join(said)}."
+    return said + ([count_noun(more, "other rival")] if more > 0 else [])

@@ -139,7 +139,7 @@ def test_a_rival_is_held_against_the_best_of_ours_seed_by_seed(tmp_path):
     said = tables.describe_defeats(field, "simple_regret")
     assert said == (
         "On 1 of 4 problems a rival has a better median than the best of ours: `cobyla` on won "
-        "(8 seeds)."
+        "(8 seeds). Even `random` is better on 3."
     )
     assert "| `cobyla` | won | 4.500 | `cei` | 5.500 | 8/0/0 |" in tables.list_defeats(
         [pairs["won"]]
@@ -155,6 +155,16 @@ def test_a_group_without_ours_or_rivals_says_so(tmp_path):
     better = make_field(tmp_path / "better", {"p": {"cei": column, "cobyla": column + 1}})
     assert tables.describe_defeats(better, "simple_regret") == (
         "No rival has a better median than the best of ours on any of 1 problem."
+    )
+
+
+def test_what_one_method_of_ours_hides_is_said(tmp_path):
+    column = np.arange(10.0)
+    values = {"cei": column + 2, "cei-exact": column, "cobyla": column + 1}
+    field = make_field(tmp_path, {"p": values, "q": values | {"cobyla": column + 3}})
+    assert tables.describe_defeats(field, "simple_regret") == (
+        "No rival has a better median than the best of ours on any of 2 problems. "
+        "Without `cei-exact`, a rival is better on 1."
     )
 
 
@@ -405,7 +415,7 @@ def test_the_page_says_what_is_missing_of_a_shard_that_was_begun(tmp_path):
         f"`low-ours` ({500 * pairs:,} cells, about {50 * hours:.1f} CPU-hours)"
     )
     begun = shard | {"only": [*shard["only"], "*/never-begun"]}
-    assert field_shards.count_missing(bundle, begun) == 10, "one pair at least"
+    assert field_shards.count_missing(bundle, begun) == 70, "on all seven problems"
     listed = field_page.list_missing(tmp_path, {"low-ours": longer, "low-exact": shard})
     assert listed.startswith("Missing of shards that were begun: `low-ours` (10,500 cells, about")
     assert " ".join(listed.split()).endswith("Not played yet: `low-exact`.")
