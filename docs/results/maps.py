@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 from cbobench import resources
 from cbobench.papers.claim_maps import Map, describe_axis, draw_maps, maps_of
@@ -116,7 +117,8 @@ def page(stored: Stored) -> str:
     for map in restore(stored):
         maps.setdefault(map.claim, []).append(map)
     played = f"Played by commit {stored['commit']}, {stored['date']}.\n"
-    text = [part for part in (TITLE, warn_of_age(stored), INTRODUCTION, played) if part]
+    changes = describe_changes(stored["before"]) if "before" in stored else ""
+    text = [part for part in (TITLE, warn_of_age(stored), INTRODUCTION, played, changes) if part]
     for id in sorted(
         maps, key=lambda id: ("ZSG".index(id[0]), int("".join(c for c in id if c.isdigit())), id)
     ):
@@ -127,6 +129,34 @@ def page(stored: Stored) -> str:
     text.append(f"{count_noun(len(costs), 'suite')}, {sum(costs.values()):.0f} CPU-minutes in all.")
     text += ["\n## Bundles\n", tabulate_bundles(suites())]
     return "\n".join(text).rstrip() + "\n"
+
+
+def list_verdicts(stored: Stored) -> dict[tuple[str, ...], str]:
+    """The verdict of every setting of every map."""
+    verdicts = {}
+    for one in stored["maps"]:
+        for setting in one["settings"]:
+            axes = json.dumps(setting["axes"], sort_keys=True)
+            verdicts[one["id"], setting["where"], axes] = setting["verdict"]
+    return verdicts
+
+
+def count_changes(former: Stored, now: Stored) -> dict[str, Any]:
+    """How many settings of both have another verdict now, and whose plays the former were."""
+    before, after = list_verdicts(former), list_verdicts(now)
+    shared = before.keys() & after.keys()
+    changed = sum(before[setting] != after[setting] for setting in shared)
+    about = {key: former[key] for key in ("date", "commit")}
+    return about | {"settings": len(shared), "changed": changed}
+
+
+def describe_changes(before: Mapping[str, Any]) -> str:
+    """What differs from the plays of before, in a line."""
+    return (
+        f"Before, the plays were of {before['date']}, commit {before['commit']}: "
+        f"{before['changed']} of {count_noun(before['settings'], 'setting')} have another verdict "
+        "now.\n"
+    )
 
 
 def describe(map: Map) -> str:
@@ -165,7 +195,10 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--figures", type=Path)
     parser.add_argument("--render", action="store_true")
     options = parser.parse_args(given)
-    stored = read_stored() if options.render else measured(list_whole(suites()), options.figures)
+    stored = former = read_stored()
+    if not options.render:
+        stored = measured(list_whole(suites()), options.figures)
+        stored["before"] = former.get("before") or count_changes(former, stored)
     write_page(stored, STORED, page(stored), PAGE)
     print(PAGE)
 

@@ -233,6 +233,19 @@ def test_the_map_is_of_these_claims_and_suites(stored_maps):
     )
 
 
+def test_the_map_says_how_many_verdicts_have_changed(stored_maps):
+    same = maps.count_changes(stored_maps, stored_maps)
+    assert same["changed"] == 0
+    assert same["settings"] == sum(len(one["settings"]) for one in stored_maps["maps"])
+    other = json.loads(json.dumps(stored_maps))
+    other["maps"][0]["settings"][0]["verdict"] = "another"
+    other["maps"].pop()
+    changes = maps.count_changes(other, stored_maps)
+    assert (changes["changed"], changes["settings"] < same["settings"]) == (1, True)
+    told = maps.page(stored_maps | {"before": changes | {"settings": 1}})
+    assert f"commit {stored_maps['commit']}: 1 of 1 setting have another verdict now." in told
+
+
 def test_maps_are_restored_from_what_is_stored(stored_maps):
     restored_maps = list(maps.restore(stored_maps))
     assert len(restored_maps) == len(stored_maps["maps"])
