@@ -85,9 +85,10 @@ GROUPS = {
     ),
     "noisy": Section(
         "Under noise",
-        "Problems are named with their noise, in units of each function's spread. The cells of "
-        "`botorch-cei` and `botorch-nei` are of older code, which recommended the best observed "
-        "point, as noise favours it; today they recommend by their models.",
+        "Problems are named with their noise, in units of each function's spread. Methods with "
+        "models recommend by them; `optuna-tpe`, `cma-es` and `cobyqa`, which have none, recommend "
+        "the best observed point. That `botorch-cei` and `botorch-nei` model constraints through "
+        "the bilog transform is our choice.",
         UNDER_NOISE,
     ),
     "measured": Section(

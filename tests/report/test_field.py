@@ -372,6 +372,7 @@ def test_every_shard_names_pairs_of_a_shipped_suite(name):
     assert field_groups.group_of(name) in field_groups.GROUPS
     for pattern in shard["only"]:
         assert pattern == "*" or "/" in pattern
+        assert "[" not in pattern, "only * and ? are wildcards"
 
 
 def test_the_libraries_of_the_bundles_are_those_that_the_requirements_install():
