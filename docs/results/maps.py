@@ -133,7 +133,7 @@ def page(stored: Stored) -> str:
 
 def list_verdicts(stored: Stored) -> dict[tuple[str, ...], str]:
     """The verdict of every setting of every map."""
-    verdicts = {}
+    verdicts: dict[tuple[str, ...], str] = {}
     for one in stored["maps"]:
         for setting in one["settings"]:
             axes = json.dumps(setting["axes"], sort_keys=True)
