@@ -265,8 +265,10 @@ class Field:
         """Every rival beside the best of ours that are told nothing of the noise; none where all
         are alike.
         """
-        titles = [groups[0].algorithm for groups in [self.methods.get(EXACT)] if groups]
-        return self.pair(metric, [one for one in self.own if one not in titles]) if titles else []
+        if EXACT not in self.methods:
+            return []
+        exact = self.methods[EXACT][0].algorithm
+        return self.pair(metric, [title for title in self.own if title != exact])
 
     def pair_plain(self, metric: str) -> list[Pair]:
         """Random search and Sobol's points beside the best of ours."""
