@@ -16,9 +16,6 @@ a standard error of 0.2. The laws:
 - `zeros`: 0 in 60 % of the seeds, else Poisson counts of mean 5;
 - `counts`: rounds in violation as seeds have them, a population of 50 of which three hold half of
   the sum. Samples mostly do not hold these three.
-
-Last come the growth exponents of curves A √t + B t over the last half of 1,000 rounds, A and B
-lognormal over seeds.
 """
 
 from __future__ import annotations
@@ -31,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import bdtr, ndtr, ndtri, stdtrit
 
-from cbobench.stats import growth, intervals
+from cbobench.stats import intervals
 
 CONFIDENCE = 0.95
 # of samples (k, n) and resamples: low and high, (2, k)
@@ -187,19 +184,6 @@ def measured(
     return result
 
 
-def of_growth(n: int, samples: int) -> float:
-    """Coverage of the growth exponent's interval in %."""
-    gen = np.random.default_rng([1, n])
-    t = np.arange(1.0, 1001.0)
-    truth = growth.exponent(t, np.sqrt(t) + t / 10).exponent
-    held = 0
-    for _ in range(samples):
-        a, b = gen.lognormal(size=(2, n))
-        found = growth.exponent(t, np.sqrt(t)[:, None] * a + t[:, None] * b / 10, draws=1000)
-        held += found.low <= truth <= found.high
-    return 100 * held / samples
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -221,10 +205,6 @@ def main() -> None:
                 print(
                     f"{name:14} {n:3} " + " ".join(f"{entry:>12}" for entry in entries), flush=True
                 )
-    print(
-        "\ngrowth exponent: "
-        + ", ".join(f"n = {n}: {of_growth(n, 1000):.1f} %" for n in options.seeds)
-    )
     print(f"{time.perf_counter() - start:.0f} s")
 
 

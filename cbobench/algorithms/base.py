@@ -250,13 +250,6 @@ class Algorithm:
         return None
 
     @property
-    def certified(self) -> NDArray[np.bool_] | None:
-        """Return the actions that it calls feasible in this round, (S, n), if it plays no
-        others.
-        """
-        return None
-
-    @property
     def cap_hits(self) -> NDArray[np.intp] | None:
         """Return how often a guard of ours (a cap against overflow) was active, (S,), if there is
         one.

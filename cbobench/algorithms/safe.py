@@ -110,10 +110,6 @@ class SafeSet(Optimistic):
             return metric, self.setting.slopes(metric)[:, 1:]
         return metric, bound if self.L == "theory" else np.full_like(bound, self.L)
 
-    @property
-    def certified(self) -> Mask:
-        return self.safe
-
     def grow(self) -> None:
         """Add the points that the intervals certify."""
         if self.lipschitz is None:
@@ -235,10 +231,6 @@ class SGPUCB(Optimistic):
             return np.where(self.setting.safe_seed, 0.0, -np.inf)
         self.safe = surely_feasible(interval(belief.constraint)[1], self.setting.safe_seed)
         return np.where(self.safe, self.explore_f(belief.f), -np.inf)
-
-    @property
-    def certified(self) -> Mask:
-        return self.safe
 
 
 @ALGORITHMS.register("stageopt")

@@ -17,7 +17,7 @@ Argument = Callable[[Any], object]
 GROUPS = {
     "to begin with": ("new", "run", "compare", "figures", "list"),
     "play": ("status", "watch", "data", "compact", "remove", "completion"),
-    "look": ("show", "best", "audit"),
+    "look": ("show", "best"),
     "check": ("check", "reference", "claims", "verify"),
     "publish": ("report", "export"),
 }

@@ -1,4 +1,4 @@
-"""Reading a run: its state, tables, figures, pages, claims and audit.
+"""Reading a run: its state, tables, figures, pages and claims.
 
 pandas is imported only by commands that need it.
 """
@@ -334,22 +334,6 @@ def add_commands(command: Commands) -> None:
         imports=True,
     )
 
-    command(
-        do_audit,
-        "audit",
-        "compare what the theory promises with what was seen, for a run whose suite says `audit: "
-        "true`",
-        RUN,
-        argument("--format", choices=FORMATS, default="table"),
-        argument(
-            "--figures",
-            type=folder,
-            metavar="FOLDER",
-            help="draw the bounds of R₊ and V over the curves",
-        ),
-        imports=True,
-    )
-
 
 def do_compare(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench compare`."""
@@ -405,23 +389,6 @@ def do_best(options: argparse.Namespace, command_line: list[str]) -> int:
     from cbobench.report.best import best
 
     print(best(options.run, top=options.top, only=options.only).render(options.format))
-    return 0
-
-
-def do_audit(options: argparse.Namespace, command_line: list[str]) -> int:
-    """`cbobench audit`."""
-    from cbobench.papers.audit_report import audit
-    from cbobench.report.load import Run
-
-    import_if_asked(options, options.run)
-    finished = Run(options.run)
-    finished.folder.refuse_bundle("a bundle holds no audit; give the run folder")
-    print(audit(finished, options.format))
-    if options.figures is not None:
-        from cbobench.papers.audit_report import draw_bounds
-
-        for path in draw_bounds(finished, options.figures):
-            print(path, file=sys.stderr)
     return 0
 
 

@@ -125,7 +125,6 @@ class BeliefAtPlayed(Belief):
 
 
 RandName = Literal["normal", "uniform", "discrete-gaussian"]
-ANTI = 1 / (4 * np.e * np.sqrt(np.pi))
 """A lower bound on P(Z >= 1) of a normal draw Z, as the proofs use it (the true value is 0.16)."""
 
 
@@ -157,34 +156,6 @@ class Explore:
         """Return the estimate as a fresh array, the shape of `belief.mean`."""
         raise NotImplementedError
 
-    # What the theory says of it, for one function (Zhou & Ji 2022, Assumption 3 and Appendix H) ---
-
-    # E^conc: at all actions the estimate is within c^(2) σ of the mean. E^anti: it lies at least
-    # one width β σ from the mean, on the optimistic side.
-
-    @property
-    def multiple(self) -> Array | float | None:
-        """Return its offset from the mean this round, in units of β σ(x), () or `shape`; None if no
-        number describes it.
-        """
-        raise NotImplementedError
-
-    def concentration(self, t: int, n: int) -> float:
-        """Return c^(2) of E^conc in units of β, for n actions: |estimate - mean| <= c^(2) σ at all
-        of them.
-        """
-        raise NotImplementedError
-
-    def misses(self, t: int) -> float:
-        """Return an upper bound on the probability that E^conc fails in round t: its share of
-        p_{2,t}.
-        """
-        return 0.0
-
-    def optimism(self) -> float:
-        """Return a lower bound on the probability of E^anti: its factor of p_3."""
-        return 1.0
-
 
 class UCB(Explore):
     """mean + sign * beta_t * deviation; sign -1 is the lower bound, optimistic for a cost."""
@@ -199,13 +170,6 @@ class UCB(Explore):
             if self.sign > 0
             else np.subtract(belief.mean, bonus, out=bonus)
         )
-
-    @property
-    def multiple(self) -> float:
-        return float(self.sign)
-
-    def concentration(self, t: int, n: int) -> float:
-        return 1.0
 
 
 class Thompson(Explore):
@@ -230,19 +194,6 @@ class Thompson(Explore):
         assert belief.path is not None
         bonus = belief.width * belief.path
         return np.add(belief.mean, bonus, out=bonus)
-
-    @property
-    def multiple(self) -> None:
-        return None
-
-    def concentration(self, t: int, n: int) -> float:
-        return 2 * float(np.sqrt(np.log(n * t)))
-
-    def misses(self, t: int) -> float:
-        return 1 / t**2
-
-    def optimism(self) -> float:
-        return ANTI
 
 
 class RandUCB(Explore):
@@ -286,22 +237,3 @@ class RandUCB(Explore):
     def __call__(self, belief: FunctionBelief) -> Array:
         bonus = (self.z * belief.width) * belief.deviation
         return np.add(belief.mean, bonus, out=bonus)
-
-    @property
-    def multiple(self) -> Array:
-        return self.z[..., 0]
-
-    def concentration(self, t: int, n: int) -> float:
-        return (
-            2 * float(np.sqrt(np.log(t)))
-            if self.law == "normal"
-            else float(np.abs(self.grid).max())
-        )
-
-    def misses(self, t: int) -> float:
-        return 1 / t**2 if self.law == "normal" else 0.0
-
-    def optimism(self) -> float:
-        if self.law == "normal":
-            return ANTI
-        return float(self.weights[self.sign * self.grid >= 1.0].sum())

@@ -1,7 +1,5 @@
-"""Claims, maps and audits of the papers.
+"""Claims of the papers, and maps of them.
 
-What recipes in `analysis/` use: evidence and verdicts on claims, maps of claims over what papers
-leave open, and the audit of a play (events, assumptions and bounds of the theorems). The core knows
-one name of it, `cbobench.papers.audit.Audit`, which `cbobench.play.task` asks for where a suite
-says `audit: true`.
+What recipes in `analysis/` use: evidence and verdicts on claims, and maps of claims over what the
+papers leave open.
 """

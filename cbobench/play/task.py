@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import import_module
 from math import nan
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
@@ -60,6 +59,8 @@ INSTALL = "install the same on every machine"
 SHIP = f"{INSTALL}, or send this machine's with --ship"
 
 WriteTable = Callable[[pa.Table], None]
+CellRows = list[dict[str, Any]]
+"""A row per cell of a task."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,6 @@ class Task:
         keep: number of recorded rounds, None for all.
         source, libraries: the required code (see `cbobench.results.source`).
         attempt: 1, or more if cells are played again.
-        audit: whether to audit the theory during the play.
         timeout: seconds per cell, None if the suite sets none.
         return_after: seconds; a task that will take longer is returned soon after its start
             (`ReturnedTask`).
@@ -84,7 +84,6 @@ class Task:
     source: str
     libraries: str
     attempt: int = 1
-    audit: bool = False
     timeout: float | None = None
     return_after: float | None = None
     demand: Demand = ONE
@@ -287,13 +286,13 @@ def _play_task(
     problem: Problem, task: Task, folder: RunFolder, guard: _Guard
 ) -> Receipt | WorkerCrashed | ReturnedTask:
     # All cells in lock step, which is many times faster than one by one.
-    played: Played | None = None
+    rows: CellRows | None = None
     best: tuple[float, ...] = ()
     began = time.monotonic()
     with single_thread():
         try:
             with guard.over(task.cells) as watch:
-                played = _play_block(problem, task, folder, watch)
+                rows = _play_block(problem, task, folder, watch)
                 best = () if watch.play is None else tuple(watch.play.best_seen().tolist())
         except TaskReturned as returned:
             return returned.answer
@@ -308,13 +307,11 @@ def _play_task(
             if is_timeout(error) and len(task.cells) > 1:
                 return WorkerCrashed(describe_error(error)[0])
             if is_timeout(error):
-                played = Played([failed_row(task.cells[0], task, error)], [])
+                rows = [failed_row(task.cells[0], task, error)]
         # not while the block's error is handled, which would be the context of theirs
-        if played is None:
-            played = _play_one_by_one(problem, task, folder, guard)
-    if task.audit:
-        _publish_rows(folder, "audit", task, played.audited)
-    receipt = publish_cells(folder, task, played.rows)
+        if rows is None:
+            rows = _play_one_by_one(problem, task, folder, guard)
+    receipt = publish_cells(folder, task, rows)
     return replace(receipt, seconds=time.monotonic() - began, best=best)
 
 
@@ -356,7 +353,12 @@ class _Guard:
 
 def publish_cells(folder: RunFolder, task: Task, rows: Sequence[dict[str, Any]]) -> Receipt:
     """Publish the cells table of a task."""
-    _publish_rows(folder, "cells", task, rows)
+    columns = schema("cells")
+    table = pa.table(
+        {name: [row.get(name) for row in rows] for name in columns.names}, schema=columns
+    )
+    cells = [row["cell"] for row in rows]
+    _publish(folder, "cells", task, cells, columns, len(rows), lambda write: write(table))
     return _receipt(task, rows)
 
 
@@ -372,23 +374,6 @@ def _receipt(task: Task, rows: Sequence[dict[str, Any]]) -> Receipt:
     cells = {cell.id: cell for cell in task.cells} if failures else {}
     errors = tuple(f"{cells[row['cell']]}: {row['error']}" for row in failures)
     return Receipt(task.name, len(rows) - len(failures), len(failures), task.rounds, errors)
-
-
-def _publish_rows(folder: RunFolder, kind: str, task: Task, rows: Sequence[dict[str, Any]]) -> None:
-    """Publish a table with one row per cell."""
-    columns = schema(kind)
-    table = pa.table(
-        {name: [row.get(name) for row in rows] for name in columns.names}, schema=columns
-    )
-    _publish(
-        folder,
-        kind,
-        task,
-        [row["cell"] for row in rows],
-        columns,
-        len(rows),
-        lambda write: write(table),
-    )
 
 
 def _publish(
@@ -417,38 +402,15 @@ def _publish(
     folder.publish(f"{kind}/{task.name}.parquet", write)
 
 
-class Audit(Protocol):
-    """Observes a play and returns a row per seed at the end."""
-
-    def observe(self, t: int) -> None: ...
-    def rows(self) -> list[dict[str, Any]]: ...
-
-
-def start_audit(play: Play, keep: int | None) -> Audit:
-    """Return an observer of the papers' theory, which the round loop does not import."""
-    audit: Audit = import_module("cbobench.papers.audit").Audit(play, keep)
-    return audit
-
-
-@dataclass(frozen=True)
-class Played:
-    """A row per cell of a task, and a row of each audit."""
-
-    rows: list[dict[str, Any]]
-    audited: list[dict[str, Any]]
-
-
 def _play_rounds(
     task: Task,
     play: Play,
     rounds: RoundRows,
     write_table: WriteTable,
     observers: Sequence[Observer] = (),
-) -> Played:
+) -> CellRows:
     """Play cells of a task up to the horizon, and write their rounds."""
-    audit = start_audit(play, task.keep) if task.audit else None
-    audits = [] if audit is None else [audit.observe]
-    for chunk in play.chunks([watch_forks(), *audits, *observers]):
+    for chunk in play.chunks([watch_forks(), *observers]):
         rounds.add(chunk)
         if rounds.full:
             write_table(rounds.table())
@@ -457,30 +419,26 @@ def _play_rounds(
     if rounds.written != rounds.expected:
         raise RuntimeError(f"{rounds.written} rows were recorded, {rounds.expected} were expected")
     identities = [_identity(cell, task) for cell in rounds.cells]
-    rows = [identity | row for identity, row in zip(identities, summaries(play), strict=True)]
-    if audit is None:
-        return Played(rows, [])
-    return Played(
-        rows, [identity | row for identity, row in zip(identities, audit.rows(), strict=True)]
-    )
+    return [identity | row for identity, row in zip(identities, summaries(play), strict=True)]
 
 
 def _play_block(
     problem: Problem, task: Task, folder: RunFolder, watch: Watchdog | NoWatchdog
-) -> Played:
+) -> CellRows:
     """Play all cells of a task together, and publish their rounds as they come."""
     rounding = float_controls()
     play, rounds = start(problem, task.cells, task.horizon, task.keep)
     watch.follow(play)
-    return_after, played = task.return_after, Played([], [])
+    return_after = task.return_after
+    rows: CellRows = []
     observers = (
         [] if return_after is None else [watch_speed(return_after, task.horizon, len(task.cells))]
     )
 
     def play_rounds(write_table: WriteTable) -> None:
-        nonlocal played
+        nonlocal rows
         try:
-            played = _play_rounds(task, play, rounds, write_table, observers)
+            rows = _play_rounds(task, play, rounds, write_table, observers)
             # Within the write, so that nothing is published if a play has changed the rounding.
             refuse_changed_rounding(rounding)
         finally:
@@ -489,26 +447,27 @@ def _play_block(
 
     ids = [cell.id for cell in task.cells]
     _publish(folder, "rounds", task, ids, rounds.schema, rounds.expected, play_rounds)
-    return played
+    return rows
 
 
-def _play_one_by_one(problem: Problem, task: Task, folder: RunFolder, guard: _Guard) -> Played:
+def _play_one_by_one(problem: Problem, task: Task, folder: RunFolder, guard: _Guard) -> CellRows:
     """Play each cell of a task alone, so that only those that fail become failed rows."""
     # Rounds are kept until all are played: a file begins with the cells in it, which did not fail.
-    rows, audited, tables, ids = [], [], [], []
+    rows: CellRows = []
+    tables: list[pa.Table] = []
+    ids: list[str] = []
     for before, cell in enumerate(task.cells):
         cell_tables: list[pa.Table] = []
         try:
             with guard.over([cell], before) as watch:
                 play, rounds = start(problem, [cell], task.horizon, task.keep)
                 watch.follow(play)
-                played = _play_rounds(task, play, rounds, cell_tables.append)
+                ok_rows = _play_rounds(task, play, rounds, cell_tables.append)
         except BaseException as error:
             reraise_interrupt(error)
             rows.append(failed_row(cell, task, error))
         else:
-            rows += played.rows
-            audited += played.audited
+            rows += ok_rows
             tables += cell_tables
             ids.append(cell.id)
 
@@ -519,7 +478,7 @@ def _play_one_by_one(problem: Problem, task: Task, folder: RunFolder, guard: _Gu
     columns = tables[0].schema if tables else schema("rounds")
     count = sum(table.num_rows for table in tables)
     _publish(folder, "rounds", task, ids, columns, count, write_all)
-    return Played(rows, audited)
+    return rows
 
 
 def failed_row(cell: Cell, task: Task, error: BaseException, stacks: str = "") -> dict[str, Any]:

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from cbobench.errors import CbobenchError, DamagedRun, Misuse, show, unknown, words_of
 from cbobench.results import bundle
-from cbobench.results.folder import retry_if_gone
-from cbobench.results.manifest import Manifest, Pair, VariantKind, as_numbers, as_words
+from cbobench.results.manifest import Manifest, Pair, VariantKind, as_words
 from cbobench.results.query import (
     NO_POSITION,
     PublishedCells,
@@ -27,7 +26,6 @@ from cbobench.results.query import (
 )
 from cbobench.results.reader import Reader
 from cbobench.results.rounds import cell_codes
-from cbobench.results.schema import schema
 from cbobench.results.staleness import Freshness
 from cbobench.results.union import Union, join_manifests
 
@@ -160,37 +158,6 @@ class Run:
         `results.schema`).
         """
         return self._take_rows(self.played.table, self.played.find(self.record.cells.ids))
-
-    @cached_property
-    def audit(self) -> pd.DataFrame:
-        """One row per cell of an audited run that was played to its end (columns:
-        `results.schema.AUDIT_COLUMNS`).
-        """
-        table = self._read_audit()
-        numbers, attempt = as_numbers(table["cell"].to_pylist()), table["attempt"].to_numpy()
-        rows = {
-            cell: row
-            for row, cell in enumerate(zip(numbers.tolist(), attempt.tolist(), strict=True))
-        }
-        ids = self.record.cells.ids
-        at = self.played.find(ids)
-        # A row of the audit is of one attempt; of a cell that was played again the last one counts.
-        latest = np.where(at == NO_POSITION, 0, self.played.attempt[at] if len(self.played) else 0)
-        positions = [
-            rows.get(cell_attempt, NO_POSITION)
-            for cell_attempt in zip(ids.tolist(), latest.tolist(), strict=True)
-        ]
-        return self._take_rows(table, np.array(positions, dtype=np.int64))
-
-    @retry_if_gone
-    def _read_audit(self) -> pa.Table:
-        files = {self.played.tasks[i] for i in np.unique(self.played.task[self.played.rows])}
-        # of cells that crashed, or what a shard has replaced meanwhile
-        if files - {*self.folder.names("audit")}:
-            replacements = self.folder.replacements()
-            files = {replacements.get(task, task) for task in files} & {*self.folder.names("audit")}
-        tables = [self.folder.read_file("audit", task)[1] for task in sorted(files)]
-        return pa.concat_tables([schema("audit").empty_table(), *tables])
 
     def _take_rows(self, table: pa.Table, rows: NDArray[np.int64]) -> pd.DataFrame:
         """Some rows of a table in their order, without those that are `NO_POSITION`."""

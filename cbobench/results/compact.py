@@ -3,7 +3,7 @@ remove`).
 
 A shard holds the rows of several tasks of one horizon and attempt, about a million rounds, in the
 same kinds of files
-as a task: `rounds/shard-<hash>`, `cells/...`, and `audit/...` of an audited run. The footer of its
+as a task: `rounds/shard-<hash>` and `cells/...`. The footer of its
 cells lists the tasks and shards that it `replaces`.
 
 A shard is published whole, its cells last, and read back. Only then are the replaced files removed,
@@ -45,7 +45,7 @@ CELLS = 50_000  # cells per shard, if few rounds are recorded
 ROW_GROUP = 250_000
 OLD = 86_400.0  # seconds after which an incomplete shard is abandoned
 MANY = 100  # small files beyond which a run is compacted automatically
-KINDS = ("rounds", "audit", "cells")  # in order of publication
+KINDS = ("rounds", "cells")  # in order of publication
 NO_ROUNDS: dict[str, Any] = {"rows": 0, "cells": [], "complete": True}
 
 
@@ -129,17 +129,16 @@ def _remove_replaced(folder: RunFolder) -> None:
     """Remove files that shards have replaced, and leftovers of a killed compaction."""
     replaced = folder.replacements()
     _remove(folder, {task for kind in KINDS for task in folder.names(kind)} & {*replaced})
-    for kind in ("rounds", "audit"):
-        old = time.time_ns() - int(OLD * 1e9)
-        begun = {
-            n.removesuffix(".parquet")
-            for n, info in folder.listing(kind).items()
-            if (info.mtime_ns or old) < old
-        }
-        # A younger shard without cells may be one that another call is publishing.
-        for name in sorted(begun - {*folder.names("cells")}):
-            if name.startswith(SHARD):
-                folder.remove(f"{kind}/{name}.parquet")
+    old = time.time_ns() - int(OLD * 1e9)
+    begun = {
+        n.removesuffix(".parquet")
+        for n, info in folder.listing("rounds").items()
+        if (info.mtime_ns or old) < old
+    }
+    # A younger shard without cells may be one that another call is publishing.
+    for name in sorted(begun - {*folder.names("cells")}):
+        if name.startswith(SHARD):
+            folder.remove(f"rounds/{name}.parquet")
 
 
 def _remove(folder: RunFolder, tasks: Iterable[str]) -> None:
@@ -197,22 +196,14 @@ def _merge(
     name = SHARD + hashlib.sha256("\n".join(replaces).encode()).hexdigest()[:16]
     cell_ids = [cell for member in shard.members for cell in member.cells]
     ok_cells = [cell for member in shard.members for cell in member.ok_cells]
-    audited = {*folder.names("audit")} & {*names}
-    empty = schema("audit").empty_table()
-    audit = pa.concat_tables([empty, *_parts(folder, shard, "audit", audited)])
-    cells = {"rounds": ok_cells, "cells": cell_ids, "audit": audit["cell"].to_pylist()}
-    rows = {
-        "rounds": sum(member.rows for member in shard.members),
-        "cells": len(cell_ids),
-        "audit": len(audit),
-    }
-    kinds = [kind for kind in KINDS if kind != "audit" or audited]
+    cells = {"rounds": ok_cells, "cells": cell_ids}
+    rows = {"rounds": sum(member.rows for member in shard.members), "cells": len(cell_ids)}
     # The cells come last: from then on readers prefer the shard.
-    for kind in kinds:
+    for kind in KINDS:
         metadata = make_footer(
             kind, name, cells[kind], rows[kind], shard.attempt, replaces=replaces, block=block
         )
-        parts = iter([audit]) if kind == "audit" else _parts(folder, shard, kind, audited)
+        parts = _parts(folder, shard, kind)
         columns = (
             rounds_schema(all(member.complete for member in shard.members))
             if kind == "rounds"
@@ -221,7 +212,7 @@ def _merge(
         folder.publish(
             f"{kind}/{name}.parquet", partial(_write, columns, metadata, parts, rows[kind])
         )
-    for kind in kinds:
+    for kind in KINDS:
         # Read back before the replaced files go: an upload that broke off must not cost them.
         folder.footer(kind, name)
     _remove(folder, names)
@@ -253,11 +244,11 @@ def _drop(folder: RunFolder, cells: set[str], block: int) -> None:
             _remove(folder, [task])
 
 
-def _parts(folder: RunFolder, shard: _Shard, kind: str, audited: set[str]) -> Iterator[pa.Table]:
+def _parts(folder: RunFolder, shard: _Shard, kind: str) -> Iterator[pa.Table]:
     """Yield the latest rows of a shard's files of a kind."""
     for member in shard.members:
         ids = member.ok_cells if kind == "rounds" else member.cells
-        if ids and (kind != "audit" or member.task in audited):
+        if ids:
             for part in folder.row_groups(kind, member.task, cells=ids):
                 yield part.cast(schema(kind))
 

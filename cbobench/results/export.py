@@ -180,7 +180,7 @@ def bundle_files(
     calls = tuple(
         {name: call[name] for name in CALL_FIELDS if name in call} for call in manifest.invocations
     )
-    public = replace(manifest, grids=grids, invocations=calls, audit=False)
+    public = replace(manifest, grids=grids, invocations=calls)
     tables = {"cells": cells, **tables}
     files = {FILE: _json(public.to_json())} | {
         FILES[kind]: _parquet(kind, table) for kind, table in tables.items()

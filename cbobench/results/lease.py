@@ -508,6 +508,5 @@ def remove_leftovers(folder: RunFolder, call: str, over: bool = False) -> int:
                 published.attempt[rows] >= footer.get("attempt", 0)
             ).all():
                 folder.remove(f"rounds/{task}.parquet")
-                folder.remove(f"audit/{task}.parquet")
                 removed += 1
     return removed

@@ -63,7 +63,6 @@ class Manifest:
         block: seeds per task, fixed for the life of the run.
         grids: what was asked for, latest last; a grid contained in a later one is dropped.
         invocations: provenance of each call.
-        audit: whether the theory is audited.
     """
 
     suite: str
@@ -72,7 +71,6 @@ class Manifest:
     block: int
     grids: tuple[Grid, ...]
     invocations: tuple[dict[str, Any], ...]
-    audit: bool = False
 
     @classmethod
     def read(cls, folder: Reader) -> Manifest:
@@ -137,7 +135,6 @@ class Manifest:
             block,
             grids,
             tuple(content["invocations"]),
-            content.get("audit", False),
         )
         keep = 1 if manifest.keep is None else manifest.keep
         for name, is_valid in (
@@ -147,7 +144,6 @@ class Manifest:
             ("block", type(manifest.block) is int and manifest.block > 0),
             ("grids", manifest.grids),
             ("invocations", all(isinstance(call, dict) for call in manifest.invocations)),
-            ("audit", isinstance(manifest.audit, bool)),
         ):
             if not is_valid:
                 raise ValueError(f"{name} is {show(content.get(name))}")
@@ -164,7 +160,6 @@ class Manifest:
             "grids": [grid.to_json() for grid in self.grids],
             "invocations": list(self.invocations),
         }
-        content |= {"audit": True} if self.audit else {}
         return content | {DIGEST: content_digest(content)}
 
     def write(self, folder: RunFolder) -> None:
@@ -225,12 +220,6 @@ class Manifest:
             raise Misuse(
                 f"{location} records {recorded}, the suite now asks otherwise; restore `record:` "
                 "or give another --out"
-            )
-        if self.audit != suite.audit:
-            state = "is audited" if self.audit else "is not audited"
-            raise Misuse(
-                f"{location} {state}, the suite now asks otherwise; restore `audit:` or give "
-                "another --out"
             )
         self._refuse_namesakes(new, location)
         return self.append_call(new, suite.about, invocation)
@@ -571,9 +560,8 @@ def rebuild_manifest(folder: RunFolder) -> Manifest:
         grids.append(
             Grid((*problems.values(),), (*algorithms.values(),), horizon, numbers, tuple(played))
         )
-    audit = bool(folder.names("audit"))
     return Manifest(
-        UNKNOWN, "", max(thinned, default=None), block, tuple(grids), ({"rebuilt": True},), audit
+        UNKNOWN, "", max(thinned, default=None), block, tuple(grids), ({"rebuilt": True},)
     )
 
 

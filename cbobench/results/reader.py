@@ -55,8 +55,8 @@ class Reader(ABC):
 
     @abstractmethod
     def names(self, kind: str) -> list[str]:
-        """Return the names of the tasks with a published file of a kind ("rounds", "cells" or
-        "audit"), sorted.
+        """Return the names of the tasks with a published file of a kind ("rounds" or "cells"),
+        sorted.
         """
 
     def calls(self, kind: str) -> list[str]:

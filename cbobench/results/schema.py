@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,7 +22,7 @@ COMPRESSION: dict[str, Any] = {
     "compression_level": 3,
     "write_page_checksum": True,
 }
-KINDS = ("rounds", "cells", "audit")
+KINDS = ("rounds", "cells")
 DICTIONARY = [
     "cell",
     "problem",
@@ -68,91 +68,6 @@ _KEYS = [
 _VECTOR = pa.list_(pa.float64())
 
 
-_NUMBER, _NUMBERS, _YES, _COUNT = pa.float64(), pa.list_(pa.float64()), pa.bool_(), pa.int64()
-
-
-class Column(NamedTuple):
-    """A column; null where it does not apply (an algorithm without widths, functions that move)."""
-
-    name: str
-    type: pa.DataType
-    about: str
-
-
-AUDIT_COLUMNS: tuple[Column, ...] = (
-    Column(
-        "rounds",
-        _COUNT,
-        "rounds in which events were looked at; 0: the theory says nothing here (see notes)",
-    ),
-    Column(
-        "alpha",
-        _NUMBER,
-        "α: all bounds together are promised to hold in all rounds with probability 1 - α",
-    ),
-    Column(
-        "est",
-        _NUMBER,
-        "share of rounds in which |f - μ| <= βσ and |g_j - μ_j| <= β_j σ_j at all actions (E^est)",
-    ),
-    Column("est_each", _NUMBERS, "the same for f, g_1, ..., g_m alone"),
-    Column("est_always", _YES, "whether E^est held in every round: what is promised"),
-    Column(
-        "needed",
-        _NUMBERS,
-        "largest |f - μ|/(βσ), |g_j - μ_j|/(β_j σ_j) in all rounds; 1 is just enough",
-    ),
-    Column(
-        "optimism",
-        _NUMBER,
-        "share of rounds in which f̄_t - φ_t·ḡ_t at x* is at least its true value",
-    ),
-    Column("optimism_always", _YES, "whether in every round"),
-    Column(
-        "conc",
-        _NUMBER,
-        "share of rounds with E^conc: estimates within c^(2)σ of the means at all actions",
-    ),
-    Column("conc_promised", _NUMBER, "the mean over rounds of 1 - p_{2,t}"),
-    Column(
-        "anti",
-        _NUMBER,
-        "share of rounds with E^anti: estimates of the best policy optimistic by c^(1)σ",
-    ),
-    Column("anti_promised", _NUMBER, "p_3"),
-    Column("norm", _NUMBERS, "RKHS norms of (f, g_1, ..., g_m); on a box the regularised ones"),
-    Column("bound", _NUMBERS, "B, G_1, ..., G_m in use"),
-    Column("noise", _NUMBERS, "sub-Gaussian constants of the noise on (f, g_1, ..., g_m)"),
-    Column("noise_used", _NUMBERS, "R in use"),
-    Column("dual_optimum", _NUMBERS, "φ* of the finite linear program"),
-    Column("dual_cap", _NUMBER, "ρ in use"),
-    Column("margin", _NUMBER, "δ of the safest policy, a mixture of actions"),
-    Column("margin_single", _NUMBER, "δ of the safest action"),
-    Column("margin_used", _NUMBER, "δ in use"),
-    Column("mixed", _COUNT, "how many actions the best policy π* mixes"),
-    Column("gain", _NUMBER, "information gain of the actions played, at the end"),
-    Column("gain_used", _NUMBER, "γ in the width of the last round"),
-    Column(
-        "certified", _COUNT, "different actions outside the seed set that were ever called safe"
-    ),
-    Column("certified_unsafe", _COUNT, "how many of them are not"),
-    Column(
-        "regret_bound",
-        _NUMBER,
-        "bound of R₊ at T, with β_T √(4(T + 2)γ_T) in the place of Σ β_t σ(x_t)",
-    ),
-    Column("violation_bound", _NUMBER, "bound of V at T, likewise"),
-    Column("curve_t", pa.list_(pa.int64()), "rounds of the curves, at most 64"),
-    Column(
-        "curve_regret",
-        _NUMBERS,
-        "bound of R₊ after these rounds with the sums of β_t σ(x_t) (optimistic bounds)",
-    ),
-    Column("curve_violation", _NUMBERS, "bound of V after these rounds, likewise"),
-    Column("notes", pa.list_(pa.string()), "why the theorems do not apply to this cell"),
-)
-
-
 def refuse_version(path: str, version: object) -> None:
     """Raise `DamagedRun` if a file has a schema version that this cbobench does not read."""
     if version not in READABLE:
@@ -178,7 +93,7 @@ def rounds_schema(complete: bool) -> pa.Schema:
 
 
 def schema(kind: str) -> pa.Schema:
-    """Return the columns of "rounds", "cells" or "audit". Problem and algorithm are titles, spelt
+    """Return the columns of "rounds" or "cells". Problem and algorithm are titles, spelt
     as when played.
     """
     return _schema(kind, tuple(METRICS))
@@ -186,15 +101,6 @@ def schema(kind: str) -> pa.Schema:
 
 @cache
 def _schema(kind: str, measured: tuple[str, ...]) -> pa.Schema:
-    if kind == "audit":
-        return pa.schema(
-            [
-                *_KEYS,
-                ("horizon", pa.int64()),
-                ("attempt", pa.int64()),
-                *((c.name, c.type) for c in AUDIT_COLUMNS),
-            ]
-        )
     metrics = [(name, pa.float64()) for name in measured]
     if kind == "rounds":
         return pa.schema(
@@ -289,7 +195,7 @@ class _HashingSink:
 
 
 class TableWriter(pq.ParquetWriter):  # type: ignore[misc]
-    """Writes rounds, cells or audit into an open sink, and a digest of rows and footer into the
+    """Writes rounds or cells into an open sink, and a digest of rows and footer into the
     file.
     """
 

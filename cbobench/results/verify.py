@@ -121,14 +121,14 @@ def verify(folder: RunFolder) -> Verification:
     verification = Verification()
     manifest = _check_manifest(folder, verification)
     # Cells are listed first, and published last: so every listed task is complete.
-    tasks = {kind: folder.names(kind) for kind in ("cells", "audit", "rounds")}
+    tasks = {kind: folder.names(kind) for kind in ("cells", "rounds")}
     first_results: dict[tuple[str, int], tuple[str, Any]] = {}
     latest_attempts: dict[str, int] = {}
     cells_without_rounds: dict[str, Rows] = {}
     for task in tasks["cells"]:
-        cells, rounds, audit = (
+        cells, rounds = (
             _check_file(folder, verification, kind, task, manifest) if task in tasks[kind] else None
-            for kind in ("cells", "rounds", "audit")
+            for kind in ("cells", "rounds")
         )
         if cells is None:
             continue
@@ -138,7 +138,7 @@ def verify(folder: RunFolder) -> Verification:
         if task not in tasks["rounds"] and ok_cells:
             cells_without_rounds[task] = ok_cells
             continue
-        why = _find_disagreement(ok_cells, rounds, audit)
+        why = None if rounds is None else _find_other_rounds(ok_cells, rounds)
         # A task that contradicts itself is no witness against another one.
         if why is None:
             why, repeated = _find_other_result(first_results, task, cells)
@@ -327,16 +327,6 @@ def _last_rounds(groups: Iterator[pa.Table]) -> Rows:
     return rows
 
 
-def _find_disagreement(cells: Rows, rounds: Rows | None, audit: Rows | None) -> str | None:
-    """Return why a task's rounds or audit do not match its cells that were played to their end, or
-    None.
-    """
-    why = None if rounds is None else _find_other_rounds(cells, rounds)
-    if why is None and audit is not None and not {*audit} <= {*cells}:
-        why = "its audit is of other cells"
-    return why
-
-
 def _find_other_rounds(cells: Rows, rounds: Rows) -> str | None:
     """Return why a task's rounds do not match its cells, or None."""
     if {*cells} != {*rounds}:
@@ -410,9 +400,7 @@ def _quarantine(folder: RunFolder, verification: Verification) -> list[str]:
     ]
     manifests = [file for file in other_files if file.partition("/")[0] != SIMULATIONS_FOLDER]
     files = [
-        f"{kind}/{task}.parquet"
-        for task in verification.tasks
-        for kind in ("cells", "rounds", "audit")
+        f"{kind}/{task}.parquet" for task in verification.tasks for kind in ("cells", "rounds")
     ]
     moved = [file for file in (*files, *other_files) if folder.exists(file)]
     for file in moved:

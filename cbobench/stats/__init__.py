@@ -1,6 +1,6 @@
 """Intervals, tests, ranks, profiles.
 
-Arrays in, numbers out: intervals, paired comparisons, ranks, profiles, growth of curves.
+Arrays in, numbers out: intervals, paired comparisons, ranks, profiles.
 
 May be touched freely: nothing here plays or enters a result. With care: what an interval or a test
 is decides what every table says, so methods are chosen by their measured coverage

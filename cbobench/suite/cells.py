@@ -326,7 +326,6 @@ class Suite:
         keep: number of recorded rounds (spread evenly), or None for all.
         grid: the requested cells.
         problems: the prepared problems by title.
-        audit: whether to audit the theory during the play, which changes no play.
         timeout: seconds per cell, None if the suite sets none.
         demands: what a task needs, by the algorithm's title, if that is more than a CPU.
     """
@@ -336,6 +335,5 @@ class Suite:
     keep: int | None
     grid: Grid
     problems: dict[str, Problem]
-    audit: bool = False
     timeout: float | None = None
     demands: Mapping[str, Demand] = field(default_factory=dict)

@@ -98,9 +98,7 @@ def prepare(text: SuiteText, site: Site, simulations: Stores | None = None) -> S
         tuple(unplayable),
     )
     demands = {variant.title: demand for variant, demand in text.algorithms if demand != ONE}
-    return Suite(
-        text.name, text.about, text.keep, grid, by_title, text.audit, text.timeout, demands
-    )
+    return Suite(text.name, text.about, text.keep, grid, by_title, text.timeout, demands)
 
 
 class _NewNotes(Watcher):

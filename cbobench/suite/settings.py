@@ -37,7 +37,6 @@ KEYS = (
         "horizon",
         "seeds",
         "record",
-        "audit",
         "timeout",
         "skip",
         "initial",

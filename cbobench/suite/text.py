@@ -57,8 +57,7 @@ class SuiteText:
         name, about: for readers.
         horizon, seeds: of every cell.
         keep: rounds that are recorded, None for all.
-        audit, timeout, skips: whether the theory is audited, seconds per cell, whether pairs may be
-            unplayable.
+        timeout, skips: seconds per cell, whether pairs may be unplayable.
         initial: the initial design (see `parse_initial`).
         algorithms: with what a task of each needs.
         problems: by entry, those that are built and not prepared; their variants have no identity
@@ -74,7 +73,6 @@ class SuiteText:
     horizon: int
     seeds: Sequence[int]
     keep: int | None
-    audit: bool
     timeout: float | None
     skips: bool
     initial: dict[str, Any]
@@ -154,7 +152,6 @@ def read_suite(call: Call) -> SuiteText:
         )
     shared = _parse_shared(content.get("shared"), place("shared"))
     keep = _parse_keep(content.get("record", {"rounds": DEFAULT_KEEP}), place("record"))
-    audit = _parse_audit(content.get("audit", False), initial, parallel, place("audit"))
     timeout = _parse_timeout(content.get("timeout"), place("timeout"))
     skip = content.get("skip")
     if skip not in (None, "unplayable"):
@@ -192,7 +189,6 @@ def read_suite(call: Call) -> SuiteText:
         horizon=T,
         seeds=seeds,
         keep=keep,
-        audit=audit,
         timeout=timeout,
         skips=skip is not None,
         initial=initial,
@@ -311,20 +307,6 @@ def _parse_keep(value: Any, location: str) -> int | None:
         f"{location}record is {show(value)}; allowed: all, or {{rounds: a whole number of at "
         "least 1}"
     )
-
-
-def _parse_audit(
-    value: Any, initial: Mapping[str, Any], parallel: Mapping[str, Any], location: str
-) -> bool:
-    if not isinstance(value, bool):
-        raise Misuse(f"{location}audit is {show(value)}; allowed: true, false")
-    for noun, setting in (
-        ("an initial design", initial),
-        ("several evaluations under way", parallel),
-    ):
-        if value and setting:
-            raise Misuse(f"{location}audit is true, but no theorem is of {noun}; remove one")
-    return value
 
 
 def _parse_timeout(value: Any, location: str) -> float | None:

@@ -188,13 +188,11 @@ class TaskRules:
 
     Attributes:
         keep: how many rounds are recorded, None for all.
-        audit: whether the theory is audited.
         timeout: seconds that a cell may take, None where the suite does not say.
         demands: what a task takes of a machine, by the algorithm's title.
     """
 
     keep: int | None = None
-    audit: bool = False
     timeout: float | None = None
     demands: Mapping[str, Demand] = field(default_factory=dict)
 
@@ -266,7 +264,7 @@ class Tasks(Sequence[Task]):
     def _group_key(self, pair_cells: PairCells) -> Hashable:
         """What pairs have in common that may play in one block."""
         pair = pair_cells.pair
-        if self.together == 1 or self.rules.audit:
+        if self.together == 1:
             return pair.title, pair_cells.horizon
         return (
             pair_cells.horizon,
@@ -312,8 +310,8 @@ class Tasks(Sequence[Task]):
             self.libraries[pair.algorithm.name],
         )
         demand = self.rules.demands.get(pair.algorithm.title, ONE)
-        keep, audit, timeout = self.rules.keep, self.rules.audit, self.rules.timeout
-        return Task(tuple(cells), keep, *code_and_libraries, attempt, audit, timeout, demand=demand)
+        keep, timeout = self.rules.keep, self.rules.timeout
+        return Task(tuple(cells), keep, *code_and_libraries, attempt, timeout, demand=demand)
 
     def of_pairs(self) -> list[Task]:
         """The tasks with the first cells of every pair, each once."""

@@ -129,7 +129,7 @@ def estimate(
         names = ", ".join(f"{label} ({count_noun(count, 'pair')})" for label, count in counts)
         lines += [f"{meaning}: {names}"] if meaning and names else []
     disk = f"{size / 1e6:.0f} MB" if size < 1e9 else f"{size / 1e9:.1f} GB"
-    files = count_noun(len(plan.tasks) * (3 if plan.record.audit else 2), "file")
+    files = count_noun(2 * len(plan.tasks), "file")
     merged = ", merged when the run ends" if len(plan.tasks) > MANY else ""
     lines.append(f"disk: about {disk} in {files}{merged}")
     totals = count_ahead(plan.tasks, plan.suite.problems)

@@ -109,7 +109,7 @@ def plan(call: Call, watcher: Watcher = SILENT, deadline: float = inf) -> Plan:
     )
     published = read_published(folder, [*COLUMNS, "seconds"])
     by_pair, attempts, stale = blocks.cells_to_play(grid, published, call.kinds_again)
-    rules = blocks.TaskRules(record.keep, record.audit, suite.timeout, suite.demands)
+    rules = blocks.TaskRules(record.keep, suite.timeout, suite.demands)
     tasks = blocks.Tasks(by_pair, record.block, rules, attempts, together=call.block or together)
     # Simulations that take long are counted ahead: who pays for them wants to know how many there
     # will be.
@@ -193,9 +193,7 @@ def _record_call(
         record = rebuild_manifest(folder).add_call(grid, suite, begun, str(folder))
     else:
         refuse_foreign_folder(folder)
-        record = Manifest(
-            suite.name, suite.about, suite.keep, block, (grid,), (begun,), suite.audit
-        )
+        record = Manifest(suite.name, suite.about, suite.keep, block, (grid,), (begun,))
     if call.block and call.block != record.block:
         seeds_per_task = count_noun(record.block, "seed")
         notes.append(

@@ -55,11 +55,6 @@ def test_the_bits_are_those_of_a_cell_alone(write_suite, tmp_path, cpus):
     assert_same_rows(tmp_path / "together", tmp_path / "alone")
 
 
-def test_an_audit_is_of_one_pair(write_suite, tmp_path):
-    tasks = plan(Call(write_suite(SUITE + "audit: true\n"), out=tmp_path / "r", cpus=1)).tasks
-    assert all(len({cell.pair.title for cell in task.cells}) == 1 for task in tasks)
-
-
 @dataclass(kw_only=True)
 class Fails(CKBUCB):
     """Fails where its slack is large."""

@@ -290,10 +290,6 @@ def test_pending_points_count_unless_a_suite_says_otherwise(suite):
             "parallel is {'as': 'batch'}; allowed: a number, or {points: number, as: batch}",
         ),
         ("{points: 3, as: bulk}", "parallel: as is 'bulk'; allowed: asynchronous, batch"),
-        (
-            "3\naudit: true",
-            "audit is true, but no theorem is of several evaluations under way; remove one",
-        ),
     ],
 )
 def test_wrong_input_is_a_line(suite, value, message, tmp_path, capsys):

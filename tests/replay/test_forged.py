@@ -120,7 +120,7 @@ def test_the_page_lists_every_column_and_field(bundle):
             for name in ("bundle.json", "run.json")
             for field in json.loads(archive.read(name))
         ]
-    listed = {(FILES[kind], name) for kind, name in COLUMNS} | {*fields, ("run.json", "audit")}
+    listed = {(FILES[kind], name) for kind, name in COLUMNS} | {*fields}
     grids = {"given", "inputs", "objective", "label", "note", "command", "unplayable"}
     assert {key for key in PROMISES if key[0] != "run.json" or key[1] not in grids} == listed
 
@@ -201,7 +201,6 @@ FORGED_RECORDS = {
     "invocations": [set_value("invocations", value=[])],
     "keep": [set_value("keep", value=5)],
     "block": [set_value("block", value=3)],
-    "audit": [set_value("audit", value=True)],
     "given": [set_value(*PROBLEM, 1, "given", value={"h": 0.5})],
     "inputs": [set_value(*PROBLEM, 0, "inputs", value=[["width", {"float": [0.0, 2.0]}]])],
     "objective": [set_value(*PROBLEM, 0, "objective", value=["cost", 0.0, 100.0])],

@@ -23,7 +23,6 @@ COMMANDS = (
     ["compare", "--target", "0.5"],
     ["compare", "--by", "binds"],
     ["claims"],
-    ["audit"],
 )
 
 
@@ -126,7 +125,7 @@ def test_figures_say_what_they_leave_out(runs, tmp_path, capsys):
 
 
 def test_files_are_no_folders_to_write_to(runs, capsys):
-    for arguments in (["figures", "--out"], ["claims", "--map"], ["audit", "--figures"]):
+    for arguments in (["figures", "--out"], ["claims", "--map"]):
         assert main([arguments[0], runs["good"], arguments[1], runs["file"]]) == 2
         assert capsys.readouterr().err == f"cbobench: {runs['file']} is a file; give a folder\n"
 

@@ -232,7 +232,6 @@ def test_what_a_bundle_cannot_is_a_line(bundle, capsys, clean_tree):
     before = bundle.read_bytes()
     for arguments in (
         ["figures"],
-        ["audit"],
         ["verify", "--repair"],
         ["compact"],
         ["export"],

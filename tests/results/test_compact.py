@@ -34,7 +34,6 @@ suite: many
 horizon: {horizon}
 seeds: {seeds}
 record: {{rounds: 5}}
-audit: true
 problems:
   - rkhs-1d
 algorithms:
@@ -69,7 +68,7 @@ def contents(run):
     """Everything that readers see, without the names of files."""
     opened = Run(run)
     record, state = read_status(opened.folder)
-    frames = [opened.cells, opened.audit, opened.rounds()]
+    frames = [opened.cells, opened.rounds()]
     series = opened.series("regret", opened.expected["problem"].iloc[0], "random")
     return frames, series, state.counts(), len(record.cells), str(compare(opened))
 
@@ -90,9 +89,9 @@ def same(first, second):
 def test_a_merged_run_reads_the_same_from_few_files(played_once, run, before):
     folder = open_run(run)
     assert compact(folder) == (14, 2), "one for each horizon"
-    assert {
-        name[: len(SHARD)] for kind in ("cells", "rounds", "audit") for name in folder.names(kind)
-    } == {SHARD}
+    assert {name[: len(SHARD)] for kind in ("cells", "rounds") for name in folder.names(kind)} == {
+        SHARD
+    }
     same(before, contents(run))
     verdict = verify(folder)
     assert (verdict.damaged, verdict.orphans, verdict.twice) == ([], [], 0)
@@ -205,8 +204,8 @@ def test_wherever_it_is_killed_nothing_is_lost_or_doubled(
         same(before, contents(run))
         assert not verify(open_run(run)).damaged
         compact(open_run(run))
-        files = [path for kind in ("cells", "rounds", "audit") for path in (run / kind).iterdir()]
-        assert len(files) == 6
+        files = [path for kind in ("cells", "rounds") for path in (run / kind).iterdir()]
+        assert len(files) == 4
         assert len(read_published(open_run(run))) == 14
         shutil.rmtree(run)
 

@@ -233,7 +233,7 @@ def test_a_name_of_another_problem_is_refused(problem, message):
     record, later = (
         record_of([variant], [named("a", "A")]) for variant in (named("p", "P", h=1), problem)
     )
-    call = SimpleNamespace(name="s", about="", keep=None, audit=False)
+    call = SimpleNamespace(name="s", about="", keep=None)
     with pytest.raises(Misuse, match=re.escape(message)):
         record.add_call(later.grids[0], call, {}, "run")
     assert (

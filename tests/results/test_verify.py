@@ -202,10 +202,10 @@ def parquet(table):
 
 
 @pytest.fixture(scope="module")
-def audited(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("audited")
+def small_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("small")
     text = (
-        "suite: m\nhorizon: 4\nseeds: 2\naudit: true\nproblems: [rkhs-1d]\nalgorithms: "
+        "suite: m\nhorizon: 4\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: "
         "[{ckb-ucb: {label: mine}}]\n"
     )
     (folder / "suite.yaml").write_text(text)
@@ -224,8 +224,8 @@ def test_cells_are_not_judged_by_a_record_that_has_changed(played, whole_run):
     assert_same_rows(whole_run[1], played[1])
 
 
-def test_a_call_under_the_name_of_another_is_found(audited, tmp_path):
-    shutil.copytree(audited, tmp_path / "run")
+def test_a_call_under_the_name_of_another_is_found(small_run, tmp_path):
+    shutil.copytree(small_run, tmp_path / "run")
     (file,) = (tmp_path / "run" / "invocations").iterdir()
     file.rename(file.with_name("another.json"))
     assert [damage.why for damage in verify(open_run(tmp_path / "run")).damaged] == [
@@ -396,14 +396,14 @@ def changes(table, step):
 
 @pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("merged", [False, True])
-def test_a_value_that_changed_is_found_in_every_column(audited, tmp_path, merged, step):
-    run = shutil.copytree(audited, tmp_path / "run")
+def test_a_value_that_changed_is_found_in_every_column(small_run, tmp_path, merged, step):
+    run = shutil.copytree(small_run, tmp_path / "run")
     folder = open_run(run)
     if merged:
-        cbobench.run(audited.parent / "suite.yaml", out=run, cpus=0, seeds=4)
+        cbobench.run(small_run.parent / "suite.yaml", out=run, cpus=0, seeds=4)
         compact(folder)
     assert verify(folder).damaged == []
-    for kind in ("cells", "rounds", "audit"):
+    for kind in ("cells", "rounds"):
         (file,) = files(run, kind)
         held = pq.read_metadata(file).metadata
         signed = pq.read_table(file).replace_schema_metadata(
@@ -414,8 +414,8 @@ def test_a_value_that_changed_is_found_in_every_column(audited, tmp_path, merged
 
 
 @pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.long)])
-def test_a_value_that_changed_is_found_in_every_record(audited, tmp_path, step):
-    run = shutil.copytree(audited, tmp_path / "run")
+def test_a_value_that_changed_is_found_in_every_record(small_run, tmp_path, step):
+    run = shutil.copytree(small_run, tmp_path / "run")
     folder, clean = open_run(run), []
     for file in (run / "run.json", *(run / "invocations").iterdir()):
         content = json.loads(file.read_text())

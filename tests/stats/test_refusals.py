@@ -1,4 +1,4 @@
-"""What has no interval, exponent, rank, difference or profile is refused in one line."""
+"""What has no interval, rank, difference or profile is refused in one line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import pytest
 
 from cbobench.errors import Misuse
 from cbobench.stats import intervals
-from cbobench.stats.growth import exponent
 from cbobench.stats.intervals import interval
 from cbobench.stats.paired_tests import difference, holm
 from cbobench.stats.profile_shares import data_profile, performance_profile
@@ -23,13 +22,6 @@ T = np.arange(1.0, 2001.0)
         (lambda: interval([1, 2], "mode"), "allowed: mean, median"),
         (lambda: interval([1, 2], confidence=95), "strictly between 0 and 1"),
         (lambda: intervals.proportion(5, 4), "0 <= successes <= n"),
-        (lambda: exponent(T, T[:-1]), "t has shape"),
-        (lambda: exponent(T[::-1], T), "increase"),
-        (lambda: exponent(T - 1, T), "positive"),
-        (lambda: exponent(T, T, part=0), "part = 0"),
-        (lambda: exponent([1.0], [1.0]), "a slope needs two"),
-        (lambda: exponent([], []), "a slope needs two"),
-        (lambda: exponent(T, np.full_like(T, np.inf)), "infinite"),
         (lambda: performance_profile([[1.0]], [0.0], [1]), "positive"),
         (lambda: performance_profile([[1.0]], [np.nan], [1]), "positive"),
         (

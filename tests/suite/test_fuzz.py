@@ -296,7 +296,6 @@ PARSED = {
     "seeds": {"first": 0, "count": 2},
     "record": {"rounds": 3},
     "shared": {"beta_scale": 0.2},
-    "audit": False,
     "problems": [
         {"rkhs-1d": {"h": 0.25, "tail": 4.0, "label": "one"}},
         {"rkhs": {"d": 1, "n": 12, "m": 2}},
@@ -318,7 +317,7 @@ def test_values_changed_at_random(place, times):
 
 
 RUN = {
-    "suite": "s", "horizon": 5, "seeds": 2, "audit": True,
+    "suite": "s", "horizon": 5, "seeds": 2,
     "problems": [{"rkhs-1d": {"h": 0.25}}], "algorithms": ["ckb-ucb", "random"],
 }  # fmt: skip
 
@@ -376,7 +375,7 @@ CHANGES = st.one_of(
     st.tuples(st.sampled_from([*TABLES]), PLACE, NUMBER),
     st.tuples(st.just("json"), PLACE, VALUES),
 )
-COMMANDS = ("status", "compare", "audit", "claims", "run")
+COMMANDS = ("status", "compare", "claims", "run")
 
 
 BYTES = {

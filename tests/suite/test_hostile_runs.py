@@ -26,7 +26,7 @@ from tests.helpers import write_manifest
 from tests.suite.test_fuzz import places
 
 SUITE = {
-    "suite": "s", "horizon": 5, "seeds": 2, "audit": True,
+    "suite": "s", "horizon": 5, "seeds": 2,
     "problems": [{"rkhs-1d": {"h": 0.25, "label": "L"}}], "algorithms": ["ckb-ucb", "random"],
 }  # fmt: skip
 READING = (
@@ -34,14 +34,13 @@ READING = (
     ["compare"],
     ["figures", "--metric", "regret", "--out", "drawn"],
     ["claims"],
-    ["audit"],
     ["status", "--format", "json"],
 )
 
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
-    """A small audited run, and what its run.json says."""
+    """A small run, and what its run.json says."""
     run = tmp_path_factory.mktemp("hostile") / "run"
     cbobench.run(SUITE, out=run, cpus=0)
     return run, json.loads((run / "run.json").read_text())
@@ -232,7 +231,6 @@ def test_secrets_of_a_store_are_neither_shown_nor_kept(monkeypatch, tmp_path, ad
         ["status", "--format", "json"],
         ["compare"],
         ["claims"],
-        ["audit"],
         ["compare", address],
     ):
         main([arguments[0], address, *arguments[1:]])

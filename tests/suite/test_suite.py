@@ -106,10 +106,6 @@ WRONG = [
         "initial: sobol is True; allowed: a whole number",
     ),
     (
-        ("seeds: 3", "seeds: 3\naudit: true\ninitial: {sobol: 5}"),
-        "audit is true, but no theorem is of an initial",
-    ),
-    (
         ("horizon: 10", "horizon: 999\ninitial: {random: 500}"),
         "design of 500 rounds, but there are 100 actions",
     ),
@@ -235,9 +231,7 @@ def test_wrong_suites(write_suite, monkeypatch, tmp_path, change, message):
     assert "suite.yaml" in str(error.value)
 
 
-@pytest.mark.parametrize(
-    "line", ["record: some", "skip: all", "audit: 3", "timeout: -1", "about: [1]"]
-)
+@pytest.mark.parametrize("line", ["record: some", "skip: all", "timeout: -1", "about: [1]"])
 def test_no_problem_is_prepared_for_a_suite_with_a_wrong_key(write_suite, line):
     suite = write_suite(GOOD.replace("seeds: 3", f"seeds: 3\n{line}"))
     with pytest.raises(Misuse, match=f"suite.yaml:4: {line.partition(':')[0]} is"):
