@@ -177,21 +177,18 @@ def test_it_obeys_the_laws(plug_in, name):
 
 
 def test_a_public_name_counts_as_the_code_that_it_names(plug_in):
-    """A method that imports from deep modules, from cbobench, or names cbobench in the code has one
-    hash.
+    """Of a method that imports from deep modules the same files count as of one that imports from
+    cbobench.
     """
     plug_in("plug_in_three")
-    short = source.source_hash("plug_in_three:Bowl", "plug_in_three:Penalty")
+    short = source.closure("plug_in_three:Bowl", "plug_in_three:Penalty")
+    assert {"cbobench.params", "cbobench.gp.parts", "plug_in_three"} <= short.keys()
     deep = "from cbobench.params import param, state\nfrom cbobench.gp.parts import Parts\n"
     shorter = [(name, " ") for name in (" Parts, ", " param, ", "\n    state,\n")]
     shorter.append(("from cbobench import (\n", f"{deep}from cbobench import (\n"))
     plug_in("plug_in_three", *shorter)
     source.look_again()
-    assert source.source_hash("plug_in_three:Bowl", "plug_in_three:Penalty") == short
-    code = source._code(frozenset())
-    for form in ("cbobench.Parts", "cbobench.gp.parts.Parts"):
-        assert code.resolve(form) == {("cbobench.gp.parts", "Parts")}
-    assert code.resolve("cbobench.run") == {"cbobench.run"}
+    assert source.closure("plug_in_three:Bowl", "plug_in_three:Penalty") == short
 
 
 def test_deep_paths_of_before_go_on_working():

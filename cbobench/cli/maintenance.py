@@ -169,6 +169,8 @@ def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
             "failures": failures,
             "finish": hints,
         }
+        if folder.is_reduced:  # only a replay can tell
+            content |= {"stale": None, "unchecked": None}
         print(json.dumps(content, indent=1, ensure_ascii=False))
         return 1 if failures else 0
     # Whoever made the folder chose its texts: all lines are made printable at once.
@@ -176,7 +178,8 @@ def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
         f"{len(state.done):,} of {count_noun(len(record.cells), 'cell')} done, "
         f"{len(state.failed):,} failed"
     )
-    progress += f", {len(state.missing):,} missing, {len(state.stale):,} stale"
+    progress += f", {len(state.missing):,} missing"
+    progress += "" if folder.is_reduced else f", {len(state.stale):,} stale"
     follow_it = f"to follow it: cbobench watch {shlex.quote(options.run)}"
     lines = [
         f"{record.suite or folder}: {progress}",

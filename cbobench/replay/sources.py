@@ -23,7 +23,7 @@ from cbobench.results.query import PublishedCells, read_published
 from cbobench.results.reader import Reader
 from cbobench.results.rounds import cell_codes
 from cbobench.results.source import other_versions
-from cbobench.results.staleness import Freshness, Origin
+from cbobench.results.staleness import Origin
 from cbobench.rng import generator
 from cbobench.suite.cells import Cell, as_words
 from cbobench.words import count_noun
@@ -165,7 +165,6 @@ class Candidate:
     source: Source
     cell: Cell
     way: Way
-    stale: bool
     origin: Origin
 
     @property
@@ -229,7 +228,6 @@ def draw(sources: Sequence[Source], count: int, seed: int, by_round: bool = Fals
         seed: the same one draws the same cells of the same runs.
         by_round: whether all are replayed round by round.
     """
-    freshness = Freshness()
     candidates: list[Candidate] = []
     unlike = failed = 0
     for source in sources:
@@ -246,8 +244,7 @@ def draw(sources: Sequence[Source], count: int, seed: int, by_round: bool = Fals
                 cell, which = pair_cells.cell(i), int(published.origin[rows[i]])
                 unlike += not alike[which]
                 way: Way = "bits" if alike[which] and not by_round else "rounds"
-                stale = freshness.stale(cell.pair, published.origins[which])
-                candidates.append(Candidate(source, cell, way, stale, published.origins[which]))
+                candidates.append(Candidate(source, cell, way, published.origins[which]))
     # whatever the order of the runs' suites
     candidates.sort(key=lambda candidate: candidate.cell.id)
     can_be_replayed = np.array([candidate.can_be_replayed for candidate in candidates], dtype=bool)

@@ -153,10 +153,6 @@ def _describe_bits(outcomes: list[Outcome], drawn: Draw) -> list[str]:
         f"{len(replayed):,} of {count_noun(drawn.drawable['bits'], 'cell')} replayed: {verdict}"
     ]
     lines += _describe_differences(outcomes)
-    if stale := sum(outcome.candidate.stale for outcome in replayed if outcome.state == "equal"):
-        lines.append(
-            f"  confirmed, although the code has changed since: {count_noun(stale, 'cell')}"
-        )
     if undigested := sum(not outcome.digest for outcome in replayed):
         cells = count_noun(undigested, "cell")
         lines.append(
@@ -258,7 +254,6 @@ def replay_as_json(replay: Replay) -> dict[str, Any]:
             "state": outcome.state,
             "text": printable(outcome.text),
             "recommendation": outcome.recommendation,
-            "stale": outcome.candidate.stale,
         }
         | ({"rounds": outcome.rounds._asdict()} if outcome.candidate.way == "rounds" else {})
         for outcome in replay.outcomes

@@ -189,7 +189,9 @@ class Run:
 
     @cached_property
     def stale(self) -> set[str]:
-        """Ids of cells that were played by code that has changed since."""
+        """Ids of cells that were played by code that has changed since; of a bundle none are
+        known.
+        """
         return self._select_ids(
             lambda pair, rows: self.played.has_origin(rows, partial(self._code.stale, pair))
         )
@@ -216,7 +218,7 @@ class Run:
 
     @cached_property
     def _code(self) -> Freshness:
-        return Freshness()
+        return Freshness(self.folder.is_reduced)
 
     @property
     def horizon(self) -> int:

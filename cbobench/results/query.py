@@ -217,8 +217,8 @@ class Status:
     """Cells of a run by state.
 
     Attributes:
-        stale: done cells played by code that has changed since.
-        unchecked: done cells whose code cannot be imported here.
+        stale: done cells played by code that has changed since; of a bundle none are known.
+        unchecked: done cells of a run folder whose code cannot be imported here.
         other_libraries: done cells played with other libraries than this machine's.
         cpus, arithmetic: known kinds of CPU, and of arithmetic, that played done cells.
     """
@@ -239,7 +239,7 @@ class Status:
 def read_status(folder: Reader) -> tuple[Manifest, Status]:
     """Return the state of every requested cell, from the folder alone."""
     manifest = Manifest.read(folder)
-    published, freshness = read_published(folder), Freshness()
+    published, freshness = read_published(folder), Freshness(folder.is_reduced)
     by_pair: dict[str, list[PairCells]] = {
         name: [] for name in ("done", "stale", "missing", "unchecked", "other_libraries")
     }

@@ -1,59 +1,40 @@
-"""Hashes the code that a cell's result depends on: the definitions that its pair and the round loop
-reach.
+"""Hashes the code that a cell's result depends on: files that its pair and the round loop import.
 
-A definition is a function, a class or an assignment at the top of a module. Its names are resolved
-as Python would: in its module, through imports, in other modules. The hash covers the content of
-definitions and the meaning of their names, not their place, so a definition may move to another
-file. Comments, docstrings, layout and the annotations of plain functions do not count.
+These are the files of the two classes, of their bases and of the round loop, and all that they
+import, directly or not, wherever in a file. Imports for type checkers alone do not count, and
+cbobench/__init__.py does not: a public name counts as the module where it lies. Of a file the code
+counts, without comments, docstrings and layout, in the same way for every version of Python.
 
-A module counts whole if its names do not tell what it does: it runs statements on import, binds a
-name twice, imports a star, or looks names up itself (`definitions.DYNAMIC`). Every imported module
-counts for what its import may do: modules that count whole, and assignments that call something.
 Installed packages count by their names, and NumPy and SciPy by their versions (`libraries`).
-Imports by a computed name are not seen.
-
-Each metric has a hash of its own behind the pair's, so that an added metric is a missing column,
-not another result.
+Imports by a computed name are not seen, but for what a user's file looks up in a registry.
 """
 
 from __future__ import annotations
 
+import ast
+import hashlib
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
-from functools import cache, cached_property
+from functools import cache
 from importlib import import_module
 from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
+from importlib.util import find_spec, resolve_name
 from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any, NamedTuple
 
 from cbobench import HOMES
 from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse
 from cbobench.problems import PROBLEMS
-from cbobench.results.definitions import (
-    WHOLE_MODULE,
-    Definition,
-    Module,
-    parse,
-    sha256,
-    with_parents,
-)
+from cbobench.registry import Registry
 from cbobench.results.provenance import installed_version
+from cbobench.results.store import retry
 
 PACKAGE = __name__.split(".")[0]
-LOOP = (
-    ("play.block", "start"),
-    ("play.block", "summaries"),
-    ("play.isolation", "isolate_play"),
-    ("threads", "single_thread"),
-)
+LOOP = {f"{PACKAGE}.{module}" for module in ("play.block", "play.isolation", "threads")}
 """Where a cell's play begins, and what records it."""
-METRICS = (f"{PACKAGE}.metrics", "_TABLE")
-REGISTRIES = {
-    (f"{PACKAGE}.algorithms", "ALGORITHMS"): ALGORITHMS,
-    (f"{PACKAGE}.problems", "PROBLEMS"): PROBLEMS,
-}
 SURFACE = {
     f"{PACKAGE}.{name}": home
     for name, home in HOMES.items()
@@ -62,17 +43,32 @@ SURFACE = {
 """By public name, the module of what users' classes derive or call; what runs and reads plays
 nothing.
 """
+REGISTRIES = {
+    f"{PACKAGE}.algorithms.ALGORITHMS": ALGORITHMS,
+    f"{PACKAGE}.problems.PROBLEMS": PROBLEMS,
+}
 SITES = {"site-packages", "dist-packages"}
 # of the standard library and installed packages
 ROOTS = [sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
-Key = tuple[str, str]
-"""A definition: its module and its name."""
+
+
+class Module(NamedTuple):
+    """A module whose code counts.
+
+    Attributes:
+        path: of its file.
+        digest: hash of its code.
+        imported: names of what it may import; some of them are no modules.
+    """
+
+    path: Path
+    digest: str
+    imported: frozenset[str]
 
 
 @cache
 def source_hash(problem: str, algorithm: str) -> str:
-    """Return the hash of the code behind a pair's cells, as it is on disk: the pair's, then the
-    metrics'.
+    """Return the hash of the code behind a pair's cells, as it is on disk.
 
     Args:
         problem, algorithm: registered names or import paths.
@@ -80,8 +76,7 @@ def source_hash(problem: str, algorithm: str) -> str:
     Raises:
         Misuse: no such class.
     """
-    code, starts = _starts(problem, algorithm)
-    return f"{code.hash_of(starts)[:16]}-{code.metrics}"
+    return _hash_modules(_find_modules(problem, algorithm))
 
 
 @cache
@@ -89,37 +84,18 @@ def problem_hash(problem: str) -> str:
     """Return the hash of the code behind a problem (registered name or import path), without
     methods and round loop.
     """
-    code, starts = _starts(problem)
-    return code.hash_of(starts)[:16]
+    return _hash_modules(_find_modules(problem))
 
 
 def module_hashes(problem: str, algorithm: str) -> dict[str, str]:
-    """Return, by module, the hash of what a pair's hash covers of it, to say where two processes
-    differ.
-    """
-    code, starts = _starts(problem, algorithm)
-    looks: dict[str, list[str]] = {}
-    for module, name in {key for start in starts for key in code.reach(start)}:
-        looks.setdefault(module, []).append(code._look((module, name))[0])
-    return {module: sha256(sorted(lines)) for module, lines in looks.items()}
-
-
-def is_same_code(recorded: str, current: str) -> bool:
-    """Return whether a cell's hash matches today's code, which may have more metrics."""
-    (pair, _, metrics), (current_pair, _, current_metrics) = (
-        recorded.partition("-"),
-        current.partition("-"),
-    )
-    todays_metrics = {current_metrics[i : i + 6] for i in range(0, len(current_metrics), 6)}
-    return pair == current_pair and all(
-        metrics[i : i + 6] in todays_metrics for i in range(0, len(metrics), 6)
-    )
+    """Return by module the hash of its code, to say where two processes differ."""
+    modules = _find_modules(problem, algorithm)
+    return {name: module.digest for name, module in modules.items()}
 
 
 def closure(problem: str, algorithm: str) -> dict[str, Path]:
     """Return the files, by module name, that playing a pair imports."""
-    code, starts = _starts(problem, algorithm)
-    return {name: code.modules[name].path for module, _ in starts for name in code.imported(module)}
+    return {name: module.path for name, module in _find_modules(problem, algorithm).items()}
 
 
 def refuse_edits(problem: str, algorithm: str) -> None:
@@ -127,28 +103,28 @@ def refuse_edits(problem: str, algorithm: str) -> None:
 
     Otherwise, results of the old code would carry the hash of the new code.
     """
-    code, starts = _starts(problem, algorithm)
-    for module, name in sorted({key for start in starts for key in code.reach(start)}):
-        path, digest = code.modules[module].path, code.definition((module, name)).digest
-        if module in sys.modules and _first_seen.setdefault((path, name), digest) != digest:
+    for name, module in _find_modules(problem, algorithm).items():
+        if name not in sys.modules:
+            continue
+        if _first_seen.setdefault(module.path, module.digest) != module.digest:
             raise Misuse(
-                f"{path} has changed since this process imported {module}; start Python again to "
-                "play it"
+                f"{module.path} has changed since this process imported {name}; start Python again "
+                "to play it"
             )
 
 
-_first_seen: dict[tuple[Path, str], str] = {}
+_first_seen: dict[Path, str] = {}
 
 
 def look_again() -> None:
     """Read changed files again, in a process that outlives an edit (a notebook)."""
-    for cached in (source_hash, problem_hash, _code, top_level):
+    for cached in (source_hash, problem_hash, _reach, _load_module, _is_installed, find_code):
         cached.cache_clear()
 
 
 def code_hash(path: Path) -> str:
     """Return the hash of all code in a file."""
-    return parse(path, path.stem).definition(WHOLE_MODULE).digest
+    return _parse(_read(path), "")[0]
 
 
 def libraries(algorithm: str | None = None) -> str:
@@ -187,242 +163,123 @@ def other_versions(recorded: str) -> bool:
     return any(entry != versions((entry.partition(" ")[0],)) for entry in recorded.split(", "))
 
 
-def _starts(problem: str, algorithm: str | None = None) -> tuple[Code, list[Key]]:
-    """Return the code that counts for a pair, and its entry points: both classes, their bases,
-    import paths, the round loop; or those of a problem alone.
-    """
-    starts = [(f"{PACKAGE}.{module}", name) for module, name in LOOP if algorithm is not None]
-    for registry, name in ((PROBLEMS, problem), (ALGORITHMS, algorithm)):
-        if name is None:
-            continue
-        starts += [
-            (base.__module__, base.__qualname__.split(".")[0])
-            for base in registry.get(name).__mro__
-        ]
-        module, _, attribute = registry.import_path(name).partition(":")
-        starts += [(module, attribute)] if attribute else []
-    tops = {module.split(".")[0] for module, _ in starts} - sys.stdlib_module_names - {PACKAGE}
-    return _code(frozenset(top for top in tops if any(map(_is_installed, _places(top))))), list(
-        dict.fromkeys(starts)
-    )
+def _find_modules(problem: str, algorithm: str | None = None) -> dict[str, Module]:
+    """Return the modules whose code counts for a pair, or for a problem alone, sorted by name."""
+    starts = _name_modules(PROBLEMS, problem)
+    if algorithm is not None:
+        starts |= LOOP | _name_modules(ALGORITHMS, algorithm)
+    modules: dict[str, Module] = {}
+    for start in starts:
+        modules |= _reach(start)
+    return dict(sorted(modules.items()))
 
 
-class Code:
-    """The modules whose code counts: cbobench's, the user's, and those of some installed packages.
-
-    Args:
-        families: names of those packages.
-    """
-
-    def __init__(self, families: frozenset[str]) -> None:
-        self.families = families
-        self.modules: dict[str, Module] = {}
-        self.module = cache(self._module)
-        self._look = cache(self._look_up)
-        self.imported = cache(self._imported)
-        self.reach = cache(self._reach)
-        self.reach_on_import = cache(self._reach_on_import)
-
-    def _module(self, name: str) -> Module | None:
-        """Return a module whose code counts; None for other modules and other names."""
-        path = self._file(name)
-        if path is not None:
-            self.modules[name] = parse(path, name)
-        return self.modules.get(name)
-
-    def _file(self, name: str) -> Path | None:
-        top, *submodules = name.split(".")
-        file, folders = top_level(top)
-        if name == PACKAGE or (
-            top not in (PACKAGE, *self.families) and any(map(_is_installed, _places(top)))
-        ):
-            return None
-        for part in submodules:
-            tried = [
-                (folder / part / "__init__.py", folder / f"{part}.py", folder / part)
-                for folder in folders
-            ]
-            file = next((path for paths in tried for path in paths[:2] if path.is_file()), None)
-            folders = tuple(paths[2] for paths in tried if paths[2].is_dir())
-        return file
-
-    def _imported(self, start: str) -> frozenset[str]:
-        """Return a module, its packages, and all modules that they import, directly or not."""
-        reached: set[str] = set()
-        waiting = with_parents(start)
-        while waiting:
-            name = waiting.pop()
-            if name not in reached and (module := self.module(name)) is not None:
-                reached.add(name)
-                homes = [SURFACE[imported] for imported in module.imported if imported in SURFACE]
-                waiting += [
-                    *module.imported,
-                    *(package for home in homes for package in with_parents(home)),
-                    *(submodule for base in module.starred for submodule in self._starred(base)),
-                ]
-        return frozenset(reached)
-
-    def _starred(self, name: str) -> list[str]:
-        """Return what `from name import *` may import: the module and its submodules."""
-        module = self.module(name)
-        paths = (
-            module.path.parent.glob("*.py")
-            if module is not None and module.path.name == "__init__.py"
-            else ()
-        )
-        names = [
-            name,
-            *(f"{name}.{path.stem}" for path in sorted(paths) if path.stem != "__init__"),
-        ]
-        return [name for name in names if self.module(name) is not None]
-
-    def _run_on_import(self, name: str) -> Iterator[Key]:
-        """Yield the definitions of a module that may have an effect without being named."""
-        module = self.modules[name]
-        if module.whole:
-            yield name, WHOLE_MODULE
-        for definition in module.calling:
-            if (name, definition) != METRICS:
-                yield name, definition
-        for definition, statement in module.statements.items():
-            decorators = self._keys(module, statement.decorators) - REGISTRIES.keys()
-            bases = self._keys(module, statement.bases)
-            if decorators or any(
-                WHOLE_MODULE in base and not base[0].startswith(f"{PACKAGE}.") for base in bases
-            ):
-                yield name, definition
-
-    def _keys(self, module: Module, names: Iterable[str]) -> set[Key]:
-        """Return the definitions behind names."""
-        return {
-            key for name in names for key in self.meaning(module, name) if not isinstance(key, str)
-        }
-
-    def resolve(self, dotted: str, visited: frozenset[str] = frozenset()) -> set[Key | str]:
-        """Return the meaning of a full dotted name: definitions whose code counts, or the name
-        itself.
-        """
-        parts = dotted.split(".")
-        if (home := SURFACE.get(".".join(parts[:2]))) is not None:
-            parts = [*home.split("."), *parts[1:]]
-        for cut in range(len(parts), 0, -1):
-            module = self.module(".".join(parts[:cut]))
-            if module is not None and cut == len(parts):
-                return {(module.name, WHOLE_MODULE)}
-            if module is not None:
-                return self.meaning(module, ".".join(parts[cut:]), visited) or {
-                    (module.name, WHOLE_MODULE)
-                }
-        return {dotted}
-
-    def meaning(
-        self, module: Module, name: str, visited: frozenset[str] = frozenset()
-    ) -> set[Key | str]:
-        """Return the meaning of a dotted name in a module; an empty set for local and built-in
-        names.
-        """
-        first, dot, rest = name.partition(".")
-        meanings: set[Key | str] = {(module.name, first)} if first in module.statements else set()
-        # Visited targets are left out, because modules may import each other in a circle.
-        for target in module.imports.get(first, set()) - visited:
-            meanings |= self.resolve(f"{target}{dot}{rest}", visited | {target})
-        return meanings
-
-    def _reach(self, start: Key) -> frozenset[Key]:
-        """Return the definitions behind a name, those that importing its module runs, and all that
-        they reach.
-        """
-        named = self._follow(self._starting(start))
-        return named.union(*(self.reach_on_import(name) for name in self.imported(start[0])))
-
-    def _starting(self, start: Key) -> list[Key]:
-        return [key for key in self.resolve(".".join(start)) if not isinstance(key, str)]
-
-    def _reach_on_import(self, name: str) -> frozenset[Key]:
-        return self._follow([*self._run_on_import(name)])
-
-    def _follow(self, waiting: list[Key]) -> frozenset[Key]:
-        reached: set[Key] = set()
-        while waiting:
-            key = waiting.pop()
-            if key not in reached:
-                reached.add(key)
-                waiting += self._look(key)[1]
-        return frozenset(reached)
-
-    def hash_of(self, starts: Iterable[Key]) -> str:
-        """Hash all that the entry points reach."""
-        begun = [f"start {self._look(key)[0]}" for start in starts for key in self._starting(start)]
-        return self._hash({key for start in starts for key in self.reach(start)}, begun)
-
-    def _hash(self, keys: Iterable[Key], lines: Iterable[str] = ()) -> str:
-        return sha256(sorted({*lines, *(self._look(key)[0] for key in keys)}))
-
-    @cached_property
-    def metrics(self) -> str:
-        """Six digits for each metric of the table."""
-        module = self.module(METRICS[0])
-        assert module is not None
-        descriptions = [
-            self._describe(METRICS, module, entry) for entry in module.entries(METRICS[1])
-        ]
-        return "".join(
-            sorted(self._hash(self._follow(named), [digest])[:6] for digest, named in descriptions)
-        )
-
-    def definition(self, key: Key) -> Definition:
-        return self.modules[key[0]].definition(key[1])
-
-    def _look_up(self, key: Key) -> tuple[str, list[Key]]:
-        """Return the hash of a definition with the meaning of its names, and the definitions among
-        that.
-        """
-        return self._describe(key, self.modules[key[0]], self.definition(key))
-
-    def _describe(self, key: Key, module: Module, definition: Definition) -> tuple[str, list[Key]]:
-        names, lines, named = {*definition.names}, set(), []
-        if key[1] == WHOLE_MODULE:
-            names |= module.imports.keys() - {name.partition(".")[0] for name in names}
-            named += [
-                (submodule, WHOLE_MODULE)
-                for base in module.starred
-                for submodule in self._starred(base)
-            ]
-        for name in names:
-            for target in self.meaning(module, name):
-                if isinstance(target, str):
-                    lines.add(f"{name} {target}")
-                elif target != METRICS:
-                    lines.add(f"{name} {self.definition(target).digest}")
-                    named += [target, *self._registered(key, name, target)]
-                    named += (
-                        [(target[0], WHOLE_MODULE)] if "__subclasses__" in name.split(".") else []
-                    )
-        return sha256([definition.digest, *sorted(lines)]), named
-
-    def _registered(self, key: Key, name: str, target: Key) -> list[Key]:
-        """Return all modules of a registry in which a user's code looks something up."""
-        if (
-            target not in REGISTRIES
-            or name.split(".")[-1] == "register"
-            or key[0].split(".")[0] == PACKAGE
-        ):
-            return []
-        return [
-            (module, WHOLE_MODULE)
-            for package in REGISTRIES[target].packages
-            for module in self._starred(package)
-        ]
+def _name_modules(registry: Registry, name: str) -> set[str]:
+    """Return the names of the modules of a class and its bases, and of its import path."""
+    modules = {base.__module__ for base in registry.get(name).__mro__}
+    if path := registry.import_path(name):
+        modules.add(path.partition(":")[0])
+    return modules
 
 
-_code = cache(Code)
+def _hash_modules(modules: dict[str, Module]) -> str:
+    return _hash(f"{name} {module.digest}" for name, module in modules.items())[:16]
 
 
 @cache
-def top_level(name: str) -> tuple[Path | None, tuple[Path, ...]]:
-    """Return the file of a top-level module and the folders of its submodules; none for built-in or
-    zipped ones.
+def _reach(start: str) -> dict[str, Module]:
+    """Return by name a module, the packages that hold it, and all that these import, directly or
+    not, as far as their code counts.
     """
+    reached: dict[str, Module] = {}
+    waiting = [start]
+    while waiting:
+        for name in _with_parents(waiting.pop()):
+            if name in reached or not _counts(name, start):
+                continue
+            if (module := _load_module(name)) is not None:
+                reached[name] = module
+                waiting += module.imported
+    return reached
+
+
+def _with_parents(name: str) -> list[str]:
+    """Return a, a.b and a.b.c for a.b.c, because importing a module imports its packages."""
+    parts = name.split(".")
+    return [".".join(parts[:i]) for i in range(1, len(parts) + 1)]
+
+
+def _counts(name: str, start: str) -> bool:
+    """Return whether the code of a module counts where that of another one does: ours and the
+    user's, and of an installed package where a class of it is played.
+    """
+    top = name.partition(".")[0]
+    if top == PACKAGE:
+        return name != PACKAGE
+    is_played = top == start.partition(".")[0] and top not in sys.stdlib_module_names
+    return is_played or not _is_installed(top)
+
+
+@cache
+def _load_module(name: str) -> Module | None:
+    """Return a module as it is on disk; None if there is no file of Python with that name."""
+    path = find_code(name)[0]
+    if path is None:
+        return None
+    is_package = path.name == "__init__.py"
+    package = name if is_package else name.rpartition(".")[0]
+    digest, imported = _parse(_read(path), package)
+    if name.partition(".")[0] != PACKAGE:
+        imported = frozenset(module for word in imported for module in _expand_import(word))
+    return Module(path, digest, imported)
+
+
+def _expand_import(name: str) -> list[str]:
+    """Return what a full name in an import of a user's file may load.
+
+    A public name loads the module where it lies, a star all modules of a package. Whoever imports a
+    registry may look up any class in it, and whoever imports cbobench as a whole any public name.
+    """
+    if name in (PACKAGE, f"{PACKAGE}.*"):
+        return [module for public in SURFACE for module in _expand_import(public)]
+    if name in SURFACE:
+        name = f"{SURFACE[name]}.{name.rpartition('.')[2]}"
+    if name in REGISTRIES:
+        return [
+            module for package in REGISTRIES[name].packages for module in _list_modules(package)
+        ]
+    if name.endswith(".*"):
+        return _list_modules(name.removesuffix(".*"))
+    return [name]
+
+
+def _list_modules(package: str) -> list[str]:
+    """Return the names of a package and of the modules in it."""
+    folders = [str(folder) for folder in find_code(package)[1]]
+    return [package, *(module.name for module in iter_modules(folders, f"{package}."))]
+
+
+@cache
+def find_code(name: str) -> tuple[Path | None, tuple[Path, ...]]:
+    """Return the file of a module and the folders of its submodules; none for built-in or zipped
+    ones. Nothing is imported.
+    """
+    package, _, last = name.rpartition(".")
+    if not package:
+        return _find_top(name)
+    folders = find_code(package)[1]
+    places = [
+        place
+        for folder in folders
+        for place in (folder / last / "__init__.py", folder / f"{last}.py")
+    ]
+    files = [place for place in places if place.is_file()]
+    inner = [folder / last for folder in folders if (folder / last).is_dir()]
+    return files[0] if files else None, tuple(inner)
+
+
+def _find_top(name: str) -> tuple[Path | None, tuple[Path, ...]]:
+    """Return the same of a top-level module."""
     try:
         module = sys.modules.get(name)
         spec: ModuleSpec | None = find_spec(name) if module is None else module.__spec__
@@ -435,12 +292,100 @@ def top_level(name: str) -> tuple[Path | None, tuple[Path, ...]]:
     return file if file is not None and file.is_file() else None, folders
 
 
-def _places(top: str) -> list[Path]:
-    file, folders = top_level(top)
-    return [*folders, *([file] if file else [])]
+@cache
+def _is_installed(top: str) -> bool:
+    """Return whether a top-level module belongs to the standard library or to installed
+    packages.
+    """
+    file, folders = find_code(top)
+    places = [*folders, *([file] if file else [])]
+    return any(
+        bool({*place.parts} & SITES) or any(place.is_relative_to(root) for root in ROOTS)
+        for place in places
+    )
+
+
+def _read(path: Path) -> bytes:
+    """Return the text of a file, which its disk may hold back for a moment."""
+    return retry(path.read_bytes, str(path), remote=False)
 
 
 @cache
-def _is_installed(path: Path) -> bool:
-    """Return whether a path belongs to the standard library or to installed packages."""
-    return any(path.is_relative_to(root) for root in ROOTS) or bool({*path.parts} & SITES)
+def _parse(text: bytes, package: str) -> tuple[str, frozenset[str]]:
+    """Return the hash of the code of a text, and the full names in its imports, each of a module or
+    of what lies in one. A text is parsed once: no clock is asked whether its file has changed.
+
+    Args:
+        package: from which its relative imports start.
+    """
+    try:
+        lines, statements = _describe(ast.parse(text))
+        imported = {name for statement in statements for name in _full_names(statement, package)}
+    # Python cannot parse or import it: only its bytes can be compared.
+    except (SyntaxError, ValueError, RecursionError, MemoryError, ImportError):
+        return hashlib.sha256(text).hexdigest(), frozenset()
+    return _hash(lines), frozenset(imported)
+
+
+def _describe(tree: ast.Module) -> tuple[list[str], list[ast.Import | ast.ImportFrom]]:
+    """Return a syntax tree as lines that are the same in every version of Python, and its imports.
+
+    Fields without content are left out, as later versions have more of them.
+    """
+    lines: list[str] = []
+    statements: list[ast.Import | ast.ImportFrom] = []
+    waiting: list[Any] = [tree]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, list):
+            parts = [*_select_run(part)]
+            lines.append(str(len(parts)))
+            waiting += parts
+        elif isinstance(part, ast.AST):
+            values = {name: getattr(part, name, None) for name in part._fields}
+            filled = {name: value for name, value in values.items() if value not in (None, [])}
+            lines.append(f"{type(part).__name__} {' '.join(filled)}")
+            waiting += filled.values()
+            if isinstance(part, ast.Import | ast.ImportFrom):
+                statements.append(part)
+        else:
+            lines.append(repr(part))
+    return lines, statements
+
+
+def _select_run(items: Iterable[Any]) -> Iterator[Any]:
+    """Yield the parts of a list that Python runs: without docstrings, and without what is for type
+    checkers.
+    """
+    for item in items:
+        if isinstance(item, ast.If) and _is_for_checkers(item.test):
+            yield from _select_run(item.orelse)
+        elif not _is_text(item):
+            yield item
+
+
+def _is_text(node: Any) -> bool:
+    """Return whether a statement is a docstring, or a string below an attribute."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _is_for_checkers(test: ast.expr) -> bool:
+    """Return whether a condition is `TYPE_CHECKING` or `typing.TYPE_CHECKING`."""
+    return "TYPE_CHECKING" in (getattr(test, "id", ""), getattr(test, "attr", ""))
+
+
+def _full_names(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[str]:
+    """Yield the full names of what a statement imports.
+
+    Raises:
+        ImportError: a relative import leads out of all packages.
+    """
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+        return
+    base = resolve_name("." * node.level + (node.module or ""), package)
+    yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def _hash(lines: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()

@@ -17,7 +17,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import CbobenchError
 from cbobench.problems import PROBLEMS
 from cbobench.registry import import_object
-from cbobench.results.source import is_same_code, look_again, other_versions, source_hash
+from cbobench.results.source import look_again, other_versions, source_hash
 from cbobench.suite.cells import Pair
 
 
@@ -64,10 +64,16 @@ def import_named(pairs: Iterable[Pair]) -> None:
 
 
 class Freshness:
-    """Compares published cells with the present code; examines the code of a pair once."""
+    """Compares published cells with the present code; examines the code of a pair once.
 
-    def __init__(self) -> None:
+    Args:
+        of_bundle: whether they are of a bundle, of which nothing is said: whether other code plays
+            the same, only a replay can tell.
+    """
+
+    def __init__(self, of_bundle: bool = False) -> None:
         look_again()
+        self.of_bundle = of_bundle
         self._current: dict[tuple[str, str], str | None] = {}
 
     def current(self, pair: Pair) -> str | None:
@@ -85,12 +91,14 @@ class Freshness:
 
     def stale(self, pair: Pair, origin: Origin) -> bool:
         """Return whether the code that played a cell has changed since."""
+        if self.of_bundle:
+            return False
         current_hash = self.current(pair)
-        return current_hash is not None and not is_same_code(origin.source, current_hash)
+        return current_hash is not None and origin.source != current_hash
 
     def unknown(self, pair: Pair) -> bool:
         """Return whether the code that would play a pair cannot be examined."""
-        return self.current(pair) is None
+        return not self.of_bundle and self.current(pair) is None
 
     def other_libraries(self, origin: Origin) -> bool:
         """Return whether other libraries played a cell: its bits may differ, but it is not

@@ -28,7 +28,7 @@ from cbobench.play.failure import describe_error
 from cbobench.play.task import SHIP, refuse_other_code
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import DRIVERS_FOLDER, VISIBLE_WITHIN, refuse_unshared_folder
-from cbobench.results.source import PACKAGE, closure, libraries, top_level
+from cbobench.results.source import PACKAGE, closure, find_code, libraries
 from cbobench.results.store import machine_id
 from cbobench.watcher import Watcher
 from cbobench.words import count_noun
@@ -95,7 +95,7 @@ def collect_code(sources: Mapping[tuple[str, str], str], ship: bool) -> Code:
             place
             for top in tops
             if top != PACKAGE
-            for place in top_level(top)[1] or top_level(top)[:1]
+            for place in find_code(top)[1] or find_code(top)[:1]
         ]
         return Code(
             sources, folders=sorted({str(place.parent) for place in places if place is not None})
@@ -108,7 +108,7 @@ def collect_code(sources: Mapping[tuple[str, str], str], ship: bool) -> Code:
 
 def _files(top: str, needed: Collection[Path]) -> Iterator[tuple[str, Path]]:
     """Files of a top-level module by their place beside it."""
-    file, folders = top_level(top)
+    file, folders = find_code(top)
     if file is not None and not folders:
         yield file.name, file
     for folder in folders:

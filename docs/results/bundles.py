@@ -1,26 +1,19 @@
-"""The bundles of the papers' suites, docs/results/papers: which there are, who played them, and who
-confirmed them. What the pages about the papers say comes from these alone.
+"""The bundles of the papers' suites, docs/results/papers: which there are, who played them, and the
+commit whose replay confirmed each. What the pages about the papers say comes from these alone.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from cbobench.report.load import Run
 from cbobench.results.bundle import Bundle
-from cbobench.results.source import source_hash
-from docs.results.field_shards import (
-    CONFIRMED,
-    confirmed_by,
-    digest_of,
-    played_by,
-    read_confirmed,
-)
+from docs.results import field_shards
+from docs.results.field_shards import confirmed_by, digest_of, played_by, read_confirmed
 from docs.results.markdown import tabulate, wrap
-from docs.results.paper_figures import describe_origin, is_outdated
+from docs.results.paper_figures import describe_origin
 
 BUNDLES = Path(__file__).parent / "papers"
 LINKED = "results/papers"  # the same folder, from a page
@@ -44,37 +37,16 @@ def list_whole(suites: Iterable[str]) -> list[str]:
     return [suite for suite in suites if is_whole(suite)]
 
 
-def write_sources(suite: str) -> None:
-    """Add to what is known of a confirmed bundle that today's code plays all of its pairs."""
-    confirmed = read_confirmed(BUNDLES)
-    pairs = describe_origin([Run(str(bundle_of(suite)))])["sources"]
-    confirmed[suite]["sources"] = {pair: [source_hash(*pair.split("/"))] for pair in pairs}
-    text = json.dumps(confirmed, indent=1) + "\n"
-    (BUNDLES / CONFIRMED).write_text(text, encoding="utf-8")
+def is_confirmed(suite: str) -> bool:
+    """Whether drawn cells of a suite's bundle as it is were played again, all to the same bits."""
+    return field_shards.is_confirmed(bundle_of(suite), read_confirmed(BUNDLES))
 
 
 def trace_origin(suites: Iterable[str]) -> dict[str, Any]:
-    """Who played some bundles, as pages store it (`describe_origin`), with their digests. The
-    sources of a confirmed bundle are those that confirmed it.
-    """
-    read = {suite: Run(str(bundle_of(suite))) for suite in suites}
-    confirmed = read_confirmed(BUNDLES)
-    sources: dict[str, set[str]] = {}
-    for suite, run in read.items():
-        said = confirmed.get(suite, {})
-        is_confirmed = said.get("bundle") == digest_of(bundle_of(suite))
-        played = (is_confirmed and said.get("sources")) or describe_origin([run])["sources"]
-        for pair, hashes in played.items():
-            sources.setdefault(pair, set()).update(hashes)
-    return describe_origin([*read.values()]) | {
-        "sources": {pair: sorted(hashes) for pair, hashes in sorted(sources.items())},
-        "bundles": {suite: digest_of(bundle_of(suite)) for suite in read},
-    }
-
-
-def is_true(suite: str) -> bool:
-    """Whether today's code played a whole bundle, or drawn cells of it again to the last bit."""
-    return not is_outdated(trace_origin([suite]))
+    """Who played some bundles, as pages store it (`describe_origin`), with their digests."""
+    files = {suite: bundle_of(suite) for suite in suites}
+    origin = describe_origin([Run(str(file)) for file in files.values()])
+    return origin | {"bundles": {suite: digest_of(file) for suite, file in files.items()}}
 
 
 def tabulate_bundles(suites: Iterable[str]) -> str:
@@ -99,7 +71,7 @@ def tabulate_bundles(suites: Iterable[str]) -> str:
         )
     head = ("bundle", "cells", "played by", "confirmed by", "CPU-minutes", "kB")
     missing = ", ".join(f"`{suite}`" for suite in names if suite not in there)
-    note = wrap(f"Not played by today's arithmetic yet: {missing}.") if missing else ""
+    note = wrap(f"Not played yet: {missing}.") if missing else ""
     table = tabulate(head, rows, "lrllrr") + "\n" if rows else ""
     return "\n".join(filter(None, (table, note)))
 

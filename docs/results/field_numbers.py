@@ -60,9 +60,7 @@ def open_played(bundles: Iterable[Path]) -> Run:
             if (cells.pair.problem.title, cells.pair.algorithm.title) not in played
         }
         runs.append(Run(run.folder, drop_pairs(run.record, absent), run.played))
-    run = Run.union(runs)
-    run.__dict__["stale"] = run.__dict__["unchecked"] = frozenset()  # pages say who played what
-    return run
+    return Run.union(runs)
 
 
 def drop_pairs(record: Manifest, keys: set[tuple[str, str]]) -> Manifest:

@@ -134,13 +134,17 @@ def read_confirmed(folder: Path) -> dict[str, dict[str, Any]]:
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
 
 
-def confirmed_by(bundle: Path, confirmed: Mapping[str, Any]) -> str:
-    """The commit whose code played drawn cells of a bundle again, all to the same bits; a dash
-    without one.
-    """
+def is_confirmed(bundle: Path, confirmed: Mapping[str, Any]) -> bool:
+    """Whether drawn cells of a bundle as it is were played again, all to the same bits."""
     said = confirmed.get(bundle.stem)
-    if said is None or said["bundle"] != digest_of(bundle):
+    return said is not None and said["bundle"] == digest_of(bundle)
+
+
+def confirmed_by(bundle: Path, confirmed: Mapping[str, Any]) -> str:
+    """The commit whose code did that; a dash without one."""
+    if not is_confirmed(bundle, confirmed):
         return "–"
+    said = confirmed[bundle.stem]
     return f"{said['commit'][:7]} ({count_noun(said['cells'], 'cell')})"
 
 

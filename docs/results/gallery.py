@@ -27,12 +27,11 @@ from cbobench.report.layout import finish, grid
 from cbobench.report.load import Run
 from cbobench.report.planes import TradeOff
 from cbobench.report.style import Look, looks, size_of
-from docs.results.bundles import bundle_of, is_true
+from docs.results.bundles import bundle_of
 
 HERE = Path(__file__).parent
 ROWS, ABOUT = HERE / "gallery.parquet", HERE / "gallery.json"
 FIGURES = HERE.parent / "website" / "prose" / "figures.yaml"
-ORIGIN = HERE / "reproduction.json"
 POINTS = 120
 KINDS = {kind.__name__: kind for kind in (Panel, Boxes, TradeOff)}
 READINGS = {"letter": "by the letter", "best": "as best known"}
@@ -140,10 +139,7 @@ def collect_all() -> tuple[dict[str, Any], pd.DataFrame]:
         for reading in READINGS:
             name = figure.suite + ("_fit" if reading == "best" else "")
             key = f"{figure.key}_{reading}"
-            run = Run(str(bundle_of(name)))
-            if is_true(name):  # a replay confirmed what other code played
-                run.__dict__["stale"] = frozenset()
-            about[key], frame = collect(run, figure)
+            about[key], frame = collect(Run(str(bundle_of(name))), figure)
             about[key]["suite"] = name
             rows.append(frame.assign(figure=key))
     found = pd.concat(rows, ignore_index=True)
@@ -189,11 +185,6 @@ def draw(key: str, about: dict[str, Any], rows: pd.DataFrame) -> Any:
 def stored() -> tuple[dict[str, Any], pd.DataFrame]:
     """What is in the repository."""
     return json.loads(ABOUT.read_text(encoding="utf-8")), pd.read_parquet(ROWS)
-
-
-def origin() -> dict[str, Any]:
-    """Who played the stored figures: their bundles are those of reproduction.json."""
-    return dict(json.loads(ORIGIN.read_text(encoding="utf-8")))
 
 
 def entries() -> Iterator[tuple[PaperFigure, str]]:

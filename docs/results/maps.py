@@ -24,7 +24,7 @@ from cbobench.papers.evidence import Part
 from cbobench.report.load import Run
 from cbobench.words import count_noun
 from docs.results.bundles import bundle_of, list_whole, tabulate_bundles, trace_origin
-from docs.results.paper_figures import Stored, warn_of_age, write_page
+from docs.results.paper_figures import Stored, write_page
 
 HERE = Path(__file__).parent
 STORED, PAGE = HERE / "maps.json", HERE.parent / "maps.md"
@@ -118,7 +118,7 @@ def page(stored: Stored) -> str:
         maps.setdefault(map.claim, []).append(map)
     played = f"Played by commit {stored['commit']}, {stored['date']}.\n"
     changes = describe_changes(stored["before"]) if "before" in stored else ""
-    text = [part for part in (TITLE, warn_of_age(stored), INTRODUCTION, played, changes) if part]
+    text = [part for part in (TITLE, INTRODUCTION, played, changes) if part]
     for id in sorted(
         maps, key=lambda id: ("ZSG".index(id[0]), int("".join(c for c in id if c.isdigit())), id)
     ):

@@ -16,12 +16,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from cbobench import resources
-from cbobench.arithmetic import PORTABLE
 from cbobench.cli import main
 from cbobench.report.load import Run
-from cbobench.results.source import is_same_code, source_hash
 from cbobench.words import count_noun
-from docs.results.markdown import wrap
 
 NATIVE = "native"  # the arithmetic of a machine as it is
 # of what the papers say without a figure
@@ -70,17 +67,9 @@ def describe_origin(runs: Sequence[Run]) -> dict[str, Any]:
     Returns:
         commit, date: the commits (`name_span`), and the latest day.
         arithmetic, cpus: the kinds of both.
-        sources: by "problem/algorithm", the hashes of the code that played such cells.
     """
     calls = [call for run in runs for call in run.record.invocations]
     dates = [str(call["at"])[:10] for call in calls if call.get("at")]
-    sources: dict[str, set[str]] = {}
-    for run in runs:
-        problems, algorithms = run.record.variants("problems"), run.record.variants("algorithms")
-        played = run.cells[["problem", "algorithm", "source"]].drop_duplicates()
-        for problem, algorithm, source in played.itertuples(index=False):
-            pair = f"{problems[problem].name}/{algorithms[algorithm].name}"
-            sources.setdefault(pair, set()).add(source)
     return {
         "commit": name_span([*dict.fromkeys(map(name_commit, calls))]),
         "date": max(dates, default="unknown"),
@@ -88,35 +77,7 @@ def describe_origin(runs: Sequence[Run]) -> dict[str, Any]:
             {kind for run in runs for kind in run.cells["arithmetic"].fillna(NATIVE)}
         ),
         "cpus": sorted({kind for run in runs for kind in run.cells["cpu"].dropna()}),
-        "sources": {pair: sorted(hashes) for pair, hashes in sorted(sources.items())},
     }
-
-
-def is_outdated(stored: Mapping[str, Any]) -> bool:
-    """Whether other code or arithmetic than today's played what a page stores."""
-    sources = stored.get("sources")
-    if not sources or stored.get("arithmetic") != [PORTABLE]:
-        return True
-    return not all(
-        is_same_code(source, source_hash(*pair.split("/")))
-        for pair, hashes in sources.items()
-        for source in hashes
-    )
-
-
-def warn_of_age(stored: Mapping[str, Any]) -> str:
-    """What a page says at its top while its plays are older than the code; empty if they are
-    not.
-    """
-    if not is_outdated(stored):
-        return ""
-    # Before its kind was stored there was no other arithmetic.
-    arithmetic = ", ".join(stored.get("arithmetic") or [NATIVE])
-    return wrap(
-        f"**Older than the code.** These plays are of {stored['date']}, commit {stored['commit']}, "
-        f"in {arithmetic} arithmetic. Methods or arithmetic have changed since: played today, many "
-        "numbers have other digits, and a verdict may be another one."
-    )
 
 
 def write_page(stored: Stored, file: Path, text: str, page: Path) -> None:

@@ -3,11 +3,11 @@ from these `reproduction`, `maps` and `gallery` write their pages, without a pla
 
 python -m docs.results.papers [--list | --render | --confirm [K]] [--no-commit] [SUITE ...]
 
-Takes the first suite of docs/results/papers.yaml that is missing, not whole or no longer true (or
-those that are named), and commits what that gave. Of a bundle that other code played, ten drawn
-cells are played again: if all are equal to the last bit it is confirmed, else its suite is played
-anew. A play ends after 40 minutes; the next call goes on. `--render` computes pages and gallery
-from the bundles. `--confirm` plays K drawn cells of the bundles again. The recorded data are in
+Takes the first suite of docs/results/papers.yaml that is missing, not whole or not confirmed (or
+those that are named), and commits what that gave. Of a whole bundle ten drawn cells are played
+again: if all are equal to the last bit this commit confirms it, else its suite is played anew. A
+play ends after 40 minutes; the next call goes on. `--render` computes pages and gallery from the
+bundles. `--confirm` plays K drawn cells (10) of each bundle again. The recorded data are in
 CBOBENCH_DATA.
 """
 
@@ -19,25 +19,17 @@ from pathlib import Path
 from typing import Any
 
 from cbobench.errors import CbobenchError, unknown
-from cbobench.results.provenance import invocation
 from cbobench.suite import yamlio
 from cbobench.words import count_noun, list_names
 from docs.results import gallery, maps, reproduction
-from docs.results.bundles import (
-    BUNDLES,
-    bundle_of,
-    is_true,
-    is_whole,
-    list_whole,
-    write_sources,
-)
+from docs.results.bundles import BUNDLES, bundle_of, is_confirmed, is_whole, list_whole
 from docs.results.field_shards import played_by
 from docs.results.paper_figures import suites as list_papers
 from docs.results.shards import (
     FOLDER,
     SECONDS,
     commit_results,
-    confirm_shard,
+    confirm_shards,
     describe_play,
     keep_run,
     read_about,
@@ -47,7 +39,7 @@ from docs.results.shards import (
 
 RUNS = Path("runs") / "papers"
 LONGEST = 20_000  # rounds of any suite
-DRAWN = 10  # cells that are played again of a bundle that other code played
+DRAWN = 10  # cells of a bundle that are played again
 Suites = Mapping[str, Mapping[str, Any]]
 
 
@@ -69,12 +61,10 @@ def shard_of(suite: str) -> str:
     return f"{BUNDLES.name}/{suite}"
 
 
-def confirm_suite(suite: str, cells: int, call: Mapping[str, Any]) -> bool:
-    """Replay drawn cells of a bundle; record that today's code plays the same bits, if it does."""
-    if not confirm_shard(shard_of(suite), cells, call):
-        return False
-    write_sources(suite)
-    return True
+def commit_bundles(subject: str) -> None:
+    """Commit the bundles, which commits confirmed them, and the page that says so."""
+    reproduction.main(["--render"])
+    commit_results(subject, BUNDLES, reproduction.STORED, reproduction.PAGE)
 
 
 def play_suite(suite: str, rounds: Sequence[int], seconds: float) -> None:
@@ -92,14 +82,14 @@ def play_suite(suite: str, rounds: Sequence[int], seconds: float) -> None:
 
 
 def renew_suite(suite: str, rounds: Sequence[int], is_committed: bool) -> None:
-    """Confirm a whole bundle of other code, or else play its suite; commit what that gave."""
-    if is_whole(suite) and confirm_suite(suite, DRAWN, invocation([])):
+    """Confirm a whole bundle, or else play its suite; commit what that gave."""
+    if is_whole(suite) and not confirm_shards([shard_of(suite)], DRAWN):
         subject = f"Confirm {suite} by {count_noun(DRAWN, 'drawn cell')}"
     else:
         play_suite(suite, rounds, SECONDS)
         subject = describe_play(shard_of(suite))
     if is_committed:
-        commit_results(subject, BUNDLES)
+        commit_bundles(subject)
 
 
 def render_pages() -> None:
@@ -116,8 +106,8 @@ def render_pages() -> None:
 
 
 def list_suites(suites: Suites) -> None:
-    """Print how much of every suite is played, by which code, whether today's code plays the same,
-    and what it cost.
+    """Print how much of every suite is played, by which code, whether a replay confirmed it, and
+    what it cost.
     """
     for suite in suites:
         about = read_about(shard_of(suite))
@@ -127,16 +117,16 @@ def list_suites(suites: Suites) -> None:
         cells, minutes = about["cells"], about["cost"]["seconds"] / 60
         print(
             f"{suite}: {cells['done']} of {cells['expected']} cells, by {played_by(about)}, "
-            f"{'true' if is_true(suite) else 'of other code'}, {minutes:.1f} CPU-minutes"
+            f"{'confirmed' if is_confirmed(suite) else 'not confirmed'}, {minutes:.1f} CPU-minutes"
         )
 
 
 def choose_next(suites: Suites) -> list[str]:
-    """The first suite that is missing or not whole, else the first that is no longer true; at
-    most one.
+    """The first suite that is missing or not whole, else the first that is not confirmed; at most
+    one.
     """
     missing = [suite for suite in suites if not is_whole(suite)]
-    return missing[:1] or [suite for suite in suites if not is_true(suite)][:1]
+    return missing[:1] or [suite for suite in suites if not is_confirmed(suite)][:1]
 
 
 def main(given: Sequence[str] | None = None) -> None:
@@ -158,11 +148,10 @@ def main(given: Sequence[str] | None = None) -> None:
     if not options.no_commit:
         refuse_edits()
     if options.confirm is not None:
-        there = options.suites or [suite for suite in suites if is_whole(suite)]
-        call = invocation([])
-        missed = [suite for suite in there if not confirm_suite(suite, options.confirm, call)]
+        there = options.suites or list_whole(suites)
+        missed = confirm_shards([*map(shard_of, there)], options.confirm)
         if not options.no_commit:
-            commit_results("Confirm the papers' bundles by replay", BUNDLES)
+            commit_bundles("Confirm the papers' bundles by replay")
         if missed:
             raise SystemExit(f"papers: not confirmed: {list_names(missed)} (see above)")
         return

@@ -39,7 +39,6 @@ from docs.results.field_groups import is_ours, is_rival, page_of
 from docs.results.field_numbers import Field, open_fields
 from docs.results.field_tables import order_by_rank
 from docs.results.markdown import fill_sections
-from docs.results.paper_figures import warn_of_age
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent
@@ -264,7 +263,7 @@ def draw_pair(figure: gallery.PaperFigure, about: dict[str, Any], rows: pd.DataF
 
 def describe_figures() -> str:
     """The section of docs/papers.md with a picture of each figure."""
-    lines = [note] if (note := warn_of_age(gallery.origin())) else []
+    lines = []
     for paper, figures in groupby(gallery.read_figures(), key=lambda figure: figure.paper):
         lines.append(f"### {paper}\n")
         for figure in figures:

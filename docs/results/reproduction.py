@@ -30,7 +30,7 @@ from docs.results.bundles import (
     trace_origin,
 )
 from docs.results.markdown import tabulate, wrap
-from docs.results.paper_figures import Stored, suites, warn_of_age, write_page
+from docs.results.paper_figures import Stored, suites, write_page
 
 HERE = Path(__file__).parent
 STORED, PAGE = HERE / "reproduction.json", HERE.parent / "reproduction.md"
@@ -233,7 +233,6 @@ def page(stored: Stored) -> str:
     title, about = fill(head, rows).split("\n", 1)
     said = (
         title,
-        warn_of_age(stored).rstrip(),
         about.strip(),
         tally(rows).rstrip(),
         say_changes(stored),

@@ -11,15 +11,14 @@ import matplotlib as mpl
 import pytest
 
 from cbobench import resources
-from cbobench.arithmetic import PORTABLE, arithmetic_kind
+from cbobench.arithmetic import arithmetic_kind
 from cbobench.papers.claim_tables import as_record, claims_of, evaluate
 from cbobench.papers.rules import RULES
 from cbobench.replay.replay import replay
 from cbobench.results.export import export
-from cbobench.results.source import source_hash
 from docs.results import bundles, gallery, maps, reproduction
 from docs.results.field_shards import digest_of
-from docs.results.paper_figures import is_outdated, play
+from docs.results.paper_figures import play
 
 mpl.use("Agg")
 OWN_NUMBERS = (  # names and the papers' own words, which are no measurements of ours
@@ -58,31 +57,6 @@ def test_the_pages_are_current(stored, stored_maps):
             f"{script.PAGE} is stale: python -m {script.__name__} --render"
         )
         assert script.page(results | changed) != text, "negative control"
-
-
-def test_a_page_says_at_its_top_that_its_plays_are_older_than_the_code(stored, stored_maps):
-    """While code or arithmetic are others than today's, and no longer; by what is stored, not by a
-    date.
-    """
-    pair = "feasible-pocket/ckb-ucb"
-    todays = {"arithmetic": [PORTABLE], "sources": {pair: [source_hash(*pair.split("/"))]}}
-    for page, stored_results in ((reproduction.page, stored), (maps.page, stored_maps)):
-        for played in (
-            {"arithmetic": None, "sources": None},  # as files of before say it
-            todays | {"sources": None},
-            todays | {"arithmetic": ["native: SkylakeX, AVX512_SPR"]},
-            todays | {"arithmetic": ["native: SkylakeX, AVX512_SPR", PORTABLE]},
-            todays | {"sources": {pair: [*todays["sources"][pair], "0" * 16]}},
-        ):
-            title, warning, *_ = page(stored_results | played).split("\n\n")
-            assert title.startswith("# ")
-            assert warning.startswith("**Older than the code.**"), played
-            assert stored_results["commit"] in " ".join(warning.split())
-            assert stored_results["date"] in warning
-            assert ("native" in warning) == (played["arithmetic"] != [PORTABLE])
-        assert "Older than the code" not in page(stored_results | todays)
-    assert ("Older than the code" in reproduction.PAGE.read_text()) == is_outdated(stored)
-    assert ("Older than the code" in maps.PAGE.read_text()) == is_outdated(stored_maps)
 
 
 def test_the_findings_are_of_these_claims_and_suites(stored):
@@ -202,8 +176,7 @@ def test_a_short_run_of_it(tmp_path, monkeypatch):
     export(tmp_path / "zhou_ji_2022_slack", tmp_path / "zhou_ji_2022_slack.zip")
     measured = reproduction.measured(["zhou_ji_2022_slack"], draws=5)
     rows = measured["rows"]
-    assert {pair.partition("/")[0] for pair in measured["sources"]} == {"rkhs-1d"}
-    assert not is_outdated(measured | {"arithmetic": [PORTABLE]})
+    assert [*measured["bundles"]] == ["zhou_ji_2022_slack"]
     assert measured["arithmetic"] == [arithmetic_kind()]
     assert measured["cpus"]
     assert {row["id"] for row in rows if row["parts"]} == {"ZJ1", "ZJ8"}
@@ -279,7 +252,6 @@ def test_every_figure_has_claims_with_verdicts(stored):
         assert figure.says
         assert figure.decides
         assert all(claim in primary_claims for claim in figure.claims), figure
-    assert not any("stale" in key for key in primary_claims)
 
 
 @pytest.mark.parametrize(
@@ -298,10 +270,3 @@ def test_a_figure_is_drawn_from_its_rows(stored_rows, key, panels):
     assert len(image.axes) == panels
     assert all(axis.has_data() for axis in image.axes)
     plt.close(image)
-
-
-def test_rows_are_those_of_cells_that_are_not_stale(stored_rows):
-    _, rows = stored_rows
-    assert rows["stale"].fillna(0).max() == 0, (
-        "stored from cells of code that has changed: make claims"
-    )

@@ -143,16 +143,20 @@ def test_a_bundle_may_lie_in_a_bucket(run, bundle, tmp_path, monkeypatch):
         Run("s3://bucket/other.zip?region=x")
 
 
-def test_marks_of_stale_cells_carry_over(run, bundle, tmp_path, monkeypatch, capsys):
-    assert not Run(bundle).stale
+def test_whether_a_bundle_is_of_other_code_only_a_replay_can_tell(run, bundle, monkeypatch, capsys):
     monkeypatch.setattr("cbobench.results.staleness.source_hash", lambda *names: "another")
-    assert Run(bundle).stale == Run(run).stale == set(Run(run).cells["cell"])
-    for source in (run, bundle):
-        assert main(["status", str(source)]) == 0
-    of_run, theirs = capsys.readouterr().out.split("mine: ")[1:]
-    assert of_run.splitlines()[:2] == theirs.splitlines()[:2]
-    assert "24 stale" in theirs
-    assert "to go on" not in theirs
+    assert Run(run).stale == set(Run(run).cells["cell"])
+    for read in (Run(bundle), Run.union([Run(bundle), Run(run)])):
+        assert read.stale == read.unchecked == set()
+    for place in (run, bundle):
+        assert main(["status", str(place)]) == 0
+    of_run, of_bundle = capsys.readouterr().out.split("mine: ")[1:]
+    assert "24 stale" in of_run
+    assert "stale" not in of_bundle
+    assert "to go on" not in of_bundle
+    assert main(["status", str(bundle), "--format", "json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert (content["stale"], content["unchecked"]) == (None, None)
 
 
 def test_a_run_that_is_played_says_n_of_expected(run, tmp_path):
