@@ -85,7 +85,7 @@ ALLOWED = {
     "papers": {"report", "play", "results", "stats", "algorithms", "problems", "gp", *LEAVES},
     "page": {"papers", "report", "results", "algorithms", *LEAVES},
     "check": {"play", "algorithms", "problems", "gp", *LEAVES},
-    "replay": {"play", "results", "suite", "algorithms", "problems", "gp", *LEAVES},
+    "replay": {"play", "results", "suite", "algorithms", "problems", *LEAVES},
     "cli": {
         "check",
         "replay",

@@ -13,7 +13,6 @@ import cbobench
 from cbobench.call import Call
 from cbobench.errors import Misuse
 from cbobench.params import ParamOptions, param
-from cbobench.replay.replay import ReplayOptions, replay
 from cbobench.report.compare import CompareOptions
 from cbobench.report.plot import PlotOptions
 from cbobench.watcher import SILENT, Watchers
@@ -24,7 +23,6 @@ OPTIONS = {
     cbobench.compare: CompareOptions,
     cbobench.plot: PlotOptions,
     param: ParamOptions,
-    replay: ReplayOptions,
 }
 
 

@@ -261,7 +261,7 @@ def test_reading_a_run_loads_nothing_unless_it_is_asked_to(
         in text
     )
     assert main(["compare", run]) == 0
-    assert main(["verify", run, "--replay", "1"]) == 1
+    assert main(["verify", run, "--replay", "1"]) == 3
     assert "add --imports" in capsys.readouterr().out
     assert not (home / "loaded").exists()
     assert main(["status", run, "--imports", "--format", "json"]) == 0

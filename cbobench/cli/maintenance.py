@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cbobench.cli.parser import Commands, add_run, whole_number
+from cbobench.cli.parser import UNDECIDED, Commands, add_run, whole_number
 from cbobench.errors import Misuse, mask_secrets, printable
 from cbobench.words import count_noun, part_of
 
@@ -84,22 +84,13 @@ def add_commands(command: Commands) -> None:
         type=whole_number,
         metavar="K",
         help="play K drawn cells again and compare them with what is published; exit code 1: one "
-        "differs, or none "
-        "can be played",
+        "differs, 3: some cannot be checked here",
     )
     verify.add_argument(
         "--seed",
         type=whole_number,
         metavar="S",
         help="of the draw (default: a new one, which is said)",
-    )
-    verify.add_argument(
-        "--by-round",
-        action="store_true",
-        help=(
-            "ask methods round by round on published histories, as is done anyway where "
-            "libraries differ"
-        ),
     )
     verify.add_argument(
         "--data", type=Path, metavar="FOLDER", help="folder with the original data sets"
@@ -301,11 +292,9 @@ def do_verify(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench verify`."""
     if options.replay is not None:
         return _do_replay(options)
-    for name in ("seed", "by_round", "data", "imports"):
+    for name in ("seed", "data", "imports"):
         if getattr(options, name) not in (None, False):
-            raise Misuse(
-                f"--{name.replace('_', '-')} is about --replay; add --replay K, or leave it out"
-            )
+            raise Misuse(f"--{name} is about --replay; add --replay K, or leave it out")
     if len(options.runs) > 1:
         raise Misuse(
             f"{len(options.runs)} runs are given; allowed: one, or several with --replay K"
@@ -315,23 +304,24 @@ def do_verify(options: argparse.Namespace, command_line: list[str]) -> int:
 
 def _do_replay(options: argparse.Namespace) -> int:
     """`cbobench verify --replay`."""
-    from cbobench.replay.replay import ReplayOptions, plan_replay, replay_plan
-    from cbobench.replay.text import describe_draw, describe_outcomes, replay_as_json
+    from cbobench.replay.replay import replay
+    from cbobench.replay.stage import Stage
+    from cbobench.replay.text import describe_draw, describe_replay, replay_as_json
 
     if options.repair:
         raise Misuse("--repair moves damaged files, and --replay plays cells again; leave one out")
-    asked = {name: getattr(options, name) for name in ("seed", "by_round", "data", "imports")}
-    wanted = ReplayOptions(options.runs, options.replay, **asked)
-    plan = plan_replay(wanted)
-    if options.format != "json":
-        # before the plays, which may take long
-        print("\n".join(describe_draw(plan.drawn)), flush=True)
-    replayed = replay_plan(plan, wanted)
+    replayed = replay(
+        options.runs,
+        count=options.replay,
+        seed=options.seed,
+        stage=Stage(data=options.data, imports=options.imports),
+        on_draw=lambda drawn: print(describe_draw(drawn), file=sys.stderr, flush=True),
+    )
     if options.format == "json":
         print(json.dumps(replay_as_json(replayed), indent=1, ensure_ascii=False))
     else:
-        print("\n".join(describe_outcomes(replayed)))
-    return 1 if replayed.differs or replayed.is_empty else 0
+        print("\n".join(describe_replay(replayed)))
+    return {"equal": 0, "differs": 1, "not checked": UNDECIDED}[replayed.verdict]
 
 
 def _do_verify_files(options: argparse.Namespace, command_line: list[str]) -> int:

@@ -9,6 +9,8 @@ from typing import Any, NoReturn
 
 from cbobench.errors import Misuse, nearest, show, unknown
 
+UNDECIDED = 3
+"""Exit code where nothing can be told: seeds are too few, or cells cannot be checked here."""
 Handler = Callable[[argparse.Namespace, list[str]], int]
 """What a command does, with its options and the command line; gives the exit code."""
 Argument = Callable[[Any], object]

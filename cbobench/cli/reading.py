@@ -14,6 +14,7 @@ from cbobench.cli.parser import (
     ONLY,
     RUN,
     RUN_OR_BUNDLE,
+    UNDECIDED,
     Commands,
     Once,
     argument,
@@ -30,7 +31,6 @@ from cbobench.words import count_noun
 
 # Words of the command line, not of a comparison.
 OWN = ["command", "handler", "format", "size", "intervals", "run", "other", "union", "imports"]
-UNDECIDED = 3  # exit code where seeds are too few to tell whether anything is worse
 
 
 def add_commands(command: Commands) -> None:

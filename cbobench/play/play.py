@@ -259,8 +259,7 @@ class Play:
         # Most rounds pass the looks below, which take a tenth of what the checks do: types and
         # shapes, and indices as unsigned ones, of which a negative one is larger than any n.
         unsigned, n = (None, 0) if isinstance(allowed, Box) else (actions.view(np.uintp), allowed.n)
-        # What stands in for an algorithm, as where a history is replayed, may have them.
-        may_have_duals = getattr(type(algorithm), "duals", None) is not Algorithm.duals
+        may_have_duals = type(algorithm).duals is not Algorithm.duals
         shows_nothing = isinstance(channel, AdditiveNoise) and channel.shows_nothing
         for i in range(len(actions)):
             self.round = t = record.first + i

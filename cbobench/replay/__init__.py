@@ -1,6 +1,5 @@
 """Plays drawn cells of published results again with the code at hand, and says where they differ.
 
-With the libraries and the arithmetic of the play a cell is played anew and compared to the last
-bit; with others it is asked round by round on its published history, so that differences do not add
-up.
+A cell is played only where the libraries and the arithmetic of its play are here: then it is the
+same to the last bit, or it differs. All others are not checked, and each says why.
 """

@@ -32,7 +32,6 @@ from cbobench.errors import (
 )
 from cbobench.metrics import METRICS
 from cbobench.results.folder import RunFolder
-from cbobench.results.history import HISTORY
 from cbobench.results.manifest import FILE
 from cbobench.results.reader import Address, Reader
 from cbobench.results.rounds import read_row_groups
@@ -49,13 +48,10 @@ FILES = {
     "rounds": "curves.parquet",
     "improvements": "improvements.parquet",
     "digests": "digests.parquet",
-    "history": "history.parquet",
 }
 """The tables, by what they are called in a run folder; those from the third on are of bundles
 alone.
 """
-ADDED_FILES = {"digests.parquet", "history.parquet"}
-"""What the first bundles of this version do not hold."""
 LEFT_OUT = {
     "cells": {"spec", "traceback", "host"},
     "rounds": {"action", "x", "f", "g", "f_star", "f_plus", "observed_f", "observed_g", "dual"},
@@ -97,8 +93,6 @@ def bundle_schema(kind: str) -> pa.Schema:
     """Return the columns of a bundle's table, by its kind in `FILES`."""
     if kind == "digests":
         return pa.schema([schema("rounds").field("cell"), pa.field("digest", pa.string())])
-    if kind == "history":
-        return pa.schema([schema("rounds").field(name) for name in ("cell", *HISTORY)])
     if kind == "improvements":
         keys = [
             schema("rounds").field(name)
@@ -159,12 +153,9 @@ class Bundle(Address):
                 f"{VERSION}; use the "
                 "version that wrote it, or export the run again"
             )
-        # Bundles of older exports lack some tables, and say so by not listing them.
         digests = about.get("files")
         for name in (FILE, *FILES.values()):
             digest = digests.get(name) if isinstance(digests, dict) else None
-            if digest is None and name in ADDED_FILES and name not in files:
-                continue
             if name not in files or hashlib.sha256(files[name]).hexdigest() != digest:
                 raise DamagedRun(
                     f"{self} is a damaged bundle ({name} is not what was exported); {REMEDY}"

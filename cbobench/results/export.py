@@ -32,13 +32,12 @@ from cbobench.results.bundle import (
     bundle_schema,
     open_run,
 )
+from cbobench.results.digests import PLAYED, Digests, digest_table
 from cbobench.results.folder import RunFolder
-from cbobench.results.history import HISTORY, Digests, carries_history, digest_table, select_whole
 from cbobench.results.manifest import FILE, Manifest
 from cbobench.results.provenance import name_arithmetic
 from cbobench.results.query import NO_POSITION, PublishedCells, cell_positions, read_published
 from cbobench.results.reader import Reader
-from cbobench.results.rounds import select_cells
 from cbobench.results.schema import DICTIONARY
 from cbobench.suite.cells import Grid
 from cbobench.suite.variants import Variant
@@ -185,7 +184,7 @@ def bundle_files(
     files = {FILE: _json(public.to_json())} | {
         FILES[kind]: _parquet(kind, table) for kind, table in tables.items()
     }
-    about = describe_tables(
+    about = _describe_tables(
         manifest, cells, {str(horizon): t.tolist() for horizon, t in recorded.items()}
     )
     about |= {"bundle": VERSION, "calls": list(calls)}
@@ -193,7 +192,7 @@ def bundle_files(
     return {ABOUT: _json(about), **files}
 
 
-def describe_tables(
+def _describe_tables(
     manifest: Manifest, cells: pa.Table, rounds: dict[str, list[int]]
 ) -> dict[str, Any]:
     """Return the fields of `bundle.json` that follow from a bundle's record and its tables.
@@ -259,8 +258,7 @@ def _tables_of_rounds(
     """Return the tables that are made of some cells' rounds, by kind, and the fixed rounds by
     horizon.
 
-    They are curves at fixed rounds, improvements of simple regret, digests, and the histories of
-    some cells.
+    They are curves at fixed rounds, improvements of simple regret, and digests.
     """
     # The files are read twice: which rounds are fixed is known from one cell of each horizon.
     ids, horizons = ok_cells["cell"].to_pylist(), ok_cells["horizon"].to_numpy()
@@ -278,17 +276,13 @@ def _tables_of_rounds(
     names = [field.name for field in bundle_schema("rounds") if field.name in METRICS]
     curve_parts: list[pa.Table] = []
     steps: list[pa.Table] = []
-    digests, histories = Digests(), list[pa.Table]()
+    digests = Digests()
     for task, task_cells in tasks.items():
         task_positions = {cell: position[cell] for cell in task_cells}
-        with_history = [cell for cell in task_cells if carries_history(cell)]
-        for part in folder.row_groups("rounds", task, [*_AT, *HISTORY, *names], task_cells):
+        for part in folder.row_groups("rounds", task, ["cell", *PLAYED, *names], task_cells):
             digests.add(part)
-            if with_history:
-                carrying = select_cells(part.select(["cell", *HISTORY]), with_history)
-                histories.append(carrying.set_column(0, "cell", carrying["cell"].cast(pa.string())))
             row = cell_positions(part, task_positions)
-            part = part.drop_columns(["cell", *HISTORY[1:]]).append_column("row", pa.array(row))
+            part = part.drop_columns(["cell", *PLAYED[1:]]).append_column("row", pa.array(row))
             t, fixed = part["t"].to_numpy(), np.zeros(len(row), dtype=bool)
             for horizon, rounds in recorded.items():
                 fixed |= (horizons[row] == horizon) & np.isin(t, rounds)
@@ -306,12 +300,10 @@ def _tables_of_rounds(
     )
     schema = pa.schema([schema.field(name) for name in ("row", "t", IMPROVED)])
     improved = find_improvements(pa.concat_tables([schema.empty_table(), *steps]))
-    horizon_of = dict(zip(ids, horizons.tolist(), strict=True))
     return {
         "rounds": _with_cell_keys("rounds", curves, ok_cells),
         "improvements": _with_cell_keys("improvements", improved, ok_cells),
         "digests": digest_table(ok_cells, digests),
-        "history": select_whole([bundle_schema("history").empty_table(), *histories], horizon_of),
     }, recorded
 
 

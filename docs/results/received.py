@@ -4,8 +4,8 @@ of it are played again.
 python -m docs.results.received [--since COMMIT] [--replay K] [BUNDLE ...]
 
 By default all of the folder; with `--since` those that differ from a commit. No module is imported
-because a bundle names it. A bundle whose drawn cells cannot be played here, as a library or data
-are missing, is named and is no error; one that differs, or is damaged, is (exit code 1).
+because a bundle names it. A bundle of which a drawn cell cannot be checked here, as a library or
+data are missing, is named and is no error; one that differs, or is damaged, is (exit code 1).
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from pathlib import Path
 
 from cbobench.errors import CbobenchError, Misuse, printable
 from cbobench.replay.replay import replay
-from cbobench.replay.sources import open_sources
 from cbobench.replay.text import describe_replay
 from cbobench.words import count_noun, list_names
 from docs.results.open_table import OTHERS, find_others
@@ -46,7 +45,7 @@ def check_bundle(bundle: Path, cells: int) -> str:
     """Read a bundle, replay drawn cells, and say what became of them.
 
     Returns:
-        "equal", "not replayed" where nothing could be compared here, or "wrong".
+        "equal", "not checked" where some drawn cells could not be checked here, or "wrong".
     """
     size = bundle.stat().st_size if bundle.is_file() else 0
     if not NAME.fullmatch(bundle.name) or size > MOST:
@@ -56,21 +55,20 @@ def check_bundle(bundle: Path, cells: int) -> str:
         )
         return "wrong"
     try:
-        open_sources([str(bundle)])
         replayed = replay([str(bundle)], cells)
     except Misuse as error:  # that nothing can be drawn is no fault
         print(f"{bundle.name}: {printable(str(error))}")
-        return "not replayed" if str(error).startswith("no cell can be drawn") else "wrong"
+        return "not checked" if str(error).startswith("no cell can be drawn") else "wrong"
     except CbobenchError as error:
         print(f"{bundle.name}: {printable(str(error))}")
         return "wrong"
     print(f"{bundle.name}: " + "\n".join(describe_replay(replayed)))
-    return "wrong" if replayed.differs else "not replayed" if replayed.is_empty else "equal"
+    return "wrong" if replayed.verdict == "differs" else replayed.verdict
 
 
 def check_bundles(bundles: Sequence[Path], cells: int) -> int:
     """Check some bundles; the exit code."""
-    names: dict[str, list[str]] = {"equal": [], "not replayed": [], "wrong": []}
+    names: dict[str, list[str]] = {"equal": [], "not checked": [], "wrong": []}
     for bundle in bundles:
         names[check_bundle(bundle, cells)].append(bundle.name)
     said = [f"{len(some)} {state}: {list_names(some)}" for state, some in names.items() if some]

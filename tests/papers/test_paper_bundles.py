@@ -102,7 +102,7 @@ def test_a_suite_is_played_once_and_then_confirmed(folder, monkeypatch, capsys):
 
     assert papers.choose_next(suites) == [SUITE]
     papers.renew_suite(SUITE, papers.rounds_of(suites[SUITE]), False)
-    assert "9 of 9 cells replayed: 9 equal" in capsys.readouterr().out
+    assert ": 9 equal" in capsys.readouterr().out
     assert papers.choose_next(suites) == []
     table = bundles.tabulate_bundles([SUITE, "never_played"])
     assert f"[`{SUITE}`]" in table

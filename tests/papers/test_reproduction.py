@@ -147,7 +147,7 @@ def test_a_suite_that_is_played_today_gives_the_numbers_of_the_page(suite, store
     if not bundle.exists():
         pytest.skip(f"{suite} is not played yet: make claims")
     replayed = replay([str(bundle)], 3, seed=1)
-    assert [outcome.state for outcome in replayed.outcomes] == ["equal"] * 3
+    assert replayed.verdict != "differs", [outcome.text for outcome in replayed.outcomes]
     key = "id", "where", "settings"
     of_page = {tuple(row[name] for name in key): parts_of(row) for row in stored["rows"]}
     found = [as_record(one) for one in evaluate([str(bundle)], claims_of())[0] if one.parts]

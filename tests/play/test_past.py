@@ -115,7 +115,6 @@ def test_runs_resume_and_bundles_are_replayed_without_the_file(tmp_path, capsys)
     assert main(["export", str(run), "--out", str(tmp_path / "b.zip")]) == 0
     assert main(["verify", str(tmp_path / "b.zip"), "--replay", "12"]) == 0
     assert "12 equal" in capsys.readouterr().out
-    assert main(["verify", str(run), "--replay", "12", "--by-round"]) == 0
 
 
 @pytest.mark.parametrize(

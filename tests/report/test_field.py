@@ -15,8 +15,7 @@ import pytest
 import cbobench
 from cbobench import resources
 from cbobench.cli import main
-from cbobench.replay.replay import Replay
-from cbobench.replay.sources import Draw, Outcome
+from cbobench.replay.replay import Outcome, Replay
 from cbobench.report.load import Run
 from cbobench.report.profiles import COCO_TARGETS
 from cbobench.results.provenance import DISTRIBUTIONS
@@ -431,16 +430,15 @@ def test_only_the_bundle_that_was_replayed_is_confirmed(tmp_path):
     assert field_shards.confirmed_by(bundle, confirmed) == "–"
 
 
-def outcome(state="equal", way="bits"):
-    return Outcome(SimpleNamespace(way=way), state)
+def outcome(state="equal"):
+    return Outcome(None, state)
 
 
 @pytest.mark.parametrize(
     ("outcomes", "unread"),
     [
         ([outcome(), outcome("differs")], ()),
-        ([outcome(), outcome("unplayable")], ()),
-        ([outcome(), outcome(way="round")], ()),
+        ([outcome(), outcome("not checked")], ()),
         ([outcome()], ("bundle is damaged",)),
     ],
 )
@@ -452,13 +450,12 @@ def test_what_confirms_a_shard_and_what_does_not(tmp_path, monkeypatch, outcomes
     )
     for name in ("low-ours", "low-light", "ten-ours"):
         (tmp_path / f"{name}.zip").write_bytes(name.encode())
-    drawn, unconfirmed = Draw((), 0, {}, 0, 0, 0), str(tmp_path / "low-light.zip")
+    unconfirmed = str(tmp_path / "low-light.zip")
 
     def replay(runs, cells):
-        return Replay(
-            drawn,
-            *((tuple(outcomes), unread) if runs == [unconfirmed] else ((outcome(), outcome()), ())),
-        )
+        if runs == [unconfirmed]:
+            return Replay(0, 9, tuple(outcomes), unread)
+        return Replay(0, 9, (outcome(), outcome()))
 
     monkeypatch.setattr(shards, "replay", replay)
     assert shards.confirm_shards(["low-ours", "low-light", "ten-ours"], 2) == ["low-light"]
@@ -481,9 +478,9 @@ def test_code_without_a_commit_confirms_nothing(monkeypatch):
 @pytest.mark.parametrize("name", ["low-light", "noisy-light"])
 def test_drawn_cells_of_the_shards_are_played_again_bit_by_bit(name, capsys):
     """Shards whose methods are the same here. Those of BoTorch need PyTorch, and those of ten
-    dimensions half a minute each: `make replay` draws from all. Beside other libraries they are
-    compared round by round.
+    dimensions half a minute each: `make replay` draws from all. Beside other libraries nothing is
+    checked, and nothing differs.
     """
-    assert main(["verify", str(shards.bundle_of(name)), "--replay", "2", "--seed", "3"]) == 0
+    assert main(["verify", str(shards.bundle_of(name)), "--replay", "2", "--seed", "3"]) in (0, 3)
     printed = capsys.readouterr().out
-    assert "2 equal" in printed or ("other libraries" in printed and "checked: 2 of" in printed)
+    assert re.search("drawn with --seed 3: (2 equal|[01] equal, [12] not checked)\n", printed)

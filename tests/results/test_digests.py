@@ -1,14 +1,9 @@
-"""Digests of cells and the histories of a tenth: the same from a run and from its bundle, another
-for every play.
-"""
+"""Digests of cells: the same from a run and from its bundle, another for every play."""
 
 from __future__ import annotations
 
-import json
 import shutil
-import zipfile
 
-import pandas as pd
 import pytest
 
 import cbobench
@@ -16,14 +11,14 @@ from cbobench.errors import DamagedRun
 from cbobench.report.load import Run
 from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact
+from cbobench.results.digests import Digests, read_records
 from cbobench.results.export import export
-from cbobench.results.history import HISTORY, Digests, carries_history, read_records
 from cbobench.results.query import read_published
 from tests.results.forging import set_column
 from tests.results.test_bundle import repacked
 
 SUITE = {
-    "suite": "histories",
+    "suite": "digests",
     "horizon": 6,
     "seeds": 20,
     "algorithms": ["random"],
@@ -37,7 +32,7 @@ SUITE = {
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("histories") / "run"
+    folder = tmp_path_factory.mktemp("digests") / "run"
     cbobench.run(SUITE, out=folder, cpus=0, block=7)
     return folder
 
@@ -52,7 +47,7 @@ def records(place):
     return read_records(folder, read_published(folder, None), Run(place).cells["cell"].tolist())
 
 
-def test_a_bundle_holds_the_digests_of_its_run_and_the_rounds_of_a_tenth(run, bundle, tmp_path):
+def test_a_bundle_holds_the_digests_of_its_run(run, bundle, tmp_path):
     merged = tmp_path / "merged"
     shutil.copytree(run, merged)
     compact(open_run(merged))
@@ -61,27 +56,18 @@ def test_a_bundle_holds_the_digests_of_its_run_and_the_rounds_of_a_tenth(run, bu
     assert len({*digests.values()}) == len(digests) == 60, "no two plays share a digest"
     assert {cell: record.digest for cell, record in theirs.items()} == digests
     assert {cell: record.digest for cell, record in also.items()} == digests
-    with_history = {cell for cell, record in theirs.items() if record.history is not None}
-    assert with_history == {cell for cell in digests if carries_history(cell)}
-    assert 0 < len(with_history) < 20
-    for cell in with_history:
-        assert (
-            theirs[cell]
-            .history.select(HISTORY)
-            .equals(of_run[cell].history.select(HISTORY).combine_chunks())
-        )
 
 
 def test_every_bit_of_a_play_enters_its_digest(run):
-    record = next(iter(records(run).values()))
+    cell, record = next(iter(records(run).items()))
     final = record.final | {"recommended_action": None}
 
     def digest(table, final=final):
         digests = Digests()
         digests.add(table)
-        return digests.finish(record.cell, final)
+        return digests.finish(cell, final)
 
-    table = record.history
+    table = record.curve
     assert digest(table) == record.digest
     assert digest(table) != digest(table, final | {"recommended_x": [0.5, 0.5]})
     for name in ("x", "observed_f", "observed_g"):
@@ -95,30 +81,18 @@ def test_every_bit_of_a_play_enters_its_digest(run):
     parts = Digests()
     for part in (table[:2], table[2:]):
         parts.add(part)
-    assert parts.finish(record.cell, final) == record.digest, "however it is cut"
+    assert parts.finish(cell, final) == record.digest, "however it is cut"
     with pytest.raises(DamagedRun, match="in another order"):
         digest(table.take([1, 0, 2, 3, 4, 5]))
 
 
-def test_rounds_that_were_not_all_recorded_have_a_digest_and_no_history(tmp_path):
+def test_rounds_that_were_not_all_recorded_have_a_digest(tmp_path):
     thinned = SUITE | {"record": {"rounds": 3}, "problems": ["gramacy"], "seeds": 60}
     run = cbobench.run(thinned, out=tmp_path / "run", cpus=0)
     by_cell = records(export(run, tmp_path / "b.zip").file)
     assert len({record.digest for record in by_cell.values()}) == 60
-    assert any(map(carries_history, by_cell))
-    assert all(record.history is None for record in by_cell.values())
 
 
-def test_a_bundle_of_an_older_version_is_read_without(bundle, tmp_path):
-    about = json.loads(zipfile.ZipFile(bundle).read("bundle.json"))
-    lost = ("digests.parquet", "history.parquet")
-    older = about | {
-        "files": {name: digest for name, digest in about["files"].items() if name not in lost}
-    }
-    content = {"bundle": json.dumps(older).encode(), "digests": None, "history": None}
-    by_cell = records(repacked(bundle, tmp_path / "old.zip", **content))
-    assert len(by_cell) == 60
-    assert all(record.digest is record.history is None for record in by_cell.values())
-    pd.testing.assert_frame_equal(cbobench.summary(tmp_path / "old.zip"), cbobench.summary(bundle))
+def test_a_bundle_without_digests_is_refused(bundle, tmp_path):
     with pytest.raises(DamagedRun, match="digests.parquet is not what was exported"):
         records(repacked(bundle, tmp_path / "cut.zip", digests=None))

@@ -1,0 +1,122 @@
+"""A draw of the cells of runs and bundles, and whether a cell can be the same to the last bit
+here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from cbobench.arithmetic import arithmetic_kind
+from cbobench.errors import CbobenchError, printable
+from cbobench.results.bundle import open_run
+from cbobench.results.manifest import NO_POSITION, Manifest
+from cbobench.results.provenance import cpu_kind, installed_version
+from cbobench.results.query import PublishedCells, read_published
+from cbobench.results.reader import Reader
+from cbobench.results.source import other_versions
+from cbobench.results.staleness import Origin
+from cbobench.rng import generator
+from cbobench.suite.cells import Cell
+
+OF_THE_CPU = "torch "
+"""How the name of a library begins whose bits depend on the kind of CPU, whatever instructions it
+is held to.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A run or a bundle, read once."""
+
+    folder: Reader
+    manifest: Manifest
+    published: PublishedCells
+
+    @classmethod
+    def open(cls, run: str) -> Source:
+        """Read a run or a bundle. Raises `CbobenchError` where there is none, or a damaged one."""
+        folder = open_run(run)
+        return cls(folder, Manifest.read(folder), read_published(folder, None))
+
+    @property
+    def name(self) -> str:
+        """The last part of its address, for lines about its cells."""
+        return printable(str(self.folder).rstrip("/").rpartition("/")[2])
+
+    @cached_property
+    def unstored(self) -> set[str]:
+        """Columns of cells that hold nothing: metrics that are newer than the file, among
+        others.
+        """
+        table = self.published.table
+        return {name for name in table.column_names if table[name].null_count == len(table)}
+
+    def list_cells(self) -> Iterator[PublishedCell]:
+        """Yield the cells that were played to their end."""
+        published = self.published
+        for pair_cells in self.manifest.cells.by_pair:
+            rows = published.find(pair_cells.ids)
+            for i in np.flatnonzero(rows != NO_POSITION).tolist():
+                if not published.failed[rows[i]]:
+                    origin = published.origins[published.origin[rows[i]]]
+                    yield PublishedCell(self, pair_cells.cell(i), origin)
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedCell:
+    """A cell of a run, and what played it."""
+
+    source: Source
+    cell: Cell
+    origin: Origin
+
+    def __str__(self) -> str:
+        return printable(f"{self.cell} ({self.source.name})")
+
+
+def open_sources(runs: Iterable[str]) -> tuple[list[Source], list[str]]:
+    """Return the runs that can be read, and a line for each of the others.
+
+    Raises:
+        CbobenchError: none of them can be.
+    """
+    sources: list[Source] = []
+    errors: list[CbobenchError] = []
+    for run in runs:
+        try:
+            sources.append(Source.open(run))
+        except CbobenchError as error:
+            errors.append(error)
+    if not sources:
+        raise errors[0]
+    return sources, [printable(str(error)) for error in errors]
+
+
+def draw(cells: Sequence[PublishedCell], count: int, seed: int) -> list[PublishedCell]:
+    """Draw cells, each with equal probability; the same seed draws the same cells of the same
+    runs.
+    """
+    # whatever the order of the runs' suites
+    ordered = sorted(cells, key=lambda published: published.cell.id)
+    order = generator("replay", seed).permutation(len(ordered))
+    return [ordered[i] for i in sorted(order[:count].tolist())]
+
+
+def find_other_player(origin: Origin) -> str:
+    """Return in words what played a cell that is another here, so that its bits may be others; ""
+    if all is the same.
+    """
+    # A stranger's text may name any number of libraries: the first other one ends the search.
+    for library in origin.libraries.split(", "):
+        if other_versions(library):
+            here = installed_version(library.partition(" ")[0]) or "not installed"
+            return f"played with {library}; here: {here}"
+    if origin.arithmetic != arithmetic_kind():
+        return f"played by the arithmetic {origin.arithmetic}; here: {arithmetic_kind()}"
+    if OF_THE_CPU in origin.libraries and origin.cpu != cpu_kind():
+        return f"played with PyTorch on another kind of CPU, {origin.cpu}; here: {cpu_kind()}"
+    return ""

@@ -1,0 +1,107 @@
+"""Builds the problems and checks the methods of published cells with the code at hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cbobench import params
+from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.base import Algorithm
+from cbobench.errors import Misuse, show
+from cbobench.problems import PROBLEMS
+from cbobench.problems.base import Problem
+from cbobench.problems.data import DataFolder
+from cbobench.registry import Registry
+from cbobench.results.manifest import describe_changes
+from cbobench.suite.cells import Pair
+from cbobench.suite.entries import Entry, SourceLine, build_problems
+from cbobench.suite.prepare import ALTERNATIVES, check_needs, prepare_problem
+from cbobench.suite.settings import ONE, count_parallel
+from cbobench.suite.variants import INITIAL, PARALLEL, Variant, canonical
+
+REPLAYED = SourceLine(Path("replay"))
+
+
+@dataclass
+class Stage:
+    """Builds each problem once.
+
+    Attributes:
+        data: folder with the original data sets.
+        imports: whether modules that a run names may be imported.
+    """
+
+    data: Path | None = None
+    imports: bool = False
+    _problems: dict[str, Problem] = field(default_factory=dict)
+
+    def prepare(self, pair: Pair) -> Problem:
+        """Return the prepared problem of a pair that can be played here.
+
+        Raises:
+            CbobenchError: a library, a file or a module is missing, or the pair is another one
+                here.
+        """
+        key = pair.problem.key
+        if key not in self._problems:
+            self._problems[key] = self._build(pair.problem)
+        self._check(pair.algorithm, self._problems[key])
+        return self._problems[key]
+
+    def _build(self, variant: Variant) -> Problem:
+        self._refuse_import(PROBLEMS, variant.name)
+        entry = Entry(
+            name=variant.name,
+            axes={name: [value] for name, value in variant.settings.items()},
+            swept=frozenset(),
+            label=None,
+            line=0,
+            demand=ONE,
+        )
+        ((problem, unprepared),) = build_problems(entry, REPLAYED, self.imports, [Path()])
+        current = prepare_problem(entry, problem, unprepared, REPLAYED, DataFolder(self.data))
+        if current.key != variant.key:
+            raise Misuse(f"another problem here ({describe_changes(variant, current)})")
+        return problem
+
+    def _check(self, variant: Variant, problem: Problem) -> None:
+        self._refuse_import(ALGORITHMS, variant.name)
+        cls = ALGORITHMS.get(variant.name, imports=self.imports, beside=[Path()])
+        algorithm: Algorithm = params.build(cls, variant.settings)
+        values = params.identity(cls, params.resolve(cls, variant.settings))
+        values |= {key: variant.values[key] for key in (INITIAL, PARALLEL) if key in variant.values}
+        current = Variant(variant.name, variant.given, values, variant.label, variant.settings)
+        if current.key != variant.key:
+            raise Misuse(f"another method here ({describe_changes(variant, current)})")
+        check_needs(type(algorithm), problem)
+        algorithm.check(problem)
+        if count_parallel(variant) > 1:
+            algorithm.check_late(problem)
+
+    def _refuse_import(self, registry: Registry, name: str) -> None:
+        if registry.import_path(name) and not self.imports:
+            raise Misuse(
+                f"{name} is not imported because a run names it; if you trust it, add --imports"
+            )
+
+
+def describe_reason(error: Exception) -> str:
+    """Return why a pair cannot be played, without its place and without what others could."""
+    return str(error).removeprefix(str(REPLAYED(0))).partition(ALTERNATIVES)[0]
+
+
+def find_contradiction(pair: Pair) -> str:
+    """Return what a run says twice of a pair, and differently, or "".
+
+    The parameters that name a variant are among those that build it.
+    """
+    for variant in (pair.problem, pair.algorithm):
+        for name, value in variant.given.items():
+            built = variant.settings.get(name)
+            if canonical(built) != canonical(value):
+                return (
+                    f"its run.json says {name} = {show(value)} in the name of "
+                    f"{show(variant.title)}, and {name} = {show(built)} in what builds it"
+                )
+    return ""
