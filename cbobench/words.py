@@ -6,6 +6,7 @@ import codecs
 import unicodedata
 from collections.abc import Iterable
 
+UNCERTAINTY = 1.3  # factor by which the time left may be wrong
 SPELLED = "cbobench.spelled"  # error handler that spells unencodable characters in ASCII
 FORMS = {
     "–": "-",
@@ -102,9 +103,16 @@ def duration(seconds: float) -> str:
     return f"{seconds / 86400:.1f} days"
 
 
-def time_left(seconds: float, low: float, high: float) -> str:
-    """Return the time left with its uncertainty: "about 3 min (2 to 5 min)"."""
-    ends = [duration(end) for end in (low, high)]
+def describe_rate(rounds_per_second: float) -> str:
+    """Return a speed with two digits at least: 1,234 rounds/s, 0.013 rounds/s."""
+    if rounds_per_second >= 10:
+        return f"{rounds_per_second:,.0f} rounds/s"
+    return f"{rounds_per_second:.2g} rounds/s"
+
+
+def time_left(seconds: float) -> str:
+    """Return the time left with its uncertainty: "about 3 min (2 to 4 min)"."""
+    ends = [duration(end) for end in (seconds / UNCERTAINTY, seconds * UNCERTAINTY)]
     if ends[0].split()[1] == ends[1].split()[1]:
         ends[0] = ends[0].split()[0]
     return f"about {duration(seconds)} ({' to '.join(ends)})"

@@ -293,7 +293,7 @@ UNREADABLE = {  # in place of such a file
     "half": b'{"pid": 1, "host": ',
     "no text": b'{"host": "\xff\xfe"}',
     "deep": 10**5 * b"[" + 10**5 * b"]",
-    "deep in its progress": b'{"news": ' + 10**5 * b'{"a":' + b"1" + 10**5 * b"}" + b"}",
+    "deep within": b'{"news": ' + 10**5 * b'{"a":' + b"1" + 10**5 * b"}" + b"}",
     "digits": b'{"pid": ' + 10**5 * b"9" + b"}",
     "a list": b"[1, 2, 3]",
     "a number": b"NaN",

@@ -125,7 +125,7 @@ def test_status_of_an_unfinished_run(run, small_suite, tmp_path):
     for file in sorted((tmp_path / "r").rglob("*ckb-ts.0-1*")):
         file.unlink()
     code, out, _ = run("status", tmp_path / "r")
-    assert code == 0
+    assert code == 1
     assert "16 of 18 cells done, 0 failed, 2 missing" in out
     assert f"to go on: cbobench run {shlex.quote(str(suite))} --cpus 0" in out
     content = json.loads(run("status", tmp_path / "r", "--format", "json")[1])

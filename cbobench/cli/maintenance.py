@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from cbobench.results.reader import Reader
     from cbobench.results.verify import Verification
 
-SHOWN_FAILURES = 5
-
 
 def add_commands(command: Commands) -> None:
     """Add what changes a run folder, or checks it."""
@@ -114,80 +112,22 @@ def import_if_asked(options: argparse.Namespace, *runs: str) -> None:
 
 
 def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
-    """`cbobench status`, and `cbobench watch`, which is `status --watch`."""
-    from cbobench.results.bundle import open_run
-    from cbobench.results.lease import read_players
-    from cbobench.results.query import read_status
+    """`cbobench status`; the exit code is 0 where all cells are done."""
+    from cbobench.report.status import look
 
-    if options.once and not options.watch:
-        raise Misuse("--once is about watching; add --watch, or leave it out")
     import_if_asked(options, options.run)
-    if options.watch:
-        from cbobench.report.watch import follow
-
-        return follow(
-            options.run, options.once, options.format == "json", lambda: finishing(options.run)
-        )
-    folder = open_run(options.run)
-    record, state = read_status(folder)
-    # The same facts for both formats, once.
-    hints = _finishing(record, state, folder)
-    drivers = read_players(folder)
-    failures = [
-        {
-            "cell": cell.id,
-            "problem": printable(cell.pair.problem.title),
-            "algorithm": printable(cell.pair.algorithm.title),
-            "seed": cell.seed,
-            "error": printable(error),
-        }
-        for cell, error in state.failed
-    ]
+    now = look(options.run)
+    hints = _finishing(now.record, now.state, now.folder)
     if options.format == "json":
-        content = {
-            "suite": record.suite,
-            "folder": str(folder),
-            "expected": len(record.cells),
-            **state.counts(),
-            "unchecked": len(state.unchecked),
-            "other_libraries": len(state.other_libraries),
-            "cpus": sorted(state.cpus),
-            "arithmetic": sorted(state.arithmetic),
-            **({"unplayable": record.unplayable} if record.unplayable else {}),
-            "drivers": [
-                {"host": printable(d.host), "pid": d.pid, "since": d.since} for d in drivers
-            ],
-            "failures": failures,
-            "finish": hints,
-        }
-        if folder.is_reduced:  # only a replay can tell
-            content |= {"stale": None, "unchecked": None}
-        print(json.dumps(content, indent=1, ensure_ascii=False))
-        return 1 if failures else 0
-    # Whoever made the folder chose its texts: all lines are made printable at once.
-    progress = (
-        f"{len(state.done):,} of {count_noun(len(record.cells), 'cell')} done, "
-        f"{len(state.failed):,} failed"
-    )
-    progress += f", {len(state.missing):,} missing"
-    progress += "" if folder.is_reduced else f", {len(state.stale):,} stale"
-    follow_it = f"to follow it: cbobench watch {shlex.quote(options.run)}"
-    lines = [
-        f"{record.suite or folder}: {progress}",
-        *(f"  played now by {driver}; {follow_it}" for driver in drivers),
-        *(
-            f"  failed: {failure['problem']} / {failure['algorithm']} seed {failure['seed']}: "
-            f"{failure['error']}"
-            for failure in failures[:SHOWN_FAILURES]
-        ),
-    ]
-    if len(failures) > SHOWN_FAILURES:
-        lines.append(f"  ... and {len(failures) - SHOWN_FAILURES:,} more (--format json lists all)")
-    lines += [f"  not played: {line}" for line in record.unplayable]
-    lines += _describe_origins(state, options.imports)
-    lines += [f"  {'once that has ended' if drivers else 'to go on'}: {hint}" for hint in hints]
-    print("\n".join(map(printable, lines)))
-    return 1 if failures else 0
+        print(json.dumps(now.to_json() | {"finish": hints}, indent=1, ensure_ascii=False))
+    else:
+        when = "once that has ended" if now.drivers else "to go on"
+        lines = now.describe()
+        lines += _describe_origins(now.state, options.imports)
+        lines += [f"  {when}: {hint}" for hint in hints]
+        # Whoever made the folder chose its texts: all lines are made printable at once.
+        print("\n".join(map(printable, lines)))
+    return 0 if now.is_complete else 1
 
 
 def _describe_origins(state: Status, imports: bool) -> list[str]:

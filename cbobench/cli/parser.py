@@ -18,7 +18,7 @@ Argument = Callable[[Any], object]
 
 GROUPS = {
     "to begin with": ("new", "run", "compare", "figures", "list"),
-    "play": ("status", "watch", "data", "compact", "remove", "completion"),
+    "play": ("status", "data", "compact", "remove", "completion"),
     "look": ("show", "best"),
     "check": ("check", "reference", "claims", "verify"),
     "publish": ("report", "export"),

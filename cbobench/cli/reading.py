@@ -12,7 +12,7 @@ from pathlib import Path
 from cbobench.cli.maintenance import do_status, import_if_asked
 from cbobench.cli.parser import (
     ONLY,
-    RUN,
+    PLAIN_OR_JSON,
     RUN_OR_BUNDLE,
     UNDECIDED,
     Commands,
@@ -38,38 +38,12 @@ def add_commands(command: Commands) -> None:
     command(
         do_status,
         "status",
-        "show cells done, failed, stale and missing, and the command that finishes a run",
+        "show what is done, failed and missing, how fast a run goes on, its best designs, and the "
+        "command that finishes it",
         RUN_OR_BUNDLE,
-        argument(
-            "--format",
-            choices=("table", "json"),
-            default="table",
-            help="json: with --watch at every look",
-        ),
-        argument(
-            "--watch", action="store_true", help="follow a run that is being played until it ends"
-        ),
-        argument("--once", action="store_true", help="with --watch: print it once, as text"),
+        PLAIN_OR_JSON,
         imports=True,
     )
-
-    watch = command(
-        do_status,
-        "watch",
-        "follow a run that is being played, from another terminal or machine: progress, time "
-        "left, table",
-        RUN,
-        argument("--once", action="store_true", help="print it once, as text"),
-        argument(
-            "--json",
-            dest="format",
-            action="store_const",
-            const="json",
-            help="print an object at every look, or once",
-        ),
-    )
-    # `watch RUN --json` is `status RUN --watch --format json`.
-    watch.set_defaults(watch=True, imports=False)
 
     command(
         do_compare,
@@ -277,11 +251,6 @@ def add_commands(command: Commands) -> None:
             type=Path,
             metavar="FILE",
             help="page (default: RUN/report.html, else ./report.html)",
-        ),
-        argument(
-            "--live",
-            action="store_true",
-            help="while the run is played, draw the page again and again",
         ),
         imports=True,
     )

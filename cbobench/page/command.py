@@ -9,10 +9,8 @@ import base64
 import hashlib
 import html
 import json
-import math
 import re
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,9 +26,6 @@ HERE = Path(__file__).parent
 LIBRARY = Path("package_data", "plotly.min.js")
 SCRIPTS = ("tables.js", "figures.js", "ends.js", "choices.js", "page.js")
 NAME = "report.html"
-# between two pages of a run that is played: as often as calls say how far they are
-LIVE_SECONDS = 10.0
-LIVE_FACTOR = 4.0  # times what a page takes, at least
 SUFFIXES = (".html", ".htm")  # of a page, so that none is put in the place of something else
 
 
@@ -41,8 +36,6 @@ def do_report(options: argparse.Namespace) -> int:
 
     plotly = library()
     refuse(options.out)
-    if options.live:
-        return follow_run(options, plotly)
     runs = [Run(run) for run in options.runs]
     if len({run.folder.uri for run in runs}) < len(runs):
         raise Misuse("a run is given twice; a page shows each once")
@@ -54,47 +47,6 @@ def do_report(options: argparse.Namespace) -> int:
             print(printable(f"{run['label']}: {note}"), file=sys.stderr)
     print(f"{out} ({out.stat().st_size / 1e6:.1f} MB)")
     return 0
-
-
-def follow_run(options: argparse.Namespace, plotly: Path) -> int:
-    """`cbobench report --live`: the page again and again while a run is played, each with what is
-    best so far.
-
-    An open page loads itself again; the last one, once nobody plays, does not.
-    """
-    from cbobench.page.content import content
-    from cbobench.report.load import Run
-    from cbobench.report.watch import Live, text
-
-    if len(options.runs) > 1:
-        raise Misuse(
-            f"--live follows one run, {len(options.runs)} are given; leave it out for a page of "
-            "several"
-        )
-    live, out = Live(options.runs[0]), None
-    while True:
-        began, view = time.monotonic(), live.look()
-        playing, cells = view.is_active, view.content["cells"]
-        if not playing or cells["ok"] + cells["failed"]:
-            run = Run(options.runs[0])
-            out, is_first = place(options.out, [run]), out is None
-            # A page that takes long is drawn less often.
-            pause = max(LIVE_SECONDS, LIVE_FACTOR * (time.monotonic() - began))
-            page_content = content([run]) | (
-                {"live": text(view, with_comparison=False)} if playing else {}
-            )
-            write_page(
-                out, assemble_page(page_content, plotly, math.ceil(pause) if playing else None)
-            )
-            pause = max(pause, LIVE_FACTOR * (time.monotonic() - began))
-            if is_first or not playing:
-                state = "drawn again while the run is played" if playing else view.content["state"]
-                print(f"{out} ({state})", flush=True)
-        else:
-            pause = LIVE_SECONDS
-        if not playing:
-            return 0
-        time.sleep(pause)
 
 
 def write_page(out: Path, page: str) -> None:
@@ -153,18 +105,15 @@ def embed_json(content: Mapping[str, Any]) -> str:
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def assemble_page(
-    content: Mapping[str, Any], plotly: Path, reload_seconds: int | None = None
-) -> str:
+def assemble_page(content: Mapping[str, Any], plotly: Path) -> str:
     """The page as HTML.
 
     Its policy lets the browser run these scripts alone, by their hashes, and load nothing from
     anywhere.
 
     Args:
-        content: see `page.content`; `live`, if it is there, is text on a run that is played.
+        content: see `page.content`.
         plotly: the plotting library.
-        reload_seconds: how long until the browser loads the page again, None for never.
     """
     page_scripts = [(HERE / name).read_text(encoding="utf-8") for name in SCRIPTS]
     scripts = [
@@ -180,10 +129,6 @@ def assemble_page(
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
     parts = {
         "title": html.escape(content["title"]),
-        "again": ""
-        if reload_seconds is None
-        else f'\n<meta name="load-again" content="{reload_seconds}">',
-        "live": f'<pre id="live">{html.escape(content["live"])}</pre>' if "live" in content else "",
         "policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri "
         "'none'; "
         f"form-action 'none'; script-src {allowed}",

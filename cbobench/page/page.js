@@ -179,7 +179,3 @@ addEventListener("hashchange", () => location.reload()); // an address typed ove
 requestAnimationFrame(() => requestAnimationFrame(() => {
   document.documentElement.dataset.ready = String(Math.round(performance.now()));
 }));
-
-// Of a run that is played, the page is drawn anew meanwhile. A refresh by its heading alone would stop at an address with a #.
-const again = document.querySelector("meta[name=load-again]");
-if (again) setTimeout(() => location.reload(), 1000 * Number(again.content));

@@ -146,7 +146,6 @@ class Play:
         if given and isinstance(problem.actions, Box):
             self.setting = replace(self.setting, design=np.stack(given, axis=1))
         self.initial += options.history
-        # What the rounds add up to; `best_seen` is read by another thread in the middle of a chunk.
         self.metrics = Recorder(self.instances, horizon)
         asked_after = {*options.recommend_after, horizon}
         self.recommendations = Recommendations(
@@ -156,10 +155,6 @@ class Play:
         # CPU time of the rounds (see `read_cpu_seconds`), which a busy machine does not change
         self.seconds = 0.0
         self.round = 0  # the present round
-        # of the chunks that are over, see `best_seen`
-        self._best = np.full(self.setting.replicates, -np.inf)
-        # first round, f and g of the present chunk
-        self._under_way: tuple[int, Array, Array] | None = None
 
     @property
     def positive_dual(self) -> Array | None:
@@ -167,30 +162,6 @@ class Play:
         variables.
         """
         return None if self.dual_rounds is None else self.dual_rounds / self.metrics.rounds
-
-    def best_seen(self) -> Array:
-        """Highest reward observed so far where every observed constraint holds, in units of tables,
-        (S,); NaN if none.
-
-        Another thread may ask while rounds are played: it reads the rounds that are over, and
-        changes nothing.
-        """
-        best, under_way = self._best, self._under_way
-        if under_way is not None:
-            first, f, g = under_way
-            over = max(0, self.round - first)
-            best = self._best_with(f[:over], g[:over])
-        return np.asarray(self.metrics.reported(np.where(best > -np.inf, best, np.nan)))
-
-    def _best_with(self, f: Array, g: Array) -> Array:
-        """`_best` and observed rounds (rounds, S[, m]), of which those that are not known yet are
-        NaN.
-        """
-        feasible = (g <= self.problem.feasibility_tolerance).all(axis=2)
-        return np.fmax(
-            self._best,
-            np.where(feasible, f, -np.inf).max(axis=0, initial=-np.inf, where=~np.isnan(f)),
-        )
 
     def __iter__(self) -> Iterator[Chunk]:
         return self.chunks()
@@ -212,7 +183,6 @@ class Play:
 
     def _chunk(self, first: int, rounds: int, observers: Sequence[Observer]) -> Chunk:
         record = _Record(first, rounds, self.setting, self.problem.actions)
-        self._under_way = first, record.f, record.g
         started = read_cpu_seconds()
         try:
             self._play_rounds(record, observers)
@@ -226,7 +196,6 @@ class Play:
         record.check_finite()
         # a program that nobody waits for takes its time along
         self.seconds += max(0.0, read_cpu_seconds() - started)
-        self._best = self._best_with(record.f, record.g)
         if record.has_duals:
             positive = (record.duals > 0).any(axis=2).sum(axis=0)
             self.dual_rounds = positive if self.dual_rounds is None else self.dual_rounds + positive

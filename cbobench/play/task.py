@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import nan
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -127,7 +126,6 @@ class Receipt:
         seconds: duration, if known.
         printed: the first printed line, if printed output was discarded.
         notes: lines for the user.
-        best: of each cell, as of `Play.best_seen`; empty if unknown.
     """
 
     task: str
@@ -138,7 +136,6 @@ class Receipt:
     seconds: float | None = None
     printed: str = ""
     notes: tuple[str, ...] = ()
-    best: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -269,8 +266,7 @@ def play_task(
     Args:
         report: file for the stacks if this process has to end a play that cannot be interrupted;
             None if it must not end.
-        count: called about once a second, in another thread, with the seed-rounds played so far,
-            and the best seen.
+        count: called about once a second, in another thread, with the seed-rounds played so far.
     """
     guard = _Guard(task, report, count)
     if isinstance(problem, Simulator):
@@ -287,13 +283,11 @@ def _play_task(
 ) -> Receipt | WorkerCrashed | ReturnedTask:
     # All cells in lock step, which is many times faster than one by one.
     rows: CellRows | None = None
-    best: tuple[float, ...] = ()
     began = time.monotonic()
     with single_thread():
         try:
             with guard.over(task.cells) as watch:
                 rows = _play_block(problem, task, folder, watch)
-                best = () if watch.play is None else tuple(watch.play.best_seen().tolist())
         except TaskReturned as returned:
             return returned.answer
         except StoreFailure:  # not the fault of a cell
@@ -312,7 +306,7 @@ def _play_task(
         if rows is None:
             rows = _play_one_by_one(problem, task, folder, guard)
     receipt = publish_cells(folder, task, rows)
-    return replace(receipt, seconds=time.monotonic() - began, best=best)
+    return replace(receipt, seconds=time.monotonic() - began)
 
 
 @dataclass(frozen=True)
@@ -334,9 +328,9 @@ class _Guard:
         """
         task, count = self.task, self.count
 
-        def add(rounds: int, best: tuple[float, ...]) -> None:
+        def add(rounds: int) -> None:
             if count is not None:
-                count(before * task.horizon + rounds, (*[nan] * before, *best))
+                count(before * task.horizon + rounds)
 
         names = (task.pair.problem.name, task.pair.algorithm.name)
         settings = (

@@ -38,28 +38,28 @@ TRIAL = 10.0  # seconds after which the duration of a task is predicted (see `wa
 SIGNAL = getattr(signal, "SIGRTMAX", signal.SIGALRM)  # unused by other code
 
 
-Count = Callable[[int, tuple[float, ...]], None]
-"""Takes the seed-rounds played so far, and the best reward seen of each cell so far (NaN: none)."""
+Count = Callable[[int], None]
+"""Takes the seed-rounds played so far."""
 
 
 @contextmanager
 def reporting(report: Count) -> Iterator[Count]:
     """Report at once and then each second, in a thread, while the block is carried out; gives what
-    takes the counts.
+    takes the count.
 
     Whoever waits for this process hears so that it runs, though no round may end for long.
     """
-    latest: tuple[int, tuple[float, ...]] = (0, ())
+    latest = 0
     ended = threading.Event()
 
-    def count(rounds: int, best: tuple[float, ...]) -> None:
+    def count(rounds: int) -> None:
         nonlocal latest
-        latest = rounds, best
+        latest = rounds
 
     def repeat() -> None:
-        report(*latest)
+        report(latest)
         while not ended.wait(REPORT_SECONDS):
-            report(*latest)
+            report(latest)
 
     thread = threading.Thread(target=repeat, daemon=True)
     thread.start()
@@ -99,8 +99,7 @@ class Watchdog:
         cells, horizon: number of cells in lock step, and of rounds.
         report: open file for the stacks of a process that has to end; None if this process must not
             end.
-        count: called about once a second, in the thread, with the seed-rounds played and each
-            cell's best (see `Play.best_seen`).
+        count: called about once a second, in the thread, with the seed-rounds played.
     """
 
     def __init__(
@@ -165,9 +164,7 @@ class Watchdog:
         tick, last = min(TICK, self.stall / 8), time.monotonic()
         while not self._ended.wait(tick if self.count is None else min(tick, REPORT_SECONDS)):
             if self.count is not None and self.play is not None:
-                self.count(
-                    max(0, self.play.round - 1) * self.cells, tuple(self.play.best_seen().tolist())
-                )
+                self.count(max(0, self.play.round - 1) * self.cells)
             current_time = time.monotonic()
             if self.count is not None and current_time - last < tick:
                 continue
@@ -198,11 +195,8 @@ class Watchdog:
 class NoWatchdog:
     """Replaces the watchdog outside the main thread, which cannot handle signals."""
 
-    play: Play | None = None
-
     def follow(self, play: Play) -> None:
-        """Know the play, whose best is told at the end."""
-        self.play = play
+        """Nothing to watch."""
 
     def stop(self) -> None:
         """Nothing to stop."""

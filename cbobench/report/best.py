@@ -272,32 +272,37 @@ def describe_by(by: Mapping[str, tuple[int, int]]) -> str:
     return ", ".join(f"{label} {k}/{n}" for label, (k, n) in by.items())
 
 
-def describe_best(run: Run, groups: Sequence[Group]) -> list[str]:
-    """A line per problem whose inputs have names and whose function is the same for all seeds: its
-    best configuration.
+def find_best(run: Run, groups: Sequence[Group]) -> pd.DataFrame:
+    """The best configuration of each problem whose inputs have names and whose function is the same
+    for all seeds.
 
-    The best is feasible in the mean, without noise; where none is, nothing is said.
+    The best is feasible in the mean, without noise; a problem where none is has no row.
+
+    Returns:
+        A row per problem as of `find_recommendations`, with a `line` for readers.
     """
+    variants = run.record.variants("problems")
+    several = len({group.problem for group in groups}) > 1
+    suitable = [
+        group for group in groups if variants[group.problem].inputs is not None and _is_fixed(group)
+    ]
+    frame = find_recommendations(run, suitable).drop_duplicates("problem")
+    frame = frame[frame["violation"] <= 0]
     lines = []
-    variants, several = (
-        run.record.variants("problems"),
-        len({group.problem for group in groups}) > 1,
-    )
-    named = [group for group in groups if variants[group.problem].inputs is not None]
-    frame = find_recommendations(run, [group for group in named if _is_fixed(group)])
-    for problem in dict.fromkeys(frame["problem"]):
-        best = frame[frame["problem"] == problem].iloc[0]
-        if not best["violation"] <= 0:
-            continue
+    for _, best in frame.iterrows():
+        variant = variants[best["problem"]]
         suffix = f" of {best['problem_label']}" if several else ""
-        value = _compare_to_optimum(best, named, read_objective(variants[problem]))
-        value += ", in its own units" if is_in_spreads(variants[problem]) else ""
-        (configuration,) = describe_configurations(
-            [best["configuration"]], variants[problem].inputs
-        )
+        value = _compare_to_optimum(best, groups, read_objective(variant))
+        value += ", in its own units" if is_in_spreads(variant) else ""
+        (configuration,) = describe_configurations([best["configuration"]], variant.inputs)
         by = describe_by(best["by"])
         lines.append(f"best{suffix}: {configuration}: {value} (recommended by {by})")
-    return lines
+    return frame.assign(line=lines)
+
+
+def describe_best(run: Run, groups: Sequence[Group]) -> list[str]:
+    """The lines of `find_best`."""
+    return [*find_best(run, groups)["line"]]
 
 
 def _compare_to_optimum(

@@ -4,7 +4,7 @@ table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,7 +16,6 @@ from cbobench.report.groups import (
     find_groups,
     group_by_arena,
     select_horizon,
-    select_seeds,
 )
 from cbobench.report.load import Run, RunLike, open_run
 from cbobench.report.quantities import (
@@ -47,7 +46,6 @@ class Selection:
         metric: what readers call the quantities to show; the headline by default.
         horizon: T, "all", or None for the latest of each problem.
         target: of simple regret, whose rounds are one quantity more.
-        seeds: by arena, the only ones that count; arenas that are not there are left out.
     """
 
     run: Run
@@ -56,7 +54,6 @@ class Selection:
     metric: str | Iterable[str] | None = None
     horizon: int | str | None = None
     target: float | None = None
-    seeds: Mapping[Arena, Set[int]] | None = None
 
     @classmethod
     def of(
@@ -87,8 +84,6 @@ class Selection:
     def every_group(self) -> list[Group]:
         """The groups of all horizons."""
         groups = find_groups(self.run, self.only, self.by)
-        if self.seeds is not None:
-            groups = [select_seeds(g, self.seeds[g.arena]) for g in groups if g.arena in self.seeds]
         return (
             groups if self.target is None else add_rounds_to_target(self.run, groups, self.target)
         )

@@ -1,9 +1,9 @@
 """Leases: which calls play which cells of a run, and the leftovers of killed calls.
 
 Before its first cell, a call writes a lease file into `drivers/`. It renews the lease with a
-heartbeat every few seconds, which also reports progress, and removes the file at its end. Calls may
-share a folder if they play different cells (jobs of an array, each with its `--only`). A call that
-would play cells under another's lease is refused. A lease expires when its process has ended on
+heartbeat every few seconds, and removes the file at its end. Calls may share a folder if they play
+different cells (jobs of an array, each with its `--only`). A call that would play cells under
+another's lease is refused. A lease expires when its process has ended on
 this machine, or when heartbeats stop elsewhere.
 """
 
@@ -21,7 +21,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -40,12 +40,9 @@ from cbobench.words import count_noun
 
 DRIVERS_FOLDER = "drivers"
 HEARTBEAT_SECONDS = 10.0  # seconds between two heartbeats
-FIRST_HEARTBEAT = 1.0  # seconds until the first one that reports progress
 JOIN_TIMEOUT = 10.0  # seconds that an ending call waits for a heartbeat in progress
 EXPIRES_AFTER = 150.0  # seconds without a heartbeat after which a lease of another machine expires
-PROGRESS_KEY = "news"  # key of the progress in a lease file
 LONGEST_TEXT = 1000  # characters of a text in a lease file
-LARGEST_NUMBER = 1e100  # that it may report: what is computed from several is still finite
 VISIBLE_WITHIN = 10.0  # seconds until another machine must see a new file
 RUN_ENTRIES = {FILE, *KINDS, DRIVERS_FOLDER, "invocations", "log", "quarantine", "simulations"}
 """What a run folder holds."""
@@ -85,43 +82,27 @@ class Driver:
         return silent_for is None or silent_for < EXPIRES_AFTER
 
 
-class Heartbeat(NamedTuple):
-    """The latest heartbeat of a call.
-
-    Attributes:
-        driver: the call.
-        written: time in nanoseconds by the clock of the folder; None if unknown.
-        progress: of a playing call; empty before it begins.
+def _read_leases(folder: Reader) -> list[tuple[Driver, int | None]]:
+    """Every call with a lease file, in order, and when it was written, in nanoseconds by the clock
+    of the folder; None if unknown.
     """
-
-    driver: Driver
-    written: int | None
-    progress: dict[str, Any]
-
-
-def read_heartbeats(folder: Reader) -> list[Heartbeat]:
-    """Return the latest heartbeat of every call with a lease file, in order."""
-    entries = folder.listing(DRIVERS_FOLDER)
-    listed = {
-        name: info for name, info in entries.items() if name.endswith(".json") and name[0] != "."
-    }
-    heartbeats = []
-    for name, info in sorted(listed.items()):
+    leases = []
+    for name, info in sorted(folder.listing(DRIVERS_FOLDER).items()):
+        if not name.endswith(".json") or name[0] == ".":
+            continue
         with suppress(DamagedRun, Misuse):  # removed meanwhile, or not ours
-            content = folder.read_json(f"{DRIVERS_FOLDER}/{name}") | {
-                "id": name.removesuffix(".json")
-            }
-            if (driver := _parse_driver(content)) is not None:
-                heartbeats.append(
-                    Heartbeat(driver, info.mtime_ns, _parse_progress(content.get(PROGRESS_KEY)))
-                )
-    return heartbeats
+            content = folder.read_json(f"{DRIVERS_FOLDER}/{name}")
+            driver = _parse_driver(content | {"id": name.removesuffix(".json")})
+            if driver is not None:
+                leases.append((driver, info.mtime_ns))
+    return leases
 
 
 def _parse_driver(content: dict[str, Any]) -> Driver | None:
     """What a lease file says of its call; None where something is not as calls write it."""
     are_valid = (
-        *(_is_text(content.get(name)) for name in ("id", "host", "machine", "born", "since")),
+        *(_is_text(content.get(name)) for name in ("id", "host", "machine", "born")),
+        _is_time(content.get("since")),
         _is_count(content.get("pid")),
         isinstance(content.get("holds"), bool),
         _maps_rows(
@@ -135,26 +116,6 @@ def _parse_driver(content: dict[str, Any]) -> Driver | None:
     )
 
 
-def _parse_progress(content: Any) -> dict[str, Any]:
-    """What a lease file says of the progress; without what is not as calls write it."""
-    if not isinstance(content, dict):
-        return {}
-    are_valid: dict[str, Callable[[Any], bool]] = {
-        "rounds": _is_count,
-        "total": _is_count,
-        "rate": _is_amount,
-        "left": lambda value: _is_row(value, 3, _is_amount),
-        "again": lambda value: _maps_rows(value, lambda row: _is_row(row, 3, _is_count)),
-        "playing": lambda value: _maps(value, lambda row: _is_row(row, 2, _is_count)),
-        "best": lambda value: _maps(value, lambda row: _is_row(row, 3, _is_number) and row[0] >= 0),
-    }
-    return {
-        key: content[key]
-        for key, is_valid in are_valid.items()
-        if key in content and is_valid(content[key])
-    }
-
-
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and len(value) <= LONGEST_TEXT
 
@@ -164,24 +125,23 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value <= MAX_SEED + 1
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) <= LARGEST_NUMBER  # NaN is no less
-
-
-def _is_amount(value: Any) -> bool:
-    return _is_number(value) and value >= 0
+def _is_time(value: Any) -> bool:
+    """Whether it is a time with its zone, as ISO 8601 has it."""
+    try:
+        return datetime.fromisoformat(value).tzinfo is not None
+    except (TypeError, ValueError):
+        return False
 
 
 def _is_row(value: Any, length: int, is_valid: Callable[[Any], bool]) -> bool:
     return isinstance(value, list) and len(value) == length and all(map(is_valid, value))
 
 
-def _maps(value: Any, is_valid: Callable[[Any], bool]) -> bool:
-    return isinstance(value, dict) and all(map(is_valid, value.values()))
-
-
 def _maps_rows(value: Any, is_valid: Callable[[Any], bool]) -> bool:
-    return _maps(value, lambda rows: isinstance(rows, list) and all(map(is_valid, rows)))
+    if not isinstance(value, dict):
+        return False
+    are_lists = all(isinstance(rows, list) for rows in value.values())
+    return are_lists and all(is_valid(row) for rows in value.values() for row in rows)
 
 
 def read_drivers(folder: Reader, clock: str | None = None) -> list[tuple[Driver, bool]]:
@@ -190,21 +150,18 @@ def read_drivers(folder: Reader, clock: str | None = None) -> list[tuple[Driver,
     Args:
         clock: a call whose lease was just written, to read the folder's clock.
     """
-    heartbeats = read_heartbeats(folder)
+    leases = _read_leases(folder)
     # A lease just written has the time of the folder's clock; those of machines may differ.
-    times = (written for driver, written, _ in heartbeats if driver.id == clock and written)
+    times = (written for driver, written in leases if driver.id == clock and written)
     folder_time = next(times, time.time_ns())
     return [
         (driver, driver.alive(written and (folder_time - written) / 1e9))
-        for driver, written, _ in heartbeats
+        for driver, written in leases
     ]
 
 
 def read_players(folder: Reader) -> list[Driver]:
-    """Return the calls that may play cells of a run now; one that merges its files holds none.
-
-    A clock of another machine may be wrong: `watch` looks twice before it calls a driver dead.
-    """
+    """Return the calls that may play cells of a run now; one that merges its files holds none."""
     return [driver for driver, alive in read_drivers(folder) if alive and driver.cells]
 
 
@@ -253,7 +210,6 @@ class Lease:
         ]
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
-        self._progress: Callable[[], dict[str, Any]] = dict
 
     def __enter__(self) -> Self:
         try:
@@ -314,19 +270,12 @@ class Lease:
         _write_lease(self._unleased, self.driver)
         self.renewed = time.monotonic()
 
-    def report_progress(self, progress: Callable[[], dict[str, Any]]) -> None:
-        """Report progress with each heartbeat, the first time soon."""
-        self._progress, self.renewed = (
-            progress,
-            time.monotonic() - HEARTBEAT_SECONDS + FIRST_HEARTBEAT,
-        )
-
     def send_heartbeat(self) -> None:
         """Renew the lease if it is due. A failed write is tried again later."""
         if time.monotonic() - self.renewed >= HEARTBEAT_SECONDS:
             self.renewed = time.monotonic()
             with suppress(CbobenchError):
-                _write_lease(self.folder, self.driver, self._progress())
+                _write_lease(self.folder, self.driver)
 
     def start_heartbeat_thread(self) -> None:
         """Renew the lease from a thread, for work that neither calls `send_heartbeat` nor forks."""
@@ -391,8 +340,8 @@ def _file(name: str) -> str:
     return f"{DRIVERS_FOLDER}/{name}.json"
 
 
-def _write_lease(folder: RunFolder, driver: Driver, progress: dict[str, Any] | None = None) -> None:
-    folder.write_json(_file(driver.id), {**driver.__dict__, PROGRESS_KEY: progress or {}})
+def _write_lease(folder: RunFolder, driver: Driver) -> None:
+    folder.write_json(_file(driver.id), vars(driver))
 
 
 def pair_id(pair: Pair, horizon: int) -> str:
@@ -405,10 +354,10 @@ def _seed_ranges_of(cells: Cells) -> SeedRanges:
     for pair_cells in cells.by_pair:
         key = pair_id(pair_cells.pair, pair_cells.horizon)
         seeds_by_pair.setdefault(key, []).extend(np.asarray(pair_cells.seeds).tolist())
-    return {key: seed_ranges(seeds) for key, seeds in seeds_by_pair.items()}
+    return {key: _seed_ranges(seeds) for key, seeds in seeds_by_pair.items()}
 
 
-def seed_ranges(seeds: list[int]) -> list[list[int]]:
+def _seed_ranges(seeds: list[int]) -> list[list[int]]:
     """Return seeds as ranges [first, end)."""
     ranges: list[list[int]] = []
     for seed in sorted(seeds):

@@ -221,6 +221,7 @@ class Status:
         unchecked: done cells of a run folder whose code cannot be imported here.
         other_libraries: done cells played with other libraries than this machine's.
         cpus, arithmetic: known kinds of CPU, and of arithmetic, that played done cells.
+        published: what the states were found by.
     """
 
     done: Cells
@@ -231,6 +232,7 @@ class Status:
     missing: Cells
     unchecked: Cells
     other_libraries: Cells
+    published: PublishedCells
 
     def counts(self) -> dict[str, int]:
         return {name: len(getattr(self, name)) for name in ("done", "failed", "stale", "missing")}
@@ -271,7 +273,29 @@ def read_status(folder: Reader) -> tuple[Manifest, Status]:
             for i in np.flatnonzero(failed).tolist()
         ]
     cells = {name: Cells(tuple(parts)) for name, parts in by_pair.items()}
-    return manifest, Status(failed=failures, cpus=cpus, arithmetic=arithmetic, **cells)
+    status = Status(failed=failures, cpus=cpus, arithmetic=arithmetic, published=published, **cells)
+    return manifest, status
+
+
+def count_rounds_since(
+    folder: Reader, manifest: Manifest, published: PublishedCells, since: float
+) -> int:
+    """Return the seed-rounds of the cells that were published after a time.
+
+    Args:
+        since: in seconds, by the clock of the folder.
+    """
+    listing = folder.listing("cells")
+    written = [listing.get(f"{task}.parquet") for task in published.tasks]
+    is_recent = np.array(
+        [info is not None and (info.mtime_ns or 0) / 1e9 > since for info in written], dtype=bool
+    )
+    rounds = 0
+    for pair_cells in manifest.cells.by_pair:
+        rows = published.find(pair_cells.ids)
+        tasks = published.task[rows[rows != NO_POSITION]]
+        rounds += pair_cells.horizon * int(is_recent[tasks].sum())
+    return rounds
 
 
 SHOWN = 5

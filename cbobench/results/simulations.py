@@ -15,6 +15,7 @@ run rest on it.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from time import monotonic
@@ -24,14 +25,17 @@ from cbobench.errors import DamagedRun, Misuse
 from cbobench.problems.simulated import SimulationResult
 from cbobench.results.folder import RunFolder
 from cbobench.results.manifest import CHANGED, DIGEST, content_digest
+from cbobench.results.reader import Reader
 from cbobench.results.running import RunningSimulations
 from cbobench.results.source import problem_hash
 from cbobench.words import count_noun
 
 SIMULATIONS_FOLDER = "simulations"
+MOST = "simulations"
+"""Key of a call in `run.json`: the most simulations that its cells can take, of slow simulators."""
 KEYS = {"values", "size", "reason", "seconds"}
 MOST_VALUES = 10**6  # of a simulation: f and every g_j
-REFRESH = 5.0  # seconds after which a worker looks for what others have simulated
+REFRESH = 5.0  # seconds after which it is looked again for what others have simulated
 
 
 class SimulationStore:
@@ -142,6 +146,33 @@ class SimulationStore:
             if failures or not content["reason"]:
                 write_simulation(folder, name, content)
         self.waiting.clear()
+
+
+class KeptSimulations:
+    """How many simulations a run keeps, of the most that there can be.
+
+    Args:
+        folder: the run.
+        calls: those of its record, which say the most (`MOST`).
+    """
+
+    def __init__(self, folder: Reader, calls: Iterable[Mapping[str, Any]]) -> None:
+        self.folder = folder
+        stated = [call.get(MOST) for call in calls]
+        self.most = max((number for number in stated if type(number) is int), default=0)
+        self.counted = 0
+        self.count_again_at = 0.0
+
+    @property
+    def count(self) -> int:
+        """How many are kept, as of some seconds ago; 0 of a run without simulations."""
+        if self.most and monotonic() >= self.count_again_at:
+            self.counted = len(self.folder.calls(SIMULATIONS_FOLDER))
+            self.count_again_at = monotonic() + REFRESH
+        return self.counted
+
+    def __str__(self) -> str:
+        return f"{self.count:,} of {count_noun(self.most, 'simulation')} kept"
 
 
 def write_simulation(folder: RunFolder, name: str, content: dict[str, Any]) -> None:

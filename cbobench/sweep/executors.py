@@ -152,8 +152,8 @@ class InlineExecutor:
             yield task, answer
         self.pending.clear()
 
-    def _count(self, name: str, rounds: int, best: tuple[float, ...]) -> None:
-        self.reports[name] = Report(rounds, best)
+    def _count(self, name: str, rounds: int) -> None:
+        self.reports[name] = Report(rounds)
 
     def cancel(self, task: Task) -> None:
         """Nothing runs between two calls."""
@@ -253,8 +253,8 @@ class ProcessExecutor:
                     raise error
                 case Ready():
                     worker.ready, self.failed_starts = True, 0
-                case Progress(rounds, best):
-                    worker.report = Report(rounds, best, worker.report.stamp + 1)
+                case Progress(rounds):
+                    worker.report = Report(rounds, worker.report.stamp + 1)
                 case Played(answer, is_worn_out):
                     task, worker.task = worker.task, None
                     if is_worn_out:
@@ -300,10 +300,10 @@ def serve_tasks(link: Any, problems: dict[str, Problem] | None = None) -> None:
     """
     inbox = become_worker(link)
 
-    def report(rounds: int, best: tuple[float, ...]) -> None:
+    def report(rounds: int) -> None:
         # else the driver is suspended, and the play must not wait for it
         if select.select([], [link], [], 0.0)[1]:
-            _send(link, Progress(rounds, best))
+            _send(link, Progress(rounds))
 
     with suppress(OSError):
         # where memory runs out, before its driver

@@ -37,12 +37,10 @@ class Report(NamedTuple):
 
     Attributes:
         rounds: seed-rounds.
-        best: that each cell has seen (see `Play.best_seen`).
         stamp: another one in each report: who says the same again is there.
     """
 
     rounds: int = 0
-    best: tuple[float, ...] = ()
     stamp: int = 0
 
 
@@ -74,12 +72,9 @@ class Ready(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How many seed-rounds of its task a worker has played, and the best that each cell has
-    seen.
-    """
+    """How many seed-rounds of its task a worker has played."""
 
     rounds: int
-    best: tuple[float, ...]
 
 
 class Played(NamedTuple):

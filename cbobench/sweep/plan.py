@@ -21,7 +21,7 @@ from cbobench.results.lease import refuse_foreign_folder
 from cbobench.results.manifest import FILE, Manifest, rebuild_manifest
 from cbobench.results.provenance import invocation
 from cbobench.results.query import COLUMNS, read_published
-from cbobench.results.simulations import SimulationStore
+from cbobench.results.simulations import MOST, SimulationStore
 from cbobench.suite.cells import Suite
 from cbobench.suite.prepare import prepare
 from cbobench.suite.settings import pending_notes
@@ -176,6 +176,23 @@ def _choose_together(suite: Suite, call: Call, workers: int) -> int:
     )
 
 
+def _count_most_simulations(suite: Suite) -> int:
+    """The most simulations that a suite can take of its slow simulators."""
+    slow = {
+        title: problem.simulations
+        for title, problem in suite.problems.items()
+        if isinstance(problem, Simulator) and problem.simulation_seconds >= SLOW_SIMULATION
+    }
+    most = sum(counts.pilot for counts in slow.values())
+    for pair_cells in suite.grid.cells.by_pair:
+        counts = slow.get(pair_cells.pair.problem.title)
+        if counts is not None:
+            recorded = min(pair_cells.horizon, suite.keep or pair_cells.horizon)
+            of_cell = pair_cells.horizon * counts.of_round + counts.beside_rounds(recorded)
+            most += len(pair_cells) * of_cell
+    return most
+
+
 def _record_call(
     call: Call, suite: Suite, folder: RunFolder, block: int
 ) -> tuple[Manifest, list[str]]:
@@ -183,6 +200,8 @@ def _record_call(
     run.
     """
     grid, begun = suite.grid, invocation(list(suite.grid.command))
+    if most := _count_most_simulations(suite):
+        begun[MOST] = most
     notes = []
     if Manifest.exists(folder):
         record = Manifest.read(folder).add_call(grid, suite, begun, str(folder))

@@ -1,6 +1,6 @@
 """The progress of a sweep in rounds, from receipts and from workers: a bar on a terminal, plain
-lines, heartbeats; and
-its log, a line of JSON per event: `log/<start>-<host>-<process>.jsonl` in the run folder.
+lines; and its log, a line of JSON per event: `log/<start>-<host>-<process>.jsonl` in the run
+folder.
 
 `started` (or `resumed`), `played` (a task, and the seconds it took), `failed` (a cell), `note` (who
 plays, what is overdue or lost) and `ended`, each with `time` (UTC) and `seconds` since the start.
@@ -20,14 +20,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from cbobench.errors import CbobenchError
-from cbobench.results.lease import SeedRanges, pair_id, seed_ranges
 from cbobench.results.query import SHOWN, FailureCounts
+from cbobench.results.simulations import KeptSimulations
 from cbobench.sweep.blocks import Tasks
 from cbobench.watcher import Watcher
-from cbobench.words import count_noun, time_left
+from cbobench.words import count_noun, describe_rate, time_left
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
     from cbobench.sweep.plan import Plan
     from cbobench.sweep.run import Outcome
 
-UNCERTAINTY = 1.3  # factor by which the time left may be wrong
 # share of the rounds from which on their speed alone counts: the first ones cost less, or wait
 # longer
 TRUSTED = 0.05
@@ -61,7 +58,7 @@ class RoundCounter:
         self, tasks: Tasks, executor: Executor | None = None, expected: float | None = None
     ) -> None:
         self.executor, self.expected = executor, expected
-        self.total, self.played_before = tasks.rounds, _played_before(tasks)
+        self.total = tasks.rounds
         self.cells = self.over = 0
         self.began = time.monotonic()
 
@@ -81,8 +78,13 @@ class RoundCounter:
         self.cells += receipt.ok + receipt.failed
         self.over += receipt.rounds
 
-    def seconds_left(self) -> tuple[float, float, float] | None:
-        """Seconds left at the mean speed so far, with lower and upper bound.
+    @property
+    def rate(self) -> float:
+        """Seed-rounds a second so far."""
+        return self.rounds / max(time.monotonic() - self.began, 1e-3)
+
+    def seconds_left(self) -> float | None:
+        """Seconds left at the mean speed so far.
 
         Until a share of `TRUSTED` is played, the less of it counts what was expected, the more is
         played. Where nothing was expected, None before the first rounds.
@@ -93,34 +95,7 @@ class RoundCounter:
         played, left = rounds / max(1, self.total), self.total - rounds
         trust = 1.0 if self.expected is None else min(1.0, played / TRUSTED)
         seconds = 0.0 if not rounds else trust * (time.monotonic() - self.began) * left / rounds
-        seconds += (1 - trust) * (self.expected or 0.0) * (1 - played)
-        return seconds, seconds / UNCERTAINTY, seconds * UNCERTAINTY
-
-    def report(self) -> dict[str, Any]:
-        """The content of a heartbeat."""
-        seconds, left = time.monotonic() - self.began, self.seconds_left()
-        return {
-            "seconds": round(seconds, 1),
-            "cells": self.cells,
-            "rounds": self.rounds,
-            "total": self.total,
-            "rate": round(self.rounds / max(seconds, 1e-3), 1),
-            "again": self.played_before,
-            "left": None if left is None else [round(bound, 1) for bound in left],
-        }
-
-
-def _played_before(tasks: Tasks) -> SeedRanges:
-    """Cells with earlier attempts: [first seed, end, attempts] by a hash of pair and horizon."""
-    ranges_by_pair: SeedRanges = {}
-    for pair_cells, before in zip(tasks.by_pair, tasks.attempts, strict=True):
-        for attempts in () if before is None else np.unique(before[before > 0]).tolist():
-            ranges = seed_ranges(np.asarray(pair_cells.seeds)[before == attempts].tolist())
-            pair_ranges = ranges_by_pair.setdefault(
-                pair_id(pair_cells.pair, pair_cells.horizon), []
-            )
-            pair_ranges += [[*seed_range, attempts] for seed_range in ranges]
-    return ranges_by_pair
+        return seconds + (1 - trust) * (self.expected or 0.0) * (1 - played)
 
 
 class Terminal(Watcher):
@@ -133,6 +108,7 @@ class Terminal(Watcher):
         self.has_begun = False
         self.counter: RoundCounter | None = None
         self.bar: Bar | None = None
+        self.kept = KeptSimulations(plan.folder, plan.record.invocations)
 
     def begin(self) -> None:
         """Print what there is to play, once."""
@@ -164,19 +140,15 @@ class Terminal(Watcher):
         self.counter = counter
         if sys.stderr.isatty():
             from rich.console import Console
-            from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import BarColumn, TextColumn
             from rich.progress import Progress as Bar
+            from rich.table import Column
 
-            percent, left = (
-                TextColumn("{task.percentage:>3.0f} %"),
-                TextColumn("left: {task.fields[left]}"),
-            )
+            share = Column(min_width=5)  # where a line is too long its end is cut
             columns = (
+                BarColumn(bar_width=8),
+                TextColumn("{task.percentage:>3.0f} %", table_column=share),
                 TextColumn("{task.description}"),
-                BarColumn(),
-                percent,
-                TimeElapsedColumn(),
-                left,
             )
             show = self._show
 
@@ -186,22 +158,30 @@ class Terminal(Watcher):
                     return super().get_renderables()
 
             self.bar = Counting(*columns, console=Console(stderr=True), refresh_per_second=4)
-            self.bar.add_task("playing", total=counter.total, left=self._describe_left())
+            self.bar.add_task(self._describe(counter), total=counter.total)
             self.bar.start()
 
     def _show(self) -> None:
         """Set the bar to the rounds that are played."""
         if self.bar is not None and self.bar.task_ids and self.counter is not None:
-            total = self.failed.total
-            description = f"playing ({total} failed)" if total else "playing"
-            rounds, left = self.counter.rounds, self._describe_left()
-            self.bar.update(
-                self.bar.task_ids[0], completed=rounds, description=description, left=left
-            )
+            task = self.bar.task_ids[0]
+            description = self._describe(self.counter)
+            self.bar.update(task, completed=self.counter.rounds, description=description)
 
-    def _describe_left(self) -> str:
-        left = None if self.counter is None else self.counter.seconds_left()
-        return "unknown" if left is None else time_left(*left)
+    def _describe(self, counter: RoundCounter) -> str:
+        """What the bar says beside the share of the rounds."""
+        cells = count_noun(len(self.plan.tasks.cells), "cell")
+        parts = [f"{counter.cells:,} of {cells}"]
+        left = counter.seconds_left()
+        parts.append(f"left: {'unknown' if left is None else time_left(left)}")
+        if self.failed.total:
+            parts.append(f"{self.failed.total:,} failed")
+        # A bucket that does not answer would hold up the bar.
+        if self.plan.folder.local and self.kept.count:
+            parts.append(str(self.kept))
+        if counter.rounds:
+            parts.append(describe_rate(counter.rate))
+        return ", ".join(parts)
 
     def played(self, receipt: Receipt) -> None:
         """Print the failures at the first one, at a new kind, and whenever they have doubled."""

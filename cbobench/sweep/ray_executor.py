@@ -437,11 +437,9 @@ class RoundBoard:
     def _key(self, name: str) -> bytes:
         return f"{self.prefix}{name}".encode()
 
-    def write(self, name: str, rounds: int, best: tuple[float, ...]) -> None:
-        """Say how far a task is: its seed-rounds, and the best that its cells have seen; and that
-        it runs now.
-        """
-        report = json.dumps([rounds, best, time.time_ns()]).encode()
+    def write(self, name: str, rounds: int) -> None:
+        """Say how far a task is, and that it runs now."""
+        report = json.dumps([rounds, time.time_ns()]).encode()
         with suppress(Exception):
             _store().internal_kv_put(self._key(name), report, True, BOARD, timeout=BOARD_SECONDS)
 
@@ -457,10 +455,9 @@ class RoundBoard:
             values = _store().internal_kv_multi_get(keys, BOARD, timeout=BOARD_SECONDS)
             reports = {}
             for key, text in values.items():
-                rounds, best, stamp = json.loads(text)
-                reports[key.decode().removeprefix(self.prefix)] = Report(
-                    int(rounds), tuple(best), int(stamp)
-                )
+                rounds, stamp = json.loads(text)
+                name = key.decode().removeprefix(self.prefix)
+                reports[name] = Report(int(rounds), int(stamp))
             return reports
         return {}
 

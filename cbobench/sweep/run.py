@@ -148,7 +148,6 @@ def execute(plan: Plan, watcher: Watcher = SILENT) -> Outcome:
             engine = engines.enter_context(closing(start_engine(plan, watcher)))
             scheduler = Scheduler(plan, engine, watcher)
             watcher.began(scheduler.counter)
-            lease.report_progress(scheduler.report)
             receipts = scheduler.play()
         # After the engine has started: a call that cannot play leaves no record. Before the first
         # cell, which is of it.

@@ -14,8 +14,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from math import inf, isfinite
-from typing import Any
+from math import inf
 
 from cbobench.errors import CbobenchError, CellFailure, show
 from cbobench.play.task import (
@@ -29,10 +28,10 @@ from cbobench.play.task import (
 )
 from cbobench.play.watchdog import ReturnedTask, allowed_silence
 from cbobench.results.folder import RunFolder
-from cbobench.results.lease import pair_id, send_heartbeat
+from cbobench.results.lease import send_heartbeat
 from cbobench.sweep.blocks import Pace
 from cbobench.sweep.executors import Executor, ExecutorDied
-from cbobench.sweep.messages import Answer, NodeLost, Report
+from cbobench.sweep.messages import Answer, NodeLost
 from cbobench.sweep.plan import Plan
 from cbobench.sweep.progress import RoundCounter
 from cbobench.watcher import SILENT, Watcher
@@ -85,7 +84,6 @@ class Scheduler:
         self.loss_noted_at = -LOSS_NOTE_SECONDS
         self.overdue = OverdueTasks(plan.folder, watcher)
         self.silent = SilentTasks()
-        self.best_over: dict[str, list[float]] = {}  # seen by the cells that this call has played
         work = self.pace.total(plan.tasks)
         expected = None if work is None else work / min(executor.slots, len(plan.tasks.cells))
         self.counter = RoundCounter(plan.tasks, executor, expected)
@@ -147,37 +145,6 @@ class Scheduler:
         self.rounds = 0
         return any_waits
 
-    def report(self) -> dict[str, Any]:
-        """The content of a heartbeat."""
-        return self.counter.report() | {"playing": self.cells_in_play(), "best": self.best_seen()}
-
-    def cells_in_play(self) -> dict[str, list[int]]:
-        """Submitted cells by a hash of pair and horizon: [count, finished seed-rounds]."""
-        counts_by_pair: dict[str, list[int]] = {}
-        # Copies, because the thread that sends heartbeats may ask while tasks begin and end.
-        reports = dict(self.executor.reports)
-        for task in [*self.executor.pending]:
-            rounds_per_cell = reports.get(task.name, Report()).rounds // len(task.cells)
-            for cell in task.cells:
-                counts = counts_by_pair.setdefault(pair_id(cell.pair, cell.horizon), [0, 0])
-                counts[0] += 1
-                counts[1] += rounds_per_cell
-        return counts_by_pair
-
-    def best_seen(self) -> dict[str, list[float]]:
-        """Of cells that this call plays or has played, by a hash of pair and horizon, those that
-        have seen a feasible
-        point: [count, mean, best] of the rewards (see `Play.best_seen`).
-        """
-        best_values = {key: [*values] for key, values in [*self.best_over.items()]}
-        reports = dict(self.executor.reports)
-        for task in [*self.executor.pending]:
-            _add_best(best_values, task, reports.get(task.name, Report()).best)
-        return {
-            key: [len(values), sum(values) / len(values), max(values)]
-            for key, values in best_values.items()
-        }
-
     def _submit(self) -> None:
         """Submit tasks while there is room."""
         while self.queue and self.executor.room() > 0:
@@ -232,7 +199,6 @@ class Scheduler:
 
     def _hear(self, task: Task, receipt: Receipt) -> None:
         """Learn what a receipt says beside that its task is over."""
-        _add_best(self.best_over, task, receipt.best)
         if receipt.seconds is not None:
             self.pace.learn(task, receipt.seconds, receipt.rounds)
         for text in receipt.notes:
@@ -270,16 +236,6 @@ class Scheduler:
             how = crash.how if crash.hung else f"the cell {crash.how} {CRASHES_OF_A_CELL} times"
             row = failed_row(task.cells[0], task, CellFailure(how), crash.trace)
             yield publish_cells(self.folder, task, [row])
-
-
-def _add_best(best_values: dict[str, list[float]], task: Task, best: Iterable[float]) -> None:
-    """Add what cells of a task have seen; NaN is nothing."""
-    # of several pairs at most, each of which a thousand cells share
-    pairs = {id(cell.pair): cell.pair for cell in task.cells}
-    ids = {key: pair_id(pair, task.horizon) for key, pair in pairs.items()}
-    for cell, value in zip(task.cells, best, strict=False):
-        if isfinite(value):
-            best_values.setdefault(ids[id(cell.pair)], []).append(value)
 
 
 class OverdueTasks:

@@ -6,15 +6,10 @@ from __future__ import annotations
 
 import csv
 import io
-import threading
 
 import pytest
 
 from cbobench import cli
-from cbobench.page import command
-from cbobench.report.load import Run
-from cbobench.results.lease import Lease
-from cbobench.suite.cells import Cells
 from tests.page.browsing import BROWSER, RESULTS, column, downloaded, opened, settle
 from tests.page.conftest import IMAGE, PLAIN, ROUNDS, SCRIPT
 
@@ -266,31 +261,3 @@ def test_a_request_would_be_seen(page):
     page.wait_for_timeout(100)
     assert any("Content Security Policy" in line for line in page.wrong), "negative control"
     page.wrong.clear()
-
-
-def test_a_page_of_a_run_that_is_played_loads_itself_again(browser, run, tmp_path, monkeypatch):
-    """And keeps what was chosen in its address; the last one stays as it is."""
-    monkeypatch.setattr(command, "LIVE_SECONDS", 6.0)
-    monkeypatch.setattr(command, "LIVE_FACTOR", 0.0)
-    out, part = tmp_path / "page.html", Run(run)
-    lease = Lease(part.folder, Cells(part.record.cells.by_pair))
-    drawing = threading.Thread(
-        target=cli.main, args=(["report", str(run), "--out", str(out), "--live"],), daemon=True
-    )
-    with lease:
-        drawing.start()
-        while not out.exists():
-            drawing.join(0.05)
-        with opened(browser, out.as_uri() + "#curves&metric=regret") as page:
-            assert (
-                page.locator("#live").inner_text().startswith(part.record.suite or str(part.folder))
-            )
-            page.wait_for_event("load", timeout=60_000)
-            page.wait_for_selector("html[data-ready]", timeout=60_000)
-            assert page.url.endswith("#curves&metric=regret")
-            lease.__exit__(None, None, None)
-            drawing.join(60)
-            while page.locator("#live").count():
-                page.wait_for_event("load", timeout=60_000)
-            page.wait_for_selector("html[data-ready]", timeout=60_000)
-            settle(page)

@@ -320,7 +320,6 @@ def test_what_is_wrong_is_one_line_and_leaves_nothing(run, tmp_path, capsys):
         ([str(run), "--out", str(record)], "a file that ends with .html"),
         ([str(run), "--out", str(tmp_path / "pipe.html")], "a file that ends with .html"),
         ([str(run), "--out", str(tmp_path / "no" / "page.html")], "is no folder"),
-        ([str(run), str(run), "--live"], "--live follows one run, 2 are given"),
     ):
         assert cli.main(["report", *arguments]) in (1, 2), arguments
         message = capsys.readouterr().err
@@ -356,40 +355,6 @@ def test_the_command_says_where_the_page_is_and_that_a_run_is_not_over(tmp_path,
     assert {path.name for path in tmp_path.iterdir()} == {"page.html", "part"}
     assert out.read_text().startswith("<!doctype html>")
     assert json.loads(Elements(out.read_text()).scripts[0])["runs"][0]["notes"] == [note]
-
-
-@pytest.mark.usefixtures("shipped")
-def test_a_page_of_a_run_that_is_played_is_drawn_again_until_its_end(tmp_path, capsys, monkeypatch):
-    """It loads itself again and says how far the run is; the last one does neither."""
-    part, pages, out = make_page_run(tmp_path / "part"), [], tmp_path / "page.html"
-    missing = sorted(part.glob("cells/*"))[0]
-    set_aside = missing.rename(tmp_path / "kept")
-    run = Run(part)
-    lease = Lease(run.folder, Cells(run.record.cells.by_pair))
-
-    def sleep(seconds):
-        pages.append((seconds, out.read_text()))
-        if len(pages) == 2:
-            set_aside.rename(missing)
-            lease.__exit__(None, None, None)
-
-    monkeypatch.setattr(command.time, "sleep", sleep)
-    with lease:
-        assert cli.main(["report", str(part), "--out", str(out), "--live"]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        f"{out} (drawn again while the run is played)", f"{out} (complete)",
-    ]  # fmt: skip
-    assert len(pages) == 2
-    for pause, page in pages:
-        (interval,) = (
-            a["content"] for _, a in Elements(page).found if a.get("name") == "load-again"
-        )
-        assert command.LIVE_SECONDS <= int(interval) <= pause + 1
-        assert ("pre", {"id": "live"}) in Elements(page).found
-        assert "&lt;/script&gt;" in page, "labels are escaped"
-    last = Elements(out.read_text())
-    assert not [a for tag, a in last.found if a.get("name") == "load-again" or tag == "pre"]
-    assert json.loads(last.scripts[0])["runs"][0]["notes"] == []
 
 
 def test_a_missing_library_is_one_line(run, capsys, monkeypatch):

@@ -178,7 +178,7 @@ def test_no_command_line_finishes_a_mapping(done, capsys):
 
     for file in Path(done.folder.uri).rglob("*ckb-ucb*"):
         file.unlink()
-    assert main(["status", done.folder.uri]) == 0
+    assert main(["status", done.folder.uri]) == 1
     assert capsys.readouterr().out == "mine: 12 of 18 cells done, 0 failed, 6 missing, 0 stale\n"
     cbobench.run(SUITE, out=done.folder.uri, cpus=0)
     assert len(cbobench.load_cells(done)) == 18

@@ -1,0 +1,177 @@
+"""`cbobench status`: what a run holds now, how fast it goes on, and its best designs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from cbobench.errors import DamagedRun, one_line, printable
+from cbobench.report.best import describe_by, find_best
+from cbobench.report.formats import to_json_value
+from cbobench.report.load import Run
+from cbobench.report.selection import Selection
+from cbobench.results.bundle import open_run
+from cbobench.results.lease import Driver, read_players
+from cbobench.results.manifest import Manifest
+from cbobench.results.query import Status, count_rounds_since, read_status
+from cbobench.results.reader import Reader
+from cbobench.results.simulations import KeptSimulations
+from cbobench.words import count_noun, describe_rate, time_left
+
+SHOWN_FAILURES = 5
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """A run at a moment.
+
+    Attributes:
+        folder, record: of the run.
+        state: of its cells.
+        drivers: the calls that play into it now.
+        rate: seed-rounds a second that were published since the first of these calls began; None
+            where nobody plays, or nothing has come since.
+    """
+
+    folder: Reader
+    record: Manifest
+    state: Status
+    drivers: Sequence[Driver]
+    rate: float | None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every cell is done."""
+        return not self.state.failed and not len(self.state.missing)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Until no cell is missing, at the rate so far; None where that is not known."""
+        if self.rate is None:
+            return None
+        missing = self.state.missing.by_pair
+        rounds = sum(pair_cells.horizon * len(pair_cells) for pair_cells in missing)
+        return rounds / self.rate
+
+    @cached_property
+    def kept(self) -> KeptSimulations:
+        """The simulations that it keeps."""
+        return KeptSimulations(self.folder, self.record.invocations)
+
+    @cached_property
+    def best(self) -> list[dict[Any, Any]]:
+        """The best design of each problem, of what is published (`find_best`).
+
+        Raises:
+            DamagedRun: what the cells recommend is no action of their problem.
+        """
+        if not len(self.state.done):
+            return []
+        run = Run(self.folder, self.record)
+        try:
+            return find_best(run, Selection(run).groups).to_dict("records")
+        except (LookupError, TypeError, ValueError) as error:
+            raise DamagedRun(
+                f"{self.folder} recommends what is no action of its problem: {one_line(error)}"
+            ) from error
+
+    @cached_property
+    def failures(self) -> list[dict[str, Any]]:
+        """The failed cells and their errors."""
+        return [
+            {
+                "cell": cell.id,
+                "problem": printable(cell.pair.problem.title),
+                "algorithm": printable(cell.pair.algorithm.title),
+                "seed": cell.seed,
+                "error": printable(error),
+            }
+            for cell, error in self.state.failed
+        ]
+
+    def describe(self) -> list[str]:
+        """Lines on the cells, on who plays them and how fast, on failures and the best designs."""
+        counts = self.state.counts()
+        cells = count_noun(len(self.record.cells), "cell")
+        progress = f"{counts['done']:,} of {cells} done, {counts['failed']:,} failed"
+        progress += f", {counts['missing']:,} missing"
+        if not self.folder.is_reduced:
+            progress += f", {counts['stale']:,} stale"
+        lines = [f"{self.record.suite or self.folder}: {progress}"]
+        lines += [f"  played now by {driver}" for driver in self.drivers]
+        if self.rate is not None and self.seconds_left is not None:
+            lines.append(f"  {describe_rate(self.rate)}; left: {time_left(self.seconds_left)}")
+        if self.kept.count:
+            lines.append(f"  {self.kept}")
+        for failure in self.failures[:SHOWN_FAILURES]:
+            pair = f"{failure['problem']} / {failure['algorithm']}"
+            lines.append(f"  failed: {pair} seed {failure['seed']}: {failure['error']}")
+        if len(self.failures) > SHOWN_FAILURES:
+            more = len(self.failures) - SHOWN_FAILURES
+            lines.append(f"  ... and {more:,} more (--format json lists all)")
+        lines += [f"  not played: {line}" for line in self.record.unplayable]
+        lines += [f"  {best['line']}" for best in self.best]
+        return lines
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as a value of JSON (docs/clusters.md)."""
+        content: dict[str, Any] = {
+            "suite": self.record.suite,
+            "folder": str(self.folder),
+            "expected": len(self.record.cells),
+            **self.state.counts(),
+            "unchecked": len(self.state.unchecked),
+            "other_libraries": len(self.state.other_libraries),
+            "cpus": sorted(self.state.cpus),
+            "arithmetic": sorted(self.state.arithmetic),
+            "drivers": [
+                {"host": printable(driver.host), "pid": driver.pid, "since": driver.since}
+                for driver in self.drivers
+            ],
+            "rounds_per_second": self.rate,
+            "seconds_left": self.seconds_left,
+            "simulations": {"kept": self.kept.count, "most": self.kept.most},
+            "failures": self.failures,
+            "best": [_to_json(best) for best in self.best],
+        }
+        if self.folder.is_reduced:  # whether its code is another, only a replay can tell
+            content |= {"stale": None, "unchecked": None}
+        if self.record.unplayable:
+            content["unplayable"] = self.record.unplayable
+        return content
+
+
+def _to_json(best: Mapping[Any, Any]) -> dict[str, Any]:
+    """A best design, in all digits."""
+    inputs = best["configuration"].items()
+    return {
+        "problem": printable(best["problem_label"]),
+        "configuration": {printable(name): to_json_value(value) for name, value in inputs},
+        "objective": printable(best["objective"]),
+        "value": to_json_value(best["value"]),
+        "by": printable(describe_by(best["by"])),
+    }
+
+
+def look(location: str) -> RunStatus:
+    """The run at a path or URI, as it is now."""
+    folder = open_run(location)
+    # Before the cells: a call that has ended meanwhile has published all of its own.
+    drivers = read_players(folder)
+    record, state = read_status(folder)
+    rate = None
+    if drivers:
+        began = min(datetime.fromisoformat(driver.since).timestamp() for driver in drivers)
+        rounds = count_rounds_since(folder, record, state.published, began)
+        rate = rounds / max(1.0, time.time() - began) or None
+    return RunStatus(
+        folder=folder,
+        record=record,
+        state=state,
+        drivers=drivers,
+        rate=rate,
+    )

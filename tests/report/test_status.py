@@ -1,0 +1,174 @@
+"""`cbobench status`: what a run says of itself while others play it, and when nobody does."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+
+import pytest
+
+import cbobench
+from cbobench.cli import main
+from cbobench.problems import simulator
+from cbobench.problems.simulator import Simulator
+from cbobench.report import status
+from cbobench.results import lease
+from cbobench.results.bundle import open_run
+from cbobench.results.folder import RunFolder
+from cbobench.results.lease import Lease
+from cbobench.results.manifest import Manifest
+from cbobench.results.simulations import MOST, KeptSimulations
+from tests.helpers import UNREADABLE, WRONG
+from tests.suite.test_fuzz import places, replaced
+
+
+@pytest.fixture(scope="module")
+def half(tmp_path_factory):
+    """A run of which one method lacks a seed: of eight cells of 20 rounds, in a file each."""
+    folder = tmp_path_factory.mktemp("half")
+    suite = {
+        "suite": "half", "horizon": 20, "seeds": 4,
+        "problems": ["gramacy"], "algorithms": ["ckb-ucb", "random"],
+    }  # fmt: skip
+    cbobench.run(suite, out=folder / "run", cpus=0, block=1)
+    for path in (folder / "run").glob("*/*random.2-2*.parquet"):
+        path.unlink()
+    return folder / "run"
+
+
+@pytest.fixture
+def signed():
+    """Sign a run with the file of a call that plays what is missing; it is taken away in the
+    end.
+    """
+    files = []
+
+    def sign(run, **changes):
+        claim = Lease(open_run(run), Manifest.read(open_run(run)).grids[-1].cells)
+        files.append(run / "drivers" / f"{claim.id}.json")
+        files[-1].parent.mkdir(exist_ok=True)
+        driver = replace(claim.driver, holds=True, **changes)
+        files[-1].write_text(json.dumps(asdict(driver)))
+        return files[-1]
+
+    yield sign
+    for file in files:
+        file.unlink()
+
+
+def read_json(run, capsys):
+    assert main(["status", str(run), "--format", "json"]) == 1
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_status_says_who_plays_now(half, signed, capsys):
+    assert main(["status", str(half)]) == 1
+    assert "played now" not in capsys.readouterr().out, "negative control"
+    signed(half)
+    assert main(["status", str(half)]) == 1
+    assert f"played now by process {os.getpid()} on" in capsys.readouterr().out
+    drivers = read_json(half, capsys)["drivers"]
+    assert [driver["pid"] for driver in drivers] == [os.getpid()]
+
+
+def test_the_rate_is_of_what_was_published_since_the_call_began(half, signed, monkeypatch, capsys):
+    """Five cells of 20 rounds in 100 s; one is left."""
+    now = time.time()
+    for i, path in enumerate(sorted((half / "cells").glob("*.parquet"))):
+        written = now - (50 if i < 5 else 200)
+        os.utime(path, (written, written))
+    assert read_json(half, capsys)["rounds_per_second"] is None, "nobody plays"
+    signed(half, since=datetime.fromtimestamp(now - 100, UTC).isoformat())
+    monkeypatch.setattr(status.time, "time", lambda: now)
+    content = read_json(half, capsys)
+    assert content["rounds_per_second"] == pytest.approx(1.0)
+    assert content["seconds_left"] == pytest.approx(20.0)
+    assert main(["status", str(half)]) == 1
+    assert "  1 rounds/s; left: about 20 s (15 to 26 s)\n" in capsys.readouterr().out
+
+
+def test_the_best_design_is_the_first_of_best_that_is_feasible(half, capsys):
+    frame = cbobench.best(half).frame
+    feasible = frame[frame["violation"] <= 0].iloc[0]
+    (best,) = read_json(half, capsys)["best"]
+    assert best["value"] == feasible["value"]
+    assert best["configuration"] == {"x_1": feasible["x_1"], "x_2": feasible["x_2"]}
+    assert best["by"] == feasible["by"]
+    main(["status", str(half)])
+    assert f"best: x_1 {feasible['x_1']:.6g}" in capsys.readouterr().out
+
+
+def test_functions_that_differ_by_seed_have_no_best_design(tmp_path, capsys):
+    suite = {
+        "suite": "s", "horizon": 5, "seeds": 2, "problems": ["rkhs-1d"], "algorithms": ["random"],
+    }  # fmt: skip
+    cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    assert main(["status", str(tmp_path / "run"), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["best"] == []
+
+
+@dataclass(kw_only=True)
+class Slow(Simulator):
+    source = about = "a test"
+    low, high = (0.0,), (1.0,)
+    noisy = False
+
+    def simulate(self, x, gen):
+        return [x[0], x[0] - 0.5]
+
+
+def test_kept_simulations_are_counted_of_the_most(tmp_path, monkeypatch, capsys):
+    for place in ("problems.simulator.SLOW", "sweep.plan.SLOW_SIMULATION"):
+        monkeypatch.setattr(f"cbobench.{place}", 0.0)
+    assert simulator.SLOW == 0.0
+    suite = {
+        "suite": "s", "horizon": 4, "seeds": 2,
+        "problems": [{f"{__name__}:Slow": {"pilot": 8}}], "algorithms": ["random"],
+    }  # fmt: skip
+    cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    kept = len([*(tmp_path / "run" / "simulations").glob("*.json")])
+    assert main(["status", str(tmp_path / "run")]) == 0
+    # the pilot's, those of two cells of four rounds, and of what each recommends
+    assert f"  {kept} of 18 simulations kept\n" in capsys.readouterr().out
+    assert 8 + 2 * 4 <= kept <= 18
+    folder = open_run(tmp_path / "run")
+    assert KeptSimulations(folder, [{}, {MOST: "many"}]).count == 0, "no slow simulator"
+
+
+def test_a_lease_file_of_any_content_is_read_or_left_out(half, signed, capsys):
+    file = signed(half)
+    good = json.loads(file.read_text())
+    assert main(["status", str(half)]) == 1
+    assert "played now" in capsys.readouterr().out
+    variants = [replaced(good, place, wrong) for place in places(good) for wrong in WRONG][::4]
+    assert len(variants) > 20
+    for content in variants:
+        file.write_text(json.dumps(content))
+        assert main(["status", str(half)]) == 1
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_status_ends_in_words_whatever_lies_beside_the_leases(half, signed, capsys):
+    file = signed(half)
+    rivals = [file.with_name(f"other{i}.json") for i in range(len(UNREADABLE))]
+    for second, content in zip(rivals, UNREADABLE.values(), strict=True):
+        second.write_bytes(content)
+    names = ("folder", "pipe", "loop", "nowhere", "device", "up")
+    places_of = {name: file.with_name(f"{name}.json") for name in names}
+    places_of["folder"].mkdir()
+    os.mkfifo(places_of["pipe"])
+    places_of["loop"].symlink_to(places_of["loop"])
+    places_of["nowhere"].symlink_to("nothing")
+    places_of["device"].symlink_to("/dev/zero")
+    places_of["up"].symlink_to("..")
+    try:
+        assert main(["status", str(half)]) == 1
+        assert "Traceback" not in capsys.readouterr().err
+        assert [driver.id for driver in lease.read_players(RunFolder(str(half)))] == [file.stem]
+    finally:
+        places_of.pop("folder").rmdir()
+        for second in (*rivals, *places_of.values()):
+            second.unlink()
