@@ -50,7 +50,7 @@ hooks: .make/lint  ## run style, types and house rules before every commit
 # The other tests of the page need no browser: `make test` has them.
 browser-test: .make/test .make/docs  ## the page of `cbobench report`, and the site's open table, in Chromium (on the path, or CHROMIUM=its place)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[browsertest]"
-	$(PYTEST) tests/page/test_browser.py tests/page/test_drawn.py tests/page/test_open_table.py $(ARGS)
+	$(PYTEST) tests/page/test_browser.py tests/page/test_open_table.py $(ARGS)
 
 # With BASE=COMMIT the same here and at that commit in turns, with ratios and their intervals.
 speed: .make/test  ## measure what people wait for, into build/bench (ARGS="--only dispatch tiny --repeats 3")

@@ -83,7 +83,7 @@ ALLOWED = {
     "sweep": {"play", "results", "suite", "problems", "gp", *LEAVES},
     "report": {"results", "stats", *LEAVES},
     "papers": {"report", "play", "results", "stats", "algorithms", "problems", "gp", *LEAVES},
-    "page": {"papers", "report", "results", "algorithms", *LEAVES},
+    "page": {"report", "results", *LEAVES},
     "check": {"play", "algorithms", "problems", "gp", *LEAVES},
     "replay": {"play", "results", "suite", "algorithms", "problems", *LEAVES},
     "cli": {

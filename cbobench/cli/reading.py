@@ -244,7 +244,7 @@ def add_commands(command: Commands) -> None:
     command(
         do_report,
         "report",
-        "write runs into one page that opens offline: tables, curves, claims, failed cells",
+        "write runs into one page that opens offline: table, curves, ranks, failed cells",
         argument("runs", metavar="RUN", nargs="+", help="run folders or bundles, paths or URIs"),
         argument(
             "--out",

@@ -1,5 +1,3 @@
-"""`cbobench report`: `content` is what a page holds, `command` writes it.
-
-A page is one HTML file that shows runs and opens offline: the numbers of `report` as data, in a
-template with its library.
+"""`cbobench report`: `content` makes the sections of a page, `figures` its figures, and `command`
+writes it.
 """

@@ -151,8 +151,8 @@ def _escape_html(text: str) -> str:
 
 
 def render_html(table: TextTable) -> str:
-    """A table for notebooks: all columns, `Best` cells in bold; it scrolls where it is wider than
-    the page.
+    """A table for notebooks and pages: all columns, `Best` cells in bold; where it is too wide, it
+    scrolls.
     """
 
     def show(cell: str) -> str:
@@ -218,7 +218,7 @@ class Comparison:
         size: str | None = None,
         intervals: bool = True,
     ) -> str:
-        """The comparison in one of `formats.FORMATS`.
+        """The comparison in one of `formats.FORMATS`, or as "html" for notebooks and pages.
 
         Args:
             width: of a table, in letters; by default the terminal's.
@@ -228,6 +228,8 @@ class Comparison:
         Raises:
             Misuse: no such format or size, or a size for another format.
         """
+        if style == "html":
+            return render_html(self.table)
         if style not in FORMATS:
             raise Misuse(f"format is {show(style)}; allowed: {', '.join(FORMATS)}")
         if style != "latex" and (size or not intervals):
@@ -246,7 +248,7 @@ class Comparison:
         return self.render()
 
     def _repr_html_(self) -> str:
-        return render_html(self.table)
+        return self.render("html")
 
     def _repr_markdown_(self) -> str:
         return self.render("markdown")

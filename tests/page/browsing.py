@@ -6,7 +6,6 @@ import os
 import shutil
 from contextlib import contextmanager
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
@@ -32,7 +31,6 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-RESULTS = "#tables figure.table >> nth=0"
 
 
 @contextmanager
@@ -46,40 +44,23 @@ def chromium():
 
 
 @contextmanager
-def opened(browser, address, width=1300):
-    """A page, opened; whatever it logs, raises or asks for elsewhere fails the test."""
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme="light")
+def opened(browser, address, width):
+    """A page, opened without a network; whatever it logs, raises or asks for fails the test."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, offline=True)
     page, wrong = context.new_page(), []
     page.on("console", lambda message: wrong.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on(
-        "request",
-        lambda r: (
-            None
-            if r.url.startswith((address.split("#")[0], "data:", "blob:"))
-            else wrong.append(r.url)
-        ),
-    )
+
+    def note_request(request):
+        if not request.url.startswith((address, "data:", "blob:")):
+            wrong.append(request.url)
+
+    page.on("request", note_request)
     page.wrong = wrong
     page.goto(address)
-    page.wait_for_selector("html[data-ready]", timeout=120_000)
-    settle(page)
+    for figure in page.locator(".plotly-graph-div").all():
+        figure.locator(".legendtext").first.wait_for(timeout=60_000)
     yield page
     assert not wrong
     assert page.evaluate("window.hurt") is None, "a label was obeyed"
     context.close()
-
-
-def settle(page):
-    """Wait until everything is drawn that is chosen."""
-    page.wait_for_selector("#main[aria-busy=false]")
-
-
-def column(page, position):
-    return page.locator(f"{RESULTS} >> tbody tr > :nth-child({position})").all_inner_texts()
-
-
-def downloaded(page, act):
-    with page.expect_download() as waiting:
-        act()
-    return waiting.value.suggested_filename, Path(waiting.value.path()).read_bytes()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.page.browsing import chromium
-from tests.report.made import asked_again, make
+from tests.report.made import make
 
 SCRIPT = "</script><script>window.hurt = 1</script>"
 IMAGE = "<img src=x onerror=window.hurt=2>"
@@ -40,54 +40,6 @@ def make_page_run(folder: Path, scale: float = 1.0, seed: int = 0, failed: int =
             cells[problem, algorithm] = {name: values[:, -1] for name, values in names.items()}
     broken = {(SCRIPT, PLAIN): range(failed)}
     return make(folder, cells, seeds=range(SEEDS), horizon=ROUNDS, rounds=rounds, failed=broken)
-
-
-FEASIBLE = {"late": 1, "half": 4}  # in how many seeds a feasible action was ever played
-MANY = ("good", "lost", *FEASIBLE, "0.5", "0.05", "0.25", "huge", *(f"other {i}" for i in range(4)))
-
-
-def odd(folder: Path) -> Path:
-    """A run with whatever a figure may lack, of which T = 240 was asked later and nothing is
-    played.
-    """
-    rng = np.random.default_rng(5)
-    t = np.arange(1, ROUNDS + 1)
-    cells, rounds = {}, {}
-    for position, algorithm in enumerate(MANY):
-        steps = rng.random((SEEDS, ROUNDS)) * (position - 0.4)  # the first one's regret is negative
-        simple = np.minimum.accumulate(rng.random((SEEDS, ROUNDS)), axis=1)
-        simple[FEASIBLE.get(algorithm, SEEDS) :] = np.nan
-        simple[:, : 10 * (algorithm in FEASIBLE)] = np.nan
-        hard = (rng.random((SEEDS, ROUNDS)) < 0.3).cumsum(axis=1).astype(float)
-        size = 1e40 if algorithm == "huge" else 1.0
-        names = {
-            "regret": size * steps.cumsum(axis=1),
-            "simple_regret": simple,
-            "violation_hard": hard,
-        }
-        rounds["P", algorithm] = {"t": t, **names}
-        cells["P", algorithm] = {name: values[:, -1] for name, values in names.items()}
-    lost = {("P", "lost"): range(SEEDS)}
-
-    def first() -> None:
-        make(folder, cells, seeds=range(SEEDS), horizon=ROUNDS, rounds=rounds, failed=lost)
-
-    return asked_again(folder, first, 2 * ROUNDS)
-
-
-def crowd(folder: Path, count: int = 60) -> Path:
-    """A run of many algorithms on one problem."""
-    rng = np.random.default_rng(1)
-    t = np.arange(1, ROUNDS + 1)
-    steps = {("P", f"method-{i:02}"): rng.random((2, ROUNDS)).cumsum(axis=1) for i in range(count)}
-    cells = {key: {"regret": values[:, -1]} for key, values in steps.items()}
-    return make(
-        folder,
-        cells,
-        seeds=range(2),
-        horizon=ROUNDS,
-        rounds={k: {"t": t, "regret": v} for k, v in steps.items()},
-    )
 
 
 @pytest.fixture(scope="module")

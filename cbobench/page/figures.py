@@ -1,0 +1,157 @@
+"""The figures of a page, drawn by plotly: numbers and colours are those of `cbobench figures`."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from cbobench.errors import printable
+from cbobench.metrics import METRICS, Metric
+from cbobench.page.paths import shorten_paths
+from cbobench.report.curves import Panel
+from cbobench.report.figures import scale_of
+from cbobench.report.load import Run
+from cbobench.report.profiles import Profile
+from cbobench.report.selection import Selection
+from cbobench.report.style import looks
+
+Figure = Any  # of plotly, which is imported only where a page is written
+ROUNDS = 160  # points of a curve at most
+BAR_EVERY = 20  # points, from the last one on
+ROW, MARGIN = 240, 150  # pixels: a row of curves, and what stands above and below all
+
+
+def plain(text: str) -> str:
+    """A label as plotly shows it to the letter: it would take tags in it for its own."""
+    return shorten_paths(escape(printable(text)))
+
+
+def draw_curves(run: Run, problem: str) -> Figure | None:
+    """Medians over the rounds on one problem, with quartiles at some of them: a row for each metric
+    of the table that rounds have. None where none has a value.
+    """
+    shown = [quantity for quantity in Selection.of(run).shown if quantity.name in METRICS]
+    frames = [_read_curves(run, problem, quantity) for quantity in shown]
+    rows = [(quantity, frame) for quantity, frame in zip(shown, frames, strict=True) if len(frame)]
+    if not rows:
+        return None
+    figure = _draw_steps(
+        run,
+        pd.concat([frame for _, frame in rows]),
+        x="t",
+        y="median",
+        error_y="above",
+        error_y_minus="below",
+        facet_row="metric",
+        hover_data={"low": ":.4g", "high": ":.4g"},
+        labels={"t": "Round t"},
+        height=ROW * len(rows) + MARGIN,
+    )
+    figure.layout.annotations = ()  # headings of rows, which axes say
+    figure.update_yaxes(matches=None)
+    for i, (quantity, _) in enumerate(reversed(rows), 1):  # plotly counts rows upwards
+        scale = "log" if scale_of(quantity.name) else "linear"
+        figure.update_yaxes(title_text=plain(quantity.label), type=scale, row=i)
+    figure.update_layout(
+        updatemenus=[
+            _offer_scales("y", figure.select_yaxes(), place=0.0),
+            _offer_scales("t", figure.select_xaxes(), place=1.0),
+        ]
+    )
+    return figure
+
+
+def draw_profile(run: Run, kind: Literal["performance", "data"]) -> Figure:
+    """A profile over all problems.
+
+    Raises:
+        Misuse: simple regret is not known.
+    """
+    across = {"performance": "Precision x, in units of |f*|", "data": "Round t, in units of T"}
+    upwards = {"performance": "Cells with r ≤ x |f*|", "data": "Targets reached"}
+    return _draw_steps(
+        run,
+        Profile(kind).data(run),
+        x="at",
+        y="share",
+        log_x=True,
+        labels={"at": across[kind], "share": upwards[kind]},
+        height=ROW + MARGIN,
+    )
+
+
+def _read_curves(run: Run, problem: str, quantity: Metric) -> pd.DataFrame:
+    """The curves of a metric where they have values, at some of the stored rounds."""
+    panel = Panel(
+        metric=quantity.name,
+        problem=problem,
+        statistic="median",
+        metrics={**METRICS, quantity.name: quantity},
+    )
+    frame = panel.data(run).dropna(subset="median").assign(metric=plain(quantity.label))
+    curves = [_thin(curve) for _, curve in frame.groupby("algorithm", sort=False)]
+    return pd.concat(curves) if curves else frame
+
+
+def _thin(curve: pd.DataFrame) -> pd.DataFrame:
+    """Some points of a curve, more of them early on, where it changes most; some of these, the last
+    among them, have a bar from quartile to quartile.
+    """
+    positions = np.geomspace(1, len(curve), ROUNDS).round().astype(np.int64) - 1
+    points = curve.iloc[np.unique(positions)]
+    has_bar = np.arange(len(points))[::-1] % BAR_EVERY == 0
+    return points.assign(
+        above=(points["high"] - points["median"]).where(has_bar),
+        below=(points["median"] - points["low"]).where(has_bar),
+    )
+
+
+def _draw_steps(run: Run, frame: pd.DataFrame, **settings: Any) -> Figure:
+    """Steps between the points of each method, named with how many cells it has where some lack."""
+    import plotly.express as px
+
+    look_by_title = looks(run.record)
+    names, colours = {}, {}
+    for row in frame.drop_duplicates("algorithm").to_dict("records"):
+        title = row["algorithm"]
+        lacks = "" if row["n"] == row["expected"] else f" ({row['n']} of {row['expected']})"
+        names[title] = plain(f"{row['label']}{lacks}")
+        colours[names[title]] = look_by_title[title].colour
+    figure = px.line(
+        frame.assign(method=frame["algorithm"].map(names)),
+        color="method",
+        line_dash="method",
+        color_discrete_map=colours,
+        line_shape="hv",
+        template="plotly_white",
+        **settings,
+    )
+    below = -60 / (settings["height"] - MARGIN)  # of the height of what is drawn
+    figure.update_layout(legend={"orientation": "h", "y": below, "title": ""}, margin={"r": 10})
+    return figure
+
+
+def _offer_scales(what: str, axes: Any, place: float) -> dict[str, Any]:
+    """Buttons above a figure for the scale of some axes."""
+    names = [axis.plotly_name for axis in axes]
+    buttons = [
+        {
+            "label": f"{scale} {what}",
+            "method": "relayout",
+            "args": [{f"{name}.type": scale for name in names}],
+        }
+        for scale in ("log", "linear")
+    ]
+    return {
+        "type": "buttons",
+        "direction": "right",
+        "showactive": False,
+        "buttons": buttons,
+        "x": place,
+        "xanchor": "auto",
+        "y": 1.0,
+        "yanchor": "bottom",
+    }
