@@ -10,7 +10,7 @@ WORKERS ?= auto
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST  = PYTHONUTF8=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test test-long portable fast mutations browser-test lint hooks speed curves scale cluster-bench quality chaos paper-figures claims maps literature replay reference pages pictures printed notebooks site wheel wheel-demo release lowest clean
+.PHONY: demo test test-long portable fast mutations browser-test lint hooks speed curves scale cluster-bench quality chaos paper-figures claims literature replay reference pages pictures printed notebooks site wheel wheel-demo release lowest clean
 
 # A test holds these commands and README's together.
 demo: .make/install  ## play README's suite, print its table, draw its picture
@@ -84,12 +84,8 @@ QUICK ?=
 paper-figures: .make/install  ## play all paper suites and draw all their figures
 	$(BIN)/python -m docs.results.paper_figures --out $(PAPER)$(if $(QUICK),/quick) $(if $(QUICK),--seeds 5) $(if $(DATA),--data $(DATA))
 
-claims: .make/install  ## from a clean tree play or confirm the next bundle of docs/results/papers, at most 40 minutes, and commit it (ARGS=--list: what is there; ARGS=--render: write reproduction.md, maps.md and the gallery)
+claims: .make/install  ## from a clean tree play or confirm the next bundle of docs/results/papers, at most 40 minutes, and commit it (ARGS=--list: what is there; ARGS=--render: write reproduction.md and the gallery)
 	$(if $(DATA),CBOBENCH_DATA=$(DATA)) $(BIN)/python -m docs.results.papers $(ARGS)
-
-MAPS ?= runs/maps
-maps: .make/install  ## test the claims over the bundles of all suites map_*, write docs/maps.md, draw into $(MAPS)/figures
-	$(BIN)/python -m docs.results.maps --figures $(MAPS)/figures
 
 literature: .make/install  ## from a clean tree play the next shard of docs/results that is missing, at most 40 minutes, and commit it (ARGS=--list: what is there)
 	$(BIN)/python -m docs.results.shards $(ARGS)

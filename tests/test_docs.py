@@ -395,21 +395,15 @@ def miscounted(text: str) -> list[str]:
     """Statements, with which a sentence or an item of a list begins, of how many there are, that
     are not so.
     """
-    maps = sum(name.startswith("map_") for name in resources.suites())
-    methods, suites = (
-        {len(ALGORITHMS.names())},
-        {len(resources.suites()), maps, len(resources.suites()) - maps},
-    )
+    methods = len(ALGORITHMS.names())
     counts = {
         "algorithms": methods,
         "methods": methods,
-        "problems": {len(PROBLEMS.names())},
-        "suites": suites,
+        "problems": len(PROBLEMS.names()),
+        "suites": len(resources.suites()),
     }
     return [
-        f"{number} {noun}"
-        for number, noun in COUNTED.findall(text)
-        if int(number) not in counts[noun]
+        f"{number} {noun}" for number, noun in COUNTED.findall(text) if int(number) != counts[noun]
     ]
 
 

@@ -280,12 +280,6 @@ def add_commands(command: Commands) -> None:
         ),
         argument("--parts", action="store_true", help="a row for every part of a claim, as --long"),
         argument(
-            "--map",
-            type=folder,
-            metavar="FOLDER",
-            help="draw, per claim, its verdicts over what was swept",
-        ),
-        argument(
             "--replicate",
             type=replications,
             default=0,
@@ -415,12 +409,6 @@ def do_claims(options: argparse.Namespace, command_line: list[str]) -> int:
     findings, left_out = evaluate(options.runs, claims, options.replicate)
     brief = not (options.long or options.parts or options.replicate)
     print(render_findings(findings, options.format, options.parts, brief=brief))
-    if options.map is not None:
-        from cbobench.papers.claim_maps import draw_maps
-
-        for map, paths in draw_maps(findings, options.map):
-            drawn = f"{paths[0].with_suffix('')} ({map.minutes:.2g} CPU-minutes): {map.claim}"
-            print(drawn, file=sys.stderr)
     if left_out:
         print(printable(left_out), file=sys.stderr)
     if not options.strict:

@@ -1,5 +1,5 @@
-"""Plays the papers' suites and the maps one by one, each kept as a bundle in docs/results/papers;
-from these `reproduction`, `maps` and `gallery` write their pages, without a play.
+"""Plays the papers' suites one by one, each kept as a bundle in docs/results/papers;
+from these `reproduction` and `gallery` write their pages, without a play.
 
 python -m docs.results.papers [--list | --render | --confirm [K]] [--no-commit] [SUITE ...]
 
@@ -21,7 +21,7 @@ from typing import Any
 from cbobench.errors import CbobenchError, unknown
 from cbobench.suite import yamlio
 from cbobench.words import count_noun, list_names
-from docs.results import gallery, maps, reproduction
+from docs.results import gallery, reproduction
 from docs.results.bundles import BUNDLES, bundle_of, is_confirmed, is_whole, list_whole
 from docs.results.field_shards import played_by
 from docs.results.paper_figures import suites as list_papers
@@ -101,8 +101,6 @@ def render_pages() -> None:
     else:
         reproduction.main([])
         gallery.main()
-    if list_whole(maps.suites()):
-        maps.main([])
 
 
 def list_suites(suites: Suites) -> None:

@@ -5,7 +5,9 @@ python -m docs.results.reproduction [--render]
 
 `--render` writes the page from the stored findings and the prose of website/prose/reproduction.md.
 There `[[claim | problem | reading | part]]` stands for a part's value and `[[claim | problem |
-reading]]` for its verdict: the prose has no numbers of its own.
+reading]]` for its verdict. `[[whole | claim | words of settings]]` stands for the number of
+settings of maps.csv in which all its parts hold, `[[parts | ...]]` for the share of parts. The
+prose has no numbers of its own.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from cbobench.papers.claim_tables import as_record, claims_of, count_verdicts, e
 from cbobench.papers.rules import RULES
 from cbobench.report.load import Run
 from cbobench.report.numbers import format_number
+from docs.results import maps
 from docs.results.bundles import (
     bundle_of,
     link_bundles,
@@ -41,6 +44,7 @@ LETTER, BEST = "letter", "best"
 READINGS = {LETTER: "by the letter", BEST: "as best known"}
 # by the claims' ids
 PAPERS = {"ZJ": "Zhou & Ji (2022)", "SE": "Shi & Eryilmaz (2022)", "GZL": "Guo, Zhu & Liu (2022)"}
+MAPPED = {"whole": maps.count_whole, "parts": maps.share_of_parts}
 Row = dict[str, Any]
 
 
@@ -124,6 +128,7 @@ def claim_table(paper: str, rows: Sequence[Row]) -> str:
         "problem",
         "letter",
         "best known",
+        "(map)",
         "the part that decides (paper)",
         "replicates itself / fails",
     )
@@ -133,8 +138,9 @@ def claim_table(paper: str, rows: Sequence[Row]) -> str:
         letter, best = (found[id, problem].get(reading) for reading in (LETTER, BEST))
         last = best or found[id, problem][LETTER]
         verdicts = link_verdict(letter), link_verdict(best)
-        lines.append((id, problem, *verdicts, say_part(last), say_rates(last)))
-    return tabulate(head, lines, "lllllr") + "\n"
+        whole = maps.count_whole(id).replace(" of ", "/") if maps.is_mapped(id) else "–"
+        lines.append((id, problem, *verdicts, whole, say_part(last), say_rates(last)))
+    return tabulate(head, lines, "llllllr") + "\n"
 
 
 def statements(paper: str, rows: Sequence[Row]) -> str:
@@ -163,7 +169,10 @@ def fill(text: str, rows: Sequence[Row]) -> str:
     found = primary(rows)
 
     def value(match: re.Match[str]) -> str:
-        id, problem, reading, *part = (word.strip() for word in match[1].split("|"))
+        words = [word.strip() for word in match[1].split("|")]
+        if words[0] in MAPPED:
+            return MAPPED[words[0]](*words[1:])
+        id, problem, reading, *part = words
         row = found[id, problem][reading]
         if not part:
             return say_verdict(row)

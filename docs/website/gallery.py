@@ -1,5 +1,5 @@
 """The figures of the gallery as pictures with words, drawn from a play of README's suite; those of
-papers and the maps of their claims, drawn from what is stored.
+papers, drawn from what is stored.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import cbobench
-from cbobench.papers.claim_maps import draw_map
 from cbobench.report.formats import escape_markdown
 from cbobench.report.load import Run
-from docs.results import gallery, maps, reproduction
+from docs.results import gallery, reproduction
 from docs.results.markdown import tabulate
 from docs.website.pictures import Pictures
 
@@ -95,21 +94,3 @@ def section(
         f"```\n{command}\n```\n",
     ]
     return "\n".join(lines)
-
-
-def with_maps(text: str, pictures: Pictures) -> str:
-    """The page of maps with the maps of each claim at the end of its section."""
-    stored = json.loads(maps.STORED.read_text(encoding="utf-8"))
-    drawn: dict[str, list[str]] = {}
-    for map in maps.restore(stored):
-        key = f"map-{map.claim}-{map.suite}"
-        picture = pictures.of_stored(
-            key, [maps.STORED], partial(draw_map, map), f"{map.claim} in {map.suite}"
-        )
-        drawn.setdefault(map.claim, []).append(picture.markdown())
-    head, *sections = text.split("\n## ")
-    shown = [
-        one.rstrip() + "\n\n" + "\n\n".join(drawn.get(one.partition(":")[0], [])) + "\n"
-        for one in sections
-    ]
-    return "\n## ".join([head, *shown])

@@ -32,7 +32,7 @@ ORDER = {
     "How to": (*YOURS, *RUNS),
     "Reference": ("commands", "api", "problems", "methods", "glossary", "guarantees"),
     "Gallery": ("gallery",),
-    "Results": ("field", "papers", "reproduction", "maps", "speed"),
+    "Results": ("field", "papers", "reproduction", "speed"),
     "FAQ and changelog": ("faq", "CHANGELOG"),
     "Project": ("CONTRIBUTING", "architecture", "SECURITY"),
 }
@@ -191,8 +191,6 @@ def texts(pictures: Pictures) -> dict[str, str]:
         inside = sorted(place for place in places if place.startswith(f"{name}/"))
         if name == "gallery":
             text = f"{gallery.with_figures(text, pictures)}\n{gallery.papers(pictures)}"
-        if name == "maps":
-            text = gallery.with_maps(text, pictures)
         if name == "commands":
             text = f"{commands.linked(text)}\n{commands.options()}"
         more = menus(list(sources())) if name == FIRST else [menu("", inside)] if inside else []

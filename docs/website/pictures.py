@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.papers import claim_maps
 from cbobench.report import canvas, curves, layout, planes, style
 from cbobench.report.formats import escape_markdown
 from cbobench.results.source import code_hash, source_hash
@@ -97,8 +96,7 @@ class Pictures:
         """A picture of numbers that are in the repository."""
         contents = [hashlib.sha256(path.read_bytes()).hexdigest() for path in stored]
         code = "".join(
-            code_hash(Path(str(module.__file__)))
-            for module in (canvas, curves, layout, planes, claim_maps)
+            code_hash(Path(str(module.__file__))) for module in (canvas, curves, layout, planes)
         )
         return self._kept(
             name,

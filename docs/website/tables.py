@@ -138,17 +138,6 @@ def listed(what: str) -> str:
     return printed.getvalue().strip()
 
 
-def suites() -> str:
-    """The suites, those that sweep what papers leave open in one row."""
-    lines = listed("suites").splitlines()
-    maps = [line for line in lines if line.startswith("| `map_")]
-    words = (
-        f"| `map_…` | | | {len(maps)} suites: what the papers leave open, swept for [what "
-        "decides](maps.md) |"
-    )
-    return "\n".join([*(line for line in lines if line not in maps), words])
-
-
 def commands() -> str:
     """What the command line can do."""
     every: Any = next(action for action in make_parser()._actions if action.dest == "command")
@@ -396,8 +385,7 @@ def unexplained() -> set[str]:
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    **{what: (lambda what=what: listed(what)) for what in ("algorithms", "problems")},  # type: ignore[misc]
-    "suites": suites,
+    **{what: (lambda what=what: listed(what)) for what in ("algorithms", "problems", "suites")},  # type: ignore[misc]
     "offers": offered,
     "playable": playable,
     "told": told,

@@ -4,9 +4,7 @@ command.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import itertools
 import json
 import math
 import re
@@ -668,35 +666,3 @@ def test_many_readings_are_not_multiplied():
     names = [f"{i % 3}.{j}" for i in range(3) for j in range(20)]
     variants = [made_up(name, x=word[0], y=word[2:]) for name in "abcde" for word in names]
     assert len(list(choices(variants))) == 60
-
-
-def test_the_map_of_what_was_swept(tmp_path, capsys):
-    (tmp_path / "s.yaml").write_text(
-        "suite: s\nhorizon: 5\nseeds: 2\nproblems:\n  - rkhs-1d: {label: p}\nalgorithms:\n"
-        "  - ckb-ucb: {beta_scale: {sweep: [0.1, 0.5, 1.0]}}\n  - ckb-ts: {beta_scale: {sweep: "
-        "[0.1, 0.5, 1.0]}}\n"
-        "  - stageopt: {expand_rounds: {sweep: [1, 2]}}\n"
-    )
-    cbobench.run(tmp_path / "s.yaml", out=tmp_path / "run", cpus=0)
-    (tmp_path / "mine.py").write_text(SWEPT)
-    arguments = [
-        "claims",
-        str(tmp_path / "run"),
-        "--recipe",
-        str(tmp_path / "mine.py"),
-        "--map",
-        str(tmp_path / "map"),
-    ]
-    assert main(arguments) == 0
-    assert "map_mine" in capsys.readouterr().err
-    assert {path.suffix for path in (tmp_path / "map").iterdir()} == {
-        ".pdf",
-        ".png",
-        ".csv",
-        ".txt",
-    }
-    rows = list(csv.DictReader((tmp_path / "map" / "map_mine_s.csv").read_text().splitlines()))
-    assert {(row["beta_scale"], row["expand_rounds"]) for row in rows} == set(
-        itertools.product(["0.1", "0.5", "1.0"], "12")
-    )
-    assert "CPU-minutes" in (tmp_path / "map" / "map_mine_s.txt").read_text()

@@ -16,7 +16,7 @@ from cbobench.report.load import Run
 from cbobench.results.bundle import Bundle
 from cbobench.results.export import export
 from cbobench.suite import yamlio
-from docs.results import bundles, maps, papers, reproduction
+from docs.results import bundles, papers, reproduction
 
 SUITE = "zhou_ji_2022_slack"
 LAST_OF_ADMMBO = (90, 50)  # analysis/shi_eryilmaz_2022_claims.py
@@ -44,7 +44,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_every_suite_of_the_papers_is_played_in_this_order():
-    assert [*papers.read_suites()] == [*reproduction.suites(), *maps.suites()]
+    assert [*papers.read_suites()] == [*reproduction.suites()]
 
 
 @pytest.mark.parametrize("suite", [*papers.read_suites()])

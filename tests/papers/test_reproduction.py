@@ -41,22 +41,12 @@ def stored():
     return json.loads(reproduction.STORED.read_text())
 
 
-@pytest.fixture(scope="module")
-def stored_maps():
-    return json.loads(maps.STORED.read_text())
-
-
-def test_the_pages_are_current(stored, stored_maps):
+def test_the_page_is_current(stored):
     changed_rows = [row | {"verdict": "contradicted"} for row in stored["rows"]]
-    for script, results, changed in (
-        (reproduction, stored, {"rows": changed_rows}),
-        (maps, stored_maps, {"maps": stored_maps["maps"][1:]}),
-    ):
-        text = script.PAGE.read_text()
-        assert script.page(results) == text, (
-            f"{script.PAGE} is stale: python -m {script.__name__} --render"
-        )
-        assert script.page(results | changed) != text, "negative control"
+    text = reproduction.PAGE.read_text()
+    is_current = reproduction.page(stored) == text
+    assert is_current, "stale: python -m docs.results.reproduction --render"
+    assert reproduction.page(stored | {"rows": changed_rows}) != text, "negative control"
 
 
 def test_the_findings_are_of_these_claims_and_suites(stored):
@@ -108,20 +98,18 @@ def test_an_unknown_value_is_refused(stored):
 
 
 def test_a_paper_is_read_in_a_sitting():
-    """At most 1,500 words per paper, and 8,000 with the maps."""
+    """At most 1,500 words per paper."""
     page = reproduction.PAGE.read_text()
     sections = re.split(r"^## ", page, flags=re.M)
     for paper in reproduction.PAPERS.values():
         (paper_section,) = [section for section in sections if section.startswith(paper)]
         assert len([word for word in paper_section.split() if word != "|"]) <= 1500
-    assert len(page.split()) + len(maps.PAGE.read_text().split()) <= 8000
 
 
-def test_what_is_stored_is_of_the_bundles_that_are_there(stored, stored_maps):
-    for script, results in ((reproduction, stored), (maps, stored_maps)):
-        there = bundles.list_whole(script.suites())
-        digests = {suite: digest_of(bundles.bundle_of(suite)) for suite in there}
-        assert results.get("bundles", {}) == digests, "stale: make claims ARGS=--render"
+def test_what_is_stored_is_of_the_bundles_that_are_there(stored):
+    there = bundles.list_whole(reproduction.suites())
+    digests = {suite: digest_of(bundles.bundle_of(suite)) for suite in there}
+    assert stored.get("bundles", {}) == digests, "stale: make claims ARGS=--render"
 
 
 def parts_of(record):
@@ -183,50 +171,17 @@ def test_a_short_run_of_it(tmp_path, monkeypatch):
     assert [id for id, _ in reproduction.primary(rows)] == ["ZJ8"]
 
 
-# those with a map
-WANTED = {"ZJ1", "ZJ2", "ZJ3", "ZJ4", "ZJ5", "SE1", "SE3", "SE4", "GZL1", "GZL2", "GZL3"}
-
-
-def test_the_map_is_of_these_claims_and_suites(stored_maps):
-    claims = {claim.id: claim.statement for claim in claims_of()}
-    assert {map["id"]: map["statement"] for map in stored_maps["maps"]}.items() <= claims.items(), (
-        "stale: make maps"
-    )
-    assert {map["id"] for map in stored_maps["maps"]} >= WANTED
-    assert (
-        {name.replace("-", "_") for name in stored_maps["suites"]}
-        <= set(maps.suites())
-        <= set(resources.suites())
-    )
-    assert all(map["cpu_minutes"] > 0 for map in stored_maps["maps"])
-    assert all(
-        setting["n"] == setting["expected"]
-        for map in stored_maps["maps"]
-        for setting in map["settings"]
-    )
-
-
-def test_the_map_says_how_many_verdicts_have_changed(stored_maps):
-    same = maps.count_changes(stored_maps, stored_maps)
-    assert same["changed"] == 0
-    assert same["settings"] == sum(len(one["settings"]) for one in stored_maps["maps"])
-    other = json.loads(json.dumps(stored_maps))
-    other["maps"][0]["settings"][0]["verdict"] = "another"
-    other["maps"].pop()
-    changes = maps.count_changes(other, stored_maps)
-    assert (changes["changed"], changes["settings"] < same["settings"]) == (1, True)
-    told = maps.page(stored_maps | {"before": changes | {"settings": 1}})
-    assert f"commit {stored_maps['commit']}: 1 of 1 setting have another verdict now." in told
-
-
-def test_maps_are_restored_from_what_is_stored(stored_maps):
-    restored_maps = list(maps.restore(stored_maps))
-    assert len(restored_maps) == len(stored_maps["maps"])
-    for map, stored_map in zip(restored_maps, stored_maps["maps"], strict=True):
-        assert [f.verdict for f in map.findings] == [
-            setting["verdict"] for setting in stored_map["settings"]
-        ]
-        assert len(map.cells) == len(stored_map["settings"]), "no two settings share a cell"
+def test_sentences_on_the_map_are_counted_in_its_table():
+    """By hand, from the lines of maps.csv."""
+    settings = maps.read_settings()
+    assert maps.count_whole("SE1", "keep: true") == "6 of 7"
+    assert maps.count_whole("SE1", "keep: false; first: null") == "0 of 7"
+    assert maps.share_of_parts("SE1B", "c: 3.0") == "50%"
+    assert maps.share_of_parts("SE1B", "c: 3.0") != maps.share_of_parts("SE1B"), "negative control"
+    with pytest.raises(KeyError, match="no setting with c: 7"):
+        maps.select_settings("SE1B", "c: 7")
+    assert (settings["holds"] <= settings["of"]).all()
+    assert "commit " in maps.STORED.read_text().partition("\n")[0]
 
 
 @pytest.fixture(scope="module")

@@ -349,33 +349,11 @@ SHIPPED = {
     "zhou_ji_2022_slack": (9, 50, 2000),
     "zhou_ji_2022_full_information": (2, 20, 20_000),
     "shi_eryilmaz_2022_fixed_penalty": (4, 20, 350),
-    "map_guo_zhu_liu_classical": (15, 10, 500),
-    "map_guo_zhu_liu_delayed": (23, 10, 500),
-    "map_guo_zhu_liu_drift": (33, 10, 500),
-    "map_guo_zhu_liu_theory": (15, 10, 500),
-    "map_shi_eryilmaz_pocket_noiseless": (24, 10, 350),
-    "map_shi_eryilmaz_pocket_noisy": (12, 10, 350),
-    "map_shi_eryilmaz_rates_noiseless": (19, 10, 350),
-    "map_shi_eryilmaz_rates_noisy": (19, 10, 350),
-    "map_zhou_ji_instances": (10, 50, 10_000),
-    "map_zhou_ji_light": (42, 20, 1_000),
-    "map_zhou_ji_light_kernel": (25, 20, 1_000),
-    "map_zhou_ji_light_model": (64, 20, 1_000),
-    "map_zhou_ji_likelihood": (20, 50, 10_000),
-    "map_zhou_ji_model": (56, 50, 10_000),
-    "map_zhou_ji_stocks": (42, 20, 10_000),
-    "map_zhou_ji_stocks_kernel": (15, 20, 10_000),
-    "map_zhou_ji_stocks_model": (32, 20, 10_000),
-    "map_zhou_ji_synthetic": (42, 20, 10_000),
 }
 
 
-LONG = {name for name in SHIPPED if name.startswith("map_")} - {
-    "map_zhou_ji_model",
-    "map_guo_zhu_liu_theory",
-}
 # These prepare many problems.
-LONG |= {
+LONG = {
     "coco_constrained",
     "literature_small",
     "literature_full",
