@@ -17,9 +17,7 @@ import numpy as np
 
 from cbobench import params
 from cbobench.algorithms.base import Setting
-from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.check.trial import (
-    INSTEAD,
     SEEDS,
     Broken,
     Finding,
@@ -30,22 +28,17 @@ from cbobench.check.trial import (
     select_replicate,
 )
 from cbobench.errors import CbobenchError, reraise_stop
-from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.kernels import Array
 from cbobench.play.failure import describe_error
 from cbobench.play.play import Play
 from cbobench.problems.base import Actions, Drawn, Problem
 from cbobench.problems.box import BoxInstances
 from cbobench.problems.instances import Instances
-from cbobench.rng import generator
 
 ROUNDS, EARLY = 96, 24  # rounds whose calls are compared
 WINDOW = 9  # rounds around each, of which the median counts
 STEEP = 1.2  # exponent of t that counts as more than linear
 FEW = 4096  # calls or bytes: what takes less is cheap however it grows
-LINES = 6  # lines of beliefs per round, searched for kinks
-COARSE = 128  # steps on a line
-SLIGHT = 0.01  # relative to the largest slope: smaller changes are rounding
 DECLARED = re.compile(r"[tkc]\s*(?:²|³|\^|\*\*)")
 
 
@@ -95,44 +88,30 @@ FIXES = {  # advice, by a part of the play's error
 }
 
 
-def no_global_randomness(trial: Trial) -> Iterator[Finding]:
-    """No draw comes from the global generators of np.random, random or torch, whatever their
-    seed.
-    """
-    if used := trial.recommending_reference.used:
-        names = " and ".join(sorted(used))
-        yield trial.finding(f"it draws from, or seeds, the global generator of {names}", INSTEAD)
-
-
 def repeatable(trial: Trial) -> Iterator[Finding]:
-    """The same cells, played again in this process, are equal to the last bit."""
-    state, first = trial.state, trial.recommending_reference.arrays
-
-    def replay() -> str:
-        with seed_global_generators(1):
-            return difference(first, trial.play(SEEDS, trial.every_round))
-
-    # The second play is one without recommendations. Where it differs, a third one, with them,
-    # tells whether they are why, which is another law.
-    apart = replay() if recommending_apart(trial) else ""
-    if changed := state.changed() or (state.causes(lambda: not replay()) if apart else []):
-        yield trial.finding(
-            f"{' and '.join(changed)} changed while it played",
-            "it is shared by all runs of a process: make it in start (start_one, optimiser) "
-            "instead",
-        )
-    elif apart:
+    """The same cells, played again in this process, are equal to the last bit, whatever the global
+    generators of np.random, random and torch hold.
+    """
+    with seed_global_generators(2):
+        again = trial.play(SEEDS, trial.every_round)
+    if apart := difference(trial.recommending_reference.arrays, again):
         yield trial.finding(
             f"the same cells played twice differ in {apart}",
-            "seed every generator from the streams given, keep no state outside the object, read "
-            "no clock",
+            "seed every generator from the streams given (setting.streams, given.generator), use "
+            "no global one, keep no state outside the object, read no clock",
         )
 
 
 def same_in_any_block(trial: Trial) -> Iterator[Finding]:
     """A seed plays the same alone as beside others, to the last bit, and ends with the same
-    attributes.
+    attributes; and so do cells of two settings that may share a block.
     """
+    yield from _seeds_apart(trial)
+    yield from _settings_apart(trial)
+
+
+def _seeds_apart(trial: Trial) -> Iterator[Finding]:
+    """Find a seed that plays otherwise alone or beside another one."""
     reference = trial.recommending_reference
     reference_ends = _last_attributes(reference.algorithm, len(SEEDS))
     for block in ([2], [1, 0]):
@@ -156,69 +135,43 @@ def same_in_any_block(trial: Trial) -> Iterator[Finding]:
 
 
 NUMBERS = (0.5, 0.8, 2.0, 3.0, 12.0, 40.0)
-"""Values for parameters that vary within a block; two are taken that the class allows."""
+"""Values for parameters that may vary within a block; two are taken that the class allows."""
 
 
-def parameters_vary_within_a_block(trial: Trial) -> Iterator[Finding]:
-    """Cells whose parameters vary as the class allows play the same alone as in one block, to the
-    last bit.
-    """
-    pairs = {
-        p.name: pair
-        for p in params.params_of(trial.cls)
-        if p.varies and (pair := _two_settings(trial, p))
-    }
-    if not pairs:
+def _settings_apart(trial: Trial) -> Iterator[Finding]:
+    """Find cells of two settings that play otherwise in one block than alone."""
+    pair = [dict(trial.settings), dict(trial.settings)]
+    for parameter in params.params_of(trial.cls):
+        if parameter.varies:
+            pair = _with_two_values(trial.cls, pair, parameter.name)
+    if pair[0] == pair[1]:
         return
-    merged = [
-        dict(trial.settings) | {name: pair[i][name] for name, pair in pairs.items()} for i in (0, 1)
-    ]
-    try:
-        for settings in merged:
-            params.build(trial.cls, settings)
-        if not _vary_together(trial, merged):
-            return  # all parameters at once: one block in place of one for each
-    except CbobenchError:
-        pass  # values that are allowed one by one, but not beside each other
-    for name, pair in pairs.items():
-        if apart := _vary_together(trial, pair):
-            yield trial.finding(
-                f"with two values of {name} in one block it {apart}",
-                "use the parameter as an array (S, 1), or declare it without varies=True",
-            )
-
-
-def _vary_together(trial: Trial, pair: list[dict[str, Any]]) -> str:
-    """Return how a block of cells of two settings differs from each of them alone; "" if it does
-    not.
-    """
     seeds = [seed for seed in SEEDS[:2] for _ in pair]
-    try:
-        together = trial.play(seeds, algorithm=params.build_block(trial.cls, pair * 2))
-    except Broken as error:
-        return f"raises in one block: {error}"
-    # The cells of a setting in a block of their own play as alone, which another law says.
-    differences = (
-        difference(
-            replace(trial, settings=settings).play(SEEDS[:2]),
-            {name: values[:, i :: len(pair)] for name, values in together.items()},
-        )
-        for i, settings in enumerate(pair)
-    )
-    return next((f"differs from itself alone in {name}" for name in differences if name), "")
+    together = trial.play(seeds, algorithm=params.build_block(trial.cls, pair * 2))
+    for i, settings in enumerate(pair):
+        alone = replace(trial, settings=settings).play(SEEDS[:2])
+        in_block = {name: values[:, i::2] for name, values in together.items()}
+        if apart := difference(alone, in_block):
+            yield trial.finding(
+                f"beside a cell of other parameters a cell differs from itself alone in {apart}",
+                "use what varies as an array (S, 1), or declare it without varies=True",
+            )
+            return
 
 
-def _two_settings(trial: Trial, parameter: params.Param) -> list[dict[str, Any]]:
-    """Return the trial's settings with two numbers for a parameter; none if it takes no two of
-    `NUMBERS`.
+def _with_two_values(cls: type[Any], pair: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    """Return two settings with another number each for a parameter; as they are, if the class
+    allows no two of `NUMBERS`.
     """
-    accepted = []
+    allowed = []
     for number in NUMBERS:
-        settings = dict(trial.settings) | {parameter.name: number}
         with suppress(CbobenchError):
-            params.build(trial.cls, settings)
-            accepted.append(settings)
-    return [accepted[0], accepted[-1]] if len(accepted) > 1 else []
+            for settings in pair:
+                params.build(cls, settings | {name: number})
+            allowed.append(number)
+    if len(allowed) < 2:
+        return pair
+    return [pair[0] | {name: allowed[0]}, pair[1] | {name: allowed[-1]}]
 
 
 def _last_attributes(algorithm: Any, replicates: int) -> dict[str, Array]:
@@ -235,26 +188,37 @@ def _last_attributes(algorithm: Any, replicates: int) -> dict[str, Array]:
 
 def recommending_changes_nothing(trial: Trial) -> Iterator[Finding]:
     """Asking for a recommendation changes no bit of a play."""
-    if apart := recommending_apart(trial):
+    names = ("actions", "observed_f", "observed_g", "duals")
+    asked, left_alone = trial.recommending_reference.arrays, trial.reference.arrays
+    apart = difference(
+        {name: asked[name] for name in names if name in asked},
+        {name: left_alone[name] for name in names if name in left_alone},
+    )
+    if apart:
         yield trial.finding(
             f"recommend() changes {apart}",
             "it must draw nothing and keep nothing: read the model only",
         )
 
 
-def recommending_apart(trial: Trial) -> str:
-    """Return the first difference between the plays with and without recommendations."""
-    names = ("actions", "observed_f", "observed_g", "duals")
-    plays = trial.recommending_reference, trial.reference
-    return difference(*({n: p.arrays[n] for n in names if n in p.arrays} for p in plays))
-
-
-def reference_says_so(cls: type[Any]) -> Iterator[Finding]:
-    """A yardstick that is shown f and g says that it knows them; a method is shown neither."""
-    if cls.reference and "f and g" not in cls.knows:
-        yield Finding(
-            f"{cls.__name__} peeks: with reference = True it is shown f and g without noise",
-            'remove reference; a yardstick says knows = ("f and g",)',
+def leaves_what_it_is_told(trial: Trial) -> Iterator[Finding]:
+    """What a method is told stays as it was: each feedback, and the arrays of its setting."""
+    if trial.reference.told is None:
+        return
+    setting, tape = trial.reference.told
+    changed = [
+        f"setting.{name}"
+        for name, before in tape.facts.items()
+        if not np.array_equal(getattr(setting, name), before, equal_nan=True)
+    ]
+    for t, (recorded, given) in enumerate(zip(tape.feedbacks, tape.given, strict=False), 1):
+        before, after = ({"f": x.f[None], "g": x.g[None]} for x in (recorded, given))
+        if difference(before, after):
+            changed.append(f"the feedback of round {t}")
+            break
+    if changed:
+        yield trial.finding(
+            f"it changes {changed[0]}", "others are told the same: change a copy of your own"
         )
 
 
@@ -333,7 +297,15 @@ def _measure_work(trial: Trial) -> list[tuple[int, int]]:
 
 
 def no_peeking(trial: Trial) -> Iterator[Finding]:
-    """With the same feedback and other noise-free functions it plays the same."""
+    """With the same feedback and other noise-free functions it plays the same. Only a yardstick,
+    which says so, is shown f and g.
+    """
+    cls = trial.cls
+    if cls.reference and "f and g" not in cls.knows:
+        yield Finding(
+            f"{cls.__name__} peeks: with reference = True it is shown f and g without noise",
+            'remove reference; a yardstick says knows = ("f and g",)',
+        )
     first, told = trial.reference.arrays["actions"], trial.reference.told
     if told is None:
         return
@@ -398,148 +370,3 @@ def _alter_functions(drawn: Drawn) -> Drawn:
         formula = drawn.formula
         return replace(drawn, formula=lambda x: -formula(x))
     return drawn
-
-
-# Scores over beliefs: defined once, pure, the same in every form, kinks given as parts ------------
-
-
-def defined_hooks(cls: type[Any]) -> set[str]:
-    """Return which of `score` and `parts` a class or its bases define, except the common base."""
-    return {
-        hook
-        for hook in ("score", "parts")
-        if getattr(cls, hook) is not getattr(ScoreAlgorithm, hook)
-    }
-
-
-def defined_once(cls: type[Any]) -> Iterator[Finding]:
-    """A score is defined as `score` or as `parts`; of two formulas one would be climbed and the
-    other played.
-    """
-    if issubclass(cls, ScoreAlgorithm) and len(defined_hooks(cls)) != 1:
-        hooks = " and ".join(sorted(defined_hooks(cls))) or "neither score nor parts"
-        yield Finding(
-            f"{cls.__name__} defines {hooks}", "write parts where the score has kinks, else score"
-        )
-
-
-def pure(trial: Trial) -> Iterator[Finding]:
-    """A score may be called many times a round, in any form and at any points, without changing
-    anything.
-    """
-    if not issubclass(trial.cls, ScoreAlgorithm):
-        return
-    complaints: list[str] = []
-
-    def look(algorithm: Any, t: int, belief: Belief) -> None:
-        # On a box it is climbed at other points than those of the belief, in another form.
-        beliefs = [belief]
-        if algorithm.box is not None:
-            points = np.stack(
-                [generator("check", t, s).random((9, algorithm.box.d)) for s in range(len(SEEDS))]
-            )
-            beliefs.append(algorithm.view(*algorithm.posterior.at(points), points))
-        # Asked again before and after its parts: a score that draws or keeps something gives itself
-        # away.
-        for sample in beliefs:
-            first = algorithm.score(sample).copy()
-            total, repeated = algorithm.parts(sample).total(), algorithm.score(sample)
-            if not np.array_equal(first, repeated, equal_nan=True):
-                complaints.append(f"asked twice in round {t}, the score gives two answers")
-            elif not np.array_equal(total, first, equal_nan=True):
-                complaints.append(f"in round {t}, parts() and score() are two formulas")
-            else:
-                with np.errstate(invalid="ignore"):
-                    kinks = algorithm.parts(sample).kinks().total()
-                    if not np.allclose(kinks, first, rtol=1e-9, atol=1e-9, equal_nan=True):
-                        complaints.append(
-                            f"in round {t}, total() and kinks() of its parts are two formulas"
-                        )
-
-    with seed_global_generators(1):
-        _play_watched(trial, look)
-    if complaints:
-        yield trial.finding(
-            complaints[0], "a score reads the belief and self, draws nothing and changes nothing"
-        )
-
-
-def kinks_are_parts(trial: Trial) -> Iterator[Finding]:
-    """A `score` that is climbed on a box has no kink: its slope does not jump along lines of
-    beliefs.
-    """
-    if (
-        not issubclass(trial.cls, ScoreAlgorithm)
-        or defined_hooks(trial.cls) != {"score"}
-        or trial.place != "a box"
-    ):
-        return
-    jumps: list[int] = []
-
-    def look(algorithm: Any, t: int, belief: Belief) -> None:
-        for line in range(LINES if t > 1 and not jumps else 0):
-            coarse, fine = (
-                _jump(algorithm.score(_line(belief, line, steps)), steps)
-                for steps in (COARSE, 4 * COARSE)
-            )
-            if (fine > np.maximum(0.6 * coarse, SLIGHT)).any():
-                jumps.append(t)
-
-    with seed_global_generators(1):
-        _play_watched(trial, look)
-    if jumps:
-        yield trial.finding(
-            f"in round {jumps[0]}, score() has a kink: its slope jumps where a belief moves on",
-            "give what is in [.]⁺, min, max or abs as parts() (see Parts in "
-            "cbobench/gp/parts.py): maxima lie on kinks",
-        )
-
-
-def _play_watched(trial: Trial, look: Callable[[Any, int, Belief], None]) -> None:
-    """Play, and examine the score in every round."""
-    algorithm = trial.algorithm()
-    begin = algorithm.begin
-
-    def spy(t: int, belief: Belief) -> None:
-        begin(t, belief)
-        look(algorithm, t, belief)
-
-    algorithm.begin = spy
-    trial.play(SEEDS, algorithm=algorithm)
-
-
-def _line(belief: Belief, number: int, steps: int) -> Belief:
-    """Return a belief at points of a line, between two sets of moments, with means of both signs
-    beyond the widths.
-    """
-    rng = generator("line", number)
-    shares = np.linspace(0.0, 1.0, steps + 1)
-
-    def function(moments: FunctionBelief) -> FunctionBelief:
-        reach = 2 * float((np.abs(moments.mean) + moments.width * moments.deviation).max())
-        shape, deviation_shape = moments.mean.shape[:-1], moments.deviation.shape[:-1]
-        start, end = rng.uniform(-reach, reach, (2, *shape, 1))
-        largest = float(moments.deviation.max())
-        low, high = rng.uniform(0.2 * largest, largest, (2, *deviation_shape, 1))
-        path = None if moments.path is None else rng.uniform(-reach, reach, (*shape, 1)) * shares
-        return replace(
-            moments,
-            mean=start + (end - start) * shares,
-            deviation=low + (high - low) * shares,
-            path=path,
-        )
-
-    g_t = None if belief.shown is None else np.repeat(belief.shown[..., :1], steps + 1, axis=-1)
-    return Belief(function(belief.f), None if belief.g is None else function(belief.g), g_t)
-
-
-def _jump(score: Array, steps: int) -> Array:
-    """Return the largest change of slope between two steps, relative to the largest slope, (S,)."""
-    slope = np.diff(score, axis=1) * steps
-    largest = np.abs(slope).max(axis=1)
-    return np.divide(
-        np.abs(np.diff(slope, axis=1)).max(axis=1),
-        largest,
-        out=np.zeros_like(largest),
-        where=largest > 0,
-    )

@@ -4,26 +4,23 @@ their names.
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 
 from cbobench.algorithms.references import Random
 from cbobench.check.trial import (
-    INSTEAD,
     SEEDS,
     Broken,
     Finding,
-    SharedState,
     Trial,
     difference,
     seed_global_generators,
     select_replicate,
 )
-from cbobench.errors import one_line, reraise_stop
+from cbobench.errors import reraise_stop
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
@@ -31,25 +28,34 @@ from cbobench.problems.base import Actions, Drawn, Problem
 from cbobench.problems.box import BoxProblem
 from cbobench.problems.optimum import check_formula, search
 from cbobench.problems.simulator import Simulator
-from cbobench.rng import Streams, generator
+from cbobench.rng import generator
 
-SEED_ROUNDS, SEED_PLAYS, OBSERVED, OWN_PILOTS = 338, 25, 42, 2
-"""What the laws of a problem play: rounds and plays of one seed, and rounds without metrics; and
-the pilots of the plays that two processes make."""
+SEED_ROUNDS, SEED_PLAYS = 140, 7
+"""Rounds and plays of one seed that the laws of a problem make."""
 POWER = 13  # log2 of the points that a search for a better optimum samples
 
 
 @dataclass(frozen=True)
 class Draws:
-    """A prepared problem and its class."""
+    """A prepared problem."""
 
-    cls: type[Any]
     name: str
     problem: Problem
 
-    def trial(self, horizon: int = 20) -> Trial:
-        """A random play of it."""
-        return Trial(Random, "random", self.problem, self.name, horizon)
+    @cached_property
+    def played(self) -> dict[str, Array]:
+        """A random play of all seeds, which two laws hold others against; the global generators
+        begin at 1.
+
+        Raises:
+            Broken: any error.
+        """
+        return self.play(SEEDS, generators=1)
+
+    def play(self, seeds: Sequence[int], generators: int) -> dict[str, Array]:
+        """Return a random play of some seeds; the global generators begin at a number."""
+        with seed_global_generators(generators):
+            return Trial(Random, "random", self.problem, self.name).play(seeds)
 
     def draw(self, seeds: tuple[int, ...] = SEEDS) -> Drawn:
         """Return the instances of some seeds."""
@@ -69,12 +75,7 @@ def count_simulations(problem: Simulator) -> tuple[int, int]:
     noisy, always = problem.noisy, problem.measure == "always"
     pilot = 1 + 2 * problem.pilot_points if noisy else problem.pilot_points
     repeats = problem.repeats * noisy
-    later = (
-        OWN_PILOTS * pilot
-        + SEED_ROUNDS * (1 + repeats * always)
-        + SEED_PLAYS * repeats * (not always)
-        + OBSERVED
-    )
+    later = SEED_ROUNDS * (1 + repeats * always) + SEED_PLAYS * repeats * (not always)
     return pilot + later, later
 
 
@@ -87,8 +88,10 @@ def states_optimum(draws: list[Draws]) -> bool:
         return True
 
 
-def formula_takes_arrays(draws: Draws) -> Iterator[Finding]:
-    """A formula keeps its contract (see `check_formula`, which raises what breaks it)."""
+def constraints_as_declared(draws: Draws) -> Iterator[Finding]:
+    """A formula gives f and as many constraints as are declared, at one point as at many (see
+    `check_formula`, which raises what breaks that).
+    """
     if isinstance(draws.problem, BoxProblem):
         for formula, _ in draws.problem.formulas():
             check_formula(formula, draws.problem.box, draws.problem.m, type(draws.problem).__name__)
@@ -112,8 +115,14 @@ def finite_values(draws: Draws) -> Iterator[Finding]:
         )
 
 
-def optimum_feasible(draws: Draws) -> Iterator[Finding]:
-    """The stored optimum is an action, is feasible, and has the stored reward."""
+def optimum_as_declared(draws: Draws) -> Iterator[Finding]:
+    """The stored optimum is an action, is feasible, has the stored reward, and is not beaten."""
+    yield from _optimum_misstated(draws)
+    yield from _optimum_beaten(draws)
+
+
+def _optimum_misstated(draws: Draws) -> Iterator[Finding]:
+    """Find a stored optimum that is not feasible, or has another reward."""
     drawn = draws.draw()
     if np.isnan(drawn.stars(1, 1)[0]).all() or not np.isfinite(drawn.accuracy):
         return  # it is not known, or a target
@@ -138,8 +147,8 @@ def optimum_feasible(draws: Draws) -> Iterator[Finding]:
             return
 
 
-def optimum_unbeaten(draws: Draws) -> Iterator[Finding]:
-    """No feasible action that a search finds beats the stored optimum."""
+def _optimum_beaten(draws: Draws) -> Iterator[Finding]:
+    """Find a feasible action, by a search, that beats the stored optimum."""
     drawn, actions = draws.draw((0,)), draws.problem.actions
     star = float(drawn.stars(1, 1)[0][0, 0])
     if np.isnan(star) or not np.isfinite(drawn.accuracy):
@@ -175,96 +184,32 @@ def _search_optimum(drawn: Drawn, box: Box) -> tuple[Array, float]:
     return optimum.x, float(optimum.values[0])
 
 
-def seeded_from_streams(draws: Draws) -> Iterator[Finding]:
-    """Draws and observations use the given generators, not global ones, the clock or the system."""
-    trial, state = draws.trial(), SharedState(draws.cls)
-    with seed_global_generators(1) as used:
-        first = trial.play(SEEDS)
-    if used:
-        yield Finding(
-            f"it draws from, or seeds, the global generator of {' and '.join(sorted(used))}",
-            INSTEAD,
-        )
-        return
-    apart = difference(first, trial.play(SEEDS))
-    same_again = lambda: not difference(first, trial.play(SEEDS))  # noqa: E731
-    if changed := state.changed() or (state.causes(same_again) if apart else []):
-        yield Finding(
-            f"{' and '.join(changed)} changed while it was played",
-            "it is shared by all cells of a process: keep it on the instances or the channel",
-        )
-    elif apart:
+def repeatable(draws: Draws) -> Iterator[Finding]:
+    """The same cells, played again in this process, are equal to the last bit, whatever the global
+    generators hold.
+    """
+    if apart := difference(draws.played, draws.play(SEEDS, generators=2)):
         yield Finding(
             f"the same cells played twice differ in {apart}",
-            "seed what draws from the generators of draw() and the streams of feedback()",
+            "draw from the generators of draw() and the streams of feedback(), never from a global "
+            "one; keep no state outside the instances and the channel, read no clock",
         )
 
 
 def alone_as_beside(draws: Draws) -> Iterator[Finding]:
     """A seed's draws and observations do not depend on the other seeds in its block."""
-    trial = draws.trial()
-    with seed_global_generators(1):
-        together = trial.play(SEEDS)
-    with seed_global_generators(1):
-        alone = trial.play([SEEDS[-1]])
-    apart = difference(select_replicate(together, len(SEEDS) - 1), alone)
-    if apart:
+    together = select_replicate(draws.played, len(SEEDS) - 1)
+    if apart := difference(together, draws.play([SEEDS[-1]], generators=1)):
         yield Finding(
             f"seed {SEEDS[-1]} alone differs from itself among {len(SEEDS)} in {apart}",
             "replicate s draws from generators[s] and its own stream only",
         )
 
 
-def noise_knows_no_past(draws: Draws) -> Iterator[Finding]:
-    """The feedback on an action in round t does not depend on earlier actions: all methods meet the
-    same noise.
-    """
-    last, feedbacks = 6, []
-    actions = draws.draw_actions(2 * last + 1, len(SEEDS))
-    for past in (actions[:last], actions[last:-1]):
-        channel = draws.problem.feedback(
-            draws.draw(), Streams([("feedback", draws.name, seed) for seed in SEEDS])
-        )
-        for t, chosen in enumerate([*past, actions[-1]], 1):
-            channel.before(t)
-            feedback = channel.at(t, chosen)
-        feedbacks.append(feedback)
-    first, second = feedbacks
-    if first.arrivals is None and not (
-        np.array_equal(first.f, second.f) and np.array_equal(first.g, second.g)
-    ):
-        yield Finding(
-            "the same action in the same round is observed otherwise after other actions",
-            "draw the noise of round t whatever is played, the same number of draws every round",
-        )
-
-
-def travels(draws: Draws) -> Iterator[Finding]:
-    """It can be sent to a worker, and plays the same there."""
-    try:
-        unpickled = pickle.loads(pickle.dumps(draws.problem))  # noqa: S301 - what has just been pickled
-    except BaseException as error:  # a user's class may raise any error
-        reraise_stop(error)
-        yield Finding(
-            f"it cannot be pickled ({one_line(error)})",
-            "workers are sent problems: keep no open file or lambda",
-        )
-        return
-    with seed_global_generators(1):
-        apart = difference(
-            draws.trial(5).play(SEEDS), Draws(draws.cls, draws.name, unpickled).trial(5).play(SEEDS)
-        )
-    if apart:
-        yield Finding(
-            f"after pickling it differs in {apart}",
-            "what prepare() finds must be a field that is pickled",
-        )
-
-
 def plays(draws: Draws) -> Iterator[Finding]:
     """A random play raises nothing."""
     try:
-        draws.trial().play(SEEDS)
+        _ = draws.played
     except Broken as error:
         yield Finding(
             f"random play fails: {error}",

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import subprocess
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,60 +14,39 @@ import numpy as np
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.check import methods, problems
-from cbobench.check.trial import SEEDS, Finding, SharedState, Trial, seed_global_generators, trials
+from cbobench.check.trial import Finding, Trial, trials
 from cbobench.errors import CbobenchError, one_line, reraise_stop
 from cbobench.play.isolation import default_warnings
 from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DataFolder
 from cbobench.problems.simulator import Simulator
-from cbobench.registry import fresh_interpreter, registry_of
+from cbobench.registry import registry_of
 from cbobench.surroundings import Surroundings, take_replaced
 from cbobench.words import count_noun, duration
-
-ROUNDS = 8  # rounds of the play in a fresh process
-LONGEST = 600.0  # time limit of that process in seconds
-BOOT = """\
-import json
-from cbobench.check.report import play_here
-print(play_here(sys.argv[1], json.loads(sys.argv[2])))
-"""
 
 Law = Callable[[Any], Iterator[Finding]]
 OF_METHODS: dict[str, Law] = {
     "plays": methods.plays,
-    "no global randomness": methods.no_global_randomness,
-    "repeatable, nothing shared": methods.repeatable,
+    "repeatable": methods.repeatable,
     "same bits in any block": methods.same_in_any_block,
-    "parameters vary in a block": methods.parameters_vary_within_a_block,
+    "feedback and setting unchanged": methods.leaves_what_it_is_told,
     "recommending changes nothing": methods.recommending_changes_nothing,
-    "pure scores": methods.pure,
-    "kinks are parts": methods.kinks_are_parts,
     "no peeking at f and g": methods.no_peeking,
 }
+OPTIMUM = "optimum as declared"
 OF_PROBLEMS: dict[str, Law] = {
     "plays": problems.plays,
     "finite values": problems.finite_values,
-    "optimum feasible, as stated": problems.optimum_feasible,
-    "optimum not beaten": problems.optimum_unbeaten,
-    "seeded from its streams": problems.seeded_from_streams,
+    OPTIMUM: problems.optimum_as_declared,
+    "repeatable": problems.repeatable,
     "same bits in any block": problems.alone_as_beside,
-    "noise knows no past": problems.noise_knows_no_past,
-    "travels to workers": problems.travels,
 }
-OF_OPTIMA = ("optimum feasible, as stated", "optimum not beaten")
-"""Laws of a stated optimum."""
 FEWEST = {"repeats": 0, "pilot": 8}
 """Parameters with which a simulator simulates least; one without noise has no repeats."""
 LONG = 5.0  # seconds from which on it is said how long simulations will take
-MAKING = ("can be made", "formula of arrays", "can be prepared")
+MAKING = ("can be made", "constraints as declared", "can be prepared")
 WIDTH = 30  # width of the names
-GATES = {
-    *MAKING,
-    "plays",
-    "no global randomness",
-    "repeatable, nothing shared",
-    "seeded from its streams",
-}
+GATES = {*MAKING, "plays", "repeatable"}
 """Where one of these is broken, what follows would only say so again."""
 
 
@@ -119,8 +95,7 @@ def laws_on(
         data: where the problem is prepared. It is told in a line how much a simulator simulates,
             before it does, and how long that will take.
         only: these laws, besides those about building it; none for all.
-        short: of an algorithm, without the laws that take a process or many rounds, in fewer rounds
-            and places.
+        short: of an algorithm, without the law that takes many rounds, in fewer rounds and places.
 
     Raises:
         Misuse: no such class, or no such parameter.
@@ -194,21 +169,15 @@ def _of_method(cls: type[Any], name: str, settings: Mapping[str, Any], short: bo
             )
 
     yield "can be made", [cls], can_be_made
-    yield "documented", [cls], methods.check_documentation
-    yield "shown no f and g", [cls], methods.reference_says_so
-    yield "one score", [cls], methods.defined_once
+    yield "parameters declared", [cls], methods.check_documentation
     for law, judge in OF_METHODS.items():
         yield law, places, judge
-    if short:
-        return
-    states = [trial.state for trial in places[:1]]
-    yield "same bits in a fresh process", states, partial(_same_in_a_fresh_process, name, settings)
-    yield "growth with rounds as cost says", places[:1], methods.grows_as_it_says
+    if not short:
+        yield "growth with rounds as cost says", places[:1], methods.grows_as_it_says
 
 
 def _of_problem(cls: type[Any], name: str, settings: Mapping[str, Any], data: DataFolder) -> Laws:
     draws: list[problems.Draws] = []
-    state = SharedState(cls)
 
     def can_be_made(cls: type[Any]) -> Iterator[Finding]:
         problem = params.build(cls, settings)
@@ -223,7 +192,7 @@ def _of_problem(cls: type[Any], name: str, settings: Mapping[str, Any], data: Da
             )
             about = f"about {_round(problems.count_simulations(problem)[0])} simulations"
             data.watcher.note(f"{about}; fewer with {' '.join(fewer)}" if fewer else about)
-        draws.append(problems.Draws(cls, name, problem))
+        draws.append(problems.Draws(name, problem))
         yield from ()
 
     def can_be_prepared(draw: problems.Draws) -> Iterator[Finding]:
@@ -236,61 +205,18 @@ def _of_problem(cls: type[Any], name: str, settings: Mapping[str, Any], data: Da
 
     # A class that cannot be made may still be told what its documentation lacks; then each law
     # needs the one before.
-    yield "documented", [cls], methods.check_documentation
+    yield "parameters declared", [cls], methods.check_documentation
     yield "can be made", [cls], can_be_made
-    yield "formula of arrays", draws, problems.formula_takes_arrays
+    yield "constraints as declared", draws, problems.constraints_as_declared
     yield "can be prepared", draws, can_be_prepared
     for law, judge in OF_PROBLEMS.items():
-        if law not in OF_OPTIMA or problems.states_optimum(draws):
+        if law != OPTIMUM or problems.states_optimum(draws):
             yield law, draws, judge
-    yield "same bits in a fresh process", [state], partial(_same_in_a_fresh_process, name, settings)
 
 
 def _round(number: int) -> str:
     """Return a number with two digits that count: 3,600."""
     return f"{int(float(f'{number:.2g}')):,}"
-
-
-def _same_in_a_fresh_process(
-    name: str, settings: Mapping[str, Any], state: SharedState
-) -> Iterator[Finding]:
-    """It plays the same bits in another process, whose string hashes differ."""
-    command = fresh_interpreter(BOOT, name, json.dumps(dict(settings)))
-    other_hashes = os.environ | {"PYTHONHASHSEED": "7"}
-    process = subprocess.run(
-        command, capture_output=True, text=True, timeout=LONGEST, check=False, env=other_hashes
-    )
-    lines = (process.stdout if process.returncode == 0 else process.stderr).strip().splitlines()
-    local_hash, fresh_hash = play_here(name, settings), lines[-1] if lines else "nothing"
-    if local_hash != fresh_hash:
-        fix = "read no order of a set of texts, no memory address, no file that another run wrote"
-        if changed := state.causes(lambda: play_here(name, settings) == fresh_hash):
-            fix = (
-                f"{' and '.join(changed)} changed while it played: keep no state outside the object"
-            )
-        yield Finding(
-            f"in a fresh process it plays otherwise ({fresh_hash[:80]} instead of "
-            f"{local_hash[:80]})",
-            fix,
-        )
-
-
-def play_here(name: str, settings: Mapping[str, Any]) -> str:
-    """Return the hash of a short play: of an algorithm on its first place, of a problem under
-    random play.
-    """
-    with default_warnings(), seed_global_generators(1):
-        if kind_of(name) == "algorithm":
-            trial = next(trials(ALGORITHMS.get(name, beside=[Path()]), name, settings))
-        else:
-            cls = PROBLEMS.get(name, beside=[Path()])
-            draws = problems.Draws(cls, name, params.build(cls, settings))
-            draws.problem.prepare(DataFolder())
-            trial = draws.trial(ROUNDS)
-        digest = hashlib.sha256()
-        for array_name, values in sorted(trial.play(SEEDS).items()):
-            digest.update(array_name.encode() + np.ascontiguousarray(values).tobytes())
-        return digest.hexdigest()
 
 
 def format_verdict(verdict: Verdict) -> str:

@@ -1,19 +1,14 @@
-"""A class on one small problem, played for some seeds; the findings of laws; state that outlives a
-play.
-"""
+"""A class on one small problem, played for some seeds; and the findings of laws."""
 
 from __future__ import annotations
 
 import gc
-import inspect
-import pickle
 import random
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,10 +38,6 @@ PLACES: dict[str, dict[str, Any]] = {
 }
 ROUNDS = {"a box": 12, "delays": 12, "functions that move": 12}
 SHORT = {"a box": 2}
-INSTEAD = (
-    "draw from the streams that it is given (setting.streams, given.generator, a seeded "
-    "generator made from them)"
-)
 
 
 @dataclass(frozen=True)
@@ -70,13 +61,12 @@ class Broken(CbobenchError):
 
 
 class Reference(NamedTuple):
-    """A play as arrays by name, the algorithm after it, the global generators that it used, and
-    what it was told: None where that cannot be told again.
+    """A play as arrays by name, the algorithm after it, and what it was told: None where that
+    cannot be told again.
     """
 
     arrays: dict[str, Array]
     algorithm: Any
-    used: set[str]
     told: tuple[Setting, Tape] | None
 
 
@@ -88,8 +78,6 @@ class Trial:
         name: its registered name or import path, which names its streams.
         place: the problem's word, which names its streams.
         horizon: number of rounds.
-        before: what runs share in this process, as it was before the class first played; None if it
-            does not matter.
     """
 
     cls: type[Any]
@@ -98,12 +86,6 @@ class Trial:
     place: str
     horizon: int = 20
     settings: Mapping[str, Any] = field(default_factory=dict)
-    before: SharedState | None = None
-
-    @cached_property
-    def state(self) -> SharedState:
-        """What runs share in this process, as it was before the first play."""
-        return SharedState(self.cls) if self.before is None else self.before
 
     @property
     def every_round(self) -> range:
@@ -118,8 +100,6 @@ class Trial:
         Raises:
             Broken: any error.
         """
-        # Recorded before the class plays, because a play may change it.
-        _ = self.state
         names = (self.problem, self.place, self.algorithm(), self.name)
         with _small_heap():
             play, told = Play(*names, SEEDS, self.horizon), None
@@ -127,7 +107,7 @@ class Trial:
             shows = "full information of the constraints" in self.problem.offers()
             if not (self.cls.reference or (shows and self.place == "a box")):
                 told = record(play)
-            with seed_global_generators(2) as used:
+            with seed_global_generators(2):
                 arrays = play_to_arrays(play)
             # The play holds f and g: it must be gone before a replay looks for them.
             del play
@@ -136,7 +116,7 @@ class Trial:
                 if isinstance(told[0].slopes, Table):
                     told[0].slopes.slopes = None
             gc.collect()
-        return Reference(arrays, None, used, told)
+        return Reference(arrays, None, told)
 
     @cached_property
     def recommending_reference(self) -> Reference:
@@ -146,10 +126,10 @@ class Trial:
         Raises:
             Broken: any error.
         """
-        _, algorithm = self.state, self.algorithm()
-        with seed_global_generators(1) as used:
+        algorithm = self.algorithm()
+        with seed_global_generators(1):
             arrays = self.play(SEEDS, self.every_round, algorithm)
-        return Reference(arrays, algorithm, used, None)
+        return Reference(arrays, algorithm, None)
 
     def finding(self, evidence: str, fix: str) -> Finding:
         """What breaks a law on this problem."""
@@ -230,7 +210,7 @@ def trials(
         refusals: takes the reasons of the other places.
         short: fewer rounds, on the first place and on a box.
     """
-    before, algorithm = SharedState(cls), params.build(cls, settings)
+    algorithm = params.build(cls, settings)
     places = 0
     for place in PLACES:
         if short and places and place != "a box":
@@ -249,9 +229,7 @@ def trials(
                 continue
             places += 1
             horizons = (SHORT, 5) if short else (ROUNDS, 20)
-            yield Trial(
-                cls, name, problem, place, horizons[0].get(place, horizons[1]), settings, before
-            )
+            yield Trial(cls, name, problem, place, horizons[0].get(place, horizons[1]), settings)
 
 
 @cache
@@ -268,11 +246,19 @@ def prepare_place(place: str, full_information: bool) -> Problem:
 
 
 class Tape:
-    """A channel that records feedback and later replays it, whatever is played."""
+    """A channel that records feedback and later replays it, whatever is played.
 
-    def __init__(self, inner: Channel) -> None:
+    Attributes:
+        facts: the arrays of the setting by name, as they were before the play.
+        feedbacks: of each round.
+        given: the copies of them that were told, which a method may have changed.
+    """
+
+    def __init__(self, inner: Channel, facts: Mapping[str, Array]) -> None:
         self.inner: Channel | None = inner
+        self.facts = facts
         self.feedbacks: list[Feedback] = []
+        self.given: list[Feedback] = []
         self.constraint_values: list[Array | None] = []
 
     def before(self, t: int) -> Shown | None:
@@ -286,7 +272,9 @@ class Tape:
         if self.inner is not None:
             self.feedbacks.append(self.inner.at(t, actions))
         feedback = self.feedbacks[t - 1]
-        return replace(feedback, f=feedback.f.copy(), g=feedback.g.copy())
+        given = replace(feedback, f=feedback.f.copy(), g=feedback.g.copy())
+        self.given.append(given)
+        return given
 
 
 class Table:
@@ -309,7 +297,9 @@ class Table:
 
 def record(play: Play) -> tuple[Setting, Tape]:
     """Put a play on tape; its setting, and the tape."""
-    tape, setting = Tape(play.channel), play.setting
+    setting = play.setting
+    arrays = {name: a for name, a in vars(setting).items() if isinstance(a, np.ndarray)}
+    tape = Tape(play.channel, facts={name: a.copy() for name, a in arrays.items()})
     table = None if setting.slopes is None else Table(setting.slopes)
     play.channel, play.setting = tape, replace(setting, slopes=table)
     return play.setting, tape
@@ -327,121 +317,26 @@ def _small_heap() -> Iterator[None]:
         gc.unfreeze()
 
 
-# What outlives a play -----------------------------------------------------------------------------
+# What is not the class's own ----------------------------------------------------------------------
 
 
 @contextmanager
-def seed_global_generators(seed: int) -> Iterator[set[str]]:
-    """Seed every global generator inside the block; afterwards yield the names of those used, and
-    restore all.
+def seed_global_generators(seed: int) -> Iterator[None]:
+    """Seed every global generator inside the block; afterwards all are as before.
 
     PyTorch's counts if it has been imported.
     """
-    generators: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], Callable[[int], Any]]] = {
-        "np.random": (
-            lambda: np.random.get_state(legacy=False),  # noqa: NPY002
-            np.random.set_state,
-            lambda seed: np.random.set_state(dict(np.random.MT19937(seed).state)),  # noqa: NPY002
-        ),
-        "random": (random.getstate, random.setstate, random.seed),
-    }
-    if torch := sys.modules.get("torch"):
-        generators["torch"] = (torch.get_rng_state, torch.set_rng_state, torch.manual_seed)
-    used: set[str] = set()
-    before = {name: look() for name, (look, _, _) in generators.items()}
-    for _, _, start in generators.values():
-        start(seed)
-    begun = {name: _state(look()) for name, (look, _, _) in generators.items()}
+    of_numpy, of_python = np.random.get_state(legacy=False), random.getstate()  # noqa: NPY002
+    torch = sys.modules.get("torch")
+    of_torch = None if torch is None else torch.get_rng_state()
+    np.random.set_state(dict(np.random.MT19937(seed).state))  # noqa: NPY002
+    random.seed(seed)
+    if torch is not None:
+        torch.manual_seed(seed)
     try:
-        yield used
+        yield
     finally:
-        for name, (look, put_back, _) in generators.items():
-            if _state(look()) != begun[name]:
-                used.add(name)
-            put_back(before[name])
-
-
-def _state(state: Any) -> bytes:
-    return pickle.dumps(state.tolist() if hasattr(state, "tolist") else state)
-
-
-class SharedState:
-    """Shared state of a class's runs in this process: class attributes, defaults of functions,
-    globals.
-
-    It covers the modules, outside this package, of the class and its bases, and every class and
-    function in them, except what cannot be pickled.
-    """
-
-    def __init__(self, cls: type) -> None:
-        self.cls = cls
-        self.modules = [
-            sys.modules[name]
-            for name in {base.__module__ for base in cls.__mro__}
-            if name in sys.modules
-            and name.partition(".")[0] not in ("builtins", "typing", __name__.partition(".")[0])
-        ]
-        self.values = _pickle_values(_class_values(cls, self.modules))
-        self.globals = _pickle_values(_global_values(self.modules))
-
-    def changed(self) -> list[str]:
-        """Return class attributes and defaults that have changed."""
-        return [
-            name
-            for name, value in SharedState(self.cls).values.items()
-            if self.values.get(name) != value
-        ]
-
-    def causes(self, same_again: Callable[[], bool]) -> list[str]:
-        """Return changed module globals that decide a play: restoring one makes it `same_again`.
-        Mere caches do not count.
-        """
-        causes, current = [], _pickle_values(_global_values(self.modules))
-        for (module, name), value in self.globals.items():
-            if current.get((module, name)) != value:
-                setattr(sys.modules[module], name, pickle.loads(value))  # noqa: S301 - what has been pickled here
-                if same_again():
-                    causes.append(f"the module global {name} of {module}")
-        return causes
-
-
-def _class_values(cls: type, modules: Sequence[ModuleType]) -> Iterator[tuple[str, Any]]:
-    names = {module.__name__ for module in modules}
-    members = [member for module in modules for member in vars(module).values()]
-    members = [member for member in members if getattr(member, "__module__", "") in names]
-    for member in members:
-        if inspect.isfunction(member):
-            yield from _defaults(member.__name__, member)
-    classes = {member for member in members if inspect.isclass(member)}
-    for owner in classes | {base for base in cls.__mro__ if base.__module__ in names}:
-        for name, value in vars(owner).items():
-            if inspect.isfunction(value):
-                yield from _defaults(f"{owner.__name__}.{name}", value)
-                continue
-            special = callable(value) or isinstance(value, property | classmethod | staticmethod)
-            if not (special or name.startswith(("__", "_abc"))):
-                yield f"the class attribute {owner.__name__}.{name}", value
-
-
-def _defaults(name: str, function: Any) -> Iterator[tuple[str, Any]]:
-    for argument in inspect.signature(function).parameters.values():
-        if argument.default is not argument.empty:
-            yield f"the default of {argument.name} in {name}", argument.default
-
-
-def _global_values(modules: Sequence[ModuleType]) -> Iterator[tuple[tuple[str, str], Any]]:
-    for module in modules:
-        for name, value in vars(module).items():
-            if not (name.startswith("__") or callable(value) or inspect.ismodule(value)):
-                yield (module.__name__, name), value
-
-
-def _pickle_values(values: Iterable[tuple[Any, Any]]) -> dict[Any, bytes]:
-    pickled = {}
-    for name, value in values:
-        try:
-            pickled[name] = pickle.dumps(value)
-        except BaseException as error:  # a user's object may raise any error
-            reraise_stop(error)
-            continue
-    return pickled
+        np.random.set_state(of_numpy)  # noqa: NPY002
+        random.setstate(of_python)
+        if torch is not None:
+            torch.set_rng_state(of_torch)

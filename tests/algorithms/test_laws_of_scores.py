@@ -1,6 +1,4 @@
-"""Scores: what their laws in `cbobench.check.methods` catch, truncation by the plain rule, the
-example of the guide.
-"""
+"""Scores: truncation by the plain rule, and the example of the guide."""
 
 from __future__ import annotations
 
@@ -12,11 +10,8 @@ import pytest
 
 import cbobench.algorithms.optimistic
 from cbobench.algorithms.optimistic import Optimistic
-from cbobench.algorithms.references import IGPUCB
-from cbobench.check import methods
-from cbobench.check.trial import Trial
 from cbobench.errors import Misuse
-from cbobench.gp.parts import Parts, Truncated
+from cbobench.gp.parts import Truncated
 from cbobench.params import build
 from tests.conftest import ROOT
 from tests.helpers import actions, make, play, problem
@@ -25,21 +20,6 @@ TASKS = {
     "finite": {"name": "rkhs-1d", "full_information": True},
     "box": {"name": "feasible-pocket", "candidates": 64, "full_information": True},
 }
-
-
-class Twice(IGPUCB):
-    def parts(self, belief):
-        return Parts.of(1 + self.explore_f(belief.f))
-
-
-def trial(cls, name, place):
-    return Trial(cls, name, problem(**TASKS[place]), f"a {place}", horizon=12)
-
-
-def test_two_formulas_are_caught():
-    assert list(methods.defined_once(Twice))
-    (finding,) = methods.pure(trial(Twice, "twice", "finite"))
-    assert "parts() and score() are two formulas" in finding.evidence
 
 
 def test_the_example_of_the_guide_is_epbo():

@@ -17,8 +17,6 @@ from cbobench.problems.literature import Gramacy
 from cbobench.rng import generator
 from tests.helpers import problem
 
-SEEN = []
-
 
 class Line:
     """Searches around the best point so far."""
@@ -78,33 +76,9 @@ class EntropyLine(Line):
         return self.own.uniform(self.given.low, self.given.high)
 
 
-class HashLine(Line):
-    rounds = 0
-
-    def ask(self):
-        self.rounds += 1
-        return self.given.low + hash(f"round {self.rounds}") % 1000 / 1000 * (
-            self.given.high - self.given.low
-        )
-
-
-class CachedHashLine(HashLine):
-    """And changes a global of its module, which is not the cause."""
-
-    def ask(self):
-        SEEN.append(self.rounds)
-        return super().ask()
-
-
 class OutsideLine(Line):
     def ask(self):
         return super().ask() + 0.6 * (self.given.high - self.given.low)
-
-
-class DefaultLine(Line):
-    def tell(self, x, f, g, past=[]):  # noqa: B006
-        past.append(x)
-        self.best = past[-1]
 
 
 class CubicLine(Line):
@@ -120,8 +94,8 @@ class CubicLine(Line):
             np.linalg.inv(np.exp(-apart) + np.eye(len(points)))
 
 
-GlobalRandomness, Entropy, Outside = map(made_of, (GlobalLine, EntropyLine, OutsideLine))
-CachedHash, MutableDefault, Slow = map(made_of, (CachedHashLine, DefaultLine, CubicLine))
+GlobalRandomness, Entropy = made_of(GlobalLine), made_of(EntropyLine)
+Outside, Slow = made_of(OutsideLine), made_of(CubicLine)
 
 
 class Declared(Slow):
@@ -236,40 +210,17 @@ class Looking(Random):
 
 
 @dataclass(kw_only=True)
-class Kinked(Optimistic):
-    """A penalty on the violation, written as a score."""
+class InParts(Optimistic):
+    """A penalty on the violation."""
 
     source = "ours"
     about = "exact penalty"
 
     price: float = param(1.0, "penalty on the violation", at_least=0.0)
 
-    def score(self, belief):
-        return self.explore_f(belief.f) - self.price * np.maximum(
-            self.explore_g(belief.constraint), 0
-        ).sum(axis=1)
-
-
-@dataclass(kw_only=True)
-class InParts(Kinked):
-    """The same in parts."""
-
-    score = Optimistic.score
-
     def parts(self, belief):
         g = self.explore_g(belief.constraint)
         return Parts(self.explore_f(belief.f), g, np.full(g.shape[:2], self.price))
-
-
-class Counting(InParts):
-    """Counts how often it is asked, and scores by that."""
-
-    calls = 0
-
-    def parts(self, belief):
-        self.calls += 1
-        f, g, price = super().parts(belief)
-        return Parts(f * self.calls, g, price)
 
 
 class Undecorated(InParts):
@@ -327,18 +278,9 @@ class Drawing(Random):
         return self.ask(t)
 
 
-class Leaks(Random):
-    """Goes on where the last play of the process ended, by a list of its module."""
+class Overwriting(Random):
+    """Works in the arrays that it is told."""
 
-    def ask(self, t):
-        SEEN.append(t)
-        x = super().ask(t)
-        return (x + len(SEEN)) % self.setting.actions.n if hasattr(self.setting.actions, "n") else x
-
-
-class Warm(Leaks):
-    """The same, after the plays of the first two laws, 76 rounds each."""
-
-    def ask(self, t):
-        x = super().ask(t)
-        return x * 0 if len(SEEN) > 155 and hasattr(self.setting.actions, "n") else x * 0 + 1
+    def tell(self, t, chosen, feedback):
+        super().tell(t, chosen, feedback)
+        feedback.g[:] = np.maximum(feedback.g, 1.0)

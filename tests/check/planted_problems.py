@@ -83,13 +83,6 @@ class Together(Disc):
         return Noisy(super().feedback(instances, streams), streams.role("mine")[0])
 
 
-class Remembering(Disc):
-    """A simulator that draws more where an action is large."""
-
-    def feedback(self, instances, streams):
-        return Noisy(super().feedback(instances, streams), streams.role("mine"))
-
-
 class Noisy:
     """Adds noise to what another channel tells."""
 
@@ -101,10 +94,4 @@ class Noisy:
 
     def at(self, t, actions):
         feedback = self.inner.at(t, actions)
-        if isinstance(self.generator, list):
-            draws = [
-                g.normal(size=1 + int(x[0] > 0)).sum()
-                for g, x in zip(self.generator, actions, strict=True)
-            ]
-            return Feedback(feedback.f + np.array(draws), feedback.g)
         return Feedback(feedback.f + self.generator.normal(size=feedback.f.shape), feedback.g)

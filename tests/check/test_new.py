@@ -10,7 +10,7 @@ from cbobench.cli import main
 from cbobench.cli.new import new
 from cbobench.errors import Misuse
 
-SOME = ("documented", "plays", "no global randomness", "optimum not beaten")
+SOME = ("parameters declared", "plays", "repeatable", "optimum as declared")
 
 
 @pytest.mark.parametrize("kind", ["algorithm", "problem", "simulator"])
