@@ -10,7 +10,7 @@ WORKERS ?= auto
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST  = PYTHONUTF8=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test test-long portable fast mutations browser-test lint hooks speed curves scale cluster-bench quality chaos paper-figures claims literature replay reference pages pictures printed notebooks site wheel wheel-demo release lowest clean
+.PHONY: demo test test-long portable fast mutations browser-test lint speed scale quality chaos paper-figures claims literature replay pages printed site release clean
 
 # A test holds these commands and README's together.
 demo: .make/install  ## play README's suite, print its table, draw its picture
@@ -35,17 +35,29 @@ FAST = tests/test_*.py $(addprefix tests/,stats gp)
 fast: .make/test  ## the quick tests of numerics, command line and pages
 	$(PYTEST) -m "not slow and not long" $(FAST) $(ARGS)
 
-# Nightly in shards (.github); of one: make mutations ARGS="cbobench/results/* ckb-*", by files or names, and --list.
-mutations: .make/test  ## plant faults in a copy of the code, one at a time: each is found by a test
-	set -f; $(BIN)/python tests/mutations.py --jobs 2 $(ARGS)
+# Nightly of a room in turn (.github), from the last commit: random faults for MINUTES, one at a time, each tried by the
+# room's quick tests. What survives and matters becomes a test. A room without tests of its own: make mutations ROOM=cli
+# TESTS="tests/test_cli.py tests/test_completion.py"; ROOM may be a file, such as rng.py.
+ROOM    ?= stats
+TESTS   ?= tests/$(ROOM)
+MINUTES ?= 40
+MUTANTS  = $(CURDIR)/build/mutants
+mutations: .make/test  ## plant random faults in a room by cosmic-ray (ROOM=gp MINUTES=40), list those that no test finds
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[mutations]"
+	rm -rf $(MUTANTS) && git clone --quiet . $(MUTANTS)
+	$(BIN)/python -m compileall -q --invalidation-mode checked-hash $(MUTANTS)/cbobench $(MUTANTS)/tests
+	sed 's|ROOM|$(ROOM)|; s|TESTS|$(TESTS)|' tests/mutations.toml > $(MUTANTS)/build-mutations.toml
+	cd $(MUTANTS) && export PATH="$(abspath $(BIN)):$$PATH" PYTHONPATH=$(MUTANTS) OMP_NUM_THREADS=1 && \
+	  cosmic-ray baseline build-mutations.toml && \
+	  cosmic-ray init build-mutations.toml session.sqlite && \
+	  cr-filter-operators session.sqlite build-mutations.toml && \
+	  { timeout --signal=INT $(MINUTES)m cosmic-ray exec build-mutations.toml session.sqlite || [ $$? = 124 ]; } && \
+	  cr-report session.sqlite --surviving-only --show-diff
 
 lint: .make/lint  ## style, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-
-hooks: .make/lint  ## run style, types and house rules before every commit
-	$(BIN)/pre-commit install
 
 # The other tests of the page need no browser: `make test` has them.
 browser-test: .make/test .make/docs  ## the page of `cbobench report`, and the site's open table, in Chromium (on the path, or CHROMIUM=its place)
@@ -57,16 +69,8 @@ speed: .make/test  ## measure what people wait for, into build/bench (ARGS="--on
 	$(BIN)/python -m benchmarks.speed.bench $(if $(BASE),--base $(BASE)) $(ARGS)
 	$(if $(BASE),,$(BIN)/python -m benchmarks.speed.calls)
 
-curves: .make/test  ## measure a round over seeds, actions, constraints, inputs and rounds; write docs/speed.md's table and picture
-	$(BIN)/python -m benchmarks.speed.curves --out docs/results/curves.json $(ARGS)
-	$(BIN)/python -m docs.website.tables
-	$(BIN)/python -m docs.results.pictures --speed
-
 scale: .make/test  ## a million cells through plan and scheduler on 1, 100 and 10,000 virtual CPUs with faults
 	$(BIN)/python -m benchmarks.scale.virtual $(ARGS)
-
-cluster-bench: .make/test  ## how busy 1, 2, 4 and 8 Ray nodes of this host are kept, and what the driver takes, into build/bench
-	$(BIN)/python -m benchmarks.scale.cluster $(ARGS)
 
 # The long form: make chaos ARGS="--faults 300 --seconds 7200 --only poison storm nodes disk hosts bucket"
 chaos: .make/test  ## play a suite under 60 faults (killed workers, drivers and nodes, full disks), compare bit by bit
@@ -95,46 +99,22 @@ replay:  ## play drawn cells of docs/results again with the libraries that playe
 	build/replay/bin/pip install --quiet --disable-pip-version-check -e . -r docs/results/requirements.txt
 	build/replay/bin/cbobench verify docs/results/*.zip $(or $(ARGS),--replay 5) || [ $$? -eq 3 ]
 
-reference: .make/install  ## derive the reference of a problem on a box: NAME=gramacy, or module:Class of your own
-	$(BIN)/cbobench reference $(NAME)
-
 pages: .make/install  ## write what pages take from the code: tables of methods, problems and suites, Python names
 	$(BIN)/python -m docs.website.tables
 	$(BIN)/python -m docs.website.names
 	$(BIN)/python -m docs.website.architecture
 	$(BIN)/python -m docs.website.figure_map
 
-pictures: .make/install  ## draw the pictures of README, docs/papers.md and docs/speed.md from stored results, after a play of README's suite
-	$(BIN)/python -m docs.results.pictures $(ARGS)
-
 printed: .make/test  ## play the code of every page, write what it prints into the page (ARGS=README.md: of one)
 	$(BIN)/python -m docs.website.printed $(ARGS)
-
-notebooks: .make/test  ## play the example notebooks, and store what they show
-	$(BIN)/python -m docs.website.examples
 
 # Pictures are kept in .make/site by what they depend on; ARGS="--pictures cei gramacy": only these.
 site: .make/docs  ## build the documentation site into build/site; warnings and links that lead nowhere are errors
 	OMP_NUM_THREADS=1 $(BIN)/python -m docs.website $(ARGS)
 
-wheel: .make/install  ## build the wheel into dist/
-	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
-
-# Suites, recipes and the page's files lie in other folders of a wheel than of the checkout.
-WHEEL_FILES = $(CURDIR)/.make/wheel-files
-wheel-demo: .make/install  ## two seeds of the demo by the files of the built wheel, with the libraries that are here
-	rm -rf $(WHEEL_FILES) && mkdir -p $(WHEEL_FILES)/elsewhere
-	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(WHEEL_FILES)/dist .
-	$(BIN)/python -m zipfile -e $(WHEEL_FILES)/dist/*.whl $(WHEEL_FILES)/files
-	cd $(WHEEL_FILES)/elsewhere && export PYTHONPATH=$(WHEEL_FILES)/files && \
-	  $(abspath $(BIN))/python -P -c "import cbobench; assert 'wheel-files' in cbobench.__file__, cbobench.__file__" && \
-	  $(abspath $(BIN))/python -P -m cbobench run first --seeds 2 && \
-	  $(abspath $(BIN))/python -P -m cbobench figures runs/first --metric r && \
-	  $(abspath $(BIN))/python -P -m cbobench report runs/first
-
 # A release: write the version into pyproject.toml, cbobench/__init__.py and CITATION.cff, and its date into CHANGELOG.md in
-# place of "unreleased". On a clean clone run `bash .ci/run`, `make portable`, `make chaos`, `make lowest` (CI: Python 3.11
-# to 3.14) and `make replay ARGS="--replay 50"`, which is more than 2 % of the published cells. `git tag -a v0.1.0 -m
+# place of "unreleased". On a clean clone run `bash .ci/run`, `make portable`, `make chaos` and `make replay ARGS="--replay 50"`, which is more than 2 % of the published cells;
+# CI tries Python 3.11 to 3.14 and the oldest libraries. `git tag -a v0.1.0 -m
 # "cbobench 0.1.0"`, push branch and tag, wait for CI. From the tag `make release`, `.venv/bin/twine upload dist/*`, and
 # install it by name in a new environment: `cbobench run first`.
 # The bare environment lies in another directory: nothing of the checkout is on the path.
@@ -151,14 +131,8 @@ release: .make/lint  ## build what is published into dist/, check it, play the d
 	cp -r tests .ci .github .pre-commit-config.yaml suites analysis benchmarks deploy docs *.md *.cff *.yaml LICENSE Makefile pyproject.toml $(RELEASE)/elsewhere
 	cd $(RELEASE)/elsewhere && $(PYTEST:$(BIN)/%=../venv/bin/%) $(ARGS)
 
-lowest: .make/venv  ## every test with the oldest versions that pyproject.toml allows (their warnings are not errors)
-	$(PYTHON) -m venv .venv-lowest
-	$(BIN)/python -c "import tomllib; print('\n'.join(d.replace('>=', '==') for d in tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']))" > .make/lowest.txt
-	.venv-lowest/bin/pip install --quiet --constraint .make/lowest.txt -e ".[test]"
-	$(PYTEST:$(BIN)/%=.venv-lowest/bin/%) -o filterwarnings=default -q $(ARGS)
-
 clean:
-	rm -rf .make .venv .venv-lowest build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .make .venv build dist .pytest_cache .mypy_cache .ruff_cache
 
 .make/venv:
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'cbobench needs Python 3.11 or newer')"

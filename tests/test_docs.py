@@ -164,7 +164,7 @@ def compare_pictures(*pairs):
         sink.seek(0)
         picture, drawn = (imread(source)[..., :3] for source in (path, sink))
         assert picture.shape == drawn.shape
-        assert abs(picture - drawn).mean() < 2 / 255, f"{path.name} is stale: make pictures"
+        assert abs(picture - drawn).mean() < 2 / 255, f"{path.name} is stale: docs.results.pictures"
         assert abs(picture - drawn[:, ::-1]).mean() > 2 / 255, "negative control"
 
 
@@ -182,7 +182,7 @@ def test_both_readings_of_a_figure_have_the_same_axes():
 
 def test_every_figure_of_the_papers_is_to_be_seen():
     text = pictures.PAPERS.read_text(encoding="utf-8")
-    assert pictures.in_page(text) == text, "docs/papers.md is stale: make pictures"
+    assert pictures.in_page(text) == text, "docs/papers.md is stale: docs.results.pictures"
     assert figure_map.in_page(text) == text, "docs/papers.md is stale: make pages"
     paths = sorted(pictures.FOLDER.glob("*.png"))
     assert [path.stem for path in paths] == sorted(figure.key for figure in gallery.read_figures())
@@ -367,7 +367,7 @@ def test_the_examples_of_names_run_and_their_methods_play(tmp_path, monkeypatch,
         findings = [v.finding for v in check(f"api_examples:{name}", only=["plays"], short=True)]
         assert findings == [None] * len(findings), name
     for name in ("Bowl", "PointByPoint"):
-        laws = ["plays", "optimum not beaten"]
+        laws = ["plays", "optimum as declared"]
         findings = [v.finding for v in check(f"api_examples:{name}", only=laws)]
         assert findings == [None] * len(findings), name
     printed_lines = capsys.readouterr().out.splitlines()

@@ -597,7 +597,8 @@ def test_every_python_that_is_promised_is_tested():
     assert jobs["all"]["strategy"]["matrix"]["python"] == promised
     assert project["requires-python"] == f">={promised[0]}"
     commands = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
-    assert commands == ["bash .ci/run", "make lowest"]
+    assert commands[0] == "bash .ci/run"
+    assert "--constraint lowest.txt" in commands[1]
 
 
 def test_hooks_download_nothing():

@@ -1,7 +1,7 @@
 """How busy a cluster is kept, and at what cost to the driver: 1, 2, 4 and 8 Ray nodes with one CPU
 each on this host.
 
-    make cluster-bench [ARGS="--cpus 1 8 --seconds 0.5 --out FILE"]
+    python -m benchmarks.scale.cluster [--cpus 1 8 --seconds 0.5 --out FILE]
 
 Everything is that of a sweep but the play: a task is one cell, which sleeps, so that two cores
 suffice for eight nodes. The nodes talk to loopback alone and end with this script, however it ends.

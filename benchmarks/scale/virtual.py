@@ -5,8 +5,8 @@ workers that crash.
 
 `plan`, `Scheduler` and `RayClient` are those of a sweep; only Ray is a stub that plays nothing, in
 virtual time. The driver's own work counts in it as it is measured here, and so does what Ray's
-process was measured to take for a task's way there and back, 0.6 ms (`make cluster-bench`). Each
-size runs in a process of its own, whose largest memory is told. Columns:
+process was measured to take for a task's way there and back, 0.6 ms (`benchmarks.scale.cluster`).
+Each size runs in a process of its own, whose largest memory is told. Columns:
 
 - `tasks`, `again`: tasks of the plan, and how many more were played because a machine was lost or a
   worker crashed;

@@ -3,10 +3,10 @@ pages).
 
 Tables stand between `<!-- NAME -->` and `<!-- end -->`: those of `cbobench list`, what the command
 line can do, and in which_method.md what methods need, know and can play, taken from their classes.
-Those of clusters.md are computed from cluster.json and speed.json of docs/results, which `make
-cluster-bench ARGS="--out docs/results/cluster.json"` and `make speed ARGS="--only dispatch boxes
---out docs/results/speed.json"` write; those of speed.md from rounds.json there, by `python -m
-benchmarks.speed.rounds --out docs/results/rounds.json`, and from curves.json, by `make curves`.
+Those of clusters.md are computed from cluster.json and speed.json of docs/results, which
+`benchmarks.scale.cluster` and `make speed ARGS="--only dispatch boxes --out ..."` write; those of
+speed.md from rounds.json, by `benchmarks.speed.rounds`, and from curves.json, by
+`benchmarks.speed.curves`.
 """
 
 from __future__ import annotations

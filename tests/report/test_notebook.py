@@ -124,7 +124,7 @@ def test_notebooks_show_what_they_are_kept_with(path, tmp_path, monkeypatch):
         examples.play(path, tmp_path),
     )
     assert examples.outputs(played) == remaining, (
-        "the code shows something else; run: make notebooks"
+        "the code shows something else; run: python -m docs.website.examples"
     )
 
 
