@@ -39,7 +39,7 @@ ROUNDS, EARLY = 96, 24  # rounds whose calls are compared
 WINDOW = 9  # rounds around each, of which the median counts
 STEEP = 1.2  # exponent of t that counts as more than linear
 FEW = 4096  # calls or bytes: what takes less is cheap however it grows
-DECLARED = re.compile(r"[tkc]\s*(?:²|³|\^|\*\*)")
+DECLARED = re.compile(r"[tkcW]\s*(?:²|³|\^|\*\*)")
 
 
 def check_documentation(cls: type[Any]) -> Iterator[Finding]:

@@ -18,6 +18,7 @@ from cbobench.check.trial import Finding, Trial, trials
 from cbobench.errors import CbobenchError, one_line, reraise_stop
 from cbobench.play.isolation import default_warnings
 from cbobench.problems import PROBLEMS
+from cbobench.problems.box import BoxProblem
 from cbobench.problems.data import DataFolder
 from cbobench.problems.simulator import Simulator
 from cbobench.registry import registry_of
@@ -34,6 +35,7 @@ OF_METHODS: dict[str, Law] = {
     "no peeking at f and g": methods.no_peeking,
 }
 OPTIMUM = "optimum as declared"
+DERIVED = "optimum as derived"
 OF_PROBLEMS: dict[str, Law] = {
     "plays": problems.plays,
     "finite values": problems.finite_values,
@@ -46,7 +48,7 @@ FEWEST = {"repeats": 0, "pilot": 8}
 LONG = 5.0  # seconds from which on it is said how long simulations will take
 MAKING = ("can be made", "constraints as declared", "can be prepared")
 WIDTH = 30  # width of the names
-GATES = {*MAKING, "plays", "repeatable"}
+GATES = {*MAKING, DERIVED, "plays", "repeatable"}
 """Where one of these is broken, what follows would only say so again."""
 
 
@@ -208,6 +210,8 @@ def _of_problem(cls: type[Any], name: str, settings: Mapping[str, Any], data: Da
     yield "parameters declared", [cls], methods.check_documentation
     yield "can be made", [cls], can_be_made
     yield "constraints as declared", draws, problems.constraints_as_declared
+    if issubclass(cls, BoxProblem) and cls.searched:
+        yield DERIVED, draws, problems.optimum_as_derived
     yield "can be prepared", draws, can_be_prepared
     for law, judge in OF_PROBLEMS.items():
         if law != OPTIMUM or problems.states_optimum(draws):

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cbobench.cli.parser import PLAIN_OR_JSON, Commands, Parser, argument, starts
+from cbobench.cli.parser import PLAIN_OR_JSON, Commands, Parser, argument
 from cbobench.errors import Misuse, printable, reraise_stop, unknown
 from cbobench.errors import show as show_text
 from cbobench.report.formats import render
@@ -59,23 +59,6 @@ def add_commands(command: Commands) -> None:
             "--simulations",
             action="store_true",
             help="count a suite's simulations; imports the simulators that it names",
-        ),
-    )
-
-    command(
-        do_reference,
-        "reference",
-        "derive the optimum of a problem on a box, and compare it with the stated one",
-        argument("name", help="a registered problem, or module:Class of your own"),
-        argument(
-            "--starts",
-            type=starts,
-            default=32,
-            metavar="N",
-            help=(
-                "local searches from the best sampled points, and as many from anywhere "
-                "(default: 32, so 64)"
-            ),
         ),
     )
 
@@ -266,19 +249,6 @@ def _facts_of_models(cls: type[Any]) -> dict[str, str]:
         "kernel": known if problem.kernel_is_known else "fitted, as nobody knows the problem's",
         "posterior": "; ".join(dict.fromkeys(representations)),
     }
-
-
-def do_reference(options: argparse.Namespace, command_line: list[str]) -> int:
-    """`cbobench reference`: exit code 1 where a stated reference is wrong."""
-    from cbobench import params
-    from cbobench.problems import PROBLEMS
-    from cbobench.problems.derivation import describe_reference
-
-    task, wrong = params.build(PROBLEMS.get(options.name, beside=[Path()]), {}), False
-    for line, contradicts in describe_reference(task, options.name, options.starts):
-        print(line, flush=True)
-        wrong |= contradicts
-    return int(wrong)
 
 
 def do_data(options: argparse.Namespace, command_line: list[str]) -> int:

@@ -67,7 +67,6 @@ def find_names() -> dict[tuple[str, str], Sequence[str]]:
         ("", "against"): methods,
         ("show", "name"): [*methods, *problems, *suites],
         ("check", "name"): [*methods, *problems],
-        ("reference", "name"): problems,
     }
 
 

@@ -23,23 +23,7 @@ if TYPE_CHECKING:
 
 
 def add_commands(command: Commands) -> None:
-    """Add what changes a run folder, or checks it."""
-    merge = command(
-        do_compact,
-        "compact",
-        "merge the many small files of a run into few; large runs do so when they end",
-    )
-    add_run(merge)
-
-    remove = command(
-        do_remove, "remove", "delete pairs from a run with all their results; asks first"
-    )
-    add_run(remove)
-    remove.add_argument(
-        "pairs", metavar="GLOB", help='the pairs, "problem/algorithm" or one of them'
-    )
-    remove.add_argument("--yes", action="store_true", help="do not ask")
-
+    """Add what checks a run folder, or exports it."""
     export = command(
         do_export,
         "export",
@@ -168,47 +152,6 @@ def _describe_origins(state: Status, imports: bool) -> list[str]:
     if mixed := mixed_note(state.arithmetic):
         lines.append(f"  {mixed}")
     return lines
-
-
-def do_compact(options: argparse.Namespace, command_line: list[str]) -> int:
-    """`cbobench compact`."""
-    from cbobench.results.bundle import open_run
-    from cbobench.results.compact import compact
-
-    folder = open_run(options.run).refuse_bundle("give a run folder, which has files to merge")
-    before, after = compact(folder)
-    print(f"{folder}: {count_noun(before, 'file')} of cells, now {after:,}")
-    return 0
-
-
-def do_remove(options: argparse.Namespace, command_line: list[str]) -> int:
-    """`cbobench remove`."""
-    from cbobench.results.bundle import open_run
-    from cbobench.results.compact import matching_cells, remove_pairs
-
-    folder = open_run(options.run).refuse_bundle("give a run folder; a bundle is exported again")
-    cells = matching_cells(folder, options.pairs)
-    for pair_cells in cells.by_pair:
-        count = (
-            f"{count_noun(len(pair_cells), 'cell')} of {count_noun(pair_cells.horizon, 'round')}"
-        )
-        print(printable(f"{pair_cells.pair.title}: {count}"))
-    if not options.yes:
-        ask = (
-            f"remove {count_noun(len(cells), 'cell')} from {folder}, and all that was played of "
-            "them? [y/N] "
-        )
-        if not sys.stdin.isatty():
-            raise Misuse(
-                f"{printable(ask.partition('?')[0])}: there is no terminal to ask on; to "
-                "confirm, add --yes"
-            )
-        if input(printable(ask)).strip().lower() not in ("y", "yes"):
-            print("nothing was removed")
-            return 0
-    remove_pairs(folder, options.pairs)
-    print(f"removed {count_noun(len(cells), 'cell')} from {folder}")
-    return 0
 
 
 def do_export(options: argparse.Namespace, command_line: list[str]) -> int:

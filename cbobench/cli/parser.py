@@ -18,9 +18,9 @@ Argument = Callable[[Any], object]
 
 GROUPS = {
     "to begin with": ("new", "run", "compare", "figures", "list"),
-    "play": ("status", "data", "compact", "remove", "completion"),
+    "play": ("status", "data", "completion"),
     "look": ("show", "best"),
-    "check": ("check", "reference", "claims", "verify"),
+    "check": ("check", "claims", "verify"),
     "publish": ("report", "export"),
 }
 """The commands as the help shows them: first the five that a newcomer needs."""
@@ -117,13 +117,6 @@ def number(text: str) -> float:
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{show(text)} is not a number") from None
-
-
-def starts(text: str) -> int:
-    """The number of local searches of either kind."""
-    if not text.isdecimal() or not 2 <= int(text) <= 4096:
-        raise Misuse(f"--starts is {show(text)}; it must be a whole number from 2 to 4096")
-    return int(text)
 
 
 def replications(text: str) -> int:

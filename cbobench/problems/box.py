@@ -77,6 +77,10 @@ class BoxProblem(FeedbackModel):
     m: ClassVar[int] = 1
     reference: ClassVar[Reference]
     seed_independent = True
+    searched: ClassVar[bool] = True
+    """Whether `check` holds what is stated of the optimum against a search: not where one takes
+    minutes, or where the optimum is known by construction.
+    """
 
     noise_f: float = param(0.1, "standard deviation of the noise on f", at_least=0.0)
     noise_g: float = param(0.1, "standard deviation of the noise on every g_j", at_least=0.0)
@@ -216,9 +220,7 @@ class BoxProblem(FeedbackModel):
                 (*key, number), formula, reference, self.box
             )
             if wrong:
-                raise Misuse(
-                    f"the stated optimum is {wrong}; to find it: cbobench reference {name}"
-                )
+                raise Misuse(f"the stated optimum is {wrong}; to find it: cbobench check {name}")
 
     def formulas(self) -> Sequence[tuple[Formula, Reference | None]]:
         """As `stated`, also of a class that does not say its reference."""

@@ -86,6 +86,8 @@ class Coco(BoxProblem):
     initial solution, which is feasible: a lower bound.
     """
 
+    searched = False
+
     source = "COCO's bbob-constrained (Dufossé et al. 2022)"
     about = (
         "54 functions in 2 to 40 dimensions, 1 to 189 nearly linear constraints, active at the "

@@ -45,6 +45,8 @@ class HighDimensional(PublishedProblem):
     it.
     """
 
+    searched = False
+
     def prepare(self, data: Site) -> None:
         check_formula(self.formula, self.box, self.m, type(self).__name__)
         wrong = self.mistake(self.formula, self.optimum)

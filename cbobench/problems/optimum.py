@@ -107,7 +107,7 @@ def search(
             raise Misuse(
                 f"no feasible point among {len(units):,} samples and {len(start_points)} local "
                 f"searches; the least max g_j / max |g_j| is {worst.min():.3g}; loosen a "
-                "constraint, move a side of the box, or search with more --starts"
+                "constraint, or move a side of the box"
             )
         # How many searches agree says how sure the optimum is;
         # the others are what a reference states besides.

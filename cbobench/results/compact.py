@@ -1,5 +1,4 @@
-"""Rewrites published files: merges small files (`cbobench compact`), removes pairs (`cbobench
-remove`).
+"""Merges the small files of a large run into few, when the run ends.
 
 A shard holds the rows of several tasks of one horizon and attempt, about a million rounds, in the
 same kinds of files
@@ -11,10 +10,6 @@ their cells first. So at every moment each cell is in its task's file, in a shar
 Readers prefer the shard, read again if a file disappears (`results.query`), and find a listed
 file's rows in its shard (`RunFolder.row_groups`). A killed compaction loses and doubles nothing;
 the next one removes what it left. Rows of superseded attempts are dropped.
-
-A removal deletes the files first, a task's cells before its rounds, then the calls' manifests, and
-`run.json` last. If
-it is killed, the run still verifies: deleted cells are missing, and the same command continues.
 """
 
 from __future__ import annotations
@@ -30,10 +25,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cbobench.errors import CbobenchError, DamagedRun, Misuse, show
+from cbobench.errors import CbobenchError, DamagedRun
 from cbobench.results.folder import SHARD, RunFolder
-from cbobench.results.lease import Lease, read_drivers, refuse_played
-from cbobench.results.manifest import CALLS, Manifest
+from cbobench.results.lease import Lease, read_drivers
+from cbobench.results.manifest import Manifest
 from cbobench.results.query import COLUMNS, PublishedCells, read_published
 from cbobench.results.schema import TableWriter, make_footer, rounds_schema, schema
 from cbobench.suite.cells import Cells, as_words
@@ -119,7 +114,7 @@ def compact_if_large(folder: RunFolder, watcher: Watcher) -> None:
             return
         before, after = compact(folder, above=MANY)
     except CbobenchError as error:
-        watcher.note(f"its files were not merged ({error}); cbobench compact does that later")
+        watcher.note(f"its files were not merged ({error}); the run is whole without that")
     else:
         if after < before:
             watcher.note(f"merged {count_noun(before, 'file')} of cells into {after:,}")
@@ -179,19 +174,12 @@ def _count(folder: RunFolder, task: str, ok_cells: list[str], footer: dict[str, 
     return sum(map(len, folder.row_groups("rounds", task, ["cell"], ok_cells)))
 
 
-def _merge(
-    folder: RunFolder, shard: _Shard, block: int, before: Iterable[str] | None = None
-) -> None:
-    """Publish a shard, read it back, and remove the files that it replaces.
-
-    Args:
-        before: tasks that these files had replaced in turn; None to read them from shards among the
-            files.
-    """
+def _merge(folder: RunFolder, shard: _Shard, block: int) -> None:
+    """Publish a shard, read it back, and remove the files that it replaces."""
     names = [member.task for member in shard.members]
-    if before is None:
-        earlier = [name for name in names if name.startswith(SHARD)]
-        before = [task for name in earlier for task in folder.footer("cells", name)["replaces"]]
+    # What earlier shards among them have replaced in turn is replaced by this one.
+    earlier = [name for name in names if name.startswith(SHARD)]
+    before = [task for name in earlier for task in folder.footer("cells", name)["replaces"]]
     replaces = sorted({*names, *before})
     name = SHARD + hashlib.sha256("\n".join(replaces).encode()).hexdigest()[:16]
     cell_ids = [cell for member in shard.members for cell in member.cells]
@@ -216,32 +204,6 @@ def _merge(
         # Read back before the replaced files go: an upload that broke off must not cost them.
         folder.footer(kind, name)
     _remove(folder, names)
-
-
-def _drop(folder: RunFolder, cells: set[str], block: int) -> None:
-    """Remove all results of some cells. A shard that also holds others is published again without
-    them.
-
-    The new shard replaces only the old one: cells played again may reuse the task names that the
-    old one replaced.
-    """
-    _remove_replaced(folder)
-    for task in folder.names("cells"):
-        rows = folder.read("cells", task, ["cell", "status", "attempt"]).to_pylist()
-        left = [row for row in rows if row["cell"] not in cells]
-        if left and len(left) < len(rows):
-            ok_cells = [row["cell"] for row in left if row["status"] == "ok"]
-            footer = folder.footer("rounds", task) if ok_cells else NO_ROUNDS
-            count = _count(folder, task, ok_cells, footer)
-            source_file = _SourceFile(
-                task, [row["cell"] for row in left], ok_cells, count, footer["complete"]
-            )
-            _merge(folder, _Shard(left[0]["attempt"], [source_file]), block, before=())
-        elif not left:
-            _remove(folder, [task])
-    for task in {*folder.names("rounds")} - {*folder.names("cells")}:
-        if {*folder.footer("rounds", task)["cells"]} <= cells:
-            _remove(folder, [task])
 
 
 def _parts(folder: RunFolder, shard: _Shard, kind: str) -> Iterator[pa.Table]:
@@ -276,45 +238,3 @@ def _write(
         raise DamagedRun(
             f"{count_noun(written, 'row')} merged, {expected:,} expected; nothing was changed"
         )
-
-
-def matching_cells(folder: RunFolder, glob: str) -> Cells:
-    """Return the cells of the matching pairs, played or not.
-
-    Args:
-        glob: as of `Manifest.only`.
-
-    Raises:
-        Misuse: no run there, or the glob matches nothing or everything.
-    """
-    manifest = Manifest.read(folder)
-    if manifest.without(manifest.keys(glob)) is None:
-        raise Misuse(
-            f"{show(glob)} matches all of {folder}; remove the folder itself, or give another --out"
-        )
-    return Cells(manifest.only(glob).cells.by_pair)
-
-
-def remove_pairs(folder: RunFolder, glob: str) -> None:
-    """Remove the matching pairs and all their results from a run.
-
-    Raises:
-        Misuse: as `matching_cells`, or another call plays into the folder.
-    """
-    refuse_played(folder, "remove from it")
-    with Lease(folder, Cells(Manifest.read(folder).cells.by_pair)) as lease:
-        lease.start_heartbeat_thread()
-        folder, cells = lease.folder, matching_cells(folder, glob)
-        manifest = Manifest.read(folder)
-        keys = manifest.keys(glob)
-        _drop(folder, {cell.id for cell in cells}, manifest.block)
-        for name in folder.calls(CALLS):
-            file = f"{CALLS}/{name}.json"
-            call = Manifest.from_json(folder.read_json(file), folder.path(file)).without(keys)
-            if call is None:
-                folder.remove(file)
-            else:
-                folder.write_json(file, call.to_json())
-        left = manifest.without(keys)
-        assert left is not None
-        left.write(folder)

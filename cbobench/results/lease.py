@@ -165,11 +165,11 @@ def read_players(folder: Reader) -> list[Driver]:
     return [driver for driver, alive in read_drivers(folder) if alive and driver.cells]
 
 
-def refuse_played(folder: RunFolder, then: str) -> None:
-    """Raise `Misuse` if a call plays into a folder; `then` says what to do when it has ended."""
+def refuse_played(folder: RunFolder) -> None:
+    """Raise `Misuse` if a call plays into a folder that is to be repaired."""
     for driver, alive in read_drivers(folder):
         if alive:
-            raise Misuse(f"{folder} is played by {driver}; {then} when that has ended")
+            raise Misuse(f"{folder} is played by {driver}; repair it when that has ended")
 
 
 def new_call_id() -> str:
@@ -434,7 +434,7 @@ def remove_leftovers(folder: RunFolder, call: str, over: bool = False) -> int:
     Rounds without cells are removed once each of their cells is published by another task with the
     same or a later attempt, because a late writer's cells then do not count (see `read_published`).
     Duplicate tasks stay: each cell counts once, the call that played one looks for it at its end,
-    and only a shard redirects readers. `cbobench compact` merges the duplicates.
+    and only a shard redirects readers. A merge (`results.compact`) merges the duplicates.
 
     Args:
         call: the asking call.

@@ -252,20 +252,7 @@ class Manifest:
                         f"{location} holds {show(variant.label)} with other parameters "
                         f"({describe_changes(namesake, variant)}); give another --out or another "
                         "label"
-                        f"{self._removal(kind, namesake, location)}"
                     )
-
-    def _removal(self, kind: VariantKind, variant: Variant, location: str) -> str:
-        """Return the command that removes a variant and nothing else, or "" if there is none."""
-        for glob in (variant.label, variant.title):
-            with suppress(Misuse):  # the variant has another spelling now
-                keys = self.keys(glob)
-                if {key[VARIANT_KINDS.index(kind)] for key in keys} == {variant.key}:
-                    if self.without(keys) is None:
-                        return ", or remove the folder"
-                    command = shlex.join(["cbobench", "remove", location, glob])
-                    return f", or remove what is superseded: {mask_secrets(command)}"
-        return ""
 
     @cached_property
     def cells(self) -> CellIndex:
@@ -344,14 +331,6 @@ class Manifest:
             }
             raise unknown("pair", glob, names, then="* and ? are wildcards")
         return replace(self, grids=grids)
-
-    def keys(self, glob: str) -> set[tuple[str, str]]:
-        """Return the keys of the matching pairs, unplayable ones included. Raises `Misuse` as
-        `only`.
-        """
-        self.only(glob)
-        pairs = (pair for grid in self.grids for pair in grid.named)
-        return {pair.key for pair in pairs if self._latest(pair).matches(glob)}
 
     def without(self, keys: set[tuple[str, str]]) -> Manifest | None:
         """Return the manifest without some pairs, by their keys; None if no playable pair is

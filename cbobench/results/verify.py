@@ -376,7 +376,7 @@ def repair(folder: RunFolder, verification: Verification) -> list[str]:
     Raises:
         Misuse: another call plays into the folder.
     """
-    refuse_played(folder, "repair it")
+    refuse_played(folder)
     if not verification.damaged:
         return []
     with Lease(folder, _requested_cells(folder)) as lease:

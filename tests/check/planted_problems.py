@@ -55,6 +55,23 @@ class Infeasible(Disc):
     reference = Reference((1.0, 1.0), 2.0, 1.0, 0.19635, 1e-9, "guessed")
 
 
+@dataclass(kw_only=True)
+class Unstated(BoxProblem):
+    """Says no optimum."""
+
+    source, about = "ours", "a line on a square"
+    low, high, m = (0.0, 0.0), (1.0, 1.0), 1
+
+    def formula(self, x):
+        return np.stack([x[..., 0], x[..., 0] + x[..., 1] - 1.0], axis=-1)
+
+
+class Mistaken(Disc):
+    """States a margin that is half of what it is."""
+
+    reference = replace(Disc.reference, slater=0.5)
+
+
 class FirstAxis(Disc):
     """Takes points along the first axis."""
 

@@ -155,7 +155,7 @@ BETTER = {
 def test_an_optimum_that_a_search_beats_is_refused(cls, change, message):
     with pytest.raises(
         Misuse,
-        match=rf"^the stated optimum is f = .*, but {message}; to find it: cbobench reference "
+        match=rf"^the stated optimum is f = .*, but {message}; to find it: cbobench check "
         rf"mine:",
     ):
         prepared(cls, reference=replace(cls.reference, **change))

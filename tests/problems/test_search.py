@@ -1,12 +1,12 @@
-"""The search behind `cbobench reference`, against references that were found another way, and on a
-user's problem.
+"""The search that derives optima, against references that were found another way, and what
+`cbobench check` says of a user's.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +16,8 @@ from cbobench.errors import Misuse
 from cbobench.gp.box_actions import Box
 from cbobench.params import build
 from cbobench.problems import PROBLEMS
-from cbobench.problems.optimum import search, slopes
+from cbobench.problems.derivation import derive, find_contradictions
+from cbobench.problems.optimum import Reference, search, slopes
 from tests.algorithms.easy import Bowl
 from tests.conftest import ROOT
 
@@ -35,38 +36,26 @@ class Mine(BoxProblem):
 """
 
 
-def printed(out, label):
-    return np.array(eval(re.search(rf"^{label} +(.*)$", out, flags=re.M).group(1)))
-
-
 @pytest.mark.parametrize(
     ("name", "active"),
     [("gramacy", "g_1"), pytest.param("welded-beam", "g_1, g_2, g_3, g_7", marks=pytest.mark.long)],
 )
-def test_published_references_are_found_again(name, active, capsys):
-    assert main(["reference", name]) == 0
-    out, err = capsys.readouterr()
+def test_published_references_are_found_again(name, active):
     task = PROBLEMS.get(name)()
-    reference = task.reference
-    x, f = printed(out, "x"), float(printed(out, "f"))
-    assert f == pytest.approx(reference.f, rel=1e-9)
-    assert f == task.formula(x)[0]
-    assert task.formula(x)[1:].max() <= 0, "feasible to the last bit"
-    share, margin = (
-        float(re.search(rf"^{word} +(\S+)", out, flags=re.M).group(1))
-        for word in ("feasible", "margin")
-    )
-    assert share / 100 == pytest.approx(reference.share, rel=0.02)
-    assert margin == pytest.approx(reference.slater, rel=1e-5)
-    assert re.search(r"^active +(.*)$", out, flags=re.M).group(1) == active
-    assert ("the stated reference agrees" in out, err) == (True, "")
+    stated, found = task.reference, search(task.formula, task.box)
+    values = task.formula(found.x)
+    assert found.values[0] == values[0] == pytest.approx(stated.f, rel=1e-9)
+    assert values[1:].max() <= 0, "feasible to the last bit"
+    assert found.share == pytest.approx(stated.share, rel=0.02)
+    assert found.slater == pytest.approx(stated.slater, rel=1e-5)
+    assert ", ".join(found.active) == active
+    assert find_contradictions(task, task.formula, found, stated) == []
 
 
 @pytest.mark.parametrize(
-    ("after", "says"),
-    [(0, "formula at points of shape (2,) fails"), (40_000, "the formula of ending:Mine fails")],
+    ("after", "law"), [(0, "constraints as declared"), (40_000, "optimum as derived")]
 )
-def test_a_formula_that_ends_python_is_one_line(tmp_path, capsys, monkeypatch, after, says):
+def test_a_formula_that_ends_python_is_one_line(tmp_path, capsys, monkeypatch, after, law):
     """At once, or in the search."""
     ending = (
         f"        POINTS.append(x.size)\n        if sum(POINTS) > {after}:\n            "
@@ -76,76 +65,68 @@ def test_a_formula_that_ends_python_is_one_line(tmp_path, capsys, monkeypatch, a
     (tmp_path / "ending.py").write_text(text)
     monkeypatch.delitem(sys.modules, "ending", raising=False)
     monkeypatch.syspath_prepend(tmp_path)
-    assert main(["reference", "ending:Mine", "--starts", "4"]) == 2
-    err = capsys.readouterr().err
-    assert f"{says}: SystemExit: 0" in err
-    assert err.count("\n") == 1
+    assert main(["check", "ending:Mine"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    broken = [line for line in lines if line.startswith("  FAIL") and "SystemExit: 0" in line]
+    assert len(broken) == 1
+    assert law in broken[0]
 
 
-def test_a_users_problem_and_what_it_states(tmp_path, command, capsys, monkeypatch):
+LINE = '    reference = Reference({}, {}, slater={}, share={}, accuracy=1e-9, how="guess"{})\n'
+
+
+def test_what_is_derived_can_be_pasted(tmp_path, command):
     """On a + b <= 2, a <= b the sum of roots is largest at (1, 1); the margin is 1, at (0, 1).
 
-    Three searches, of which the first is in a process of its own: the folder where it starts holds
-    the user's module.
+    In a process of its own: the folder where it starts holds the user's module.
     """
     module = tmp_path / "mine.py"
     module.write_text(HEAD)
-    done = command("reference", "mine:Mine", env=os.environ | {"PYTHONPATH": str(ROOT)})
-    assert (done.returncode, done.stderr) == (0, "")
-    np.testing.assert_allclose(printed(done.stdout, "x"), 1.0, atol=1e-6)
-    assert float(printed(done.stdout, "f")) == pytest.approx(2.0, abs=1e-12)
-    assert float(printed(done.stdout, "margin")) == pytest.approx(1.0)
-    code = re.search(
-        r"^    reference = Reference\(.*?^    \)$", done.stdout, flags=re.M | re.S
-    ).group(0)
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "pasted.py").write_text(HEAD + "\n" + code + "\n")  # what is printed can be pasted
-    assert main(["reference", "pasted:Mine", "--starts", "4"]) == 0
-    assert "the stated reference agrees" in capsys.readouterr().out
-    module.write_text(
-        HEAD + '\n    reference = Reference((0.9, 0.9), 1.9, 0.5, 0.2, 1e-9, "guess")\n'
-    )
-    assert main(["reference", "mine:Mine", "--starts", "4"]) == 1
-    says = [
-        line
-        for line in capsys.readouterr().out.splitlines()
-        if line.startswith("stated otherwise: ")
-    ]
-    assert [re.split(r" is | are ", line)[0].split()[-1] for line in says] == [
-        "optimum",
-        "f",
-        "slater",
-        "share",
-    ]
-    assert "better by 0.1" in says[1]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = command("check", "mine:Mine", env=environment)
+    assert done.returncode == 1
+    (line,) = [x for x in done.stdout.splitlines() if x.startswith("  FAIL  optimum as derived")]
+    assert "Mine does not say its optimum; " in line
+    code = line.partition("; write: ")[2]
+    derived = eval(code.partition(" = ")[2], {"Reference": Reference})
+    np.testing.assert_allclose(derived.x, 1.0, atol=1e-6)
+    assert (derived.f, derived.slater) == (pytest.approx(2.0), pytest.approx(1.0))
+    assert (derived.share, derived.binds) == (pytest.approx(1 / 6, rel=0.01), True)
+    module.write_text(f"{HEAD}\n    {code}\n")
+    done = command("check", "mine:Mine", env=environment)
+    assert "  ok    optimum as derived" in done.stdout
 
 
 @pytest.mark.parametrize(
-    ("names", "says"),
+    ("stated", "says"),
     [
-        (["gramcy"], "unknown problem 'gramcy'; did you mean 'gramacy'"),
-        (["nowhere:Problem"], "cannot import 'nowhere'"),
-        (["mine:Yours"], "unknown problem in mine 'Yours'"),
-        (["rkhs-1d"], "finite action set"),
-        (["rkhs-box"], "rkhs-box draws a function per seed"),
-        (
-            ["mine:Broken"],
-            "mine:Broken: formula at points of shape (2,) fails: ValueError: not yet",
-        ),
-        (["gramacy", "--starts", "1"], "--starts is '1'; it must be a whole number from 2 to 4096"),
+        ({}, []),
+        ({"share": 0.1666}, []),
+        ({"x": (0.9, 0.9), "f": 1.8973665961010275}, ["f is 1.89", "better by 0.103"]),
+        ({"x": (0.9, 0.9), "f": 1.9}, ["the optimum is f = 1.9 at", "f is 1.9;"]),
+        ({"x": (1.5, 0.5), "f": 1.9}, ["the optimum is x = (1.5, 0.5), which is not feasible"]),
+        ({"slater": 0.5}, ["slater is 0.5; found: 1"]),
+        ({"slater": 1.1}, ["slater is 1.1; found: 1"]),
+        ({"share": 0.2}, ["share is 0.2; found: 0.1667"]),
+        ({"share": 0.14}, ["share is 0.14; found: 0.1667"]),
+        ({"share": 16.7}, ["share is 16.7"]),
+        ({"share": float("nan")}, []),
+        ({"binds": False}, ["binds is False; the best f of the whole box is 3.1"]),
+        ({"binds": None}, []),
     ],
+    ids=str,
 )
-def test_what_cannot_be_derived_is_one_line(names, says, tmp_path, monkeypatch, capsys):
-    broken = (
-        "\nclass Broken(Mine):\n    def formula(self, x):\n        raise ValueError('not yet')\n"
-    )
-    (tmp_path / "mine.py").write_text(HEAD + broken)
+def test_what_is_stated_is_compared_both_ways(tmp_path, monkeypatch, stated, says):
+    (tmp_path / "mine.py").write_text(HEAD)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "mine", raising=False)
-    assert main(["reference", *names]) == 2
-    output = capsys.readouterr()
-    assert says in output.err
-    assert (output.err.count("\n"), output.out) == (1, "")
+    task = PROBLEMS.get("mine:Mine")()
+    right = Reference((1.0, 1.0), 2.0, 1.0, 1 / 6, 1e-9, "closed form", binds=True)
+    reference = replace(right, **stated)
+    found = derive(task, task.formula, reference)
+    lines = "; ".join(find_contradictions(task, task.formula, found, reference))
+    assert [phrase for phrase in says if phrase not in lines] == []
+    assert bool(lines) == bool(says)
 
 
 def test_the_search_in_closed_form_and_where_nothing_is_feasible():
@@ -157,7 +138,9 @@ def test_the_search_in_closed_form_and_where_nothing_is_feasible():
     assert (optimum.slater, optimum.active) == (pytest.approx(2.0), ("g_1",))
     assert optimum.share == pytest.approx(0.5, abs=0.01)
     with pytest.raises(
-        Misuse, match=r"no feasible point among 4,096 samples and 4 local searches; .*; loosen"
+        Misuse,
+        match=r"no feasible point among 4,096 samples and 4 local searches; .*; "
+        "loosen a constraint, or move a side of the box",
     ):
         search(lambda x: task.formula(x) + np.array([0.0, 2.5]), task.box, starts=2, power=12)
 

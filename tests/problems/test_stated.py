@@ -47,7 +47,7 @@ def prepared(cls, reference=None, **settings):
 def test_a_contradiction_is_one_line_that_says_what_to_do(cls, change, says):
     with pytest.raises(
         Misuse,
-        match=f"^the stated optimum is .*{says}.*; .*cbobench reference mine:{cls.__name__}$",
+        match=f"^the stated optimum is .*{says}.*; .*cbobench check mine:{cls.__name__}$",
     ):
         prepared(cls, replace(cls.reference, **change))
 

@@ -150,10 +150,10 @@ def planted(column, row):
     ("kind", "column", "row", "message"),
     [
         ("digests", "digest", 0, "^its actions, observations or recommendation, of which"),
-        ("cells", "regret", 5, "^the play is the same, but in the end: R is .* published .*(by 1e"),
+        ("cells", "regret", 5, "^the play is the same, but in the end: R is .* published .*by 1e"),
         ("cells", "recommended_f", 5, "^the play is the same, but in the end: recommended_f is "),
         ("cells", "seed", 5, "in the end: seed is "),
-        ("rounds", "violation", 9, "but of the stored rounds from round .* on: V is .*(by 1e-09)"),
+        ("rounds", "violation", 9, "but of the stored rounds from round .* on: V is .*by 1e-09"),
         ("improvements", "simple_regret", 4, "but improvements from round .* on: r is "),
         ("improvements", "t", 4, "but improvements from round .* on: r is .*None"),
     ],
@@ -164,7 +164,7 @@ def test_a_planted_change_is_found_in_its_cell_alone(bundle, forge, kind, column
     cell = next(iter(open_run(bundle).row_groups(kind, "bundle", ["cell"])))["cell"][row].as_py()
     ((differing, text),) = texts_of(changed, "differs").items()
     assert differing == cell
-    assert re.search(message.replace("(by", r"\(by"), text)
+    assert re.search(message, text)
 
 
 def moved(column, row):

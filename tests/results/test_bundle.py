@@ -237,7 +237,6 @@ def test_what_a_bundle_cannot_is_a_line(bundle, capsys, clean_tree):
     for arguments in (
         ["figures"],
         ["verify", "--repair"],
-        ["compact"],
         ["export"],
     ):
         assert main([arguments[0], str(bundle), *arguments[1:]]) == 2

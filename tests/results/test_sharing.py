@@ -141,6 +141,29 @@ def test_a_call_sends_heartbeats(small_suite, run, monkeypatch):
     assert len(written) > len(todo.tasks)
 
 
+@pytest.mark.parametrize("cpus", [0, 1], ids=["inline", "workers"])
+def test_a_call_is_heard_while_its_finished_run_is_merged(small_suite, run, monkeypatch, cpus):
+    """To merge takes minutes, in which another call would take its cells over."""
+    monkeypatch.setattr(lease, "HEARTBEAT_SECONDS", 0.01)
+    write, written = lease._write_lease, []
+
+    def write_and_count(*arguments):
+        written.append(arguments)
+        write(*arguments)
+
+    def merge_slowly(folder, watcher):
+        before, deadline = len(written), time.monotonic() + 10
+        while len(written) == before and time.monotonic() < deadline:
+            time.sleep(0.01)
+        heard.append(len(written) > before)
+
+    heard = []
+    monkeypatch.setattr(lease, "_write_lease", write_and_count)
+    monkeypatch.setattr("cbobench.sweep.run.compact_if_large", merge_slowly)
+    assert execute(plan(Call(small_suite(horizon=20), out=run, cpus=cpus))).played == 12
+    assert heard == [True]
+
+
 def test_a_heartbeat_under_way_does_not_bring_the_lease_back(small_suite, run, monkeypatch):
     todo = plan(Call(small_suite(horizon=20), out=run, cpus=0))
     begun, write = threading.Event(), lease._write_lease

@@ -120,7 +120,7 @@ parser.parse_args([])
 
 
 @pytest.mark.parametrize("end", [SCRIPT, "import sys\nsys.exit(0)\n", "raise GeneratorExit\n"])
-@pytest.mark.parametrize("arguments", [["run"], ["check"], ["show"], ["reference"]])
+@pytest.mark.parametrize("arguments", [["run"], ["check"], ["show"]])
 def test_a_module_that_ends_python_is_one_line(beside, monkeypatch, capsys, end, arguments):
     """And what it prints of our command line is not taken for our words."""
     suite = beside("beside_script")
@@ -232,7 +232,6 @@ def test_the_module_of_a_bare_name_is_read_and_not_run(setup, tmp_path, monkeypa
         ["run", "suite.yaml"],
         ["show", "setup"],
         ["check", "setup"],
-        ["reference", "setup"],
     ):
         assert main(arguments) == 2
         assert "'setup' is a module; name the class in it: setup:Mine\n" in capsys.readouterr().err

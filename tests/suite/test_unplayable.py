@@ -88,14 +88,6 @@ def test_only_is_applied_first(write_suite, only):
     assert not grid.unplayable
 
 
-def test_what_is_removed_from_a_run_is_not_left_out_any_more(run):
-    assert main(["remove", str(run), "gramacy", "--yes"]) == 0
-    record = Manifest.read(open_run(run))
-    assert record.unplayable == [SHOWN.replace("gramacy, ", "")]
-    assert [pair.title for pair in record.grids[0].pairs] == ["rkhs-1d/random", "rkhs-1d/safeopt"]
-    assert "gramacy" not in record.labels("problems")
-
-
 def test_all_missing_extras_are_named_at_once_with_one_command(write_suite, monkeypatch):
     for module in ("opponents.library", "suite.prepare"):
         monkeypatch.setattr(f"cbobench.{module}.find_spec", lambda name: None)

@@ -118,7 +118,7 @@ def test_every_command_of_the_page_is_one():
     lines = "\n".join(
         re.findall(r"```\n(.*?)```", text, flags=re.S) + re.findall(r"`([^`\n]*)`", text)
     )
-    ours = re.findall(r"cbobench (?:run|status|compare|compact) [^'#\n]*", lines)
+    ours = re.findall(r"cbobench (?:run|status|compare) [^'#\n]*", lines)
     for line in ours:
         make_parser().parse_args(shlex.split(line)[1:])
     rays = re.findall(r"^ray (start|up|down|exec) ([^'#\n]*)", lines, flags=re.M)

@@ -1,32 +1,23 @@
 """A label stands for one thing in a run, however suites spell it and whatever a user's class says
 of itself.
-
-What is superseded is removed by who says so, wherever that is ended.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
 from types import SimpleNamespace
 
-import pandas as pd
 import pytest
 
 import cbobench
-from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.report.load import Run
 from cbobench.report.summary import summary
 from cbobench.results.bundle import open_run
-from cbobench.results.compact import compact, remove_pairs
-from cbobench.results.folder import SHARD, RunFolder
-from cbobench.results.manifest import CALLS, Manifest
-from cbobench.results.verify import verify
+from cbobench.results.manifest import Manifest
 from cbobench.suite.cells import Grid, Pair
 from cbobench.suite.variants import Variant
-from tests.helpers import assert_same_rows
 from tests.problems.test_configurations import grid
 
 SUITE = """\
@@ -72,11 +63,10 @@ def test_a_label_with_other_parameters_is_refused_and_the_difference_named(folde
     suite, run = changed(folder, SUITE.format(at_most=30)), folder / "run"
     says = (
         r"holds 'conf' with other parameters \(constraints\.latency_ms\.at_most 40(\.0)? → "
-        r"30(\.0)?\); give another "
+        r"30(\.0)?\); give another --out or another label$"
     )
-    with pytest.raises(Misuse, match=says) as refused:
+    with pytest.raises(Misuse, match=says):
         cbobench.run(suite, out=run, cpus=0)
-    assert str(refused.value).endswith(f": cbobench remove {shlex.quote(str(run))} conf")
     assert len(cbobench.load_cells(run)) == 16
     assert (
         cbobench.run(
@@ -86,98 +76,6 @@ def test_a_label_with_other_parameters_is_refused_and_the_difference_named(folde
         ).played
         == 8
     )
-
-
-def test_the_command_that_is_advised_makes_room(folder, capsys, monkeypatch):
-    run = folder / "run"
-    before = cbobench.load_rounds(run, problem="rkhs-1d")
-    suite = changed(folder, SUITE.format(at_most=30))
-    with pytest.raises(Misuse) as refused:
-        cbobench.run(suite, out=run, cpus=0)
-    command = shlex.split(str(refused.value).rpartition(": ")[2])[1:]
-    assert main(command) == 2
-    assert "there is no terminal to ask on; to confirm, add --yes" in capsys.readouterr().err
-    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    for answer, left in (("", 16), ("n", 16), ("y", 8)):
-        monkeypatch.setattr("builtins.input", lambda prompt, answer=answer: answer)
-        assert main(command) == 0
-        assert len(cbobench.load_cells(run)) == left
-    assert "removed 8 cells from" in capsys.readouterr().out
-    verdict = verify(open_run(run))
-    assert (verdict.damaged, verdict.cells, verdict.expected) == ([], 8, 8)
-    pd.testing.assert_frame_equal(before, cbobench.load_rounds(run))
-    assert cbobench.run(suite, out=run, cpus=0).played == 8
-    assert verify(open_run(run)).cells == 16
-
-
-def test_what_is_removed_can_be_played_and_merged_again(folder, once):
-    run, opened = folder / "run", open_run(folder / "run")
-    compact(opened)
-    remove_pairs(opened, "conf/*")
-    assert cbobench.run(folder / "suite.yaml", out=run, cpus=0).played == 8
-    assert (verify(opened).cells, verify(opened).damaged) == (16, [])
-    compact(opened)
-    assert (verify(opened).cells, verify(opened).damaged) == (16, [])
-    assert [file.stem.startswith(SHARD) for file in (run / "cells").iterdir()] == [True]
-    assert_same_rows(once / "run", run)
-
-
-class Killed(BaseException):
-    """What ends a removal in the middle."""
-
-
-@pytest.mark.parametrize(
-    ("merged", "apart"),
-    [(False, 9), *(pytest.param(merged, 1, marks=pytest.mark.long) for merged in (False, True))],
-)
-def test_a_removal_that_is_ended_anywhere_leaves_a_run_that_verifies(
-    once, tmp_path, merged, apart, monkeypatch
-):
-    steps, ended = 1, True
-    while ended:
-        run = tmp_path / str(steps)
-        shutil.copytree(once / "run", run)
-        opened, left = open_run(run), steps
-        if merged:
-            compact(opened)
-
-        def step(call, *arguments):
-            nonlocal left
-            if left == 0:
-                raise Killed
-            left -= 1
-            return call(*arguments)
-
-        with monkeypatch.context() as patched:
-            for name in ("remove", "publish"):
-                call = getattr(RunFolder, name)
-                patched.setattr(
-                    RunFolder, name, lambda *arguments, call=call: step(call, *arguments)
-                )
-            try:
-                remove_pairs(opened, "conf")
-                ended = False
-            except Killed:
-                shutil.rmtree(run / "drivers")  # as of a process that is dead
-        verdict = verify(opened)
-        assert verdict.damaged == [], steps
-        assert verdict.cells >= 8
-        if ended and verdict.expected == 16:
-            remove_pairs(opened, "conf")
-        assert (verify(opened).cells, verify(opened).expected, verify(opened).damaged) == (8, 8, [])
-        assert {*Manifest.read(opened).labels("problems").values()} == {"rkhs-1d"}
-        for name in opened.calls(CALLS):
-            assert "conf" not in str(opened.read_json(f"{CALLS}/{name}.json")["grids"])
-        steps += apart
-    assert steps > 8
-
-
-def test_all_of_a_run_is_not_removed(folder, capsys):
-    assert main(["remove", str(folder / "run"), "*", "--yes"]) == 2
-    assert "matches all of" in capsys.readouterr().err
-    assert main(["remove", str(folder / "run"), "cont", "--yes"]) == 2
-    assert "did you mean 'conf'" in capsys.readouterr().err
-    assert len(cbobench.load_cells(folder / "run")) == 16
 
 
 def test_two_variants_of_one_label_are_told_apart_by_what_differs(folder, monkeypatch):
@@ -244,34 +142,6 @@ def test_a_name_of_another_problem_is_refused(problem, message):
         )
         == 2
     )
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "way"),
-    [
-        (
-            "{ckb-ucb: {V: 2, label: b}}",
-            "{ckb-ucb: {V: 3, label: b}}",
-            "or another label, or remove the folder$",
-        ),
-        (
-            "{ckb-ucb: {V: 2, label: b}}, random",
-            "{ckb-ucb: {V: 3, label: b}}",
-            "what is superseded: .* b$",
-        ),
-        (
-            "ckb-ucb, {ckb-ucb: {V: 2, label: b}}",
-            "{ckb-ucb: {V: 3, label: ckb-ucb}}",
-            "or another label$",
-        ),
-    ],
-)
-def test_what_is_advised_removes_nothing_else(write_suite, tmp_path, before, after, way):
-    """Where no word means what is superseded alone, there is no such advice."""
-    text = "suite: s\nhorizon: 3\nseeds: 1\nproblems: [gramacy]\nalgorithms: [{}]\n"
-    cbobench.run(write_suite(text.format(before)), out=tmp_path / "run", cpus=0)
-    with pytest.raises(Misuse, match=way):
-        cbobench.run(write_suite(text.format(after)), out=tmp_path / "run", cpus=0)
 
 
 SPELT = "suite: o\nhorizon: 5\nseeds: {seeds}\nproblems:\n{problems}algorithms: [random, oracle]\n"
