@@ -27,7 +27,7 @@ from cbobench.report.numbers import describe_median_interval, format_interval
 from cbobench.report.quantities import UNREACHED, fill_unreached, join_labels, restore_infinite
 from cbobench.report.selection import Selection
 from cbobench.report.text_table import Marked, TextTable
-from cbobench.stats.intervals import CONFIDENCE, interval
+from cbobench.stats.intervals import interval
 from cbobench.stats.paired_tests import (
     SIGNIFICANT,
     compare_sides,
@@ -35,13 +35,12 @@ from cbobench.stats.paired_tests import (
     decidable,
     difference,
     find_beaten,
+    find_winner,
     holm,
 )
-from cbobench.stats.winners import FEW, MOST, find_lead
-from cbobench.words import count_noun
+from cbobench.words import count_noun, list_names
 
-HARDLY = f"{MOST} times as many seeds would hardly"
-MOST_RESAMPLED = 20_000  # values of a table beyond which it is not asked who is best
+NO_WINNER = "no method is significantly better than all others"
 
 PAIRED = (
     "algorithm - against, seed by seed: median [{around}], mean [95 % interval]; n: seeds that "
@@ -223,50 +222,45 @@ def mark_best(groups: list[Group], quantities: list[Metric]) -> BestMarks:
     return BestMarks(best, unbeaten, min(incomplete, default=None), undecidable)
 
 
-def describe_lead(selection: Selection) -> str:
-    """Which method these seeds say is best at the first quantity, with its probability, or how many
-    more seeds would tell it from the next; "" where they cannot be asked.
+def describe_winners(selection: Selection) -> str:
+    """Which method is best at the first quantity on which problems: every other one is
+    significantly worse, by the tests that make the stars.
 
-    The methods are those that have cells on all problems, by the seeds that all of them have; what
-    never got there is worst.
+    "" where there are too few seeds for that anywhere, or a problem has several T. What never got
+    there is worst, as in `pair_by_seed`, also a method that no seed got there with.
     """
     quantity = selection.shown[0]
-    arenas = [
-        groups
-        for groups in selection.arenas
-        if (groups[0].arena, quantity.name) not in selection.lacks
-    ]
-    by_title = [
-        {
-            g.algorithm: g
-            for g in groups
-            if (g.n if quantity.censored else np.isfinite(g.values(quantity)).any())
-        }
-        for groups in arenas
-    ]
-    rivals = sorted(set(by_title[0]).intersection(*by_title)) if by_title else []
-    is_apart = len({groups[0].problem for groups in arenas}) == len(arenas)
-    if quantity.better is None or len(rivals) < 2 or not is_apart:
+    has_several_horizons = len({group.problem for group in selection.groups}) < len(
+        selection.arenas
+    )
+    if quantity.better is None or has_several_horizons:
         return ""
-    samples = [align_seeds([g[title] for title in rivals], quantity) for g in by_title]
-    samples = [values[:, ~np.isnan(values).any(axis=0)] for values in samples]
-    # Seeds that a method lacks, or failed in, say nothing of it: how many are left is said.
-    expected = [max(g[title].expected for title in rivals) for g in by_title]
-    shared = min((v.shape[1], n) for v, n in zip(samples, expected, strict=True))
-    size = sum(values.size for values in samples)
-    if min(values.shape[1] for values in samples) < 2 or size > MOST_RESAMPLED:
+    places: dict[str, list[str]] = {}
+    can_be_told = has_none = False
+    for arena_groups in selection.arenas:
+        rivals = [group for group in arena_groups if _takes_part(group, quantity)]
+        is_lacking = (arena_groups[0].arena, quantity.name) in selection.lacks
+        if is_lacking or len(rivals) < 2:
+            continue
+        winner, could_be_told = find_winner(*compare_sides(align_seeds(rivals, quantity)))
+        can_be_told |= could_be_told
+        if winner is None:
+            has_none = True
+        else:
+            best = rivals[winner]
+            places.setdefault(best.algorithm_label, []).append(best.problem_label)
+    if not can_be_told:
         return ""
-    lead = find_lead(samples)
-    best, rival = (by_title[0][rivals[i]].algorithm_label for i in (lead.best, lead.rival))
-    first, second = (f"{min(lead.shares[i], 0.99):.2f}" for i in (lead.best, lead.rival))
-    how = f"(bootstrap over {'seeds and problems' if len(samples) >= FEW else 'seeds'})"
-    if shared[0] < shared[1]:
-        how = f"{how[:-1]}; all methods have {shared[0]} of {shared[1]})"
-    line = f"by {quantity.symbol}, {best} is best with probability {first}"
-    if lead.shares[lead.best] >= CONFIDENCE or lead.more == 0:
-        return f"{line} {how}"
-    many = f"about {count_noun(lead.more, 'more seed')} to" if lead.more else HARDLY
-    return f"{line}, {rival} {second} {how}; {many} tell {best} from {rival}"
+    if not places:
+        return f"{quantity.symbol}: {NO_WINNER}"
+    named = "; ".join(f"{label} is best on {list_names(on)}" for label, on in places.items())
+    line = f"{quantity.symbol}: {named} (every other method is significantly worse)"
+    return f"{line}; elsewhere {NO_WINNER}" if has_none else line
+
+
+def _takes_part(group: Group, quantity: Metric) -> bool:
+    """Whether a group has a value, or good cells that never got to one."""
+    return group.n > 0 if quantity.censored else bool(np.isfinite(group.values(quantity)).any())
 
 
 def align_seeds(groups: list[Group], quantity: Metric) -> Array:

@@ -24,8 +24,8 @@ from cbobench.report.numbers import (
 )
 from cbobench.report.paired import (
     BestMarks,
-    describe_lead,
     describe_need,
+    describe_winners,
     mark_best,
     select_paired,
 )
@@ -216,8 +216,8 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
         groups, frame, selection.shown, marks, [*zip(names, columns, strict=True)]
     )
     notes = collect_notes(selection, select_paired(groups, None))
-    lead = describe_lead(selection) if is_fair else ""
-    lines = [entry, lead, "; ".join([*_describe_doubts(groups, marks), *notes]), MORE]
+    winners = describe_winners(selection) if is_fair else ""
+    lines = [entry, winners, "; ".join([*_describe_doubts(groups, marks), *notes]), MORE]
     note = "\n".join(filter(None, lines))
     table = TextTable(
         names,

@@ -212,14 +212,32 @@ def holm(p: ArrayLike) -> Array:
     return adjusted.reshape(p_values.shape)
 
 
+def _judge_pairs(p: ArrayLike, counts: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Whether each method (row) is significantly worse than another (column), and whether their
+    pairs are enough for that to come out, (k, k) each.
+
+    For each other method Holm's adjustment is over all that are compared with it, at 5 %, but those
+    whose pairs are too few for any outcome.
+
+    Args:
+        p, counts: as `compare_sides` gives them.
+    """
+    p_values, pairs = numbers(p), np.asarray(counts)
+    is_worse = np.zeros(p_values.shape, dtype=np.bool_)
+    is_tested = np.zeros(p_values.shape, dtype=np.bool_)
+    for j, column in enumerate(p_values.T):
+        family = choose_family(pairs[:, j], sides=1) & ~np.isnan(column)
+        is_worse[:, j] = holm(np.where(family, column, np.nan)) < SIGNIFICANT
+        is_tested[:, j] = family
+    return is_worse, is_tested
+
+
 def find_beaten(p: ArrayLike, counts: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which of k methods another one is significantly better than, and of which that can be told.
 
-    For each other method Holm's adjustment is over all that are compared with it, at 5 %, but those
-    whose pairs are too few for any outcome. So a method that is worse than another by the two-sided
-    tests of `cbobench compare --against` is beaten here, too. One that no other is truly better
-    than is beaten in at most 5 % of all tables, however many methods there are
-    (`benchmarks/quality/gate_level.py` measures it).
+    So a method that is worse than another by the two-sided tests of `cbobench compare --against` is
+    beaten here, too. One that no other is truly better than is beaten in at most 5 % of all tables,
+    however many methods there are (`benchmarks/quality/gate_level.py` measures it).
 
     Args:
         p: one-sided p-values that a method (row) is worse than another (column), (k, k); see
@@ -230,12 +248,22 @@ def find_beaten(p: ArrayLike, counts: ArrayLike) -> tuple[NDArray[np.bool_], NDA
         Whether it is beaten, (k,); whether its pairs are enough for one of its tests to come out,
         (k,).
     """
-    beaten, is_judged = np.zeros((2, len(numbers(p))), dtype=np.bool_)
-    for column, pairs in zip(numbers(p).T, np.asarray(counts).T, strict=True):
-        family = choose_family(pairs, sides=1) & ~np.isnan(column)
-        beaten |= holm(np.where(family, column, np.nan)) < SIGNIFICANT
-        is_judged |= family
-    return beaten, is_judged
+    is_worse, is_tested = _judge_pairs(p, counts)
+    return np.asarray(is_worse.any(axis=1)), np.asarray(is_tested.any(axis=1))
+
+
+def find_winner(p: ArrayLike, counts: ArrayLike) -> tuple[int | None, bool]:
+    """Which of k >= 2 methods every other one is significantly worse than, by its position, and
+    whether the pairs are enough for there to be one.
+
+    These are the tests of `find_beaten`: whoever is found is beaten by none, and all others are. So
+    where one method is truly the best, another one is found in at most 5 % of all tables.
+    """
+    is_worse, is_tested = _judge_pairs(p, counts)
+    itself = np.eye(len(is_worse), dtype=np.bool_)
+    winners = np.flatnonzero((is_worse | itself).all(axis=0))
+    can_be_told = bool((is_tested | itself).all(axis=0).any())
+    return (int(winners[0]) if len(winners) else None), can_be_told
 
 
 def compare_sides(values: ArrayLike) -> tuple[Array, NDArray[np.int64]]:

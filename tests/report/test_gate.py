@@ -14,11 +14,11 @@ from cbobench.stats.paired_tests import decidable, difference
 from tests.report.made import make
 
 
-def two(folder, seeds, problems, methods, changed, shift):
+def two(folder, seeds, problems, methods, changed, shift, level=10.0):
     """Runs before and after: `shift` added to the regret of the first `changed` methods, on every
-    problem and seed.
+    problem and seed; regrets lie around `level`.
     """
-    base = np.random.default_rng(0).normal(10, 1, size=(problems, methods, seeds))
+    base = np.random.default_rng(0).normal(level, 1, size=(problems, methods, seeds))
     after = base.copy()
     after[:, :changed] += shift
     return [
@@ -98,15 +98,27 @@ def test_what_is_forgiven_or_identical_needs_no_deciding(tmp_path):
         assert found.undecided == ""
 
 
-def test_a_method_that_is_worse_on_each_of_many_problems_is_worse_over_all(tmp_path):
-    """3 seeds tell nothing on one problem; on four they do."""
-    runs = two(tmp_path, 3, 4, 1, 1, np.array([0.5, 0.6, 0.7]))
-    frame = cbobench.compare(*runs, metric="regret").frame
-    over = frame[frame["problem_label"] == "all problems"].iloc[0]
-    assert over["verdict"] == "worse"
-    assert over["n"] == 12
-    assert over["losses"] == 12
-    assert over["p"] == 2.0**-11
+@pytest.mark.parametrize("level", [10.0, 0.0], ids=["regrets above 0", "regrets around 0"])
+@pytest.mark.parametrize(
+    ("shift", "verdict", "p"),
+    [
+        ([0.5, 0.6, 0.7], "worse", 2.0**-11),
+        ([-0.5, -0.6, -0.7], "better", 2.0**-11),
+        ([0.5, -0.6, 0.1], "not significant", 1.0),
+    ],
+    ids=["worse", "better", "mixed"],
+)
+def test_the_row_over_all_problems_is_of_differences(tmp_path, level, shift, verdict, p):
+    """3 seeds tell nothing on one problem; on four they do, where they all differ one way."""
+    before, after = two(tmp_path, 3, 4, 1, 1, np.array(shift), level)
+    compared = cbobench.compare(before, after, metric="regret")
+    rows = compared.frame.set_index("problem_label")
+    over = rows.loc["all problems"]
+    counts = (sum(x < 0 for x in shift) * 4, sum(x > 0 for x in shift) * 4)
+    assert (over["verdict"], over["n"], over["p"]) == (verdict, 12, p)
+    assert (over["wins"], over["losses"]) == counts
+    assert compared.worse == (verdict == "worse")
+    assert {*rows.drop("all problems")["verdict"]} == {"undecided"}
 
 
 METRICS = ("r", "R", "V⁺", "N")

@@ -222,27 +222,49 @@ def test_ranks_are_marked_where_the_problems_can_tell(tmp_path, methods, problem
     assert any(isinstance(row[1], Best) for row in alike.table.rows) == (problems > 5)
 
 
-def test_the_second_line_says_what_the_seeds_can_tell(tmp_path):
-    base, noise = np.arange(8.0), np.random.default_rng(4).standard_normal(8)
-    near = make(
-        tmp_path / "near",
-        {("P", "A"): {"regret": base}, ("P", "B"): {"regret": base[::-1] + 0.2 + noise}},
-        seeds=range(8),
-    )
-    apart = make(
-        tmp_path / "apart",
-        {(p, m): {"regret": base + 20 * (m == "B")} for p in "PQRSTU" for m in "AB"}
-        | {("P", "C"): {"regret": base - 9}},
-        seeds=range(8),
-    )
-    lines = [cbobench.compare(run, metric="R").table.note.split("\n")[1] for run in (near, apart)]
-    assert re.fullmatch(
-        r"by R, A is best with probability 0\.\d\d, B 0\.\d\d \(bootstrap over seeds\); "
-        r"(about \d+ more seeds to|20 times as many seeds would hardly) tell A from B",
-        lines[0],
-    )
-    assert lines[1] == "by R, A is best with probability 0.99 (bootstrap over seeds and problems)"
-    assert "A is best with probability 0.50, B 0.50" in str(cbobench.compare(near, metric="N"))
-    assert "is best" not in str(cbobench.compare(near, only="P/A")), "one method is no best one"
-    one = make(tmp_path / "one", {("P", m): {"regret": [1.0]} for m in "AB"}, seeds=[0])
-    assert "is best" not in str(cbobench.compare(one, metric="R")), "nor does one seed tell"
+TEN = np.arange(10.0)
+NEAR = TEN + np.where(np.arange(10) % 2, 0.3, -0.2)
+NONE = "no method is significantly better than all others"
+ALL = "(every other method is significantly worse)"
+NEVER = [np.nan] * 10
+RARE = [0.1, 0.1, 0.1, 0.1, *[np.nan] * 6]
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "says"),
+    [
+        ("R", {"P": {"B": TEN + 1, "A": TEN, "C": TEN + 2}}, f"R: A is best on P {ALL}"),
+        ("R", {"P": {"A": TEN, "B": NEAR, "C": TEN + 2}}, f"R: {NONE}"),
+        ("R", {"P": {"A": TEN, "B": TEN}}, f"R: {NONE}"),
+        ("R", {"P": {"A": TEN - 5, "B": TEN - 6}}, f"R: B is best on P {ALL}"),  # around 0
+        ("best f", {"P": {"A": TEN, "B": TEN + 1}}, f"best f: B is best on P {ALL}"),
+        ("r", {"P": {"A": TEN + 1, "B": NEVER}}, f"r: A is best on P {ALL}"),
+        ("r", {"P": {"A": RARE, "B": NEVER}}, f"r: {NONE}"),
+        ("R", {"P": {"A": TEN, "B": TEN + 1}, "Q": {"A": TEN, "B": TEN + 1}},
+         f"R: A is best on P, Q {ALL}"),
+        ("R", {"P": {"A": TEN, "B": TEN + 1}, "Q": {"A": TEN + 1, "B": TEN}},
+         f"R: A is best on P; B is best on Q {ALL}"),
+        ("R", {"P": {"A": TEN, "B": TEN + 1}, "Q": {"A": TEN, "B": NEAR}},
+         f"R: A is best on P {ALL}; elsewhere {NONE}"),
+    ],
+)  # fmt: skip
+def test_a_line_says_who_is_best_by_the_tests_of_the_stars(tmp_path, metric, values, says):
+    name = {"R": "regret", "r": "simple_regret", "best f": "simple_value"}[metric]
+    cells = {(p, a): {name: v} for p, methods in values.items() for a, v in methods.items()}
+    table = cbobench.compare(make(tmp_path / "run", cells, seeds=range(10)), metric=metric).table
+    assert table.note.split("\n")[1] == says
+    for problem in [p for p in values if f" on {p}" in says.partition(" (")[0]]:
+        rows = [row for row in table.rows if row[0] == problem]
+        assert sum(isinstance(row[2], Marked) for row in rows) <= 1, "a winner alone has a star"
+
+
+def test_where_seeds_are_too_few_or_nothing_is_compared_nobody_is_best(tmp_path):
+    cells = {("P", m): {"regret": TEN[:4] + i} for i, m in enumerate("AB")}
+    four = str(cbobench.compare(make(tmp_path / "four", cells, seeds=range(4)), metric="R"))
+    assert "too few seeds to mark who is best" in four
+    two = {("P", m): {"regret": TEN + i} for i, m in enumerate("AB")}
+    run = make(tmp_path / "two", two, seeds=range(10))
+    assert "A is best on P" in str(cbobench.compare(run, metric="R")), "negative control"
+    for text in (four, str(cbobench.compare(run, metric="R", only="P/A"))):
+        assert "is best on" not in text
+        assert NONE not in text

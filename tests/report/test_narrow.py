@@ -196,7 +196,7 @@ def test_the_legend_of_a_table_takes_two_lines(wide):
     legend = " ".join(lines[start : start + 2])
     assert "*best*; * no method is significantly better" in legend
     assert "k/n: k of n seeds got there, the others count as worst" in legend
-    assert lines[start + 2].startswith("by r, ")
+    assert lines[start + 2].startswith("r: ")
     assert lines[start + 3].startswith("more: ")
 
 

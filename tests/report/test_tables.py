@@ -198,7 +198,7 @@ def test_every_quantity_is_asked_for_in_one_word(run):
 def test_notes_take_four_lines(run):
     """What an entry is, who is best, what to know of these cells, and where more is."""
     entry, lead, facts, extra = cbobench.compare(run).table.note.splitlines()
-    assert " is best with probability " in lead
+    assert lead == "r: no method is significantly better than all others"
     assert entry.startswith("median [")
     assert "the constraint binds" in facts
     assert extra.startswith("more: --metric NAME ... or --all")
@@ -569,18 +569,3 @@ def test_latex_is_what_a_paper_prints(run):
     assert wide.count("mean") > text.count("mean")
     with pytest.raises(Misuse, match="means are in the table of results"):
         cbobench.compare(run, means=True, ranks=True)
-
-
-def test_who_never_got_there_on_one_problem_counts_and_who_failed_is_said(tmp_path):
-    """Good is first on three of four problems; on the last it never gets there, and is worst."""
-    draws = np.random.default_rng(0).random((4, 3, 8))
-    values = {
-        (problem, name): {"simple_regret": draws[i, j] + j, "regret": [1.0] * 8}
-        for i, problem in enumerate("PQRS")
-        for j, name in enumerate(("Good", "Bad", "Worse"))
-    }
-    values["S", "Good"]["simple_regret"] = [np.nan] * 8
-    run = make(tmp_path / "run", values, seeds=range(8))
-    assert "by r, Good is best with probability 0.9" in cbobench.compare(run).table.note
-    run = make(tmp_path / "failed", values, seeds=range(8), failed={("P", "Bad"): [0, 1, 2]})
-    assert "; all methods have 5 of 8)" in cbobench.compare(run).table.note

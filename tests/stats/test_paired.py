@@ -18,6 +18,7 @@ from cbobench.stats.paired_tests import (
     decidable,
     difference,
     find_beaten,
+    find_winner,
     holm,
     mean_ranks,
     signed_rank,
@@ -227,6 +228,44 @@ def test_who_is_beaten_by_hand():
     p, counts = compare_sides([first, first + 1, turns])
     assert p[1, 0] == p[1, 2] == 2.0**-10
     assert [part.tolist() for part in find_beaten(p, counts)] == [[False, True, False], [True] * 3]
+
+
+def test_who_is_the_winner_by_hand():
+    """Every other one is worse in all ten seeds; beside a third that is better or worse by turns
+    nobody wins.
+    """
+    first = np.arange(10.0)
+    turns = first + np.where(np.arange(10) % 2, 0.3, -0.2)
+    assert find_winner(*compare_sides([first + 1, first, first + 2])) == (1, True)
+    assert find_winner(*compare_sides([first, first + 1, turns])) == (None, True)
+    assert find_winner(*compare_sides([first, first])) == (None, True)
+    gaps = np.where(np.arange(10) < 4, first + 3, np.nan)
+    assert find_winner(*compare_sides([first, first + 1, gaps])) == (None, False), "four seeds"
+
+
+@pytest.mark.parametrize(
+    ("methods", "needed"), [(2, 5), (4, 6), (7, 7), (13, 8), (26, 9), (52, 10)]
+)
+def test_the_seeds_that_tell_who_is_the_winner(methods, needed):
+    for seeds, expected in ((needed - 1, (None, False)), (needed, (0, True))):
+        values = np.arange(methods)[:, None] + np.zeros(seeds)
+        assert find_winner(*compare_sides(values)) == expected
+
+
+@pytest.mark.parametrize("methods", [2, 3, 8])
+def test_a_winner_is_the_best_and_equal_methods_seldom_have_one(methods):
+    """Of two that are equal either is found in at most 5 % of tables, of more nearly none."""
+    gen = np.random.default_rng(methods)
+    found = {0.0: [], 3.0: []}
+    for shift in found:
+        for _ in range(400):
+            values = gen.standard_normal((methods, 20)) + gen.normal(size=20)
+            values[1:] += shift
+            found[shift].append(find_winner(*compare_sides(values))[0])
+    named = np.mean([winner is not None for winner in found[0.0]])
+    assert named <= 0.1 + 3 * np.sqrt(0.09 / 400)
+    assert np.mean([winner == 0 for winner in found[3.0]]) > 0.95
+    assert {*found[3.0]} <= {0, None}, "never a worse one"
 
 
 @pytest.mark.parametrize(
