@@ -51,10 +51,6 @@ CHUNKS = 50  # tasks per CPU at least: the last ones leave CPUs idle
 HEAD = "   CPUs block     tasks  again  plan s  driver s    MB   cells/s  with Ray  efficiency"
 
 
-class NodeDiedError(Exception):
-    """As Ray's."""
-
-
 class WorkerCrashedError(Exception):
     """As Ray's."""
 
@@ -82,8 +78,8 @@ class VirtualRay:
     """
 
     class exceptions:
-        OutOfMemoryError = RayTaskError = ObjectLostError = _Never
-        NodeDiedError, WorkerCrashedError = NodeDiedError, WorkerCrashedError
+        OutOfMemoryError = RayTaskError = ObjectLostError = NodeDiedError = _Never
+        WorkerCrashedError = WorkerCrashedError
 
     def __init__(self, cpus: int, seconds: float, lost: float, crashes: float) -> None:
         self.cpus, self.seconds, self.crashes = cpus, seconds, crashes
@@ -123,6 +119,11 @@ class VirtualRay:
     def begin(self, problem: Any, task: Task) -> VirtualFuture:
         """Give a task to the CPU that is free first."""
         self._driver(TASK)
+        future = VirtualFuture()
+        self._play(future, task)
+        return future
+
+    def _play(self, future: VirtualFuture, task: Task) -> None:
         self.submitted += 1
         ready, cpu = heapq.heappop(self.free)
         start, machine = max(self.now, ready), cpu // MACHINE
@@ -142,9 +143,7 @@ class VirtualRay:
         self.last = max(self.last, end)
         heapq.heappush(self.free, (end + (GONE if fate == "lost" else 0.0), cpu))
         heapq.heappush(self.ends, (end, self.submitted))
-        future = VirtualFuture()
         self.fates[self.submitted] = future, task, fate
-        return future
 
     def end_some(self, seconds: float) -> Iterator[VirtualFuture]:
         """Those that have ended; if none has, time passes until one does."""
@@ -153,10 +152,13 @@ class VirtualRay:
             self.now = max(self.now, min(self.ends[0][0], self.now + seconds))
         while self.ends and self.ends[0][0] <= self.now:
             future, task, fate = self.fates.pop(heapq.heappop(self.ends)[1])
+            if fate == "lost":  # Ray itself plays it again
+                self._play(future, task)
+                continue
             if fate == "done":
                 future.set_result(Receipt(task.name, len(task.cells), 0, task.rounds, ()))
             else:
-                future.set_exception(NodeDiedError() if fate == "lost" else WorkerCrashedError())
+                future.set_exception(WorkerCrashedError())
             yield future
 
 

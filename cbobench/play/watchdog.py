@@ -75,20 +75,13 @@ def _stall_seconds(timeout: float | None, cells: int, horizon: int) -> float:
     return STALL if timeout is None else timeout * max(1.0, cells / horizon)
 
 
-def allowed_silence(timeout: float | None, cells: int, horizon: int, longest: float = 0.0) -> float:
-    """Return the seconds after which a worker that reports nothing is stopped: it would have ended
+def allowed_silence(timeout: float | None, cells: int, horizon: int) -> float:
+    """Return the seconds for which the worker of a task may report nothing: it would have ended
     itself before.
 
-    Code in C may keep the reporting thread waiting for as long as a round may take.
-
-    Args:
-        timeout, cells, horizon: of its task.
-        longest: seconds that it said nothing before, and then went on.
+    Code in C may keep the reporting thread waiting for as long as a round may always take.
     """
-    stall = _stall_seconds(timeout, cells, horizon)
-    if timeout is None:
-        stall = max(stall, SLOWER * longest)
-    return stall + GRACE + SILENCE_MARGIN
+    return _stall_seconds(timeout, cells, horizon) + GRACE + SILENCE_MARGIN
 
 
 class Watchdog:

@@ -44,7 +44,7 @@ JOIN_TIMEOUT = 10.0  # seconds that an ending call waits for a heartbeat in prog
 EXPIRES_AFTER = 150.0  # seconds without a heartbeat after which a lease of another machine expires
 LONGEST_TEXT = 1000  # characters of a text in a lease file
 VISIBLE_WITHIN = 10.0  # seconds until another machine must see a new file
-RUN_ENTRIES = {FILE, *KINDS, DRIVERS_FOLDER, "invocations", "log", "quarantine", "simulations"}
+RUN_ENTRIES = {FILE, *KINDS, DRIVERS_FOLDER, "invocations", "quarantine", "simulations"}
 """What a run folder holds."""
 TEMPORARY = re.compile(r"\..+\.([\w-]+)\.(\d+)\.\d+\.tmp")
 """Name of a file that is being written: on which machine, by which process."""

@@ -6,8 +6,7 @@ requested cells, and
 with the other files of its task: the last round of each cell must have the values of its row. Then
 its digest is checked. Files of older versions have no checksums or digests, and pass without. A
 digest finds accidents, not forgery. Kept simulations are compared with their digests. Not read are
-`log/`, `drivers/` and `quarantine/`, which say what
-happened: no result comes from them.
+`drivers/` and `quarantine/`, which say what happened: no result comes from them.
 """
 
 from __future__ import annotations

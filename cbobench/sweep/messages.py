@@ -5,7 +5,6 @@ it is known.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -20,18 +19,6 @@ from cbobench.suite.settings import Demand
 from cbobench.sweep.cluster import Code
 
 
-@dataclass(frozen=True)
-class NodeLost:
-    """A task whose node was lost: no fault of its own.
-
-    Attributes:
-        elsewhere: whether it may be another machine; a Ray on this one that loses its only node
-            ends, and says so.
-    """
-
-    elsewhere: bool = True
-
-
 class Report(NamedTuple):
     """How far a task is that is played.
 
@@ -44,7 +31,7 @@ class Report(NamedTuple):
     stamp: int = 0
 
 
-Answer = Receipt | WorkerCrashed | ReturnedTask | NodeLost
+Answer = Receipt | WorkerCrashed | ReturnedTask
 
 
 class Refused(NamedTuple):

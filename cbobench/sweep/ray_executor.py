@@ -8,9 +8,8 @@ A task passes through that process pickled, and what all tasks share is sent onc
 polled: Ray's futures put themselves into the queue that the driver's messages come in, so that a
 process that waits costs no CPU time.
 
-The number of tasks in flight is bounded, and the driver holds receipts, never data. Ray's own
-retries are off, because a lost node and a crashed worker can only be told apart without them (the
-scheduler decides what follows).
+The number of tasks in flight is bounded, and the driver holds receipts, never data. A task whose
+machine or worker is lost Ray plays once more by itself; what then follows the scheduler decides.
 """
 
 from __future__ import annotations
@@ -18,12 +17,10 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import socket
 import sys
-import threading
 import time
 from collections.abc import Collection, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from math import inf
@@ -41,7 +38,7 @@ from cbobench.results.folder import RunFolder
 from cbobench.results.lease import send_heartbeat
 from cbobench.suite.settings import ONE, Demand
 from cbobench.sweep.children import become_worker, spawn
-from cbobench.sweep.cluster import SHOWN, Code, check_nodes, prepare_worker
+from cbobench.sweep.cluster import Code, check_nodes, prepare_worker
 from cbobench.sweep.executors import ExecutorDied, pickle_problem, unpickle_problem
 from cbobench.sweep.interrupt import disregard_signals
 from cbobench.sweep.messages import (
@@ -52,7 +49,6 @@ from cbobench.sweep.messages import (
     Ended,
     Join,
     Leave,
-    NodeLost,
     Note,
     Refused,
     Report,
@@ -61,17 +57,14 @@ from cbobench.sweep.messages import (
 )
 from cbobench.sweep.ray_start import CALLS, retired_if_worn, start_ray
 from cbobench.watcher import SILENT, Watcher
-from cbobench.words import count_noun
 
 IN_FLIGHT = 256  # at least, on a cluster: Ray's autoscaler sees demand in tasks that wait
 IN_FLIGHT_PER_CPU = 2
 MAX_IN_FLIGHT = 10_000
+RETRIES = 1  # by Ray itself, of a task whose machine or worker was lost
 # seconds between two looks at how large a cluster is, and whether its head is alive
 CHECK_SECONDS = 2.0
 SHUTDOWN_SECONDS = 20.0  # seconds in which Ray shuts down
-NODE_CHECK_SECONDS = 2.0  # between two calls of every node
-CONNECT_SECONDS = 5.0  # that a node has to answer; it is called twice
-PARALLEL_CALLS = 32
 # where rounds are written, and how long the head is waited for
 BOARD, BOARD_SECONDS = b"cbobench", 1.0
 
@@ -85,7 +78,7 @@ class RayExecutor:
         cpus: CPUs to use on this machine, or of a Ray that the program has started; None for all.
         address: of a Ray cluster, or None.
         code: what must run there, None on this machine.
-        watcher: told of nodes that do not answer.
+        watcher: told of nodes that did not answer before the first task.
 
     Raises:
         CbobenchError: why Ray did not start, or cannot be joined.
@@ -205,16 +198,13 @@ def in_flight(slots: int, cpus: int | None, address: str | None) -> int:
 
 
 class Driver(Watcher):
-    """The driver as the process of Ray sees it, which has several threads that tell it
-    something.
-    """
+    """The driver as the process of Ray sees it."""
 
     def __init__(self, link: Any) -> None:
-        self.link, self.lock = link, threading.Lock()
+        self.link = link
 
     def send(self, message: Refused | Note | Board | Slots | Ended) -> None:
-        with self.lock:
-            self.link.send(message)
+        self.link.send(message)
 
     def note(self, text: str) -> None:
         self.send(Note(text))
@@ -233,9 +223,8 @@ def serve_ray(link: Any) -> None:
             check_nodes(ray, join.folder, join.code, driver)
         client = RayClient(ray, join, inbox)
         disregard_signals()  # once more: Ray takes SIGTERM for itself
-        cpus, places = client.nodes()
+        cpus = client.cpus()
         driver.send(Slots(cpus))
-        watch = None if join.address is None else NodeWatch(places, driver)
     except BaseException as error:
         driver.send(
             Refused(
@@ -246,7 +235,7 @@ def serve_ray(link: Any) -> None:
         )
         os._exit(1)
     try:
-        _pass_on(client, driver, inbox, cpus, watch)
+        _pass_on(client, driver, inbox, cpus)
     except CbobenchError as error:
         driver.send(Refused(error))
     except BaseException as error:
@@ -255,9 +244,7 @@ def serve_ray(link: Any) -> None:
         os._exit(0)
 
 
-def _pass_on(
-    client: RayClient, driver: Driver, inbox: SimpleQueue[Any], cpus: int, watch: NodeWatch | None
-) -> None:
+def _pass_on(client: RayClient, driver: Driver, inbox: SimpleQueue[Any], cpus: int) -> None:
     checked_at = time.monotonic()
     while True:
         with suppress(Empty):
@@ -275,11 +262,9 @@ def _pass_on(
             if dead := client.dead():
                 raise ExecutorDied(f"Ray has ended (its {' and '.join(dead)} died)")
             driver.send(Board(client.rounds.read()))
-            checked_at, before, (cpus, places) = time.monotonic(), cpus, client.nodes()
+            checked_at, before, cpus = time.monotonic(), cpus, client.cpus()
             if cpus != before:
                 driver.send(Slots(cpus))
-            if watch is not None:
-                watch.places = places
 
 
 class RayClient:
@@ -312,7 +297,7 @@ class RayClient:
 
         self.problems = {title: ray.put(problem) for title, problem in join.problems.items()}
         # What `options` returns has no `options` of its own, which tasks of other demands need.
-        self.remote = ray.remote(max_retries=0, num_cpus=1, max_calls=CALLS)(play)
+        self.remote = ray.remote(max_retries=RETRIES, num_cpus=1, max_calls=CALLS)(play)
 
     def dead(self) -> list[str]:
         """Which of the processes that Ray cannot do without have died, of those started here.
@@ -323,14 +308,10 @@ class RayClient:
         processes: list[tuple[str, Any]] = getattr(node, "dead_processes", list)()
         return [kind for kind, _ in processes if kind in ("raylet", "gcs_server")]
 
-    def nodes(self) -> tuple[int, set[tuple[str, int]]]:
-        """Return how many CPUs there are now, at least 1, and host and port of every node that Ray
-        counts as alive: one call of the head for both.
-        """
+    def cpus(self) -> int:
+        """How many CPUs there are now, at least 1."""
         alive = [node for node in self.ray.nodes() if node["Alive"]]
-        cpus = int(sum(node["Resources"].get("CPU", 0) for node in alive))
-        places = {(node["NodeManagerAddress"], node["NodeManagerPort"]) for node in alive}
-        return max(1, cpus), places
+        return max(1, int(sum(node["Resources"].get("CPU", 0) for node in alive)))
 
     def submit(self, name: str, problem: str, demand: Demand, task: Any) -> None:
         """Begin a task of that name, which plays the problem of that title; it goes to the worker
@@ -362,7 +343,7 @@ class RayClient:
         # Of this machine's memory Ray counts what is free as it starts; the plan has looked at all
         # of it.
         memory = None if self.is_local else demand.memory or None
-        return self.remote.options(max_retries=0, num_cpus=demand.cpus, memory=memory)
+        return self.remote.options(max_retries=RETRIES, num_cpus=demand.cpus, memory=memory)
 
     def collect(self, future: Future[Any]) -> Ended:
         """Return the name of a task that has ended, and its answer, or in words how it lost its
@@ -372,7 +353,7 @@ class RayClient:
         try:
             return Ended(name, future.result())
         except (errors.NodeDiedError, errors.ObjectLostError):
-            return Ended(name, NodeLost(elsewhere=not self.is_local))
+            return Ended(name, Crashed("lost its machine"))
         except errors.OutOfMemoryError:
             return Ended(name, Crashed("ran out of memory"))
         except errors.WorkerCrashedError:
@@ -466,69 +447,3 @@ def _store() -> Any:
     from ray.experimental.internal_kv import internal_kv_get_gcs_client
 
     return internal_kv_get_gcs_client()  # type: ignore[no-untyped-call]
-
-
-class NodeWatch:
-    """Reports when nodes of a cluster fall silent, when Ray gives one of them up, and when all
-    others answer again.
-
-    Ray itself waits long and says nothing.
-
-    It runs in a thread, because calls to Ray hang if the head cannot be reached. A node that never
-    answered, such as one behind a firewall, is not reported.
-
-    Args:
-        places: host and port of the nodes; the caller keeps them current.
-        watcher: told of nodes.
-    """
-
-    def __init__(self, places: set[tuple[str, int]], watcher: Watcher) -> None:
-        self.places, self.watcher = places, watcher
-        self.answered: set[tuple[str, int]] = set()
-        self.missed: set[tuple[str, int]] = set()
-        self.silent: set[tuple[str, int]] = set()  # since a report that no other has followed yet
-        self.pool = ThreadPoolExecutor(PARALLEL_CALLS)
-        threading.Thread(target=self._watch, daemon=True).start()
-
-    def _watch(self) -> None:
-        while True:
-            self.check()
-            time.sleep(NODE_CHECK_SECONDS)
-
-    def check(self) -> None:
-        """Call every node; a node is silent if it fails to answer twice in a row."""
-        places = self.places
-        answers = zip(places, self.pool.map(is_reachable, places), strict=True)
-        reachable = {place for place, has_answered in answers if has_answered}
-        self.answered |= reachable
-        before, self.missed = self.missed, (self.answered & places) - reachable
-        silent, lost = before & self.missed, self.silent - places
-        if lost:
-            self.watcher.note(
-                f"given up: {_describe(lost, len(places | lost))}; what played there is queued "
-                "again"
-            )
-        reported = self.silent - lost
-        if silent and not reported:
-            self.watcher.note(
-                f"silent: {_describe(silent, len(places))}; what plays there is waited for"
-            )
-        elif reported and not self.missed:
-            self.watcher.note("no node is silent any more")
-        self.silent = reported | silent if self.missed else set()
-
-
-def _describe(nodes: set[tuple[str, int]], count: int) -> str:
-    """Return how many of the nodes, and their hosts."""
-    hosts = sorted({host for host, _ in nodes})
-    listed = ", ".join(hosts[:SHOWN]) + (", …" if len(hosts) > SHOWN else "")
-    return f"{len(nodes)} of {count_noun(count, 'node')} ({listed})"
-
-
-def is_reachable(place: tuple[str, int]) -> bool:
-    """Return whether something listens at a host and port."""
-    try:
-        socket.create_connection(place, timeout=CONNECT_SECONDS).close()
-    except OSError:
-        return False
-    return True

@@ -42,6 +42,8 @@ def import_ray(address: str | None) -> Any:
     pin_threads()
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault("RAY_worker_lease_timeout_milliseconds", str(LEASE))
+    # A task that takes too much memory would be played again without end, and never be halved.
+    os.environ.setdefault("RAY_task_oom_retries", "0")
     # One notice per worker about a default that does not concern tasks on CPUs.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     if (

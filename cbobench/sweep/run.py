@@ -23,10 +23,9 @@ from cbobench.sweep.executors import Executor, InlineExecutor, ProcessExecutor, 
 from cbobench.sweep.interrupt import Interruption, interruptible
 from cbobench.sweep.plan import Plan, plan
 from cbobench.sweep.preparation import prepare_problems
-from cbobench.sweep.progress import Journal
 from cbobench.sweep.ray_executor import RayExecutor
 from cbobench.sweep.scheduler import Scheduler
-from cbobench.watcher import SILENT, Watcher, Watchers
+from cbobench.watcher import SILENT, Watcher
 from cbobench.words import count_noun
 
 # Tasks that worker processes run by default. On one machine they are never slower: Ray begins
@@ -120,7 +119,6 @@ def execute(plan: Plan, watcher: Watcher = SILENT) -> Outcome:
             play.
     """
     call, ledger = plan.call, Ledger(plan)
-    watcher = Watchers((Journal(plan), watcher))
     for text in _describe_before(plan):
         watcher.note(text)
     if not plan.tasks:

@@ -1,17 +1,17 @@
 """Hands the tasks of a sweep to an executor, and decides what follows where a task does not end
 well.
 
-A task that loses its node is queued again. One that crashes its worker, runs out of memory or hangs
-is halved until the cell at fault is alone; that cell fails after three crashes, or two hangs. A
-task that nothing is heard of for long is looked up in the run folder, and queued again if other
-tasks of its pair took far less time. One whose worker does not even report that it runs hangs.
+A task that crashes its worker, runs out of memory or hangs is halved until the cell at fault is
+alone; that cell fails after three crashes, or two hangs. A task whose worker is silent for longer
+than it may be is looked up in the run folder; if it is not there, it hangs. What a lost machine
+played Ray itself plays again.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
@@ -31,28 +31,16 @@ from cbobench.results.folder import RunFolder
 from cbobench.results.lease import send_heartbeat
 from cbobench.sweep.blocks import Pace
 from cbobench.sweep.executors import Executor, ExecutorDied
-from cbobench.sweep.messages import Answer, NodeLost
+from cbobench.sweep.messages import Answer
 from cbobench.sweep.plan import Plan
 from cbobench.sweep.progress import RoundCounter
 from cbobench.watcher import SILENT, Watcher
-from cbobench.words import list_names
 
 CRASHES_OF_A_CELL = 3
 HANGS_OF_A_CELL = 2  # a process that was suspended may seem to hang, once
-LOST_NODES_PER_TASK = 20
-LOSS_NOTE_SECONDS = 10.0  # seconds between two notes on lost tasks: a machine loses many at once
 # waiting tasks of which the longest is handed out first
 LONGEST_FIRST, LONGEST_FIRST_PER_SLOT = 64, 4
-WAIT = 2.0  # seconds to wait for a task
-
-SILENCE_SECONDS = 60.0  # seconds without any answer after which the run folder is looked at
-# and seconds between two looks; an answer that was published before the last one is lost
-CHECK_SECONDS = 30.0
-# times the longest of its pair's tasks so far, after which a task is queued again ...
-OVERDUE_FACTOR = 20.0
-OVERDUE_SECONDS = 900.0  # ... but not before so many seconds
-SUSPENDED_SECONDS = 60.0  # seconds between two calls, after which this process itself was suspended
-NOTE_SECONDS = 600.0  # seconds without any answer that the user is told of, and then twice as many
+WAIT = 2.0  # seconds to wait for a task, and between two looks at what is not heard of
 
 
 class Scheduler:
@@ -61,7 +49,7 @@ class Scheduler:
     Args:
         plan: what is played.
         executor: what runs it.
-        watcher: told of what is lost or overdue.
+        watcher: told of what is overdue.
 
     Attributes:
         counter: of the rounds that are played.
@@ -78,12 +66,9 @@ class Scheduler:
         # A number is a task that is made when it is played.
         self.queue: deque[int | Task] = deque(range(len(plan.tasks)))
         self.rounds = plan.tasks.rounds  # that wait
-        self.losses_left = LOST_NODES_PER_TASK * max(1, len(plan.tasks))
         self.crashes: dict[str, int] = {}
         self.print_noted = False
-        self.loss_noted_at = -LOSS_NOTE_SECONDS
         self.overdue = OverdueTasks(plan.folder, watcher)
-        self.silent = SilentTasks()
         work = self.pace.total(plan.tasks)
         expected = None if work is None else work / min(executor.slots, len(plan.tasks.cells))
         self.counter = RoundCounter(plan.tasks, executor, expected)
@@ -92,8 +77,8 @@ class Scheduler:
         """Receipts of all tasks, as they come. Closing the executor ends what is in play.
 
         Raises:
-            CbobenchError: a worker has other code, cannot write, or cannot start; too many nodes
-                were lost; the executor died before all was published.
+            CbobenchError: a worker has other code, cannot write, or cannot start; the executor died
+                before all was published.
         """
         for receipt in self._play():
             self.counter.add(receipt)
@@ -105,7 +90,6 @@ class Scheduler:
                 send_heartbeat(self.folder)
                 self._submit()
                 yield from self._take_answers()
-                yield from self._end_silent_workers()
                 yield from self._give_up_overdue()
         except OtherCode as error:
             raise error.name_modules() from None
@@ -121,22 +105,12 @@ class Scheduler:
 
     def _take_answers(self) -> Iterator[Receipt]:
         for task, answer in self.executor.collect(WAIT):
-            self.overdue.answered(task, answer)
             yield from self._settle(task, answer)
 
-    def _end_silent_workers(self) -> Iterator[Receipt]:
-        for task, crash in self.silent.look(self.executor):
-            self.watcher.note(f"{task.name}: {crash.how}; its worker is ended")
-            self.executor.cancel(task)
-            yield from self._settle(task, crash)
-
     def _give_up_overdue(self) -> Iterator[Receipt]:
-        for task, receipt in self.overdue.look(self.executor.pending):
+        for task, answer in self.overdue.look(self.executor):
             self.executor.cancel(task)
-            if receipt is None:
-                self._queue_again([task])
-            else:
-                yield receipt
+            yield from self._settle(task, answer)
 
     def drop_waiting(self) -> bool:
         """Let no further task begin; whether any waits."""
@@ -187,9 +161,6 @@ class Scheduler:
                 # cut before its play.
                 self.pace.learn(task, answer.seconds, answer.rounds)
                 self._queue_again([task])
-            case NodeLost():
-                self._count_loss(task, answer)
-                self._queue_again([task])
             case WorkerCrashed() if len(task.cells) > 1:
                 # One of its cells may be at fault. Half by half it is soon alone, and the others
                 # are played.
@@ -208,21 +179,6 @@ class Scheduler:
             began = f"{task.pair.label} began with {show(receipt.printed)}"
             self.watcher.note(f"what cells print is shown only with --cpus 0; {began}")
 
-    def _count_loss(self, task: Task, loss: NodeLost) -> None:
-        """Raise `CbobenchError` where ever more nodes are lost; note a loss, but not each of many
-        at once.
-        """
-        self.losses_left -= 1
-        if self.losses_left < 0:
-            raise CbobenchError(
-                "too many tasks lost their node; run again when the cluster is well"
-            )
-        if loss.elsewhere and time.monotonic() - self.loss_noted_at >= LOSS_NOTE_SECONDS:
-            self.loss_noted_at = time.monotonic()
-            self.watcher.note(
-                f"a machine was lost that played {task.name}; its tasks are queued again"
-            )
-
     def _count_crash(self, task: Task, crash: WorkerCrashed) -> Iterator[Receipt]:
         """Queue the task of a single cell again, last; once it has crashed often enough, the cell
         has failed.
@@ -238,134 +194,80 @@ class Scheduler:
             yield publish_cells(self.folder, task, [row])
 
 
-class OverdueTasks:
-    """Finds tasks whose answer was lost although their results are published, and tasks that were
-    lost themselves.
+@dataclass
+class _Silence:
+    """Of a task in play: the mark of its worker's last report (None: there was none), and the
+    seconds since.
+    """
 
-    A worker ends hanging cells itself (`cbobench.play.watchdog`); this class covers the way from
-    worker to driver.
+    stamp: int | None
+    seconds: float = 0.0
+
+
+class OverdueTasks:
+    """Finds tasks whose worker says nothing any more: it was stopped, or lost, or its answer was.
+
+    A worker reports each second whatever its play does (`cbobench.play.watchdog.reporting`): a
+    simulation of an hour is not silent. It ends itself where a play hangs. On Ray a task that waits
+    for a CPU has no worker, and may wait for any time.
 
     Args:
-        folder: the run.
+        folder: the run, where a task may be done although nobody has said so.
         watcher: told of what is overdue.
     """
 
     def __init__(self, folder: RunFolder, watcher: Watcher) -> None:
         self.folder, self.watcher = folder, watcher
-        self.answered_at = self.checked_at = self.called_at = time.monotonic()
-        self.longest: dict[tuple[str, str], float] = {}
-        self.published: set[str] = set()
-        self.note_after = NOTE_SECONDS
+        self.silences: dict[str, _Silence] = {}
+        self.published: set[str] = set()  # of the last look
+        self.looked_at = time.monotonic()
 
-    def answered(self, task: Task, answer: Answer) -> None:
-        """An answer has come."""
-        self.answered_at, self.note_after = time.monotonic(), NOTE_SECONDS
-        if isinstance(answer, Receipt) and answer.seconds is not None:
-            key = _names(task)
-            self.longest[key] = max(self.longest.get(key, 0.0), answer.seconds)
-
-    def look(self, pending: Collection[Task]) -> Iterator[tuple[Task, Receipt | None]]:
-        """Pending tasks to give up after long silence: with a receipt, or None to queue them
-        again.
-        """
-        current_time = time.monotonic()
-        # This process itself was suspended. In that time it could hear of nobody.
-        if current_time - self.called_at > SUSPENDED_SECONDS:
-            self.answered_at += current_time - self.called_at
-        self.called_at = current_time
-        silence, since_check = current_time - self.answered_at, current_time - self.checked_at
-        if not pending or silence < SILENCE_SECONDS or since_check < CHECK_SECONDS:
+    def look(self, executor: Executor) -> Iterator[tuple[Task, Receipt | WorkerCrashed]]:
+        """Yield the pending tasks to give up, and what became of them."""
+        passed = time.monotonic() - self.looked_at
+        if passed < WAIT:
             return
-        self.checked_at = current_time
-        minutes = f"{silence / 60:.0f} min"
+        self.looked_at += passed
+        # While this process itself was suspended, it could hear of nobody.
+        overdue = self._find_overdue(executor, min(passed, 2 * WAIT))
+        if not overdue:
+            return
         try:
             published = self.folder.published_tasks()
         except (OSError, CbobenchError):  # the store does not answer either
-            published = set()
-        overdue = []
-        for task in list(pending):
-            # It was published before the last look already: its answer has had the time between two
-            # looks to come.
-            if task.name in published & self.published:
+            return
+        published_before, self.published = self.published, published
+        for task in overdue:
+            silence = self.silences[task.name]
+            if task.name in published_before:
                 self.watcher.note(f"{task.name} is done, though its worker's answer was lost")
                 yield task, published_receipt(self.folder, task)
-            elif task.name not in published and self._is_overdue(task, current_time):
-                overdue.append(task)
-        self.published = published
-        if overdue:
-            self.watcher.note(
-                f"no answer for {minutes} from {list_names((task.name for task in overdue), 3)}; "
-                "queued again"
-            )
-            yield from ((task, None) for task in overdue)
-            # The silence begins anew. Otherwise the next look would find what is queued now overdue
-            # as well.
-            self.answered_at = current_time
-        elif current_time - self.answered_at >= self.note_after:
-            self.note_after *= 2
-            self.watcher.note(
-                f"no answer for {minutes}; in play: "
-                f"{list_names((task.name for task in pending), 3)}"
-            )
+            elif task.name in published:
+                continue  # its answer may be on its way
+            elif silence.stamp is None:
+                silence.seconds = 0.0  # it waits for a CPU
+            else:
+                how = f"no word of its worker for {silence.seconds:.0f} s: stopped, or suspended?"
+                self.watcher.note(f"{task.name}: {how}; its worker is ended")
+                yield task, WorkerCrashed(how, hung=True)
 
-    def _is_overdue(self, task: Task, current_time: float) -> bool:
-        """Whether the time since the last answer is far longer than the pair's tasks took."""
-        longest = self.longest.get(_names(task))
-        return longest is not None and current_time - self.answered_at > max(
-            OVERDUE_SECONDS, OVERDUE_FACTOR * longest
-        )
-
-
-@dataclass
-class _Silence:
-    """Of a task in play: its worker's last report, and the seconds without another one, now and at
-    most.
-    """
-
-    stamp: int
-    seconds: float = 0.0
-    longest: float = 0.0
-
-
-class SilentTasks:
-    """Finds tasks whose worker says nothing any more: it was stopped, or what held it up would
-    never have ended.
-
-    A worker reports each second whatever its play does (`cbobench.play.watchdog.reporting`), and
-    ends itself where a play hangs.
-    """
-
-    def __init__(self) -> None:
-        self.silences: dict[str, _Silence] = {}
-        self.called_at = time.monotonic()
-
-    def look(self, executor: Executor) -> Iterator[tuple[Task, WorkerCrashed]]:
-        """Yield the pending tasks to give up, and what became of them."""
-        current_time = time.monotonic()
-        # While this process itself was suspended, it could hear of nobody.
-        passed, self.called_at = min(current_time - self.called_at, 2 * WAIT), current_time
-        reports = dict(executor.reports)
-        before, self.silences = self.silences, {}
-        for task in [task for task in executor.pending if task.name in reports]:
-            silence = before.get(task.name) or _Silence(-1)
-            if silence.stamp == reports[task.name].stamp:
+    def _find_overdue(self, executor: Executor, passed: float) -> list[Task]:
+        """Return the pending tasks that were silent for longer than they may, now that some seconds
+        have passed.
+        """
+        reports, before = dict(executor.reports), self.silences
+        pending = [*executor.pending]
+        self.silences = {}
+        for task in pending:
+            stamp = reports[task.name].stamp if task.name in reports else None
+            silence = before.get(task.name)
+            if silence is None or silence.stamp != stamp:
+                silence = _Silence(stamp)
+            else:
                 silence.seconds += passed
-            else:
-                longest = max(silence.longest, silence.seconds)
-                silence = _Silence(reports[task.name].stamp, longest=longest)
-            allowed = allowed_silence(task.timeout, len(task.cells), task.horizon, silence.longest)
-            if silence.seconds > allowed:
-                seconds = f"{silence.seconds:.0f} s"
-                yield (
-                    task,
-                    WorkerCrashed(
-                        f"no word of its worker for {seconds}: stopped, or suspended?", hung=True
-                    ),
-                )
-            else:
-                self.silences[task.name] = silence
+            self.silences[task.name] = silence
+        return [task for task in pending if self._is_overdue(task)]
 
-
-def _names(task: Task) -> tuple[str, str]:
-    """What the tasks of a problem and an algorithm share, which may be of several pairs."""
-    return task.pair.problem.title, task.pair.algorithm.name
+    def _is_overdue(self, task: Task) -> bool:
+        allowed = allowed_silence(task.timeout, len(task.cells), task.horizon)
+        return self.silences[task.name].seconds > allowed

@@ -32,7 +32,7 @@ from docs.results.bundles import (
     tabulate_bundles,
     trace_origin,
 )
-from docs.results.markdown import tabulate, wrap
+from docs.results.markdown import tabulate
 from docs.results.paper_figures import Stored, suites, write_page
 
 HERE = Path(__file__).parent
@@ -202,33 +202,6 @@ def tally(rows: Sequence[Row]) -> str:
     return f"{claims} claims, {len(found)} claims × problems. {' '.join(lines)}\n"
 
 
-def list_verdicts(rows: Sequence[Row]) -> dict[str, str]:
-    """Every verdict, by claim, problem and reading."""
-    return {
-        f"{id}, {problem}, {READINGS[reading]}": say_verdict(row)
-        for (id, problem), readings in primary(rows).items()
-        for reading, row in readings.items()
-    }
-
-
-def say_changes(stored: Stored) -> str:
-    """Which verdicts are others than those of the plays before; empty where nothing is known of
-    these.
-    """
-    if "before" not in stored:
-        return ""
-    before, now = stored["before"]["verdicts"], list_verdicts(stored["rows"])
-    changes = [
-        f"{key}: {before[key]} before, now {verdict}"
-        for key, verdict in now.items()
-        if before.get(key, verdict) != verdict
-    ]
-    said = f"Before, the plays were of {stored['before']['date']}, commit "
-    said += f"{stored['before']['commit']}. "
-    said += f"Other verdicts: {'; '.join(changes)}." if changes else "No verdict below changed."
-    return wrap(said)
-
-
 def page(stored: Stored) -> str:
     """The page as Markdown."""
     rows = stored["rows"]
@@ -240,13 +213,7 @@ def page(stored: Stored) -> str:
         "CPU-minutes"
     )
     title, about = fill(head, rows).split("\n", 1)
-    said = (
-        title,
-        about.strip(),
-        tally(rows).rstrip(),
-        say_changes(stored),
-    )
-    text = ["\n\n".join(filter(None, said))]
+    text = ["\n\n".join([title, about.strip(), tally(rows).rstrip()])]
     for paper, name in PAPERS.items():
         text += [f"## {name}\n", fill(prose[paper], rows).strip() + "\n", claim_table(paper, rows)]
     text += ["## Claims in the papers' words\n", *(statements(paper, rows) for paper in PAPERS)]
@@ -285,21 +252,11 @@ def read_stored() -> Stored:
     return dict(json.loads(STORED.read_text(encoding="utf-8")))
 
 
-def renew() -> Stored:
-    """What is to be stored: the findings in the bundles that are there, and the verdicts of before
-    the first of them.
-    """
-    stored = read_stored()
-    former = {key: stored[key] for key in ("date", "commit")}
-    former["verdicts"] = list_verdicts(stored["rows"])
-    return measured(list_whole(suites())) | {"before": stored.get("before", former)}
-
-
 def main(given: Sequence[str] | None = None) -> None:
     """Write findings and page, or the page alone."""
     parser = argparse.ArgumentParser(description="The papers' claims, tested.")
     parser.add_argument("--render", action="store_true")
-    stored = read_stored() if parser.parse_args(given).render else renew()
+    stored = read_stored() if parser.parse_args(given).render else measured(list_whole(suites()))
     write_page(stored, STORED, page(stored), PAGE)
     print(f"{PAGE}: {tally(stored['rows']).strip()}")
 

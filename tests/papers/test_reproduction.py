@@ -144,18 +144,6 @@ def test_a_suite_that_is_played_today_gives_the_numbers_of_the_page(suite, store
         assert parts_of(record) == of_page[tuple(record[name] for name in key)]
 
 
-def test_a_verdict_that_has_changed_is_said_once(stored):
-    verdicts = reproduction.list_verdicts(stored["rows"])
-    first, second, *_ = verdicts
-    before = {"date": "2020-01-01", "commit": "abc", "verdicts": verdicts | {first: "unheard of"}}
-    text = " ".join(reproduction.page(stored | {"before": before}).split())
-    assert text.count("unheard of") == 1
-    assert f"{first}: unheard of before, now {verdicts[first]}" in text
-    assert f"{second}: " not in text
-    same = reproduction.page(stored | {"before": before | {"verdicts": verdicts}})
-    assert "No verdict below changed." in same
-
-
 def test_a_short_run_of_it(tmp_path, monkeypatch):
     """A suite played short gives findings of its claims, all others are not in these runs."""
     monkeypatch.setattr(bundles, "BUNDLES", tmp_path)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import json
 import subprocess
 import sys
 
@@ -69,10 +68,4 @@ def test_a_store_that_fails_loses_nothing(small_suite, tmp_path, keys, how):
         assert verify(folder).damaged == []
         assert [len(folder.names(kind)) for kind in ("rounds", "cells")] == [3, 3]
         assert_same_rows(tmp_path / "here", address)
-        (log,) = folder.listing("log")
-        with folder.fs.open_input_stream(folder.path(f"log/{log}")) as stream:
-            events = [json.loads(line) for line in stream.read().splitlines()]
-        assert sorted(e["task"] for e in events if e["event"] == "played") == folder.names(
-            "cells"
-        ), "every task once"
         assert len(plan(Call(suite, out=address)).tasks) == 0

@@ -443,4 +443,4 @@ def test_what_verify_leaves_out_holds_no_results_and_the_page_says_so(played):
         (run / name / "odd.parquet").write_bytes(b"odd")
     assert (verify(open_run(run)).files, verify(open_run(run)).damaged) == (files_before, [])
     page = " ".join((ROOT / "docs" / "runs.md").read_text().split())
-    assert "reads every file but those of `log/`, `drivers/` and `quarantine/`" in page
+    assert "reads every file but those of `drivers/` and `quarantine/`" in page

@@ -10,20 +10,15 @@ import os
 import signal
 import subprocess
 import time
-from types import SimpleNamespace
 
 import pytest
 
 import cbobench
-from cbobench.call import Call
 from cbobench.play import watchdog
-from cbobench.sweep import children, scheduler
+from cbobench.sweep import children
 from cbobench.sweep.children import become_worker, spawn, wait_for_children
 from cbobench.sweep.interrupt import SIGNALS, interruptible
-from cbobench.sweep.messages import Report
-from cbobench.sweep.plan import plan
 from tests.processes import assert_gone
-from tests.sweep.helpers import FakeExecutor
 
 
 def look_at_signals():
@@ -213,37 +208,3 @@ def test_a_cell_that_stops_its_worker_is_a_row(play_harm, monkeypatch):
     monkeypatch.setattr(watchdog, "GRACE", 1.0)
     (error,) = play_harm("Stop", timeout=1)
     assert "no word of its worker" in error
-
-
-def test_a_task_whose_worker_says_nothing_is_given_up(small_suite, tmp_path, monkeypatch):
-    """Only while this process itself runs, and later where the worker has said nothing for long
-    before.
-    """
-    todo = plan(Call(small_suite(), out=tmp_path / "run", cpus=0))
-    executor, clock = FakeExecutor(2), SimpleNamespace(monotonic=lambda: seconds_now)
-    monkeypatch.setattr(scheduler, "time", clock)
-    seconds_now = 0.0
-    silent = scheduler.SilentTasks()
-    begun, queued = todo.tasks[0], todo.tasks[1]
-    executor.pending = [begun, queued]
-
-    def silence(seconds, step=2.0):
-        """What is given up in so many seconds without a report, and after how many."""
-        nonlocal seconds_now
-        stamp = executor.reports.get(begun.name, Report()).stamp + 1
-        executor.reports = {begun.name: Report(stamp=stamp)}
-        began = seconds_now
-        while seconds_now < began + seconds:
-            for task, crash in silent.look(executor):
-                return task, crash.how, seconds_now - began
-            seconds_now += step
-        return None
-
-    allowed = watchdog.allowed_silence(None, len(begun.cells), begun.horizon)
-    assert silence(allowed - 4) is None
-    assert silence(100 * allowed, step=allowed) is None, "it was this process that was suspended"
-    longer = watchdog.SLOWER * (allowed - 4)
-    task, how, seconds = silence(2 * longer)
-    assert task is begun
-    assert "no word of its worker" in how
-    assert seconds == pytest.approx(longer + watchdog.GRACE + watchdog.SILENCE_MARGIN, rel=0.02)

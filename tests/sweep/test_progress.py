@@ -1,27 +1,23 @@
-"""What a run says of itself while it plays: how far it is, how long the rest takes, its log, and
-counters on Ray.
+"""What a run says of itself while it plays: how far it is, how long the rest takes, and counters on
+Ray.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 import time
-from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass, replace
-from datetime import datetime
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-import cbobench
 from cbobench.algorithms.references import Random
 from cbobench.call import Call
-from cbobench.errors import CbobenchError, CellFailure
+from cbobench.errors import CellFailure
 from cbobench.params import param
 from cbobench.play import watchdog
 from cbobench.play.task import Receipt
@@ -212,84 +208,3 @@ def test_rounds_of_tasks_that_are_over_are_not_counted_twice(small_suite, tmp_pa
     assert counter.rounds == 90
     counter.add(Receipt("b", 4, 0, 250, ()))
     assert counter.rounds == 300, "never more than there are"
-
-
-def logs(run):
-    """The events of each call, oldest first."""
-    files = sorted((run / "log").glob("*.jsonl"), key=lambda path: path.stat().st_mtime_ns)
-    return [[json.loads(line) for line in path.read_text().splitlines()] for path in files]
-
-
-BAD = """
-from cbobench.algorithms.references import Random
-
-
-class Bad(Random):
-    def ask(self, t):
-        if t == 3 and any(scope[-1] == 1 for scope in self.setting.streams.scopes):
-            raise ValueError("on purpose")
-        return super().ask(t)
-"""
-
-
-def test_a_call_writes_a_line_per_event(write_suite, tmp_path, monkeypatch):
-    (tmp_path / "bad_watch.py").write_text(BAD)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    text = (
-        "suite: w\nhorizon: 5\nseeds: {}\nproblems: [rkhs-1d]\nalgorithms: [random, "
-        "bad_watch:Bad]\n"
-    )
-    cbobench.run(write_suite(text.format(3)), out=tmp_path / "run", cpus=0, block=1)
-    cbobench.run(write_suite(text.format(4)), out=tmp_path / "run", cpus=0)
-    first, second = logs(tmp_path / "run")
-    events = [line["event"] for line in first]
-    assert events[:2] + events[-1:] == ["started", "note", "ended"]
-    assert Counter(events[2:-1]) == {"played": 6, "failed": 1}
-    assert first[0] | {"cells": 6, "done": 0, "tasks": 6} == first[0]
-    failed = events.index("failed")
-    assert first[failed - 1]["failed"] == 1
-    assert first[failed]["cell"].startswith(
-        "rkhs-1d / bad_watch:Bad seed 1: round 3: ValueError: on purpose (bad_watch.py:"
-    )
-    assert first[-1] | {"played": 6, "failed": 1, "absent": 0, "stopped": False} == first[-1]
-    assert [line["event"] for line in second] == ["resumed", "note", "played", "played", "ended"]
-    assert second[0] | {"cells": 8, "done": 6, "tasks": 2} == second[0]
-    for lines in (first, second):
-        seconds = [line["seconds"] for line in lines]
-        assert seconds == sorted(seconds)
-        assert all(datetime.fromisoformat(line["time"]).tzinfo is not None for line in lines)
-
-
-def test_a_log_is_bounded(small_suite, tmp_path, monkeypatch):
-    monkeypatch.setattr(progress, "LINES", 6)
-    cbobench.run(small_suite(horizon=3), out=tmp_path / "run", cpus=0, block=1)
-    ((*lines, ended),) = logs(tmp_path / "run")
-    assert len(lines) == 6
-    assert ended | {"event": "ended", "played": 12} == ended
-
-
-def test_a_log_that_cannot_be_written_stops_nothing(small_suite, tmp_path):
-    cbobench.run(small_suite(horizon=3), out=tmp_path / "run", cpus=0)
-    (tmp_path / "run" / "log").rename(tmp_path / "old")
-    (tmp_path / "run" / "log").write_text("in the way")
-    assert cbobench.run(small_suite(horizon=3, seeds=5), out=tmp_path / "run", cpus=0).played == 3
-    assert (tmp_path / "run" / "log").read_text() == "in the way"
-
-
-def test_where_files_cannot_grow_the_log_is_uploaded_whole(small_suite, tmp_path, monkeypatch):
-    """As on object stores; a store that is away does not end the sweep for its log."""
-    uploads = []
-
-    def publish(name, write):
-        uploads.append(name)
-        raise CbobenchError("the store does not answer")
-
-    log = progress.Journal(plan(Call(small_suite(horizon=3), out=tmp_path / "run", cpus=0)))
-    monkeypatch.setattr(log, "folder", SimpleNamespace(local=False, publish=publish))
-    log.note("played by this process")
-    log.played(Receipt("a", 1, 0, 3, ()))
-    assert uploads == [], "once a minute"
-    monkeypatch.setattr(progress, "UPLOAD", 0.0)
-    log.played(Receipt("b", 1, 0, 3, ()))
-    assert uploads == [log.name]
-    assert len(log.lines) == 4, "the next upload has them all"

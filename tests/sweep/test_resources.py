@@ -139,7 +139,7 @@ def test_ray_is_told_and_a_cluster_without_such_a_machine_refuses(make, tmp_path
     ray = SimpleNamespace(nodes=lambda: machines, remote=lambda **options: lambda play: remote)
     client = RayClient(ray, Join({}, todo.folder, None, "head:1", None), SimpleQueue())
     client._remote_for(demand)
-    assert ray_options == [{"max_retries": 0, "num_cpus": 2, "memory": 10**7}]
+    assert ray_options == [{"max_retries": 1, "num_cpus": 2, "memory": 10**7}]
     for resources in ({"CPU": 1.0, "memory": 1e9}, {"CPU": 2.0, "memory": 1e6}):
         machines[:] = [{"Alive": True, "Resources": resources}]
         with pytest.raises(

@@ -19,11 +19,12 @@ import cbobench
 from cbobench.call import Call
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.play.task import Receipt, WorkerCrashed, play_task
+from cbobench.play.watchdog import allowed_silence
 from cbobench.results.folder import RunFolder
 from cbobench.sweep import children, ray_executor, scheduler
 from cbobench.sweep import run as sweep
 from cbobench.sweep.executors import ProcessExecutor
-from cbobench.sweep.messages import Crashed, Ended, Join, NodeLost, Slots
+from cbobench.sweep.messages import Crashed, Ended, Join, Report, Slots
 from cbobench.sweep.plan import plan
 from cbobench.sweep.ray_executor import RayClient, RayExecutor
 from cbobench.watcher import SILENT
@@ -215,24 +216,17 @@ def test_a_problem_that_python_cannot_pickle_reaches_its_worker(
     assert sum(receipt.ok for receipt in processes(todo, 1)) == 12
 
 
-def test_a_lost_node_and_a_crash(small_suite, tmp_path):
-    """What lost its node is played again whole; what crashed its worker in halves, and a cell three
-    times.
-    """
-    todo, listener = plan(Call(small_suite(seeds=2), out=tmp_path / "run", cpus=3)), Listener()
-    executor = FakeExecutor(3, [NodeLost(), *[WorkerCrashed("ran out of memory")] * 2])
-    lossy_scheduler = scheduler_of(todo, executor, listener)
-    assert sum(receipt.ok for receipt in lossy_scheduler.play()) == 6
-    assert lossy_scheduler.rounds == 0, "none waits"
-    (note,) = listener.notes
-    assert note.startswith("a machine was lost that played rkhs-1d.ckb-ucb.0-1.")
-    executor = FakeExecutor(1, [WorkerCrashed("ran out of memory")] * 1000)
+def test_what_crashes_its_worker_is_halved_and_a_cell_fails_in_the_end(small_suite, tmp_path):
+    todo = plan(Call(small_suite(seeds=2), out=tmp_path / "run", cpus=3))
+    crash = WorkerCrashed("ran out of memory")
+    unlucky_scheduler = scheduler_of(todo, FakeExecutor(3, [crash] * 2))
+    assert sum(receipt.ok for receipt in unlucky_scheduler.play()) == 6
+    assert unlucky_scheduler.rounds == 0, "none waits"
+    executor = FakeExecutor(1, [crash] * 1000)
     receipts = list(scheduler_of(todo, executor).play())
     assert executor.submitted == 3 + 6 * 3
     assert sum(receipt.failed for receipt in receipts) == 6
     assert all("ran out of memory 3 times" in receipt.errors[0] for receipt in receipts)
-    with pytest.raises(CbobenchError, match="lost their node"):
-        list(scheduler_of(todo, FakeExecutor(1, [NodeLost()] * 1000)).play())
 
 
 def test_ray_tells_lost_nodes_from_crashes_and_refusals(small_suite, tmp_path):
@@ -271,8 +265,8 @@ def test_ray_tells_lost_nodes_from_crashes_and_refusals(small_suite, tmp_path):
     ended = [inbox.get() for _ in range(len(client.flight))]
     assert [client.collect(future) for future in ended[:5]] == [
         Ended("task 0", receipt),
-        Ended("task 1", NodeLost()),
-        Ended("task 2", NodeLost()),
+        Ended("task 1", Crashed("lost its machine")),
+        Ended("task 2", Crashed("lost its machine")),
         Ended("task 3", Crashed("crashed its worker")),
         Ended("task 4", Crashed("ran out of memory")),
     ]
@@ -284,26 +278,9 @@ def test_ray_tells_lost_nodes_from_crashes_and_refusals(small_suite, tmp_path):
     assert not client.flight
 
 
-def silent(monkeypatch, todo, executor, **limits):
-    """A scheduler whose clock goes on when its executor is waited for, however long that takes
-    here.
-    """
-    monkeypatch.setattr(scheduler, "time", SimpleNamespace(monotonic=lambda: executor.now))
-    for name, value in {
-        "SILENCE_SECONDS": 0.2,
-        "CHECK_SECONDS": 0.1,
-        "NOTE_SECONDS": 1e9,
-        "OVERDUE_SECONDS": 1e9,
-        **limits,
-    }.items():
-        monkeypatch.setattr(scheduler, name, value)
-    listener = Listener()
-    return scheduler_of(todo, executor, listener), listener.notes
-
-
 class Deaf(FakeExecutor):
-    """An executor whose first answers are lost; what was recalled is answered when it is given
-    again.
+    """An executor on a clock of its own, whose first answers are lost; what was recalled is
+    answered when it is given again.
     """
 
     def __init__(self, size, lost, publish):
@@ -311,13 +288,13 @@ class Deaf(FakeExecutor):
         self.lost, self.publish, self.held, self.recalled, self.now = lost, publish, [], [], 0.0
 
     def collect(self, seconds):
-        self.now += 0.01
+        self.now += seconds
         for task in list(self.pending):
             if self.lost and task not in self.held:
                 self.lost -= 1
                 self.held.append(task)
-                if self.publish:
-                    self.publish(task)
+                self.reports[task.name] = Report(stamp=1)
+                self.publish(task)
             elif task not in self.held:
                 self.pending.remove(task)
                 yield task, Receipt(task.name, len(task.cells), 0, task.rounds, (), 0.01)
@@ -329,103 +306,67 @@ class Deaf(FakeExecutor):
         self.lost = 0
 
 
-def test_a_lost_answer_is_found_in_the_store(small_suite, tmp_path, monkeypatch):
+@pytest.mark.parametrize("published", [True, False])
+def test_what_is_not_heard_of_is_found_in_the_store_or_played_again(
+    small_suite, tmp_path, monkeypatch, published
+):
     todo = plan(Call(small_suite(), out=tmp_path / "run", cpus=0, block=1))
 
     def publish(task):
-        play_task(todo.suite.problems[task.pair.problem.title], task, todo.folder)
+        if published:
+            play_task(todo.suite.problems[task.pair.problem.title], task, todo.folder)
 
-    executor = Deaf(3, 2, publish)
-    deaf_scheduler, notes = silent(monkeypatch, todo, executor)
-    receipts = list(deaf_scheduler.play())
+    executor, listener = Deaf(3, 2, publish), Listener()
+    monkeypatch.setattr(scheduler, "time", SimpleNamespace(monotonic=lambda: executor.now))
+    receipts = list(scheduler_of(todo, executor, listener).play())
     assert sum(receipt.ok for receipt in receipts) == 12
     assert len({receipt.task for receipt in receipts}) == 12
     assert len(executor.recalled) == 2
-    assert notes == [
-        f"{task.name} is done, though its worker's answer was lost" for task in executor.recalled
-    ]
-
-
-def test_a_task_that_takes_far_too_long_is_queued_again(small_suite, tmp_path, monkeypatch):
-    """Where its pair's other tasks say how long it takes; else it is only named."""
-    todo = plan(Call(small_suite(), out=tmp_path / "run", cpus=0, block=1))
-    executor = Deaf(3, 1, None)
-    deaf_scheduler, notes = silent(
-        monkeypatch, todo, executor, OVERDUE_SECONDS=0.4, OVERDUE_FACTOR=2.0
+    what = (
+        " is done, though its worker's answer was lost"
+        if published
+        else ": no word of its worker for 672 s: stopped, or suspended?; its worker is ended"
     )
-    assert sum(receipt.ok for receipt in deaf_scheduler.play()) == 12
-    name = executor.recalled[0].name
-    assert notes == [f"no answer for 0 min from {name}; queued again"]
-
-
-def test_long_silence_names_what_is_in_play(small_suite, tmp_path, monkeypatch):
-    todo = plan(Call(small_suite(), out=tmp_path / "run", cpus=0, block=4))
-    deaf_scheduler, notes = silent(monkeypatch, todo, Deaf(3, 3, None), NOTE_SECONDS=0.5)
-    names = [task.name for task in todo.tasks]
-    receipts = deaf_scheduler.play()
-
-    class Impatient(Listener):
-        def note(self, text):
-            notes.append(text)
-            if len(notes) == 2:
-                raise KeyboardInterrupt
-
-    deaf_scheduler.overdue.watcher = Impatient()
-    with pytest.raises(KeyboardInterrupt):
-        list(receipts)
-    assert notes == [f"no answer for 0 min; in play: {', '.join(names)}"] * 2
+    assert listener.notes == [f"{task.name}{what}" for task in executor.recalled]
 
 
 @pytest.fixture
-def overdue(monkeypatch):
-    """What looks after overdue tasks, its notes, and a clock that tests set."""
-    clock, listener = SimpleNamespace(now=0.0), Listener()
+def overdue(small_suite, tmp_path, monkeypatch):
+    """A task in play, how long it may be silent, and what is given up of it in some seconds."""
+    todo = plan(Call(small_suite(), out=tmp_path / "run", cpus=0))
+    task, executor, clock = todo.tasks[0], FakeExecutor(1), SimpleNamespace(now=0.0)
+    executor.pending = [task]
     monkeypatch.setattr(scheduler, "time", SimpleNamespace(monotonic=lambda: clock.now))
-    watched = scheduler.OverdueTasks(SimpleNamespace(published_tasks=set), listener)
+    watched = scheduler.OverdueTasks(todo.folder, SILENT)
 
-    def wait(seconds, pending):
-        """Look every half a minute; returns what is given up."""
+    def wait(seconds, step=scheduler.WAIT, speaks=False):
         given_up = []
-        for _ in range(int(seconds / 30)):
-            clock.now += 30
-            given_up += watched.look(pending)
+        for _ in range(int(seconds / step)):
+            clock.now += step
+            if speaks:
+                executor.reports = {task.name: Report(stamp=int(clock.now))}
+            given_up += watched.look(executor)
         return given_up
 
-    return SimpleNamespace(watched=watched, clock=clock, notes=listener.notes, wait=wait)
+    allowed = allowed_silence(None, len(task.cells), task.horizon)
+    return SimpleNamespace(task=task, wait=wait, allowed=allowed)
 
 
-def task(name):
-    pair = SimpleNamespace(problem=SimpleNamespace(title="p"), algorithm=SimpleNamespace(name="a"))
-    return SimpleNamespace(name=name, pair=pair)
+def test_a_simulation_of_an_hour_is_not_silent(overdue):
+    """Its worker reports each second, whatever its play does."""
+    assert overdue.wait(3600, speaks=True) == []
 
 
-def test_a_driver_that_was_suspended_gives_nothing_up(overdue):
+def test_who_waits_for_a_cpu_is_not_silent(overdue):
+    assert overdue.wait(10 * overdue.allowed) == []
+
+
+def test_a_worker_that_stops_is_given_up_and_a_suspended_driver_gives_nothing_up(overdue):
     """While it sleeps it hears of nobody: only the time that it is awake is silence."""
-    only_task = task("mine")
-    overdue.watched.answered(only_task, Receipt("mine", 1, 0, 10, (), 1.0))
-    assert overdue.wait(300, [only_task]) == []
-    overdue.clock.now += 7200
-    assert list(overdue.watched.look([only_task])) == []
-    assert overdue.wait(570, [only_task]) == []
-    assert overdue.notes == ["no answer for 10 min; in play: mine"], (
-        "its pair's tasks take a second"
-    )
-    assert overdue.wait(60, [only_task]) == [(only_task, None)], "fifteen minutes awake"
-    assert overdue.notes[1:] == ["no answer for 16 min from mine; queued again"]
-
-
-def test_notes_on_silence_come_ever_more_seldom(overdue):
-    """After ten minutes, and then whenever it has lasted twice as long; an answer begins it
-    anew.
-    """
-    only_task = task("mine")
-    assert overdue.wait(4 * 3600, [only_task]) == []
-    minutes = [
-        note.removeprefix("no answer for ").removesuffix(" min; in play: mine")
-        for note in overdue.notes
-    ]
-    assert minutes == ["10", "20", "40", "80", "160"]
-    overdue.notes.clear()
-    overdue.watched.answered(only_task, object())
-    assert overdue.wait(1200, [only_task]) == []
-    assert len(overdue.notes) == 2
+    assert overdue.wait(scheduler.WAIT, speaks=True) == []
+    assert overdue.wait(100 * overdue.allowed, step=overdue.allowed) == []
+    assert overdue.wait(scheduler.WAIT, speaks=True) == []
+    assert overdue.wait(overdue.allowed) == []
+    ((task, crash),) = overdue.wait(scheduler.WAIT)
+    assert (task, crash.hung) == (overdue.task, True)
+    assert "no word of its worker" in crash.how
